@@ -1,0 +1,155 @@
+/**
+ * The failures of this library, each named for what the caller does next.
+ *
+ * @since 0.1.0
+ */
+import * as Duration from "effect/Duration"
+import * as Schema from "effect/Schema"
+
+/**
+ * The mutex stayed with somebody else for the whole `timeout`. Nothing is held, and the place in the queue is given up.
+ * Try again later, or do without.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class AcquireTimeout extends Schema.TaggedError<AcquireTimeout>("@effect-simba/core/AcquireTimeout")(
+  "AcquireTimeout",
+  {
+    mutex: Schema.String,
+    timeout: Schema.Duration,
+    /** The last owner that was seen, where one was. */
+    owner: Schema.optionalKey(Schema.String)
+  }
+) {
+  override get message(): string {
+    const owner = this.owner === undefined ? "" : `; last seen owner: ${this.owner}`
+    return `Mutex "${this.mutex}" was not free within ${Duration.format(this.timeout)}${owner}. ` +
+      "Wait longer, or hold it for shorter."
+  }
+}
+
+/**
+ * Why a lease ended before its holder released it.
+ *
+ * - `Expired`: the local deadline passed without a renewal (an event-loop stall, a suspended process).
+ * - `TakenOver`: the server names another owner.
+ * - `Vanished`: the server names no owner (expiry, eviction, a flush, a lost write).
+ * - `BackendGone`: every renewal failed until the local deadline, or the layer was closed.
+ * - `ForcedRelease`: an operator took it away.
+ * - `Released`: the holder itself released it, and used the lease afterwards.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const LossReason = Schema.Literals([
+  "Expired",
+  "TakenOver",
+  "Vanished",
+  "BackendGone",
+  "ForcedRelease",
+  "Released"
+])
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type LossReason = typeof LossReason.Type
+
+const lossText: Record<LossReason, string> = {
+  Expired: "its deadline passed without a renewal",
+  TakenOver: "somebody else owns it now",
+  Vanished: "the server knows no owner",
+  BackendGone: "it could not be renewed before its deadline",
+  ForcedRelease: "it was released by force",
+  Released: "it was already released"
+}
+
+/**
+ * The lease is over. Protected work was interrupted: stop, and leave the resource alone. Retry by acquiring anew.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class LeaseLost extends Schema.TaggedError<LeaseLost>("@effect-simba/core/LeaseLost")("LeaseLost", {
+  mutex: Schema.String,
+  /** The wire id of the lost lease. */
+  id: Schema.String,
+  token: Schema.Number,
+  reason: LossReason,
+  /** Who owns the mutex now, where the server named somebody. */
+  owner: Schema.optionalKey(Schema.String)
+}) {
+  override get message(): string {
+    const owner = this.owner === undefined ? "" : ` (owner: ${this.owner})`
+    return `Lease ${this.token} of mutex "${this.mutex}" is over: ${lossText[this.reason]}${owner}. ` +
+      "Stop touching what it protects, and acquire it anew."
+  }
+}
+
+/**
+ * A name cannot be used. Nothing was sent. Choose another.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class InvalidName extends Schema.TaggedError<InvalidName>("@effect-simba/core/InvalidName")("InvalidName", {
+  kind: Schema.Literals(["mutex", "contender"]),
+  name: Schema.String,
+  problem: Schema.String
+}) {
+  override get message(): string {
+    return `${JSON.stringify(this.name)} cannot be a ${this.kind} name: ${this.problem}.`
+  }
+}
+
+/**
+ * A configuration cannot work. Raised where it enters: when the layer is built, or by the call that overrides it.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class InvalidConfig extends Schema.TaggedError<InvalidConfig>("@effect-simba/core/InvalidConfig")(
+  "InvalidConfig",
+  { option: Schema.String, problem: Schema.String }
+) {
+  override get message(): string {
+    return `Configuration "${this.option}": ${this.problem}.`
+  }
+}
+
+/**
+ * The backend did not do what was asked, or its answer did not come. `retryable` tells an outage (wait and try again)
+ * from a refusal that will come again (permissions, a key of the wrong type).
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class BackendError extends Schema.TaggedError<BackendError>("@effect-simba/core/BackendError")("BackendError", {
+  operation: Schema.String,
+  retryable: Schema.Boolean,
+  cause: Schema.Defect()
+}) {
+  override get message(): string {
+    const cause = this.cause instanceof Error ? this.cause.message : String(this.cause)
+    return `${this.operation} failed: ${cause}. ` +
+      (this.retryable ? "The backend may recover: try again." : "Trying again will not help: see the cause.")
+  }
+}
+
+/**
+ * The backend answered something that this library does not understand. `read` is what came, `where` names its place.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class ProtocolError extends Schema.TaggedError<ProtocolError>("@effect-simba/core/ProtocolError")(
+  "ProtocolError",
+  { where: Schema.String, read: Schema.String, problem: Schema.String }
+) {
+  override get message(): string {
+    return `Cannot read ${this.where}: ${this.problem}. Read: ${JSON.stringify(this.read)}. ` +
+      "Is something else writing there, or an incompatible version?"
+  }
+}

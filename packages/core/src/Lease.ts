@@ -1,0 +1,53 @@
+/**
+ * One holding of a mutex, from the grant to its release or loss.
+ *
+ * @since 0.1.0
+ */
+import type * as Duration from "effect/Duration"
+import type * as Effect from "effect/Effect"
+import type { LeaseLost } from "./Errors.ts"
+import type { MutexName, WireId } from "./Names.ts"
+import type { FencingToken } from "./Ownership.ts"
+
+/**
+ * @category type IDs
+ * @since 0.1.0
+ */
+export const TypeId = "~@effect-simba/core/Lease" as const
+
+/**
+ * A lease is renewed in the background while its scope is open. It ends when the scope closes, or is lost earlier.
+ *
+ * A lease from `Mutex.acquire` does not interrupt its holder by itself: put work that must stop at a loss into
+ * `protect`, or ask `ensure` before each step that must not happen without the mutex. `Mutex.withLock` protects its
+ * body.
+ *
+ * All judgements are local, by the clock: they hold even if no timer could fire since the deadline passed. The
+ * deadline counts from just before the last successful renewal was sent, and lies a safety margin before the end of the
+ * server's lease.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Lease {
+  readonly [TypeId]: typeof TypeId
+  readonly mutex: MutexName
+  /** The owner's id in the backend, unique to this lease. */
+  readonly id: WireId
+  /** Grows with every grant of this mutex. Give it to the resource that the mutex protects. */
+  readonly token: FencingToken
+  /** Whether the lease is held at this instant. */
+  readonly isHeld: Effect.Effect<boolean>
+  /** Succeeds while the lease is held, otherwise fails with `LeaseLost` and the reason. */
+  readonly ensure: Effect.Effect<void, LeaseLost>
+  /** Time until the local deadline; zero once the lease is over. */
+  readonly timeLeft: Effect.Effect<Duration.Duration>
+  /** Waits for the loss of the lease, and never ends if the lease is released in order. */
+  readonly lost: Effect.Effect<LeaseLost>
+  /**
+   * Runs `effect` as long as the lease is held. When it is lost, `effect` is interrupted no later than the local
+   * deadline, its finalizers are awaited, and the result is `LeaseLost`. It is `LeaseLost` too if the lease was over
+   * before `effect` succeeded. A failure of `effect` itself stays what it is.
+   */
+  readonly protect: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | LeaseLost, R>
+}

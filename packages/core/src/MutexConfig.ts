@@ -1,0 +1,127 @@
+/**
+ * How long things last. Checked when the layer is built.
+ *
+ * @since 0.1.0
+ */
+import * as Config from "effect/Config"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { InvalidConfig } from "./Errors.ts"
+import * as Names from "./Names.ts"
+
+/**
+ * - `ttl` (default 10 seconds): how long an owner works before it renews.
+ * - `transition` (default 6 seconds): grace after `ttl` in which the owner may still renew and nobody else takes over.
+ *   Renewals that fail are tried again within it. It must exceed the safety margin plus `commandTimeout`.
+ * - `confirm` (default 1.5 seconds): how long a waiter that was handed the mutex has to say that it is there.
+ * - `commandTimeout` (default 1 second): how long one attempt to renew may take before it counts as failed.
+ * - `releaseTimeout` (default 2 seconds): the longest that a closing scope, or the closing layer, waits for releases.
+ * - `contender` (default `<pid>@<host>`): the name under which this process appears in the backend.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Options {
+  readonly ttl?: Duration.Input | undefined
+  readonly transition?: Duration.Input | undefined
+  readonly confirm?: Duration.Input | undefined
+  readonly commandTimeout?: Duration.Input | undefined
+  readonly releaseTimeout?: Duration.Input | undefined
+  readonly contender?: string | undefined
+}
+
+/**
+ * Checked options.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface MutexConfig {
+  readonly ttl: Duration.Duration
+  readonly transition: Duration.Duration
+  readonly confirm: Duration.Duration
+  readonly commandTimeout: Duration.Duration
+  readonly releaseTimeout: Duration.Duration
+  readonly contender: Names.ContenderName
+}
+
+/**
+ * What an owner gives up of its lease at the end, so that it stops before anybody else may start: 5 % of ttl plus
+ * transition, at least 100 milliseconds. It covers clocks whose rates differ by as much.
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const margin = (ttl: Duration.Duration, transition: Duration.Duration): Duration.Duration =>
+  Duration.max(Duration.millis(100), Duration.times(Duration.sum(ttl, transition), 0.05))
+
+const positive = (option: string, input: Duration.Input): Effect.Effect<Duration.Duration, InvalidConfig> => {
+  const duration = Duration.fromInput(input)
+  const problem = duration._tag === "None"
+    ? `${JSON.stringify(input)} is not a duration`
+    : !Duration.isFinite(duration.value)
+    ? "it must be finite"
+    : Duration.toMillis(duration.value) < 1
+    ? "it must be at least 1 millisecond"
+    : undefined
+  return problem === undefined && duration._tag === "Some"
+    ? Effect.succeed(Duration.millis(Math.ceil(Duration.toMillis(duration.value))))
+    : Effect.fail(new InvalidConfig({ option, problem: problem! }))
+}
+
+/** @internal */
+export const checkPeriods = Effect.fnUntraced(function*(options: {
+  readonly ttl: Duration.Input
+  readonly transition: Duration.Input
+  readonly commandTimeout: Duration.Duration
+}) {
+  const ttl = yield* positive("ttl", options.ttl)
+  const transition = yield* positive("transition", options.transition)
+  const needed = Duration.sum(margin(ttl, transition), options.commandTimeout)
+  if (Duration.isLessThanOrEqualTo(transition, needed)) {
+    return yield* new InvalidConfig({
+      option: "transition",
+      problem: `${Duration.format(transition)} leaves no time to renew: it must exceed the safety margin ` +
+        `(${Duration.format(margin(ttl, transition))}) plus commandTimeout (${Duration.format(options.commandTimeout)})`
+    })
+  }
+  return { ttl, transition }
+})
+
+/**
+ * Fills in the defaults and checks the options; fails with `InvalidConfig` that names the option.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const make = Effect.fnUntraced(function*(options: Options = {}) {
+  const commandTimeout = yield* positive("commandTimeout", options.commandTimeout ?? "1 second")
+  const config: MutexConfig = {
+    ...yield* checkPeriods({
+      ttl: options.ttl ?? "10 seconds",
+      transition: options.transition ?? "6 seconds",
+      commandTimeout
+    }),
+    confirm: yield* positive("confirm", options.confirm ?? "1500 millis"),
+    commandTimeout,
+    releaseTimeout: yield* positive("releaseTimeout", options.releaseTimeout ?? "2 seconds"),
+    contender: options.contender === undefined
+      ? yield* Names.contenderByHost
+      : yield* Names.contenderName(options.contender).pipe(
+        Effect.mapError((error) => new InvalidConfig({ option: "contender", problem: error.message }))
+      )
+  }
+  return config
+})
+
+/**
+ * Reads the two durations that operators set: `SIMBA_REDIS_TTL` (default 10 seconds) and `SIMBA_REDIS_TRANSITION`
+ * (default 6 seconds).
+ *
+ * @category config
+ * @since 0.1.0
+ */
+export const config: Config.Config<Pick<Options, "ttl" | "transition">> = Config.all({
+  ttl: Config.Duration("SIMBA_REDIS_TTL").pipe(Config.withDefault(Duration.seconds(10))),
+  transition: Config.Duration("SIMBA_REDIS_TRANSITION").pipe(Config.withDefault(Duration.seconds(6)))
+})

@@ -1,0 +1,95 @@
+/**
+ * The rhythms of a mutex: when an owner renews, and when a waiter looks again.
+ *
+ * @since 0.1.0
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
+import * as Schedule from "effect/Schedule"
+import type { AcquireResult } from "./MutexStore.ts"
+
+/**
+ * How the last attempt to renew went.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type GuardOutcome =
+  | { readonly _tag: "Renewed"; readonly ttl: Duration.Duration }
+  | { readonly _tag: "Failed" }
+
+/**
+ * When an owner renews: at `ttl` after a renewal; after a failed one, 100 milliseconds later, then twice as long each
+ * time up to a second, varied by a fifth. It never ends by itself: the lease's deadline, or a reply that names another
+ * owner, ends the guard.
+ *
+ * @category schedules
+ * @since 0.1.0
+ */
+export const guard: Schedule.Schedule<Duration.Duration, GuardOutcome> = Schedule.fromStep(Effect.sync(() => {
+  let failures = 0
+  return (_now: number, outcome: GuardOutcome) => {
+    if (outcome._tag === "Renewed") {
+      failures = 0
+      return Effect.succeed([outcome.ttl, outcome.ttl] as [Duration.Duration, Duration.Duration])
+    }
+    const base = Math.min(100 * 2 ** failures++, 1000)
+    return Effect.map(Random.nextBetween(0.8, 1.2), (factor): [Duration.Duration, Duration.Duration] => {
+      const delay = Duration.millis(base * factor)
+      return [delay, delay]
+    })
+  }
+}))
+
+/** A step between waiters near the head of the queue, so that they do not all look at once. Milliseconds. */
+const stagger = 30
+const staggered = 8
+
+/** How often waiters look where an owner of another implementation wakes one of them only. Milliseconds. */
+const foreignLook = 2000
+
+/**
+ * When a waiter looks again if nothing wakes it: right after the owner's key expires if it is known to be first, the
+ * next seven 30 milliseconds apart, the rest spread over one confirm period. Where contenders of another
+ * implementation take part, the first looks every confirm period and the others every 2 seconds. A mutex held without
+ * end is looked at once per `lease`.
+ *
+ * @category schedules
+ * @since 0.1.0
+ */
+export const contend = (options: {
+  readonly confirm: Duration.Duration
+  readonly lease: Duration.Duration
+}): Schedule.Schedule<Duration.Duration, Extract<AcquireResult, { readonly _tag: "Refused" }>> => {
+  const confirm = Duration.toMillis(options.confirm)
+  return Schedule.fromStep(Effect.succeed((_now, refused) =>
+    Effect.map(Random.next, (random): [Duration.Duration, Duration.Duration] => {
+      const { foreign, ownership, position } = refused
+      const remaining = ownership._tag === "Free"
+        ? confirm
+        : ownership.remaining === undefined
+        ? Duration.toMillis(options.lease)
+        // A key is gone one millisecond after its remaining time has reached zero
+        : Duration.toMillis(ownership.remaining) + 1
+      const apart = position < staggered
+        ? position * stagger
+        : staggered * stagger + random * Math.max(0, confirm - staggered * stagger)
+      const bound = !foreign ? Infinity : position === 0 ? confirm : foreignLook
+      const delay = Duration.millis(Math.min(remaining + apart, bound))
+      return [delay, delay]
+    })
+  ))
+}
+
+/**
+ * When to try again after an outage of the backend: 50 milliseconds, twice as long each time up to a second, varied by
+ * a fifth.
+ *
+ * @category schedules
+ * @since 0.1.0
+ */
+export const outage: Schedule.Schedule<Duration.Duration> = Schedule.min([
+  Schedule.exponential("50 millis"),
+  Schedule.spaced("1 second")
+]).pipe(Schedule.jittered)

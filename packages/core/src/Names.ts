@@ -1,0 +1,126 @@
+/**
+ * Names and ids: what is allowed, and who made them.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
+import * as Schema from "effect/Schema"
+import { InvalidName } from "./Errors.ts"
+import * as host from "./internal/host.ts"
+
+const mutexProblem = (name: string): string | undefined =>
+  name.trim() === ""
+    ? "it is blank"
+    : name.startsWith("}")
+    ? "it starts with \"}\", which would empty the hash tag of its keys"
+    : undefined
+
+const contenderProblem = (name: string): string | undefined =>
+  name.trim() === ""
+    ? "it is blank"
+    : name.includes("@@")
+    ? "it contains \"@@\", which separates fields on the wire"
+    : name.startsWith("@") || name.endsWith("@")
+    ? "it starts or ends with \"@\", which would blur a separator on the wire"
+    : undefined
+
+/**
+ * The name of a mutex: not blank, not starting with `}`.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const MutexName = Schema.String.check(
+  Schema.makeFilter((name: string) => mutexProblem(name), { expected: "a mutex name" })
+).pipe(Schema.brand("@effect-simba/MutexName"))
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type MutexName = typeof MutexName.Type
+
+/**
+ * The name of a contender: not blank, without `@@`, and without `@` at either end.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const ContenderName = Schema.String.check(
+  Schema.makeFilter((name: string) => contenderProblem(name), { expected: "a contender name" })
+).pipe(Schema.brand("@effect-simba/ContenderName"))
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type ContenderName = typeof ContenderName.Type
+
+/**
+ * What a contender is called in the backend: `<counter>-<random>:<contender name>`, new for each attempt (one wait and
+ * the lease it ends in) and never used twice. That is what makes undoing an attempt of unknown outcome safe.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const WireId = Schema.String.check(
+  Schema.isPattern(/^\d+-[0-9a-z]{12}:/),
+  Schema.makeFilter((id: string) => contenderProblem(id))
+).pipe(Schema.brand("@effect-simba/WireId"))
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type WireId = typeof WireId.Type
+
+/**
+ * Checks the name of a mutex; fails with `InvalidName` that says what is wrong with it.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const mutexName = (name: string): Effect.Effect<MutexName, InvalidName> => {
+  const problem = mutexProblem(name)
+  return problem === undefined
+    ? Effect.succeed(name as MutexName)
+    : Effect.fail(new InvalidName({ kind: "mutex", name, problem }))
+}
+
+/**
+ * Checks the name of a contender; fails with `InvalidName` that says what is wrong with it.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const contenderName = (name: string): Effect.Effect<ContenderName, InvalidName> => {
+  const problem = contenderProblem(name)
+  return problem === undefined
+    ? Effect.succeed(name as ContenderName)
+    : Effect.fail(new InvalidName({ kind: "contender", name, problem }))
+}
+
+/**
+ * `<pid>@<host>`: tells an operator where to look. The default.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const contenderByHost: Effect.Effect<ContenderName> = Effect.sync(() =>
+  `${host.pid()}@${host.name()}` as ContenderName
+)
+
+/**
+ * A random UUID: for contenders whose host must not show.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const contenderByUuid: Effect.Effect<ContenderName> = Effect.map(
+  Effect.all(Array.from({ length: 8 }, () => Random.nextIntBetween(0, 0x10000))),
+  (words) => {
+    const [a, b, c, d, e, f, g, h] = words.map((word) => word.toString(16).padStart(4, "0")) as [string, ...Array<string>]
+    return `${a}${b}-${c}-4${d!.slice(1)}-a${e!.slice(1)}-${f}${g}${h}` as ContenderName
+  }
+)

@@ -1,0 +1,135 @@
+/** The state of one mutex in the in-process store: the rules of the Redis scripts, on plain data. */
+import * as Duration from "effect/Duration"
+import type { AcquireRequest, AcquireResult, GuardResult, WakeUp } from "../MutexStore.ts"
+import type { WireId } from "../Names.ts"
+import { type FencingToken, free, held, type Ownership, type Ticket } from "../Ownership.ts"
+
+interface Waiter {
+  readonly id: WireId
+  /** Microseconds. */
+  readonly ticket: number
+}
+
+type Listener = (wakeUp: WakeUp) => void
+
+const toTicket = (micros: number) => (micros / 1e6).toFixed(6) as Ticket
+const fromTicket = (ticket: Ticket) => Math.round(Number(ticket) * 1e6)
+
+export class MemoryMutex {
+  private now = 0
+  private micros = 0
+  private owner: WireId | undefined
+  /** Monotonic milliseconds. */
+  private deadline = 0
+  private token = 0
+  private lastTicket = 0
+  private readonly queue: Array<Waiter> = []
+  private readonly listeners = new Map<WireId, Listener>()
+
+  advance(monotonicMillis: number, wallMillis: number): void {
+    this.now = monotonicMillis
+    this.micros = Math.floor(wallMillis * 1000)
+    if (this.owner !== undefined && this.now > this.deadline) this.owner = undefined
+  }
+
+  /** Nothing to remember: the token is seeded by the clock, as on Redis after the fence has expired. */
+  isIdle(): boolean {
+    return this.owner === undefined && this.queue.length === 0 && this.listeners.size === 0 &&
+      this.token < this.micros && this.lastTicket < this.micros
+  }
+
+  ownership(): Ownership {
+    return this.owner === undefined ? free : held(this.owner, Duration.millis(this.deadline - this.now))
+  }
+
+  acquire(request: AcquireRequest): AcquireResult {
+    const { id } = request
+    if (this.owner === undefined) this.handOver("", Duration.toMillis(request.confirm), request)
+    if (this.owner === undefined || this.owner === id) {
+      if (this.owner === undefined) this.grant(id)
+      this.deadline = this.now + Duration.toMillis(request.lease)
+      this.leave(id)
+      return { _tag: "Granted", token: this.token as FencingToken }
+    }
+    const place = request.mode === "wait" ? this.enter(id, request.ticket) : undefined
+    return {
+      _tag: "Refused",
+      ownership: this.ownership(),
+      ticket: place === undefined ? undefined : toTicket(place.ticket),
+      position: place === undefined ? this.queue.length : this.queue.indexOf(place),
+      foreign: false
+    }
+  }
+
+  guard(id: WireId, lease: number): GuardResult {
+    if (this.owner !== id) return { _tag: "Lost", ownership: this.ownership() }
+    this.deadline = this.now + lease
+    return { _tag: "Renewed" }
+  }
+
+  release(id: WireId, confirm: number): Ownership {
+    if (this.owner === id) {
+      this.owner = undefined
+      this.leave(id)
+      this.handOver(id, confirm)
+    } else if (this.leave(id) && this.owner !== undefined) {
+      this.tellFirst(this.deadline - this.now)
+    }
+    return this.ownership()
+  }
+
+  listen(id: WireId, listener: Listener): void {
+    this.listeners.set(id, listener)
+  }
+
+  unlisten(id: WireId): void {
+    this.listeners.delete(id)
+  }
+
+  private enter(id: WireId, ticket: Ticket | undefined): Waiter {
+    const queued = this.queue.find((waiter) => waiter.id === id)
+    if (queued !== undefined) return queued
+    this.lastTicket = Math.max(this.micros, this.lastTicket + 1)
+    const micros = ticket === undefined ? this.lastTicket : Math.min(fromTicket(ticket), this.lastTicket)
+    const waiter = { id, ticket: micros }
+    const index = this.queue.findIndex((other) => other.ticket > micros)
+    this.queue.splice(index === -1 ? this.queue.length : index, 0, waiter)
+    return waiter
+  }
+
+  /** Answers whether the waiter was the first. */
+  private leave(id: WireId): boolean {
+    const index = this.queue.findIndex((waiter) => waiter.id === id)
+    if (index !== -1) this.queue.splice(index, 1)
+    return index === 0
+  }
+
+  private grant(id: WireId): void {
+    this.owner = id
+    this.token = Math.max(this.token + 1, this.micros)
+  }
+
+  private first(): Waiter | undefined {
+    while (this.queue.length > 0 && !this.listeners.has(this.queue[0]!.id)) this.queue.shift()
+    return this.queue[0]
+  }
+
+  private tellFirst(millis: number): void {
+    const first = this.first()
+    if (first !== undefined) {
+      this.listeners.get(first.id)!({ _tag: "LookIn", delay: Duration.millis(Math.max(0, millis)) })
+    }
+  }
+
+  /** Grants the first live waiter for the confirm period, unless `newcomer` comes before it. */
+  private handOver(from: string, confirm: number, newcomer?: AcquireRequest): void {
+    const next = this.first()
+    if (next === undefined || next.id === newcomer?.id) return
+    if (newcomer?.ticket !== undefined && fromTicket(newcomer.ticket) < next.ticket) return
+    this.leave(next.id)
+    this.grant(next.id)
+    this.deadline = this.now + confirm
+    this.listeners.get(next.id)!({ _tag: "YourTurn", from })
+    this.tellFirst(confirm)
+  }
+}

@@ -1,0 +1,167 @@
+/**
+ * Effect's `Redis` service, and our `Subscriber`, on ioredis.
+ *
+ * One connection for commands and one for all subscriptions, opened with the first of them; further ones only for
+ * `Redis.reserve`. Also lets applications that use ioredis run Effect's own Redis users, such as `RateLimiter` and
+ * `PersistedQueue`.
+ *
+ * @since 0.1.0
+ */
+import { BackendError, InvalidConfig } from "@effect-simba/core/Errors"
+import { Subscriber } from "@effect-simba/core/Subscriber"
+import * as Config from "effect/Config"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Redis from "effect/persistence/Redis"
+import * as Redacted from "effect/Redacted"
+import * as Scope from "effect/Scope"
+import type { Redis as Client } from "ioredis"
+import * as channels from "./internal/ioredis/channels.ts"
+import * as connection from "./internal/ioredis/connection.ts"
+import { fromRedis } from "./internal/redisFailure.ts"
+
+/**
+ * - `url` (default `redis://localhost:6379`): `redis://`, or `rediss://` for TLS, with user, password and database.
+ * - `client`: further ioredis options (TLS, Sentinel, names). Those that decide what happens to commands during an
+ *   outage are set by this layer.
+ * - `commandTimeout` (default 1 second): a command that was not answered by then has failed; a connection that stays
+ *   silent for twice as long is replaced. Keep it well below the transition of your mutexes.
+ * - `connectTimeout` (default 2 seconds): how long one attempt to connect may take.
+ * - `pool`: limits of the connections behind `Redis.reserve`.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Options {
+  readonly url?: string | Redacted.Redacted | undefined
+  readonly client?: connection.ClientOptions | undefined
+  readonly commandTimeout?: Duration.Input | undefined
+  readonly connectTimeout?: Duration.Input | undefined
+  readonly pool?: Redis.PoolOptions | undefined
+}
+
+/**
+ * The ioredis client behind the `Redis` service, for commands that the service lacks.
+ *
+ * @category services
+ * @since 0.1.0
+ */
+export class IoRedis extends Context.Service<IoRedis, { readonly client: Client }>()("@effect-simba/redis/IoRedis") {}
+
+const duration = (option: string, input: Duration.Input) => {
+  const value = Duration.fromInput(input)
+  return Option.isSome(value) && Duration.isFinite(value.value) && Duration.toMillis(value.value) >= 1
+    ? Effect.succeed(value.value)
+    : Effect.fail(new InvalidConfig({ option, problem: "it must be a finite duration of at least 1 millisecond" }))
+}
+
+const checkUrl = (url: string) => {
+  const protocol = URL.canParse(url) ? new URL(url).protocol : undefined
+  return protocol === "redis:" || protocol === "rediss:"
+    ? Effect.succeed(url)
+    // Not echoed: it may carry a password
+    : Effect.fail(new InvalidConfig({ option: "url", problem: "expected redis://host:port or rediss://host:port" }))
+}
+
+const make = Effect.fnUntraced(function*(options: Options = {}) {
+  const url = options.url === undefined
+    ? undefined
+    : yield* checkUrl(Redacted.isRedacted(options.url) ? Redacted.value(options.url) : options.url)
+  const settings: connection.Settings = {
+    url,
+    client: options.client ?? {},
+    commandTimeout: yield* duration("commandTimeout", options.commandTimeout ?? "1 second"),
+    connectTimeout: yield* duration("connectTimeout", options.connectTimeout ?? "2 seconds")
+  }
+  const client = yield* Effect.mapError(connection.open("commands", settings), fromRedis("connect"))
+  const subscriptions = yield* channels.make(connection.open("subscriber", settings))
+  const redis = yield* Redis.make({
+    send: connection.send(client),
+    subscribe: (channel, onMessage) =>
+      subscriptions.listen(channel, (message) => {
+        if (message !== undefined) onMessage({ channel, message })
+      }).pipe(
+        Effect.mapError((error) => new Redis.RedisError({ cause: error.cause })),
+        Effect.as(Effect.never)
+      ),
+    connect: Effect.gen(function*() {
+      const scope = yield* Scope.make()
+      const reserved = yield* connection.open("reserved", settings).pipe(
+        Scope.provide(scope),
+        Effect.onError((cause) => Scope.close(scope, Exit.failCause(cause)))
+      )
+      return { send: connection.send(reserved), close: Scope.close(scope, Exit.void) }
+    }),
+    pool: options.pool
+  })
+  return Context.make(Redis.Redis, redis).pipe(
+    Context.add(Subscriber, { subscribe: subscriptions.subscribe, countable: true, bound: undefined }),
+    Context.add(IoRedis, { client })
+  )
+})
+
+/**
+ * Connects to one Redis server, or through Sentinel with `client: { sentinels, name }`. Fails with `BackendError` when
+ * it cannot connect, with `InvalidConfig` when an option cannot work. A connection that is lost later is restored in the
+ * background; until then commands fail at once with a retryable error.
+ *
+ * **Example** (Mutexes on a Redis server)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+ * import { Layer } from "effect"
+ *
+ * const MutexLive = Mutex.layer({ ttl: "10 seconds" }).pipe(
+ *   Layer.provide(RedisMutexStore.layer),
+ *   Layer.provide(IoRedis.layer({ url: "redis://localhost:6379" }))
+ * )
+ * ```
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layer = (
+  options?: Options
+): Layer.Layer<Redis.Redis | Subscriber | IoRedis, BackendError | InvalidConfig> => Layer.effectContext(make(options))
+
+/**
+ * The options that come from the environment: `REDIS_URL` (default `redis://localhost:6379`), `REDIS_USERNAME`,
+ * `REDIS_PASSWORD`, `REDIS_DB`, `REDIS_COMMAND_TIMEOUT` and `REDIS_CONNECT_TIMEOUT`.
+ *
+ * @category config
+ * @since 0.1.0
+ */
+export const config: Config.Config<Options> = Config.all({
+  url: Config.Redacted("REDIS_URL").pipe(Config.withDefault(Redacted.make("redis://localhost:6379"))),
+  username: Config.option(Config.String("REDIS_USERNAME")),
+  password: Config.option(Config.Redacted("REDIS_PASSWORD")),
+  db: Config.option(Config.Int("REDIS_DB")),
+  commandTimeout: Config.Duration("REDIS_COMMAND_TIMEOUT").pipe(Config.withDefault(Duration.seconds(1))),
+  connectTimeout: Config.Duration("REDIS_CONNECT_TIMEOUT").pipe(Config.withDefault(Duration.seconds(2)))
+}).pipe(Config.map(({ commandTimeout, connectTimeout, db, password, url, username }) => ({
+  url,
+  commandTimeout,
+  connectTimeout,
+  client: {
+    ...(Option.isSome(username) ? { username: username.value } : {}),
+    ...(Option.isSome(password) ? { password: Redacted.value(password.value) } : {}),
+    ...(Option.isSome(db) ? { db: db.value } : {})
+  }
+})))
+
+/**
+ * Like `layer`, from `config`. Options that are given here win over the environment.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerConfig = (
+  options?: Options
+): Layer.Layer<Redis.Redis | Subscriber | IoRedis, BackendError | InvalidConfig | Config.ConfigError> =>
+  Layer.effectContext(Effect.flatMap(config, (config) =>
+    make({ ...config, ...options, client: { ...config.client, ...options?.client } })))

@@ -1,0 +1,77 @@
+/**
+ * Mutexes on Redis in one layer, for applications that need nothing else of Redis.
+ *
+ * @since 0.1.0
+ */
+import { type BackendError, InvalidConfig } from "@effect-simba/core/Errors"
+import * as Mutex from "@effect-simba/core/Mutex"
+import type * as MutexConfig from "@effect-simba/core/MutexConfig"
+import * as Config from "effect/Config"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as IoRedis from "./IoRedis.ts"
+import * as RedisMutexStore from "./RedisMutexStore.ts"
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export interface Options extends MutexConfig.Options {
+  readonly redis?: IoRedis.Options | undefined
+}
+
+/**
+ * Mutexes on the Redis server at `redis.url` (default `redis://localhost:6379`), with the defaults of `MutexConfig` and
+ * `IoRedis`.
+ *
+ * **Example** (An application)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { RedisMutex } from "@effect-simba/redis"
+ * import { Effect } from "effect"
+ *
+ * const program = Effect.log("only one of us").pipe(Mutex.withLock("report"))
+ *
+ * Effect.runPromise(Effect.provide(program, RedisMutex.layer({ redis: { url: "redis://localhost:6379" } })))
+ * ```
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layer = (options?: Options): Layer.Layer<Mutex.Mutex, BackendError | InvalidConfig> =>
+  Mutex.layer(options).pipe(
+    Layer.provide(RedisMutexStore.layer),
+    Layer.provide(IoRedis.layer(options?.redis))
+  )
+
+const switchedOn = (name: string) =>
+  Effect.flatMap(
+    Config.Boolean(name).pipe(Config.withDefault(true)),
+    (on) =>
+      on ? Effect.void : Effect.fail(
+        new InvalidConfig({
+          option: name,
+          problem: "it is off, and a mutex that silently excludes nobody is worse than none: " +
+            "switch it on, or provide MemoryMutexStore.layer yourself where one process is all there is"
+        })
+      )
+  )
+
+/**
+ * Like `layer`, from the environment: `SIMBA_REDIS_TTL`, `SIMBA_REDIS_TRANSITION`, and what `IoRedis.config` reads.
+ * Refuses to build when `SIMBA_ENABLED` or `SIMBA_REDIS_ENABLED` is false. Options that are given here win.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerConfig = (
+  options?: Options
+): Layer.Layer<Mutex.Mutex, BackendError | InvalidConfig | Config.ConfigError> =>
+  Layer.unwrap(Effect.as(
+    Effect.andThen(switchedOn("SIMBA_ENABLED"), switchedOn("SIMBA_REDIS_ENABLED")),
+    Mutex.layerConfig(options).pipe(
+      Layer.provide(RedisMutexStore.layer),
+      Layer.provide(IoRedis.layerConfig(options?.redis))
+    )
+  ))

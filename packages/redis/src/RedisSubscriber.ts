@@ -1,0 +1,55 @@
+/**
+ * `Subscriber` over any provider of Effect's `Redis` service, for those that are not ioredis.
+ *
+ * @since 0.1.0
+ */
+import { type Notice, Subscriber } from "@effect-simba/core/Subscriber"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { Redis } from "effect/persistence/Redis"
+import * as Queue from "effect/Queue"
+import * as Schedule from "effect/Schedule"
+
+const capacity = 256
+
+const retry = Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("1 second")]).pipe(Schedule.jittered)
+
+/**
+ * One subscription of the provider per channel, which for most means one connection each. A subscription that fails is
+ * made again, and is a gap. Reconnects that the provider hides cannot be seen here, so nobody sleeps longer than 2
+ * seconds without looking.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layer: Layer.Layer<Subscriber, never, Redis> = Layer.effect(
+  Subscriber,
+  Effect.map(Redis, (redis) => ({
+    countable: true,
+    bound: Duration.seconds(2),
+    subscribe: Effect.fnUntraced(function*(channel) {
+      const queue = yield* Queue.sliding<Notice>(capacity)
+      yield* Effect.addFinalizer(() => Queue.shutdown(queue))
+      const offer = (notice: Notice) => Effect.asVoid(Queue.offer(queue, notice))
+      const forward = (messages: Effect.Success<ReturnType<typeof redis.subscribe>>) =>
+        Effect.forever(Effect.flatMap(
+          Queue.take(messages),
+          ({ message }) => offer({ _tag: "Message", channel, text: message })
+        ))
+      const again = Effect.scoped(Effect.flatMap(redis.subscribe(channel), (messages) =>
+        Effect.andThen(offer({ _tag: "Gap" }), forward(messages))))
+      const first = yield* redis.subscribe(channel)
+      yield* forward(first).pipe(
+        Effect.catch((error) =>
+          Effect.andThen(
+            Effect.logDebug("A subscription failed and is made again", error.cause),
+            Effect.retry(again, retry)
+          )
+        ),
+        Effect.forkScoped
+      )
+      return queue
+    })
+  }))
+)

@@ -1,0 +1,324 @@
+/**
+ * The scripts of the mutex. Their text is constant; names and numbers travel in KEYS and ARGV only. Every script decides
+ * by the server's time, and touches no key that is not in KEYS.
+ */
+import * as Redis from "effect/persistence/Redis"
+
+/** How long a fence outlives its last use. Afterwards the server's clock, its seed, keeps it growing. */
+const fenceMillis = 7 * 24 * 60 * 60 * 1000
+
+const keys = /* lua */ `
+local owner, queue, fence, reserved = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+`
+
+const clock = /* lua */ `
+local time = redis.call('TIME')
+local micros = tonumber(time[1]) * 1000000 + tonumber(time[2])
+`
+
+/** Stock tickets are whole seconds; ours never are. Stock ids lack the counter and the random part of ours. */
+const kinds = /* lua */ `
+local function isOurTicket(score)
+  return score % 1 ~= 0
+end
+
+local function isOurId(id)
+  return string.find(id, '^%d+%-%w%w%w%w%w%w%w%w%w%w%w%w:') ~= nil
+end
+`
+
+/**
+ * `walk` visits the live waiters in order and removes the dead on the way, in growing pages: each dead entry is paid for
+ * once. `handOver` gives a mutex that nobody owns to the first live waiter, and tells the one behind it when to look.
+ */
+const waiters = /* lua */ `
+local function walk(visit)
+  local offset, size = 0, 2
+  while true do
+    local page = redis.call('ZRANGE', queue, offset, offset + size - 1, 'WITHSCORES')
+    if #page == 0 then
+      return
+    end
+    local counts
+    if skipDead then
+      local channels = {}
+      for i = 1, #page, 2 do
+        channels[#channels + 1] = owner .. ':' .. page[i]
+      end
+      counts = redis.call('PUBSUB', 'NUMSUB', unpack(channels))
+    end
+    local gone, stopped = {}, false
+    for i = 1, #page, 2 do
+      if counts and tonumber(counts[i + 1]) == 0 then
+        gone[#gone + 1] = page[i]
+      elseif not stopped then
+        local verdict = visit(page[i], tonumber(page[i + 1]))
+        if verdict == 'take' then
+          gone[#gone + 1] = page[i]
+        elseif verdict == 'stop' then
+          stopped = true
+        else
+          offset = offset + 1
+        end
+      end
+    end
+    if #gone > 0 then
+      redis.call('ZREM', queue, unpack(gone))
+    end
+    if stopped then
+      return
+    end
+    size = math.min(size * 4, 128)
+  end
+end
+
+local function tellToLook(id, millis)
+  redis.call('PUBLISH', owner .. ':' .. id, 'look@@' .. string.format('%.0f', millis))
+end
+
+local function tellFirst(millis)
+  walk(function(id, score)
+    if isOurTicket(score) then
+      tellToLook(id, millis)
+      return 'stop'
+    end
+  end)
+end
+
+local function mint()
+  local last = tonumber(redis.call('GET', fence) or '0') or 0
+  local token = string.format('%.0f', math.max(last + 1, micros))
+  redis.call('SET', fence, token, 'PX', '${fenceMillis}')
+  return token
+end
+
+local function handOver(from, confirm, caller, ticket)
+  local granted
+  walk(function(id, score)
+    if granted then
+      if isOurTicket(score) then
+        tellToLook(id, tonumber(confirm))
+        return 'stop'
+      end
+      return 'pass'
+    end
+    if id == caller or (ticket and ticket < score) then
+      return 'stop'
+    end
+    granted = id
+    if isOurTicket(score) then
+      redis.call('SET', owner, id, 'PX', confirm)
+      mint()
+    else
+      redis.call('SET', reserved, id, 'PX', confirm)
+    end
+    redis.call('PUBLISH', owner .. ':' .. id, 'released@@' .. from)
+    return 'take'
+  end)
+  return granted
+end
+`
+
+const ownership = /* lua */ `
+local function ownership()
+  local current = redis.call('GET', owner)
+  if not current then
+    return '@@'
+  end
+  return current .. '@@' .. string.format('%.0f', redis.call('PTTL', owner))
+end
+`
+
+type AcquireArgs = readonly [
+  owner: string,
+  queue: string,
+  fence: string,
+  reserved: string,
+  id: string,
+  mode: "try" | "wait",
+  leaseMillis: number,
+  confirmMillis: number,
+  ticket: string,
+  skipDead: "0" | "1"
+]
+
+/**
+ * KEYS owner key, wait queue, fence, reservation. ARGV wire id, 'try' or 'wait', lease ms, confirm ms, ticket or '',
+ * skip dead waiters.
+ * Free: grants the caller, or the live waiter that is ahead of it. Already the owner: extends, same token. Otherwise
+ * refuses, and in mode 'wait' queues the caller under its ticket.
+ * Reply { ownership, token or '', ticket or '', position among ours, other implementations take part }.
+ */
+export const acquire = Redis.script((...args: AcquireArgs) => args, {
+  numberOfKeys: 4,
+  lua: `${keys}
+local id, mode, lease, confirm = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local ticket, skipDead = tonumber(ARGV[5]), ARGV[6] == '1'
+${clock}${kinds}${waiters}${ownership}
+local function enter()
+  local score = redis.call('ZSCORE', queue, id)
+  if score then
+    return string.format('%.6f', tonumber(score))
+  end
+  local at = micros
+  if ticket and ticket * 1000000 < micros + 1 then
+    at = math.floor(ticket * 1000000 + 0.5)
+  else
+    local last = redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2]
+    if last then
+      at = math.max(at, math.floor(tonumber(last) * 1000000 + 0.5) + 1)
+    end
+  end
+  if at % 1000000 == 0 then
+    at = at + 1
+  end
+  local text = string.format('%.6f', at / 1000000)
+  redis.call('ZADD', queue, text, id)
+  return text
+end
+
+-- Every waiter touches the queue before it sleeps, for longer than it will sleep
+local function keepQueue()
+  local keep = math.max(redis.call('PTTL', owner), 0) + 4 * tonumber(lease)
+  if redis.call('PTTL', queue) < keep then
+    redis.call('PEXPIRE', queue, string.format('%.0f', keep))
+  end
+end
+
+local function place(current)
+  local foreign = current and not isOurId(current)
+  local ahead, found = 0, false
+  local head = redis.call('ZRANGE', queue, 0, 15, 'WITHSCORES')
+  for i = 1, #head, 2 do
+    if head[i] == id then
+      found = true
+    elseif not isOurTicket(tonumber(head[i + 1])) then
+      foreign = true
+    elseif not found then
+      ahead = ahead + 1
+    end
+  end
+  if not found then
+    ahead = redis.call('ZRANK', queue, id) or ahead
+  end
+  return string.format('%.0f', ahead), foreign and '1' or '0'
+end
+
+local current = redis.call('GET', owner)
+local crowded = redis.call('EXISTS', queue, reserved) > 0
+local heldBack = false
+if not current and crowded then
+  local score = redis.call('ZSCORE', queue, id)
+  local awaited = redis.call('GET', reserved)
+  -- A ticket without a place: a stock release took this waiter out of the queue, so it is its turn
+  if awaited and (score or not ticket) then
+    heldBack = true
+  elseif not awaited then
+    handOver(id, confirm, id, tonumber(score or '') or ticket)
+    current = redis.call('GET', owner)
+    heldBack = not current and redis.call('EXISTS', reserved) > 0
+  end
+end
+
+if current == id or (not current and not heldBack) then
+  local token = current and redis.call('GET', fence) or mint()
+  redis.call('SET', owner, id, 'PX', lease)
+  if crowded then
+    redis.call('ZREM', queue, id)
+    redis.call('DEL', reserved)
+  end
+  redis.call('PUBLISH', owner, 'acquired@@' .. id)
+  return { id .. '@@' .. lease, token, '', '0', '0' }
+end
+
+if mode == 'try' then
+  return { ownership(), '', '', '0', '0' }
+end
+local mine = enter()
+keepQueue()
+local position, foreign = place(current)
+return { ownership(), '', mine, position, heldBack and '1' or foreign }
+`
+}).withReturnType<unknown>()
+
+type ReleaseArgs = readonly [
+  owner: string,
+  queue: string,
+  fence: string,
+  reserved: string,
+  id: string,
+  confirmMillis: number,
+  skipDead: "0" | "1"
+]
+
+/**
+ * KEYS as acquire. ARGV wire id, confirm ms, skip dead waiters.
+ * The owner: hands the mutex to the first live waiter, or frees it. Anybody else: leaves the queue, and if it was the
+ * first, tells the new first when to look.
+ * Reply the ownership afterwards.
+ */
+export const release = Redis.script((...args: ReleaseArgs) => args, {
+  numberOfKeys: 4,
+  lua: `${keys}
+local id, confirm, skipDead = ARGV[1], ARGV[2], ARGV[3] == '1'
+${clock}${kinds}${waiters}${ownership}
+if redis.call('GET', owner) == id then
+  redis.call('DEL', owner)
+  if redis.call('EXISTS', queue) == 0 then
+    return '@@'
+  end
+  redis.call('ZREM', queue, id)
+  handOver(id, confirm)
+else
+  local rank = redis.call('ZRANK', queue, id)
+  if rank then
+    redis.call('ZREM', queue, id)
+    if rank == 0 then
+      tellFirst(math.max(redis.call('PTTL', owner), 0))
+    end
+  end
+end
+return ownership()
+`
+}).withReturnType<unknown>()
+
+/**
+ * KEYS owner keys. ARGV for each key the wire id and the lease in ms.
+ * Renews each lease to its full length if its id is still the owner; never creates a key. An error at one key leaves the
+ * others alone.
+ * Reply one entry { index from 1, 'owner' or 'error', ownership or error } for each that was not renewed.
+ */
+export const guard = Redis.script(
+  (owners: ReadonlyArray<string>, args: ReadonlyArray<string | number>) => [...owners, ...args],
+  {
+    numberOfKeys: (owners) => owners.length,
+    lua: `
+local missed = {}
+for i, key in ipairs(KEYS) do
+  local current = redis.pcall('GET', key)
+  if type(current) == 'table' then
+    missed[#missed + 1] = { i, 'error', current.err }
+  elseif current == ARGV[2 * i - 1] then
+    redis.call('PEXPIRE', key, ARGV[2 * i])
+  elseif current then
+    missed[#missed + 1] = { i, 'owner', current .. '@@' .. string.format('%.0f', redis.call('PTTL', key)) }
+  else
+    missed[#missed + 1] = { i, 'owner', '@@' }
+  end
+end
+return missed
+`
+  }
+).withReturnType<unknown>()
+
+/**
+ * KEYS owner key. Reply the ownership.
+ */
+export const look = Redis.script((owner: string) => [owner], {
+  numberOfKeys: 1,
+  lua: `
+local owner = KEYS[1]
+${ownership}
+return ownership()
+`
+}).withReturnType<unknown>()
