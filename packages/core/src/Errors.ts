@@ -5,6 +5,7 @@
  */
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
+import { FencingToken } from "./Ownership.ts"
 
 /**
  * The mutex stayed with somebody else for the whole `timeout`. Nothing is held, and the place in the queue is given up.
@@ -76,7 +77,7 @@ export class LeaseLost extends Schema.TaggedError<LeaseLost>("@effect-simba/core
   mutex: Schema.String,
   /** The wire id of the lost lease. */
   id: Schema.String,
-  token: Schema.Number,
+  token: FencingToken,
   reason: LossReason,
   /** Who owns the mutex now, where the server named somebody. */
   owner: Schema.optionalKey(Schema.String)

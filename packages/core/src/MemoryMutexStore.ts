@@ -11,8 +11,8 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Queue from "effect/Queue"
 import { MemoryMutex } from "./internal/memoryMutex.ts"
-import type { MutexName } from "./Names.ts"
 import { MutexStore, type WakeUp } from "./MutexStore.ts"
+import type { MutexName } from "./Names.ts"
 
 const make = Effect.sync((): MutexStore["Service"] => {
   const mutexes = new Map<MutexName, MemoryMutex>()
@@ -30,8 +30,7 @@ const make = Effect.sync((): MutexStore["Service"] => {
     )
 
   return {
-    acquire: (request) =>
-      withMutex(request.mutex, (mutex) => mutex.acquire(request)),
+    acquire: (request) => withMutex(request.mutex, (mutex) => mutex.acquire(request)),
     guard: (requests) =>
       Effect.forEach(
         requests,

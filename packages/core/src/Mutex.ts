@@ -25,13 +25,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
-import type {
-  AcquireTimeout,
-  BackendError,
-  InvalidName,
-  LeaseLost,
-  ProtocolError
-} from "./Errors.ts"
+import type { AcquireTimeout, BackendError, InvalidName, LeaseLost, ProtocolError } from "./Errors.ts"
 import { InvalidConfig } from "./Errors.ts"
 import * as contention from "./internal/contention.ts"
 import type { Holding } from "./internal/holding.ts"
@@ -144,16 +138,21 @@ const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {}) {
   type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
   const obtain = (name: string, options: AcquireOptions | undefined, restore: Restore) =>
-    Effect.flatMap(attempt(name, options), (attempt) =>
-      Effect.flatMap(timeoutOf(options?.timeout), (timeout) =>
-        contention.acquire(store, leases, attempt, timeout, restore)))
+    Effect.flatMap(
+      attempt(name, options),
+      (attempt) =>
+        Effect.flatMap(timeoutOf(options?.timeout), (timeout) =>
+          contention.acquire(store, leases, attempt, timeout, restore))
+    )
 
   const obtainIfAvailable = (name: string, options: LeaseOptions | undefined, restore: Restore) =>
     Effect.flatMap(attempt(name, options), (attempt) => contention.tryAcquire(store, leases, attempt, restore))
 
   const inScope = (holding: Holding) =>
-    Effect.flatMap(Effect.scope, (scope) =>
-      Effect.as(Scope.addFinalizer(scope, leases.release(holding)), new LeaseImpl(leases, holding)))
+    Effect.flatMap(
+      Effect.scope,
+      (scope) => Effect.as(Scope.addFinalizer(scope, leases.release(holding)), new LeaseImpl(leases, holding))
+    )
 
   const guarded = <A, E, R>(holding: Holding, body: Body<A, E, R>, restore: Restore) =>
     Effect.ensuring(

@@ -63,23 +63,25 @@ export const contend = (options: {
   readonly lease: Duration.Duration
 }): Schedule.Schedule<Duration.Duration, Extract<AcquireResult, { readonly _tag: "Refused" }>> => {
   const confirm = Duration.toMillis(options.confirm)
-  return Schedule.fromStep(Effect.succeed((_now, refused) =>
-    Effect.map(Random.next, (random): [Duration.Duration, Duration.Duration] => {
-      const { foreign, ownership, position } = refused
-      const remaining = ownership._tag === "Free"
-        ? confirm
-        : ownership.remaining === undefined
-        ? Duration.toMillis(options.lease)
-        // A key is gone one millisecond after its remaining time has reached zero
-        : Duration.toMillis(ownership.remaining) + 1
-      const apart = position < staggered
-        ? position * stagger
-        : staggered * stagger + random * Math.max(0, confirm - staggered * stagger)
-      const bound = !foreign ? Infinity : position === 0 ? confirm : foreignLook
-      const delay = Duration.millis(Math.min(remaining + apart, bound))
-      return [delay, delay]
-    })
-  ))
+  return Schedule.fromStep(
+    Effect.succeed((_now, refused) =>
+      Effect.map(Random.next, (random): [Duration.Duration, Duration.Duration] => {
+        const { foreign, ownership, position } = refused
+        const remaining = ownership._tag === "Free"
+          ? confirm
+          : ownership.remaining === undefined
+          ? Duration.toMillis(options.lease)
+          // A key is gone one millisecond after its remaining time has reached zero
+          : Duration.toMillis(ownership.remaining) + 1
+        const apart = position < staggered
+          ? position * stagger
+          : staggered * stagger + random * Math.max(0, confirm - staggered * stagger)
+        const bound = !foreign ? Infinity : position === 0 ? confirm : foreignLook
+        const delay = Duration.millis(Math.min(remaining + apart, bound))
+        return [delay, delay]
+      })
+    )
+  )
 }
 
 /**

@@ -65,7 +65,7 @@ export type ContenderName = typeof ContenderName.Type
  * @since 0.1.0
  */
 export const WireId = Schema.String.check(
-  Schema.isPattern(/^\d+-[0-9a-z]{12}:/),
+  Schema.isPattern(/^\d+-[0-9a-z]{12}:./),
   Schema.makeFilter((id: string) => contenderProblem(id))
 ).pipe(Schema.brand("@effect-simba/WireId"))
 
@@ -120,7 +120,10 @@ export const contenderByHost: Effect.Effect<ContenderName> = Effect.sync(() =>
 export const contenderByUuid: Effect.Effect<ContenderName> = Effect.map(
   Effect.all(Array.from({ length: 8 }, () => Random.nextIntBetween(0, 0x10000))),
   (words) => {
-    const [a, b, c, d, e, f, g, h] = words.map((word) => word.toString(16).padStart(4, "0")) as [string, ...Array<string>]
+    const [a, b, c, d, e, f, g, h] = words.map((word) => word.toString(16).padStart(4, "0")) as [
+      string,
+      ...Array<string>
+    ]
     return `${a}${b}-${c}-4${d!.slice(1)}-a${e!.slice(1)}-${f}${g}${h}` as ContenderName
   }
 )

@@ -7,7 +7,8 @@
  *
  * @since 0.1.0
  */
-import { BackendError, InvalidConfig } from "@effect-simba/core/Errors"
+import type { BackendError } from "@effect-simba/core/Errors"
+import { InvalidConfig } from "@effect-simba/core/Errors"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Config from "effect/Config"
 import * as Context from "effect/Context"
@@ -163,5 +164,9 @@ export const config: Config.Config<Options> = Config.all({
 export const layerConfig = (
   options?: Options
 ): Layer.Layer<Redis.Redis | Subscriber | IoRedis, BackendError | InvalidConfig | Config.ConfigError> =>
-  Layer.effectContext(Effect.flatMap(config, (config) =>
-    make({ ...config, ...options, client: { ...config.client, ...options?.client } })))
+  Layer.effectContext(
+    Effect.flatMap(
+      config,
+      (config) => make({ ...config, ...options, client: { ...config.client, ...options?.client } })
+    )
+  )

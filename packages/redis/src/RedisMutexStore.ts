@@ -99,7 +99,13 @@ const make = Effect.gen(function*() {
         Effect.map(([ownership, token, ticket, position, foreign]): AcquireResult =>
           token !== ""
             ? { _tag: "Granted", token }
-            : { _tag: "Refused", ownership, ticket: ticket === "" ? undefined : ticket, position, foreign: foreign === "1" }
+            : {
+              _tag: "Refused",
+              ownership,
+              ticket: ticket === "" ? undefined : ticket,
+              position,
+              foreign: foreign === "1"
+            }
         )
       ),
     guard: (requests) =>
@@ -132,9 +138,12 @@ const make = Effect.gen(function*() {
               message._tag === "Released"
                 ? { _tag: "YourTurn", from: message.owner }
                 : { _tag: "LookIn", delay: Duration.millis(message.millis) }
-          )).pipe(Effect.tapError((error) =>
-            Effect.logWarning(error.message).pipe(Effect.annotateLogs({ mutex, contender: id }))
-          ), Effect.eventually)
+          )).pipe(
+            Effect.tapError((error) =>
+              Effect.logWarning(error.message).pipe(Effect.annotateLogs({ mutex, contender: id }))
+            ),
+            Effect.eventually
+          )
       }))
   })
 })

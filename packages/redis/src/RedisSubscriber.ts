@@ -37,8 +37,12 @@ export const layer: Layer.Layer<Subscriber, never, Redis> = Layer.effect(
           Queue.take(messages),
           ({ message }) => offer({ _tag: "Message", channel, text: message })
         ))
-      const again = Effect.scoped(Effect.flatMap(redis.subscribe(channel), (messages) =>
-        Effect.andThen(offer({ _tag: "Gap" }), forward(messages))))
+      const again = Effect.scoped(
+        Effect.flatMap(
+          redis.subscribe(channel),
+          (messages) => Effect.andThen(offer({ _tag: "Gap" }), forward(messages))
+        )
+      )
       const first = yield* redis.subscribe(channel)
       yield* forward(first).pipe(
         Effect.catch((error) =>

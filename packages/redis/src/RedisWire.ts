@@ -135,7 +135,8 @@ export const ContenderMessage = text(
       ? { _tag: "Look" as const, millis: Number(millis) }
       : "expected a whole number of milliseconds after look@@"
   },
-  (message) => message._tag === "Released" ? `released${separator}${message.owner}` : `look${separator}${message.millis}`
+  (message) =>
+    message._tag === "Released" ? `released${separator}${message.owner}` : `look${separator}${message.millis}`
 )
 
 /**

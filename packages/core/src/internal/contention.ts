@@ -27,7 +27,10 @@ type StoreError = BackendError | ProtocolError
 
 const isRefused = (result: Holding | Refused): result is Refused => "_tag" in result
 
-/** One request. The lease counts from the instant before it is sent. */
+/**
+ * One request. The lease counts from the instant before it is sent; an answer so late that nothing is left of it is asked
+ * for again, and the store recognises the owner.
+ */
 const ask = (
   store: MutexStore["Service"],
   attempt: Attempt,
@@ -36,10 +39,13 @@ const ask = (
   Clock.clockWith((clock) => {
     const sent = instant(clock)
     const { confirm, id, mutex, transition, ttl } = attempt
-    return Effect.map(
+    return Effect.flatMap(
       store.acquire({ mutex, id, confirm, lease: Duration.sum(ttl, transition), ...request }),
-      (result) =>
-        result._tag === "Refused" ? result : new Holding({ mutex, id, token: result.token, ttl, transition, sent })
+      (result): Effect.Effect<Holding | Refused, StoreError> => {
+        if (result._tag === "Refused") return Effect.succeed(result)
+        const holding = new Holding({ mutex, id, token: result.token, ttl, transition, sent })
+        return holding.left(instant(clock)) > 0 ? Effect.succeed(holding) : ask(store, attempt, request)
+      }
     )
   })
 

@@ -81,16 +81,24 @@ export class LeaseImpl implements Lease {
   }
 
   get timeLeft() {
-    return Effect.flatMap(this.isHeld, (held) =>
-      Clock.clockWith((clock) => Effect.succeed(held ? Duration.millis(this.holding.left(instant(clock))) : Duration.zero)))
+    return Effect.flatMap(
+      this.isHeld,
+      (held) =>
+        Clock.clockWith((clock) =>
+          Effect.succeed(held ? Duration.millis(this.holding.left(instant(clock))) : Duration.zero)
+        )
+    )
   }
 
   get lost() {
-    return Effect.flatMap(over(this.leases, this.holding), (loss) =>
-      loss !== undefined ? Effect.succeed(loss) : Effect.callback<LeaseLost>((resume) => {
-        const unlisten = this.holding.onLoss((loss) => resume(Effect.succeed(loss)))
-        return Effect.sync(unlisten)
-      }))
+    return Effect.flatMap(
+      over(this.leases, this.holding),
+      (loss) =>
+        loss !== undefined ? Effect.succeed(loss) : Effect.callback<LeaseLost>((resume) => {
+          const unlisten = this.holding.onLoss((loss) => resume(Effect.succeed(loss)))
+          return Effect.sync(unlisten)
+        })
+    )
   }
 
   readonly protect: Lease["protect"] = (effect) => protect(this.leases, this.holding, effect)

@@ -50,7 +50,9 @@ const sleepUntil = (at: number, changed: Latch.Latch) =>
       : Effect.raceFirst(Effect.sleep(Duration.millis(Math.ceil(millis * 1e6) / 1e6)), changed.await)
   })
 
-const toFailure = (cause: Cause.Cause<BackendError | ProtocolError | Cause.TimeoutError>): BackendError | ProtocolError => {
+const toFailure = (
+  cause: Cause.Cause<BackendError | ProtocolError | Cause.TimeoutError>
+): BackendError | ProtocolError => {
   const error = Cause.squash(cause)
   return error instanceof BackendError || error instanceof ProtocolError
     ? error

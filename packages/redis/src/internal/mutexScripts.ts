@@ -12,8 +12,10 @@ local owner, queue, fence, reserved = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 `
 
 const clock = /* lua */ `
-local time = redis.call('TIME')
-local micros = tonumber(time[1]) * 1000000 + tonumber(time[2])
+local function micros()
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
 `
 
 /** Stock tickets are whole seconds; ours never are. Stock ids lack the counter and the random part of ours. */
@@ -87,7 +89,7 @@ end
 
 local function mint()
   local last = tonumber(redis.call('GET', fence) or '0') or 0
-  local token = string.format('%.0f', math.max(last + 1, micros))
+  local token = string.format('%.0f', math.max(last + 1, micros()))
   redis.call('SET', fence, token, 'PX', '${fenceMillis}')
   return token
 end
@@ -160,8 +162,8 @@ local function enter()
   if score then
     return string.format('%.6f', tonumber(score))
   end
-  local at = micros
-  if ticket and ticket * 1000000 < micros + 1 then
+  local at = micros()
+  if ticket and ticket * 1000000 < at + 1 then
     at = math.floor(ticket * 1000000 + 0.5)
   else
     local last = redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2]

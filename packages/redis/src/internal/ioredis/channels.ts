@@ -1,5 +1,5 @@
 /**
- * All subscriptions of a layer on one connection: one SUBSCRIBE per channel however many listen, every reconnect a gap
+ * All subscriptions of a layer on one connection: one subscription per channel however many listen, every reconnect a gap
  * for everybody, and a heartbeat that notices when the connection is dead without having closed.
  */
 import type { BackendError } from "@effect-simba/core/Errors"
@@ -92,9 +92,9 @@ export const make = Effect.fnUntraced(function*(open: Effect.Effect<Client, Redi
     return connected = client
   })
 
-  const subscriber = opening.withPermit(Effect.suspend(() =>
-    connected === undefined ? connect : Effect.succeed(connected)
-  ))
+  const subscriber = opening.withPermit(
+    Effect.suspend(() => connected === undefined ? connect : Effect.succeed(connected))
+  )
 
   const forget = (channel: string, listener: Listener) => {
     const set = listeners.get(channel)
@@ -115,7 +115,7 @@ export const make = Effect.fnUntraced(function*(open: Effect.Effect<Client, Redi
           () => Effect.sync(() => forget(channel, listener))
         ),
         // Repeated for each listener: the acknowledgement is what it waits for
-        call(client, [channel])
+        Effect.onError(call(client, [channel]), () => Effect.sync(() => forget(channel, listener)))
       ))
 
   const subscribe: Channels["subscribe"] = Effect.fnUntraced(function*(channel) {

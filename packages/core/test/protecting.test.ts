@@ -1,0 +1,148 @@
+import { type Errors, Mutex } from "@effect-simba/core"
+import { assert, describe, it } from "@effect/vitest"
+import { Cause, Context, Deferred, Effect, Exit, Fiber, Option } from "effect"
+import { TestClock } from "effect/testing"
+import { Faults } from "./support/faultyStore.ts"
+import { start, TestLive } from "./support/setup.ts"
+
+const isLost = (reason: Errors.LossReason) => (error: unknown) =>
+  assert.deepInclude(error as object, { _tag: "LeaseLost", reason })
+
+describe("withLock", () => {
+  it.effect("answers what the body answers, and fails as the body fails", () =>
+    Effect.gen(function*() {
+      assert.strictEqual(yield* Effect.succeed(1).pipe(Mutex.withLock("m")), 1)
+      assert.strictEqual(yield* Effect.flip(Effect.fail("no").pipe(Mutex.withLock("m"))), "no")
+      const died = yield* Effect.exit(Effect.die("bug").pipe(Mutex.withLock("m")))
+      assert.isTrue(Exit.isFailure(died) && Cause.hasDies(died.cause))
+      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("hands its lease to a body that is a function", () =>
+    Effect.gen(function*() {
+      const token = yield* Mutex.withLock("m")((lease) => Effect.as(lease.ensure, lease.token))
+      assert.isAbove(token, 0)
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("gives the body the services of its surroundings", () =>
+    Effect.gen(function*() {
+      class Name extends Context.Service<Name, string>()("test/Name") {}
+      const body = Effect.map(Name, (name) => `hello ${name}`)
+      assert.strictEqual(
+        yield* body.pipe(Mutex.withLock("m"), Effect.provideService(Name, "you")),
+        "hello you"
+      )
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("L3, B12: interrupts the body at the local deadline and fails with LeaseLost", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      faults.guard = "hang"
+      let interrupted = false
+      const fiber = yield* start(
+        Effect.never.pipe(
+          Effect.onInterrupt(() => Effect.sync(() => interrupted = true)),
+          Mutex.withLock("m"),
+          Effect.flip
+        )
+      )
+      yield* TestClock.adjust("15199 millis")
+      assert.isFalse(interrupted)
+      yield* TestClock.adjust("1 millis")
+      assert.isTrue(interrupted)
+      isLost("BackendGone")(yield* Fiber.join(fiber))
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("L4, S13: releases only after the body and its finalizers have ended", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const ended = yield* Deferred.make<void>()
+      const fiber = yield* start(
+        Effect.never.pipe(
+          Effect.onInterrupt(() => Deferred.await(ended)),
+          Mutex.withLock("m")
+        )
+      )
+      const stop = yield* start(Fiber.interrupt(fiber))
+      yield* TestClock.adjust("5 seconds")
+      assert.notInclude(faults.calls, "release")
+      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Held")
+      yield* Deferred.succeed(ended, undefined)
+      yield* Fiber.join(stop)
+      assert.include(faults.calls, "release")
+      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("is LeaseLost when the lease was over before an uninterruptible body succeeded", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      faults.guard = "fail"
+      const fiber = yield* start(
+        Effect.sleep("20 seconds").pipe(Effect.uninterruptible, Mutex.withLock("m"), Effect.flip)
+      )
+      yield* TestClock.adjust("20 seconds")
+      isLost("BackendGone")(yield* Fiber.join(fiber))
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("L4: a finalizer that dies at a loss does not hide LeaseLost", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      faults.guard = "hang"
+      const fiber = yield* start(
+        Effect.never.pipe(
+          Effect.ensuring(Effect.die("finalizer")),
+          Mutex.withLock("m"),
+          Effect.catchTag("LeaseLost", (error) => Effect.succeed(error.reason))
+        )
+      )
+      yield* TestClock.adjust("16 seconds")
+      assert.strictEqual(yield* Fiber.join(fiber), "BackendGone")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("can be interrupted from outside like any effect", () =>
+    Effect.gen(function*() {
+      const fiber = yield* start(Mutex.withLock("m")(Effect.never))
+      yield* Fiber.interrupt(fiber)
+      const exit = yield* Fiber.await(fiber)
+      assert.isTrue(Exit.hasInterrupts(exit))
+      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("withLockIfAvailable runs the body, or says None without running it", () =>
+    Effect.gen(function*() {
+      let ran = 0
+      const body = Effect.sync(() => ++ran)
+      assert.deepStrictEqual(yield* body.pipe(Mutex.withLockIfAvailable("m")), Option.some(1))
+      yield* Mutex.acquire("m")
+      assert.deepStrictEqual(yield* body.pipe(Mutex.withLockIfAvailable("m")), Option.none())
+      assert.strictEqual(ran, 1)
+    }).pipe(Effect.provide(TestLive)))
+})
+
+describe("lease.protect", () => {
+  it.effect("L3: a bare lease does not interrupt its holder, protect does", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      faults.guard = "hang"
+      const lease = yield* Mutex.acquire("m")
+      const bare = yield* start(Effect.never)
+      const guarded = yield* start(Effect.flip(lease.protect(Effect.never)))
+      yield* TestClock.adjust("16 seconds")
+      assert.isUndefined(bare.pollUnsafe())
+      isLost("BackendGone")(yield* Fiber.join(guarded))
+      isLost("BackendGone")(yield* Effect.flip(lease.ensure))
+      isLost("BackendGone")(yield* lease.lost)
+      isLost("BackendGone")(yield* Effect.flip(lease.protect(Effect.void)))
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("interrupts several works of one lease", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      faults.guard = "hang"
+      const lease = yield* Mutex.acquire("m")
+      const works = yield* Effect.forEach([1, 2, 3], () => start(Effect.flip(lease.protect(Effect.never))))
+      yield* TestClock.adjust("16 seconds")
+      const errors = yield* Fiber.joinAll(works)
+      errors.forEach(isLost("BackendGone"))
+    }).pipe(Effect.provide(TestLive)))
+})

@@ -1,0 +1,58 @@
+/** The in-process store with a switch for each operation: to fail, to hang, to answer late. */
+import * as Errors from "@effect-simba/core/Errors"
+import * as MemoryMutexStore from "@effect-simba/core/MemoryMutexStore"
+import { MutexStore } from "@effect-simba/core/MutexStore"
+import { Context, type Duration, Effect, Layer } from "effect"
+
+export interface Switches {
+  /** `fail`: the command never reaches the store. `hang`: neither. `late`: done at once, answered after the delay. */
+  acquire: "work" | "fail" | "hang" | { readonly late: Duration.Input }
+  guard: "work" | "fail" | "hang" | { readonly late: Duration.Input }
+  release: "work" | "fail" | "hang" | { readonly late: Duration.Input }
+  readonly calls: Array<string>
+}
+
+export class Faults extends Context.Service<Faults, Switches>()("test/Faults") {}
+
+export const outage = new Errors.BackendError({ operation: "test", retryable: true, cause: new Error("outage") })
+
+const through = <A, E, R>(
+  mode: Switches["acquire"],
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<A, E | Errors.BackendError, R> =>
+  mode === "work"
+    ? effect
+    : mode === "fail"
+    ? Effect.fail(outage)
+    : mode === "hang"
+    ? Effect.never
+    : Effect.tap(effect, () => Effect.sleep(mode.late))
+
+export const layer: Layer.Layer<MutexStore | Faults> = Layer.effectContext(Effect.gen(function*() {
+  const store = yield* MutexStore
+  const faults: Switches = { acquire: "work", guard: "work", release: "work", calls: [] }
+  const faulty = MutexStore.of({
+    ...store,
+    acquire: (request) =>
+      Effect.suspend(() => {
+        faults.calls.push(`acquire ${request.mode}`)
+        return through(faults.acquire, store.acquire(request))
+      }),
+    guard: (requests) =>
+      Effect.suspend(() => {
+        faults.calls.push(`guard ${requests.length}`)
+        return through(faults.guard, store.guard(requests))
+      }),
+    release: (request) =>
+      Effect.suspend(() => {
+        faults.calls.push("release")
+        return through(faults.release, store.release(request))
+      }),
+    wakeUps: (mutex, id) =>
+      Effect.suspend(() => {
+        faults.calls.push("subscribe")
+        return store.wakeUps(mutex, id)
+      })
+  })
+  return Context.make(MutexStore, faulty).pipe(Context.add(Faults, faults))
+})).pipe(Layer.provide(MemoryMutexStore.layer))

@@ -1,0 +1,18 @@
+import { MemoryMutexStore, Mutex } from "@effect-simba/core"
+import type { Fiber } from "effect"
+import { Duration, Effect, Layer, Logger } from "effect"
+import * as FaultyStore from "./faultyStore.ts"
+
+/** A mutex on the in-process store with fault switches; its warnings go nowhere. */
+export const TestLive = Mutex.layer({ contender: "us" }).pipe(
+  Layer.provideMerge(FaultyStore.layer),
+  Layer.provideMerge(Logger.layer([]))
+)
+
+export const MemoryLive = Mutex.layer().pipe(Layer.provideMerge(MemoryMutexStore.layer))
+
+export const timeLeft = (lease: { readonly timeLeft: Effect.Effect<Duration.Duration> }) =>
+  Effect.map(lease.timeLeft, Duration.toMillis)
+
+export const start = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<Fiber.Fiber<A, E>, never, R> =>
+  Effect.forkChild(effect, { startImmediately: true })

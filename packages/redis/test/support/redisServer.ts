@@ -1,0 +1,293 @@
+/**
+ * Real Redis servers that tests start for themselves: on loopback, in a temporary folder each, gone with the scope.
+ *
+ * Everything here runs on real time, also where a test has a `TestClock`.
+ */
+import { Context, Deferred, Effect, Layer, type Scope } from "effect"
+import { type ChildProcess, spawn } from "node:child_process"
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { RedisServerError, type Reply, send } from "./redisProtocol.ts"
+
+export interface StartOptions {
+  /** More arguments for redis-server, such as `["--maxmemory", "10mb"]`. */
+  readonly args?: ReadonlyArray<string>
+  /** A port that is taken is an error then; without it, another one is tried. */
+  readonly port?: number
+}
+
+/** A server that belongs to the test. */
+export interface Server {
+  readonly port: number
+  /** For `REDIS_URL`. */
+  readonly url: string
+  /** Of the present process: a restart gives another. */
+  readonly pid: number
+  /** One command over a connection of its own. */
+  readonly send: (...args: ReadonlyArray<string>) => Effect.Effect<Reply, RedisServerError>
+  /** Ends the process and waits until it is gone. Another signal than `SIGKILL` and `SIGTERM` is only sent. */
+  readonly kill: (signal?: NodeJS.Signals) => Effect.Effect<void>
+  /** Stops the process where it stands: it holds its connections and answers nothing. */
+  readonly pause: Effect.Effect<void>
+  readonly resume: Effect.Effect<void>
+  /** Kills the process where it still runs, and starts another on the same port with the same arguments. */
+  readonly restart: Effect.Effect<void, RedisServerError>
+}
+
+/** One primary with one replica, watched by three sentinels that notice an outage within half a second. */
+export interface SentinelSetup {
+  readonly name: string
+  readonly primary: Server
+  readonly replica: Server
+  readonly sentinels: ReadonlyArray<Server>
+  /** The port that the sentinels name as the primary's now. */
+  readonly primaryPort: Effect.Effect<number, RedisServerError>
+}
+
+/** Three primaries that share the slots evenly, without replicas. */
+export interface ClusterSetup {
+  readonly nodes: ReadonlyArray<Server>
+}
+
+const fail = (message: string) => new RedisServerError({ message })
+const portTaken = (port: number) => fail(`port ${port} is taken`)
+
+const missing = "redis-server was not found on the PATH; the tests start servers of their own. "
+  + "Debian, Ubuntu: apt-get install redis-server. Fedora: dnf install redis. macOS: brew install redis."
+
+const realSleep = (millis: number): Effect.Effect<void> =>
+  Effect.callback((resume) => {
+    const timer = setTimeout(() => resume(Effect.void), millis)
+    return Effect.sync(() => clearTimeout(timer))
+  })
+
+const realTimeout = <A>(self: Effect.Effect<A>, millis: number): Effect.Effect<A | void> =>
+  Effect.raceFirst(self, realSleep(millis))
+
+/** Looks until something holds; a failure to look means "not yet". */
+const until = Effect.fnUntraced(function*(what: string, condition: Effect.Effect<boolean, RedisServerError>) {
+  const deadline = performance.now() + 20_000
+  while (!(yield* Effect.orElseSucceed(condition, () => false))) {
+    if (performance.now() > deadline) return yield* fail(`${what}: not within 20 seconds`)
+    yield* realSleep(25)
+  }
+})
+
+// Below the range that systems hand out to outgoing connections, so that nobody takes the port during a restart. The
+// port of the cluster bus is 10000 higher and below that range, too.
+const randomPort = () => 11_000 + Math.floor(Math.random() * 10_000)
+
+const isFree = (port: number): Effect.Effect<boolean> =>
+  Effect.callback((resume) => {
+    const probe = createServer()
+    probe.on("error", () => resume(Effect.succeed(false)))
+    probe.listen(port, "127.0.0.1", () => probe.close(() => resume(Effect.succeed(true))))
+  })
+
+const freePort: Effect.Effect<number> = Effect.gen(function*() {
+  for (;;) {
+    const port = randomPort()
+    if ((yield* isFree(port)) && (yield* isFree(port + 10_000))) return port
+  }
+})
+
+const temporaryFolder = Effect.acquireRelease(
+  Effect.promise(() => mkdtemp(join(tmpdir(), "effect-simba-redis-"))),
+  (folder) => Effect.promise(() => rm(folder, { recursive: true, force: true, maxRetries: 3 }))
+)
+
+/** Children that still run; a test process that ends in the middle of a test takes them along. */
+const children = new Set<ChildProcess>()
+process.on("exit", () => children.forEach((child) => child.kill("SIGKILL")))
+
+interface Running {
+  readonly child: ChildProcess
+  /** Why the process ended, or could not be started. */
+  readonly ended: Deferred.Deferred<RedisServerError>
+}
+
+const launch = (args: ReadonlyArray<string>, folder: string, port: number): Effect.Effect<Running> =>
+  Effect.sync(() => {
+    const ended = Deferred.makeUnsafe<RedisServerError>()
+    const child = spawn("redis-server", args, { cwd: folder, stdio: ["ignore", "pipe", "pipe"] })
+    children.add(child)
+    let log = ""
+    const keep = (chunk: Buffer) => {
+      log = (log + chunk.toString("utf8")).slice(-4000)
+    }
+    const end = (error: RedisServerError) => {
+      children.delete(child)
+      Deferred.doneUnsafe(ended, Effect.succeed(error))
+    }
+    child.stdout.on("data", keep)
+    child.stderr.on("data", keep)
+    child.on("error", (error: NodeJS.ErrnoException) => end(fail(error.code === "ENOENT" ? missing : error.message)))
+    child.on(
+      "close",
+      (code, signal) =>
+        end(
+          /Address already in use/i.test(log)
+            ? portTaken(port)
+            : fail(`redis-server ended (${signal ?? code}):\n${log}`)
+        )
+    )
+    return { child, ended }
+  })
+
+const end = Effect.fnUntraced(function*({ child, ended }: Running, signal: "SIGTERM" | "SIGKILL") {
+  child.kill(signal)
+  child.kill("SIGCONT") // a stopped process does not see the other signal
+  yield* realTimeout(Deferred.await(ended), 3000)
+  child.kill("SIGKILL")
+  yield* Deferred.await(ended)
+})
+
+/** Whether it is this very process that answers, and not another one on a port that was thought to be free. */
+const answers = (port: number, child: ChildProcess): Effect.Effect<boolean, RedisServerError> =>
+  send(port, "INFO", "server").pipe(
+    Effect.map((info) => String(info).includes(`process_id:${child.pid}\r\n`)),
+    // A server with a password says so; that it is ours is taken from its still running.
+    Effect.catch((error) => Effect.succeed(error.message.startsWith("NOAUTH") && children.has(child)))
+  )
+
+const startOn = Effect.fnUntraced(function*(port: number, folder: string, args: ReadonlyArray<string>) {
+  let running: Running | undefined
+  const begin = Effect.gen(function*() {
+    const begun = running = yield* launch(args, folder, port)
+    yield* Effect.raceFirst(
+      until(`redis-server on port ${port} answers`, answers(port, begun.child)),
+      Effect.flatMap(Deferred.await(begun.ended), Effect.fail)
+    )
+  })
+  const stop = (signal: "SIGTERM" | "SIGKILL") =>
+    Effect.suspend(() => running === undefined ? Effect.void : end(running, signal))
+  const signalOnly = (signal: NodeJS.Signals) => Effect.sync(() => void running?.child.kill(signal))
+
+  yield* Effect.addFinalizer(() => stop("SIGTERM"))
+  yield* begin
+  return {
+    port,
+    url: `redis://127.0.0.1:${port}`,
+    get pid() {
+      return running?.child.pid ?? -1
+    },
+    send: (...args) => send(port, ...args),
+    kill: (signal = "SIGKILL") => signal === "SIGKILL" || signal === "SIGTERM" ? stop(signal) : signalOnly(signal),
+    pause: signalOnly("SIGSTOP"),
+    resume: signalOnly("SIGCONT"),
+    restart: Effect.andThen(stop("SIGKILL"), begin)
+  } satisfies Server as Server
+})
+
+/** Starts a process on the wished port, or on free ports until one was really free. */
+const startSomewhere = Effect.fnUntraced(function*(
+  wished: number | undefined,
+  args: (port: number, folder: string) => Effect.Effect<ReadonlyArray<string>>
+) {
+  const folder = yield* temporaryFolder
+  const attempt = Effect.gen(function*() {
+    const port = wished ?? (yield* freePort)
+    if (wished !== undefined && !(yield* isFree(port))) return yield* portTaken(port)
+    return yield* startOn(port, folder, yield* args(port, folder))
+  })
+  return yield* Effect.retry(attempt, {
+    times: 10,
+    while: (error) => wished === undefined && error.message.endsWith("is taken")
+  })
+})
+
+const plainArgs = (port: number): ReadonlyArray<string> => [
+  `--port ${port}`,
+  "--bind 127.0.0.1",
+  "--save",
+  "",
+  "--appendonly no",
+  "--repl-diskless-sync-delay 0"
+]
+
+const start = (options: StartOptions = {}): Effect.Effect<Server, RedisServerError, Scope.Scope> =>
+  startSomewhere(options.port, (port) => Effect.succeed([...plainArgs(port), ...options.args ?? []]))
+
+const startSentinel = (name: string, primary: number) =>
+  startSomewhere(undefined, (port, folder) => {
+    const file = join(folder, "sentinel.conf")
+    const settings = [
+      `port ${port}`,
+      "bind 127.0.0.1",
+      `sentinel monitor ${name} 127.0.0.1 ${primary} 2`,
+      `sentinel down-after-milliseconds ${name} 500`,
+      `sentinel failover-timeout ${name} 2000`
+    ]
+    return Effect.as(Effect.promise(() => writeFile(file, `${settings.join("\n")}\n`)), [file, "--sentinel"])
+  })
+
+const fieldsOf = (server: Server, ...args: ReadonlyArray<string>) =>
+  Effect.map(server.send(...args), (info) => new Set(String(info).split("\r\n")))
+
+const sentinel = Effect.fnUntraced(function*(options: { readonly args?: ReadonlyArray<string> } = {}) {
+  const name = "mymaster"
+  const primary = yield* start(options)
+  const replica = yield* start({
+    args: ["--replicaof", "127.0.0.1", String(primary.port), ...options.args ?? []]
+  })
+  yield* until(
+    "the replica is in sync",
+    Effect.map(fieldsOf(replica, "INFO", "replication"), (fields) => fields.has("master_link_status:up"))
+  )
+  const sentinels = yield* Effect.forEach([1, 2, 3], () => startSentinel(name, primary.port), {
+    concurrency: "unbounded"
+  })
+  const knows = (one: Server) =>
+    Effect.map(
+      fieldsOf(one, "INFO", "sentinel"),
+      (fields) =>
+        [...fields].some((field) =>
+          field.startsWith(`master0:name=${name},status=ok,`) && field.endsWith("slaves=1,sentinels=3")
+        )
+    )
+  for (const one of sentinels) yield* until("the sentinels know each other", knows(one))
+  const primaryPort = Effect.map(
+    Effect.raceAll(sentinels.map((one) => one.send("SENTINEL", "GET-MASTER-ADDR-BY-NAME", name))),
+    (address) => Array.isArray(address) ? Number(address[1]) : -1
+  )
+  return { name, primary, replica, sentinels, primaryPort } satisfies SentinelSetup as SentinelSetup
+})
+
+const cluster = Effect.fnUntraced(function*(options: { readonly args?: ReadonlyArray<string> } = {}) {
+  const args = [
+    "--cluster-enabled yes",
+    "--cluster-node-timeout 1000",
+    "--cluster-announce-ip 127.0.0.1",
+    ...options.args ?? []
+  ]
+  const nodes = yield* Effect.forEach([1, 2, 3], () => start({ args }), { concurrency: "unbounded" })
+  const slots = Array.from({ length: 16_384 }, (_, slot) => slot)
+  const ownerOf = (slot: number) => Math.floor((slot * nodes.length) / slots.length)
+  for (const [index, node] of nodes.entries()) {
+    yield* node.send("CLUSTER", "ADDSLOTS", ...slots.filter((slot) => ownerOf(slot) === index).map(String))
+    yield* node.send("CLUSTER", "SET-CONFIG-EPOCH", String(index + 1))
+  }
+  for (const node of nodes) yield* node.send("CLUSTER", "MEET", "127.0.0.1", String(nodes[0]!.port))
+  for (const node of nodes) {
+    yield* until(
+      "the cluster is formed",
+      Effect.map(
+        fieldsOf(node, "CLUSTER", "INFO"),
+        (fields) => ["cluster_state:ok", "cluster_known_nodes:3", "cluster_size:3"].every((field) => fields.has(field))
+      )
+    )
+  }
+  return { nodes } satisfies ClusterSetup as ClusterSetup
+})
+
+/** A plain server for all tests of a file, and, as static members, servers for a single scope. */
+export class RedisServer extends Context.Service<RedisServer, Server>()("@effect-simba/redis/test/RedisServer") {
+  static readonly start = start
+  static readonly sentinel = sentinel
+  static readonly cluster = cluster
+  static readonly layer: Layer.Layer<RedisServer, RedisServerError> = Layer.effect(this, start())
+}
+
+export { RedisServerError, type Reply, send }

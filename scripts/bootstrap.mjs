@@ -1,0 +1,145 @@
+// `npm test` and `npm run demo` on a machine that has Node (20 or newer) and npm, and nothing else.
+//
+// Installs the pinned pnpm into .bootstrap/, then all dependencies (among them the Node that the tools run on), then
+// does what was asked for. What is there already is left as it is, so a second run starts at once.
+import { spawn, spawnSync } from "node:child_process"
+import { createHash } from "node:crypto"
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { constants } from "node:os"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { systemEnvironment } from "./lib/system.mjs"
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)))
+const windows = process.platform === "win32"
+const tasks = { test: "test:all", demo: "demo:run" }
+const [task, ...rest] = process.argv.slice(2)
+
+const say = (text) => console.log(`> ${text}`)
+const stop = (text) => {
+  console.error(`\n${text}\n`)
+  process.exit(1)
+}
+
+const env = systemEnvironment(join(root, ".bootstrap/node_modules/.bin"))
+
+const run = (command, args, options = {}) =>
+  spawnSync(command, args, { cwd: root, env, stdio: "inherit", shell: windows, ...options })
+const output = (command, args) => {
+  const { status, stdout } = run(command, args, { stdio: ["ignore", "pipe", "ignore"], encoding: "utf8" })
+  return status === 0 ? stdout.trim() : undefined
+}
+const must = (command, args, explanation) => {
+  const result = run(command, args)
+  if (result.status !== 0) stop(explanation)
+}
+
+const checkNode = () => {
+  const major = Number(process.versions.node.split(".")[0])
+  if (major < 20) stop(`Node 20 or newer is needed to get started; this is ${process.version} (${process.execPath}).`)
+}
+
+const ensurePnpm = () => {
+  const pinned = /^pnpm@([^+]+)/.exec(JSON.parse(readFileSync(join(root, "package.json"), "utf8")).packageManager)?.[1]
+  if (pinned === undefined) stop("package.json names no pnpm version in `packageManager`.")
+  if (output("pnpm", ["--version"]) === pinned) return
+  say(`installing pnpm ${pinned} into .bootstrap/`)
+  const folder = join(root, ".bootstrap")
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, "package.json"), `{ "private": true }\n`)
+  must(
+    "npm",
+    ["install", "--prefix", folder, "--no-save", "--no-audit", "--no-fund", "--loglevel=error", `pnpm@${pinned}`],
+    "npm could not install pnpm. It needs access to a package registry."
+  )
+}
+
+/** Changes whenever an install may have something to do. */
+const manifests = () => {
+  const hash = createHash("sha256").update(`${process.platform} ${process.arch}`)
+  const folders = [
+    ".",
+    "examples",
+    "benchmarks",
+    ...readdirSync(join(root, "packages")).map((name) => `packages/${name}`)
+  ]
+  const files = ["pnpm-lock.yaml", "pnpm-workspace.yaml", ...folders.map((folder) => `${folder}/package.json`)]
+  for (const file of files.sort()) {
+    if (existsSync(join(root, file))) hash.update(file).update(readFileSync(join(root, file)))
+  }
+  return hash.digest("hex")
+}
+
+const ensureDependencies = () => {
+  const stamp = join(root, "node_modules/.bootstrap-stamp")
+  const wanted = manifests()
+  if (existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return
+  say("installing the dependencies, with the Node that the tools run on")
+  must(
+    "pnpm",
+    ["install", "--frozen-lockfile", "--loglevel=error"],
+    "The dependencies could not be installed; see above. It needs access to a package registry."
+  )
+  writeFileSync(stamp, wanted)
+}
+
+const redisAdvice = `The tests start Redis servers of their own: \`redis-server\` has to be on the PATH.
+
+  Debian, Ubuntu    sudo apt-get install redis-server   (and, if no service is wanted: sudo systemctl disable --now redis-server)
+  Fedora            sudo dnf install redis
+  Alpine            apk add redis
+  macOS             brew install redis`
+
+const hasRedis = () => output("redis-server", ["--version"]) !== undefined
+
+const ensureRedis = () => {
+  if (hasRedis()) return
+  const isDebian = existsSync("/etc/debian_version") && output("apt-get", ["--version"]) !== undefined
+  if (!isDebian || process.getuid?.() !== 0) stop(`redis-server was not found.\n\n${redisAdvice}`)
+  say("installing Debian's redis-server: the tests start servers of their own (the system service is not started)")
+  const installed = withoutStartingServices(() => {
+    const quiet = { env: { ...env, DEBIAN_FRONTEND: "noninteractive" } }
+    const apt = (...args) => run("apt-get", ["-qq", "-o", "Dpkg::Use-Pty=0", ...args], quiet).status === 0
+    return apt("update") && apt("install", "--yes", "--no-install-recommends", "redis-server")
+  })
+  if (!installed || !hasRedis()) stop(`apt-get could not install redis-server; see above.\n\n${redisAdvice}`)
+}
+
+/** Debian starts a service when its package is installed, unless this hook (Debian's own) says that it may not. */
+const withoutStartingServices = (install) => {
+  const policy = "/usr/sbin/policy-rc.d"
+  if (existsSync(policy)) return install()
+  writeFileSync(policy, "#!/bin/sh\nexit 101\n", { mode: 0o755 })
+  try {
+    return install()
+  } finally {
+    rmSync(policy, { force: true })
+  }
+}
+
+let child
+const forward = (signal) => {
+  // Ctrl-C in a terminal reaches the whole group; a second one would mean "at once" to the child.
+  if (signal !== "SIGINT" || !process.stdin.isTTY) child?.kill(signal)
+}
+
+/** Runs the task in the foreground; a signal goes on to it, and how it ended is how this ends. */
+const hand = (script) => {
+  child = spawn("pnpm", ["run", script, ...rest], { cwd: root, env, stdio: "inherit", shell: windows })
+  child.on("error", (error) => stop(`pnpm could not be started: ${error.message}`))
+  child.on("exit", (code, signal) => {
+    process.exitCode = signal === null ? code : 128 + constants.signals[signal]
+  })
+}
+
+if (!Object.hasOwn(tasks, task ?? "")) {
+  stop(`usage: node scripts/bootstrap.mjs ${Object.keys(tasks).join("|")} [arguments]`)
+}
+checkNode()
+// From the start on, so that a signal during an installation does not end this half-way.
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, forward)
+ensurePnpm()
+ensureDependencies()
+if (task === "test") ensureRedis()
+say(`pnpm run ${[tasks[task], ...rest].join(" ")}`)
+hand(tasks[task])

@@ -1,0 +1,10 @@
+// Removes what the compiler wrote: dist/ of each package and the build infos.
+import { rmSync } from "node:fs"
+import { join } from "node:path"
+import { packageFolders, root } from "./lib/workspace.mjs"
+
+for (const folder of packageFolders) {
+  rmSync(join(folder, "dist"), { recursive: true, force: true })
+  rmSync(join(folder, "tsconfig.tsbuildinfo"), { force: true })
+}
+rmSync(join(root, "node_modules/.cache"), { recursive: true, force: true })

@@ -1,0 +1,23 @@
+// Running npm, pnpm and Node as a person would from a terminal, although npm or pnpm started us.
+import { delimiter } from "node:path"
+
+// What npm and pnpm tell a script about the run it is in. The npm and pnpm started from here would take it for their
+// own settings. What people set themselves (a registry, a proxy, a certificate, a cache) is none of this, and stays.
+const ofTheRun = new RegExp(
+  [
+    "^npm_(?!config_)",
+    "^npm_config_(?:prefix|local_prefix|global_prefix|globalconfig|init_module|node_gyp|npm_version|user_agent)$",
+    "^pnpm_(?:package_name|script_src_dir|config_verify_deps_before_run)$",
+    "^(?:init_cwd|node|node_env|vitest|path)$"
+  ].join("|"),
+  "i"
+)
+
+/** The environment outside of npm and pnpm: `node` is the system's again, and not the pinned one. */
+export const systemEnvironment = (...firstOnPath) => {
+  const kept = Object.entries(process.env).filter(([name]) => !ofTheRun.test(name))
+  const path = (process.env.PATH ?? process.env.Path ?? "")
+    .split(delimiter)
+    .filter((folder) => folder !== "" && !/[\\/]node_modules[\\/]/.test(`${folder}/`))
+  return { ...Object.fromEntries(kept), PATH: [...firstOnPath, ...path].join(delimiter) }
+}
