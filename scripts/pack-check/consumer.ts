@@ -1,5 +1,53 @@
 // A stranger's program: compiled against the packed packages with strict settings, then run on the system's Node.
-import * as Core from "@effect-simba/core"
-import * as RedisStores from "@effect-simba/redis"
+import { MemoryMutexStore, Mutex, type Lease } from "@effect-simba/core"
+import { layer as mutexLayer } from "@effect-simba/core/Mutex"
+import { RedisMutex, RedisWire } from "@effect-simba/redis"
+import { Context, Effect, Layer, Schema } from "effect"
 
-console.log(`core: ${Object.keys(Core).length} modules, redis: ${Object.keys(RedisStores).length} modules`)
+class Counter extends Context.Service<Counter, { readonly next: Effect.Effect<number, CounterBusy> }>()("app/Counter") {
+  static readonly layer = Layer.effect(
+    Counter,
+    Effect.gen(function*() {
+      const mutex = yield* Mutex.Mutex
+      let value = 0
+      return {
+        next: Effect.sync(() => ++value).pipe(
+          mutex.withLock("counter", { timeout: "1 second" }),
+          Effect.catchTag(["AcquireTimeout", "LeaseLost"], (error) => new CounterBusy({ why: error.message })),
+          Effect.orDie
+        )
+      }
+    })
+  )
+}
+
+class CounterBusy extends Schema.TaggedError<CounterBusy>()("CounterBusy", { why: Schema.String }) {}
+
+const token = (lease: Lease.Lease): number => lease.token
+
+const program = Effect.gen(function*() {
+  const first = yield* Effect.scoped(Effect.map(Mutex.acquire("m"), token))
+  const second = yield* Mutex.withLock("m")((lease) => Effect.succeed(token(lease)))
+  const counter = yield* Counter
+  const values = yield* Effect.all([counter.next, counter.next], { concurrency: "unbounded" })
+  const owner = yield* Mutex.owner("m")
+  return second > first && values.join() === "1,2" && owner._tag === "Free"
+})
+
+const InProcess = Counter.layer.pipe(
+  Layer.provideMerge(mutexLayer({ contender: "consumer" })),
+  Layer.provide(MemoryMutexStore.layer)
+)
+
+const refused = Effect.map(
+  Effect.flip(Layer.build(RedisMutex.layer({ ttl: 0, redis: { url: "redis://127.0.0.1:1" } }))),
+  (error) => error._tag
+)
+
+const decoded = Schema.decodeUnknownSync(RedisWire.OwnershipText)("me@@5")
+
+Effect.runPromise(Effect.all([Effect.provide(program, InProcess), Effect.scoped(refused)])).then(([works, tag]) => {
+  if (!works || decoded._tag !== "Held") throw new Error("the mutex does not work")
+  if (tag !== "BackendError" && tag !== "InvalidConfig") throw new Error(`unexpected ${tag}`)
+  console.log(`a mutex from the tarballs works; an unreachable Redis is a ${tag}`)
+})

@@ -90,6 +90,25 @@ export class LeaseLost extends Schema.TaggedError<LeaseLost>("@effect-simba/core
 }
 
 /**
+ * A `withLock` was asked for inside the extent of a `withLock` of the same name, and would wait for itself. Pass the
+ * outer lease to the inner work instead.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class AlreadyHeld extends Schema.TaggedError<AlreadyHeld>("@effect-simba/core/AlreadyHeld")("AlreadyHeld", {
+  mutex: Schema.String,
+  /** The wire id of the lease that is open around the call. */
+  id: Schema.String,
+  token: FencingToken
+}) {
+  override get message(): string {
+    return `Mutex "${this.mutex}" is already held by the lock around this call (lease ${this.token}), which would ` +
+      "wait for itself. Pass that lease to the inner work."
+  }
+}
+
+/**
  * A name cannot be used. Nothing was sent. Choose another.
  *
  * @category errors

@@ -51,3 +51,32 @@ export interface Lease {
    */
   readonly protect: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | LeaseLost, R>
 }
+
+/**
+ * @category type IDs
+ * @since 0.1.0
+ */
+export const LeaseGroupTypeId = "~@effect-simba/core/LeaseGroup" as const
+
+/**
+ * Several leases held together: lost as soon as one of them is.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface LeaseGroup {
+  readonly [LeaseGroupTypeId]: typeof LeaseGroupTypeId
+  readonly leases: ReadonlyArray<Lease>
+  /** The fencing token of each mutex, by its name. */
+  readonly tokens: ReadonlyMap<string, FencingToken>
+  /** Whether all are held at this instant. */
+  readonly isHeld: Effect.Effect<boolean>
+  /** Succeeds while all are held, otherwise fails with the loss of the first that is not. */
+  readonly ensure: Effect.Effect<void, LeaseLost>
+  /** Time until the nearest local deadline. */
+  readonly timeLeft: Effect.Effect<Duration.Duration>
+  /** Waits for the first loss. */
+  readonly lost: Effect.Effect<LeaseLost>
+  /** Runs `effect` as long as all are held. See `Lease.protect`. */
+  readonly protect: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | LeaseLost, R>
+}

@@ -20,22 +20,24 @@
  */
 import type * as Config from "effect/Config"
 import * as Context from "effect/Context"
-import * as Duration from "effect/Duration"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Option from "effect/Option"
-import * as Scope from "effect/Scope"
-import type { AcquireTimeout, BackendError, InvalidName, LeaseLost, ProtocolError } from "./Errors.ts"
-import { InvalidConfig } from "./Errors.ts"
-import * as contention from "./internal/contention.ts"
-import type { Holding } from "./internal/holding.ts"
-import { LeaseImpl, protect } from "./internal/lease.ts"
-import * as leasesOf from "./internal/leases.ts"
-import * as wireId from "./internal/wireId.ts"
-import type { Lease } from "./Lease.ts"
+import type * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
+import type {
+  AcquireTimeout,
+  AlreadyHeld,
+  BackendError,
+  InvalidConfig,
+  InvalidName,
+  LeaseLost,
+  ProtocolError
+} from "./Errors.ts"
+import { make } from "./internal/mutexService.ts"
+import type { Lease, LeaseGroup } from "./Lease.ts"
 import * as MutexConfig from "./MutexConfig.ts"
-import { MutexStore } from "./MutexStore.ts"
-import { mutexName } from "./Names.ts"
+import type { MutexStore } from "./MutexStore.ts"
 import type { Ownership } from "./Ownership.ts"
 
 /**
@@ -73,7 +75,7 @@ export type TryAcquireError = BackendError | ProtocolError | InvalidName | Inval
  * @category errors
  * @since 0.1.0
  */
-export type AcquireError = TryAcquireError | AcquireTimeout
+export type AcquireError = TryAcquireError | AcquireTimeout | AlreadyHeld
 
 /**
  * What a lock protects: an effect, or a function that is given the lease.
@@ -103,97 +105,12 @@ export class Mutex extends Context.Service<Mutex, {
     name: string,
     options?: LeaseOptions
   ) => <A, E, R>(body: Body<A, E, R>) => Effect.Effect<Option.Option<A>, E | TryAcquireError | LeaseLost, R>
+  readonly acquireAll: (
+    names: ReadonlyArray<string>,
+    options?: AcquireOptions
+  ) => Effect.Effect<LeaseGroup, AcquireError, Scope.Scope>
   readonly owner: (name: string) => Effect.Effect<Ownership, BackendError | ProtocolError | InvalidName>
 }>()("@effect-simba/core/Mutex") {}
-
-const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {}) {
-  const store = yield* MutexStore
-  const config = yield* MutexConfig.make(options)
-  const leases = yield* leasesOf.make(store, config)
-  const nextId = yield* wireId.makeGenerator
-
-  const attempt = (name: string, options: LeaseOptions = {}) => {
-    const { confirm, contender, transition, ttl } = config
-    const named = Effect.map(mutexName(name), (mutex) => ({ mutex, id: nextId(contender), ttl, transition, confirm }))
-    if (options.ttl === undefined && options.transition === undefined) return named
-    return Effect.flatMap(named, (attempt) =>
-      Effect.map(
-        MutexConfig.checkPeriods({
-          commandTimeout: config.commandTimeout,
-          ttl: options.ttl ?? ttl,
-          transition: options.transition ?? transition
-        }),
-        (periods) => ({ ...attempt, ...periods })
-      ))
-  }
-
-  const timeoutOf = (input: Duration.Input | undefined) => {
-    if (input === undefined) return Effect.undefined
-    const timeout = Duration.fromInput(input)
-    return Option.isNone(timeout)
-      ? Effect.fail(new InvalidConfig({ option: "timeout", problem: `${JSON.stringify(input)} is not a duration` }))
-      : Effect.succeed(Duration.isFinite(timeout.value) ? timeout.value : undefined)
-  }
-
-  type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-
-  const obtain = (name: string, options: AcquireOptions | undefined, restore: Restore) =>
-    Effect.flatMap(
-      attempt(name, options),
-      (attempt) =>
-        Effect.flatMap(timeoutOf(options?.timeout), (timeout) =>
-          contention.acquire(store, leases, attempt, timeout, restore))
-    )
-
-  const obtainIfAvailable = (name: string, options: LeaseOptions | undefined, restore: Restore) =>
-    Effect.flatMap(attempt(name, options), (attempt) => contention.tryAcquire(store, leases, attempt, restore))
-
-  const inScope = (holding: Holding) =>
-    Effect.flatMap(
-      Effect.scope,
-      (scope) => Effect.as(Scope.addFinalizer(scope, leases.release(holding)), new LeaseImpl(leases, holding))
-    )
-
-  const guarded = <A, E, R>(holding: Holding, body: Body<A, E, R>, restore: Restore) =>
-    Effect.ensuring(
-      restore(protect(
-        leases,
-        holding,
-        Effect.isEffect(body) ? body : Effect.suspend(() => body(new LeaseImpl(leases, holding)))
-      )),
-      leases.release(holding)
-    )
-
-  return Mutex.of({
-    acquire: (name, options) =>
-      Effect.uninterruptibleMask((restore) => Effect.flatMap(obtain(name, options, restore), inScope)),
-    tryAcquire: (name, options) =>
-      Effect.uninterruptibleMask((restore) =>
-        Effect.flatMap(
-          obtainIfAvailable(name, options, restore),
-          Option.match({
-            onNone: () => Effect.succeedNone,
-            onSome: (holding) => Effect.asSome(inScope(holding))
-          })
-        )
-      ),
-    withLock: (name, options) => (body) =>
-      Effect.uninterruptibleMask((restore) =>
-        Effect.flatMap(obtain(name, options, restore), (holding) => guarded(holding, body, restore))
-      ),
-    withLockIfAvailable: (name, options) => (body) =>
-      Effect.uninterruptibleMask((restore) =>
-        Effect.flatMap(
-          obtainIfAvailable(name, options, restore),
-          Option.match({
-            onNone: () => Effect.succeedNone,
-            onSome: (holding) => Effect.asSome(guarded(holding, body, restore))
-          })
-        )
-      ),
-    owner: (name) => Effect.flatMap(mutexName(name), store.owner)
-  })
-})
 
 /**
  * Mutexes on whatever store is provided. Invalid options are refused when the layer is built. Closing the layer waits,
@@ -232,8 +149,8 @@ export const layerConfig = (
  *
  * The lease does not interrupt its holder when it is lost: see `Lease`, or use `withLock`.
  *
- * Fails with `AcquireTimeout` if `timeout` passes first; with `BackendError` if the backend refuses, or is out of reach
- * for longer than a lease lasts.
+ * Fails with `AcquireTimeout` if `timeout` passes first; with `AlreadyHeld` inside a `withLock` of the same name, which
+ * would wait for itself; with `BackendError` if the backend refuses, or is out of reach for longer than a lease lasts.
  *
  * **Example** (Waiting for at most five seconds)
  *
@@ -257,6 +174,33 @@ export const acquire = (
   name: string,
   options?: AcquireOptions
 ): Effect.Effect<Lease, AcquireError, Mutex | Scope.Scope> => Mutex.use((mutex) => mutex.acquire(name, options))
+
+/**
+ * Waits for several mutexes and holds them all, or none. They are asked for one after the other in the order of their
+ * names, whatever order they are given in, so that two callers cannot wait for each other; a name given twice counts
+ * once. `timeout` is for all of them together. Works on a Cluster: each mutex is an own request.
+ *
+ * **Example** (Moving money between two accounts)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const move = (from: string, to: string) =>
+ *   Effect.scoped(Effect.gen(function*() {
+ *     const lease = yield* Mutex.acquireAll([from, to], { timeout: "5 seconds" })
+ *     yield* lease.protect(Effect.log(`moving with tokens ${[...lease.tokens.values()]}`))
+ *   }))
+ * ```
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const acquireAll = (
+  names: ReadonlyArray<string>,
+  options?: AcquireOptions
+): Effect.Effect<LeaseGroup, AcquireError, Mutex | Scope.Scope> =>
+  Mutex.use((mutex) => mutex.acquireAll(names, options))
 
 /**
  * Asks once, in one round trip, and never waits: `None` if somebody else owns the mutex or waits for it.

@@ -32,7 +32,9 @@ const contenderProblem = (name: string): string | undefined =>
  * @since 0.1.0
  */
 export const MutexName = Schema.String.check(
-  Schema.makeFilter((name: string) => mutexProblem(name), { expected: "a mutex name" })
+  Schema.makeFilter((name: string) => mutexProblem(name), { expected: "a mutex name" }),
+  // Said again for generators of examples, which do not look into filters
+  Schema.isMinLength(1)
 ).pipe(Schema.brand("@effect-simba/MutexName"))
 
 /**
@@ -48,7 +50,9 @@ export type MutexName = typeof MutexName.Type
  * @since 0.1.0
  */
 export const ContenderName = Schema.String.check(
-  Schema.makeFilter((name: string) => contenderProblem(name), { expected: "a contender name" })
+  Schema.makeFilter((name: string) => contenderProblem(name), { expected: "a contender name" }),
+  // Said again for generators of examples, which do not look into filters
+  Schema.isMinLength(1)
 ).pipe(Schema.brand("@effect-simba/ContenderName"))
 
 /**

@@ -146,3 +146,89 @@ describe("lease.protect", () => {
       errors.forEach(isLost("BackendGone"))
     }).pipe(Effect.provide(TestLive)))
 })
+
+describe("a lock inside itself", () => {
+  it.effect("fails fast with AlreadyHeld, in child fibers too", () =>
+    Effect.gen(function*() {
+      const nested = Mutex.withLock("m")(Effect.void)
+      const error = yield* Effect.flip(nested.pipe(Mutex.withLock("m")))
+      assert.strictEqual(error._tag, "AlreadyHeld")
+      const child = Effect.flatMap(Effect.forkChild(Effect.scoped(Mutex.acquire("m"))), Fiber.join)
+      assert.deepInclude(yield* Effect.flip(child.pipe(Mutex.withLock("m"))), { _tag: "AlreadyHeld", mutex: "m" })
+      const deep = nested.pipe(Mutex.withLock("n"), Mutex.withLock("m"))
+      assert.deepInclude(yield* Effect.flip(deep), { _tag: "AlreadyHeld" })
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("is no obstacle once the outer lease is over, nor for other names or layers", () =>
+    Effect.gen(function*() {
+      yield* Mutex.withLock("n")(Effect.void).pipe(Mutex.withLock("m"))
+      const orphan = yield* Effect.forkDetach(
+        Effect.andThen(Effect.sleep("1 second"), Mutex.withLock("m")(Effect.succeed("later")))
+      ).pipe(Mutex.withLock("m"))
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(yield* Fiber.join(orphan), "later")
+      assert.deepStrictEqual(
+        yield* Mutex.withLockIfAvailable("m")(Effect.void).pipe(Mutex.withLock("m")),
+        Option.none()
+      )
+    }).pipe(Effect.provide(TestLive)))
+})
+
+describe("acquireAll", () => {
+  it.effect("holds all of them, with one lease object", () =>
+    Effect.gen(function*() {
+      yield* Effect.scoped(Effect.gen(function*() {
+        const group = yield* Mutex.acquireAll(["b", "a", "b"])
+        assert.deepStrictEqual([...group.tokens.keys()], ["a", "b"])
+        assert.isTrue(yield* group.isHeld)
+        yield* group.ensure
+        assert.strictEqual(yield* group.protect(Effect.succeed(1)), 1)
+        assert.strictEqual((yield* Mutex.owner("a"))._tag, "Held")
+        assert.strictEqual((yield* Mutex.owner("b"))._tag, "Held")
+      }))
+      assert.strictEqual((yield* Mutex.owner("a"))._tag, "Free")
+      assert.strictEqual((yield* Mutex.owner("b"))._tag, "Free")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("does not deadlock, in whatever order the names are given", () =>
+    Effect.gen(function*() {
+      let rounds = 0
+      const work = (names: ReadonlyArray<string>) =>
+        Effect.andThen(Mutex.acquireAll(names), Effect.sleep("10 millis")).pipe(
+          Effect.scoped,
+          Effect.tap(() => Effect.sync(() => rounds++)),
+          Effect.repeat({ times: 9 })
+        )
+      const fibers = yield* Effect.forEach(
+        [["a", "b", "c"], ["c", "b", "a"], ["b", "c"], ["c", "a"]],
+        (names) => start(work(names))
+      )
+      yield* TestClock.adjust("1 minute")
+      yield* Fiber.joinAll(fibers)
+      assert.strictEqual(rounds, 40)
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("is all or nothing: a time-out gives back what was obtained", () =>
+    Effect.gen(function*() {
+      yield* Mutex.acquire("b")
+      const fiber = yield* start(Effect.flip(Effect.scoped(Mutex.acquireAll(["a", "b"], { timeout: "3 seconds" }))))
+      assert.strictEqual((yield* Mutex.owner("a"))._tag, "Held")
+      yield* TestClock.adjust("3 seconds")
+      const error = yield* Fiber.join(fiber)
+      assert.deepInclude(error, { _tag: "AcquireTimeout", mutex: "b" })
+      assert.strictEqual((yield* Mutex.owner("a"))._tag, "Free")
+      assert.strictEqual((yield* Effect.flip(Effect.scoped(Mutex.acquireAll([]))))._tag, "InvalidConfig")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("is lost as soon as one of them is", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const group = yield* Mutex.acquireAll(["a", "b"])
+      const fiber = yield* start(Effect.flip(group.protect(Effect.never)))
+      faults.guard = "hang"
+      yield* TestClock.adjust("16 seconds")
+      isLost("BackendGone")(yield* Fiber.join(fiber))
+      isLost("BackendGone")(yield* group.lost)
+      assert.isFalse(yield* group.isHeld)
+    }).pipe(Effect.provide(TestLive)))
+})

@@ -28,7 +28,11 @@ const ownerIdProblem = (id: string): string | undefined =>
  * @category schemas
  * @since 0.1.0
  */
-export const OwnerId = Schema.String.check(Schema.makeFilter((id: string) => ownerIdProblem(id)))
+export const OwnerId = Schema.String.check(
+  Schema.makeFilter((id: string) => ownerIdProblem(id)),
+  // Said again for generators of examples, which do not look into filters
+  Schema.isMinLength(1)
+)
 
 /** A text that is split by hand into fields of `target`, and refused with the reason. */
 const text = <T>(
@@ -148,7 +152,7 @@ export type ContenderMessage = typeof ContenderMessage.Type
 const digits = Schema.String.check(Schema.isPattern(/^(0|[1-9]\d{0,15})$/))
 
 const Count = digits.pipe(Schema.decodeTo(
-  Schema.Int,
+  Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
   SchemaTransformation.transform({ decode: (text) => Number(text), encode: (count) => String(count) })
 ))
 

@@ -1,0 +1,38 @@
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type { LeaseLost } from "../Errors.ts"
+import { type Lease, type LeaseGroup, LeaseGroupTypeId } from "../Lease.ts"
+import type { FencingToken } from "../Ownership.ts"
+
+export class LeaseGroupImpl implements LeaseGroup {
+  readonly [LeaseGroupTypeId] = LeaseGroupTypeId
+  readonly leases: ReadonlyArray<Lease>
+  readonly tokens: ReadonlyMap<string, FencingToken>
+
+  constructor(leases: ReadonlyArray<Lease>) {
+    this.leases = leases
+    this.tokens = new Map(leases.map((lease) => [lease.mutex, lease.token]))
+  }
+
+  get isHeld() {
+    return Effect.map(Effect.forEach(this.leases, (lease) => lease.isHeld), (held) => held.every(Boolean))
+  }
+
+  get ensure() {
+    return Effect.forEach(this.leases, (lease) => lease.ensure, { discard: true })
+  }
+
+  get timeLeft() {
+    return Effect.map(
+      Effect.forEach(this.leases, (lease) => lease.timeLeft),
+      (left) => left.reduce((a, b) => Duration.min(a, b))
+    )
+  }
+
+  get lost() {
+    return Effect.raceAllFirst(this.leases.map((lease) => lease.lost))
+  }
+
+  readonly protect = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | LeaseLost, R> =>
+    this.leases.reduce<Effect.Effect<A, E | LeaseLost, R>>((inner, lease) => lease.protect(inner), effect)
+}

@@ -1,0 +1,153 @@
+/** The operations of `Mutex`, from a store and a configuration. */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import * as Scope from "effect/Scope"
+import { AcquireTimeout, InvalidConfig } from "../Errors.ts"
+import type { AcquireError, AcquireOptions, Body, LeaseOptions, Mutex } from "../Mutex.ts"
+import * as MutexConfig from "../MutexConfig.ts"
+import { MutexStore } from "../MutexStore.ts"
+import { mutexName } from "../Names.ts"
+import * as contention from "./contention.ts"
+import * as extent from "./extent.ts"
+import { type Holding, instant } from "./holding.ts"
+import { LeaseImpl, protect } from "./lease.ts"
+import { LeaseGroupImpl } from "./leaseGroup.ts"
+import * as leasesOf from "./leases.ts"
+import * as wireId from "./wireId.ts"
+
+type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+
+export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {}) {
+  const store = yield* MutexStore
+  const config = yield* MutexConfig.make(options)
+  const leases = yield* leasesOf.make(store, config)
+  const nextId = yield* wireId.makeGenerator
+
+  const attempt = (name: string, options: LeaseOptions = {}) => {
+    const { confirm, contender, transition, ttl } = config
+    const named = Effect.map(mutexName(name), (mutex) => ({ mutex, id: nextId(contender), ttl, transition, confirm }))
+    if (options.ttl === undefined && options.transition === undefined) return named
+    return Effect.flatMap(named, (attempt) =>
+      Effect.map(
+        MutexConfig.checkPeriods({
+          commandTimeout: config.commandTimeout,
+          ttl: options.ttl ?? ttl,
+          transition: options.transition ?? transition
+        }),
+        (periods) => ({ ...attempt, ...periods })
+      ))
+  }
+
+  const timeoutOf = (input: Duration.Input | undefined) => {
+    if (input === undefined) return Effect.undefined
+    const timeout = Duration.fromInput(input)
+    return Option.isNone(timeout)
+      ? Effect.fail(new InvalidConfig({ option: "timeout", problem: `${JSON.stringify(input)} is not a duration` }))
+      : Effect.succeed(Duration.isFinite(timeout.value) ? timeout.value : undefined)
+  }
+
+  const obtain = (
+    name: string,
+    options: AcquireOptions | undefined,
+    restore: Restore
+  ): Effect.Effect<Holding, AcquireError> =>
+    Effect.gen(function*() {
+      const wanted = yield* attempt(name, options)
+      yield* extent.refuseNested(leases, wanted.mutex)
+      const timeout = yield* timeoutOf(options?.timeout)
+      return yield* contention.acquire(store, leases, wanted, timeout, restore)
+    })
+
+  /** All or none: what was obtained is given back in the background when one of them cannot be had. */
+  const obtainAll = (names: ReadonlyArray<string>, options: AcquireOptions | undefined, restore: Restore) =>
+    Effect.suspend(() => {
+      const holdings: Array<Holding> = []
+      const obtaining = Effect.gen(function*() {
+        if (names.length === 0) {
+          return yield* new InvalidConfig({ option: "names", problem: "there is none" })
+        }
+        const timeout = yield* timeoutOf(options?.timeout)
+        const clock = yield* Clock.Clock
+        const end = timeout === undefined ? undefined : instant(clock).monotonic + Duration.toMillis(timeout)
+        for (const name of [...new Set(names)].sort()) {
+          const left = end === undefined ? undefined : Math.max(0, end - instant(clock).monotonic)
+          const holding = yield* obtain(name, { ...options, timeout: left }, restore).pipe(
+            Effect.catchTag(
+              "AcquireTimeout",
+              (error) => Effect.fail(timeout === undefined ? error : new AcquireTimeout({ ...error, timeout }))
+            )
+          )
+          holdings.push(holding)
+        }
+        return holdings
+      })
+      return Effect.onExit(obtaining, (exit) =>
+        Exit.isSuccess(exit)
+          ? Effect.void
+          : Effect.forEach(holdings, (holding) => leases.undo(holding, holding), { discard: true }))
+    })
+
+  const obtainIfAvailable = (name: string, options: LeaseOptions | undefined, restore: Restore) =>
+    Effect.flatMap(attempt(name, options), (attempt) => contention.tryAcquire(store, leases, attempt, restore))
+
+  const inScope = (holding: Holding) =>
+    Effect.flatMap(
+      Effect.scope,
+      (scope) => Effect.as(Scope.addFinalizer(scope, leases.release(holding)), new LeaseImpl(leases, holding))
+    )
+
+  const guarded = <A, E, R>(holding: Holding, body: Body<A, E, R>, restore: Restore) =>
+    Effect.ensuring(
+      restore(protect(
+        leases,
+        holding,
+        extent.within(
+          leases,
+          holding,
+          Effect.isEffect(body) ? body : Effect.suspend(() => body(new LeaseImpl(leases, holding)))
+        )
+      )),
+      leases.release(holding)
+    )
+
+  const service: Mutex["Service"] = {
+    acquire: (name, options) =>
+      Effect.uninterruptibleMask((restore) => Effect.flatMap(obtain(name, options, restore), inScope)),
+    tryAcquire: (name, options) =>
+      Effect.uninterruptibleMask((restore) =>
+        Effect.flatMap(
+          obtainIfAvailable(name, options, restore),
+          Option.match({
+            onNone: () => Effect.succeedNone,
+            onSome: (holding) => Effect.asSome(inScope(holding))
+          })
+        )
+      ),
+    withLock: (name, options) => (body) =>
+      Effect.uninterruptibleMask((restore) =>
+        Effect.flatMap(obtain(name, options, restore), (holding) => guarded(holding, body, restore))
+      ),
+    withLockIfAvailable: (name, options) => (body) =>
+      Effect.uninterruptibleMask((restore) =>
+        Effect.flatMap(
+          obtainIfAvailable(name, options, restore),
+          Option.match({
+            onNone: () => Effect.succeedNone,
+            onSome: (holding) => Effect.asSome(guarded(holding, body, restore))
+          })
+        )
+      ),
+    acquireAll: (names, options) =>
+      Effect.uninterruptibleMask((restore) =>
+        Effect.flatMap(
+          obtainAll(names, options, restore),
+          (holdings) => Effect.map(Effect.forEach(holdings, inScope), (leases) => new LeaseGroupImpl(leases))
+        )
+      ),
+    owner: (name) => Effect.flatMap(mutexName(name), store.owner)
+  }
+  return service
+})
