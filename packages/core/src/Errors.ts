@@ -139,6 +139,14 @@ export class InvalidConfig extends Schema.TaggedError<InvalidConfig>("@effect-si
   }
 }
 
+/** Never throws: a cause may have come through a serializer, which leaves objects without a prototype. */
+const causeText = (cause: unknown): string =>
+  typeof cause !== "object" || cause === null
+    ? String(cause)
+    : "message" in cause && typeof cause.message === "string"
+    ? cause.message
+    : Object.prototype.toString.call(cause)
+
 /**
  * The backend did not do what was asked, or its answer did not come. `retryable` tells an outage (wait and try again)
  * from a refusal that will come again (permissions, a key of the wrong type).
@@ -152,8 +160,7 @@ export class BackendError extends Schema.TaggedError<BackendError>("@effect-simb
   cause: Schema.Defect()
 }) {
   override get message(): string {
-    const cause = this.cause instanceof Error ? this.cause.message : String(this.cause)
-    return `${this.operation} failed: ${cause}. ` +
+    return `${this.operation} failed: ${causeText(this.cause)}. ` +
       (this.retryable ? "The backend may recover: try again." : "Trying again will not help: see the cause.")
   }
 }

@@ -1,6 +1,6 @@
 import { type Errors, Mutex } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Context, Deferred, Effect, Exit, Fiber, Option } from "effect"
+import { Cause, Context, Deferred, Effect, Exit, Fiber, Option, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Faults } from "./support/faultyStore.ts"
 import { start, TestLive } from "./support/setup.ts"
@@ -144,6 +144,29 @@ describe("lease.protect", () => {
       yield* TestClock.adjust("16 seconds")
       const errors = yield* Fiber.joinAll(works)
       errors.forEach(isLost("BackendGone"))
+    }).pipe(Effect.provide(TestLive)))
+})
+
+describe("closing the scope of a lease", () => {
+  it.effect("L4, B26: interrupts protected work in other fibers and awaits it before the release", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const scope = yield* Scope.make()
+      const ended = yield* Deferred.make<void>()
+      const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
+      const work = yield* start(
+        Effect.flip(lease.protect(Effect.onInterrupt(Effect.never, () => Deferred.await(ended))))
+      )
+      const closing = yield* start(Scope.close(scope, Exit.void))
+      yield* TestClock.adjust("1 minute")
+      // As long as the work goes on, so does the lease; but nothing new may begin under it
+      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Held")
+      assert.notInclude(faults.calls, "release")
+      isLost("Released")(yield* Effect.flip(lease.ensure))
+      yield* Deferred.succeed(ended, undefined)
+      yield* Fiber.join(closing)
+      isLost("Released")(yield* Fiber.join(work))
+      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
     }).pipe(Effect.provide(TestLive)))
 })
 

@@ -29,7 +29,7 @@ export const refuseNested = (leases: Leases, mutex: MutexName): Effect.Effect<vo
   Effect.flatMap(Current, (current) => {
     for (let extent = current; extent !== undefined; extent = extent.outer) {
       const { holding } = extent
-      if (extent.leases === leases && holding.mutex === mutex && holding.state === "held") {
+      if (extent.leases === leases && holding.mutex === mutex && holding.isOpen()) {
         return Effect.fail(new AlreadyHeld({ mutex, id: holding.id, token: holding.token }))
       }
     }

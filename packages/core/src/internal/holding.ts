@@ -1,6 +1,8 @@
 /** One lease as the table keeps it: plain data, no fiber and no timer of its own. */
 import type * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
+import type * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import type * as Pull from "effect/Pull"
 import { LeaseLost, type LossReason } from "../Errors.ts"
 import { margin } from "../MutexConfig.ts"
@@ -35,7 +37,8 @@ export class Holding implements GuardRequest {
   private readonly usable: number
   private monotonicDeadline = 0
   private wallDeadline = 0
-  state: "held" | "lost" | "released" = "held"
+  /** `ending`: its scope is closing, and protected work has not ended yet. Still renewed, no longer handed out. */
+  state: "held" | "ending" | "lost" | "released" = "held"
   loss: LeaseLost | undefined
   /** Monotonic milliseconds. */
   nextRenewal = 0
@@ -43,6 +46,7 @@ export class Holding implements GuardRequest {
   failing = false
   step: GuardStep | undefined
   private listeners: Set<(loss: LeaseLost) => void> | undefined
+  private works: Set<Fiber.Fiber<unknown, unknown>> | undefined
 
   constructor(fields: {
     readonly mutex: MutexName
@@ -81,13 +85,31 @@ export class Holding implements GuardRequest {
     if (this.loss !== undefined) return this.loss
     const { id, mutex, token } = this
     this.loss = new LeaseLost({ mutex, id, token, reason, ...(owner === undefined ? {} : { owner }) })
-    if (this.state === "held") {
+    if (this.isOpen()) {
       this.state = "lost"
+      this.works?.forEach((work) => work.interruptUnsafe())
       const listeners = this.listeners
       this.listeners = undefined
       listeners?.forEach((listener) => listener(this.loss!))
     }
     return this.loss
+  }
+
+  isOpen(): boolean {
+    return this.state === "held" || this.state === "ending"
+  }
+
+  /** Protected work: interrupted at a loss, and interrupted and awaited before a release. */
+  addWork(work: Fiber.Fiber<unknown, unknown>): () => void {
+    const works = this.works ??= new Set()
+    works.add(work)
+    return () => works.delete(work)
+  }
+
+  endWorks(): Effect.Effect<void> | undefined {
+    if (this.works === undefined || this.works.size === 0) return undefined
+    this.state = "ending"
+    return Fiber.interruptAll(this.works)
   }
 
   onLoss(listener: (loss: LeaseLost) => void): () => void {

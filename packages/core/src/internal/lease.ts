@@ -4,7 +4,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import type { LeaseLost } from "../Errors.ts"
+import { LeaseLost } from "../Errors.ts"
 import { type Lease, TypeId } from "../Lease.ts"
 import { type Holding, instant } from "./holding.ts"
 import type { Leases } from "./leases.ts"
@@ -14,9 +14,11 @@ const over = (leases: Leases, holding: Holding): Effect.Effect<LeaseLost | undef
   Clock.clockWith((clock) =>
     Effect.sync(() => {
       leases.check(holding, instant(clock))
-      return holding.state === "released" ? holding.lose("Released") : holding.loss
+      return holding.state === "held" ? undefined : holding.loss ?? released(holding)
     })
   )
+
+const released = ({ id, mutex, token }: Holding) => new LeaseLost({ mutex, id, token, reason: "Released" })
 
 /** The loss wins over a success and over the interruption that it caused; a failure of the work stays its own. */
 const settle = <A, E>(exit: Exit.Exit<A, E>, loss: LeaseLost | undefined): Effect.Effect<A, E | LeaseLost> => {
@@ -37,10 +39,10 @@ export const protect = <A, E, R>(
     Effect.flatMap(over(leases, holding), (before) => {
       if (before !== undefined) return Effect.fail(before)
       return Effect.flatMap(Effect.forkChild(effect, { startImmediately: true }), (fiber) => {
-        const unlisten = holding.onLoss(() => fiber.interruptUnsafe())
+        const ended = holding.addWork(fiber)
         return restore(Fiber.await(fiber)).pipe(
           Effect.onInterrupt(() => Fiber.interrupt(fiber)),
-          Effect.ensuring(Effect.sync(unlisten)),
+          Effect.ensuring(Effect.sync(ended)),
           Effect.flatMap((exit) => Effect.flatMap(over(leases, holding), (loss) => settle(exit, loss)))
         )
       })

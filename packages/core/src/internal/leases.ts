@@ -79,7 +79,7 @@ export const make = Effect.fnUntraced(function*(
   }
 
   const check = (holding: Holding, now: Instant) => {
-    if (holding.state === "held" && holding.left(now) <= 0) {
+    if (holding.isOpen() && holding.left(now) <= 0) {
       lose(holding, holding.failing || holding.renewing ? "BackendGone" : "Expired")
     }
   }
@@ -90,7 +90,7 @@ export const make = Effect.fnUntraced(function*(
     let nearest = Infinity
     for (const holding of table) {
       check(holding, now)
-      if (holding.state === "held") nearest = Math.min(nearest, holding.left(now), watch)
+      if (holding.isOpen()) nearest = Math.min(nearest, holding.left(now), watch)
     }
     nextWatch = now.monotonic + nearest
     return sleepUntil(nextWatch, watchChanged)
@@ -98,7 +98,7 @@ export const make = Effect.fnUntraced(function*(
 
   const settle = (holding: Holding, result: GuardResult, sent: Instant) => {
     // A reply for a lease that was released or lost meanwhile says nothing any more
-    if (holding.state !== "held") return Effect.void
+    if (!holding.isOpen()) return Effect.void
     if (result._tag === "Lost") {
       const { ownership } = result
       return Effect.sync(() =>
@@ -161,7 +161,7 @@ export const make = Effect.fnUntraced(function*(
         if (holding.renewing || holding.nextRenewal > now.monotonic + window) continue
         // After a stall the deadline counts, not a renewal that would come too late
         check(holding, now)
-        if (holding.state !== "held") continue
+        if (!holding.isOpen()) continue
         holding.renewing = true
         due.push(holding)
       }
@@ -195,10 +195,16 @@ export const make = Effect.fnUntraced(function*(
     })
 
   const release: Leases["release"] = (holding) =>
+    Effect.suspend(() => {
+      const works = holding.endWorks()
+      return works === undefined ? giveBack(holding) : Effect.andThen(works, giveBack(holding))
+    })
+
+  const giveBack = (holding: Holding) =>
     Clock.clockWith((clock) => {
       const now = instant(clock)
       check(holding, now)
-      if (holding.state === "held") {
+      if (holding.isOpen()) {
         // Out of the table before the command is sent: a renewal under way can no longer report a loss
         holding.state = "released"
         table.delete(holding)
