@@ -20,10 +20,11 @@ import * as Option from "effect/Option"
 import * as Redis from "effect/persistence/Redis"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
-import type { Redis as Client } from "ioredis"
+import type { Cluster, ClusterNode, Redis as Client } from "ioredis"
 import * as channels from "./internal/ioredis/channels.ts"
 import * as connection from "./internal/ioredis/connection.ts"
 import { fromRedis } from "./internal/redisFailure.ts"
+import { Topology } from "./Topology.ts"
 
 /**
  * - `url` (default `redis://localhost:6379`): `redis://`, or `rediss://` for TLS, with user, password and database.
@@ -46,12 +47,28 @@ export interface Options {
 }
 
 /**
+ * - `nodes`: one or more nodes, from which the others are found.
+ * - `cluster`: further ioredis options for the Cluster, such as `natMap`.
+ * - `client`: further ioredis options for the connection to each node (TLS, user, password).
+ * - the rest as in `Options`.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface ClusterOptions extends Omit<Options, "url"> {
+  readonly nodes: ReadonlyArray<ClusterNode>
+  readonly cluster?: connection.ClusterSettings["cluster"] | undefined
+}
+
+/**
  * The ioredis client behind the `Redis` service, for commands that the service lacks.
  *
  * @category services
  * @since 0.1.0
  */
-export class IoRedis extends Context.Service<IoRedis, { readonly client: Client }>()("@effect-simba/redis/IoRedis") {}
+export class IoRedis extends Context.Service<IoRedis, {
+  readonly client: Client | Cluster
+}>()("@effect-simba/redis/IoRedis") {}
 
 const duration = (option: string, input: Duration.Input) => {
   const value = Duration.fromInput(input)
@@ -68,20 +85,27 @@ const checkUrl = (url: string) => {
     : Effect.fail(new InvalidConfig({ option: "url", problem: "expected redis://host:port or rediss://host:port" }))
 }
 
-const make = Effect.fnUntraced(function*(options: Options = {}) {
-  const url = options.url === undefined
-    ? undefined
-    : yield* checkUrl(Redacted.isRedacted(options.url) ? Redacted.value(options.url) : options.url)
-  const settings: connection.Settings = {
-    url,
-    client: options.client ?? {},
+const timeouts = Effect.fnUntraced(function*(options: Pick<Options, "commandTimeout" | "connectTimeout">) {
+  return {
     commandTimeout: yield* duration("commandTimeout", options.commandTimeout ?? "1 second"),
     connectTimeout: yield* duration("connectTimeout", options.connectTimeout ?? "2 seconds")
   }
-  const client = yield* Effect.mapError(connection.open("commands", settings), fromRedis("connect"))
-  const subscriptions = yield* channels.make(connection.open("subscriber", settings))
+})
+
+/** What a topology brings: how to send, where to subscribe, how to open a connection for blocking commands. */
+interface Driver {
+  readonly client: Client | Cluster
+  readonly send: Redis.Redis["Service"]["send"]
+  readonly subscriber: Effect.Effect<Client, Redis.RedisError, Scope.Scope>
+  readonly reserved: Effect.Effect<Redis.Redis["Service"]["send"], Redis.RedisError, Scope.Scope>
+  readonly pool: Redis.PoolOptions | undefined
+  readonly topology: "single" | "cluster"
+}
+
+const provide = Effect.fnUntraced(function*(driver: Driver) {
+  const subscriptions = yield* channels.make(driver.subscriber)
   const redis = yield* Redis.make({
-    send: connection.send(client),
+    send: driver.send,
     subscribe: (channel, onMessage) =>
       subscriptions.listen(channel, (message) => {
         if (message !== undefined) onMessage({ channel, message })
@@ -91,18 +115,60 @@ const make = Effect.fnUntraced(function*(options: Options = {}) {
       ),
     connect: Effect.gen(function*() {
       const scope = yield* Scope.make()
-      const reserved = yield* connection.open("reserved", settings).pipe(
+      const send = yield* driver.reserved.pipe(
         Scope.provide(scope),
         Effect.onError((cause) => Scope.close(scope, Exit.failCause(cause)))
       )
-      return { send: connection.send(reserved), close: Scope.close(scope, Exit.void) }
+      return { send, close: Scope.close(scope, Exit.void) }
     }),
-    pool: options.pool
+    pool: driver.pool
   })
   return Context.make(Redis.Redis, redis).pipe(
-    Context.add(Subscriber, { subscribe: subscriptions.subscribe, countable: true, bound: undefined }),
-    Context.add(IoRedis, { client })
+    Context.add(Subscriber, {
+      subscribe: subscriptions.subscribe,
+      countable: driver.topology === "single",
+      bound: undefined
+    }),
+    Context.add(IoRedis, { client: driver.client }),
+    Context.add(Topology, driver.topology)
   )
+})
+
+const make = Effect.fnUntraced(function*(options: Options = {}) {
+  const url = options.url === undefined
+    ? undefined
+    : yield* checkUrl(Redacted.isRedacted(options.url) ? Redacted.value(options.url) : options.url)
+  const settings = { url, client: options.client ?? {}, ...yield* timeouts(options) }
+  const client = yield* Effect.mapError(connection.open("commands", settings), fromRedis("connect"))
+  return yield* provide({
+    client,
+    send: connection.send(client),
+    subscriber: connection.open("subscriber", settings),
+    reserved: Effect.map(connection.open("reserved", settings), connection.send),
+    pool: options.pool,
+    topology: "single"
+  })
+})
+
+const makeCluster = Effect.fnUntraced(function*(options: ClusterOptions) {
+  if (options.nodes.length === 0) {
+    return yield* new InvalidConfig({ option: "nodes", problem: "name at least one node of the cluster" })
+  }
+  const settings = {
+    nodes: options.nodes,
+    client: options.client ?? {},
+    cluster: options.cluster ?? {},
+    ...yield* timeouts(options)
+  }
+  const client = yield* Effect.mapError(connection.openCluster("commands", settings), fromRedis("connect"))
+  return yield* provide({
+    client,
+    send: connection.sendCluster(client),
+    subscriber: connection.openNode(client, settings),
+    reserved: Effect.map(connection.openCluster("reserved", settings), connection.sendCluster),
+    pool: options.pool,
+    topology: "cluster"
+  })
 })
 
 /**
@@ -129,6 +195,32 @@ const make = Effect.fnUntraced(function*(options: Options = {}) {
 export const layer = (
   options?: Options
 ): Layer.Layer<Redis.Redis | Subscriber | IoRedis, BackendError | InvalidConfig> => Layer.effectContext(make(options))
+
+/**
+ * Connects to a Redis Cluster, by one or more of its nodes. Commands follow MOVED and ASK; scripts are loaded on every
+ * primary; the subscriber stays with one node and moves to another when that is gone. Subscribers cannot be counted
+ * there, so a waiter that died costs a confirm period at its turn.
+ *
+ * **Example** (Mutexes on a Cluster)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+ * import { Layer } from "effect"
+ *
+ * const MutexLive = Mutex.layer().pipe(
+ *   Layer.provide(RedisMutexStore.layer),
+ *   Layer.provide(IoRedis.layerCluster({ nodes: [{ host: "localhost", port: 7000 }] }))
+ * )
+ * ```
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerCluster = (
+  options: ClusterOptions
+): Layer.Layer<Redis.Redis | Subscriber | IoRedis, BackendError | InvalidConfig> =>
+  Layer.effectContext(makeCluster(options))
 
 /**
  * The options that come from the environment: `REDIS_URL` (default `redis://localhost:6379`), `REDIS_USERNAME`,

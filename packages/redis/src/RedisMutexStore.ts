@@ -16,7 +16,7 @@ import { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { Redis } from "effect/persistence/Redis"
+import { Redis, type RedisError, type Script } from "effect/persistence/Redis"
 import * as Queue from "effect/Queue"
 import * as Random from "effect/Random"
 import * as Result from "effect/Result"
@@ -51,14 +51,35 @@ const readMessage = reading("a message on a contender channel", RedisWire.Conten
 
 const renewed: GuardResult = { _tag: "Renewed" }
 
+const isForgotten = (error: RedisError) => String(error.cause).includes("NOSCRIPT")
+
+/**
+ * Effect loads a script that the server forgot, and tries once more. If it was forgotten again meanwhile, or loaded on
+ * another node, the text itself goes along.
+ */
+const evaluate = <Config extends { readonly params: ReadonlyArray<unknown>; readonly result: unknown }>(
+  redis: Redis["Service"],
+  script: Script<Config>
+) => {
+  const run = redis.eval(script)
+  return (...params: Config["params"]): Effect.Effect<Config["result"], RedisError> =>
+    Effect.catchIf(run(...params), isForgotten, () =>
+      redis.send<Config["result"]>(
+        "EVAL",
+        script.lua,
+        String(script.numberOfKeys(...params)),
+        ...script.params(...params).map(String)
+      ))
+}
+
 const make = Effect.gen(function*() {
   const redis = yield* Redis
   const subscriber = yield* Subscriber
   const topology = yield* Topology
-  const acquire = redis.eval(scripts.acquire)
-  const release = redis.eval(scripts.release)
-  const guard = redis.eval(scripts.guard)
-  const look = redis.eval(scripts.look)
+  const acquire = evaluate(redis, scripts.acquire)
+  const release = evaluate(redis, scripts.release)
+  const guard = evaluate(redis, scripts.guard)
+  const look = evaluate(redis, scripts.look)
 
   const skipDead = subscriber.countable && (yield* seesSubscribers(redis, subscriber)) ? "1" : "0"
 

@@ -11,10 +11,18 @@ const keys = /* lua */ `
 local owner, queue, fence, reserved = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 `
 
-const clock = /* lua */ `
+/** Each grant takes a token larger than the last, and not below the clock. */
+const minting = /* lua */ `
 local function micros()
   local time = redis.call('TIME')
   return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+
+local function mint()
+  local last = tonumber(redis.call('GET', fence) or '0') or 0
+  local token = string.format('%.0f', math.max(last + 1, micros()))
+  redis.call('SET', fence, token, 'PX', '${fenceMillis}')
+  return token
 end
 `
 
@@ -87,13 +95,6 @@ local function tellFirst(millis)
   end)
 end
 
-local function mint()
-  local last = tonumber(redis.call('GET', fence) or '0') or 0
-  local token = string.format('%.0f', math.max(last + 1, micros()))
-  redis.call('SET', fence, token, 'PX', '${fenceMillis}')
-  return token
-end
-
 local function handOver(from, confirm, caller, ticket)
   local granted
   walk(function(id, score)
@@ -156,7 +157,26 @@ export const acquire = Redis.script((...args: AcquireArgs) => args, {
   lua: `${keys}
 local id, mode, lease, confirm = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local ticket, skipDead = tonumber(ARGV[5]), ARGV[6] == '1'
-${clock}${kinds}${waiters}${ownership}
+${minting}
+local current = redis.call('GET', owner)
+local crowded = redis.call('EXISTS', queue, reserved) > 0
+
+local function grant()
+  local token = current and redis.call('GET', fence) or mint()
+  redis.call('SET', owner, id, 'PX', lease)
+  if crowded then
+    redis.call('ZREM', queue, id)
+    redis.call('DEL', reserved)
+  end
+  redis.call('PUBLISH', owner, 'acquired@@' .. id)
+  return { id .. '@@' .. lease, token, '', '0', '0' }
+end
+
+-- Before the rest is defined: closures cost more than the commands of the usual case
+if current == id or (not current and not crowded) then
+  return grant()
+end
+${kinds}${waiters}${ownership}
 local function enter()
   local score = redis.call('ZSCORE', queue, id)
   if score then
@@ -206,10 +226,8 @@ local function place(current)
   return string.format('%.0f', ahead), foreign and '1' or '0'
 end
 
-local current = redis.call('GET', owner)
-local crowded = redis.call('EXISTS', queue, reserved) > 0
 local heldBack = false
-if not current and crowded then
+if not current then
   local score = redis.call('ZSCORE', queue, id)
   local awaited = redis.call('GET', reserved)
   -- A ticket without a place: a stock release took this waiter out of the queue, so it is its turn
@@ -222,15 +240,8 @@ if not current and crowded then
   end
 end
 
-if current == id or (not current and not heldBack) then
-  local token = current and redis.call('GET', fence) or mint()
-  redis.call('SET', owner, id, 'PX', lease)
-  if crowded then
-    redis.call('ZREM', queue, id)
-    redis.call('DEL', reserved)
-  end
-  redis.call('PUBLISH', owner, 'acquired@@' .. id)
-  return { id .. '@@' .. lease, token, '', '0', '0' }
+if not current and not heldBack then
+  return grant()
 end
 
 if mode == 'try' then
@@ -263,12 +274,15 @@ export const release = Redis.script((...args: ReleaseArgs) => args, {
   numberOfKeys: 4,
   lua: `${keys}
 local id, confirm, skipDead = ARGV[1], ARGV[2], ARGV[3] == '1'
-${clock}${kinds}${waiters}${ownership}
-if redis.call('GET', owner) == id then
+local current = redis.call('GET', owner)
+if current == id then
   redis.call('DEL', owner)
   if redis.call('EXISTS', queue) == 0 then
     return '@@'
   end
+end
+${minting}${kinds}${waiters}${ownership}
+if current == id then
   redis.call('ZREM', queue, id)
   handOver(id, confirm)
 else

@@ -10,8 +10,14 @@ const isReply = (cause: unknown): cause is Error => cause instanceof Error && ca
 
 export const isRetryable = (cause: unknown): boolean => !isReply(cause) || passing.test(cause.message)
 
+/** ioredis says it in terms of its options. */
+const inOurWords = (cause: unknown): unknown =>
+  cause instanceof Error && cause.message.startsWith("Stream isn't writeable")
+    ? new Error("not connected to Redis", { cause })
+    : cause
+
 export const backendError = (operation: string, cause: unknown): BackendError =>
-  new BackendError({ operation, retryable: isRetryable(cause), cause })
+  new BackendError({ operation, retryable: isRetryable(cause), cause: inOurWords(cause) })
 
 export const fromRedis = (operation: string) => (error: RedisError): BackendError =>
   backendError(operation, error.cause)

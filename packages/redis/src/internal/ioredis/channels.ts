@@ -4,11 +4,13 @@
  */
 import type { BackendError } from "@effect-simba/core/Errors"
 import type { Notice } from "@effect-simba/core/Subscriber"
+import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import type * as Redis from "effect/persistence/Redis"
 import * as Queue from "effect/Queue"
-import * as Scope from "effect/Scope"
+import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import type { Redis as Client } from "ioredis"
 import { backendError, fromRedis } from "../redisFailure.ts"
@@ -35,18 +37,15 @@ const offer = (queue: Queue.Queue<Notice>, notice: Notice) => {
   Queue.offerUnsafe(queue, notice)
 }
 
+/** `open` gives a connection that does not reconnect by itself: a dead one is replaced here, where the gap is known. */
 export const make = Effect.fnUntraced(function*(open: Effect.Effect<Client, Redis.RedisError, Scope.Scope>) {
-  const scope = yield* Effect.scope
-  const run = Effect.runForkWith(yield* Effect.context<never>())
+  const layerScope = yield* Effect.scope
   const opening = Semaphore.makeUnsafe(1)
   const listeners = new Map<string, Set<Listener>>()
+  let started = false
   let connected: Client | undefined
 
-  const tellAll = (channels: Iterable<string>) => {
-    for (const channel of channels) listeners.get(channel)?.forEach((listener) => listener(undefined))
-  }
-
-  const call = (client: Client, channels: ReadonlyArray<string>) =>
+  const subscribeTo = (client: Client, channels: ReadonlyArray<string>) =>
     Effect.callback<void, BackendError>((resume) => {
       client.subscribe(...channels).then(
         () => resume(Effect.void),
@@ -54,47 +53,79 @@ export const make = Effect.fnUntraced(function*(open: Effect.Effect<Client, Redi
       )
     })
 
-  /** A connection that could not take all channels back is dropped, so that the next one tries again. */
-  const restore = (client: Client) =>
-    Effect.gen(function*() {
-      const channels = [...listeners.keys()]
-      for (let i = 0; i < channels.length; i += page) {
-        const some = channels.slice(i, i + page)
-        yield* call(client, some)
-        tellAll(some)
-      }
-    }).pipe(Effect.catchCause((cause) =>
-      Effect.andThen(
-        Effect.logDebug("Subscriptions could not be restored", cause),
-        Effect.sync(() => {
-          if (client.status === "ready") client.disconnect(true)
-        })
-      )
-    ))
-
-  const beat = (client: Client) =>
-    Effect.callback<void>((resume) => {
-      const alive = () => resume(Effect.void)
-      if (client.status !== "ready") return alive()
-      client.ping().then(alive, () => {
-        if (client.status === "ready") client.disconnect(true)
-        alive()
-      })
-    })
-
   const connect = Effect.gen(function*() {
-    const client = yield* Effect.mapError(Scope.provide(open, scope), fromRedis("connect the subscriber"))
+    const client = yield* Effect.mapError(open, fromRedis("connect the subscriber"))
     client.on("message", (channel: string, message: string) => {
       listeners.get(channel)?.forEach((listener) => listener(message))
     })
-    client.on("ready", () => run(restore(client)))
-    yield* Effect.forkIn(Effect.forever(Effect.delay(beat(client), heartbeat)), scope)
-    return connected = client
+    // From here on new subscriptions go to this connection; those that it finds are restored one page after the other
+    connected = client
+    yield* Effect.addFinalizer(() =>
+      Effect.sync(() => {
+        connected = undefined
+      })
+    )
+    const channels = [...listeners.keys()]
+    for (let i = 0; i < channels.length; i += page) {
+      const some = channels.slice(i, i + page)
+      yield* subscribeTo(client, some)
+      for (const channel of some) listeners.get(channel)?.forEach((listener) => listener(undefined))
+    }
+    return client
   })
 
-  const subscriber = opening.withPermit(
-    Effect.suspend(() => connected === undefined ? connect : Effect.succeed(connected))
-  )
+  const ended = (client: Client) =>
+    Effect.callback<void>((resume) => {
+      if (client.status === "end") return resume(Effect.void)
+      client.once("end", () => resume(Effect.void))
+    })
+
+  /** A connection can be dead without having closed: whoever does not answer a PING is given up. */
+  const beat = (client: Client) =>
+    Effect.callback<void, BackendError>((resume) => {
+      client.ping().then(
+        () => resume(Effect.void),
+        (cause: unknown) => resume(Effect.fail(backendError("ping the subscriber", cause)))
+      )
+    })
+
+  const attend = (client: Client) =>
+    Effect.raceFirst(ended(client), Effect.forever(Effect.delay(beat(client), heartbeat)))
+
+  /** Keeps a connection open as long as the layer lives; `first` is told when the first one is there, or is not. */
+  const supervise = (first: Deferred.Deferred<void, BackendError>) =>
+    Effect.gen(function*() {
+      let failures = 0
+      for (;;) {
+        const exit = yield* Effect.exit(Effect.scoped(Effect.gen(function*() {
+          const client = yield* connect
+          failures = 0
+          yield* Deferred.succeed(first, undefined)
+          yield* attend(client)
+        })))
+        if (Exit.isFailure(exit) && (yield* Deferred.failCause(first, exit.cause))) {
+          started = false
+          return
+        }
+        yield* Effect.logDebug("The subscriber connection is gone and is made again")
+        yield* Effect.sleep(Duration.millis(Math.min(50 * 2 ** failures++, 1000)))
+      }
+    })
+
+  const subscriber = opening.withPermit(Effect.suspend(() => {
+    if (connected !== undefined) return Effect.succeed(connected)
+    if (started) return Effect.fail(backendError("subscribe", new Error("the subscriber connection is down")))
+    started = true
+    const first = Deferred.makeUnsafe<void, BackendError>()
+    return Effect.forkIn(supervise(first), layerScope).pipe(
+      Effect.andThen(Deferred.await(first)),
+      Effect.flatMap(() =>
+        connected === undefined
+          ? Effect.fail(backendError("subscribe", new Error("the subscriber connection is down")))
+          : Effect.succeed(connected)
+      )
+    )
+  }))
 
   const forget = (channel: string, listener: Listener) => {
     const set = listeners.get(channel)
@@ -115,7 +146,7 @@ export const make = Effect.fnUntraced(function*(open: Effect.Effect<Client, Redi
           () => Effect.sync(() => forget(channel, listener))
         ),
         // Repeated for each listener: the acknowledgement is what it waits for
-        Effect.onError(call(client, [channel]), () => Effect.sync(() => forget(channel, listener)))
+        Effect.onError(subscribeTo(client, [channel]), () => Effect.sync(() => forget(channel, listener)))
       ))
 
   const subscribe: Channels["subscribe"] = Effect.fnUntraced(function*(channel) {

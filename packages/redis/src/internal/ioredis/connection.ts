@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Redis from "effect/persistence/Redis"
 import * as Random from "effect/Random"
 import type * as Scope from "effect/Scope"
-import { Redis as Client, type RedisOptions } from "ioredis"
+import { Cluster, type ClusterNode, type ClusterOptions, Redis as Client, type RedisOptions } from "ioredis"
 
 /** `replyMapping` decides the types of ioredis itself, and must stay at its default. */
 export type ClientOptions = Omit<RedisOptions, "replyMapping">
@@ -16,13 +16,20 @@ export interface Settings {
   readonly connectTimeout: Duration.Duration
 }
 
+export interface ClusterSettings extends Omit<Settings, "url"> {
+  readonly nodes: ReadonlyArray<ClusterNode>
+  readonly cluster: Omit<ClusterOptions, "redisOptions">
+}
+
 export type Role = "commands" | "subscriber" | "reserved"
+
+type Send = Redis.Redis["Service"]["send"]
 
 /** 50 ms, doubling up to a second, varied by a fifth: soon enough for a lease, and no herd after a restart. */
 const reconnectDelay = (random: () => number) => (attempt: number): number =>
   Math.min(50 * 2 ** Math.min(attempt - 1, 5), 1000) * (0.8 + 0.4 * random())
 
-const optionsFor = (role: Role, settings: Settings, random: () => number): ClientOptions => {
+const optionsFor = (role: Role, settings: Omit<Settings, "url">): ClientOptions => {
   const commandTimeout = Duration.toMillis(settings.commandTimeout)
   return {
     connectionName: `simba:${role}`,
@@ -34,37 +41,32 @@ const optionsFor = (role: Role, settings: Settings, random: () => number): Clien
     autoResendUnfulfilledCommands: false,
     autoResubscribe: false,
     maxRetriesPerRequest: 0,
-    retryStrategy: role === "reserved" ? () => null : reconnectDelay(random),
+    retryStrategy: () => null,
     // After a fail-over the old primary is a replica: leave it
     reconnectOnError: (error) => error.message.includes("READONLY"),
     ...(role === "reserved" ? {} : { commandTimeout, socketTimeout: 2 * commandTimeout })
   }
 }
 
-export const send = (client: Client) => <A = unknown>(command: string, ...args: ReadonlyArray<string>) =>
-  Effect.callback<A, Redis.RedisError>((resume) => {
-    client.call(command, ...args).then(
-      (reply) => resume(Effect.succeed(reply as A)),
-      (cause: unknown) => resume(Effect.fail(new Redis.RedisError({ cause })))
-    )
-  })
+interface Connectable {
+  readonly connect: () => Promise<void>
+  readonly disconnect: () => void
+  readonly on: (event: "error", listener: (cause: unknown) => void) => unknown
+}
 
-/** Connects, or fails with the reason that the server or the network gave. */
-export const open = (
+/** Connects, or fails with the reason that the server or the network gave; closes with the scope. */
+const opened = <C extends Connectable>(
   role: Role,
-  settings: Settings
-): Effect.Effect<Client, Redis.RedisError, Scope.Scope> =>
+  make: (random: () => number) => C
+): Effect.Effect<C, Redis.RedisError, Scope.Scope> =>
   Effect.gen(function*() {
     const random = yield* Random.Random
     const runLog = Effect.runForkWith(yield* Effect.context<never>())
-    const options = optionsFor(role, settings, () => random.nextDoubleUnsafe())
     let lastError: unknown
     const client = yield* Effect.acquireRelease(
       Effect.sync(() => {
-        const client = settings.url === undefined
-          ? new Client(options)
-          : new Client(settings.url, options)
-        client.on("error", (cause: unknown) => {
+        const client = make(() => random.nextDoubleUnsafe())
+        client.on("error", (cause) => {
           lastError = cause
           runLog(Effect.logDebug(`Redis connection (${role})`, cause))
         })
@@ -80,3 +82,64 @@ export const open = (
     })
     return client
   })
+
+/** A connection to one server, or through Sentinel. Only the one for commands reconnects by itself. */
+export const open = (role: Role, settings: Settings): Effect.Effect<Client, Redis.RedisError, Scope.Scope> =>
+  opened(role, (random) => {
+    const options = optionsFor(role, settings)
+    if (role === "commands") options.retryStrategy = reconnectDelay(random)
+    return settings.url === undefined ? new Client(options) : new Client(settings.url, options)
+  })
+
+/** The connections to a Cluster: one per node that is needed. */
+export const openCluster = (
+  role: Role,
+  settings: ClusterSettings
+): Effect.Effect<Cluster, Redis.RedisError, Scope.Scope> =>
+  opened(role, (random) => {
+    const { reconnectOnError: _, retryStrategy: __, ...redisOptions } = optionsFor(role, settings)
+    return new Cluster([...settings.nodes], {
+      ...settings.cluster,
+      lazyConnect: true,
+      enableOfflineQueue: false,
+      clusterRetryStrategy: role === "reserved" ? () => null : reconnectDelay(random),
+      redisOptions
+    })
+  })
+
+/** A connection to any node: every node passes on what is published on any. */
+export const openNode = (
+  cluster: Cluster,
+  settings: ClusterSettings
+): Effect.Effect<Client, Redis.RedisError, Scope.Scope> =>
+  Effect.gen(function*() {
+    const nodes = cluster.nodes("all").filter((node) => node.status === "ready" || node.status === "wait")
+    if (nodes.length === 0) {
+      return yield* new Redis.RedisError({ cause: new Error("no node of the cluster is known to be up") })
+    }
+    const { host, port } = nodes[yield* Random.nextIntBetween(0, nodes.length - 1)]!.options
+    return yield* opened(
+      "subscriber",
+      () => new Client({ ...optionsFor("subscriber", settings), host: host ?? "localhost", port: port ?? 6379 })
+    )
+  })
+
+const sendTo = (
+  call: (command: string, args: ReadonlyArray<string>) => Promise<unknown>
+): Send => (<A = unknown>(command: string, ...args: ReadonlyArray<string>) =>
+  Effect.callback<A, Redis.RedisError>((resume) => {
+    call(command, args).then(
+      (reply) => resume(Effect.succeed(reply as A)),
+      (cause: unknown) => resume(Effect.fail(new Redis.RedisError({ cause })))
+    )
+  }))
+
+export const send = (client: Client): Send => sendTo((command, args) => client.call(command, ...args))
+
+/** Scripts are loaded on every primary, since any of them may be asked to run one. */
+export const sendCluster = (cluster: Cluster): Send =>
+  sendTo((command, args) =>
+    command.toUpperCase() === "SCRIPT"
+      ? Promise.all(cluster.nodes("master").map((node) => node.call(command, ...args))).then((replies) => replies[0])
+      : cluster.call(command, ...args)
+  )

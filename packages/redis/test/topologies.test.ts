@@ -1,0 +1,159 @@
+import { Mutex } from "@effect-simba/core"
+import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+import { assert, describe, layer } from "@effect/vitest"
+import { Context, Effect, Fiber, Layer, Schedule } from "effect"
+import { Redis } from "effect/persistence/Redis"
+import { RedisServer, type RedisServerError } from "./support/redisServer.ts"
+
+type Provided = Mutex.Mutex | Redis | IoRedis.IoRedis
+
+const mutexes = (ioRedis: ReturnType<typeof IoRedis.layer>) =>
+  Mutex.layer({ ttl: "1 second", transition: "2 seconds", commandTimeout: "500 millis", confirm: "500 millis" }).pipe(
+    Layer.provideMerge(RedisMutexStore.layer),
+    Layer.provideMerge(ioRedis)
+  )
+
+class Sentinel extends Context.Service<Sentinel, Effect.Success<ReturnType<typeof RedisServer.sentinel>>>()(
+  "test/Sentinel"
+) {
+  static readonly layer = Layer.effect(Sentinel, RedisServer.sentinel())
+}
+
+class ClusterNodes extends Context.Service<ClusterNodes, Effect.Success<ReturnType<typeof RedisServer.cluster>>>()(
+  "test/ClusterNodes"
+) {
+  static readonly layer = Layer.effect(ClusterNodes, RedisServer.cluster())
+}
+
+const throughSentinel = Layer.unwrap(Effect.map(Sentinel, ({ name, sentinels }) =>
+  mutexes(IoRedis.layer({
+    client: { name, sentinels: sentinels.map(({ port }) => ({ host: "127.0.0.1", port })) },
+    commandTimeout: "500 millis"
+  })))).pipe(Layer.provideMerge(Sentinel.layer))
+
+const onCluster = Layer.unwrap(Effect.map(ClusterNodes, ({ nodes }) =>
+  mutexes(IoRedis.layerCluster({
+    nodes: nodes.slice(0, 1).map(({ port }) => ({ host: "127.0.0.1", port })),
+    commandTimeout: "500 millis"
+  })))).pipe(Layer.provideMerge(ClusterNodes.layer))
+
+const onOne = Layer.unwrap(Effect.map(RedisServer, ({ url }) => mutexes(IoRedis.layer({ url })))).pipe(
+  Layer.provide(RedisServer.layer)
+)
+
+/** What users rely on, wherever their Redis runs. */
+const contract = <R>(name: string, live: Layer.Layer<Provided | R, RedisServerError | Layer.Error<typeof onOne>>) =>
+  layer(live, { excludeTestServices: true, timeout: "60 seconds" })(name, (it) => {
+    it.effect("excludes, serves in order and wakes up by message, for names in every slot", () =>
+      Effect.gen(function*() {
+        const names = Array.from({ length: 24 }, (_, i) => `${name} ${i}`)
+        yield* Effect.forEach(names, (mutex) =>
+          Effect.gen(function*() {
+            const order: Array<number> = []
+            let inside = 0
+            const first = yield* Effect.forkChild(
+              Mutex.withLock(mutex)(Effect.sleep("100 millis")),
+              { startImmediately: true }
+            )
+            yield* Effect.retry(
+              Effect.filterOrFail(Mutex.owner(mutex), (owner) => owner._tag === "Held"),
+              Schedule.spaced("5 millis")
+            )
+            const waiters: Array<Fiber.Fiber<void, unknown>> = []
+            for (const n of [1, 2, 3]) {
+              waiters.push(
+                yield* Effect.forkChild(
+                  Mutex.withLock(mutex)(Effect.gen(function*() {
+                    assert.strictEqual(++inside, 1)
+                    yield* Effect.yieldNow
+                    order.push(n)
+                    inside--
+                  }))
+                )
+              )
+              yield* Effect.sleep("10 millis")
+            }
+            yield* Fiber.join(first)
+            yield* Fiber.joinAll(waiters)
+            assert.deepStrictEqual(order, [1, 2, 3])
+            assert.strictEqual((yield* Mutex.owner(mutex))._tag, "Free")
+          }), { concurrency: 8 })
+      }))
+
+    it.effect("renews leases of names in every slot for longer than they would last", () =>
+      Effect.scoped(Effect.gen(function*() {
+        const leases = yield* Effect.forEach(
+          Array.from({ length: 24 }, (_, i) => `renewed ${i}`),
+          (mutex) => Mutex.acquire(mutex)
+        )
+        yield* Effect.sleep("4 seconds")
+        for (const lease of leases) yield* lease.ensure
+      })))
+
+    it.effect("recovers when the server has forgotten the scripts", () =>
+      Effect.gen(function*() {
+        const redis = yield* Redis
+        for (let i = 0; i < 12; i++) {
+          yield* redis.send("SCRIPT", "FLUSH")
+          yield* Mutex.withLock(`forgotten ${i}`)(Effect.void)
+        }
+      }))
+
+    it.effect("holds several mutexes at once, whatever their slots", () =>
+      Effect.gen(function*() {
+        const group = yield* Mutex.acquireAll(["x", "y", "z"])
+        assert.strictEqual(yield* group.protect(Effect.succeed(group.tokens.size)), 3)
+      }).pipe(Effect.scoped))
+
+    it.effect("runs blocking commands on connections of their own", () =>
+      Effect.gen(function*() {
+        const redis = yield* Redis
+        const blocked = yield* Effect.forkChild(Effect.scoped(Effect.flatMap(
+          redis.reserve,
+          (connection) => connection.send<ReadonlyArray<string>>("BLPOP", "list", "5")
+        )))
+        yield* Effect.sleep("100 millis")
+        yield* redis.send("RPUSH", "list", "one")
+        assert.deepStrictEqual(yield* Fiber.join(blocked), ["list", "one"])
+      }))
+  })
+
+describe("one primary", () => contract("single", onOne))
+describe("Sentinel", () => contract("sentinel", throughSentinel))
+describe("Cluster", () => contract("cluster", onCluster))
+
+layer(throughSentinel, { excludeTestServices: true, timeout: "60 seconds" })("Sentinel, fail-over", (it) => {
+  it.effect("a waiter and new callers carry on at the new primary; what the old one lost is reported as lost", () =>
+    Effect.gen(function*() {
+      const { primary } = yield* Sentinel
+      const before = yield* Effect.scoped(Effect.map(Mutex.acquire("m"), (lease) => lease.token))
+      const holder = yield* Effect.forkChild(Effect.exit(Mutex.withLock("held")(Effect.sleep("8 seconds"))))
+      yield* Effect.sleep("200 millis")
+      yield* primary.kill("SIGKILL")
+      const after = yield* Effect.scoped(Effect.map(Mutex.acquire("m"), (lease) => lease.token)).pipe(
+        Effect.retry({ schedule: Schedule.spaced("200 millis"), times: 100 })
+      )
+      assert.isAbove(after, before)
+      // Either the write had reached the replica and the lease was renewed in time, or its end was told
+      const exit = yield* Fiber.join(holder)
+      if (exit._tag === "Failure") assert.include(String(exit.cause), "LeaseLost")
+    }))
+})
+
+layer(onCluster, { excludeTestServices: true, timeout: "60 seconds" })("Cluster, subscriber", (it) => {
+  it.effect("H3: a dead waiter is not skipped there: it costs one confirm period, and no more", () =>
+    Effect.gen(function*() {
+      const { client } = yield* IoRedis.IoRedis
+      const scope = yield* Effect.forkChild(Mutex.withLock("m")(Effect.sleep("300 millis")), { startImmediately: true })
+      yield* Effect.sleep("50 millis")
+      const seconds = Math.floor(Number((yield* Effect.promise(() => client.time()))[0]))
+      // Nobody listens to this one: it waits, as far as the queue knows, ahead of everybody
+      yield* Effect.promise(() => client.zadd("simba:{m}:contender", `${seconds - 60}.000001`, "1-000000000000:dead"))
+      const waiter = yield* Effect.forkChild(Mutex.withLock("m")(Mutex.owner("m")))
+      yield* Fiber.join(scope)
+      const owner = yield* Mutex.owner("m")
+      assert.deepInclude(owner, { _tag: "Held", owner: "1-000000000000:dead" })
+      const next = yield* Fiber.join(waiter)
+      assert.strictEqual(next._tag, "Held")
+    }))
+})
