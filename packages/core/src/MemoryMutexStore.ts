@@ -10,12 +10,28 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Queue from "effect/Queue"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import { MemoryMutex } from "./internal/memoryMutex.ts"
-import { MutexStore, type WakeUp } from "./MutexStore.ts"
-import type { MutexName } from "./Names.ts"
+import { type Change, type Forced, MutexStore, type WakeUp } from "./MutexStore.ts"
+import { inboxOf, type MutexName } from "./Names.ts"
+
+/** An unbounded queue that a subscription fills from outside until its scope closes. */
+const subscription = <A>(
+  subscribe: (offer: (value: A) => void) => Effect.Effect<Effect.Effect<void>>
+): Effect.Effect<{ readonly next: Effect.Effect<A>; readonly bound: undefined }, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    const queue = yield* Queue.unbounded<A>()
+    const offer = (value: A) => {
+      Queue.offerUnsafe(queue, value)
+    }
+    yield* Effect.asVoid(Effect.acquireRelease(subscribe(offer), (unsubscribe) => unsubscribe))
+    return { next: Queue.take(queue), bound: undefined }
+  })
 
 const make = Effect.sync((): MutexStore["Service"] => {
   const mutexes = new Map<MutexName, MemoryMutex>()
+  const inboxes = new Map<string, (forced: Forced) => void>()
 
   const withMutex = <A>(name: MutexName, f: (mutex: MemoryMutex) => A): Effect.Effect<A> =>
     Clock.clockWith((clock) =>
@@ -37,17 +53,46 @@ const make = Effect.sync((): MutexStore["Service"] => {
         (request) => withMutex(request.mutex, (mutex) => mutex.guard(request.id, Duration.toMillis(request.lease)))
       ),
     release: (request) =>
-      withMutex(request.mutex, (mutex) => mutex.release(request.id, Duration.toMillis(request.confirm))),
+      withMutex(
+        request.mutex,
+        (mutex) => mutex.release(request.id, Duration.toMillis(request.confirm), request.unfair)
+      ),
     owner: (name) => withMutex(name, (mutex) => mutex.ownership()),
     wakeUps: (name, id) =>
-      Effect.gen(function*() {
-        const queue = yield* Queue.unbounded<WakeUp>()
-        yield* Effect.acquireRelease(
-          withMutex(name, (mutex) => mutex.listen(id, (wakeUp) => Queue.offerUnsafe(queue, wakeUp))),
-          () => withMutex(name, (mutex) => mutex.unlisten(id))
+      subscription<WakeUp>((offer) =>
+        Effect.as(
+          withMutex(name, (mutex) => mutex.listen(id, offer)),
+          withMutex(name, (mutex) => mutex.unlisten(id))
         )
-        return { next: Queue.take(queue), bound: undefined }
-      })
+      ),
+    changes: (name) =>
+      subscription<Change>((offer) =>
+        Effect.map(
+          withMutex(name, (mutex) => mutex.observe((owner) => offer({ _tag: "Acquired", owner }))),
+          (unobserve) => withMutex(name, unobserve)
+        )
+      ),
+    inbox: (key) =>
+      subscription<Forced>((offer) =>
+        Effect.sync(() => {
+          inboxes.set(key, offer)
+          return Effect.sync(() => void inboxes.delete(key))
+        })
+      ),
+    inspect: (name, limit) => withMutex(name, (mutex) => mutex.inspect(limit)),
+    list: Stream.suspend(() => Stream.fromIterable([...mutexes.keys()])).pipe(
+      Stream.filterEffect((name) => withMutex(name, (mutex) => mutex.isWanted()))
+    ),
+    forceRelease: (name, confirm) =>
+      Effect.tap(
+        withMutex(name, (mutex) => mutex.force(Duration.toMillis(confirm))),
+        (before) =>
+          Effect.sync(() => {
+            if (before._tag === "Held") inboxes.get(inboxOf(before.owner))?.({ id: before.owner })
+          })
+      ),
+    tick: (request) =>
+      withMutex(request.mutex, (mutex) => mutex.tick(request.job, Duration.toMillis(request.every), request.at))
   }
 })
 

@@ -25,6 +25,8 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import type { Contention, ContentionOptions } from "./Contention.ts"
 import type {
   AcquireTimeout,
   AlreadyHeld,
@@ -37,11 +39,43 @@ import type {
 import { make } from "./internal/mutexService.ts"
 import type { Lease, LeaseGroup } from "./Lease.ts"
 import * as MutexConfig from "./MutexConfig.ts"
-import type { MutexStore } from "./MutexStore.ts"
+import type { MutexState, MutexStore } from "./MutexStore.ts"
+import type { OwnerEvent } from "./OwnerEvent.ts"
 import type { Ownership } from "./Ownership.ts"
 
 /**
- * Overrides for one lease. `ttl` and `transition` default to those of the layer.
+ * What one lease is to be like. Checked by the call; what cannot work fails with `InvalidConfig`.
+ *
+ * - `ttl`, `transition`: default to those of the layer.
+ * - `maxHold` (at least 1 millisecond; default: no limit): the longest the lease may be held in all, counted from just
+ *   before the granting request was sent. Then at the latest it ends as a loss (`Expired`): protected work is
+ *   interrupted, and the mutex is given back once that has ended. Against work that is stuck, or a lease that leaked.
+ * - `alive` (default: none): asked before each renewal whether the holder still does what it should. While it answers
+ *   `false`, fails, or takes longer than `commandTimeout`, the lease is not renewed, so that it ends at its deadline
+ *   (`Expired`): at most ttl plus transition after the last renewal. It is asked again at the pace of failed renewals,
+ *   and once it says `true` in time the lease goes on.
+ * - `unfair` (default false): throughput before order. The mutex is taken whenever it is free, whoever waits for it;
+ *   and the release leaves it free and wakes the first waiter, instead of handing over to it. So a busy process can
+ *   take a mutex again and again without a single hand-off. The price is paid by those who wait: as long as holders are
+ *   unfair there is no order of arrival and no bound on the wait, and a waiter that was woken and says nothing costs up
+ *   to two confirm periods. Nobody is left asleep before a free mutex. Fair holders hand over in order as ever.
+ *
+ * **Example** (An import that must get on)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Clock, Effect, Ref } from "effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const lastRow = yield* Ref.make(yield* Clock.currentTimeMillis)
+ *   const alive = Effect.map(
+ *     Effect.all([Clock.currentTimeMillis, Ref.get(lastRow)]),
+ *     ([now, last]) => now - last < 30_000
+ *   )
+ *   const work = Effect.flatMap(Clock.currentTimeMillis, (now) => Ref.set(lastRow, now))
+ *   yield* work.pipe(Mutex.withLock("import", { alive, maxHold: "1 hour" }))
+ * })
+ * ```
  *
  * @category models
  * @since 0.1.0
@@ -49,6 +83,9 @@ import type { Ownership } from "./Ownership.ts"
 export interface LeaseOptions {
   readonly ttl?: Duration.Input | undefined
   readonly transition?: Duration.Input | undefined
+  readonly maxHold?: Duration.Input | undefined
+  readonly alive?: Effect.Effect<boolean, unknown> | undefined
+  readonly unfair?: boolean | undefined
 }
 
 /**
@@ -59,6 +96,19 @@ export interface LeaseOptions {
  */
 export interface AcquireOptions extends LeaseOptions {
   readonly timeout?: Duration.Input | undefined
+}
+
+/**
+ * - `every` (default 1 second): the longest time between two looks while nothing is announced. Releases to nobody and
+ *   expiries are announced by nobody, so this is how late they are seen at most.
+ * - `renewals` (default false): whether renewals are events too.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface EventsOptions {
+  readonly every?: Duration.Input | undefined
+  readonly renewals?: boolean | undefined
 }
 
 /**
@@ -109,6 +159,20 @@ export class Mutex extends Context.Service<Mutex, {
     names: ReadonlyArray<string>,
     options?: AcquireOptions
   ) => Effect.Effect<LeaseGroup, AcquireError, Scope.Scope>
+  readonly contend: (
+    name: string,
+    options?: ContentionOptions
+  ) => Effect.Effect<Contention, InvalidName | InvalidConfig, Scope.Scope>
+  readonly events: (
+    name: string,
+    options?: EventsOptions
+  ) => Stream.Stream<OwnerEvent, BackendError | ProtocolError | InvalidName | InvalidConfig>
+  readonly inspect: (
+    name: string,
+    options?: { readonly waiters?: number | undefined }
+  ) => Effect.Effect<MutexState, BackendError | ProtocolError | InvalidName>
+  readonly list: Stream.Stream<string, BackendError | ProtocolError>
+  readonly forceRelease: (name: string) => Effect.Effect<Ownership, BackendError | ProtocolError | InvalidName>
   readonly owner: (name: string) => Effect.Effect<Ownership, BackendError | ProtocolError | InvalidName>
 }>()("@effect-simba/core/Mutex") {}
 
@@ -119,7 +183,7 @@ export class Mutex extends Context.Service<Mutex, {
  * @category layers
  * @since 0.1.0
  */
-export const layer = (options?: MutexConfig.Options): Layer.Layer<Mutex, InvalidConfig, MutexStore> =>
+export const layer = (options?: MutexConfig.Options): Layer.Layer<Mutex, InvalidConfig | BackendError, MutexStore> =>
   Layer.effect(Mutex, make(options))
 
 /**
@@ -131,7 +195,7 @@ export const layer = (options?: MutexConfig.Options): Layer.Layer<Mutex, Invalid
  */
 export const layerConfig = (
   options?: MutexConfig.Options
-): Layer.Layer<Mutex, InvalidConfig | Config.ConfigError, MutexStore> =>
+): Layer.Layer<Mutex, InvalidConfig | BackendError | Config.ConfigError, MutexStore> =>
   Layer.effect(
     Mutex,
     Effect.flatMap(MutexConfig.config, (config) =>
@@ -273,3 +337,81 @@ export const withLockIfAvailable = (name: string, options?: LeaseOptions) =>
  */
 export const owner = (name: string): Effect.Effect<Ownership, BackendError | ProtocolError | InvalidName, Mutex> =>
   Mutex.use((mutex) => mutex.owner(name))
+
+/**
+ * Contends for the mutex as long as the scope is open: owns it whenever it can be had, many times over, and survives
+ * outages of the backend. See `Contention` for what can be done with it, and `Contender` for the same as a Layer.
+ *
+ * **Example** (A job that runs where this process leads)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const program = Effect.scoped(Effect.gen(function*() {
+ *   const contention = yield* Mutex.contend("cleaner")
+ *   yield* contention.whileLeader(Effect.forever(Effect.delay(Effect.log("cleaning"), "1 minute")))
+ * }))
+ * ```
+ *
+ * @category contention
+ * @since 0.1.0
+ */
+export const contend = (
+  name: string,
+  options?: ContentionOptions
+): Effect.Effect<Contention, InvalidName | InvalidConfig, Mutex | Scope.Scope> =>
+  Mutex.use((mutex) => mutex.contend(name, options))
+
+/**
+ * A contender as a class: a service that is a `Contention`, with the Layer that makes it. The tag carries the name of
+ * the mutex, so that several contenders live in one application, on the connections of one `Mutex`.
+ *
+ * **Example** (A service built on being the leader)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * class Jobs extends Mutex.Contender<Jobs>()("jobs", { ttl: "5 seconds" }) {}
+ *
+ * const Cleaner = Layer.effectDiscard(Effect.gen(function*() {
+ *   const jobs = yield* Jobs
+ *   yield* Effect.forkScoped(jobs.whileLeader(Effect.log("cleaning")))
+ * })).pipe(Layer.provide(Jobs.layer))
+ * ```
+ *
+ * @category contention
+ * @since 0.1.0
+ */
+export const Contender =
+  <Self>() => <const Name extends string>(name: Name, options?: ContentionOptions): ContenderClass<Self, Name> =>
+    class extends Context.Service<Self, Contention>()(`@effect-simba/core/Contender/${name}`) {
+      static readonly layer = Layer.effect(this, contend(name, options))
+    } as unknown as ContenderClass<Self, Name>
+
+/**
+ * What `Contender` makes.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface ContenderClass<in out Self, Name extends string>
+  extends Context.ServiceClass<Self, `@effect-simba/core/Contender/${Name}`, Contention>
+{
+  readonly layer: Layer.Layer<Self, InvalidName | InvalidConfig, Mutex>
+}
+
+/**
+ * What happens to the ownership of the mutex, for observers that do not contend; true for owners of other
+ * implementations too. Begins with the present owner, if there is one. A slow reader blocks nobody: it is told by a
+ * `Gap` that it missed something, and always gets the latest.
+ *
+ * @category observing
+ * @since 0.1.0
+ */
+export const events = (
+  name: string,
+  options?: EventsOptions
+): Stream.Stream<OwnerEvent, BackendError | ProtocolError | InvalidName | InvalidConfig, Mutex> =>
+  Stream.unwrap(Effect.map(Mutex, (mutex) => mutex.events(name, options)))

@@ -6,7 +6,7 @@
 import * as Config from "effect/Config"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { InvalidConfig } from "./Errors.ts"
+import { InvalidConfig, type LeaseLost } from "./Errors.ts"
 import * as Names from "./Names.ts"
 
 /**
@@ -17,6 +17,10 @@ import * as Names from "./Names.ts"
  * - `commandTimeout` (default 1 second): how long one attempt to renew may take before it counts as failed.
  * - `releaseTimeout` (default 2 seconds): the longest that a closing scope, or the closing layer, waits for releases.
  * - `contender` (default `<pid>@<host>`): the name under which this process appears in the backend.
+ * - `onOverrun` (default: log an error): what to do about work that was interrupted because its lease was lost, and is
+ *   still running when the server's lease has ended, so that somebody else may be working too. See `Overrun`.
+ * - `metricsByMutex` (default false): label the metrics of `MutexMetrics` with the name of the mutex, too. Switch it on
+ *   only where the names are few: each makes time series of its own, for as long as the process lives.
  *
  * @category models
  * @since 0.1.0
@@ -28,6 +32,8 @@ export interface Options {
   readonly commandTimeout?: Duration.Input | undefined
   readonly releaseTimeout?: Duration.Input | undefined
   readonly contender?: string | undefined
+  readonly onOverrun?: Overrun | undefined
+  readonly metricsByMutex?: boolean | undefined
 }
 
 /**
@@ -43,7 +49,37 @@ export interface MutexConfig {
   readonly commandTimeout: Duration.Duration
   readonly releaseTimeout: Duration.Duration
   readonly contender: Names.ContenderName
+  readonly onOverrun: Overrun | undefined
+  readonly metricsByMutex: boolean
 }
+
+/**
+ * The hard stop. Protected work that lost its lease is interrupted at the local deadline, a safety margin before the
+ * server's lease ends. Where it is uninterruptible, or its finalizers take longer than the margin, it overlaps with the
+ * next holder. Nothing within a process can stop it then; the process itself can be ended:
+ *
+ * Run once for each such lease: at the end of the server's lease where the lease ran out, otherwise (another owner, no
+ * owner) a margin after the loss was noticed. Not run any more once the layer is closed. What it fails with is logged.
+ *
+ * **Example** (Ending the process)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const MutexLive = Mutex.layer({
+ *   onOverrun: (loss) =>
+ *     Effect.andThen(
+ *       Effect.logFatal(`work without its lease: ${loss.message}`),
+ *       Effect.sync(() => process.exit(1))
+ *     )
+ * })
+ * ```
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Overrun = (loss: LeaseLost) => Effect.Effect<void>
 
 /**
  * What an owner gives up of its lease at the end, so that it stops before anybody else may start: 5 % of ttl plus
@@ -55,7 +91,8 @@ export interface MutexConfig {
 export const margin = (ttl: Duration.Duration, transition: Duration.Duration): Duration.Duration =>
   Duration.max(Duration.millis(100), Duration.times(Duration.sum(ttl, transition), 0.05))
 
-const positive = (option: string, input: Duration.Input): Effect.Effect<Duration.Duration, InvalidConfig> => {
+/** @internal */
+export const positive = (option: string, input: Duration.Input): Effect.Effect<Duration.Duration, InvalidConfig> => {
   const duration = Duration.fromInput(input)
   const problem = duration._tag === "None"
     ? `${JSON.stringify(input)} is not a duration`
@@ -109,7 +146,9 @@ export const make = Effect.fnUntraced(function*(options: Options = {}) {
       ? yield* Names.contenderByHost
       : yield* Names.contenderName(options.contender).pipe(
         Effect.mapError((error) => new InvalidConfig({ option: "contender", problem: error.message }))
-      )
+      ),
+    onOverrun: options.onOverrun,
+    metricsByMutex: options.metricsByMutex === true
   }
   return config
 })

@@ -80,6 +80,15 @@ export const WireId = Schema.String.check(
 export type WireId = typeof WireId.Type
 
 /**
+ * The part of a wire id that all ids of one layer share: where that layer can be told something. Empty for an id that is
+ * not one of ours.
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const inboxOf = (id: string): string => /^\d+-([0-9a-z]{12}):/.exec(id)?.[1] ?? ""
+
+/**
  * Checks the name of a mutex; fails with `InvalidName` that says what is wrong with it.
  *
  * @category constructors

@@ -99,7 +99,7 @@ interface Driver {
   readonly subscriber: Effect.Effect<Client, Redis.RedisError, Scope.Scope>
   readonly reserved: Effect.Effect<Redis.Redis["Service"]["send"], Redis.RedisError, Scope.Scope>
   readonly pool: Redis.PoolOptions | undefined
-  readonly topology: "single" | "cluster"
+  readonly topology: Topology
 }
 
 const provide = Effect.fnUntraced(function*(driver: Driver) {
@@ -126,7 +126,7 @@ const provide = Effect.fnUntraced(function*(driver: Driver) {
   return Context.make(Redis.Redis, redis).pipe(
     Context.add(Subscriber, {
       subscribe: subscriptions.subscribe,
-      countable: driver.topology === "single",
+      countable: driver.topology._tag === "Single",
       bound: undefined
     }),
     Context.add(IoRedis, { client: driver.client }),
@@ -146,7 +146,7 @@ const make = Effect.fnUntraced(function*(options: Options = {}) {
     subscriber: connection.open("subscriber", settings),
     reserved: Effect.map(connection.open("reserved", settings), connection.send),
     pool: options.pool,
-    topology: "single"
+    topology: { _tag: "Single" }
   })
 })
 
@@ -167,7 +167,10 @@ const makeCluster = Effect.fnUntraced(function*(options: ClusterOptions) {
     subscriber: connection.openNode(client, settings),
     reserved: Effect.map(connection.openCluster("reserved", settings), connection.sendCluster),
     pool: options.pool,
-    topology: "cluster"
+    topology: {
+      _tag: "Cluster",
+      primaries: Effect.sync(() => client.nodes("master").map(connection.send))
+    }
   })
 })
 

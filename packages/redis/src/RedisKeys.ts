@@ -55,3 +55,37 @@ export const mutexChannel = (mutex: MutexName): string => `simba:{${mutex}}`
  * @since 0.1.0
  */
 export const contenderChannel = (mutex: MutexName, id: string): string => `simba:{${mutex}}:${id}`
+
+/**
+ * String: the last period in which a job of the fleet ran.
+ *
+ * @category keys
+ * @since 0.1.0
+ */
+export const tick = (mutex: MutexName, job: string): string => `simba:{${mutex}}:tick:${job}`
+
+/**
+ * Where a layer of ours is told what concerns one of its leases, by the part that its wire ids share.
+ *
+ * @category channels
+ * @since 0.1.0
+ */
+export const inboxChannel = (key: string): string => `simba:inbox:${key}`
+
+/**
+ * What `SCAN` matches to find mutexes.
+ *
+ * @category keys
+ * @since 0.1.0
+ */
+export const pattern = "simba:{*"
+
+const ofMutex = /^simba:\{([^]*)\}(?::contender)?$/
+
+/**
+ * The mutex whose owner key or wait queue this is, if it is one.
+ *
+ * @category keys
+ * @since 0.1.0
+ */
+export const mutexOf = (key: string): string | undefined => ofMutex.exec(key)?.[1]

@@ -3,74 +3,80 @@
  *
  * @since 0.1.0
  */
-import { type BackendError, ProtocolError } from "@effect-simba/core/Errors"
+import type { BackendError } from "@effect-simba/core/Errors"
 import {
   type AcquireResult,
+  type Change,
+  type Forced,
   type GuardRequest,
   type GuardResult,
   MutexStore,
   type WakeUp
 } from "@effect-simba/core/MutexStore"
-import type { MutexName } from "@effect-simba/core/Names"
+import { MutexName } from "@effect-simba/core/Names"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { Redis, type RedisError, type Script } from "effect/persistence/Redis"
-import * as Queue from "effect/Queue"
+import * as Option from "effect/Option"
+import { Redis } from "effect/persistence/Redis"
 import * as Random from "effect/Random"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import * as adminScripts from "./internal/adminScripts.ts"
+import { evaluate } from "./internal/evaluate.ts"
 import * as scripts from "./internal/mutexScripts.ts"
+import { reading, receiving } from "./internal/reading.ts"
 import { fromRedis, fromReply } from "./internal/redisFailure.ts"
 import * as RedisKeys from "./RedisKeys.ts"
 import * as RedisWire from "./RedisWire.ts"
 import { Topology } from "./Topology.ts"
 
-/** Decodes what came from Redis, or fails with what was read. */
-const reading = <T, E>(where: string, codec: Schema.Codec<T, E>) => {
-  const decode = Schema.decodeUnknownResult(codec)
-  return (read: unknown): Effect.Effect<T, ProtocolError> => {
-    const result = decode(read)
-    return Result.isSuccess(result)
-      ? Effect.succeed(result.success)
-      : Effect.fail(
-        new ProtocolError({
-          where,
-          read: typeof read === "string" ? read : JSON.stringify(read) ?? String(read),
-          problem: result.failure.message
-        })
-      )
-  }
-}
-
+const isMutexName = Schema.is(MutexName)
 const readAcquire = reading("the reply of the acquire script", RedisWire.AcquireReply)
 const readGuard = reading("the reply of the guard script", RedisWire.GuardReply)
+const readInspect = reading("the reply of the inspect script", RedisWire.InspectReply)
+const readTick = reading("the reply of the tick script", RedisWire.TickReply)
 const readOwnership = reading("the owner of a mutex", RedisWire.OwnershipText)
-const readMessage = reading("a message on a contender channel", RedisWire.ContenderMessage)
+const readContenderMessage = reading("a message on a contender channel", RedisWire.ContenderMessage)
+const readMutexMessage = reading("a message on a mutex channel", RedisWire.MutexMessage)
+const readInboxMessage = reading("a message on the channel of a layer", RedisWire.InboxMessage)
 
 const renewed: GuardResult = { _tag: "Renewed" }
 
-const isForgotten = (error: RedisError) => String(error.cause).includes("NOSCRIPT")
+const keysOf = (mutex: MutexName) =>
+  [RedisKeys.owner(mutex), RedisKeys.queue(mutex), RedisKeys.fence(mutex), RedisKeys.reserved(mutex)] as const
 
-/**
- * Effect loads a script that the server forgot, and tries once more. If it was forgotten again meanwhile, or loaded on
- * another node, the text itself goes along.
- */
-const evaluate = <Config extends { readonly params: ReadonlyArray<unknown>; readonly result: unknown }>(
-  redis: Redis["Service"],
-  script: Script<Config>
-) => {
-  const run = redis.eval(script)
-  return (...params: Config["params"]): Effect.Effect<Config["result"], RedisError> =>
-    Effect.catchIf(run(...params), isForgotten, () =>
-      redis.send<Config["result"]>(
-        "EVAL",
-        script.lua,
-        String(script.numberOfKeys(...params)),
-        ...script.params(...params).map(String)
+/** All mutexes that one server knows, page by page; a key seen twice is named once. */
+const scan = (send: Redis["Service"]["send"]) =>
+  Stream.suspend(() => {
+    const seen = new Set<string>()
+    return Stream.paginate("0", (cursor) =>
+      Effect.map(
+        Effect.mapError(
+          send<[next: string, keys: ReadonlyArray<string>]>(
+            "SCAN",
+            cursor,
+            "MATCH",
+            RedisKeys.pattern,
+            "COUNT",
+            "500"
+          ),
+          fromRedis("list")
+        ),
+        ([next, keys]) => {
+          const names: Array<MutexName> = []
+          for (const key of keys) {
+            const name = RedisKeys.mutexOf(key)
+            if (name === undefined || seen.has(name) || !isMutexName(name)) continue
+            seen.add(name)
+            names.push(name)
+          }
+          return [names, next === "0" ? Option.none() : Option.some(next)] as const
+        }
       ))
-}
+  })
 
 const make = Effect.gen(function*() {
   const redis = yield* Redis
@@ -80,6 +86,9 @@ const make = Effect.gen(function*() {
   const release = evaluate(redis, scripts.release)
   const guard = evaluate(redis, scripts.guard)
   const look = evaluate(redis, scripts.look)
+  const inspect = evaluate(redis, adminScripts.inspect)
+  const force = evaluate(redis, adminScripts.force)
+  const tick = evaluate(redis, adminScripts.tick)
 
   const skipDead = subscriber.countable && (yield* seesSubscribers(redis, subscriber)) ? "1" : "0"
 
@@ -104,16 +113,14 @@ const make = Effect.gen(function*() {
   return MutexStore.of({
     acquire: (request) =>
       acquire(
-        RedisKeys.owner(request.mutex),
-        RedisKeys.queue(request.mutex),
-        RedisKeys.fence(request.mutex),
-        RedisKeys.reserved(request.mutex),
+        ...keysOf(request.mutex),
         request.id,
         request.mode,
         Duration.toMillis(request.lease),
         Duration.toMillis(request.confirm),
         request.ticket ?? "",
-        skipDead
+        skipDead,
+        request.unfair === true ? "1" : "0"
       ).pipe(
         Effect.mapError(fromRedis("acquire")),
         Effect.flatMap(readAcquire),
@@ -130,7 +137,7 @@ const make = Effect.gen(function*() {
         )
       ),
     guard: (requests) =>
-      topology === "single" ? renew(requests) : Effect.map(
+      topology._tag === "Single" ? renew(requests) : Effect.map(
         Effect.forEach(requests, (request) => Effect.result(renew([request])), { concurrency: "unbounded" }),
         (results) =>
           results.map((result): GuardResult =>
@@ -139,33 +146,59 @@ const make = Effect.gen(function*() {
       ),
     release: (request) =>
       release(
-        RedisKeys.owner(request.mutex),
-        RedisKeys.queue(request.mutex),
-        RedisKeys.fence(request.mutex),
-        RedisKeys.reserved(request.mutex),
+        ...keysOf(request.mutex),
         request.id,
         Duration.toMillis(request.confirm),
-        skipDead
+        skipDead,
+        request.unfair === true ? "1" : "0"
       ).pipe(Effect.mapError(fromRedis("release")), Effect.flatMap(readOwnership)),
     owner: (mutex: MutexName) =>
       look(RedisKeys.owner(mutex)).pipe(Effect.mapError(fromRedis("owner")), Effect.flatMap(readOwnership)),
     wakeUps: (mutex, id) =>
-      Effect.map(subscriber.subscribe(RedisKeys.contenderChannel(mutex, id)), (notices) => ({
-        bound: subscriber.bound,
-        next: Effect.flatMap(Queue.take(notices), (notice) =>
-          notice._tag === "Gap" ? Effect.succeed<WakeUp>({ _tag: "Gap" }) : Effect.map(
-            readMessage(notice.text),
-            (message): WakeUp =>
-              message._tag === "Released"
-                ? { _tag: "YourTurn", from: message.owner }
-                : { _tag: "LookIn", delay: Duration.millis(message.millis) }
-          )).pipe(
-            Effect.tapError((error) =>
-              Effect.logWarning(error.message).pipe(Effect.annotateLogs({ mutex, contender: id }))
-            ),
-            Effect.eventually
-          )
-      }))
+      receiving(subscriber, RedisKeys.contenderChannel(mutex, id), readContenderMessage, {
+        gap: { _tag: "Gap" },
+        message: (message): WakeUp =>
+          message._tag === "Released"
+            ? { _tag: "YourTurn", from: message.owner }
+            : { _tag: "LookIn", delay: Duration.millis(message.millis) }
+      }),
+    changes: (mutex) =>
+      receiving(subscriber, RedisKeys.mutexChannel(mutex), readMutexMessage, {
+        gap: { _tag: "Gap" },
+        message: (message): Change => message
+      }),
+    inbox: (key) =>
+      receiving(subscriber, RedisKeys.inboxChannel(key), readInboxMessage, {
+        gap: Option.none<Forced>(),
+        message: (message) => Option.some(message)
+      }).pipe(Effect.map(({ next }) => ({
+        next: Effect.eventually(Effect.flatMap(next, Effect.fromOption))
+      }))),
+    inspect: (mutex, limit) =>
+      inspect(RedisKeys.owner(mutex), RedisKeys.queue(mutex), RedisKeys.fence(mutex), limit).pipe(
+        Effect.mapError(fromRedis("inspect")),
+        Effect.flatMap(readInspect),
+        Effect.map(([ownership, token, waiting, waiters]) => ({
+          ownership,
+          token: token === "" ? undefined : token,
+          waiting,
+          waiters: waiters.map(([id, waited]) => ({ id, waited: Duration.millis(waited) }))
+        }))
+      ),
+    list: topology._tag === "Single"
+      ? scan(redis.send)
+      : Stream.flatMap(Stream.fromIterableEffect(topology.primaries), scan),
+    forceRelease: (mutex, confirm) =>
+      force(...keysOf(mutex), Duration.toMillis(confirm), skipDead, RedisKeys.inboxChannel("")).pipe(
+        Effect.mapError(fromRedis("force release")),
+        Effect.flatMap(readOwnership)
+      ),
+    tick: ({ at, every, job, mutex }) =>
+      tick(RedisKeys.tick(mutex, job), Duration.toMillis(every), at ?? "").pipe(
+        Effect.mapError(fromRedis("tick")),
+        Effect.flatMap(readTick),
+        Effect.map(([first, next]) => ({ first: first === "1", next: Duration.millis(next) }))
+      )
   })
 })
 

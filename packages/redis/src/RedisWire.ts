@@ -192,3 +192,46 @@ export const GuardReply = Schema.Array(
     Schema.Tuple([Schema.Int, Schema.Literal("error"), Schema.String])
   ])
 )
+
+/**
+ * The reply of the inspect script.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const InspectReply = Schema.Tuple([
+  OwnershipText,
+  orNothing(Token),
+  Count,
+  Schema.Array(Schema.Tuple([Schema.String, Count]))
+])
+
+/**
+ * The reply of the tick script: whether the caller is the first, and the milliseconds until the next period.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const TickReply = Schema.Tuple([Schema.Literals(["0", "1"]), Count])
+
+/**
+ * The channel of a layer: `forced@@<wire id>`, the lease of that id was taken away by force.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const InboxMessage = text(
+  Schema.TaggedUnion({ Forced: { id: OwnerId } }),
+  (input) => {
+    if (!input.startsWith("forced@@")) return "expected forced@@<wire id>"
+    const id = input.slice("forced@@".length)
+    return ownerIdProblem(id) ?? { _tag: "Forced" as const, id }
+  },
+  (message) => `forced${separator}${message.id}`
+)
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type InboxMessage = typeof InboxMessage.Type

@@ -4,15 +4,27 @@
  * @since 0.1.0
  */
 import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type { Redis } from "effect/persistence/Redis"
 
 /**
- * `single`: one primary has all keys (also behind Sentinel). `cluster`: keys are spread over slots, so that a script may
- * name the keys of one mutex only. Layers that connect to a Cluster set it.
+ * - `Single`: one primary has all keys (also behind Sentinel).
+ * - `Cluster`: keys are spread over slots, so that a script may name the keys of one mutex only; `primaries` are the
+ *   nodes that have keys, each with its own way to send.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Topology =
+  | { readonly _tag: "Single" }
+  | { readonly _tag: "Cluster"; readonly primaries: Effect.Effect<ReadonlyArray<Redis["Service"]["send"]>> }
+
+/**
+ * `Single` unless a layer that connects to a Cluster says otherwise.
  *
  * @category references
  * @since 0.1.0
  */
-export const Topology: Context.Reference<"single" | "cluster"> = Context.Reference<"single" | "cluster">(
-  "@effect-simba/redis/Topology",
-  { defaultValue: () => "single" }
-)
+export const Topology: Context.Reference<Topology> = Context.Reference<Topology>("@effect-simba/redis/Topology", {
+  defaultValue: () => ({ _tag: "Single" })
+})

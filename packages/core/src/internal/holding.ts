@@ -44,6 +44,8 @@ export class Holding implements GuardRequest {
   nextRenewal = 0
   renewing = false
   failing = false
+  /** Said to have been taken away by force; the next reply decides. */
+  forced = false
   step: GuardStep | undefined
   private listeners: Set<(loss: LeaseLost) => void> | undefined
   private works: Set<Fiber.Fiber<unknown, unknown>> | undefined

@@ -21,6 +21,8 @@ import { type Holding, type Instant, instant } from "./holding.ts"
 
 export interface Leases {
   readonly add: (holding: Holding) => void
+  /** A hint that this lease was taken away by force: asks at once, and believes the answer. */
+  readonly suspect: (id: string) => void
   /** Loses the lease if its deadline has passed by the clock, whatever the timers have done so far. */
   readonly check: (holding: Holding, now: Instant) => void
   /** Gives the mutex back, waiting for at most the release timeout. Never fails: what fails is logged, the key expires. */
@@ -102,10 +104,13 @@ export const make = Effect.fnUntraced(function*(
     if (result._tag === "Lost") {
       const { ownership } = result
       return Effect.sync(() =>
-        ownership._tag === "Held" ? lose(holding, "TakenOver", ownership.owner) : lose(holding, "Vanished")
+        ownership._tag === "Held"
+          ? lose(holding, holding.forced ? "ForcedRelease" : "TakenOver", ownership.owner)
+          : lose(holding, holding.forced ? "ForcedRelease" : "Vanished")
       )
     }
     const renewed = result._tag === "Renewed"
+    if (renewed) holding.forced = false
     holding.failing = !renewed
     if (renewed) holding.extend(sent)
     return Effect.gen(function*() {
@@ -232,6 +237,14 @@ export const make = Effect.fnUntraced(function*(
       table.add(holding)
       if (holding.nextRenewal < nextGuard) guardChanged.openUnsafe()
       if (holding.deadline() < nextWatch) watchChanged.openUnsafe()
+    },
+    suspect: (id) => {
+      for (const holding of table) {
+        if (holding.id !== id) continue
+        holding.forced = true
+        holding.nextRenewal = -Infinity
+        guardChanged.openUnsafe()
+      }
     },
     check,
     release,

@@ -1,6 +1,6 @@
 /** The state of one mutex in the in-process store: the rules of the Redis scripts, on plain data. */
 import * as Duration from "effect/Duration"
-import type { AcquireRequest, AcquireResult, GuardResult, WakeUp } from "../MutexStore.ts"
+import type { AcquireRequest, AcquireResult, GuardResult, MutexState, TickResult, WakeUp } from "../MutexStore.ts"
 import type { WireId } from "../Names.ts"
 import { type FencingToken, free, held, type Ownership, type Ticket } from "../Ownership.ts"
 
@@ -25,6 +25,8 @@ export class MemoryMutex {
   private lastTicket = 0
   private readonly queue: Array<Waiter> = []
   private readonly listeners = new Map<WireId, Listener>()
+  private readonly observers = new Set<(owner: string) => void>()
+  private readonly ticks = new Map<string, number>()
 
   advance(monotonicMillis: number, wallMillis: number): void {
     this.now = monotonicMillis
@@ -35,7 +37,12 @@ export class MemoryMutex {
   /** Nothing to remember: the token is seeded by the clock, as on Redis after the fence has expired. */
   isIdle(): boolean {
     return this.owner === undefined && this.queue.length === 0 && this.listeners.size === 0 &&
+      this.observers.size === 0 && this.ticks.size === 0 &&
       this.token < this.micros && this.lastTicket < this.micros
+  }
+
+  isWanted(): boolean {
+    return this.owner !== undefined || this.queue.length > 0
   }
 
   ownership(): Ownership {
@@ -44,11 +51,14 @@ export class MemoryMutex {
 
   acquire(request: AcquireRequest): AcquireResult {
     const { id } = request
-    if (this.owner === undefined) this.handOver("", Duration.toMillis(request.confirm), request)
+    if (this.owner === undefined && request.unfair !== true) {
+      this.handOver("", Duration.toMillis(request.confirm), request)
+    }
     if (this.owner === undefined || this.owner === id) {
       if (this.owner === undefined) this.grant(id)
       this.deadline = this.now + Duration.toMillis(request.lease)
       this.leave(id)
+      this.observers.forEach((observer) => observer(id))
       return { _tag: "Granted", token: this.token as FencingToken }
     }
     const place = request.mode === "wait" ? this.enter(id, request.ticket) : undefined
@@ -67,15 +77,51 @@ export class MemoryMutex {
     return { _tag: "Renewed" }
   }
 
-  release(id: WireId, confirm: number): Ownership {
+  release(id: WireId, confirm: number, unfair = false): Ownership {
     if (this.owner === id) {
       this.owner = undefined
       this.leave(id)
-      this.handOver(id, confirm)
+      if (unfair) this.callFirst(id, confirm)
+      else this.handOver(id, confirm)
     } else if (this.leave(id) && this.owner !== undefined) {
       this.tellFirst(this.deadline - this.now)
     }
     return this.ownership()
+  }
+
+  inspect(limit: number): MutexState {
+    return {
+      ownership: this.ownership(),
+      token: this.owner === undefined ? undefined : this.token as FencingToken,
+      waiting: this.queue.length,
+      waiters: this.queue.slice(0, limit).map(({ id, ticket }) => ({
+        id,
+        waited: Duration.millis(Math.max(0, this.micros - ticket) / 1000)
+      }))
+    }
+  }
+
+  /** The fence moves on although nobody may be granted: what the old owner still writes is older than that. */
+  force(confirm: number): Ownership {
+    const before = this.ownership()
+    const owner = this.owner
+    this.owner = undefined
+    this.token = Math.max(this.token + 1, this.micros)
+    this.handOver(owner ?? "", confirm)
+    return before
+  }
+
+  tick(job: string, every: number, at: number | undefined): TickResult {
+    const now = this.micros / 1000
+    const period = at ?? Math.floor(now / every) * every
+    const first = period > (this.ticks.get(job) ?? -Infinity)
+    if (first) this.ticks.set(job, period)
+    return { first, next: Duration.millis(at === undefined ? period + every - now : 0) }
+  }
+
+  observe(observer: (owner: string) => void): () => void {
+    this.observers.add(observer)
+    return () => this.observers.delete(observer)
   }
 
   listen(id: WireId, listener: Listener): void {
@@ -114,11 +160,22 @@ export class MemoryMutex {
     return this.queue[0]
   }
 
-  private tellFirst(millis: number): void {
-    const first = this.first()
-    if (first !== undefined) {
-      this.listeners.get(first.id)!({ _tag: "LookIn", delay: Duration.millis(Math.max(0, millis)) })
+  private tellToLook(waiter: Waiter | undefined, millis: number): void {
+    if (waiter !== undefined) {
+      this.listeners.get(waiter.id)!({ _tag: "LookIn", delay: Duration.millis(Math.max(0, millis)) })
     }
+  }
+
+  private tellFirst(millis: number): void {
+    this.tellToLook(this.first(), millis)
+  }
+
+  /** Tells the first live waiter that the mutex is free, and the one behind it to look whether that was of use. */
+  private callFirst(from: string, confirm: number): void {
+    const first = this.first()
+    if (first === undefined) return
+    this.listeners.get(first.id)!({ _tag: "YourTurn", from })
+    this.tellToLook(this.queue.find((waiter) => waiter !== first && this.listeners.has(waiter.id)), confirm)
   }
 
   /** Grants the first live waiter for the confirm period, unless `newcomer` comes before it. */

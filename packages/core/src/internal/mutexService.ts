@@ -5,17 +5,20 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import { AcquireTimeout, InvalidConfig } from "../Errors.ts"
 import type { AcquireError, AcquireOptions, Body, LeaseOptions, Mutex } from "../Mutex.ts"
 import * as MutexConfig from "../MutexConfig.ts"
 import { MutexStore } from "../MutexStore.ts"
 import { mutexName } from "../Names.ts"
+import * as contender from "./contender.ts"
 import * as contention from "./contention.ts"
 import * as extent from "./extent.ts"
 import { type Holding, instant } from "./holding.ts"
 import { LeaseImpl, protect } from "./lease.ts"
 import { LeaseGroupImpl } from "./leaseGroup.ts"
 import * as leasesOf from "./leases.ts"
+import * as observer from "./observer.ts"
 import * as wireId from "./wireId.ts"
 
 type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
@@ -24,11 +27,11 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
   const store = yield* MutexStore
   const config = yield* MutexConfig.make(options)
   const leases = yield* leasesOf.make(store, config)
-  const nextId = yield* wireId.makeGenerator
+  const ids = yield* wireId.makeGenerator
 
   const attempt = (name: string, options: LeaseOptions = {}) => {
     const { confirm, contender, transition, ttl } = config
-    const named = Effect.map(mutexName(name), (mutex) => ({ mutex, id: nextId(contender), ttl, transition, confirm }))
+    const named = Effect.map(mutexName(name), (mutex) => ({ mutex, id: ids.next(contender), ttl, transition, confirm }))
     if (options.ttl === undefined && options.transition === undefined) return named
     return Effect.flatMap(named, (attempt) =>
       Effect.map(
@@ -147,7 +150,27 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
           (holdings) => Effect.map(Effect.forEach(holdings, inScope), (leases) => new LeaseGroupImpl(leases))
         )
       ),
+    contend: (name, options = {}) =>
+      Effect.gen(function*() {
+        const { mutex, transition } = yield* attempt(name, options)
+        const every = yield* MutexConfig.positive("every", options.every ?? "1 second")
+        return yield* contender.make({ store, mutex, transition, every, acquire: service.acquire(mutex, options) })
+      }),
+    events: (name, options = {}) =>
+      Stream.unwrap(Effect.gen(function*() {
+        const mutex = yield* mutexName(name)
+        const every = yield* MutexConfig.positive("every", options.every ?? "1 second")
+        return observer.events(store, mutex, { every, renewals: options.renewals ?? false })
+      })),
+    inspect: (name, options = {}) =>
+      Effect.flatMap(mutexName(name), (mutex) => store.inspect(mutex, options.waiters ?? 100)),
+    list: store.list,
+    forceRelease: (name) => Effect.flatMap(mutexName(name), (mutex) => store.forceRelease(mutex, config.confirm)),
     owner: (name) => Effect.flatMap(mutexName(name), store.owner)
   }
+  yield* Effect.forkScoped(Effect.forever(Effect.flatMap(
+    (yield* store.inbox(ids.key)).next,
+    ({ id }) => Effect.sync(() => leases.suspect(id))
+  )))
   return service
 })

@@ -13,10 +13,14 @@ const sixChars: Effect.Effect<string> = Effect.map(
  * Draws the random part once, so that an id costs a counter step. Each generator, hence each layer of each process,
  * has a part of its own.
  */
-export const makeGenerator: Effect.Effect<(contender: ContenderName) => WireId> = Effect.map(
+export const makeGenerator: Effect.Effect<{
+  readonly key: string
+  readonly next: (contender: ContenderName) => WireId
+}> = Effect.map(
   Effect.all([sixChars, sixChars]),
   ([a, b]) => {
+    const key = a + b
     let counter = 0
-    return (contender) => `${++counter}-${a}${b}:${contender}` as WireId
+    return { key, next: (contender) => `${++counter}-${key}:${contender}` as WireId }
   }
 )

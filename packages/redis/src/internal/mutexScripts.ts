@@ -3,134 +3,7 @@
  * by the server's time, and touches no key that is not in KEYS.
  */
 import * as Redis from "effect/persistence/Redis"
-
-/** How long a fence outlives its last use. Afterwards the server's clock, its seed, keeps it growing. */
-const fenceMillis = 7 * 24 * 60 * 60 * 1000
-
-const keys = /* lua */ `
-local owner, queue, fence, reserved = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-`
-
-/** Each grant takes a token larger than the last, and not below the clock. */
-const minting = /* lua */ `
-local function micros()
-  local time = redis.call('TIME')
-  return tonumber(time[1]) * 1000000 + tonumber(time[2])
-end
-
-local function mint()
-  local last = tonumber(redis.call('GET', fence) or '0') or 0
-  local token = string.format('%.0f', math.max(last + 1, micros()))
-  redis.call('SET', fence, token, 'PX', '${fenceMillis}')
-  return token
-end
-`
-
-/** Stock tickets are whole seconds; ours never are. Stock ids lack the counter and the random part of ours. */
-const kinds = /* lua */ `
-local function isOurTicket(score)
-  return score % 1 ~= 0
-end
-
-local function isOurId(id)
-  return string.find(id, '^%d+%-%w%w%w%w%w%w%w%w%w%w%w%w:') ~= nil
-end
-`
-
-/**
- * `walk` visits the live waiters in order and removes the dead on the way, in growing pages: each dead entry is paid for
- * once. `handOver` gives a mutex that nobody owns to the first live waiter, and tells the one behind it when to look.
- */
-const waiters = /* lua */ `
-local function walk(visit)
-  local offset, size = 0, 2
-  while true do
-    local page = redis.call('ZRANGE', queue, offset, offset + size - 1, 'WITHSCORES')
-    if #page == 0 then
-      return
-    end
-    local counts
-    if skipDead then
-      local channels = {}
-      for i = 1, #page, 2 do
-        channels[#channels + 1] = owner .. ':' .. page[i]
-      end
-      counts = redis.call('PUBSUB', 'NUMSUB', unpack(channels))
-    end
-    local gone, stopped = {}, false
-    for i = 1, #page, 2 do
-      if counts and tonumber(counts[i + 1]) == 0 then
-        gone[#gone + 1] = page[i]
-      elseif not stopped then
-        local verdict = visit(page[i], tonumber(page[i + 1]))
-        if verdict == 'take' then
-          gone[#gone + 1] = page[i]
-        elseif verdict == 'stop' then
-          stopped = true
-        else
-          offset = offset + 1
-        end
-      end
-    end
-    if #gone > 0 then
-      redis.call('ZREM', queue, unpack(gone))
-    end
-    if stopped then
-      return
-    end
-    size = math.min(size * 4, 128)
-  end
-end
-
-local function tellToLook(id, millis)
-  redis.call('PUBLISH', owner .. ':' .. id, 'look@@' .. string.format('%.0f', millis))
-end
-
-local function tellFirst(millis)
-  walk(function(id, score)
-    if isOurTicket(score) then
-      tellToLook(id, millis)
-      return 'stop'
-    end
-  end)
-end
-
-local function handOver(from, confirm, caller, ticket)
-  local granted
-  walk(function(id, score)
-    if granted then
-      if isOurTicket(score) then
-        tellToLook(id, tonumber(confirm))
-        return 'stop'
-      end
-      return 'pass'
-    end
-    if id == caller or (ticket and ticket < score) then
-      return 'stop'
-    end
-    granted = id
-    if isOurTicket(score) then
-      redis.call('SET', owner, id, 'PX', confirm)
-      mint()
-    else
-      redis.call('SET', reserved, id, 'PX', confirm)
-    end
-    redis.call('PUBLISH', owner .. ':' .. id, 'released@@' .. from)
-    return 'take'
-  end)
-  return granted
-end
-`
-
-const ownership = /* lua */ `
-local function ownership()
-  local current = redis.call('GET', owner)
-  if not current then
-    return '@@'
-  end
-  return current .. '@@' .. string.format('%.0f', redis.call('PTTL', owner))
-end
-`
+import { keys, kinds, minting, ownership, waiters } from "./lua.ts"
 
 type AcquireArgs = readonly [
   owner: string,
@@ -142,21 +15,22 @@ type AcquireArgs = readonly [
   leaseMillis: number,
   confirmMillis: number,
   ticket: string,
-  skipDead: "0" | "1"
+  skipDead: "0" | "1",
+  unfair: "0" | "1"
 ]
 
 /**
  * KEYS owner key, wait queue, fence, reservation. ARGV wire id, 'try' or 'wait', lease ms, confirm ms, ticket or '',
- * skip dead waiters.
- * Free: grants the caller, or the live waiter that is ahead of it. Already the owner: extends, same token. Otherwise
- * refuses, and in mode 'wait' queues the caller under its ticket.
+ * skip dead waiters, unfair.
+ * Free: grants the caller, or unless it is unfair the live waiter that is ahead of it. Already the owner: extends, same
+ * token. Otherwise refuses, and in mode 'wait' queues the caller under its ticket.
  * Reply { ownership, token or '', ticket or '', position among ours, other implementations take part }.
  */
 export const acquire = Redis.script((...args: AcquireArgs) => args, {
   numberOfKeys: 4,
   lua: `${keys}
 local id, mode, lease, confirm = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local ticket, skipDead = tonumber(ARGV[5]), ARGV[6] == '1'
+local ticket, skipDead, unfair = tonumber(ARGV[5]), ARGV[6] == '1', ARGV[7] == '1'
 ${minting}
 local current = redis.call('GET', owner)
 local crowded = redis.call('EXISTS', queue, reserved) > 0
@@ -173,7 +47,7 @@ local function grant()
 end
 
 -- Before the rest is defined: closures cost more than the commands of the usual case
-if current == id or (not current and not crowded) then
+if current == id or (not current and (unfair or not crowded)) then
   return grant()
 end
 ${kinds}${waiters}${ownership}
@@ -261,19 +135,20 @@ type ReleaseArgs = readonly [
   reserved: string,
   id: string,
   confirmMillis: number,
-  skipDead: "0" | "1"
+  skipDead: "0" | "1",
+  unfair: "0" | "1"
 ]
 
 /**
- * KEYS as acquire. ARGV wire id, confirm ms, skip dead waiters.
- * The owner: hands the mutex to the first live waiter, or frees it. Anybody else: leaves the queue, and if it was the
- * first, tells the new first when to look.
+ * KEYS as acquire. ARGV wire id, confirm ms, skip dead waiters, unfair.
+ * The owner: hands the mutex to the first live waiter, or frees it; if unfair, frees it and tells the first. Anybody
+ * else: leaves the queue, and if it was the first, tells the new first when to look.
  * Reply the ownership afterwards.
  */
 export const release = Redis.script((...args: ReleaseArgs) => args, {
   numberOfKeys: 4,
   lua: `${keys}
-local id, confirm, skipDead = ARGV[1], ARGV[2], ARGV[3] == '1'
+local id, confirm, skipDead, unfair = ARGV[1], ARGV[2], ARGV[3] == '1', ARGV[4] == '1'
 local current = redis.call('GET', owner)
 if current == id then
   redis.call('DEL', owner)
@@ -284,7 +159,7 @@ end
 ${minting}${kinds}${waiters}${ownership}
 if current == id then
   redis.call('ZREM', queue, id)
-  handOver(id, confirm)
+  handOver(id, confirm, nil, nil, unfair)
 else
   local rank = redis.call('ZRANK', queue, id)
   if rank then

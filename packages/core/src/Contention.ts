@@ -1,0 +1,74 @@
+/**
+ * Taking part in the contention for a mutex over a long time: owning it whenever it can be had, many times over.
+ *
+ * @since 0.1.0
+ */
+import type * as Duration from "effect/Duration"
+import type * as Effect from "effect/Effect"
+import type * as Option from "effect/Option"
+import type * as Stream from "effect/Stream"
+import type * as SubscriptionRef from "effect/SubscriptionRef"
+import type { BackendError, ProtocolError } from "./Errors.ts"
+import type { Lease } from "./Lease.ts"
+import type { LeaseOptions } from "./Mutex.ts"
+import type { MutexName } from "./Names.ts"
+import type { OwnerEvent } from "./OwnerEvent.ts"
+
+/**
+ * Options of a contender: those of its leases, and `every` (default 1 second), the longest time between two looks at
+ * who owns the mutex while nothing is announced.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface ContentionOptions extends LeaseOptions {
+  readonly every?: Duration.Input | undefined
+}
+
+/**
+ * What a contender knows of the mutex.
+ *
+ * - `before`, `after`: the wire id of the owner before and after the last change; `undefined` is nobody.
+ * - `isOwner`: this contender holds it, judged locally.
+ * - `isInTtl`, `isInTransition`: whether the owner's lease is in its ttl, or in the grace after it. Of a foreign owner
+ *   only the remaining time is known: it is in its ttl while more than the transition remains.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface ContentionState {
+  readonly before: string | undefined
+  readonly after: string | undefined
+  readonly isOwner: boolean
+  readonly isInTtl: boolean
+  readonly isInTransition: boolean
+}
+
+/**
+ * A contender, from `Mutex.contend` or as a Layer from `Mutex.Contender`. It contends as long as its scope is open, and
+ * survives whatever happens to the backend.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Contention {
+  readonly mutex: MutexName
+  /** The present state, and its changes by `SubscriptionRef.changes`. */
+  readonly state: SubscriptionRef.SubscriptionRef<ContentionState>
+  /** The lease, while this contender leads. */
+  readonly lease: Effect.Effect<Option.Option<Lease>>
+  /** The changes of ownership of this mutex, also of foreign owners. */
+  readonly changes: Stream.Stream<OwnerEvent, BackendError | ProtocolError>
+  /**
+   * Runs `work` whenever this contender leads: from the start at each gain, interrupted at each loss. When `work` ends
+   * before the leadership does, it is not run again until the next gain. A failure of `work` ends `whileLeader` with
+   * it, and leaves the leadership alone. Never ends by itself.
+   */
+  readonly whileLeader: <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<never, E, R>
+  /** Gives the leadership up, if it has it: interrupts the work, awaits it, releases, and queues again as the last. */
+  readonly stepDown: Effect.Effect<void>
+  /** Stops contending: gives up the place or the leadership and stays away until `start`. */
+  readonly stop: Effect.Effect<void>
+  /** Contends again after `stop`. */
+  readonly start: Effect.Effect<void>
+}

@@ -1,0 +1,59 @@
+/**
+ * Looking at mutexes, and intervening: for operators and their tools.
+ *
+ * **Example** (Who holds what, and for how long)
+ *
+ * ```ts
+ * import { MutexAdmin } from "@effect-simba/core"
+ * import { Effect, Stream } from "effect"
+ *
+ * const report = MutexAdmin.list.pipe(
+ *   Stream.mapEffect((name) => Effect.map(MutexAdmin.inspect(name), (state) => ({ name, ...state }))),
+ *   Stream.runForEach((mutex) => Effect.log(mutex))
+ * )
+ * ```
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type { BackendError, InvalidName, ProtocolError } from "./Errors.ts"
+import { Mutex } from "./Mutex.ts"
+import type { MutexState } from "./MutexStore.ts"
+import type { Ownership } from "./Ownership.ts"
+
+/**
+ * A mutex as the backend has it: owner, time left, token, and the queue with waiting times (the first 100 waiters, or
+ * `waiters`).
+ *
+ * @category observing
+ * @since 0.1.0
+ */
+export const inspect = (
+  name: string,
+  options?: { readonly waiters?: number | undefined }
+): Effect.Effect<MutexState, BackendError | ProtocolError | InvalidName, Mutex> =>
+  Mutex.use((mutex) => mutex.inspect(name, options))
+
+/**
+ * The names of all mutexes that are owned or waited for, in no order.
+ *
+ * @category observing
+ * @since 0.1.0
+ */
+export const list: Stream.Stream<string, BackendError | ProtocolError, Mutex> = Stream.unwrap(
+  Effect.map(Mutex, (mutex) => mutex.list)
+)
+
+/**
+ * Takes the mutex from whoever owns it and hands it over as a release does, to the first live waiter, with a new
+ * fencing token. The old owner is told and loses its lease with the reason `ForcedRelease`. For operators: the old
+ * owner's work may not have ended yet. Answers who it was taken from.
+ *
+ * @category intervening
+ * @since 0.1.0
+ */
+export const forceRelease = (
+  name: string
+): Effect.Effect<Ownership, BackendError | ProtocolError | InvalidName, Mutex> =>
+  Mutex.use((mutex) => mutex.forceRelease(name))

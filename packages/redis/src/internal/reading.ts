@@ -1,0 +1,49 @@
+/** Where texts of Redis enter: through a codec, once, or refused with what was read. */
+import { type BackendError, ProtocolError } from "@effect-simba/core/Errors"
+import type { Subscriber } from "@effect-simba/core/Subscriber"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+
+export type Read<T> = (read: unknown) => Effect.Effect<T, ProtocolError>
+
+export const reading = <T, E>(where: string, codec: Schema.Codec<T, E>): Read<T> => {
+  const decode = Schema.decodeUnknownResult(codec)
+  return (read) => {
+    const result = decode(read)
+    return Result.isSuccess(result)
+      ? Effect.succeed(result.success)
+      : Effect.fail(
+        new ProtocolError({
+          where,
+          read: typeof read === "string" ? read : JSON.stringify(read) ?? String(read),
+          problem: result.failure.message
+        })
+      )
+  }
+}
+
+/** Messages of a channel, decoded; one that cannot be read is logged and passed over. */
+export const receiving = <M, A>(
+  subscriber: Subscriber["Service"],
+  channel: string,
+  read: Read<M>,
+  on: { readonly message: (message: M) => A; readonly gap: A }
+): Effect.Effect<
+  { readonly next: Effect.Effect<A>; readonly bound: Duration.Duration | undefined },
+  BackendError,
+  Scope.Scope
+> =>
+  Effect.map(subscriber.subscribe(channel), (notices) => ({
+    bound: subscriber.bound,
+    next: Effect.flatMap(
+      Queue.take(notices),
+      (notice) => notice._tag === "Gap" ? Effect.succeed(on.gap) : Effect.map(read(notice.text), on.message)
+    ).pipe(
+      Effect.tapError((error) => Effect.logWarning(error.message).pipe(Effect.annotateLogs({ channel }))),
+      Effect.eventually
+    )
+  }))
