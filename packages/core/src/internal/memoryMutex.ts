@@ -96,7 +96,7 @@ export class MemoryMutex {
       waiting: this.queue.length,
       waiters: this.queue.slice(0, limit).map(({ id, ticket }) => ({
         id,
-        waited: Duration.millis(Math.max(0, this.micros - ticket) / 1000)
+        waited: Duration.millis(Math.round(Math.max(0, this.micros - ticket) / 1000))
       }))
     }
   }

@@ -9,6 +9,7 @@ export interface Switches {
   acquire: "work" | "fail" | "hang" | { readonly late: Duration.Input }
   guard: "work" | "fail" | "hang" | { readonly late: Duration.Input }
   release: "work" | "fail" | "hang" | { readonly late: Duration.Input }
+  inspect: "work" | "fail"
   readonly calls: Array<string>
 }
 
@@ -30,7 +31,7 @@ const through = <A, E, R>(
 
 export const layer: Layer.Layer<MutexStore | Faults> = Layer.effectContext(Effect.gen(function*() {
   const store = yield* MutexStore
-  const faults: Switches = { acquire: "work", guard: "work", release: "work", calls: [] }
+  const faults: Switches = { acquire: "work", guard: "work", release: "work", inspect: "work", calls: [] }
   const faulty = MutexStore.of({
     ...store,
     acquire: (request) =>
@@ -48,6 +49,7 @@ export const layer: Layer.Layer<MutexStore | Faults> = Layer.effectContext(Effec
         faults.calls.push("release")
         return through(faults.release, store.release(request))
       }),
+    inspect: (mutex, limit) => Effect.suspend(() => through(faults.inspect, store.inspect(mutex, limit))),
     wakeUps: (mutex, id) =>
       Effect.suspend(() => {
         faults.calls.push("subscribe")

@@ -1,0 +1,199 @@
+/**
+ * What mutexes measure about themselves, as Effect metrics: any exporter of Effect's (Prometheus, OTLP) shows them.
+ *
+ * The labels are the few words named here, never a mutex or a contender, unless `metricsByMutex` asks for the mutex.
+ * Durations are in milliseconds. All that a layer measures goes to the registry, and carries the attributes, that were in
+ * force when it was built.
+ *
+ * **Example** (Reading one)
+ *
+ * ```ts
+ * import { MutexMetrics } from "@effect-simba/core"
+ * import { Effect, Metric } from "effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const held = yield* Metric.value(MutexMetrics.held)
+ *   const timeouts = yield* Metric.value(MutexMetrics.attempts.timeout)
+ *   yield* Effect.log(`${held.value} leases held, ${timeouts.count} acquires timed out`)
+ * })
+ * ```
+ *
+ * @since 0.1.0
+ */
+import * as Metric from "effect/Metric"
+import type { LossReason } from "./Errors.ts"
+
+const counter = (id: string, description: string, attributes?: Record<string, string>) =>
+  Metric.counter(id, { description, incremental: true, ...(attributes === undefined ? {} : { attributes }) })
+
+/** From a tenth of a millisecond to some minutes, or from one to some days. */
+const milliseconds = (id: string, description: string, start: number) =>
+  Metric.histogram(id, {
+    description,
+    attributes: { time_unit: "milliseconds" },
+    boundaries: Metric.exponentialBoundaries({ start, factor: 2, count: 22 })
+  })
+
+/**
+ * How an attempt to acquire ended.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type AttemptOutcome = "granted" | "refused" | "timeout" | "interrupted" | "error"
+
+const attempt = (outcome: AttemptOutcome) =>
+  counter("simba_mutex_acquire_attempts", "Attempts to acquire a mutex, by outcome", { outcome })
+
+/**
+ * Attempts to acquire by outcome. `refused` is the answer to one that would not wait. What was refused for its arguments
+ * alone is not an attempt.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const attempts: { readonly [Outcome in AttemptOutcome]: Metric.Counter<number> } = {
+  granted: attempt("granted"),
+  refused: attempt("refused"),
+  timeout: attempt("timeout"),
+  interrupted: attempt("interrupted"),
+  error: attempt("error")
+}
+
+/**
+ * How long one acquiring request took, there and back, whatever the answer: the backend's latency.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const acquireLatency: Metric.Histogram<number> = milliseconds(
+  "simba_mutex_acquire_latency",
+  "Round trip of an acquiring request",
+  0.1
+)
+
+/**
+ * How long attempts waited that did not get the mutex at once, however the wait ended.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const waitTime: Metric.Histogram<number> = milliseconds(
+  "simba_mutex_wait_time",
+  "Time spent waiting for a mutex that was not free",
+  1
+)
+
+/**
+ * How long leases lasted, from just before the granting request to the release or loss.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const holdTime: Metric.Histogram<number> = milliseconds(
+  "simba_mutex_hold_time",
+  "Time from the grant of a lease to its release or loss",
+  1
+)
+
+/**
+ * How an attempt to renew went. `failed`: no usable answer; `lost`: the backend says that the lease is over;
+ * `notAlive`: not sent, because the lease's own probe did not say that its holder is alive.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type GuardOutcome = "renewed" | "failed" | "lost" | "notAlive"
+
+const guard = (outcome: GuardOutcome) =>
+  counter("simba_mutex_guards", "Attempts to renew a lease, by outcome", { outcome })
+
+/**
+ * Attempts to renew by outcome, counted by lease.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const guards: { readonly [Outcome in GuardOutcome]: Metric.Counter<number> } = {
+  renewed: guard("renewed"),
+  failed: guard("failed"),
+  lost: guard("lost"),
+  notAlive: guard("notAlive")
+}
+
+/**
+ * Time that was left until the local deadline when a renewal succeeded. It is transition minus margin when all is well;
+ * values that drift towards zero announce losses.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const timeLeftAtRenewal: Metric.Histogram<number> = milliseconds(
+  "simba_mutex_time_left_at_renewal",
+  "Time left until the local deadline when a renewal succeeded",
+  1
+)
+
+const loss = (reason: LossReason) => counter("simba_mutex_losses", "Leases lost, by reason", { reason })
+
+/**
+ * Leases lost, by reason. `Released` is none: it is what a holder is told that goes on after its own release.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const losses: { readonly [Reason in Exclude<LossReason, "Released">]: Metric.Counter<number> } = {
+  Expired: loss("Expired"),
+  TakenOver: loss("TakenOver"),
+  Vanished: loss("Vanished"),
+  BackendGone: loss("BackendGone"),
+  ForcedRelease: loss("ForcedRelease")
+}
+
+/**
+ * Grants that came with a wake-up: the mutex was handed over, or freed for the waiter.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const handOffs: Metric.Counter<number> = counter("simba_mutex_hand_offs", "Grants that came with a wake-up")
+
+/**
+ * Protected work that was still running when its server's lease had ended. See `MutexConfig.Overrun`.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const overruns: Metric.Counter<number> = counter(
+  "simba_mutex_overruns",
+  "Protected work that outlived the server's lease"
+)
+
+/**
+ * Messages that could not be read. They are logged and passed over.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const malformedMessages: Metric.Counter<number> = counter(
+  "simba_malformed_messages",
+  "Messages on a channel that could not be read"
+)
+
+/**
+ * How many wait at present.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const waiters: Metric.Gauge<number> = Metric.gauge("simba_mutex_waiters", {
+  description: "Attempts that wait for a mutex"
+})
+
+/**
+ * How many leases are held at present.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const held: Metric.Gauge<number> = Metric.gauge("simba_mutex_held", { description: "Leases that are held" })

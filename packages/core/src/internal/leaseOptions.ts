@@ -1,0 +1,45 @@
+/** The options of one lease, checked where they enter. */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { InvalidConfig } from "../Errors.ts"
+import type { LeaseOptions } from "../Mutex.ts"
+import * as MutexConfig from "../MutexConfig.ts"
+
+export interface Checked {
+  readonly ttl: Duration.Duration
+  readonly transition: Duration.Duration
+  readonly maxHold?: Duration.Duration | undefined
+  readonly alive?: Effect.Effect<boolean, unknown> | undefined
+  readonly unfair?: boolean | undefined
+}
+
+const refuse = (option: string, problem: string) => Effect.fail(new InvalidConfig({ option, problem }))
+
+/** Without effects or copies where there is nothing to check, which is the usual case. */
+export const check = (
+  config: MutexConfig.MutexConfig,
+  options: LeaseOptions | undefined
+): Effect.Effect<Checked, InvalidConfig> | undefined => {
+  if (options === undefined) return undefined
+  const { alive, maxHold, transition, ttl, unfair } = options
+  if (
+    ttl === undefined && transition === undefined && maxHold === undefined && alive === undefined &&
+    unfair === undefined
+  ) return undefined
+  if (unfair !== undefined && typeof unfair !== "boolean") return refuse("unfair", "it must be true or false")
+  if (alive !== undefined && !Effect.isEffect(alive)) return refuse("alive", "it must be an Effect")
+  return Effect.gen(function*() {
+    const periods = yield* MutexConfig.checkPeriods({
+      // The probe is asked, and answers, before the renewal is sent
+      commandTimeout: alive === undefined ? config.commandTimeout : Duration.times(config.commandTimeout, 2),
+      ttl: ttl ?? config.ttl,
+      transition: transition ?? config.transition
+    })
+    return {
+      ...periods,
+      maxHold: maxHold === undefined ? undefined : yield* MutexConfig.positive("maxHold", maxHold),
+      alive,
+      unfair
+    }
+  })
+}
