@@ -38,7 +38,7 @@ describe("S16: Mutex.events", () => {
       const waiter = yield* start(Scope.provide(Mutex.acquire("m"), second))
       yield* Scope.close(first, Exit.void)
       const successor = yield* Fiber.join(waiter)
-      yield* TestClock.adjust("1 millis")
+      yield* settle
       assert.deepInclude(seen[2], { _tag: "HandedOver", owner: lease.id, successor: successor.id })
 
       yield* Scope.close(second, Exit.void)

@@ -27,22 +27,42 @@ export type GuardStep = (
   outcome: GuardOutcome
 ) => Pull.Pull<[Duration.Duration, Duration.Duration], never, Duration.Duration>
 
+export const annotations = ({ id, mutex, token }: Pick<Holding, "mutex" | "id" | "token">) => ({
+  mutex,
+  contender: id,
+  token
+})
+
 export class Holding implements GuardRequest {
   readonly mutex: MutexName
   readonly id: WireId
   readonly token: FencingToken
   readonly ttl: Duration.Duration
   readonly lease: Duration.Duration
+  readonly unfair: boolean
+  readonly alive: Effect.Effect<boolean, unknown> | undefined
+  /** Just before the granting request was sent. */
+  readonly since: Instant
+  /** Milliseconds that are given up at the end of the server's lease. */
+  readonly margin: number
   /** What is left of the lease after the safety margin, in milliseconds. */
   private readonly usable: number
+  /** Milliseconds from `since` after which it ends, renewed or not. */
+  private readonly maxHold: number
   private monotonicDeadline = 0
   private wallDeadline = 0
+  /** When the last granting or renewing request was sent. */
+  private renewed: Instant
   /** `ending`: its scope is closing, and protected work has not ended yet. Still renewed, no longer handed out. */
   state: "held" | "ending" | "lost" | "released" = "held"
   loss: LeaseLost | undefined
   /** Monotonic milliseconds. */
   nextRenewal = 0
   renewing = false
+  /** The answer of `alive` counts for one renewal. */
+  probe: "unasked" | "asking" | "alive" = "unasked"
+  /** The last answer of `alive` was not yes. */
+  dead = false
   failing = false
   /** Said to have been taken away by force; the next reply decides. */
   forced = false
@@ -56,6 +76,9 @@ export class Holding implements GuardRequest {
     readonly token: FencingToken
     readonly ttl: Duration.Duration
     readonly transition: Duration.Duration
+    readonly maxHold?: Duration.Duration | undefined
+    readonly alive?: Effect.Effect<boolean, unknown> | undefined
+    readonly unfair?: boolean | undefined
     readonly sent: Instant
   }) {
     this.mutex = fields.mutex
@@ -63,15 +86,33 @@ export class Holding implements GuardRequest {
     this.token = fields.token
     this.ttl = fields.ttl
     this.lease = Duration.sum(fields.ttl, fields.transition)
-    this.usable = Duration.toMillis(this.lease) - Duration.toMillis(margin(fields.ttl, fields.transition))
-    this.nextRenewal = fields.sent.monotonic + Duration.toMillis(fields.ttl)
+    this.unfair = fields.unfair === true
+    this.alive = fields.alive
+    this.since = fields.sent
+    this.renewed = fields.sent
+    this.margin = Duration.toMillis(margin(fields.ttl, fields.transition))
+    this.usable = Duration.toMillis(this.lease) - this.margin
+    this.maxHold = fields.maxHold === undefined ? Infinity : Duration.toMillis(fields.maxHold)
     this.extend(fields.sent)
+    this.renewAt(fields.sent.monotonic + Duration.toMillis(fields.ttl))
   }
 
   /** Counts from the instant before the granting or renewing command was sent, never from its reply. */
   extend(sent: Instant): void {
-    this.monotonicDeadline = sent.monotonic + this.usable
-    this.wallDeadline = sent.wall + this.usable
+    this.renewed = sent
+    this.monotonicDeadline = Math.min(sent.monotonic + this.usable, this.since.monotonic + this.maxHold)
+    this.wallDeadline = Math.min(sent.wall + this.usable, this.since.wall + this.maxHold)
+  }
+
+  /** A lease that has come to its longest is not renewed any more. */
+  renewAt(monotonic: number): void {
+    this.nextRenewal = this.monotonicDeadline >= this.since.monotonic + this.maxHold ? Infinity : monotonic
+  }
+
+  /** Milliseconds until the server's lease ends, if nothing renews it any more. */
+  serverLeft(now: Instant): number {
+    const lease = this.usable + this.margin
+    return Math.min(this.renewed.monotonic + lease - now.monotonic, this.renewed.wall + lease - now.wall)
   }
 
   deadline(): number {
@@ -106,6 +147,10 @@ export class Holding implements GuardRequest {
     const works = this.works ??= new Set()
     works.add(work)
     return () => works.delete(work)
+  }
+
+  hasWork(): boolean {
+    return this.works !== undefined && this.works.size > 0
   }
 
   endWorks(): Effect.Effect<void> | undefined {

@@ -15,11 +15,16 @@ import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import { BackendError, type LossReason, ProtocolError } from "../Errors.ts"
 import type { MutexConfig } from "../MutexConfig.ts"
+import * as MutexMetrics from "../MutexMetrics.ts"
 import * as MutexSchedule from "../MutexSchedule.ts"
 import type { GuardResult, MutexStore, ReleaseRequest } from "../MutexStore.ts"
-import { type Holding, type Instant, instant } from "./holding.ts"
+import { annotations, type Holding, type Instant, instant } from "./holding.ts"
+import * as overrunsOf from "./overruns.ts"
+import * as recorderOf from "./recorder.ts"
+import * as tracing from "./tracing.ts"
 
 export interface Leases {
+  readonly recorder: recorderOf.Recorder
   readonly add: (holding: Holding) => void
   /** A hint that this lease was taken away by force: asks at once, and believes the answer. */
   readonly suspect: (id: string) => void
@@ -39,8 +44,6 @@ const window = 50
 
 /** A suspended machine stops monotonic timers, so deadlines are looked at this often at least. Milliseconds. */
 const watch = 1000
-
-const annotations = (holding: Holding) => ({ mutex: holding.mutex, contender: holding.id, token: holding.token })
 
 /** Sleeps until `at`, or until the latch opens. Close the latch before you compute `at`. */
 const sleepUntil = (at: number, changed: Latch.Latch) =>
@@ -72,17 +75,32 @@ export const make = Effect.fnUntraced(function*(
   const watchChanged = Latch.makeUnsafe(false)
   let nextGuard = Infinity
   let nextWatch = Infinity
-  const run = Effect.runForkWith(yield* Effect.context<never>())
+  const context = yield* Effect.context<never>()
+  const clock = yield* Clock.Clock
+  const run = Effect.runForkWith(context)
+  const recorder = recorderOf.make(context, config.metricsByMutex)
+  const overruns = overrunsOf.make({ onOverrun: config.onOverrun, recorder, run })
 
-  const lose = (holding: Holding, reason: LossReason, owner?: string) => {
-    if (!table.delete(holding)) return
+  /** Out of the table, whatever it ended by. */
+  const drop = (holding: Holding, now: Instant): boolean => {
+    if (!table.delete(holding)) return false
+    recorder.modify(MutexMetrics.held, -1, holding.mutex)
+    recorder.update(MutexMetrics.holdTime, now.monotonic - holding.since.monotonic, holding.mutex)
+    return true
+  }
+
+  const lose = (holding: Holding, reason: Exclude<LossReason, "Released">, owner?: string) => {
+    const now = instant(clock)
+    if (!drop(holding, now)) return
     const loss = holding.lose(reason, owner)
+    recorder.update(MutexMetrics.losses[reason], 1, holding.mutex)
+    if (holding.hasWork() && overruns.watch(holding, loss, now) < nextWatch) watchChanged.openUnsafe()
     run(Effect.logWarning(loss.message).pipe(Effect.annotateLogs(annotations(holding))))
   }
 
   const check = (holding: Holding, now: Instant) => {
     if (holding.isOpen() && holding.left(now) <= 0) {
-      lose(holding, holding.failing || holding.renewing ? "BackendGone" : "Expired")
+      lose(holding, !holding.dead && (holding.failing || holding.renewing) ? "BackendGone" : "Expired")
     }
   }
 
@@ -94,14 +112,49 @@ export const make = Effect.fnUntraced(function*(
       check(holding, now)
       if (holding.isOpen()) nearest = Math.min(nearest, holding.left(now), watch)
     }
-    nextWatch = now.monotonic + nearest
+    nextWatch = now.monotonic + Math.min(nearest, overruns.sweep(now))
     return sleepUntil(nextWatch, watchChanged)
   }))
 
-  const settle = (holding: Holding, result: GuardResult, sent: Instant) => {
+  /** When the guard comes back to a lease. */
+  const plan = Effect.fnUntraced(function*(holding: Holding, outcome: MutexSchedule.GuardOutcome, from: Instant) {
+    holding.step ??= yield* Schedule.toStep(MutexSchedule.guard)
+    const [delay] = yield* Pull.catchDone(
+      holding.step(clock.currentTimeMillisUnsafe(), outcome),
+      () => Effect.succeed([holding.ttl, holding.ttl] as [Duration.Duration, Duration.Duration])
+    )
+    holding.renewAt(from.monotonic + Duration.toMillis(delay))
+    if (holding.nextRenewal < nextGuard) guardChanged.openUnsafe()
+  })
+
+  /** A holder that is not alive is treated like a backend that does not answer: asked again until the deadline. */
+  const probe = Effect.fnUntraced(function*(holding: Holding, alive: Effect.Effect<boolean, unknown>) {
+    const exit = yield* Effect.exit(Effect.timeout(alive, config.commandTimeout))
+    const isAlive = Exit.isSuccess(exit) && exit.value === true
+    holding.probe = isAlive ? "alive" : "unasked"
+    if (!holding.isOpen()) return
+    if (isAlive) {
+      holding.dead = false
+      holding.renewAt(instant(clock).monotonic)
+      guardChanged.openUnsafe()
+      return
+    }
+    recorder.update(MutexMetrics.guards.notAlive, 1, holding.mutex)
+    if (!holding.dead) {
+      holding.dead = true
+      yield* Effect.logWarning(
+        "The holder of a lease is not alive by its own probe; the lease is not renewed and ends at its deadline",
+        Exit.isFailure(exit) ? exit.cause : Cause.empty
+      ).pipe(Effect.annotateLogs(annotations(holding)))
+    }
+    yield* plan(holding, { _tag: "Failed" }, instant(clock))
+  })
+
+  const settle = (holding: Holding, result: GuardResult, sent: Instant, now: Instant) => {
     // A reply for a lease that was released or lost meanwhile says nothing any more
     if (!holding.isOpen()) return Effect.void
     if (result._tag === "Lost") {
+      recorder.update(MutexMetrics.guards.lost, 1, holding.mutex)
       const { ownership } = result
       return Effect.sync(() =>
         ownership._tag === "Held"
@@ -112,29 +165,29 @@ export const make = Effect.fnUntraced(function*(
     const renewed = result._tag === "Renewed"
     if (renewed) holding.forced = false
     holding.failing = !renewed
-    if (renewed) holding.extend(sent)
-    return Effect.gen(function*() {
-      const clock = yield* Clock.Clock
-      holding.step ??= yield* Schedule.toStep(MutexSchedule.guard)
-      const outcome: MutexSchedule.GuardOutcome = renewed ? { _tag: "Renewed", ttl: holding.ttl } : { _tag: "Failed" }
-      const [delay] = yield* Pull.catchDone(
-        holding.step(clock.currentTimeMillisUnsafe(), outcome),
-        () => Effect.succeed([holding.ttl, holding.ttl] as [Duration.Duration, Duration.Duration])
-      )
-      const from = renewed ? sent : instant(clock)
-      holding.nextRenewal = from.monotonic + Duration.toMillis(delay)
-      if (holding.nextRenewal < nextGuard) guardChanged.openUnsafe()
-    })
+    recorder.update(MutexMetrics.guards[renewed ? "renewed" : "failed"], 1, holding.mutex)
+    if (!renewed) return plan(holding, { _tag: "Failed" }, now)
+    recorder.update(MutexMetrics.timeLeftAtRenewal, holding.left(now), holding.mutex)
+    holding.extend(sent)
+    return plan(holding, { _tag: "Renewed", ttl: holding.ttl }, sent)
   }
 
+  const traced = (batch: ReadonlyArray<Holding>) =>
+    tracing.span("simba.guard", () => ({
+      root: true,
+      attributes: { "simba.leases": batch.length, ...(batch.length === 1 ? tracing.attributes(batch[0]!) : {}) }
+    }), store.guard(batch))
+
   const renew = Effect.fnUntraced(function*(batch: ReadonlyArray<Holding>) {
-    const sent = instant(yield* Clock.Clock)
-    const exit = yield* Effect.exit(Effect.timeout(store.guard(batch), config.commandTimeout))
+    const sent = instant(clock)
+    const exit = yield* Effect.exit(Effect.timeout(traced(batch), config.commandTimeout))
+    const now = instant(clock)
     const failed: Array<Holding> = []
     let error: BackendError | ProtocolError | undefined
     for (let i = 0; i < batch.length; i++) {
       const holding = batch[i]!
       holding.renewing = false
+      holding.probe = "unasked"
       const result: GuardResult = Exit.isFailure(exit)
         ? { _tag: "Failed", error: toFailure(exit.cause) }
         : exit.value[i]!
@@ -142,7 +195,7 @@ export const make = Effect.fnUntraced(function*(
         failed.push(holding)
         error = result.error
       }
-      yield* settle(holding, result, sent)
+      yield* settle(holding, result, sent, now)
     }
     if (error !== undefined) {
       yield* Effect.logWarning(
@@ -153,23 +206,30 @@ export const make = Effect.fnUntraced(function*(
 
   const guard = Effect.forever(Effect.gen(function*() {
     guardChanged.closeUnsafe()
-    const now = instant(yield* Clock.Clock)
+    const now = instant(clock)
     const due: Array<Holding> = []
+    const asked: Array<Effect.Effect<void>> = []
     let next = Infinity
     for (const holding of table) {
-      if (holding.renewing) continue
+      if (holding.renewing || holding.probe === "asking") continue
       if (holding.nextRenewal <= now.monotonic) next = -Infinity
       else next = Math.min(next, holding.nextRenewal)
     }
     if (next === -Infinity) {
       for (const holding of table) {
-        if (holding.renewing || holding.nextRenewal > now.monotonic + window) continue
+        if (holding.renewing || holding.probe === "asking" || holding.nextRenewal > now.monotonic + window) continue
         // After a stall the deadline counts, not a renewal that would come too late
         check(holding, now)
         if (!holding.isOpen()) continue
-        holding.renewing = true
-        due.push(holding)
+        if (holding.alive === undefined || holding.probe === "alive" || holding.forced) {
+          holding.renewing = true
+          due.push(holding)
+        } else {
+          holding.probe = "asking"
+          asked.push(probe(holding, holding.alive))
+        }
       }
+      for (const asking of asked) yield* FiberSet.run(renewals, asking)
       for (let i = 0; i < due.length; i += batchSize) {
         yield* FiberSet.run(renewals, renew(due.slice(i, i + batchSize)))
       }
@@ -181,7 +241,7 @@ export const make = Effect.fnUntraced(function*(
   }))
 
   const sendRelease = (request: Omit<ReleaseRequest, "confirm">, within: Duration.Duration) =>
-    store.release({ ...request, confirm: config.confirm }).pipe(
+    store.release({ mutex: request.mutex, id: request.id, unfair: request.unfair, confirm: config.confirm }).pipe(
       Effect.timeout(within),
       Effect.catchCause((cause) =>
         Effect.logWarning("A release did not come through; the mutex becomes free when its lease expires", cause).pipe(
@@ -194,7 +254,7 @@ export const make = Effect.fnUntraced(function*(
     Effect.suspend(() => {
       if (holding !== undefined) {
         holding.state = "released"
-        table.delete(holding)
+        drop(holding, instant(clock))
       }
       return Effect.asVoid(FiberSet.run(background, sendRelease(request, config.releaseTimeout)))
     })
@@ -212,7 +272,7 @@ export const make = Effect.fnUntraced(function*(
       if (holding.isOpen()) {
         // Out of the table before the command is sent: a renewal under way can no longer report a loss
         holding.state = "released"
-        table.delete(holding)
+        drop(holding, now)
         const within = Duration.min(config.releaseTimeout, Duration.millis(holding.left(now)))
         return Effect.flatMap(
           FiberSet.run(background, sendRelease(holding, within)),
@@ -233,8 +293,10 @@ export const make = Effect.fnUntraced(function*(
   yield* Effect.forkScoped(watchDeadlines)
 
   return {
+    recorder,
     add: (holding) => {
       table.add(holding)
+      recorder.modify(MutexMetrics.held, 1, holding.mutex)
       if (holding.nextRenewal < nextGuard) guardChanged.openUnsafe()
       if (holding.deadline() < nextWatch) watchChanged.openUnsafe()
     },
