@@ -13,12 +13,21 @@ import * as IoRedis from "./IoRedis.ts"
 import * as RedisMutexStore from "./RedisMutexStore.ts"
 
 /**
+ * The options of the mutexes, and those of the connection. `commandTimeout` is for both, unless `redis` has its own.
+ *
  * @category models
  * @since 0.1.0
  */
 export interface Options extends MutexConfig.Options {
   readonly redis?: IoRedis.Options | undefined
 }
+
+const connectionOf = (options: Options = {}): IoRedis.Options => ({
+  ...options.redis,
+  ...(options.redis?.commandTimeout !== undefined || options.commandTimeout === undefined
+    ? {}
+    : { commandTimeout: options.commandTimeout })
+})
 
 /**
  * Mutexes on the Redis server at `redis.url` (default `redis://localhost:6379`), with the defaults of `MutexConfig` and
@@ -42,7 +51,7 @@ export interface Options extends MutexConfig.Options {
 export const layer = (options?: Options): Layer.Layer<Mutex.Mutex, BackendError | InvalidConfig> =>
   Mutex.layer(options).pipe(
     Layer.provide(RedisMutexStore.layer),
-    Layer.provide(IoRedis.layer(options?.redis))
+    Layer.provide(IoRedis.layer(connectionOf(options)))
   )
 
 const switchedOn = (name: string) =>
@@ -72,6 +81,6 @@ export const layerConfig = (
     Effect.andThen(switchedOn("SIMBA_ENABLED"), switchedOn("SIMBA_REDIS_ENABLED")),
     Mutex.layerConfig(options).pipe(
       Layer.provide(RedisMutexStore.layer),
-      Layer.provide(IoRedis.layerConfig(options?.redis))
+      Layer.provide(IoRedis.layerConfig(connectionOf(options)))
     )
   ))

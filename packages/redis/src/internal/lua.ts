@@ -112,8 +112,8 @@ local function handOver(from, confirm, caller, ticket, unfair)
     elseif unfair then
       return 'pass'
     else
-      redis.call('SET', owner, id, 'PX', confirm)
       mint()
+      redis.call('SET', owner, id, 'PX', confirm)
     end
     return 'take'
   end)

@@ -75,7 +75,7 @@ end
 
 -- Every waiter touches the queue before it sleeps, for longer than it will sleep
 local function keepQueue()
-  local keep = math.max(redis.call('PTTL', owner), 0) + 4 * tonumber(lease)
+  local keep = math.max(redis.call('PTTL', owner), 0) + tonumber(lease) + tonumber(confirm)
   if redis.call('PTTL', queue) < keep then
     redis.call('PEXPIRE', queue, string.format('%.0f', keep))
   end
@@ -112,6 +112,9 @@ if not current then
     current = redis.call('GET', owner)
     heldBack = not current and redis.call('EXISTS', reserved) > 0
   end
+elseif redis.call('GET', reserved) == current then
+  -- The stock waiter that was told to come has come
+  redis.call('DEL', reserved)
 end
 
 if not current and not heldBack then

@@ -48,15 +48,33 @@ const optionsFor = (role: Role, settings: Omit<Settings, "url">): ClientOptions 
   }
 }
 
+/** By hand, so that options that are given besides win over the parts of the URL: with ioredis they lose. */
+const fromUrl = (text: string): ClientOptions => {
+  const url = new URL(text)
+  const db = /^\/(\d+)$/.exec(url.pathname)?.[1] ?? url.searchParams.get("db")
+  return {
+    host: url.hostname.replace(/^\[(.*)\]$/, "$1") || "localhost",
+    port: url.port === "" ? 6379 : Number(url.port),
+    ...(url.username === "" ? {} : { username: decodeURIComponent(url.username) }),
+    ...(url.password === "" ? {} : { password: decodeURIComponent(url.password) }),
+    ...(db === null ? {} : { db: Number(db) }),
+    ...(url.protocol === "rediss:" ? { tls: {} } : {})
+  }
+}
+
 interface Connectable {
   readonly connect: () => Promise<void>
   readonly disconnect: () => void
   readonly on: (event: "error", listener: (cause: unknown) => void) => unknown
 }
 
-/** Connects, or fails with the reason that the server or the network gave; closes with the scope. */
+/**
+ * Connects within the connect timeout, or fails with the reason that the server or the network gave; closes with the
+ * scope. ioredis bounds parts of the way only: a server that accepts and then says nothing would hold it up.
+ */
 const opened = <C extends Connectable>(
   role: Role,
+  settings: Omit<Settings, "url">,
   make: (random: () => number) => C
 ): Effect.Effect<C, Redis.RedisError, Scope.Scope> =>
   Effect.gen(function*() {
@@ -79,16 +97,24 @@ const opened = <C extends Connectable>(
         () => resume(Effect.void),
         (cause: unknown) => resume(Effect.fail(new Redis.RedisError({ cause: lastError ?? cause })))
       )
-    })
+    }).pipe(Effect.timeoutOrElse({
+      duration: settings.connectTimeout,
+      orElse: () =>
+        Effect.fail(
+          new Redis.RedisError({
+            cause: lastError ?? new Error(`no connection within ${Duration.format(settings.connectTimeout)}`)
+          })
+        )
+    }))
     return client
   })
 
 /** A connection to one server, or through Sentinel. Only the one for commands reconnects by itself. */
 export const open = (role: Role, settings: Settings): Effect.Effect<Client, Redis.RedisError, Scope.Scope> =>
-  opened(role, (random) => {
+  opened(role, settings, (random) => {
     const options = optionsFor(role, settings)
     if (role === "commands") options.retryStrategy = reconnectDelay(random)
-    return settings.url === undefined ? new Client(options) : new Client(settings.url, options)
+    return new Client({ ...(settings.url === undefined ? {} : fromUrl(settings.url)), ...options })
   })
 
 /** The connections to a Cluster: one per node that is needed. */
@@ -96,7 +122,7 @@ export const openCluster = (
   role: Role,
   settings: ClusterSettings
 ): Effect.Effect<Cluster, Redis.RedisError, Scope.Scope> =>
-  opened(role, (random) => {
+  opened(role, settings, (random) => {
     const { reconnectOnError: _, retryStrategy: __, ...redisOptions } = optionsFor(role, settings)
     return new Cluster([...settings.nodes], {
       ...settings.cluster,
@@ -120,6 +146,7 @@ export const openNode = (
     const { host, port } = nodes[yield* Random.nextIntBetween(0, nodes.length - 1)]!.options
     return yield* opened(
       "subscriber",
+      settings,
       () => new Client({ ...optionsFor("subscriber", settings), host: host ?? "localhost", port: port ?? 6379 })
     )
   })

@@ -1,0 +1,55 @@
+/** Workers as fibers of one process, on the in-process store. */
+import { MemoryMutexStore, Mutex, MutexStore } from "@effect-simba/core"
+import { Context, Effect, Fiber, Layer, Queue, type Scope } from "effect"
+import type { Event } from "./events.ts"
+import type { Fleet } from "./fleet.ts"
+import * as plan from "./plan.ts"
+import { run } from "./worker.ts"
+
+type Store = MutexStore.MutexStore["Service"]
+
+type Command = (...args: ReadonlyArray<unknown>) => Effect.Effect<unknown>
+
+/** The store as a process sees it that can die: from then on no command of its own gets through, and none is answered. */
+const mortal = (store: Store, isDead: () => boolean): Store => {
+  const whileAlive = (command: Command): Command => (...args) =>
+    Effect.suspend(() => isDead() ? Effect.never : command(...args))
+  return Object.fromEntries(
+    Object.entries(store).map(([name, member]) => [
+      name,
+      typeof member === "function" ? whileAlive(member as unknown as Command) : member
+    ])
+  ) as unknown as Store
+}
+
+export const make: Effect.Effect<Fleet, never, Scope.Scope> = Effect.gen(function*() {
+  const store = Context.get(yield* Layer.build(MemoryMutexStore.layer), MutexStore.MutexStore)
+  const shared = Layer.succeed(MutexStore.MutexStore, store)
+  const observer = Context.get(
+    yield* Layer.build(Layer.orDie(Mutex.layer(plan.options).pipe(Layer.provide(shared)))),
+    Mutex.Mutex
+  )
+  const events = yield* Queue.unbounded<Event>()
+  const dead = new Set<string>()
+  const fibers = new Map<string, Fiber.Fiber<void>>()
+  for (const worker of plan.workers) {
+    const isDead = () => dead.has(worker)
+    const mutexes = Mutex.layer({ ...plan.options, contender: worker }).pipe(
+      Layer.provide(Layer.succeed(MutexStore.MutexStore, mortal(store, isDead)))
+    )
+    const report = (event: Event) => {
+      if (!isDead()) Queue.offerUnsafe(events, event)
+    }
+    fibers.set(worker, yield* Effect.forkScoped(run(worker, mutexes, report)))
+  }
+  return {
+    events,
+    crash: (worker) =>
+      Effect.sync(() => {
+        dead.add(worker)
+        fibers.get(worker)?.interruptUnsafe()
+      }),
+    interrupt: (worker) => Effect.suspend(() => Fiber.interrupt(fibers.get(worker)!)),
+    owner: Effect.orDie(observer.owner(plan.mutex))
+  }
+})

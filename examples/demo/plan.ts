@@ -1,0 +1,40 @@
+/** Who takes part in the demo, and how long everything lasts. */
+import type { Mutex } from "@effect-simba/core"
+
+export const mutex = "demo-leader"
+
+export const workers: ReadonlyArray<string> = ["ada", "ben", "cleo", "dan", "eve"]
+
+/** How often each worker wants to lead. */
+export const terms = 5
+
+/** Killed while it leads, in this term. */
+export const crash = { worker: "cleo", term: 3, after: "250 millis" } as const
+
+/** Interrupted while it waits for this term. */
+export const interruption = { worker: "dan", term: 3, after: "300 millis" } as const
+
+/** Leads once for longer than `ttl`, so that the lease is renewed meanwhile. */
+const long = { worker: "eve", term: 2, millis: 1400 }
+
+/** Short, so that a crash costs little; the transition still exceeds the margin (100 ms) plus the command timeout. */
+export const options = {
+  ttl: "1 second",
+  transition: "800 millis",
+  confirm: "500 millis",
+  commandTimeout: "500 millis",
+  releaseTimeout: "1 second"
+} satisfies Parameters<typeof Mutex.layer>[0]
+
+/** How long a worker leads, in milliseconds. */
+export const termMillis = (worker: string, term: number): number => {
+  if (worker === crash.worker && term === crash.term) return 60_000
+  if (worker === long.worker && term === long.term) return long.millis
+  return 300 + 100 * ((workers.indexOf(worker) * 2 + term * 3) % 4)
+}
+
+/** How long a worker rests before it wants to lead again. */
+export const rest = "200 millis"
+
+/** The demo gives up when the workers have not finished by then. */
+export const limit = "60 seconds"

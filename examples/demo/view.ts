@@ -1,0 +1,102 @@
+/** Who leads and who waits, while it happens: redrawn in a terminal, line by line elsewhere. */
+import { Effect, Schedule, Stdio, Stream } from "effect"
+import { type Event, now } from "./events.ts"
+import { leader, startOf, stateOf, waiting } from "./history.ts"
+import * as plan from "./plan.ts"
+
+export const write = (text: string): Effect.Effect<void, never, Stdio.Stdio> =>
+  Effect.ignore(Stdio.Stdio.use((stdio) => Stream.run(Stream.make(text), stdio.stdout())))
+
+export const print = (lines: ReadonlyArray<string>) => write(lines.map((line) => `${line}\n`).join(""))
+
+const seconds = (millis: number) => `${(millis / 1000).toFixed(1)} s`
+
+const escape = "\u001b["
+const dim = (text: string) => `${escape}2m${text}${escape}0m`
+const bold = (text: string) => `${escape}1;32m${text}${escape}0m`
+const red = (text: string) => `${escape}31m${text}${escape}0m`
+
+const row = (history: ReadonlyArray<Event>, worker: string, at: number): string => {
+  const span = stateOf(history, worker)
+  const since = seconds(Math.max(0, at - span.from))
+  const name = `  ${worker.padEnd(6)}`
+  switch (span.state) {
+    case "leading":
+      return name + bold(`leads        ${since}   token ${span.token}`)
+    case "waiting":
+      return name + `waits        ${since}   place ${waiting(history).indexOf(worker) + 1}`
+    case "crashed":
+      return name + red("killed while it led")
+    case "interrupted":
+      return name + red("interrupted while it waited")
+    case "failed":
+      return name + red("failed")
+    default:
+      return name + dim(span.state)
+  }
+}
+
+const frame = (history: ReadonlyArray<Event>, at: number): ReadonlyArray<string> => [
+  dim(`  ${plan.mutex}, ${seconds(history.length === 0 ? 0 : at - startOf(history))}`),
+  ...plan.workers.map((worker) => row(history, worker, at))
+]
+
+/** Draws over itself ten times a second, until the scope closes. */
+const live = Effect.gen(function*() {
+  let shown: ReadonlyArray<Event> = []
+  let drawn = 0
+  const draw = Effect.flatMap(now, (at) => {
+    const lines = frame(shown, at)
+    const up = drawn === 0 ? "" : `${escape}${drawn}A`
+    drawn = lines.length
+    return write(up + lines.map((line) => `${escape}2K${line}\n`).join(""))
+  })
+  yield* Effect.acquireRelease(
+    write(`${escape}?25l`),
+    () => Effect.andThen(draw, write(`${escape}?25h`))
+  )
+  yield* Effect.forkScoped(Effect.repeat(draw, Schedule.spaced("100 millis")))
+  return (event: Event, history: ReadonlyArray<Event>) =>
+    Effect.sync(() => {
+      if (event._tag !== "Note") shown = [...history]
+    })
+})
+
+const said = (event: Event): string | undefined => {
+  switch (event._tag) {
+    case "Leading":
+      return `leads with token ${event.token}`
+    case "Crashed":
+      return "is killed while it leads"
+    case "Interrupted":
+      return "is interrupted while it waits"
+    case "Finished":
+      return "has finished"
+    case "Lost":
+      return `lost its lease: ${event.reason}`
+    case "Failed":
+      return `failed: ${event.problem}`
+    case "Note":
+      return `says: ${event.text}`
+    default:
+      return undefined
+  }
+}
+
+const plain = (event: Event, history: ReadonlyArray<Event>) => {
+  const what = said(event)
+  if (what === undefined) return Effect.void
+  const waiters = waiting(history)
+  const who = leader(history) !== undefined && event._tag === "Leading" && waiters.length > 0
+    ? `   waiting: ${waiters.join(", ")}`
+    : ""
+  return print([`  ${seconds(event.at - startOf(history)).padStart(6)}  ${event.worker.padEnd(5)} ${what}${who}`])
+}
+
+/** What to do with each event. */
+export const make = Effect.gen(function*() {
+  const stdio = yield* Stdio.Stdio
+  const onEvent = (yield* stdio.stdoutIsTerminal) ? yield* live : plain
+  return (event: Event, history: ReadonlyArray<Event>) =>
+    Effect.provideService(onEvent(event, history), Stdio.Stdio, stdio)
+})

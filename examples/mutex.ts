@@ -1,0 +1,41 @@
+/**
+ * Holding a mutex while a scope is open, and giving up after a while.
+ *
+ *     node examples/mutex.ts
+ */
+import { MemoryMutexStore, Mutex } from "@effect-simba/core"
+import { NodeRuntime } from "@effect/platform-node"
+import { Effect, Fiber, Layer } from "effect"
+
+/** Everything until the end of `Effect.scoped` happens while the mutex is held. */
+export const closeTheBooks = Effect.gen(function*() {
+  const lease = yield* Mutex.acquire("books")
+  yield* Effect.log(`closing the books with token ${lease.token}`)
+  yield* Effect.sleep("3 seconds")
+  // A lease does not interrupt its holder when it is lost: ask before a step that must not happen without it
+  yield* lease.ensure
+  yield* Effect.log("closed")
+}).pipe(Effect.scoped)
+
+/** Waits for at most one second. */
+export const addAnEntry = Effect.gen(function*() {
+  yield* Mutex.acquire("books", { timeout: "1 second" })
+  return "added"
+}).pipe(
+  Effect.scoped,
+  Effect.catchTag("AcquireTimeout", (error) => Effect.as(Effect.log(error.message), "put off"))
+)
+
+export const program = Effect.gen(function*() {
+  const closing = yield* Effect.forkChild(closeTheBooks, { startImmediately: true })
+  const first = yield* addAnEntry
+  yield* Fiber.join(closing)
+  const second = yield* addAnEntry
+  yield* Effect.log(`first attempt: ${first}, second attempt: ${second}`)
+  return [first, second] as const
+})
+
+/** For one process. For several, see `service.ts`. */
+const MutexLive = Mutex.layer().pipe(Layer.provide(MemoryMutexStore.layer))
+
+if (import.meta.main) NodeRuntime.runMain(Effect.provide(program, MutexLive))

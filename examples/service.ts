@@ -1,0 +1,53 @@
+/**
+ * A service of an application that needs mutexes, and the choice of what they run on.
+ *
+ *     node examples/service.ts
+ *     LOCKS=redis REDIS_URL=redis://localhost:6379 node examples/service.ts
+ */
+import { type Errors, MemoryMutexStore, Mutex } from "@effect-simba/core"
+import { RedisMutex } from "@effect-simba/redis"
+import { NodeRuntime } from "@effect/platform-node"
+import { Config, Context, Effect, Layer, Option, Ref } from "effect"
+
+/** Makes each report once, however many processes are asked for it. */
+export class Reports extends Context.Service<Reports, {
+  /** `None` if somebody else is making it. */
+  readonly make: (name: string) => Effect.Effect<Option.Option<string>, Mutex.TryAcquireError | Errors.LeaseLost>
+  readonly count: Effect.Effect<number>
+}>()("example/Reports") {
+  /** Needs mutexes, and does not care which. */
+  static readonly layer = Layer.effect(
+    Reports,
+    Effect.gen(function*() {
+      const mutex = yield* Mutex.Mutex
+      const made = yield* Ref.make(0)
+      const write = (name: string) =>
+        Effect.gen(function*() {
+          yield* Effect.sleep("5 seconds")
+          const number = yield* Ref.updateAndGet(made, (n) => n + 1)
+          return `${name}, report number ${number}`
+        })
+      return {
+        make: (name) => mutex.withLockIfAvailable(`report:${name}`)(write(name)),
+        count: Ref.get(made)
+      }
+    })
+  )
+}
+
+/** Redis where there are several processes, this process alone otherwise. */
+export const MutexLive = Layer.unwrap(Effect.gen(function*() {
+  const locks = yield* Config.Literals(["redis", "memory"], "LOCKS").pipe(Config.withDefault("memory" as const))
+  return locks === "redis" ? RedisMutex.layerConfig() : Mutex.layerConfig().pipe(Layer.provide(MemoryMutexStore.layer))
+}))
+
+export const program = Effect.gen(function*() {
+  const reports = yield* Reports
+  const results = yield* Effect.all([reports.make("sales"), reports.make("sales")], { concurrency: "unbounded" })
+  yield* Effect.log(results.map(Option.getOrElse(() => "somebody else is making it")))
+  return results
+})
+
+const Live = Reports.layer.pipe(Layer.provide(MutexLive))
+
+if (import.meta.main) NodeRuntime.runMain(Effect.provide(program, Live))

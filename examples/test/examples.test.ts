@@ -1,0 +1,98 @@
+import { MemoryMutexStore, Mutex, MutexStore } from "@effect-simba/core"
+import { assert, describe, it } from "@effect/vitest"
+import { ConfigProvider, Effect, Fiber, Layer, Option } from "effect"
+import { TestClock } from "effect/testing"
+import * as mutexExample from "../mutex.ts"
+import * as serviceExample from "../service.ts"
+import * as withLockExample from "../with-lock.ts"
+
+const Mutexes = Mutex.layer().pipe(Layer.provide(MemoryMutexStore.layer))
+
+/** Runs an example to its end, with the clock as fast as it will go. */
+const inNoTime = <A, E, R>(example: Effect.Effect<A, E, R>) =>
+  Effect.gen(function*() {
+    const fiber = yield* Effect.forkChild(example)
+    yield* TestClock.adjust("5 minutes")
+    return yield* Fiber.join(fiber)
+  })
+
+describe("mutex.ts", () => {
+  it.effect("puts an entry off while the books are being closed, and adds it afterwards", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(yield* inNoTime(mutexExample.program), ["put off", "added"])
+    }).pipe(Effect.provide(Mutexes)))
+})
+
+describe("with-lock.ts", () => {
+  const { Balances } = withLockExample
+
+  it.effect("hands its token to the table, and a larger one each time", () =>
+    Effect.gen(function*() {
+      const first = yield* inNoTime(withLockExample.settle)
+      const second = yield* inNoTime(withLockExample.settle)
+      assert.isAbove(second, first)
+    }).pipe(Effect.provide([Mutexes, Balances.layer])))
+
+  it.effect("is refused by the table when somebody with a larger token was there before", () =>
+    Effect.gen(function*() {
+      const balances = yield* Balances
+      const settling = yield* Effect.forkChild(withLockExample.settle)
+      yield* TestClock.adjust("1 second")
+      yield* balances.set("alice", 10, Number.MAX_SAFE_INTEGER)
+      yield* TestClock.adjust("1 second")
+      const error = yield* Effect.flip(Fiber.join(settling))
+      assert.strictEqual(error._tag, "Superseded")
+    }).pipe(Effect.provide([Mutexes, Balances.layer])))
+
+  it.effect("tries again when its lease was lost", () => {
+    let renewals = 0
+    let grants = 0
+    const flaky = Layer.effect(
+      MutexStore.MutexStore,
+      Effect.map(MutexStore.MutexStore, (store) => ({
+        ...store,
+        acquire: (request) => Effect.tap(store.acquire(request), () => Effect.sync(() => grants++)),
+        guard: (requests) => {
+          renewals++
+          return renewals === 1
+            ? Effect.succeed(requests.map(() => ({ _tag: "Lost" as const, ownership: { _tag: "Free" as const } })))
+            : store.guard(requests)
+        }
+      }))
+    ).pipe(Layer.provide(MemoryMutexStore.layer))
+    return Effect.gen(function*() {
+      yield* inNoTime(withLockExample.program)
+      assert.deepStrictEqual([renewals > 0, grants > 1], [true, true])
+    }).pipe(
+      Effect.provide([
+        Balances.layer,
+        Mutex.layer({ ttl: "1 second", transition: "6 seconds" }).pipe(Layer.provide(flaky))
+      ])
+    )
+  })
+})
+
+describe("service.ts", () => {
+  const { MutexLive, program, Reports } = serviceExample
+  const configured = (env: Record<string, string>) => ConfigProvider.layer(ConfigProvider.fromEnv({ env }))
+
+  it.effect("makes the report once", () =>
+    Effect.gen(function*() {
+      const [first, second] = yield* inNoTime(program)
+      assert.deepStrictEqual([Option.isSome(first!), Option.isSome(second!)], [true, false])
+    }).pipe(
+      Effect.provide(Reports.layer.pipe(Layer.provide(MutexLive), Layer.provide(configured({}))))
+    ))
+
+  it.effect("refuses a choice that it does not know", () =>
+    Effect.gen(function*() {
+      const error = yield* Effect.flip(Layer.build(MutexLive))
+      assert.strictEqual(error._tag, "ConfigError")
+    }).pipe(Effect.provide(configured({ LOCKS: "postgres" }))))
+
+  it.effect("refuses mutexes on Redis when they are switched off", () =>
+    Effect.gen(function*() {
+      const error = yield* Effect.flip(Layer.build(MutexLive))
+      assert.strictEqual(error._tag, "InvalidConfig")
+    }).pipe(Effect.provide(configured({ LOCKS: "redis", SIMBA_REDIS_ENABLED: "false" }))))
+})

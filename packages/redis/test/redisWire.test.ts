@@ -1,0 +1,313 @@
+import { ProtocolError } from "@effect-simba/core/Errors"
+import { MutexStore } from "@effect-simba/core/MutexStore"
+import { MutexName, WireId } from "@effect-simba/core/Names"
+import { type Notice, Subscriber } from "@effect-simba/core/Subscriber"
+import { RedisKeys, RedisMutexStore, RedisWire } from "@effect-simba/redis"
+import { assert, describe, it } from "@effect/vitest"
+import { Arbitrary, Duration, Effect, Equal, Layer, Queue, Result, Schema } from "effect"
+import * as Redis from "effect/persistence/Redis"
+import { capturingLogs } from "./support/harness.ts"
+
+const mutex = MutexName.make("jobs")
+const id = WireId.make("7-abcdef012345:4711@host")
+
+const roundTrips = <T, E>(name: string, codec: Schema.Codec<T, E>) => {
+  const decode = Schema.decodeUnknownResult(codec)
+  const encode = Schema.encodeResult(codec)
+
+  it.prop(
+    `${name}: what was written is what is read, and the text is written the same way again`,
+    [Arbitrary.schema(codec)],
+    ([value]) => {
+      const text = Result.getOrThrow(encode(value))
+      const read = Result.getOrThrow(decode(text))
+      assert.isTrue(
+        Equal.equals(read, value),
+        `${JSON.stringify(value)} -> ${JSON.stringify(text)} -> ${JSON.stringify(read)}`
+      )
+      assert.deepStrictEqual(Result.getOrThrow(encode(read)), text)
+    },
+    { arbitrary: { runs: 300 } }
+  )
+
+  it.prop(`${name}: any text has at most one reading`, [Schema.String], ([text]) => {
+    const read = decode(text as unknown)
+    if (Result.isSuccess(read)) assert.deepStrictEqual<unknown>(Result.getOrThrow(encode(read.success)), text)
+  }, { arbitrary: { runs: 300 } })
+}
+
+const reads = <T, E>(name: string, codec: Schema.Codec<T, E>, table: ReadonlyArray<readonly [E, T]>) =>
+  it.each(table.map(([text, value]) => ({ text, value })))(`${name}: $text is $value`, ({ text, value }) => {
+    assert.isTrue(Equal.equals(Result.getOrThrow(Schema.decodeUnknownResult(codec)(text)), value))
+    assert.deepStrictEqual(Result.getOrThrow(Schema.encodeResult(codec)(value as T)), text)
+  })
+
+const refuses = (name: string, codec: Schema.Codec<unknown, unknown>, table: ReadonlyArray<unknown>) =>
+  it.each(table.map((text) => ({ text })))(`${name}: $text is refused`, ({ text }) => {
+    const result = Schema.decodeUnknownResult(codec)(text)
+    assert.isTrue(Result.isFailure(result), JSON.stringify(result))
+  })
+
+const badOwnerships = [
+  "",
+  "@",
+  "x",
+  "x@5",
+  "x@@",
+  "@@5",
+  "@@-1",
+  "@@@",
+  "@@@@",
+  "x@@-2",
+  "x@@--1",
+  "x@@1.5",
+  "x@@ 5",
+  "x@@5 ",
+  "x@@+5",
+  "x@@1e3",
+  "x@@05",
+  "x@@0x10",
+  "x@@five",
+  "x@@５",
+  "x@@NaN",
+  "x@@Infinity",
+  "x@@1000000000000000",
+  "@x@@5",
+  "x@@@5",
+  "a@@b@@5",
+  "x@@5@@",
+  "x@@5\n"
+]
+
+describe("ownership: <owner>@@<milliseconds>", () => {
+  roundTrips("OwnershipText", RedisWire.OwnershipText)
+  reads("OwnershipText", RedisWire.OwnershipText, [
+    ["@@", { _tag: "Free" }],
+    ["x@@0", { _tag: "Held", owner: "x", remaining: Duration.zero }],
+    ["x@@16000", { _tag: "Held", owner: "x", remaining: Duration.seconds(16) }],
+    ["x@@999999999999999", { _tag: "Held", owner: "x", remaining: Duration.millis(999_999_999_999_999) }],
+    // S20: a key without expiry
+    ["x@@-1", { _tag: "Held", owner: "x" }],
+    // A stock Simba contender
+    ["1:4711@192.168.0.1@@9999", {
+      _tag: "Held",
+      owner: "1:4711@192.168.0.1",
+      remaining: Duration.millis(9999)
+    }],
+    ["ü ✓@@1", { _tag: "Held", owner: "ü ✓", remaining: Duration.millis(1) }]
+  ])
+  refuses("OwnershipText", RedisWire.OwnershipText, [...badOwnerships, null, 5, [], {}])
+})
+
+describe("the mutex channel", () => {
+  roundTrips("MutexMessage", RedisWire.MutexMessage)
+  reads("MutexMessage", RedisWire.MutexMessage, [
+    ["acquired@@x", { _tag: "Acquired", owner: "x" }],
+    ["acquired@@1:4711@host", { _tag: "Acquired", owner: "1:4711@host" }]
+  ])
+  refuses("MutexMessage", RedisWire.MutexMessage, [
+    "",
+    "acquired",
+    "acquired@",
+    "acquired@x",
+    "acquired@@",
+    "acquired@@@x",
+    "acquired@@x@",
+    "acquired@@a@@b",
+    "Acquired@@x",
+    " acquired@@x",
+    "released@@x",
+    "look@@1",
+    null,
+    1
+  ])
+})
+
+const badMessages = [
+  "",
+  "@@",
+  "released",
+  "released@x",
+  "released@@",
+  "released@@@x",
+  "released@@x@",
+  "released@@a@@b",
+  "RELEASED@@x",
+  "\nreleased@@x",
+  "look",
+  "look@@",
+  "look@@-1",
+  "look@@1.5",
+  "look@@01",
+  "look@@ 1",
+  "look@@1 ",
+  "look@@soon",
+  "look@@1e3",
+  "look@@1000000000000000",
+  "look@@1@@",
+  "acquired@@x"
+]
+
+describe("a contender's channel", () => {
+  roundTrips("ContenderMessage", RedisWire.ContenderMessage)
+  reads("ContenderMessage", RedisWire.ContenderMessage, [
+    ["released@@x", { _tag: "Released", owner: "x" }],
+    ["released@@1:4711@host", { _tag: "Released", owner: "1:4711@host" }],
+    ["look@@0", { _tag: "Look", millis: 0 }],
+    ["look@@1500", { _tag: "Look", millis: 1500 }]
+  ])
+  refuses("ContenderMessage", RedisWire.ContenderMessage, [...badMessages, null, 1])
+})
+
+const goodAcquire = ["x@@16000", "1700000000000000", "", "0", "0"] as const
+
+const badAcquires: ReadonlyArray<unknown> = [
+  null,
+  "x@@16000",
+  [],
+  goodAcquire.slice(0, 4),
+  [...goodAcquire, ""],
+  ...badOwnerships.slice(0, 8).map((text) => [text, ...goodAcquire.slice(1)]),
+  ["x@@1", "0", "", "0", "0"],
+  ["x@@1", "-5", "", "0", "0"],
+  ["x@@1", "1.5", "", "0", "0"],
+  ["x@@1", "01", "", "0", "0"],
+  ["x@@1", "9999999999999999", "", "0", "0"],
+  ["x@@1", "1.7e15", "", "0", "0"],
+  ["x@@1", 5, "", "0", "0"],
+  ["x@@1", "", "1700000000", "0", "0"],
+  ["x@@1", "", "1700000000.5", "0", "0"],
+  ["x@@1", "", "1700000000.1234567", "0", "0"],
+  ["x@@1", "", "-1.000001", "0", "0"],
+  ["x@@1", "", "1.7e9", "0", "0"],
+  ["x@@1", "", "", "", "0"],
+  ["x@@1", "", "", "-1", "0"],
+  ["x@@1", "", "", "1.5", "0"],
+  ["x@@1", "", "", "0", ""],
+  ["x@@1", "", "", "0", "2"],
+  ["x@@1", null, "", "0", "0"]
+]
+
+describe("the replies of the scripts", () => {
+  roundTrips("AcquireReply", RedisWire.AcquireReply)
+  refuses("AcquireReply", RedisWire.AcquireReply, badAcquires)
+  roundTrips("GuardReply", RedisWire.GuardReply)
+  refuses("GuardReply", RedisWire.GuardReply, [
+    null,
+    "OK",
+    [1],
+    [[1]],
+    [[1, "owner"]],
+    [["1", "owner", "@@"]],
+    [[1.5, "owner", "@@"]],
+    [[1, "lost", "@@"]],
+    [[1, "owner", "x"]],
+    [[1, "error", null]],
+    [[1, "owner", "@@", ""]]
+  ])
+})
+
+describe("names on the wire", () => {
+  it("keys and channels are byte for byte those of the wire table", () => {
+    assert.strictEqual(RedisKeys.owner(mutex), "simba:{jobs}")
+    assert.strictEqual(RedisKeys.queue(mutex), "simba:{jobs}:contender")
+    assert.strictEqual(RedisKeys.fence(mutex), "simba:{jobs}:fence")
+    assert.strictEqual(RedisKeys.mutexChannel(mutex), "simba:{jobs}")
+    assert.strictEqual(RedisKeys.contenderChannel(mutex, id), "simba:{jobs}:7-abcdef012345:4711@host")
+    assert.isTrue(RedisKeys.reserved(mutex).startsWith("simba:{jobs}:"))
+    assert.strictEqual(
+      new Set([
+        RedisKeys.owner(mutex),
+        RedisKeys.queue(mutex),
+        RedisKeys.fence(mutex),
+        RedisKeys.reserved(mutex)
+      ]).size,
+      4
+    )
+  })
+
+  it.prop("S19: all keys of a mutex hash by the same part of their names, whatever its name", [MutexName], ([name]) => {
+    const tag = (key: string) => {
+      const open = key.indexOf("{")
+      const close = key.indexOf("}", open + 1)
+      return key.slice(open + 1, close)
+    }
+    const tags = [RedisKeys.owner, RedisKeys.queue, RedisKeys.fence, RedisKeys.reserved].map((key) => tag(key(name)))
+    assert.strictEqual(new Set(tags).size, 1)
+    assert.isNotEmpty(tags[0]!)
+  })
+})
+
+/** A Redis that answers every script with `reply`, and whose channels bring `notices`. */
+const storeOver = (reply: unknown, notices: ReadonlyArray<Notice> = []) =>
+  RedisMutexStore.layer.pipe(
+    Layer.provide(Layer.mock(Redis.Redis, { eval: () => () => Effect.succeed(reply as never) })),
+    Layer.provide(Layer.succeed(Subscriber, {
+      countable: false,
+      bound: undefined,
+      subscribe: () =>
+        Effect.gen(function*() {
+          const queue = yield* Queue.unbounded<Notice>()
+          yield* Queue.offerAll(queue, notices)
+          return queue
+        })
+    }))
+  )
+
+const period = Duration.seconds(1)
+
+const readingFails = <A>(
+  reply: unknown,
+  use: (store: MutexStore["Service"]) => Effect.Effect<A, unknown>
+) =>
+  Effect.gen(function*() {
+    const error = yield* Effect.flip(MutexStore.use(use))
+    assert.instanceOf(error, ProtocolError)
+    assert.strictEqual(error.read, typeof reply === "string" ? reply : JSON.stringify(reply))
+    assert.include(error.message, JSON.stringify(error.read))
+    assert.isNotEmpty(error.where)
+  }).pipe(Effect.provide(storeOver(reply)))
+
+describe("the store says what it could not read", () => {
+  it.effect.each(badOwnerships)("owner: %j", (text) => readingFails(text, (store) => store.owner(mutex)))
+
+  it.effect.each(badOwnerships)(
+    "release: %j",
+    (text) => readingFails(text, (store) => store.release({ mutex, id, confirm: period }))
+  )
+
+  it.effect.each(badAcquires.map((reply) => ({ reply })))(
+    "acquire: $reply",
+    ({ reply }) =>
+      readingFails(reply, (store) => store.acquire({ mutex, id, mode: "try", lease: period, confirm: period }))
+  )
+
+  it.effect.each([["x"], [[1, "owner", "x@@"]], [[1, "what", ""]]].map((reply) => ({ reply })))(
+    "guard: $reply",
+    ({ reply }) => readingFails(reply, (store) => store.guard([{ mutex, id, lease: period }]))
+  )
+
+  it.effect("a malformed message is logged with its text, and the wait goes on", () => {
+    const lines: Array<string> = []
+    const notices = [...badMessages, "released@@old", "nonsense", "look@@250"].map((text): Notice => ({
+      _tag: "Message",
+      channel: RedisKeys.contenderChannel(mutex, id),
+      text
+    }))
+    return Effect.gen(function*() {
+      const store = yield* MutexStore
+      const wakeUps = yield* store.wakeUps(mutex, id)
+      assert.deepStrictEqual(yield* wakeUps.next, { _tag: "YourTurn", from: "old" })
+      assert.deepStrictEqual(yield* wakeUps.next, { _tag: "LookIn", delay: Duration.millis(250) })
+      assert.deepStrictEqual(yield* wakeUps.next, { _tag: "Gap" })
+    }).pipe(
+      Effect.provide([storeOver("@@", [...notices, { _tag: "Gap" }]), capturingLogs(lines)]),
+      Effect.andThen(Effect.sync(() => {
+        assert.strictEqual(lines.length, badMessages.length + 1)
+        for (const [index, text] of [...badMessages, "nonsense"].entries()) {
+          assert.include(lines[index]!, JSON.stringify(text))
+        }
+      }))
+    )
+  })
+})

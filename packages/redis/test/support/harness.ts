@@ -1,0 +1,174 @@
+/** What the tests of this package share: layers on a server of their own, stock contenders, and looking until. */
+import * as Errors from "@effect-simba/core/Errors"
+import * as Mutex from "@effect-simba/core/Mutex"
+import type * as MutexConfig from "@effect-simba/core/MutexConfig"
+import { type AcquireResult, MutexStore } from "@effect-simba/core/MutexStore"
+import { MutexName, WireId } from "@effect-simba/core/Names"
+import type { Ownership, Ticket } from "@effect-simba/core/Ownership"
+import { IoRedis, RedisKeys, RedisMutexStore } from "@effect-simba/redis"
+import { assert } from "@effect/vitest"
+import { Context, Duration, Effect, Layer, Logger, type Scope } from "effect"
+import { Redis as Client } from "ioredis"
+import { RedisServer, type Reply, type Server } from "./redisServer.ts"
+
+/** Looks until something holds, for 15 seconds at most. */
+export const until = <E, R>(what: string, condition: Effect.Effect<boolean, E, R>): Effect.Effect<void, E, R> =>
+  Effect.gen(function*() {
+    while (!(yield* condition)) yield* Effect.sleep("10 millis")
+  }).pipe(
+    Effect.timeoutOrElse({
+      duration: "15 seconds",
+      orElse: () => Effect.die(new Error(`not within 15 seconds: ${what}`))
+    })
+  )
+
+let count = 0
+
+/** Names that no other test uses. */
+export const freshName = (label: string): MutexName => MutexName.make(`${label} ${++count}`)
+
+const random = Math.random().toString(36).slice(2, 8).padEnd(12, "0")
+
+/** Wire ids whose order is not the order of arrival. */
+export const freshId = (): WireId => WireId.make(`${1_000_000 - ++count}-${random}:test@host`)
+
+/** A stock Simba contender's id: it lacks our counter and random part. */
+export const stockId = (): string => `${++count}:4711@stock-host`
+
+/** The keys of one mutex. */
+export const keysOf = (mutex: MutexName) => ({
+  owner: RedisKeys.owner(mutex),
+  queue: RedisKeys.queue(mutex),
+  fence: RedisKeys.fence(mutex),
+  reserved: RedisKeys.reserved(mutex)
+})
+
+/** A store with a connection of its own, until the scope closes. */
+export const openStore = (server: Server, options?: IoRedis.Options) =>
+  Effect.map(
+    Layer.build(Layer.fresh(RedisMutexStore.layer.pipe(
+      Layer.provide(IoRedis.layer({ url: server.url, commandTimeout: "5 seconds", ...options }))
+    ))),
+    (context) => Context.get(context, MutexStore)
+  )
+
+export interface MutexOptions extends MutexConfig.Options {
+  readonly redis?: IoRedis.Options
+}
+
+/** A `Mutex` with connections of its own, as another process would have. */
+export const mutexLayer = (server: Server, options: MutexOptions = {}) =>
+  Layer.fresh(
+    Mutex.layer(options).pipe(
+      Layer.provide(RedisMutexStore.layer),
+      Layer.provide(IoRedis.layer({ url: server.url, ...options.redis }))
+    )
+  )
+
+export const openMutex = (server: Server, options: MutexOptions = {}) =>
+  Effect.map(Layer.build(mutexLayer(server, options)), (context) => Context.get(context, Mutex.Mutex))
+
+export const ownerOf = (ownership: Ownership): string | undefined =>
+  ownership._tag === "Held" ? ownership.owner : undefined
+
+export const granted = (result: AcquireResult) => {
+  assert.strictEqual(result._tag, "Granted", `expected a grant: ${JSON.stringify(result)}`)
+  return result as Extract<AcquireResult, { readonly _tag: "Granted" }>
+}
+
+export const refused = (result: AcquireResult) => {
+  assert.strictEqual(result._tag, "Refused", `expected a refusal: ${JSON.stringify(result)}`)
+  return result as Extract<AcquireResult, { readonly _tag: "Refused" }>
+}
+
+/** One of our contenders, driven by hand at the level of the store. */
+export const contender = (
+  store: MutexStore["Service"],
+  mutex: MutexName,
+  periods: { readonly lease?: Duration.Input; readonly confirm?: Duration.Input } = {}
+) => {
+  const id = freshId()
+  const lease = Duration.fromInputUnsafe(periods.lease ?? "60 seconds")
+  const confirm = Duration.fromInputUnsafe(periods.confirm ?? "30 seconds")
+  const ask = (mode: "try" | "wait", ticket?: Ticket) => store.acquire({ mutex, id, mode, lease, confirm, ticket })
+  return {
+    id,
+    ask,
+    own: Effect.map(ask("try"), granted),
+    wait: Effect.map(ask("wait"), refused),
+    confirm: Effect.map(ask("wait"), granted),
+    subscribe: store.wakeUps(mutex, id),
+    release: store.release({ mutex, id, confirm }),
+    guard: Effect.map(store.guard([{ mutex, id, lease }]), (results) => results[0]!)
+  }
+}
+
+/** An ordinary ioredis client, as another program would have. */
+export const client = (server: Server): Effect.Effect<Client, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.promise(() => {
+      const client = new Client(server.url, { lazyConnect: true })
+      client.on("error", () => undefined)
+      return client.connect().then(() => client)
+    }),
+    (client) => Effect.sync(() => client.disconnect())
+  )
+
+/** All messages on some channels, from now on. */
+export const messagesOn = Effect.fnUntraced(function*(server: Server, ...channels: ReadonlyArray<string>) {
+  const subscriber = yield* client(server)
+  const messages: Array<readonly [channel: string, text: string]> = []
+  subscriber.on("message", (channel: string, text: string) => messages.push([channel, text]))
+  yield* Effect.promise(() => subscriber.subscribe(...channels))
+  return messages
+})
+
+/** Calls of each command since `reset`, those from within scripts included. */
+export const commandStats = (server: Server) => ({
+  reset: server.send("CONFIG", "RESETSTAT"),
+  calls: Effect.map(server.send("INFO", "commandstats"), (info) =>
+    new Map(
+      [...String(info).matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm)].map((match) =>
+        [match[1]!, Number(match[2])] as const
+      )
+    ))
+})
+
+/** One field of `INFO`. */
+export const infoField = (server: Server, section: string, field: string) =>
+  Effect.map(
+    server.send("INFO", section),
+    (info) => new RegExp(`^${field}:(.*?)\\r?$`, "m").exec(String(info))?.[1]
+  )
+
+export const connections = (server: Server, name: string) =>
+  Effect.map(
+    server.send("CLIENT", "LIST"),
+    (list) =>
+      String(list).split("\n").filter((line) => line.includes(` name=${name} `)).map((line) =>
+        /\bid=(\d+)/.exec(line)![1]!
+      )
+  )
+
+export const killConnections = (server: Server, name: string) =>
+  Effect.flatMap(
+    connections(server, name),
+    (ids) => Effect.as(Effect.forEach(ids, (id) => server.send("CLIENT", "KILL", "ID", id)), ids.length)
+  )
+
+export const keysLeft = (server: Server, pattern = "*"): Effect.Effect<ReadonlyArray<Reply>, unknown> =>
+  Effect.map(server.send("KEYS", pattern), (keys) => keys as ReadonlyArray<Reply>)
+
+export const channelsOpen = (server: Server, pattern = "*"): Effect.Effect<ReadonlyArray<Reply>, unknown> =>
+  Effect.map(server.send("PUBSUB", "CHANNELS", pattern), (channels) => channels as ReadonlyArray<Reply>)
+
+/** The channels of mutexes and their waiters; a layer has one of its own besides, for as long as it lives. */
+export const mutexChannelsOpen = (server: Server) => channelsOpen(server, "simba:{*")
+
+/** Collects log lines instead of printing them. */
+export const capturingLogs = (lines: Array<string>): Layer.Layer<never> =>
+  Logger.layer([Logger.make((entry) => {
+    lines.push([entry.message].flat().map(String).join(" "))
+  })])
+
+export { Errors, RedisServer }

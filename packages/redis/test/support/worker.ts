@@ -1,0 +1,85 @@
+/** A process that contends for one mutex, and writes what it does to a list in Redis. `processes.test.ts` starts it. */
+import * as Mutex from "@effect-simba/core/Mutex"
+import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+import { Duration, Effect, Exit, Layer, Option } from "effect"
+import * as Redis from "effect/persistence/Redis"
+
+export interface WorkerConfig {
+  readonly url: string
+  readonly name: string
+  readonly mutex: string
+  readonly log: string
+  /** A key that it waits for before it begins, so that several begin together. */
+  readonly go?: string
+  /** How often it wants the mutex. */
+  readonly rounds: number
+  /** How often it writes while it holds the mutex, and how long it pauses after each. */
+  readonly writes: number
+  readonly pauseMillis: number
+}
+
+/** One line of the log: server microseconds, what happened, token, worker. */
+export type LogLine = readonly [micros: number, act: "enter" | "write" | "leave", token: number, worker: string]
+
+/** What a worker sends to the process that started it. */
+export type WorkerReport =
+  | { readonly _tag: "Ready" }
+  | { readonly _tag: "BodyInterrupted" }
+  | { readonly _tag: "Failed"; readonly error: string; readonly reason: string | undefined }
+  | { readonly _tag: "Done" }
+
+const report = (what: WorkerReport) => Effect.sync(() => void process.send?.(what))
+
+const work = (config: WorkerConfig) =>
+  Effect.gen(function*() {
+    const redis = yield* Redis.Redis
+    const write = Effect.fnUntraced(function*(act: LogLine[1], token: number) {
+      const [seconds, micros] = yield* redis.send<[string, string]>("TIME")
+      const line: LogLine = [Number(seconds) * 1e6 + Number(micros), act, token, config.name]
+      yield* redis.send("RPUSH", config.log, JSON.stringify(line))
+    })
+    yield* report({ _tag: "Ready" })
+    while (config.go !== undefined && (yield* redis.send("EXISTS", config.go)) === 0) yield* Effect.sleep("5 millis")
+    for (let round = 0; round < config.rounds; round++) {
+      yield* Mutex.withLock(config.mutex)((lease) =>
+        Effect.gen(function*() {
+          yield* write("enter", lease.token)
+          for (let i = 0; i < config.writes; i++) {
+            yield* lease.ensure
+            yield* write("write", lease.token)
+            yield* Effect.sleep(Duration.millis(config.pauseMillis))
+          }
+          yield* lease.ensure
+          yield* write("leave", lease.token)
+        }).pipe(Effect.onInterrupt(() => report({ _tag: "BodyInterrupted" })))
+      )
+    }
+  })
+
+const main = (config: WorkerConfig) => {
+  const redis = IoRedis.layer({ url: config.url, commandTimeout: "500 millis" })
+  const mutex = Mutex.layer({
+    ttl: "1 second",
+    transition: "1300 millis",
+    commandTimeout: "500 millis",
+    contender: `${process.pid}@${config.name}`
+  }).pipe(Layer.provide(RedisMutexStore.layer), Layer.provideMerge(redis))
+  return Effect.runPromiseExit(Effect.provide(work(config), mutex)).then((exit) => {
+    const error = Exit.isFailure(exit) ? Option.getOrUndefined(Exit.findErrorOption(exit)) : undefined
+    return Effect.runPromise(report(
+      Exit.isSuccess(exit)
+        ? { _tag: "Done" }
+        : {
+          _tag: "Failed",
+          error: error?._tag ?? String(exit.cause),
+          reason: error?._tag === "LeaseLost" ? error.reason : error?.message
+        }
+    ))
+  })
+}
+
+if (process.env["SIMBA_TEST_WORKER"] !== undefined) {
+  await main(JSON.parse(process.env["SIMBA_TEST_WORKER"]) as WorkerConfig)
+  // Otherwise the channel to the parent keeps this process alive
+  process.disconnect?.()
+}

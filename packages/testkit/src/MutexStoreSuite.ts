@@ -1,0 +1,82 @@
+/**
+ * The contract of a mutex store, as tests: whatever passes them can carry `Mutex`.
+ *
+ * @since 0.1.0
+ */
+import type { MutexStore } from "@effect-simba/core/MutexStore"
+import { layer as layerTests } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import { type Cases, long, makeBench } from "./internal/mutexStoreSuite/bench.ts"
+import { expiring } from "./internal/mutexStoreSuite/expiring.ts"
+import { granting } from "./internal/mutexStoreSuite/granting.ts"
+import { guarding } from "./internal/mutexStoreSuite/guarding.ts"
+import { handingOver } from "./internal/mutexStoreSuite/handingOver.ts"
+import { Command, runHistory } from "./internal/mutexStoreSuite/history.ts"
+import { naming } from "./internal/mutexStoreSuite/naming.ts"
+
+/**
+ * - `live`: time passes by itself, and the suite really sleeps (for a store behind real I/O). Otherwise the store lives
+ *   on `Clock`, and the suite moves it with `TestClock`.
+ * - `runs` (default 100, live 25): how many random histories are compared with the model.
+ * - `seed`: fixes them.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Options {
+  readonly live: boolean
+  readonly runs?: number | undefined
+  readonly seed?: number | string | undefined
+}
+
+/**
+ * Registers the contract of `MutexStore` as tests of whatever `layer` provides. The names of mutexes are new in every
+ * run, so the backend may be shared.
+ *
+ * **Example** (A store of one's own)
+ *
+ * ```ts
+ * import { MemoryMutexStore } from "@effect-simba/core"
+ * import { MutexStoreSuite } from "@effect-simba/testkit"
+ *
+ * MutexStoreSuite.suite("memory", MemoryMutexStore.layer, { live: false })
+ * ```
+ *
+ * @category suites
+ * @since 0.1.0
+ */
+export const suite = <E>(name: string, layer: Layer.Layer<MutexStore, E>, options: Options): void =>
+  layerTests(layer, { excludeTestServices: options.live, timeout: "30 seconds" })(`MutexStore: ${name}`, (it) => {
+    const cases: Cases = {
+      it,
+      bench: (label, periods) => makeBench(options, label, periods),
+      short: options.live
+        ? { lease: Duration.millis(900), confirm: Duration.millis(600) }
+        : { lease: Duration.seconds(16), confirm: Duration.millis(1500) }
+    }
+    granting(cases)
+    handingOver(cases)
+    guarding(cases)
+    expiring(cases)
+    naming(cases)
+
+    it.effect.prop(
+      "random histories agree with the model: one owner, growing tokens, first come, first served",
+      [Arbitrary.array(Arbitrary.schema(Command), { minLength: 1, maxLength: 40 })],
+      ([commands]) =>
+        Effect.scoped(Effect.gen(function*() {
+          const periods = options.live ? long : { lease: Duration.millis(3000), confirm: Duration.millis(500) }
+          yield* runHistory(yield* cases.bench("history", periods), commands, options.live)
+        })),
+      {
+        timeout: 120_000,
+        arbitrary: {
+          runs: options.runs ?? (options.live ? 25 : 100),
+          ...(options.seed === undefined ? {} : { seed: options.seed })
+        }
+      }
+    )
+  })

@@ -1,0 +1,260 @@
+/**
+ * Runs many clients of a program against a fake Redis, in virtual time, under faults that one seed decides: first with
+ * faults, then without, then everything is closed. The same seed gives the same history, byte for byte.
+ *
+ * **Example** (A program under every fault)
+ *
+ * ```ts
+ * import { Simulation } from "@effect-simba/testkit"
+ * import { Effect } from "effect"
+ *
+ * const run = (seed: number) =>
+ *   Effect.gen(function*() {
+ *     const result = yield* Simulation.run({
+ *       seed,
+ *       clients: 3,
+ *       program: (client) => Effect.sync(() => client.note("hello")),
+ *       lock: { resources: [], ownerKey: (resource) => resource },
+ *       faults: Simulation.allFaults,
+ *       checkers: []
+ *     })
+ *     yield* Effect.log(Simulation.report(result))
+ *   })
+ * ```
+ *
+ * @since 0.1.0
+ */
+import type { Subscriber } from "@effect-simba/core/Subscriber"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type { Redis } from "effect/persistence/Redis"
+import type * as Scope from "effect/Scope"
+import { loadVm } from "./FakeRedis.ts"
+import type { LuaVm } from "./internal/engine/lua.ts"
+import { type Event as AnyEvent, format } from "./internal/history.ts"
+import type { LockModel as AnyLockModel } from "./internal/locks.ts"
+import type { FaultName as AnyFaultName, Faults as AnyFaults } from "./internal/nemesis.ts"
+import type { Range } from "./internal/prng.ts"
+import * as engine from "./internal/run.ts"
+import { shrink as shrinkSetup } from "./internal/shrink.ts"
+import * as timelineOf from "./internal/timeline.ts"
+
+/**
+ * The simulated process in which a program runs. A program that fails is started again a second later, in a new process;
+ * one that dies is a violation.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Client = engine.Client
+
+/**
+ * How to read locks from the server: see `Checkers`.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type LockModel = AnyLockModel
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type Event = AnyEvent
+
+/**
+ * Which faults may happen. Times are in milliseconds, `every` is the mean distance between two, and a pair is a draw
+ * between the two numbers.
+ *
+ * - Per command: `requestDelay`, `replyDelay`, `messageDelay`, `loseRequest`, `loseReply`, `reset`, `straggle`; see
+ *   `FakeNetwork`.
+ * - Per client, again and again: `clog` (one direction), `partition` (one direction or both), `pause` (a stall or
+ *   SIGSTOP), `suspend` (the monotonic clock stands still too), `kill` (and a new process after `lasts`).
+ * - Clocks: `clockOffset` and `clockRate` (the greatest difference of a client), `clockStep`, `serverClockStep`.
+ * - The server: `errorState`, `restart` (`loseData` is the probability that it forgets), `failOver`, `flushScripts`,
+ *   `dropConnections`, `evict`.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Faults = AnyFaults
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type FaultName = AnyFaultName
+
+/**
+ * Every fault, at rates that leave room for work in between.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const allFaults: Faults = {
+  requestDelay: [0.1, 30],
+  replyDelay: [0.1, 30],
+  messageDelay: [0.1, 200],
+  loseRequest: 0.01,
+  loseReply: 0.01,
+  reset: 0.005,
+  straggle: [0, 3000],
+  clog: { every: 5000, lasts: [50, 3000] },
+  partition: { every: 8000, lasts: [100, 12_000] },
+  pause: { every: 5000, lasts: [20, 12_000] },
+  suspend: { every: 12_000, lasts: [100, 15_000] },
+  kill: { every: 7000, lasts: [100, 5000] },
+  clockOffset: 3_600_000,
+  clockRate: 0.02,
+  clockStep: { every: 9000, by: [-60_000, 60_000] },
+  serverClockStep: { every: 15_000, by: [-2000, 2000] },
+  errorState: { every: 9000, lasts: [50, 3000], states: ["LOADING", "BUSY", "READONLY", "MASTERDOWN"] },
+  restart: { every: 15_000, loseData: 0.3 },
+  failOver: { every: 15_000, lose: [0, 6] },
+  flushScripts: { every: 7000 },
+  dropConnections: { every: 5000 },
+  evict: { every: 12_000 }
+}
+
+/**
+ * - `clients` (default 3), `duration` with faults (default 60 seconds), `calm` without (default 5 seconds), then as long
+ *   as it takes to converge, but no longer than `liveness` (default 60 seconds); `closing`: how long what was closed may
+ *   take to be gone (default 30 seconds). All of it virtual time.
+ * - `network`: the delays that are no fault, in milliseconds (default 0.1 to 1).
+ * - `faults`: what may happen; of it a random half happens in each run, or what `enabled` names.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Options<E> {
+  readonly seed: number | string
+  readonly clients?: number | undefined
+  readonly program: (client: Client) => Effect.Effect<void, E, Redis | Subscriber | Scope.Scope>
+  readonly lock: LockModel
+  readonly checkers: ReadonlyArray<engine.Checker>
+  readonly faults?: Faults | undefined
+  readonly enabled?: ReadonlyArray<FaultName> | undefined
+  readonly network?: { readonly requestDelay: Range; readonly replyDelay: Range } | undefined
+  readonly duration?: Duration.Input | undefined
+  readonly calm?: Duration.Input | undefined
+  readonly liveness?: Duration.Input | undefined
+  readonly closing?: Duration.Input | undefined
+}
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export interface Result {
+  readonly seed: number | string
+  readonly clients: number
+  /** Milliseconds with faults. */
+  readonly duration: number
+  readonly enabled: ReadonlyArray<FaultName>
+  readonly violations: ReadonlyArray<engine.Violation>
+  readonly events: ReadonlyArray<Event>
+  readonly commands: number
+  readonly virtualMillis: number
+}
+
+const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUnsafe(input))
+
+const setupOf = <E>(options: Options<E>): engine.Setup<E> => ({
+  seed: String(options.seed),
+  clients: options.clients ?? 3,
+  program: options.program,
+  lock: options.lock,
+  checkers: options.checkers,
+  faults: options.faults ?? {},
+  enabled: options.enabled,
+  network: options.network ?? { requestDelay: [0.1, 1], replyDelay: [0.1, 1] },
+  duration: millis(options.duration ?? "60 seconds"),
+  calm: millis(options.calm ?? "5 seconds"),
+  liveness: millis(options.liveness ?? "60 seconds"),
+  closing: millis(options.closing ?? "30 seconds")
+})
+
+const resultOf = (options: Options<never>, setup: engine.Setup<never>, outcome: engine.Outcome): Result => ({
+  seed: options.seed,
+  clients: setup.clients,
+  duration: setup.duration,
+  ...outcome
+})
+
+const runWith = <E>(options: Options<E>, vm: LuaVm): Result => {
+  const setup = setupOf(options) as engine.Setup<never>
+  return resultOf(options as Options<never>, setup, engine.run(setup, vm))
+}
+
+/**
+ * One run. Nothing in it waits for real time.
+ *
+ * @category running
+ * @since 0.1.0
+ */
+export const run = <E>(options: Options<E>): Effect.Effect<Result> =>
+  Effect.map(loadVm, (vm) => runWith(options, vm))
+
+/**
+ * Looks for a shorter history with the same kind of violation: fewer faults, fewer clients, less time. Answers the
+ * shortest that it found, and the given one if it has no violation.
+ *
+ * @category running
+ * @since 0.1.0
+ */
+export const shrink = <E>(options: Options<E>, result: Result): Effect.Effect<Result> =>
+  Effect.map(loadVm, (vm) => {
+    const setup = setupOf(options) as engine.Setup<never>
+    const shortest = shrinkSetup(setup, result, (setup) => engine.run(setup, vm))
+    return shortest === undefined ? result : resultOf(options as Options<never>, shortest.setup, shortest.outcome)
+  })
+
+/**
+ * The history, one line per event. Equal for equal seeds and options.
+ *
+ * @category reporting
+ * @since 0.1.0
+ */
+export const trace = (result: Result): ReadonlyArray<string> => result.events.map(format)
+
+/**
+ * Who held what, as text.
+ *
+ * @category reporting
+ * @since 0.1.0
+ */
+export const timeline = (result: Result): string => timelineOf.asText(result.events)
+
+/**
+ * Who held what, and the faults, as an SVG picture.
+ *
+ * @category reporting
+ * @since 0.1.0
+ */
+export const svg = (result: Result): string =>
+  timelineOf.asSvg(result.events, `seed ${result.seed}: ${result.violations[0]?.message ?? "no violation"}`)
+
+/**
+ * What to print about a run: the seed, the faults, the violations, and for a failure the end of the timeline and of the
+ * history.
+ *
+ * @category reporting
+ * @since 0.1.0
+ */
+export const report = (result: Result, options?: { readonly lines?: number | undefined }): string => {
+  const { clients, commands, duration, enabled, seed, violations, virtualMillis } = result
+  const head = [
+    `seed ${seed}: ${clients} clients, ${duration / 1000} s with faults (${enabled.join(", ") || "none"}), ` +
+    `${commands} commands in ${(virtualMillis / 1000).toFixed(1)} virtual seconds`
+  ]
+  if (violations.length === 0) return head[0]!
+  const lines = options?.lines ?? 60
+  return [
+    ...head,
+    ...violations.slice(0, 5).map(({ at, checker, message }) => `VIOLATION at ${(at / 1000).toFixed(3)} s, ${checker}: ${message}`),
+    "who held what:",
+    ...timeline(result).split("\n").slice(-Math.ceil(lines / 2)),
+    "what happened:",
+    ...trace(result).slice(-lines)
+  ].join("\n")
+}

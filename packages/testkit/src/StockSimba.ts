@@ -1,0 +1,135 @@
+/**
+ * A model of a stock Simba contender (3.1.1 or newer) on Redis, written from the description of its wire: for tests of
+ * mixed fleets.
+ *
+ * It keeps the habits of the original, the bad ones too: whole-second places in the queue, a place that survives its own
+ * acquisition, one notified waiter per release whether it lives or not, a revocation at the first failed renewal, and a
+ * next look that comes up to a second after the owner's key has expired.
+ *
+ * @since 0.1.0
+ */
+import { Subscriber } from "@effect-simba/core/Subscriber"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Redis from "effect/persistence/Redis"
+import * as Queue from "effect/Queue"
+import * as Random from "effect/Random"
+
+const acquireScript = Redis.script((key: string, id: string, millis: number) => [key, id, millis], {
+  numberOfKeys: 1,
+  lua: `
+local key, id = KEYS[1], ARGV[1]
+if redis.call('SET', key, id, 'NX', 'PX', ARGV[2]) then
+  redis.call('PUBLISH', key, 'acquired@@' .. id)
+  return id .. '@@' .. ARGV[2]
+end
+redis.call('ZADD', key .. ':contender', 'NX', redis.call('TIME')[1], id)
+return redis.call('GET', key) .. '@@' .. redis.call('PTTL', key)
+`
+}).withReturnType<string>()
+
+const guardScript = Redis.script((key: string, id: string, millis: number) => [key, id, millis], {
+  numberOfKeys: 1,
+  lua: `
+local owner = redis.call('GET', KEYS[1])
+if not owner then
+  return '@@'
+end
+if owner == ARGV[1] then
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+end
+return owner .. '@@' .. redis.call('PTTL', KEYS[1])
+`
+}).withReturnType<string>()
+
+const releaseScript = Redis.script((key: string, id: string) => [key, id], {
+  numberOfKeys: 1,
+  lua: `
+local key, id = KEYS[1], ARGV[1]
+local queue = key .. ':contender'
+if redis.call('GET', key) ~= id then
+  redis.call('ZREM', queue, id)
+  return 0
+end
+redis.call('DEL', key)
+local head = redis.call('ZRANGE', queue, 0, 0)[1]
+if head then
+  redis.call('ZREM', queue, head)
+  redis.call('PUBLISH', key .. ':' .. head, 'released@@' .. id)
+end
+return 1
+`
+}).withReturnType<number>()
+
+/**
+ * - `id`: one for its whole life, like `7:4711@host`.
+ * - `ttl`, `transition`: as configured there (defaults 10 and 6 seconds).
+ * - `lead`: what it does when it leads; then it releases, waits for `rest`, and contends again.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Options<E, R> {
+  readonly mutex: string
+  readonly id: string
+  readonly ttl?: Duration.Input | undefined
+  readonly transition?: Duration.Input | undefined
+  readonly rest?: Duration.Input | undefined
+  readonly lead: Effect.Effect<void, E, R>
+}
+
+const parse = (reply: string): { readonly owner: string; readonly millis: number } => {
+  const at = reply.lastIndexOf("@@")
+  return { owner: reply.slice(0, Math.max(0, at)), millis: Number(reply.slice(at + 2) || "0") }
+}
+
+/**
+ * Contends until it is interrupted; a leadership that is interrupted is released.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const contend = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
+  const redis = yield* Redis.Redis
+  const subscriber = yield* Subscriber
+  const key = `simba:{${options.mutex}}`
+  const ttl = Duration.fromInputUnsafe(options.ttl ?? "10 seconds")
+  const lease = Duration.toMillis(ttl) + Duration.toMillis(options.transition ?? "6 seconds")
+  const acquire = redis.eval(acquireScript)(key, options.id, lease)
+  const guard = redis.eval(guardScript)(key, options.id, lease)
+  const release = redis.eval(releaseScript)(key, options.id)
+  const released = yield* subscriber.subscribe(`${key}:${options.id}`)
+
+  /** Ends at the first renewal that fails or names somebody else. */
+  const holding = Effect.gen(function*() {
+    for (;;) {
+      yield* Effect.sleep(ttl)
+      const reply = yield* Effect.option(guard)
+      if (Option.isNone(reply) || parse(reply.value).owner !== options.id) return
+    }
+  })
+
+  const leading = Effect.ensuring(
+    Effect.raceFirst(options.lead, holding),
+    Effect.ignore(Effect.timeout(release, "1 second"))
+  )
+
+  for (;;) {
+    const reply = yield* Effect.option(acquire)
+    const { millis, owner } = Option.isSome(reply) ? parse(reply.value) : { owner: "", millis: Duration.toMillis(ttl) }
+    if (owner === options.id) {
+      yield* leading
+      yield* Effect.sleep(options.rest ?? 0)
+      continue
+    }
+    const late = yield* Random.nextBetween(-200, 1000)
+    // It listens for its turn only; anything else on the channel goes by
+    yield* Effect.timeoutOption(
+      Effect.repeat(Queue.take(released), {
+        until: (notice) => notice._tag === "Message" && notice.text.startsWith("released@@")
+      }),
+      Duration.millis(Math.max(0, millis + late))
+    )
+  }
+}, Effect.scoped)

@@ -1,0 +1,89 @@
+/**
+ * Mutexes for tests of services that use them: in memory, under `TestClock`.
+ *
+ * **Example** (Testing a service that holds a mutex)
+ *
+ * ```ts
+ * import { assert, it } from "@effect/vitest"
+ * import { Mutex } from "@effect-simba/core"
+ * import { TestMutex } from "@effect-simba/testkit"
+ * import { Effect, Fiber } from "effect"
+ * import { TestClock } from "effect/testing"
+ *
+ * it.effect("the second waits for the first", () =>
+ *   Effect.gen(function*() {
+ *     const work = Effect.sleep("1 minute").pipe(Mutex.withLock("report"))
+ *     const both = yield* Effect.forkChild(Effect.all([work, work], { concurrency: "unbounded" }))
+ *     yield* TestClock.adjust("119 seconds")
+ *     assert.isUndefined(both.pollUnsafe())
+ *     yield* TestClock.adjust("1 second")
+ *     yield* Fiber.join(both)
+ *   }).pipe(Effect.provide(TestMutex.layer())))
+ * ```
+ *
+ * @since 0.1.0
+ */
+import type { BackendError, InvalidConfig } from "@effect-simba/core/Errors"
+import * as MemoryMutexStore from "@effect-simba/core/MemoryMutexStore"
+import * as Mutex from "@effect-simba/core/Mutex"
+import type * as MutexConfig from "@effect-simba/core/MutexConfig"
+import type { MutexStore } from "@effect-simba/core/MutexStore"
+import type { Subscriber } from "@effect-simba/core/Subscriber"
+import * as Layer from "effect/Layer"
+import type { Redis } from "effect/persistence/Redis"
+import * as FakeRedis from "./FakeRedis.ts"
+
+/**
+ * Mutexes within the test, without Redis. The quickest way to test code that uses `Mutex`.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layer = (options?: MutexConfig.Options): Layer.Layer<Mutex.Mutex, BackendError | InvalidConfig> =>
+  Mutex.layer(options).pipe(Layer.provide(MemoryMutexStore.layer))
+
+/**
+ * Whatever keeps mutexes in Redis: `RedisMutexStore.layer` of `@effect-simba/redis`.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type StoreLayer<E> = Layer.Layer<MutexStore, E, Redis | Subscriber>
+
+/**
+ * One contender on a fake Redis: use it several times, with several names, to test what several processes do to one
+ * another.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerClient = <E>(
+  store: StoreLayer<E>,
+  options?: MutexConfig.Options & FakeRedis.ClientOptions
+): Layer.Layer<Mutex.Mutex, E | BackendError | InvalidConfig, FakeRedis.FakeRedis> =>
+  Mutex.layer({ contender: options?.name, ...options }).pipe(
+    Layer.provide(store),
+    Layer.provide(FakeRedis.layerClient(options))
+  )
+
+/**
+ * Mutexes on a fake Redis, by the scripts, codecs and layers that production runs. `FakeRedis` is there too, to break
+ * things.
+ *
+ * **Example** (The production store, in memory)
+ *
+ * ```ts
+ * import { RedisMutexStore } from "@effect-simba/redis"
+ * import { TestMutex } from "@effect-simba/testkit"
+ *
+ * const MutexTest = TestMutex.layerWith(RedisMutexStore.layer)
+ * ```
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerWith = <E>(
+  store: StoreLayer<E>,
+  options?: MutexConfig.Options & FakeRedis.ClientOptions & FakeRedis.Options
+): Layer.Layer<Mutex.Mutex | FakeRedis.FakeRedis, E | BackendError | InvalidConfig> =>
+  layerClient(store, options).pipe(Layer.provideMerge(FakeRedis.layer(options)))

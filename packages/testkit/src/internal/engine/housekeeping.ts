@@ -1,0 +1,40 @@
+/**
+ * What WATCH and SCRIPT FLUSH leave to be tidied.
+ */
+import type { Client } from "./client.ts"
+import type { Server } from "./server.ts"
+
+const NONE: ReadonlySet<Client> = new Set()
+
+export const watchersOf = (server: Server, db: number, key: string): ReadonlySet<Client> =>
+  server.watchers.get(`${db} ${key}`) ?? NONE
+
+export const watch = (server: Server, client: Client, db: number, key: string, expired: boolean): void => {
+  if (client.watched.some((item) => item.db === db && item.key === key)) return
+  client.watched.push({ db, key, expired })
+  const slot = `${db} ${key}`
+  const all = server.watchers.get(slot)
+  if (all === undefined) server.watchers.set(slot, new Set([client]))
+  else all.add(client)
+}
+
+export const unwatchAll = (server: Server, client: Client): void => {
+  for (const { db, key } of client.watched) {
+    const slot = `${db} ${key}`
+    const all = server.watchers.get(slot)
+    all?.delete(client)
+    if (all?.size === 0) server.watchers.delete(slot)
+  }
+  client.watched = []
+  client.touched = false
+}
+
+export const leaveMulti = (server: Server, client: Client): void => {
+  client.queue = undefined
+  client.queueFailed = false
+  unwatchAll(server, client)
+}
+
+export const flushScripts = (server: Server): void => {
+  server.scripts.clear()
+}

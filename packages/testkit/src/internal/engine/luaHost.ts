@@ -1,0 +1,101 @@
+/**
+ * Host functions behind the Lua libraries: 64-bit integer formats, the `bit` library, seeded random numbers, and the
+ * text of `redis.error_reply`.
+ */
+const wide = (value: number): bigint => {
+  if (Number.isNaN(value) || value >= 9223372036854775808 || value < -9223372036854775808) return -(2n ** 63n)
+  return BigInt(Math.trunc(value))
+}
+
+/** C's `%<spec><kind>` of a 64-bit integer. */
+export const formatInteger = (spec: string, kind: string, value: number): string => {
+  const match = /^([-+ #0]*)([0-9]*)(?:\.([0-9]*))?$/.exec(spec)
+  const flags = match?.[1] ?? ""
+  const width = Number(match?.[2] ?? 0)
+  const precision = match?.[3]
+  const signed = kind === "d" || kind === "i"
+  const number = wide(value)
+  const size = signed ? (number < 0n ? -number : number) : BigInt.asUintN(64, number)
+  let digits = kind === "o" ? size.toString(8) : kind === "x" || kind === "X" ? size.toString(16) : size.toString(10)
+  if (kind === "X") digits = digits.toUpperCase()
+  if (precision !== undefined) digits = digits.padStart(Number(precision), "0")
+  let prefix = signed ? (number < 0n ? "-" : flags.includes("+") ? "+" : flags.includes(" ") ? " " : "") : ""
+  if (flags.includes("#") && size !== 0n) {
+    prefix = kind === "x"
+      ? "0x"
+      : kind === "X"
+      ? "0X"
+      : kind === "o"
+      ? "0"
+      : prefix
+  }
+  const room = width - prefix.length
+  if (flags.includes("-")) return prefix + digits + " ".repeat(Math.max(0, room - digits.length))
+  if (flags.includes("0") && precision === undefined) return prefix + digits.padStart(room, "0")
+  return (prefix + digits).padStart(width, " ")
+}
+
+const toBit = (value: number): number => Number(BigInt.asIntN(32, wide(roundEven(value))))
+
+const roundEven = (value: number): number => {
+  const floor = Math.floor(value)
+  const rest = value - floor
+  if (rest !== 0.5) return Math.round(value)
+  return floor % 2 === 0 ? floor : floor + 1
+}
+
+export const bitwise = (name: string, a: number, b: number): number => {
+  const x = toBit(a)
+  const y = toBit(b)
+  const by = y & 31
+  switch (name) {
+    case "band":
+      return x & y
+    case "bor":
+      return x | y
+    case "bxor":
+      return x ^ y
+    case "bnot":
+      return ~x
+    case "lshift":
+      return x << by
+    case "rshift":
+      return (x >>> by) | 0
+    case "arshift":
+      return x >> by
+    case "rol":
+      return (x << by) | (x >>> (32 - by) % 32 & (by === 0 ? 0 : -1))
+    case "ror":
+      return by === 0 ? x : (x >>> by) | (x << (32 - by))
+    case "bswap":
+      return (x >>> 24) | ((x >>> 8) & 0xff00) | ((x << 8) & 0xff0000) | (x << 24)
+    default:
+      return x
+  }
+}
+
+export const toHex = (value: number, digits: number): string => {
+  const count = Math.min(8, Math.abs(digits))
+  const text = (toBit(value) >>> 0).toString(16).padStart(8, "0").slice(8 - count)
+  return digits < 0 ? text.toUpperCase() : text
+}
+
+/** The generator that Redis gives to `math.random` after `math.randomseed`. */
+export class Lrand48 {
+  private state: bigint
+
+  constructor(seed: number) {
+    this.state = (BigInt.asUintN(32, wide(seed)) << 16n) | 0x330en
+  }
+
+  next(): number {
+    this.state = (this.state * 0x5deece66dn + 0xbn) & 0xffffffffffffn
+    return (Number(this.state >> 17n) % 2147483647) / 2147483647
+  }
+}
+
+/** The text of an error table: with a code if it has none, and without a leading dash. */
+export const errorText = (text: string): string => {
+  const plain = (text.startsWith("-") ? text.slice(1) : text).replace(/[\r\n]+$/, "")
+  return plain.includes(" ") ? plain : `ERR ${plain}`
+}

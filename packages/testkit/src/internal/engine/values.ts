@@ -1,0 +1,53 @@
+/**
+ * What a key can hold, and how to copy it.
+ */
+import { SortedSet } from "./sortedSet.ts"
+import type { Stream } from "./stream.ts"
+import { cloneStream } from "./stream.ts"
+
+export interface ValueTypes {
+  readonly string: string
+  readonly hash: Map<string, string>
+  readonly list: Array<string>
+  readonly set: Set<string>
+  readonly zset: SortedSet
+  readonly stream: Stream
+}
+
+export type TypeName = keyof ValueTypes
+
+export interface Entry<T extends TypeName = TypeName> {
+  readonly type: T
+  value: ValueTypes[T]
+  /** The deadline in ms since the epoch, or Infinity. */
+  expiresAt: number
+  /** When active expiry would remove it, in micros, and the earliest time at which the expiry heap looks at it. */
+  activeAt: number
+  heapAt: number
+}
+
+export const cloneValue = (entry: Entry): ValueTypes[TypeName] => {
+  const value = entry.value
+  if (typeof value === "string") return value
+  if (Array.isArray(value)) return value.slice()
+  if (value instanceof Map) return new Map(value)
+  if (value instanceof Set) return new Set(value)
+  return value instanceof SortedSet ? value.clone() : cloneStream(value as Stream)
+}
+
+export const cloneEntry = (entry: Entry): Entry => ({
+  type: entry.type,
+  value: cloneValue(entry),
+  expiresAt: entry.expiresAt,
+  activeAt: entry.activeAt,
+  heapAt: Infinity
+})
+
+/** Whether an aggregate holds nothing any more, in which case its key goes. Streams stay when empty. */
+export const isEmpty = (entry: Entry): boolean => {
+  const value = entry.value
+  if (typeof value === "string") return false
+  if (Array.isArray(value)) return value.length === 0
+  if (value instanceof Map || value instanceof Set) return value.size === 0
+  return value instanceof SortedSet ? value.size === 0 : false
+}

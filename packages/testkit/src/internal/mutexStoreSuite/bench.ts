@@ -1,0 +1,199 @@
+/** One mutex under test, and the attempts at it. */
+import {
+  type AcquireResult,
+  type GuardResult,
+  MutexStore,
+  type WakeUp,
+  type WakeUps
+} from "@effect-simba/core/MutexStore"
+import { MutexName, WireId } from "@effect-simba/core/Names"
+import type { Ownership, Ticket } from "@effect-simba/core/Ownership"
+import { assert, type Vitest } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import * as Random from "effect/Random"
+import * as Scope from "effect/Scope"
+import * as TestClock from "effect/testing/TestClock"
+
+export type Granted = Extract<AcquireResult, { readonly _tag: "Granted" }>
+export type Refused = Extract<AcquireResult, { readonly _tag: "Refused" }>
+
+export interface Periods {
+  readonly lease: Duration.Duration
+  readonly confirm: Duration.Duration
+}
+
+/** Longer than any test. */
+export const long: Periods = { lease: Duration.minutes(2), confirm: Duration.minutes(1) }
+
+export const granted = (result: AcquireResult): Granted => {
+  assert.strictEqual(result._tag, "Granted", `expected a grant: ${JSON.stringify(result)}`)
+  return result as Granted
+}
+
+export const refused = (result: AcquireResult): Refused => {
+  assert.strictEqual(result._tag, "Refused", `expected a refusal: ${JSON.stringify(result)}`)
+  return result as Refused
+}
+
+export const ownerOf = (ownership: Ownership): string | undefined =>
+  ownership._tag === "Held" ? ownership.owner : undefined
+
+export const remainingOf = (ownership: Ownership): number => {
+  assert.isTrue(ownership._tag === "Held" && ownership.remaining !== undefined, "expected an owner with an end")
+  return ownership._tag === "Held" ? Duration.toMillis(ownership.remaining!) : NaN
+}
+
+export const tagOf = (result: GuardResult) => result._tag
+
+/** One attempt: a wire id, and what it was told. */
+export class Party {
+  readonly id: WireId
+  ticket: Ticket | undefined
+  wakeUps: WakeUps | undefined
+  private subscription: Scope.Closeable | undefined
+  private readonly bench: Bench
+
+  constructor(bench: Bench, id: WireId) {
+    this.bench = bench
+    this.id = id
+  }
+
+  ask(mode: "try" | "wait", ticket: Ticket | undefined = this.ticket) {
+    const { confirm, lease, mutex, store } = this.bench
+    return Effect.tap(
+      store.acquire({ mutex, id: this.id, mode, lease, confirm, ticket }),
+      (result) =>
+        Effect.sync(() => {
+          if (result._tag === "Refused") this.ticket = result.ticket ?? this.ticket
+        })
+    )
+  }
+
+  readonly tryIt = Effect.suspend(() => this.ask("try"))
+
+  /** Subscribes and queues, as a waiter does. */
+  readonly queue = Effect.suspend(() => Effect.andThen(this.subscribe, Effect.map(this.ask("wait"), refused)))
+
+  readonly own = Effect.suspend(() => Effect.map(this.ask("try"), granted))
+
+  readonly confirm = Effect.suspend(() => Effect.map(this.ask("wait"), granted))
+
+  readonly release = Effect.suspend(() => {
+    const { confirm, mutex, store } = this.bench
+    return store.release({ mutex, id: this.id, confirm })
+  })
+
+  readonly guard = Effect.suspend(() => {
+    const { lease, mutex, store } = this.bench
+    return Effect.map(store.guard([{ mutex, id: this.id, lease }]), (results) => results[0]!)
+  })
+
+  get subscribed(): boolean {
+    return this.subscription !== undefined
+  }
+
+  readonly subscribe = Effect.suspend(() => {
+    const { mutex, scope, store } = this.bench
+    return Effect.gen({ self: this }, function*() {
+      this.subscription = yield* Scope.fork(scope)
+      this.wakeUps = yield* Scope.provide(store.wakeUps(mutex, this.id), this.subscription)
+    })
+  })
+
+  /** Ends the subscription, and waits until the backend knows: a subscription made afterwards comes after it. */
+  readonly unsubscribe = Effect.suspend(() => {
+    const { mutex, newId, store } = this.bench
+    return Effect.gen({ self: this }, function*() {
+      if (this.subscription === undefined) return
+      yield* Scope.close(this.subscription, Exit.void)
+      this.subscription = undefined
+      yield* Effect.scoped(store.wakeUps(mutex, newId()))
+    })
+  })
+
+  /** The next wake-up; fails the test if none comes. */
+  get wakeUp(): Effect.Effect<WakeUp> {
+    return Effect.map(
+      this.bench.within(this.wakeUps!.next, 5000),
+      (wakeUp) => Option.getOrElse(wakeUp, () => assert.fail("expected a wake-up"))
+    )
+  }
+
+  /** Fails the test if a wake-up comes. */
+  get noWakeUp(): Effect.Effect<void> {
+    return Effect.map(this.bench.within(this.wakeUps!.next, 100), (wakeUp) => {
+      assert.isTrue(Option.isNone(wakeUp), `expected no wake-up: ${JSON.stringify(wakeUp)}`)
+    })
+  }
+
+  readonly expectTurn = Effect.suspend(() =>
+    Effect.map(this.wakeUp, (wakeUp) => {
+      assert.strictEqual(wakeUp._tag, "YourTurn")
+      return wakeUp._tag === "YourTurn" ? wakeUp.from : ""
+    })
+  )
+
+  readonly expectLook = Effect.suspend(() =>
+    Effect.map(this.wakeUp, (wakeUp) => {
+      assert.strictEqual(wakeUp._tag, "LookIn")
+      return wakeUp._tag === "LookIn" ? Duration.toMillis(wakeUp.delay) : NaN
+    })
+  )
+}
+
+export interface Bench extends Periods {
+  readonly store: MutexStore["Service"]
+  readonly scope: Scope.Scope
+  readonly mutex: MutexName
+  readonly newId: () => WireId
+  readonly party: () => Party
+  readonly parties: (count: number) => ReadonlyArray<Party>
+  readonly owner: Effect.Effect<Ownership, Effect.Error<ReturnType<MutexStore["Service"]["owner"]>>>
+  readonly within: <A>(effect: Effect.Effect<A>, millis: number) => Effect.Effect<Option.Option<A>>
+  /** Lets more than this time pass. */
+  readonly pass: (duration: Duration.Duration) => Effect.Effect<void>
+}
+
+export const makeBench = Effect.fnUntraced(function*(
+  options: { readonly live: boolean },
+  label: string,
+  periods: Periods = long
+) {
+  const store = yield* MutexStore
+  const scope = yield* Effect.scope
+  const unique = (yield* Random.nextIntBetween(0, 36 ** 8)).toString(36).padStart(12, "0")
+  const mutex = MutexName.make(`${label} ${unique}`)
+  // Counts down, so that the order of ids is never the order of arrival
+  let counter = 100_000
+  const newId = () => WireId.make(`${--counter}-${unique}:suite@host`)
+  const real = <A, E, R>(effect: Effect.Effect<A, E, R>) => options.live ? effect : TestClock.withLive(effect)
+  const party = () => new Party(bench, newId())
+  const bench: Bench = {
+    ...periods,
+    store,
+    scope,
+    mutex,
+    newId,
+    party,
+    parties: (count) => Array.from({ length: count }, party),
+    owner: store.owner(mutex),
+    within: (effect, millis) =>
+      Effect.raceFirst(Effect.asSome(effect), Effect.as(real(Effect.sleep(Duration.millis(millis))), Option.none())),
+    pass: (duration) => {
+      const millis = Duration.toMillis(duration)
+      return options.live ? Effect.sleep(Duration.millis(millis + 25)) : TestClock.adjust(Duration.millis(millis + 1))
+    }
+  }
+  return bench
+})
+
+/** What the cases are given: where to register, and how time passes. */
+export interface Cases {
+  readonly it: Vitest.MethodsNonLive<MutexStore>
+  readonly bench: (label: string, periods?: Periods) => ReturnType<typeof makeBench>
+  /** Periods that a test can afford to wait for. */
+  readonly short: Periods
+}

@@ -1,0 +1,96 @@
+/** What happens after a lease ran out. */
+import { assert } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { type Cases, ownerOf, type Party, refused, remainingOf } from "./bench.ts"
+
+export const expiring = ({ bench, it, short }: Cases): void => {
+  it.effect("B32: tokens grow over grants, hand-offs and expiry", () =>
+    Effect.gen(function*() {
+      const { parties, pass } = yield* bench("tokens", short)
+      const tokens: Array<number> = []
+      for (const party of parties(5)) {
+        tokens.push((yield* party.own).token)
+        yield* party.release
+      }
+      const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
+      tokens.push((yield* a.own).token)
+      yield* b.queue
+      yield* c.queue
+      yield* a.release
+      tokens.push((yield* b.confirm).token)
+      yield* b.release
+      tokens.push((yield* c.confirm).token)
+      yield* pass(short.lease)
+      tokens.push((yield* d.own).token)
+      assert.deepStrictEqual(tokens, [...new Set(tokens)].sort((x, y) => x - y))
+    }))
+
+  it.effect("an expired lease is free, and may be taken", () =>
+    Effect.gen(function*() {
+      const { owner, parties, pass } = yield* bench("expiry", short)
+      const [a, b] = parties(2) as [Party, Party]
+      yield* a.own
+      refused(yield* b.tryIt)
+      yield* pass(short.lease)
+      assert.deepStrictEqual(yield* owner, { _tag: "Free" })
+      yield* b.own
+    }))
+
+  it.effect("after an expiry the head of the queue comes first: a newcomer's try gets it the mutex, and nothing itself", () =>
+    Effect.gen(function*() {
+      const { owner, parties, pass } = yield* bench("try after expiry", short)
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      yield* a.own
+      yield* b.queue
+      yield* pass(short.lease)
+      const { ownership, ticket } = refused(yield* c.tryIt)
+      assert.strictEqual(ownerOf(ownership), b.id)
+      assert.isAtMost(remainingOf(ownership), Duration.toMillis(short.confirm))
+      assert.isUndefined(ticket)
+      yield* b.expectTurn
+      yield* b.confirm
+      assert.isAbove(remainingOf(yield* owner), Duration.toMillis(short.confirm))
+      assert.deepStrictEqual(yield* b.release, { _tag: "Free" })
+    }))
+
+  it.effect("after an expiry the head of the queue comes first: others queue behind it, and keep their order", () =>
+    Effect.gen(function*() {
+      const { parties, pass } = yield* bench("wait after expiry", short)
+      const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
+      yield* a.own
+      yield* b.queue
+      yield* c.queue
+      yield* pass(short.lease)
+      assert.strictEqual(ownerOf((yield* d.queue).ownership), b.id)
+      yield* b.expectTurn
+      assert.strictEqual(ownerOf(refused(yield* c.ask("wait")).ownership), b.id)
+      yield* b.confirm
+      assert.strictEqual(ownerOf(yield* b.release), c.id)
+      yield* c.confirm
+      assert.strictEqual(ownerOf(yield* c.release), d.id)
+    }))
+
+  it.effect("after an expiry the head of the queue gets the whole lease when it asks", () =>
+    Effect.gen(function*() {
+      const { owner, parties, pass } = yield* bench("head after expiry", short)
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      yield* a.own
+      yield* b.queue
+      yield* c.queue
+      yield* pass(short.lease)
+      yield* b.confirm
+      assert.isAbove(remainingOf(yield* owner), Duration.toMillis(short.confirm))
+      assert.strictEqual(ownerOf(refused(yield* c.ask("wait")).ownership), b.id)
+    }))
+
+  it.effect("after an expiry the dead at the head of the queue hold up nobody", () =>
+    Effect.gen(function*() {
+      const { parties, pass } = yield* bench("dead after expiry", short)
+      const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
+      yield* a.own
+      for (const party of [b, c]) refused(yield* party.ask("wait"))
+      yield* pass(short.lease)
+      yield* d.own
+    }))
+}

@@ -1,0 +1,202 @@
+/** What a release does for those who wait. */
+import { assert } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import { type Cases, ownerOf, type Party, refused, remainingOf } from "./bench.ts"
+
+export const handingOver = ({ bench, it, short }: Cases): void => {
+  it.effect("S1, B7: first come, first served, also among those of one instant", () =>
+    Effect.gen(function*() {
+      const { owner, party, parties } = yield* bench("fifo")
+      let last = party()
+      yield* last.own
+      const waiters = parties(40)
+      for (const [index, waiter] of waiters.entries()) assert.strictEqual((yield* waiter.queue).position, index)
+      const tickets = waiters.map((waiter) => Number(waiter.ticket))
+      assert.deepStrictEqual(tickets, [...new Set(tickets)].sort((x, y) => x - y))
+      for (const waiter of waiters) {
+        assert.strictEqual(ownerOf(yield* last.release), waiter.id)
+        assert.strictEqual(ownerOf(yield* owner), waiter.id)
+        yield* waiter.confirm
+        last = waiter
+      }
+      assert.deepStrictEqual(yield* last.release, { _tag: "Free" })
+    }))
+
+  it.effect("H1: a release hands the mutex to the oldest waiter, for the confirm period, and tells it", () =>
+    Effect.gen(function*() {
+      const { confirm, owner, parties } = yield* bench("hand-off")
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      yield* a.own
+      yield* b.queue
+      yield* c.queue
+      assert.strictEqual(ownerOf(yield* a.release), b.id)
+      assert.strictEqual(yield* b.expectTurn, a.id)
+      const ownership = yield* owner
+      assert.strictEqual(ownerOf(ownership), b.id)
+      assert.isAtMost(remainingOf(ownership), Duration.toMillis(confirm))
+      assert.isAbove(remainingOf(ownership), 0)
+    }))
+
+  it.effect("S3, B3: nobody slips in between a release and the waiter that it serves", () =>
+    Effect.gen(function*() {
+      const { parties } = yield* bench("barging")
+      const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
+      yield* a.own
+      yield* b.queue
+      yield* c.queue
+      yield* a.release
+      for (const result of [yield* c.ask("wait"), yield* d.tryIt, yield* d.ask("wait"), yield* a.tryIt]) {
+        assert.strictEqual(ownerOf(refused(result).ownership), b.id)
+      }
+      yield* b.confirm
+    }))
+
+  it.effect("S2: a waiter that won by itself is not handed the mutex again by its own release", () =>
+    Effect.gen(function*() {
+      const { owner, parties, pass } = yield* bench("self hand-off", short)
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      yield* a.own
+      yield* b.queue
+      yield* pass(short.lease)
+      yield* b.confirm
+      assert.strictEqual((yield* c.queue).position, 0, "the winner waits no more")
+      yield* c.release
+      assert.deepStrictEqual(yield* b.release, { _tag: "Free" })
+      assert.deepStrictEqual(yield* owner, { _tag: "Free" })
+      yield* b.noWakeUp
+    }))
+
+  it.effect("S4, B5: waiters that nobody listens for are passed over, any number of them", () =>
+    Effect.gen(function*() {
+      const { owner, parties } = yield* bench("dead waiters")
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      yield* a.own
+      const dead = parties(150)
+      for (const party of dead.slice(0, 100)) refused(yield* party.ask("wait"))
+      yield* b.queue
+      for (const party of dead.slice(100)) refused(yield* party.ask("wait"))
+      yield* c.queue
+      assert.strictEqual(ownerOf(yield* a.release), b.id)
+      yield* b.confirm
+      assert.strictEqual(ownerOf(yield* b.release), c.id)
+      yield* c.confirm
+      for (const party of dead) refused(yield* party.ask("wait"))
+      assert.deepStrictEqual(yield* c.release, { _tag: "Free" })
+      assert.deepStrictEqual(yield* owner, { _tag: "Free" })
+    }))
+
+  it.effect("a waiter that stopped listening is passed over", () =>
+    Effect.gen(function*() {
+      const { parties } = yield* bench("stopped listening")
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      yield* a.own
+      yield* b.queue
+      yield* c.queue
+      yield* b.unsubscribe
+      assert.strictEqual(ownerOf(yield* a.release), c.id)
+    }))
+
+  it.effect("H3: with a grant for the confirm period, the first that remains learns when to look", () =>
+    Effect.gen(function*() {
+      const { confirm, parties } = yield* bench("look after a grant")
+      const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
+      yield* a.own
+      for (const party of [b, c, d]) yield* party.queue
+      yield* a.release
+      yield* b.expectTurn
+      assert.strictEqual(yield* c.expectLook, Duration.toMillis(confirm))
+      yield* d.noWakeUp
+    }))
+
+  it.effect("H3: when the first leaves, the new first learns when to look; when another leaves, nobody does", () =>
+    Effect.gen(function*() {
+      const { lease, parties } = yield* bench("look after leaving")
+      const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
+      yield* a.own
+      for (const party of [b, c, d]) yield* party.queue
+      assert.strictEqual(ownerOf(yield* c.release), a.id)
+      yield* b.noWakeUp
+      yield* d.noWakeUp
+      assert.strictEqual(ownerOf(yield* b.release), a.id)
+      const delay = yield* d.expectLook
+      assert.isAtMost(delay, Duration.toMillis(lease))
+      assert.isAbove(delay, Duration.toMillis(lease) / 2)
+      yield* d.noWakeUp
+    }))
+
+  it.effect("H3: one silent waiter costs the confirm period, no more", () =>
+    Effect.gen(function*() {
+      const { owner, parties, pass } = yield* bench("silent waiter", short)
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      yield* a.own
+      yield* b.queue
+      yield* c.queue
+      yield* a.release
+      assert.isAtMost(remainingOf(yield* owner), Duration.toMillis(short.confirm))
+      assert.isAtMost(yield* c.expectLook, Duration.toMillis(short.confirm))
+      yield* pass(short.confirm)
+      yield* c.confirm
+      assert.strictEqual(ownerOf(yield* owner), c.id)
+      assert.strictEqual(ownerOf(refused(yield* b.ask("wait")).ownership), c.id)
+    }))
+
+  it.effect("a release by one that waits gives up its place, and may be repeated", () =>
+    Effect.gen(function*() {
+      const { parties } = yield* bench("leaving")
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      yield* a.own
+      yield* b.queue
+      yield* c.queue
+      for (let i = 0; i < 3; i++) assert.strictEqual(ownerOf(yield* b.release), a.id)
+      assert.strictEqual(refused(yield* c.ask("wait")).position, 0)
+      assert.strictEqual(ownerOf(yield* a.release), c.id)
+      yield* b.noWakeUp
+    }))
+
+  it.effect("H7: a release undoes a grant that was not confirmed", () =>
+    Effect.gen(function*() {
+      const { parties } = yield* bench("undo of a grant")
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      yield* a.own
+      yield* b.queue
+      yield* c.queue
+      yield* a.release
+      assert.strictEqual(ownerOf(yield* b.release), c.id)
+      yield* c.expectLook
+      assert.strictEqual(yield* c.expectTurn, b.id)
+    }))
+
+  it.effect("B1: wake-ups count from the subscription on, and nothing is told before", () =>
+    Effect.gen(function*() {
+      const { parties } = yield* bench("subscription")
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      yield* a.own
+      refused(yield* b.ask("wait"))
+      assert.deepStrictEqual(yield* a.release, { _tag: "Free" })
+      yield* b.subscribe
+      yield* b.noWakeUp
+      yield* c.own
+      refused(yield* b.ask("wait"))
+      yield* c.release
+      assert.strictEqual(yield* b.expectTurn, c.id)
+    }))
+
+  it.effect("wake-ups reach each waiter alone, and none that has ceased to listen", () =>
+    Effect.gen(function*() {
+      const { parties, within } = yield* bench("own wake-ups")
+      const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
+      yield* a.own
+      for (const party of [b, c, d]) yield* party.queue
+      const before = b.wakeUps!
+      yield* b.unsubscribe
+      assert.strictEqual(ownerOf(yield* a.release), c.id)
+      yield* c.expectTurn
+      yield* d.expectLook
+      yield* d.noWakeUp
+      const left = yield* Effect.exit(within(before.next, 100))
+      assert.isTrue(Exit.isFailure(left) || Option.isNone(left.value))
+    }))
+}
