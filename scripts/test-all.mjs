@@ -100,16 +100,18 @@ const vitest = async (extra) => {
 
 await step("format", () => passes("dprint", "check"))
 await step("lint", async () => {
-  // All three, so that one run shows everything.
+  // All four, so that one run shows everything.
   const linted = await passes("oxlint", "--deny-warnings")
   const kept = await passes(process.execPath, "scripts/house-rules.mjs")
   const current = await passes(process.execPath, "scripts/barrels.mjs", "--check")
-  return linted && kept && current
+  const traced = await passes(process.execPath, "scripts/regressions.mjs")
+  return linted && kept && current && traced
 })
 const built = await step("build and type check", async () =>
   (await passes("effect-tsgo", "patch", "--skip-missing"))
   && (await passes("tsc", "-b", "tsconfig.json"))
   && (await forgottenYieldIsAnError()))
+await step("snippets in docs", () => passes(process.execPath, "scripts/doc-snippets.mjs"))
 await step("tests", () => vitest(process.argv.slice(2)))
 if (built) {
   await step("packed packages", () => passes(process.execPath, "scripts/pack-check.mjs"))

@@ -10,7 +10,8 @@ import type * as Stream from "effect/Stream"
 import type * as SubscriptionRef from "effect/SubscriptionRef"
 import type { BackendError, ProtocolError } from "./Errors.ts"
 import type { Lease } from "./Lease.ts"
-import type { LeaseOptions } from "./Mutex.ts"
+import type { Body, LeaseOptions } from "./Mutex.ts"
+import type { TickRequest, TickResult } from "./MutexStore.ts"
 import type { MutexName } from "./Names.ts"
 import type { OwnerEvent } from "./OwnerEvent.ts"
 
@@ -57,15 +58,30 @@ export interface Contention {
   readonly state: SubscriptionRef.SubscriptionRef<ContentionState>
   /** The lease, while this contender leads. */
   readonly lease: Effect.Effect<Option.Option<Lease>>
-  /** The changes of ownership of this mutex, also of foreign owners. */
+  /**
+   * The changes of ownership of this mutex, also of foreign owners, from now on. A slow reader blocks nobody: a `Gap`
+   * tells it that it missed something. Fails where the backend answers what cannot be read or will not pass; the
+   * contender itself goes on, and the changes can be read again.
+   */
   readonly changes: Stream.Stream<OwnerEvent, BackendError | ProtocolError>
   /**
    * Runs `work` whenever this contender leads: from the start at each gain, interrupted at each loss. When `work` ends
    * before the leadership does, it is not run again until the next gain. A failure of `work` ends `whileLeader` with
-   * it, and leaves the leadership alone. Never ends by itself.
+   * it, and leaves the leadership alone. Never ends by itself. `work` may be a function: it is given the lease.
    */
-  readonly whileLeader: <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<never, E, R>
-  /** Gives the leadership up, if it has it: interrupts the work, awaits it, releases, and queues again as the last. */
+  readonly whileLeader: <A, E, R>(work: Body<A, E, R>) => Effect.Effect<never, E, R>
+  /**
+   * Whether the caller is the first of the fleet in a period of `job`, by the backend's own time: see `TickRequest`.
+   * `Leadership.leaderSchedule` asks it for work that is to run once per period. It is answered whoever leads.
+   */
+  readonly tick: (
+    job: string,
+    period: Pick<TickRequest, "every" | "at">
+  ) => Effect.Effect<TickResult, BackendError | ProtocolError>
+  /**
+   * Gives the leadership up, if it has it: interrupts the work, awaits it, releases, and queues again as the last. The
+   * work itself may ask for it, and is interrupted by that.
+   */
   readonly stepDown: Effect.Effect<void>
   /** Stops contending: gives up the place or the leadership and stays away until `start`. */
   readonly stop: Effect.Effect<void>

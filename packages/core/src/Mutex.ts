@@ -38,65 +38,13 @@ import type {
 } from "./Errors.ts"
 import { make } from "./internal/mutexService.ts"
 import type { Lease, LeaseGroup } from "./Lease.ts"
+import type { AcquireOptions, LeaseOptions } from "./LeaseOptions.ts"
 import * as MutexConfig from "./MutexConfig.ts"
 import type { MutexState, MutexStore } from "./MutexStore.ts"
 import type { OwnerEvent } from "./OwnerEvent.ts"
 import type { Ownership } from "./Ownership.ts"
 
-/**
- * What one lease is to be like. Checked by the call; what cannot work fails with `InvalidConfig`.
- *
- * - `ttl`, `transition`: default to those of the layer.
- * - `maxHold` (at least 1 millisecond; default: no limit): the longest the lease may be held in all, counted from just
- *   before the granting request was sent. Then at the latest it ends as a loss (`Expired`): protected work is
- *   interrupted, and the mutex is given back once that has ended. Against work that is stuck, or a lease that leaked.
- * - `alive` (default: none): asked before each renewal whether the holder still does what it should. While it answers
- *   `false`, fails, or takes longer than `commandTimeout`, the lease is not renewed, so that it ends at its deadline
- *   (`Expired`): at most ttl plus transition after the last renewal. It is asked again at the pace of failed renewals,
- *   and once it says `true` in time the lease goes on.
- * - `unfair` (default false): throughput before order. The mutex is taken whenever it is free, whoever waits for it;
- *   and the release leaves it free and wakes the first waiter, instead of handing over to it. So a busy process can
- *   take a mutex again and again without a single hand-off. The price is paid by those who wait: as long as holders are
- *   unfair there is no order of arrival and no bound on the wait, and a waiter that was woken and says nothing costs up
- *   to two confirm periods. Nobody is left asleep before a free mutex. Fair holders hand over in order as ever.
- *
- * **Example** (An import that must get on)
- *
- * ```ts
- * import { Mutex } from "@effect-simba/core"
- * import { Clock, Effect, Ref } from "effect"
- *
- * const program = Effect.gen(function*() {
- *   const lastRow = yield* Ref.make(yield* Clock.currentTimeMillis)
- *   const alive = Effect.map(
- *     Effect.all([Clock.currentTimeMillis, Ref.get(lastRow)]),
- *     ([now, last]) => now - last < 30_000
- *   )
- *   const work = Effect.flatMap(Clock.currentTimeMillis, (now) => Ref.set(lastRow, now))
- *   yield* work.pipe(Mutex.withLock("import", { alive, maxHold: "1 hour" }))
- * })
- * ```
- *
- * @category models
- * @since 0.1.0
- */
-export interface LeaseOptions {
-  readonly ttl?: Duration.Input | undefined
-  readonly transition?: Duration.Input | undefined
-  readonly maxHold?: Duration.Input | undefined
-  readonly alive?: Effect.Effect<boolean, unknown> | undefined
-  readonly unfair?: boolean | undefined
-}
-
-/**
- * `timeout`: how long to wait for the mutex; without it, as long as it takes.
- *
- * @category models
- * @since 0.1.0
- */
-export interface AcquireOptions extends LeaseOptions {
-  readonly timeout?: Duration.Input | undefined
-}
+export type { AcquireOptions, LeaseOptions } from "./LeaseOptions.ts"
 
 /**
  * - `every` (default 1 second): the longest time between two looks while nothing is announced. Releases to nobody and
@@ -350,7 +298,7 @@ export const owner = (name: string): Effect.Effect<Ownership, BackendError | Pro
  *
  * const program = Effect.scoped(Effect.gen(function*() {
  *   const contention = yield* Mutex.contend("cleaner")
- *   yield* contention.whileLeader(Effect.forever(Effect.delay(Effect.log("cleaning"), "1 minute")))
+ *   return yield* contention.whileLeader(Effect.forever(Effect.delay(Effect.log("cleaning"), "1 minute")))
  * }))
  * ```
  *

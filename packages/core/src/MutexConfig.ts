@@ -6,6 +6,10 @@
 import * as Config from "effect/Config"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import * as SchemaIssue from "effect/SchemaIssue"
+import * as SchemaTransformation from "effect/SchemaTransformation"
 import { InvalidConfig, type LeaseLost } from "./Errors.ts"
 import * as Names from "./Names.ts"
 
@@ -111,15 +115,19 @@ export const checkPeriods = Effect.fnUntraced(function*(options: {
   readonly ttl: Duration.Input
   readonly transition: Duration.Input
   readonly commandTimeout: Duration.Duration
+  /** Whether a liveness probe is asked, for as long as `commandTimeout`, before a renewal is sent. */
+  readonly probed?: boolean
 }) {
   const ttl = yield* positive("ttl", options.ttl)
   const transition = yield* positive("transition", options.transition)
-  const needed = Duration.sum(margin(ttl, transition), options.commandTimeout)
+  const timeouts = options.probed === true ? 2 : 1
+  const needed = Duration.sum(margin(ttl, transition), Duration.times(options.commandTimeout, timeouts))
   if (Duration.isLessThanOrEqualTo(transition, needed)) {
     return yield* new InvalidConfig({
       option: "transition",
       problem: `${Duration.format(transition)} leaves no time to renew: it must exceed the safety margin ` +
-        `(${Duration.format(margin(ttl, transition))}) plus commandTimeout (${Duration.format(options.commandTimeout)})`
+        `(${Duration.format(margin(ttl, transition))}) plus ${timeouts === 2 ? "twice " : ""}commandTimeout ` +
+        `(${Duration.format(options.commandTimeout)})`
     })
   }
   return { ttl, transition }
@@ -145,7 +153,7 @@ export const make = Effect.fnUntraced(function*(options: Options = {}) {
     contender: options.contender === undefined
       ? yield* Names.contenderByHost
       : yield* Names.contenderName(options.contender).pipe(
-        Effect.mapError((error) => new InvalidConfig({ option: "contender", problem: error.message }))
+        Effect.mapError((error) => new InvalidConfig({ option: "contender", problem: error.problem }))
       ),
     onOverrun: options.onOverrun,
     metricsByMutex: options.metricsByMutex === true
@@ -153,14 +161,39 @@ export const make = Effect.fnUntraced(function*(options: Options = {}) {
   return config
 })
 
+const units = { ms: "millis", s: "seconds", m: "minutes", h: "hours" } as const
+
+/** A duration as Effect writes it, or as Simba's own configuration does: `10s`. */
+const DurationText = Schema.String.pipe(Schema.decodeTo(
+  Schema.Duration,
+  SchemaTransformation.transformEffect({
+    decode: (text: string, options) => {
+      const short = /^(\d+)\s*(ms|s|m|h)$/.exec(text.trim())
+      const input = short === null ? text.trim() : `${short[1]} ${units[short[2] as keyof typeof units]}`
+      return Option.match(Duration.fromInput(input as Duration.Input), {
+        onNone: () =>
+          Effect.fail(
+            new SchemaIssue.InvalidValue(
+              { message: `expected a duration such as "10 seconds" or "10s"` },
+              text,
+              options
+            )
+          ),
+        onSome: Effect.succeed
+      })
+    },
+    encode: (duration: Duration.Duration) => Effect.succeed(`${Duration.toMillis(duration)} millis`)
+  })
+))
+
 /**
  * Reads the two durations that operators set: `SIMBA_REDIS_TTL` (default 10 seconds) and `SIMBA_REDIS_TRANSITION`
- * (default 6 seconds).
+ * (default 6 seconds), as `10 seconds` or `10s`.
  *
  * @category config
  * @since 0.1.0
  */
 export const config: Config.Config<Pick<Options, "ttl" | "transition">> = Config.all({
-  ttl: Config.Duration("SIMBA_REDIS_TTL").pipe(Config.withDefault(Duration.seconds(10))),
-  transition: Config.Duration("SIMBA_REDIS_TRANSITION").pipe(Config.withDefault(Duration.seconds(6)))
+  ttl: Config.schema(DurationText, "SIMBA_REDIS_TTL").pipe(Config.withDefault(Duration.seconds(10))),
+  transition: Config.schema(DurationText, "SIMBA_REDIS_TRANSITION").pipe(Config.withDefault(Duration.seconds(6)))
 })

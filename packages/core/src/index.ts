@@ -15,11 +15,63 @@ export * as Contention from "./Contention.ts"
 export * as Errors from "./Errors.ts"
 
 /**
+ * Work that runs on one node of a fleet: the one whose contender leads.
+ *
+ * Work runs from each gain of the leadership on, in a fiber of its own. A loss is an interruption: it is not delayed by
+ * slow work, and the mutex is given back after the work, its finalizers included, has ended.
+ *
+ * **Example** (Background jobs of a service)
+ *
+ * ```ts
+ * import { Leadership, MemoryMutexStore, Mutex } from "@effect-simba/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * const Jobs = Leadership.layerJobs("jobs", [
+ *   { name: "sweep", schedule: Leadership.fixedDelay("10 seconds"), run: Effect.log("sweeping") },
+ *   { name: "report", schedule: Leadership.cron("0 3 * * *"), oncePerPeriod: true, run: Effect.log("reporting") }
+ * ])
+ *
+ * const Live = Jobs.pipe(Layer.provide(Mutex.layer()), Layer.provide(MemoryMutexStore.layer))
+ * ```
+ *
+ * @since 0.1.0
+ */
+export * as Leadership from "./Leadership.ts"
+
+/**
+ * What leadership measures about itself, as Effect metrics, in the manner of `MutexMetrics`. The labels are the few words
+ * named here.
+ *
+ * **Example** (Reading one)
+ *
+ * ```ts
+ * import { LeadershipMetrics } from "@effect-simba/core"
+ * import { Effect, Metric } from "effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const gained = yield* Metric.value(LeadershipMetrics.gained)
+ *   const failures = yield* Metric.value(LeadershipMetrics.runs.failure)
+ *   yield* Effect.log(`led ${gained.count} times, ${failures.count} runs failed`)
+ * })
+ * ```
+ *
+ * @since 0.1.0
+ */
+export * as LeadershipMetrics from "./LeadershipMetrics.ts"
+
+/**
  * One holding of a mutex, from the grant to its release or loss.
  *
  * @since 0.1.0
  */
 export * as Lease from "./Lease.ts"
+
+/**
+ * What a caller may ask of a lease, and of the wait for it.
+ *
+ * @since 0.1.0
+ */
+export * as LeaseOptions from "./LeaseOptions.ts"
 
 /**
  * A mutex store within this process: fair, direct hand-off, leases on the monotonic clock, nothing outside.
@@ -77,6 +129,30 @@ export * as MutexAdmin from "./MutexAdmin.ts"
  * @since 0.1.0
  */
 export * as MutexConfig from "./MutexConfig.ts"
+
+/**
+ * What mutexes measure about themselves, as Effect metrics: any exporter of Effect's (Prometheus, OTLP) shows them.
+ *
+ * The labels are the few words named here, never a mutex or a contender, unless `metricsByMutex` asks for the mutex.
+ * Durations are in milliseconds. All that a layer measures goes to the registry, and carries the attributes, that were in
+ * force when it was built.
+ *
+ * **Example** (Reading one)
+ *
+ * ```ts
+ * import { MutexMetrics } from "@effect-simba/core"
+ * import { Effect, Metric } from "effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const held = yield* Metric.value(MutexMetrics.held)
+ *   const timeouts = yield* Metric.value(MutexMetrics.attempts.timeout)
+ *   yield* Effect.log(`${held.value} leases held, ${timeouts.count} acquires timed out`)
+ * })
+ * ```
+ *
+ * @since 0.1.0
+ */
+export * as MutexMetrics from "./MutexMetrics.ts"
 
 /**
  * The rhythms of a mutex: when an owner renews, and when a waiter looks again.

@@ -237,7 +237,7 @@ describe("configuration", () => {
           Effect.provide(Mutex.layerConfig().pipe(Layer.provide(FaultyStore.layer))),
           Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnv({ env }))
         )
-      const left = yield* build({ SIMBA_REDIS_TTL: "20 seconds", SIMBA_REDIS_TRANSITION: "20 seconds" })
+      const left = yield* build({ SIMBA_REDIS_TTL: "20 seconds", SIMBA_REDIS_TRANSITION: "20s" })
       assert.strictEqual(Duration.toMillis(left), 38_000)
       assert.isTrue(Exit.isFailure(yield* Effect.exit(build({ SIMBA_REDIS_TTL: "soon" }))))
       assert.isTrue(Exit.isFailure(yield* Effect.exit(build({ SIMBA_REDIS_TRANSITION: "1 second" }))))

@@ -89,3 +89,13 @@ const ofMutex = /^simba:\{([^]*)\}(?::contender)?$/
  * @since 0.1.0
  */
 export const mutexOf = (key: string): string | undefined => ofMutex.exec(key)?.[1]
+
+/**
+ * String: the largest fencing token that a fenced resource has seen. In the slot of the resource, unless its name has a
+ * `}` but no hash tag: on a Cluster such a name cannot be fenced.
+ *
+ * @category keys
+ * @since 0.1.0
+ */
+export const seenToken = (resource: string): string =>
+  /^[^{]*\{[^}]+\}/.test(resource) ? `${resource}:simba-token` : `{${resource}}:simba-token`

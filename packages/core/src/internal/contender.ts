@@ -6,21 +6,22 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
-import * as PubSub from "effect/PubSub"
+import * as Queue from "effect/Queue"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
 import type { Contention, ContentionState } from "../Contention.ts"
-import { type BackendError, LeaseLost, type ProtocolError } from "../Errors.ts"
+import { LeaseLost } from "../Errors.ts"
+import * as LeadershipMetrics from "../LeadershipMetrics.ts"
 import type { Lease } from "../Lease.ts"
-import type { AcquireError } from "../Mutex.ts"
+import type { AcquireError, Body } from "../Mutex.ts"
 import type { MutexStore } from "../MutexStore.ts"
 import type { MutexName } from "../Names.ts"
-import type { OwnerEvent } from "../OwnerEvent.ts"
 import { instant } from "./holding.ts"
 import * as observer from "./observer.ts"
+import type { Recorder } from "./recorder.ts"
 
 /** One leadership, and the moment at which it is over. */
 interface Leadership {
@@ -31,26 +32,23 @@ interface Leadership {
 const isLossOf = (lease: Lease, error: unknown) => error instanceof LeaseLost && error.id === lease.id
 
 /** A contender never gives up: 100 ms after a failure, doubling up to ten seconds. */
-const patience = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("10 seconds")]).pipe(
+export const patience = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("10 seconds")]).pipe(
   Schedule.jittered
 )
-
-/** How many events a slow reader may be behind before the oldest are dropped. */
-const capacity = 128
 
 export const make = Effect.fnUntraced(function*(options: {
   readonly store: MutexStore["Service"]
   readonly mutex: MutexName
   readonly transition: Duration.Duration
   readonly every: Duration.Duration
+  readonly recorder: Recorder
   readonly acquire: Effect.Effect<Lease, AcquireError, Scope.Scope>
 }): Effect.fn.Return<Contention, never, Scope.Scope> {
-  const { every, mutex, store } = options
+  const { every, mutex, recorder, store } = options
   const transition = Duration.toMillis(options.transition)
   const scope = yield* Effect.scope
   const clock = yield* Clock.Clock
-  const events = yield* PubSub.sliding<OwnerEvent>(capacity)
-  const failure = yield* Deferred.make<never, BackendError | ProtocolError>()
+  const readers = new Set<observer.Reader>()
   let upcoming = Deferred.makeUnsafe<Leadership>()
   let present: Leadership | undefined
   const state = yield* SubscriptionRef.make<ContentionState>({
@@ -87,14 +85,17 @@ export const make = Effect.fnUntraced(function*(options: {
     // Registered after the lease, so undone before its release
     yield* Effect.addFinalizer(() =>
       Effect.gen(function*() {
+        const how = (yield* lease.isHeld) ? "released" : "lost"
         present = undefined
         upcoming = Deferred.makeUnsafe()
+        recorder.update(LeadershipMetrics.ended[how], 1, mutex)
         yield* Effect.annotateLogs(Effect.logInfo("Leadership ends"), { token: lease.token })
         yield* see((yield* SubscriptionRef.get(state)).after, -Infinity)
         yield* Deferred.succeed(leadership.over, undefined)
       })
     )
     present = leadership
+    recorder.update(LeadershipMetrics.gained, 1, mutex)
     yield* Effect.annotateLogs(Effect.logInfo("Leadership begins"), { contender: lease.id, token: lease.token })
     yield* see(lease.id, instant(clock).monotonic + Duration.toMillis(yield* lease.timeLeft) + transition)
     yield* Deferred.succeed(upcoming, leadership)
@@ -123,13 +124,31 @@ export const make = Effect.fnUntraced(function*(options: {
     return fiber === undefined ? Effect.void : Fiber.interrupt(fiber)
   }))
 
+  /**
+   * Whoever asks may be interrupted by what it asked for, the work of the leadership above all. Not started at once: work
+   * that asks as its first act is registered with its lease, and awaited, only after that.
+   */
+  const apart = (effect: Effect.Effect<void>) =>
+    Effect.flatMap(Effect.forkIn(effect, scope), (fiber) => Effect.asVoid(Fiber.await(fiber)))
+
+  // What will not pass is told to those who read, and looked at again: the state must not stay behind for ever
   yield* observer.watch(
     store,
     mutex,
     { every, renewals: false },
-    (look, seen) => Effect.andThen(see(look.owner, look.end), PubSub.publishAll(events, seen))
+    (look, seen) =>
+      Effect.tap(
+        see(look.owner, look.end),
+        () => Effect.sync(() => readers.forEach((reader) => observer.serve(reader, mutex, seen)))
+      )
   ).pipe(
-    Effect.catchCause((cause) => Deferred.failCause(failure, cause)),
+    Effect.tapCause((cause) =>
+      Effect.andThen(
+        annotate(Effect.logWarning("Cannot see who owns the mutex, and looks again", cause)),
+        Effect.forEach(readers, (reader) => Queue.failCause(reader, cause))
+      )
+    ),
+    Effect.retry(patience),
     Effect.forkIn(scope)
   )
   yield* begin
@@ -137,21 +156,30 @@ export const make = Effect.fnUntraced(function*(options: {
   return {
     mutex,
     state,
-    lease: Effect.sync(() => present === undefined ? Option.none() : Option.some(present.lease)),
-    changes: Stream.merge(
-      Stream.fromPubSub(events),
-      Stream.fromEffectDrain(Deferred.await(failure))
-    ),
-    whileLeader: <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<never, E, R> =>
+    lease: Effect.suspend(() => {
+      const lease = present?.lease
+      return lease === undefined
+        ? Effect.succeedNone
+        : Effect.map(lease.isHeld, (held) => held ? Option.some(lease) : Option.none())
+    }),
+    changes: Stream.unwrap(Effect.gen(function*() {
+      const reader = yield* observer.makeReader
+      readers.add(reader)
+      yield* Effect.addFinalizer(() => Effect.sync(() => readers.delete(reader)))
+      return Stream.fromQueue(reader)
+    })),
+    whileLeader: <A, E, R>(work: Body<A, E, R>): Effect.Effect<never, E, R> =>
       Effect.forever(Effect.gen(function*() {
         const { lease, over } = yield* Deferred.await(upcoming)
-        yield* lease.protect(Effect.asVoid(work)).pipe(
+        const body = Effect.isEffect(work) ? work : Effect.suspend(() => work(lease))
+        yield* lease.protect(Effect.asVoid(body)).pipe(
           Effect.catch((error) => isLossOf(lease, error) ? Effect.void : Effect.fail(error as E))
         )
         yield* Deferred.await(over)
       })),
-    stepDown: Effect.andThen(end, begin),
-    stop: end,
+    tick: (job, { at, every }) => store.tick({ mutex, job, every, at }),
+    stepDown: apart(Effect.andThen(end, begin)),
+    stop: apart(end),
     start: begin
   }
 })

@@ -1,24 +1,28 @@
 /** From asking for a mutex to being granted it: one attempt when it is free, a place in the queue when it is not. */
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import type * as Fiber from "effect/Fiber"
+import * as LogLevel from "effect/LogLevel"
 import * as Option from "effect/Option"
 import * as Pull from "effect/Pull"
 import * as Schedule from "effect/Schedule"
 import { AcquireTimeout, type BackendError, type ProtocolError } from "../Errors.ts"
+import * as MutexMetrics from "../MutexMetrics.ts"
 import * as MutexSchedule from "../MutexSchedule.ts"
 import type { AcquireRequest, AcquireResult, MutexStore, WakeUps } from "../MutexStore.ts"
 import type { MutexName, WireId } from "../Names.ts"
 import type { Ticket } from "../Ownership.ts"
-import { Holding, instant } from "./holding.ts"
+import { annotations, Holding, instant } from "./holding.ts"
+import type { Checked } from "./leaseOptions.ts"
 import type { Leases } from "./leases.ts"
+import * as tracing from "./tracing.ts"
 
-export interface Attempt {
+export interface Attempt extends Checked {
   readonly mutex: MutexName
   readonly id: WireId
-  readonly ttl: Duration.Duration
-  readonly transition: Duration.Duration
   readonly confirm: Duration.Duration
 }
 
@@ -33,18 +37,22 @@ const isRefused = (result: Holding | Refused): result is Refused => "_tag" in re
  */
 const ask = (
   store: MutexStore["Service"],
+  leases: Leases,
   attempt: Attempt,
   request: Pick<AcquireRequest, "mode" | "ticket">
 ): Effect.Effect<Holding | Refused, StoreError> =>
   Clock.clockWith((clock) => {
     const sent = instant(clock)
-    const { confirm, id, mutex, transition, ttl } = attempt
+    const { alive, confirm, id, maxHold, mutex, transition, ttl, unfair } = attempt
+    const { mode, ticket } = request
     return Effect.flatMap(
-      store.acquire({ mutex, id, confirm, lease: Duration.sum(ttl, transition), ...request }),
+      store.acquire({ mutex, id, confirm, lease: Duration.sum(ttl, transition), mode, ticket, unfair }),
       (result): Effect.Effect<Holding | Refused, StoreError> => {
+        const now = instant(clock)
+        leases.recorder.update(MutexMetrics.acquireLatency, now.monotonic - sent.monotonic, mutex)
         if (result._tag === "Refused") return Effect.succeed(result)
-        const holding = new Holding({ mutex, id, token: result.token, ttl, transition, sent })
-        return holding.left(instant(clock)) > 0 ? Effect.succeed(holding) : ask(store, attempt, request)
+        const holding = new Holding({ mutex, id, token: result.token, ttl, transition, maxHold, alive, unfair, sent })
+        return holding.left(now) > 0 ? Effect.succeed(holding) : ask(store, leases, attempt, request)
       }
     )
   })
@@ -59,60 +67,117 @@ const throughOutages = <A, R>(
     while: (error) => error._tag === "BackendError" && error.retryable
   })
 
-/** Sleeps until a wake-up says otherwise or the delay is over. Wake-ups are hints: what follows is another request. */
+/**
+ * Sleeps until a wake-up says otherwise or the delay is over. Wake-ups are hints: what follows is another request.
+ * Answers whether it was told that it is its turn.
+ */
 const awaitTurn = Effect.fnUntraced(function*(wakeUps: WakeUps, delay: Duration.Duration) {
   const clock = yield* Clock.Clock
   const bounded = wakeUps.bound === undefined ? delay : Duration.min(delay, wakeUps.bound)
   let until = instant(clock).monotonic + Duration.toMillis(bounded)
   for (;;) {
     const left = until - instant(clock).monotonic
-    if (left <= 0) return
+    if (left <= 0) return false
     const wakeUp = yield* Effect.timeoutOption(wakeUps.next, Duration.millis(left))
-    if (Option.isNone(wakeUp) || wakeUp.value._tag !== "LookIn") return
+    if (Option.isNone(wakeUp)) return false
+    if (wakeUp.value._tag !== "LookIn") return wakeUp.value._tag === "YourTurn"
     // The key is gone one millisecond after its remaining time has reached zero
     until = Math.min(until, instant(clock).monotonic + Duration.toMillis(wakeUp.value.delay) + 1)
   }
 })
 
+/** A waiter, until its scope closes. */
+const counted = ({ recorder }: Leases, { mutex }: Attempt) =>
+  Effect.acquireRelease(
+    Clock.clockWith((clock) =>
+      Effect.sync(() => {
+        recorder.modify(MutexMetrics.waiters, 1, mutex)
+        return instant(clock).monotonic
+      })
+    ),
+    (since) =>
+      Clock.clockWith((clock) =>
+        Effect.sync(() => {
+          recorder.modify(MutexMetrics.waiters, -1, mutex)
+          recorder.update(MutexMetrics.waitTime, instant(clock).monotonic - since, mutex)
+        })
+      )
+  )
+
 /** Subscribes first and queues afterwards, so that no hand-off can fall between the two. */
 const wait = Effect.fnUntraced(function*(
   store: MutexStore["Service"],
+  leases: Leases,
   attempt: Attempt,
   onRefused: (refused: Refused) => void
 ) {
+  yield* counted(leases, attempt)
   const wakeUps = yield* throughOutages(attempt, store.wakeUps(attempt.mutex, attempt.id))
   const lease = Duration.sum(attempt.ttl, attempt.transition)
   const step = yield* Schedule.toStep(MutexSchedule.contend({ confirm: attempt.confirm, lease }))
   let ticket: Ticket | undefined
+  let called = false
   for (;;) {
-    const result = yield* throughOutages(attempt, Effect.suspend(() => ask(store, attempt, { mode: "wait", ticket })))
-    if (!isRefused(result)) return result
+    const result = yield* throughOutages(
+      attempt,
+      Effect.suspend(() => ask(store, leases, attempt, { mode: "wait", ticket }))
+    )
+    if (!isRefused(result)) {
+      if (called) leases.recorder.update(MutexMetrics.handOffs, 1, attempt.mutex)
+      return result
+    }
     onRefused(result)
     ticket = result.ticket ?? ticket
     const now = yield* Clock.currentTimeMillis
     const [delay] = yield* Pull.catchDone(step(now, result), () => Effect.succeed([lease, lease] as const))
-    yield* awaitTurn(wakeUps, delay)
+    called = yield* awaitTurn(wakeUps, delay)
   }
 }, Effect.scoped)
+
+const outcomeOf = (exit: Exit.Exit<unknown, StoreError | AcquireTimeout>): MutexMetrics.AttemptOutcome => {
+  if (Exit.isSuccess(exit)) return "refused"
+  const error = Exit.findErrorOption(exit)
+  return Option.isSome(error)
+    ? error.value._tag === "AcquireTimeout" ? "timeout" : "error"
+    : Cause.hasInterruptsOnly(exit.cause)
+    ? "interrupted"
+    : "error"
+}
+
+/** Says so where somebody listens; otherwise it costs no more than to see that nobody does. */
+const announce = (holding: Holding, fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<void> => {
+  const logged = LogLevel.isGreaterThan(fiber.cache.minimumLogLevel, "Debug")
+    ? Effect.void
+    : Effect.annotateLogs(Effect.logDebug("Mutex acquired"), annotations(holding))
+  return tracing.isTracing(fiber)
+    ? Effect.andThen(Effect.annotateCurrentSpan(tracing.attributes(holding)), logged)
+    : logged
+}
 
 /**
  * Runs `granting` so that nothing is left behind: whatever was granted or queued is given back in the background when
  * it ends otherwise than with a lease in the caller's hands.
  */
-const undone = <A, E, R>(
+const undone = <A, E extends StoreError | AcquireTimeout, R>(
   leases: Leases,
   attempt: Attempt,
   granting: (onGrant: (holding: Holding) => void) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> =>
-  Effect.suspend(() => {
+  Effect.withFiber((fiber) => {
     let granted: Holding | undefined
-    return Effect.onExit(
+    const done = Effect.onExit(
       granting((holding) => {
         granted = holding
         leases.add(holding)
       }),
-      (exit) => Exit.isSuccess(exit) ? Effect.void : leases.undo(attempt, granted)
+      (exit) => {
+        const isGranted = granted !== undefined && Exit.isSuccess(exit)
+        leases.recorder.update(MutexMetrics.attempts[isGranted ? "granted" : outcomeOf(exit)], 1, attempt.mutex)
+        if (isGranted) return announce(granted!, fiber)
+        return Exit.isSuccess(exit) ? Effect.void : leases.undo(attempt, granted)
+      }
     )
+    return tracing.spanOn(fiber, "simba.acquire", () => ({ attributes: tracing.attributes(attempt) }), done)
   })
 
 /** One request that never queues. Call it uninterruptibly, with what restores interruption. */
@@ -123,7 +188,7 @@ export const tryAcquire = (
   restore: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 ): Effect.Effect<Option.Option<Holding>, StoreError> =>
   undone(leases, attempt, (onGrant) =>
-    Effect.map(restore(ask(store, attempt, { mode: "try" })), (result) => {
+    Effect.map(restore(ask(store, leases, attempt, { mode: "try" })), (result) => {
       if (isRefused(result)) return Option.none()
       onGrant(result)
       return Option.some(result)
@@ -142,11 +207,11 @@ export const acquire = (
     const onRefused = (refused: Refused) => {
       owner = refused.ownership._tag === "Held" ? refused.ownership.owner : undefined
     }
-    const granted = throughOutages(attempt, ask(store, attempt, { mode: "try" })).pipe(
+    const granted = throughOutages(attempt, ask(store, leases, attempt, { mode: "try" })).pipe(
       Effect.flatMap((result) => {
         if (!isRefused(result)) return Effect.succeed(result)
         onRefused(result)
-        return wait(store, attempt, onRefused)
+        return wait(store, leases, attempt, onRefused)
       }),
       Effect.tap((holding) => Effect.sync(() => onGrant(holding)))
     )

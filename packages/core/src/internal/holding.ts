@@ -146,6 +146,8 @@ export class Holding implements GuardRequest {
   addWork(work: Fiber.Fiber<unknown, unknown>): () => void {
     const works = this.works ??= new Set()
     works.add(work)
+    // It runs before it can be added here, and may have ended the lease by itself
+    if (this.state !== "held") work.interruptUnsafe()
     return () => works.delete(work)
   }
 
@@ -155,7 +157,7 @@ export class Holding implements GuardRequest {
 
   endWorks(): Effect.Effect<void> | undefined {
     if (this.works === undefined || this.works.size === 0) return undefined
-    this.state = "ending"
+    if (this.state === "held") this.state = "ending"
     return Fiber.interruptAll(this.works)
   }
 

@@ -1,8 +1,8 @@
 /** The options of one lease, checked where they enter. */
-import * as Duration from "effect/Duration"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { InvalidConfig } from "../Errors.ts"
-import type { LeaseOptions } from "../Mutex.ts"
+import type { LeaseOptions } from "../LeaseOptions.ts"
 import * as MutexConfig from "../MutexConfig.ts"
 
 export interface Checked {
@@ -30,8 +30,8 @@ export const check = (
   if (alive !== undefined && !Effect.isEffect(alive)) return refuse("alive", "it must be an Effect")
   return Effect.gen(function*() {
     const periods = yield* MutexConfig.checkPeriods({
-      // The probe is asked, and answers, before the renewal is sent
-      commandTimeout: alive === undefined ? config.commandTimeout : Duration.times(config.commandTimeout, 2),
+      commandTimeout: config.commandTimeout,
+      probed: alive !== undefined,
       ttl: ttl ?? config.ttl,
       transition: transition ?? config.transition
     })

@@ -13,7 +13,7 @@ import * as Latch from "effect/Latch"
 import * as Pull from "effect/Pull"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
-import { BackendError, type LossReason, ProtocolError } from "../Errors.ts"
+import type { BackendError, LossReason, ProtocolError } from "../Errors.ts"
 import type { MutexConfig } from "../MutexConfig.ts"
 import * as MutexMetrics from "../MutexMetrics.ts"
 import * as MutexSchedule from "../MutexSchedule.ts"
@@ -21,6 +21,8 @@ import type { GuardResult, MutexStore, ReleaseRequest } from "../MutexStore.ts"
 import { annotations, type Holding, type Instant, instant } from "./holding.ts"
 import * as overrunsOf from "./overruns.ts"
 import * as recorderOf from "./recorder.ts"
+import { sleepUntil } from "./sleepUntil.ts"
+import { toFailure } from "./toFailure.ts"
 import * as tracing from "./tracing.ts"
 
 export interface Leases {
@@ -44,25 +46,6 @@ const window = 50
 
 /** A suspended machine stops monotonic timers, so deadlines are looked at this often at least. Milliseconds. */
 const watch = 1000
-
-/** Sleeps until `at`, or until the latch opens. Close the latch before you compute `at`. */
-const sleepUntil = (at: number, changed: Latch.Latch) =>
-  Clock.clockWith((clock) => {
-    const millis = at - instant(clock).monotonic
-    if (millis <= 0) return Effect.void
-    return millis === Infinity
-      ? changed.await
-      : Effect.raceFirst(Effect.sleep(Duration.millis(Math.ceil(millis * 1e6) / 1e6)), changed.await)
-  })
-
-const toFailure = (
-  cause: Cause.Cause<BackendError | ProtocolError | Cause.TimeoutError>
-): BackendError | ProtocolError => {
-  const error = Cause.squash(cause)
-  return error instanceof BackendError || error instanceof ProtocolError
-    ? error
-    : new BackendError({ operation: "guard", retryable: true, cause: error })
-}
 
 export const make = Effect.fnUntraced(function*(
   store: MutexStore["Service"],
@@ -240,14 +223,16 @@ export const make = Effect.fnUntraced(function*(
     nextGuard = -Infinity
   }))
 
-  const sendRelease = (request: Omit<ReleaseRequest, "confirm">, within: Duration.Duration) =>
+  const sendRelease = (request: Omit<ReleaseRequest, "confirm">, within: Duration.Duration, held: boolean) =>
     store.release({ mutex: request.mutex, id: request.id, unfair: request.unfair, confirm: config.confirm }).pipe(
       Effect.timeout(within),
-      Effect.catchCause((cause) =>
-        Effect.logWarning("A release did not come through; the mutex becomes free when its lease expires", cause).pipe(
-          Effect.annotateLogs({ mutex: request.mutex, contender: request.id })
-        )
-      )
+      Effect.catch((error) =>
+        held
+          ? Effect.logWarning(`A release did not come through; the lease ends by itself: ${error.message}`)
+          : Effect.logDebug(`An attempt could not be undone; it ends by itself: ${error.message}`)
+      ),
+      Effect.catchCause((cause) => Effect.logError("A release died", cause)),
+      Effect.annotateLogs({ mutex: request.mutex, contender: request.id })
     )
 
   const undo: Leases["undo"] = (request, holding) =>
@@ -256,7 +241,7 @@ export const make = Effect.fnUntraced(function*(
         holding.state = "released"
         drop(holding, instant(clock))
       }
-      return Effect.asVoid(FiberSet.run(background, sendRelease(request, config.releaseTimeout)))
+      return Effect.asVoid(FiberSet.run(background, sendRelease(request, config.releaseTimeout, holding !== undefined)))
     })
 
   const release: Leases["release"] = (holding) =>
@@ -275,7 +260,7 @@ export const make = Effect.fnUntraced(function*(
         drop(holding, now)
         const within = Duration.min(config.releaseTimeout, Duration.millis(holding.left(now)))
         return Effect.flatMap(
-          FiberSet.run(background, sendRelease(holding, within)),
+          FiberSet.run(background, sendRelease(holding, within, true)),
           (fiber) => Effect.asVoid(Fiber.await(fiber))
         )
       }

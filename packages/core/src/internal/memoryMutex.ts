@@ -83,8 +83,8 @@ export class MemoryMutex {
       this.leave(id)
       if (unfair) this.callFirst(id, confirm)
       else this.handOver(id, confirm)
-    } else if (this.leave(id) && this.owner !== undefined) {
-      this.tellFirst(this.deadline - this.now)
+    } else if (this.leave(id)) {
+      this.tellFirst(this.owner === undefined ? 0 : this.deadline - this.now)
     }
     return this.ownership()
   }

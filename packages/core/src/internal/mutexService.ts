@@ -6,7 +6,7 @@ import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import { AcquireTimeout, InvalidConfig } from "../Errors.ts"
+import { AcquireTimeout, InvalidConfig, type InvalidName } from "../Errors.ts"
 import type { AcquireError, AcquireOptions, Body, LeaseOptions, Mutex } from "../Mutex.ts"
 import * as MutexConfig from "../MutexConfig.ts"
 import { MutexStore } from "../MutexStore.ts"
@@ -17,8 +17,10 @@ import * as extent from "./extent.ts"
 import { type Holding, instant } from "./holding.ts"
 import { LeaseImpl, protect } from "./lease.ts"
 import { LeaseGroupImpl } from "./leaseGroup.ts"
+import * as leaseOptions from "./leaseOptions.ts"
 import * as leasesOf from "./leases.ts"
 import * as observer from "./observer.ts"
+import * as tracing from "./tracing.ts"
 import * as wireId from "./wireId.ts"
 
 type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
@@ -29,19 +31,16 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
   const leases = yield* leasesOf.make(store, config)
   const ids = yield* wireId.makeGenerator
 
-  const attempt = (name: string, options: LeaseOptions = {}) => {
+  const attempt = (
+    name: string,
+    options?: LeaseOptions
+  ): Effect.Effect<contention.Attempt, InvalidName | InvalidConfig> => {
     const { confirm, contender, transition, ttl } = config
     const named = Effect.map(mutexName(name), (mutex) => ({ mutex, id: ids.next(contender), ttl, transition, confirm }))
-    if (options.ttl === undefined && options.transition === undefined) return named
-    return Effect.flatMap(named, (attempt) =>
-      Effect.map(
-        MutexConfig.checkPeriods({
-          commandTimeout: config.commandTimeout,
-          ttl: options.ttl ?? ttl,
-          transition: options.transition ?? transition
-        }),
-        (periods) => ({ ...attempt, ...periods })
-      ))
+    const checked = leaseOptions.check(config, options)
+    return checked === undefined
+      ? named
+      : Effect.flatMap(named, (attempt) => Effect.map(checked, (chosen) => ({ ...attempt, ...chosen })))
   }
 
   const timeoutOf = (input: Duration.Input | undefined) => {
@@ -110,10 +109,22 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
         extent.within(
           leases,
           holding,
-          Effect.isEffect(body) ? body : Effect.suspend(() => body(new LeaseImpl(leases, holding)))
+          Effect.withFiber<A, E, R>((fiber) => {
+            const work = Effect.isEffect(body) ? body : body(new LeaseImpl(leases, holding))
+            return tracing.isTracing(fiber)
+              ? Effect.andThen(Effect.annotateCurrentSpan(tracing.attributes(holding)), work)
+              : work
+          })
         )
       )),
       leases.release(holding)
+    )
+
+  const locked = <A, E, R>(name: string, lock: (restore: Restore) => Effect.Effect<A, E, R>) =>
+    tracing.span(
+      "simba.withLock",
+      () => ({ attributes: tracing.attributes({ mutex: name }) }),
+      Effect.uninterruptibleMask(lock)
     )
 
   const service: Mutex["Service"] = {
@@ -130,19 +141,19 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
         )
       ),
     withLock: (name, options) => (body) =>
-      Effect.uninterruptibleMask((restore) =>
-        Effect.flatMap(obtain(name, options, restore), (holding) => guarded(holding, body, restore))
+      locked(
+        name,
+        (restore) => Effect.flatMap(obtain(name, options, restore), (holding) => guarded(holding, body, restore))
       ),
     withLockIfAvailable: (name, options) => (body) =>
-      Effect.uninterruptibleMask((restore) =>
+      locked(name, (restore) =>
         Effect.flatMap(
           obtainIfAvailable(name, options, restore),
           Option.match({
             onNone: () => Effect.succeedNone,
             onSome: (holding) => Effect.asSome(guarded(holding, body, restore))
           })
-        )
-      ),
+        )),
     acquireAll: (names, options) =>
       Effect.uninterruptibleMask((restore) =>
         Effect.flatMap(
@@ -154,7 +165,14 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
       Effect.gen(function*() {
         const { mutex, transition } = yield* attempt(name, options)
         const every = yield* MutexConfig.positive("every", options.every ?? "1 second")
-        return yield* contender.make({ store, mutex, transition, every, acquire: service.acquire(mutex, options) })
+        return yield* contender.make({
+          store,
+          mutex,
+          transition,
+          every,
+          recorder: leases.recorder,
+          acquire: service.acquire(mutex, options)
+        })
       }),
     events: (name, options = {}) =>
       Stream.unwrap(Effect.gen(function*() {

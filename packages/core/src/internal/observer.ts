@@ -111,22 +111,28 @@ export const watch = Effect.fnUntraced(function*(
 /** How many events a slow reader may be behind before the oldest are dropped and a gap says so. */
 const capacity = 128
 
+/** What a reader of events is served from. */
+export type Reader = Queue.Queue<OwnerEvent, StoreError>
+
+export const makeReader: Effect.Effect<Reader> = Queue.sliding<OwnerEvent, StoreError>(capacity)
+
+export const serve = (reader: Reader, mutex: MutexName, events: ReadonlyArray<OwnerEvent>): void => {
+  for (const event of events) {
+    if (Queue.sizeUnsafe(reader) >= capacity - 1) Queue.offerUnsafe(reader, { _tag: "Gap", mutex })
+    Queue.offerUnsafe(reader, event)
+  }
+}
+
 export const events = (
   store: MutexStore["Service"],
   mutex: MutexName,
   options: Options
 ): Stream.Stream<OwnerEvent, StoreError> =>
   Stream.unwrap(Effect.gen(function*() {
-    const queue = yield* Queue.sliding<OwnerEvent, StoreError>(capacity)
-    yield* watch(store, mutex, options, (_, events) =>
-      Effect.sync(() => {
-        for (const event of events) {
-          if (Queue.sizeUnsafe(queue) >= capacity - 1) Queue.offerUnsafe(queue, { _tag: "Gap", mutex })
-          Queue.offerUnsafe(queue, event)
-        }
-      })).pipe(
-        Effect.catchCause((cause) => Queue.failCause(queue, cause)),
-        Effect.forkScoped
-      )
-    return Stream.fromQueue(queue)
+    const reader = yield* makeReader
+    yield* watch(store, mutex, options, (_, events) => Effect.sync(() => serve(reader, mutex, events))).pipe(
+      Effect.catchCause((cause) => Queue.failCause(reader, cause)),
+      Effect.forkScoped
+    )
+    return Stream.fromQueue(reader)
   }))

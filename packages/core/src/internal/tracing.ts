@@ -21,11 +21,18 @@ export const attributes = (subject: { readonly mutex: string; readonly id?: stri
   ...(subject.token === undefined ? {} : { "simba.token": subject.token })
 })
 
+type Options = () => { readonly attributes: Record<string, unknown>; readonly root?: boolean }
+
+/** For an effect that `fiber` is about to run. */
+export const spanOn = <A, E, R>(
+  fiber: Fiber.Fiber<unknown, unknown>,
+  name: string,
+  options: Options,
+  self: Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> => isTracing(fiber) ? Effect.withSpan(self, name, options()) as Effect.Effect<A, E, R> : self
+
 export const span = <A, E, R>(
   name: string,
-  options: () => { readonly attributes: Record<string, unknown>; readonly root?: boolean },
+  options: Options,
   self: Effect.Effect<A, E, R>
-): Effect.Effect<A, E, R> =>
-  Effect.withFiber<A, E, R>((fiber) =>
-    isTracing(fiber) ? Effect.withSpan(self, name, options()) as Effect.Effect<A, E, R> : self
-  )
+): Effect.Effect<A, E, R> => Effect.withFiber<A, E, R>((fiber) => spanOn(fiber, name, options, self))

@@ -10,6 +10,7 @@ export interface Switches {
   guard: "work" | "fail" | "hang" | { readonly late: Duration.Input }
   release: "work" | "fail" | "hang" | { readonly late: Duration.Input }
   inspect: "work" | "fail"
+  tick: "work" | "fail"
   readonly calls: Array<string>
 }
 
@@ -31,7 +32,7 @@ const through = <A, E, R>(
 
 export const layer: Layer.Layer<MutexStore | Faults> = Layer.effectContext(Effect.gen(function*() {
   const store = yield* MutexStore
-  const faults: Switches = { acquire: "work", guard: "work", release: "work", inspect: "work", calls: [] }
+  const faults: Switches = { acquire: "work", guard: "work", release: "work", inspect: "work", tick: "work", calls: [] }
   const faulty = MutexStore.of({
     ...store,
     acquire: (request) =>
@@ -50,6 +51,7 @@ export const layer: Layer.Layer<MutexStore | Faults> = Layer.effectContext(Effec
         return through(faults.release, store.release(request))
       }),
     inspect: (mutex, limit) => Effect.suspend(() => through(faults.inspect, store.inspect(mutex, limit))),
+    tick: (request) => Effect.suspend(() => through(faults.tick, store.tick(request))),
     wakeUps: (mutex, id) =>
       Effect.suspend(() => {
         faults.calls.push("subscribe")

@@ -1,8 +1,10 @@
 /** Where texts of Redis enter: through a codec, once, or refused with what was read. */
 import { type BackendError, ProtocolError } from "@effect-simba/core/Errors"
+import * as MutexMetrics from "@effect-simba/core/MutexMetrics"
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Metric from "effect/Metric"
 import * as Queue from "effect/Queue"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -43,7 +45,12 @@ export const receiving = <M, A>(
       Queue.take(notices),
       (notice) => notice._tag === "Gap" ? Effect.succeed(on.gap) : Effect.map(read(notice.text), on.message)
     ).pipe(
-      Effect.tapError((error) => Effect.logWarning(error.message).pipe(Effect.annotateLogs({ channel }))),
+      Effect.tapError((error) =>
+        Effect.logWarning(error.message).pipe(
+          Effect.annotateLogs({ channel }),
+          Effect.andThen(Metric.update(MutexMetrics.malformedMessages, 1))
+        )
+      ),
       Effect.eventually
     )
   }))

@@ -1,0 +1,55 @@
+/**
+ * Background jobs of a service that runs in several processes: each job on one of them at a time.
+ *
+ *     node examples/scheduled-jobs.ts
+ *     LOCKS=redis REDIS_URL=redis://localhost:6379 node examples/scheduled-jobs.ts
+ */
+import { Leadership } from "@effect-simba/core"
+import { NodeRuntime } from "@effect/platform-node"
+import { Context, Effect, Layer, Ref, Schedule } from "effect"
+import { MutexLive } from "./service.ts"
+
+/** Stands for whatever the jobs work on. */
+export class Shop extends Context.Service<Shop, {
+  readonly did: (what: string) => Effect.Effect<void>
+  readonly done: Effect.Effect<ReadonlyArray<string>>
+}>()("example/Shop") {
+  static readonly layer = Layer.effect(
+    Shop,
+    Effect.map(Ref.make<ReadonlyArray<string>>([]), (ref) => ({
+      did: (what) => Effect.andThen(Effect.log(what), Ref.update(ref, (all) => [...all, what])),
+      done: Ref.get(ref)
+    }))
+  )
+}
+
+export const Jobs = Leadership.layerJobs("shop-jobs", [
+  // Ten seconds after the last run ended; a failure is logged, and the next run comes as if nothing had been
+  {
+    name: "expire carts",
+    schedule: Leadership.fixedDelay("10 seconds", { initialDelay: "2 seconds" }),
+    run: Shop.use((shop) => shop.did("expired carts"))
+  },
+  // Once every 30 seconds in the whole fleet, by the clock of Redis: also when the leader changes in between
+  {
+    name: "import prices",
+    schedule: Leadership.fixedRate("30 seconds"),
+    oncePerPeriod: true,
+    run: (lease) => Shop.use((shop) => shop.did(`imported prices with token ${lease.token}`))
+  },
+  // At every full minute, once, and up to 45 seconds late if the leader was lost just then
+  {
+    name: "report",
+    schedule: Leadership.cron("* * * * *", { timeZone: "Europe/Berlin" }),
+    oncePerPeriod: true,
+    catchUp: "45 seconds",
+    onError: "stepDown",
+    run: Shop.use((shop) => shop.did("reported"))
+  },
+  // Any other schedule
+  { name: "tidy", schedule: Schedule.spaced("20 seconds").pipe(Schedule.jittered), run: Effect.log("tidied") }
+])
+
+export const Live = Jobs.pipe(Layer.provideMerge(Shop.layer), Layer.provide(MutexLive))
+
+if (import.meta.main) NodeRuntime.runMain(Layer.launch(Live))

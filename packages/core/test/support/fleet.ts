@@ -1,0 +1,67 @@
+/** Several nodes on one in-process backend, each with a wall clock of its own. The backend's clock is the test's. */
+import { Mutex, MutexStore } from "@effect-simba/core"
+import { Clock, Context, Effect, Exit, Layer, Logger, Scope } from "effect"
+import * as FaultyStore from "./faultyStore.ts"
+
+type Store = MutexStore.MutexStore["Service"]
+
+const wrap = (store: Store, through: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>): Store => ({
+  ...store,
+  acquire: (request) => through(store.acquire(request)),
+  guard: (requests) => through(store.guard(requests)),
+  release: (request) => through(store.release(request)),
+  owner: (mutex) => through(store.owner(mutex)),
+  inspect: (mutex, limit) => through(store.inspect(mutex, limit)),
+  forceRelease: (mutex, confirm) => through(store.forceRelease(mutex, confirm)),
+  tick: (request) => through(store.tick(request))
+})
+
+export const make = Effect.gen(function*() {
+  const clock = yield* Clock.Clock
+  const scope = yield* Effect.scope
+  const context = yield* Layer.buildWithScope(FaultyStore.layer, scope)
+  const store = wrap(Context.get(context, MutexStore.MutexStore), Effect.provideService(Clock.Clock, clock))
+
+  /** `ahead`: by how many milliseconds its wall clock is ahead of the backend's. */
+  const node = Effect.fnUntraced(function*(name: string, options: { readonly ahead?: number } = {}) {
+    const ahead = options.ahead ?? 0
+    const own: Clock.Clock = {
+      ...clock,
+      currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() + ahead,
+      currentTimeMillis: Effect.sync(() => clock.currentTimeMillisUnsafe() + ahead),
+      monotonicTimeNanosUnsafe: () => clock.monotonicTimeNanosUnsafe(),
+      sleep: (duration) => clock.sleep(duration)
+    }
+    const nodeScope = yield* Scope.fork(scope)
+    let dead = false
+    const reachable = wrap(store, (effect) => Effect.suspend(() => dead ? Effect.never : effect))
+    const live = Mutex.layer({ contender: name }).pipe(
+      Layer.provide(Layer.succeed(MutexStore.MutexStore, reachable)),
+      Layer.provideMerge(Logger.layer([]))
+    )
+    const services = yield* Layer.buildWithScope(live, nodeScope).pipe(Effect.provideService(Clock.Clock, own))
+    const here = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+      effect.pipe(
+        Effect.provideContext(Context.add(services, Scope.Scope, nodeScope)),
+        Effect.provideService(Clock.Clock, own)
+      ) as Effect.Effect<A, E, Exclude<R, Mutex.Mutex | Scope.Scope>>
+    return {
+      name,
+      /** Runs an effect in the node's context and scope. */
+      here,
+      start: <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+        here(Effect.forkIn(effect, nodeScope, { startImmediately: true })),
+      close: Scope.close(nodeScope, Exit.void),
+      /** Nothing reaches the backend any more, and all work of the node ends. */
+      kill: Effect.suspend(() => {
+        dead = true
+        return Effect.asVoid(Effect.forkIn(Scope.close(nodeScope, Exit.void), scope))
+      })
+    }
+  })
+  return { node, faults: Context.get(context, FaultyStore.Faults), store: context }
+})
+
+export type Fleet = Effect.Success<typeof make>
+
+export type Node = Effect.Success<ReturnType<Fleet["node"]>>

@@ -1,0 +1,225 @@
+/**
+ * Redis as a resource that refuses stale holders of a mutex.
+ *
+ * A holder that was paused past its deadline (a stopped process, a long garbage collection, a suspended machine) may wake
+ * up and write although somebody else owns the mutex by now. Nothing on its side can prevent that. The resource can: each
+ * grant of a mutex has a larger token than the last, so a resource that remembers the largest token it has seen, and
+ * refuses smaller ones, takes no write of a former holder after the first of its successor.
+ *
+ * The token is remembered in a key beside the resource, in the same slot of a Cluster, for seven days after its last use:
+ * far longer than any holder sleeps. All that belongs together should be fenced by one resource and one mutex: tokens of
+ * different mutexes are not comparable.
+ *
+ * **Example** (A write that a stale holder cannot do)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Fencing } from "@effect-simba/redis"
+ * import { Effect } from "effect"
+ *
+ * const program = Mutex.withLock("report")((lease) => Fencing.set("report:latest", "...", lease.token)).pipe(
+ *   Effect.catchTag("StaleToken", (error) => Effect.logError(error.message))
+ * )
+ * ```
+ *
+ * @since 0.1.0
+ */
+import { type BackendError, InvalidConfig, ProtocolError } from "@effect-simba/core/Errors"
+import { FencingToken } from "@effect-simba/core/Ownership"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Redis from "effect/persistence/Redis"
+import * as Schema from "effect/Schema"
+import { evaluate } from "./internal/evaluate.ts"
+import { fromRedis } from "./internal/redisFailure.ts"
+import * as RedisKeys from "./RedisKeys.ts"
+
+/**
+ * Somebody with a newer lease of the mutex has been here. Nothing was written. Stop: this lease is over, whatever the
+ * local clock says. Acquire the mutex anew before you write again, and read first what the successor did.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class StaleToken extends Schema.TaggedError<StaleToken>("@effect-simba/redis/StaleToken")("StaleToken", {
+  /** The resource. */
+  key: Schema.String,
+  /** The token that was refused. */
+  token: FencingToken,
+  /** The largest token that the resource has seen. */
+  seen: FencingToken
+}) {
+  override get message(): string {
+    return `Token ${this.token} is stale for "${this.key}", which has seen ${this.seen}: somebody else owned the mutex ` +
+      "since. Nothing was written. Stop, and acquire the mutex anew."
+  }
+}
+
+/**
+ * What can go wrong with a fenced command.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export type FencingError = StaleToken | BackendError | ProtocolError
+
+/** How long a token is remembered after its last use. Milliseconds. */
+const keepMillis = 7 * 24 * 60 * 60 * 1000
+
+/**
+ * KEYS the key of the seen token, then those of the snippet. ARGV token, then those of the snippet.
+ * Tokens have up to 16 digits: numbers of Lua hold them exactly, and texts are passed on as they are.
+ */
+const fenced = (snippet: string) => /* lua */ `
+local seen = redis.call('GET', KEYS[1])
+if seen and not tonumber(seen) then
+  return { 'unreadable', seen }
+end
+if seen and tonumber(seen) > tonumber(ARGV[1]) then
+  return { 'stale', seen }
+end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', '${keepMillis}')
+local function snippet(KEYS, ARGV)
+${snippet}
+end
+local result = snippet({ unpack(KEYS, 2) }, { unpack(ARGV, 2) })
+if type(result) == 'table' and result.err then
+  return result
+end
+return { 'done', result }
+`
+
+/**
+ * A Lua snippet of yours, fenced. Make it once, at the top of a module: Redis keeps every text that it has seen.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Script<Params extends ReadonlyArray<unknown>> {
+  readonly fenced: Redis.Script<{
+    readonly params: readonly [fence: string, token: FencingToken, ...params: Params]
+    readonly result: unknown
+  }>
+}
+
+/**
+ * Fences a Lua snippet. `params` turns the parameters of a call into KEYS, as many as `numberOfKeys` says, followed by
+ * ARGV, as in `Redis.script` of Effect. The snippet sees those alone, from 1; what it returns is the result. It is a part
+ * of a larger script: do not count on lines, and on a Cluster name keys of one slot only, the resource's.
+ *
+ * **Example** (A counter that only the holder of a mutex advances)
+ *
+ * ```ts
+ * import type { FencingToken } from "@effect-simba/core/Ownership"
+ * import { Fencing } from "@effect-simba/redis"
+ *
+ * const advance = Fencing.script((key: string, by: number) => [key, by], {
+ *   numberOfKeys: 1,
+ *   lua: `return redis.call('INCRBY', KEYS[1], ARGV[1])`
+ * })
+ *
+ * const next = (token: FencingToken) => Fencing.run(advance, "invoices", token)("{invoices}:last", 1)
+ * ```
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const script = <Params extends ReadonlyArray<unknown>>(
+  params: (...params: Params) => ReadonlyArray<unknown>,
+  options: { readonly lua: string; readonly numberOfKeys: number | ((...params: Params) => number) }
+): Script<Params> => {
+  const { lua, numberOfKeys } = options
+  const count = (given: Params) => typeof numberOfKeys === "number" ? numberOfKeys : numberOfKeys(...given)
+  return {
+    fenced: Redis.script(
+      (fence: string, token: FencingToken, ...given: Params) => {
+        const all = params(...given)
+        const keys = count(given)
+        return [fence, ...all.slice(0, keys), token, ...all.slice(keys)]
+      },
+      { lua: fenced(lua), numberOfKeys: (_fence, _token, ...given) => 1 + count(given) }
+    ).withReturnType<unknown>()
+  }
+}
+
+const isToken = Schema.is(FencingToken)
+
+const toProtocolError = (resource: string, read: unknown) =>
+  new ProtocolError({
+    where: `the token that "${resource}" has seen`,
+    read: typeof read === "string" ? read : JSON.stringify(read) ?? String(read),
+    problem: "it is not a fencing token"
+  })
+
+/**
+ * Runs a fenced snippet: in one step on the server, and only if no larger token than `token` has been seen for
+ * `resource`. The token is remembered first, so that also a snippet that fails shuts out former holders. The result is
+ * what Redis answers, unchecked: decode it.
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const run = <Params extends ReadonlyArray<unknown>>(
+  script: Script<Params>,
+  resource: string,
+  token: FencingToken
+) =>
+(...params: Params): Effect.Effect<unknown, FencingError, Redis.Redis> =>
+  Effect.flatMap(Redis.Redis, (redis) => {
+    const fence = RedisKeys.seenToken(resource)
+    return evaluate(redis, script.fenced)(fence, token, ...params).pipe(
+      Effect.mapError(fromRedis("fenced script")),
+      Effect.flatMap((reply): Effect.Effect<unknown, FencingError> => {
+        const [kind, what] = Array.isArray(reply) ? reply as ReadonlyArray<unknown> : []
+        if (kind === "done") return Effect.succeed(what)
+        const seen = Number(what)
+        return kind === "stale" && isToken(seen)
+          ? Effect.fail(new StaleToken({ key: resource, token, seen }))
+          : Effect.fail(toProtocolError(resource, kind === undefined ? reply : what))
+      })
+    )
+  })
+
+const nothing = script(() => [], { numberOfKeys: 0, lua: "return nil" })
+
+/**
+ * Shows the token to the resource and writes nothing: fails with `StaleToken` if a larger one has been seen, and
+ * otherwise shuts out all smaller ones from here on. Do it first thing with a new lease where you are going to read
+ * before you write: no former holder can change then what you have read.
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const guard = (resource: string, token: FencingToken): Effect.Effect<void, FencingError, Redis.Redis> =>
+  Effect.asVoid(run(nothing, resource, token)())
+
+const write = script((key: string, value: string, millis: number | "") => [key, value, millis], {
+  numberOfKeys: 1,
+  lua: `
+if ARGV[2] == '' then
+  redis.call('SET', KEYS[1], ARGV[1])
+else
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+end`
+})
+
+/**
+ * Sets a key, as `SET` does, unless a larger token has been seen for it. The same token may write again and again.
+ * `ttl` (default: none): the key expires after so long; rounded up to milliseconds.
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const set = (
+  key: string,
+  value: string,
+  token: FencingToken,
+  options?: { readonly ttl?: Duration.Input | undefined }
+): Effect.Effect<void, FencingError | InvalidConfig, Redis.Redis> => {
+  if (options?.ttl === undefined) return Effect.asVoid(run(write, key, token)(key, value, ""))
+  const ttl = Duration.fromInput(options.ttl)
+  const millis = ttl._tag === "Some" ? Math.ceil(Duration.toMillis(ttl.value)) : NaN
+  return Number.isSafeInteger(millis) && millis > 0
+    ? Effect.asVoid(run(write, key, token)(key, value, millis))
+    : Effect.fail(new InvalidConfig({ option: "ttl", problem: "it must be finite and at least 1 millisecond" }))
+}
