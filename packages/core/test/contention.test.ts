@@ -78,7 +78,7 @@ describe("a contention", () => {
       assert.deepStrictEqual([a.work.gains, b.work.gains], [21, 20])
     }))
 
-  it.effect("S5: tells its state truthfully from before its first leadership to after its last", () =>
+  it.effect("tells its state truthfully from before its first leadership to after its last", () =>
     Effect.gen(function*() {
       const fleet = yield* Fleet.make
       const node = yield* fleet.node("a")
@@ -242,7 +242,7 @@ describe("a contention", () => {
       yield* Fiber.join(ended)
     }))
 
-  it.effect("B26: survives outages, with one leadership at a time", () =>
+  it.effect("survives outages, with one leadership at a time", () =>
     Effect.gen(function*() {
       const fleet = yield* Fleet.make
       let running = 0
