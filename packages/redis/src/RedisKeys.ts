@@ -80,7 +80,8 @@ export const inboxChannel = (key: string): string => `simba:inbox:${key}`
  */
 export const pattern = "simba:{*"
 
-const ofMutex = /^simba:\{([^]*)\}(?::contender)?$/
+// Not the tick of a job whose name ends as those keys do
+const ofMutex = /^simba:\{((?:(?!\}:tick:)[^])*)\}(?::contender)?$/
 
 /**
  * The mutex whose owner key or wait queue this is, if it is one.

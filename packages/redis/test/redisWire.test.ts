@@ -1,6 +1,7 @@
 import { ProtocolError } from "@effect-simba/core/Errors"
 import { MutexStore } from "@effect-simba/core/MutexStore"
 import { MutexName, WireId } from "@effect-simba/core/Names"
+import type * as Ownership from "@effect-simba/core/Ownership"
 import { type Notice, Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisKeys, RedisMutexStore, RedisWire } from "@effect-simba/redis"
 import { assert, describe, it } from "@effect/vitest"
@@ -159,6 +160,31 @@ describe("a contender's channel", () => {
   refuses("ContenderMessage", RedisWire.ContenderMessage, [...badMessages, null, 1])
 })
 
+const badInboxMessages = [
+  "",
+  "@@",
+  "forced",
+  "forced@x",
+  "forced@@",
+  "forced@@@x",
+  "forced@@x@",
+  "forced@@a@@b",
+  "Forced@@x",
+  " forced@@x",
+  "released@@x",
+  "look@@1",
+  "acquired@@x"
+]
+
+describe("the channel of a layer", () => {
+  roundTrips("InboxMessage", RedisWire.InboxMessage)
+  reads("InboxMessage", RedisWire.InboxMessage, [
+    ["forced@@x", { _tag: "Forced", id: "x" }],
+    ["forced@@7-abcdef012345:4711@host", { _tag: "Forced", id: "7-abcdef012345:4711@host" }]
+  ])
+  refuses("InboxMessage", RedisWire.InboxMessage, [...badInboxMessages, null, 1])
+})
+
 const goodAcquire = ["x@@16000", "1700000000000000", "", "0", "0"] as const
 
 const badAcquires: ReadonlyArray<unknown> = [
@@ -188,6 +214,50 @@ const badAcquires: ReadonlyArray<unknown> = [
   ["x@@1", null, "", "0", "0"]
 ]
 
+const goodInspect = ["x@@16000", "1700000000000000", "1", [["7-abcdef012345:4711@host", "1500"]]] as const
+
+const badInspects: ReadonlyArray<unknown> = [
+  null,
+  "x@@16000",
+  [],
+  goodInspect.slice(0, 3),
+  [...goodInspect, ""],
+  ...badOwnerships.slice(0, 8).map((text) => [text, ...goodInspect.slice(1)]),
+  ["x@@1", "0", "0", []],
+  ["x@@1", "1.5", "0", []],
+  ["x@@1", null, "0", []],
+  ["x@@1", "", "", []],
+  ["x@@1", "", "-1", []],
+  ["x@@1", "", 0, []],
+  ["x@@1", "", "0", ""],
+  ["x@@1", "", "0", {}],
+  ["x@@1", "", "1", ["id"]],
+  ["x@@1", "", "1", [["id"]]],
+  ["x@@1", "", "1", [["id", ""]]],
+  ["x@@1", "", "1", [["id", "-1"]]],
+  ["x@@1", "", "1", [["id", "1.5"]]],
+  ["x@@1", "", "1", [["id", 5]]],
+  ["x@@1", "", "1", [[null, "5"]]],
+  ["x@@1", "", "1", [["id", "5", "6"]]]
+]
+
+const badTicks: ReadonlyArray<unknown> = [
+  null,
+  "1",
+  [],
+  ["1"],
+  ["1", "0", ""],
+  ["", "0"],
+  ["2", "0"],
+  [1, "0"],
+  ["1", ""],
+  ["1", "-1"],
+  ["1", "1.5"],
+  ["1", "01"],
+  ["1", "soon"],
+  ["1", 5]
+]
+
 describe("the replies of the scripts", () => {
   roundTrips("AcquireReply", RedisWire.AcquireReply)
   refuses("AcquireReply", RedisWire.AcquireReply, badAcquires)
@@ -205,6 +275,26 @@ describe("the replies of the scripts", () => {
     [[1, "error", null]],
     [[1, "owner", "@@", ""]]
   ])
+  roundTrips("InspectReply", RedisWire.InspectReply)
+  reads("InspectReply", RedisWire.InspectReply, [
+    [["@@", "", "0", []], [{ _tag: "Free" }, "", 0, []]],
+    [
+      ["x@@16000", "1700000000000000", "250", [["7-abcdef012345:4711@host", "1500"], ["1:4711@stock-host", "0"]]],
+      [
+        { _tag: "Held", owner: "x", remaining: Duration.seconds(16) },
+        1_700_000_000_000_000 as Ownership.FencingToken,
+        250,
+        [["7-abcdef012345:4711@host", 1500], ["1:4711@stock-host", 0]]
+      ]
+    ]
+  ])
+  refuses("InspectReply", RedisWire.InspectReply, badInspects)
+  roundTrips("TickReply", RedisWire.TickReply)
+  reads("TickReply", RedisWire.TickReply, [
+    [["1", "0"], ["1", 0]],
+    [["0", "59999"], ["0", 59_999]]
+  ])
+  refuses("TickReply", RedisWire.TickReply, badTicks)
 })
 
 describe("names on the wire", () => {
@@ -214,6 +304,8 @@ describe("names on the wire", () => {
     assert.strictEqual(RedisKeys.fence(mutex), "simba:{jobs}:fence")
     assert.strictEqual(RedisKeys.mutexChannel(mutex), "simba:{jobs}")
     assert.strictEqual(RedisKeys.contenderChannel(mutex, id), "simba:{jobs}:7-abcdef012345:4711@host")
+    assert.strictEqual(RedisKeys.tick(mutex, "nightly"), "simba:{jobs}:tick:nightly")
+    assert.strictEqual(RedisKeys.inboxChannel("abcdef012345"), "simba:inbox:abcdef012345")
     assert.isTrue(RedisKeys.reserved(mutex).startsWith("simba:{jobs}:"))
     assert.strictEqual(
       new Set([
@@ -224,6 +316,26 @@ describe("names on the wire", () => {
       ]).size,
       4
     )
+  })
+
+  it("B59: a mutex is known by its owner key and its queue, and by no other key", () => {
+    for (const name of ["jobs", "a}b{c", "{", "x}:contender", "line\nbreak", "x}:fence", "{braces}"]) {
+      const odd = MutexName.make(name)
+      assert.strictEqual(RedisKeys.mutexOf(RedisKeys.owner(odd)), name)
+      assert.strictEqual(RedisKeys.mutexOf(RedisKeys.queue(odd)), name)
+      const others = ["job", "}", "{job}", "x}:contender"].map((job) => RedisKeys.tick(odd, job))
+      for (
+        const key of [
+          RedisKeys.fence(odd),
+          RedisKeys.reserved(odd),
+          ...others,
+          "simba:jobs",
+          `x${RedisKeys.owner(odd)}`
+        ]
+      ) {
+        assert.isUndefined(RedisKeys.mutexOf(key), key)
+      }
+    }
   })
 
   it.prop("S19: all keys of a mutex hash by the same part of their names, whatever its name", [MutexName], ([name]) => {
@@ -286,6 +398,61 @@ describe("the store says what it could not read", () => {
     "guard: $reply",
     ({ reply }) => readingFails(reply, (store) => store.guard([{ mutex, id, lease: period }]))
   )
+
+  it.effect.each(badInspects.map((reply) => ({ reply })))(
+    "inspect: $reply",
+    ({ reply }) => readingFails(reply, (store) => store.inspect(mutex, 10))
+  )
+
+  it.effect.each(badTicks.map((reply) => ({ reply })))(
+    "tick: $reply",
+    ({ reply }) => readingFails(reply, (store) => store.tick({ mutex, job: "job", every: period }))
+  )
+
+  it.effect.each(badOwnerships)(
+    "force release: %j",
+    (text) => readingFails(text, (store) => store.forceRelease(mutex, period))
+  )
+
+  it.effect("a malformed message to a layer is logged with its text, and gaps are no news to it", () => {
+    const lines: Array<string> = []
+    const notices = [...badInboxMessages, "forced@@one", "nonsense", "forced@@two"].flatMap((text): Array<Notice> => [
+      { _tag: "Message", channel: RedisKeys.inboxChannel("abcdef012345"), text },
+      { _tag: "Gap" }
+    ])
+    return Effect.gen(function*() {
+      const inbox = yield* MutexStore.use((store) => store.inbox("abcdef012345"))
+      assert.strictEqual((yield* inbox.next).id, "one")
+      assert.strictEqual((yield* inbox.next).id, "two")
+    }).pipe(
+      Effect.provide([storeOver("@@", notices), capturingLogs(lines)]),
+      Effect.andThen(Effect.sync(() => {
+        assert.strictEqual(lines.length, badInboxMessages.length + 1)
+        for (const [index, text] of [...badInboxMessages, "nonsense"].entries()) {
+          assert.include(lines[index]!, JSON.stringify(text))
+        }
+      }))
+    )
+  })
+
+  it.effect("a malformed message about a mutex is logged with its text, and the observer goes on", () => {
+    const lines: Array<string> = []
+    const notices = ["", "acquired@@", "released@@x", "acquired@@x"].map((text): Notice => ({
+      _tag: "Message",
+      channel: RedisKeys.mutexChannel(mutex),
+      text
+    }))
+    return Effect.gen(function*() {
+      const changes = yield* MutexStore.use((store) => store.changes(mutex))
+      assert.deepStrictEqual(yield* changes.next, { _tag: "Acquired", owner: "x" })
+      assert.deepStrictEqual(yield* changes.next, { _tag: "Gap" })
+    }).pipe(
+      Effect.provide([storeOver("@@", [...notices, { _tag: "Gap" }]), capturingLogs(lines)]),
+      Effect.andThen(Effect.sync(() => {
+        assert.strictEqual(lines.length, 3)
+      }))
+    )
+  })
 
   it.effect("a malformed message is logged with its text, and the wait goes on", () => {
     const lines: Array<string> = []

@@ -321,7 +321,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       for (const key of keys) assert.notStrictEqual(yield* server.send("PTTL", key), -1, key)
     }))
 
-  it.effect("H2: a hand-off takes the same commands for 2 and for 500 waiters, and at most two publishes", () =>
+  it.effect("H2: a hand-off takes the same commands for 20 and for 500 waiters, and at most two publishes", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const { calls, reset } = yield* serverStats
@@ -344,8 +344,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
         assert.isAtMost(releasing.get("publish") ?? 0, 2)
         return { releasing: Object.fromEntries(releasing), confirming: Object.fromEntries(confirming) }
       }, Effect.scoped)
-      yield* handOff(2)
-      assert.deepStrictEqual(yield* handOff(500), yield* handOff(2))
+      yield* handOff(20)
+      assert.deepStrictEqual(yield* handOff(500), yield* handOff(20))
     }))
 
   it.effect("H3: the dead are passed over in bounded steps: 500 of them in one round trip and a few commands", () =>

@@ -13,7 +13,7 @@
  */
 import * as Duration from "effect/Duration"
 import type { Event, Fields } from "./internal/history.ts"
-import type { Checker as AnyChecker, View } from "./internal/run.ts"
+import type { Checker as AnyChecker, View } from "./internal/simulated.ts"
 
 /**
  * @category models
@@ -66,8 +66,12 @@ export const tokensGrow: Checker = {
     return {
       onEvent: (event) => {
         if (event._tag === "Owner" && event.to !== undefined) {
+          // What a loss has brought back is not a grant
+          if (view.lossAt() >= event.at) return
           const { resource, to, token } = event
-          if (token === undefined || Number.isNaN(token)) return view.violated(`${to} was granted ${resource} without a token`)
+          if (token === undefined || Number.isNaN(token)) {
+            return view.violated(`${to} was granted ${resource} without a token`)
+          }
           const before = largest.get(resource)
           if (before !== undefined && token <= before.token && view.lossAt() < before.at) {
             view.violated(`${to} was granted ${resource} with token ${token}, after ${before.token}`)
@@ -121,7 +125,12 @@ const whatTheServerSays = (name: string, kinds: ReadonlyArray<string>, act: stri
  * @category checkers
  * @since 0.1.0
  */
-export const ensureTellsTheTruth: Checker = whatTheServerSays("ensure tells the truth", ["ensured"], "passed ensure", false)
+export const ensureTellsTheTruth: Checker = whatTheServerSays(
+  "ensure tells the truth",
+  ["ensured"],
+  "passed ensure",
+  false
+)
 
 /**
  * Protected work takes its steps only while its lease is in force on the server, with the same exceptions.
@@ -171,10 +180,17 @@ export const firstComeFirstServed: Checker = {
   name: "first come, first served",
   start: (view) => {
     const places = new Map<string, number>()
-    const queues = new Map<string, Map<string, { readonly place: number; readonly at: number; readonly client: string }>>()
+    const queues = new Map<
+      string,
+      Map<string, { readonly place: number; readonly at: number; readonly client: string }>
+    >()
     // Who does not listen while a script runs may be skipped, and is out until it queues again
+    const seen = new Map<string, number>()
     const forgetSilent = (resource: string) => {
       const queue = queueOf(resource)
+      const departures = view.departures()
+      if (seen.get(resource) === departures) return
+      seen.set(resource, departures)
       for (const id of [...queue.keys()]) {
         const channel = view.lock.channel?.(resource, id)
         if (channel === undefined || view.subscribers(channel) === 0) queue.delete(id)
@@ -196,6 +212,7 @@ export const firstComeFirstServed: Checker = {
           if (queued !== undefined) {
             const queue = queueOf(queued.resource)
             const { client } = event.command
+            seen.delete(queued.resource)
             queue.set(queued.id, { place: queued.place, at: queue.get(queued.id)?.at ?? event.at, client })
             places.set(queued.id, queued.place)
           }
@@ -236,22 +253,31 @@ const waits = () => {
         } else if (event.kind === "waited") waiting.delete(key)
         if (event.kind !== "crashed") return
       }
-      const gone = event._tag === "Note" ? event.client : event._tag === "Fault" && event.fault === "kill" ? event.target : ""
-      if (gone !== "") for (const [key, wait] of [...waiting]) if (wait.client === gone) waiting.delete(key)
+      const gone = event._tag === "Note"
+        ? event.client
+        : event._tag === "Fault" && event.fault === "kill"
+        ? event.target
+        : ""
+      if (gone !== "") { for (const [key, wait] of [...waiting]) if (wait.client === gone) waiting.delete(key) }
     }
   }
 }
 
 /**
- * While the lock is free no undisturbed waiter sleeps longer than `bound`.
+ * While the lock is free no undisturbed waiter sleeps longer than `bound`; or than `afterLoss`, where the server lost
+ * the owner or its clock was stepped, of which nobody is told.
  *
  * @category checkers
  * @since 0.1.0
  */
-export const nobodyOversleeps = (bound: Duration.Input): Checker => ({
+export const nobodyOversleeps = (options: {
+  readonly bound: Duration.Input
+  readonly afterLoss: Duration.Input
+}): Checker => ({
   name: "nobody sleeps before a free lock",
   start: (view) => {
-    const limit = Duration.toMillis(Duration.fromInputUnsafe(bound))
+    const bound = Duration.toMillis(Duration.fromInputUnsafe(options.bound))
+    const afterLoss = Duration.toMillis(Duration.fromInputUnsafe(options.afterLoss))
     const { onEvent, waiting } = waits()
     const freeSince = new Map<string, number>()
     view.every(250, () => {
@@ -262,6 +288,7 @@ export const nobodyOversleeps = (bound: Duration.Input): Checker => ({
           continue
         }
         const free = freeSince.get(resource) ?? now
+        const limit = now - Math.max(view.lossAt(), view.serverStepAt()) > afterLoss ? bound : afterLoss
         freeSince.set(resource, free)
         for (const wait of waiting.values()) {
           if (wait.resource !== resource || !view.isRunning(wait.client)) continue
@@ -333,14 +360,17 @@ export const nothingIsLeft: Checker = {
  * @category checkers
  * @since 0.1.0
  */
-export const all = (options: { readonly sleepBound: Duration.Input }): ReadonlyArray<Checker> => [
+export const all = (options: {
+  readonly sleepBound: Duration.Input
+  readonly sleepBoundAfterLoss?: Duration.Input | undefined
+}): ReadonlyArray<Checker> => [
   oneOwner,
   tokensGrow,
   ensureTellsTheTruth,
   workIsProtected,
   releasedAfterWork,
   firstComeFirstServed,
-  nobodyOversleeps(options.sleepBound),
+  nobodyOversleeps({ bound: options.sleepBound, afterLoss: options.sleepBoundAfterLoss ?? options.sleepBound }),
   everybodyIsServed,
   nothingIsLeft
 ]

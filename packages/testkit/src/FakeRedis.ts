@@ -29,7 +29,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Redis } from "effect/persistence/Redis"
-import { type LuaVm, loadLua } from "./internal/engine/lua.ts"
+import { loadLua, type LuaVm } from "./internal/engine/lua.ts"
 import type { ErrorState as ErrorStateName, Reply as ReplyValue } from "./internal/engine/types.ts"
 import * as fakeClient from "./internal/fakeClient.ts"
 import { FakeServer } from "./internal/fakeServer.ts"
@@ -194,7 +194,10 @@ const make = Effect.fnUntraced(function*(options: Options = {}) {
       prng: new Prng(String(options.seed ?? "fake-redis")),
       lua: vm,
       epoch: options.epoch ?? (clock.currentTimeMillisUnsafe() < 1e12 ? testEpoch : 0),
-      expiryDelay: [Duration.toMillis(Duration.fromInputUnsafe(low)), Duration.toMillis(Duration.fromInputUnsafe(high))],
+      expiryDelay: [
+        Duration.toMillis(Duration.fromInputUnsafe(low)),
+        Duration.toMillis(Duration.fromInputUnsafe(high))
+      ],
       undoDepth: options.undoDepth ?? 16,
       traceLimit: options.trace ?? 10_000
     })

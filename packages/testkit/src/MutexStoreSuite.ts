@@ -10,16 +10,24 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import { type Cases, long, makeBench } from "./internal/mutexStoreSuite/bench.ts"
+import { counting } from "./internal/mutexStoreSuite/counting.ts"
 import { expiring } from "./internal/mutexStoreSuite/expiring.ts"
+import { forcing } from "./internal/mutexStoreSuite/forcing.ts"
 import { granting } from "./internal/mutexStoreSuite/granting.ts"
 import { guarding } from "./internal/mutexStoreSuite/guarding.ts"
 import { handingOver } from "./internal/mutexStoreSuite/handingOver.ts"
 import { Command, runHistory } from "./internal/mutexStoreSuite/history.ts"
 import { naming } from "./internal/mutexStoreSuite/naming.ts"
+import { observing } from "./internal/mutexStoreSuite/observing.ts"
+import { ticking } from "./internal/mutexStoreSuite/ticking.ts"
+import { uncounted } from "./internal/mutexStoreSuite/uncounted.ts"
+import { unfairness } from "./internal/mutexStoreSuite/unfairness.ts"
 
 /**
  * - `live`: time passes by itself, and the suite really sleeps (for a store behind real I/O). Otherwise the store lives
- *   on `Clock`, and the suite moves it with `TestClock`.
+ *   on `Clock`, and the suite moves it with `TestClock`. Live tests run side by side.
+ * - `countsSubscribers` (default true): whether the store sees who listens, and so passes over waiters that died.
+ *   Where it cannot (a Redis Cluster), the suite asks instead that each of them costs a confirm period and no more.
  * - `runs` (default 100, live 25): how many random histories are compared with the model.
  * - `seed`: fixes them.
  *
@@ -28,6 +36,7 @@ import { naming } from "./internal/mutexStoreSuite/naming.ts"
  */
 export interface Options {
   readonly live: boolean
+  readonly countsSubscribers?: boolean | undefined
   readonly runs?: number | undefined
   readonly seed?: number | string | undefined
 }
@@ -49,9 +58,15 @@ export interface Options {
  * @since 0.1.0
  */
 export const suite = <E>(name: string, layer: Layer.Layer<MutexStore, E>, options: Options): void =>
-  layerTests(layer, { excludeTestServices: options.live, timeout: "30 seconds" })(`MutexStore: ${name}`, (it) => {
+  layerTests(layer, {
+    excludeTestServices: options.live,
+    concurrent: options.live,
+    timeout: "30 seconds"
+  })(`MutexStore: ${name}`, (it) => {
+    const countsSubscribers = options.countsSubscribers !== false
     const cases: Cases = {
       it,
+      countsSubscribers,
       bench: (label, periods) => makeBench(options, label, periods),
       short: options.live
         ? { lease: Duration.millis(900), confirm: Duration.millis(600) }
@@ -62,6 +77,12 @@ export const suite = <E>(name: string, layer: Layer.Layer<MutexStore, E>, option
     guarding(cases)
     expiring(cases)
     naming(cases)
+    observing(cases)
+    forcing(cases)
+    ticking(cases)
+    unfairness(cases)
+    if (countsSubscribers) counting(cases)
+    else uncounted(cases)
 
     it.effect.prop(
       "random histories agree with the model: one owner, growing tokens, first come, first served",
@@ -69,7 +90,10 @@ export const suite = <E>(name: string, layer: Layer.Layer<MutexStore, E>, option
       ([commands]) =>
         Effect.scoped(Effect.gen(function*() {
           const periods = options.live ? long : { lease: Duration.millis(3000), confirm: Duration.millis(500) }
-          yield* runHistory(yield* cases.bench("history", periods), commands, options.live)
+          yield* runHistory(yield* cases.bench("history", periods), commands, {
+            live: options.live,
+            countsSubscribers
+          })
         })),
       {
         timeout: 120_000,

@@ -35,8 +35,9 @@ import { type Event as AnyEvent, format } from "./internal/history.ts"
 import type { LockModel as AnyLockModel } from "./internal/locks.ts"
 import type { FaultName as AnyFaultName, Faults as AnyFaults } from "./internal/nemesis.ts"
 import type { Range } from "./internal/prng.ts"
-import * as engine from "./internal/run.ts"
+import { run as runSetup } from "./internal/run.ts"
 import { shrink as shrinkSetup } from "./internal/shrink.ts"
+import type * as engine from "./internal/simulated.ts"
 import * as timelineOf from "./internal/timeline.ts"
 
 /**
@@ -183,7 +184,7 @@ const resultOf = (options: Options<never>, setup: engine.Setup<never>, outcome: 
 
 const runWith = <E>(options: Options<E>, vm: LuaVm): Result => {
   const setup = setupOf(options) as engine.Setup<never>
-  return resultOf(options as Options<never>, setup, engine.run(setup, vm))
+  return resultOf(options as Options<never>, setup, runSetup(setup, vm))
 }
 
 /**
@@ -192,8 +193,7 @@ const runWith = <E>(options: Options<E>, vm: LuaVm): Result => {
  * @category running
  * @since 0.1.0
  */
-export const run = <E>(options: Options<E>): Effect.Effect<Result> =>
-  Effect.map(loadVm, (vm) => runWith(options, vm))
+export const run = <E>(options: Options<E>): Effect.Effect<Result> => Effect.map(loadVm, (vm) => runWith(options, vm))
 
 /**
  * Looks for a shorter history with the same kind of violation: fewer faults, fewer clients, less time. Answers the
@@ -205,7 +205,7 @@ export const run = <E>(options: Options<E>): Effect.Effect<Result> =>
 export const shrink = <E>(options: Options<E>, result: Result): Effect.Effect<Result> =>
   Effect.map(loadVm, (vm) => {
     const setup = setupOf(options) as engine.Setup<never>
-    const shortest = shrinkSetup(setup, result, (setup) => engine.run(setup, vm))
+    const shortest = shrinkSetup(setup, result, (setup) => runSetup(setup, vm))
     return shortest === undefined ? result : resultOf(options as Options<never>, shortest.setup, shortest.outcome)
   })
 
@@ -251,7 +251,9 @@ export const report = (result: Result, options?: { readonly lines?: number | und
   const lines = options?.lines ?? 60
   return [
     ...head,
-    ...violations.slice(0, 5).map(({ at, checker, message }) => `VIOLATION at ${(at / 1000).toFixed(3)} s, ${checker}: ${message}`),
+    ...violations.slice(0, 5).map(({ at, checker, message }) =>
+      `VIOLATION at ${(at / 1000).toFixed(3)} s, ${checker}: ${message}`
+    ),
     "who held what:",
     ...timeline(result).split("\n").slice(-Math.ceil(lines / 2)),
     "what happened:",

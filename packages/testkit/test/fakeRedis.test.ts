@@ -26,226 +26,278 @@ const serverTest = (name: string, body: Effect.Effect<void, unknown, FakeRedis.F
   it.effect(name, () => Effect.provide(body, FakeRedis.layer()))
 
 describe("time", () => {
-  test("a key lives as long as it should, and goes with an event a little later", Effect.gen(function*() {
-    const redis = yield* Redis.Redis
-    const server = yield* FakeRedis.FakeRedis
-    const subscriber = yield* Subscriber
-    yield* redis.send("CONFIG", "SET", "notify-keyspace-events", "Ex")
-    const events = yield* subscriber.subscribe("__keyevent@0__:expired")
-    yield* redis.send("SET", "a", "1", "PX", "1000")
-    yield* TestClock.adjust("1 second")
-    assert.strictEqual(yield* redis.send("GET", "a"), "1")
-    assert.strictEqual(yield* redis.send("PTTL", "a"), 0)
-    yield* TestClock.adjust("1 millis")
-    assert.deepStrictEqual(yield* server.keys, [])
-    yield* TestClock.adjust("100 millis")
-    assert.deepStrictEqual(yield* Queue.take(events), { _tag: "Message", channel: "__keyevent@0__:expired", text: "a" })
-  }).pipe(Effect.scoped))
+  test(
+    "a key lives as long as it should, and goes with an event a little later",
+    Effect.gen(function*() {
+      const redis = yield* Redis.Redis
+      const server = yield* FakeRedis.FakeRedis
+      const subscriber = yield* Subscriber
+      yield* redis.send("CONFIG", "SET", "notify-keyspace-events", "Ex")
+      const events = yield* subscriber.subscribe("__keyevent@0__:expired")
+      yield* redis.send("SET", "a", "1", "PX", "1000")
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(yield* redis.send("GET", "a"), "1")
+      assert.strictEqual(yield* redis.send("PTTL", "a"), 0)
+      yield* TestClock.adjust("1 millis")
+      assert.deepStrictEqual(yield* server.keys, [])
+      yield* TestClock.adjust("100 millis")
+      assert.deepStrictEqual(yield* Queue.take(events), {
+        _tag: "Message",
+        channel: "__keyevent@0__:expired",
+        text: "a"
+      })
+    }).pipe(Effect.scoped)
+  )
 
-  test("the wall clock has 13 digits, and no two commands share an instant", Effect.gen(function*() {
-    const redis = yield* Redis.Redis
-    const server = yield* FakeRedis.FakeRedis
-    const [seconds] = yield* redis.send<[string, string]>("TIME")
-    assert.strictEqual(seconds.length, 10)
-    for (let i = 0; i < 5; i++) yield* redis.send("PING")
-    const times = (yield* server.trace).map(({ micros }) => micros)
-    assert.deepStrictEqual(times, [...new Set(times)].sort((a, b) => a - b))
-  }))
+  test(
+    "the wall clock has 13 digits, and no two commands share an instant",
+    Effect.gen(function*() {
+      const redis = yield* Redis.Redis
+      const server = yield* FakeRedis.FakeRedis
+      const [seconds] = yield* redis.send<[string, string]>("TIME")
+      assert.strictEqual(seconds.length, 10)
+      for (let i = 0; i < 5; i++) yield* redis.send("PING")
+      const times = (yield* server.trace).map(({ micros }) => micros)
+      assert.deepStrictEqual(times, [...new Set(times)].sort((a, b) => a - b))
+    })
+  )
 
-  test("the server's clock can be stepped, both ways", Effect.gen(function*() {
-    const redis = yield* Redis.Redis
-    const server = yield* FakeRedis.FakeRedis
-    yield* redis.send("SET", "a", "1", "PX", "5000")
-    yield* server.stepClock("-1 second")
-    assert.isAbove(yield* redis.send<number>("PTTL", "a"), 5900)
-    yield* server.stepClock("10 seconds")
-    assert.isNull(yield* redis.send("GET", "a"))
-    const before = yield* server.now
-    yield* TestClock.adjust("3 seconds")
-    assert.strictEqual((yield* server.now) - before, 3000)
-  }))
+  test(
+    "the server's clock can be stepped, both ways",
+    Effect.gen(function*() {
+      const redis = yield* Redis.Redis
+      const server = yield* FakeRedis.FakeRedis
+      yield* redis.send("SET", "a", "1", "PX", "5000")
+      yield* server.stepClock("-1 second")
+      assert.isAbove(yield* redis.send<number>("PTTL", "a"), 5900)
+      yield* server.stepClock("10 seconds")
+      assert.isNull(yield* redis.send("GET", "a"))
+      const before = yield* server.now
+      yield* TestClock.adjust("3 seconds")
+      assert.strictEqual((yield* server.now) - before, 3000)
+    })
+  )
 })
 
 describe("clients", () => {
-  serverTest("share data, have their own databases, and appear by name in the trace", Effect.gen(function*() {
-    const server = yield* FakeRedis.FakeRedis
-    const a = yield* servicesOf({ name: "a" })
-    const b = yield* servicesOf({ name: "b" })
-    const other = yield* servicesOf({ name: "other", db: 3 })
-    yield* a.redis.send("SET", "k", "1")
-    assert.strictEqual(yield* b.redis.send("GET", "k"), "1")
-    assert.isNull(yield* other.redis.send("GET", "k"))
-    yield* other.redis.send("SET", "k", "3")
-    assert.deepStrictEqual((yield* server.keys).map(({ db, key }) => [db, key]), [[0, "k"], [3, "k"]])
-    assert.deepStrictEqual((yield* server.trace).map(({ client }) => client), ["a", "b", "other", "other"])
-    assert.deepStrictEqual(yield* server.dump("k", 3), { type: "string", value: "3" })
-    assert.isUndefined(yield* server.dump("nothing"))
-  }))
+  serverTest(
+    "share data, have their own databases, and appear by name in the trace",
+    Effect.gen(function*() {
+      const server = yield* FakeRedis.FakeRedis
+      const a = yield* servicesOf({ name: "a" })
+      const b = yield* servicesOf({ name: "b" })
+      const other = yield* servicesOf({ name: "other", db: 3 })
+      yield* a.redis.send("SET", "k", "1")
+      assert.strictEqual(yield* b.redis.send("GET", "k"), "1")
+      assert.isNull(yield* other.redis.send("GET", "k"))
+      yield* other.redis.send("SET", "k", "3")
+      assert.deepStrictEqual((yield* server.keys).map(({ db, key }) => [db, key]), [[0, "k"], [3, "k"]])
+      assert.deepStrictEqual((yield* server.trace).map(({ client }) => client), ["a", "b", "other", "other"])
+      assert.deepStrictEqual(yield* server.dump("k", 3), { type: "string", value: "3" })
+      assert.isUndefined(yield* server.dump("nothing"))
+    })
+  )
 
-  test("run scripts by EVALSHA, and load them again when the server has forgotten them", Effect.gen(function*() {
-    const redis = yield* Redis.Redis
-    const server = yield* FakeRedis.FakeRedis
-    const run = redis.eval(double)
-    assert.strictEqual(yield* run("n", 2), 4)
-    assert.strictEqual(yield* run("n", 3), 10)
-    yield* server.flushScripts
-    yield* server.clearTrace
-    assert.strictEqual(yield* run("n", 1), 12)
-    assert.deepStrictEqual((yield* server.trace).map(({ args }) => args[0]), ["EVALSHA", "SCRIPT", "EVALSHA"])
-  }))
+  test(
+    "run scripts by EVALSHA, and load them again when the server has forgotten them",
+    Effect.gen(function*() {
+      const redis = yield* Redis.Redis
+      const server = yield* FakeRedis.FakeRedis
+      const run = redis.eval(double)
+      assert.strictEqual(yield* run("n", 2), 4)
+      assert.strictEqual(yield* run("n", 3), 10)
+      yield* server.flushScripts
+      yield* server.clearTrace
+      assert.strictEqual(yield* run("n", 1), 12)
+      assert.deepStrictEqual((yield* server.trace).map(({ args }) => args[0]), ["EVALSHA", "SCRIPT", "EVALSHA"])
+    })
+  )
 
-  test("fail with what the server said", Effect.gen(function*() {
-    const redis = yield* Redis.Redis
-    const error = yield* Effect.flip(redis.send("NOSUCHCOMMAND", "x"))
-    assert.strictEqual((error.cause as Error).name, "ReplyError")
-    assert.match((error.cause as Error).message, /^ERR unknown command 'NOSUCHCOMMAND'/)
-  }))
+  test(
+    "fail with what the server said",
+    Effect.gen(function*() {
+      const redis = yield* Redis.Redis
+      const error = yield* Effect.flip(redis.send("NOSUCHCOMMAND", "x"))
+      assert.strictEqual((error.cause as Error).name, "ReplyError")
+      assert.match((error.cause as Error).message, /^ERR unknown command 'NOSUCHCOMMAND'/)
+    })
+  )
 
-  test("block on reserved connections, first come, first served", Effect.gen(function*() {
-    const redis = yield* Redis.Redis
-    const server = yield* FakeRedis.FakeRedis
-    const got: Array<string> = []
-    const reader = (name: string) =>
-      Effect.gen(function*() {
-        const connection = yield* redis.reserve
-        for (;;) {
-          const [, item] = yield* connection.send<[string, string]>("BLPOP", "list", "0")
-          got.push(name + item)
-        }
-      }).pipe(Effect.scoped, Effect.forkChild({ startImmediately: true }))
-    const a = yield* reader("a")
-    const b = yield* reader("b")
-    yield* settled
-    for (const item of ["1", "2", "3", "4"]) {
-      yield* redis.send("RPUSH", "list", item)
+  test(
+    "block on reserved connections, first come, first served",
+    Effect.gen(function*() {
+      const redis = yield* Redis.Redis
+      const server = yield* FakeRedis.FakeRedis
+      const got: Array<string> = []
+      const reader = (name: string) =>
+        Effect.gen(function*() {
+          const connection = yield* redis.reserve
+          for (;;) {
+            const [, item] = yield* connection.send<[string, string]>("BLPOP", "list", "0")
+            got.push(name + item)
+          }
+        }).pipe(Effect.scoped, Effect.forkChild({ startImmediately: true }))
+      const a = yield* reader("a")
+      const b = yield* reader("b")
       yield* settled
-    }
-    assert.deepStrictEqual(got, ["a1", "b2", "a3", "b4"])
-    assert.strictEqual(yield* server.connections(), 3)
-    yield* Fiber.interrupt(a)
-    yield* Fiber.interrupt(b)
-    yield* settled
-    // Effect's pool keeps a fresh one in store
-    assert.isAtMost(yield* server.connections(), 2)
-  }))
+      for (const item of ["1", "2", "3", "4"]) {
+        yield* redis.send("RPUSH", "list", item)
+        yield* settled
+      }
+      assert.deepStrictEqual(got, ["a1", "b2", "a3", "b4"])
+      assert.strictEqual(yield* server.connections(), 3)
+      yield* Fiber.interrupt(a)
+      yield* Fiber.interrupt(b)
+      yield* settled
+      // Effect's pool keeps a fresh one in store
+      assert.isAtMost(yield* server.connections(), 2)
+    })
+  )
 
-  test("a blocked read ends when its time is up", Effect.gen(function*() {
-    const redis = yield* Redis.Redis
-    const read = yield* redis.reserve.pipe(
-      Effect.flatMap((connection) => connection.send("BLPOP", "list", "2")),
-      Effect.scoped,
-      Effect.forkChild({ startImmediately: true })
-    )
-    yield* settled
-    yield* TestClock.adjust("1999 millis")
-    assert.isUndefined(read.pollUnsafe())
-    yield* TestClock.adjust("2 millis")
-    assert.isNull(yield* Fiber.join(read))
-  }))
+  test(
+    "a blocked read ends when its time is up",
+    Effect.gen(function*() {
+      const redis = yield* Redis.Redis
+      const read = yield* redis.reserve.pipe(
+        Effect.flatMap((connection) => connection.send("BLPOP", "list", "2")),
+        Effect.scoped,
+        Effect.forkChild({ startImmediately: true })
+      )
+      yield* settled
+      yield* TestClock.adjust("1999 millis")
+      assert.isUndefined(read.pollUnsafe())
+      yield* TestClock.adjust("2 millis")
+      assert.isNull(yield* Fiber.join(read))
+    })
+  )
 
-  serverTest("leave nothing behind", Effect.gen(function*() {
-    const server = yield* FakeRedis.FakeRedis
-    yield* Effect.scoped(Effect.gen(function*() {
-      const { redis, subscriber } = yield* servicesOf({ name: "a" })
-      yield* subscriber.subscribe("x")
-      yield* Effect.scoped(redis.reserve)
-      assert.strictEqual(yield* server.subscriptions, 1)
-      assert.strictEqual(yield* server.connections("a"), 3)
-      assert.strictEqual(yield* server.connections("b"), 0)
-    }))
-    assert.strictEqual(yield* server.subscriptions, 0)
-    assert.strictEqual(yield* server.connections(), 0)
-  }))
+  serverTest(
+    "leave nothing behind",
+    Effect.gen(function*() {
+      const server = yield* FakeRedis.FakeRedis
+      yield* Effect.scoped(Effect.gen(function*() {
+        const { redis, subscriber } = yield* servicesOf({ name: "a" })
+        yield* subscriber.subscribe("x")
+        yield* Effect.scoped(redis.reserve)
+        assert.strictEqual(yield* server.subscriptions, 1)
+        assert.strictEqual(yield* server.connections("a"), 3)
+        assert.strictEqual(yield* server.connections("b"), 0)
+      }))
+      assert.strictEqual(yield* server.subscriptions, 0)
+      assert.strictEqual(yield* server.connections(), 0)
+    })
+  )
 })
 
 describe("subscriptions", () => {
-  test("are acknowledged: what is published afterwards arrives", Effect.gen(function*() {
-    const redis = yield* Redis.Redis
-    const subscriber = yield* Subscriber
-    const server = yield* FakeRedis.FakeRedis
-    const notices = yield* subscriber.subscribe("news")
-    const again = yield* subscriber.subscribe("news")
-    assert.strictEqual(yield* server.subscriptions, 1)
-    assert.strictEqual(yield* redis.send("PUBLISH", "news", "1"), 1)
-    assert.deepStrictEqual(yield* Queue.take(notices), { _tag: "Message", channel: "news", text: "1" })
-    assert.deepStrictEqual(yield* Queue.take(again), { _tag: "Message", channel: "news", text: "1" })
-  }).pipe(Effect.scoped))
+  test(
+    "are acknowledged: what is published afterwards arrives",
+    Effect.gen(function*() {
+      const redis = yield* Redis.Redis
+      const subscriber = yield* Subscriber
+      const server = yield* FakeRedis.FakeRedis
+      const notices = yield* subscriber.subscribe("news")
+      const again = yield* subscriber.subscribe("news")
+      assert.strictEqual(yield* server.subscriptions, 1)
+      assert.strictEqual(yield* redis.send("PUBLISH", "news", "1"), 1)
+      assert.deepStrictEqual(yield* Queue.take(notices), { _tag: "Message", channel: "news", text: "1" })
+      assert.deepStrictEqual(yield* Queue.take(again), { _tag: "Message", channel: "news", text: "1" })
+    }).pipe(Effect.scoped)
+  )
 
-  test("have a gap when they were restored, and lose what came in between", Effect.gen(function*() {
-    const redis = yield* Redis.Redis
-    const subscriber = yield* Subscriber
-    const server = yield* FakeRedis.FakeRedis
-    const notices = yield* subscriber.subscribe("news")
-    yield* server.dropConnections()
-    assert.strictEqual((yield* Effect.flip(redis.send("PUBLISH", "news", "1")))._tag, "RedisError")
-    yield* TestClock.adjust("100 millis")
-    assert.strictEqual(yield* redis.send("PUBLISH", "news", "2"), 1)
-    assert.deepStrictEqual(yield* Queue.takeAll(notices), [
-      { _tag: "Gap" },
-      { _tag: "Message", channel: "news", text: "2" }
-    ])
-  }).pipe(Effect.scoped))
+  test(
+    "have a gap when they were restored, and lose what came in between",
+    Effect.gen(function*() {
+      const redis = yield* Redis.Redis
+      const subscriber = yield* Subscriber
+      const server = yield* FakeRedis.FakeRedis
+      const notices = yield* subscriber.subscribe("news")
+      yield* server.dropConnections()
+      assert.strictEqual((yield* Effect.flip(redis.send("PUBLISH", "news", "1")))._tag, "RedisError")
+      yield* TestClock.adjust("100 millis")
+      assert.strictEqual(yield* redis.send("PUBLISH", "news", "2"), 1)
+      assert.deepStrictEqual(yield* Queue.takeAll(notices), [
+        { _tag: "Gap" },
+        { _tag: "Message", channel: "news", text: "2" }
+      ])
+    }).pipe(Effect.scoped)
+  )
 
-  test("have a gap where a slow reader lost something", Effect.gen(function*() {
-    const redis = yield* Redis.Redis
-    const subscriber = yield* Subscriber
-    const notices = yield* subscriber.subscribe("news")
-    for (let i = 0; i < 300; i++) yield* redis.send("PUBLISH", "news", String(i))
-    const all = yield* Queue.takeAll(notices)
-    assert.isAtMost(all.length, 256)
-    assert.isTrue(all.some(({ _tag }) => _tag === "Gap"))
-    assert.deepStrictEqual(all[all.length - 1], { _tag: "Message", channel: "news", text: "299" })
-  }).pipe(Effect.scoped))
+  test(
+    "have a gap where a slow reader lost something",
+    Effect.gen(function*() {
+      const redis = yield* Redis.Redis
+      const subscriber = yield* Subscriber
+      const notices = yield* subscriber.subscribe("news")
+      for (let i = 0; i < 300; i++) yield* redis.send("PUBLISH", "news", String(i))
+      const all = yield* Queue.takeAll(notices)
+      assert.isAtMost(all.length, 256)
+      assert.isTrue(all.some(({ _tag }) => _tag === "Gap"))
+      assert.deepStrictEqual(all[all.length - 1], { _tag: "Message", channel: "news", text: "299" })
+    }).pipe(Effect.scoped)
+  )
 
-  test("of Effect's service carry messages too", Effect.gen(function*() {
-    const redis = yield* Redis.Redis
-    const messages = yield* redis.subscribe("news")
-    yield* redis.send("PUBLISH", "news", "1")
-    assert.deepStrictEqual(yield* Queue.take(messages), { channel: "news", message: "1" })
-  }).pipe(Effect.scoped))
+  test(
+    "of Effect's service carry messages too",
+    Effect.gen(function*() {
+      const redis = yield* Redis.Redis
+      const messages = yield* redis.subscribe("news")
+      yield* redis.send("PUBLISH", "news", "1")
+      assert.deepStrictEqual(yield* Queue.take(messages), { channel: "news", message: "1" })
+    }).pipe(Effect.scoped)
+  )
 })
 
 describe("server faults", () => {
-  test("a restart keeps the data or not, and cuts everybody off for a moment", Effect.gen(function*() {
-    const redis = yield* Redis.Redis
-    const server = yield* FakeRedis.FakeRedis
-    yield* redis.send("SET", "a", "1")
-    yield* server.restart({ keepData: true })
-    const error = yield* Effect.flip(redis.send("GET", "a"))
-    assert.match((error.cause as Error).message, /enableOfflineQueue/)
-    yield* TestClock.adjust("100 millis")
-    assert.strictEqual(yield* redis.send("GET", "a"), "1")
-    yield* server.restart({ keepData: false })
-    yield* TestClock.adjust("100 millis")
-    assert.isNull(yield* redis.send("GET", "a"))
-  }))
+  test(
+    "a restart keeps the data or not, and cuts everybody off for a moment",
+    Effect.gen(function*() {
+      const redis = yield* Redis.Redis
+      const server = yield* FakeRedis.FakeRedis
+      yield* redis.send("SET", "a", "1")
+      yield* server.restart({ keepData: true })
+      const error = yield* Effect.flip(redis.send("GET", "a"))
+      assert.match((error.cause as Error).message, /enableOfflineQueue/)
+      yield* TestClock.adjust("100 millis")
+      assert.strictEqual(yield* redis.send("GET", "a"), "1")
+      yield* server.restart({ keepData: false })
+      yield* TestClock.adjust("100 millis")
+      assert.isNull(yield* redis.send("GET", "a"))
+    })
+  )
 
-  test("a fail-over loses the last writes, and the scripts", Effect.gen(function*() {
-    const redis = yield* Redis.Redis
-    const server = yield* FakeRedis.FakeRedis
-    for (const value of ["1", "2", "3", "4"]) yield* redis.send("SET", "a", value)
-    yield* redis.eval(double)("n", 1)
-    assert.strictEqual(yield* server.failOver({ loseLastWrites: 3 }), 3)
-    yield* TestClock.adjust("100 millis")
-    assert.strictEqual(yield* redis.send("GET", "a"), "2")
-    assert.isNull(yield* redis.send("GET", "n"))
-    assert.deepStrictEqual(yield* redis.send("SCRIPT", "EXISTS", "0".repeat(40)), [0])
-    const refused = yield* Effect.exit(server.failOver({ loseLastWrites: 1000 }))
-    assert.strictEqual(refused._tag, "Failure")
-  }))
+  test(
+    "a fail-over loses the last writes, and the scripts",
+    Effect.gen(function*() {
+      const redis = yield* Redis.Redis
+      const server = yield* FakeRedis.FakeRedis
+      for (const value of ["1", "2", "3", "4"]) yield* redis.send("SET", "a", value)
+      yield* redis.eval(double)("n", 1)
+      assert.strictEqual(yield* server.failOver({ loseLastWrites: 3 }), 3)
+      yield* TestClock.adjust("100 millis")
+      assert.strictEqual(yield* redis.send("GET", "a"), "2")
+      assert.isNull(yield* redis.send("GET", "n"))
+      assert.deepStrictEqual(yield* redis.send("SCRIPT", "EXISTS", "0".repeat(40)), [0])
+      const refused = yield* Effect.exit(server.failOver({ loseLastWrites: 1000 }))
+      assert.strictEqual(refused._tag, "Failure")
+    })
+  )
 
-  test("error states, forced expiry and eviction", Effect.gen(function*() {
-    const redis = yield* Redis.Redis
-    const server = yield* FakeRedis.FakeRedis
-    yield* redis.send("MSET", "a", "1", "b", "2")
-    yield* server.setErrorState("LOADING")
-    assert.match(((yield* Effect.flip(redis.send("GET", "a"))).cause as Error).message, /^LOADING/)
-    yield* server.setErrorState(undefined)
-    assert.isTrue(yield* server.forceExpire("a"))
-    assert.isTrue(yield* server.evict("b"))
-    assert.isFalse(yield* server.evict("b"))
-    assert.deepStrictEqual(yield* redis.send("MGET", "a", "b"), [null, null])
-  }))
+  test(
+    "error states, forced expiry and eviction",
+    Effect.gen(function*() {
+      const redis = yield* Redis.Redis
+      const server = yield* FakeRedis.FakeRedis
+      yield* redis.send("MSET", "a", "1", "b", "2")
+      yield* server.setErrorState("LOADING")
+      assert.match(((yield* Effect.flip(redis.send("GET", "a"))).cause as Error).message, /^LOADING/)
+      yield* server.setErrorState(undefined)
+      assert.isTrue(yield* server.forceExpire("a"))
+      assert.isTrue(yield* server.evict("b"))
+      assert.isFalse(yield* server.evict("b"))
+      assert.deepStrictEqual(yield* redis.send("MGET", "a", "b"), [null, null])
+    })
+  )
 })
 
 describe("network faults", () => {
@@ -258,10 +310,13 @@ describe("network faults", () => {
       subscriber: Subscriber["Service"]
     ) => Effect.Effect<void, unknown, Scope.Scope>
   ) =>
-    serverTest(name, Effect.gen(function*() {
-      const { redis, subscriber } = yield* servicesOf({ name: "a" })
-      yield* body(yield* FakeNetwork.link("a"), redis, yield* FakeRedis.FakeRedis, subscriber)
-    }))
+    serverTest(
+      name,
+      Effect.gen(function*() {
+        const { redis, subscriber } = yield* servicesOf({ name: "a" })
+        yield* body(yield* FakeNetwork.link("a"), redis, yield* FakeRedis.FakeRedis, subscriber)
+      })
+    )
 
   const fork = <A, E>(effect: Effect.Effect<A, E>) => Effect.forkChild(effect, { startImmediately: true })
 
@@ -278,20 +333,23 @@ describe("network faults", () => {
       assert.strictEqual(yield* Fiber.join(get), "OK")
     }))
 
-  linked("a lost request was not run, a lost reply was; both time out", (link, redis, server) =>
-    Effect.gen(function*() {
-      yield* link.set({ loseRequest: 1 })
-      const first = yield* fork(Effect.flip(redis.send("INCR", "a")))
-      yield* TestClock.adjust("1 second")
-      assert.match(((yield* Fiber.join(first)).cause as Error).message, /timed out/)
-      assert.isUndefined(yield* server.dump("a"))
-      yield* TestClock.adjust("5 seconds")
-      yield* link.set({ loseReply: 1 })
-      const second = yield* fork(Effect.flip(redis.send("INCR", "a")))
-      yield* TestClock.adjust("1 second")
-      assert.match(((yield* Fiber.join(second)).cause as Error).message, /timed out/)
-      assert.deepStrictEqual(yield* server.dump("a"), { type: "string", value: "1" })
-    }))
+  linked(
+    "a lost request was not run, a lost reply was; both time out",
+    (link, redis, server) =>
+      Effect.gen(function*() {
+        yield* link.set({ loseRequest: 1 })
+        const first = yield* fork(Effect.flip(redis.send("INCR", "a")))
+        yield* TestClock.adjust("1 second")
+        assert.match(((yield* Fiber.join(first)).cause as Error).message, /timed out/)
+        assert.isUndefined(yield* server.dump("a"))
+        yield* TestClock.adjust("5 seconds")
+        yield* link.set({ loseReply: 1 })
+        const second = yield* fork(Effect.flip(redis.send("INCR", "a")))
+        yield* TestClock.adjust("1 second")
+        assert.match(((yield* Fiber.join(second)).cause as Error).message, /timed out/)
+        assert.deepStrictEqual(yield* server.dump("a"), { type: "string", value: "1" })
+      })
+  )
 
   linked("what is clogged arrives in order when it is let go", (link, redis, server) =>
     Effect.gen(function*() {
@@ -333,24 +391,27 @@ describe("network faults", () => {
       assert.strictEqual(Queue.sizeUnsafe(notices), 1)
     }))
 
-  linked("commands of a broken connection may arrive after those of the next", (link, redis, server) =>
-    Effect.gen(function*() {
-      let late = 0
-      for (let i = 0; i < 20; i++) {
-        yield* link.set({ requestDelay: [5, 5], straggle: [3000, 3000] })
-        const first = yield* fork(Effect.exit(redis.send("SET", "a", `old ${i}`)))
-        yield* link.reset
-        yield* Fiber.join(first)
-        yield* TestClock.adjust("200 millis")
-        const second = yield* fork(redis.send("SET", "a", `new ${i}`))
-        yield* TestClock.adjust("5 seconds")
-        yield* Fiber.join(second)
-        const dump = yield* server.dump("a")
-        if (dump?.type === "string" && dump.value === `old ${i}`) late++
-      }
-      assert.isAbove(late, 0)
-      assert.isBelow(late, 20)
-    }))
+  linked(
+    "commands of a broken connection may arrive after those of the next",
+    (link, redis, server) =>
+      Effect.gen(function*() {
+        let late = 0
+        for (let i = 0; i < 20; i++) {
+          yield* link.set({ requestDelay: [5, 5], straggle: [3000, 3000] })
+          const first = yield* fork(Effect.exit(redis.send("SET", "a", `old ${i}`)))
+          yield* link.reset
+          yield* Fiber.join(first)
+          yield* TestClock.adjust("200 millis")
+          const second = yield* fork(redis.send("SET", "a", `new ${i}`))
+          yield* TestClock.adjust("5 seconds")
+          yield* Fiber.join(second)
+          const dump = yield* server.dump("a")
+          if (dump?.type === "string" && dump.value === `old ${i}`) late++
+        }
+        assert.isAbove(late, 0)
+        assert.isBelow(late, 20)
+      })
+  )
 
   const onTestClock = Effect.provide(TestClock.layer(), { local: true })
 
@@ -360,7 +421,9 @@ describe("network faults", () => {
         Effect.gen(function*() {
           const { redis } = yield* servicesOf({ name: "a" })
           yield* (yield* FakeNetwork.link("a")).set({ loseRequest: 0.3, requestDelay: [0, 20], replyDelay: [0, 20] })
-          const all = yield* fork(Effect.forEach(Array.from({ length: 20 }), () => Effect.exit(redis.send("INCR", "n"))))
+          const all = yield* fork(
+            Effect.forEach(Array.from({ length: 20 }), () => Effect.exit(redis.send("INCR", "n")))
+          )
           yield* TestClock.adjust("1 minute")
           yield* Fiber.join(all)
           return (yield* (yield* FakeRedis.FakeRedis).trace).map(({ args, micros }) => `${micros} ${args.join(" ")}`)

@@ -1,13 +1,9 @@
-/**
- * All leases of one layer: one table, one loop that renews in batches, one loop that watches the nearest deadline, and
- * the set of background releases that closing the layer waits for.
- */
+/** All leases of one layer: one table, one loop that renews in batches, one loop that watches the nearest deadline. */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
 import * as FiberSet from "effect/FiberSet"
 import * as Latch from "effect/Latch"
 import * as Pull from "effect/Pull"
@@ -21,6 +17,7 @@ import type { GuardResult, MutexStore, ReleaseRequest } from "../MutexStore.ts"
 import { annotations, type Holding, type Instant, instant } from "./holding.ts"
 import * as overrunsOf from "./overruns.ts"
 import * as recorderOf from "./recorder.ts"
+import * as releasesOf from "./releases.ts"
 import { sleepUntil } from "./sleepUntil.ts"
 import { toFailure } from "./toFailure.ts"
 import * as tracing from "./tracing.ts"
@@ -52,7 +49,7 @@ export const make = Effect.fnUntraced(function*(
   config: MutexConfig
 ): Effect.fn.Return<Leases, never, Scope.Scope> {
   const table = new Set<Holding>()
-  const background = yield* FiberSet.make()
+  const releases = yield* releasesOf.make(store, config)
   const renewals = yield* FiberSet.make()
   const guardChanged = Latch.makeUnsafe(false)
   const watchChanged = Latch.makeUnsafe(false)
@@ -223,25 +220,13 @@ export const make = Effect.fnUntraced(function*(
     nextGuard = -Infinity
   }))
 
-  const sendRelease = (request: Omit<ReleaseRequest, "confirm">, within: Duration.Duration, held: boolean) =>
-    store.release({ mutex: request.mutex, id: request.id, unfair: request.unfair, confirm: config.confirm }).pipe(
-      Effect.timeout(within),
-      Effect.catch((error) =>
-        held
-          ? Effect.logWarning(`A release did not come through; the lease ends by itself: ${error.message}`)
-          : Effect.logDebug(`An attempt could not be undone; it ends by itself: ${error.message}`)
-      ),
-      Effect.catchCause((cause) => Effect.logError("A release died", cause)),
-      Effect.annotateLogs({ mutex: request.mutex, contender: request.id })
-    )
-
   const undo: Leases["undo"] = (request, holding) =>
     Effect.suspend(() => {
       if (holding !== undefined) {
         holding.state = "released"
         drop(holding, instant(clock))
       }
-      return Effect.asVoid(FiberSet.run(background, sendRelease(request, config.releaseTimeout, holding !== undefined)))
+      return releases.later(request)
     })
 
   const release: Leases["release"] = (holding) =>
@@ -259,10 +244,7 @@ export const make = Effect.fnUntraced(function*(
         holding.state = "released"
         drop(holding, now)
         const within = Duration.min(config.releaseTimeout, Duration.millis(holding.left(now)))
-        return Effect.flatMap(
-          FiberSet.run(background, sendRelease(holding, within, true)),
-          (fiber) => Effect.asVoid(Fiber.await(fiber))
-        )
+        return releases.now(holding, within)
       }
       const reason = holding.loss?.reason
       return reason === "Expired" || reason === "BackendGone" ? undo(holding) : Effect.void
@@ -271,7 +253,7 @@ export const make = Effect.fnUntraced(function*(
   yield* Effect.addFinalizer(() =>
     Effect.suspend(() => {
       for (const holding of [...table]) lose(holding, "BackendGone")
-      return Effect.asVoid(Effect.timeoutOption(FiberSet.awaitEmpty(background), config.releaseTimeout))
+      return Effect.void
     })
   )
   yield* Effect.forkScoped(guard)

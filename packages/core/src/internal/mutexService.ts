@@ -101,30 +101,28 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
       (scope) => Effect.as(Scope.addFinalizer(scope, leases.release(holding)), new LeaseImpl(leases, holding))
     )
 
-  const guarded = <A, E, R>(holding: Holding, body: Body<A, E, R>, restore: Restore) =>
-    Effect.ensuring(
-      restore(protect(
-        leases,
-        holding,
-        extent.within(
-          leases,
-          holding,
-          Effect.withFiber<A, E, R>((fiber) => {
-            const work = Effect.isEffect(body) ? body : body(new LeaseImpl(leases, holding))
-            return tracing.isTracing(fiber)
-              ? Effect.andThen(Effect.annotateCurrentSpan(tracing.attributes(holding)), work)
-              : work
-          })
-        )
-      )),
+  const guarded = <A, E, R>(holding: Holding, body: Body<A, E, R>, restore: Restore, isTracing: boolean) => {
+    const given = Effect.isEffect(body) ? body : Effect.suspend(() => body(new LeaseImpl(leases, holding)))
+    const work = isTracing
+      ? Effect.andThen(Effect.annotateCurrentSpan(tracing.attributes(holding)), given)
+      : given
+    return Effect.ensuring(
+      restore(protect(leases, holding, extent.within(leases, holding, work))),
       leases.release(holding)
     )
+  }
 
-  const locked = <A, E, R>(name: string, lock: (restore: Restore) => Effect.Effect<A, E, R>) =>
-    tracing.span(
-      "simba.withLock",
-      () => ({ attributes: tracing.attributes({ mutex: name }) }),
-      Effect.uninterruptibleMask(lock)
+  const locked = <A, E, R>(
+    name: string,
+    lock: (restore: Restore, isTracing: boolean) => Effect.Effect<A, E, R>
+  ): Effect.Effect<A, E, R> =>
+    Effect.withFiber<A, E, R>((fiber) =>
+      tracing.spanOn(
+        fiber,
+        "simba.withLock",
+        () => ({ attributes: tracing.attributes({ mutex: name }) }),
+        Effect.uninterruptibleMask((restore) => lock(restore, tracing.isTracing(fiber)))
+      )
     )
 
   const service: Mutex["Service"] = {
@@ -143,15 +141,16 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
     withLock: (name, options) => (body) =>
       locked(
         name,
-        (restore) => Effect.flatMap(obtain(name, options, restore), (holding) => guarded(holding, body, restore))
+        (restore, isTracing) =>
+          Effect.flatMap(obtain(name, options, restore), (holding) => guarded(holding, body, restore, isTracing))
       ),
     withLockIfAvailable: (name, options) => (body) =>
-      locked(name, (restore) =>
+      locked(name, (restore, isTracing) =>
         Effect.flatMap(
           obtainIfAvailable(name, options, restore),
           Option.match({
             onNone: () => Effect.succeedNone,
-            onSome: (holding) => Effect.asSome(guarded(holding, body, restore))
+            onSome: (holding) => Effect.asSome(guarded(holding, body, restore, isTracing))
           })
         )),
     acquireAll: (names, options) =>

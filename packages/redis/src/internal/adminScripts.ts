@@ -54,8 +54,9 @@ local confirm, skipDead, inboxes = ARGV[1], ARGV[2] == '1', ARGV[3]
 ${minting}${kinds}${waiters}${ownership}
 local before = ownership()
 local current = redis.call('GET', owner)
-redis.call('DEL', owner, reserved)
+-- First, so that a fence of the wrong type takes nothing from anybody
 mint()
+redis.call('DEL', owner, reserved)
 handOver(current or 'nobody', confirm)
 if current then
   local inbox = isOurId(current) and string.match(current, '^%d+%-(%w+):')

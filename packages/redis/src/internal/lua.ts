@@ -92,13 +92,23 @@ local function tellFirst(millis)
   end)
 end
 
+local function layerOf(id)
+  return string.match(id, '^%d+%-(%w+):') or id
+end
+
+-- Waiters of one layer fall silent together, so the one that is to look is of another layer where one is near
 local function handOver(from, confirm, caller, ticket, unfair)
-  local granted
+  local granted, behind
+  local passed = 0
   walk(function(id, score)
     if granted then
       if isOurTicket(score) then
-        tellToLook(id, tonumber(confirm))
-        return 'stop'
+        passed = passed + 1
+        local elsewhere = layerOf(id) ~= layerOf(granted)
+        behind = elsewhere and id or behind or id
+        if elsewhere or passed == 8 then
+          return 'stop'
+        end
       end
       return 'pass'
     end
@@ -117,6 +127,9 @@ local function handOver(from, confirm, caller, ticket, unfair)
     end
     return 'take'
   end)
+  if behind then
+    tellToLook(behind, tonumber(confirm))
+  end
   return granted
 end
 `

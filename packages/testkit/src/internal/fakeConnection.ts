@@ -20,6 +20,7 @@ export interface Settings {
 interface Pending {
   readonly fail: (cause: Error) => void
   readonly sentAt: number
+  timer: Timer | undefined
 }
 
 /** 50 ms, doubling up to a second, varied by a fifth. */
@@ -38,7 +39,9 @@ export class Connection {
   private wire: Wire<Reply> | undefined
   private readonly pending = new Set<Pending>()
   private lastHeard = 0
-  private attempt = 0
+  private failures = 0
+  /** Tells the present connection from those before it, whose late mail is nobody's. */
+  private attempts = 0
   private timer: Timer | undefined
   private silence: Timer | undefined
 
@@ -50,28 +53,29 @@ export class Connection {
   connect(): void {
     const { client, connectTimeout, db, host, server } = this.settings
     this.state = "connecting"
-    let wire: Wire<Reply> | undefined
+    const attempt = ++this.attempts
+    const mine = () => this.attempts === attempt
     // Without faults the connection is open before there is a wire to hold
+    let held = false
     let openedAlready = false
-    const mine = () => this.wire === wire
     const opened = () => {
       if (this.state !== "connecting") return
       this.timer?.cancel()
       this.timer = undefined
       this.state = "ready"
-      this.attempt = 0
+      this.failures = 0
       this.lastHeard = host.timers.now()
       this.onReady?.()
     }
-    wire = server.link(client).connect((end) => server.accept(client, this.role, db, end), {
+    this.wire = server.link(client).connect((end) => server.accept(client, this.role, db, end), {
       opened: () => {
-        if (wire === undefined) openedAlready = true
-        else host.deliver(() => mine() && opened())
+        if (held) host.deliver(() => mine() && opened())
+        else openedAlready = true
       },
       pushed: (push) => host.deliver(() => mine() && this.onPush?.(push)),
       broken: () => host.deliver(() => mine() && this.broken())
     })
-    this.wire = wire
+    held = true
     if (openedAlready) return opened()
     this.timer = host.timers.at(host.timers.now() + connectTimeout, () => {
       this.timer = undefined
@@ -81,22 +85,21 @@ export class Connection {
 
   /** Gives the connection up and makes another. */
   replace(): void {
-    const wire = this.wire
-    this.wire = undefined
-    wire?.abandon()
+    this.wire?.abandon()
     this.broken()
   }
 
   private broken(): void {
     if (this.state === "closed") return
     const { host } = this.settings
+    this.attempts++
     this.wire = undefined
     this.timer?.cancel()
     if (this.role === "reserved") {
       this.state = "closed"
     } else {
       this.state = "waiting"
-      const delay = reconnectDelay(++this.attempt, host.random)
+      const delay = reconnectDelay(++this.failures, host.random)
       this.timer = host.timers.at(host.timers.now() + delay, () => this.connect())
     }
     this.failPending()
@@ -111,8 +114,9 @@ export class Connection {
   }
 
   close(): void {
-    const wire = this.wire
+    const { wire } = this
     this.state = "closed"
+    this.attempts++
     this.wire = undefined
     this.timer?.cancel()
     wire?.close()
@@ -143,12 +147,12 @@ export class Connection {
       if (wire === undefined || this.state !== "ready") {
         return fail(new Error("Stream isn't writeable and enableOfflineQueue options is false"))
       }
-      let timer: Timer | undefined
       let answered = false
       const pending: Pending = {
         sentAt: host.timers.now(),
+        timer: undefined,
         fail: (cause) => {
-          timer?.cancel()
+          pending.timer?.cancel()
           fail(cause)
         }
       }
@@ -160,7 +164,7 @@ export class Connection {
           this.silence?.cancel()
           this.silence = undefined
         }
-        timer?.cancel()
+        pending.timer?.cancel()
         if (!(reply instanceof ReplyError)) return resume(Effect.succeed(reply as A))
         // After a fail-over the old primary is a replica: leave it
         if (reply.message.startsWith("READONLY") && this.wire === wire) this.replace()
@@ -176,8 +180,8 @@ export class Connection {
       if (this.wire !== wire) return fail(closed())
       this.pending.add(pending)
       if (this.role === "reserved") return
-      timer = host.timers.at(host.timers.now() + commandTimeout, () => fail(timedOut()))
+      pending.timer = host.timers.at(host.timers.now() + commandTimeout, () => fail(timedOut()))
       this.watchSilence()
-      return Effect.sync(() => timer?.cancel())
+      return Effect.sync(() => pending.timer?.cancel())
     })
 }

@@ -41,7 +41,12 @@ export class FakeServer {
   onLinkEvent: ((event: LinkEvent) => void) | undefined
   private readonly options: ServerOptions
   private readonly links = new Map<string, ServerLink>()
-  private readonly sessions = new Map<number, { readonly client: string; readonly role: Role; readonly session: Session }>()
+  private readonly sessions = new Map<
+    number,
+    { readonly client: string; readonly role: Role; readonly session: Session }
+  >()
+  /** Counts the times that somebody stopped listening. */
+  departures = 0
   private readonly listening = new Map<string, Set<number>>()
   private entries: Array<TraceEntry> = []
   private step = 0
@@ -110,6 +115,7 @@ export class FakeServer {
 
   private ended(session: number): void {
     if (this.sessions.get(session)?.role === "subscriber") {
+      this.departures++
       for (const [channel, sessions] of this.listening) {
         if (sessions.delete(session) && sessions.size === 0) this.listening.delete(channel)
       }
@@ -129,6 +135,7 @@ export class FakeServer {
         this.listening.set(channel, sessions.add(session))
       }
     } else if (args[0] === "UNSUBSCRIBE") {
+      this.departures++
       for (const channel of args.slice(1)) {
         const sessions = this.listening.get(channel)
         if (sessions?.delete(session) === true && sessions.size === 0) this.listening.delete(channel)

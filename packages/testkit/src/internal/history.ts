@@ -28,7 +28,13 @@ export type Event =
     readonly kind: string
     readonly fields: Fields
   }
-  | { readonly _tag: "Log"; readonly at: number; readonly client: string; readonly level: string; readonly text: string }
+  | {
+    readonly _tag: "Log"
+    readonly at: number
+    readonly client: string
+    readonly level: string
+    readonly text: string
+  }
   | {
     readonly _tag: "Owner"
     readonly at: number
@@ -62,8 +68,7 @@ const showArgs = (args: ReadonlyArray<string>): string => {
   return args.join(" ")
 }
 
-const showFields = (fields: Fields): string =>
-  Object.keys(fields).map((key) => ` ${key}=${fields[key]}`).join("")
+const showFields = (fields: Fields): string => Object.keys(fields).map((key) => ` ${key}=${fields[key]}`).join("")
 
 const describe = (event: Event): string => {
   switch (event._tag) {

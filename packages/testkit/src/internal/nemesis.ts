@@ -104,11 +104,12 @@ export const start = (faults: Faults, prng: Prng, victims: Victims, on: () => bo
       const end = strike(client, own)
       victims.after(lasts, () => on() && end())
     })
-  const held = (name: FaultName, directions: (own: Prng) => ReadonlyArray<Direction>) => (client: number, own: Prng) => {
-    const chosen = directions(own)
-    for (const direction of chosen) victims.hold(client, direction, name)
-    return () => chosen.forEach((direction) => victims.release(client, direction, name))
-  }
+  const held =
+    (name: FaultName, directions: (own: Prng) => ReadonlyArray<Direction>) => (client: number, own: Prng) => {
+      const chosen = directions(own)
+      for (const direction of chosen) victims.hold(client, direction, name)
+      return () => chosen.forEach((direction) => victims.release(client, direction, name))
+    }
 
   lasting("clog", faults.clog, held("clog", (own) => [own.pick(["requests", "replies"] as const)]))
   lasting("partition", faults.partition, held("partition", (own) => own.pick(ways)))
@@ -121,10 +122,16 @@ export const start = (faults: Faults, prng: Prng, victims: Victims, on: () => bo
     return () => victims.resume(client)
   })
   recur("kill", faults.kill?.every, (own) => victims.kill(own.int(victims.clients), own.between(faults.kill!.lasts)))
-  recur("clockStep", faults.clockStep?.every, (own) =>
-    victims.stepWall(own.int(victims.clients), Math.round(own.between(faults.clockStep!.by))))
-  recur("serverClockStep", faults.serverClockStep?.every, (own) =>
-    victims.stepServer(Math.round(own.between(faults.serverClockStep!.by))))
+  recur(
+    "clockStep",
+    faults.clockStep?.every,
+    (own) => victims.stepWall(own.int(victims.clients), Math.round(own.between(faults.clockStep!.by)))
+  )
+  recur(
+    "serverClockStep",
+    faults.serverClockStep?.every,
+    (own) => victims.stepServer(Math.round(own.between(faults.serverClockStep!.by)))
+  )
   recur("errorState", faults.errorState?.every, (own) => {
     const { lasts, states } = faults.errorState!
     victims.errorState(own.pick(states))

@@ -1,5 +1,4 @@
 /** One simulation, from start to end, synchronously. */
-import type { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
@@ -8,104 +7,17 @@ import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
-import type { Redis } from "effect/persistence/Redis"
 import * as References from "effect/References"
-import type * as Scope from "effect/Scope"
 import type { LuaVm } from "./engine/lua.ts"
 import * as fakeClient from "./fakeClient.ts"
 import { FakeServer } from "./fakeServer.ts"
-import type { Event, Fields, Phase } from "./history.ts"
-import { type LockModel, Locks, type Owned } from "./locks.ts"
-import { type FaultName, type Faults, only, start as startNemesis, swarm } from "./nemesis.ts"
-import { Prng, type Range } from "./prng.ts"
+import type { Event, Phase } from "./history.ts"
+import { Locks } from "./locks.ts"
+import { linkFaults, only, start as startNemesis, swarm } from "./nemesis.ts"
+import { Prng } from "./prng.ts"
 import { Process } from "./process.ts"
+import type { Client, Outcome, Setup, View, Violation } from "./simulated.ts"
 import { World } from "./world.ts"
-
-/** The process in which a program runs. */
-export interface Client {
-  readonly name: string
-  readonly index: number
-  /** Counts the processes of this client: a killed one is followed by the next. */
-  readonly generation: number
-  /** Uniform in [0, 1), from a stream of this process. */
-  readonly random: () => number
-  readonly phase: () => Phase
-  /** Puts something into the history, for the checkers and the trace. */
-  readonly note: (kind: string, fields?: Fields) => void
-}
-
-export interface View {
-  readonly now: () => number
-  readonly phase: () => Phase
-  readonly clients: number
-  readonly lock: LockModel
-  readonly owner: (resource: string) => Owned | undefined
-  /** Server time in milliseconds. */
-  readonly serverNow: () => number
-  readonly subscribers: (channel: string) => number
-  readonly subscriptions: () => number
-  readonly connections: () => number
-  readonly timers: () => number
-  readonly keys: () => ReadonlyArray<{ readonly key: string; readonly expiresAt: number | undefined }>
-  /** When a fault last touched a client, or the server. Now, while one does. */
-  readonly disturbedAt: (client?: string) => number
-  /** When the server last lost data, or was relieved of it. */
-  readonly lossAt: () => number
-  /** When the server's wall clock was last stepped. */
-  readonly serverStepAt: () => number
-  /** When a client's wall clock was last stepped. */
-  readonly clockStepAt: (client: string) => number
-  readonly isRunning: (client: string) => boolean
-  readonly resumedAt: (client: string) => number
-  /** Whether its last pause was that of a sleeping machine. */
-  readonly wasSuspended: (client: string) => boolean
-  readonly every: (millis: number, run: () => void) => void
-  readonly violated: (message: string) => void
-}
-
-export interface Checker {
-  readonly name: string
-  readonly start: (view: View) => {
-    readonly onEvent?: (event: Event) => void
-    /** Whether all that must happen once faults are over has happened: the liveness phase need not last longer. */
-    readonly isConverged?: () => boolean
-    /** Faults are over, and the liveness phase too. */
-    readonly onConverged?: () => void
-    /** All scopes are closed. */
-    readonly onClosed?: () => void
-  }
-}
-
-export interface Setup<E> {
-  readonly seed: string
-  readonly clients: number
-  readonly program: (client: Client) => Effect.Effect<void, E, Redis | Subscriber | Scope.Scope>
-  readonly lock: LockModel
-  readonly checkers: ReadonlyArray<Checker>
-  readonly network: { readonly requestDelay: Range; readonly replyDelay: Range }
-  readonly faults: Faults
-  /** Which of the faults take part; by default a random half. */
-  readonly enabled: ReadonlyArray<FaultName> | undefined
-  /** Milliseconds. */
-  readonly duration: number
-  readonly calm: number
-  readonly liveness: number
-  readonly closing: number
-}
-
-export interface Violation {
-  readonly checker: string
-  readonly at: number
-  readonly message: string
-}
-
-export interface Outcome {
-  readonly enabled: ReadonlyArray<FaultName>
-  readonly violations: ReadonlyArray<Violation>
-  readonly events: ReadonlyArray<Event>
-  readonly commands: number
-  readonly virtualMillis: number
-}
 
 interface Slot {
   readonly name: string
@@ -166,6 +78,7 @@ export const run = <E>(setup: Setup<E>, lua: LuaVm): Outcome => {
     owner: (resource) => locks.owner(resource),
     serverNow: () => server.micros() / 1000,
     subscribers: (channel) => server.subscribers(channel),
+    departures: () => server.departures,
     subscriptions: () => server.engine.subscriptions(),
     connections: () => server.openConnections(),
     timers: () => slots.reduce((sum, { process }) => sum + (process.state === "dead" ? 0 : process.openTimers), 0),
@@ -225,7 +138,7 @@ export const run = <E>(setup: Setup<E>, lua: LuaVm): Outcome => {
   const calm = { requestDelay: setup.network.requestDelay, replyDelay: setup.network.replyDelay }
   const disturbed = {
     ...calm,
-    ...only(faults, ["requestDelay", "replyDelay", "messageDelay", "loseRequest", "loseReply", "reset", "straggle"])
+    ...only(faults, linkFaults)
   }
 
   const newProcess = (name: string, generation: number) => {

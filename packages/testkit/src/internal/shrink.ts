@@ -1,5 +1,5 @@
 /** Looks for a shorter history that fails in the same way: same seed, under restrictions. */
-import type { Outcome, Setup } from "./run.ts"
+import type { Outcome, Setup } from "./simulated.ts"
 
 interface Found {
   readonly setup: Setup<never>

@@ -56,7 +56,10 @@ export const asSvg = (events: ReadonlyArray<Event>, title: string): string => {
   const resources = [...new Set(held.map(({ resource }) => resource))].sort()
   const nameOf = (id: string) => id.slice(id.lastIndexOf(":") + 1)
   const names = [...new Set(held.map(({ id }) => nameOf(id)))].sort()
-  const rows = [...resources.map((resource) => ({ label: resource, resource })), { label: "faults", resource: undefined }]
+  const rows = [...resources.map((resource) => ({ label: resource, resource })), {
+    label: "faults",
+    resource: undefined
+  }]
   const height = 60 + rows.length * 34
   const out = [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" font-family="monospace" font-size="11">`,
@@ -88,11 +91,15 @@ export const asSvg = (events: ReadonlyArray<Event>, title: string): string => {
       const wide = Math.max(1, Number(x(item.to)) - Number(x(item.from))).toFixed(1)
       const text = escape(`${item.id} ${seconds(item.from)} s to ${seconds(item.to)} s, token ${item.token ?? "none"}`)
       out.push(
-        `<rect x="${x(item.from)}" y="${y + 6}" width="${wide}" height="20" fill="${colour}"><title>${text}</title></rect>`
+        `<rect x="${x(item.from)}" y="${
+          y + 6
+        }" width="${wide}" height="20" fill="${colour}"><title>${text}</title></rect>`
       )
     }
   })
-  for (let i = 0; i <= 10; i++) out.push(`<text x="${x(end * i / 10)}" y="${height - 4}">${seconds(end * i / 10)}</text>`)
+  for (let i = 0; i <= 10; i++) {
+    out.push(`<text x="${x(end * i / 10)}" y="${height - 4}">${seconds(end * i / 10)}</text>`)
+  }
   out.push("</svg>")
   return out.join("\n")
 }

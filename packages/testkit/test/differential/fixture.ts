@@ -5,12 +5,12 @@ import { Engine } from "../../src/internal/engine/Engine.ts"
 import { loadLua } from "../../src/internal/engine/lua.ts"
 import type { EngineOptions, Push, Reply, Session } from "../../src/internal/engine/types.ts"
 import { ReplyError } from "../../src/internal/engine/types.ts"
-import { makeDraw } from "./generator.ts"
+import { makeDraw } from "./draw.ts"
 
 /** A 13-digit time: bugs of number formats cannot show at zero. */
 export const START = 1763678096123
 
-export const lua = await loadLua()
+const lua = await loadLua()
 
 export interface Peer {
   readonly session: Session

@@ -55,9 +55,10 @@ const parse = (data: Buffer, from: number): readonly [Answer, number] | typeof I
 const encode = (args: ReadonlyArray<string>): string =>
   `*${args.length}\r\n${args.map((arg) => `$${Buffer.byteLength(arg)}\r\n${arg}\r\n`).join("")}`
 
-export const open = (port: number): Promise<Connection> =>
+/** A port of this machine, or the path of a socket. */
+export const open = (at: number | string): Promise<Connection> =>
   new Promise((resolve, reject) => {
-    const socket = connect(port, "127.0.0.1")
+    const socket = typeof at === "number" ? connect(at, "127.0.0.1") : connect(at)
     let buffer = Buffer.alloc(0)
     let answers: Array<Answer> = []
     let wanted = 0

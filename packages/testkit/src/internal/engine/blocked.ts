@@ -4,25 +4,29 @@
  */
 import type { Client } from "./client.ts"
 import type { Keyspace } from "./keyspace.ts"
+import type { Context } from "./registry.ts"
 import type { Value } from "./reply.ts"
 import { Fail } from "./reply.ts"
-import type { Entry, TypeName } from "./values.ts"
+import type { TypeName } from "./values.ts"
 
-export interface Blocked {
-  readonly client: Client
-  readonly db: number
+/** What a command waits for. */
+export interface Wait {
   readonly type: TypeName
   readonly keys: ReadonlyArray<string>
-  readonly since: number
   /** Micros, or Infinity. */
   readonly deadline: number
-  readonly reply: (value: Value) => void
-  /** The reply if the key can serve the client now. */
-  readonly serve: (key: string, entry: Entry) => Value | undefined
+  /** The reply if the key can serve the client now. SWAPDB may have put another database in place of the first. */
+  readonly serve: (context: Context, key: string) => Value | undefined
   /** The reply when time is up. */
   readonly timedOut: Value
   /** The reply when a key vanishes or changes its type, for those who may not wait on. */
   readonly vanished?: () => Value
+}
+
+export interface Blocked extends Wait {
+  readonly client: Client
+  readonly db: number
+  readonly reply: (value: Value) => void
 }
 
 interface Ready {
@@ -78,7 +82,7 @@ export class BlockedClients {
   }
 
   /** Serves who can be served; what that writes may make further keys ready. */
-  serveReady(run: (blocked: Blocked, serve: () => Value | undefined) => boolean): void {
+  serveReady(run: (blocked: Blocked, serve: (context: Context) => Value | undefined) => void): void {
     while (this.ready.length > 0) {
       const batch = this.ready
       this.ready = []
@@ -88,11 +92,10 @@ export class BlockedClients {
         if (queue === undefined) continue
         for (const blocked of queue.slice()) {
           if (!this.all.has(blocked)) continue
-          run(blocked, () => {
-            const entry = db.peek(key)
-            if (entry !== undefined && entry.type === blocked.type) return blocked.serve(key, entry)
-            return blocked.vanished?.()
-          })
+          run(
+            blocked,
+            (context) => db.peek(key)?.type === blocked.type ? blocked.serve(context, key) : blocked.vanished?.()
+          )
         }
       }
     }

@@ -6,6 +6,8 @@ import { Fail, WRONGTYPE } from "./reply.ts"
 import type { Entry, TypeName, ValueTypes } from "./values.ts"
 import { cloneEntry } from "./values.ts"
 
+export const DATABASES = 16
+
 export interface KeyspaceHost {
   /** Server time of the running command, in ms. */
   readonly now: number

@@ -26,7 +26,6 @@ export interface LuaModule {
   readonly _lua_pushlstring: (L: number, pointer: number, size: number) => void
   readonly _lua_pushnil: (L: number) => void
   readonly _lua_pushnumber: (L: number, value: number) => void
-  readonly _lua_pushvalue: (L: number, at: number) => void
   readonly _lua_rawget: (L: number, at: number) => void
   readonly _lua_rawgeti: (L: number, at: number, index: number) => void
   readonly _lua_rawset: (L: number, at: number) => void
@@ -37,7 +36,6 @@ export interface LuaModule {
   readonly _lua_toboolean: (L: number, at: number) => number
   readonly _lua_tolstring: (L: number, at: number, length: number) => number
   readonly _lua_tonumber: (L: number, at: number) => number
-  readonly _lua_topointer: (L: number, at: number) => number
   readonly _lua_touserdata: (L: number, at: number) => number
   readonly _lua_type: (L: number, at: number) => number
 }

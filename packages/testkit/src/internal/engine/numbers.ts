@@ -39,10 +39,7 @@ const HEX = /^([+-]?)0[xX]([0-9a-fA-F]+)\.?([0-9a-fA-F]*)(?:[pP]([+-]?[0-9]+))?$
 
 /** What strtod accepts as a whole, without surrounding space and without nan. */
 export const parseDouble = (text: string): number | undefined => {
-  if (DECIMAL.test(text)) {
-    const value = Number(text)
-    return value
-  }
+  if (DECIMAL.test(text)) return Number(text)
   const hex = HEX.exec(text)
   if (hex !== null) {
     const digits = Number(`0x${hex[2]}${hex[3]}`)
@@ -91,10 +88,12 @@ interface Extended {
   readonly exponent: number
 }
 
+const ZERO: Extended = { mantissa: 0n, exponent: 0 }
+
 const bitLength = (value: bigint): number => value === 0n ? 0 : value.toString(2).length
 
 const round64 = (numerator: bigint, denominator: bigint): Extended => {
-  if (numerator === 0n) return { mantissa: 0n, exponent: 0 }
+  if (numerator === 0n) return ZERO
   const negative = numerator < 0n
   let n = negative ? -numerator : numerator
   let d = denominator
@@ -115,19 +114,26 @@ const round64 = (numerator: bigint, denominator: bigint): Extended => {
   return { mantissa: negative ? -quotient : quotient, exponent: shift }
 }
 
+const extended = (digits: bigint, base: bigint, power: number): Extended =>
+  power >= 0 ? round64(digits * base ** BigInt(power), 1n) : round64(digits, base ** BigInt(-power))
+
 const parseExtended = (text: string): Extended | "inf" | "-inf" | undefined => {
-  const value = parseDouble(text)
-  if (value === undefined) return undefined
-  if (value === Infinity && !DECIMAL.test(text)) return "inf"
-  if (value === -Infinity && !DECIMAL.test(text)) return "-inf"
-  if (HEX.test(text)) return Number.isInteger(value) ? round64(BigInt(value), 1n) : parseExtended(value.toFixed(60))
-  const match = /^([+-]?)([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]+))?$/.exec(text)
-  if (match === null) return undefined
-  const power = Number(match[4] ?? "0") - match[3]!.length
+  const hex = HEX.exec(text)
+  if (hex !== null) {
+    const power = Number(hex[4] ?? 0) - 4 * hex[3]!.length
+    if (power > 16400) return undefined
+    if (power < -16600) return ZERO
+    return extended(BigInt(`0x${hex[2]}${hex[3]}`) * (hex[1] === "-" ? -1n : 1n), 2n, power)
+  }
+  if (!DECIMAL.test(text)) {
+    const value = parseDouble(text)
+    return value === undefined ? undefined : value > 0 ? "inf" : "-inf"
+  }
+  const [, sign, whole, fraction, exponent] = /^([+-]?)([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]+))?$/.exec(text)!
+  const power = Number(exponent ?? "0") - fraction!.length
   if (power > 4900) return undefined
-  if (power < -5000) return { mantissa: 0n, exponent: 0 }
-  const digits = BigInt(`${match[2]}${match[3]}` || "0") * (match[1] === "-" ? -1n : 1n)
-  return power >= 0 ? round64(digits * 10n ** BigInt(power), 1n) : round64(digits, 10n ** BigInt(-power))
+  if (power < -5000) return ZERO
+  return extended(BigInt(`${whole}${fraction}` || "0") * (sign === "-" ? -1n : 1n), 10n, power)
 }
 
 const addExtended = (a: Extended, b: Extended): Extended => {

@@ -3,7 +3,7 @@
  * those of Redis; they are converted from and to UTF-8 where a session begins and ends. A failure is thrown, and is a
  * plain object because it is an everyday reply and needs no stack.
  */
-import type { Reply } from "./types.ts"
+import type { Push, Reply } from "./types.ts"
 import { ReplyError } from "./types.ts"
 
 export class Status {
@@ -105,4 +105,11 @@ export const toReply = (value: Value): Reply => {
   if (value instanceof Status) return fromBytes(value.ok)
   if (value instanceof Fail) return new ReplyError(fromBytes(value.message))
   return value.map(toReply)
+}
+
+export const toPush = (push: Push): Push => {
+  const text = { channel: fromBytes(push.channel), message: fromBytes(push.message) }
+  return push._tag === "message"
+    ? { _tag: "message", ...text }
+    : { _tag: "pmessage", pattern: fromBytes(push.pattern), ...text }
 }

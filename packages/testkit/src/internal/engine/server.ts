@@ -3,67 +3,26 @@
  * command itself, then those whom it unblocked. Replies and pushes leave only when the state is consistent, so that
  * whoever gets one may send the next command at once.
  */
-import type { Blocked } from "./blocked.ts"
+import type { Blocked, Wait } from "./blocked.ts"
 import { BlockedClients } from "./blocked.ts"
 import type { Client, Request } from "./client.ts"
 import { subscriptions } from "./client.ts"
 import { defaultConfig } from "./config.ts"
-import { globMatch } from "./glob.ts"
-import { flushScripts, leaveMulti, unwatchAll, watchersOf } from "./housekeeping.ts"
+import { refusalIn } from "./errorStates.ts"
 import { Journal } from "./journal.ts"
 import type { KeyspaceHost } from "./keyspace.ts"
-import { Keyspace } from "./keyspace.ts"
+import { DATABASES, Keyspace } from "./keyspace.ts"
 import type { LuaScript } from "./lua.ts"
 import type { EventClass } from "./notifications.ts"
-import { parseFlags, wants, wantsKeyevent, wantsKeyspace } from "./notifications.ts"
+import { wants, wantsKeyevent, wantsKeyspace } from "./notifications.ts"
 import type { Command, Context } from "./registry.ts"
 import { BLOCKED, checkArity, commands } from "./registry.ts"
 import type { Value } from "./reply.ts"
-import { Fail, QUEUED, toBytes, toReply } from "./reply.ts"
+import { Fail, QUEUED, toBytes, toPush, toReply } from "./reply.ts"
+import { RunContext } from "./runContext.ts"
+import { Subscribers } from "./subscribers.ts"
 import type { EngineOptions, ErrorState, Push, Trace } from "./types.ts"
-import type { Entry } from "./values.ts"
-import { isEmpty } from "./values.ts"
-
-export const DATABASES = 16
-
-export const ERROR_STATES: Readonly<Record<ErrorState, string>> = {
-  LOADING: "LOADING Redis is loading the dataset in memory",
-  BUSY: "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
-  READONLY: "READONLY You can't write against a read only replica.",
-  MASTERDOWN: "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
-  CLUSTERDOWN: "CLUSTERDOWN The cluster is down",
-  TRYAGAIN: "TRYAGAIN Multiple keys request during rehashing of slot"
-}
-
-export class RunContext implements Context {
-  readonly server: Server
-  readonly client: Client
-  readonly db: Keyspace
-  readonly now: number
-  readonly atomic: boolean
-  readonly script: boolean
-
-  constructor(server: Server, client: Client, atomic: boolean, script: boolean) {
-    this.server = server
-    this.client = client
-    this.db = server.dbs[client.db]!
-    this.now = server.now
-    this.atomic = atomic
-    this.script = script
-  }
-
-  changed(key: string, kind: EventClass, event: string, db = this.db): void {
-    this.server.touch(db, key)
-    this.server.notify(db, key, kind, event)
-  }
-
-  dropIfEmpty(key: string, entry: Entry): boolean {
-    if (!isEmpty(entry)) return false
-    this.db.remove(key)
-    this.server.notify(this.db, key, "g", "del")
-    return true
-  }
-}
+import { leaveMulti, touchWatchers, unwatchAll } from "./watches.ts"
 
 export class Server implements KeyspaceHost {
   readonly options: EngineOptions
@@ -71,9 +30,7 @@ export class Server implements KeyspaceHost {
   readonly clients = new Map<number, Client>()
   readonly blocked = new BlockedClients()
   readonly scripts = new Map<string, LuaScript>()
-  readonly channels = new Map<string, Set<Client>>()
-  readonly patterns = new Map<string, Set<Client>>()
-  readonly shards = new Map<string, Set<Client>>()
+  readonly subscribers = new Subscribers((client, push) => this.push(client, push))
   readonly watchers = new Map<string, Set<Client>>()
   readonly onClosed = new Map<number, () => void>()
   readonly undo: Journal
@@ -132,48 +89,17 @@ export class Server implements KeyspaceHost {
   }
 
   touch(db: Keyspace, key: string, byExpiry = false): void {
-    if (this.watchers.size === 0) return
-    for (const client of watchersOf(this, db.index, key)) {
-      const watched = client.watched.find((item) => item.db === db.index && item.key === key)
-      if (watched?.expired === true && byExpiry) {
-        watched.expired = false
-        continue
-      }
-      client.touched = true
-    }
-  }
-
-  setFlags(text: string): boolean {
-    const flags = parseFlags(text)
-    if (flags === undefined) return false
-    this.flags = flags
-    return true
+    touchWatchers(this, db.index, key, byExpiry)
   }
 
   notify(db: Keyspace, key: string, kind: EventClass, event: string): void {
     if (!wants(this.flags, kind)) return
-    if (wantsKeyspace(this.flags)) this.publish(`__keyspace@${db.index}__:${key}`, event)
-    if (wantsKeyevent(this.flags)) this.publish(`__keyevent@${db.index}__:${event}`, key)
+    if (wantsKeyspace(this.flags)) this.subscribers.publish(`__keyspace@${db.index}__:${key}`, event)
+    if (wantsKeyevent(this.flags)) this.subscribers.publish(`__keyevent@${db.index}__:${event}`, key)
   }
 
-  publish(channel: string, message: string): number {
-    let count = 0
-    for (const client of this.channels.get(channel) ?? []) {
-      this.push(client, { _tag: "message", channel, message })
-      count++
-    }
-    for (const [pattern, clients] of this.patterns) {
-      if (!globMatch(pattern, channel)) continue
-      for (const client of clients) {
-        this.push(client, { _tag: "pmessage", pattern, channel, message })
-        count++
-      }
-    }
-    return count
-  }
-
-  push(client: Client, push: Push): void {
-    const text = decodePush(push)
+  private push(client: Client, push: Push): void {
+    const text = toPush(push)
     this.outbox.push(() => {
       if (!client.closed) client.push(text)
     })
@@ -225,15 +151,13 @@ export class Server implements KeyspaceHost {
         this.undo.begin()
         let value: Value | undefined
         try {
-          value = serve()
+          value = serve(this.contextFor(blocked.client))
         } catch (error) {
           if (!(error instanceof Fail)) throw error
           value = error
         }
         this.undo.commit()
-        if (value === undefined) return false
-        this.unblock(blocked, value)
-        return true
+        if (value !== undefined) this.unblock(blocked, value)
       })
     }
   }
@@ -259,7 +183,7 @@ export class Server implements KeyspaceHost {
     if (command === undefined) return this.refuse(client, unknownCommand(args))
     const problem = checkArity(command, args)
     if (problem !== undefined) return this.refuse(client, problem, name)
-    const refusal = this.stateRefusal(command)
+    const refusal = refusalIn(this.errorState, command)
     if (refusal !== undefined) return this.refuse(client, refusal)
     if (subscriptions(client) > 0 && !command.flags.includes("p")) {
       return this.refuse(
@@ -287,30 +211,17 @@ export class Server implements KeyspaceHost {
     }
   }
 
-  stateRefusal(command: Command): string | undefined {
-    const state = this.errorState
-    if (state === undefined || (state === "READONLY" && !command.write)) return undefined
-    if (state !== "READONLY" && command.flags.includes("l")) return undefined
-    return ERROR_STATES[state]
-  }
-
   private refuse(client: Client, message: string, name?: string): Fail {
     if (name === "exec") {
-      if (client.queue !== undefined) leaveMulti(this, client)
+      leaveMulti(this, client)
       return new Fail(`EXECABORT Transaction discarded because of: ${message.replace(/^ERR /, "")}`)
     }
     if (client.queue !== undefined) client.queueFailed = true
     return new Fail(message)
   }
 
-  block(context: Context, blocked: Omit<Blocked, "client" | "db" | "since" | "reply">): typeof BLOCKED {
-    this.blocked.add({
-      ...blocked,
-      client: context.client,
-      db: context.db.index,
-      since: this.micros,
-      reply: this.blockedReply
-    })
+  block(context: Context, wait: Wait): typeof BLOCKED {
+    this.blocked.add({ ...wait, client: context.client, db: context.db.index, reply: this.blockedReply })
     return BLOCKED
   }
 
@@ -319,7 +230,7 @@ export class Server implements KeyspaceHost {
     client.closed = true
     if (client.blocked !== undefined) this.blocked.remove(client.blocked)
     client.waiting.length = 0
-    this.unsubscribeAll(client)
+    this.subscribers.removeAll(client)
     unwatchAll(this, client)
     this.clients.delete(client.id)
     const onClosed = this.onClosed.get(client.id)
@@ -332,42 +243,13 @@ export class Server implements KeyspaceHost {
     this.outbox.push(() => this.drop(client))
   }
 
-  unsubscribeAll(client: Client): void {
-    for (
-      const [index, own] of [[this.channels, client.channels], [this.patterns, client.patterns], [
-        this.shards,
-        client.shards
-      ]] as const
-    ) {
-      for (const name of own) {
-        const all = index.get(name)
-        all?.delete(client)
-        if (all?.size === 0) index.delete(name)
-      }
-      own.clear()
-    }
-  }
-
   contextFor(client: Client): RunContext {
     return new RunContext(this, client, false, false)
   }
 
-  failure(message: string): Fail {
-    return new Fail(message)
-  }
-
   flushScripts(): void {
-    flushScripts(this)
+    this.scripts.clear()
   }
-}
-
-const decodePush = (push: Push): Push => {
-  const plain = toReply([push.channel, push.message]) as ReadonlyArray<string>
-  const channel = plain[0]!
-  const message = plain[1]!
-  return push._tag === "message"
-    ? { _tag: "message", channel, message }
-    : { _tag: "pmessage", pattern: toReply(push.pattern) as string, channel, message }
 }
 
 const unknownCommand = (args: ReadonlyArray<string>): string => {

@@ -24,7 +24,7 @@ export interface Pending {
 export interface Consumer {
   readonly name: string
   seenAt: number
-  /** Pending entries by their printed ids; the order is that of the group. */
+  /** How many of the group's pending entries are its own. */
   pending: number
 }
 
@@ -46,7 +46,8 @@ export interface Stream {
   readonly groups: Map<string, Group>
 }
 
-export const MAX_U64 = 18446744073709551615
+/** Stands for 2^64 - 1, which is no double; `printId` writes it as it is meant. */
+export const MAX_U64 = 2 ** 64
 export const MIN_ID: StreamId = { ms: 0, seq: 0 }
 export const MAX_ID: StreamId = { ms: MAX_U64, seq: MAX_U64 }
 export const INVALID_ID = "ERR Invalid stream ID specified as stream command argument"
@@ -111,6 +112,16 @@ export const position = (items: ReadonlyArray<{ readonly id: StreamId }>, id: St
 export const findById = <A extends { readonly id: StreamId }>(items: ReadonlyArray<A>, id: StreamId): A | undefined => {
   const item = items[position(items, id)]
   return item !== undefined && compareIds(item.id, id) === 0 ? item : undefined
+}
+
+export const addPending = (group: Group, item: Pending): void => {
+  group.pending.splice(position(group.pending, item.id), 0, item)
+  item.consumer.pending++
+}
+
+export const removePending = (group: Group, item: Pending): void => {
+  group.pending.splice(position(group.pending, item.id), 1)
+  item.consumer.pending--
 }
 
 /** Entries between two ids, both included. */

@@ -61,10 +61,10 @@ export class Party {
     this.id = id
   }
 
-  ask(mode: "try" | "wait", ticket: Ticket | undefined = this.ticket) {
+  ask(mode: "try" | "wait", ticket: Ticket | undefined = this.ticket, unfair?: boolean) {
     const { confirm, lease, mutex, store } = this.bench
     return Effect.tap(
-      store.acquire({ mutex, id: this.id, mode, lease, confirm, ticket }),
+      store.acquire({ mutex, id: this.id, mode, lease, confirm, ticket, unfair }),
       (result) =>
         Effect.sync(() => {
           if (result._tag === "Refused") this.ticket = result.ticket ?? this.ticket
@@ -81,10 +81,12 @@ export class Party {
 
   readonly confirm = Effect.suspend(() => Effect.map(this.ask("wait"), granted))
 
-  readonly release = Effect.suspend(() => {
+  readonly release = Effect.suspend(() => this.leave())
+
+  leave(unfair?: boolean) {
     const { confirm, mutex, store } = this.bench
-    return store.release({ mutex, id: this.id, confirm })
-  })
+    return store.release({ mutex, id: this.id, confirm, unfair })
+  }
 
   readonly guard = Effect.suspend(() => {
     const { lease, mutex, store } = this.bench
@@ -116,17 +118,12 @@ export class Party {
 
   /** The next wake-up; fails the test if none comes. */
   get wakeUp(): Effect.Effect<WakeUp> {
-    return Effect.map(
-      this.bench.within(this.wakeUps!.next, 5000),
-      (wakeUp) => Option.getOrElse(wakeUp, () => assert.fail("expected a wake-up"))
-    )
+    return this.bench.next(this.wakeUps!)
   }
 
   /** Fails the test if a wake-up comes. */
   get noWakeUp(): Effect.Effect<void> {
-    return Effect.map(this.bench.within(this.wakeUps!.next, 100), (wakeUp) => {
-      assert.isTrue(Option.isNone(wakeUp), `expected no wake-up: ${JSON.stringify(wakeUp)}`)
-    })
+    return this.bench.nothing(this.wakeUps!)
   }
 
   readonly expectTurn = Effect.suspend(() =>
@@ -153,6 +150,10 @@ export interface Bench extends Periods {
   readonly parties: (count: number) => ReadonlyArray<Party>
   readonly owner: Effect.Effect<Ownership, Effect.Error<ReturnType<MutexStore["Service"]["owner"]>>>
   readonly within: <A>(effect: Effect.Effect<A>, millis: number) => Effect.Effect<Option.Option<A>>
+  /** What a subscription brings next; fails the test if nothing comes. */
+  readonly next: <A>(subscription: { readonly next: Effect.Effect<A> }) => Effect.Effect<A>
+  /** Fails the test if a subscription brings something. */
+  readonly nothing: (subscription: { readonly next: Effect.Effect<unknown> }) => Effect.Effect<void>
   /** Lets more than this time pass. */
   readonly pass: (duration: Duration.Duration) => Effect.Effect<void>
 }
@@ -171,6 +172,8 @@ export const makeBench = Effect.fnUntraced(function*(
   const newId = () => WireId.make(`${--counter}-${unique}:suite@host`)
   const real = <A, E, R>(effect: Effect.Effect<A, E, R>) => options.live ? effect : TestClock.withLive(effect)
   const party = () => new Party(bench, newId())
+  const within = <A>(effect: Effect.Effect<A>, millis: number) =>
+    Effect.raceFirst(Effect.asSome(effect), Effect.as(real(Effect.sleep(Duration.millis(millis))), Option.none()))
   const bench: Bench = {
     ...periods,
     store,
@@ -180,11 +183,20 @@ export const makeBench = Effect.fnUntraced(function*(
     party,
     parties: (count) => Array.from({ length: count }, party),
     owner: store.owner(mutex),
-    within: (effect, millis) =>
-      Effect.raceFirst(Effect.asSome(effect), Effect.as(real(Effect.sleep(Duration.millis(millis))), Option.none())),
+    within,
+    next: ({ next }) =>
+      Effect.map(
+        within(next, 5000),
+        (value) => Option.getOrElse(value, () => assert.fail("expected something to come"))
+      ),
+    nothing: ({ next }) =>
+      Effect.map(within(next, 100), (value) => {
+        assert.isTrue(Option.isNone(value), `expected nothing to come: ${JSON.stringify(value)}`)
+      }),
     pass: (duration) => {
-      const millis = Duration.toMillis(duration)
-      return options.live ? Effect.sleep(Duration.millis(millis + 25)) : TestClock.adjust(Duration.millis(millis + 1))
+      // Servers count finer than milliseconds, and no two commands share an instant: some time more than the time
+      const more = Duration.millis(Duration.toMillis(duration) + 25)
+      return options.live ? Effect.sleep(more) : TestClock.adjust(more)
     }
   }
   return bench
@@ -194,6 +206,8 @@ export const makeBench = Effect.fnUntraced(function*(
 export interface Cases {
   readonly it: Vitest.MethodsNonLive<MutexStore>
   readonly bench: (label: string, periods?: Periods) => ReturnType<typeof makeBench>
+  /** Whether the store sees who listens, and so passes over the dead. */
+  readonly countsSubscribers: boolean
   /** Periods that a test can afford to wait for. */
   readonly short: Periods
 }

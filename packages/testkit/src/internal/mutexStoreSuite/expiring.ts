@@ -83,14 +83,4 @@ export const expiring = ({ bench, it, short }: Cases): void => {
       assert.isAbove(remainingOf(yield* owner), Duration.toMillis(short.confirm))
       assert.strictEqual(ownerOf(refused(yield* c.ask("wait")).ownership), b.id)
     }))
-
-  it.effect("after an expiry the dead at the head of the queue hold up nobody", () =>
-    Effect.gen(function*() {
-      const { parties, pass } = yield* bench("dead after expiry", short)
-      const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
-      yield* a.own
-      for (const party of [b, c]) refused(yield* party.ask("wait"))
-      yield* pass(short.lease)
-      yield* d.own
-    }))
 }

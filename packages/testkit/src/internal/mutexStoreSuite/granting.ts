@@ -113,22 +113,6 @@ export const granting = ({ bench, it, short }: Cases): void => {
       assert.deepStrictEqual(yield* b.guard, { _tag: "Renewed" })
     }))
 
-  it.effect("B6: a waiter that lost its place gets it back with its ticket", () =>
-    Effect.gen(function*() {
-      const { parties } = yield* bench("pruned")
-      const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
-      yield* a.own
-      const { ticket } = yield* b.queue
-      yield* c.queue
-      yield* b.unsubscribe
-      assert.strictEqual(ownerOf(yield* a.release), c.id)
-      yield* c.confirm
-      yield* d.queue
-      const again = yield* b.queue
-      assert.deepStrictEqual([again.ticket, again.position], [ticket, 0])
-      assert.strictEqual(ownerOf(yield* c.release), b.id)
-    }))
-
   it.effect("B6: a waiter that missed its turn gets its place back with its ticket", () =>
     Effect.gen(function*() {
       const { parties, pass } = yield* bench("missed turn", short)

@@ -2,8 +2,6 @@
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Option from "effect/Option"
 import { type Cases, ownerOf, type Party, refused, remainingOf } from "./bench.ts"
 
 export const handingOver = ({ bench, it, short }: Cases): void => {
@@ -67,36 +65,6 @@ export const handingOver = ({ bench, it, short }: Cases): void => {
       assert.deepStrictEqual(yield* b.release, { _tag: "Free" })
       assert.deepStrictEqual(yield* owner, { _tag: "Free" })
       yield* b.noWakeUp
-    }))
-
-  it.effect("S4, B5: waiters that nobody listens for are passed over, any number of them", () =>
-    Effect.gen(function*() {
-      const { owner, parties } = yield* bench("dead waiters")
-      const [a, b, c] = parties(3) as [Party, Party, Party]
-      yield* a.own
-      const dead = parties(150)
-      for (const party of dead.slice(0, 100)) refused(yield* party.ask("wait"))
-      yield* b.queue
-      for (const party of dead.slice(100)) refused(yield* party.ask("wait"))
-      yield* c.queue
-      assert.strictEqual(ownerOf(yield* a.release), b.id)
-      yield* b.confirm
-      assert.strictEqual(ownerOf(yield* b.release), c.id)
-      yield* c.confirm
-      for (const party of dead) refused(yield* party.ask("wait"))
-      assert.deepStrictEqual(yield* c.release, { _tag: "Free" })
-      assert.deepStrictEqual(yield* owner, { _tag: "Free" })
-    }))
-
-  it.effect("a waiter that stopped listening is passed over", () =>
-    Effect.gen(function*() {
-      const { parties } = yield* bench("stopped listening")
-      const [a, b, c] = parties(3) as [Party, Party, Party]
-      yield* a.own
-      yield* b.queue
-      yield* c.queue
-      yield* b.unsubscribe
-      assert.strictEqual(ownerOf(yield* a.release), c.id)
     }))
 
   it.effect("H3: with a grant for the confirm period, the first that remains learns when to look", () =>
@@ -167,36 +135,5 @@ export const handingOver = ({ bench, it, short }: Cases): void => {
       assert.strictEqual(ownerOf(yield* b.release), c.id)
       yield* c.expectLook
       assert.strictEqual(yield* c.expectTurn, b.id)
-    }))
-
-  it.effect("B1: wake-ups count from the subscription on, and nothing is told before", () =>
-    Effect.gen(function*() {
-      const { parties } = yield* bench("subscription")
-      const [a, b, c] = parties(3) as [Party, Party, Party]
-      yield* a.own
-      refused(yield* b.ask("wait"))
-      assert.deepStrictEqual(yield* a.release, { _tag: "Free" })
-      yield* b.subscribe
-      yield* b.noWakeUp
-      yield* c.own
-      refused(yield* b.ask("wait"))
-      yield* c.release
-      assert.strictEqual(yield* b.expectTurn, c.id)
-    }))
-
-  it.effect("wake-ups reach each waiter alone, and none that has ceased to listen", () =>
-    Effect.gen(function*() {
-      const { parties, within } = yield* bench("own wake-ups")
-      const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
-      yield* a.own
-      for (const party of [b, c, d]) yield* party.queue
-      const before = b.wakeUps!
-      yield* b.unsubscribe
-      assert.strictEqual(ownerOf(yield* a.release), c.id)
-      yield* c.expectTurn
-      yield* d.expectLook
-      yield* d.noWakeUp
-      const left = yield* Effect.exit(within(before.next, 100))
-      assert.isTrue(Exit.isFailure(left) || Option.isNone(left.value))
     }))
 }

@@ -4,7 +4,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
-import { type Bench, granted, ownerOf, type Party, refused } from "./bench.ts"
+import { type Bench, type Cases, granted, ownerOf, type Party, refused } from "./bench.ts"
 
 /** What random histories are made of. */
 export const Command = Schema.TaggedUnion({
@@ -36,7 +36,11 @@ interface Model {
  * The dead stay in the model's queue until they are passed over, as in a store; they are told from the living by their
  * subscription.
  */
-export const runHistory = Effect.fnUntraced(function*(bench: Bench, commands: ReadonlyArray<Command>, live: boolean) {
+export const runHistory = Effect.fnUntraced(function*(
+  bench: Bench,
+  commands: ReadonlyArray<Command>,
+  { countsSubscribers, live }: { readonly live: boolean } & Pick<Cases, "countsSubscribers">
+) {
   const { confirm, lease, pass } = bench
   const leaseMillis = Duration.toMillis(lease)
   const confirmMillis = Duration.toMillis(confirm)
@@ -63,7 +67,7 @@ export const runHistory = Effect.fnUntraced(function*(bench: Bench, commands: Re
 
   /** The head that a free mutex goes to, unless `caller` comes before it. */
   const headBefore = (caller: Party | undefined) => {
-    const head = model.queue.find((party) => party.subscribed)
+    const head = model.queue.find((party) => party.subscribed || !countsSubscribers)
     if (head === undefined || head === caller) return undefined
     return caller?.ticket !== undefined && Number(caller.ticket) < Number(head.ticket) ? undefined : head
   }
@@ -73,7 +77,7 @@ export const runHistory = Effect.fnUntraced(function*(bench: Bench, commands: Re
     model.owner = next
     model.until = now + confirmMillis
     model.confirmed = false
-    for (;;) if ((yield* next.wakeUp)._tag === "YourTurn") break
+    while (next.subscribed) if ((yield* next.wakeUp)._tag === "YourTurn") break
   })
 
   const ask = Effect.fnUntraced(function*(who: number, mode: "try" | "wait") {
@@ -122,6 +126,7 @@ export const runHistory = Effect.fnUntraced(function*(bench: Bench, commands: Re
     parties[who] = bench.party()
   })
 
+  yield* pass(Duration.zero)
   for (const command of commands) {
     yield* tick(1)
     switch (command._tag) {
@@ -158,7 +163,11 @@ export const runHistory = Effect.fnUntraced(function*(bench: Bench, commands: Re
     assert.strictEqual(ownerOf(yield* bench.owner), model.owner?.id)
   }
   // Whoever is left is served in order
-  for (const party of parties) if (!party.subscribed) yield* party.release
+  for (const party of parties) {
+    if (party.subscribed) continue
+    yield* party.release
+    leave(party)
+  }
   if (model.owner !== undefined && !model.owner.subscribed) {
     model.owner = undefined
     const head = headBefore(undefined)

@@ -4,7 +4,7 @@ import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { type Cases, granted, ownerOf, type Party, tagOf } from "./bench.ts"
 
-const oddNames = [
+export const oddNames = [
   "with spaces  inside",
   " leading and trailing ",
   "ünïcödé ✓ 🦁",

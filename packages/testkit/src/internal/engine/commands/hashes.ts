@@ -1,5 +1,5 @@
 /**
- * Hash commands.
+ * Hash commands: fields, counters in fields, iteration.
  */
 import { addFloats, bigInteger, double, integer, MAX_INT64, MIN_INT64, parseBigInt } from "../numbers.ts"
 import type { Context } from "../registry.ts"

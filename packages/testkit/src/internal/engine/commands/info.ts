@@ -35,8 +35,8 @@ const sections: Readonly<Record<string, (server: Server) => ReadonlyArray<string
     `total_commands_processed:${server.commandsProcessed}`,
     `expired_keys:${server.expiredKeys}`,
     "evicted_keys:0",
-    `pubsub_channels:${server.channels.size}`,
-    `pubsub_patterns:${server.patterns.size}`
+    `pubsub_channels:${server.subscribers.channels.size}`,
+    `pubsub_patterns:${server.subscribers.patterns.size}`
   ],
   Replication: () => [
     "role:master",

@@ -2,12 +2,12 @@
  * Commands on keys of any type: existence, expiry, renaming, iteration.
  */
 import { globMatch } from "../glob.ts"
+import { DATABASES } from "../keyspace.ts"
 import { bigInteger, MAX_INT64, MIN_INT64, smallInteger } from "../numbers.ts"
 import type { Context } from "../registry.ts"
 import { define } from "../registry.ts"
 import type { Value } from "../reply.ts"
 import { fail, OK, Status, syntaxError } from "../reply.ts"
-import { DATABASES } from "../server.ts"
 import type { Entry, TypeName } from "../values.ts"
 import { cloneValue } from "../values.ts"
 import { scanPage } from "./scan.ts"

@@ -3,8 +3,8 @@
  */
 import { blockUntil } from "../blocked.ts"
 import { integer } from "../numbers.ts"
-import type { Context } from "../registry.ts"
-import { BLOCKED, define } from "../registry.ts"
+import type { BLOCKED, Context } from "../registry.ts"
+import { define } from "../registry.ts"
 import type { Value } from "../reply.ts"
 import { fail, OK, syntaxError } from "../reply.ts"
 import type { Entry } from "../values.ts"
@@ -209,7 +209,7 @@ const blockingPop = (side: End) => (context: Context, args: ReadonlyArray<string
     keys,
     deadline,
     timedOut: null,
-    serve: (key) => [key, take(context, key, context.db.writeAs(key, "list")!, side, 1)[0]!]
+    serve: (later, key) => [key, take(later, key, later.db.writeAs(key, "list")!, side, 1)[0]!]
   })
 }
 define("blpop", -3, "ws", blockingPop("left"))
@@ -231,7 +231,7 @@ const blockingMove = (
     keys: [from],
     deadline,
     timedOut: null,
-    serve: () => move(context, from, to, wherefrom, whereto)
+    serve: (later) => move(later, from, to, wherefrom, whereto)
   })
 }
 define(
@@ -282,6 +282,6 @@ define("blmpop", -5, "ws", (context, args) => {
     keys: multi.keys,
     deadline,
     timedOut: null,
-    serve: (key) => popFirst(context, { ...multi, keys: [key] })
+    serve: (later, key) => popFirst(later, { ...multi, keys: [key] })
   })
 })

@@ -1,13 +1,14 @@
 /**
  * EVAL and its relatives. A script is compiled once per engine and kept until SCRIPT FLUSH.
  */
+import { refusalIn } from "../errorStates.ts"
 import type { LuaScript } from "../lua.ts"
 import { integer } from "../numbers.ts"
 import type { Command, Context } from "../registry.ts"
 import { BLOCKED, checkArity, commands, define } from "../registry.ts"
 import type { Value } from "../reply.ts"
 import { Fail, fail, OK } from "../reply.ts"
-import { RunContext } from "../server.ts"
+import { RunContext } from "../runContext.ts"
 import { sha1 } from "../sha1.ts"
 
 const NOSCRIPT = "NOSCRIPT No matching script. Please use EVAL."
@@ -66,7 +67,7 @@ const caller = (context: Context, readOnly: boolean) => {
     if (problem !== undefined) return problem.startsWith("ERR unknown") ? UNKNOWN : ARITY
     if (command.flags.includes("s")) return FORBIDDEN
     if (command.write && readOnly) return READ_ONLY
-    const refusal = server.stateRefusal(command)
+    const refusal = refusalIn(server.errorState, command)
     if (refusal !== undefined) return new Fail(refusal)
     const value = server.call(inner, command, args)
     if (context.client.db !== inner.db.index) inner = new RunContext(server, context.client, true, true)

@@ -1,5 +1,5 @@
 /**
- * Set commands.
+ * Set commands: members, random ones, unions, intersections and differences.
  */
 import { integer } from "../numbers.ts"
 import type { Context } from "../registry.ts"

@@ -2,14 +2,13 @@
  * Unions, intersections and differences of sorted sets (and sets).
  */
 import { integer, parseDouble } from "../numbers.ts"
-import { formatDouble } from "../numbers.ts"
 import type { Context } from "../registry.ts"
 import { define } from "../registry.ts"
 import type { Value } from "../reply.ts"
 import { fail, syntaxError, WRONGTYPE } from "../reply.ts"
 import type { Scored } from "../sortedSet.ts"
 import { SortedSet } from "../sortedSet.ts"
-import { storeSorted } from "./sortedSets.ts"
+import { itemsReply, storeSorted } from "./sortedSets.ts"
 
 type How = "union" | "inter" | "diff"
 
@@ -88,7 +87,7 @@ const combine = (
 for (const how of ["union", "inter", "diff"] as const) {
   define(`z${how}`, -3, "", (context, args): Value => {
     const { items, withScores } = combine(context, `z${how}`, how, args, 1, false)
-    return items.flatMap((item) => withScores ? [item.member, formatDouble(item.score)] : [item.member])
+    return itemsReply(items, withScores)
   })
   define(
     `z${how}store`,

@@ -1,5 +1,5 @@
 /**
- * XINFO.
+ * XINFO: what a stream, its groups and their consumers look like from outside.
  */
 import { integer } from "../numbers.ts"
 import { define } from "../registry.ts"

@@ -1,5 +1,5 @@
 /**
- * Stream commands without groups, and XREAD.
+ * The entries of a stream: adding, ranges, deleting, and XSETID.
  */
 import { integer } from "../numbers.ts"
 import type { Context } from "../registry.ts"
@@ -21,108 +21,34 @@ import {
   parseU64,
   position,
   previousId,
-  printId,
-  trim
+  printId
 } from "../stream.ts"
+import { checkTrimming, trimOptions, trimStream } from "./streamTrimming.ts"
 
 export const readStream = (context: Context, key: string): Stream | undefined => context.db.readAs(key, "stream")?.value
 
 export const entryReply = (entry: StreamEntry): Value => [printId(entry.id), entry.fields]
 
-interface Trimming {
-  readonly keep: number
-  readonly minId: StreamId | undefined
-  readonly approximate: boolean
-  readonly limit: number | undefined
-}
-
-interface TrimOptions {
-  readonly trimming: Trimming | undefined
-  readonly noMake: boolean
-  readonly next: number
-}
-
-const trimOptions = (args: ReadonlyArray<string>, at: number, adding: boolean): TrimOptions => {
-  let strategy: "maxlen" | "minid" | undefined
-  let keep = Infinity
-  let minId: StreamId | undefined
-  let approximate = false
-  let limit: number | undefined
-  let noMake = false
-  let i = at
-  for (; i < args.length; i++) {
-    const option = args[i]!.toLowerCase()
-    const more = args.length - 1 - i
-    if (adding && option === "*") break
-    if ((option === "maxlen" || option === "minid") && more > 0) {
-      if (strategy !== undefined) {
-        return fail("ERR syntax error, MAXLEN and MINID options at the same time are not compatible")
-      }
-      approximate = false
-      const sign = args[i + 1]!
-      if (more >= 2 && (sign === "~" || sign === "=")) {
-        approximate = sign === "~"
-        i++
-      }
-      strategy = option
-      i++
-      if (option === "maxlen") {
-        keep = integer(args[i]!)
-        if (keep < 0) return fail("ERR The MAXLEN argument must be >= 0.")
-      } else minId = parseId(args[i]!, 0)
-    } else if (option === "limit" && more > 0) {
-      i++
-      limit = integer(args[i]!)
-      if (limit < 0) return fail("ERR The LIMIT argument must be >= 0.")
-    } else if (adding && option === "nomkstream") noMake = true
-    else if (adding) break
-    else return syntaxError()
-  }
-  if (limit !== undefined && strategy === undefined) {
-    return fail("ERR syntax error, LIMIT cannot be used without specifying a trimming strategy")
-  }
-  if (!adding && strategy === undefined) {
-    return fail("ERR syntax error, XTRIM must be called with a trimming strategy")
-  }
-  if (limit !== undefined && !approximate) {
-    return fail("ERR syntax error, LIMIT cannot be used without the special ~ option")
-  }
-  const trimming = strategy === undefined ? undefined : { keep, minId, approximate, limit }
-  return { trimming, noMake, next: i }
-}
-
-/** A node holds a hundred entries, and `~` removes whole nodes only. */
-const NODE = 100
-
-const trimStream = (stream: Stream, { approximate, keep, limit, minId }: Trimming): number => {
-  if (!approximate) return trim(stream, keep, minId)
-  let count = minId === undefined ? Math.max(0, stream.entries.length - keep) : position(stream.entries, minId)
-  count -= count % NODE
-  const most = limit === undefined ? NODE * 100 : limit === 0 ? Infinity : limit
-  count = Math.min(count, most - (most % NODE || 0))
-  return count > 0 ? trim(stream, stream.entries.length - count, undefined) : 0
-}
-
 define("xadd", -5, "w", (context, args) => {
   const key = args[1]!
-  const { next, noMake, trimming } = trimOptions(args, 2, true)
-  const idText = args[next]
-  if (idText === undefined) return fail("ERR wrong number of arguments for 'xadd' command")
+  const options = trimOptions(args, 2, true)
+  const idText = args[options.next]
   let id: StreamId | undefined
   let auto: "all" | "seq" | undefined
   if (idText === "*") auto = "all"
-  else if (idText.endsWith("-*")) {
+  else if (idText?.endsWith("-*") === true) {
     auto = "seq"
     const ms = parseU64(idText.slice(0, -2))
     id = ms === undefined ? fail(INVALID_ID) : { ms, seq: 0 }
-  } else id = parseId(idText, 0)
-  const fields = args.slice(next + 1)
+  } else if (idText !== undefined) id = parseId(idText, 0)
+  checkTrimming(options, true)
+  const fields = args.slice(options.next + 1)
   if (fields.length === 0 || fields.length % 2 === 1) return fail("ERR wrong number of arguments for 'xadd' command")
   if (auto === undefined && compareIds(id!, MIN_ID) === 0) {
     return fail("ERR The ID specified in XADD must be greater than 0-0")
   }
   const existing = context.db.writeAs(key, "stream")
-  if (existing === undefined && noMake) return null
+  if (existing === undefined && options.noMake) return null
   const stream = existing?.value ?? makeStream()
   if (compareIds(stream.lastId, MAX_ID) === 0) {
     return fail("ERR The stream has exhausted the last possible ID, unable to add more items")
@@ -143,27 +69,14 @@ define("xadd", -5, "w", (context, args) => {
   stream.lastId = id!
   stream.entriesAdded++
   context.changed(key, "t", "xadd")
-  if (trimming !== undefined && trimStream(stream, trimming) > 0) context.server.notify(context.db, key, "t", "xtrim")
+  if (trimStream(stream, options) > 0) context.server.notify(context.db, key, "t", "xtrim")
   context.server.blocked.mark(context.db, key)
   return printId(id!)
 })
 
-define("xtrim", -4, "w", (context, args) => {
-  const { trimming } = trimOptions(args, 2, false)
-  const entry = context.db.writeAs(args[1]!, "stream")
-  if (entry === undefined) return 0
-  const count = trimStream(entry.value, trimming!)
-  if (count > 0) context.changed(args[1]!, "t", "xtrim")
-  return count
-})
-
 define("xlen", 2, "", (context, args) => readStream(context, args[1]!)?.entries.length ?? 0)
 
-export interface IdRange {
-  readonly from: StreamId
-  readonly to: StreamId
-}
-
+/** Where an interval starts: at the id, or behind it after a parenthesis. */
 export const startId = (text: string): StreamId => {
   if (text === "-") return MIN_ID
   if (text === "+") return MAX_ID
@@ -233,9 +146,6 @@ define("xsetid", -3, "w", (context, args) => {
   const entry = context.db.write(args[1]!)
   if (entry === undefined) return fail("ERR no such key")
   const stream = context.db.writeAs(args[1]!, "stream")!.value
-  if (compareIds(id, stream.maxDeletedId) < 0) {
-    return fail("ERR The ID specified in XSETID is smaller than current max_deleted_entry_id")
-  }
   const last = stream.entries.at(-1)
   if (last !== undefined) {
     if (compareIds(id, last.id) < 0) {
@@ -251,75 +161,3 @@ define("xsetid", -3, "w", (context, args) => {
   context.changed(args[1]!, "t", "xsetid")
   return OK
 })
-
-define("xread", -4, "", (context, args) => {
-  let count = Infinity
-  let block: number | undefined
-  let at = -1
-  for (let i = 1; i < args.length; i++) {
-    const option = args[i]!.toLowerCase()
-    const more = args.length - 1 - i
-    if (option === "block" && more > 0) block = blockMillis(args[++i]!)
-    else if (option === "count" && more > 0) {
-      count = integer(args[++i]!)
-      if (count <= 0) count = Infinity
-    } else if (option === "streams" && more > 0) {
-      at = i + 1
-      break
-    } else if (option === "group") {
-      return fail("ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead.")
-    } else if (option === "noack") {
-      return fail("ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead.")
-    } else return syntaxError()
-  }
-  const { ids: texts, keys } = streamArguments(args, at)
-  const after = texts.map((text, index): StreamId => {
-    const stream = readStream(context, keys[index]!)
-    if (text === "$") return stream?.lastId ?? MIN_ID
-    if (text === ">") {
-      return fail(
-        "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option."
-      )
-    }
-    return parseId(text, 0)
-  })
-  const readFrom = (key: string, index: number): Value | undefined => {
-    const stream = readStream(context, key)
-    if (stream === undefined || compareIds(stream.lastId, after[index]!) <= 0) return undefined
-    const from = nextId(after[index]!)
-    const entries = from === undefined ? [] : between(stream, from, MAX_ID, count)
-    return entries.length === 0 ? undefined : [key, entries.map(entryReply)]
-  }
-  const found = keys.map(readFrom).filter((value) => value !== undefined)
-  if (found.length > 0) return found
-  if (block === undefined || context.atomic) return null
-  return context.server.block(context, {
-    type: "stream",
-    keys,
-    deadline: block === 0 ? Infinity : context.server.micros + block * 1000,
-    timedOut: null,
-    serve: (key) => {
-      const value = readFrom(key, keys.indexOf(key))
-      return value === undefined ? undefined : [value]
-    }
-  })
-})
-
-export const blockMillis = (text: string): number => {
-  const value = integer(text, "ERR timeout is not an integer or out of range")
-  return value < 0 ? fail("ERR timeout is negative") : value
-}
-
-export const streamArguments = (
-  args: ReadonlyArray<string>,
-  at: number
-): { readonly keys: ReadonlyArray<string>; readonly ids: ReadonlyArray<string> } => {
-  if (at < 0) return syntaxError()
-  const rest = args.length - at
-  if (rest % 2 !== 0) {
-    return fail(
-      `ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified.`
-    )
-  }
-  return { keys: args.slice(at, at + rest / 2), ids: args.slice(at + rest / 2) }
-}

@@ -1,11 +1,11 @@
 /**
  * MULTI, EXEC and optimistic locking.
  */
-import { leaveMulti, unwatchAll, watch } from "../housekeeping.ts"
 import { BLOCKED, define } from "../registry.ts"
 import type { Value } from "../reply.ts"
 import { fail, OK } from "../reply.ts"
-import { RunContext } from "../server.ts"
+import { RunContext } from "../runContext.ts"
+import { leaveMulti, unwatchAll, watch } from "../watches.ts"
 
 define("multi", 1, "sml", ({ client }) => {
   if (client.queue !== undefined) return fail("ERR MULTI calls can not be nested")

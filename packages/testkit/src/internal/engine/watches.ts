@@ -1,12 +1,12 @@
 /**
- * What WATCH and SCRIPT FLUSH leave to be tidied.
+ * Which clients watch which keys, and whose transactions a change spoils.
  */
 import type { Client } from "./client.ts"
 import type { Server } from "./server.ts"
 
 const NONE: ReadonlySet<Client> = new Set()
 
-export const watchersOf = (server: Server, db: number, key: string): ReadonlySet<Client> =>
+const watchersOf = (server: Server, db: number, key: string): ReadonlySet<Client> =>
   server.watchers.get(`${db} ${key}`) ?? NONE
 
 export const watch = (server: Server, client: Client, db: number, key: string, expired: boolean): void => {
@@ -35,6 +35,15 @@ export const leaveMulti = (server: Server, client: Client): void => {
   unwatchAll(server, client)
 }
 
-export const flushScripts = (server: Server): void => {
-  server.scripts.clear()
+/** A key has changed. That one expires which had expired when it was watched is no change. */
+export const touchWatchers = (server: Server, db: number, key: string, byExpiry: boolean): void => {
+  if (server.watchers.size === 0) return
+  for (const client of watchersOf(server, db, key)) {
+    const watched = client.watched.find((item) => item.db === db && item.key === key)
+    if (watched?.expired === true && byExpiry) {
+      watched.expired = false
+      continue
+    }
+    client.touched = true
+  }
 }

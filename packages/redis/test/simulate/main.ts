@@ -1,0 +1,106 @@
+/**
+ * Tries seeds of a plan, or replays one:
+ *
+ *     pnpm simulate --plan mutex --seeds 1000 --from 1
+ *     pnpm simulate --plan mutex --seed 17 --verbose
+ *
+ * A seed that fails is made as short as can be found, and its history goes to a text and an SVG file.
+ */
+import { Simulation } from "@effect-simba/testkit"
+import { Effect } from "effect"
+import { mkdirSync, writeFileSync } from "node:fs"
+import { availableParallelism, tmpdir } from "node:os"
+import { join } from "node:path"
+import { parseArgs } from "node:util"
+import { Worker } from "node:worker_threads"
+import { plans } from "./plans.ts"
+import type { Report, Task } from "./worker.ts"
+
+const { values } = parseArgs({
+  allowPositionals: true,
+  options: {
+    plan: { type: "string", default: "mutex" },
+    seeds: { type: "string", default: "100" },
+    from: { type: "string", default: "1" },
+    seed: { type: "string" },
+    verbose: { type: "boolean", default: false },
+    workers: { type: "string", default: String(Math.min(availableParallelism(), 8)) },
+    out: { type: "string", default: join(tmpdir(), "effect-simba-simulate") }
+  }
+})
+
+const plan = plans[values.plan]
+if (plan === undefined) {
+  console.error(`unknown plan "${values.plan}"; there is: ${Object.keys(plans).join(", ")}`)
+  process.exit(2)
+}
+
+const save = (result: Simulation.Result) => {
+  mkdirSync(values.out, { recursive: true })
+  const path = join(values.out, `${values.plan}-${result.seed}`)
+  writeFileSync(
+    `${path}.txt`,
+    [Simulation.report(result), "", "all of it:", ...Simulation.trace(result), ""].join("\n")
+  )
+  writeFileSync(`${path}.svg`, Simulation.svg(result))
+  return path
+}
+
+const explain = (seed: number | string) =>
+  Effect.gen(function*() {
+    const options = plan(seed)
+    const result = yield* Simulation.run(options)
+    if (values.verbose) { for (const line of Simulation.trace(result)) console.log(line) }
+    if (result.violations.length === 0) {
+      console.log(Simulation.report(result))
+      return result
+    }
+    const shortest = yield* Simulation.shrink(options, result)
+    console.log(Simulation.report(shortest))
+    const path = save(shortest)
+    console.log(`the whole history: ${path}.txt, as a picture: ${path}.svg`)
+    console.log(`again: pnpm simulate --plan ${values.plan} --seed ${seed} --verbose`)
+    return result
+  })
+
+const number = (name: string, text: string) => {
+  const value = Number(text)
+  if (Number.isInteger(value) && value >= 0) return value
+  console.error(`--${name} must be a whole number`)
+  return process.exit(2)
+}
+
+const sweep = async () => {
+  const first = number("from", values.from)
+  const count = number("seeds", values.seeds)
+  const stride = Math.max(1, Math.min(number("workers", values.workers), count))
+  const startedAt = performance.now()
+  const reports: Array<Report> = []
+  await Promise.all(Array.from({ length: stride }, (_, index) =>
+    new Promise<void>((resolve, reject) => {
+      const task: Task = { plan: values.plan, first: first + index, last: first + count - 1, stride }
+      const worker = new Worker(new URL("./worker.ts", import.meta.url), { workerData: task })
+      worker.on("message", (report: Report) => {
+        reports.push(report)
+        if (report.violation !== undefined) console.log(`seed ${report.seed}: ${report.violation}`)
+        else if (values.verbose) console.log(`seed ${report.seed}: ${report.commands} commands`)
+      })
+      worker.on("error", reject)
+      worker.on("exit", (code) => code === 0 ? resolve() : reject(new Error(`a worker ended with ${code}`)))
+    })))
+  const millis = performance.now() - startedAt
+  const failed = reports.filter(({ violation }) => violation !== undefined).map(({ seed }) => seed).sort((a, b) =>
+    a - b
+  )
+  if (failed.length > 0) await Effect.runPromise(explain(failed[0]!))
+  const virtual = reports.reduce((sum, { virtualMillis }) => sum + virtualMillis, 0)
+  console.log(`${(virtual / 1000).toFixed(0)} virtual seconds, ${(virtual / millis).toFixed(0)} times real time`)
+  const rate = Math.round(reports.length / millis * 60_000)
+  console.log(`${reports.length} seeds, ${failed.length} violations, ${rate} seeds/min`)
+  return failed.length
+}
+
+const failures = values.seed === undefined
+  ? await sweep()
+  : (await Effect.runPromise(explain(values.seed))).violations.length
+process.exitCode = failures === 0 ? 0 : 1

@@ -1,0 +1,42 @@
+/** Runs every n-th seed of a plan, and reports to the main thread. */
+import { Simulation } from "@effect-simba/testkit"
+import { Effect } from "effect"
+import { parentPort, workerData } from "node:worker_threads"
+import { plans } from "./plans.ts"
+
+export interface Task {
+  readonly plan: string
+  readonly first: number
+  readonly last: number
+  readonly stride: number
+}
+
+export interface Report {
+  readonly seed: number
+  readonly commands: number
+  readonly virtualMillis: number
+  readonly violation: string | undefined
+}
+
+// Errors are values here, made by the thousand; the main thread replays what fails with their stacks
+Error.stackTraceLimit = 0
+
+const { first, last, plan, stride } = workerData as Task
+
+const each = (seed: number): Effect.Effect<void> =>
+  Effect.map(Simulation.run(plans[plan]!(seed)), (result) => {
+    const violation = result.violations[0]
+    const report: Report = {
+      seed,
+      commands: result.commands,
+      virtualMillis: result.virtualMillis,
+      violation: violation === undefined ? undefined : `${violation.checker}: ${violation.message}`
+    }
+    parentPort!.postMessage(report)
+  })
+
+const seeds = Array.from({ length: Math.max(0, Math.ceil((last - first + 1) / stride)) }, (_, i) => first + i * stride)
+
+Effect.runPromise(Effect.forEach(seeds, each, { discard: true })).catch((error: unknown) => {
+  throw error
+})

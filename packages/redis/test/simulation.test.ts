@@ -1,0 +1,67 @@
+import { Mutex } from "@effect-simba/core"
+import { RedisMutexStore } from "@effect-simba/redis"
+import { FakeRedis, Simulation, TestMutex } from "@effect-simba/testkit"
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Effect, Fiber, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { mutexPlan } from "./simulate/mutexPlan.ts"
+
+const clean = (result: Simulation.Result) => assert.deepStrictEqual(result.violations, [], Simulation.report(result))
+
+describe("The mutex on a simulated Redis", () => {
+  it.effect("holds under every fault: 150 seeds of the standard plan", () =>
+    Effect.forEach(
+      Array.from({ length: 150 }, (_, index) => index + 1),
+      (seed) => Effect.map(Simulation.run(mutexPlan(seed)), clean),
+      { discard: true }
+    ), 240_000)
+
+  it.effect("is fair, and leaves nothing behind, where nothing goes wrong", () =>
+    Effect.gen(function*() {
+      const result = yield* Simulation.run(mutexPlan("calm", { enabled: [] }))
+      clean(result)
+      assert.isAbove(result.events.filter((event) => event._tag === "Owner" && event.to !== undefined).length, 5)
+    }))
+
+  it.effect("has one history for one seed", () =>
+    Effect.gen(function*() {
+      const traces = new Set<string>()
+      for (let i = 0; i < 20; i++) traces.add(Simulation.trace(yield* Simulation.run(mutexPlan(11))).join("\n"))
+      assert.strictEqual(traces.size, 1)
+    }), 60_000)
+})
+
+describe("TestMutex", () => {
+  it.effect("runs the production store under TestClock", () =>
+    Effect.gen(function*() {
+      const server = yield* FakeRedis.FakeRedis
+      const work = Effect.sleep("1 minute").pipe(Mutex.withLock("report"))
+      const both = yield* Effect.forkChild(Effect.all([work, work], { concurrency: "unbounded" }))
+      yield* TestClock.adjust("119 seconds")
+      assert.isUndefined(both.pollUnsafe())
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.join(both)
+      assert.deepStrictEqual((yield* server.keys).map(({ key }) => key), ["simba:{report}:fence"])
+    }).pipe(Effect.provide(TestMutex.layerWith(RedisMutexStore.layer))))
+
+  it.effect("plays several processes on one server", () =>
+    Effect.gen(function*() {
+      const process = (name: string) =>
+        Effect.map(Layer.build(TestMutex.layerClient(RedisMutexStore.layer, { name })), Context.get(Mutex.Mutex))
+      const a = yield* process("a")
+      const b = yield* process("b")
+      yield* Effect.scoped(Effect.gen(function*() {
+        const lease = yield* a.acquire("m")
+        assert.match(lease.id, /:a$/)
+        const waiting = yield* Effect.forkChild(Effect.scoped(b.acquire("m", { timeout: "1 minute" })))
+        yield* TestClock.adjust("50 seconds")
+        assert.isUndefined(waiting.pollUnsafe())
+        yield* TestClock.adjust("10 seconds")
+        assert.strictEqual((yield* Effect.flip(Fiber.join(waiting)))._tag, "AcquireTimeout")
+        // A dies without a word: the lease runs out
+        const server = yield* FakeRedis.FakeRedis
+        yield* server.forceExpire("simba:{m}")
+        assert.strictEqual((yield* Effect.scoped(b.acquire("m"))).mutex, "m")
+      }))
+    }).pipe(Effect.provide(FakeRedis.layer())))
+})

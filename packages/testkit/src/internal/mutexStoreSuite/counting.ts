@@ -1,0 +1,127 @@
+/** The dead cost nothing: what holds where a store sees who listens. `uncounted` has what holds elsewhere. */
+import { assert } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import { type Cases, ownerOf, type Party, refused } from "./bench.ts"
+
+export const counting = ({ bench, it, short }: Cases): void => {
+  it.effect("S4, B5: waiters that nobody listens for are passed over, any number of them", () =>
+    Effect.gen(function*() {
+      const { owner, parties } = yield* bench("dead waiters")
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      yield* a.own
+      const dead = parties(150)
+      for (const party of dead.slice(0, 100)) refused(yield* party.ask("wait"))
+      yield* b.queue
+      for (const party of dead.slice(100)) refused(yield* party.ask("wait"))
+      yield* c.queue
+      assert.strictEqual(ownerOf(yield* a.release), b.id)
+      yield* b.confirm
+      assert.strictEqual(ownerOf(yield* b.release), c.id)
+      yield* c.confirm
+      for (const party of dead) refused(yield* party.ask("wait"))
+      assert.deepStrictEqual(yield* c.release, { _tag: "Free" })
+      assert.deepStrictEqual(yield* owner, { _tag: "Free" })
+    }))
+
+  it.effect("a waiter that stopped listening is passed over", () =>
+    Effect.gen(function*() {
+      const { parties } = yield* bench("stopped listening")
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      yield* a.own
+      yield* b.queue
+      yield* c.queue
+      yield* b.unsubscribe
+      assert.strictEqual(ownerOf(yield* a.release), c.id)
+    }))
+
+  it.effect("B6: a waiter that lost its place gets it back with its ticket", () =>
+    Effect.gen(function*() {
+      const { parties } = yield* bench("pruned")
+      const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
+      yield* a.own
+      const { ticket } = yield* b.queue
+      yield* c.queue
+      yield* b.unsubscribe
+      assert.strictEqual(ownerOf(yield* a.release), c.id)
+      yield* c.confirm
+      yield* d.queue
+      const again = yield* b.queue
+      assert.deepStrictEqual([again.ticket, again.position], [ticket, 0])
+      assert.strictEqual(ownerOf(yield* c.release), b.id)
+    }))
+
+  it.effect("after an expiry the dead at the head of the queue hold up nobody", () =>
+    Effect.gen(function*() {
+      const { parties, pass } = yield* bench("dead after expiry", short)
+      const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
+      yield* a.own
+      for (const party of [b, c]) refused(yield* party.ask("wait"))
+      yield* pass(short.lease)
+      yield* d.own
+    }))
+
+  it.effect("B1: wake-ups count from the subscription on, and nothing is told before", () =>
+    Effect.gen(function*() {
+      const { parties } = yield* bench("subscription")
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      yield* a.own
+      refused(yield* b.ask("wait"))
+      assert.deepStrictEqual(yield* a.release, { _tag: "Free" })
+      yield* b.subscribe
+      yield* b.noWakeUp
+      yield* c.own
+      refused(yield* b.ask("wait"))
+      yield* c.release
+      assert.strictEqual(yield* b.expectTurn, c.id)
+    }))
+
+  it.effect("wake-ups reach each waiter alone, and none that has ceased to listen", () =>
+    Effect.gen(function*() {
+      const { parties, within } = yield* bench("own wake-ups")
+      const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
+      yield* a.own
+      for (const party of [b, c, d]) yield* party.queue
+      const before = b.wakeUps!
+      yield* b.unsubscribe
+      assert.strictEqual(ownerOf(yield* a.release), c.id)
+      yield* c.expectTurn
+      yield* d.expectLook
+      yield* d.noWakeUp
+      const left = yield* Effect.exit(within(before.next, 100))
+      assert.isTrue(Exit.isFailure(left) || Option.isNone(left.value))
+    }))
+
+  it.effect("an unfair release calls the first that listens, and one that died is no part of it", () =>
+    Effect.gen(function*() {
+      const { confirm, parties } = yield* bench("unfair, dead")
+      const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
+      yield* a.own
+      refused(yield* b.ask("wait"))
+      yield* c.queue
+      refused(yield* parties(1)[0]!.ask("wait"))
+      yield* d.queue
+      assert.deepStrictEqual(yield* a.leave(true), { _tag: "Free" })
+      assert.strictEqual(yield* c.expectTurn, a.id)
+      assert.strictEqual(yield* d.expectLook, Duration.toMillis(confirm))
+      yield* c.confirm
+      assert.strictEqual(ownerOf(yield* c.release), d.id)
+    }))
+
+  it.effect("B59: a forced release passes over waiters that nobody listens for, and frees the mutex if there are no others", () =>
+    Effect.gen(function*() {
+      const { confirm, mutex, owner, parties, store } = yield* bench("force, dead")
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      yield* a.own
+      refused(yield* b.ask("wait"))
+      yield* c.queue
+      yield* store.forceRelease(mutex, confirm)
+      assert.strictEqual(ownerOf(yield* owner), c.id)
+      yield* c.confirm
+      refused(yield* b.ask("wait"))
+      yield* store.forceRelease(mutex, confirm)
+      assert.deepStrictEqual(yield* owner, { _tag: "Free" })
+    }))
+}

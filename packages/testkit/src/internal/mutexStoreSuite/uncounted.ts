@@ -1,0 +1,130 @@
+/** What a dead waiter costs where nobody can see who listens: a confirm period, and no more. */
+import { assert } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import { type Cases, ownerOf, type Party, refused, remainingOf } from "./bench.ts"
+
+export const uncounted = ({ bench, it, short }: Cases): void => {
+  it.effect("H3: each dead waiter costs a confirm period, then the next has the mutex", () =>
+    Effect.gen(function*() {
+      const { owner, parties, pass } = yield* bench("dead waiters", short)
+      const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
+      yield* a.own
+      for (const dead of [b, c]) refused(yield* dead.ask("wait"))
+      yield* d.queue
+      yield* a.release
+      for (const dead of [b, c]) {
+        const { ownership } = refused(yield* d.ask("wait"))
+        assert.strictEqual(ownerOf(ownership), dead.id)
+        assert.isAtMost(remainingOf(ownership), Duration.toMillis(short.confirm))
+        yield* pass(short.confirm)
+      }
+      yield* d.confirm
+      assert.strictEqual(ownerOf(yield* owner), d.id)
+      assert.deepStrictEqual(yield* d.release, { _tag: "Free" })
+    }))
+
+  it.effect("H3: who is behind a dead waiter is told when to look, and then has the mutex", () =>
+    Effect.gen(function*() {
+      const { parties, pass } = yield* bench("stopped listening", short)
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      yield* a.own
+      yield* b.queue
+      yield* c.queue
+      yield* b.unsubscribe
+      assert.strictEqual(ownerOf(yield* a.release), b.id)
+      const delay = yield* c.expectLook
+      assert.strictEqual(delay, Duration.toMillis(short.confirm))
+      yield* pass(Duration.millis(delay))
+      yield* c.confirm
+    }))
+
+  it.effect("H3: after an expiry a dead waiter costs a confirm period, too", () =>
+    Effect.gen(function*() {
+      const { parties, pass } = yield* bench("dead after expiry", short)
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      yield* a.own
+      refused(yield* b.ask("wait"))
+      yield* pass(short.lease)
+      const { ownership } = refused(yield* c.queue)
+      assert.strictEqual(ownerOf(ownership), b.id)
+      assert.isAtMost(remainingOf(ownership), Duration.toMillis(short.confirm))
+      yield* pass(short.confirm)
+      yield* c.confirm
+    }))
+
+  it.effect("B6: a waiter that lost its place gets it back with its ticket", () =>
+    Effect.gen(function*() {
+      const { parties, pass } = yield* bench("pruned", short)
+      const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
+      yield* a.own
+      const { ticket } = yield* b.queue
+      yield* c.queue
+      yield* b.unsubscribe
+      yield* a.release
+      yield* pass(short.confirm)
+      yield* c.confirm
+      yield* d.queue
+      const again = yield* b.queue
+      assert.deepStrictEqual([again.ticket, again.position], [ticket, 0])
+      assert.strictEqual(ownerOf(yield* c.release), b.id)
+    }))
+
+  it.effect("B1: who subscribes after its turn was told has the mutex when it asks", () =>
+    Effect.gen(function*() {
+      const { owner, parties } = yield* bench("subscription")
+      const [a, b] = parties(2) as [Party, Party]
+      yield* a.own
+      refused(yield* b.ask("wait"))
+      assert.strictEqual(ownerOf(yield* a.release), b.id)
+      yield* b.subscribe
+      yield* b.confirm
+      assert.isAbove(remainingOf(yield* owner), Duration.toMillis(short.confirm))
+    }))
+
+  it.effect("wake-ups reach each waiter alone, and none that has ceased to listen", () =>
+    Effect.gen(function*() {
+      const { confirm, parties, within } = yield* bench("own wake-ups")
+      const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
+      yield* a.own
+      for (const party of [b, c, d]) yield* party.queue
+      const before = b.wakeUps!
+      yield* b.unsubscribe
+      assert.strictEqual(ownerOf(yield* a.release), b.id)
+      assert.strictEqual(yield* c.expectLook, Duration.toMillis(confirm))
+      yield* d.noWakeUp
+      const left = yield* Effect.exit(within(before.next, 100))
+      assert.isTrue(Exit.isFailure(left) || Option.isNone(left.value))
+    }))
+
+  it.effect("an unfair release calls the first, dead or alive, and the one behind it looks after the confirm period", () =>
+    Effect.gen(function*() {
+      const { parties, pass } = yield* bench("unfair, dead", short)
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      yield* a.own
+      refused(yield* b.ask("wait"))
+      yield* c.queue
+      assert.deepStrictEqual(yield* a.leave(true), { _tag: "Free" })
+      assert.strictEqual(yield* c.expectLook, Duration.toMillis(short.confirm))
+      // Its look hands the mutex to the dead one, whose confirm period is all that it costs besides
+      assert.strictEqual(ownerOf(refused(yield* c.ask("wait")).ownership), b.id)
+      yield* pass(short.confirm)
+      yield* c.confirm
+    }))
+
+  it.effect("B59: a forced release hands over to the first, dead or alive", () =>
+    Effect.gen(function*() {
+      const { mutex, owner, parties, pass, store } = yield* bench("force, dead", short)
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      yield* a.own
+      refused(yield* b.ask("wait"))
+      yield* c.queue
+      yield* store.forceRelease(mutex, short.confirm)
+      assert.strictEqual(ownerOf(yield* owner), b.id)
+      assert.strictEqual(yield* c.expectLook, Duration.toMillis(short.confirm))
+      yield* pass(short.confirm)
+      yield* c.confirm
+    }))
+}

@@ -1,0 +1,142 @@
+/** What `unfair` changes: whoever asks first after a release has the mutex, and those who wait keep their places. */
+import { assert } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { type Cases, granted, ownerOf, type Party, refused, remainingOf } from "./bench.ts"
+
+export const unfairness = ({ bench, it, short }: Cases): void => {
+  it.effect("an unfair release frees the mutex; the first is told and keeps its place, the next learns when to look", () =>
+    Effect.gen(function*() {
+      const { confirm, mutex, owner, parties, store } = yield* bench("unfair release")
+      const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
+      yield* a.own
+      for (const party of [b, c, d]) yield* party.queue
+      assert.deepStrictEqual(yield* a.leave(true), { _tag: "Free" })
+      assert.deepStrictEqual(yield* owner, { _tag: "Free" })
+      assert.strictEqual(yield* b.expectTurn, a.id)
+      assert.strictEqual(yield* c.expectLook, Duration.toMillis(confirm))
+      yield* d.noWakeUp
+      const { waiters } = yield* store.inspect(mutex, 10)
+      assert.deepStrictEqual(waiters.map(({ id }) => id), [b.id, c.id, d.id])
+    }))
+
+  it.effect("the one that was told has the mutex when it asks first, with a larger token", () =>
+    Effect.gen(function*() {
+      const { lease, owner, parties } = yield* bench("unfair, called")
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      const { token } = yield* a.own
+      yield* b.queue
+      yield* c.queue
+      yield* a.leave(true)
+      assert.isAbove((yield* b.confirm).token, token)
+      assert.isAbove(remainingOf(yield* owner), Duration.toMillis(lease) / 2)
+      assert.strictEqual(ownerOf(yield* b.release), c.id)
+    }))
+
+  it.effect("an unfair newcomer that asks first has the mutex, and the one that was told keeps ticket and place", () =>
+    Effect.gen(function*() {
+      const { lease, owner, parties } = yield* bench("unfair newcomer")
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      const { token } = yield* a.own
+      const { ticket } = yield* b.queue
+      yield* a.leave(true)
+      assert.isAbove(granted(yield* c.ask("try", undefined, true)).token, token)
+      assert.isAbove(remainingOf(yield* owner), Duration.toMillis(lease) / 2)
+      const again = refused(yield* b.ask("wait"))
+      assert.deepStrictEqual([ownerOf(again.ownership), again.ticket, again.position], [c.id, ticket, 0])
+      // The newcomer is fair now
+      assert.strictEqual(ownerOf(yield* c.release), b.id)
+      assert.strictEqual(yield* b.expectTurn, a.id)
+      assert.strictEqual(yield* b.expectTurn, c.id)
+    }))
+
+  it.effect("round after round, those who wait are told again", () =>
+    Effect.gen(function*() {
+      const { party, parties } = yield* bench("unfair rounds")
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      let last = a
+      yield* a.own
+      yield* b.queue
+      yield* c.queue
+      for (let round = 0; round < 5; round++) {
+        yield* last.leave(true)
+        assert.strictEqual(yield* b.expectTurn, last.id)
+        yield* c.expectLook
+        last = party()
+        granted(yield* last.ask("try", undefined, true))
+        assert.strictEqual(refused(yield* b.ask("wait")).position, 0)
+      }
+      assert.strictEqual(ownerOf(yield* last.release), b.id)
+    }))
+
+  it.effect("a fair newcomer does not barge in after an unfair release: the first waiter is granted", () =>
+    Effect.gen(function*() {
+      const { parties } = yield* bench("fair newcomer")
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      yield* a.own
+      yield* b.queue
+      yield* a.leave(true)
+      assert.strictEqual(ownerOf(refused(yield* c.tryIt).ownership), b.id)
+      yield* b.confirm
+    }))
+
+  it.effect("unfair takes nothing from an owner: a try is refused, a wait queues behind the others", () =>
+    Effect.gen(function*() {
+      const { parties } = yield* bench("unfair behind an owner")
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      yield* a.own
+      yield* b.queue
+      const tried = refused(yield* c.ask("try", undefined, true))
+      assert.deepStrictEqual([ownerOf(tried.ownership), tried.ticket], [a.id, undefined])
+      yield* c.subscribe
+      assert.strictEqual(refused(yield* c.ask("wait", undefined, true)).position, 1)
+      // A waiter that was handed the mutex owns it, confirmed or not
+      assert.strictEqual(ownerOf(yield* a.release), b.id)
+      assert.strictEqual(ownerOf(refused(yield* c.ask("try", undefined, true)).ownership), b.id)
+      yield* b.confirm
+      assert.strictEqual(ownerOf(yield* b.release), c.id)
+    }))
+
+  it.effect("an unfair waiter that takes a free mutex before others leaves its own place, and only that", () =>
+    Effect.gen(function*() {
+      const { mutex, parties, store } = yield* bench("unfair waiter")
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      yield* a.own
+      yield* b.queue
+      yield* c.queue
+      yield* a.leave(true)
+      const { token } = granted(yield* c.ask("wait", c.ticket, true))
+      assert.strictEqual(granted(yield* c.ask("wait", c.ticket, true)).token, token)
+      assert.deepStrictEqual((yield* store.inspect(mutex, 10)).waiters.map(({ id }) => id), [b.id])
+      assert.strictEqual(ownerOf(yield* c.release), b.id)
+      assert.deepStrictEqual(yield* b.release, { _tag: "Free" })
+    }))
+
+  it.effect("after an expiry, too, unfair takes what is free, whoever waits", () =>
+    Effect.gen(function*() {
+      const { parties, pass } = yield* bench("unfair after expiry", short)
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      yield* a.own
+      const { ticket } = yield* b.queue
+      yield* pass(short.lease)
+      granted(yield* c.ask("try", undefined, true))
+      const again = refused(yield* b.ask("wait"))
+      assert.deepStrictEqual([ownerOf(again.ownership), again.ticket], [c.id, ticket])
+    }))
+
+  it.effect("an unfair release where nobody waits frees the mutex; by one that does not own it, it takes nothing", () =>
+    Effect.gen(function*() {
+      const { owner, parties } = yield* bench("unfair idle release")
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      const { token } = yield* a.own
+      yield* b.queue
+      assert.strictEqual(ownerOf(yield* c.leave(true)), a.id)
+      assert.strictEqual(ownerOf(yield* b.leave(true)), a.id, "one that waits gives up its place")
+      assert.deepStrictEqual(yield* a.guard, { _tag: "Renewed" })
+      assert.deepStrictEqual(yield* a.leave(true), { _tag: "Free" })
+      assert.deepStrictEqual(yield* a.leave(true), { _tag: "Free" })
+      yield* b.noWakeUp
+      assert.deepStrictEqual(yield* owner, { _tag: "Free" })
+      assert.isAbove((yield* c.own).token, token)
+    }))
+}

@@ -1,0 +1,290 @@
+/**
+ * The vocabulary of the generator: templates of commands, and what their placeholders stand for. Few keys, members and
+ * consumers, so that commands meet.
+ */
+/** What a placeholder draws from, by its name. */
+export const choices: Readonly<Record<string, ReadonlyArray<string>>> = {
+  s: ["s1", "s2", "s3"],
+  h: ["h1", "h2"],
+  l: ["l1", "l2"],
+  z: ["z1", "z2", "z3"],
+  t: ["t1", "t2", "t3"],
+  x: ["x1", "x2"],
+  v: [
+    "",
+    "a",
+    "b",
+    "hello",
+    "10",
+    "-5",
+    "3.7",
+    "1e3",
+    "9223372036854775807",
+    "-9223372036854775808",
+    "0x10",
+    "é√",
+    " 7",
+    "007",
+    "x y"
+  ],
+  int: [
+    "0",
+    "1",
+    "2",
+    "-1",
+    "-3",
+    "5",
+    "10",
+    "100",
+    "9223372036854775807",
+    "-9223372036854775808",
+    "3.5",
+    "abc",
+    "9007199254740993"
+  ],
+  i: ["0", "1", "2", "3", "-1", "-2", "-4", "5", "100"],
+  p: ["1", "2", "3", "5", "100"],
+  float: ["0", "0.1", "1.5", "-2.25", "3.7", "1e3", "-0.3", "10", "1e17", "inf", "abc", "nan", "123456.789", "0x1p3"],
+  f: ["f1", "f2", "f3", "1", "é"],
+  m: ["a", "b", "c", "d", "e", "1", "2", "3.5", "aa", ""],
+  sc: ["0", "1", "2", "-1", "1.5", "3.7", "0.1", "inf", "-inf", "1e20", "5", "+2", "0x10", "abc", "nan", "-0"],
+  sb: ["-inf", "+inf", "0", "1", "2", "(1", "(2", "-1", "1.5", "(inf", "abc", "("],
+  lb: ["-", "+", "[a", "(a", "[c", "(c", "[", "(", "a", "[e"],
+  id: [
+    "0",
+    "1",
+    "2",
+    "3",
+    "5-1",
+    "5-2",
+    "7",
+    "0-0",
+    "0-1",
+    "1-1",
+    "10",
+    "abc",
+    "18446744073709551615",
+    "1-18446744073709551615"
+  ],
+  r: ["-", "+", "0", "1", "2", "3", "(1", "(2-1", "5-1", "5", "(", "7", "(0-0", "-5"],
+  g: ["g1", "g2"],
+  c: ["c1", "c2", "c3"],
+  ttl: ["100000", "200000", "500000", "100000", "0", "-1", "abc", "9223372036854775807"],
+  at: ["4000000000", "5000000000", "1", "0", "-1"],
+  glob: ["*", "s*", "?1", "[hl]*", "[^s]?", "t[1-2]", "\\s1", "x", "*1*", "[a", "["],
+  pos: ["LEFT", "RIGHT", "left", "MIDDLE"]
+}
+
+/**
+ * `{name}` draws from the choices, `<a|b|>` takes one of the alternatives; a word that becomes empty by that goes. `|3` at the end
+ * makes a template three times as likely.
+ */
+export const templates: ReadonlyArray<string> = `
+SET {s} {v}|3
+SET {s} {v} <NX|XX|GET|KEEPTTL|NX GET|XX GET|GET KEEPTTL>
+SET {s} {v} <PX|EX> {ttl}
+SET {k} {v} PXAT <4000000000000|0|abc> <NX|XX|GET|KEEPTTL|>
+SET {k} {v} EXAT <5000000000|0|abc> <NX|XX|GET|>
+SETNX {k} {v}
+SETEX {s} {ttl} {v}
+PSETEX {s} {ttl} {v}
+GET {s}|3
+GET {k}
+GETSET {s} {v}
+GETDEL {s}
+GETEX {s} <PERSIST|PX 100000|EX 100|PX 0|EX abc|PXAT 4000000000000|>
+MGET {s} {s} {k}
+MSET {s} {v} {s} {v}
+MSETNX {s} {v} {k} {v}
+APPEND {s} {v}
+STRLEN {s}
+GETRANGE {s} {i} {i}
+SETRANGE {s} <0|1|3|-1|7> {v}
+INCR {s}|2
+DECR {s}
+INCRBY {s} {int}
+DECRBY {s} {int}
+INCRBYFLOAT {s} {float}
+DEL {k}|2
+DEL {k} {k}
+UNLINK {k}
+EXISTS {k} {k}
+TYPE {k}
+TOUCH {k} {k}
+EXPIRE {k} {ttl} <NX|XX|GT|LT|>
+PEXPIRE {k} {ttl} <NX|XX|GT|LT|XX GT|NX XX|GT LT|foo|>
+EXPIREAT {k} {at} <NX|XX|GT|LT|>
+PEXPIREAT {k} <4000000000000|4100000000000|1> <NX|XX|GT|LT|>
+TTL {k}
+PTTL {k}
+EXPIRETIME {k}
+PEXPIRETIME {k}
+PERSIST {k}
+RENAME {k} {k}
+RENAMENX {k} {k}
+KEYS {glob}
+SCAN 0 COUNT 1000 MATCH {glob}
+SCAN 0 COUNT 1000 TYPE <string|list|zset|foo>
+DBSIZE
+COPY {k} {k} <REPLACE|DB 1|DB 1 REPLACE|>
+MOVE {k} <1|0|99|abc>
+OBJECT ENCODING {s}
+HSET {h} {f} {v}|3
+HSET {h} {f} {v} {f} {v}
+HMSET {h} {f} {v}
+HGET {h} {f}|2
+HMGET {h} {f} {f}
+HGETALL {h}
+HDEL {h} {f} {f}
+HEXISTS {h} {f}
+HKEYS {h}
+HVALS {h}
+HLEN {h}
+HSTRLEN {h} {f}
+HINCRBY {h} {f} {int}
+HINCRBYFLOAT {h} {f} {float}
+HSETNX {h} {f} {v}
+HSCAN {h} 0 COUNT 1000
+LPUSH {l} {m} {m}|2
+RPUSH {l} {m} {m}|2
+LPUSHX {l} {m}
+RPUSHX {l} {m}
+LPOP {l} <{i}|>
+RPOP {l} <{i}|>
+LLEN {l}
+LRANGE {l} {i} {i}
+LINDEX {l} {i}
+LSET {l} {i} {m}
+LREM {l} {i} {m}
+LTRIM {l} {i} {i}
+LINSERT {l} <BEFORE|AFTER|foo> {m} {m}
+LPOS {l} {m} <RANK {i}|COUNT {i}|MAXLEN {i}|RANK -1 COUNT 2|RANK 2 MAXLEN 3|>
+LMOVE {l} {l} {pos} {pos}
+RPOPLPUSH {l} {l}
+LMPOP <1|2> {l} {l} {pos} <COUNT {i}|>
+LMPOP 1 {l} LEFT <COUNT {i}|>
+SADD {t} {m} {m}|3
+SREM {t} {m}
+SMEMBERS {t}
+SISMEMBER {t} {m}
+SMISMEMBER {t} {m} {m}
+SCARD {t}
+SPOP {t} <100|0|-1>
+SRANDMEMBER {t} <100|0>
+SMOVE {t} {t} {m}
+SINTER {t} {t}
+SUNION {t} {t}
+SDIFF {t} {t}
+SINTERSTORE {t} {t} {t}
+SUNIONSTORE {k} {t} {t}
+SDIFFSTORE {t} {t} {t}
+SINTERCARD 2 {t} {t} <LIMIT {i}|>
+SSCAN {t} 0 COUNT 1000
+ZADD {z} {sc} {m}|3
+ZADD {z} {sc} {m} {sc} {m}
+ZADD {z} <NX|XX|GT|LT|CH|NX CH|XX GT|GT LT|NX XX|XX LT CH> {sc} {m}
+ZADD {z} INCR {sc} {m}
+ZADD {z} <NX|XX|GT> INCR {sc} {m}
+ZREM {z} {m}
+ZSCORE {z} {m}
+ZMSCORE {z} {m} {m}
+ZCARD {z}
+ZCOUNT {z} {sb} {sb}
+ZRANK {z} {m}
+ZREVRANK {z} {m}
+ZINCRBY {z} {sc} {m}
+ZRANGE {z} {i} {i} <REV|WITHSCORES|REV WITHSCORES|>
+ZRANGE {z} {sb} {sb} BYSCORE <REV|WITHSCORES|LIMIT {i} {i}|REV LIMIT 0 2 WITHSCORES|>
+ZRANGE {z} {lb} {lb} BYLEX <REV|LIMIT {i} {i}|WITHSCORES|>
+ZRANGE {z} 0 -1 LIMIT 0 1
+ZREVRANGE {z} {i} {i} <WITHSCORES|>
+ZRANGEBYSCORE {z} {sb} {sb} <WITHSCORES|LIMIT {i} {i}|WITHSCORES LIMIT 0 2|>
+ZREVRANGEBYSCORE {z} {sb} {sb} <WITHSCORES|LIMIT {i} {i}|>
+ZRANGEBYLEX {z} {lb} {lb} <LIMIT {i} {i}|>
+ZREVRANGEBYLEX {z} {lb} {lb}
+ZLEXCOUNT {z} {lb} {lb}
+ZREMRANGEBYRANK {z} {i} {i}
+ZREMRANGEBYSCORE {z} {sb} {sb}
+ZREMRANGEBYLEX {z} {lb} {lb}
+ZPOPMIN {z} <{i}|>
+ZPOPMAX {z} <{i}|>
+ZRANGESTORE {z} {z} {i} {i} <REV|>
+ZRANGESTORE {z} {z} {sb} {sb} BYSCORE <LIMIT 0 1|>
+ZUNIONSTORE {z} 2 {z} {z} <WEIGHTS 2 3|AGGREGATE MAX|WEIGHTS 1.5 -1 AGGREGATE MIN|>
+ZUNIONSTORE {z} <0|3|abc> {z} {t}
+ZINTERSTORE {z} 2 {z} <{z}|{t}> <WEIGHTS 2 abc|AGGREGATE foo|AGGREGATE SUM|>
+ZUNION 2 {z} {z} <WITHSCORES|>
+ZDIFF 2 {z} {z} <WITHSCORES|>
+ZSCAN {z} 0 COUNT 1000
+XADD {x} <NOMKSTREAM|MAXLEN 3|MAXLEN = 2|MINID 3|MAXLEN ~ 2|MAXLEN 5 LIMIT 3|MAXLEN ~ 5 LIMIT 3|> {newid} a {v}|4
+XADD {x} {id} a
+XADD {x} {id} {f} {v}
+XADD {x} <5-*|6-*|abc-*> a {v}
+XLEN {x}
+XRANGE {x} {r} {r} <COUNT {i}|>
+XREVRANGE {x} {r} {r} <COUNT {i}|>
+XREAD <COUNT 2|> STREAMS {x} {id}
+XREAD STREAMS {x} {x} 0 {id}
+XREAD STREAMS {x} {x} 0
+XREAD STREAMS {x} $
+XREAD STREAMS {x} >
+XDEL {x} {id} {id}
+XDEL {x} {newid}
+XTRIM {x} <MAXLEN 3|MAXLEN ~ 3|MINID 2|MAXLEN -1|MAXLEN 4 MINID 3|MAXLEN|LIMIT 3|MINID = abc>
+XSETID {x} {newid} <ENTRIESADDED 100 MAXDELETEDID 1|ENTRIESADDED 1|>
+XGROUP CREATE {x} {g} <0|$|1|abc> <MKSTREAM|ENTRIESREAD 2|MKSTREAM ENTRIESREAD -1|foo|>|2
+XGROUP SETID {x} {g} <0|$|2> <ENTRIESREAD 3|>
+XGROUP DESTROY {x} {g}
+XGROUP CREATECONSUMER {x} {g} {c}
+XGROUP DELCONSUMER {x} {g} {c}
+XREADGROUP GROUP {g} {c} <COUNT 2|COUNT 1|NOACK|> STREAMS {x} >|4
+XREADGROUP GROUP {g} {c} COUNT 2 STREAMS {x} <0|1|{id}|$>
+XREADGROUP GROUP {g} {c} STREAMS {x} {x} > 0
+XACK {x} {g} {id} {newid}|2
+XPENDING {x} {g}
+XPENDING {x} {g} <IDLE 0|IDLE 10000000|> {r} {r} 10 <{c}|>
+XCLAIM {x} {g} {c} 0 {id} {newid} <JUSTID|FORCE|IDLE 5000|TIME 1000|RETRYCOUNT 7|FORCE JUSTID|LASTID 9|foo|>
+XCLAIM {x} {g} {c} 100000000 {id}
+XAUTOCLAIM {x} {g} {c} <0|100000000|abc> {r} <COUNT 2|JUSTID|COUNT 0|>
+XINFO STREAM {x}
+XINFO STREAM {x} FULL
+XINFO GROUPS {x}
+XINFO CONSUMERS {x} {g}
+MULTI
+MULTI
+EXEC|3
+DISCARD
+WATCH {k}
+UNWATCH
+SELECT <0|1|0|99|abc>
+PING
+PING hello
+ECHO {v}
+PUBLISH ch {v}
+PUBSUB CHANNELS
+PUBSUB NUMSUB a b
+PUBSUB NUMPAT
+FLUSHDB
+SCRIPT EXISTS abc
+NOSUCH a b
+CLIENT GETNAME
+CONFIG GET maxmemory-policy
+CONFIG SET notify-keyspace-events <KEx|AKE|KEA|foo|>
+CONFIG GET notify-keyspace-events
+SWAPDB 0 1
+WAIT 0 0
+OBJECT REFCOUNT nokey
+`.trim().split("\n")
+
+/** Blocking commands after one that gives them something to find: `redis-server` would wait for good otherwise. */
+export const blocking: ReadonlyArray<readonly [string, string]> = [
+  ["RPUSH {l} {m}", "BLPOP {l} 0"],
+  ["RPUSH {l} {m} {m}", "BRPOP {l} {l} 0"],
+  ["LPUSH l1 {m}", "BLMOVE l1 {l} {pos} {pos} 0"],
+  ["LPUSH l1 {m}", "BRPOPLPUSH l1 {k} 0"],
+  ["LPUSH l1 {m}", "BLMPOP 0 2 l1 {l} {pos} COUNT {p}"],
+  ["ZADD z1 1 {m}", "BZPOPMIN z1 {z} 0"],
+  ["ZADD z1 1 {m}", "BZPOPMAX {z} z1 0"],
+  ["XADD tmp * a 1", "DEL tmp"],
+  ["XADD tmp 1-1 a 1", "XREAD BLOCK 0 STREAMS tmp 0"]
+]
