@@ -265,7 +265,8 @@ const waits = () => {
 
 /**
  * While the lock is free no undisturbed waiter sleeps longer than `bound`; or than `afterLoss`, where the server lost
- * the owner or its clock was stepped, of which nobody is told.
+ * the owner or its clock was stepped, of which nobody is told. A disturbed one has `recovery` (default zero) to find out
+ * and try again: a command that is lost costs its timeout and the pause behind it.
  *
  * @category checkers
  * @since 0.1.0
@@ -273,11 +274,13 @@ const waits = () => {
 export const nobodyOversleeps = (options: {
   readonly bound: Duration.Input
   readonly afterLoss: Duration.Input
+  readonly recovery?: Duration.Input | undefined
 }): Checker => ({
   name: "nobody sleeps before a free lock",
   start: (view) => {
     const bound = Duration.toMillis(Duration.fromInputUnsafe(options.bound))
     const afterLoss = Duration.toMillis(Duration.fromInputUnsafe(options.afterLoss))
+    const recovery = Duration.toMillis(Duration.fromInputUnsafe(options.recovery ?? 0))
     const { onEvent, waiting } = waits()
     const freeSince = new Map<string, number>()
     view.every(250, () => {
@@ -292,7 +295,8 @@ export const nobodyOversleeps = (options: {
         freeSince.set(resource, free)
         for (const wait of waiting.values()) {
           if (wait.resource !== resource || !view.isRunning(wait.client)) continue
-          const since = Math.max(free, wait.at, view.disturbedAt(wait.client), view.resumedAt(wait.client))
+          const recovered = view.disturbedAt(wait.client) + recovery
+          const since = Math.max(free, wait.at, recovered, view.resumedAt(wait.client))
           if (now - since > limit) {
             return view.violated(`${wait.client} sleeps for ${seconds(now - since)} although ${resource} is free`)
           }
@@ -363,6 +367,7 @@ export const nothingIsLeft: Checker = {
 export const all = (options: {
   readonly sleepBound: Duration.Input
   readonly sleepBoundAfterLoss?: Duration.Input | undefined
+  readonly recovery?: Duration.Input | undefined
 }): ReadonlyArray<Checker> => [
   oneOwner,
   tokensGrow,
@@ -370,7 +375,11 @@ export const all = (options: {
   workIsProtected,
   releasedAfterWork,
   firstComeFirstServed,
-  nobodyOversleeps({ bound: options.sleepBound, afterLoss: options.sleepBoundAfterLoss ?? options.sleepBound }),
+  nobodyOversleeps({
+    bound: options.sleepBound,
+    afterLoss: options.sleepBoundAfterLoss ?? options.sleepBound,
+    recovery: options.recovery
+  }),
   everybodyIsServed,
   nothingIsLeft
 ]

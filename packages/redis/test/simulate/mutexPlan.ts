@@ -177,6 +177,9 @@ export const program = (settings: Settings) => (client: Simulation.Client) =>
 /** A confirm period, another over which looks are spread, and a hint or a command that has to be sent again. */
 const sleepBound = Duration.millis(2 * confirm + 700)
 
+/** The command timeout of a client, and the longest pause before it tries again. */
+export const recovery = Duration.millis(1000 + 1200)
+
 /** The longest lease that a waiter may still believe in, and then the same. */
 const sleepBoundAfterLoss = Duration.millis(4000 + transition + 2 * confirm + 700)
 
@@ -189,7 +192,7 @@ const draws = (seed: number | string) => (name: string) => {
 }
 
 /** Busy fleets find other mistakes than idle ones do, so the load is drawn too. */
-const loadOf = (seed: number | string) => {
+export const loadOf = (seed: number | string) => {
   const draw = draws(seed)
   const pick = <A>(name: string, items: ReadonlyArray<A>) => items[Math.floor(draw(name) * items.length)]!
   return {
@@ -211,7 +214,7 @@ export const mutexPlan = (seed: number | string, overrides?: Partial<Simulation.
     program: program(settings),
     lock,
     faults: Simulation.allFaults,
-    checkers: Checkers.all({ sleepBound, sleepBoundAfterLoss }),
+    checkers: Checkers.all({ sleepBound, sleepBoundAfterLoss, recovery }),
     duration: "16 seconds",
     calm: "3 seconds",
     liveness: "90 seconds",

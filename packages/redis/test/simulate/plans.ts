@@ -1,9 +1,11 @@
 /** The plans that `pnpm simulate --plan <name>` knows. */
 import type { Simulation } from "@effect-simba/testkit"
+import { mixedFleetPlan } from "./mixedFleetPlan.ts"
 import { mutexPlan } from "./mutexPlan.ts"
 
 export type Plan = (seed: number | string, overrides?: Partial<Simulation.Options<never>>) => Simulation.Options<never>
 
 export const plans: Readonly<Record<string, Plan>> = {
-  mutex: mutexPlan as Plan
+  mutex: mutexPlan as Plan,
+  "mixed-fleet": mixedFleetPlan as Plan
 }
