@@ -16,6 +16,28 @@
 export * as Checkers from "./Checkers.ts"
 
 /**
+ * Scripts of contention, for property tests of whatever uses or provides mutexes: who asks when, for which mutex, and
+ * how. Such a script is played under `TestClock`, and what came of it can be asserted on.
+ *
+ * **Example** (No two at a time, whoever asks when)
+ *
+ * ```ts
+ * import { assert, it } from "@effect/vitest"
+ * import { ContentionScript, TestMutex } from "@effect-simba/testkit"
+ * import { Effect } from "effect"
+ *
+ * it.effect.prop("no two at a time", [ContentionScript.arbitrary({ workers: 4 })], ([script]) =>
+ *   Effect.gen(function*() {
+ *     const history = yield* ContentionScript.run(script, { layer: TestMutex.layer() })
+ *     assert.deepStrictEqual(ContentionScript.problems(history), [])
+ *   }))
+ * ```
+ *
+ * @since 0.1.0
+ */
+export * as ContentionScript from "./ContentionScript.ts"
+
+/**
  * What can go wrong between a client and the fake server, link by link. A link carries the name of its client. All of
  * it is decided by the seed of the server, and each link draws from a stream of its own.
  *

@@ -52,7 +52,7 @@ export const describe = (difference: Difference, context = 4): string => {
     `seed ${seed}, step ${step}: ${quote(args)}`,
     `  real ${real}`,
     `  fake ${fake}`,
-    ...difference.context.slice(-context).map((line) => `    ${line}`)
+    ...difference.context.slice(difference.context.length - context).map((line) => `    ${line}`)
   ].join("\n")
 }
 

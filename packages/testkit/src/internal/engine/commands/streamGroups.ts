@@ -1,5 +1,6 @@
 /**
- * XGROUP: consumer groups and their consumers, made, moved and removed.
+ * XGROUP: consumer groups and their consumers, made, moved and removed. All of it is announced, and none of it spoils
+ * the transaction of who watches the stream.
  */
 import { integer } from "../numbers.ts"
 import type { Context } from "../registry.ts"
@@ -14,10 +15,13 @@ const NO_KEY = "ERR The XGROUP subcommand requires the key to exist. " +
 const noGroup = (key: string, group: string): never =>
   fail(`NOGROUP No such consumer group '${group}' for key name '${key}'`)
 
+const announce = (context: Context, key: string, event: string): void =>
+  context.server.notify(context.db, key, "t", event)
+
 const createConsumer = (context: Context, group: Group, key: string, name: string): Consumer => {
   const consumer: Consumer = { name, seenAt: context.now, pending: 0 }
   group.consumers.set(name, consumer)
-  context.changed(key, "t", "xgroup-createconsumer")
+  announce(context, key, "xgroup-createconsumer")
   return consumer
 }
 
@@ -61,19 +65,20 @@ define("xgroup", -2, "w", (context, args) => {
       const target = stream ?? context.db.put(key, "stream", makeStream()).value
       if (group !== undefined) return fail("BUSYGROUP Consumer Group name already exists")
       target.groups.set(name, { name, lastId: id, entriesRead, consumers: new Map(), pending: [] })
-      context.changed(key, "t", "xgroup-create")
+      if (stream === undefined) context.server.touch(context.db, key)
+      announce(context, key, "xgroup-create")
       return OK
     }
     case "setid": {
       group!.lastId = args[4] === "$" ? stream!.lastId : rangeId(args[4]!)
       group!.entriesRead = entriesRead
-      context.changed(key, "t", "xgroup-setid")
+      announce(context, key, "xgroup-setid")
       return OK
     }
     case "destroy": {
       if (group === undefined) return 0
       stream!.groups.delete(name)
-      context.changed(key, "t", "xgroup-destroy")
+      announce(context, key, "xgroup-destroy")
       context.server.blocked.mark(context.db, key)
       return 1
     }
@@ -90,7 +95,7 @@ define("xgroup", -2, "w", (context, args) => {
         removePending(group!, item)
       }
       group!.consumers.delete(args[4]!)
-      context.changed(key, "t", "xgroup-delconsumer")
+      announce(context, key, "xgroup-delconsumer")
       return count
     }
   }

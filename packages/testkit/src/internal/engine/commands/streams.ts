@@ -158,6 +158,7 @@ define("xsetid", -3, "w", (context, args) => {
   stream.lastId = id
   if (added !== -1) stream.entriesAdded = added
   if (deleted !== undefined && compareIds(deleted, MIN_ID) !== 0) stream.maxDeletedId = deleted
-  context.changed(args[1]!, "t", "xsetid")
+  // Announced, but no change to who watches the key.
+  context.server.notify(context.db, args[1]!, "t", "xsetid")
   return OK
 })

@@ -1,9 +1,12 @@
-/** Each holds for 0.1 to 1 second and then rests for up to 2. How fast virtual time passes with twenty contenders on one mutex, and whether one seed has one history. */
+/**
+ * How fast virtual time passes with twenty contenders on one mutex, and whether one seed has one history. Each holds for
+ * 0.1 to 1 second and then rests for up to one.
+ */
 import { Mutex } from "@effect-simba/core"
 import { RedisMutexStore } from "@effect-simba/redis"
 import { Checkers, Simulation } from "@effect-simba/testkit"
 import { Duration, Effect, Layer } from "effect"
-import { lock } from "./mutexPlan.ts"
+import { lock } from "../packages/redis/test/simulate/mutexPlan.ts"
 
 const contend = (client: Simulation.Client) =>
   Effect.suspend(() => Effect.sleep(Duration.millis(100 + 900 * client.random()))).pipe(
