@@ -1,17 +1,17 @@
 /**
- * How to test code of your own that needs mutexes: the in-process store, and the clock in your hands. Nothing waits for
- * real time here.
+ * How to test code of your own that needs mutexes: first with mutexes in memory, then as several processes on an
+ * in-memory Redis that runs the scripts of production. The clock is in your hands, and nothing waits for real time.
  */
-import { MemoryMutexStore, Mutex } from "@effect-simba/core"
+import { Mutex } from "@effect-simba/core"
+import { RedisMutexStore } from "@effect-simba/redis"
+import { ContentionScript, FakeNetwork, FakeRedis, TestMutex } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Layer, Option } from "effect"
+import { Context, Effect, Fiber, Layer, Option } from "effect"
 import { TestClock } from "effect/testing"
 import { Reports } from "../service.ts"
 
-const Mutexes = Mutex.layer({ ttl: "10 seconds", transition: "6 seconds" }).pipe(Layer.provide(MemoryMutexStore.layer))
-
 /** What is provided with `provideMerge` can be used by the test, too. */
-const Live = Reports.layer.pipe(Layer.provideMerge(Mutexes))
+const Live = Reports.layer.pipe(Layer.provideMerge(TestMutex.layer()))
 
 describe("Reports", () => {
   it.effect("makes a report once for two that ask at the same time", () =>
@@ -51,4 +51,52 @@ describe("Reports", () => {
       assert.strictEqual((yield* Mutex.owner("report:sales"))._tag, "Free")
       assert.strictEqual(yield* reports.count, 0)
     }).pipe(Effect.provide(Live)))
+})
+
+describe("Reports, in several processes on one Redis", () => {
+  /** The service as a process of that name has it. */
+  const reportsOf = (name: string) =>
+    Reports.layer.pipe(
+      Layer.provide(TestMutex.layerClient(RedisMutexStore.layer, { name })),
+      Layer.build,
+      Effect.map(Context.get(Reports))
+    )
+
+  it.effect("waits for no longer than a lease for a process that was cut off", () =>
+    Effect.gen(function*() {
+      const [a, b] = yield* Effect.all([reportsOf("a"), reportsOf("b")])
+      yield* Effect.forkChild(a.make("sales"))
+      yield* TestClock.adjust("1 second")
+
+      yield* Effect.flatMap(FakeNetwork.link("a"), (link) => link.partition())
+
+      yield* TestClock.adjust("14 seconds")
+      assert.deepStrictEqual(yield* b.make("sales"), Option.none())
+      yield* TestClock.adjust("2 seconds")
+      const making = yield* Effect.forkChild(b.make("sales"))
+      yield* TestClock.adjust("5 seconds")
+      assert.isTrue(Option.isSome(yield* Fiber.join(making)))
+    }).pipe(Effect.provide(FakeRedis.layer())))
+
+  it.effect.prop(
+    "never makes the same report twice at a time, whoever asks when",
+    [ContentionScript.arbitrary({ workers: ["a", "b"], mutexes: ["sales", "stock"] })],
+    ([script]) =>
+      Effect.gen(function*() {
+        const processes = new Map([["a", yield* reportsOf("a")], ["b", yield* reportsOf("b")]])
+        const asking = yield* Effect.forkChild(
+          Effect.filter(
+            script,
+            ({ at, mutex, worker }) => Effect.delay(Effect.map(processes.get(worker)!.make(mutex), Option.isSome), at),
+            { concurrency: "unbounded" }
+          )
+        )
+        yield* TestClock.adjust("1 minute")
+        const made = yield* Fiber.join(asking)
+        for (const name of ["sales", "stock"]) {
+          const begun = made.filter(({ mutex }) => mutex === name).map(({ at }) => at)
+          begun.slice(1).forEach((at, index) => assert.isAtLeast(at - begun[index]!, 5000))
+        }
+      }).pipe(Effect.provide(FakeRedis.layer()))
+  )
 })

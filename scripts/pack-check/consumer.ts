@@ -1,5 +1,5 @@
 // A stranger's program: compiled against the packed packages with strict settings, then run on the system's Node.
-import { MemoryMutexStore, Mutex, type Lease } from "@effect-simba/core"
+import { type Lease, MemoryMutexStore, Mutex } from "@effect-simba/core"
 import { layer as mutexLayer } from "@effect-simba/core/Mutex"
 import { RedisMutex, RedisWire } from "@effect-simba/redis"
 import { Context, Effect, Layer, Schema } from "effect"

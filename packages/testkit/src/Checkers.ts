@@ -222,8 +222,11 @@ export const firstComeFirstServed: Checker = {
           const { resource, to } = event
           const queue = queueOf(resource)
           const place = places.get(to) ?? Infinity
+          const since = queue.get(to)?.at ?? -Infinity
           queue.delete(to)
           for (const [id, waiter] of queue) {
+            // After the server's clock was set back a later ticket may be smaller
+            if (view.serverStepAt() > -Infinity && waiter.at >= since) continue
             if (waiter.place >= place || view.lossAt() >= waiter.at || view.serverStepAt() >= waiter.at) continue
             if (view.disturbedAt(waiter.client) >= waiter.at) continue
             view.violated(`${resource} was granted to ${to} although ${id} waits since ${seconds(waiter.at)}`)
@@ -265,7 +268,7 @@ const waits = () => {
 
 /**
  * While the lock is free no undisturbed waiter sleeps longer than `bound`; or than `afterLoss`, where the server lost
- * the owner or its clock was stepped, of which nobody is told. A disturbed one has `recovery` (default zero) to find out
+ * the owner or its clock was stepped, of which nobody is told, where the waiter was paused or suspended meanwhile, or where several others are silent. A disturbed one has `recovery` (default zero) to find out
  * and try again: a command that is lost costs its timeout and the pause behind it.
  *
  * @category checkers
@@ -283,6 +286,11 @@ export const nobodyOversleeps = (options: {
     const recovery = Duration.toMillis(Duration.fromInputUnsafe(options.recovery ?? 0))
     const { onEvent, waiting } = waits()
     const freeSince = new Map<string, number>()
+    // A hand-off tells one waiter and one behind it: where both are silent, the others sleep out what they know
+    const manySilent = (free: number, waiter: string) =>
+      view.names().filter((name) =>
+        name !== waiter && (!view.isRunning(name) || view.disturbedAt(name) + recovery >= free - bound)
+      ).length > 1
     view.every(250, () => {
       const now = view.now()
       for (const resource of view.lock.resources) {
@@ -297,7 +305,11 @@ export const nobodyOversleeps = (options: {
           if (wait.resource !== resource || !view.isRunning(wait.client)) continue
           const recovered = view.disturbedAt(wait.client) + recovery
           const since = Math.max(free, wait.at, recovered, view.resumedAt(wait.client))
-          if (now - since > limit) {
+          // Its timers stood still with it, and its place may be gone: it finds out when they go off
+          const own = view.resumedAt(wait.client) > wait.at || manySilent(free, wait.client)
+            ? Math.max(limit, afterLoss)
+            : limit
+          if (now - since > own) {
             return view.violated(`${wait.client} sleeps for ${seconds(now - since)} although ${resource} is free`)
           }
         }

@@ -4,8 +4,10 @@
  */
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { loadLua } from "../src/internal/engine/lua.ts"
+import { toPlain } from "./differential/answers.ts"
 import type { RealServer } from "./differential/realServer.ts"
 import { startServer, versionOf } from "./differential/realServer.ts"
+import { rows } from "./differential/regressions.ts"
 import { open } from "./differential/resp.ts"
 import * as runner from "./differential/runner.ts"
 
@@ -33,4 +35,15 @@ describe("the engine and redis-server", () => {
       assert.fail(`${differences.length} unexplained differences from redis-server ${version}\n${shown}`)
     })
   }
+
+  it("redis-server answers as the regressions have it", async () => {
+    const connection = await open(server!.path)
+    for (const [name, commands, expected] of rows) {
+      await connection.send([["FLUSHALL"], ["SELECT", "0"], ["UNWATCH"]])
+      const answers = await connection.send(commands)
+      assert.deepStrictEqual(toPlain(answers.at(-1)!), expected, name)
+      await connection.send([["DISCARD"]])
+    }
+    connection.close()
+  })
 })

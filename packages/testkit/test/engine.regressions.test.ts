@@ -1,72 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { makeFixture } from "./differential/fixture.ts"
-
-/** Differences from redis-server 7.0.15 that the differential run has found: the last command and its reply. */
-const rows: ReadonlyArray<readonly [name: string, commands: ReadonlyArray<ReadonlyArray<string>>, reply: unknown]> = [
-  ["an empty exclusive score bound is zero", [["ZADD", "z", "1", "a"], ["ZCOUNT", "z", "(", "2"]], 1],
-  ["a small sorted set has no negative zero", [["ZADD", "z", "-0", "a"], ["ZSCORE", "z", "a"]], "0"],
-  ["stream ids may have leading zeros", [["XADD", "x", "7-1", "a", "b"], ["XDEL", "x", "007-1"]], 1],
-  [
-    "bounds are refused before the type",
-    [["SET", "z", "1"], ["ZRANGEBYSCORE", "z", "abc", "1"]],
-    "-ERR min or max is not a float"
-  ],
-  [
-    "EXEC with arguments discards",
-    [["MULTI"], ["EXEC", "x"]],
-    "-EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command"
-  ],
-  [
-    "a subcommand is checked before it is queued",
-    [["MULTI"], ["SCRIPT", "nope"]],
-    "-ERR unknown subcommand 'nope'. Try SCRIPT HELP."
-  ],
-  ["counters are 64-bit", [["SET", "n", "9223372036854775806"], ["INCR", "n"], ["GET", "n"]], "9223372036854775807"],
-  [
-    "counters overflow",
-    [["SET", "n", "9223372036854775807"], ["INCR", "n"]],
-    "-ERR increment or decrement would overflow"
-  ],
-  ["floats are added with 80 bits", [["SET", "f", "10.5"], ["INCRBYFLOAT", "f", "0.1"]], "10.6"],
-  ["floats may be hexadecimal", [["INCRBYFLOAT", "f", "0x1p3"]], "8"],
-  [
-    "a float beyond range is none",
-    [["SET", "f", "1e5000"], ["INCRBYFLOAT", "f", "1"]],
-    "-ERR value is not a valid float"
-  ],
-  [
-    "XADD checks the id before the fields",
-    [["XADD", "x", "abc", "a"]],
-    "-ERR wrong number of arguments for 'xadd' command"
-  ],
-  ["reading nothing leaves no consumer", [
-    ["XADD", "x", "1-1", "a", "b"],
-    ["XGROUP", "CREATE", "x", "g", "0"],
-    ["XDEL", "x", "1-1"],
-    ["XREADGROUP", "GROUP", "g", "c", "STREAMS", "x", ">"],
-    ["XINFO", "CONSUMERS", "x", "g"]
-  ], []],
-  ["a tombstone before the first entry does not blur the lag", [
-    ["XADD", "x", "5-1", "a", "b"],
-    ["XGROUP", "CREATE", "x", "g", "0", "ENTRIESREAD", "0"],
-    ["XSETID", "x", "9", "ENTRIESADDED", "100", "MAXDELETEDID", "1"],
-    ["XINFO", "GROUPS", "x"]
-  ], [["name", "g", "consumers", 0, "pending", 0, "last-delivered-id", "0-0", "entries-read", 0, "lag", 100]]],
-  [
-    "the database of MOVE is a C int",
-    [["SET", "k", "1"], ["MOVE", "k", "9007199254740993"]],
-    "-ERR value is out of range, value must between -2147483648 and 2147483647"
-  ],
-  ["LIMIT skips before it looks at the far bound", [
-    ["ZADD", "z", "1", "b", "2", "a", "3", "c"],
-    ["ZRANGEBYLEX", "z", "[b", "[c", "LIMIT", "1", "1"]
-  ], ["a"]],
-  [
-    "an unknown command is quoted with its arguments",
-    [["FOO", "a", "b"]],
-    "-ERR unknown command 'FOO', with args beginning with: 'a' 'b' "
-  ]
-]
+import { rows } from "./differential/regressions.ts"
 
 describe("found by the differential run", () => {
   for (const [name, commands, expected] of rows) {
@@ -78,4 +12,43 @@ describe("found by the differential run", () => {
       assert.deepStrictEqual(reply, expected)
     })
   }
+})
+
+describe("found between sessions", () => {
+  it("a blocked BLMOVE onto a wrong type fails, and leaves the element to the next in line", () => {
+    const { peer } = makeFixture()
+    const [a, b, c] = [peer(), peer(), peer()]
+    c.run("SET", "d", "v")
+    a.run("BLMOVE", "l", "d", "LEFT", "RIGHT", "0")
+    b.run("BLPOP", "l", "0")
+    assert.strictEqual(c.run("RPUSH", "l", "1"), 1)
+    assert.deepStrictEqual(a.replies, ["-WRONGTYPE Operation against a key holding the wrong kind of value"])
+    assert.deepStrictEqual(b.replies, [["l", "1"]])
+  })
+
+  it("SWAPDB serves who is blocked from the database that has come", () => {
+    const { peer } = makeFixture()
+    const [a, b, c] = [peer(), peer(), peer()]
+    a.run("BLMOVE", "l", "m", "LEFT", "RIGHT", "0")
+    b.run("XREAD", "BLOCK", "0", "STREAMS", "x", "0")
+    c.run("SELECT", "1")
+    c.run("RPUSH", "l", "1")
+    c.run("XADD", "x", "1-1", "k", "v")
+    c.run("SWAPDB", "0", "1")
+    assert.deepStrictEqual(a.replies, ["1"])
+    assert.deepStrictEqual(b.replies, [[["x", [["1-1", ["k", "v"]]]]]])
+    assert.deepStrictEqual(c.run("EXISTS", "m"), 0)
+    c.run("SELECT", "0")
+    assert.deepStrictEqual(c.run("LRANGE", "m", "0", "-1"), ["1"])
+  })
+
+  it("SWAPDB leaves who is blocked with the number of the database", () => {
+    const { peer } = makeFixture()
+    const [a, b] = [peer(), peer()]
+    a.run("BLPOP", "l", "0")
+    b.run("SWAPDB", "0", "1")
+    assert.strictEqual(b.run("RPUSH", "l", "1"), 1)
+    assert.deepStrictEqual(a.replies, [["l", "1"]])
+    assert.strictEqual(b.run("LLEN", "l"), 0)
+  })
 })

@@ -2,7 +2,8 @@
  * Ours and stock Simba contenders on the same mutexes, under every fault there is. What cannot hold beside contenders
  * that know neither tokens nor turns is left out: first come, first served, and tokens of theirs.
  */
-import { Checkers, Simulation, StockSimba } from "@effect-simba/testkit"
+import type { Simulation } from "@effect-simba/testkit"
+import { Checkers, StockSimba } from "@effect-simba/testkit"
 import { Duration, Effect } from "effect"
 import { loadOf, lock, mutexPlan, program, recovery } from "./mutexPlan.ts"
 
@@ -22,8 +23,7 @@ const stockRelease = (args: ReadonlyArray<string>) => {
 
 const mixedLock: Simulation.LockModel = {
   ...lock,
-  released: (args, reply) =>
-    lock.released?.(args, reply) ?? (reply instanceof Error ? undefined : stockRelease(args)),
+  released: (args, reply) => lock.released?.(args, reply) ?? (reply instanceof Error ? undefined : stockRelease(args)),
   // Stock contenders give the queue no expiry
   keep: (key, expires) => key.endsWith(":contender") || (lock.keep?.(key, expires) ?? false)
 }

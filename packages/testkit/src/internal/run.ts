@@ -74,6 +74,7 @@ export const run = <E>(setup: Setup<E>, lua: LuaVm): Outcome => {
     now: world.now,
     phase: () => phase,
     clients: setup.clients,
+    names: () => slots.map(({ name }) => name),
     lock: setup.lock,
     owner: (resource) => locks.owner(resource),
     serverNow: () => server.micros() / 1000,

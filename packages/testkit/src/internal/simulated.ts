@@ -25,6 +25,7 @@ export interface View {
   readonly now: () => number
   readonly phase: () => Phase
   readonly clients: number
+  readonly names: () => ReadonlyArray<string>
   readonly lock: LockModel
   readonly owner: (resource: string) => Owned | undefined
   /** Server time in milliseconds. */

@@ -3,8 +3,8 @@
  */
 import { Engine } from "../../src/internal/engine/Engine.ts"
 import { loadLua } from "../../src/internal/engine/lua.ts"
-import type { EngineOptions, Push, Reply, Session } from "../../src/internal/engine/types.ts"
-import { ReplyError } from "../../src/internal/engine/types.ts"
+import type { EngineOptions, Push, Session } from "../../src/internal/engine/types.ts"
+import { toAnswer, toPlain } from "./answers.ts"
 import { makeDraw } from "./draw.ts"
 
 /** A 13-digit time: bugs of number formats cannot show at zero. */
@@ -20,13 +20,6 @@ export interface Peer {
   /** Runs a command; the reply, or `undefined` while it blocks. */
   readonly run: (...args: ReadonlyArray<string>) => unknown
 }
-
-const plain = (reply: Reply): unknown =>
-  reply instanceof ReplyError
-    ? `-${reply.message}`
-    : Array.isArray(reply)
-    ? reply.map((item) => plain(item as Reply))
-    : reply
 
 export const makeFixture = (options: Partial<EngineOptions> = {}) => {
   let micros = START * 1000
@@ -48,7 +41,7 @@ export const makeFixture = (options: Partial<EngineOptions> = {}) => {
       run: (...args) => {
         let answer: unknown
         session.execute(args, (reply) => {
-          answer = plain(reply)
+          answer = toPlain(toAnswer(reply))
           replies.push(answer)
         })
         return answer

@@ -1,16 +1,21 @@
 /**
  * Random command sequences as a function of a seed.
  */
+import { choices } from "./choices.ts"
 import type { Draw } from "./draw.ts"
 import { scripts } from "./scripts.ts"
-import { blocking, choices, templates } from "./templates.ts"
+import { blocking, groupBeginning, groupSteps, templates } from "./templates.ts"
 
 const pick = <A>(draw: Draw, items: ReadonlyArray<A>): A => items[Math.floor(draw() * items.length)]!
 
+/** The names of placeholders for keys of each type. */
+const TYPES: ReadonlyArray<string> = ["s", "h", "l", "z", "t", "x"]
+const KEYS: ReadonlyArray<string> = TYPES.flatMap((type) => choices[type]!)
+
 const placeholder = (name: string, draw: Draw): string => {
   if (name === "newid") return `${Math.floor(draw() * 40)}-${Math.floor(draw() * 3)}`
-  if (name === "k" || ("shlztx".includes(name) && draw() < 0.04)) {
-    return pick(draw, choices[pick(draw, ["s", "h", "l", "z", "t", "x"])]!)
+  if (name === "k" || (TYPES.includes(name) && draw() < 0.04)) {
+    return pick(draw, choices[pick(draw, TYPES)]!)
   }
   return pick(draw, choices[name]!)
 }
@@ -44,13 +49,19 @@ export const generate = (draw: Draw): ReadonlyArray<ReadonlyArray<string>> => {
     if (/^B[LR]POP$/.test(second[0]!)) second[1] = first[1]!
     return [["DISCARD"], ["SELECT", "0"], ["DEL", first[1]!], first, second]
   }
+  // Which commands are a change to those who watch.
+  if (roll < 0.19) return [["DISCARD"], ["WATCH", ...KEYS], fill(pick(draw, weighted), draw), ["MULTI"], ["EXEC"]]
+  if (roll < 0.2) {
+    const steps = Array.from({ length: 8 }, () => pick(draw, groupSteps))
+    return [...groupBeginning, ...steps, "XINFO STREAM x1 FULL"].map((template) => fill(template, draw))
+  }
   const args = fill(pick(draw, weighted), draw)
-  // A wrong WAIT waits for good, a wrong SPOP is a matter of luck.
+  // A wrong WAIT waits for good; a wrong SPOP, or a deadline that is near, is a matter of luck.
   if (draw() < 0.02 && !/^(?:WAIT|SPOP|SRANDMEMBER)$/.test(args[0]!)) {
     const how = draw()
     if (how < 0.4 && args.length > 1) args.pop()
     else if (how < 0.7) args.push(placeholder("v", draw))
-    else if (args.length > 1) {
+    else if (args.length > 1 && !/^(?:P?EXPIRE|P?SETEX|GETEX|SET)$/.test(args[0]!)) {
       args[1 + Math.floor(draw() * (args.length - 1))] = placeholder(args[0]!.startsWith("X") ? "i" : "int", draw)
     }
   }

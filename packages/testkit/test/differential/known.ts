@@ -4,6 +4,7 @@
 import type { Normal } from "./answers.ts"
 import { isList } from "./answers.ts"
 
+const STRINGS: ReadonlyArray<string> = ["raw", "embstr", "int"]
 const SCANS: ReadonlyArray<string> = ["SCAN", "SSCAN", "HSCAN", "ZSCAN"]
 
 export interface Known {
@@ -14,12 +15,13 @@ export interface Known {
 
 export const known: ReadonlyArray<Known> = [
   {
-    name: "OBJECT ENCODING of a string that was built in place",
+    name: "OBJECT ENCODING of a value that was built in place",
     reason:
-      "Redis says raw of a short string after APPEND or SETRANGE, and int or embstr by how it was written; the engine does not remember how it came about.",
+      "Redis says raw of a short string after APPEND or SETRANGE, int or embstr by how it was written, and hashtable of " +
+      "a set that has once held a word; the engine does not remember how a value came about.",
     matches: ([name, what], real, fake) =>
-      name === "OBJECT" && what === "ENCODING" && ["raw", "embstr", "int"].includes(String(real)) &&
-      ["raw", "embstr", "int"].includes(String(fake))
+      name === "OBJECT" && what === "ENCODING" &&
+      (real === "hashtable" ? fake === "intset" : STRINGS.includes(String(real)) && STRINGS.includes(String(fake)))
   },
   {
     name: "where a SCAN page ends",

@@ -1,80 +1,6 @@
 /**
- * The vocabulary of the generator: templates of commands, and what their placeholders stand for. Few keys, members and
- * consumers, so that commands meet.
+ * Templates of commands for the generator; the placeholders in them draw from `choices`.
  */
-/** What a placeholder draws from, by its name. */
-export const choices: Readonly<Record<string, ReadonlyArray<string>>> = {
-  s: ["s1", "s2", "s3"],
-  h: ["h1", "h2"],
-  l: ["l1", "l2"],
-  z: ["z1", "z2", "z3"],
-  t: ["t1", "t2", "t3"],
-  x: ["x1", "x2"],
-  v: [
-    "",
-    "a",
-    "b",
-    "hello",
-    "10",
-    "-5",
-    "3.7",
-    "1e3",
-    "9223372036854775807",
-    "-9223372036854775808",
-    "0x10",
-    "é√",
-    " 7",
-    "007",
-    "x y"
-  ],
-  int: [
-    "0",
-    "1",
-    "2",
-    "-1",
-    "-3",
-    "5",
-    "10",
-    "100",
-    "9223372036854775807",
-    "-9223372036854775808",
-    "3.5",
-    "abc",
-    "9007199254740993"
-  ],
-  i: ["0", "1", "2", "3", "-1", "-2", "-4", "5", "100"],
-  p: ["1", "2", "3", "5", "100"],
-  float: ["0", "0.1", "1.5", "-2.25", "3.7", "1e3", "-0.3", "10", "1e17", "inf", "abc", "nan", "123456.789", "0x1p3"],
-  f: ["f1", "f2", "f3", "1", "é"],
-  m: ["a", "b", "c", "d", "e", "1", "2", "3.5", "aa", ""],
-  sc: ["0", "1", "2", "-1", "1.5", "3.7", "0.1", "inf", "-inf", "1e20", "5", "+2", "0x10", "abc", "nan", "-0"],
-  sb: ["-inf", "+inf", "0", "1", "2", "(1", "(2", "-1", "1.5", "(inf", "abc", "("],
-  lb: ["-", "+", "[a", "(a", "[c", "(c", "[", "(", "a", "[e"],
-  id: [
-    "0",
-    "1",
-    "2",
-    "3",
-    "5-1",
-    "5-2",
-    "7",
-    "0-0",
-    "0-1",
-    "1-1",
-    "10",
-    "abc",
-    "18446744073709551615",
-    "1-18446744073709551615"
-  ],
-  r: ["-", "+", "0", "1", "2", "3", "(1", "(2-1", "5-1", "5", "(", "7", "(0-0", "-5"],
-  g: ["g1", "g2"],
-  c: ["c1", "c2", "c3"],
-  ttl: ["100000", "200000", "500000", "100000", "0", "-1", "abc", "9223372036854775807"],
-  at: ["4000000000", "5000000000", "1", "0", "-1"],
-  glob: ["*", "s*", "?1", "[hl]*", "[^s]?", "t[1-2]", "\\s1", "x", "*1*", "[a", "["],
-  pos: ["LEFT", "RIGHT", "left", "MIDDLE"]
-}
-
 /**
  * `{name}` draws from the choices, `<a|b|>` takes one of the alternatives; a word that becomes empty by that goes. `|3` at the end
  * makes a template three times as likely.
@@ -288,3 +214,38 @@ export const blocking: ReadonlyArray<readonly [string, string]> = [
   ["XADD tmp * a 1", "DEL tmp"],
   ["XADD tmp 1-1 a 1", "XREAD BLOCK 0 STREAMS tmp 0"]
 ]
+
+/** Before the steps of a consumer group: entries, and some of them delivered. */
+export const groupBeginning: ReadonlyArray<string> = `
+DISCARD
+SELECT 0
+DEL x1
+XGROUP CREATE x1 g1 <0|0|2|$> MKSTREAM
+XADD x1 1-0 a {v}
+XADD x1 2-0 a {v}
+XADD x1 3-0 a {v}
+XADD x1 4-0 a {v}
+XREADGROUP GROUP g1 {c} <COUNT 2|> STREAMS x1 >
+`.trim().split("\n")
+
+/** What happens in a consumer group. */
+export const groupSteps: ReadonlyArray<string> = `
+XREADGROUP GROUP g1 {c} <COUNT 1|COUNT 2|NOACK|> STREAMS x1 >
+XREADGROUP GROUP g1 {c} <COUNT 2|> STREAMS x1 <0|{entry}>
+XACK x1 g1 {entry} <{entry}|>
+XPENDING x1 g1
+XPENDING x1 g1 <IDLE 0|IDLE 10000000|> <-|{entry}|(1-0> <+|{entry}> 10 <{c}|>
+XCLAIM x1 g1 {c} 0 {entry} {entry} <JUSTID|FORCE|IDLE 5000|TIME 1000|RETRYCOUNT 7|FORCE JUSTID|LASTID 9|>
+XCLAIM x1 g1 {c} <0|100000000> {entry}
+XAUTOCLAIM x1 g1 {c} <0|0|100000000> <0|-|{entry}> <COUNT 1|COUNT 2|JUSTID|>
+XADD x1 <MAXLEN 3|MINID 2|> {entry} a {v}
+XDEL x1 {entry}
+XTRIM x1 <MAXLEN 2|MINID 3>
+XGROUP CREATECONSUMER x1 g1 {c}
+XGROUP DELCONSUMER x1 g1 {c}
+XGROUP SETID x1 g1 <0|$|2> <ENTRIESREAD 3|>
+XREAD COUNT 2 STREAMS x1 {entry}
+XINFO CONSUMERS x1 g1
+XINFO GROUPS x1
+XINFO STREAM x1 FULL
+`.trim().split("\n")

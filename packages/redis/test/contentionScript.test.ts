@@ -1,0 +1,75 @@
+/** Random scripts of contention against the production store on the fake Redis, and against one that is broken. */
+import { MutexStore } from "@effect-simba/core"
+import { RedisMutexStore } from "@effect-simba/redis"
+import { ContentionScript, FakeNetwork, FakeRedis, TestMutex } from "@effect-simba/testkit"
+import { assert, it } from "@effect/vitest"
+import { Arbitrary, Effect, Layer } from "effect"
+import { Redis } from "effect/persistence/Redis"
+
+const processOf = (name: string) => TestMutex.layerClient(RedisMutexStore.layer, { name })
+
+it.effect.prop(
+  "processes on one Redis: never two, growing tokens, first come, first served",
+  [ContentionScript.arbitrary({ workers: 4 })],
+  ([script]) =>
+    Effect.gen(function*() {
+      const history = yield* ContentionScript.run(script, { layer: processOf })
+      assert.deepStrictEqual(ContentionScript.problems(history), [])
+      const server = yield* FakeRedis.FakeRedis
+      assert.deepStrictEqual((yield* server.keys).filter(({ key }) => !key.endsWith(":fence")), [])
+    }).pipe(Effect.provide(FakeRedis.layer())),
+  { timeout: 30_000 }
+)
+
+it.effect.prop(
+  "and on a network that is slow and loses replies: never two, and growing tokens",
+  [ContentionScript.arbitrary({ workers: ["a", "b", "c"], mutexes: 1, length: [1, 12] })],
+  ([script]) =>
+    Effect.gen(function*() {
+      for (const name of ["a", "b", "c"]) {
+        const link = yield* FakeNetwork.link(name)
+        yield* link.set({ requestDelay: [1, 30], replyDelay: [1, 30], loseReply: 0.02 })
+      }
+      const history = yield* ContentionScript.run(script, { layer: processOf })
+      assert.isTrue(ContentionScript.neverTwo(history))
+      assert.isTrue(ContentionScript.tokensGrow(history))
+      assert.isTrue(ContentionScript.everybodyServed(history))
+    }).pipe(Effect.provide(FakeRedis.layer())),
+  { timeout: 30_000, arbitrary: { runs: 50 } }
+)
+
+/** Forgets whose mutex it gives back: whoever leaves the queue or times out opens the door for the next. */
+const Broken = Layer.effect(
+  MutexStore.MutexStore,
+  Effect.gen(function*() {
+    const store = yield* MutexStore.MutexStore
+    const redis = yield* Redis
+    return {
+      ...store,
+      release: (request) =>
+        Effect.andThen(Effect.ignore(redis.send("DEL", `simba:{${request.mutex}}`)), store.release(request))
+    } satisfies MutexStore.MutexStore["Service"]
+  })
+).pipe(Layer.provide(RedisMutexStore.layer))
+
+it.effect(
+  "a mutex that gives back what it does not own is found, and shown by a short script",
+  () =>
+    Effect.gen(function*() {
+      const neverTwo = (script: ContentionScript.Script) =>
+        Effect.map(
+          ContentionScript.run(script, { layer: (name) => TestMutex.layerClient(Broken, { name }) }),
+          ContentionScript.neverTwo
+        ).pipe(Effect.provide(FakeRedis.layer()))
+      const result = yield* Arbitrary.checkEffect(ContentionScript.arbitrary(), neverTwo, { seed: "broken" })
+      assert.strictEqual(result._tag, "Falsified")
+      if (result._tag !== "Falsified") return
+      // While the first holds, another gives up; the third is let in
+      assert.deepStrictEqual(result.shrunkInput, [
+        { at: 0, worker: "worker-1", mutex: "mutex-1", hold: 1000, kind: "acquire" },
+        { at: 1, worker: "worker-2", mutex: "mutex-1", hold: 1, kind: "timeout", patience: 1 },
+        { at: 1, worker: "worker-2", mutex: "mutex-1", hold: 1, kind: "acquire" }
+      ])
+    }),
+  30_000
+)

@@ -1,0 +1,361 @@
+/**
+ * What a mutex on Redis must live through, for a real server and for the fake one. The titles are with the tests that
+ * run this: `mutexRedis.test.ts` and `mutexFake.test.ts`.
+ */
+import { BackendError, LeaseLost } from "@effect-simba/core/Errors"
+import type * as Mutex from "@effect-simba/core/Mutex"
+import type * as MutexConfig from "@effect-simba/core/MutexConfig"
+import type { MutexName } from "@effect-simba/core/Names"
+import { assert } from "@effect/vitest"
+import { Clock, Deferred, Duration, Effect, Exit, Fiber, Option, type Scope } from "effect"
+import { capturingLogs, freshName, keysOf, ownerOf, until } from "./harness.ts"
+
+/** `name` and `clientTimeout` are those of the client. */
+export interface OpenOptions extends MutexConfig.Options {
+  readonly name?: string
+  readonly clientTimeout?: Duration.Input
+}
+
+/** Where a scenario takes place. */
+export interface Stage {
+  /** A `Mutex` as another process would have it. */
+  readonly open: (options?: OpenOptions) => Effect.Effect<Mutex.Mutex["Service"], unknown, Scope.Scope>
+  readonly server: {
+    readonly send: (...args: ReadonlyArray<string>) => Effect.Effect<unknown, unknown>
+    /** It stops where it stands: connections stay, and nothing is answered. */
+    readonly pause: Effect.Effect<void>
+    readonly resume: Effect.Effect<void>
+    readonly kill: Effect.Effect<void>
+    /** It is there again, and has forgotten everything. */
+    readonly restart: Effect.Effect<void, unknown>
+    /** Breaks the connection over which the client of that name listens. */
+    readonly loseSubscription: (name: string) => Effect.Effect<void, unknown>
+    /** Breaks the connections over which commands travel. */
+    readonly loseConnections: Effect.Effect<void, unknown>
+  }
+}
+
+const quiet = capturingLogs([])
+
+const scenario =
+  <A, E>(script: (stage: Stage) => Generator<Effect.Effect<unknown, E, Scope.Scope>, A>) =>
+  (stage: Stage): Effect.Effect<A, E> => Effect.scoped(Effect.gen(() => script(stage))).pipe(Effect.provide(quiet))
+
+/** A lease far longer than any test, so that only a message or a gap can wake a waiter in time. */
+const patient = { ttl: "10 minutes", transition: "5 minutes", confirm: "1 minute" } as const
+
+const isHeld = (server: Stage["server"], mutex: MutexName) =>
+  until("held", Effect.map(server.send("EXISTS", keysOf(mutex).owner), (n) => n === 1))
+
+const queueLength = (server: Stage["server"], mutex: MutexName, count: number) =>
+  until(`${count} in the queue`, Effect.map(server.send("ZCARD", keysOf(mutex).queue), (n) => n === count))
+
+const noPlace = (server: Stage["server"], mutex: MutexName) =>
+  until("no place", Effect.map(server.send("EXISTS", keysOf(mutex).queue), (n) => n === 0))
+
+const noChannel = (server: Stage["server"]) =>
+  until("no channel", Effect.map(server.send("PUBSUB", "CHANNELS", "simba:{*"), (list) => String(list) === ""))
+
+const keysLeft = (server: Stage["server"], mutex: MutexName) =>
+  Effect.map(server.send("KEYS", `simba:{${mutex}}*`), (keys) => keys as ReadonlyArray<string>)
+
+/** Work that waits for its interruption, and notes when it came. */
+const interruptible = () => {
+  let interruptedAt: number | undefined
+  return {
+    body: Effect.onInterrupt(Effect.never, () =>
+      Effect.map(Clock.currentTimeMillis, (now) => {
+        interruptedAt = now
+      })),
+    get interruptedAt() {
+      return interruptedAt
+    }
+  }
+}
+
+const lossOf = <A, E>(exit: Exit.Exit<A, E>): LeaseLost => {
+  const error = Option.getOrUndefined(Exit.findErrorOption(exit))
+  assert.instanceOf(error, LeaseLost, JSON.stringify(exit))
+  return error as unknown as LeaseLost
+}
+
+export const exclusion = scenario(function*({ open, server }) {
+  const m = freshName("exclusion")
+  let inside = 0
+  const tokens: Array<number> = []
+  const worker = (mutex: Mutex.Mutex["Service"]) =>
+    Effect.repeat(
+      mutex.withLock(m)((lease) =>
+        Effect.gen(function*() {
+          assert.strictEqual(++inside, 1)
+          tokens.push(lease.token)
+          yield* Effect.sleep("1 millis")
+          yield* lease.ensure
+          assert.strictEqual(inside--, 1)
+        })
+      ),
+      { times: 9 }
+    )
+  const places = yield* Effect.all([open(), open(), open()])
+  yield* Effect.all(
+    places.flatMap((place) => Array.from({ length: 5 }, () => worker(place))),
+    { concurrency: "unbounded" }
+  )
+  assert.strictEqual(tokens.length, 150)
+  assert.deepStrictEqual(tokens, [...new Set(tokens)].sort((a, b) => a - b))
+  assert.strictEqual(yield* server.send("EXISTS", keysOf(m).owner, keysOf(m).queue), 0)
+})
+
+export const order = scenario(function*({ open, server }) {
+  const m = freshName("order")
+  const places = yield* Effect.all([
+    open(patient),
+    open(patient),
+    open(patient)
+  ])
+  const letGo = yield* Deferred.make<void>()
+  const order: Array<number> = []
+  const first = yield* Effect.forkScoped(places[0].withLock(m)(Deferred.await(letGo)))
+  yield* isHeld(server, m)
+  const waiters: Array<Fiber.Fiber<unknown, unknown>> = []
+  for (let i = 0; i < 12; i++) {
+    waiters.push(yield* Effect.forkScoped(places[(i * 2) % 3]!.withLock(m)(Effect.sync(() => order.push(i)))))
+    yield* queueLength(server, m, i + 1)
+  }
+  yield* Deferred.succeed(letGo, undefined)
+  for (const fiber of [first, ...waiters]) yield* Fiber.join(fiber)
+  assert.deepStrictEqual(order, Array.from({ length: 12 }, (_, i) => i))
+})
+
+export const lostSubscription = scenario(function*({ open, server }) {
+  const m = freshName("gap")
+  const holder = yield* open(patient)
+  const waiter = yield* open({ ...patient, name: "waiter" })
+  for (let round = 0; round < 3; round++) {
+    const letGo = yield* Deferred.make<void>()
+    const holding = yield* Effect.forkScoped(holder.withLock(m)(Deferred.await(letGo)))
+    yield* isHeld(server, m)
+    const waiting = yield* Effect.forkScoped(waiter.withLock(m)(Effect.void))
+    yield* queueLength(server, m, 1)
+    yield* server.loseSubscription("waiter")
+    yield* Deferred.succeed(letGo, undefined)
+    yield* Fiber.join(holding)
+    yield* Effect.timeout(Fiber.join(waiting), "10 seconds")
+  }
+})
+
+export const deleted = scenario(function*({ open, server }) {
+  const mutex = yield* open({ ttl: "300 millis", transition: "3 seconds" })
+  const m = freshName("deleted")
+  const work = interruptible()
+  const working = yield* Effect.forkScoped(mutex.withLock(m)(work.body))
+  yield* isHeld(server, m)
+  yield* server.send("DEL", keysOf(m).owner)
+  const loss = lossOf(yield* Fiber.await(working))
+  assert.strictEqual(loss.reason, "Vanished")
+  assert.isDefined(work.interruptedAt)
+  yield* Effect.sleep("700 millis")
+  assert.strictEqual(yield* server.send("EXISTS", keysOf(m).owner), 0)
+})
+
+export const overwritten = scenario(function*({ open, server }) {
+  const mutex = yield* open({ ttl: "300 millis", transition: "3 seconds" })
+  const m = freshName("overwritten")
+  const work = interruptible()
+  const working = yield* Effect.forkScoped(mutex.withLock(m)(work.body))
+  yield* isHeld(server, m)
+  yield* server.send("SET", keysOf(m).owner, "somebody else", "PX", "60000")
+  const loss = lossOf(yield* Fiber.await(working))
+  assert.deepStrictEqual([loss.reason, loss.owner], ["TakenOver", "somebody else"])
+  assert.isDefined(work.interruptedAt)
+  assert.strictEqual(yield* server.send("GET", keysOf(m).owner), "somebody else")
+})
+
+export const renewed = scenario(function*({ open }) {
+  const mutex = yield* open({
+    ttl: "200 millis",
+    transition: "1 second",
+    commandTimeout: "500 millis"
+  })
+  const other = yield* open()
+  const m = freshName("renewed")
+  yield* mutex.withLock(m)((lease) =>
+    Effect.gen(function*() {
+      for (let i = 0; i < 10; i++) {
+        yield* Effect.sleep("200 millis")
+        yield* lease.ensure
+        assert.strictEqual(ownerOf(yield* other.owner(m)), lease.id)
+      }
+    })
+  )
+  assert.deepStrictEqual(yield* other.owner(m), { _tag: "Free" })
+})
+
+export const interrupted = scenario(function*({ open, server }) {
+  const [holder, waiter] = yield* Effect.all([open(patient), open(patient)])
+  const m = freshName("interrupted")
+  yield* Effect.scoped(Effect.gen(function*() {
+    const lease = yield* holder.acquire(m)
+    const waiting = yield* Effect.forkScoped(Effect.scoped(waiter.acquire(m)))
+    yield* queueLength(server, m, 1)
+    yield* Fiber.interrupt(waiting)
+    yield* noPlace(server, m)
+    yield* noChannel(server)
+    assert.strictEqual(yield* server.send("GET", keysOf(m).owner), lease.id)
+  }))
+  assert.deepStrictEqual(yield* keysLeft(server, m), [keysOf(m).fence])
+})
+
+export const interruptedAnywhere = scenario(function*({ open, server }) {
+  const mutex = yield* open(patient)
+  const m = freshName("interrupted anywhere")
+  for (let i = 0; i < 60; i++) {
+    const holding = i % 2 === 0
+    const attempts = Effect.forEach(
+      [1, 2, 3],
+      () => Effect.scoped(Effect.andThen(mutex.acquire(m), Effect.never)),
+      {
+        concurrency: "unbounded"
+      }
+    )
+    const fiber = yield* Effect.forkScoped(holding ? attempts : Effect.scoped(mutex.acquire(m)))
+    for (let yields = 0; yields < i % 10; yields++) yield* Effect.yieldNow
+    if (i % 3 === 0) yield* Effect.sleep(Duration.millis((i % 7) / 2))
+    yield* Fiber.interrupt(fiber)
+  }
+  yield* until(
+    "nothing is left",
+    Effect.map(keysLeft(server, m), (keys) => keys.every((key) => key === keysOf(m).fence))
+  )
+  yield* noChannel(server)
+  yield* Effect.timeout(Effect.scoped(mutex.acquire(m)), "5 seconds")
+})
+
+export const timedOut = scenario(function*({ open, server }) {
+  const [holder, waiter] = yield* Effect.all([open(patient), open(patient)])
+  const m = freshName("timed out")
+  yield* Effect.scoped(Effect.gen(function*() {
+    const lease = yield* holder.acquire(m)
+    const begun = yield* Clock.currentTimeMillis
+    const error = yield* Effect.flip(waiter.withLock(m, { timeout: "300 millis" })(Effect.void))
+    assert.isAtLeast((yield* Clock.currentTimeMillis) - begun, 299)
+    assert.strictEqual(error._tag, "AcquireTimeout")
+    if (error._tag === "AcquireTimeout") assert.strictEqual(error.owner, lease.id)
+    yield* noPlace(server, m)
+    yield* noChannel(server)
+    assert.strictEqual(yield* server.send("GET", keysOf(m).owner), lease.id)
+  }))
+  assert.deepStrictEqual(yield* keysLeft(server, m), [keysOf(m).fence])
+})
+
+export const leaving = scenario(function*({ open, server }) {
+  const [holder, waiter] = yield* Effect.all([open(patient), open(patient)])
+  const m = freshName("leaving")
+  const letGo = yield* Deferred.make<void>()
+  const holding = yield* Effect.forkScoped(holder.withLock(m)(Deferred.await(letGo)))
+  yield* isHeld(server, m)
+  const leaving = yield* Effect.forkScoped(Effect.scoped(waiter.acquire(m)))
+  yield* queueLength(server, m, 1)
+  const staying = yield* Effect.forkScoped(Effect.scoped(waiter.acquire(m)))
+  yield* queueLength(server, m, 2)
+  yield* Effect.all([Fiber.interrupt(leaving), Deferred.succeed(letGo, undefined)], { concurrency: 2 })
+  yield* Fiber.join(holding)
+  yield* Effect.timeout(Fiber.join(staying), "10 seconds")
+})
+
+export const restarted = scenario(function*({ open, server }) {
+  const options = { ttl: "400 millis", transition: "20 seconds", confirm: "1 minute" } as const
+  const [holder, waiter] = yield* Effect.all([open(options), open(patient)])
+  const m = freshName("restart")
+  const work = interruptible()
+  const holding = yield* Effect.forkScoped(holder.withLock(m)(work.body))
+  yield* isHeld(server, m)
+  const waiting = yield* Effect.forkScoped(waiter.acquire(m))
+  yield* queueLength(server, m, 1)
+  yield* server.restart
+  const lease = yield* Effect.timeout(Fiber.join(waiting), "15 seconds")
+  yield* lease.ensure
+  const loss = lossOf(yield* Effect.timeout(Fiber.await(holding), "15 seconds"))
+  assert.include(["Vanished", "TakenOver"], loss.reason)
+  assert.isAbove(lease.token, loss.token)
+  assert.isDefined(work.interruptedAt)
+  yield* lease.ensure
+})
+
+export const hanging = scenario(function*({ open, server }) {
+  const mutex = yield* open({
+    ttl: "400 millis",
+    transition: "1500 millis",
+    commandTimeout: "500 millis",
+    clientTimeout: "500 millis"
+  })
+  const m = freshName("hangs")
+  const work = interruptible()
+  const deadline = yield* Deferred.make<number>()
+  const working = yield* Effect.forkScoped(
+    mutex.withLock(m)((lease) =>
+      Effect.gen(function*() {
+        yield* Effect.sleep("1 second")
+        yield* server.pause
+        // No renewal can succeed from here on, once the one that may be under way has been heard of
+        yield* Effect.sleep("100 millis")
+        yield* Deferred.succeed(deadline, (yield* Clock.currentTimeMillis) + Duration.toMillis(yield* lease.timeLeft))
+        return yield* work.body
+      })
+    )
+  )
+  const loss = lossOf(yield* Fiber.await(working))
+  assert.strictEqual(loss.reason, "BackendGone")
+  const due = yield* Deferred.await(deadline)
+  assert.isDefined(work.interruptedAt)
+  assert.isAtLeast(work.interruptedAt! - due, -5, "neither early")
+  assert.isBelow(work.interruptedAt! - due, 1000, "nor late")
+  yield* server.resume
+  yield* until(
+    "it is free again",
+    Effect.map(Effect.exit(mutex.owner(m)), (exit) => Exit.isSuccess(exit) && exit.value._tag === "Free")
+  )
+  yield* Effect.retry(mutex.withLock(m)(Effect.void), { times: 10 })
+})
+
+export const shortOutage = scenario(function*({ open, server }) {
+  const mutex = yield* open({
+    ttl: "300 millis",
+    transition: "10 seconds",
+    commandTimeout: "500 millis",
+    clientTimeout: "500 millis"
+  })
+  const m = freshName("short outage")
+  yield* mutex.withLock(m)((lease) =>
+    Effect.gen(function*() {
+      yield* server.pause
+      yield* Effect.sleep("2 seconds")
+      yield* server.resume
+      yield* until("renewed", Effect.map(lease.timeLeft, (left) => Duration.toMillis(left) > 9500))
+      assert.strictEqual(yield* server.send("GET", keysOf(m).owner), lease.id)
+      // And a lost connection as well
+      yield* server.loseConnections
+      yield* Effect.sleep("500 millis")
+      yield* until("renewed", Effect.map(lease.timeLeft, (left) => Duration.toMillis(left) > 9500))
+      yield* lease.ensure
+    })
+  )
+})
+
+export const outage = scenario(function*({ open, server }) {
+  const mutex = yield* open({
+    ttl: "300 millis",
+    transition: "1700 millis",
+    commandTimeout: "300 millis"
+  })
+  const m = freshName("outage")
+  yield* server.kill
+  const waiting = yield* Effect.forkScoped(Effect.scoped(mutex.acquire(m)))
+  yield* Effect.sleep("300 millis")
+  assert.isUndefined(waiting.pollUnsafe())
+  yield* server.restart
+  yield* Effect.timeout(Fiber.join(waiting), "10 seconds")
+  yield* server.kill
+  const error = yield* Effect.flip(Effect.timeout(Effect.scoped(mutex.acquire(m)), "15 seconds"))
+  assert.instanceOf(error, BackendError)
+})
