@@ -142,6 +142,28 @@ describe("L1: the local deadline", () => {
     }))
 })
 
+describe("L1: a wall clock that is set back", () => {
+  it.effect("does not lengthen a lease for a machine that is suspended afterwards", () =>
+    Effect.gen(function*() {
+      const base = yield* Clock.Clock
+      let step = 0
+      const clock: Clock.Clock = {
+        ...base,
+        currentTimeMillisUnsafe: () => base.currentTimeMillisUnsafe() + step,
+        monotonicTimeNanosUnsafe: () => base.monotonicTimeNanosUnsafe(),
+        sleep: (duration) => base.sleep(duration)
+      }
+      yield* Effect.gen(function*() {
+        const lease = yield* Mutex.acquire("m")
+        step = -60_000
+        yield* TestClock.adjust("1 second")
+        assert.isTrue(yield* lease.isHeld)
+        step += 20_000
+        assert.isFalse(yield* lease.isHeld)
+      }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
+    }))
+})
+
 describe("L2: the guard", () => {
   it.effect("renews at ttl, again and again", () =>
     Effect.gen(function*() {

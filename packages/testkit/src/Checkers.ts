@@ -66,8 +66,8 @@ export const tokensGrow: Checker = {
     return {
       onEvent: (event) => {
         if (event._tag === "Owner" && event.to !== undefined) {
-          // What a loss has brought back is not a grant
-          if (view.lossAt() >= event.at) return
+          // What a loss, or a clock that was set back, has brought back is not a grant
+          if (view.lossAt() >= event.at || event.command === undefined) return
           const { resource, to, token } = event
           if (token === undefined || Number.isNaN(token)) {
             return view.violated(`${to} was granted ${resource} without a token`)

@@ -121,7 +121,11 @@ export class Holding implements GuardRequest {
 
   /** Milliseconds until the local deadline, by whichever clock says less. */
   left(now: Instant): number {
-    return Math.min(this.monotonicDeadline - now.monotonic, this.wallDeadline - now.wall)
+    const monotonic = this.monotonicDeadline - now.monotonic
+    const wall = this.wallDeadline - now.wall
+    // The wall clock was set back: what is left of the lease has not grown with that
+    if (wall > monotonic) this.wallDeadline = now.wall + monotonic
+    return Math.min(monotonic, wall)
   }
 
   lose(reason: LossReason, owner?: string): LeaseLost {
