@@ -179,6 +179,21 @@ describe("Checkers catch a lock that", () => {
   caught("forgets a waiter", Checkers.everybodyIsServed.name)
   caught("leaves a key", Checkers.nothingIsLeft.name)
   caught("dies", "program")
+
+  it.effect("leaves a fiber, a timer or a subscription", () =>
+    Effect.gen(function*() {
+      const left = (program: Simulation.Options<never>["program"]) =>
+        Effect.map(
+          Simulation.run({ ...options(1), clients: 1, program, checkers: [Checkers.nothingIsLeft] }),
+          ({ violations }) => violations.map(({ message }) => message).join()
+        )
+      assert.strictEqual(yield* left(() => Effect.never), "")
+      assert.include(yield* left(() => Effect.andThen(Effect.forkDetach(Effect.never), Effect.never)), "1 fibers")
+      assert.include(
+        yield* left(() => Effect.andThen(Effect.forkDetach(Effect.sleep("1 day")), Effect.never)),
+        "timers"
+      )
+    }))
 })
 
 describe("A failure", () => {

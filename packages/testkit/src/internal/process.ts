@@ -4,6 +4,7 @@
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
+import * as Metric from "effect/Metric"
 import * as Random from "effect/Random"
 import * as Scheduler from "effect/Scheduler"
 import { Host } from "./host.ts"
@@ -34,6 +35,8 @@ export class Process implements Host {
   wasSuspended = false
   /** How many timers of the process are set. */
   openTimers = 0
+  /** How many of its fibers have not ended. */
+  openFibers = 0
   private readonly world: World
   private readonly prng: Prng
   private readonly rate: number
@@ -70,6 +73,14 @@ export class Process implements Host {
     this.context = Context.make(Clock.Clock, this.clock).pipe(
       Context.add(Scheduler.Scheduler, scheduler),
       Context.add(Random.Random, random),
+      Context.add(Metric.FiberRuntimeMetrics, {
+        recordFiberStart: () => {
+          this.openFibers++
+        },
+        recordFiberEnd: () => {
+          this.openFibers--
+        }
+      }),
       Context.add(Host, this)
     ) as Context.Context<never>
   }

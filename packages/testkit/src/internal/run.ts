@@ -82,6 +82,7 @@ export const run = <E>(setup: Setup<E>, lua: LuaVm): Outcome => {
     departures: () => server.departures,
     subscriptions: () => server.engine.subscriptions(),
     connections: () => server.openConnections(),
+    fibers: () => slots.reduce((sum, { process }) => sum + (process.state === "dead" ? 0 : process.openFibers), 0),
     timers: () => slots.reduce((sum, { process }) => sum + (process.state === "dead" ? 0 : process.openTimers), 0),
     keys: () => server.keys(),
     disturbedAt: (client) => {

@@ -35,6 +35,7 @@ export interface View {
   readonly departures: () => number
   readonly subscriptions: () => number
   readonly connections: () => number
+  readonly fibers: () => number
   readonly timers: () => number
   readonly keys: () => ReadonlyArray<{ readonly key: string; readonly expiresAt: number | undefined }>
   /** When a fault last touched a client, or the server. Now, while one does. */
