@@ -15,6 +15,7 @@ import * as MutexMetrics from "../MutexMetrics.ts"
 import * as MutexSchedule from "../MutexSchedule.ts"
 import type { GuardResult, MutexStore, ReleaseRequest } from "../MutexStore.ts"
 import { annotations, type Holding, type Instant, instant } from "./holding.ts"
+import { keepOn } from "./keepOn.ts"
 import * as overrunsOf from "./overruns.ts"
 import * as recorderOf from "./recorder.ts"
 import * as releasesOf from "./releases.ts"
@@ -256,8 +257,8 @@ export const make = Effect.fnUntraced(function*(
       return Effect.void
     })
   )
-  yield* Effect.forkScoped(guard)
-  yield* Effect.forkScoped(watchDeadlines)
+  yield* Effect.forkScoped(keepOn("The guard", guard))
+  yield* Effect.forkScoped(keepOn("The watch over deadlines", watchDeadlines))
 
   return {
     recorder,
