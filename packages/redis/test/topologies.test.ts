@@ -1,5 +1,6 @@
 import { Mutex } from "@effect-simba/core"
-import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+import { FencingToken } from "@effect-simba/core/Ownership"
+import { Fencing, IoRedis, RedisKeys, RedisMutexStore } from "@effect-simba/redis"
 import { assert, describe, layer } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer, Schedule } from "effect"
 import { Redis } from "effect/persistence/Redis"
@@ -40,6 +41,12 @@ const onCluster = Layer.unwrap(Effect.map(ClusterNodes, ({ nodes }) =>
 const onOne = Layer.unwrap(Effect.map(RedisServer, ({ url }) => mutexes(IoRedis.layer({ url })))).pipe(
   Layer.provide(RedisServer.layer)
 )
+
+/** Counts in a key of the resource's slot. */
+const advance = Fencing.script((key: string, by: number) => [key, by], {
+  numberOfKeys: 1,
+  lua: `return redis.call('INCRBY', KEYS[1], ARGV[1])`
+})
 
 /** What users rely on, wherever their Redis runs. */
 const contract = <R>(name: string, live: Layer.Layer<Provided | R, RedisServerError | Layer.Error<typeof onOne>>) =>
@@ -104,6 +111,46 @@ const contract = <R>(name: string, live: Layer.Layer<Provided | R, RedisServerEr
         const group = yield* Mutex.acquireAll(["x", "y", "z"])
         assert.strictEqual(yield* group.protect(Effect.succeed(group.tokens.size)), 3)
       }).pipe(Effect.scoped))
+
+    it.effect("B32: fences resources in every slot: a former holder writes nothing", () =>
+      Effect.gen(function*() {
+        const redis = yield* Redis
+        const names = Array.from(
+          { length: 24 },
+          (_, i) => i % 2 === 0 ? `${name} fenced ${i}` : `{${name} ${i}}:fenced`
+        )
+        yield* Effect.forEach(names, (key) =>
+          Effect.gen(function*() {
+            const tokenOf = Effect.scoped(Effect.map(Mutex.acquire(key), (lease) => lease.token))
+            const former = yield* tokenOf
+            yield* Fencing.set(key, "former", former)
+            const latter = yield* tokenOf
+            yield* Fencing.guard(key, latter)
+            const late = yield* Effect.flip(Fencing.set(key, "late", former))
+            assert.deepInclude(late, { _tag: "StaleToken", token: former, seen: latter })
+            assert.strictEqual(yield* redis.send("GET", key), "former")
+            yield* Fencing.set(key, "latter", latter)
+            const other = RedisKeys.seenToken(key).replace(":simba-token", ":count")
+            assert.strictEqual(yield* Fencing.run(advance, key, latter)(other, 2), 2)
+            const again = yield* Effect.flip(Fencing.run(advance, key, former)(other, 2))
+            assert.strictEqual(again._tag, "StaleToken")
+            assert.strictEqual(yield* redis.send("GET", other), "2")
+            assert.strictEqual(yield* redis.send("GET", key), "latter")
+          }), { concurrency: 8, discard: true })
+      }))
+
+    it.effect("fences on, when the server has forgotten the scripts", () =>
+      Effect.gen(function*() {
+        const redis = yield* Redis
+        for (let i = 0; i < 12; i++) {
+          yield* redis.send("SCRIPT", "FLUSH")
+          const key = `${name} forgotten fence ${i}`
+          yield* Fencing.set(key, "new", FencingToken.make(2))
+          yield* redis.send("SCRIPT", "FLUSH")
+          assert.strictEqual((yield* Effect.flip(Fencing.set(key, "old", FencingToken.make(1))))._tag, "StaleToken")
+          assert.strictEqual(yield* redis.send("GET", key), "new")
+        }
+      }))
 
     it.effect("runs blocking commands on connections of their own", () =>
       Effect.gen(function*() {

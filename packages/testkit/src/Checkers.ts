@@ -4,29 +4,77 @@
  *
  * Programs say so by `client.note(kind, { resource, id, ... })`:
  *
- * - `waiting`, `waited`: asks for a `resource`, and has it or has given up; `wait` is a number of its own.
- * - `granted`: has it, with `id` and `token`.
+ * - `waiting`, `waited`: asks for a `resource`, and has it (`served` is 1) or has given up; `wait` is a name of its own.
+ *   `unfair` (1) does not queue for it; `recovery` is how long after a fault it may take to ask again, in milliseconds.
+ * - `granted`: has it, with `id`, and `token` where there is one.
  * - `ensured`: the lease has just said that it is held; `left` is the milliseconds until its deadline.
- * - `begin`, `step`, `end`: protected work under `id`.
+ * - `begin`, `step`, `stopped`, `end`: protected work under `id`; from `stopped` on only its finalizers run.
+ * - `writing`: sends the `write` of that name to a resource outside, under `id`. The resource notes `written`, with its
+ *   `token`, and whether it was `accepted` (1 or 0).
+ *
+ * **Example** (Those that fit a lock)
+ *
+ * ```ts
+ * import { Checkers } from "@effect-simba/testkit"
+ *
+ * // They read the server alone
+ * const always = [Checkers.oneOwner, Checkers.nothingIsLeft]
+ *
+ * // For leases with tokens, where programs note `granted` and `ensured`
+ * const leases = [Checkers.tokensGrow, Checkers.ensureTellsTheTruth, Checkers.noFlapping({ recovery: "1 second" })]
+ *
+ * // Where they note `begin`, `step`, `stopped`, `end`, and `writing`
+ * const work = [Checkers.workIsProtected, Checkers.workNeverOverlaps, Checkers.releasedAfterWork, Checkers.writesAreFenced]
+ *
+ * // For locks that queue, where they note `waiting` and `waited`
+ * const order = [
+ *   Checkers.firstComeFirstServed,
+ *   Checkers.inOrderWithinLines,
+ *   Checkers.servedInTurn({ barges: 0, turn: "5 seconds", recovery: "1 second" }),
+ *   Checkers.nobodyOversleeps({ bound: "2 seconds", afterLoss: "20 seconds" }),
+ *   Checkers.everybodyIsServed
+ * ]
+ * ```
  *
  * @since 0.1.0
  */
 import type * as Duration from "effect/Duration"
+import { excused, grants } from "./internal/excuses.ts"
+import { all as allOf } from "./internal/locks.ts"
 import { field, seconds } from "./internal/noted.ts"
-import type { Checker as AnyChecker, View } from "./internal/simulated.ts"
+import type { Checker as AnyChecker } from "./internal/simulated.ts"
+import * as turns from "./internal/turnCheckers.ts"
 import { everybodyIsServed, nobodyOversleeps } from "./internal/waitCheckers.ts"
+import * as work from "./internal/workCheckers.ts"
 
 /**
+ * Something that must hold in every history: told of each event, it reports what violates it.
+ *
+ * **Example** (Nobody works for longer than a second)
+ *
+ * ```ts
+ * import type { Checkers } from "@effect-simba/testkit"
+ *
+ * const isBrief: Checkers.Checker = {
+ *   name: "work is brief",
+ *   start: (view) => {
+ *     const since = new Map<unknown, number>()
+ *     return {
+ *       onEvent: (event) => {
+ *         if (event._tag !== "Note") return
+ *         const id = event.fields["id"]
+ *         if (event.kind === "begin") since.set(id, event.at)
+ *         if (event.kind === "end" && event.at - since.get(id)! > 1000) view.violated(`${id} worked for too long`)
+ *       }
+ *     }
+ *   }
+ * }
+ * ```
+ *
  * @category models
  * @since 0.1.0
  */
 export type Checker = AnyChecker
-
-/**
- * Right after a process went on it may still do what it was about to do. A suspended machine has stopped the timers
- * too, so that it takes until its next look at the wall clock to find out. Milliseconds.
- */
-const awakening = { paused: 1, suspended: 1100 }
 
 /**
  * An owner is followed by another only after it released, after its time was up, or after the server lost data.
@@ -40,8 +88,8 @@ export const oneOwner: Checker = {
     onEvent: (event) => {
       if (event._tag !== "Owner" || event.from === undefined || view.lossAt() >= event.since) return
       const { command, deadline, from, resource, to } = event
-      const released = command === undefined ? undefined : view.lock.released?.(command.args, command.reply)
-      if (released?.resource === resource && released.id === from) return
+      const released = command === undefined ? [] : allOf(view.lock.released?.(command.args, command.reply))
+      if (released.some((party) => party.resource === resource && party.id === from)) return
       const left = deadline - view.serverNow()
       if (left < 0) return
       view.violated(`${resource} went from ${from} to ${to ?? "nobody"}, ${seconds(left)} before its time was up`)
@@ -58,8 +106,9 @@ export const oneOwner: Checker = {
 export const tokensGrow: Checker = {
   name: "tokens grow",
   start: (view) => {
-    const largest = new Map<string, { readonly token: number; readonly at: number }>()
+    const largest = new Map<string, { readonly id: string; readonly token: number; readonly at: number }>()
     const minted = new Map<string, number>()
+    const told = new Map<string, number>()
     return {
       onEvent: (event) => {
         if (event._tag === "Owner" && event.to !== undefined) {
@@ -73,34 +122,34 @@ export const tokensGrow: Checker = {
           if (before !== undefined && token <= before.token && view.lossAt() < before.at) {
             view.violated(`${to} was granted ${resource} with token ${token}, after ${before.token}`)
           }
-          largest.set(resource, { token, at: event.at })
+          largest.set(resource, { id: to, token, at: event.at })
           minted.set(to, token)
-        } else if (event._tag === "Note" && event.kind === "granted") {
+        } else if (event._tag === "Note" && event.kind === "granted" && "token" in event.fields) {
           const id = field(event.fields, "id")
+          const resource = field(event.fields, "resource")
           const token = minted.get(id)
-          if (token !== Number(event.fields["token"]) && view.lossAt() < 0) {
-            view.violated(`${id} was told token ${event.fields["token"]}, the server had ${token ?? "none"}`)
+          const given = Number(event.fields["token"])
+          const next = told.get(id) ?? token ?? 0
+          if (!(given >= next && given <= (token ?? NaN) + (view.lock.reserve ?? 0)) && view.lossAt() < 0) {
+            view.violated(`${id} was told token ${given}, the server had ${token ?? "none"}`)
           }
+          told.set(id, given)
+          const before = largest.get(resource)
+          // Not by one from before a loss, that does not know of it yet
+          if (before?.id === id && before.token < given) largest.set(resource, { ...before, token: given })
         }
       }
     }
   }
 }
 
-/** Whether it is excused that a client believes in a lease which the server does not know. */
-const excused = (view: View, client: string, grantedAt: number, timers: boolean) =>
-  view.lossAt() >= grantedAt || view.serverStepAt() >= grantedAt ||
-  // Asleep while its wall clock was set: neither of its clocks knows how long
-  (view.wasSuspended(client) && view.resumedAt(client) >= grantedAt && view.clockStepAt(client) >= grantedAt) ||
-  view.now() - view.resumedAt(client) <= (timers && view.wasSuspended(client) ? awakening.suspended : awakening.paused)
-
 const whatTheServerSays = (name: string, kinds: ReadonlyArray<string>, act: string, timers: boolean): Checker => ({
   name,
   start: (view) => {
-    const granted = new Map<string, number>()
+    const { grantedAt, onEvent } = grants()
     return {
       onEvent: (event) => {
-        if (event._tag === "Owner" && event.to !== undefined) granted.set(event.to, event.at)
+        onEvent(event)
         if (event._tag !== "Note" || !kinds.includes(event.kind)) return
         const id = field(event.fields, "id")
         const resource = field(event.fields, "resource")
@@ -108,7 +157,7 @@ const whatTheServerSays = (name: string, kinds: ReadonlyArray<string>, act: stri
           return view.violated(`ensure of ${id} passed after its deadline`)
         }
         const owner = view.owner(resource)?.id
-        if (owner === id || excused(view, event.client, granted.get(id) ?? -1, timers)) return
+        if (owner === id || excused(view, event.client, grantedAt(id), timers)) return
         view.violated(`${id} ${act} while ${resource} belonged to ${owner ?? "nobody"}`)
       }
     }
@@ -156,9 +205,8 @@ export const releasedAfterWork: Checker = {
         } else if (event._tag === "Fault" && event.fault === "kill") {
           for (const [id, client] of [...working]) if (client === event.target) working.delete(id)
         } else if (event._tag === "Command") {
-          const released = view.lock.released?.(event.command.args, event.command.reply)
-          if (released !== undefined && working.has(released.id)) {
-            view.violated(`${released.id} released ${released.resource} while its work went on`)
+          for (const { id, resource } of allOf(view.lock.released?.(event.command.args, event.command.reply))) {
+            if (working.has(id)) view.violated(`${id} released ${resource} while its work went on`)
           }
         }
       }
@@ -167,72 +215,75 @@ export const releasedAfterWork: Checker = {
 }
 
 /**
- * Among waiters that listen, the one with the earliest place is granted first: unless the server lost data, its wall
- * clock was stepped, or a fault touched the waiter, since it queued.
+ * Protected work does not begin while other work goes on, under another lease or the same: unless the process of that was
+ * paused past its deadline, the server lost data, or its wall clock was stepped. From `stopped` on only finalizers run, which may go on.
  *
  * @category checkers
  * @since 0.1.0
  */
-export const firstComeFirstServed: Checker = {
-  name: "first come, first served",
-  start: (view) => {
-    const places = new Map<string, number>()
-    const queues = new Map<
-      string,
-      Map<string, { readonly place: number; readonly at: number; readonly client: string }>
-    >()
-    // Who does not listen while a script runs may be skipped, and is out until it queues again
-    const seen = new Map<string, number>()
-    const forgetSilent = (resource: string) => {
-      const queue = queueOf(resource)
-      const departures = view.departures()
-      if (seen.get(resource) === departures) return
-      seen.set(resource, departures)
-      for (const id of [...queue.keys()]) {
-        const channel = view.lock.channel?.(resource, id)
-        if (channel === undefined || view.subscribers(channel) === 0) queue.delete(id)
-      }
-    }
-    const queueOf = (resource: string) => {
-      const queue = queues.get(resource) ?? new Map()
-      queues.set(resource, queue)
-      return queue
-    }
-    return {
-      onEvent: (event) => {
-        if (event._tag === "Command") {
-          const { args, reply } = event.command
-          for (const resource of view.lock.resources) {
-            if (args.includes(view.lock.ownerKey(resource))) forgetSilent(resource)
-          }
-          const queued = view.lock.queued?.(args, reply)
-          if (queued !== undefined) {
-            const queue = queueOf(queued.resource)
-            const { client } = event.command
-            seen.delete(queued.resource)
-            queue.set(queued.id, { place: queued.place, at: queue.get(queued.id)?.at ?? event.at, client })
-            places.set(queued.id, queued.place)
-          }
-          const released = view.lock.released?.(args, reply)
-          if (released !== undefined) queueOf(released.resource).delete(released.id)
-        } else if (event._tag === "Owner" && event.to !== undefined) {
-          const { resource, to } = event
-          const queue = queueOf(resource)
-          const place = places.get(to) ?? Infinity
-          const since = queue.get(to)?.at ?? -Infinity
-          queue.delete(to)
-          for (const [id, waiter] of queue) {
-            // After the server's clock was set back a later ticket may be smaller
-            if (view.serverStepAt() > -Infinity && waiter.at >= since) continue
-            if (waiter.place >= place || view.lossAt() >= waiter.at || view.serverStepAt() >= waiter.at) continue
-            if (view.disturbedAt(waiter.client) >= waiter.at) continue
-            view.violated(`${resource} was granted to ${to} although ${id} waits since ${seconds(waiter.at)}`)
-          }
-        }
-      }
-    }
-  }
-}
+export const workNeverOverlaps: Checker = work.workNeverOverlaps
+
+/**
+ * Resources that check tokens take no write with a smaller token after one with a larger: `fencedKey` in Redis, unless
+ * the server lost data since, and one outside. And outside a write is not refused whose lease was in force on the server
+ * when it was sent, unless the server lost data or its wall clock was stepped since.
+ *
+ * @category checkers
+ * @since 0.1.0
+ */
+export const writesAreFenced: Checker = work.writesAreFenced
+
+/**
+ * Among waiters that listen, the one with the earliest place is granted first: unless it is taken by somebody `unfair`,
+ * or the server lost data, its wall clock was stepped, or a fault touched the waiter, since it queued. Ids of one `line`
+ * are not compared.
+ *
+ * @category checkers
+ * @since 0.1.0
+ */
+export const firstComeFirstServed: Checker = turns.firstComeFirstServed
+
+/**
+ * Waiters of one process for one resource are served in the order in which they noted `waiting`, unless they are unfair,
+ * give up, or were touched by a fault since. Not among `all`: it is for locks whose waiters form a line within the process.
+ *
+ * @category checkers
+ * @since 0.1.0
+ */
+export const inOrderWithinLines: Checker = turns.inOrderWithinLines
+
+/**
+ * Who is granted the lock has it: a grant that ends although its holder has neither noted `granted` nor given it back must
+ * have a reason. Reasons are a fault that touched the holder within `recovery` before the grant, or since; a loss of data;
+ * and a step of the server's clock. So a lock that goes round and round without work being done is found; `bound` (default
+ * 0) grants in a row may come to nothing without a reason.
+ *
+ * @category checkers
+ * @since 0.1.0
+ */
+export const noFlapping: (
+  options: { readonly recovery: Duration.Input; readonly bound?: number }
+) => Checker = turns.noFlapping
+
+/**
+ * While a waiter listens and no fault touches it, no more grants go to others than were ahead of it when it queued, and
+ * `barges`: how often those who do not keep to the queue may come in between. Each turn takes at most `turn`. After a
+ * fault, and `recovery`, a waiter counts anew.
+ *
+ * Of `foreign` ids nobody knows the place: their grants are barges, and they are not waited for. While there are faults,
+ * one that comes within `notice` (default zero) after the lock became free is not counted: it has won a race against the
+ * message to the next, and may do so again and again.
+ *
+ * @category checkers
+ * @since 0.1.0
+ */
+export const servedInTurn: (options: {
+  readonly barges: number
+  readonly turn: Duration.Input
+  readonly recovery: Duration.Input
+  readonly notice?: Duration.Input
+  readonly foreign?: (id: string) => boolean
+}) => Checker = turns.servedInTurn
 
 export { everybodyIsServed, nobodyOversleeps }
 
@@ -264,6 +315,14 @@ export const nothingIsLeft: Checker = {
 /**
  * All of them.
  *
+ * **Example** (A lock that looks again every 1.5 seconds)
+ *
+ * ```ts
+ * import { Checkers } from "@effect-simba/testkit"
+ *
+ * const strict = Checkers.all({ sleepBound: "2 seconds", sleepBoundAfterLoss: "20 seconds" })
+ * ```
+ *
  * @category checkers
  * @since 0.1.0
  */
@@ -277,12 +336,15 @@ export const all = (options: {
   ensureTellsTheTruth,
   workIsProtected,
   releasedAfterWork,
+  workNeverOverlaps,
+  writesAreFenced,
   firstComeFirstServed,
   nobodyOversleeps({
     bound: options.sleepBound,
     afterLoss: options.sleepBoundAfterLoss ?? options.sleepBound,
     recovery: options.recovery
   }),
+  noFlapping({ recovery: options.recovery ?? 0 }),
   everybodyIsServed,
   nothingIsLeft
 ]

@@ -40,6 +40,7 @@ import { draw, millis } from "./internal/contentionSteps.ts"
  * - `timeout` waits for `patience` milliseconds at most.
  * - `interrupt` is interrupted after `patience` milliseconds, whether it waits or works then.
  *
+ * @see {@link Script}
  * @category models
  * @since 0.1.0
  */
@@ -51,6 +52,20 @@ export type Step =
   )
 
 /**
+ * Steps, in any order: each says itself when it begins.
+ *
+ * **Example** (A race, written by hand)
+ *
+ * ```ts
+ * import type { ContentionScript } from "@effect-simba/testkit"
+ *
+ * const race: ContentionScript.Script = [
+ *   { at: 0, worker: "a", mutex: "m", hold: 1000, kind: "acquire" },
+ *   { at: 1, worker: "b", mutex: "m", hold: 100, kind: "tryAcquire" },
+ *   { at: 1, worker: "c", mutex: "m", hold: 100, kind: "timeout", patience: 500 }
+ * ]
+ * ```
+ *
  * @category models
  * @since 0.1.0
  */
@@ -63,6 +78,7 @@ export type Script = ReadonlyArray<Step>
  * - `hold` (default 1 millisecond to 3 seconds), `patience` (default the same): between which durations.
  * - `kinds` (default all): what the workers do.
  *
+ * @see {@link arbitrary}
  * @category models
  * @since 0.1.0
  */
@@ -79,6 +95,19 @@ export interface Options {
 /**
  * Scripts, in the order of time. What fails is made smaller: fewer steps, earlier, shorter.
  *
+ * **Example** (Two processes, one mutex, and nobody who gives up)
+ *
+ * ```ts
+ * import { ContentionScript } from "@effect-simba/testkit"
+ *
+ * const patient = ContentionScript.arbitrary({
+ *   workers: ["a", "b"],
+ *   mutexes: 1,
+ *   hold: ["10 millis", "20 seconds"],
+ *   kinds: ["acquire"]
+ * })
+ * ```
+ *
  * @category generators
  * @since 0.1.0
  */
@@ -88,6 +117,15 @@ export const arbitrary = (options?: Options): Arbitrary.Arbitrary<Script> => dra
  * What came of a step that got its mutex. Times are in milliseconds after the beginning of the script: it `asked`, and
  * worked `from` and `to`. `order` says where its beginning and its end come
  * among all beginnings and ends, for what happens within one millisecond. `lost`: its lease was lost meanwhile.
+ *
+ * **Example** (How long anybody waited at most)
+ *
+ * ```ts
+ * import type { ContentionScript } from "@effect-simba/testkit"
+ *
+ * const longestWait = (holdings: ReadonlyArray<ContentionScript.Holding>) =>
+ *   Math.max(0, ...holdings.map(({ asked, from }) => from - asked))
+ * ```
  *
  * @category models
  * @since 0.1.0
@@ -108,6 +146,7 @@ export interface Holding {
  * `holdings` in the order of their beginnings, and the steps that got nothing: `refused` by a mutex that was not free,
  * `gaveUp` after a timeout or an interruption, `failed` for lack of an answer, and `unserved` at the end.
  *
+ * @see {@link run}
  * @category models
  * @since 0.1.0
  */
@@ -124,6 +163,7 @@ export interface History {
  *   have. What they share must be provided outside.
  * - `grace` (default 1 minute): how much longer than all work together it may take, until who still waits is `unserved`.
  *
+ * @see {@link run}
  * @category models
  * @since 0.1.0
  */
@@ -201,6 +241,24 @@ const driven = Effect.fnUntraced(function*<A, E, R>(effect: Effect.Effect<A, E, 
 /**
  * Plays a script on `Mutex` and answers what came of it. It moves `TestClock` until everybody is done.
  *
+ * **Example** (Who does not wait is refused while the other works)
+ *
+ * ```ts
+ * import { assert, it } from "@effect/vitest"
+ * import { ContentionScript, TestMutex } from "@effect-simba/testkit"
+ * import { Effect } from "effect"
+ *
+ * it.effect("refuses the second", () =>
+ *   Effect.gen(function*() {
+ *     const history = yield* ContentionScript.run([
+ *       { at: 0, worker: "a", mutex: "m", hold: 1000, kind: "acquire" },
+ *       { at: 500, worker: "b", mutex: "m", hold: 1000, kind: "tryAcquire" }
+ *     ], { layer: TestMutex.layer(), grace: "10 seconds" })
+ *     assert.deepStrictEqual(history.holdings.map(({ worker }) => worker), ["a"])
+ *     assert.deepStrictEqual(history.refused.map(({ worker }) => worker), ["b"])
+ *   }))
+ * ```
+ *
  * @category running
  * @since 0.1.0
  */
@@ -246,8 +304,25 @@ const twice = (history: History) =>
 const notGrowing = (history: History) =>
   pairs(history, ({ token }, later) => later.token <= token ? "has no larger token than" : undefined)
 
+/**
+ * Since when the place in the fleet's queue was held by which each was served: from when the first of its fibers asked,
+ * and no earlier than its last holding ended. `since` counts those who gave up before, from whom the place may come.
+ */
+const placeOf = (history: History, { asked, mutex, order, worker }: Holding) => {
+  const isSame = (other: Step | Holding) => other.mutex === mutex && other.worker === worker
+  const last = history.holdings.reduce((last, other) => isSame(other) && other.order[0] < order[0] ? other.to : last, 0)
+  const before = [...history.gaveUp, ...history.failed.map(({ step }) => step)].filter(isSame).map(({ at }) => at)
+  return { since: Math.max(last, Math.min(asked, ...before)), latest: Math.max(last, asked) }
+}
+
 const overtaken = (history: History) =>
-  pairs(history, ({ asked }, later) => later.asked < asked ? `asked at ${later.asked} ms, before` : undefined)
+  pairs(history, (earlier, later) => {
+    if (earlier.worker === later.worker) {
+      return later.asked < earlier.asked ? `asked at ${later.asked} ms, before` : undefined
+    }
+    const { latest } = placeOf(history, later)
+    return latest < placeOf(history, earlier).since ? `had its place since ${latest} ms, before` : undefined
+  })
 
 const left = (history: History) => [
   ...history.failed.map(({ error, step }) => `${step.mutex}: ${step.worker} failed: ${error.message}`),
@@ -257,6 +332,7 @@ const left = (history: History) => [
 /**
  * Whether no mutex was ever held twice at a time.
  *
+ * @see {@link problems}
  * @category predicates
  * @since 0.1.0
  */
@@ -265,14 +341,18 @@ export const neverTwo = (history: History): boolean => twice(history).length ===
 /**
  * Whether each holding has a larger token than all before it, mutex by mutex.
  *
+ * @see {@link problems}
  * @category predicates
  * @since 0.1.0
  */
 export const tokensGrow = (history: History): boolean => notGrowing(history).length === 0
 
 /**
- * Whether who asked earlier held the mutex earlier. On a network with delays, who asked first may arrive second.
+ * Whether who asked earlier held the mutex earlier: among the fibers of one worker, and among workers by when each came
+ * to its place, at which it asks for itself again after each holding. On a network with delays, who asked first may arrive
+ * second; and with `localHandover`, holders of one worker follow one another.
  *
+ * @see {@link problems}
  * @category predicates
  * @since 0.1.0
  */
@@ -281,6 +361,7 @@ export const inOrder = (history: History): boolean => overtaken(history).length 
 /**
  * Whether nobody was left waiting.
  *
+ * @see {@link problems}
  * @category predicates
  * @since 0.1.0
  */
@@ -288,6 +369,20 @@ export const everybodyServed = (history: History): boolean => history.unserved.l
 
 /**
  * What the predicates of this module have to say, and failures, in words; nothing if all is well.
+ *
+ * **Example** (What must hold under faults too, and what only without)
+ *
+ * ```ts
+ * import { ContentionScript } from "@effect-simba/testkit"
+ *
+ * const isSafe = (history: ContentionScript.History) =>
+ *   ContentionScript.neverTwo(history) && ContentionScript.tokensGrow(history)
+ *
+ * const isFair = (history: ContentionScript.History) =>
+ *   ContentionScript.inOrder(history) && ContentionScript.everybodyServed(history)
+ *
+ * const explain = (history: ContentionScript.History) => ContentionScript.problems(history).join("\n")
+ * ```
  *
  * @category predicates
  * @since 0.1.0

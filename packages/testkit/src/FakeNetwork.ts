@@ -33,6 +33,17 @@ import type { Direction as LinkDirection, LinkFaults } from "./internal/link.ts"
  * - `reset`: the connection breaks after a command was sent. What is under way arrives in part, or not at all.
  * - `straggle`: how much later it arrives: after later commands of a new connection.
  *
+ * **Example** (A bad line)
+ *
+ * ```ts
+ * import { FakeNetwork } from "@effect-simba/testkit"
+ * import { Effect } from "effect"
+ *
+ * const bad: FakeNetwork.Faults = { requestDelay: [5, 200], replyDelay: [5, 200], loseReply: 0.05, reset: 0.01 }
+ *
+ * const program = Effect.flatMap(FakeNetwork.link("a"), (link) => link.set(bad))
+ * ```
+ *
  * @category models
  * @since 0.1.0
  */
@@ -41,6 +52,7 @@ export type Faults = LinkFaults
 /**
  * Towards the server, back from it, or both.
  *
+ * @see {@link link}
  * @category models
  * @since 0.1.0
  */
@@ -57,6 +69,7 @@ export type Direction = LinkDirection | "both"
  *
  * Holding is counted: what was cut twice must be healed twice.
  *
+ * @see {@link link}
  * @category models
  * @since 0.1.0
  */
@@ -77,6 +90,21 @@ const directions = (direction: Direction = "both") => direction === "both" ? bot
 
 /**
  * The link of the client of that name, whether it is there yet or not.
+ *
+ * **Example** (Five seconds without requests, replies or both, then a broken connection)
+ *
+ * ```ts
+ * import { FakeNetwork } from "@effect-simba/testkit"
+ * import { Effect } from "effect"
+ * import { TestClock } from "effect/testing"
+ *
+ * const silence = (direction: FakeNetwork.Direction) =>
+ *   Effect.gen(function*() {
+ *     const link = yield* FakeNetwork.link("a")
+ *     yield* Effect.scoped(Effect.andThen(link.clogged(direction), TestClock.adjust("5 seconds")))
+ *     yield* link.reset
+ *   })
+ * ```
  *
  * @category accessors
  * @since 0.1.0

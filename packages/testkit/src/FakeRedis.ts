@@ -39,6 +39,20 @@ import * as timers from "./internal/timers.ts"
 /**
  * A reply as a client library hands it out: `null` is nil, nested arrays nest, an error is a value.
  *
+ * **Example** (The commands that were refused)
+ *
+ * ```ts
+ * import { FakeRedis } from "@effect-simba/testkit"
+ * import { Effect } from "effect"
+ *
+ * const isRefusal = (reply: FakeRedis.Reply) => reply instanceof Error
+ *
+ * const refused = Effect.gen(function*() {
+ *   const server = yield* FakeRedis.FakeRedis
+ *   return (yield* server.trace).filter(({ reply }) => isRefusal(reply)).map(({ args }) => args.join(" "))
+ * })
+ * ```
+ *
  * @category models
  * @since 0.1.0
  */
@@ -46,6 +60,20 @@ export type Reply = ReplyValue
 
 /**
  * The state in which a server refuses commands.
+ *
+ * **Example** (Each way to refuse, one after the other)
+ *
+ * ```ts
+ * import { FakeRedis } from "@effect-simba/testkit"
+ * import { Effect } from "effect"
+ * import { TestClock } from "effect/testing"
+ *
+ * const states: ReadonlyArray<FakeRedis.ErrorState> = ["LOADING", "BUSY", "READONLY"]
+ *
+ * const program = Effect.flatMap(FakeRedis.FakeRedis, (server) =>
+ *   Effect.forEach(states, (state) =>
+ *     Effect.andThen(server.setErrorState(state), TestClock.adjust("1 second")), { discard: true }))
+ * ```
  *
  * @category models
  * @since 0.1.0
@@ -55,6 +83,7 @@ export type ErrorState = ErrorStateName
 /**
  * One key of the server. `expiresAt` is in milliseconds of the server's wall clock.
  *
+ * @see {@link FakeRedis}
  * @category models
  * @since 0.1.0
  */
@@ -68,6 +97,7 @@ export interface Key {
 /**
  * What a key holds.
  *
+ * @see {@link FakeRedis}
  * @category models
  * @since 0.1.0
  */
@@ -81,6 +111,7 @@ export type Dump =
 /**
  * A command that the server ran, who sent it over which kind of connection, and what it answered.
  *
+ * @see {@link FakeRedis}
  * @category models
  * @since 0.1.0
  */
@@ -102,6 +133,7 @@ export interface Command {
  * - `undoDepth` (default 16): how many of the last writes `failOver` can lose.
  * - `trace` (default 10,000): how many of the last commands the trace keeps.
  *
+ * @see {@link layer}
  * @category models
  * @since 0.1.0
  */
@@ -118,6 +150,7 @@ export interface Options {
  * - `db` (default 0): the database.
  * - `commandTimeout` (default 1 second), `connectTimeout` (default 2 seconds): as those of a real client.
  *
+ * @see {@link layerClient}
  * @category models
  * @since 0.1.0
  */
@@ -130,6 +163,26 @@ export interface ClientOptions {
 
 /**
  * The server itself, as tests look at it and break it.
+ *
+ * **Example** (What a program leaves behind)
+ *
+ * ```ts
+ * import { assert, it } from "@effect/vitest"
+ * import { FakeRedis, TestRedis } from "@effect-simba/testkit"
+ * import { Effect } from "effect"
+ * import { Redis } from "effect/persistence/Redis"
+ *
+ * it.effect("keys expire, and nobody asks for all of them", () =>
+ *   Effect.gen(function*() {
+ *     const [server, redis] = yield* Effect.all([FakeRedis.FakeRedis, Redis])
+ *     yield* redis.send("SET", "session", "alice", "EX", "60")
+ *     const keys = yield* server.keys
+ *     assert.isTrue(keys.every(({ expiresAt }) => expiresAt !== undefined))
+ *     assert.deepStrictEqual(yield* server.dump("session"), { type: "string", value: "alice" })
+ *     const commands = yield* server.trace
+ *     assert.isFalse(commands.some(({ args }) => args[0] === "KEYS"))
+ *   }).pipe(Effect.provide(TestRedis.layer)))
+ * ```
  *
  * @category services
  * @since 0.1.0
@@ -233,6 +286,14 @@ export const fromServer = (server: FakeServer): FakeRedis["Service"] => {
 /**
  * A server. Each use of this layer is a server of its own: share one among the clients that must meet.
  *
+ * **Example** (Another server for another seed)
+ *
+ * ```ts
+ * import { FakeRedis } from "@effect-simba/testkit"
+ *
+ * const server = (seed: number) => FakeRedis.layer({ seed, expiryDelay: ["0 millis", "1 second"], undoDepth: 100 })
+ * ```
+ *
  * @category layers
  * @since 0.1.0
  */
@@ -244,6 +305,23 @@ export const layer = (options?: Options): Layer.Layer<FakeRedis> => Layer.effect
  * and the connection is restored in the background, with a gap for every subscription.
  *
  * Each use of this layer is a client of its own; keep it in a `const` to use one client in several places.
+ *
+ * **Example** (Two clients of one server)
+ *
+ * ```ts
+ * import { FakeRedis } from "@effect-simba/testkit"
+ * import { Context, Effect, Layer } from "effect"
+ * import { Redis } from "effect/persistence/Redis"
+ *
+ * const clientOf = (name: string) =>
+ *   Effect.map(Layer.build(FakeRedis.layerClient({ name, commandTimeout: "200 millis" })), Context.get(Redis))
+ *
+ * const program = Effect.scoped(Effect.gen(function*() {
+ *   const [a, b] = yield* Effect.all([clientOf("a"), clientOf("b")])
+ *   yield* a.send("SET", "greeting", "hello")
+ *   return yield* b.send<string>("GET", "greeting") // "hello"
+ * })).pipe(Effect.provide(FakeRedis.layer()))
+ * ```
  *
  * @category layers
  * @since 0.1.0

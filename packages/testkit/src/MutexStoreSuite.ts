@@ -19,6 +19,8 @@ import { handingOver } from "./internal/mutexStoreSuite/handingOver.ts"
 import { Command, runHistory } from "./internal/mutexStoreSuite/history.ts"
 import { naming } from "./internal/mutexStoreSuite/naming.ts"
 import { observing } from "./internal/mutexStoreSuite/observing.ts"
+import { requeueing } from "./internal/mutexStoreSuite/requeueing.ts"
+import { reserving } from "./internal/mutexStoreSuite/reserving.ts"
 import { ticking } from "./internal/mutexStoreSuite/ticking.ts"
 import { uncounted } from "./internal/mutexStoreSuite/uncounted.ts"
 import { unfairness } from "./internal/mutexStoreSuite/unfairness.ts"
@@ -31,6 +33,7 @@ import { unfairness } from "./internal/mutexStoreSuite/unfairness.ts"
  * - `runs` (default 100, live 25): how many random histories are compared with the model.
  * - `seed`: fixes them.
  *
+ * @see {@link suite}
  * @category models
  * @since 0.1.0
  */
@@ -81,6 +84,8 @@ export const suite = <E>(name: string, layer: Layer.Layer<MutexStore, E>, option
     forcing(cases)
     ticking(cases)
     unfairness(cases)
+    reserving(cases)
+    requeueing(cases)
     if (countsSubscribers) counting(cases)
     else uncounted(cases)
 

@@ -44,20 +44,56 @@ import * as timelineOf from "./internal/timeline.ts"
  * The simulated process in which a program runs. A program that fails is started again a second later, in a new process;
  * one that dies is a violation.
  *
+ * @see {@link run}
  * @category models
  * @since 0.1.0
  */
 export type Client = engine.Client
 
 /**
+ * What is neither a process nor Redis, such as another database: `Client.outside` asks it.
+ *
+ * **Example** (A file that counts)
+ *
+ * ```ts
+ * import { Simulation } from "@effect-simba/testkit"
+ *
+ * const increment = ({ state }: Simulation.Outside) => {
+ *   const next = Number(state.get("count") ?? 0) + 1
+ *   state.set("count", next)
+ *   return next
+ * }
+ * const program = (client: Simulation.Client) => client.outside(5, increment)
+ * ```
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Outside = engine.Outside
+
+/**
  * How to read locks from the server: see `Checkers`.
  *
+ * @see {@link run}
  * @category models
  * @since 0.1.0
  */
 export type LockModel = AnyLockModel
 
 /**
+ * Something that happened in a run, with the virtual time at which it did.
+ *
+ * **Example** (The faults of a run)
+ *
+ * ```ts
+ * import type { Simulation } from "@effect-simba/testkit"
+ *
+ * const faultsOf = (result: Simulation.Result) =>
+ *   result.events.flatMap((event: Simulation.Event) =>
+ *     event._tag === "Fault" ? [`${event.fault} of ${event.target} at ${event.at} ms`] : []
+ *   )
+ * ```
+ *
  * @category models
  * @since 0.1.0
  */
@@ -75,12 +111,36 @@ export type Event = AnyEvent
  * - The server: `errorState`, `restart` (`loseData` is the probability that it forgets), `failOver`, `flushScripts`,
  *   `dropConnections`, `evict`.
  *
+ * **Example** (A mean network, and a server that forgets)
+ *
+ * ```ts
+ * import type { Simulation } from "@effect-simba/testkit"
+ *
+ * const faults: Simulation.Faults = {
+ *   loseReply: 0.05,
+ *   partition: { every: 4000, lasts: [100, 8000] },
+ *   restart: { every: 10_000, loseData: 1 }
+ * }
+ * ```
+ *
  * @category models
  * @since 0.1.0
  */
 export type Faults = AnyFaults
 
 /**
+ * The name of a fault, for `enabled`.
+ *
+ * **Example** (Everything that a single fault can do)
+ *
+ * ```ts
+ * import { Simulation } from "@effect-simba/testkit"
+ * import { Effect } from "effect"
+ *
+ * const eachAlone = (options: Simulation.Options<never>, names: ReadonlyArray<Simulation.FaultName>) =>
+ *   Effect.forEach(names, (name) => Simulation.run({ ...options, enabled: [name] }))
+ * ```
+ *
  * @category models
  * @since 0.1.0
  */
@@ -124,6 +184,7 @@ export const allFaults: Faults = {
  * - `network`: the delays that are no fault, in milliseconds (default 0.1 to 1).
  * - `faults`: what may happen; of it a random half happens in each run, or what `enabled` names.
  *
+ * @see {@link run}
  * @category models
  * @since 0.1.0
  */
@@ -143,6 +204,9 @@ export interface Options<E> {
 }
 
 /**
+ * What came of a run. Equal for equal seeds and options.
+ *
+ * @see {@link run}
  * @category models
  * @since 0.1.0
  */
@@ -190,6 +254,39 @@ const runWith = <E>(options: Options<E>, vm: LuaVm): Result => {
 /**
  * One run. Nothing in it waits for real time.
  *
+ * **Example** (A lock without renewal)
+ *
+ * ```ts
+ * import { assert, it } from "@effect/vitest"
+ * import { Checkers, Simulation } from "@effect-simba/testkit"
+ * import { Effect } from "effect"
+ * import { Redis } from "effect/persistence/Redis"
+ *
+ * const lock: Simulation.LockModel = { resources: ["a"], ownerKey: (resource) => `lock:${resource}` }
+ *
+ * const holding = (client: Simulation.Client) =>
+ *   Effect.gen(function*() {
+ *     const redis = yield* Redis
+ *     const id = `${client.name}.${client.generation}`
+ *     yield* Effect.repeat(redis.send("SET", "lock:a", id, "NX", "PX", "1000"), { until: (reply) => reply === "OK" })
+ *     client.note("begin", { resource: "a", id })
+ *     yield* Effect.sleep("2 seconds")
+ *     client.note("step", { resource: "a", id })
+ *   })
+ *
+ * it.effect("is not protected", () =>
+ *   Effect.gen(function*() {
+ *     const result = yield* Simulation.run({
+ *       seed: 1,
+ *       program: holding,
+ *       lock,
+ *       checkers: [Checkers.workIsProtected],
+ *       duration: "10 seconds"
+ *     })
+ *     assert.isAbove(result.violations.length, 0)
+ *   }))
+ * ```
+ *
  * @category running
  * @since 0.1.0
  */
@@ -199,6 +296,7 @@ export const run = <E>(options: Options<E>): Effect.Effect<Result> => Effect.map
  * Looks for a shorter history with the same kind of violation: fewer faults, fewer clients, less time. Answers the
  * shortest that it found, and the given one if it has no violation.
  *
+ * @see {@link report}
  * @category running
  * @since 0.1.0
  */
@@ -212,6 +310,7 @@ export const shrink = <E>(options: Options<E>, result: Result): Effect.Effect<Re
 /**
  * The history, one line per event. Equal for equal seeds and options.
  *
+ * @see {@link report}
  * @category reporting
  * @since 0.1.0
  */
@@ -220,6 +319,7 @@ export const trace = (result: Result): ReadonlyArray<string> => result.events.ma
 /**
  * Who held what, as text.
  *
+ * @see {@link report}
  * @category reporting
  * @since 0.1.0
  */
@@ -227,6 +327,17 @@ export const timeline = (result: Result): string => timelineOf.asText(result.eve
 
 /**
  * Who held what, and the faults, as an SVG picture.
+ *
+ * **Example** (A picture of each failure)
+ *
+ * ```ts
+ * import { Simulation } from "@effect-simba/testkit"
+ * import { Effect, FileSystem } from "effect"
+ *
+ * const save = (result: Simulation.Result) =>
+ *   Effect.flatMap(FileSystem.FileSystem, (files) =>
+ *     files.writeFileString(`seed-${result.seed}.svg`, Simulation.svg(result)))
+ * ```
  *
  * @category reporting
  * @since 0.1.0
@@ -237,6 +348,23 @@ export const svg = (result: Result): string =>
 /**
  * What to print about a run: the seed, the faults, the violations, and for a failure the end of the timeline and of the
  * history.
+ *
+ * **Example** (The shortest history that fails, in the log)
+ *
+ * ```ts
+ * import { Simulation } from "@effect-simba/testkit"
+ * import { Effect } from "effect"
+ *
+ * const explain = (options: Simulation.Options<never>) =>
+ *   Effect.gen(function*() {
+ *     const result = yield* Simulation.run(options)
+ *     if (result.violations.length === 0) return
+ *     const shortest = yield* Simulation.shrink(options, result)
+ *     yield* Effect.log(Simulation.report(shortest, { lines: 40 }))
+ *     yield* Effect.log(Simulation.timeline(shortest))
+ *     yield* Effect.logDebug(Simulation.trace(shortest).join("\n"))
+ *   })
+ * ```
  *
  * @category reporting
  * @since 0.1.0

@@ -67,6 +67,7 @@ return 1
  * - `ttl`, `transition`: as configured there (defaults 10 and 6 seconds).
  * - `lead`: what it does when it leads; then it releases, waits for `rest`, and contends again.
  *
+ * @see {@link contend}
  * @category models
  * @since 0.1.0
  */
@@ -86,6 +87,23 @@ const parse = (reply: string): { readonly owner: string; readonly millis: number
 
 /**
  * Contends until it is interrupted; a leadership that is interrupted is released.
+ *
+ * **Example** (A mixed fleet)
+ *
+ * ```ts
+ * import { StockSimba, TestRedis } from "@effect-simba/testkit"
+ * import { Effect } from "effect"
+ *
+ * const stock = StockSimba.contend({
+ *   mutex: "jobs",
+ *   id: "7:4711@host",
+ *   ttl: "2 seconds",
+ *   rest: "1 second",
+ *   lead: Effect.sleep("5 seconds")
+ * })
+ *
+ * const program = Effect.forkScoped(stock).pipe(Effect.provide(TestRedis.layer))
+ * ```
  *
  * @category constructors
  * @since 0.1.0

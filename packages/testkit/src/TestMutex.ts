@@ -45,6 +45,22 @@ export const layer = (options?: MutexConfig.Options): Layer.Layer<Mutex.Mutex, B
 /**
  * Whatever keeps mutexes in Redis: `RedisMutexStore.layer` of `@effect-simba/redis`.
  *
+ * **Example** (The same tests for every store)
+ *
+ * ```ts
+ * import { assert, it } from "@effect/vitest"
+ * import { Mutex } from "@effect-simba/core"
+ * import { TestMutex } from "@effect-simba/testkit"
+ * import { Effect } from "effect"
+ *
+ * const testsOf = <E>(name: string, store: TestMutex.StoreLayer<E>) =>
+ *   it.effect(name, () =>
+ *     Effect.gen(function*() {
+ *       const answer = yield* Effect.succeed(42).pipe(Mutex.withLock("report"))
+ *       assert.strictEqual(answer, 42)
+ *     }).pipe(Effect.provide(TestMutex.layerWith(store))))
+ * ```
+ *
  * @category models
  * @since 0.1.0
  */
@@ -53,6 +69,24 @@ export type StoreLayer<E> = Layer.Layer<MutexStore, E, Redis | Subscriber>
 /**
  * One contender on a fake Redis: use it several times, with several names, to test what several processes do to one
  * another.
+ *
+ * **Example** (Two processes)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { RedisMutexStore } from "@effect-simba/redis"
+ * import { FakeRedis, TestMutex } from "@effect-simba/testkit"
+ * import { Context, Effect, Layer } from "effect"
+ *
+ * const processOf = (name: string) =>
+ *   Effect.map(Layer.build(TestMutex.layerClient(RedisMutexStore.layer, { name })), Context.get(Mutex.Mutex))
+ *
+ * const program = Effect.scoped(Effect.gen(function*() {
+ *   const [a, b] = yield* Effect.all([processOf("a"), processOf("b")])
+ *   yield* a.acquire("m")
+ *   return yield* b.tryAcquire("m") // None
+ * })).pipe(Effect.provide(FakeRedis.layer()))
+ * ```
  *
  * @category layers
  * @since 0.1.0

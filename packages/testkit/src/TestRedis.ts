@@ -9,6 +9,9 @@ import type { Redis } from "effect/persistence/Redis"
 import * as FakeRedis from "./FakeRedis.ts"
 
 /**
+ * Those of the server, and those of its client.
+ *
+ * @see {@link layerWith}
  * @category models
  * @since 0.1.0
  */
@@ -16,6 +19,16 @@ export interface Options extends FakeRedis.Options, FakeRedis.ClientOptions {}
 
 /**
  * A server and a client with options.
+ *
+ * **Example** (A client that gives up early, on a server that notices late)
+ *
+ * ```ts
+ * import { TestRedis } from "@effect-simba/testkit"
+ *
+ * const options: TestRedis.Options = { commandTimeout: "100 millis", expiryDelay: ["1 second", "1 second"] }
+ *
+ * const RedisTest = TestRedis.layerWith(options)
+ * ```
  *
  * @category layers
  * @since 0.1.0
@@ -25,6 +38,25 @@ export const layerWith = (options?: Options): Layer.Layer<FakeRedis.FakeRedis | 
 
 /**
  * A server and a client. It goes wherever a layer for Redis goes, and its time is the `Clock` of the test.
+ *
+ * **Example** (Something of Effect's that lives in Redis)
+ *
+ * ```ts
+ * import { assert, it } from "@effect/vitest"
+ * import { TestRedis } from "@effect-simba/testkit"
+ * import { Effect } from "effect"
+ * import { Redis } from "effect/persistence/Redis"
+ * import { TestClock } from "effect/testing"
+ *
+ * it.effect("counts within a minute", () =>
+ *   Effect.gen(function*() {
+ *     const redis = yield* Redis
+ *     yield* redis.send("SET", "calls", "1", "PX", "60000")
+ *     assert.strictEqual(yield* redis.send("INCR", "calls"), 2)
+ *     yield* TestClock.adjust("2 minutes")
+ *     assert.strictEqual(yield* redis.send("INCR", "calls"), 1)
+ *   }).pipe(Effect.provide(TestRedis.layer)))
+ * ```
  *
  * @category layers
  * @since 0.1.0

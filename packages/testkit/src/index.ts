@@ -6,10 +6,37 @@
  *
  * Programs say so by `client.note(kind, { resource, id, ... })`:
  *
- * - `waiting`, `waited`: asks for a `resource`, and has it or has given up; `wait` is a number of its own.
- * - `granted`: has it, with `id` and `token`.
+ * - `waiting`, `waited`: asks for a `resource`, and has it (`served` is 1) or has given up; `wait` is a name of its own.
+ *   `unfair` (1) does not queue for it; `recovery` is how long after a fault it may take to ask again, in milliseconds.
+ * - `granted`: has it, with `id`, and `token` where there is one.
  * - `ensured`: the lease has just said that it is held; `left` is the milliseconds until its deadline.
- * - `begin`, `step`, `end`: protected work under `id`.
+ * - `begin`, `step`, `stopped`, `end`: protected work under `id`; from `stopped` on only its finalizers run.
+ * - `writing`: sends the `write` of that name to a resource outside, under `id`. The resource notes `written`, with its
+ *   `token`, and whether it was `accepted` (1 or 0).
+ *
+ * **Example** (Those that fit a lock)
+ *
+ * ```ts
+ * import { Checkers } from "@effect-simba/testkit"
+ *
+ * // They read the server alone
+ * const always = [Checkers.oneOwner, Checkers.nothingIsLeft]
+ *
+ * // For leases with tokens, where programs note `granted` and `ensured`
+ * const leases = [Checkers.tokensGrow, Checkers.ensureTellsTheTruth, Checkers.noFlapping({ recovery: "1 second" })]
+ *
+ * // Where they note `begin`, `step`, `stopped`, `end`, and `writing`
+ * const work = [Checkers.workIsProtected, Checkers.workNeverOverlaps, Checkers.releasedAfterWork, Checkers.writesAreFenced]
+ *
+ * // For locks that queue, where they note `waiting` and `waited`
+ * const order = [
+ *   Checkers.firstComeFirstServed,
+ *   Checkers.inOrderWithinLines,
+ *   Checkers.servedInTurn({ barges: 0, turn: "5 seconds", recovery: "1 second" }),
+ *   Checkers.nobodyOversleeps({ bound: "2 seconds", afterLoss: "20 seconds" }),
+ *   Checkers.everybodyIsServed
+ * ]
+ * ```
  *
  * @since 0.1.0
  */
@@ -131,6 +158,41 @@ export * as Simulation from "./Simulation.ts"
  * @since 0.1.0
  */
 export * as StockSimba from "./StockSimba.ts"
+
+/**
+ * A model of a stock consumer, one that runs redis-stream-client-go, written from the description of its wire: for tests
+ * of mixed fleets.
+ *
+ * It keeps the habits of the original, the bad ones too: it takes all there is at once, locks entries and not data
+ * streams, re-creates a lock that has vanished when it renews, leaves the consumer group for good at the first lock it
+ * does not get, never looks for what it was not told, and finishes what it has not finished when it is asked to end.
+ *
+ * @since 0.1.0
+ */
+export * as StockStreamConsumer from "./StockStreamConsumer.ts"
+
+/**
+ * What must hold in every history of a simulated fleet that shares data streams. Added to the `Checkers` of leases, which
+ * judge the lease of each data stream as they do any lock.
+ *
+ * Programs `client.note(kind, { resource, id, ... })`, where `resource` is a data stream, and `id` its name, `#`, and the
+ * token of the holding, as `lock.identify` makes of the stored value:
+ *
+ * - `joined`, with `consumer` and `capacity`, and `left`: from when until when this process takes data streams.
+ * - `expects`: `message` is the id of the last message of the data stream. `announced`: it was announced.
+ * - `begin`, `step`, `stopped`, `end`: the work of a handler, with the `entry` that announced the data stream.
+ * - `processed`: the handler is through with the `message` of that id. `failed`: it failed, with its `entry`.
+ *
+ * @since 0.1.0
+ */
+export * as StreamCheckers from "./StreamCheckers.ts"
+
+/**
+ * The contract of a stream store, as tests: whatever passes them can carry `StreamClient`.
+ *
+ * @since 0.1.0
+ */
+export * as StreamStoreSuite from "./StreamStoreSuite.ts"
 
 /**
  * Mutexes for tests of services that use them: in memory, under `TestClock`.

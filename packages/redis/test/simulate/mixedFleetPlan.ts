@@ -1,29 +1,31 @@
 /**
  * Ours and stock Simba contenders on the same mutexes, under every fault there is. What cannot hold beside contenders
- * that know neither tokens nor turns is left out: first come, first served, and tokens of theirs.
+ * that know neither tokens nor turns is left out: first come, first served, and tokens of theirs. What does hold is that
+ * no grant comes to nothing without a reason, and that ours are served in turn, as far as the others let them.
  */
 import type { Simulation } from "@effect-simba/testkit"
 import { Checkers, StockSimba } from "@effect-simba/testkit"
 import { Duration, Effect } from "effect"
+import { confirm, transition, ttl } from "./behaviour.ts"
 import { loadOf, lock, mutexPlan, program, recovery } from "./mutexPlan.ts"
-
-const ttl = 2000
-const transition = 2500
-const confirm = 500
 
 const isOurs = (id: string) => /^\d+-[0-9a-z]{12}:/.test(id)
 
-/** The release of a stock contender names the owner key alone, and its id. */
-const stockRelease = (args: ReadonlyArray<string>) => {
-  const resource = args[2] === "1" && args.length === 5
+/** The release of a stock contender names the owner key alone, and its id; its acquire and its guard a time, too. */
+const stockScript = (args: ReadonlyArray<string>, length: number) => {
+  const resource = args[2] === "1" && args.length === length
     ? lock.resources.find((resource) => lock.ownerKey(resource) === args[3])
     : undefined
-  return resource === undefined ? undefined : { resource, id: args[4]! }
+  return resource === undefined ? [] : [{ resource, id: args[4]!, unfair: false }]
 }
 
 const mixedLock: Simulation.LockModel = {
   ...lock,
-  released: (args, reply) => lock.released?.(args, reply) ?? (reply instanceof Error ? undefined : stockRelease(args)),
+  asked: (args, reply) => [...stockScript(args, 6), ...[lock.asked?.(args, reply) ?? []].flat()],
+  released: (args, reply) => [
+    ...(reply instanceof Error ? [] : stockScript(args, 5)),
+    ...[lock.released?.(args, reply) ?? []].flat()
+  ],
   // Stock contenders give the queue no expiry
   keep: (key, expires) => key.endsWith(":contender") || (lock.keep?.(key, expires) ?? false)
 }
@@ -44,39 +46,67 @@ const oursOnly = (checker: Checkers.Checker): Checkers.Checker => ({
 
 /** Busy ones: what they hold they hold for long, and they come back at once. */
 const stock = (client: Simulation.Client, resources: ReadonlyArray<string>) =>
-  Effect.all(
-    resources.map((mutex, index) =>
-      StockSimba.contend({
+  Effect.forEach(
+    resources,
+    (mutex, index) => {
+      const id = `${index + 1}:${client.generation}@${client.name}`
+      return StockSimba.contend({
         mutex,
-        id: `${index + 1}:${client.generation}@${client.name}`,
+        id,
         ttl,
         transition,
         rest: Duration.millis(client.random() * 300),
-        lead: Effect.suspend(() => Effect.sleep(Duration.millis(20 + client.random() * 1500)))
+        lead: Effect.suspend(() => {
+          client.note("granted", { resource: mutex, id })
+          return Effect.sleep(Duration.millis(20 + client.random() * 1500))
+        })
       })
-    ),
+    },
     { concurrency: "unbounded", discard: true }
   ).pipe(Effect.scoped, Effect.catchTag("BackendError", () => Effect.sleep("500 millis")))
 
 /** Who looked before a stock contender came sleeps as long as the lease that it saw then. */
-const sleepBound = Duration.millis(4000 + transition + 2000 + 2 * confirm + 700)
+const sleepBound = 4000 + transition + 2000 + 2 * confirm + 700
+
+const stockClients = 2
+
+/**
+ * Each stock contender may stand in the queue before ours, with a ticket of whole seconds, and a second time, because a
+ * place survives an acquisition. And it may come in whenever one of them has freed the mutex and the waiter that it told
+ * is still on its way: where the network is quick that is rare.
+ */
+const barges = 2 * stockClients + 8
+
+/** The slowest message, the request that answers it, and the delays of the network itself. */
+const notice = Duration.millis(200 + 30 + 5)
+
+/** The longest work, and as long as it may take until somebody sees that it is over. */
+const turn = Duration.millis(4 * ttl + sleepBound)
 
 export const mixedFleetPlan = (seed: number | string, overrides?: Partial<Simulation.Options<never>>) => {
-  const { settings } = loadOf(seed)
+  const settings = { ...loadOf(seed).settings, unfair: 0, countsSubscribers: true }
   const ours = program(settings)
   return {
     ...mutexPlan(seed),
     clients: 4,
     program: (client: Simulation.Client) =>
-      client.name === "c1" || client.name === "c2" ? stock(client, settings.resources) : ours(client),
-    lock: mixedLock,
+      client.index < stockClients ? stock(client, settings.resources) : ours(client),
+    lock: { ...mixedLock, reserve: settings.handovers },
     checkers: [
       Checkers.oneOwner,
       oursOnly(Checkers.tokensGrow),
       Checkers.ensureTellsTheTruth,
       Checkers.workIsProtected,
       Checkers.releasedAfterWork,
-      Checkers.nobodyOversleeps({ bound: sleepBound, afterLoss: sleepBound, recovery }),
+      Checkers.workNeverOverlaps,
+      Checkers.writesAreFenced,
+      Checkers.noFlapping({ recovery }),
+      Checkers.servedInTurn({ barges, turn, recovery, notice, foreign: (id) => !isOurs(id) }),
+      Checkers.nobodyOversleeps({
+        bound: Duration.millis(sleepBound),
+        afterLoss: Duration.millis(sleepBound),
+        recovery
+      }),
       Checkers.everybodyIsServed,
       Checkers.nothingIsLeft
     ],

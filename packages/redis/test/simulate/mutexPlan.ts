@@ -1,29 +1,42 @@
 /**
  * The standard plan of the mutex: a few processes, each with a few fibers, use a few mutexes in every way there is,
- * under every fault there is.
+ * under every fault there is. The plain plan does without what came later: unfair holders, contenders that stay, writes
+ * under a fence, and servers that cannot tell whether somebody listens.
  */
 import { Mutex } from "@effect-simba/core"
-import type { Lease } from "@effect-simba/core"
+import { Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisKeys, RedisMutexStore } from "@effect-simba/redis"
 import { Checkers, Simulation } from "@effect-simba/testkit"
-import { Duration, Effect, Layer, Option } from "effect"
-
-const ttl = 2000
-const transition = 2500
-const confirm = 500
+import { Duration, Effect, Layer } from "effect"
+import { Redis } from "effect/persistence/Redis"
+import { Direct, overRedis } from "../../src/internal/direct.ts"
+import { busy, confirm, fencedKey, type Settings, transition, ttl } from "./behaviour.ts"
+import { draws } from "./draws.ts"
+import { type Operation, operationsOf } from "./operations.ts"
 
 const resources = ["a", "b", "c"]
 
 const name = (resource: string) => resource as Parameters<typeof RedisKeys.owner>[0]
 const ownerKeys = new Map(resources.map((resource) => [RedisKeys.owner(name(resource)), resource]))
 
-/** The two scripts that name the four keys of one mutex: acquire has a mode behind the id, release has none. */
-const scriptOf = (args: ReadonlyArray<string>) =>
-  (args[0] !== "EVALSHA" && args[0] !== "EVAL") || args[2] !== "4"
-    ? undefined
-    : args[8] === "try" || args[8] === "wait"
-    ? "acquire"
-    : "release"
+const partiesOf = (args: ReadonlyArray<string>, reply: unknown, kind: Operation["kind"]) =>
+  operationsOf(args, reply).flatMap((operation) => {
+    const resource = ownerKeys.get(operation.ownerKey)
+    return operation.kind === kind && resource !== undefined ? [{ ...operation, resource }] : []
+  })
+
+/** The place that a reply names: that of an acquire that was refused, or of an attempt that a release queued. */
+const placeOf = ({ kind, reply }: Operation): number | undefined => {
+  if (!Array.isArray(reply) || reply[0] === "error") return undefined
+  const [, ticket, token] = reply as ReadonlyArray<string>
+  return ticket === "" || (kind === "release" && token !== "") ? undefined : Number(ticket)
+}
+
+/** Under the ids that they queue. */
+const requeuedBy = (args: ReadonlyArray<string>, reply: unknown) =>
+  partiesOf(args, reply, "release")
+    .filter(({ requeue }) => requeue !== "")
+    .map((operation) => ({ ...operation, id: operation.requeue }))
 
 /** How the mutex looks on the server. */
 export const lock: Simulation.LockModel = {
@@ -31,165 +44,46 @@ export const lock: Simulation.LockModel = {
   ownerKey: (resource) => RedisKeys.owner(name(resource)),
   tokenKey: (resource) => RedisKeys.fence(name(resource)),
   channel: (resource, id) => RedisKeys.contenderChannel(name(resource), id),
-  queued: (args, reply) => {
-    if (scriptOf(args) !== "acquire" || args[8] !== "wait" || !Array.isArray(reply)) return undefined
-    const [, token, ticket] = reply as ReadonlyArray<string>
-    const resource = ownerKeys.get(args[3]!)
-    return resource === undefined || token !== "" || ticket === ""
-      ? undefined
-      : { resource, id: args[7]!, place: Number(ticket) }
-  },
-  released: (args, reply) => {
-    if (scriptOf(args) !== "release" || reply instanceof Error) return undefined
-    const resource = ownerKeys.get(args[3]!)
-    return resource === undefined ? undefined : { resource, id: args[7]! }
-  },
-  keep: (key, expires) => expires && (key.endsWith(":fence") || key.endsWith(":contender"))
-}
-
-/** `rest`: the longest pause between two acts, in milliseconds. `patience`: the longest timeout. */
-interface Settings {
-  readonly resources: ReadonlyArray<string>
-  readonly workers: number
-  readonly rest: number
-  readonly patience: number
-}
-
-const worker = (client: Simulation.Client, number: number, settings: Settings) => {
-  const { note, random } = client
-  const between = (low: number, high: number) => low + (high - low) * random()
-  const pause = (low: number, high: number) => Effect.suspend(() => Effect.sleep(Duration.millis(between(low, high))))
-  let waits = 0
-
-  const ensured = (lease: Lease.Lease) =>
-    Effect.flatMap(
-      lease.ensure,
-      () =>
-        Effect.map(lease.timeLeft, (left) =>
-          note("ensured", { resource: lease.mutex, id: lease.id, left: Duration.toMillis(left) }))
-    )
-
-  const granted = (lease: Lease.Lease) => note("granted", { resource: lease.mutex, id: lease.id, token: lease.token })
-
-  /** Mostly short, at times longer than several renewals. */
-  const steps = (each: () => Effect.Effect<void, never>, low: number, high: number) =>
-    Effect.gen(function*() {
-      const end = random() < 0.1 ? between(ttl, 4 * ttl) : between(5, 400)
-      for (let passed = 0; passed < end;) {
-        const step = Math.min(end - passed, between(low, high))
-        passed += step
-        yield* Effect.sleep(Duration.millis(step))
-        yield* each()
-      }
-    })
-
-  const protectedWork = (lease: Lease.Lease) =>
-    Effect.suspend(() => {
-      const fields = { resource: lease.mutex, id: lease.id }
-      note("begin", fields)
-      return steps(() => Effect.sync(() => note("step", fields)), 20, 300).pipe(
-        Effect.ensuring(Effect.suspend(() =>
-          // Finalizers belong to the work
-          Effect.andThen(
-            random() < 0.2 ? Effect.sleep("5 millis") : Effect.void,
-            Effect.sync(() => note("end", fields))
-          )
-        ))
-      )
-    })
-
-  const bareWork = (lease: Lease.Lease) =>
-    Effect.gen(function*() {
-      yield* ensured(lease)
-      const end = random() < 0.15 ? between(ttl, 3 * ttl) : between(5, 500)
-      for (let passed = 0; passed < end;) {
-        const step = between(10, 400)
-        passed += step
-        yield* Effect.sleep(Duration.millis(step))
-        yield* ensured(lease)
-      }
-      if (random() < 0.2) yield* lease.protect(protectedWork(lease))
-    })
-
-  const once = Effect.suspend(() => {
-    const resource = settings.resources[Math.floor(random() * settings.resources.length)]!
-    const wait = `${number}.${++waits}`
-    const waited = (lease: Lease.Lease) => {
-      note("waited", { resource, wait })
-      granted(lease)
-    }
-    const locked = (options?: Mutex.AcquireOptions) =>
-      Mutex.withLock(resource, options)((lease) => {
-        waited(lease)
-        return protectedWork(lease)
-      })
-    const acquired = (options?: Mutex.AcquireOptions) =>
-      Effect.scoped(Effect.flatMap(Mutex.acquire(resource, options), (lease) => {
-        waited(lease)
-        return bareWork(lease)
-      }))
-    const waiting = <A, E, R>(effect: Effect.Effect<A, E, R>) => {
-      note("waiting", { resource, wait })
-      return Effect.ensuring(effect, Effect.sync(() => note("waited", { resource, wait })))
-    }
-    const way = random()
-    if (way < 0.35) return waiting(locked())
-    if (way < 0.55) return waiting(acquired())
-    if (way < 0.65) return waiting(locked({ timeout: between(1, settings.patience) }))
-    if (way < 0.75) return waiting(acquired({ timeout: between(1, settings.patience), ttl: between(1500, 4000) }))
-    if (way < 0.85) return waiting(Effect.timeoutOption(locked(), between(0, settings.patience)))
-    if (way < 0.93) {
-      return Effect.scoped(Effect.flatMap(Mutex.tryAcquire(resource), (lease) => {
-        if (Option.isNone(lease)) return Effect.void
-        granted(lease.value)
-        return bareWork(lease.value)
-      }))
-    }
-    return Mutex.withLockIfAvailable(resource)((lease) => {
-      granted(lease)
-      return protectedWork(lease)
-    })
-  })
-
-  return once.pipe(
-    Effect.catchTag("ProtocolError", (error) => Effect.die(error)),
-    Effect.catchTag(["AcquireTimeout", "LeaseLost", "BackendError"], (error) => {
-      note("failed", { error: error._tag === "LeaseLost" ? `LeaseLost ${error.reason} ${error.id}` : error._tag })
-      return error._tag === "AcquireTimeout" ? Effect.void : pause(50, 500)
+  fencedKey,
+  asked: (args, reply) => [
+    ...partiesOf(args, reply, "acquire"),
+    ...requeuedBy(args, reply).map((operation) => ({ ...operation, unfair: false }))
+  ],
+  queued: (args, reply) =>
+    [...partiesOf(args, reply, "acquire"), ...requeuedBy(args, reply)].flatMap((operation) => {
+      const place = placeOf(operation)
+      return place === undefined ? [] : [{ resource: operation.resource, id: operation.id, place }]
     }),
-    Effect.andThen(pause(0, settings.rest)),
-    Effect.forever
-  )
+  released: (args, reply) => reply instanceof Error ? undefined : partiesOf(args, reply, "release"),
+  keep: (key, expires) =>
+    key.startsWith("fenced:") || (expires && (key.endsWith(":fence") || key.endsWith(":contender")))
 }
 
-export const program = (settings: Settings) => (client: Simulation.Client) =>
-  Effect.all(
-    Array.from({ length: settings.workers }, (_, index) => worker(client, index + 1, settings)),
-    { concurrency: "unbounded", discard: true }
-  ).pipe(
-    Effect.provide(
-      Mutex.layer({ ttl, transition, confirm, contender: `${client.name}.${client.generation}` }).pipe(
-        Layer.provide(RedisMutexStore.layer)
-      )
-    )
-  )
+/** As on a Cluster, where a count of subscribers is that of one node. */
+const uncounted = Layer.effect(Subscriber, Effect.map(Subscriber, (real) => ({ ...real, countable: false })))
+
+/** As over ioredis: what is asked for in one turn goes out in one call. */
+const coalescing = Layer.effect(
+  Direct,
+  Effect.flatMap(Redis, (redis) => overRedis(redis, { coalescing: true }))
+)
+
+export const program = (settings: Settings, on = RedisMutexStore.layer) => (client: Simulation.Client) => {
+  const counted = settings.countsSubscribers ? on : on.pipe(Layer.provide(uncounted))
+  const store = settings.coalescing ? counted.pipe(Layer.provide(coalescing)) : counted
+  const contender = `${client.name}.${client.generation}`
+  const mutex = Mutex.layer({ ttl, transition, confirm, contender, localHandover: settings.handovers })
+  return Effect.provide(busy(client, settings), Layer.provide(mutex, store))
+}
 
 /** A confirm period, another over which looks are spread, and a hint or a command that has to be sent again. */
-const sleepBound = Duration.millis(2 * confirm + 700)
+const sleepBound = 2 * confirm + 700
 
 /** The command timeout of a client, and the longest pause before it tries again. */
 export const recovery = Duration.millis(1000 + 1200)
 
 /** The longest lease that a waiter may still believe in, and then the same. */
 const sleepBoundAfterLoss = Duration.millis(4000 + transition + 2 * confirm + 700)
-
-/** A number in [0, 1) for each name, the same for the same seed. */
-const draws = (seed: number | string) => (name: string) => {
-  let hash = 2166136261
-  for (const char of `${seed}/${name}`) hash = Math.imul(hash ^ char.charCodeAt(0), 16777619)
-  hash = Math.imul(hash ^ hash >>> 15, 2246822507)
-  return ((hash ^ hash >>> 13) >>> 0) / 4294967296
-}
 
 /** Busy fleets find other mistakes than idle ones do, so the load is drawn too. */
 export const loadOf = (seed: number | string) => {
@@ -201,24 +95,59 @@ export const loadOf = (seed: number | string) => {
       resources: resources.slice(0, pick("resources", [1, 2, 3])),
       workers: pick("workers", [1, 2, 2, 3]),
       rest: pick("rest", [50, 300, 2000, 6000]),
-      patience: pick("patience", [500, 2000, 10_000])
-    }
+      patience: pick("patience", [500, 2000, 10_000]),
+      contenders: pick("contenders", [0, 0, 1, 2]),
+      unfair: pick("unfair", [0, 0, 0.1, 0.4]),
+      writes: pick<Settings["writes"]>("writes", ["none", "fenced"]),
+      handovers: pick("handovers", [0, 0, 1, 8]),
+      countsSubscribers: pick("counts", [true, true, true, true, false]),
+      coalescing: pick("coalescing", [true, true, false])
+    } satisfies Settings
   }
 }
 
-export const mutexPlan = (seed: number | string, overrides?: Partial<Simulation.Options<never>>) => {
-  const { clients, settings } = loadOf(seed)
-  return {
+const plan = (seed: number | string, clients: number, settings: Settings) =>
+  ({
     seed,
     clients,
     program: program(settings),
-    lock,
+    // The waiters of one process stand in one line, and have one place in the fleet's queue
+    lock: { ...lock, line: (id: string) => id.slice(id.indexOf("-")), reserve: settings.handovers },
     faults: Simulation.allFaults,
-    checkers: Checkers.all({ sleepBound, sleepBoundAfterLoss, recovery }),
+    checkers: [
+      Checkers.inOrderWithinLines,
+      ...Checkers.all({
+        // Behind unfair holders, a waiter that was woken and says nothing costs the next one two confirm periods
+        sleepBound: Duration.millis(sleepBound + (settings.unfair > 0 ? confirm : 0)),
+        sleepBoundAfterLoss,
+        recovery
+      })
+    ],
     duration: "16 seconds",
     calm: "3 seconds",
     liveness: "90 seconds",
-    closing: "20 seconds",
-    ...overrides
-  } as const
+    closing: "20 seconds"
+  }) as const
+
+export interface Overrides extends Partial<Omit<Simulation.Options<never>, "program">> {
+  readonly program?: ReturnType<typeof program>
+}
+
+export const mutexPlan = (seed: number | string, overrides?: Overrides) => {
+  const { clients, settings } = loadOf(seed)
+  return { ...plan(seed, clients, settings), ...overrides }
+}
+
+export const plainPlan = (seed: number | string, overrides?: Overrides) => {
+  const { clients, settings } = loadOf(seed)
+  const plain = {
+    ...settings,
+    contenders: 0,
+    unfair: 0,
+    handovers: 0,
+    writes: "none" as const,
+    countsSubscribers: true,
+    coalescing: true
+  }
+  return { ...plan(seed, clients, plain), ...overrides }
 }

@@ -1,11 +1,14 @@
 /** The plans that `pnpm simulate --plan <name>` knows. */
 import type { Simulation } from "@effect-simba/testkit"
 import { mixedFleetPlan } from "./mixedFleetPlan.ts"
-import { mutexPlan } from "./mutexPlan.ts"
+import { mutexPlan, plainPlan } from "./mutexPlan.ts"
+import { streamPlan } from "./streamPlan.ts"
 
 export type Plan = (seed: number | string, overrides?: Partial<Simulation.Options<never>>) => Simulation.Options<never>
 
 export const plans: Readonly<Record<string, Plan>> = {
   mutex: mutexPlan as Plan,
-  "mixed-fleet": mixedFleetPlan as Plan
+  plain: plainPlan as Plan,
+  "mixed-fleet": mixedFleetPlan as Plan,
+  streams: streamPlan as unknown as Plan
 }

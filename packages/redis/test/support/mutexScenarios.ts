@@ -108,18 +108,14 @@ export const exclusion = scenario(function*({ open, server }) {
 
 export const order = scenario(function*({ open, server }) {
   const m = freshName("order")
-  const places = yield* Effect.all([
-    open(patient),
-    open(patient),
-    open(patient)
-  ])
+  const places = yield* Effect.all(Array.from({ length: 13 }, () => open(patient)))
   const letGo = yield* Deferred.make<void>()
   const order: Array<number> = []
-  const first = yield* Effect.forkScoped(places[0].withLock(m)(Deferred.await(letGo)))
+  const first = yield* Effect.forkScoped(places[12]!.withLock(m)(Deferred.await(letGo)))
   yield* isHeld(server, m)
   const waiters: Array<Fiber.Fiber<unknown, unknown>> = []
   for (let i = 0; i < 12; i++) {
-    waiters.push(yield* Effect.forkScoped(places[(i * 2) % 3]!.withLock(m)(Effect.sync(() => order.push(i)))))
+    waiters.push(yield* Effect.forkScoped(places[(i * 5) % 12]!.withLock(m)(Effect.sync(() => order.push(i)))))
     yield* queueLength(server, m, i + 1)
   }
   yield* Deferred.succeed(letGo, undefined)
@@ -188,7 +184,8 @@ export const renewed = scenario(function*({ open }) {
       }
     })
   )
-  assert.deepStrictEqual(yield* other.owner(m), { _tag: "Free" })
+  // The answer to a release is not waited for, so another process may still see the lock for a moment
+  yield* until("given back", Effect.map(other.owner(m), ({ _tag }) => _tag === "Free"))
 })
 
 export const interrupted = scenario(function*({ open, server }) {
@@ -249,14 +246,14 @@ export const timedOut = scenario(function*({ open, server }) {
 })
 
 export const leaving = scenario(function*({ open, server }) {
-  const [holder, waiter] = yield* Effect.all([open(patient), open(patient)])
+  const [holder, waiter, other] = yield* Effect.all([open(patient), open(patient), open(patient)])
   const m = freshName("leaving")
   const letGo = yield* Deferred.make<void>()
   const holding = yield* Effect.forkScoped(holder.withLock(m)(Deferred.await(letGo)))
   yield* isHeld(server, m)
   const leaving = yield* Effect.forkScoped(Effect.scoped(waiter.acquire(m)))
   yield* queueLength(server, m, 1)
-  const staying = yield* Effect.forkScoped(Effect.scoped(waiter.acquire(m)))
+  const staying = yield* Effect.forkScoped(Effect.scoped(other.acquire(m)))
   yield* queueLength(server, m, 2)
   yield* Effect.all([Fiber.interrupt(leaving), Deferred.succeed(letGo, undefined)], { concurrency: 2 })
   yield* Fiber.join(holding)

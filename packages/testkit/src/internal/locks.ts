@@ -6,26 +6,46 @@ import type { Event } from "./history.ts"
 /**
  * How to read locks from a server. The testkit knows Redis commands, never somebody's keys.
  *
- * - `ownerKey`: a string key whose value is the owner's id. `tokenKey`: a string key with the fencing token.
- * - `queued`: the id that a command put into the queue, with its place: smaller is earlier.
- * - `released`: the id that a command gave up, owner or waiter.
+ * - `ownerKey`: a string key whose value is the owner's id. `tokenKey`: a string key that begins with the fencing token.
+ * - `asked`: the ids for which a command asks; one that is `unfair` does not care who waits.
+ * - `queued`: the ids that a command put into the queue, with their places: smaller is earlier.
+ * - `released`: the ids that a command gave up, owners or waiters; for a reply that is null, those that it was to give up.
  * - `channel`: where a waiter listens. `keep`: keys that may remain when all scopes are closed.
+ * - `line` (default: the id): what ids have in common that wait in one line, such as those of one process. Order between
+ *   them is their own affair, and not judged.
+ * - `identify` (default: the value): the id of the owner that the value of an owner key stands for.
+ * - `reserve` (default 0): how many tokens a grant may have besides its first, for holders that follow one another
+ *   under the same id.
+ * - `fencedKey`: a string key into which holders write their tokens, in a way that refuses stale ones.
  */
 export interface LockModel {
   readonly resources: ReadonlyArray<string>
   readonly ownerKey: (resource: string) => string
   readonly tokenKey?: (resource: string) => string
-  readonly queued?: (
-    args: ReadonlyArray<string>,
-    reply: Reply
-  ) => { readonly resource: string; readonly id: string; readonly place: number } | undefined
-  readonly released?: (
-    args: ReadonlyArray<string>,
-    reply: Reply
-  ) => { readonly resource: string; readonly id: string } | undefined
+  readonly asked?: (args: ReadonlyArray<string>, reply: Reply) => Parties<Party & { readonly unfair: boolean }>
+  readonly queued?: (args: ReadonlyArray<string>, reply: Reply) => Parties<Party & { readonly place: number }>
+  readonly released?: (args: ReadonlyArray<string>, reply: Reply) => Parties<Party>
   readonly channel?: (resource: string, id: string) => string
   readonly keep?: (key: string, expires: boolean) => boolean
+  readonly line?: (id: string) => string
+  readonly identify?: (resource: string, value: string) => string
+  readonly reserve?: number
+  readonly fencedKey?: (resource: string) => string
 }
+
+/** One id at one resource. */
+export interface Party {
+  readonly resource: string
+  readonly id: string
+}
+
+/** None, one, or several: one command may do many things. */
+export type Parties<P extends Party = Party> = P | ReadonlyArray<P> | undefined
+
+const none: ReadonlyArray<never> = []
+
+export const all = <P extends Party>(parties: Parties<P>): ReadonlyArray<P> =>
+  parties === undefined ? none : Array.isArray(parties) ? parties as ReadonlyArray<P> : [parties as P]
 
 export interface Owned {
   readonly id: string
@@ -75,11 +95,11 @@ export class Locks {
       if (command !== undefined && !command.args.includes(key)) continue
       const before = this.owners.get(resource)
       const found = this.read(key)
-      const id = found?.value
+      const id = found === undefined ? undefined : model.identify?.(resource, found.value) ?? found.value
       const until = found?.until ?? Infinity
       const tokenKey = model.tokenKey?.(resource)
       const fence = tokenKey === undefined ? undefined : this.server.engine.dump(0, tokenKey)
-      const token = fence?.type === "string" ? Number(fence.value) : undefined
+      const token = fence?.type === "string" ? parseInt(fence.value, 10) : undefined
       if (id === before?.id && (before === undefined || token === before.token || this.isLive(before))) {
         if (before !== undefined && before.until !== until) this.owners.set(resource, { ...before, until })
         continue

@@ -16,7 +16,8 @@ import { Locks } from "./locks.ts"
 import { linkFaults, only, start as startNemesis, swarm } from "./nemesis.ts"
 import { Prng } from "./prng.ts"
 import { Process } from "./process.ts"
-import type { Client, Outcome, Setup, View, Violation } from "./simulated.ts"
+import type { Client, Outcome, Outside, Setup, View, Violation } from "./simulated.ts"
+import { streamView } from "./streamView.ts"
 import { World } from "./world.ts"
 
 interface Slot {
@@ -84,6 +85,15 @@ export const run = <E>(setup: Setup<E>, lua: LuaVm): Outcome => {
     connections: () => server.openConnections(),
     fibers: () => slots.reduce((sum, { process }) => sum + (process.state === "dead" ? 0 : process.openFibers), 0),
     timers: () => slots.reduce((sum, { process }) => sum + (process.state === "dead" ? 0 : process.openTimers), 0),
+    read: (key) => {
+      const dump = server.engine.dump(0, key)
+      return dump?.type === "string" ? dump.value : undefined
+    },
+    hash: (key) => {
+      const dump = server.engine.dump(0, key)
+      return new Map(dump?.type === "hash" ? dump.value : [])
+    },
+    stream: (key) => streamView(server, key),
     keys: () => server.keys(),
     disturbedAt: (client) => {
       const slot = slots.find(({ name }) => name === client)
@@ -155,6 +165,11 @@ export const run = <E>(setup: Setup<E>, lua: LuaVm): Outcome => {
     })
   }
 
+  const outside: Outside = {
+    state: new Map(),
+    note: (kind, fields = {}) => emit({ _tag: "Note", at: world.now(), client: "outside", generation: 1, kind, fields })
+  }
+
   const boot = (slot: Slot, index: number) => {
     const { generation, name, process } = slot
     const client: Client = {
@@ -165,7 +180,14 @@ export const run = <E>(setup: Setup<E>, lua: LuaVm): Outcome => {
       phase: () => phase,
       note: (kind, fields = {}) => {
         if (process.state !== "dead") emit({ _tag: "Note", at: world.now(), client: name, generation, kind, fields })
-      }
+      },
+      outside: (delay, act) =>
+        Effect.callback((resume) => {
+          after(delay, () => {
+            const answer = act(outside)
+            after(delay, () => process.deliver(() => resume(Effect.succeed(answer))))
+          })
+        })
     }
     const context = process.context.pipe(
       Context.add(Logger.CurrentLoggers, new Set([logger(slot)])),

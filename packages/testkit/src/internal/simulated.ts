@@ -19,6 +19,27 @@ export interface Client {
   readonly phase: () => Phase
   /** Puts something into the history, for the checkers and the trace. */
   readonly note: (kind: string, fields?: Fields) => void
+  /**
+   * Asks something that is neither Redis nor a process, such as a file or another database: `act` happens there after
+   * `delay` milliseconds, whatever becomes of the process meanwhile, and the answer takes as long to come back.
+   */
+  readonly outside: <A>(delay: number, act: (outside: Outside) => A) => Effect.Effect<A>
+}
+
+/** What lies outside all processes. Nothing happens to it. */
+export interface Outside {
+  /** What it remembers: empty when a run begins. */
+  readonly state: Map<string, unknown>
+  readonly note: (kind: string, fields?: Fields) => void
+}
+
+/** A stream with its groups: ids are text, and times those of the server, in milliseconds. */
+export interface StreamView {
+  readonly entries: ReadonlyArray<readonly [id: string, fields: ReadonlyArray<string>]>
+  readonly groups: ReadonlyMap<string, {
+    readonly consumers: ReadonlyArray<string>
+    readonly pending: ReadonlyMap<string, { readonly consumer: string; readonly deliveredAt: number }>
+  }>
 }
 
 export interface View {
@@ -37,6 +58,12 @@ export interface View {
   readonly connections: () => number
   readonly fibers: () => number
   readonly timers: () => number
+  /** A string on the server. */
+  readonly read: (key: string) => string | undefined
+  /** A hash on the server; empty where there is none. */
+  readonly hash: (key: string) => ReadonlyMap<string, string>
+  /** A stream on the server. */
+  readonly stream: (key: string) => StreamView | undefined
   readonly keys: () => ReadonlyArray<{ readonly key: string; readonly expiresAt: number | undefined }>
   /** When a fault last touched a client, or the server. Now, while one does. */
   readonly disturbedAt: (client?: string) => number

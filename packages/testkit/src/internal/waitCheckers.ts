@@ -8,6 +8,8 @@ interface Waiting {
   readonly client: string
   readonly resource: string
   readonly at: number
+  /** Milliseconds; of this waiter. */
+  readonly recovery: number | undefined
 }
 
 /** Who waits, by what programs note. */
@@ -19,7 +21,13 @@ const waits = () => {
       if (event._tag === "Note") {
         const key = `${event.client}#${event.generation}/${field(event.fields, "wait")}`
         if (event.kind === "waiting") {
-          waiting.set(key, { client: event.client, resource: field(event.fields, "resource"), at: event.at })
+          const recovery = event.fields["recovery"]
+          waiting.set(key, {
+            client: event.client,
+            resource: field(event.fields, "resource"),
+            at: event.at,
+            recovery: recovery === undefined ? undefined : Number(recovery)
+          })
         } else if (event.kind === "waited") waiting.delete(key)
         if (event.kind !== "crashed") return
       }
@@ -70,7 +78,7 @@ export const nobodyOversleeps = (options: {
         freeSince.set(resource, free)
         for (const wait of waiting.values()) {
           if (wait.resource !== resource || !view.isRunning(wait.client)) continue
-          const recovered = view.disturbedAt(wait.client) + recovery
+          const recovered = view.disturbedAt(wait.client) + (wait.recovery ?? recovery)
           const since = Math.max(free, wait.at, recovered, view.resumedAt(wait.client))
           // Its timers stood still with it, and its place may be gone: it finds out when they go off
           const own = view.resumedAt(wait.client) > wait.at || manySilent(free, wait.client)

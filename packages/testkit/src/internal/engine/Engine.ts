@@ -178,6 +178,12 @@ export class Engine {
     }
   }
 
+  /** A stream as it is, to look at only. */
+  stream(db: number, key: string): Stream | undefined {
+    const entry = this.server.dbs[db]?.entries.get(toBytes(key))
+    return entry?.type === "stream" ? entry.value as Stream : undefined
+  }
+
   /** Removes a key as expiry does, whatever its deadline. */
   forceExpire(db: number, key: string): boolean {
     return this.change(() => {

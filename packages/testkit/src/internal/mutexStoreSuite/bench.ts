@@ -61,10 +61,10 @@ export class Party {
     this.id = id
   }
 
-  ask(mode: "try" | "wait", ticket: Ticket | undefined = this.ticket, unfair?: boolean) {
+  ask(mode: "try" | "wait", ticket: Ticket | undefined = this.ticket, unfair?: boolean, reserve?: number) {
     const { confirm, lease, mutex, store } = this.bench
     return Effect.tap(
-      store.acquire({ mutex, id: this.id, mode, lease, confirm, ticket, unfair }),
+      store.acquire({ mutex, id: this.id, mode, lease, confirm, ticket, unfair, reserve }),
       (result) =>
         Effect.sync(() => {
           if (result._tag === "Refused") this.ticket = result.ticket ?? this.ticket
@@ -85,7 +85,20 @@ export class Party {
 
   leave(unfair?: boolean) {
     const { confirm, mutex, store } = this.bench
-    return store.release({ mutex, id: this.id, confirm, unfair })
+    return Effect.map(store.release({ mutex, id: this.id, confirm, unfair }), ({ ownership }) => ownership)
+  }
+
+  /** Releases, and queues `next` with the same request. */
+  requeue(next: Party, { reserve = 0, unfair }: { readonly reserve?: number; readonly unfair?: boolean } = {}) {
+    const { confirm, lease, mutex, store } = this.bench
+    return Effect.map(
+      store.release({ mutex, id: this.id, confirm, unfair, requeue: { id: next.id, lease, reserve } }),
+      ({ ownership, requeued }) => {
+        assert.isDefined(requeued)
+        next.ticket = requeued!.ticket
+        return { ownership, token: requeued!.token }
+      }
+    )
   }
 
   readonly guard = Effect.suspend(() => {

@@ -12,6 +12,10 @@ export const Command = Schema.TaggedUnion({
   Wait: { who: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4 })) },
   Release: { who: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4 })) },
   ReleaseOwner: {},
+  Requeue: {
+    who: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4 })),
+    reserve: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 3 }))
+  },
   Guard: { who: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4 })) },
   Die: { who: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4 })) },
   Pass: { millis: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 2000 })) }
@@ -25,6 +29,8 @@ interface Model {
   /** Virtual milliseconds at which the lease ends; only where the suite moves the clock. */
   until: number
   token: number
+  /** How many tokens behind it are the owner's too. */
+  reserved: number
   /** Whether the owner has been told its token. */
   confirmed: boolean
   readonly queue: Array<Party>
@@ -45,7 +51,7 @@ export const runHistory = Effect.fnUntraced(function*(
   const leaseMillis = Duration.toMillis(lease)
   const confirmMillis = Duration.toMillis(confirm)
   const parties = [...bench.parties(5)]
-  const model: Model = { owner: undefined, until: 0, token: 0, confirmed: false, queue: [] }
+  const model: Model = { owner: undefined, until: 0, token: 0, reserved: 0, confirmed: false, queue: [] }
   let now = 0
 
   const tick = (millis: number) =>
@@ -59,9 +65,10 @@ export const runHistory = Effect.fnUntraced(function*(
     if (index !== -1) model.queue.splice(index, 1)
   }
 
-  const mint = (token: number) => {
-    assert.isAbove(token, model.token, "tokens grow with every grant")
+  const mint = (token: number, reserve = 0) => {
+    assert.isAbove(token, model.token + model.reserved, "tokens grow with every grant, past those that were reserved")
     model.token = token
+    model.reserved = reserve
     model.confirmed = true
   }
 
@@ -126,6 +133,30 @@ export const runHistory = Effect.fnUntraced(function*(
     parties[who] = bench.party()
   })
 
+  const requeue = Effect.fnUntraced(function*(who: number, reserve: number) {
+    const party = parties[who]!
+    const next = parties[who] = bench.party()
+    yield* next.subscribe
+    const { ownership, token } = yield* party.requeue(next, { reserve })
+    leave(party)
+    if (model.owner === party) model.owner = undefined
+    const isFree = model.owner === undefined
+    const head = isFree ? headBefore(undefined) : undefined
+    if (head !== undefined) yield* handOver(head)
+    if (isFree && head === undefined) {
+      assert.isDefined(token, "nobody is ahead")
+      mint(token!, reserve)
+      model.owner = next
+      model.until = now + leaseMillis
+    } else {
+      assert.isUndefined(token)
+      assert.isTrue(model.queue.every((other) => Number(other.ticket) < Number(next.ticket)), "behind all who wait")
+      model.queue.push(next)
+    }
+    assert.strictEqual(ownerOf(ownership), model.owner?.id)
+    yield* party.unsubscribe
+  })
+
   yield* pass(Duration.zero)
   for (const command of commands) {
     yield* tick(1)
@@ -144,6 +175,9 @@ export const runHistory = Effect.fnUntraced(function*(
         if (who !== -1) yield* release(who)
         break
       }
+      case "Requeue":
+        yield* requeue(command.who, command.reserve)
+        break
       case "Guard": {
         const party = parties[command.who]!
         const result = yield* party.guard

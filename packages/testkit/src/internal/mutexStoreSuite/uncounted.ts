@@ -41,6 +41,20 @@ export const uncounted = ({ bench, it, short }: Cases): void => {
       yield* c.confirm
     }))
 
+  it.effect("H3: who is behind several dead waiters is told when to look", () =>
+    Effect.gen(function*() {
+      const { parties, pass } = yield* bench("several stopped listening", short)
+      const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
+      yield* a.own
+      for (const waiter of [b, c, d]) yield* waiter.queue
+      for (const dead of [b, c]) yield* dead.unsubscribe
+      assert.strictEqual(ownerOf(yield* a.release), b.id)
+      yield* pass(Duration.millis(yield* d.expectLook))
+      assert.strictEqual(ownerOf(refused(yield* d.ask("wait")).ownership), c.id)
+      yield* pass(short.confirm)
+      yield* d.confirm
+    }))
+
   it.effect("H3: after an expiry a dead waiter costs a confirm period, too", () =>
     Effect.gen(function*() {
       const { parties, pass } = yield* bench("dead after expiry", short)
@@ -93,8 +107,8 @@ export const uncounted = ({ bench, it, short }: Cases): void => {
       const before = b.wakeUps!
       yield* b.unsubscribe
       assert.strictEqual(ownerOf(yield* a.release), b.id)
-      assert.strictEqual(yield* c.expectLook, Duration.toMillis(confirm))
-      yield* d.noWakeUp
+      for (const behind of [c, d]) assert.strictEqual(yield* behind.expectLook, Duration.toMillis(confirm))
+      for (const behind of [c, d]) yield* behind.noWakeUp
       const left = yield* Effect.exit(within(before.next, 100))
       assert.isTrue(Exit.isFailure(left) || Option.isNone(left.value))
     }))

@@ -1,0 +1,240 @@
+/** What the processes of a simulated fleet do with mutexes: they wait, work, contend and write, in every way there is. */
+import { Mutex } from "@effect-simba/core"
+import type { Lease } from "@effect-simba/core"
+import { Fencing } from "@effect-simba/redis"
+import type { Simulation } from "@effect-simba/testkit"
+import { Duration, Effect, Option } from "effect"
+import { Redis } from "effect/persistence/Redis"
+
+export const ttl = 2000
+export const transition = 2500
+export const confirm = 500
+
+/**
+ * - `rest`: the longest pause between two acts, in milliseconds. `patience`: the longest timeout.
+ * - `workers`, `contenders`: how many fibers acquire and release, and how many contend for a long time.
+ * - `unfair`: how many of the acquires are, between 0 and 1.
+ * - `writes`: whether work writes to resources that check tokens, one in the same Redis and one outside; `careless` ones
+ *   do not check.
+ * - `handovers`: how often in a row a lease goes from fiber to fiber of one process.
+ * - `countsSubscribers`: whether the dead can be skipped; on a Cluster they cannot.
+ * - `coalescing`: whether what is asked for in one turn goes out in one call.
+ */
+export interface Settings {
+  readonly resources: ReadonlyArray<string>
+  readonly workers: number
+  readonly rest: number
+  readonly patience: number
+  readonly contenders: number
+  readonly unfair: number
+  readonly writes: "none" | "fenced" | "careless"
+  readonly handovers: number
+  readonly countsSubscribers: boolean
+  readonly coalescing: boolean
+}
+
+/** Where work writes its token in Redis. */
+export const fencedKey = (resource: string) => `fenced:{${resource}}`
+
+/** A contender that could not acquire rests before it tries again: twice as long each time. */
+const contenderRecovery = 1000 + 10_000 * 1.2
+
+const make = (client: Simulation.Client, number: string, settings: Settings) => {
+  const { note, random } = client
+  const between = (low: number, high: number) => low + (high - low) * random()
+  const pause = (low: number, high: number) => Effect.suspend(() => Effect.sleep(Duration.millis(between(low, high))))
+  const anyResource = () => settings.resources[Math.floor(random() * settings.resources.length)]!
+  let waits = 0
+  let writes = 0
+
+  const ensured = (lease: Lease.Lease) =>
+    Effect.flatMap(
+      lease.ensure,
+      () =>
+        Effect.map(lease.timeLeft, (left) =>
+          note("ensured", { resource: lease.mutex, id: lease.id, left: Duration.toMillis(left) }))
+    )
+
+  const granted = (lease: Lease.Lease) => note("granted", { resource: lease.mutex, id: lease.id, token: lease.token })
+
+  /** Mostly short, at times longer than several renewals. */
+  const steps = <E, R>(each: () => Effect.Effect<void, E, R>, low: number, high: number) =>
+    Effect.gen(function*() {
+      const end = random() < 0.1 ? between(ttl, 4 * ttl) : between(5, 400)
+      for (let passed = 0; passed < end;) {
+        const step = Math.min(end - passed, between(low, high))
+        passed += step
+        yield* Effect.sleep(Duration.millis(step))
+        yield* each()
+      }
+    })
+
+  /** A resource outside of Redis that remembers the largest token, and takes no smaller one. */
+  const writeOutside = (lease: Lease.Lease) =>
+    Effect.suspend(() => {
+      const fields = {
+        resource: lease.mutex,
+        id: lease.id,
+        write: `${client.name}.${client.generation}.${number}.${++writes}`
+      }
+      const { token } = lease
+      note("writing", fields)
+      return client.outside(between(0.1, 10), ({ note, state }) => {
+        const accepted = settings.writes === "careless" || token >= (state.get(lease.mutex) as number ?? 0)
+        if (accepted) state.set(lease.mutex, token)
+        note("written", { ...fields, token, accepted: accepted ? 1 : 0 })
+      })
+    })
+
+  const failed = Effect.sync(() => note("failed", { error: "write" }))
+  const writeToRedis = (lease: Lease.Lease) => {
+    const key = fencedKey(lease.mutex)
+    if (settings.writes === "careless") {
+      const send = Redis.use((redis) => redis.send("SET", key, String(lease.token)))
+      return Effect.catchTag(Effect.asVoid(send), "RedisError", () => failed)
+    }
+    return Effect.catchTags(Fencing.set(key, String(lease.token), lease.token), {
+      ProtocolError: (error) => Effect.die(error),
+      InvalidConfig: (error) => Effect.die(error),
+      StaleToken: ({ seen }) => Effect.sync(() => note("stale", { id: lease.id, seen })),
+      BackendError: () => failed
+    })
+  }
+
+  const write = (lease: Lease.Lease) =>
+    Effect.suspend(() =>
+      settings.writes === "none" ? Effect.void : random() < 0.5 ? writeOutside(lease) : writeToRedis(lease)
+    )
+
+  const protectedWork = (lease: Lease.Lease) =>
+    Effect.suspend(() => {
+      const fields = { resource: lease.mutex, id: lease.id }
+      note("begin", fields)
+      return steps(() => Effect.andThen(Effect.sync(() => note("step", fields)), write(lease)), 20, 300).pipe(
+        Effect.ensuring(Effect.suspend(() => {
+          note("stopped", fields)
+          // Finalizers belong to the work
+          return Effect.andThen(
+            random() < 0.2 ? Effect.sleep("5 millis") : Effect.void,
+            Effect.sync(() => note("end", fields))
+          )
+        }))
+      )
+    })
+
+  const bareWork = (lease: Lease.Lease) =>
+    Effect.gen(function*() {
+      yield* ensured(lease)
+      const end = random() < 0.15 ? between(ttl, 3 * ttl) : between(5, 500)
+      for (let passed = 0; passed < end;) {
+        const step = between(10, 400)
+        passed += step
+        yield* Effect.sleep(Duration.millis(step))
+        yield* ensured(lease)
+      }
+      if (random() < 0.2) yield* lease.protect(protectedWork(lease))
+    })
+
+  const once = Effect.suspend(() => {
+    const resource = anyResource()
+    const wait = `${number}.${++waits}`
+    const unfair = settings.unfair > 0 && random() < settings.unfair
+    const waited = (lease: Lease.Lease) => {
+      note("waited", { resource, wait, served: 1 })
+      granted(lease)
+    }
+    const locked = (options?: Mutex.AcquireOptions) =>
+      Mutex.withLock(resource, { ...options, unfair })((lease) => {
+        waited(lease)
+        return protectedWork(lease)
+      })
+    const acquired = (options?: Mutex.AcquireOptions) =>
+      Effect.scoped(Effect.flatMap(Mutex.acquire(resource, { ...options, unfair }), (lease) => {
+        waited(lease)
+        return bareWork(lease)
+      }))
+    const waiting = <A, E, R>(effect: Effect.Effect<A, E, R>) => {
+      note("waiting", { resource, wait, ...(unfair ? { unfair: 1 } : {}) })
+      return Effect.ensuring(effect, Effect.sync(() => note("waited", { resource, wait })))
+    }
+    const way = random()
+    if (way < 0.35) return waiting(locked())
+    if (way < 0.55) return waiting(acquired())
+    if (way < 0.65) return waiting(locked({ timeout: between(1, settings.patience) }))
+    if (way < 0.75) return waiting(acquired({ timeout: between(1, settings.patience), ttl: between(1500, 4000) }))
+    if (way < 0.85) return waiting(Effect.timeoutOption(locked(), between(0, settings.patience)))
+    if (way < 0.93) {
+      return Effect.scoped(Effect.flatMap(Mutex.tryAcquire(resource, { unfair }), (lease) => {
+        if (Option.isNone(lease)) return Effect.void
+        granted(lease.value)
+        return bareWork(lease.value)
+      }))
+    }
+    return Mutex.withLockIfAvailable(resource, { unfair })((lease) => {
+      granted(lease)
+      return protectedWork(lease)
+    })
+  })
+
+  const worker = once.pipe(
+    Effect.catchTag("ProtocolError", (error) => Effect.die(error)),
+    Effect.catchTag(["AcquireTimeout", "LeaseLost", "BackendError"], (error) => {
+      note("failed", { error: error._tag === "LeaseLost" ? `LeaseLost ${error.reason} ${error.id}` : error._tag })
+      return error._tag === "AcquireTimeout" ? Effect.void : pause(50, 500)
+    }),
+    Effect.andThen(pause(0, settings.rest)),
+    Effect.forever
+  )
+
+  /** Takes part for a while: leads, works, fails, steps down, stops and starts; then another begins in its place. */
+  const contend = Effect.gen(function*() {
+    const resource = anyResource()
+    const contention = yield* Mutex.contend(resource)
+    let wait = ""
+    const waited = Effect.sync(() => note("waited", { resource, wait }))
+    const waiting = Effect.sync(() => {
+      wait = `${number}.${++waits}`
+      note("waiting", { resource, wait, recovery: contenderRecovery })
+    })
+    yield* Effect.addFinalizer(() => waited)
+    yield* waiting
+    const lead = contention.whileLeader((lease) =>
+      Effect.gen(function*() {
+        note("waited", { resource, wait, served: 1 })
+        granted(lease)
+        yield* Effect.onInterrupt(protectedWork(lease), () => waiting)
+        if (random() < 0.5) return yield* Effect.fail("the work failed" as const)
+        yield* Effect.andThen(waiting, contention.stepDown)
+      })
+    )
+    // A failure leaves the leadership alone: it goes on leading, or lets another do so
+    const leading = Effect.catch(lead, () =>
+      Effect.suspend(() => {
+        const how = random()
+        if (how < 0.4) return Effect.void
+        if (how < 0.7) return Effect.andThen(waiting, contention.stepDown)
+        return Effect.andThen(contention.stop, Effect.andThen(waiting, contention.start))
+      }))
+    yield* Effect.timeoutOption(Effect.forever(leading), between(500, 12_000))
+  }).pipe(
+    Effect.scoped,
+    Effect.catchTag(["InvalidName", "InvalidConfig"], (error) => Effect.die(error)),
+    Effect.andThen(pause(0, settings.rest)),
+    Effect.forever
+  )
+
+  return { worker, contend }
+}
+
+/** All that one process does. */
+export const busy = (client: Simulation.Client, settings: Settings) => {
+  const workers = Array.from(
+    { length: settings.workers },
+    (_, index) => make(client, String(index + 1), settings).worker
+  )
+  const contenders = Array.from(
+    { length: settings.contenders },
+    (_, index) => make(client, `contender ${index + 1}`, settings).contend
+  )
+  return Effect.all([...workers, ...contenders], { concurrency: "unbounded", discard: true })
+}

@@ -1,0 +1,39 @@
+/** What the operations of one script call were, and what each was answered. */
+
+export interface Operation {
+  readonly kind: "acquire" | "release"
+  readonly ownerKey: string
+  readonly id: string
+  readonly mode: string
+  readonly unfair: boolean
+  /** The id that a release queues, or the empty text. */
+  readonly requeue: string
+  readonly reply: unknown
+}
+
+const widths: Record<string, number> = { t: 1, a: 7, r: 1, d: 6 }
+
+/** Of any command; none if it is not that script. */
+export const operationsOf = (args: ReadonlyArray<string>, reply: unknown): ReadonlyArray<Operation> => {
+  if (args[0] !== "EVALSHA" && args[0] !== "EVAL") return []
+  const keys = Number(args[2])
+  const codes = args[3 + keys] ?? ""
+  if (!/^[tard]+$/i.test(codes) || keys !== 4 * codes.replace(/[A-Z]/g, "").length) return []
+  let at = 3 + keys + 4
+  let key = -1
+  return [...codes].map((letter, index) => {
+    const code = letter.toLowerCase()
+    // A capital letter: the mutex of the operation before
+    if (letter === code) key += 4
+    const own = args.slice(at, at += widths[code]!)
+    return {
+      kind: code === "t" || code === "a" ? "acquire" : "release",
+      ownerKey: args[key]!,
+      id: own[0]!,
+      mode: code === "a" ? own[1]! : "try",
+      unfair: code === "a" ? own[5] === "1" : code === "d" && own[2] === "1",
+      requeue: code === "d" ? own[3]! : "",
+      reply: Array.isArray(reply) ? reply[index] : reply
+    }
+  })
+}

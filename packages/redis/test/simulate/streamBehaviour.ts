@@ -1,0 +1,249 @@
+/** What the processes of a simulated fleet do with data streams: they produce, consume, fail, hang, leave and come back. */
+import { StreamClient, StreamMessages } from "@effect-simba/core"
+import type { StreamLease } from "@effect-simba/core"
+import type { StreamStore } from "@effect-simba/core/StreamStore"
+import type { Subscriber } from "@effect-simba/core/Subscriber"
+import type { Simulation } from "@effect-simba/testkit"
+import { StockStreamConsumer } from "@effect-simba/testkit"
+import { Cause, Duration, Effect, Exit, Schedule, Schema } from "effect"
+import { Redis } from "effect/persistence/Redis"
+
+export const service = "orders"
+
+/** Milliseconds. */
+export const lease = 2000
+export const sweep = 2000
+export const maxFailures = 6
+
+/** What is wrong with the handler of a data stream: nothing, or one of these. */
+export type Ailment = "none" | "fails" | "hangs" | "slow" | "poison"
+
+/**
+ * - `streams`: their ailments, by name. `messages`: how many each has.
+ * - `consumers`: how many of the clients, the last ones, are ours; the others are stock.
+ * - `stays`: the longest session of a consumer, in milliseconds. `freshIds`: each session has an id of its own.
+ * - `rest`: the longest pause of a producer between two messages. `work`: the longest time for one message.
+ * - `duplicates`: how often a producer announces again, between 0 and 1. `malformed`: whether there is rubbish too.
+ */
+export interface Settings {
+  readonly streams: ReadonlyMap<string, Ailment>
+  readonly messages: number
+  readonly stock: number
+  readonly consumers: number
+  readonly capacity: number
+  readonly balance: boolean
+  readonly enableEvents: boolean
+  readonly grace: number
+  readonly commitEvery: number
+  readonly stays: number
+  readonly freshIds: boolean
+  readonly reapAfter: number
+  readonly rest: number
+  readonly work: number
+  readonly duplicates: number
+  readonly malformed: boolean
+  readonly fenced: boolean
+}
+
+const Order = Schema.Struct({ n: Schema.FiniteFromString, end: Schema.optionalKey(Schema.Literal("true")) })
+
+/** Soon again, so that poison is found out while it is watched. */
+const retry = Schedule.spaced("300 millis")
+
+const tools = ({ phase, random }: Simulation.Client) => {
+  const between = (low: number, high: number) => low + (high - low) * random()
+  return {
+    between,
+    pause: (low: number, high: number) => Effect.suspend(() => Effect.sleep(Duration.millis(between(low, high)))),
+    chance: (probability: number) => random() < probability,
+    calm: Effect.suspend(() => Effect.sleep("500 millis")).pipe(Effect.repeat({ until: () => phase() === "liveness" }))
+  }
+}
+
+const optionsOf = (client: Simulation.Client, settings: Settings, session: number) => ({
+  service,
+  consumer: settings.freshIds ? `${client.name}.${client.generation}.${session}` : client.name,
+  capacity: settings.capacity,
+  lease,
+  sweep,
+  grace: settings.grace,
+  maxFailures,
+  balance: settings.balance,
+  enableEvents: settings.enableEvents,
+  reapAfter: settings.reapAfter,
+  progressWithin: [...settings.streams.values()].includes("hangs") ? "3 seconds" as const : undefined
+})
+
+/** Its data streams, each from the first message to the last, again from the start in each process: the ids are fixed. */
+const produce = (client: Simulation.Client, settings: Settings) => {
+  const { note } = client
+  const { between, calm, chance, pause } = tools(client)
+  const send = (...args: readonly [command: string, ...args: ReadonlyArray<string>]) =>
+    Redis.use((redis) => redis.send(...args))
+
+  const insist = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, never, R> =>
+    Effect.catch(effect, () => Effect.andThen(pause(100, 400), insist(effect)))
+
+  const append = (stream: string, n: number) => {
+    const fields = n === settings.messages
+      ? ["n", String(n), "end", "true"]
+      : settings.malformed && n % 5 === 3
+      ? ["rubbish", String(n)]
+      : ["n", String(n)]
+    return insist(Effect.catchIf(
+      send("XADD", stream, `${n}-0`, ...fields),
+      // It is there already, or was overtaken by what survived a loss
+      (error) => String(error.cause).includes("equal or smaller"),
+      () => Effect.void
+    ))
+  }
+
+  const announce = (stream: string) =>
+    Effect.andThen(
+      insist(StreamClient.announce(stream, { by: client.name })),
+      Effect.sync(() => note("announced", { resource: stream }))
+    )
+
+  const announceRaw = (text: string) => Effect.ignore(send("XADD", `${service}-input`, "*", "lbs-input", text))
+
+  const one = (stream: string) =>
+    Effect.gen(function*() {
+      note("expects", { resource: stream, message: `${settings.messages}-0` })
+      const early = chance(0.7)
+      yield* pause(0, 3000)
+      if (early) yield* announce(stream)
+      for (let n = 1; n <= settings.messages; n++) {
+        yield* append(stream, n)
+        yield* pause(0, settings.rest)
+        if (chance(settings.duplicates / settings.messages)) yield* announce(stream)
+        if (chance(settings.duplicates / settings.messages)) {
+          yield* announceRaw(JSON.stringify({ DataStreamName: stream, Info: {} }))
+        }
+        if (settings.malformed && chance(0.2 / settings.messages)) yield* announceRaw("{")
+      }
+      if (!early) yield* announce(stream)
+      // Whatever was lost on the way
+      yield* calm
+      yield* Effect.sleep(Duration.millis(4000 + between(0, 500)))
+      for (let n = 1; n <= settings.messages; n++) yield* append(stream, n)
+      yield* announce(stream)
+    })
+
+  const mine = [...settings.streams.keys()].filter((_, index) => index % settings.consumers === client.index - settings.stock)
+  return Effect.forEach(mine, one, { concurrency: "unbounded", discard: true }).pipe(
+    Effect.provide(StreamClient.layer({ ...optionsOf(client, settings, 0), consumer: `${client.name}-producer` }))
+  )
+}
+
+const handler = (client: Simulation.Client, settings: Settings) => {
+  const { note } = client
+  const { between, chance, pause } = tools(client)
+  let writes = 0
+
+  const write = (stream: string, id: string, token: number) =>
+    Effect.suspend(() => {
+      const fields = { resource: stream, id, write: `${client.name}.${client.generation}.${++writes}` }
+      note("writing", fields)
+      return client.outside(between(0.1, 10), ({ note, state }) => {
+        const accepted = token >= (state.get(stream) as number ?? 0)
+        if (accepted) state.set(stream, token)
+        note("written", { ...fields, token, accepted: accepted ? 1 : 0 })
+      })
+    })
+
+  return (lease: StreamLease.StreamLease["Service"]) =>
+    Effect.suspend(() => {
+      const { entry, stream, token } = lease
+      const ailment = settings.streams.get(stream) ?? "none"
+      const id = `${stream}#${token}`
+      const fields = { resource: stream, id, entry }
+      note("granted", { resource: stream, id, token })
+      note("begin", fields)
+
+      const ensured = Effect.andThen(
+        lease.ensure,
+        Effect.map(lease.timeLeft, (left) => note("ensured", { resource: stream, id, left: Duration.toMillis(left) }))
+      )
+      const message = ({ id: messageId, value }: StreamMessages.Message<typeof Order.Type>) =>
+        Effect.gen(function*() {
+          note("step", fields)
+          yield* pause(1, settings.work)
+          if (chance(0.3)) yield* ensured
+          if (ailment === "slow") yield* Effect.andThen(lease.progress, pause(200, 1500))
+          if (settings.fenced && chance(0.3)) yield* write(stream, id, token)
+          if (ailment === "fails" && chance(0.1)) return yield* Effect.fail("the work failed" as const)
+          if (ailment === "poison" && value.n === 2) return yield* Effect.fail("poison" as const)
+          if (ailment === "hangs" && client.phase() === "safety" && chance(0.1)) return yield* Effect.never
+          note("step", fields)
+          note("processed", { resource: stream, id, message: messageId })
+        })
+
+      return StreamMessages.process(Order, message, {
+        until: ({ value }) => value.end === "true",
+        commitEvery: settings.commitEvery,
+        batch: 7
+      }).pipe(
+        Effect.onExit((exit) =>
+          Effect.sync(() => {
+            if (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) return
+            const handedBack = exit.cause.reasons.some((reason) =>
+              Cause.isFailReason(reason) && typeof reason.error === "object" && reason.error._tag === "HandedBack"
+            )
+            if (!handedBack) note("failed", { resource: stream, entry })
+          })
+        ),
+        Effect.ensuring(Effect.suspend(() => {
+          note("stopped", fields)
+          // Finalizers belong to the work
+          return Effect.andThen(chance(0.2) ? Effect.sleep("5 millis") : Effect.void, Effect.sync(() => note("end", fields)))
+        }))
+      )
+    })
+}
+
+const sessionLength = (client: Simulation.Client, settings: Settings) =>
+  Effect.suspend(() => client.phase() === "safety" ? tools(client).pause(500, settings.stays) : Effect.never)
+
+const consume = (client: Simulation.Client, settings: Settings) => {
+  const { note } = client
+  const { pause } = tools(client)
+  let sessions = 0
+  return Effect.forever(Effect.suspend(() => {
+    const options = optionsOf(client, settings, ++sessions)
+    const leave = Effect.andThen(sessionLength(client, settings), Effect.sync(() => note("left")))
+    const session = Effect.suspend(() => {
+      note("joined", { consumer: `redis-consumer-${options.consumer}`, capacity: options.capacity })
+      return Effect.raceFirst(
+        StreamClient.run(handler(client, settings), { retry, onError: () => Effect.void }),
+        leave
+      )
+    })
+    return Effect.andThen(Effect.provide(session, StreamClient.layer(options)), pause(0, 2000))
+  }))
+}
+
+const stock = (client: Simulation.Client, settings: Settings) => {
+  const { chance, pause } = tools(client)
+  let sessions = 0
+  const session = Effect.suspend(() =>
+    Effect.scoped(Effect.gen(function*() {
+      const redis = yield* Redis
+      // It would make the group without what was announced before
+      yield* Effect.ignore(redis.send("XGROUP", "CREATE", `${service}-input`, `${service}-group`, "0", "MKSTREAM"))
+      const id = `stock-${client.name}.${client.generation}.${++sessions}`
+      const consumer = yield* StockStreamConsumer.join({ service, id, work: () => pause(100, 4000) })
+      yield* sessionLength(client, settings)
+      if (chance(0.4)) yield* consumer.done
+    }))
+  )
+  return Effect.forever(Effect.andThen(Effect.ignore(session), pause(200, 2000)))
+}
+
+/** All that one process does. */
+export const busy = (
+  client: Simulation.Client,
+  settings: Settings
+): Effect.Effect<void, StreamClient.RunError, Redis | StreamStore | Subscriber> =>
+  client.index < settings.stock
+    ? stock(client, settings)
+    : Effect.all([produce(client, settings), consume(client, settings)], { concurrency: "unbounded", discard: true })

@@ -1,0 +1,277 @@
+/**
+ * Consumers of ours and stock consumers in one service, for a real server and for the fake one. The titles are with the
+ * tests: `streamInterop.test.ts`.
+ */
+import type { StreamConfig } from "@effect-simba/core"
+import type { StreamClient } from "@effect-simba/core/StreamClient"
+import type { StockStreamConsumer } from "@effect-simba/testkit"
+import { assert } from "@effect/vitest"
+import { Clock, Effect, type Scope } from "effect"
+import { until } from "./harness.ts"
+
+export const service = "svc"
+const input = `${service}-input`
+const group = `${service}-group`
+
+type Work = (stream: string) => Effect.Effect<unknown, unknown>
+
+export interface Ours {
+  readonly client: StreamClient["Service"]
+  /** Runs this work on data streams, until it is closed or killed. */
+  readonly run: (work: Work) => Effect.Effect<void>
+  readonly close: Effect.Effect<void>
+  /** Cuts it off from the server for good. */
+  readonly kill: Effect.Effect<void>
+}
+
+export interface Stock extends StockStreamConsumer.Consumer {
+  readonly kill: Effect.Effect<void>
+}
+
+/** Where a scenario takes place: a server that nobody else uses. */
+export interface Stage {
+  readonly send: (...args: ReadonlyArray<string>) => Effect.Effect<unknown, unknown>
+  readonly ours: (
+    id: string,
+    options?: Omit<StreamConfig.Options, "service" | "consumer">
+  ) => Effect.Effect<Ours, unknown, Scope.Scope>
+  readonly stock: (id: string, work?: Work) => Effect.Effect<Stock, unknown, Scope.Scope>
+}
+
+export type Scenario = (stage: Stage) => Effect.Effect<void, unknown, Scope.Scope>
+
+const events = (stage: Stage) => stage.send("CONFIG", "SET", "notify-keyspace-events", "Ex")
+
+/** As the original announces: without a look at what is announced already. */
+const announceAsStock = (stage: Stage, stream: string) =>
+  Effect.map(
+    stage.send("XADD", input, "*", "lbs-input", JSON.stringify({ DataStreamName: stream, Info: { by: "stock" } })),
+    String
+  )
+
+const pending = (stage: Stage) =>
+  Effect.map(
+    stage.send("XPENDING", input, group, "-", "+", "1000"),
+    (rows) => (rows as ReadonlyArray<readonly [string, string, number, number]>).map(([entry, owner]) => [entry, owner])
+  )
+
+const ownedBy = (ours: Ours) =>
+  Effect.map(ours.client.owned, (leases) => leases.map(({ stream }) => stream as string).sort())
+
+const owns = (ours: Ours, ...streams: ReadonlyArray<string>) =>
+  Effect.map(ownedBy(ours), (owned) => owned.join() === streams.join())
+
+const stockOwns = (stock: Stock, ...streams: ReadonlyArray<string>) =>
+  Effect.map(stock.owned, (owned) => owned.toSorted().join() === streams.join())
+
+/** By now it waits for what comes: there is no sign of it on the server. */
+const joined = Effect.sleep("300 millis")
+
+const elapsed = <E, R>(effect: Effect.Effect<unknown, E, R>) =>
+  Effect.gen(function*() {
+    const from = yield* Clock.currentTimeMillis
+    yield* effect
+    return (yield* Clock.currentTimeMillis) - from
+  })
+
+const nothingLeft = Effect.fnUntraced(function*(stage: Stage) {
+  assert.strictEqual(yield* stage.send("XLEN", input), 0)
+  assert.deepStrictEqual(yield* pending(stage), [])
+  assert.deepStrictEqual(yield* stage.send("KEYS", "*<MUTEX_KEY_SEP>*"), [])
+  assert.deepStrictEqual(yield* stage.send("KEYS", "mutex:*"), [])
+})
+
+/** Data streams announced by both kinds are all processed, each by one consumer, and none is left behind. */
+export const bothWays: Scenario = (stage) =>
+  Effect.gen(function*() {
+    yield* events(stage)
+    const processed: Array<readonly [who: string, stream: string]> = []
+    const work = (who: string): Work => (stream) =>
+      Effect.andThen(Effect.sleep("50 millis"), Effect.sync(() => processed.push([who, stream])))
+    const ours = yield* stage.ours("ours")
+    yield* ours.run(work("ours"))
+    yield* joined
+    yield* stage.stock("stock", work("stock"))
+    const expected: Array<string> = []
+    for (let i = 0; i < 10; i++) {
+      yield* ours.client.announceAll([{ stream: `ours:${i}` }])
+      yield* announceAsStock(stage, `stock:${i}`)
+      expected.push(`ours:${i}`, `stock:${i}`)
+      yield* Effect.sleep("20 millis")
+    }
+    yield* until("all are done", Effect.map(stage.send("XLEN", input), (length) => length === 0))
+    assert.deepStrictEqual(processed.map(([, stream]) => stream).sort(), expected.sort())
+    assert.strictEqual(new Set(processed.map(([who]) => who)).size, 2, JSON.stringify(processed))
+    yield* until("the leases are gone", Effect.map(stage.send("KEYS", "mutex:*"), (keys) => String(keys) === ""))
+    yield* nothingLeft(stage)
+  })
+
+/** What a living stock consumer owns is left alone by ours. */
+export const livingStock: Scenario = (stage) =>
+  Effect.gen(function*() {
+    yield* events(stage)
+    const stock = yield* stage.stock("stock")
+    yield* joined
+    const entry = yield* announceAsStock(stage, "held")
+    yield* until("stock owns it", stockOwns(stock, "held"))
+    const started: Array<string> = []
+    const ours = yield* stage.ours("ours", { sweep: "500 millis" })
+    yield* ours.run((stream) => Effect.andThen(Effect.sync(() => started.push(stream)), Effect.never))
+    yield* Effect.sleep("6 seconds")
+    assert.deepStrictEqual(started, [])
+    assert.isTrue(yield* stockOwns(stock, "held"))
+    assert.strictEqual(yield* stage.send("GET", `held<MUTEX_KEY_SEP>${entry}`), "redis-consumer-stock")
+  })
+
+/** Closing ours in order: the stock consumer has its data streams; answers how long that took. */
+export const handBack = (stage: Stage) =>
+  Effect.gen(function*() {
+    yield* events(stage)
+    const ours = yield* stage.ours("ours")
+    yield* ours.run(() => Effect.never)
+    yield* joined
+    yield* ours.client.announceAll([{ stream: "a" }, { stream: "b" }])
+    yield* until("ours owns them", owns(ours, "a", "b"))
+    const stock = yield* stage.stock("stock")
+    yield* Effect.sleep("3 seconds")
+    assert.deepStrictEqual(yield* stock.owned, [])
+    yield* ours.close
+    const millis = yield* elapsed(
+      Effect.gen(function*() {
+        while (!(yield* stockOwns(stock, "a", "b"))) yield* Effect.sleep("1 millis")
+      }).pipe(Effect.timeout("10 seconds"))
+    )
+    yield* Effect.sleep("3 seconds")
+    assert.isTrue(yield* stockOwns(stock, "a", "b"))
+    return millis
+  })
+
+/** A stock consumer dies; answers how long ours took to have its data stream. */
+export const stockDies = (stage: Stage, hasEvents: boolean) =>
+  Effect.gen(function*() {
+    if (hasEvents) yield* events(stage)
+    const stock = yield* stage.stock("stock")
+    yield* joined
+    yield* announceAsStock(stage, "a")
+    yield* until("stock owns it", stockOwns(stock, "a"))
+    const ours = yield* stage.ours("ours")
+    yield* ours.run(() => Effect.never)
+    yield* Effect.sleep("5 seconds")
+    assert.deepStrictEqual(yield* ownedBy(ours), [])
+    yield* stock.kill
+    return yield* elapsed(until("ours owns it", owns(ours, "a")))
+  })
+
+/** Ours is cut off; answers how long the stock consumer took to have its data stream. */
+export const oursDies = (stage: Stage) =>
+  Effect.gen(function*() {
+    yield* events(stage)
+    const interrupted: Array<string> = []
+    const ours = yield* stage.ours("ours")
+    yield* ours.run((stream) => Effect.onInterrupt(Effect.never, () => Effect.sync(() => interrupted.push(stream))))
+    yield* joined
+    yield* ours.client.announceAll([{ stream: "a" }])
+    yield* until("ours owns it", owns(ours, "a"))
+    const stock = yield* stage.stock("stock", (stream) =>
+      Effect.sync(() => assert.deepStrictEqual(interrupted, [stream])))
+    yield* Effect.sleep("5 seconds")
+    yield* ours.kill
+    const millis = yield* elapsed(
+      until(
+        "stock had it",
+        Effect.sync(() =>
+          stock.events.some(({ _tag }) => _tag === "Added")
+        )
+      )
+    )
+    assert.deepStrictEqual(interrupted, ["a"])
+    yield* until("it is done", Effect.map(stage.send("XLEN", input), (length) => length === 0))
+    return millis
+  })
+
+/** G3: a stock consumer that starts finds nothing to recover among what ours owns for long. */
+export const recovery: Scenario = (stage) =>
+  Effect.gen(function*() {
+    const ours = yield* stage.ours("ours")
+    yield* ours.run(() => Effect.never)
+    yield* joined
+    yield* ours.client.announceAll(["a", "b", "c"].map((stream) => ({ stream })))
+    yield* until("ours owns them", owns(ours, "a", "b", "c"))
+    const before = yield* pending(stage)
+    yield* Effect.sleep("90 seconds")
+    const stock = yield* stage.stock("stock")
+    yield* Effect.sleep("5 seconds")
+    assert.deepStrictEqual(stock.events, [])
+    assert.deepStrictEqual(yield* pending(stage), before)
+    assert.isTrue(yield* owns(ours, "a", "b", "c"))
+  })
+
+/** G8: two announcements of one data stream are processed one after the other among ours. */
+export const duplicates: Scenario = (stage) =>
+  Effect.gen(function*() {
+    let running = 0
+    let runs = 0
+    const work = Effect.acquireUseRelease(
+      Effect.sync(() => {
+        runs++
+        assert.strictEqual(++running, 1)
+      }),
+      () => Effect.sleep("3 seconds"),
+      () => Effect.sync(() => running--)
+    )
+    for (const id of ["one", "two"]) {
+      const ours = yield* stage.ours(id)
+      yield* ours.run(() => work)
+      yield* joined
+    }
+    yield* announceAsStock(stage, "twice")
+    yield* announceAsStock(stage, "twice")
+    yield* until("both are done", Effect.map(stage.send("XLEN", input), (length) => length === 0))
+    assert.strictEqual(runs, 2)
+    yield* Effect.sleep("1 second")
+    yield* nothingLeft(stage)
+  })
+
+/** A stock owner that is late finishes what ours has taken over: ours stops, and nothing comes back. */
+export const lateDone: Scenario = (stage) =>
+  Effect.gen(function*() {
+    const stock = yield* stage.stock("stock")
+    yield* joined
+    const entry = yield* announceAsStock(stage, "a")
+    yield* until("stock owns it", stockOwns(stock, "a"))
+    yield* stock.kill
+    const interrupted: Array<string> = []
+    const ours = yield* stage.ours("ours")
+    yield* ours.run((stream) => Effect.onInterrupt(Effect.never, () => Effect.sync(() => interrupted.push(stream))))
+    yield* until("ours owns it", owns(ours, "a"))
+    // What is left of its Done: its lock is another's by now, and that stops it nowhere
+    yield* stage.send("XACK", input, group, entry)
+    yield* stage.send("XDEL", input, entry)
+    yield* until("ours has stopped", Effect.sync(() => interrupted.length === 1))
+    yield* Effect.sleep("5 seconds")
+    assert.deepStrictEqual(yield* ownedBy(ours), [])
+    yield* nothingLeft(stage)
+  })
+
+/** The orderly end of a stock consumer takes what it owns with it, finished or not, and leaves ours alone. */
+export const stockDone: Scenario = (stage) =>
+  Effect.gen(function*() {
+    yield* events(stage)
+    const ours = yield* stage.ours("ours")
+    yield* ours.run(() => Effect.never)
+    yield* joined
+    yield* ours.client.announceAll([{ stream: "a" }])
+    yield* until("ours owns it", owns(ours, "a"))
+    yield* ours.close
+    const stock = yield* stage.stock("stock")
+    yield* joined
+    yield* announceAsStock(stage, "b")
+    yield* until("stock owns it", stockOwns(stock, "b"))
+    const next = yield* stage.ours("next")
+    yield* next.run(() => Effect.never)
+    yield* until("what was given back is taken", owns(next, "a"))
+    yield* stock.done
+    yield* Effect.sleep("5 seconds")
+    assert.isTrue(yield* owns(next, "a"))
+    assert.strictEqual(yield* stage.send("XLEN", input), 1)
+  })

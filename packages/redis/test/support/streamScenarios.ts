@@ -1,0 +1,234 @@
+/** What consumers of data streams on Redis must live through, for a real server and for the fake one. */
+import type * as StreamClient from "@effect-simba/core/StreamClient"
+import type * as StreamConfig from "@effect-simba/core/StreamConfig"
+import type { StreamLease } from "@effect-simba/core/StreamLease"
+import { assert } from "@effect/vitest"
+import { Clock, Effect, Fiber, Schedule, type Scope } from "effect"
+import { capturingLogs, freshName, until } from "./harness.ts"
+
+export type Lease = StreamLease["Service"]
+
+/** One process. */
+export interface Process {
+  readonly client: StreamClient.StreamClient["Service"]
+  /** Forks into the scope of the process. */
+  readonly start: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<Fiber.Fiber<A, E>>
+  readonly close: Effect.Effect<void>
+  /** Its connections are gone, and with them all that it could say. */
+  readonly kill: Effect.Effect<void>
+}
+
+export interface Stage {
+  readonly open: (options: StreamConfig.Options) => Effect.Effect<Process, unknown, Scope.Scope>
+  readonly send: (...args: ReadonlyArray<string>) => Effect.Effect<unknown, unknown>
+  /** Nothing is answered, until it goes on. */
+  readonly pause: Effect.Effect<void>
+  readonly resume: Effect.Effect<void>
+}
+
+const scenario =
+  <A, E>(script: (stage: Stage) => Generator<Effect.Effect<unknown, E, Scope.Scope>, A>) =>
+  (stage: Stage): Effect.Effect<A, E> =>
+    Effect.scoped(Effect.gen(() => script(stage))).pipe(Effect.provide(capturingLogs([])))
+
+const named = (label: string, count: number) => {
+  const service = freshName(label).replaceAll(" ", "-")
+  const streams = Array.from({ length: count }, (_, i) => ({ stream: `${service}:s${i}`, info: { i } }))
+  return { service, streams, lbs: `${service}-input`, group: `${service}-group` }
+}
+
+const count = (process: Process) => Effect.map(process.client.owned, ({ length }) => length)
+
+const owns = (process: Process, n: number) =>
+  until(`${n} owned`, Effect.map(count(process), (owned) => owned === n))
+
+const pendingCount = (stage: Stage, lbs: string, group: string) =>
+  Effect.map(stage.send("XPENDING", lbs, group), (reply) => Number((reply as ReadonlyArray<unknown>)[0]))
+
+/** Far longer than any test: only news can be in time. */
+const neverSweeps = { sweep: "1 hour" } as const
+
+export const finished = scenario(function*(stage) {
+  const { group, lbs, service, streams } = named("finished", 20)
+  const a = yield* stage.open({ service, consumer: "a", capacity: 4 })
+  const b = yield* stage.open({ service, consumer: "b", capacity: 4 })
+  const seen: Array<unknown> = []
+  const handler = (lease: Lease) =>
+    Effect.andThen(Effect.sleep("50 millis"), Effect.sync(() => seen.push([lease.stream, lease.info["i"]])))
+  yield* a.client.announceAll(streams)
+  yield* a.start(a.client.run(handler))
+  yield* b.start(b.client.run(handler))
+  yield* until("all done", Effect.map(stage.send("XLEN", lbs), (n) => Number(n) === 0))
+  assert.strictEqual(yield* pendingCount(stage, lbs, group), 0)
+  assert.deepStrictEqual(seen.map(String).sort(), streams.map(({ info, stream }) => `${stream},${info.i}`).sort())
+  assert.deepStrictEqual(yield* stage.send("KEYS", `${service}:*`), [])
+})
+
+export const orphans = scenario(function*(stage) {
+  const { service, streams } = named("orphans", 5)
+  const a = yield* stage.open({ service, consumer: "a", balance: false })
+  const b = yield* stage.open({ service, consumer: "b", balance: false })
+  yield* a.client.announceAll(streams)
+  yield* a.start(a.client.run(Effect.never))
+  yield* owns(a, 5)
+  const tokens = (yield* a.client.owned).map(({ stream, token }) => [stream, token] as const)
+  yield* b.start(b.client.run(Effect.never))
+  yield* Effect.sleep("2500 millis")
+  assert.strictEqual(yield* count(b), 0)
+  const died = yield* Clock.currentTimeMillis
+  yield* a.kill
+  yield* owns(b, 5)
+  assert.isAtLeast((yield* Clock.currentTimeMillis) - died, 900, "not before the lease ran out")
+  const after = new Map((yield* b.client.owned).map(({ stream, token }) => [stream, token]))
+  for (const [stream, token] of tokens) assert.isAbove(after.get(stream)!, token)
+  assert.isTrue((yield* b.client.owned).every(({ failures }) => failures === 1))
+})
+
+export const expiries = scenario(function*(stage) {
+  const { service, streams } = named("expiries", 5)
+  const a = yield* stage.open({ service, consumer: "a", enableEvents: true })
+  const b = yield* stage.open({ service, consumer: "b", enableEvents: true, balance: false, ...neverSweeps })
+  yield* a.client.announceAll(streams)
+  yield* a.start(a.client.run(Effect.never))
+  yield* owns(a, 5)
+  yield* b.start(b.client.run(Effect.never))
+  yield* Effect.sleep("1 second")
+  yield* a.kill
+  yield* owns(b, 5)
+})
+
+export const handedBack = scenario(function*(stage) {
+  const { service, streams } = named("handed-back", 5)
+  const a = yield* stage.open({ service, consumer: "a", balance: false })
+  const b = yield* stage.open({ service, consumer: "b", balance: false, ...neverSweeps })
+  yield* a.client.announceAll(streams)
+  yield* a.start(a.client.run((lease) => Effect.andThen(lease.handBackRequested, lease.handBack)))
+  yield* owns(a, 5)
+  yield* b.start(b.client.run(Effect.never))
+  yield* Effect.sleep("1 second")
+  yield* a.close
+  yield* owns(b, 5)
+  assert.isTrue((yield* b.client.owned).every(({ failures }) => failures === 0))
+})
+
+export const hanging = scenario(function*(stage) {
+  const { service, streams } = named("hanging", 3)
+  const a = yield* stage.open({ service, consumer: "a" })
+  let interrupted = 0
+  yield* a.client.announceAll(streams)
+  yield* a.start(a.client.run(Effect.onInterrupt(Effect.never, () => Effect.sync(() => interrupted++))))
+  yield* owns(a, 3)
+  const leases = yield* a.client.owned
+  const reasons = yield* Effect.forkChild(Effect.forEach(leases, ({ lost }) => lost, { concurrency: "unbounded" }))
+  yield* stage.pause
+  const losses = yield* Fiber.join(reasons)
+  assert.deepStrictEqual(losses.map(({ reason }) => reason), ["BackendGone", "BackendGone", "BackendGone"])
+  yield* until("interrupted", Effect.sync(() => interrupted === 3))
+  yield* stage.resume
+  yield* owns(a, 3)
+  for (const lease of leases) assert.isFalse(yield* lease.isHeld)
+})
+
+export const groupGone = scenario(function*(stage) {
+  const { group, lbs, service, streams } = named("group-gone", 4)
+  const a = yield* stage.open({ service, consumer: "a" })
+  yield* a.client.announceAll(streams.slice(0, 2))
+  yield* a.start(a.client.run(Effect.never))
+  yield* owns(a, 2)
+  const [lease] = yield* a.client.owned
+  const lost = yield* Effect.forkChild(lease!.lost)
+  yield* stage.send("XGROUP", "DESTROY", lbs, group)
+  assert.strictEqual((yield* Fiber.join(lost)).reason, "Vanished")
+  yield* a.client.announceAll(streams)
+  yield* owns(a, 4)
+})
+
+export const malformed = scenario(function*(stage) {
+  const { lbs, service, streams } = named("malformed", 2)
+  const a = yield* stage.open({ service, consumer: "a" })
+  yield* a.client.announceAll(streams.slice(0, 1))
+  yield* stage.send("XADD", lbs, "*", "lbs-input", "no JSON")
+  yield* stage.send("XADD", lbs, "*", "something", "else")
+  yield* a.client.announceAll(streams)
+  yield* a.start(a.client.run(Effect.never))
+  yield* owns(a, 2)
+  yield* until("buried", Effect.map(a.client.deadLetters(), ({ length }) => length === 2))
+  assert.strictEqual(Number(yield* stage.send("XLEN", lbs)), 2)
+})
+
+export const poison = scenario(function*(stage) {
+  const { lbs, service, streams } = named("poison", 2)
+  const a = yield* stage.open({ service, consumer: "a", maxFailures: 3 })
+  let runs = 0
+  yield* a.client.announceAll(streams)
+  yield* a.start(a.client.run(
+    (lease) => lease.stream === streams[0]!.stream ? Effect.suspend(() => Effect.fail(++runs)) : Effect.never,
+    { retry: Schedule.spaced("20 millis") }
+  ))
+  yield* until("buried", Effect.map(a.client.deadLetters(), ({ length }) => length === 1))
+  assert.strictEqual(runs, 3)
+  yield* owns(a, 1)
+  assert.strictEqual(Number(yield* stage.send("XLEN", lbs)), 1)
+  const [letter] = yield* a.client.deadLetters()
+  assert.isTrue(yield* a.client.revive(letter!.id))
+  yield* until("buried again", Effect.sync(() => runs === 6))
+})
+
+export const balanced = scenario(function*(stage) {
+  const { service, streams } = named("balanced", 6)
+  const running = new Set<string>()
+  const handler = (lease: Lease) =>
+    Effect.acquireUseRelease(
+      Effect.sync(() => {
+        assert.isFalse(running.has(lease.stream))
+        running.add(lease.stream)
+      }),
+      () => Effect.andThen(lease.handBackRequested, lease.handBack),
+      () => Effect.sync(() => running.delete(lease.stream))
+    )
+  const options = { service, heartbeat: "300 millis", lease: "1500 millis", confirm: "700 millis" } as const
+  const a = yield* stage.open({ ...options, consumer: "a" })
+  yield* a.client.announceAll(streams)
+  yield* a.start(a.client.run(handler))
+  yield* owns(a, 6)
+  const b = yield* stage.open({ ...options, consumer: "b" })
+  yield* b.start(b.client.run(handler))
+  yield* owns(b, 3)
+  yield* owns(a, 3)
+  assert.isTrue((yield* b.client.owned).every(({ failures, info }) => failures === 0 && typeof info["i"] === "number"))
+})
+
+export const checkpoints = scenario(function*(stage) {
+  const { service, streams } = named("checkpoints", 1)
+  const stream = streams[0]!.stream
+  const a = yield* stage.open({ service, consumer: "a" })
+  const b = yield* stage.open({ service, consumer: "b" })
+  const seen: Array<string> = []
+  const handler = (crashAfter: number) => (lease: Lease) =>
+    Effect.gen(function*() {
+      let last = "0-0"
+      const checkpoint = yield* lease.checkpoint
+      if (checkpoint._tag === "Some") last = checkpoint.value
+      for (let n = 0; n < crashAfter;) {
+        for (const message of yield* lease.messagesAfter(last as never, 3)) {
+          seen.push(message.id)
+          yield* lease.commit(message.id)
+          last = message.id
+          n++
+        }
+      }
+      return yield* Effect.never
+    })
+  yield* a.client.announceAll(streams)
+  yield* a.start(a.client.run(handler(6)))
+  for (let i = 1; i <= 6; i++) yield* stage.send("XADD", stream, `${i}-0`, "n", String(i))
+  yield* until("six", Effect.sync(() => seen.length >= 6))
+  const [stale] = yield* a.client.owned
+  yield* a.kill
+  yield* b.start(b.client.run(handler(3)))
+  yield* owns(b, 1)
+  for (let i = 7; i <= 9; i++) yield* stage.send("XADD", stream, `${i}-0`, "n", String(i))
+  yield* until("nine", Effect.sync(() => seen.length >= 9))
+  assert.deepStrictEqual(seen, Array.from({ length: 9 }, (_, i) => `${i + 1}-0`))
+  assert.strictEqual((yield* Effect.flip(stale!.commit("5-0" as never)))._tag, "StreamLost")
+})

@@ -1,0 +1,89 @@
+/**
+ * A process that owns data streams and says in Redis what it processes. `streamProcesses.test.ts` starts it, and reads
+ * afterwards what the server kept.
+ */
+import * as StreamClient from "@effect-simba/core/StreamClient"
+import type * as StreamConfig from "@effect-simba/core/StreamConfig"
+import { StreamLease } from "@effect-simba/core/StreamLease"
+import * as StreamMessages from "@effect-simba/core/StreamMessages"
+import { IoRedis, RedisStreamStore } from "@effect-simba/redis"
+import { Effect, Fiber, Layer, Schema } from "effect"
+import * as Redis from "effect/persistence/Redis"
+
+export interface StreamWorkerConfig {
+  readonly url: string
+  readonly options: StreamConfig.Options
+  /** How long each message takes. */
+  readonly workMillis: number
+}
+
+/** What a worker sends to the process that started it. */
+export type StreamWorkerReport =
+  | { readonly _tag: "Owns"; readonly stream: string; readonly token: number }
+  | { readonly _tag: "Refused"; readonly stream: string; readonly token: number }
+  | { readonly _tag: "Failed"; readonly problem: string }
+  | { readonly _tag: "Done" }
+
+/** A list of what was processed: `<token> <message> <worker>`. */
+export const processedKey = (stream: string): string => `processed of ${stream}`
+
+const send = (report: StreamWorkerReport) =>
+  Effect.sync(() => {
+    if (process.connected) process.send?.(report)
+  })
+
+/** A resource that refuses tokens smaller than the largest it has seen. */
+const write = Redis.script(
+  (list: string, token: number, message: string, worker: string) => [list, token, message, worker],
+  {
+    numberOfKeys: 1,
+    lua: `
+local last = redis.call('LINDEX', KEYS[1], -1)
+if last and tonumber(string.match(last, '^%d+')) > tonumber(ARGV[1]) then
+  return 0
+end
+redis.call('RPUSH', KEYS[1], ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. ARGV[3])
+return 1`
+  }
+).withReturnType<number>()
+
+const Message = Schema.Struct({ n: Schema.FiniteFromString, last: Schema.optionalKey(Schema.String) })
+
+const handler = ({ options, workMillis }: StreamWorkerConfig) =>
+  Effect.gen(function*() {
+    const redis = yield* Redis.Redis
+    const evaluate = redis.eval(write)
+    const { stream, token } = yield* StreamLease
+    yield* send({ _tag: "Owns", stream, token })
+    yield* StreamMessages.process(Message, ({ id }) =>
+      Effect.gen(function*() {
+        yield* Effect.sleep(workMillis)
+        const isTaken = yield* evaluate(processedKey(stream), token, id, options.consumer ?? "").pipe(
+          // The server is away: the lease says for how long that may be waited out
+          Effect.retry({ while: () => Effect.as(Effect.sleep("50 millis"), true) })
+        )
+        if (isTaken === 0) yield* send({ _tag: "Refused", stream, token })
+      }), { batch: 10, until: ({ value }) => value.last !== undefined })
+  })
+
+const main = (config: StreamWorkerConfig) =>
+  StreamClient.run(handler(config)).pipe(
+    Effect.provide(
+      StreamClient.layer(config.options).pipe(
+        Layer.provide(RedisStreamStore.layer),
+        Layer.provideMerge(IoRedis.layer({ url: config.url, commandTimeout: "500 millis" }))
+      )
+    )
+  )
+
+if (process.env["SIMBA_TEST_STREAM_WORKER"] !== undefined) {
+  const fiber = Effect.runFork(
+    main(JSON.parse(process.env["SIMBA_TEST_STREAM_WORKER"]) as StreamWorkerConfig).pipe(
+      Effect.tapCause((cause) => send({ _tag: "Failed", problem: String(cause) })),
+      Effect.onInterrupt(() => send({ _tag: "Done" }))
+    )
+  )
+  process.on("SIGTERM", () => void Effect.runPromise(Fiber.interrupt(fiber)).then(() => process.disconnect?.()))
+  // Nobody is left who would end it
+  process.on("disconnect", () => process.exit())
+}

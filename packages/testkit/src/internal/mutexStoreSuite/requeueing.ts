@@ -1,0 +1,185 @@
+/** A release that queues the next attempt of the same caller with it. */
+import { assert } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { type Cases, granted, ownerOf, type Party, refused, remainingOf } from "./bench.ts"
+
+export const requeueing = ({ bench, countsSubscribers, it, short }: Cases): void => {
+  it.effect("where nobody waits the next attempt is granted at once, for its whole lease, with a larger token", () =>
+    Effect.gen(function*() {
+      const { lease, mutex, next: nextOf, owner, parties, store } = yield* bench("requeue alone")
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      const reserve = 1_000_000_000_000
+      const changes = yield* store.changes(mutex)
+      const first = (yield* a.own).token
+      yield* nextOf(changes)
+      yield* b.subscribe
+      const { ownership, token } = yield* a.requeue(b, { reserve })
+      assert.isAbove(token!, first)
+      for (const now of [ownership, yield* owner]) {
+        assert.strictEqual(ownerOf(now), b.id)
+        assert.isAtMost(remainingOf(now), Duration.toMillis(lease))
+        assert.isAbove(remainingOf(now), Duration.toMillis(lease) / 2)
+      }
+      assert.deepStrictEqual(yield* nextOf(changes), { _tag: "Acquired", owner: b.id })
+      assert.deepStrictEqual(yield* b.guard, { _tag: "Renewed" })
+      assert.strictEqual(granted(yield* b.ask("try")).token, token)
+      assert.deepStrictEqual(yield* b.release, { _tag: "Free" })
+      assert.strictEqual((yield* c.own).token, token! + reserve + 1)
+      yield* b.noWakeUp
+    }))
+
+  it.effect("it needs no subscription to be granted at once", () =>
+    Effect.gen(function*() {
+      const { owner, parties } = yield* bench("requeue alone, deaf")
+      const [a, b] = parties(2) as [Party, Party]
+      yield* a.own
+      assert.isDefined((yield* a.requeue(b)).token)
+      assert.strictEqual(ownerOf(yield* owner), b.id)
+    }))
+
+  it.effect("it goes behind all who wait, and has its turn like any waiter", () =>
+    Effect.gen(function*() {
+      const { confirm, mutex, owner, parties, store } = yield* bench("requeue behind")
+      const [a, b, c, d, e] = parties(5) as [Party, Party, Party, Party, Party]
+      const { token } = yield* a.own
+      for (const party of [b, c]) yield* party.queue
+      yield* d.subscribe
+      const requeued = yield* a.requeue(d)
+      assert.isUndefined(requeued.token)
+      assert.strictEqual(ownerOf(requeued.ownership), b.id)
+      assert.isAtMost(remainingOf(yield* owner), Duration.toMillis(confirm))
+      assert.isAbove(Number(d.ticket), Number(c.ticket))
+      assert.deepStrictEqual((yield* store.inspect(mutex, 9)).waiters.map(({ id }) => id), [c.id, d.id])
+      yield* e.queue
+      assert.isAbove(Number(e.ticket), Number(d.ticket))
+      assert.strictEqual(yield* b.expectTurn, a.id)
+      assert.strictEqual(yield* c.expectLook, Duration.toMillis(confirm))
+      assert.isAbove((yield* b.confirm).token, token)
+      assert.strictEqual(refused(yield* d.ask("wait")).position, 1, "it keeps its place however often it asks")
+      for (const [from, to] of [[b, c], [c, d], [d, e]] as const) {
+        assert.strictEqual(ownerOf(yield* from.release), to.id)
+        yield* to.confirm
+      }
+    }))
+
+  it.effect("H3: if it is all that remains behind the one that is granted, it is told when to look", () =>
+    Effect.gen(function*() {
+      const { confirm, parties } = yield* bench("requeue, look")
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      yield* a.own
+      yield* b.queue
+      yield* c.subscribe
+      assert.strictEqual(ownerOf((yield* a.requeue(c)).ownership), b.id)
+      assert.strictEqual(yield* c.expectLook, Duration.toMillis(confirm))
+    }))
+
+  it.effect("one that lost the mutex queues all the same, behind the owner and all who wait", () =>
+    Effect.gen(function*() {
+      const { parties, pass } = yield* bench("requeue, lost", short)
+      const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
+      yield* a.own
+      yield* pass(short.lease)
+      yield* b.own
+      yield* c.queue
+      yield* d.subscribe
+      const { ownership, token } = yield* a.requeue(d)
+      assert.strictEqual(ownerOf(ownership), b.id)
+      assert.isUndefined(token)
+      assert.strictEqual(ownerOf(yield* b.release), c.id)
+      assert.strictEqual(ownerOf(yield* c.release), d.id)
+      yield* d.expectLook
+      assert.strictEqual(yield* d.expectTurn, c.id)
+    }))
+
+  it.effect("one that lost the mutex is granted it again where nobody owns it or waits", () =>
+    Effect.gen(function*() {
+      const { lease, owner, parties, pass } = yield* bench("requeue, expired", short)
+      const [a, b] = parties(2) as [Party, Party]
+      const first = (yield* a.own).token
+      yield* pass(short.lease)
+      const { token } = yield* a.requeue(b)
+      assert.isAbove(token!, first)
+      assert.strictEqual(ownerOf(yield* owner), b.id)
+      assert.isAbove(remainingOf(yield* owner), Duration.toMillis(lease) / 2)
+    }))
+
+  it.effect("where the owner's lease has ended and somebody waits, that one is granted first", () =>
+    Effect.gen(function*() {
+      const { owner, parties, pass } = yield* bench("requeue, expired and wanted", short)
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      yield* a.own
+      yield* b.queue
+      yield* pass(short.lease)
+      yield* c.subscribe
+      assert.isUndefined((yield* a.requeue(c)).token)
+      assert.strictEqual(ownerOf(yield* owner), b.id)
+      yield* b.expectTurn
+      yield* b.confirm
+      assert.strictEqual(ownerOf(yield* b.release), c.id)
+    }))
+
+  it.effect("a waiter that gives up its place for another goes to the end", () =>
+    Effect.gen(function*() {
+      const { parties } = yield* bench("requeue, waiting")
+      const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
+      yield* a.own
+      yield* b.queue
+      yield* c.queue
+      yield* d.subscribe
+      assert.strictEqual(ownerOf((yield* b.requeue(d)).ownership), a.id)
+      yield* c.expectLook
+      assert.strictEqual(ownerOf(yield* a.release), c.id)
+      assert.strictEqual(ownerOf(yield* c.release), d.id)
+    }))
+
+  it.effect("repeated, because the answer was lost, it keeps its place, and its grant with the same token", () =>
+    Effect.gen(function*() {
+      const { parties } = yield* bench("requeue repeated")
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      yield* a.own
+      yield* b.queue
+      yield* c.subscribe
+      yield* a.requeue(c)
+      const { ticket } = c
+      for (let i = 0; i < 2; i++) {
+        const again = yield* a.requeue(c)
+        assert.deepStrictEqual([ownerOf(again.ownership), again.token, c.ticket], [b.id, undefined, ticket])
+      }
+      assert.strictEqual(ownerOf(yield* b.release), c.id)
+      const { ownership, token } = yield* a.requeue(c)
+      assert.strictEqual(ownerOf(ownership), c.id)
+      assert.strictEqual(granted(yield* c.ask("try")).token, token)
+      assert.strictEqual((yield* a.requeue(c)).token, token)
+    }))
+
+  it.effect("an unfair release frees the mutex for the first that waits, and the next attempt waits", () =>
+    Effect.gen(function*() {
+      const { owner, parties } = yield* bench("requeue unfair")
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      yield* a.own
+      yield* b.queue
+      yield* c.subscribe
+      const { ownership, token } = yield* a.requeue(c, { unfair: true })
+      assert.deepStrictEqual([ownership, token, yield* owner], [{ _tag: "Free" }, undefined, { _tag: "Free" }])
+      assert.strictEqual(yield* b.expectTurn, a.id)
+      yield* c.expectLook
+      yield* b.confirm
+      assert.strictEqual(ownerOf(yield* b.release), c.id)
+    }))
+
+  if (countsSubscribers) {
+    it.effect("H3: behind waiters that died it is granted at once", () =>
+      Effect.gen(function*() {
+        const { owner, parties } = yield* bench("requeue behind the dead")
+        const [a, b, c] = parties(3) as [Party, Party, Party]
+        yield* a.own
+        yield* b.queue
+        yield* b.unsubscribe
+        yield* c.subscribe
+        assert.isDefined((yield* a.requeue(c)).token)
+        assert.strictEqual(ownerOf(yield* owner), c.id)
+        assert.deepStrictEqual(yield* c.release, { _tag: "Free" })
+      }))
+  }
+}

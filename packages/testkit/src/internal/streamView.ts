@@ -1,0 +1,19 @@
+/** A stream on the server as checkers see it. */
+import { printId } from "./engine/stream.ts"
+import type { FakeServer } from "./fakeServer.ts"
+import type { StreamView } from "./simulated.ts"
+
+export const streamView = (server: FakeServer, key: string): StreamView | undefined => {
+  const dump = server.engine.dump(0, key)
+  const stream = server.engine.stream(0, key)
+  if (dump?.type !== "stream" || stream === undefined) return undefined
+  return {
+    entries: dump.value,
+    groups: new Map(Array.from(stream.groups.values(), ({ consumers, name, pending }) => [name, {
+      consumers: [...consumers.keys()],
+      pending: new Map(
+        pending.map(({ consumer, deliveredAt, id }) => [printId(id), { consumer: consumer.name, deliveredAt }])
+      )
+    }]))
+  }
+}
