@@ -1,11 +1,13 @@
 // The TypeScript in the documentation has to compile: each ```ts block of README.md, docs/ and packages/*/README.md, and
 // each one in a comment of packages/*/src. A block is a module of its own; one that leans on another is a mistake.
+// Each exported name has to be described, with an example (see lib/documented.mjs), and docs/README.md names each module.
 //
 //   node scripts/doc-snippets.mjs
 import { spawnSync } from "node:child_process"
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { filesBelow, packageFolders, root, shown } from "./lib/workspace.mjs"
+import { undocumented } from "./lib/documented.mjs"
+import { filesBelow, packageFolders, publicModules, root, shown } from "./lib/workspace.mjs"
 
 // Below a folder whose packages are those of an application that uses ours
 const folder = join(root, "examples/node_modules/.cache/doc-snippets")
@@ -108,4 +110,15 @@ const failed = tsc.status !== 0 || errors !== ""
 console.log(
   `${origins.size} blocks of TypeScript in the documentation: ${failed ? "they do not all compile" : "they compile"}`
 )
-process.exitCode = failed ? 1 : 0
+
+const { names, problems } = undocumented(packageFolders, publicModules)
+const index = read(join(root, "docs/README.md"))
+for (const folder of packageFolders) {
+  for (const module of publicModules(folder)) {
+    if (!index.includes(`\`${module}\``)) problems.push(`docs/README.md does not name the module ${module}`)
+  }
+}
+if (problems.length > 0) console.error(problems.join("\n"))
+const documented = `${problems.length > 0 ? "not all" : "all"} documented with an example`
+console.log(`${names} exported names: ${documented}`)
+process.exitCode = failed || problems.length > 0 ? 1 : 0

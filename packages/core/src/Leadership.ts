@@ -21,167 +21,41 @@
  * @since 0.1.0
  */
 import type * as Cron from "effect/Cron"
-import type * as DateTime from "effect/DateTime"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
-import type * as Option from "effect/Option"
 import type * as Schedule from "effect/Schedule"
 import type { Contention, ContentionOptions } from "./Contention.ts"
 import { InvalidConfig, type InvalidName } from "./Errors.ts"
 import * as leadership from "./internal/leadership.ts"
 import * as periodic from "./internal/periodic.ts"
-import type { Lease } from "./Lease.ts"
+import type {
+  Contender,
+  CronOptions,
+  Job,
+  JobServices,
+  OncePerPeriodOptions,
+  OnError,
+  Periodic,
+  RateOptions,
+  ScheduleOptions,
+  Timetable
+} from "./LeadershipOptions.ts"
 import { type Body, contend, type Mutex } from "./Mutex.ts"
 
-/**
- * A contender: from `Mutex.contend`, or the class made by `Mutex.Contender`, which is looked up in the context.
- *
- * @category models
- * @since 0.1.0
- */
-export type Contender<E = never, R = never> = Contention | Effect.Effect<Contention, E, R>
-
-/**
- * How the last run ended; none before the first.
- *
- * @category models
- * @since 0.1.0
- */
-export type Last = Option.Option<Exit.Exit<unknown, unknown>>
-
-/**
- * When work runs: a `Schedule`, which is asked before each run, the first one included, and is told how the last run
- * ended. So `Schedule.spaced("1 minute")` waits a minute first, and `fixedDelay("1 minute")` does not. When the schedule
- * ends, the work rests until the next gain.
- *
- * @category models
- * @since 0.1.0
- */
-export type Timetable<E = never, R = never> = Schedule.Schedule<unknown, Last, E, R>
-
-/**
- * A schedule whose period the whole fleet knows, from `fixedRate` or `cron`. Piped through an operator of `Schedule` it
- * is a schedule like any other. Fails with `InvalidConfig` if it was made of what cannot work.
- *
- * @category models
- * @since 0.1.0
- */
-export interface Periodic extends Schedule.Schedule<number, unknown, InvalidConfig> {
-  readonly [periodic.TypeId]: Effect.Effect<periodic.Period, InvalidConfig>
-}
-
-/**
- * `initialDelay` (default none): how long after each gain of the leadership the first run begins.
- *
- * @category models
- * @since 0.1.0
- */
-export interface RateOptions {
-  readonly initialDelay?: Duration.Input | undefined
-}
-
-/**
- * - `timeZone` (default UTC, whatever the zone of the machine): an IANA name or a `DateTime.TimeZone`.
- * - `onDstOverlap` (default `"earlier"`): which of two equal local times counts when clocks are set back.
- *
- * @category models
- * @since 0.1.0
- */
-export interface CronOptions {
-  readonly timeZone?: string | DateTime.TimeZone | undefined
-  readonly onDstOverlap?: Cron.DstOverlapPolicy | undefined
-}
-
-/**
- * What a failure or a defect of a run does, besides being logged with its cause and counted:
- *
- * - `continue` (the default): nothing more. The next run comes when the schedule says.
- * - `stepDown`: the leadership is given up, with all work that hangs on it, so that another node may try. Where this node
- *   leads again, the work waits, from 100 milliseconds up to 10 seconds, twice as long after each such failure in a row.
- * - `fail`: the schedule ends with that failure. The leadership stays.
- *
- * @category models
- * @since 0.1.0
- */
-export type OnError = "continue" | "stepDown" | "fail"
-
-/**
- * - `onError` (default `"continue"`): see `OnError`.
- * - `name` (default `"work"`): what logs call the work.
- *
- * @category models
- * @since 0.1.0
- */
-export interface ScheduleOptions<H extends OnError = OnError> {
-  readonly onError?: H | undefined
-  readonly name?: string | undefined
-  readonly oncePerPeriod?: false | undefined
-}
-
-/**
- * At most one run per period in the whole fleet, whatever the clocks of the nodes say: the backend keeps a ticket for
- * each `name`, and gives it out once. Of a cron schedule the ticket is the scheduled instant: one that is not later than
- * the last that was given out is refused. Of a rate it is the backend's own time divided by the period, so that periods
- * begin at multiples of the period since 1970, and the first run in a period at once where it has had none.
- *
- * A run that failed, was interrupted, or never began because the leadership ended just then, has had its period. So has
- * one whose ticket was given out by a backend that could not say so any more.
- *
- * - `name`: by which the fleet knows the work, within the mutex. Not blank.
- * - `catchUp` (default none): of a cron schedule, how late the last instant may be made up for at a gain of the
- *   leadership, if nobody has had it. A fail-over takes up to a ttl plus a transition: `"1 minute"` covers it. A name
- *   that is new to the fleet has had no instant, so its first leader may make up for the one before its start.
- *
- * While the backend cannot be asked it is asked again, 100 milliseconds later at first, up to every 10 seconds, until
- * the leadership ends; an instant of a cron schedule is given up when the next one has come.
- *
- * @category models
- * @since 0.1.0
- */
-export interface OncePerPeriodOptions<H extends OnError = OnError> {
-  readonly onError?: H | undefined
-  readonly name: string
-  readonly oncePerPeriod: true
-  readonly catchUp?: Duration.Input | undefined
-}
-
-/**
- * One background job. `run` may be a function: it is given the lease, with its fencing token.
- *
- * - `name`: not blank, and not that of another job of the same contender.
- * - `schedule`, `oncePerPeriod`, `catchUp`, `onError`: as for `leaderSchedule`. A job does not end by its failures.
- *
- * @category models
- * @since 0.1.0
- */
-export type Job<E = unknown, R = unknown> =
-  & {
-    readonly name: string
-    readonly run: Body<unknown, E, R>
-    readonly onError?: Exclude<OnError, "fail"> | undefined
-  }
-  & (
-    | { readonly schedule: Timetable<InvalidConfig, R>; readonly oncePerPeriod?: false | undefined }
-    | {
-      readonly schedule: Periodic
-      readonly oncePerPeriod: true
-      readonly catchUp?: Duration.Input | undefined
-    }
-  )
-
-/**
- * What jobs need to run.
- *
- * @category models
- * @since 0.1.0
- */
-export type JobServices<J extends Job> =
-  | Schedule.Env<J["schedule"]>
-  | (J["run"] extends infer Run
-    ? Run extends (lease: Lease) => infer Made ? Effect.Services<Made> : Effect.Services<Run>
-    : never)
+export type {
+  Contender,
+  CronOptions,
+  Job,
+  JobServices,
+  Last,
+  OncePerPeriodOptions,
+  OnError,
+  Periodic,
+  RateOptions,
+  ScheduleOptions,
+  Timetable
+} from "./LeadershipOptions.ts"
 
 const contentionOf = <E, R>(contender: Contender<E, R>): Effect.Effect<Contention, E, R> =>
   Effect.isEffect(contender) ? contender : Effect.succeed(contender)
@@ -298,6 +172,22 @@ const prepare = <const Jobs extends ReadonlyArray<Job>>(
  * Runs jobs while the contender leads, each in a fiber of its own. Never ends but with `InvalidConfig`: a name that is
  * blank or given twice, or a schedule that cannot work.
  *
+ * **Example** (Jobs of a contender that leads other work too)
+ *
+ * ```ts
+ * import { Leadership, Mutex } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * class Node extends Mutex.Contender<Node>()("node") {}
+ *
+ * const jobs = [
+ *   { name: "sweep", schedule: Leadership.fixedDelay("1 minute"), run: Effect.log("sweeping") },
+ *   { name: "count", schedule: Leadership.fixedRate("10 seconds"), run: Effect.log("counting"), onError: "stepDown" }
+ * ] as const satisfies ReadonlyArray<Leadership.Job>
+ *
+ * const program = Leadership.runJobs(Node, jobs).pipe(Effect.provide(Node.layer))
+ * ```
+ *
  * @category jobs
  * @since 0.1.0
  */
@@ -338,6 +228,14 @@ export const layerJobs = <const Jobs extends ReadonlyArray<Job>>(
  * At a fixed rate: at once at each gain, or after `initialDelay`, and from then on every `period`, however long the runs
  * take. A run that is late begins at once, and stands for all that were missed; the beat stays.
  *
+ * **Example** (Every minute, the first time 10 seconds after a gain)
+ *
+ * ```ts
+ * import { Leadership } from "@effect-simba/core"
+ *
+ * const schedule = Leadership.fixedRate("1 minute", { initialDelay: "10 seconds" })
+ * ```
+ *
  * @category schedules
  * @since 0.1.0
  */
@@ -362,6 +260,14 @@ export const fixedDelay = (
  *
  * An instant comes by the clock of the node that leads. `oncePerPeriod` and `catchUp` are for nodes whose clocks differ,
  * and for instants that fall into a change of leaders.
+ *
+ * **Example** (At half past six of each working day, in Vienna)
+ *
+ * ```ts
+ * import { Leadership } from "@effect-simba/core"
+ *
+ * const schedule = Leadership.cron("30 6 * * 1-5", { timeZone: "Europe/Vienna" })
+ * ```
  *
  * @category schedules
  * @since 0.1.0

@@ -25,6 +25,15 @@ const counter = (id: string, description: string, attributes?: Record<string, st
 /**
  * Leaderships that began.
  *
+ * **Example** (How often the leader changed)
+ *
+ * ```ts
+ * import { LeadershipMetrics } from "@effect-simba/core"
+ * import { Effect, Metric } from "effect"
+ *
+ * const changes = Effect.map(Metric.value(LeadershipMetrics.gained), ({ count }) => count)
+ * ```
+ *
  * @category metrics
  * @since 0.1.0
  */
@@ -33,6 +42,7 @@ export const gained: Metric.Counter<number> = counter("simba_leadership_gained",
 /**
  * How a leadership ended. `lost`: its lease was lost; `released`: it stepped down, was stopped, or its scope closed.
  *
+ * @see {@link ended}
  * @category models
  * @since 0.1.0
  */
@@ -42,6 +52,18 @@ const end = (how: EndOfLeadership) => counter("simba_leadership_ended", "Leaders
 
 /**
  * Leaderships that ended.
+ *
+ * **Example** (Leaderships that were taken away)
+ *
+ * ```ts
+ * import { LeadershipMetrics } from "@effect-simba/core"
+ * import { Effect, Metric } from "effect"
+ *
+ * const isUnstable = Effect.map(
+ *   Effect.all([Metric.value(LeadershipMetrics.ended.lost), Metric.value(LeadershipMetrics.ended.released)]),
+ *   ([lost, released]) => lost.count > released.count
+ * )
+ * ```
  *
  * @category metrics
  * @since 0.1.0
@@ -56,6 +78,7 @@ export const ended: { readonly [How in EndOfLeadership]: Metric.Counter<number> 
  * end of the leadership or otherwise; `skipped`: it was not run, because its period was taken by an earlier run
  * somewhere in the fleet, or nobody could be asked about that in time.
  *
+ * @see {@link runs}
  * @category models
  * @since 0.1.0
  */
@@ -65,6 +88,18 @@ const run = (outcome: RunOutcome) => counter("simba_leadership_runs", "Runs of s
 
 /**
  * Runs of scheduled work by outcome.
+ *
+ * **Example** (The runs that went wrong)
+ *
+ * ```ts
+ * import { LeadershipMetrics } from "@effect-simba/core"
+ * import { Effect, Metric } from "effect"
+ *
+ * const wrong = Effect.map(
+ *   Effect.all([Metric.value(LeadershipMetrics.runs.failure), Metric.value(LeadershipMetrics.runs.defect)]),
+ *   ([failures, defects]) => failures.count + defects.count
+ * )
+ * ```
  *
  * @category metrics
  * @since 0.1.0
