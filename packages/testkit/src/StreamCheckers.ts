@@ -10,6 +10,26 @@
  * - `begin`, `step`, `stopped`, `end`: the work of a handler, with the `entry` that announced the data stream.
  * - `processed`: the handler is through with the `message` of that id. `failed`: it failed, with its `entry`.
  *
+ * **Example** (Some of them, for a fleet of one's own making)
+ *
+ * ```ts
+ * import { StreamCheckers } from "@effect-simba/testkit"
+ *
+ * const aboutMessages = (model: StreamCheckers.Model) => [
+ *   StreamCheckers.checkpointsGrow(model),
+ *   StreamCheckers.messagesInOrder(model),
+ *   StreamCheckers.nothingIsForgotten(model),
+ *   StreamCheckers.deadLettersAreEarned(model, { maxFailures: 10 })
+ * ]
+ *
+ * const aboutOwners = (model: StreamCheckers.Model) => [
+ *   StreamCheckers.noOrphans(model, { bound: "6 seconds", recovery: "8 seconds" }),
+ *   StreamCheckers.noPingPong(model, { settle: "6 seconds" }),
+ *   StreamCheckers.livingAreLeftAlone(model),
+ *   StreamCheckers.consumersAreReaped(model, { bound: "15 minutes" })
+ * ]
+ * ```
+ *
  * @since 0.1.0
  */
 import * as Duration from "effect/Duration"
@@ -128,18 +148,16 @@ export const consumersAreReaped = (model: Model, options: { readonly bound: Dura
  * ```ts
  * import { Checkers, StreamCheckers } from "@effect-simba/testkit"
  *
- * const of = (model: StreamCheckers.Model): ReadonlyArray<Checkers.Checker> => [
- *   Checkers.oneOwner,
- *   Checkers.tokensGrow,
- *   Checkers.workNeverOverlaps,
- *   ...StreamCheckers.all(model, {
+ * const of = (model: StreamCheckers.Model): ReadonlyArray<Checkers.Checker> => {
+ *   const ofStreams = StreamCheckers.all(model, {
  *     orphan: "6 seconds",
  *     recovery: "8 seconds",
  *     settle: "6 seconds",
  *     reaped: "15 minutes",
  *     maxFailures: 10
  *   })
- * ]
+ *   return [Checkers.oneOwner, Checkers.tokensGrow, Checkers.workNeverOverlaps, ...ofStreams]
+ * }
  * ```
  *
  * @category checkers

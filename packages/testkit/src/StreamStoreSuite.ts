@@ -3,15 +3,20 @@
  *
  * @since 0.1.0
  */
-import type { StreamStore } from "@effect-simba/core/StreamStore"
+import type { EntryId, StreamName } from "@effect-simba/core/StreamNames"
+import type { RawMessage, StreamStore } from "@effect-simba/core/StreamStore"
 import { layer as layerTests } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
 import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import { announcing } from "./internal/streamStoreSuite/announcing.ts"
-import { type Cases, makeBench } from "./internal/streamStoreSuite/bench.ts"
+import { type Append, type Cases, makeBench } from "./internal/streamStoreSuite/bench.ts"
 import { committing } from "./internal/streamStoreSuite/committing.ts"
 import { ending } from "./internal/streamStoreSuite/ending.ts"
+import { Command, runHistory } from "./internal/streamStoreSuite/history.ts"
 import { listening } from "./internal/streamStoreSuite/listening.ts"
+import { messaging } from "./internal/streamStoreSuite/messaging.ts"
 import { reading } from "./internal/streamStoreSuite/reading.ts"
 import { renewing } from "./internal/streamStoreSuite/renewing.ts"
 import { sharing } from "./internal/streamStoreSuite/sharing.ts"
@@ -21,15 +26,23 @@ import { tidying } from "./internal/streamStoreSuite/tidying.ts"
 /**
  * - `live`: time passes by itself, and the suite really sleeps (for a store behind real I/O). Otherwise the store lives
  *   on `Clock`, and the suite moves it with `TestClock`. Live tests run side by side.
+ * - `append`: adds a message to a data stream, as its producer does. Without it, waiting for messages is not tested.
  * - `publishesExpiries` (default false): whether the backend is set up to tell which leases expire.
+ * - `runs` (default 100, live 25): how many random histories are compared with the model.
+ * - `seed`: fixes them.
  *
  * @see {@link suite}
  * @category models
  * @since 0.1.0
  */
-export interface Options {
+export interface Options<R = never> {
   readonly live: boolean
   readonly publishesExpiries?: boolean | undefined
+  readonly runs?: number | undefined
+  readonly seed?: number | string | undefined
+  readonly append?:
+    | ((stream: StreamName, fields: RawMessage["fields"]) => Effect.Effect<EntryId, unknown, R>)
+    | undefined
 }
 
 /**
@@ -50,7 +63,11 @@ export interface Options {
  * @category suites
  * @since 0.1.0
  */
-export const suite = <E>(name: string, layer: Layer.Layer<StreamStore, E>, options: Options): void =>
+export const suite = <E, R = never>(
+  name: string,
+  layer: Layer.Layer<StreamStore | R, E>,
+  options: Options<R>
+): void =>
   layerTests(layer, {
     excludeTestServices: options.live,
     concurrent: options.live,
@@ -58,9 +75,11 @@ export const suite = <E>(name: string, layer: Layer.Layer<StreamStore, E>, optio
   })(`StreamStore: ${name}`, (it) => {
     const cases: Cases = {
       it,
+      // Whatever it needs comes with the layer
+      append: options.append as Append | undefined,
       publishesExpiries: options.publishesExpiries === true,
       bench: (label, lease) => makeBench(options, label, lease),
-      short: options.live ? Duration.millis(900) : Duration.seconds(2)
+      short: options.live ? Duration.millis(1200) : Duration.seconds(2)
     }
     announcing(cases)
     reading(cases)
@@ -68,7 +87,24 @@ export const suite = <E>(name: string, layer: Layer.Layer<StreamStore, E>, optio
     renewing(cases)
     ending(cases)
     committing(cases)
+    messaging(cases)
     sharing(cases)
     tidying(cases)
     listening(cases)
+
+    it.effect.prop(
+      "random histories agree with the model: one owner, growing tokens, nothing forgotten",
+      [Arbitrary.array(Arbitrary.schema(Command), { minLength: 1, maxLength: 40 })],
+      ([commands]) =>
+        Effect.scoped(
+          Effect.flatMap(cases.bench("history"), (bench) => runHistory(bench, commands, { live: options.live }))
+        ),
+      {
+        timeout: 120_000,
+        arbitrary: {
+          runs: options.runs ?? (options.live ? 25 : 100),
+          ...(options.seed === undefined ? {} : { seed: options.seed })
+        }
+      }
+    )
   })

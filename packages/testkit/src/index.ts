@@ -183,6 +183,26 @@ export * as StockStreamConsumer from "./StockStreamConsumer.ts"
  * - `begin`, `step`, `stopped`, `end`: the work of a handler, with the `entry` that announced the data stream.
  * - `processed`: the handler is through with the `message` of that id. `failed`: it failed, with its `entry`.
  *
+ * **Example** (Some of them, for a fleet of one's own making)
+ *
+ * ```ts
+ * import { StreamCheckers } from "@effect-simba/testkit"
+ *
+ * const aboutMessages = (model: StreamCheckers.Model) => [
+ *   StreamCheckers.checkpointsGrow(model),
+ *   StreamCheckers.messagesInOrder(model),
+ *   StreamCheckers.nothingIsForgotten(model),
+ *   StreamCheckers.deadLettersAreEarned(model, { maxFailures: 10 })
+ * ]
+ *
+ * const aboutOwners = (model: StreamCheckers.Model) => [
+ *   StreamCheckers.noOrphans(model, { bound: "6 seconds", recovery: "8 seconds" }),
+ *   StreamCheckers.noPingPong(model, { settle: "6 seconds" }),
+ *   StreamCheckers.livingAreLeftAlone(model),
+ *   StreamCheckers.consumersAreReaped(model, { bound: "15 minutes" })
+ * ]
+ * ```
+ *
  * @since 0.1.0
  */
 export * as StreamCheckers from "./StreamCheckers.ts"

@@ -9,6 +9,9 @@ export interface Switches {
   acquire: "work" | "fail" | "hang" | { readonly late: Duration.Input }
   guard: "work" | "fail" | "hang" | { readonly late: Duration.Input }
   release: "work" | "fail" | "hang" | { readonly late: Duration.Input }
+  subscribe: "work" | "fail" | "hang" | { readonly late: Duration.Input }
+  /** How many acquiring requests are refused for good before the others do what `acquire` says. */
+  refusals: number
   inspect: "work" | "fail"
   tick: "work" | "fail"
   readonly calls: Array<string>
@@ -17,6 +20,12 @@ export interface Switches {
 export class Faults extends Context.Service<Faults, Switches>()("test/Faults") {}
 
 export const outage = new Errors.BackendError({ operation: "test", retryable: true, cause: new Error("outage") })
+
+export const refusal = new Errors.BackendError({
+  operation: "test",
+  retryable: false,
+  cause: new Error("refused for good")
+})
 
 const through = <A, E, R>(
   mode: Switches["acquire"],
@@ -32,12 +41,25 @@ const through = <A, E, R>(
 
 export const layer: Layer.Layer<MutexStore | Faults> = Layer.effectContext(Effect.gen(function*() {
   const store = yield* MutexStore
-  const faults: Switches = { acquire: "work", guard: "work", release: "work", inspect: "work", tick: "work", calls: [] }
+  const faults: Switches = {
+    acquire: "work",
+    guard: "work",
+    release: "work",
+    subscribe: "work",
+    refusals: 0,
+    inspect: "work",
+    tick: "work",
+    calls: []
+  }
   const faulty = MutexStore.of({
     ...store,
     acquire: (request) =>
       Effect.suspend(() => {
         faults.calls.push(`acquire ${request.mode}`)
+        if (faults.refusals > 0) {
+          faults.refusals--
+          return Effect.fail(refusal)
+        }
         return through(faults.acquire, store.acquire(request))
       }),
     guard: (requests) =>
@@ -55,7 +77,12 @@ export const layer: Layer.Layer<MutexStore | Faults> = Layer.effectContext(Effec
     wakeUps: (mutex, id) =>
       Effect.suspend(() => {
         faults.calls.push("subscribe")
-        return store.wakeUps(mutex, id)
+        const { subscribe } = faults
+        const wakeUps = store.wakeUps(mutex, id)
+        // Late means that it is not heard until then, either
+        return typeof subscribe === "object"
+          ? Effect.delay(wakeUps, subscribe.late)
+          : through(subscribe, wakeUps)
       })
   })
   return Context.make(MutexStore, faulty).pipe(Context.add(Faults, faults))

@@ -11,6 +11,9 @@ export const TestLive = Mutex.layer({ contender: "us" }).pipe(
 
 export const MemoryLive = Mutex.layer().pipe(Layer.provideMerge(MemoryMutexStore.layer))
 
+/** Another layer on the same store: a place of its own in the queue. */
+export const another = (contender: string) => Layer.build(Layer.fresh(Mutex.layer({ contender })))
+
 export const timeLeft = (lease: { readonly timeLeft: Effect.Effect<Duration.Duration> }) =>
   Effect.map(lease.timeLeft, Duration.toMillis)
 

@@ -3,7 +3,7 @@
  * under every fault there is. The plain plan does without what came later: unfair holders, contenders that stay, writes
  * under a fence, and servers that cannot tell whether somebody listens.
  */
-import { Mutex } from "@effect-simba/core"
+import { Mutex, Names } from "@effect-simba/core"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisKeys, RedisMutexStore } from "@effect-simba/redis"
 import { Checkers, Simulation } from "@effect-simba/testkit"
@@ -43,7 +43,10 @@ export const lock: Simulation.LockModel = {
   resources,
   ownerKey: (resource) => RedisKeys.owner(name(resource)),
   tokenKey: (resource) => RedisKeys.fence(name(resource)),
-  channel: (resource, id) => RedisKeys.contenderChannel(name(resource), id),
+  channel: (resource, id) => {
+    const layer = Names.inboxOf(id)
+    return layer === "" ? RedisKeys.contenderChannel(name(resource), id) : RedisKeys.inboxChannel(layer)
+  },
   fencedKey,
   asked: (args, reply) => [
     ...partiesOf(args, reply, "acquire"),

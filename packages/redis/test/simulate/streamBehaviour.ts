@@ -10,10 +10,15 @@ import { Redis } from "effect/persistence/Redis"
 
 export const service = "orders"
 
-/** Milliseconds. */
-export const lease = 2000
-export const sweep = 2000
 export const maxFailures = 6
+
+/** Times of our consumers, in milliseconds. */
+export interface Pace {
+  readonly lease: number
+  readonly heartbeat: number
+  readonly sweep: number
+  readonly confirm: number
+}
 
 /** What is wrong with the handler of a data stream: nothing, or one of these. */
 export type Ailment = "none" | "fails" | "hangs" | "slow" | "poison"
@@ -22,6 +27,7 @@ export type Ailment = "none" | "fails" | "hangs" | "slow" | "poison"
  * - `streams`: their ailments, by name. `messages`: how many each has.
  * - `consumers`: how many of the clients, the last ones, are ours; the others are stock.
  * - `stays`: the longest session of a consumer, in milliseconds. `freshIds`: each session has an id of its own.
+ * - `late`: how long a consumer may be missing at first, in milliseconds.
  * - `rest`: the longest pause of a producer between two messages. `work`: the longest time for one message.
  * - `duplicates`: how often a producer announces again, between 0 and 1. `malformed`: whether there is rubbish too.
  */
@@ -31,6 +37,8 @@ export interface Settings {
   readonly stock: number
   readonly consumers: number
   readonly capacity: number
+  readonly pace: Pace
+  readonly late: number
   readonly balance: boolean
   readonly enableEvents: boolean
   readonly grace: number
@@ -64,8 +72,7 @@ const optionsOf = (client: Simulation.Client, settings: Settings, session: numbe
   service,
   consumer: settings.freshIds ? `${client.name}.${client.generation}.${session}` : client.name,
   capacity: settings.capacity,
-  lease,
-  sweep,
+  ...settings.pace,
   grace: settings.grace,
   maxFailures,
   balance: settings.balance,
@@ -129,7 +136,9 @@ const produce = (client: Simulation.Client, settings: Settings) => {
       yield* announce(stream)
     })
 
-  const mine = [...settings.streams.keys()].filter((_, index) => index % settings.consumers === client.index - settings.stock)
+  const mine = [...settings.streams.keys()].filter((_, index) =>
+    index % settings.consumers === client.index - settings.stock
+  )
   return Effect.forEach(mine, one, { concurrency: "unbounded", discard: true }).pipe(
     Effect.provide(StreamClient.layer({ ...optionsOf(client, settings, 0), consumer: `${client.name}-producer` }))
   )
@@ -195,7 +204,10 @@ const handler = (client: Simulation.Client, settings: Settings) => {
         Effect.ensuring(Effect.suspend(() => {
           note("stopped", fields)
           // Finalizers belong to the work
-          return Effect.andThen(chance(0.2) ? Effect.sleep("5 millis") : Effect.void, Effect.sync(() => note("end", fields)))
+          return Effect.andThen(
+            chance(0.2) ? Effect.sleep("5 millis") : Effect.void,
+            Effect.sync(() => note("end", fields))
+          )
         }))
       )
     })
@@ -208,18 +220,21 @@ const consume = (client: Simulation.Client, settings: Settings) => {
   const { note } = client
   const { pause } = tools(client)
   let sessions = 0
-  return Effect.forever(Effect.suspend(() => {
-    const options = optionsOf(client, settings, ++sessions)
-    const leave = Effect.andThen(sessionLength(client, settings), Effect.sync(() => note("left")))
-    const session = Effect.suspend(() => {
-      note("joined", { consumer: `redis-consumer-${options.consumer}`, capacity: options.capacity })
-      return Effect.raceFirst(
-        StreamClient.run(handler(client, settings), { retry, onError: () => Effect.void }),
-        leave
-      )
-    })
-    return Effect.andThen(Effect.provide(session, StreamClient.layer(options)), pause(0, 2000))
-  }))
+  return Effect.andThen(
+    pause(0, settings.late),
+    Effect.forever(Effect.suspend(() => {
+      const options = optionsOf(client, settings, ++sessions)
+      const leave = Effect.andThen(sessionLength(client, settings), Effect.sync(() => note("left")))
+      const session = Effect.suspend(() => {
+        note("joined", { consumer: `redis-consumer-${options.consumer}`, capacity: options.capacity })
+        return Effect.raceFirst(
+          StreamClient.run(handler(client, settings), { retry, onError: () => Effect.void }),
+          leave
+        )
+      })
+      return Effect.andThen(Effect.provide(session, StreamClient.layer(options)), pause(0, 2000))
+    }))
+  )
 }
 
 const stock = (client: Simulation.Client, settings: Settings) => {

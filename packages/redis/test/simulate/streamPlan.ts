@@ -6,7 +6,7 @@ import { RedisStreamStore, StreamKeys } from "@effect-simba/redis"
 import { Checkers, Simulation, StreamCheckers } from "@effect-simba/testkit"
 import { Duration, Effect } from "effect"
 import { draws } from "./draws.ts"
-import { type Ailment, busy, lease, maxFailures, service as serviceName, type Settings, sweep } from "./streamBehaviour.ts"
+import { type Ailment, busy, maxFailures, type Pace, service as serviceName, type Settings } from "./streamBehaviour.ts"
 
 type ServiceName = Parameters<typeof StreamKeys.input>[0]
 type StreamName = Parameters<typeof StreamKeys.streamLease>[0]
@@ -66,47 +66,34 @@ const modelOf = ({ stock, streams }: Settings): StreamCheckers.Model => {
   }
 }
 
-/** A renewal that finds one of both leases gone removes the other. */
-const oneOwner: Checkers.Checker = {
-  name: Checkers.oneOwner.name,
-  start: (view) =>
-    Checkers.oneOwner.start({
-      ...view,
-      lock: {
-        ...view.lock,
-        released: (args, reply) => {
-          const own = released(args, reply)
-          if (own !== undefined || args[0] !== "EVALSHA" || args[3] !== StreamKeys.input(service)) return own
-          const keys = Number(args[2])
-          return view.lock.resources.flatMap((resource) => {
-            const at = args.indexOf(view.lock.ownerKey(resource))
-            // Entry, epoch and token of each come after group, consumer and time
-            const token = at < 0 ? undefined : args[3 + keys + 3 + 3 * ((at - 5) / 2) + 2]
-            return token === undefined ? [] : [{ resource, id: `${resource}#${token}` }]
-          })
-        }
-      }
-    })
-}
-
 export const program = (settings: Settings, on = RedisStreamStore.layer) => (client: Simulation.Client) =>
   Effect.provide(busy(client, settings), on)
 
 /** Until a consumer looks again after an outage: its longest pause between tries, and the tries themselves. */
 const recovery = Duration.millis(6000 + 2000)
 
+/** As they are by default, and a fleet in a hurry, which has time to share evenly while there are faults. */
+const paces: ReadonlyArray<Pace> = [
+  { lease: 2000, heartbeat: 1000, sweep: 2000, confirm: 1500 },
+  { lease: 1500, heartbeat: 400, sweep: 1000, confirm: 700 }
+]
+
 /**
- * After the lease, a sweep by somebody who was to leave it to others first, and then the next. A server whose clock is set
- * back prolongs every lease by as much.
+ * After the lease (of a stock consumer, it may be), a sweep by somebody who was to leave it to others first, and then the
+ * next. A server whose clock is set back prolongs every lease by as much.
  */
-const orphan = Duration.millis(lease + 2 * 1.2 * sweep + 2000 + 1500)
+const orphan = ({ sweep }: Pace) => Duration.millis(2000 + 2 * 1.2 * sweep + 2000 + 1500)
+
+/** The time that a silent member is still one. */
+const settle = ({ confirm, heartbeat, lease }: Pace) => Duration.millis(Math.max(4 * heartbeat, lease) + confirm + 500)
 
 export const loadOf = (seed: number | string) => {
   const draw = draws(`streams/${seed}`)
   const pick = <A>(name: string, items: ReadonlyArray<A>) => items[Math.floor(draw(name) * items.length)]!
-  const stock = pick("stock", [0, 0, 0, 1, 2])
-  const consumers = pick("consumers", [1, 2, 3, 3, 4])
-  const streams = new Map(Array.from({ length: pick("streams", [2, 4, 6, 10]) }, (_, index) => {
+  const mild = draw("mild") < 0.3
+  const stock = mild ? 0 : pick("stock", [0, 0, 0, 1, 2])
+  const consumers = pick("consumers", mild ? [2, 3, 4] : [1, 2, 3, 3, 4])
+  const streams = new Map(Array.from({ length: pick("streams", mild ? [6, 10] : [2, 4, 6, 10]) }, (_, index) => {
     const stream = `s${index + 1}`
     const ailment = draw("ailing") < 0.5
       ? "none"
@@ -115,21 +102,24 @@ export const loadOf = (seed: number | string) => {
   }))
   return {
     // Stock consumers know of no loss, and finish what nobody has read
-    losses: stock === 0 && draw("losses") < 0.3,
+    losses: !mild && stock === 0 && draw("losses") < 0.3,
+    mild,
     settings: {
       streams,
       stock,
       consumers,
-      messages: pick("messages", [4, 10, 25]),
-      capacity: pick("capacity", [1, 3, 8, 8, 64]),
-      balance: draw("balance") < 0.7,
+      messages: mild ? 50 : pick("messages", [4, 10, 25, 50]),
+      capacity: pick("capacity", mild ? [8, 64] : [1, 3, 8, 8, 64]),
+      pace: pick("pace", paces),
+      late: mild ? 8000 : pick("late", [0, 0, 8000]),
+      balance: mild || draw("balance") < 0.7,
       enableEvents: draw("events") < 0.5,
       grace: pick("grace", [0, 500, 2000]),
       commitEvery: pick("commit", [1, 1, 3]),
-      stays: pick("stays", [3000, 8000, 30_000]),
+      stays: mild ? 60_000 : pick("stays", [3000, 8000, 30_000, 60_000]),
       freshIds: draw("ids") < 0.4,
       reapAfter: pick("reap", [4000, 60_000]),
-      rest: pick("rest", [50, 500, 1500]),
+      rest: mild ? 500 : pick("rest", [50, 500, 1500]),
       work: pick("work", [20, 200]),
       duplicates: pick("duplicates", [0, 0, 0.5, 2]),
       malformed: draw("malformed") < 0.3,
@@ -141,21 +131,32 @@ export const loadOf = (seed: number | string) => {
 const { evict: _evict, failOver: _failOver, ...harmless } = Simulation.allFaults
 const lossless: Simulation.Faults = { ...harmless, restart: { every: 15_000, loseData: 0 } }
 
+/** Consumers come and go rarely, so that there is time to share evenly. */
+const { clog: _clog, partition: _partition, pause: _pause, suspend: _suspend, ...short } = lossless
+const gentle: Simulation.Faults = { ...short, kill: { every: 20_000, lasts: [100, 5000] } }
+
 export interface Overrides extends Partial<Omit<Simulation.Options<never>, "program">> {
   readonly program?: ReturnType<typeof program>
 }
 
-export const streamPlan = (seed: number | string, overrides?: Overrides) => {
-  const { losses, settings } = loadOf(seed)
-  const { consumers, reapAfter, stock, streams } = settings
+/**
+ * Whatever the seed, with these settings; `losses`: the server may lose data; `mild`: there is nothing that drives
+ * consumers out of the fleet, or rarely.
+ */
+export const planOf = (
+  seed: number | string,
+  { losses, mild, settings }: { readonly losses: boolean; readonly mild: boolean; readonly settings: Settings },
+  overrides?: Overrides
+) => {
+  const { consumers, pace, reapAfter, stock, streams } = settings
   return {
     seed,
     clients: stock + consumers,
     program: program(settings),
     lock: lockOf([...streams.keys()]),
-    faults: losses ? Simulation.allFaults : lossless,
+    faults: losses ? Simulation.allFaults : mild ? gentle : lossless,
     checkers: [
-      oneOwner,
+      Checkers.oneOwner,
       Checkers.tokensGrow,
       Checkers.ensureTellsTheTruth,
       Checkers.workIsProtected,
@@ -164,9 +165,9 @@ export const streamPlan = (seed: number | string, overrides?: Overrides) => {
       Checkers.releasedAfterWork,
       Checkers.nothingIsLeft,
       ...StreamCheckers.all(modelOf(settings), {
-        orphan,
+        orphan: orphan(pace),
         recovery,
-        settle: "6 seconds",
+        settle: settle(pace),
         reaped: Duration.millis(3 * reapAfter),
         maxFailures
       })
@@ -178,3 +179,5 @@ export const streamPlan = (seed: number | string, overrides?: Overrides) => {
     ...overrides
   } as const
 }
+
+export const streamPlan = (seed: number | string, overrides?: Overrides) => planOf(seed, loadOf(seed), overrides)

@@ -46,8 +46,10 @@ export const commandsWritten = Effect.fnUntraced(function*(server: Server) {
   return yield* Effect.promise(async () => {
     const files = (await readdir(folder, { recursive: true }))
       .filter((name) => name.endsWith(".aof"))
-      .sort((a, b) => Number(/\.(\d+)\.\w+\.aof$/.exec(a)?.[1] ?? 0) - Number(/\.(\d+)\.\w+\.aof$/.exec(b)?.[1] ?? 0)
-        || a.localeCompare(b))
+      .sort((a, b) =>
+        Number(/\.(\d+)\.\w+\.aof$/.exec(a)?.[1] ?? 0) - Number(/\.(\d+)\.\w+\.aof$/.exec(b)?.[1] ?? 0)
+        || a.localeCompare(b)
+      )
     const contents = await Promise.all(files.map((name) => readFile(join(folder, name))))
     return contents.flatMap(commandsOf)
   })

@@ -3,7 +3,7 @@ import * as Errors from "@effect-simba/core/Errors"
 import * as Mutex from "@effect-simba/core/Mutex"
 import type * as MutexConfig from "@effect-simba/core/MutexConfig"
 import { type AcquireResult, MutexStore } from "@effect-simba/core/MutexStore"
-import { MutexName, WireId } from "@effect-simba/core/Names"
+import { inboxOf, MutexName, WireId } from "@effect-simba/core/Names"
 import type { Ownership, Ticket } from "@effect-simba/core/Ownership"
 import { IoRedis, RedisKeys, RedisMutexStore } from "@effect-simba/redis"
 import { assert } from "@effect/vitest"
@@ -27,10 +27,17 @@ let count = 0
 /** Names that no other test uses. */
 export const freshName = (label: string): MutexName => MutexName.make(`${label} ${++count}`)
 
-const random = Math.random().toString(36).slice(2, 8).padEnd(12, "0")
+const random = Math.random().toString(36).slice(2, 8).padEnd(8, "0")
 
-/** Wire ids whose order is not the order of arrival. */
-export const freshId = (): WireId => WireId.make(`${1_000_000 - ++count}-${random}:test@host`)
+/** Wire ids whose order is not the order of arrival, of a layer each; or of the layer of another. */
+export const freshId = (sibling?: WireId): WireId => {
+  const number = 1_000_000 - ++count
+  const layer = sibling === undefined ? random + number.toString(36).padStart(4, "0") : inboxOf(sibling)
+  return WireId.make(`${number}-${layer}:test@host`)
+}
+
+/** The channel of the layer that an id belongs to. */
+export const inboxChannelOf = (id: WireId): string => RedisKeys.inboxChannel(inboxOf(id))
 
 /** A stock Simba contender's id: it lacks our counter and random part. */
 export const stockId = (): string => `${++count}:4711@stock-host`
@@ -85,9 +92,9 @@ export const refused = (result: AcquireResult) => {
 export const contender = (
   store: MutexStore["Service"],
   mutex: MutexName,
-  periods: { readonly lease?: Duration.Input; readonly confirm?: Duration.Input } = {}
+  periods: { readonly lease?: Duration.Input; readonly confirm?: Duration.Input; readonly sibling?: WireId } = {}
 ) => {
-  const id = freshId()
+  const id = freshId(periods.sibling)
   const lease = Duration.fromInputUnsafe(periods.lease ?? "60 seconds")
   const confirm = Duration.fromInputUnsafe(periods.confirm ?? "30 seconds")
   const ask = (mode: "try" | "wait", ticket?: Ticket) => store.acquire({ mutex, id, mode, lease, confirm, ticket })
@@ -161,9 +168,6 @@ export const keysLeft = (server: Server, pattern = "*"): Effect.Effect<ReadonlyA
 
 export const channelsOpen = (server: Server, pattern = "*"): Effect.Effect<ReadonlyArray<Reply>, unknown> =>
   Effect.map(server.send("PUBSUB", "CHANNELS", pattern), (channels) => channels as ReadonlyArray<Reply>)
-
-/** The channels of mutexes and their waiters; a layer has one of its own besides, for as long as it lives. */
-export const mutexChannelsOpen = (server: Server) => channelsOpen(server, "simba:{*")
 
 /** Collects log lines instead of printing them. */
 export const capturingLogs = (lines: Array<string>): Layer.Layer<never> =>

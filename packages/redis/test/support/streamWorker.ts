@@ -19,6 +19,7 @@ export interface StreamWorkerConfig {
 
 /** What a worker sends to the process that started it. */
 export type StreamWorkerReport =
+  | { readonly _tag: "Ready" }
   | { readonly _tag: "Owns"; readonly stream: string; readonly token: number }
   | { readonly _tag: "Refused"; readonly stream: string; readonly token: number }
   | { readonly _tag: "Failed"; readonly problem: string }
@@ -86,4 +87,5 @@ if (process.env["SIMBA_TEST_STREAM_WORKER"] !== undefined) {
   process.on("SIGTERM", () => void Effect.runPromise(Fiber.interrupt(fiber)).then(() => process.disconnect?.()))
   // Nobody is left who would end it
   process.on("disconnect", () => process.exit())
+  Effect.runSync(send({ _tag: "Ready" }))
 }

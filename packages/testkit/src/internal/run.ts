@@ -321,6 +321,7 @@ export const run = <E>(setup: Setup<E>, lua: LuaVm): Outcome => {
       server.engine.setErrorState(state)
     },
     restart: (keepData) => {
+      if (!keepData) lossAt = world.now()
       server.restart(keepData)
       if (keepData) {
         fault("restart", "server")
@@ -328,6 +329,7 @@ export const run = <E>(setup: Setup<E>, lua: LuaVm): Outcome => {
       } else loss("restart", "without data")
     },
     failOver: (lose) => {
+      lossAt = world.now()
       const lost = server.failOver(lose)
       loss("failOver", `${lost} writes lost`)
     },
@@ -344,6 +346,8 @@ export const run = <E>(setup: Setup<E>, lua: LuaVm): Outcome => {
       const keys = server.keys()
       if (keys.length === 0) return
       const { key } = keys[Math.floor(draw() * keys.length)]!
+      // Whoever blocks on it hears of it at once
+      lossAt = world.now()
       server.run(() => server.engine.evict(0, key))
       loss("evict", key)
     }

@@ -38,6 +38,7 @@ export interface StreamView {
   readonly entries: ReadonlyArray<readonly [id: string, fields: ReadonlyArray<string>]>
   readonly groups: ReadonlyMap<string, {
     readonly consumers: ReadonlyArray<string>
+    readonly lastDelivered: string
     readonly pending: ReadonlyMap<string, { readonly consumer: string; readonly deliveredAt: number }>
   }>
 }

@@ -9,8 +9,9 @@ export const streamView = (server: FakeServer, key: string): StreamView | undefi
   if (dump?.type !== "stream" || stream === undefined) return undefined
   return {
     entries: dump.value,
-    groups: new Map(Array.from(stream.groups.values(), ({ consumers, name, pending }) => [name, {
+    groups: new Map(Array.from(stream.groups.values(), ({ consumers, lastId, name, pending }) => [name, {
       consumers: [...consumers.keys()],
+      lastDelivered: printId(lastId),
       pending: new Map(
         pending.map(({ consumer, deliveredAt, id }) => [printId(id), { consumer: consumer.name, deliveredAt }])
       )

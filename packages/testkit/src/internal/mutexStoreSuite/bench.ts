@@ -6,7 +6,7 @@ import {
   type WakeUp,
   type WakeUps
 } from "@effect-simba/core/MutexStore"
-import { MutexName, WireId } from "@effect-simba/core/Names"
+import { inboxOf, MutexName, WireId } from "@effect-simba/core/Names"
 import type { Ownership, Ticket } from "@effect-simba/core/Ownership"
 import { assert, type Vitest } from "@effect/vitest"
 import * as Duration from "effect/Duration"
@@ -161,6 +161,8 @@ export interface Bench extends Periods {
   readonly newId: () => WireId
   readonly party: () => Party
   readonly parties: (count: number) => ReadonlyArray<Party>
+  /** Parties of one layer. */
+  readonly siblings: (count: number) => ReadonlyArray<Party>
   readonly owner: Effect.Effect<Ownership, Effect.Error<ReturnType<MutexStore["Service"]["owner"]>>>
   readonly within: <A>(effect: Effect.Effect<A>, millis: number) => Effect.Effect<Option.Option<A>>
   /** What a subscription brings next; fails the test if nothing comes. */
@@ -182,7 +184,11 @@ export const makeBench = Effect.fnUntraced(function*(
   const mutex = MutexName.make(`${label} ${unique}`)
   // Counts down, so that the order of ids is never the order of arrival
   let counter = 100_000
-  const newId = () => WireId.make(`${--counter}-${unique}:suite@host`)
+  // Each party is a layer of its own, as far as a store can see; siblings are of one
+  const newId = (sibling?: WireId) => {
+    const own = `${unique.slice(4)}${(--counter).toString(36).padStart(4, "0")}`
+    return WireId.make(`${counter}-${sibling === undefined ? own : inboxOf(sibling)}:suite@host`)
+  }
   const real = <A, E, R>(effect: Effect.Effect<A, E, R>) => options.live ? effect : TestClock.withLive(effect)
   const party = () => new Party(bench, newId())
   const within = <A>(effect: Effect.Effect<A>, millis: number) =>
@@ -195,6 +201,10 @@ export const makeBench = Effect.fnUntraced(function*(
     newId,
     party,
     parties: (count) => Array.from({ length: count }, party),
+    siblings: (count) => {
+      const first = party()
+      return [first, ...Array.from({ length: count - 1 }, () => new Party(bench, newId(first.id)))]
+    },
     owner: store.owner(mutex),
     within,
     next: ({ next }) =>

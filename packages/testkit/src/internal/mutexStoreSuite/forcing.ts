@@ -121,12 +121,12 @@ export const forcing = ({ bench, it }: Cases): void => {
 
   it.effect("B59: the layer of the old owner is told of the very lease, and no other layer is", () =>
     Effect.gen(function*() {
-      const { confirm, mutex, next, nothing, parties, store } = yield* bench("inbox")
-      const another = yield* bench("another inbox")
-      const stranger = another.newId()
-      const inbox = yield* store.inbox(inboxOf(parties(1)[0]!.id))
+      const { confirm, mutex, newId, next, nothing, party, siblings, store } = yield* bench("inbox")
+      const stranger = newId()
+      const [a, b, c] = siblings(3) as [Party, Party, Party]
+      const inbox = yield* store.inbox(inboxOf(a.id))
       const others = yield* store.inbox(inboxOf(stranger))
-      for (const party of parties(2)) {
+      for (const party of [a, b]) {
         yield* party.own
         yield* store.forceRelease(mutex, confirm)
         assert.strictEqual((yield* next(inbox)).id, party.id)
@@ -136,9 +136,10 @@ export const forcing = ({ bench, it }: Cases): void => {
       yield* store.forceRelease(mutex, confirm)
       assert.strictEqual((yield* next(others)).id, stranger)
       // Neither a release, nor a forced one that takes from nobody, is news
-      const [a] = parties(1) as [Party]
-      yield* a.own
-      yield* a.release
+      yield* c.own
+      yield* c.release
+      yield* store.forceRelease(mutex, confirm)
+      yield* party().own
       yield* store.forceRelease(mutex, confirm)
       yield* nothing(inbox)
     }))

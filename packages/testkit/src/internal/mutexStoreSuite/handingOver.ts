@@ -23,6 +23,27 @@ export const handingOver = ({ bench, countsSubscribers, it, short }: Cases): voi
       assert.deepStrictEqual(yield* last.release, { _tag: "Free" })
     }))
 
+  it.effect("H1: waiters of one layer are told each what is for it, and nothing else", () =>
+    Effect.gen(function*() {
+      const { confirm, party, siblings } = yield* bench("siblings")
+      const a = party()
+      const [b, c, d] = siblings(3) as [Party, Party, Party]
+      yield* a.own
+      yield* b.queue
+      yield* c.queue
+      yield* d.queue
+      assert.strictEqual(ownerOf(yield* a.release), b.id)
+      assert.strictEqual(yield* b.expectTurn, a.id)
+      assert.strictEqual(yield* c.expectLook, Duration.toMillis(confirm))
+      yield* b.confirm
+      yield* b.unsubscribe
+      assert.strictEqual(ownerOf(yield* b.release), c.id)
+      assert.strictEqual(yield* c.expectTurn, b.id)
+      yield* c.noWakeUp
+      yield* c.confirm
+      assert.strictEqual(ownerOf(yield* c.release), d.id)
+    }))
+
   it.effect("H1: a release hands the mutex to the oldest waiter, for the confirm period, and tells it", () =>
     Effect.gen(function*() {
       const { confirm, owner, parties } = yield* bench("hand-off")

@@ -9,22 +9,25 @@ export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): C
     const failed = new Map<string, number>()
     const ended = new Map<string, number>()
     const streams = new Map<string, string | undefined>()
-    const letters = new Set<string>()
-    let changed = false
+    const known = new Set<string>()
+    let before: ReturnType<typeof seen> | undefined
     const more = (counts: Map<string, number>, key: string) => counts.set(key, (counts.get(key) ?? 0) + 1)
     const earned = (entry: string) => (failed.get(entry) ?? 0) + (ended.get(streams.get(entry) ?? "") ?? 0)
-    const look = () => {
+    const seen = () => {
       for (const [entry, fields] of view.stream(model.input)?.entries ?? []) {
         if (!streams.has(entry)) streams.set(entry, model.announcement(fields))
       }
+      return { counts: view.hash(model.failures), letters: view.stream(model.deadLetters)?.entries ?? [] }
+    }
+    const check = ({ counts, letters }: ReturnType<typeof seen>) => {
       if (view.lossAt() >= 0) return
-      for (const [entry, text] of view.hash(model.failures)) {
-        if (entry.endsWith(":by") || Number(text) <= earned(entry)) continue
+      for (const [entry, text] of counts) {
+        if (entry.includes(":") || Number(text) <= earned(entry)) continue
         view.violated(`${entry} (${streams.get(entry)}) has ${text} failures, of which ${earned(entry)} happened`)
       }
-      for (const [letter, fields] of view.stream(model.deadLetters)?.entries ?? []) {
-        if (letters.has(letter)) continue
-        letters.add(letter)
+      for (const [letter, fields] of letters) {
+        if (known.has(letter)) continue
+        known.add(letter)
         const entry = model.deadId(fields) ?? ""
         if (model.announcement(fields) === undefined || earned(entry) >= maxFailures) continue
         view.violated(`${entry} (${streams.get(entry)}) is a dead letter after ${earned(entry)} failures`)
@@ -39,12 +42,11 @@ export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): C
         }
         const note = named(event, "failed")
         if (note !== undefined && "entry" in note.fields) more(failed, field(note.fields, "entry"))
-        // What the command before has changed is known only now
-        if (event._tag !== "Command") return
-        if (changed) look()
-        changed = touches(event, model.input)
-      },
-      onConverged: look
+        // A script that takes what ran out counts it, and only then comes the news of it
+        if (event._tag === "Owner") return
+        if (before !== undefined) check(before)
+        before = touches(event, model.input) ? seen() : undefined
+      }
     }
   })
 

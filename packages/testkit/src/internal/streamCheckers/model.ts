@@ -47,6 +47,12 @@ export const fallen = (event: Event): string | undefined =>
 export const touches = (event: Event, key: string): boolean =>
   event._tag === "Command" && event.command.args.includes(key)
 
+/** Acknowledged, and not deleted: whoever did it died in between. */
+export const isFinished = (view: View, model: StreamModel, entry: string): boolean => {
+  const group = view.stream(model.input)?.groups.get(model.group)
+  return group !== undefined && !group.pending.has(entry) && compareIds(entry, group.lastDelivered) <= 0
+}
+
 /** Messages that went to the dead letters of their data stream. */
 export const deadMessages = (view: View, model: StreamModel, stream: string): ReadonlySet<string> =>
   new Set(

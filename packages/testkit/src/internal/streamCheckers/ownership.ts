@@ -3,7 +3,7 @@ import { excused, grants } from "../excuses.ts"
 import { all } from "../locks.ts"
 import { seconds } from "../noted.ts"
 import type { Checker } from "../simulated.ts"
-import { checker, fallen, field, named, type StreamModel, touches } from "./model.ts"
+import { checker, fallen, field, isFinished, named, type StreamModel, touches } from "./model.ts"
 
 /** How often orphans are looked for, in milliseconds. */
 const interval = 100
@@ -35,6 +35,7 @@ export const noOrphans = (model: StreamModel, bound: number, recovery: number): 
       for (const [entry, fields] of stream?.entries ?? []) {
         const name = model.announcement(fields)
         if (name === undefined || isLive(view.lock.ownerKey(name)) || isLive(model.entryLease(name, entry))) continue
+        if (isFinished(view, model, entry)) continue
         seen.add(entry)
         const consumer = pending?.get(entry)?.consumer
         const before = orphans.get(entry)
@@ -115,8 +116,12 @@ export const livingAreLeftAlone = (model: StreamModel): Checker =>
         : view.keys().find((info) => info.key === key)?.expiresAt ?? (value === before?.holder ? before.until : 0)
       if (
         before !== undefined && value !== before.holder && model.isStock(before.holder) && !model.isStock(client) &&
-        now <= before.until && view.lossAt() < before.since
-      ) view.violated(`${client} took ${key} from ${before.holder}, ${seconds(before.until - now)} before its time was up`)
+        now <= before.until && view.lossAt() < before.since && view.serverStepAt() < before.since
+      ) {
+        view.violated(
+          `${client} took ${key} from ${before.holder}, ${seconds(before.until - now)} before its time was up`
+        )
+      }
       if (value === undefined) leases.delete(key)
       else leases.set(key, { holder: value, until, since: value === before?.holder ? before.since : at })
     }

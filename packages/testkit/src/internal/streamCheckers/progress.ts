@@ -6,6 +6,7 @@ import {
   compareIds,
   deadMessages,
   field,
+  isFinished,
   messagesBetween,
   named,
   type StreamModel,
@@ -15,15 +16,20 @@ import {
 export const checkpointsGrow = (model: StreamModel): Checker =>
   checker("checkpoints grow over what was processed", (view) => {
     const last = new Map<string, { readonly id: string; readonly at: number }>()
+    const highest = new Map<string, string>()
     const processed = new Map<string, Set<string>>()
     const look = (stream: string, at: number) => {
       const id = view.read(model.checkpoint(stream))
       const before = last.get(stream)
       if (id === undefined || id === before?.id) return
       last.set(stream, { id, at })
+      // What was committed, and lost again, may be known to whoever goes on
+      const from = highest.get(stream) ?? beginning
+      if (compareIds(id, from) > 0) highest.set(stream, id)
       if (view.lossAt() >= (before?.at ?? 0)) return
-      const from = before?.id ?? beginning
-      if (compareIds(id, from) < 0) return view.violated(`the checkpoint of ${stream} went from ${from} back to ${id}`)
+      if (before !== undefined && compareIds(id, before.id) < 0) {
+        return view.violated(`the checkpoint of ${stream} went from ${before.id} back to ${id}`)
+      }
       const dead = deadMessages(view, model, stream)
       const passed = messagesBetween(view, stream, from, id).find((message) =>
         processed.get(stream)?.has(message) !== true && !dead.has(message)
@@ -99,9 +105,10 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
       for (const [entry, { at: since, stream }] of known) {
         if (present.has(entry)) continue
         known.delete(entry)
-        if (view.lossAt() >= since) continue
-        if (stream !== undefined) finished.add(stream)
-        if (model.isStock(client) || acknowledged.has(entry) || isDead(entry)) continue
+        const isLost = view.lossAt() >= since
+        const dead = isDead(entry)
+        if (stream !== undefined && (dead || !isLost)) finished.add(stream)
+        if (isLost || dead || model.isStock(client) || acknowledged.has(entry)) continue
         if (stream === undefined) view.violated(`${entry}, which cannot be read, is gone, and not in the dead letters`)
         else if (!isAtItsEnd(stream)) {
           const checkpoint = view.read(model.checkpoint(stream)) ?? "its beginning"
@@ -110,7 +117,7 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
       }
     }
     const missing = () =>
-      model.streams.filter((stream) => !announced.has(stream) || !(finished.has(stream) || isAtItsEnd(stream)))
+      [...ends.keys()].filter((stream) => !announced.has(stream) || !(finished.has(stream) || isAtItsEnd(stream)))
     return {
       onEvent: (event) => {
         if (event._tag === "Command" && touches(event, model.input)) {
@@ -124,9 +131,12 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
         if (note.kind === "announced") announced.add(stream)
         else ends.set(stream, field(note.fields, "message"))
       },
-      isConverged: () => known.size === 0 && missing().length === 0,
+      isConverged: () => [...known.keys()].every((entry) => isFinished(view, model, entry)) && missing().length === 0,
       onConverged: () => {
-        for (const [entry, { stream }] of known) view.violated(`${entry} (${stream ?? "unreadable"}) is not finished`)
+        for (const [entry, { stream }] of known) {
+          if (isFinished(view, model, entry)) continue
+          view.violated(`${entry} (${stream ?? "unreadable"}) is not finished`)
+        }
         for (const stream of missing()) view.violated(`${stream} was never finished`)
       }
     }

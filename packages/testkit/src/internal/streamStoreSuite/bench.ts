@@ -1,8 +1,9 @@
 /** One service under test, and the consumers that share it. */
-import { ConsumerName, EntryId, Epoch, ServiceName, StreamName } from "@effect-simba/core/StreamNames"
+import { ConsumerName, type EntryId, Epoch, ServiceName, StreamName } from "@effect-simba/core/StreamNames"
 import {
   type Entry,
   type Held,
+  type RawMessage,
   type RenewResult,
   type Service,
   StreamStore,
@@ -200,4 +201,11 @@ export interface Cases {
   readonly short: Duration.Duration
   /** Whether the backend publishes what expires. */
   readonly publishesExpiries: boolean
+  /** Adds a message to a data stream, as its producer does. */
+  readonly append: Append | undefined
 }
+
+export type Append = (
+  stream: StreamName,
+  fields: RawMessage["fields"]
+) => Effect.Effect<EntryId, unknown, StreamStore>

@@ -69,7 +69,9 @@ export const ending = ({ bench, it, short }: Cases): void => {
       const held = yield* a.own("one")
       const last = (n: number) => `${n}-0` as typeof held.entry
       assert.strictEqual(yield* service.fail(held), 1)
-      assert.strictEqual(yield* service.fail(held), 2)
+      assert.strictEqual(yield* service.fail(held, 2), 2)
+      // Its answer was lost
+      assert.strictEqual(yield* service.fail(held, 2), 2)
       assert.strictEqual(yield* service.commit(held, last(1)), "Committed")
       assert.strictEqual(yield* service.fail(held), 1)
       assert.strictEqual(yield* service.commit(held, last(1)), "Behind")

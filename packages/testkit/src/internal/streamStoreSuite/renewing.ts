@@ -9,8 +9,8 @@ export const renewing = ({ bench, it, short }: Cases): void => {
       const { party, pass, renew } = yield* bench("renew", short)
       const [a, b] = [party(), party()]
       const held = yield* a.own("one")
-      for (let i = 0; i < 3; i++) {
-        yield* pass(Duration.times(short, 0.6))
+      for (let i = 0; i < 4; i++) {
+        yield* pass(Duration.times(short, 0.4))
         assert.strictEqual((yield* renew(held))._tag, "Renewed")
         assert.strictEqual((yield* b.refused(held.stream, held.entry))._tag, "Occupied")
       }
@@ -21,12 +21,12 @@ export const renewing = ({ bench, it, short }: Cases): void => {
       const { party, pass, pending, renew } = yield* bench("idle", short)
       const a = party()
       const held = yield* a.own("one")
-      for (let i = 0; i < 3; i++) {
-        yield* pass(Duration.times(short, 0.6))
+      for (let i = 0; i < 4; i++) {
+        yield* pass(Duration.times(short, 0.4))
         yield* renew(held)
       }
       const found = only(yield* pending())
-      assert.isBelow(Duration.toMillis(found.idle), Duration.toMillis(short) * 0.6)
+      assert.isBelow(Duration.toMillis(found.idle), Duration.toMillis(short) * 0.4)
       assert.strictEqual(found.deliveries, 1)
       assert.deepStrictEqual(yield* pending({ minIdle: short }), [])
     }))

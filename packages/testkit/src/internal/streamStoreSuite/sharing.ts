@@ -45,6 +45,20 @@ export const sharing = ({ bench, it, short }: Cases): void => {
       assert.deepStrictEqual(yield* service.given(b.consumer, b.session), [])
       const next = yield* c.take(held.stream, held.entry, { minIdle: short })
       assert.isAbove(next.token, held.token)
+      // No handler ran meanwhile
+      assert.strictEqual(yield* service.fail(next), 1)
+    }))
+
+  it.effect("what was handed over and adopted counts when its lease runs out", () =>
+    Effect.gen(function*() {
+      const { party, pass, service } = yield* bench("adopted")
+      const [a, b, c] = [party(), party(), party()]
+      const held = yield* a.own("one")
+      yield* service.handOver(held, b, short)
+      assert.strictEqual((yield* service.given(b.consumer, b.session)).length, 1)
+      yield* pass(short)
+      const next = yield* c.take(held.stream, held.entry, { minIdle: short })
+      assert.strictEqual(yield* service.fail(next), 2)
     }))
 
   it.effect("epochs of what is handed over are never used twice", () =>

@@ -35,10 +35,10 @@ export const taking = ({ bench, it, short }: Cases): void => {
       const { party, pass, renew } = yield* bench("repeated", short)
       const a = party()
       const held = yield* a.own("one")
-      yield* pass(Duration.times(short, 0.7))
+      yield* pass(Duration.times(short, 0.6))
       const again = yield* a.take(held.stream, held.entry, { epoch: held.epoch })
       assert.deepStrictEqual(again, held)
-      yield* pass(Duration.times(short, 0.7))
+      yield* pass(Duration.times(short, 0.6))
       assert.strictEqual((yield* renew(held))._tag, "Renewed")
     }))
 

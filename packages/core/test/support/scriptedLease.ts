@@ -1,0 +1,108 @@
+/** A lease of a data stream in memory: tests write its messages, ask it back, lose it, and break its backend. */
+import type { StreamErrors } from "@effect-simba/core"
+import { Errors } from "@effect-simba/core"
+import { FencingToken } from "@effect-simba/core/Ownership"
+import { HandedBack, StreamLost } from "@effect-simba/core/StreamErrors"
+import { StreamLease } from "@effect-simba/core/StreamLease"
+import { compareEntryIds, EntryId, StreamName } from "@effect-simba/core/StreamNames"
+import type { RawMessage } from "@effect-simba/core/StreamStore"
+import { Deferred, Duration, Effect, Latch, Layer, Option } from "effect"
+
+const outage = new Errors.BackendError({ operation: "test", retryable: true, cause: new Error("no connection") })
+
+export const message = (id: string, fields: Record<string, string>): RawMessage => ({
+  id: EntryId.make(id),
+  fields: Object.entries(fields)
+})
+
+export class ScriptedLease {
+  readonly stream: Array<RawMessage> = []
+  /** What was asked of the lease, in order: commits, dead letters, progress, reads. */
+  readonly calls: Array<string> = []
+  readonly dead: Array<readonly [id: string, reason: string]> = []
+  checkpoint: EntryId | undefined
+  /** How many operations fail before the next one succeeds. */
+  outages = 0
+  /** Whether no operation is answered. */
+  isSilent = false
+  private readonly arrival = Latch.makeUnsafe(false)
+  private readonly asked = Latch.makeUnsafe(false)
+  private readonly lost = Deferred.makeUnsafe<StreamErrors.StreamLost>()
+  private loss: StreamErrors.StreamLost | undefined
+  private readonly token = FencingToken.make(1)
+  private readonly name = StreamName.make("orders")
+  private readonly entry = EntryId.make("1-0")
+
+  add(...messages: ReadonlyArray<RawMessage>): void {
+    this.stream.push(...messages)
+    this.arrival.openUnsafe()
+  }
+
+  askBack(): void {
+    this.asked.openUnsafe()
+  }
+
+  lose(): void {
+    this.loss = new StreamLost({ stream: this.name, entry: this.entry, token: this.token, reason: "TakenOver" })
+    Deferred.doneUnsafe(this.lost, Effect.succeed(this.loss))
+  }
+
+  private guarded<A>(name: string, run: () => A) {
+    return Effect.suspend((): Effect.Effect<A, StreamErrors.StreamLost | Errors.BackendError> => {
+      this.calls.push(name)
+      if (this.isSilent) return Effect.never
+      if (this.loss !== undefined) return Effect.fail(this.loss)
+      if (this.outages > 0) {
+        this.outages--
+        return Effect.fail(outage)
+      }
+      return Effect.sync(run)
+    })
+  }
+
+  private move(id: EntryId): void {
+    if (this.checkpoint === undefined || compareEntryIds(id, this.checkpoint) > 0) this.checkpoint = id
+  }
+
+  readonly layer = Layer.sync(StreamLease, () => ({
+    stream: this.name,
+    entry: this.entry,
+    info: {},
+    token: this.token,
+    failures: 0,
+    isHeld: Effect.sync(() => this.loss === undefined),
+    ensure: Effect.suspend(() => this.loss === undefined ? Effect.void : Effect.fail(this.loss)),
+    timeLeft: Effect.sync(() => this.loss === undefined ? Duration.seconds(2) : Duration.zero),
+    lost: Deferred.await(this.lost),
+    handBackRequested: this.asked.await,
+    isHandBackRequested: Effect.sync(() => this.asked.isOpen()),
+    handBack: Effect.suspend(() => {
+      this.calls.push("handBack")
+      return Effect.fail(new HandedBack({ stream: this.name }))
+    }),
+    progress: Effect.sync(() => void this.calls.push("progress")),
+    checkpoint: Effect.catchTag(
+      this.guarded("checkpoint", () => Option.fromNullishOr(this.checkpoint)),
+      "StreamLost",
+      (loss) => Effect.die(loss)
+    ),
+    commit: (id) => this.guarded(`commit ${id}`, () => this.move(id)),
+    bury: (raw, reason) =>
+      this.guarded(`bury ${raw.id}`, () => {
+        this.dead.push([raw.id, reason])
+        this.move(raw.id)
+      }),
+    messagesAfter: (after, count) =>
+      Effect.gen({ self: this }, function*() {
+        for (;;) {
+          this.arrival.closeUnsafe()
+          const found = yield* this.guarded(
+            `read ${after}`,
+            () => this.stream.filter(({ id }) => compareEntryIds(id, after) > 0).slice(0, count)
+          )
+          if (found.length > 0) return found
+          yield* this.arrival.await
+        }
+      })
+  }))
+}

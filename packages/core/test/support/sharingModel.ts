@@ -1,0 +1,149 @@
+/** A fleet that shares streams by `sharing.ts`: what each knows is old, and hand-overs take their time. */
+import type { Member } from "@effect-simba/core/StreamStore"
+import * as sharing from "../../src/internal/streams/sharing.ts"
+
+export interface Start {
+  readonly capacity: number
+  readonly owned: number
+}
+
+export interface Move {
+  readonly at: number
+  readonly stream: number
+  readonly from: number
+  readonly to: number
+}
+
+interface Node {
+  readonly index: number
+  readonly member: Omit<Member, "owned">
+  state: sharing.State
+  streams: Map<number, sharing.Arrival | undefined>
+  busy: boolean
+  left: boolean
+}
+
+export const heartbeat = 1000
+export const confirm = 1500
+export const grace = 5000
+export const settings = sharing.settingsFor(heartbeat, confirm)
+
+/**
+ * - `chance`: numbers from 0 to 1, as many as are asked for.
+ * - `lag`: the longest that an answer of a beat is under way, in milliseconds.
+ */
+export class Fleet {
+  readonly nodes: Array<Node> = []
+  readonly moves: Array<Move> = []
+  private readonly chance: () => number
+  private readonly lag: number
+  private readonly registry = new Map<string, Member>()
+  private readonly agenda: Array<{ readonly at: number; readonly order: number; readonly run: () => void }> = []
+  private now = 0
+  private order = 0
+  private lastStream = 0
+
+  constructor(starts: ReadonlyArray<Start>, chance: () => number, lag: number) {
+    this.chance = chance
+    this.lag = lag
+    for (const start of starts) this.join(start)
+  }
+
+  join(start: Start): void {
+    const index = this.nodes.length
+    const session = String(index).padStart(12, "0")
+    const node: Node = {
+      index,
+      member: { consumer: `redis-consumer-${index}` as Member["consumer"], session, capacity: start.capacity },
+      state: sharing.initial,
+      streams: new Map(),
+      busy: false,
+      left: false
+    }
+    for (let i = 0; i < start.owned; i++) node.streams.set(++this.lastStream, undefined)
+    this.nodes.push(node)
+    this.after(this.chance() * heartbeat, () => this.beat(node))
+  }
+
+  leave(index: number): void {
+    const node = this.nodes[index]!
+    node.left = true
+    this.registry.delete(node.member.session)
+  }
+
+  owned(): ReadonlyArray<number> {
+    return this.nodes.filter((node) => !node.left).map((node) => node.streams.size)
+  }
+
+  /** Goes on until nothing was handed over for three minutes, and says whether that came within `limit`. */
+  rest(limit = 4_000_000): boolean {
+    const end = this.now + limit
+    let since = this.now
+    while (this.now < end) {
+      const before = this.moves.length
+      this.step()
+      if (this.moves.length > before || this.nodes.some((node) => node.busy)) since = this.now
+      if (this.now - since > 180_000) return true
+    }
+    return false
+  }
+
+  private after(delay: number, run: () => void): void {
+    this.agenda.push({ at: this.now + delay, order: this.order++, run })
+  }
+
+  private step(): void {
+    let next = 0
+    this.agenda.forEach((entry, index) => {
+      const first = this.agenda[next]!
+      if (entry.at < first.at || (entry.at === first.at && entry.order < first.order)) next = index
+    })
+    const [entry] = this.agenda.splice(next, 1)
+    this.now = entry!.at
+    entry!.run()
+  }
+
+  private beat(node: Node): void {
+    if (node.left) return
+    const { session } = node.member
+    this.registry.set(session, {
+      ...node.member,
+      owned: sharing.registered(node.state, node.streams.size, this.now)
+    })
+    const members = [...this.registry.values()]
+    this.after(this.chance() * this.lag, () => this.act(node, members))
+    this.after(heartbeat, () => this.beat(node))
+  }
+
+  private act(node: Node, members: ReadonlyArray<Member>): void {
+    if (node.left) return
+    const view = () => {
+      const { session } = node.member
+      return { members, session, owned: node.streams.size, movable: this.movable(node).length }
+    }
+    node.state = sharing.seen(node.state, view(), this.now, settings)
+    if (node.busy) return
+    const target = sharing.plan(node.state, view(), this.now, settings)
+    if (target === undefined) return
+    node.busy = true
+    this.after(this.chance() * grace, () => this.handOver(node, target.session))
+  }
+
+  private handOver(node: Node, session: string): void {
+    node.busy = false
+    const to = this.nodes.find(({ member }) => member.session === session)!
+    const movable = this.movable(node)
+    if (node.left || to.left || movable.length === 0) return
+    const stream = movable[Math.floor(this.chance() * movable.length)]!
+    node.streams.delete(stream)
+    node.state = sharing.handedOver(node.state, session, this.now, settings)
+    this.moves.push({ at: this.now, stream, from: node.index, to: to.index })
+    this.after(this.chance() * confirm, () => to.streams.set(stream, { membership: to.state.membership, at: this.now }))
+  }
+
+  private movable(node: Node): ReadonlyArray<number> {
+    return [...node.streams].filter(([, arrival]) => sharing.isMovable(node.state, arrival, this.now, settings)).map((
+      [stream]
+    ) => stream)
+  }
+}

@@ -1,0 +1,370 @@
+/** One service in memory, as the port describes it, and clients of it whose calls can fail, hang, or lose their answer. */
+import * as Errors from "@effect-simba/core/Errors"
+import type { FencingToken } from "@effect-simba/core/Ownership"
+import * as StreamNames from "@effect-simba/core/StreamNames"
+import * as StreamStore from "@effect-simba/core/StreamStore"
+import { type Clock, Duration, Effect, Latch, Layer, Option, Queue } from "effect"
+
+type Service = StreamStore.Service
+
+interface Row {
+  readonly entry: StreamNames.EntryId
+  readonly content: StreamStore.Entry
+  owner: string | undefined
+  delivered: number
+  deliveries: number
+}
+
+interface Lease {
+  readonly value: string
+  readonly expires: number
+  readonly epoch: string
+}
+
+const id = (n: number) => StreamNames.EntryId.make(`${n}-0`)
+const num = (entry: string) => Number(entry.split("-")[0])
+const valueOf = (held: { readonly consumer: string; readonly epoch: string }) => `${held.consumer}@@${held.epoch}`
+
+export const outage = new Errors.BackendError({ operation: "test", retryable: true, cause: new Error("outage") })
+export const refusal = new Errors.BackendError({ operation: "test", retryable: false, cause: new Error("NOPERM") })
+
+/** `hang`: never arrives. `lost`: arrives, and is never answered. */
+export type Mode = "work" | "fail" | "refuse" | "hang" | "lost"
+
+export class Backend {
+  private readonly clock: Clock.Clock
+  rows: Array<Row> = []
+  readonly entryLeases = new Map<string, Lease>()
+  readonly streamLeases = new Map<string, Lease & { readonly token: number; readonly entry: string }>()
+  readonly failures = new Map<string, number>()
+  readonly running = new Map<string, string>()
+  readonly checkpoints = new Map<string, StreamNames.EntryId>()
+  readonly dead: Array<StreamStore.DeadLetter> = []
+  readonly members = new Map<string, StreamStore.Member & { readonly until: number }>()
+  readonly done: Array<string> = []
+  private readonly hintQueues = new Set<Queue.Queue<StreamStore.Hint>>()
+  private readonly expiryQueues = new Set<Queue.Queue<StreamStore.Expiry>>()
+  private arrived = Latch.makeUnsafe(false)
+  private read = 0
+  private count = 0
+  private token = 0
+  private given = 0
+  publishesExpiries = false
+
+  constructor(clock: Clock.Clock) {
+    this.clock = clock
+  }
+
+  now = () => Number(this.clock.monotonicTimeNanosUnsafe()) / 1e6
+
+  lease<A extends Lease>(leases: Map<string, A>, key: string): A | undefined {
+    const lease = leases.get(key)
+    return lease !== undefined && lease.expires > this.now() ? lease : undefined
+  }
+
+  private isMine(held: StreamStore.Held): boolean {
+    return this.lease(this.entryLeases, held.entry)?.value === valueOf(held) &&
+      this.lease(this.streamLeases, held.stream)?.value === valueOf(held)
+  }
+
+  row = (entry: string) => this.rows.find((row) => row.entry === entry)
+
+  /** Adds what no announcement would: an entry that cannot be read, or a second one for a data stream. */
+  add(
+    content: { readonly stream: string; readonly info?: StreamStore.Announcement["info"] } | {
+      readonly problem: string
+    }
+  ): StreamNames.EntryId {
+    const entry = id(++this.count)
+    this.rows.push({
+      entry,
+      content: "stream" in content
+        ? { _tag: "Announced", entry, stream: StreamNames.StreamName.make(content.stream), info: content.info ?? {} }
+        : { _tag: "Malformed", entry, problem: content.problem },
+      owner: undefined,
+      delivered: 0,
+      deliveries: 0
+    })
+    this.arrived.openUnsafe()
+    return entry
+  }
+
+  private drop(entry: string) {
+    this.rows = this.rows.filter((row) => row.entry !== entry)
+    this.failures.delete(entry)
+    this.running.delete(entry)
+  }
+
+  private unlock(held: StreamStore.Held) {
+    this.entryLeases.delete(held.entry)
+    this.streamLeases.delete(held.stream)
+    this.running.delete(held.entry)
+  }
+
+  private lock(held: StreamStore.Held, lease: Duration.Duration) {
+    const expires = this.now() + Duration.toMillis(lease)
+    const value = valueOf(held)
+    this.entryLeases.set(held.entry, { value, expires, epoch: held.epoch })
+    this.streamLeases.set(held.stream, { value, expires, epoch: held.epoch, token: held.token, entry: held.entry })
+    const row = this.row(held.entry)!
+    row.owner = held.consumer
+    row.delivered = this.now()
+  }
+
+  hint(hint: StreamStore.Hint) {
+    for (const queue of this.hintQueues) Queue.offerUnsafe(queue, hint)
+  }
+
+  expiry(expiry: StreamStore.Expiry) {
+    for (const queue of this.expiryQueues) Queue.offerUnsafe(queue, expiry)
+  }
+
+  /** Publishes expired leases, for as long as it runs. */
+  readonly expiring: Effect.Effect<never> = Effect.forever(Effect.gen({ self: this }, function*() {
+    yield* Effect.sleep("10 millis")
+    for (const [entry, { expires }] of this.entryLeases) {
+      const row = this.row(entry)
+      if (expires > this.now()) continue
+      this.entryLeases.delete(entry)
+      if (row?.content._tag === "Announced") {
+        this.expiry({ _tag: "Expired", stream: row.content.stream, entry: row.entry })
+      }
+    }
+  }))
+
+  private takeOne(request: StreamStore.TakeRequest): StreamStore.TakeResult {
+    const { entry, stream } = request
+    const value = valueOf(request)
+    const held = this.lease(this.streamLeases, stream)
+    const locked = this.lease(this.entryLeases, entry)
+    if (held?.value === value && locked?.value === value) {
+      this.lock({ ...request, token: held.token as FencingToken }, request.lease)
+      return { _tag: "Taken", token: held.token as FencingToken, failures: this.failures.get(entry) ?? 0 }
+    }
+    const other = held ?? locked
+    if (other !== undefined) {
+      return { _tag: "Occupied", by: other.value, remaining: Duration.millis(other.expires - this.now()) }
+    }
+    const row = this.row(entry)
+    if (row === undefined || row.owner === undefined) return { _tag: "Gone" }
+    if (this.now() - row.delivered < Duration.toMillis(request.minIdle)) return { _tag: "Recent" }
+    if (this.running.has(entry)) this.failures.set(entry, (this.failures.get(entry) ?? 0) + 1)
+    const failures = this.failures.get(entry) ?? 0
+    if (failures >= request.maxFailures) {
+      this.bury(row, "ran out")
+      return { _tag: "Buried", failures }
+    }
+    this.running.set(entry, value)
+    const token = ++this.token as FencingToken
+    row.deliveries++
+    this.lock({ ...request, token }, request.lease)
+    return { _tag: "Taken", token, failures }
+  }
+
+  private bury(row: Row, reason: string) {
+    this.dead.push({ id: id(this.dead.length + 1), entry: row.entry, reason, fields: [] })
+    this.drop(row.entry)
+  }
+
+  service(through: <A>(name: string, call: () => A) => Effect.Effect<A, Errors.BackendError>): Service {
+    const subscribe = <A>(queues: Set<Queue.Queue<A>>) =>
+      Effect.map(
+        Effect.acquireRelease(
+          Effect.tap(Queue.unbounded<A>(), (queue) => Effect.sync(() => queues.add(queue))),
+          (queue) => Effect.sync(() => queues.delete(queue))
+        ),
+        (queue) => ({ next: Queue.take(queue), bound: undefined })
+      )
+    const commit = (held: StreamStore.Held, to: StreamNames.EntryId) => {
+      if (this.lease(this.streamLeases, held.stream)?.value !== valueOf(held)) return "NotOwner"
+      const last = this.checkpoints.get(held.stream)
+      if (last !== undefined && StreamNames.compareEntryIds(to, last) <= 0) return "Behind"
+      this.checkpoints.set(held.stream, to)
+      this.failures.set(held.entry, 0)
+      return "Committed"
+    }
+    return {
+      prepare: through("prepare", () => false),
+      announce: (announcements) =>
+        through("announce", () =>
+          announcements.map(({ info, stream }) => {
+            const present = this.rows.find(({ content }) => content._tag === "Announced" && content.stream === stream)
+            if (present !== undefined) return { entry: present.entry, isNew: false }
+            return { entry: this.add({ stream, info }), isNew: true }
+          })),
+      read: ({ block, consumer, count }) => {
+        const read = through("read", () => {
+          const rows = this.rows.filter((row) => num(row.entry) > this.read).slice(0, count)
+          for (const row of rows) {
+            this.read = num(row.entry)
+            row.owner = consumer
+            row.delivered = this.now()
+            row.deliveries++
+          }
+          this.arrived.closeUnsafe()
+          return rows.map(({ content }) => content)
+        })
+        return Effect.flatMap(read, (entries) =>
+          entries.length > 0 ? Effect.succeed(entries) : Effect.andThen(
+            Effect.raceFirst(Effect.sleep(block), this.arrived.await),
+            read
+          ))
+      },
+      pending: ({ after, consumer, count, minIdle }) =>
+        through("pending", () => {
+          const found = this.rows.filter((row) =>
+            row.owner !== undefined && (consumer === undefined || row.owner === consumer) &&
+            (after === undefined || StreamNames.compareEntryIds(row.entry, after) > 0) &&
+            this.now() - row.delivered >= Duration.toMillis(minIdle)
+          )
+          const page = found.slice(0, count)
+          return {
+            entries: page.map((row) => ({
+              consumer: row.owner as StreamNames.ConsumerName,
+              idle: Duration.millis(this.now() - row.delivered),
+              deliveries: row.deliveries,
+              content: row.content
+            })),
+            next: found.length > count ? page[page.length - 1]!.entry : undefined
+          }
+        }),
+      find: (stream) =>
+        through("find", () => {
+          const row = this.rows.find(({ content }) => content._tag === "Announced" && content.stream === stream)
+          return row?.content._tag === "Announced" ? Option.some(row.content) : Option.none()
+        }),
+      take: (requests) => through("take", () => requests.map((request) => this.takeOne(request))),
+      renew: (holdings, lease) =>
+        through("renew", () =>
+          holdings.map((held): StreamStore.RenewResult => {
+            if (this.isMine(held) && this.row(held.entry) !== undefined) {
+              this.lock(held, lease)
+              return { _tag: "Renewed" }
+            }
+            const other = this.lease(this.streamLeases, held.stream) ?? this.lease(this.entryLeases, held.entry)
+            return { _tag: "Lost", reason: other === undefined ? "Vanished" : "TakenOver" }
+          })),
+      done: (held) =>
+        through("done", () => {
+          if (this.row(held.entry) === undefined) return "AlreadyDone"
+          if (!this.isMine(held)) return "NotOwner"
+          this.unlock(held)
+          this.drop(held.entry)
+          this.done.push(held.stream)
+          return "Done"
+        }),
+      release: (held) =>
+        through("release", () => {
+          if (!this.isMine(held)) return "NotOwner"
+          this.unlock(held)
+          this.row(held.entry)!.delivered = this.now() - 60_000
+          this.hint({ _tag: "Released", stream: held.stream, entry: held.entry })
+          if (this.publishesExpiries) this.expiry({ _tag: "Expired", stream: held.stream, entry: held.entry })
+          return "Released"
+        }),
+      fail: (held) =>
+        through("fail", () => {
+          if (!this.isMine(held)) return "NotOwner"
+          const failures = (this.failures.get(held.entry) ?? 0) + 1
+          this.failures.set(held.entry, failures)
+          return failures
+        }),
+      bury: (held, reason) =>
+        through("bury", () => {
+          if (!this.isMine(held)) return "NotOwner"
+          this.unlock(held)
+          this.bury(this.row(held.entry)!, reason)
+          return "Buried"
+        }),
+      buryMalformed: (entry, consumer, reason) =>
+        through("buryMalformed", () => {
+          const row = this.row(entry)
+          if (row?.owner !== consumer) return false
+          this.bury(row, reason)
+          return true
+        }),
+      commit: (held, to) => through("commit", () => commit(held, to)),
+      buryMessage: (held, message) => through("buryMessage", () => commit(held, message.id)),
+      checkpoint: (stream) => through("checkpoint", () => Option.fromNullishOr(this.checkpoints.get(stream))),
+      messages: () => through("messages", () => []),
+      awaitMessages: () => Effect.andThen(through("awaitMessages", () => []), Effect.never),
+      handOver: (held, to, confirm) =>
+        through("handOver", () => {
+          if (!this.isMine(held)) return "NotOwner"
+          const epoch = StreamNames.Epoch.make(`${to.session}.h${++this.given}`)
+          const next = { ...held, consumer: to.consumer, epoch, token: ++this.token as FencingToken }
+          this.lock(next, confirm)
+          this.running.set(held.entry, valueOf(next))
+          this.hint({ _tag: "Given", session: to.session, ...next })
+          return "HandedOver"
+        }),
+      given: (consumer, session) =>
+        through("given", () =>
+          this.rows.flatMap((row) => {
+            const { content } = row
+            if (content._tag !== "Announced" || row.owner !== consumer) return []
+            const lease = this.lease(this.streamLeases, content.stream)
+            if (lease === undefined || !lease.epoch.startsWith(`${session}.h`) || lease.entry !== row.entry) return []
+            const { entry, info, stream } = content
+            const epoch = lease.epoch as StreamNames.Epoch
+            return [{ stream, entry, info, consumer, epoch, token: lease.token as FencingToken }]
+          })),
+      beat: (member, expiry) =>
+        through("beat", () => {
+          this.members.set(member.consumer, { ...member, until: this.now() + Duration.toMillis(expiry) })
+          for (const [name, { until }] of this.members) if (until <= this.now()) this.members.delete(name)
+          return [...this.members.values()].map(({ capacity, consumer, owned, session }) => ({
+            capacity,
+            consumer,
+            owned,
+            session
+          }))
+        }),
+      leave: ({ consumer }) => through("leave", () => void this.members.delete(consumer)),
+      tidy: () => through("tidy", () => ({ consumers: 0, entries: 0 })),
+      hints: subscribe(this.hintQueues),
+      expiries: Effect.suspend(() =>
+        this.publishesExpiries ? Effect.asSome(subscribe(this.expiryQueues)) : Effect.succeedNone
+      ),
+      inspect: Effect.die("unused"),
+      deadLetters: () => through("deadLetters", () => this.dead),
+      revive: () => through("revive", () => false)
+    }
+  }
+}
+
+export interface Link {
+  mode: Mode
+  /** Where it is not `mode`. */
+  readonly modes: Partial<Record<keyof Service, Mode>>
+  /** In milliseconds, before the call arrives. */
+  readonly delays: Partial<Record<keyof Service, number>>
+  readonly calls: Array<string>
+}
+
+/** A way to the backend of one client, with switches. */
+export const connect = (
+  backend: Backend
+): { readonly link: Link; readonly layer: Layer.Layer<StreamStore.StreamStore> } => {
+  const link: Link = { mode: "work", modes: {}, delays: {}, calls: [] }
+  const service = backend.service((name, call) =>
+    Effect.suspend(() => {
+      link.calls.push(name)
+      const mode = link.modes[name as keyof Service] ?? link.mode
+      const delay = link.delays[name as keyof Service] ?? 0
+      switch (mode) {
+        case "work":
+          return delay === 0 ? Effect.sync(call) : Effect.delay(Effect.sync(call), delay)
+        case "fail":
+          return Effect.fail(outage)
+        case "refuse":
+          return Effect.fail(refusal)
+        case "hang":
+          return Effect.never
+        case "lost":
+          return Effect.andThen(Effect.sync(call), Effect.never)
+      }
+    })
+  )
+  return { link, layer: Layer.succeed(StreamStore.StreamStore, { open: () => Effect.succeed(service) }) }
+}

@@ -1,0 +1,54 @@
+/** Consumers of one service on one backend in memory. */
+import { StreamClient, type StreamConfig, type StreamLease } from "@effect-simba/core"
+import { Clock, Context, Effect, Exit, Fiber, Layer, Logger, Scope } from "effect"
+import { TestClock } from "effect/testing"
+import { Backend, connect } from "./streamBackend.ts"
+
+export const make = Effect.gen(function*() {
+  const scope = yield* Effect.scope
+  const backend = new Backend(yield* Clock.Clock)
+
+  /** `open` has its layer in a scope of its own: `close` closes it in order, `kill` cuts its line first. */
+  const open = Effect.fnUntraced(function*(
+    consumer: string,
+    options: Omit<StreamConfig.Options, "service" | "consumer"> = {}
+  ) {
+    const { layer, link } = connect(backend)
+    const own = yield* Scope.fork(scope)
+    const live = StreamClient.layer({ service: "svc", consumer, balance: false, ...options }).pipe(
+      Layer.provide(layer),
+      Layer.provideMerge(Logger.layer([]))
+    )
+    const context = yield* Layer.buildWithScope(live, own)
+    const client = Context.get(context, StreamClient.StreamClient)
+    const start = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+      Effect.forkIn(Effect.provideContext(effect, context), own, { startImmediately: true })
+    return {
+      client,
+      link,
+      start,
+      close: Scope.close(own, Exit.void),
+      kill: Effect.suspend(() => {
+        link.mode = "hang"
+        return Effect.asVoid(Effect.forkDetach(Scope.close(own, Exit.void)))
+      })
+    }
+  })
+  return { backend, open }
+})
+
+/** What is open in the end is closed, however long that takes in virtual time: that it comes to an end is tested. */
+export const test = <A, E>(body: Effect.Effect<A, E, Scope.Scope>) =>
+  Effect.gen(function*() {
+    const scope = yield* Scope.make()
+    yield* Scope.provide(body, scope)
+    const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void))
+    while (closing.pollUnsafe() === undefined) yield* TestClock.adjust("100 millis")
+    yield* Fiber.join(closing)
+  })
+
+export type Fleet = Effect.Success<typeof make>
+
+export type Lease = StreamLease.StreamLease["Service"]
+
+export type Consumer = Effect.Success<ReturnType<Fleet["open"]>>

@@ -1,0 +1,54 @@
+/** The messages of a data stream, and how far its owner is. */
+import { EntryId } from "@effect-simba/core/StreamNames"
+import type { Held, RawMessage, Service } from "@effect-simba/core/StreamStore"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import * as StreamKeys from "../../StreamKeys.ts"
+import * as StreamWire from "../../StreamWire.ts"
+import { reading } from "../reading.ts"
+import * as scripts from "../streamScriptsFleet.ts"
+import type { Backend } from "./backend.ts"
+
+const readMoved = reading("the reply of the commit script", Schema.Literals(["Committed", "Behind", "NotOwner"]))
+const readCheckpoint = reading("a checkpoint", Schema.NullOr(EntryId))
+const readMessages = reading("messages of a data stream", StreamWire.Entries)
+
+export const toMessages = (rows: typeof StreamWire.Entries.Type): ReadonlyArray<RawMessage> =>
+  rows.map(([id, fields]) => ({ id, fields }))
+
+type Part = Pick<Service, "buryMessage" | "checkpoint" | "commit" | "messages">
+
+export const make = (backend: Backend): Part => {
+  const failures = StreamKeys.failures(backend.service)
+  const commit = backend.run("commit", scripts.commit, readMoved)
+  const bury = backend.run("bury a message", scripts.buryMessage, readMoved)
+
+  const keysOf = ({ stream }: Held) => [StreamKeys.streamLease(stream), StreamKeys.checkpoint(stream), failures]
+  const valueOf = ({ consumer, epoch, token }: Held) => `${consumer}@@${epoch}@@${token}`
+
+  return {
+    commit: (held, id) => commit(keysOf(held), [valueOf(held), held.entry, id]),
+    buryMessage: (held, message, reason) =>
+      bury(
+        [...keysOf(held), StreamKeys.deadMessages(held.stream)],
+        [valueOf(held), held.entry, message.id, reason, held.token, ...message.fields.flat()]
+      ),
+    checkpoint: (stream) =>
+      Effect.andThen(
+        backend.admit("checkpoint", stream),
+        Effect.map(
+          backend.send("checkpoint", readCheckpoint, "GET", StreamKeys.checkpoint(stream)),
+          Option.fromNullishOr
+        )
+      ),
+    messages: (stream, after, count) =>
+      Effect.andThen(
+        backend.admit("read messages", stream),
+        Effect.map(
+          backend.send("read messages", readMessages, "XRANGE", stream, `(${after}`, "+", "COUNT", String(count)),
+          toMessages
+        )
+      )
+  }
+}

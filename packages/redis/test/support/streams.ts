@@ -1,0 +1,12 @@
+/** What the tests of stream ownership share: producers. */
+import { EntryId, type StreamName } from "@effect-simba/core/StreamNames"
+import type { RawMessage } from "@effect-simba/core/StreamStore"
+import { Effect } from "effect"
+import { Redis } from "effect/persistence/Redis"
+
+/** Adds a message to a data stream. */
+export const append = (stream: StreamName, fields: RawMessage["fields"]) =>
+  Effect.flatMap(
+    Redis,
+    (redis) => Effect.map(redis.send<string>("XADD", stream, "*", ...fields.flat()), (id) => EntryId.make(id))
+  )
