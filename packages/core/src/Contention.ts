@@ -3,14 +3,17 @@
  *
  * @since 0.1.0
  */
+import type * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
 import type * as Option from "effect/Option"
 import type * as Stream from "effect/Stream"
 import type * as SubscriptionRef from "effect/SubscriptionRef"
-import type { BackendError, ProtocolError } from "./Errors.ts"
-import type { Lease } from "./Lease.ts"
-import type { Body, LeaseOptions } from "./Mutex.ts"
+import type { BackendError, InvalidConfig, InvalidName, ProtocolError } from "./Errors.ts"
+import type { Body, Lease } from "./Lease.ts"
+import type { LeaseOptions } from "./LeaseOptions.ts"
+import type { Mutex } from "./Mutex.ts"
 import type { TickRequest, TickResult } from "./MutexStore.ts"
 import type { MutexName } from "./Names.ts"
 import type { OwnerEvent } from "./OwnerEvent.ts"
@@ -18,6 +21,16 @@ import type { OwnerEvent } from "./OwnerEvent.ts"
 /**
  * Options of a contender: those of its leases, and `every` (default 1 second), the longest time between two looks at
  * who owns the mutex while nothing is announced.
+ *
+ * **Example** (A contender that may stay away for a while)
+ *
+ * ```ts
+ * import { type Contention, Mutex } from "@effect-simba/core"
+ *
+ * const options: Contention.ContentionOptions = { ttl: "30 seconds", transition: "15 seconds", every: "5 seconds" }
+ *
+ * class Reports extends Mutex.Contender<Reports>()("reports", options) {}
+ * ```
  *
  * @category models
  * @since 0.1.0
@@ -34,6 +47,21 @@ export interface ContentionOptions extends LeaseOptions {
  * - `isInTtl`, `isInTransition`: whether the owner's lease is in its ttl, or in the grace after it. Of a foreign owner
  *   only the remaining time is known: it is in its ttl while more than the transition remains.
  *
+ * **Example** (What a health check may say)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Effect, SubscriptionRef } from "effect"
+ *
+ * class Jobs extends Mutex.Contender<Jobs>()("jobs") {}
+ *
+ * const health = Effect.gen(function*() {
+ *   const { state } = yield* Jobs
+ *   const { after, isOwner } = yield* SubscriptionRef.get(state)
+ *   return { role: isOwner ? "leader" : "standby", leader: after ?? "none" }
+ * })
+ * ```
+ *
  * @category models
  * @since 0.1.0
  */
@@ -48,6 +76,21 @@ export interface ContentionState {
 /**
  * A contender, from `Mutex.contend` or as a Layer from `Mutex.Contender`. It contends as long as its scope is open, and
  * survives whatever happens to the backend.
+ *
+ * **Example** (Making room for another node after each batch)
+ *
+ * ```ts
+ * import type { Contention } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const inTurns = (contention: Contention.Contention, batch: Effect.Effect<void>) =>
+ *   contention.whileLeader((lease) =>
+ *     Effect.log(`a batch with token ${lease.token}`).pipe(
+ *       Effect.andThen(batch),
+ *       Effect.andThen(contention.stepDown)
+ *     )
+ *   )
+ * ```
  *
  * @category models
  * @since 0.1.0
@@ -87,4 +130,17 @@ export interface Contention {
   readonly stop: Effect.Effect<void>
   /** Contends again after `stop`. */
   readonly start: Effect.Effect<void>
+}
+
+/**
+ * What `Mutex.Contender` makes: the tag of a contender, and its Layer.
+ *
+ * @see {@link Mutex.Contender}
+ * @category models
+ * @since 0.1.0
+ */
+export interface ContenderClass<in out Self, Name extends string>
+  extends Context.ServiceClass<Self, `@effect-simba/core/Contender/${Name}`, Contention>
+{
+  readonly layer: Layer.Layer<Self, InvalidName | InvalidConfig, Mutex>
 }

@@ -11,6 +11,18 @@ import { FencingToken } from "./Ownership.ts"
  * The mutex stayed with somebody else for the whole `timeout`. Nothing is held, and the place in the queue is given up.
  * Try again later, or do without.
  *
+ * **Example** (Answering that somebody else is at it)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const program = Effect.as(Effect.log("closing the books"), "done").pipe(
+ *   Mutex.withLock("books", { timeout: "2 seconds" }),
+ *   Effect.catchTag("AcquireTimeout", ({ owner }) => Effect.succeed(`busy: ${owner ?? "somebody"} is at it`))
+ * )
+ * ```
+ *
  * @category errors
  * @since 0.1.0
  */
@@ -39,6 +51,19 @@ export class AcquireTimeout extends Schema.TaggedError<AcquireTimeout>("@effect-
  * - `BackendGone`: every renewal failed until the local deadline, or the layer was closed.
  * - `ForcedRelease`: an operator took it away.
  * - `Released`: the holder itself released it, and used the lease afterwards.
+ *
+ * **Example** (What an operator has to look at)
+ *
+ * ```ts
+ * import type { Errors } from "@effect-simba/core"
+ *
+ * const advice = (reason: Errors.LossReason) =>
+ *   reason === "Expired" || reason === "BackendGone"
+ *     ? "look for event-loop stalls and outages of the backend"
+ *     : reason === "Released"
+ *     ? "look for work that outlives its scope"
+ *     : "look at the log of the backend"
+ * ```
  *
  * @category models
  * @since 0.1.0
@@ -70,6 +95,18 @@ const lossText: Record<LossReason, string> = {
 /**
  * The lease is over. Protected work was interrupted: stop, and leave the resource alone. Retry by acquiring anew.
  *
+ * **Example** (Beginning anew after a loss)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const program = Effect.log("importing from the last checkpoint").pipe(
+ *   Mutex.withLock("import"),
+ *   Effect.retry({ while: (error) => error._tag === "LeaseLost" && error.reason !== "ForcedRelease", times: 3 })
+ * )
+ * ```
+ *
  * @category errors
  * @since 0.1.0
  */
@@ -93,6 +130,20 @@ export class LeaseLost extends Schema.TaggedError<LeaseLost>("@effect-simba/core
  * A `withLock` was asked for inside the extent of a `withLock` of the same name, and would wait for itself. Pass the
  * outer lease to the inner work instead.
  *
+ * **Example** (Passing the outer lease on)
+ *
+ * ```ts
+ * import { type Lease, Mutex } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const append = (lease: Lease.Lease) => Effect.log(`appending with token ${lease.token}`)
+ *
+ * // Within a lock of "ledger" this would fail with "AlreadyHeld"
+ * const alone = Mutex.withLock("ledger")(append)
+ *
+ * const twice = Mutex.withLock("ledger")((lease) => Effect.andThen(append(lease), append(lease)))
+ * ```
+ *
  * @category errors
  * @since 0.1.0
  */
@@ -111,11 +162,24 @@ export class AlreadyHeld extends Schema.TaggedError<AlreadyHeld>("@effect-simba/
 /**
  * A name cannot be used. Nothing was sent. Choose another.
  *
+ * **Example** (Names that come from users)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const lockOf = (tenant: string) =>
+ *   Effect.log("working").pipe(
+ *     Mutex.withLock(tenant),
+ *     Effect.catchTag("InvalidName", ({ name, problem }) => Effect.logWarning(`tenant ${name} is refused: ${problem}`))
+ *   )
+ * ```
+ *
  * @category errors
  * @since 0.1.0
  */
 export class InvalidName extends Schema.TaggedError<InvalidName>("@effect-simba/core/InvalidName")("InvalidName", {
-  kind: Schema.Literals(["mutex", "contender"]),
+  kind: Schema.Literals(["mutex", "contender", "service", "stream", "consumer"]),
   name: Schema.String,
   problem: Schema.String
 }) {
@@ -126,6 +190,23 @@ export class InvalidName extends Schema.TaggedError<InvalidName>("@effect-simba/
 
 /**
  * A configuration cannot work. Raised where it enters: when the layer is built, or by the call that overrides it.
+ *
+ * **Example** (Saying which option is wrong)
+ *
+ * ```ts
+ * import { MemoryMutexStore, Mutex } from "@effect-simba/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * const MutexLive = Mutex.layer({ ttl: "1 minute", transition: "2 seconds" }).pipe(
+ *   Layer.provide(MemoryMutexStore.layer)
+ * )
+ *
+ * // The option is "transition": it leaves no time to renew
+ * const check = Layer.build(MutexLive).pipe(
+ *   Effect.scoped,
+ *   Effect.catchTag("InvalidConfig", ({ option, problem }) => Effect.logError(`${option}: ${problem}`))
+ * )
+ * ```
  *
  * @category errors
  * @since 0.1.0
@@ -151,6 +232,21 @@ const causeText = (cause: unknown): string =>
  * The backend did not do what was asked, or its answer did not come. `retryable` tells an outage (wait and try again)
  * from a refusal that will come again (permissions, a key of the wrong type).
  *
+ * **Example** (Waiting for the end of an outage)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Effect, Schedule } from "effect"
+ *
+ * const program = Effect.log("working").pipe(
+ *   Mutex.withLock("invoices"),
+ *   Effect.retry({
+ *     schedule: Schedule.spaced("5 seconds"),
+ *     while: (error) => error._tag === "BackendError" && error.retryable
+ *   })
+ * )
+ * ```
+ *
  * @category errors
  * @since 0.1.0
  */
@@ -168,6 +264,17 @@ export class BackendError extends Schema.TaggedError<BackendError>("@effect-simb
 /**
  * The backend answered something that this library does not understand. `read` is what came, `where` names its place.
  *
+ * **Example** (Telling what stands in the way)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const program = Mutex.owner("invoices").pipe(
+ *   Effect.catchTag("ProtocolError", ({ read, where }) => Effect.logError(`${where} cannot be read: ${read}`))
+ * )
+ * ```
+ *
  * @category errors
  * @since 0.1.0
  */
@@ -180,3 +287,42 @@ export class ProtocolError extends Schema.TaggedError<ProtocolError>("@effect-si
       "Is something else writing there, or an incompatible version?"
   }
 }
+
+/**
+ * Why a mutex could not be asked for.
+ *
+ * **Example** (Whether it makes sense to ask again)
+ *
+ * ```ts
+ * import { type Errors, Mutex } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const isPassing = (error: Errors.TryAcquireError) => error._tag === "BackendError" && error.retryable
+ *
+ * const ask = Effect.retry(Mutex.tryAcquire("invoices"), { while: isPassing, times: 3 })
+ * ```
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export type TryAcquireError = BackendError | ProtocolError | InvalidName | InvalidConfig
+
+/**
+ * Why a mutex could not be had.
+ *
+ * **Example** (Failures of a service that has its own)
+ *
+ * ```ts
+ * import { type Errors, Mutex } from "@effect-simba/core"
+ * import { Data, Effect } from "effect"
+ *
+ * class Unavailable extends Data.TaggedError("Unavailable")<{ readonly cause: Errors.AcquireError }> {}
+ *
+ * const reserved = (seat: string) =>
+ *   Mutex.acquire(seat, { timeout: "1 second" }).pipe(Effect.mapError((cause) => new Unavailable({ cause })))
+ * ```
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export type AcquireError = TryAcquireError | AcquireTimeout | AlreadyHeld

@@ -10,6 +10,17 @@ import type { MutexName, WireId } from "./Names.ts"
 import type { FencingToken } from "./Ownership.ts"
 
 /**
+ * Marks a lease.
+ *
+ * **Example** (Telling a lease from a group of them)
+ *
+ * ```ts
+ * import { Lease } from "@effect-simba/core"
+ *
+ * const tokensOf = (held: Lease.Lease | Lease.LeaseGroup) =>
+ *   Lease.TypeId in held ? [held.token] : [...held.tokens.values()]
+ * ```
+ *
  * @category type IDs
  * @since 0.1.0
  */
@@ -25,6 +36,21 @@ export const TypeId = "~@effect-simba/core/Lease" as const
  * All judgements are local, by the clock: they hold even if no timer could fire since the deadline passed. The
  * deadline counts from just before the last successful renewal was sent, and lies a safety margin before the end of the
  * server's lease.
+ *
+ * **Example** (A step at a time)
+ *
+ * ```ts
+ * import type { Lease } from "@effect-simba/core"
+ * import { Duration, Effect } from "effect"
+ *
+ * const step = (lease: Lease.Lease, write: (token: number) => Effect.Effect<void>) =>
+ *   Effect.gen(function*() {
+ *     yield* lease.ensure
+ *     const left = yield* lease.timeLeft
+ *     if (Duration.isLessThan(left, Duration.seconds(1))) yield* Effect.logWarning("renewals are late")
+ *     yield* lease.protect(write(lease.token))
+ *   })
+ * ```
  *
  * @category models
  * @since 0.1.0
@@ -53,6 +79,17 @@ export interface Lease {
 }
 
 /**
+ * Marks a group of leases.
+ *
+ * **Example** (Naming what is held)
+ *
+ * ```ts
+ * import { Lease } from "@effect-simba/core"
+ *
+ * const namesOf = (held: Lease.Lease | Lease.LeaseGroup) =>
+ *   Lease.LeaseGroupTypeId in held ? held.leases.map(({ mutex }) => mutex) : [held.mutex]
+ * ```
+ *
  * @category type IDs
  * @since 0.1.0
  */
@@ -60,6 +97,18 @@ export const LeaseGroupTypeId = "~@effect-simba/core/LeaseGroup" as const
 
 /**
  * Several leases held together: lost as soon as one of them is.
+ *
+ * **Example** (Work that needs both)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const program = Effect.scoped(Effect.gen(function*() {
+ *   const group = yield* Mutex.acquireAll(["stock", "orders"])
+ *   yield* group.protect(Effect.log(`moving with token ${group.tokens.get("stock")}`))
+ * }))
+ * ```
  *
  * @category models
  * @since 0.1.0
@@ -80,3 +129,20 @@ export interface LeaseGroup {
   /** Runs `effect` as long as all are held. See `Lease.protect`. */
   readonly protect: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | LeaseLost, R>
 }
+
+/**
+ * What a lock protects: an effect, or a function that is given the lease.
+ *
+ * **Example** (A lock with a name and options of one's own)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ *
+ * const withBooks = <A, E, R>(body: Mutex.Body<A, E, R>) =>
+ *   Mutex.withLock("books", { timeout: "10 seconds", maxHold: "5 minutes" })(body)
+ * ```
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Body<A, E, R> = Effect.Effect<A, E, R> | ((lease: Lease) => Effect.Effect<A, E, R>)

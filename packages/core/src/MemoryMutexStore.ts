@@ -52,11 +52,7 @@ const make = Effect.sync((): MutexStore["Service"] => {
         requests,
         (request) => withMutex(request.mutex, (mutex) => mutex.guard(request.id, Duration.toMillis(request.lease)))
       ),
-    release: (request) =>
-      withMutex(
-        request.mutex,
-        (mutex) => mutex.release(request.id, Duration.toMillis(request.confirm), request.unfair)
-      ),
+    release: (request) => withMutex(request.mutex, (mutex) => mutex.release(request)),
     owner: (name) => withMutex(name, (mutex) => mutex.ownership()),
     wakeUps: (name, id) =>
       subscription<WakeUp>((offer) =>
@@ -98,6 +94,19 @@ const make = Effect.sync((): MutexStore["Service"] => {
 
 /**
  * Each use of this layer is a world of its own: share one layer among the contenders that must exclude each other.
+ *
+ * **Example** (An application of one process)
+ *
+ * ```ts
+ * import { MemoryMutexStore, Mutex } from "@effect-simba/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * const MutexLive = Mutex.layer().pipe(Layer.provide(MemoryMutexStore.layer))
+ *
+ * // The second runs when the first is done: they share the layer
+ * const work = Effect.log("working").pipe(Mutex.withLock("report"))
+ * const program = Effect.all([work, work], { concurrency: 2 }).pipe(Effect.provide(MutexLive))
+ * ```
  *
  * @category layers
  * @since 0.1.0

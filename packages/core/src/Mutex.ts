@@ -20,71 +20,55 @@
  */
 import type * as Config from "effect/Config"
 import * as Context from "effect/Context"
-import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import type { Contention, ContentionOptions } from "./Contention.ts"
+import type { ContenderClass, Contention, ContentionOptions } from "./Contention.ts"
 import type {
-  AcquireTimeout,
-  AlreadyHeld,
+  AcquireError,
   BackendError,
   InvalidConfig,
   InvalidName,
   LeaseLost,
-  ProtocolError
+  ProtocolError,
+  TryAcquireError
 } from "./Errors.ts"
 import { make } from "./internal/mutexService.ts"
-import type { Lease, LeaseGroup } from "./Lease.ts"
+import type { Body, Lease, LeaseGroup } from "./Lease.ts"
 import type { AcquireOptions, LeaseOptions } from "./LeaseOptions.ts"
 import * as MutexConfig from "./MutexConfig.ts"
 import type { MutexState, MutexStore } from "./MutexStore.ts"
-import type { OwnerEvent } from "./OwnerEvent.ts"
+import type { EventsOptions, OwnerEvent } from "./OwnerEvent.ts"
 import type { Ownership } from "./Ownership.ts"
 
+export type { ContenderClass } from "./Contention.ts"
+export type { AcquireError, TryAcquireError } from "./Errors.ts"
+export type { Body } from "./Lease.ts"
 export type { AcquireOptions, LeaseOptions } from "./LeaseOptions.ts"
-
-/**
- * - `every` (default 1 second): the longest time between two looks while nothing is announced. Releases to nobody and
- *   expiries are announced by nobody, so this is how late they are seen at most.
- * - `renewals` (default false): whether renewals are events too.
- *
- * @category models
- * @since 0.1.0
- */
-export interface EventsOptions {
-  readonly every?: Duration.Input | undefined
-  readonly renewals?: boolean | undefined
-}
-
-/**
- * Why a mutex could not be asked for.
- *
- * @category errors
- * @since 0.1.0
- */
-export type TryAcquireError = BackendError | ProtocolError | InvalidName | InvalidConfig
-
-/**
- * Why a mutex could not be had.
- *
- * @category errors
- * @since 0.1.0
- */
-export type AcquireError = TryAcquireError | AcquireTimeout | AlreadyHeld
-
-/**
- * What a lock protects: an effect, or a function that is given the lease.
- *
- * @category models
- * @since 0.1.0
- */
-export type Body<A, E, R> = Effect.Effect<A, E, R> | ((lease: Lease) => Effect.Effect<A, E, R>)
+export type { EventsOptions } from "./OwnerEvent.ts"
 
 /**
  * The operations of this module, on one backend.
+ *
+ * **Example** (A service that has mutexes of its own)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Context, Effect, Layer } from "effect"
+ *
+ * class Invoices extends Context.Service<Invoices, { readonly close: Effect.Effect<void, Mutex.AcquireError> }>()(
+ *   "app/Invoices"
+ * ) {
+ *   static readonly layer = Layer.effect(
+ *     Invoices,
+ *     Effect.map(Mutex.Mutex, (mutex) => ({
+ *       close: Effect.scoped(Effect.andThen(mutex.acquire("invoices"), Effect.log("closing")))
+ *     }))
+ *   )
+ * }
+ * ```
  *
  * @category services
  * @since 0.1.0
@@ -138,6 +122,15 @@ export const layer = (options?: MutexConfig.Options): Layer.Layer<Mutex, Invalid
  * Like `layer`, with `ttl` and `transition` from `SIMBA_REDIS_TTL` and `SIMBA_REDIS_TRANSITION`. Options that are given
  * here win over the configuration.
  *
+ * **Example** (Durations from the environment, a name from the code)
+ *
+ * ```ts
+ * import { MemoryMutexStore, Mutex } from "@effect-simba/core"
+ * import { Layer } from "effect"
+ *
+ * const MutexLive = Mutex.layerConfig({ contender: "billing-1" }).pipe(Layer.provide(MemoryMutexStore.layer))
+ * ```
+ *
  * @category layers
  * @since 0.1.0
  */
@@ -158,6 +151,9 @@ export const layerConfig = (
  * Waits for the mutex, first come, first served, and holds it while the scope is open: renewed in the background,
  * released when the scope closes. A free mutex takes one round trip. Interrupting the wait, or letting it time out,
  * returns at once; the place in the queue is given up in the background.
+ *
+ * Closing the scope does not wait for the backend's answer where the connection to it is in order: what this process asks
+ * afterwards comes behind the release, but another process may still see the lock for a moment.
  *
  * The lease does not interrupt its holder when it is lost: see `Lease`, or use `withLock`.
  *
@@ -241,6 +237,7 @@ export const tryAcquire = (
 /**
  * Runs a body while holding the mutex. When the lease is lost the body is interrupted, no later than the local
  * deadline, and the result is `LeaseLost`. The mutex is released after the body, its finalizers included, has ended.
+ * As with `acquire`, another process may still see the lock for a moment after that.
  * The body may be a function: it is given the lease, with its fencing token.
  *
  * **Example** (Protecting a transfer)
@@ -268,6 +265,18 @@ export const withLock = (name: string, options?: AcquireOptions) =>
 /**
  * Like `withLock`, but asks once and never waits: `None`, without running the body, if somebody else owns the mutex.
  *
+ * **Example** (A clean-up that one node does, and the others leave to it)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Effect, Option } from "effect"
+ *
+ * const program = Effect.log("cleaning up").pipe(
+ *   Mutex.withLockIfAvailable("clean-up"),
+ *   Effect.flatMap((result) => Option.isNone(result) ? Effect.log("somebody else is at it") : Effect.void)
+ * )
+ * ```
+ *
  * @category operations
  * @since 0.1.0
  */
@@ -279,6 +288,15 @@ export const withLockIfAvailable = (name: string, options?: LeaseOptions) =>
 
 /**
  * Who owns the mutex at this instant, contenders of other implementations included.
+ *
+ * **Example** (Who to ask about a job that hangs)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const holder = Effect.map(Mutex.owner("report"), (state) => state._tag === "Held" ? state.owner : undefined)
+ * ```
  *
  * @category operations
  * @since 0.1.0
@@ -339,21 +357,21 @@ export const Contender =
     } as unknown as ContenderClass<Self, Name>
 
 /**
- * What `Contender` makes.
- *
- * @category models
- * @since 0.1.0
- */
-export interface ContenderClass<in out Self, Name extends string>
-  extends Context.ServiceClass<Self, `@effect-simba/core/Contender/${Name}`, Contention>
-{
-  readonly layer: Layer.Layer<Self, InvalidName | InvalidConfig, Mutex>
-}
-
-/**
  * What happens to the ownership of the mutex, for observers that do not contend; true for owners of other
  * implementations too. Begins with the present owner, if there is one. A slow reader blocks nobody: it is told by a
  * `Gap` that it missed something, and always gets the latest.
+ *
+ * **Example** (An alarm when an owner dies)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Effect, Stream } from "effect"
+ *
+ * const alarms = Mutex.events("jobs", { every: "5 seconds" }).pipe(
+ *   Stream.filter((event) => event._tag === "Expired"),
+ *   Stream.runForEach((event) => Effect.logError(`${event.owner} did not renew ${event.mutex}`))
+ * )
+ * ```
  *
  * @category observing
  * @since 0.1.0

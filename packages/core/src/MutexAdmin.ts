@@ -26,6 +26,18 @@ import type { Ownership } from "./Ownership.ts"
  * A mutex as the backend has it: owner, time left, token, and the queue with waiting times (the first 100 waiters, or
  * `waiters`).
  *
+ * **Example** (Who waits for longer than a minute)
+ *
+ * ```ts
+ * import { MutexAdmin } from "@effect-simba/core"
+ * import { Duration, Effect } from "effect"
+ *
+ * const stuck = Effect.map(
+ *   MutexAdmin.inspect("invoices", { waiters: 10 }),
+ *   ({ waiters }) => waiters.filter(({ waited }) => Duration.toMinutes(waited) > 1).map(({ id }) => id)
+ * )
+ * ```
+ *
  * @category observing
  * @since 0.1.0
  */
@@ -49,6 +61,18 @@ export const list: Stream.Stream<string, BackendError | ProtocolError, Mutex> = 
  * Takes the mutex from whoever owns it and hands it over as a release does, to the first live waiter, with a new
  * fencing token. The old owner is told and loses its lease with the reason `ForcedRelease`. For operators: the old
  * owner's work may not have ended yet. Answers who it was taken from.
+ *
+ * **Example** (Taking a mutex from a process that hangs)
+ *
+ * ```ts
+ * import { MutexAdmin } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const program = Effect.flatMap(
+ *   MutexAdmin.forceRelease("invoices"),
+ *   (before) => Effect.log(before._tag === "Held" ? `taken from ${before.owner}` : "it was free")
+ * )
+ * ```
  *
  * @category intervening
  * @since 0.1.0

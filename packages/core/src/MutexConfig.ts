@@ -25,6 +25,18 @@ import * as Names from "./Names.ts"
  *   still running when the server's lease has ended, so that somebody else may be working too. See `Overrun`.
  * - `metricsByMutex` (default false): label the metrics of `MutexMetrics` with the name of the mutex, too. Switch it on
  *   only where the names are few: each makes time series of its own, for as long as the process lives.
+ * - `localHandover` (default 0; a whole number up to 10,000): how often in a row a lease may go from fiber to fiber of this
+ *   layer without the backend. `LeaseOptions` has the details.
+ *
+ * **Example** (Short leases, for work that must be taken over soon)
+ *
+ * ```ts
+ * import { Mutex, type MutexConfig } from "@effect-simba/core"
+ *
+ * const options: MutexConfig.Options = { ttl: "2 seconds", transition: "2 seconds", commandTimeout: "500 millis" }
+ *
+ * const MutexLive = Mutex.layer(options)
+ * ```
  *
  * @category models
  * @since 0.1.0
@@ -38,11 +50,13 @@ export interface Options {
   readonly contender?: string | undefined
   readonly onOverrun?: Overrun | undefined
   readonly metricsByMutex?: boolean | undefined
+  readonly localHandover?: number | undefined
 }
 
 /**
  * Checked options.
  *
+ * @see {@link make}
  * @category models
  * @since 0.1.0
  */
@@ -55,6 +69,7 @@ export interface MutexConfig {
   readonly contender: Names.ContenderName
   readonly onOverrun: Overrun | undefined
   readonly metricsByMutex: boolean
+  readonly localHandover: number
 }
 
 /**
@@ -68,16 +83,16 @@ export interface MutexConfig {
  * **Example** (Ending the process)
  *
  * ```ts
- * import { Mutex } from "@effect-simba/core"
+ * import { Mutex, type MutexConfig } from "@effect-simba/core"
  * import { Effect } from "effect"
  *
- * const MutexLive = Mutex.layer({
- *   onOverrun: (loss) =>
- *     Effect.andThen(
- *       Effect.logFatal(`work without its lease: ${loss.message}`),
- *       Effect.sync(() => process.exit(1))
- *     )
- * })
+ * const onOverrun: MutexConfig.Overrun = (loss) =>
+ *   Effect.andThen(
+ *     Effect.logFatal(`work without its lease: ${loss.message}`),
+ *     Effect.sync(() => process.exit(1))
+ *   )
+ *
+ * const MutexLive = Mutex.layer({ onOverrun })
  * ```
  *
  * @category models
@@ -88,6 +103,18 @@ export type Overrun = (loss: LeaseLost) => Effect.Effect<void>
 /**
  * What an owner gives up of its lease at the end, so that it stops before anybody else may start: 5 % of ttl plus
  * transition, at least 100 milliseconds. It covers clocks whose rates differ by as much.
+ *
+ * **Example** (When an owner stops at the latest)
+ *
+ * ```ts
+ * import { MutexConfig } from "@effect-simba/core"
+ * import { Duration } from "effect"
+ *
+ * const [ttl, transition] = [Duration.seconds(10), Duration.seconds(6)]
+ *
+ * // 15.2 seconds after its last renewal
+ * const stopsAfter = Duration.subtract(Duration.sum(ttl, transition), MutexConfig.margin(ttl, transition))
+ * ```
  *
  * @category combinators
  * @since 0.1.0
@@ -109,6 +136,12 @@ export const positive = (option: string, input: Duration.Input): Effect.Effect<D
     ? Effect.succeed(Duration.millis(Math.ceil(Duration.toMillis(duration.value))))
     : Effect.fail(new InvalidConfig({ option, problem: problem! }))
 }
+
+/** @internal */
+export const handoverProblem = (input: number): string | undefined =>
+  Number.isInteger(input) && input >= 0 && input <= 10_000
+    ? undefined
+    : "it must be a whole number from 0 to 10,000"
 
 /** @internal */
 export const checkPeriods = Effect.fnUntraced(function*(options: {
@@ -136,11 +169,26 @@ export const checkPeriods = Effect.fnUntraced(function*(options: {
 /**
  * Fills in the defaults and checks the options; fails with `InvalidConfig` that names the option.
  *
+ * **Example** (What a crash costs at most)
+ *
+ * ```ts
+ * import { MutexConfig } from "@effect-simba/core"
+ * import { Duration, Effect } from "effect"
+ *
+ * const takeOver = Effect.map(
+ *   MutexConfig.make({ ttl: "5 seconds", transition: "3 seconds" }),
+ *   ({ confirm, transition, ttl }) => Duration.sum(Duration.sum(ttl, transition), confirm)
+ * )
+ * ```
+ *
  * @category constructors
  * @since 0.1.0
  */
 export const make = Effect.fnUntraced(function*(options: Options = {}) {
   const commandTimeout = yield* positive("commandTimeout", options.commandTimeout ?? "1 second")
+  const localHandover = options.localHandover ?? 0
+  const problem = handoverProblem(localHandover)
+  if (problem !== undefined) return yield* new InvalidConfig({ option: "localHandover", problem })
   const config: MutexConfig = {
     ...yield* checkPeriods({
       ttl: options.ttl ?? "10 seconds",
@@ -156,7 +204,8 @@ export const make = Effect.fnUntraced(function*(options: Options = {}) {
         Effect.mapError((error) => new InvalidConfig({ option: "contender", problem: error.problem }))
       ),
     onOverrun: options.onOverrun,
-    metricsByMutex: options.metricsByMutex === true
+    metricsByMutex: options.metricsByMutex === true,
+    localHandover
   }
   return config
 })
@@ -189,6 +238,17 @@ const DurationText = Schema.String.pipe(Schema.decodeTo(
 /**
  * Reads the two durations that operators set: `SIMBA_REDIS_TTL` (default 10 seconds) and `SIMBA_REDIS_TRANSITION`
  * (default 6 seconds), as `10 seconds` or `10s`.
+ *
+ * **Example** (Durations that operators set, and one that they do not)
+ *
+ * ```ts
+ * import { Mutex, MutexConfig } from "@effect-simba/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * const MutexLive = Layer.unwrap(
+ *   Effect.map(MutexConfig.config, (periods) => Mutex.layer({ ...periods, confirm: "2 seconds" }))
+ * )
+ * ```
  *
  * @category config
  * @since 0.1.0

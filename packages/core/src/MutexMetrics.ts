@@ -37,6 +37,7 @@ const milliseconds = (id: string, description: string, start: number) =>
 /**
  * How an attempt to acquire ended.
  *
+ * @see {@link attempts}
  * @category models
  * @since 0.1.0
  */
@@ -48,6 +49,18 @@ const attempt = (outcome: AttemptOutcome) =>
 /**
  * Attempts to acquire by outcome. `refused` is the answer to one that would not wait. What was refused for its arguments
  * alone is not an attempt.
+ *
+ * **Example** (The share of attempts that time out)
+ *
+ * ```ts
+ * import { MutexMetrics } from "@effect-simba/core"
+ * import { Effect, Metric } from "effect"
+ *
+ * const share = Effect.map(
+ *   Effect.all([Metric.value(MutexMetrics.attempts.timeout), Metric.value(MutexMetrics.attempts.granted)]),
+ *   ([timeout, granted]) => timeout.count / Math.max(1, timeout.count + granted.count)
+ * )
+ * ```
  *
  * @category metrics
  * @since 0.1.0
@@ -63,6 +76,18 @@ export const attempts: { readonly [Outcome in AttemptOutcome]: Metric.Counter<nu
 /**
  * How long one acquiring request took, there and back, whatever the answer: the backend's latency.
  *
+ * **Example** (Its mean)
+ *
+ * ```ts
+ * import { MutexMetrics } from "@effect-simba/core"
+ * import { Effect, Metric } from "effect"
+ *
+ * const meanMillis = Effect.map(
+ *   Metric.value(MutexMetrics.acquireLatency),
+ *   ({ count, sum }) => sum / Math.max(1, count)
+ * )
+ * ```
+ *
  * @category metrics
  * @since 0.1.0
  */
@@ -75,6 +100,15 @@ export const acquireLatency: Metric.Histogram<number> = milliseconds(
 /**
  * How long attempts waited that did not get the mutex at once, however the wait ended.
  *
+ * **Example** (The longest wait)
+ *
+ * ```ts
+ * import { MutexMetrics } from "@effect-simba/core"
+ * import { Effect, Metric } from "effect"
+ *
+ * const longestMillis = Effect.map(Metric.value(MutexMetrics.waitTime), ({ max }) => max)
+ * ```
+ *
  * @category metrics
  * @since 0.1.0
  */
@@ -86,6 +120,15 @@ export const waitTime: Metric.Histogram<number> = milliseconds(
 
 /**
  * How long leases lasted, from just before the granting request to the release or loss.
+ *
+ * **Example** (Whether work outgrows the ttl)
+ *
+ * ```ts
+ * import { MutexMetrics } from "@effect-simba/core"
+ * import { Effect, Metric } from "effect"
+ *
+ * const isRenewed = Effect.map(Metric.value(MutexMetrics.holdTime), ({ max }) => max > 10_000)
+ * ```
  *
  * @category metrics
  * @since 0.1.0
@@ -100,6 +143,7 @@ export const holdTime: Metric.Histogram<number> = milliseconds(
  * How an attempt to renew went. `failed`: no usable answer; `lost`: the backend says that the lease is over;
  * `notAlive`: not sent, because the lease's own probe did not say that its holder is alive.
  *
+ * @see {@link guards}
  * @category models
  * @since 0.1.0
  */
@@ -110,6 +154,15 @@ const guard = (outcome: GuardOutcome) =>
 
 /**
  * Attempts to renew by outcome, counted by lease.
+ *
+ * **Example** (Renewals that found no answer)
+ *
+ * ```ts
+ * import { MutexMetrics } from "@effect-simba/core"
+ * import { Effect, Metric } from "effect"
+ *
+ * const failed = Effect.map(Metric.value(MutexMetrics.guards.failed), ({ count }) => count)
+ * ```
  *
  * @category metrics
  * @since 0.1.0
@@ -125,6 +178,18 @@ export const guards: { readonly [Outcome in GuardOutcome]: Metric.Counter<number
  * Time that was left until the local deadline when a renewal succeeded. It is transition minus margin when all is well;
  * values that drift towards zero announce losses.
  *
+ * **Example** (How near a loss was)
+ *
+ * ```ts
+ * import { MutexMetrics } from "@effect-simba/core"
+ * import { Effect, Metric } from "effect"
+ *
+ * const warn = Effect.flatMap(
+ *   Metric.value(MutexMetrics.timeLeftAtRenewal),
+ *   ({ count, min }) => count > 0 && min < 1000 ? Effect.logWarning(`renewed ${min} ms before the end`) : Effect.void
+ * )
+ * ```
+ *
  * @category metrics
  * @since 0.1.0
  */
@@ -139,6 +204,20 @@ const loss = (reason: LossReason) => counter("simba_mutex_losses", "Leases lost,
 /**
  * Leases lost, by reason. `Released` is none: it is what a holder is told that goes on after its own release.
  *
+ * **Example** (All losses but those that an operator caused)
+ *
+ * ```ts
+ * import { MutexMetrics } from "@effect-simba/core"
+ * import { Effect, Metric } from "effect"
+ *
+ * const { ForcedRelease: _, ...unwanted } = MutexMetrics.losses
+ *
+ * const total = Effect.map(
+ *   Effect.forEach(Object.values(unwanted), (metric) => Metric.value(metric)),
+ *   (states) => states.reduce((sum, { count }) => sum + count, 0)
+ * )
+ * ```
+ *
  * @category metrics
  * @since 0.1.0
  */
@@ -151,15 +230,59 @@ export const losses: { readonly [Reason in Exclude<LossReason, "Released">]: Met
 }
 
 /**
- * Grants that came with a wake-up: the mutex was handed over, or freed for the waiter.
+ * Grants that a release passed on through the backend: the mutex was handed over to a waiter, or freed for it.
+ *
+ * **Example** (The share of grants for which somebody waited)
+ *
+ * ```ts
+ * import { MutexMetrics } from "@effect-simba/core"
+ * import { Effect, Metric } from "effect"
+ *
+ * const contended = Effect.map(
+ *   Effect.all([Metric.value(MutexMetrics.handOffs), Metric.value(MutexMetrics.attempts.granted)]),
+ *   ([handOffs, granted]) => handOffs.count / Math.max(1, granted.count)
+ * )
+ * ```
  *
  * @category metrics
  * @since 0.1.0
  */
-export const handOffs: Metric.Counter<number> = counter("simba_mutex_hand_offs", "Grants that came with a wake-up")
+export const handOffs: Metric.Counter<number> = counter("simba_mutex_hand_offs", "Grants that a release passed on")
+
+/**
+ * Grants that a release passed on within the process, without the backend: see `localHandover` of `LeaseOptions`.
+ *
+ * **Example** (How many holders share one turn in the fleet's queue)
+ *
+ * ```ts
+ * import { MutexMetrics } from "@effect-simba/core"
+ * import { Effect, Metric } from "effect"
+ *
+ * const perTurn = Effect.map(
+ *   Effect.all([Metric.value(MutexMetrics.localHandOvers), Metric.value(MutexMetrics.attempts.granted)]),
+ *   ([local, granted]) => granted.count / Math.max(1, granted.count - local.count)
+ * )
+ * ```
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const localHandOvers: Metric.Counter<number> = counter(
+  "simba_mutex_local_hand_overs",
+  "Grants that a release passed on within the process"
+)
 
 /**
  * Protected work that was still running when its server's lease had ended. See `MutexConfig.Overrun`.
+ *
+ * **Example** (A reason to wake somebody up)
+ *
+ * ```ts
+ * import { MutexMetrics } from "@effect-simba/core"
+ * import { Effect, Metric } from "effect"
+ *
+ * const alarm = Effect.map(Metric.value(MutexMetrics.overruns), ({ count }) => count > 0)
+ * ```
  *
  * @category metrics
  * @since 0.1.0
@@ -172,6 +295,15 @@ export const overruns: Metric.Counter<number> = counter(
 /**
  * Messages that could not be read. They are logged and passed over.
  *
+ * **Example** (Whether something else publishes on these channels)
+ *
+ * ```ts
+ * import { MutexMetrics } from "@effect-simba/core"
+ * import { Effect, Metric } from "effect"
+ *
+ * const isDisturbed = Effect.map(Metric.value(MutexMetrics.malformedMessages), ({ count }) => count > 0)
+ * ```
+ *
  * @category metrics
  * @since 0.1.0
  */
@@ -183,6 +315,15 @@ export const malformedMessages: Metric.Counter<number> = counter(
 /**
  * How many wait at present.
  *
+ * **Example** (Not taking more work than there is a mutex for)
+ *
+ * ```ts
+ * import { MutexMetrics } from "@effect-simba/core"
+ * import { Effect, Metric } from "effect"
+ *
+ * const isReady = Effect.map(Metric.value(MutexMetrics.waiters), ({ value }) => value < 1000)
+ * ```
+ *
  * @category metrics
  * @since 0.1.0
  */
@@ -192,6 +333,15 @@ export const waiters: Metric.Gauge<number> = Metric.gauge("simba_mutex_waiters",
 
 /**
  * How many leases are held at present.
+ *
+ * **Example** (Whether a process may be stopped)
+ *
+ * ```ts
+ * import { MutexMetrics } from "@effect-simba/core"
+ * import { Effect, Metric } from "effect"
+ *
+ * const isIdle = Effect.map(Metric.value(MutexMetrics.held), ({ value }) => value === 0)
+ * ```
  *
  * @category metrics
  * @since 0.1.0

@@ -12,6 +12,7 @@ import type { AcquireResult } from "./MutexStore.ts"
 /**
  * How the last attempt to renew went.
  *
+ * @see {@link guard}
  * @category models
  * @since 0.1.0
  */
@@ -23,6 +24,21 @@ export type GuardOutcome =
  * When an owner renews: at `ttl` after a renewal; after a failed one, 100 milliseconds later, then twice as long each
  * time up to a second, varied by a fifth. It never ends by itself: the lease's deadline, or a reply that names another
  * owner, ends the guard.
+ *
+ * **Example** (The same rhythm for a lease of one's own)
+ *
+ * ```ts
+ * import { MutexSchedule } from "@effect-simba/core"
+ * import { Duration, Effect } from "effect"
+ *
+ * const renewed: MutexSchedule.GuardOutcome = { _tag: "Renewed", ttl: Duration.seconds(10) }
+ *
+ * const keepAlive = <E, R>(renew: Effect.Effect<void, E, R>) =>
+ *   renew.pipe(
+ *     Effect.match({ onSuccess: () => renewed, onFailure: () => ({ _tag: "Failed" as const }) }),
+ *     Effect.repeat(MutexSchedule.guard)
+ *   )
+ * ```
  *
  * @category schedules
  * @since 0.1.0
@@ -54,6 +70,19 @@ const foreignLook = 2000
  * next seven 30 milliseconds apart, the rest spread over one confirm period. Where contenders of another
  * implementation take part, the first looks every confirm period and the others every 2 seconds. A mutex held without
  * end is looked at once per `lease`.
+ *
+ * **Example** (Waiting without being told, on a store that answers with a failure when the mutex is had)
+ *
+ * ```ts
+ * import { MutexSchedule, type MutexStore } from "@effect-simba/core"
+ * import { Duration, Effect } from "effect"
+ *
+ * type Refused = Extract<MutexStore.AcquireResult, { readonly _tag: "Refused" }>
+ *
+ * const schedule = MutexSchedule.contend({ confirm: Duration.millis(1500), lease: Duration.seconds(16) })
+ *
+ * const polling = <Had, R>(ask: Effect.Effect<Refused, Had, R>) => Effect.repeat(ask, schedule)
+ * ```
  *
  * @category schedules
  * @since 0.1.0
@@ -87,6 +116,20 @@ export const contend = (options: {
 /**
  * When to try again after an outage of the backend: 50 milliseconds, twice as long each time up to a second, varied by
  * a fifth.
+ *
+ * **Example** (Asking a backend that is down)
+ *
+ * ```ts
+ * import { MutexAdmin, MutexSchedule } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const state = MutexAdmin.inspect("invoices").pipe(
+ *   Effect.retry({
+ *     schedule: MutexSchedule.outage,
+ *     while: (error) => error._tag === "BackendError" && error.retryable
+ *   })
+ * )
+ * ```
  *
  * @category schedules
  * @since 0.1.0

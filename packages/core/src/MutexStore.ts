@@ -9,6 +9,7 @@
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
+import type * as Exit from "effect/Exit"
 import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
 import type { BackendError, ProtocolError } from "./Errors.ts"
@@ -23,7 +24,10 @@ import type { FencingToken, Ownership, Ticket } from "./Ownership.ts"
  * - `confirm` is how long a waiter that is granted the mutex has to say that it is there.
  * - `ticket` is what an earlier attempt of the same wait was given: its place, which it keeps.
  * - `unfair` takes the mutex where nobody owns it, whoever waits for it.
+ * - `reserve` (default 0) is how many further fencing tokens this grant takes, for holders that the caller hands the lease
+ *   on to by itself. An owner that asks again with a larger number has that many.
  *
+ * @see {@link MutexStore}
  * @category models
  * @since 0.1.0
  */
@@ -35,14 +39,17 @@ export interface AcquireRequest {
   readonly confirm: Duration.Duration
   readonly ticket?: Ticket | undefined
   readonly unfair?: boolean | undefined
+  readonly reserve?: number | undefined
 }
 
 /**
- * - `Granted`: the caller owns the mutex for the whole lease. An owner that asks again keeps its token.
+ * - `Granted`: the caller owns the mutex for the whole lease. `token` is the first of `reserve + 1` consecutive ones. An
+ *   owner that asks again keeps its token.
  * - `Refused`: it does not. `ticket` is its place if it queues, `position` how many contenders of ours are known to be
  *   ahead of it, `foreign` whether contenders of another implementation own it or wait for it: they wake one waiter
  *   only, alive or not.
  *
+ * @see {@link MutexStore}
  * @category models
  * @since 0.1.0
  */
@@ -59,6 +66,7 @@ export type AcquireResult =
 /**
  * One lease to renew, to the full `lease` from now.
  *
+ * @see {@link MutexStore}
  * @category models
  * @since 0.1.0
  */
@@ -73,6 +81,7 @@ export interface GuardRequest {
  * - `Lost`: not the owner. A mutex that vanished is never created again by a renewal.
  * - `Failed`: this one could not be looked at; its neighbours are not concerned.
  *
+ * @see {@link MutexStore}
  * @category models
  * @since 0.1.0
  */
@@ -86,7 +95,9 @@ export type GuardResult =
  *
  * The owner hands the mutex to the first live waiter. If it is `unfair` it frees the mutex instead: the first live waiter
  * is told that it is its turn and keeps its place, and the one behind it is told to look after the confirm period.
+ * `requeue` queues another attempt first.
  *
+ * @see {@link MutexStore}
  * @category models
  * @since 0.1.0
  */
@@ -95,6 +106,38 @@ export interface ReleaseRequest {
   readonly id: WireId
   readonly confirm: Duration.Duration
   readonly unfair?: boolean | undefined
+  readonly requeue?: Requeue | undefined
+}
+
+/**
+ * Queues another attempt together with a release, behind all who wait. It takes place whether or not the mutex was still
+ * the releaser's.
+ *
+ * - `id` is new, and should listen already.
+ * - `lease`, `reserve`: as those of an `AcquireRequest`, for a grant at once.
+ *
+ * @see {@link MutexStore}
+ * @category models
+ * @since 0.1.0
+ */
+export interface Requeue {
+  readonly id: WireId
+  readonly lease: Duration.Duration
+  readonly reserve: number
+}
+
+/**
+ * - `ownership`: who owns the mutex now.
+ * - `requeued`: the place of the attempt that was queued. With a `token` nobody was ahead of it: it owns the mutex, for its
+ *   whole lease. Otherwise it waits, as after an `AcquireRequest` in mode `wait`.
+ *
+ * @see {@link MutexStore}
+ * @category models
+ * @since 0.1.0
+ */
+export interface Released {
+  readonly ownership: Ownership
+  readonly requeued: { readonly ticket: Ticket; readonly token: FencingToken | undefined } | undefined
 }
 
 /**
@@ -104,6 +147,7 @@ export interface ReleaseRequest {
  * - `LookIn`: ask again after `delay`.
  * - `Gap`: something may have been missed. Ask now.
  *
+ * @see {@link WakeUps}
  * @category models
  * @since 0.1.0
  */
@@ -118,6 +162,20 @@ export type WakeUp =
  * - `next` waits for the next wake-up.
  * - `bound` is the longest that this backend lets a waiter sleep, where it cannot see its own gaps.
  *
+ * **Example** (How long a waiter may sleep on)
+ *
+ * ```ts
+ * import type { MutexStore, Names } from "@effect-simba/core"
+ * import { Duration, Effect } from "effect"
+ *
+ * const sleeping = (store: MutexStore.MutexStore["Service"], mutex: Names.MutexName, id: Names.WireId) =>
+ *   Effect.scoped(Effect.gen(function*() {
+ *     const wakeUps = yield* store.wakeUps(mutex, id)
+ *     const wakeUp = yield* wakeUps.next
+ *     return wakeUp._tag === "LookIn" ? wakeUp.delay : Duration.zero
+ *   }))
+ * ```
+ *
  * @category models
  * @since 0.1.0
  */
@@ -129,6 +187,7 @@ export interface WakeUps {
 /**
  * Somebody in the queue of a mutex, and for how long.
  *
+ * @see {@link MutexAdmin.inspect}
  * @category models
  * @since 0.1.0
  */
@@ -143,6 +202,7 @@ export interface Waiter {
  * - `token` is that of the owner, where the owner is one of ours.
  * - `waiting` counts all that queue, dead ones included until they are found out; `waiters` are the first of them.
  *
+ * @see {@link MutexAdmin.inspect}
  * @category models
  * @since 0.1.0
  */
@@ -159,6 +219,7 @@ export interface MutexState {
  * - `Acquired`: somebody says that it acquired the mutex.
  * - `Gap`: something may have been missed.
  *
+ * @see {@link Changes}
  * @category models
  * @since 0.1.0
  */
@@ -166,6 +227,20 @@ export type Change = { readonly _tag: "Acquired"; readonly owner: string } | { r
 
 /**
  * An acknowledged subscription of an observer. See `WakeUps`.
+ *
+ * **Example** (What the next message says)
+ *
+ * ```ts
+ * import type { MutexStore, Names } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const nextOwner = (store: MutexStore.MutexStore["Service"], mutex: Names.MutexName) =>
+ *   Effect.scoped(Effect.gen(function*() {
+ *     const changes = yield* store.changes(mutex)
+ *     const change = yield* changes.next
+ *     return change._tag === "Acquired" ? change.owner : (yield* store.owner(mutex))
+ *   }))
+ * ```
  *
  * @category models
  * @since 0.1.0
@@ -180,6 +255,20 @@ export interface Changes {
  *
  * - `Forced`: the lease of this wire id was taken away by force. A hint like all others: look.
  *
+ * **Example** (Who is concerned)
+ *
+ * ```ts
+ * import type { MutexStore } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const nextForced = (store: MutexStore.MutexStore["Service"], key: string) =>
+ *   Effect.scoped(Effect.gen(function*() {
+ *     const inbox = yield* store.inbox(key)
+ *     const { id } = yield* inbox.next
+ *     return id
+ *   }))
+ * ```
+ *
  * @category models
  * @since 0.1.0
  */
@@ -193,6 +282,7 @@ export interface Forced {
  * - With `at` (milliseconds since the epoch) the period is that scheduled instant: a later one has not run yet.
  * - Without, it is the backend's time divided by `every`.
  *
+ * @see {@link MutexStore}
  * @category models
  * @since 0.1.0
  */
@@ -207,6 +297,7 @@ export interface TickRequest {
  * - `first`: this caller is to run the job, and nobody else is for this period.
  * - `next`: how long until the next period begins, by the backend's time (with `at`: zero).
  *
+ * @see {@link MutexStore}
  * @category models
  * @since 0.1.0
  */
@@ -220,6 +311,39 @@ type StoreError = BackendError | ProtocolError
 /**
  * Keeps who owns which mutex and who waits for it.
  *
+ * **Example** (A store that tells what it is asked)
+ *
+ * ```ts
+ * import { MemoryMutexStore, MutexStore } from "@effect-simba/core"
+ * import { Duration, Effect, Layer } from "effect"
+ *
+ * const Talkative = Layer.effect(
+ *   MutexStore.MutexStore,
+ *   Effect.map(MutexStore.MutexStore, (store) =>
+ *     MutexStore.MutexStore.of({
+ *       ...store,
+ *       acquire: (request) =>
+ *         Effect.tap(store.acquire(request), (result) =>
+ *           Effect.logDebug(
+ *             result._tag === "Granted"
+ *               ? `${request.id} has ${request.mutex} with token ${result.token}`
+ *               : `${request.id} is number ${result.position} for ${request.mutex}`
+ *           )),
+ *       guard: (requests) =>
+ *         Effect.tap(store.guard(requests), (results) =>
+ *           Effect.logDebug(
+ *             `not renewed: ${requests.filter((_, index) => results[index]?._tag !== "Renewed").map(({ id }) => id)}`
+ *           )),
+ *       release: (request) =>
+ *         Effect.tap(store.release(request), ({ ownership, requeued }) =>
+ *           Effect.logDebug(`${request.mutex} is ${ownership._tag}; ${request.requeue?.id} waits at ${requeued?.ticket}`)),
+ *       tick: (request) =>
+ *         Effect.tap(store.tick(request), ({ first, next }) =>
+ *           Effect.logDebug(`${request.job} ${first ? "runs" : `may run in ${Duration.format(next)}`}`))
+ *     }))
+ * ).pipe(Layer.provide(MemoryMutexStore.layer))
+ * ```
+ *
  * @category services
  * @since 0.1.0
  */
@@ -229,8 +353,13 @@ export class MutexStore extends Context.Service<MutexStore, {
   readonly guard: (
     requests: ReadonlyArray<GuardRequest>
   ) => Effect.Effect<ReadonlyArray<GuardResult>, StoreError>
-  /** Answers who owns the mutex now. Safe to repeat and safe when nothing is held. */
-  readonly release: (request: ReleaseRequest) => Effect.Effect<Ownership, StoreError>
+  /** Safe to repeat and safe when nothing is held. */
+  readonly release: (request: ReleaseRequest) => Effect.Effect<Released, StoreError>
+  /**
+   * Sends a release without waiting for the answer, which `done` is told once, later. Answers false, and has sent
+   * nothing, unless the backend seems to be in reach and what this store is asked from now on comes behind the release.
+   */
+  readonly sendRelease?: (request: ReleaseRequest, done: (exit: Exit.Exit<Released, StoreError>) => void) => boolean
   readonly owner: (mutex: MutexName) => Effect.Effect<Ownership, StoreError>
   /** Subscribes a waiter; succeeds once nothing that is sent to it afterwards can be missed unnoticed. */
   readonly wakeUps: (mutex: MutexName, id: WireId) => Effect.Effect<WakeUps, BackendError, Scope.Scope>

@@ -9,7 +9,8 @@ import * as Schema from "effect/Schema"
 import { InvalidName } from "./Errors.ts"
 import * as host from "./internal/host.ts"
 
-const mutexProblem = (name: string): string | undefined =>
+/** @internal */
+export const mutexProblem = (name: string): string | undefined =>
   name.trim() === ""
     ? "it is blank"
     : name.startsWith("}")
@@ -28,6 +29,17 @@ const contenderProblem = (name: string): string | undefined =>
 /**
  * The name of a mutex: not blank, not starting with `}`.
  *
+ * **Example** (A name from outside)
+ *
+ * ```ts
+ * import { Names } from "@effect-simba/core"
+ * import { Schema } from "effect"
+ *
+ * const Request = Schema.Struct({ mutex: Names.MutexName })
+ *
+ * const decode = Schema.decodeUnknownEffect(Request)
+ * ```
+ *
  * @category schemas
  * @since 0.1.0
  */
@@ -45,6 +57,17 @@ export type MutexName = typeof MutexName.Type
 
 /**
  * The name of a contender: not blank, without `@@`, and without `@` at either end.
+ *
+ * **Example** (A name from the environment)
+ *
+ * ```ts
+ * import { Mutex, Names } from "@effect-simba/core"
+ * import { Config, Effect, Layer } from "effect"
+ *
+ * const MutexLive = Layer.unwrap(
+ *   Effect.map(Config.schema(Names.ContenderName, "POD_NAME"), (contender) => Mutex.layer({ contender }))
+ * )
+ * ```
  *
  * @category schemas
  * @since 0.1.0
@@ -65,6 +88,20 @@ export type ContenderName = typeof ContenderName.Type
  * What a contender is called in the backend: `<counter>-<random>:<contender name>`, new for each attempt (one wait and
  * the lease it ends in) and never used twice. That is what makes undoing an attempt of unknown outcome safe.
  *
+ * **Example** (Whether an owner is one of ours)
+ *
+ * ```ts
+ * import { MutexAdmin, Names } from "@effect-simba/core"
+ * import { Effect, Schema } from "effect"
+ *
+ * const isOurs = Schema.is(Names.WireId)
+ *
+ * const program = Effect.map(
+ *   MutexAdmin.inspect("invoices"),
+ *   ({ ownership }) => ownership._tag === "Held" && isOurs(ownership.owner)
+ * )
+ * ```
+ *
  * @category schemas
  * @since 0.1.0
  */
@@ -83,6 +120,18 @@ export type WireId = typeof WireId.Type
  * The part of a wire id that all ids of one layer share: where that layer can be told something. Empty for an id that is
  * not one of ours.
  *
+ * **Example** (Waiters by the process that they belong to)
+ *
+ * ```ts
+ * import { MutexAdmin, Names } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const processes = Effect.map(
+ *   MutexAdmin.inspect("invoices"),
+ *   ({ waiters }) => new Set(waiters.map(({ id }) => Names.inboxOf(id)))
+ * )
+ * ```
+ *
  * @category combinators
  * @since 0.1.0
  */
@@ -90,6 +139,16 @@ export const inboxOf = (id: string): string => /^\d+-([0-9a-z]{12}):/.exec(id)?.
 
 /**
  * Checks the name of a mutex; fails with `InvalidName` that says what is wrong with it.
+ *
+ * **Example** (Refusing a request before it waits)
+ *
+ * ```ts
+ * import { Names } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const validate = (name: string) =>
+ *   Effect.mapError(Names.mutexName(name), ({ problem }) => `not a name for a job: ${problem}`)
+ * ```
  *
  * @category constructors
  * @since 0.1.0
@@ -104,6 +163,16 @@ export const mutexName = (name: string): Effect.Effect<MutexName, InvalidName> =
 /**
  * Checks the name of a contender; fails with `InvalidName` that says what is wrong with it.
  *
+ * **Example** (A name that says what the process is for)
+ *
+ * ```ts
+ * import { Mutex, Names } from "@effect-simba/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * const mutexLive = (role: string) =>
+ *   Layer.unwrap(Effect.map(Names.contenderName(`billing-${role}`), (contender) => Mutex.layer({ contender })))
+ * ```
+ *
  * @category constructors
  * @since 0.1.0
  */
@@ -117,6 +186,16 @@ export const contenderName = (name: string): Effect.Effect<ContenderName, Invali
 /**
  * `<pid>@<host>`: tells an operator where to look. The default.
  *
+ * **Example** (The same name in the logs)
+ *
+ * ```ts
+ * import { Names } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const annotated = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+ *   Effect.flatMap(Names.contenderByHost, (contender) => Effect.annotateLogs(effect, { contender }))
+ * ```
+ *
  * @category constructors
  * @since 0.1.0
  */
@@ -126,6 +205,15 @@ export const contenderByHost: Effect.Effect<ContenderName> = Effect.sync(() =>
 
 /**
  * A random UUID: for contenders whose host must not show.
+ *
+ * **Example** (A contender that does not tell its host)
+ *
+ * ```ts
+ * import { Mutex, Names } from "@effect-simba/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * const MutexLive = Layer.unwrap(Effect.map(Names.contenderByUuid, (contender) => Mutex.layer({ contender })))
+ * ```
  *
  * @category constructors
  * @since 0.1.0

@@ -3,6 +3,7 @@
  *
  * @since 0.1.0
  */
+import type * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
 import { FencingToken } from "./Ownership.ts"
 
@@ -19,6 +20,20 @@ const token = Schema.optionalKey(FencingToken)
  * - `Gap`: something may have been missed; what follows is the state found afterwards.
  *
  * `token` is absent where the owner is not one of ours (a Simba contender has none).
+ *
+ * **Example** (Events as lines of JSON)
+ *
+ * ```ts
+ * import { Mutex, OwnerEvent } from "@effect-simba/core"
+ * import { Effect, Schema, Stream } from "effect"
+ *
+ * const encode = Schema.encodeEffect(Schema.fromJsonString(OwnerEvent.OwnerEvent))
+ *
+ * const program = Mutex.events("jobs").pipe(
+ *   Stream.mapEffect((event) => encode(event)),
+ *   Stream.runForEach((line) => Effect.log(line))
+ * )
+ * ```
  *
  * @category schemas
  * @since 0.1.0
@@ -37,3 +52,17 @@ export const OwnerEvent = Schema.TaggedUnion({
  * @since 0.1.0
  */
 export type OwnerEvent = typeof OwnerEvent.Type
+
+/**
+ * - `every` (default 1 second): the longest time between two looks while nothing is announced. Releases to nobody and
+ *   expiries are announced by nobody, so this is how late they are seen at most.
+ * - `renewals` (default false): whether renewals are events too.
+ *
+ * @see {@link Mutex.events}
+ * @category models
+ * @since 0.1.0
+ */
+export interface EventsOptions {
+  readonly every?: Duration.Input | undefined
+  readonly renewals?: boolean | undefined
+}

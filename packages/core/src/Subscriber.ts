@@ -21,6 +21,7 @@ import type { BackendError } from "./Errors.ts"
  * - `Message`: somebody published `text` on the channel.
  * - `Gap`: messages may have been missed since the last notice. Look at the state again.
  *
+ * @see {@link Subscriber}
  * @category models
  * @since 0.1.0
  */
@@ -45,6 +46,24 @@ export type Notice = typeof Notice.Type
  * - `countable` tells whether the server that runs our commands also counts these subscriptions (`PUBSUB NUMSUB`).
  *   On Redis Cluster it does not: a count is local to one node.
  * - `bound` is set where gaps cannot be seen: look again at least this often, message or none.
+ *
+ * **Example** (Looking again after a gap)
+ *
+ * ```ts
+ * import { Subscriber } from "@effect-simba/core"
+ * import { Effect, Queue } from "effect"
+ *
+ * const follow = <E, R>(channel: string, look: Effect.Effect<void, E, R>) =>
+ *   Effect.scoped(Effect.gen(function*() {
+ *     const subscriber = yield* Subscriber.Subscriber
+ *     const notices = yield* subscriber.subscribe(channel)
+ *     yield* look
+ *     return yield* Effect.forever(Effect.flatMap(
+ *       Queue.take(notices),
+ *       Subscriber.Notice.match({ Gap: () => look, Message: ({ text }) => Effect.log(text) })
+ *     ))
+ *   }))
+ * ```
  *
  * @category services
  * @since 0.1.0

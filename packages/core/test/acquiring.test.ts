@@ -4,7 +4,7 @@ import { ConfigProvider, Deferred, Duration, Effect, Exit, Fiber, Layer, Option,
 import { TestClock } from "effect/testing"
 import { Faults } from "./support/faultyStore.ts"
 import * as FaultyStore from "./support/faultyStore.ts"
-import { MemoryLive, start, TestLive } from "./support/setup.ts"
+import { another, MemoryLive, start, TestLive } from "./support/setup.ts"
 
 describe("acquire", () => {
   it.effect("H4: a free mutex costs one request and no subscription", () =>
@@ -17,7 +17,8 @@ describe("acquire", () => {
   it.effect("H4, B1: a held one is tried, then subscribed to, then queued for", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
-      yield* Mutex.acquire("m")
+      const them = yield* another("them")
+      yield* Effect.provide(Mutex.acquire("m"), them)
       yield* start(Effect.scoped(Mutex.acquire("m")))
       assert.deepStrictEqual(faults.calls, ["acquire try", "acquire try", "subscribe", "acquire wait"])
     }).pipe(Effect.provide(TestLive)))
@@ -29,15 +30,21 @@ describe("acquire", () => {
       const scope = yield* Scope.make()
       yield* Scope.provide(Mutex.acquire("m"), scope)
       const waiters = yield* Effect.forEach([0, 1, 2, 3, 4], (n) =>
-        start(Mutex.withLock("m")(Effect.sync(() => order.push(n)))))
+        Effect.flatMap(another(`${n}`), (place) =>
+          Effect.provide(
+            start(
+              Mutex.withLock("m")(Effect.sync(() =>
+                order.push(n)
+              ))
+            ),
+            place
+          )))
       faults.calls.length = 0
       yield* Scope.close(scope, Exit.void)
       yield* Fiber.joinAll(waiters)
       assert.deepStrictEqual(order, [0, 1, 2, 3, 4])
       assert.strictEqual(
-        faults.calls.filter((call) =>
-          call === "acquire wait"
-        ).length,
+        faults.calls.filter((call) => call === "acquire wait").length,
         5
       )
       assert.strictEqual(faults.calls.filter((call) => call === "release").length, 6)
@@ -48,7 +55,7 @@ describe("acquire", () => {
       const faults = yield* Faults
       faults.guard = "fail"
       faults.release = "fail"
-      yield* Mutex.acquire("m")
+      yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
       const waiter = yield* start(Mutex.acquire("m"))
       yield* TestClock.adjust("16 seconds")
       assert.isUndefined(waiter.pollUnsafe())
@@ -74,12 +81,13 @@ describe("acquire", () => {
   it.effect("H7: an interrupted wait returns at once although the undo hangs", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
-      yield* Mutex.acquire("m")
+      yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
       const waiter = yield* start(Effect.scoped(Mutex.acquire("m")))
       faults.release = "hang"
       yield* Fiber.interrupt(waiter)
       assert.include(faults.calls, "release")
       yield* TestClock.adjust("2 seconds")
+      faults.release = "work"
     }).pipe(Effect.provide(TestLive)))
 
   it.effect("H7, B41: an attempt interrupted while its answer is on the way is undone", () =>
@@ -109,7 +117,7 @@ describe("acquire", () => {
       const context = yield* Layer.buildWithScope(TestLive, scope)
       yield* Effect.gen(function*() {
         const faults = yield* Faults
-        yield* Mutex.acquire("m")
+        yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
         const waiter = yield* start(Effect.scoped(Mutex.acquire("m")))
         faults.release = { late: "1 second" }
         yield* Fiber.interrupt(waiter)
@@ -142,7 +150,7 @@ describe("acquire", () => {
     Effect.gen(function*() {
       const faults = yield* Faults
       const scope = yield* Scope.make()
-      yield* Scope.provide(Mutex.acquire("m"), scope)
+      yield* Effect.provide(Scope.provide(Mutex.acquire("m"), scope), yield* another("them"))
       const waiter = yield* start(Mutex.acquire("m"))
       faults.acquire = "fail"
       yield* Scope.close(scope, Exit.void)
@@ -156,7 +164,7 @@ describe("acquire", () => {
   it.effect("tryAcquire answers None while somebody else holds it, and never queues", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
-      yield* Mutex.acquire("m")
+      yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
       assert.isTrue(Option.isNone(yield* Mutex.tryAcquire("m")))
       assert.isTrue(Option.isSome(yield* Mutex.tryAcquire("n")))
       assert.notInclude(faults.calls, "subscribe")

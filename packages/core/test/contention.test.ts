@@ -22,7 +22,7 @@ import {
   SubscriptionRef
 } from "effect"
 import { TestClock } from "effect/testing"
-import { Holding } from "../src/internal/holding.ts"
+import { Holding, termsOf } from "../src/internal/holding.ts"
 import * as FaultyStore from "./support/faultyStore.ts"
 import * as Fleet from "./support/fleet.ts"
 import { start, TestLive } from "./support/setup.ts"
@@ -163,7 +163,7 @@ describe("a contention", () => {
       assert.strictEqual(slow.at(-1), "Acquired")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("stop and start, in any order and more than once", () =>
+  it.effect("stop and start, in any order and more than once (B60)", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       const { effect, work } = makeWork()
@@ -224,14 +224,13 @@ describe("a contention", () => {
 
   it.effect("S13: a lost lease whose work has not ended yet stays lost, and is not given back as if it were held", () =>
     Effect.gen(function*() {
-      const holding = new Holding({
-        mutex: yield* Names.mutexName("m"),
-        id: "1-aaaaaaaaaaaa:us" as Names.WireId,
-        token: 1 as Ownership.FencingToken,
-        ttl: Duration.seconds(10),
-        transition: Duration.seconds(6),
-        sent: { monotonic: 0, wall: 0 }
-      })
+      const holding = new Holding(
+        yield* Names.mutexName("m"),
+        "1-aaaaaaaaaaaa:us" as Names.WireId,
+        1 as Ownership.FencingToken,
+        termsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6) }),
+        { monotonic: 0, wall: 0 }
+      )
       const work = yield* start(Effect.uninterruptible(Effect.sleep("1 minute")))
       holding.addWork(work)
       holding.lose("TakenOver")

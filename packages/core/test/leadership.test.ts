@@ -430,6 +430,7 @@ describe("failing work", () => {
           Leadership.leaderSchedule(contentions[i]!, work, Leadership.fixedRate("10 seconds"), { onError: "stepDown" })
         )
       }
+      yield* Effect.repeat(settle, { times: 4 })
       yield* TestClock.adjust("15 seconds")
       assert.deepStrictEqual(log.take(), ["a@0", "b@0", "b@10"])
       yield* b.close

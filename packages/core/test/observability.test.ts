@@ -4,7 +4,7 @@ import { Effect, Exit, Fiber, Layer, Logger, Metric, Option, References, Scope, 
 import { TestClock } from "effect/testing"
 import { Faults } from "./support/faultyStore.ts"
 import * as FaultyStore from "./support/faultyStore.ts"
-import { start, TestLive } from "./support/setup.ts"
+import { another, start, TestLive } from "./support/setup.ts"
 
 /** With a registry of its own. */
 const isolated = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
@@ -31,7 +31,7 @@ describe("metrics", () => {
       yield* Fiber.join(timing)
       yield* Fiber.interrupt(yield* start(Effect.scoped(Mutex.acquire("m"))))
       faults.acquire = "fail"
-      yield* Effect.flip(Effect.scoped(Mutex.tryAcquire("m")))
+      yield* Effect.flip(Effect.scoped(Mutex.tryAcquire("n")))
       yield* Effect.flip(Effect.scoped(Mutex.acquire(" ")))
       for (const outcome of ["granted", "refused", "timeout", "interrupted", "error"] as const) {
         assert.strictEqual(yield* count(MutexMetrics.attempts[outcome]), 1, outcome)
@@ -42,7 +42,7 @@ describe("metrics", () => {
     Effect.gen(function*() {
       const faults = yield* Faults
       const scope = yield* Scope.make()
-      yield* Scope.provide(Mutex.acquire("m"), scope)
+      yield* Effect.provide(Scope.provide(Mutex.acquire("m"), scope), yield* another("them"))
       const waiter = yield* start(Mutex.withLock("m")(Effect.sleep("2 seconds")))
       yield* TestClock.adjust("3 seconds")
       yield* Scope.close(scope, Exit.void)

@@ -5,7 +5,7 @@ import { TestClock } from "effect/testing"
 import { between } from "../src/internal/observer.ts"
 import { Faults } from "./support/faultyStore.ts"
 import * as FaultyStore from "./support/faultyStore.ts"
-import { start, TestLive } from "./support/setup.ts"
+import { another, start, TestLive } from "./support/setup.ts"
 
 const tags = (events: ReadonlyArray<OwnerEvent.OwnerEvent>) => events.map((event) => event._tag)
 
@@ -141,9 +141,10 @@ describe("B59: MutexAdmin", () => {
         waiters: []
       })
       const lease = yield* Mutex.acquire("m")
-      yield* start(Mutex.acquire("m"))
+      const [b, c] = [yield* another("b"), yield* another("c")]
+      yield* Effect.provide(start(Mutex.acquire("m")), b)
       yield* TestClock.adjust("3 seconds")
-      yield* start(Mutex.acquire("m"))
+      yield* Effect.provide(start(Mutex.acquire("m")), c)
       yield* TestClock.adjust("1 second")
       const state = yield* MutexAdmin.inspect("m", { waiters: 1 })
       assert.strictEqual(state.token, lease.token)

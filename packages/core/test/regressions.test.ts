@@ -20,7 +20,7 @@ import {
 import { TestClock } from "effect/testing"
 import { Faults } from "./support/faultyStore.ts"
 import * as FaultyStore from "./support/faultyStore.ts"
-import { start, TestLive, timeLeft } from "./support/setup.ts"
+import { another, start, TestLive, timeLeft } from "./support/setup.ts"
 
 /** Lets every fiber run that can, without moving the clock. */
 const settle = Effect.repeat(Effect.yieldNow, { times: 30 })
@@ -100,9 +100,9 @@ describe("messages", () => {
     Effect.gen(function*() {
       const { lines } = yield* Hands
       const [holder, next] = [yield* Scope.make(), yield* Scope.make()]
-      yield* Scope.provide(Mutex.acquire("m"), holder)
+      yield* Effect.provide(Scope.provide(Mutex.acquire("m"), holder), yield* another("them"))
       const deaf = yield* start(Mutex.acquire("m"))
-      const waiter = yield* start(Scope.provide(Mutex.acquire("m"), next))
+      const waiter = yield* Effect.provide(start(Scope.provide(Mutex.acquire("m"), next)), yield* another("next"))
       lines[0]!.muted = true
       yield* Scope.close(holder, Exit.void)
       yield* TestClock.adjust("1500 millis")
@@ -165,7 +165,7 @@ describe("messages", () => {
   it.effect("B9: a waiter subscribes once, however often it is woken for nothing", () =>
     Effect.gen(function*() {
       const { lines } = yield* Hands
-      yield* Mutex.acquire("m")
+      yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
       const waiter = yield* start(Mutex.acquire("m"))
       for (let i = 0; i < 20; i++) {
         lines[0]!.forge({ _tag: "YourTurn", from: "somebody" })
@@ -183,15 +183,21 @@ describe("messages", () => {
       const faults = yield* Faults
       const holder = yield* Scope.make()
       yield* Scope.provide(Mutex.acquire("m"), holder)
-      const waiters = yield* Effect.forEach(Array.from({ length: 20 }), () => start(Mutex.acquire("m")))
+      const waiters = yield* Effect.forEach(Array.from({ length: 20 }), (_, n) =>
+        Effect.flatMap(another(`${n}`), (place) => Effect.provide(start(Mutex.acquire("m")), place)))
       faults.calls.length = 0
       yield* Scope.close(holder, Exit.void)
       yield* settle
       assert.deepStrictEqual(faults.calls, ["release", "acquire wait"])
-      assert.deepStrictEqual(waiters.map((waiter) => waiter.pollUnsafe() !== undefined), [
-        true,
-        ...waiters.slice(1).map(() => false)
-      ])
+      assert.deepStrictEqual(
+        waiters.map((waiter) =>
+          waiter.pollUnsafe() !== undefined
+        ),
+        [
+          true,
+          ...waiters.slice(1).map(() => false)
+        ]
+      )
       // Only the next one looks whether the first has come
       yield* TestClock.adjust("2 seconds")
       assert.deepStrictEqual(faults.calls, ["release", "acquire wait", "acquire wait"])

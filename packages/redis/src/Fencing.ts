@@ -38,6 +38,18 @@ import * as RedisKeys from "./RedisKeys.ts"
  * Somebody with a newer lease of the mutex has been here. Nothing was written. Stop: this lease is over, whatever the
  * local clock says. Acquire the mutex anew before you write again, and read first what the successor did.
  *
+ * **Example** (Stopping, and looking at what the successor did)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Fencing } from "@effect-simba/redis"
+ * import { Effect } from "effect"
+ *
+ * const program = Mutex.withLock("report")((lease) => Fencing.set("report:latest", "...", lease.token)).pipe(
+ *   Effect.catchTag("StaleToken", ({ key, seen, token }) => Effect.logWarning(`${key}: ${seen} came after ${token}`))
+ * )
+ * ```
+ *
  * @category errors
  * @since 0.1.0
  */
@@ -57,6 +69,18 @@ export class StaleToken extends Schema.TaggedError<StaleToken>("@effect-simba/re
 
 /**
  * What can go wrong with a fenced command.
+ *
+ * **Example** (Trying again what an outage has cut short)
+ *
+ * ```ts
+ * import { Fencing } from "@effect-simba/redis"
+ * import { Effect } from "effect"
+ *
+ * const isOutage = (error: Fencing.FencingError) => error._tag === "BackendError" && error.retryable
+ *
+ * const persistent = <A, R>(write: Effect.Effect<A, Fencing.FencingError, R>) =>
+ *   Effect.retry(write, { while: isOutage, times: 3 })
+ * ```
  *
  * @category errors
  * @since 0.1.0
@@ -92,6 +116,7 @@ return { 'done', result }
 /**
  * A Lua snippet of yours, fenced. Make it once, at the top of a module: Redis keeps every text that it has seen.
  *
+ * @see {@link script}
  * @category models
  * @since 0.1.0
  */
@@ -113,7 +138,7 @@ export interface Script<Params extends ReadonlyArray<unknown>> {
  * import type { FencingToken } from "@effect-simba/core/Ownership"
  * import { Fencing } from "@effect-simba/redis"
  *
- * const advance = Fencing.script((key: string, by: number) => [key, by], {
+ * const advance: Fencing.Script<[key: string, by: number]> = Fencing.script((key, by) => [key, by], {
  *   numberOfKeys: 1,
  *   lua: `return redis.call('INCRBY', KEYS[1], ARGV[1])`
  * })
@@ -156,6 +181,7 @@ const toProtocolError = (resource: string, read: unknown) =>
  * `resource`. The token is remembered first, so that also a snippet that fails shuts out former holders. The result is
  * what Redis answers, unchecked: decode it.
  *
+ * @see {@link script}
  * @category operations
  * @since 0.1.0
  */
@@ -187,6 +213,24 @@ const nothing = script(() => [], { numberOfKeys: 0, lua: "return nil" })
  * otherwise shuts out all smaller ones from here on. Do it first thing with a new lease where you are going to read
  * before you write: no former holder can change then what you have read.
  *
+ * **Example** (Reading what nobody else can change any more)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Fencing } from "@effect-simba/redis"
+ * import { Effect } from "effect"
+ * import { Redis } from "effect/persistence/Redis"
+ *
+ * const program = Mutex.withLock("balance")((lease) =>
+ *   Effect.gen(function*() {
+ *     const redis = yield* Redis
+ *     yield* Fencing.guard("balance", lease.token)
+ *     const balance = Number(yield* redis.send<string | null>("GET", "balance"))
+ *     yield* Fencing.set("balance", String(balance + 1), lease.token)
+ *   })
+ * )
+ * ```
+ *
  * @category operations
  * @since 0.1.0
  */
@@ -206,6 +250,17 @@ end`
 /**
  * Sets a key, as `SET` does, unless a larger token has been seen for it. The same token may write again and again.
  * `ttl` (default: none): the key expires after so long; rounded up to milliseconds.
+ *
+ * **Example** (A value that must not stay for ever)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Fencing } from "@effect-simba/redis"
+ *
+ * const program = Mutex.withLock("rates")((lease) =>
+ *   Fencing.set("rates:latest", "1.07", lease.token, { ttl: "10 minutes" })
+ * )
+ * ```
  *
  * @category operations
  * @since 0.1.0

@@ -21,6 +21,7 @@ import * as Redis from "effect/persistence/Redis"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import type { Cluster, ClusterNode, Redis as Client } from "ioredis"
+import { Direct } from "./internal/direct.ts"
 import * as channels from "./internal/ioredis/channels.ts"
 import * as connection from "./internal/ioredis/connection.ts"
 import { fromRedis } from "./internal/redisFailure.ts"
@@ -34,6 +35,19 @@ import { Topology } from "./Topology.ts"
  *   silent for twice as long is replaced. Keep it well below the transition of your mutexes.
  * - `connectTimeout` (default 2 seconds): how long one attempt to connect may take.
  * - `pool`: limits of the connections behind `Redis.reserve`.
+ *
+ * **Example** (A server behind Sentinel)
+ *
+ * ```ts
+ * import { IoRedis } from "@effect-simba/redis"
+ *
+ * const options: IoRedis.Options = {
+ *   client: { sentinels: [{ host: "sentinel-1", port: 26379 }], name: "main" },
+ *   commandTimeout: "500 millis"
+ * }
+ *
+ * const RedisLive = IoRedis.layer(options)
+ * ```
  *
  * @category models
  * @since 0.1.0
@@ -52,6 +66,19 @@ export interface Options {
  * - `client`: further ioredis options for the connection to each node (TLS, user, password).
  * - the rest as in `Options`.
  *
+ * **Example** (Nodes that know one another by other addresses)
+ *
+ * ```ts
+ * import { IoRedis } from "@effect-simba/redis"
+ *
+ * const options: IoRedis.ClusterOptions = {
+ *   nodes: [{ host: "localhost", port: 7000 }],
+ *   cluster: { natMap: { "10.0.0.1:6379": { host: "localhost", port: 7000 } } }
+ * }
+ *
+ * const RedisLive = IoRedis.layerCluster(options)
+ * ```
+ *
  * @category models
  * @since 0.1.0
  */
@@ -62,6 +89,15 @@ export interface ClusterOptions extends Omit<Options, "url"> {
 
 /**
  * The ioredis client behind the `Redis` service, for commands that the service lacks.
+ *
+ * **Example** (Whether the connection is up)
+ *
+ * ```ts
+ * import { IoRedis } from "@effect-simba/redis"
+ * import { Effect } from "effect"
+ *
+ * const isReady = Effect.map(IoRedis.IoRedis, ({ client }) => client.status === "ready")
+ * ```
  *
  * @category services
  * @since 0.1.0
@@ -130,6 +166,7 @@ const provide = Effect.fnUntraced(function*(driver: Driver) {
       bound: undefined
     }),
     Context.add(IoRedis, { client: driver.client }),
+    Context.add(Direct, connection.direct(driver.client)),
     Context.add(Topology, driver.topology)
   )
 })
@@ -229,6 +266,19 @@ export const layerCluster = (
  * The options that come from the environment: `REDIS_URL` (default `redis://localhost:6379`), `REDIS_USERNAME`,
  * `REDIS_PASSWORD`, `REDIS_DB`, `REDIS_COMMAND_TIMEOUT` and `REDIS_CONNECT_TIMEOUT`.
  *
+ * **Example** (Another variable for the address)
+ *
+ * ```ts
+ * import { IoRedis } from "@effect-simba/redis"
+ * import { Config, Effect, Layer } from "effect"
+ *
+ * const RedisLive = Layer.unwrap(Effect.gen(function*() {
+ *   const options = yield* IoRedis.config
+ *   const url = yield* Config.Redacted("LOCKS_URL")
+ *   return IoRedis.layer({ ...options, url })
+ * }))
+ * ```
+ *
  * @category config
  * @since 0.1.0
  */
@@ -252,6 +302,19 @@ export const config: Config.Config<Options> = Config.all({
 
 /**
  * Like `layer`, from `config`. Options that are given here win over the environment.
+ *
+ * **Example** (An address from the environment, and a limit of one's own)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+ * import { Layer } from "effect"
+ *
+ * const MutexLive = Mutex.layerConfig().pipe(
+ *   Layer.provide(RedisMutexStore.layer),
+ *   Layer.provide(IoRedis.layerConfig({ commandTimeout: "500 millis" }))
+ * )
+ * ```
  *
  * @category layers
  * @since 0.1.0

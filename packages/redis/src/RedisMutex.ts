@@ -15,6 +15,20 @@ import * as RedisMutexStore from "./RedisMutexStore.ts"
 /**
  * The options of the mutexes, and those of the connection. `commandTimeout` is for both, unless `redis` has its own.
  *
+ * **Example** (Mutexes and their connection)
+ *
+ * ```ts
+ * import { RedisMutex } from "@effect-simba/redis"
+ *
+ * const options: RedisMutex.Options = {
+ *   ttl: "5 seconds",
+ *   contender: "billing-1",
+ *   redis: { url: "rediss://locks.example.com:6380" }
+ * }
+ *
+ * const MutexLive = RedisMutex.layer(options)
+ * ```
+ *
  * @category models
  * @since 0.1.0
  */
@@ -70,6 +84,18 @@ const switchedOn = (name: string) =>
 /**
  * Like `layer`, from the environment: `SIMBA_REDIS_TTL`, `SIMBA_REDIS_TRANSITION`, and what `IoRedis.config` reads.
  * Refuses to build when `SIMBA_ENABLED` or `SIMBA_REDIS_ENABLED` is false. Options that are given here win.
+ *
+ * **Example** (An application that operators configure)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { RedisMutex } from "@effect-simba/redis"
+ * import { Effect } from "effect"
+ *
+ * const program = Effect.log("only one of us").pipe(Mutex.withLock("report"))
+ *
+ * Effect.runPromise(Effect.provide(program, RedisMutex.layerConfig({ transition: "10 seconds" })))
+ * ```
  *
  * @category layers
  * @since 0.1.0

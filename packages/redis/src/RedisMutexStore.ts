@@ -4,19 +4,12 @@
  * @since 0.1.0
  */
 import type { BackendError } from "@effect-simba/core/Errors"
-import {
-  type AcquireResult,
-  type Change,
-  type Forced,
-  type GuardRequest,
-  type GuardResult,
-  MutexStore,
-  type WakeUp
-} from "@effect-simba/core/MutexStore"
+import { type Change, type GuardRequest, type GuardResult, MutexStore } from "@effect-simba/core/MutexStore"
 import { MutexName } from "@effect-simba/core/Names"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import { Redis } from "effect/persistence/Redis"
@@ -25,7 +18,10 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as adminScripts from "./internal/adminScripts.ts"
+import * as batches from "./internal/batches.ts"
+import { Direct, overRedis } from "./internal/direct.ts"
 import { evaluate } from "./internal/evaluate.ts"
+import * as mailboxes from "./internal/mailboxes.ts"
 import * as scripts from "./internal/mutexScripts.ts"
 import { reading, receiving } from "./internal/reading.ts"
 import { fromRedis, fromReply } from "./internal/redisFailure.ts"
@@ -34,14 +30,11 @@ import * as RedisWire from "./RedisWire.ts"
 import { Topology } from "./Topology.ts"
 
 const isMutexName = Schema.is(MutexName)
-const readAcquire = reading("the reply of the acquire script", RedisWire.AcquireReply)
 const readGuard = reading("the reply of the guard script", RedisWire.GuardReply)
 const readInspect = reading("the reply of the inspect script", RedisWire.InspectReply)
 const readTick = reading("the reply of the tick script", RedisWire.TickReply)
 const readOwnership = reading("the owner of a mutex", RedisWire.OwnershipText)
-const readContenderMessage = reading("a message on a contender channel", RedisWire.ContenderMessage)
 const readMutexMessage = reading("a message on a mutex channel", RedisWire.MutexMessage)
-const readInboxMessage = reading("a message on the channel of a layer", RedisWire.InboxMessage)
 
 const renewed: GuardResult = { _tag: "Renewed" }
 
@@ -82,21 +75,34 @@ const make = Effect.gen(function*() {
   const redis = yield* Redis
   const subscriber = yield* Subscriber
   const topology = yield* Topology
-  const acquire = evaluate(redis, scripts.acquire)
-  const release = evaluate(redis, scripts.release)
   const guard = evaluate(redis, scripts.guard)
   const look = evaluate(redis, scripts.look)
   const inspect = evaluate(redis, adminScripts.inspect)
   const force = evaluate(redis, adminScripts.force)
   const tick = evaluate(redis, adminScripts.tick)
 
-  const skipDead = subscriber.countable && (yield* seesSubscribers(redis, subscriber)) ? "1" : "0"
+  const letters = yield* mailboxes.make(subscriber)
+  const countable = subscriber.countable && (yield* seesSubscribers(redis, subscriber))
+  const skipDead = countable ? "1" : "0"
+  const direct = (yield* Direct) ?? (yield* overRedis(redis, { coalescing: false }))
+  const { acquire, flush, release } = batches.make(direct, {
+    perMutex: topology._tag === "Cluster",
+    sha: yield* Effect.mapError(redis.send<string>("SCRIPT", "LOAD", scripts.batch), fromRedis("load a script")),
+    skipDead: countable
+  })
+
+  /** Nothing overtakes an acquire or a release that was asked for before it. */
+  const behind = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+    Effect.suspend(() => {
+      flush()
+      return effect
+    })
 
   const renew = (requests: ReadonlyArray<GuardRequest>) =>
-    guard(
+    behind(guard(
       requests.map((request) => RedisKeys.owner(request.mutex)),
       requests.flatMap((request) => [request.id, Duration.toMillis(request.lease)])
-    ).pipe(
+    )).pipe(
       Effect.mapError(fromRedis("guard")),
       Effect.flatMap(readGuard),
       Effect.map((missed) => {
@@ -112,29 +118,13 @@ const make = Effect.gen(function*() {
 
   return MutexStore.of({
     acquire: (request) =>
-      acquire(
-        ...keysOf(request.mutex),
-        request.id,
-        request.mode,
-        Duration.toMillis(request.lease),
-        Duration.toMillis(request.confirm),
-        request.ticket ?? "",
-        skipDead,
-        request.unfair === true ? "1" : "0"
-      ).pipe(
-        Effect.mapError(fromRedis("acquire")),
-        Effect.flatMap(readAcquire),
-        Effect.map(([ownership, token, ticket, position, foreign]): AcquireResult =>
-          token !== ""
-            ? { _tag: "Granted", token }
-            : {
-              _tag: "Refused",
-              ownership,
-              ticket: ticket === "" ? undefined : ticket,
-              position,
-              foreign: foreign === "1"
-            }
-        )
+      Effect.callback((resume) =>
+        Effect.sync(acquire(request, (exit) => {
+          if (Exit.isSuccess(exit) && exit.value._tag === "Refused" && exit.value.foreign) {
+            letters.sawOthers(request.mutex, request.id)
+          }
+          resume(exit)
+        }))
       ),
     guard: (requests) =>
       topology._tag === "Single" ? renew(requests) : Effect.map(
@@ -144,38 +134,23 @@ const make = Effect.gen(function*() {
             Result.isSuccess(result) ? result.success[0]! : { _tag: "Failed", error: result.failure }
           )
       ),
-    release: (request) =>
-      release(
-        ...keysOf(request.mutex),
-        request.id,
-        Duration.toMillis(request.confirm),
-        skipDead,
-        request.unfair === true ? "1" : "0"
-      ).pipe(Effect.mapError(fromRedis("release")), Effect.flatMap(readOwnership)),
+    release: (request) => Effect.callback((resume) => release(request, resume)),
+    sendRelease: (request, done) => {
+      if (!direct.isReady()) return false
+      release(request, done)
+      return true
+    },
     owner: (mutex: MutexName) =>
-      look(RedisKeys.owner(mutex)).pipe(Effect.mapError(fromRedis("owner")), Effect.flatMap(readOwnership)),
-    wakeUps: (mutex, id) =>
-      receiving(subscriber, RedisKeys.contenderChannel(mutex, id), readContenderMessage, {
-        gap: { _tag: "Gap" },
-        message: (message): WakeUp =>
-          message._tag === "Released"
-            ? { _tag: "YourTurn", from: message.owner }
-            : { _tag: "LookIn", delay: Duration.millis(message.millis) }
-      }),
+      behind(look(RedisKeys.owner(mutex))).pipe(Effect.mapError(fromRedis("owner")), Effect.flatMap(readOwnership)),
+    wakeUps: letters.wakeUps,
     changes: (mutex) =>
       receiving(subscriber, RedisKeys.mutexChannel(mutex), readMutexMessage, {
         gap: { _tag: "Gap" },
         message: (message): Change => message
       }),
-    inbox: (key) =>
-      receiving(subscriber, RedisKeys.inboxChannel(key), readInboxMessage, {
-        gap: Option.none<Forced>(),
-        message: (message) => Option.some(message)
-      }).pipe(Effect.map(({ next }) => ({
-        next: Effect.eventually(Effect.flatMap(next, Effect.fromOption))
-      }))),
+    inbox: letters.forced,
     inspect: (mutex, limit) =>
-      inspect(RedisKeys.owner(mutex), RedisKeys.queue(mutex), RedisKeys.fence(mutex), limit).pipe(
+      behind(inspect(RedisKeys.owner(mutex), RedisKeys.queue(mutex), RedisKeys.fence(mutex), limit)).pipe(
         Effect.mapError(fromRedis("inspect")),
         Effect.flatMap(readInspect),
         Effect.map(([ownership, token, waiting, waiters]) => ({
@@ -189,7 +164,7 @@ const make = Effect.gen(function*() {
       ? scan(redis.send)
       : Stream.flatMap(Stream.fromIterableEffect(topology.primaries), scan),
     forceRelease: (mutex, confirm) =>
-      force(...keysOf(mutex), Duration.toMillis(confirm), skipDead, RedisKeys.inboxChannel("")).pipe(
+      behind(force(...keysOf(mutex), Duration.toMillis(confirm), skipDead)).pipe(
         Effect.mapError(fromRedis("force release")),
         Effect.flatMap(readOwnership)
       ),
@@ -218,6 +193,7 @@ const seesSubscribers = Effect.fnUntraced(function*(redis: Redis["Service"], sub
 /**
  * Mutexes shared by all processes that use the same Redis. Fails to build with `BackendError` when Redis is out of reach.
  *
+ * @see {@link RedisSubscriber.layer}
  * @category layers
  * @since 0.1.0
  */

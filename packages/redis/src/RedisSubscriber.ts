@@ -20,6 +20,22 @@ const retry = Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("
  * made again, and is a gap. Reconnects that the provider hides cannot be seen here, so nobody sleeps longer than 2
  * seconds without looking.
  *
+ * **Example** (Mutexes on a provider of `Redis` that has no subscriber of its own)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { RedisMutexStore, RedisSubscriber } from "@effect-simba/redis"
+ * import { Layer } from "effect"
+ * import type { Redis } from "effect/persistence/Redis"
+ *
+ * const mutexOn = <E>(redis: Layer.Layer<Redis, E>) =>
+ *   Mutex.layer().pipe(
+ *     Layer.provide(RedisMutexStore.layer),
+ *     Layer.provide(RedisSubscriber.layer),
+ *     Layer.provide(redis)
+ *   )
+ * ```
+ *
  * @category layers
  * @since 0.1.0
  */

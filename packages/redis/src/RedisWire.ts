@@ -25,6 +25,17 @@ const ownerIdProblem = (id: string): string | undefined =>
 /**
  * An owner's id as others may have written it: any text that cannot be mistaken for a separator.
  *
+ * **Example** (A contender of another implementation)
+ *
+ * ```ts
+ * import { RedisWire } from "@effect-simba/redis"
+ * import { Schema } from "effect"
+ *
+ * const isOwner = Schema.is(RedisWire.OwnerId)
+ *
+ * const stock = isOwner("7:4711@host") // true
+ * ```
+ *
  * @category schemas
  * @since 0.1.0
  */
@@ -69,6 +80,17 @@ const WireOwnership = Schema.TaggedUnion({
  * Who owns a mutex: `<owner id>@@<remaining milliseconds>`, with `-1` where it is held without end, and `@@` alone
  * where nobody does. It is the result of Simba's scripts too.
  *
+ * **Example** (Both ways)
+ *
+ * ```ts
+ * import { RedisWire } from "@effect-simba/redis"
+ * import { Schema } from "effect"
+ *
+ * // Held by 7:4711@host, for 16 seconds
+ * const ownership = Schema.decodeSync(RedisWire.OwnershipText)("7:4711@host@@16000")
+ * const text = Schema.encodeSync(RedisWire.OwnershipText)({ _tag: "Free" }) // "@@"
+ * ```
+ *
  * @category schemas
  * @since 0.1.0
  */
@@ -98,6 +120,16 @@ export const OwnershipText: Schema.Codec<Ownership, string> = text(
 /**
  * The mutex channel: `acquired@@<owner id>`.
  *
+ * **Example** (Who says that it acquired)
+ *
+ * ```ts
+ * import { RedisWire } from "@effect-simba/redis"
+ * import { Effect, Schema } from "effect"
+ *
+ * const ownerOf = (message: string) =>
+ *   Effect.map(Schema.decodeEffect(RedisWire.MutexMessage)(message), ({ owner }) => owner)
+ * ```
+ *
  * @category schemas
  * @since 0.1.0
  */
@@ -119,28 +151,50 @@ export type MutexMessage = typeof MutexMessage.Type
 
 const Millis = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 999_999_999_999_999 }))
 
+type Told = { readonly _tag: "Released"; readonly owner: string } | { readonly _tag: "Look"; readonly millis: number }
+
+const decodeContender = (input: string): Told | string => {
+  if (input.startsWith("released@@")) {
+    const owner = input.slice("released@@".length)
+    return ownerIdProblem(owner) ?? { _tag: "Released", owner }
+  }
+  if (!input.startsWith("look@@")) return "expected released@@<owner> or look@@<milliseconds>"
+  const millis = input.slice("look@@".length)
+  return millisPattern.test(millis)
+    ? { _tag: "Look", millis: Number(millis) }
+    : "expected a whole number of milliseconds after look@@"
+}
+
+const encodeContender = (told: Told): string =>
+  told._tag === "Released" ? `released${separator}${told.owner}` : `look${separator}${told.millis}`
+
 /**
  * A contender's channel: `released@@<old owner id>` (it is your turn), and for ours `look@@<milliseconds>` (look again
  * after so long).
+ *
+ * **Example** (Waking a waiter by hand)
+ *
+ * ```ts
+ * import type { Names } from "@effect-simba/core"
+ * import { RedisKeys, RedisWire } from "@effect-simba/redis"
+ * import { Effect, Schema } from "effect"
+ * import { Redis } from "effect/persistence/Redis"
+ *
+ * const wake = (mutex: Names.MutexName, id: string) =>
+ *   Effect.gen(function*() {
+ *     const redis = yield* Redis
+ *     const message = yield* Schema.encodeEffect(RedisWire.ContenderMessage)({ _tag: "Look", millis: 0 })
+ *     yield* redis.send("PUBLISH", RedisKeys.contenderChannel(mutex, id), message)
+ *   })
+ * ```
  *
  * @category schemas
  * @since 0.1.0
  */
 export const ContenderMessage = text(
   Schema.TaggedUnion({ Released: { owner: OwnerId }, Look: { millis: Millis } }),
-  (input) => {
-    if (input.startsWith("released@@")) {
-      const owner = input.slice("released@@".length)
-      return ownerIdProblem(owner) ?? { _tag: "Released" as const, owner }
-    }
-    if (!input.startsWith("look@@")) return "expected released@@<owner> or look@@<milliseconds>"
-    const millis = input.slice("look@@".length)
-    return millisPattern.test(millis)
-      ? { _tag: "Look" as const, millis: Number(millis) }
-      : "expected a whole number of milliseconds after look@@"
-  },
-  (message) =>
-    message._tag === "Released" ? `released${separator}${message.owner}` : `look${separator}${message.millis}`
+  decodeContender,
+  encodeContender
 )
 
 /**
@@ -165,23 +219,77 @@ const Token = digits.pipe(Schema.decodeTo(
 const orNothing = <T, E extends string>(codec: Schema.Codec<T, E>) => Schema.Union([Schema.Literal(""), codec])
 
 /**
- * The reply of the acquire script: ownership, token, ticket, position among ours, and `1` where contenders of another
- * implementation take part.
+ * The reply to an acquire: the token of a grant; or ownership, ticket, position among ours, and `1` where contenders of
+ * another implementation take part.
+ *
+ * **Example** (A grant in a trace)
+ *
+ * ```ts
+ * import { RedisWire } from "@effect-simba/redis"
+ * import { Effect, Schema } from "effect"
+ *
+ * const isGrant = (reply: unknown) =>
+ *   Effect.map(Schema.decodeUnknownEffect(RedisWire.AcquireReply)(reply), (answer) => typeof answer === "number")
+ * ```
  *
  * @category schemas
  * @since 0.1.0
  */
-export const AcquireReply = Schema.Tuple([
+export const AcquireReply = Schema.Union([
+  Token,
+  Schema.Tuple([
+    OwnershipText,
+    orNothing(Schema.toType(Ticket)),
+    Count,
+    Schema.Literals(["0", "1"])
+  ])
+])
+
+/**
+ * The reply to a release: ownership, and if an attempt was queued with it the ticket of that, and its token if it was
+ * granted.
+ *
+ * **Example** (Who came next, in a trace)
+ *
+ * ```ts
+ * import { RedisWire } from "@effect-simba/redis"
+ * import { Effect, Schema } from "effect"
+ *
+ * const next = (reply: unknown) =>
+ *   Effect.map(
+ *     Schema.decodeUnknownEffect(RedisWire.ReleaseReply)(reply),
+ *     (answer) => "_tag" in answer ? answer : answer[0]
+ *   )
+ * ```
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const ReleaseReply = Schema.Union([
   OwnershipText,
-  orNothing(Token),
-  orNothing(Schema.toType(Ticket)),
-  Count,
-  Schema.Literals(["0", "1"])
+  Schema.Tuple([
+    OwnershipText,
+    Schema.toType(Ticket),
+    orNothing(Token)
+  ])
 ])
 
 /**
  * The reply of the guard script: for each lease that was not renewed its index, counted from 1, and either the
  * ownership it found or the error it met.
+ *
+ * **Example** (The leases that were lost)
+ *
+ * ```ts
+ * import { RedisWire } from "@effect-simba/redis"
+ * import { Effect, Schema } from "effect"
+ *
+ * const lost = (reply: unknown) =>
+ *   Effect.map(
+ *     Schema.decodeUnknownEffect(RedisWire.GuardReply)(reply),
+ *     (missed) => missed.filter(([, kind]) => kind === "owner").map(([index]) => index)
+ *   )
+ * ```
  *
  * @category schemas
  * @since 0.1.0
@@ -196,6 +304,19 @@ export const GuardReply = Schema.Array(
 /**
  * The reply of the inspect script.
  *
+ * **Example** (The longest wait in a trace, in milliseconds)
+ *
+ * ```ts
+ * import { RedisWire } from "@effect-simba/redis"
+ * import { Effect, Schema } from "effect"
+ *
+ * const longest = (reply: unknown) =>
+ *   Effect.map(
+ *     Schema.decodeUnknownEffect(RedisWire.InspectReply)(reply),
+ *     ([, , , waiters]) => Math.max(0, ...waiters.map(([, waited]) => waited))
+ *   )
+ * ```
+ *
  * @category schemas
  * @since 0.1.0
  */
@@ -209,25 +330,58 @@ export const InspectReply = Schema.Tuple([
 /**
  * The reply of the tick script: whether the caller is the first, and the milliseconds until the next period.
  *
+ * **Example** (Whether a job ran here)
+ *
+ * ```ts
+ * import { RedisWire } from "@effect-simba/redis"
+ * import { Effect, Schema } from "effect"
+ *
+ * const ran = (reply: unknown) =>
+ *   Effect.map(Schema.decodeUnknownEffect(RedisWire.TickReply)(reply), ([first]) => first === "1")
+ * ```
+ *
  * @category schemas
  * @since 0.1.0
  */
 export const TickReply = Schema.Tuple([Schema.Literals(["0", "1"]), Count])
 
 /**
- * The channel of a layer: `forced@@<wire id>`, the lease of that id was taken away by force.
+ * The channel of a layer: `<wire id>@@released@@<owner>` and `<wire id>@@look@@<milliseconds>` are for the waiter with
+ * that id, and say what they say on its own channel; `forced@@<wire id>`: the lease of that id was taken away by force.
+ *
+ * **Example** (What the script of a forced release publishes)
+ *
+ * ```ts
+ * import { RedisWire } from "@effect-simba/redis"
+ * import { Schema } from "effect"
+ *
+ * const message = Schema.encodeSync(RedisWire.InboxMessage)({ _tag: "Forced", id: "1-abcdef012345:4711@host" })
+ * ```
  *
  * @category schemas
  * @since 0.1.0
  */
 export const InboxMessage = text(
-  Schema.TaggedUnion({ Forced: { id: OwnerId } }),
+  Schema.TaggedUnion({
+    Forced: { id: OwnerId },
+    Released: { id: OwnerId, owner: OwnerId },
+    Look: { id: OwnerId, millis: Millis }
+  }),
   (input) => {
-    if (!input.startsWith("forced@@")) return "expected forced@@<wire id>"
-    const id = input.slice("forced@@".length)
-    return ownerIdProblem(id) ?? { _tag: "Forced" as const, id }
+    if (input.startsWith("forced@@")) {
+      const id = input.slice("forced@@".length)
+      return ownerIdProblem(id) ?? { _tag: "Forced" as const, id }
+    }
+    const end = input.indexOf(separator)
+    if (end === -1) return "expected forced@@<wire id>, or <wire id>@@ and a message for it"
+    const id = input.slice(0, end)
+    const message = decodeContender(input.slice(end + separator.length))
+    return typeof message === "string" ? message : ownerIdProblem(id) ?? { ...message, id }
   },
-  (message) => `forced${separator}${message.id}`
+  (message) =>
+    message._tag === "Forced"
+      ? `forced${separator}${message.id}`
+      : `${message.id}${separator}${encodeContender(message)}`
 )
 
 /**

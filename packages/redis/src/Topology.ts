@@ -12,6 +12,17 @@ import type { Redis } from "effect/persistence/Redis"
  * - `Cluster`: keys are spread over slots, so that a script may name the keys of one mutex only; `primaries` are the
  *   nodes that have keys, each with its own way to send.
  *
+ * **Example** (A provider of `Redis` that reaches a Cluster)
+ *
+ * ```ts
+ * import { Topology } from "@effect-simba/redis"
+ * import { Effect, Layer } from "effect"
+ * import type { Redis } from "effect/persistence/Redis"
+ *
+ * const clusterOf = (primaries: ReadonlyArray<Redis["Service"]["send"]>) =>
+ *   Layer.succeed(Topology.Topology, { _tag: "Cluster", primaries: Effect.succeed(primaries) })
+ * ```
+ *
  * @category models
  * @since 0.1.0
  */

@@ -58,12 +58,12 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         const store = yield* openStore(server)
         const m = freshName("forced")
         const [a, b, c] = [contender(store, m), contender(store, m), contender(store, m)]
-        const inbox = `simba:inbox:${inboxOf(a.id)}`
-        assert.strictEqual(RedisKeys.inboxChannel(inboxOf(a.id)), inbox)
+        const inboxes = [a, b, c].map(({ id }) => `simba:inbox:${inboxOf(id)}`) as [string, string, string]
+        assert.strictEqual(RedisKeys.inboxChannel(inboxOf(a.id)), inboxes[0])
         const channel = `simba:{${m}}`
         const messages = yield* messagesOn(
           server,
-          inbox,
+          ...inboxes,
           ...[a, b, c].map(({ id }) => `${channel}:${id}`),
           channel
         )
@@ -78,10 +78,10 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         yield* until("all messages", Effect.sync(() => messages.at(-1)?.[1] === "the end"))
         assert.deepStrictEqual(messages, [
           [channel, `acquired@@${a.id}`],
-          [`${channel}:${b.id}`, `released@@${a.id}`],
-          [`${channel}:${c.id}`, "look@@30000"],
-          [inbox, `forced@@${a.id}`],
-          [`${channel}:${c.id}`, `released@@${b.id}`],
+          [inboxes[1], `${b.id}@@released@@${a.id}`],
+          [inboxes[2], `${c.id}@@look@@30000`],
+          [inboxes[0], `forced@@${a.id}`],
+          [inboxes[2], `${c.id}@@released@@${b.id}`],
           [channel, "the end"]
         ])
       }))
@@ -113,6 +113,8 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         const [first, second] = [yield* b.subscribe, yield* c.subscribe]
         yield* b.wait
         yield* c.wait
+        // They have seen the stock owner, listen on channels of their own from now on, and look again
+        for (const wakeUps of [first, second]) assert.deepStrictEqual(yield* wakeUps.next, { _tag: "Gap" })
         assert.strictEqual(ownerOf(yield* store.forceRelease(m, confirm)), stock)
         assert.deepStrictEqual(yield* first.next, { _tag: "YourTurn", from: stock })
         assert.deepStrictEqual(yield* second.next, { _tag: "LookIn", delay: confirm })
@@ -133,6 +135,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         const { heard, id } = yield* stockWaits(server, m)
         const wakeUps = yield* b.subscribe
         yield* b.wait
+        assert.deepStrictEqual(yield* wakeUps.next, { _tag: "Gap" })
         yield* store.forceRelease(m, confirm)
         yield* until("the stock waiter is told", Effect.sync(() => heard.length > 0))
         assert.deepStrictEqual(heard, [[`simba:{${m}}:${id}`, `released@@${a.id}`]])
@@ -395,7 +398,7 @@ test.live("B59: the list on a Cluster has the mutexes of all its primaries, and 
     )
     const names = Array.from({ length: 60 }, (_, index) => MutexName.make(`spread ${index}`))
     const lease = Duration.minutes(1)
-    const ids = names.map(freshId)
+    const ids = names.map(() => freshId())
     yield* Effect.forEach(
       names,
       (mutex, index) => store.acquire({ mutex, id: ids[index]!, mode: "try", lease, confirm }),

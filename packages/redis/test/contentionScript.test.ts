@@ -68,7 +68,7 @@ it.effect(
       assert.deepStrictEqual(result.shrunkInput, [
         { at: 0, worker: "worker-1", mutex: "mutex-1", hold: 1000, kind: "acquire" },
         { at: 1, worker: "worker-2", mutex: "mutex-1", hold: 1, kind: "timeout", patience: 1 },
-        { at: 1, worker: "worker-2", mutex: "mutex-1", hold: 1, kind: "acquire" }
+        { at: 800, worker: "worker-2", mutex: "mutex-1", hold: 1, kind: "acquire" }
       ])
     }),
   30_000

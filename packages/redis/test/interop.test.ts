@@ -1,17 +1,23 @@
-import type { MutexName } from "@effect-simba/core/Names"
-import { RedisKeys } from "@effect-simba/redis"
+import { BackendError } from "@effect-simba/core/Errors"
+import * as Mutex from "@effect-simba/core/Mutex"
+import { inboxOf, type MutexName, type WireId } from "@effect-simba/core/Names"
+import { Subscriber } from "@effect-simba/core/Subscriber"
+import { IoRedis, RedisKeys, RedisMutexStore } from "@effect-simba/redis"
 import { assert, layer } from "@effect/vitest"
-import { Deferred, Effect, Fiber } from "effect"
+import { Context, Deferred, Effect, Fiber, Layer } from "effect"
 import type { Redis as Client } from "ioredis"
 import {
   capturingLogs,
+  channelsOpen,
   client,
   contender,
   freshId,
   freshName,
   granted,
+  inboxChannelOf,
   keysOf,
   messagesOn,
+  type MutexOptions,
   openMutex,
   openStore,
   ownerOf,
@@ -21,7 +27,18 @@ import {
   until
 } from "./support/harness.ts"
 
-/** What a stock Simba contender's scripts do, command by command. */
+/** A stock release is one script: DEL, pop one, tell it. */
+const stockRelease = `
+redis.call('DEL', KEYS[1])
+local next = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
+if next then
+  redis.call('ZREM', KEYS[2], next)
+  redis.call('PUBLISH', KEYS[1] .. ':' .. next, 'released@@' .. ARGV[1])
+end
+return next
+`
+
+/** What a stock Simba contender's scripts do. */
 const stockContender = (redis: Client, mutex: MutexName, id = stockId()) => {
   const { owner, queue } = keysOf(mutex)
   const call = (command: string, ...args: ReadonlyArray<string | number>) =>
@@ -38,15 +55,8 @@ const stockContender = (redis: Client, mutex: MutexName, id = stockId()) => {
       return false
     }),
     guard: (millis: number) => call("PEXPIRE", owner, millis),
-    /** DEL, pop one, tell it. Answers whom. */
-    release: Effect.gen(function*() {
-      yield* call("DEL", owner)
-      const [next] = (yield* call("ZRANGE", queue, 0, 0)) as Array<string>
-      if (next === undefined) return undefined
-      yield* call("ZREM", queue, next)
-      yield* call("PUBLISH", `${owner}:${next}`, `released@@${id}`)
-      return next
-    })
+    /** Answers whom it told. */
+    release: Effect.map(call("EVAL", stockRelease, 2, owner, queue, id), (next) => next ?? undefined)
   }
 }
 
@@ -59,6 +69,20 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
       RedisServer,
       (server) =>
         until(`${count} in the queue`, Effect.map(server.send("ZCARD", keysOf(mutex).queue), (n) => n === count))
+    )
+
+  /** Ours that have seen a stock contender listen on their own channels, as stock ones do. */
+  const listening = (mutex: MutexName, count: number) =>
+    Effect.flatMap(
+      RedisServer,
+      (server) =>
+        until(
+          `${count} listen`,
+          Effect.map(
+            channelsOpen(server, "simba:{*"),
+            (channels) => channels.filter((channel) => String(channel).startsWith(`simba:{${mutex}}:`)).length === count
+          )
+        )
     )
 
   it.effect("a foreign owner is seen, waited for, and followed after its expiry", () =>
@@ -105,26 +129,110 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
       const stock = stockContender(yield* client(server), m)
       assert.isTrue(yield* stock.acquire(60_000))
       const waiting = yield* Effect.forkScoped(mutex.acquire(m))
-      yield* queued(m, 1)
+      yield* listening(m, 1)
       const told = yield* stock.release
       const lease = yield* Fiber.join(waiting)
       assert.strictEqual(told, lease.id)
       assert.strictEqual(yield* server.send("EXISTS", keysOf(m).queue), 0)
     }))
 
+  /** A process whose subscriptions to channels of contenders wait for `ready`. */
+  const openLate = (ready: Effect.Effect<void, BackendError>, options: MutexOptions) =>
+    Effect.flatMap(RedisServer, ({ url }) =>
+      Effect.map(
+        Layer.build(Layer.fresh(
+          Mutex.layer(options).pipe(
+            Layer.provide(RedisMutexStore.layer),
+            Layer.provide(Layer.effect(
+              Subscriber,
+              Effect.map(Subscriber, (subscriber) => ({
+                ...subscriber,
+                subscribe: (channel: string) =>
+                  Effect.andThen(channel.startsWith("simba:{") ? ready : Effect.void, subscriber.subscribe(channel))
+              }))
+            )),
+            Layer.provide(IoRedis.layer({ url }))
+          )
+        )),
+        Context.get(Mutex.Mutex)
+      ))
+
+  it.effect("a foreign release that comes before ours listens is made up for once it does", () =>
+    Effect.gen(function*() {
+      const ready = Deferred.makeUnsafe<void>()
+      const mutex = yield* openLate(Deferred.await(ready), patient)
+      const m = freshName("release before listening")
+      const stock = stockContender(yield* client(yield* RedisServer), m)
+      assert.isTrue(yield* stock.acquire(60_000))
+      const waiting = yield* Effect.forkScoped(mutex.acquire(m))
+      yield* queued(m, 1)
+      // It takes ours out of the queue, and tells nobody
+      const told = yield* stock.release
+      yield* Effect.sleep("50 millis")
+      assert.isUndefined(waiting.pollUnsafe())
+      yield* Deferred.succeed(ready, undefined)
+      assert.strictEqual((yield* Effect.timeout(Fiber.join(waiting), "10 seconds")).id, told)
+    }))
+
+  it.effect("H4: ours that cannot listen to a stock release has the mutex within a confirm period", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const down = new BackendError({ operation: "subscribe", retryable: true, cause: new Error("down") })
+      const tried: Array<number> = []
+      const refusing = Effect.andThen(Effect.sync(() => tried.push(performance.now())), Effect.fail(down))
+      const mutex = yield* openLate(refusing, { ttl: "10 minutes", confirm: "400 millis" })
+      const m = freshName("cannot listen")
+      const stock = stockContender(yield* client(server), m)
+      assert.isTrue(yield* stock.acquire(3_600_000))
+      const waiting = yield* Effect.forkScoped(mutex.acquire(m))
+      // Each refusal makes it try again to listen
+      yield* until("it looks", Effect.sync(() => tried.length >= 3))
+      assert.isAtLeast(tried[2]! - tried[0]!, 700)
+      const told = yield* stock.release
+      assert.strictEqual((yield* Effect.timeout(Fiber.join(waiting), "10 seconds")).id, told)
+    }))
+
+  it.effect("H4: ours that a stock contender passed unseen looks when the mutex is kept for that one", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const confirm = "400 millis"
+      const [holder, mutex] = yield* Effect.all([
+        openMutex(server, { ttl: "10 minutes", confirm }),
+        openMutex(server, { ttl: "10 minutes", confirm })
+      ])
+      const m = freshName("passed unseen")
+      const stock = stockContender(yield* client(server), m)
+      const letGo = yield* Deferred.make<void>()
+      const holding = yield* Effect.forkScoped(holder.withLock(m)(Deferred.await(letGo)))
+      yield* until("held", Effect.map(server.send("EXISTS", keysOf(m).owner), (n) => n === 1))
+      const waiting = yield* Effect.forkScoped(mutex.acquire(m))
+      yield* queued(m, 1)
+      // A ticket of an earlier second, which ours has not seen when it queued
+      const heard = yield* messagesOn(server, RedisKeys.contenderChannel(m, stock.id))
+      yield* server.send("ZADD", keysOf(m).queue, "1700000000", stock.id)
+      yield* Deferred.succeed(letGo, undefined)
+      yield* Fiber.join(holding)
+      yield* until("the stock waiter is told", Effect.sync(() => heard.length > 0))
+      assert.isTrue(yield* stock.acquire(3_600_000))
+      // Its release takes ours out of the queue, which may not listen yet: told or not, it comes
+      const told = yield* stock.release
+      assert.strictEqual((yield* Effect.timeout(Fiber.join(waiting), "10 seconds")).id, told)
+    }))
+
   it.effect("a foreign release serves our waiters one after the other, in order", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
-      const mutex = yield* openMutex(server, patient)
       const m = freshName("foreign release of three")
       const stock = stockContender(yield* client(server), m)
       assert.isTrue(yield* stock.acquire(60_000))
       const order: Array<number> = []
       const waiters = []
       for (let i = 0; i < 3; i++) {
+        const mutex = yield* openMutex(server, patient)
         waiters.push(yield* Effect.forkScoped(mutex.withLock(m)(Effect.sync(() => order.push(i)))))
         yield* queued(m, i + 1)
       }
+      yield* listening(m, 3)
       yield* stock.release
       for (const waiter of waiters) yield* Fiber.join(waiter)
       assert.deepStrictEqual(order, [0, 1, 2])
@@ -143,6 +251,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
       assert.isFalse(yield* stock.acquire(16_000))
       const wakeUps = yield* b.subscribe
       assert.isTrue((yield* b.wait).foreign)
+      assert.strictEqual((yield* wakeUps.next)._tag, "Gap")
       assert.deepStrictEqual(yield* a.release, { _tag: "Free" })
       yield* until("the stock waiter is told", Effect.sync(() => messages.length > 0))
       assert.deepStrictEqual(messages, [[`simba:{${m}}:${stock.id}`, `released@@${a.id}`]])
@@ -164,12 +273,13 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
   it.effect("a stock waiter that does not come costs the confirm period", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
-      const mutex = yield* openMutex(server, { confirm: "400 millis" })
+      const options = { confirm: "400 millis" } as const
+      const [holder, mutex] = yield* Effect.all([openMutex(server, options), openMutex(server, options)])
       const m = freshName("stock waiter that stays away")
       const stock = stockContender(yield* client(server), m)
       yield* messagesOn(server, RedisKeys.contenderChannel(m, stock.id))
       const letGo = yield* Deferred.make<void>()
-      const holding = yield* Effect.forkScoped(mutex.withLock(m)(Deferred.await(letGo)))
+      const holding = yield* Effect.forkScoped(holder.withLock(m)(Deferred.await(letGo)))
       yield* until("held", Effect.map(server.send("EXISTS", keysOf(m).owner), (n) => n === 1))
       assert.isFalse(yield* stock.acquire(16_000))
       const waiting = yield* Effect.forkScoped(Effect.scoped(mutex.acquire(m)))
@@ -254,7 +364,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
       assert.isTrue(yield* stock.acquire(60_000))
       const waiting = yield* Effect.forkScoped(mutex.acquire(m))
       yield* queued(m, 1)
-      const [id] = (yield* server.send("ZRANGE", keysOf(m).queue, "0", "-1")) as [string]
+      yield* listening(m, 1)
+      const [id] = (yield* server.send("ZRANGE", keysOf(m).queue, "0", "-1")) as [WireId]
       const garbage = [
         "",
         "@@",
@@ -267,11 +378,12 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
       ]
       for (const text of garbage) {
         assert.strictEqual(yield* server.send("PUBLISH", `simba:{${m}}:${id}`, text), 1)
+        assert.strictEqual(yield* server.send("PUBLISH", inboxChannelOf(id), text), 1)
         yield* server.send("PUBLISH", `simba:{${m}}`, text)
       }
-      yield* until("all are logged", Effect.sync(() => lines.length >= garbage.length))
+      yield* until("all are logged", Effect.sync(() => lines.length >= 2 * garbage.length))
       for (const text of garbage) {
-        assert.isTrue(lines.some((line) => line.includes(JSON.stringify(text))), text)
+        assert.strictEqual(lines.filter((line) => line.includes(`Read: ${JSON.stringify(text)}`)).length, 2, text)
       }
       assert.isUndefined(waiting.pollUnsafe())
       assert.strictEqual(yield* stock.release, id)
@@ -288,9 +400,11 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
       assert.isTrue(yield* stock.acquire(60_000))
       const waiting = yield* Effect.forkScoped(mutex.acquire(m))
       yield* queued(m, 1)
-      const [id] = (yield* server.send("ZRANGE", keysOf(m).queue, "0", "-1")) as [string]
+      yield* listening(m, 1)
+      const [id] = (yield* server.send("ZRANGE", keysOf(m).queue, "0", "-1")) as [WireId]
       for (const text of [`released@@${stock.id}`, "look@@0", `released@@${id}`]) {
-        yield* server.send("PUBLISH", `simba:{${m}}:${id}`, text)
+        assert.strictEqual(yield* server.send("PUBLISH", `simba:{${m}}:${id}`, text), 1)
+        assert.strictEqual(yield* server.send("PUBLISH", inboxChannelOf(id), `${id}@@${text}`), 1)
       }
       yield* server.send("PUBLISH", `simba:{${m}}`, `acquired@@${id}`)
       yield* Effect.sleep("200 millis")
@@ -300,14 +414,15 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
       yield* Fiber.join(waiting)
     }))
 
-  it.effect("what ours publish is byte for byte what the wire table says", () =>
+  it.effect("what ours publish is byte for byte what the wire table says (B60)", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server)
       const m = freshName("bytes")
       const [a, b, c] = [contender(store, m), contender(store, m), contender(store, m, { confirm: "1500 millis" })]
       const channel = `simba:{${m}}`
-      const messages = yield* messagesOn(server, channel, `${channel}:${b.id}`, `${channel}:${c.id}`)
+      const [ofB, ofC] = [b, c].map(({ id }) => `simba:inbox:${inboxOf(id)}`) as [string, string]
+      const messages = yield* messagesOn(server, channel, ofB, ofC, `${channel}:${b.id}`, `${channel}:${c.id}`)
       yield* a.own
       yield* b.wait
       yield* c.wait
@@ -318,10 +433,10 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
       yield* until("all messages", Effect.sync(() => messages.length >= 6))
       assert.deepStrictEqual(messages, [
         [channel, `acquired@@${a.id}`],
-        [`${channel}:${b.id}`, `released@@${a.id}`],
-        [`${channel}:${c.id}`, "look@@30000"],
+        [ofB, `${b.id}@@released@@${a.id}`],
+        [ofC, `${c.id}@@look@@30000`],
         [channel, `acquired@@${b.id}`],
-        [`${channel}:${c.id}`, `released@@${b.id}`],
+        [ofC, `${c.id}@@released@@${b.id}`],
         [channel, `acquired@@${c.id}`]
       ])
       assert.strictEqual(yield* server.send("GET", keysOf(m).owner), c.id)

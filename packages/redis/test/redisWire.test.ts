@@ -173,45 +173,86 @@ const badInboxMessages = [
   " forced@@x",
   "released@@x",
   "look@@1",
-  "acquired@@x"
+  "acquired@@x",
+  "x@@acquired@@y",
+  "x@@forced@@y",
+  "x@released@@y",
+  "@@released@@y",
+  "@x@@released@@y",
+  "x@@@released@@y",
+  "x@@look@@y@@1",
+  ...badMessages.map((text) => `x@@${text}`)
 ]
 
 describe("the channel of a layer", () => {
   roundTrips("InboxMessage", RedisWire.InboxMessage)
   reads("InboxMessage", RedisWire.InboxMessage, [
     ["forced@@x", { _tag: "Forced", id: "x" }],
-    ["forced@@7-abcdef012345:4711@host", { _tag: "Forced", id: "7-abcdef012345:4711@host" }]
+    ["forced@@7-abcdef012345:4711@host", { _tag: "Forced", id: "7-abcdef012345:4711@host" }],
+    ["x@@released@@y", { _tag: "Released", id: "x", owner: "y" }],
+    [
+      "7-abcdef012345:4711@host@@released@@1:4711@stock-host",
+      { _tag: "Released", id: "7-abcdef012345:4711@host", owner: "1:4711@stock-host" }
+    ],
+    ["7-abcdef012345:4711@host@@look@@0", { _tag: "Look", id: "7-abcdef012345:4711@host", millis: 0 }],
+    ["x@@look@@1500", { _tag: "Look", id: "x", millis: 1500 }]
   ])
   refuses("InboxMessage", RedisWire.InboxMessage, [...badInboxMessages, null, 1])
 })
 
-const goodAcquire = ["x@@16000", "1700000000000000", "", "0", "0"] as const
+const goodAcquire = ["x@@16000", "1700000000.000001", "0", "0"] as const
 
 const badAcquires: ReadonlyArray<unknown> = [
   null,
+  "",
   "x@@16000",
+  "0",
+  "-5",
+  "1.5",
+  "01",
+  "5/6",
+  "9999999999999999",
+  "1.7e15",
+  5,
   [],
-  goodAcquire.slice(0, 4),
+  goodAcquire.slice(0, 3),
   [...goodAcquire, ""],
   ...badOwnerships.slice(0, 8).map((text) => [text, ...goodAcquire.slice(1)]),
-  ["x@@1", "0", "", "0", "0"],
-  ["x@@1", "-5", "", "0", "0"],
-  ["x@@1", "1.5", "", "0", "0"],
-  ["x@@1", "01", "", "0", "0"],
-  ["x@@1", "9999999999999999", "", "0", "0"],
-  ["x@@1", "1.7e15", "", "0", "0"],
-  ["x@@1", 5, "", "0", "0"],
-  ["x@@1", "", "1700000000", "0", "0"],
-  ["x@@1", "", "1700000000.5", "0", "0"],
-  ["x@@1", "", "1700000000.1234567", "0", "0"],
-  ["x@@1", "", "-1.000001", "0", "0"],
-  ["x@@1", "", "1.7e9", "0", "0"],
-  ["x@@1", "", "", "", "0"],
-  ["x@@1", "", "", "-1", "0"],
-  ["x@@1", "", "", "1.5", "0"],
-  ["x@@1", "", "", "0", ""],
-  ["x@@1", "", "", "0", "2"],
-  ["x@@1", null, "", "0", "0"]
+  ["x@@1", "1700000000", "0", "0"],
+  ["x@@1", "1700000000.5", "0", "0"],
+  ["x@@1", "1700000000.1234567", "0", "0"],
+  ["x@@1", "-1.000001", "0", "0"],
+  ["x@@1", "1.7e9", "0", "0"],
+  ["x@@1", "", "", "0"],
+  ["x@@1", "", "-1", "0"],
+  ["x@@1", "", "1.5", "0"],
+  ["x@@1", "", "0", ""],
+  ["x@@1", "", "0", "2"],
+  ["x@@1", null, "0", "0"]
+]
+
+const goodRelease: readonly [string, Ownership.Ticket, string] = [
+  "x@@16000",
+  "1700000000.000001" as Ownership.Ticket,
+  "1700000000000000"
+]
+
+const badReleases: ReadonlyArray<unknown> = [
+  null,
+  5,
+  ...badOwnerships.slice(0, 8),
+  [],
+  goodRelease.slice(0, 2),
+  [...goodRelease, ""],
+  ...badOwnerships.slice(0, 8).map((text) => [text, ...goodRelease.slice(1)]),
+  ["x@@1", "1700000000", ""],
+  ["x@@1", "-1.000001", ""],
+  ["x@@1", "", ""],
+  [...goodRelease.slice(0, 2), "0"],
+  [...goodRelease.slice(0, 2), "1.5"],
+  [...goodRelease.slice(0, 2), "5/6"],
+  [...goodRelease.slice(0, 2), 5],
+  ["x@@1", null, ""]
 ]
 
 const goodInspect = ["x@@16000", "1700000000000000", "1", [["7-abcdef012345:4711@host", "1500"]]] as const
@@ -261,6 +302,19 @@ const badTicks: ReadonlyArray<unknown> = [
 describe("the replies of the scripts", () => {
   roundTrips("AcquireReply", RedisWire.AcquireReply)
   refuses("AcquireReply", RedisWire.AcquireReply, badAcquires)
+  roundTrips("ReleaseReply", RedisWire.ReleaseReply)
+  reads("ReleaseReply", RedisWire.ReleaseReply, [
+    ["@@", { _tag: "Free" }],
+    [
+      goodRelease,
+      [
+        { _tag: "Held", owner: "x", remaining: Duration.seconds(16) },
+        goodRelease[1],
+        1_700_000_000_000_000 as Ownership.FencingToken
+      ]
+    ]
+  ])
+  refuses("ReleaseReply", RedisWire.ReleaseReply, badReleases)
   roundTrips("GuardReply", RedisWire.GuardReply)
   refuses("GuardReply", RedisWire.GuardReply, [
     null,
@@ -353,7 +407,10 @@ describe("names on the wire", () => {
 /** A Redis that answers every script with `reply`, and whose channels bring `notices`. */
 const storeOver = (reply: unknown, notices: ReadonlyArray<Notice> = []) =>
   RedisMutexStore.layer.pipe(
-    Layer.provide(Layer.mock(Redis.Redis, { eval: () => () => Effect.succeed(reply as never) })),
+    Layer.provide(Layer.mock(Redis.Redis, {
+      eval: () => () => Effect.succeed(reply as never),
+      send: (command) => Effect.succeed((command === "SCRIPT" ? "sha" : reply) as never)
+    })),
     Layer.provide(Layer.succeed(Subscriber, {
       countable: false,
       bound: undefined,
@@ -370,7 +427,8 @@ const period = Duration.seconds(1)
 
 const readingFails = <A>(
   reply: unknown,
-  use: (store: MutexStore["Service"]) => Effect.Effect<A, unknown>
+  use: (store: MutexStore["Service"]) => Effect.Effect<A, unknown>,
+  answer: unknown = reply
 ) =>
   Effect.gen(function*() {
     const error = yield* Effect.flip(MutexStore.use(use))
@@ -378,20 +436,30 @@ const readingFails = <A>(
     assert.strictEqual(error.read, typeof reply === "string" ? reply : JSON.stringify(reply))
     assert.include(error.message, JSON.stringify(error.read))
     assert.isNotEmpty(error.where)
-  }).pipe(Effect.provide(storeOver(reply)))
+  }).pipe(Effect.provide(storeOver(answer)))
 
 describe("the store says what it could not read", () => {
   it.effect.each(badOwnerships)("owner: %j", (text) => readingFails(text, (store) => store.owner(mutex)))
 
-  it.effect.each(badOwnerships)(
-    "release: %j",
-    (text) => readingFails(text, (store) => store.release({ mutex, id, confirm: period }))
+  it.effect.each(badReleases.map((reply) => ({ reply })))(
+    "release: $reply",
+    ({ reply }) => readingFails(reply, (store) => store.release({ mutex, id, confirm: period }), [reply])
   )
 
   it.effect.each(badAcquires.map((reply) => ({ reply })))(
     "acquire: $reply",
     ({ reply }) =>
-      readingFails(reply, (store) => store.acquire({ mutex, id, mode: "try", lease: period, confirm: period }))
+      readingFails(
+        reply,
+        (store) => store.acquire({ mutex, id, mode: "try", lease: period, confirm: period }),
+        [reply]
+      )
+  )
+
+  it.effect.each([null, "x", [], ["1", "2"], {}].map((replies) => ({ replies })))(
+    "not one reply for each operation: $replies",
+    ({ replies }) =>
+      readingFails(replies, (store) => store.acquire({ mutex, id, mode: "try", lease: period, confirm: period }))
   )
 
   it.effect.each([["x"], [[1, "owner", "x@@"]], [[1, "what", ""]]].map((reply) => ({ reply })))(
@@ -456,9 +524,17 @@ describe("the store says what it could not read", () => {
 
   it.effect("a malformed message is logged with its text, and the wait goes on", () => {
     const lines: Array<string> = []
-    const notices = [...badMessages, "released@@old", "nonsense", "look@@250"].map((text): Notice => ({
+    // What is for another waiter is none for this one
+    const texts = [
+      `${id}x@@look@@1`,
+      `${id}@@released@@old`,
+      "nonsense",
+      "1-abcdef012345:x@@look@@2",
+      `${id}@@look@@250`
+    ]
+    const notices = [...badInboxMessages, ...texts].map((text): Notice => ({
       _tag: "Message",
-      channel: RedisKeys.contenderChannel(mutex, id),
+      channel: RedisKeys.inboxChannel("abcdef012345"),
       text
     }))
     return Effect.gen(function*() {
@@ -470,8 +546,8 @@ describe("the store says what it could not read", () => {
     }).pipe(
       Effect.provide([storeOver("@@", [...notices, { _tag: "Gap" }]), capturingLogs(lines)]),
       Effect.andThen(Effect.sync(() => {
-        assert.strictEqual(lines.length, badMessages.length + 1)
-        for (const [index, text] of [...badMessages, "nonsense"].entries()) {
+        assert.strictEqual(lines.length, badInboxMessages.length + 1)
+        for (const [index, text] of [...badInboxMessages, "nonsense"].entries()) {
           assert.include(lines[index]!, JSON.stringify(text))
         }
       }))

@@ -12,11 +12,13 @@ import {
   granted,
   infoField,
   keysOf,
+  messagesOn,
   openMutex,
   openStore,
   ownerOf,
   RedisServer,
-  refused
+  refused,
+  until
 } from "./support/harness.ts"
 import type { Server } from "./support/redisServer.ts"
 
@@ -86,19 +88,19 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       // The same with a stock waiter, which takes the way over the reservation
       yield* a.own
       const stock = "1:1@stock"
-      yield* Effect.forkScoped(
-        Effect.scoped(Effect.andThen(
-          store.wakeUps(m, stock as typeof a.id),
-          Effect.never
-        )),
-        { startImmediately: true }
-      )
-      while (String(yield* server.send("PUBSUB", "NUMSUB", RedisKeys.contenderChannel(m, stock))).endsWith(",0")) {
-        yield* Effect.sleep("5 millis")
-      }
+      const told = yield* messagesOn(server, RedisKeys.contenderChannel(m, stock))
       yield* server.send("ZADD", keysOf(m).queue, "1700000000", stock)
+      // One of ours that sees it listens on a channel of its own
+      const d = contender(store, m)
+      const wakeUps = yield* d.subscribe
+      assert.isTrue((yield* d.wait).foreign)
+      assert.deepStrictEqual(yield* wakeUps.next, { _tag: "Gap" })
+      const heard = yield* server.send("PUBSUB", "NUMSUB", RedisKeys.contenderChannel(m, d.id))
+      assert.deepStrictEqual(heard, [RedisKeys.contenderChannel(m, d.id), 1])
       assert.deepStrictEqual(yield* a.release, { _tag: "Free" })
       assert.strictEqual(yield* server.send("GET", keysOf(m).reserved), stock)
+      yield* until("the stock waiter is told", Effect.sync(() => told.length > 0))
+      assert.deepStrictEqual(told, [[`simba:{${m}}:${stock}`, `released@@${a.id}`]])
       yield* server.send("ACL", "DELUSER", "app")
     }))
 
@@ -256,8 +258,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       yield* reset
       const error = yield* Effect.flip(Effect.scoped(mutex.acquire(m, { timeout: "1700 millis" })))
       assert.strictEqual(error._tag, "AcquireTimeout")
-      // try, wait, a look every confirm period, undo
-      assert.isAtMost((yield* calls).get("evalsha") ?? 0, 6)
+      // try, wait, once more since it listens for the operator, a look every confirm period, undo
+      assert.isAtMost((yield* calls).get("evalsha") ?? 0, 7)
+      assert.strictEqual((yield* calls).get("subscribe"), 1)
     }))
 
   it.effect("B37: the fence expires, and a fence that was lost grows all the same", () =>
@@ -419,7 +422,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       const { calls, reset } = yield* serverStats
       const store = yield* openStore(server)
       const names = Array.from({ length: 5 }, (_, index) => freshName(`batch ${index}`))
-      const ids = names.map(freshId)
+      const ids = names.map(() => freshId())
       const request = (index: number, lease: number) => ({
         mutex: names[index]!,
         id: ids[index]!,

@@ -15,7 +15,7 @@ import * as MutexSchedule from "../MutexSchedule.ts"
 import type { AcquireRequest, AcquireResult, MutexStore, WakeUps } from "../MutexStore.ts"
 import type { MutexName, WireId } from "../Names.ts"
 import type { Ticket } from "../Ownership.ts"
-import { annotations, Holding, instant } from "./holding.ts"
+import { annotations, Holding, instant, type Terms } from "./holding.ts"
 import type { Checked } from "./leaseOptions.ts"
 import type { Leases } from "./leases.ts"
 import * as tracing from "./tracing.ts"
@@ -24,54 +24,77 @@ export interface Attempt extends Checked {
   readonly mutex: MutexName
   readonly id: WireId
   readonly confirm: Duration.Duration
+  readonly terms: Terms
 }
 
-type Refused = Extract<AcquireResult, { readonly _tag: "Refused" }>
-type StoreError = BackendError | ProtocolError
+export type Refused = Extract<AcquireResult, { readonly _tag: "Refused" }>
+export type StoreError = BackendError | ProtocolError
 
-const isRefused = (result: Holding | Refused): result is Refused => "_tag" in result
+export const isRefused = (result: Holding | Refused): result is Refused => "_tag" in result
 
 /**
  * One request. The lease counts from the instant before it is sent; an answer so late that nothing is left of it is asked
  * for again, and the store recognises the owner.
  */
-const ask = (
+export const ask = (
   store: MutexStore["Service"],
   leases: Leases,
   attempt: Attempt,
   request: Pick<AcquireRequest, "mode" | "ticket">
 ): Effect.Effect<Holding | Refused, StoreError> =>
-  Clock.clockWith((clock) => {
-    const sent = instant(clock)
-    const { alive, confirm, id, maxHold, mutex, transition, ttl, unfair } = attempt
+  Effect.suspend(() => {
+    const sent = leases.now()
+    const { confirm, id, localHandover, mutex, terms } = attempt
     const { mode, ticket } = request
     return Effect.flatMap(
-      store.acquire({ mutex, id, confirm, lease: Duration.sum(ttl, transition), mode, ticket, unfair }),
+      store.acquire({
+        mutex,
+        id,
+        confirm,
+        lease: terms.lease,
+        mode,
+        ticket,
+        unfair: terms.unfair,
+        reserve: localHandover
+      }),
       (result): Effect.Effect<Holding | Refused, StoreError> => {
-        const now = instant(clock)
+        const now = leases.now()
         leases.recorder.update(MutexMetrics.acquireLatency, now.monotonic - sent.monotonic, mutex)
         if (result._tag === "Refused") return Effect.succeed(result)
-        const holding = new Holding({ mutex, id, token: result.token, ttl, transition, maxHold, alive, unfair, sent })
+        const holding = new Holding(mutex, id, result.token, terms, sent)
         return holding.left(now) > 0 ? Effect.succeed(holding) : ask(store, leases, attempt, request)
       }
     )
   })
 
+const mayPass = (error: StoreError) => error._tag === "BackendError" && error.retryable
+
 /** Tries again through an outage of the backend, until one has lasted as long as a lease does. */
-const throughOutages = <A, R>(
+export const throughOutages = <A, R>(
   attempt: Attempt,
   effect: Effect.Effect<A, StoreError, R>
 ): Effect.Effect<A, StoreError, R> =>
-  Effect.retry(effect, {
-    schedule: MutexSchedule.outage.pipe(Schedule.upTo({ duration: Duration.sum(attempt.ttl, attempt.transition) })),
-    while: (error) => error._tag === "BackendError" && error.retryable
+  Effect.catchIf(effect, mayPass, (first) => {
+    // A schedule costs more than what it is for, which is rare
+    let isFirst = true
+    return Effect.retry(
+      Effect.suspend(() => {
+        if (!isFirst) return effect
+        isFirst = false
+        return Effect.fail(first)
+      }),
+      {
+        schedule: MutexSchedule.outage.pipe(Schedule.upTo({ duration: attempt.terms.lease })),
+        while: mayPass
+      }
+    )
   })
 
 /**
  * Sleeps until a wake-up says otherwise or the delay is over. Wake-ups are hints: what follows is another request.
  * Answers whether it was told that it is its turn.
  */
-const awaitTurn = Effect.fnUntraced(function*(wakeUps: WakeUps, delay: Duration.Duration) {
+export const awaitTurn = Effect.fnUntraced(function*(wakeUps: WakeUps, delay: Duration.Duration) {
   const clock = yield* Clock.Clock
   const bounded = wakeUps.bound === undefined ? delay : Duration.min(delay, wakeUps.bound)
   let until = instant(clock).monotonic + Duration.toMillis(bounded)
@@ -155,29 +178,40 @@ const announce = (holding: Holding, fiber: Fiber.Fiber<unknown, unknown>): Effec
 }
 
 /**
- * Runs `granting` so that nothing is left behind: whatever was granted or queued is given back in the background when
- * it ends otherwise than with a lease in the caller's hands.
+ * Runs `granting` so that nothing is left behind: `giveBack` follows, in the background, when it ends otherwise than with
+ * an answer in the caller's hands.
  */
-const undone = <A, E extends StoreError | AcquireTimeout, R>(
+export const undone = <A, E extends StoreError | AcquireTimeout, R>(
   leases: Leases,
   attempt: Attempt,
-  granting: (onGrant: (holding: Holding) => void) => Effect.Effect<A, E, R>
+  granting: Effect.Effect<A, E, R>,
+  granted: () => Holding | undefined,
+  giveBack: () => Effect.Effect<void>
 ): Effect.Effect<A, E, R> =>
   Effect.withFiber((fiber) => {
-    let granted: Holding | undefined
-    const done = Effect.onExit(
-      granting((holding) => {
-        granted = holding
-        leases.add(holding)
-      }),
-      (exit) => {
-        const isGranted = granted !== undefined && Exit.isSuccess(exit)
-        leases.recorder.update(MutexMetrics.attempts[isGranted ? "granted" : outcomeOf(exit)], 1, attempt.mutex)
-        if (isGranted) return announce(granted!, fiber)
-        return Exit.isSuccess(exit) ? Effect.void : leases.undo(attempt, granted)
-      }
-    )
+    const done = Effect.onExit(granting, (exit) => {
+      const holding = Exit.isSuccess(exit) ? granted() : undefined
+      const outcome = holding === undefined ? outcomeOf(exit) : "granted"
+      leases.recorder.update(MutexMetrics.attempts[outcome], 1, attempt.mutex)
+      if (holding !== undefined) return announce(holding, fiber)
+      return Exit.isSuccess(exit) ? Effect.void : giveBack()
+    })
     return tracing.spanOn(fiber, "simba.acquire", () => ({ attributes: tracing.attributes(attempt) }), done)
+  })
+
+/** For at most `timeout`, if there is one. `owner` is whom the mutex is known to be owned by in the end. */
+export const within = <A, E, R>(
+  { mutex }: Attempt,
+  timeout: Duration.Duration | undefined,
+  granted: Effect.Effect<A, E, R>,
+  owner: () => string | undefined
+): Effect.Effect<A, E | AcquireTimeout, R> =>
+  timeout === undefined ? granted : Effect.timeoutOrElse(granted, {
+    duration: timeout,
+    orElse: () => {
+      const known = owner()
+      return Effect.fail(new AcquireTimeout({ mutex, timeout, ...(known === undefined ? {} : { owner: known }) }))
+    }
   })
 
 /** One request that never queues. Call it uninterruptibly, with what restores interruption. */
@@ -187,12 +221,20 @@ export const tryAcquire = (
   attempt: Attempt,
   restore: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 ): Effect.Effect<Option.Option<Holding>, StoreError> =>
-  undone(leases, attempt, (onGrant) =>
-    Effect.map(restore(ask(store, leases, attempt, { mode: "try" })), (result) => {
-      if (isRefused(result)) return Option.none()
-      onGrant(result)
-      return Option.some(result)
-    }))
+  Effect.suspend(() => {
+    let granted: Holding | undefined
+    return undone(
+      leases,
+      attempt,
+      Effect.map(restore(ask(store, leases, attempt, { mode: "try" })), (result) => {
+        if (isRefused(result)) return Option.none()
+        leases.add(granted = result)
+        return Option.some(result)
+      }),
+      () => granted,
+      () => leases.undo(attempt, granted)
+    )
+  })
 
 /** Waits for the mutex, for at most `timeout`. Call it uninterruptibly, with what restores interruption. */
 export const acquire = (
@@ -202,25 +244,25 @@ export const acquire = (
   timeout: Duration.Duration | undefined,
   restore: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 ): Effect.Effect<Holding, StoreError | AcquireTimeout> =>
-  undone(leases, attempt, (onGrant) => {
+  Effect.suspend(() => {
     let owner: string | undefined
+    let granted: Holding | undefined
     const onRefused = (refused: Refused) => {
       owner = refused.ownership._tag === "Held" ? refused.ownership.owner : undefined
     }
-    const granted = throughOutages(attempt, ask(store, leases, attempt, { mode: "try" })).pipe(
+    const granting = throughOutages(attempt, ask(store, leases, attempt, { mode: "try" })).pipe(
       Effect.flatMap((result) => {
         if (!isRefused(result)) return Effect.succeed(result)
         onRefused(result)
         return wait(store, leases, attempt, onRefused)
       }),
-      Effect.tap((holding) => Effect.sync(() => onGrant(holding)))
+      Effect.tap((holding) => Effect.sync(() => leases.add(granted = holding)))
     )
-    if (timeout === undefined) return restore(granted)
-    return restore(Effect.timeoutOrElse(granted, {
-      duration: timeout,
-      orElse: () =>
-        Effect.fail(
-          new AcquireTimeout({ mutex: attempt.mutex, timeout, ...(owner === undefined ? {} : { owner }) })
-        )
-    }))
+    return undone(
+      leases,
+      attempt,
+      restore(within(attempt, timeout, granting, () => owner)),
+      () => granted,
+      () => leases.undo(attempt, granted)
+    )
   })

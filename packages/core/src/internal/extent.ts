@@ -1,6 +1,7 @@
 /** Which locks the running fiber is inside of, so that one that would wait for itself can be told so. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
 import { AlreadyHeld } from "../Errors.ts"
 import type { MutexName } from "../Names.ts"
 import type { Holding } from "./holding.ts"
@@ -18,20 +19,27 @@ const Current: Context.Reference<Extent | undefined> = Context.Reference<Extent 
   { defaultValue: () => undefined }
 )
 
-export const within = <A, E, R>(
-  leases: Leases,
-  holding: Holding,
-  effect: Effect.Effect<A, E, R>
-): Effect.Effect<A, E, R> => Effect.updateService(effect, Current, (outer) => ({ leases, holding, outer }))
+/** The context of what runs inside the lock. */
+export const within = (leases: Leases, holding: Holding) => (context: Context.Context<never>): Context.Context<never> =>
+  Context.add(context, Current, { leases, holding, outer: Context.get(context, Current) })
 
-/** A lease that is over keeps nobody waiting, so only open ones count. */
-export const refuseNested = (leases: Leases, mutex: MutexName): Effect.Effect<void, AlreadyHeld> =>
-  Effect.flatMap(Current, (current) => {
-    for (let extent = current; extent !== undefined; extent = extent.outer) {
-      const { holding } = extent
-      if (extent.leases === leases && holding.mutex === mutex && holding.isOpen()) {
-        return Effect.fail(new AlreadyHeld({ mutex, id: holding.id, token: holding.token }))
-      }
+/** What an acquire would wait for that `fiber` holds itself. A lease that is over keeps nobody waiting. */
+export const outer = (
+  fiber: Fiber.Fiber<unknown, unknown>,
+  leases: Leases,
+  mutex: string
+): AlreadyHeld | undefined => {
+  for (let extent = fiber.getRef(Current); extent !== undefined; extent = extent.outer) {
+    const { holding } = extent
+    if (extent.leases === leases && holding.mutex === mutex && holding.isOpen()) {
+      return new AlreadyHeld({ mutex: holding.mutex, id: holding.id, token: holding.token })
     }
-    return Effect.void
+  }
+  return undefined
+}
+
+export const refuseNested = (leases: Leases, mutex: MutexName): Effect.Effect<void, AlreadyHeld> =>
+  Effect.withFiber((fiber) => {
+    const held = outer(fiber, leases, mutex)
+    return held === undefined ? Effect.void : Effect.fail(held)
   })

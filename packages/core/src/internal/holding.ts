@@ -10,6 +10,7 @@ import type { GuardOutcome } from "../MutexSchedule.ts"
 import type { GuardRequest } from "../MutexStore.ts"
 import type { MutexName, WireId } from "../Names.ts"
 import type { FencingToken } from "../Ownership.ts"
+import type { Place } from "./place.ts"
 
 /** An instant on both clocks, in milliseconds: the monotonic one stands still while a machine is suspended. */
 export interface Instant {
@@ -27,6 +28,43 @@ export type GuardStep = (
   outcome: GuardOutcome
 ) => Pull.Pull<[Duration.Duration, Duration.Duration], never, Duration.Duration>
 
+/** What leases have in common that were asked for with the same options. */
+export interface Terms {
+  readonly ttl: Duration.Duration
+  readonly lease: Duration.Duration
+  readonly unfair: boolean
+  readonly alive: Effect.Effect<boolean, unknown> | undefined
+  readonly ttlMillis: number
+  /** Milliseconds that are given up at the end of the server's lease. */
+  readonly margin: number
+  /** What is left of the lease after the safety margin, in milliseconds. */
+  readonly usable: number
+  /** Milliseconds from the granting request after which it ends, renewed or not. */
+  readonly maxHold: number
+}
+
+export const termsOf = (options: {
+  readonly ttl: Duration.Duration
+  readonly transition: Duration.Duration
+  readonly maxHold?: Duration.Duration | undefined
+  readonly alive?: Effect.Effect<boolean, unknown> | undefined
+  readonly unfair?: boolean | undefined
+}): Terms => {
+  const { alive, maxHold, transition, ttl, unfair } = options
+  const lease = Duration.sum(ttl, transition)
+  const lost = Duration.toMillis(margin(ttl, transition))
+  return {
+    ttl,
+    lease,
+    unfair: unfair === true,
+    alive,
+    ttlMillis: Duration.toMillis(ttl),
+    margin: lost,
+    usable: Duration.toMillis(lease) - lost,
+    maxHold: maxHold === undefined ? Infinity : Duration.toMillis(maxHold)
+  }
+}
+
 export const annotations = ({ id, mutex, token }: Pick<Holding, "mutex" | "id" | "token">) => ({
   mutex,
   contender: id,
@@ -37,18 +75,9 @@ export class Holding implements GuardRequest {
   readonly mutex: MutexName
   readonly id: WireId
   readonly token: FencingToken
-  readonly ttl: Duration.Duration
-  readonly lease: Duration.Duration
-  readonly unfair: boolean
-  readonly alive: Effect.Effect<boolean, unknown> | undefined
+  private readonly terms: Terms
   /** Just before the granting request was sent. */
   readonly since: Instant
-  /** Milliseconds that are given up at the end of the server's lease. */
-  readonly margin: number
-  /** What is left of the lease after the safety margin, in milliseconds. */
-  private readonly usable: number
-  /** Milliseconds from `since` after which it ends, renewed or not. */
-  private readonly maxHold: number
   private monotonicDeadline = 0
   private wallDeadline = 0
   /** When the last granting or renewing request was sent. */
@@ -67,51 +96,74 @@ export class Holding implements GuardRequest {
   /** Said to have been taken away by force; the next reply decides. */
   forced = false
   step: GuardStep | undefined
+  /** What it is held for by this layer, if the fibers behind it are to have it next. */
+  place: Place | undefined
   private listeners: Set<(loss: LeaseLost) => void> | undefined
   private works: Set<Fiber.Fiber<unknown, unknown>> | undefined
 
-  constructor(fields: {
-    readonly mutex: MutexName
-    readonly id: WireId
-    readonly token: FencingToken
-    readonly ttl: Duration.Duration
-    readonly transition: Duration.Duration
-    readonly maxHold?: Duration.Duration | undefined
-    readonly alive?: Effect.Effect<boolean, unknown> | undefined
-    readonly unfair?: boolean | undefined
-    readonly sent: Instant
-  }) {
-    this.mutex = fields.mutex
-    this.id = fields.id
-    this.token = fields.token
-    this.ttl = fields.ttl
-    this.lease = Duration.sum(fields.ttl, fields.transition)
-    this.unfair = fields.unfair === true
-    this.alive = fields.alive
-    this.since = fields.sent
-    this.renewed = fields.sent
-    this.margin = Duration.toMillis(margin(fields.ttl, fields.transition))
-    this.usable = Duration.toMillis(this.lease) - this.margin
-    this.maxHold = fields.maxHold === undefined ? Infinity : Duration.toMillis(fields.maxHold)
-    this.extend(fields.sent)
-    this.renewAt(fields.sent.monotonic + Duration.toMillis(fields.ttl))
+  constructor(mutex: MutexName, id: WireId, token: FencingToken, terms: Terms, sent: Instant) {
+    this.mutex = mutex
+    this.id = id
+    this.token = token
+    this.terms = terms
+    this.since = sent
+    this.renewed = sent
+    this.extend(sent)
+    this.renewAt(sent.monotonic + terms.ttlMillis)
+  }
+
+  get ttl() {
+    return this.terms.ttl
+  }
+
+  get lease() {
+    return this.terms.lease
+  }
+
+  get unfair() {
+    return this.terms.unfair
+  }
+
+  get alive() {
+    return this.terms.alive
+  }
+
+  get margin() {
+    return this.terms.margin
   }
 
   /** Counts from the instant before the granting or renewing command was sent, never from its reply. */
   extend(sent: Instant): void {
+    const { maxHold, usable } = this.terms
     this.renewed = sent
-    this.monotonicDeadline = Math.min(sent.monotonic + this.usable, this.since.monotonic + this.maxHold)
-    this.wallDeadline = Math.min(sent.wall + this.usable, this.since.wall + this.maxHold)
+    this.monotonicDeadline = Math.min(sent.monotonic + usable, this.since.monotonic + maxHold)
+    this.wallDeadline = Math.min(sent.wall + usable, this.since.wall + maxHold)
   }
 
   /** A lease that has come to its longest is not renewed any more. */
   renewAt(monotonic: number): void {
-    this.nextRenewal = this.monotonicDeadline >= this.since.monotonic + this.maxHold ? Infinity : monotonic
+    this.nextRenewal = this.monotonicDeadline >= this.since.monotonic + this.terms.maxHold ? Infinity : monotonic
+  }
+
+  /** Renewed in time, and not due yet: what is left is at least the transition less the margin. */
+  isFresh(now: Instant): boolean {
+    return !this.renewing && !this.failing && !this.dead && !this.forced && this.probe === "unasked" &&
+      now.monotonic < this.renewed.monotonic + this.terms.ttlMillis && this.left(now) > this.margin
+  }
+
+  fits({ transition, ttl }: { readonly ttl: Duration.Duration; readonly transition: Duration.Duration }): boolean {
+    return Duration.equals(ttl, this.ttl) && Duration.equals(Duration.sum(ttl, transition), this.lease)
+  }
+
+  /** The server's lease goes on as it is: it ends no later, and is renewed no later. */
+  inherit(previous: Holding): void {
+    this.extend(previous.renewed)
+    this.renewAt(previous.renewed.monotonic + this.terms.ttlMillis)
   }
 
   /** Milliseconds until the server's lease ends, if nothing renews it any more. */
   serverLeft(now: Instant): number {
-    const lease = this.usable + this.margin
+    const lease = this.terms.usable + this.terms.margin
     return Math.min(this.renewed.monotonic + lease - now.monotonic, this.renewed.wall + lease - now.wall)
   }
 

@@ -1,22 +1,19 @@
 import * as Cause from "effect/Cause"
-import * as Clock from "effect/Clock"
+import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import { LeaseLost } from "../Errors.ts"
 import { type Lease, TypeId } from "../Lease.ts"
-import { type Holding, instant } from "./holding.ts"
+import type { Holding } from "./holding.ts"
 import type { Leases } from "./leases.ts"
 
 /** The loss of the lease, if it is over at this instant. */
-const over = (leases: Leases, holding: Holding): Effect.Effect<LeaseLost | undefined> =>
-  Clock.clockWith((clock) =>
-    Effect.sync(() => {
-      leases.check(holding, instant(clock))
-      return holding.state === "held" ? undefined : holding.loss ?? released(holding)
-    })
-  )
+const over = (leases: Leases, holding: Holding): LeaseLost | undefined => {
+  leases.check(holding, leases.now())
+  return holding.state === "held" ? undefined : holding.loss ?? released(holding)
+}
 
 const released = ({ id, mutex, token }: Holding) => new LeaseLost({ mutex, id, token, reason: "Released" })
 
@@ -30,22 +27,30 @@ const settle = <A, E>(exit: Exit.Exit<A, E>, loss: LeaseLost | undefined): Effec
     : Effect.fail(loss)
 }
 
+/**
+ * In a fiber of its own, which is what a loss interrupts. It is made without more ado than it takes: it inherits the
+ * context, and whoever runs this waits for its end in any case. `inside` changes that context.
+ */
 export const protect = <A, E, R>(
   leases: Leases,
   holding: Holding,
-  effect: Effect.Effect<A, E, R>
+  effect: Effect.Effect<A, E, R>,
+  inside?: (context: Context.Context<never>) => Context.Context<never>
 ): Effect.Effect<A, E | LeaseLost, R> =>
   Effect.uninterruptibleMask((restore) =>
-    Effect.flatMap(over(leases, holding), (before) => {
+    Effect.withFiber<A, E | LeaseLost, R>((parent) => {
+      const before = over(leases, holding)
       if (before !== undefined) return Effect.fail(before)
-      return Effect.flatMap(Effect.forkChild(effect, { startImmediately: true }), (fiber) => {
-        const ended = holding.addWork(fiber)
-        return restore(Fiber.await(fiber)).pipe(
-          Effect.onInterrupt(() => Fiber.interrupt(fiber)),
-          Effect.ensuring(Effect.sync(ended)),
-          Effect.flatMap((exit) => Effect.flatMap(over(leases, holding), (loss) => settle(exit, loss)))
-        )
-      })
+      const context = inside === undefined ? parent.context : inside(parent.context)
+      const fiber = Effect.runForkWith(context as Context.Context<R>)(effect)
+      const exit = fiber.pollUnsafe()
+      if (exit !== undefined) return settle(exit, over(leases, holding))
+      const ended = holding.addWork(fiber)
+      return restore(Fiber.await(fiber)).pipe(
+        Effect.onInterrupt(() => Fiber.interrupt(fiber)),
+        Effect.ensuring(Effect.sync(ended)),
+        Effect.flatMap((exit) => settle(exit, over(leases, holding)))
+      )
     })
   )
 
@@ -72,36 +77,35 @@ export class LeaseImpl implements Lease {
   }
 
   get isHeld() {
-    return Effect.map(over(this.leases, this.holding), (loss) => loss === undefined)
+    return Effect.sync(() => over(this.leases, this.holding) === undefined)
   }
 
   get ensure() {
-    return Effect.flatMap(
-      over(this.leases, this.holding),
-      (loss) => loss === undefined ? Effect.void : Effect.fail(loss)
-    )
+    return Effect.suspend(() => {
+      const loss = over(this.leases, this.holding)
+      return loss === undefined ? Effect.void : Effect.fail(loss)
+    })
   }
 
   get timeLeft() {
-    return Effect.flatMap(
-      this.isHeld,
-      (held) =>
-        Clock.clockWith((clock) =>
-          Effect.succeed(held ? Duration.millis(this.holding.left(instant(clock))) : Duration.zero)
-        )
+    return Effect.sync(() =>
+      over(this.leases, this.holding) === undefined
+        ? Duration.millis(this.holding.left(this.leases.now()))
+        : Duration.zero
     )
   }
 
   get lost() {
-    return Effect.flatMap(
-      over(this.leases, this.holding),
-      (loss) =>
-        loss !== undefined ? Effect.succeed(loss) : Effect.callback<LeaseLost>((resume) => {
-          const unlisten = this.holding.onLoss((loss) => resume(Effect.succeed(loss)))
-          return Effect.sync(unlisten)
-        })
-    )
+    return Effect.suspend(() => {
+      const loss = over(this.leases, this.holding)
+      return loss !== undefined ? Effect.succeed(loss) : Effect.callback<LeaseLost>((resume) => {
+        const unlisten = this.holding.onLoss((loss) => resume(Effect.succeed(loss)))
+        return Effect.sync(unlisten)
+      })
+    })
   }
 
-  readonly protect: Lease["protect"] = (effect) => protect(this.leases, this.holding, effect)
+  get protect(): Lease["protect"] {
+    return (effect) => protect(this.leases, this.holding, effect)
+  }
 }

@@ -11,6 +11,7 @@ export interface Checked {
   readonly maxHold?: Duration.Duration | undefined
   readonly alive?: Effect.Effect<boolean, unknown> | undefined
   readonly unfair?: boolean | undefined
+  readonly localHandover: number
 }
 
 const refuse = (option: string, problem: string) => Effect.fail(new InvalidConfig({ option, problem }))
@@ -21,13 +22,19 @@ export const check = (
   options: LeaseOptions | undefined
 ): Effect.Effect<Checked, InvalidConfig> | undefined => {
   if (options === undefined) return undefined
-  const { alive, maxHold, transition, ttl, unfair } = options
+  const { alive, localHandover, maxHold, transition, ttl, unfair } = options
   if (
     ttl === undefined && transition === undefined && maxHold === undefined && alive === undefined &&
-    unfair === undefined
+    unfair === undefined && localHandover === undefined
   ) return undefined
   if (unfair !== undefined && typeof unfair !== "boolean") return refuse("unfair", "it must be true or false")
   if (alive !== undefined && !Effect.isEffect(alive)) return refuse("alive", "it must be an Effect")
+  const handovers = MutexConfig.handoverProblem(localHandover ?? config.localHandover)
+  if (handovers !== undefined) return refuse("localHandover", handovers)
+  const rest = { alive, unfair, localHandover: localHandover ?? config.localHandover }
+  if (ttl === undefined && transition === undefined && maxHold === undefined && alive === undefined) {
+    return Effect.succeed({ ttl: config.ttl, transition: config.transition, ...rest })
+  }
   return Effect.gen(function*() {
     const periods = yield* MutexConfig.checkPeriods({
       commandTimeout: config.commandTimeout,
@@ -37,9 +44,8 @@ export const check = (
     })
     return {
       ...periods,
-      maxHold: maxHold === undefined ? undefined : yield* MutexConfig.positive("maxHold", maxHold),
-      alive,
-      unfair
+      ...rest,
+      maxHold: maxHold === undefined ? undefined : yield* MutexConfig.positive("maxHold", maxHold)
     }
   })
 }

@@ -24,6 +24,7 @@ import { toFailure } from "./toFailure.ts"
 import * as tracing from "./tracing.ts"
 
 export interface Leases {
+  readonly now: () => Instant
   readonly recorder: recorderOf.Recorder
   readonly add: (holding: Holding) => void
   /** A hint that this lease was taken away by force: asks at once, and believes the answer. */
@@ -60,6 +61,7 @@ export const make = Effect.fnUntraced(function*(
   const clock = yield* Clock.Clock
   const run = Effect.runForkWith(context)
   const recorder = recorderOf.make(context, config.metricsByMutex)
+  const releaseMillis = Duration.toMillis(config.releaseTimeout)
   const overruns = overrunsOf.make({ onOverrun: config.onOverrun, recorder, run })
 
   /** Out of the table, whatever it ended by. */
@@ -77,6 +79,7 @@ export const make = Effect.fnUntraced(function*(
     recorder.update(MutexMetrics.losses[reason], 1, holding.mutex)
     if (holding.hasWork() && overruns.watch(holding, loss, now) < nextWatch) watchChanged.openUnsafe()
     run(Effect.logWarning(loss.message).pipe(Effect.annotateLogs(annotations(holding))))
+    holding.place?.lost(holding)
   }
 
   const check = (holding: Holding, now: Instant) => {
@@ -97,6 +100,11 @@ export const make = Effect.fnUntraced(function*(
     return sleepUntil(nextWatch, watchChanged)
   }))
 
+  const next = (holding: Holding, at: number) => {
+    holding.renewAt(at)
+    if (holding.nextRenewal < nextGuard) guardChanged.openUnsafe()
+  }
+
   /** When the guard comes back to a lease. */
   const plan = Effect.fnUntraced(function*(holding: Holding, outcome: MutexSchedule.GuardOutcome, from: Instant) {
     holding.step ??= yield* Schedule.toStep(MutexSchedule.guard)
@@ -104,8 +112,7 @@ export const make = Effect.fnUntraced(function*(
       holding.step(clock.currentTimeMillisUnsafe(), outcome),
       () => Effect.succeed([holding.ttl, holding.ttl] as [Duration.Duration, Duration.Duration])
     )
-    holding.renewAt(from.monotonic + Duration.toMillis(delay))
-    if (holding.nextRenewal < nextGuard) guardChanged.openUnsafe()
+    next(holding, from.monotonic + Duration.toMillis(delay))
   })
 
   /** A holder that is not alive is treated like a backend that does not answer: asked again until the deadline. */
@@ -133,7 +140,7 @@ export const make = Effect.fnUntraced(function*(
 
   const settle = (holding: Holding, result: GuardResult, sent: Instant, now: Instant) => {
     // A reply for a lease that was released or lost meanwhile says nothing any more
-    if (!holding.isOpen()) return Effect.void
+    if (!holding.isOpen()) return undefined
     if (result._tag === "Lost") {
       recorder.update(MutexMetrics.guards.lost, 1, holding.mutex)
       const { ownership } = result
@@ -150,7 +157,10 @@ export const make = Effect.fnUntraced(function*(
     if (!renewed) return plan(holding, { _tag: "Failed" }, now)
     recorder.update(MutexMetrics.timeLeftAtRenewal, holding.left(now), holding.mutex)
     holding.extend(sent)
-    return plan(holding, { _tag: "Renewed", ttl: holding.ttl }, sent)
+    if (holding.step !== undefined) return plan(holding, { _tag: "Renewed", ttl: holding.ttl }, sent)
+    // What the schedule says where nothing has failed
+    next(holding, sent.monotonic + Duration.toMillis(holding.ttl))
+    return undefined
   }
 
   const traced = (batch: ReadonlyArray<Holding>) =>
@@ -176,7 +186,8 @@ export const make = Effect.fnUntraced(function*(
         failed.push(holding)
         error = result.error
       }
-      yield* settle(holding, result, sent, now)
+      const settling = settle(holding, result, sent, now)
+      if (settling !== undefined) yield* settling
     }
     if (error !== undefined) {
       yield* Effect.logWarning(
@@ -221,13 +232,19 @@ export const make = Effect.fnUntraced(function*(
     nextGuard = -Infinity
   }))
 
+  /** Out of the table before anything is sent. Answers what is to be sent, unless the lease stays in this process. */
+  const part = (holding: Holding, now: Instant): releasesOf.Request | undefined => {
+    holding.state = "released"
+    drop(holding, now)
+    const { id, mutex, place, unfair } = holding
+    if (place === undefined) return holding
+    return place.pass(holding, now) ? undefined : { mutex, id, unfair, ...place.parting(holding, now) }
+  }
+
   const undo: Leases["undo"] = (request, holding) =>
     Effect.suspend(() => {
-      if (holding !== undefined) {
-        holding.state = "released"
-        drop(holding, instant(clock))
-      }
-      return releases.later(request)
+      const parted = holding === undefined ? request : part(holding, instant(clock))
+      return parted === undefined ? Effect.void : releases.later(parted)
     })
 
   const release: Leases["release"] = (holding) =>
@@ -241,11 +258,10 @@ export const make = Effect.fnUntraced(function*(
       const now = instant(clock)
       check(holding, now)
       if (holding.isOpen()) {
-        // Out of the table before the command is sent: a renewal under way can no longer report a loss
-        holding.state = "released"
-        drop(holding, now)
-        const within = Duration.min(config.releaseTimeout, Duration.millis(holding.left(now)))
-        return releases.now(holding, within)
+        // Before the command is sent: a renewal under way can no longer report a loss
+        const parted = part(holding, now)
+        if (parted === undefined) return Effect.void
+        return releases.now(parted, Math.min(releaseMillis, holding.left(now)))
       }
       const reason = holding.loss?.reason
       return reason === "Expired" || reason === "BackendGone" ? undo(holding) : Effect.void
@@ -261,6 +277,7 @@ export const make = Effect.fnUntraced(function*(
   yield* Effect.forkScoped(keepOn("The watch over deadlines", watchDeadlines))
 
   return {
+    now: () => instant(clock),
     recorder,
     add: (holding) => {
       table.add(holding)

@@ -1,6 +1,16 @@
 /** The state of one mutex in the in-process store: the rules of the Redis scripts, on plain data. */
 import * as Duration from "effect/Duration"
-import type { AcquireRequest, AcquireResult, GuardResult, MutexState, TickResult, WakeUp } from "../MutexStore.ts"
+import type {
+  AcquireRequest,
+  AcquireResult,
+  GuardResult,
+  MutexState,
+  Released,
+  ReleaseRequest,
+  Requeue,
+  TickResult,
+  WakeUp
+} from "../MutexStore.ts"
 import type { WireId } from "../Names.ts"
 import { type FencingToken, free, held, type Ownership, type Ticket } from "../Ownership.ts"
 
@@ -22,6 +32,8 @@ export class MemoryMutex {
   /** Monotonic milliseconds. */
   private deadline = 0
   private token = 0
+  /** How many tokens behind it are the owner's too. */
+  private reserved = 0
   private lastTicket = 0
   private readonly queue: Array<Waiter> = []
   private readonly listeners = new Map<WireId, Listener>()
@@ -38,7 +50,7 @@ export class MemoryMutex {
   isIdle(): boolean {
     return this.owner === undefined && this.queue.length === 0 && this.listeners.size === 0 &&
       this.observers.size === 0 && this.ticks.size === 0 &&
-      this.token < this.micros && this.lastTicket < this.micros
+      this.token + this.reserved < this.micros && this.lastTicket < this.micros
   }
 
   isWanted(): boolean {
@@ -55,11 +67,7 @@ export class MemoryMutex {
       this.handOver("", Duration.toMillis(request.confirm), request)
     }
     if (this.owner === undefined || this.owner === id) {
-      if (this.owner === undefined) this.grant(id)
-      this.deadline = this.now + Duration.toMillis(request.lease)
-      this.leave(id)
-      this.observers.forEach((observer) => observer(id))
-      return { _tag: "Granted", token: this.token as FencingToken }
+      return { _tag: "Granted", token: this.take(id, request.lease, request.reserve ?? 0) }
     }
     const place = request.mode === "wait" ? this.enter(id, request.ticket) : undefined
     return {
@@ -77,16 +85,25 @@ export class MemoryMutex {
     return { _tag: "Renewed" }
   }
 
-  release(id: WireId, confirm: number, unfair = false): Ownership {
+  release({ confirm, id, requeue, unfair }: ReleaseRequest): Released {
+    const millis = Duration.toMillis(confirm)
+    const wasFirst = this.leave(id)
+    const queued = requeue === undefined ? undefined : this.enter(requeue.id, undefined)
+    // Whether there was somebody before the one that is queued
+    let isTaken = true
     if (this.owner === id) {
       this.owner = undefined
-      this.leave(id)
-      if (unfair) this.callFirst(id, confirm)
-      else this.handOver(id, confirm)
-    } else if (this.leave(id)) {
+      isTaken = unfair === true ? this.callFirst(id, millis, requeue) : this.handOver(id, millis, requeue)
+    } else if (this.owner === undefined && requeue !== undefined) {
+      isTaken = this.handOver(id, millis, requeue)
+    } else if (wasFirst) {
       this.tellFirst(this.owner === undefined ? 0 : this.deadline - this.now)
     }
-    return this.ownership()
+    if (requeue === undefined || queued === undefined) return { ownership: this.ownership(), requeued: undefined }
+    const token = !isTaken || this.owner === requeue.id
+      ? this.take(requeue.id, requeue.lease, requeue.reserve)
+      : undefined
+    return { ownership: this.ownership(), requeued: { ticket: toTicket(queued.ticket), token } }
   }
 
   inspect(limit: number): MutexState {
@@ -106,7 +123,7 @@ export class MemoryMutex {
     const before = this.ownership()
     const owner = this.owner
     this.owner = undefined
-    this.token = Math.max(this.token + 1, this.micros)
+    this.mint(0)
     this.handOver(owner ?? "", confirm)
     return before
   }
@@ -150,9 +167,24 @@ export class MemoryMutex {
     return index === 0
   }
 
+  private mint(reserve: number): void {
+    this.token = Math.max(this.token + this.reserved + 1, this.micros)
+    this.reserved = reserve
+  }
+
   private grant(id: WireId): void {
     this.owner = id
-    this.token = Math.max(this.token + 1, this.micros)
+    this.mint(0)
+  }
+
+  /** Becomes the owner, or is it already and keeps its token. */
+  private take(id: WireId, lease: Duration.Duration, reserve: number): FencingToken {
+    if (this.owner !== id) this.grant(id)
+    this.reserved = Math.max(this.reserved, reserve)
+    this.deadline = this.now + Duration.toMillis(lease)
+    this.leave(id)
+    this.observers.forEach((observer) => observer(id))
+    return this.token as FencingToken
   }
 
   private first(): Waiter | undefined {
@@ -171,22 +203,24 @@ export class MemoryMutex {
   }
 
   /** Tells the first live waiter that the mutex is free, and the one behind it to look whether that was of use. */
-  private callFirst(from: string, confirm: number): void {
+  private callFirst(from: string, confirm: number, last: Requeue | undefined): boolean {
     const first = this.first()
-    if (first === undefined) return
+    if (first === undefined || first.id === last?.id) return false
     this.listeners.get(first.id)!({ _tag: "YourTurn", from })
     this.tellToLook(this.queue.find((waiter) => waiter !== first && this.listeners.has(waiter.id)), confirm)
+    return true
   }
 
-  /** Grants the first live waiter for the confirm period, unless `newcomer` comes before it. */
-  private handOver(from: string, confirm: number, newcomer?: AcquireRequest): void {
+  /** Grants the first live waiter for the confirm period, unless `newcomer` comes before it. Answers whether it did. */
+  private handOver(from: string, confirm: number, newcomer?: Pick<AcquireRequest, "id" | "ticket">): boolean {
     const next = this.first()
-    if (next === undefined || next.id === newcomer?.id) return
-    if (newcomer?.ticket !== undefined && fromTicket(newcomer.ticket) < next.ticket) return
+    if (next === undefined || next.id === newcomer?.id) return false
+    if (newcomer?.ticket !== undefined && fromTicket(newcomer.ticket) < next.ticket) return false
     this.leave(next.id)
     this.grant(next.id)
     this.deadline = this.now + confirm
     this.listeners.get(next.id)!({ _tag: "YourTurn", from })
     this.tellFirst(confirm)
+    return true
   }
 }

@@ -10,16 +10,17 @@ import { AcquireTimeout, InvalidConfig, type InvalidName } from "../Errors.ts"
 import type { AcquireError, AcquireOptions, Body, LeaseOptions, Mutex } from "../Mutex.ts"
 import * as MutexConfig from "../MutexConfig.ts"
 import { MutexStore } from "../MutexStore.ts"
-import { mutexName } from "../Names.ts"
+import { type MutexName, mutexName, mutexProblem } from "../Names.ts"
 import * as contender from "./contender.ts"
 import * as contention from "./contention.ts"
 import * as extent from "./extent.ts"
-import { type Holding, instant } from "./holding.ts"
+import { type Holding, instant, termsOf } from "./holding.ts"
 import { LeaseImpl, protect } from "./lease.ts"
 import { LeaseGroupImpl } from "./leaseGroup.ts"
 import * as leaseOptions from "./leaseOptions.ts"
 import * as leasesOf from "./leases.ts"
 import * as observer from "./observer.ts"
+import * as placesOf from "./places.ts"
 import * as tracing from "./tracing.ts"
 import * as wireId from "./wireId.ts"
 
@@ -30,17 +31,30 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
   const config = yield* MutexConfig.make(options)
   const leases = yield* leasesOf.make(store, config)
   const ids = yield* wireId.makeGenerator
+  const places = yield* placesOf.make(store, leases, config, () => ids.next(config.contender))
+
+  const usual = termsOf(config)
+
+  /** Without options of its own. */
+  const plain = (mutex: MutexName): contention.Attempt => {
+    const { confirm, contender, localHandover, transition, ttl } = config
+    return { mutex, id: ids.next(contender), ttl, transition, confirm, localHandover, terms: usual }
+  }
 
   const attempt = (
     name: string,
     options?: LeaseOptions
   ): Effect.Effect<contention.Attempt, InvalidName | InvalidConfig> => {
-    const { confirm, contender, transition, ttl } = config
-    const named = Effect.map(mutexName(name), (mutex) => ({ mutex, id: ids.next(contender), ttl, transition, confirm }))
     const checked = leaseOptions.check(config, options)
-    return checked === undefined
-      ? named
-      : Effect.flatMap(named, (attempt) => Effect.map(checked, (chosen) => ({ ...attempt, ...chosen })))
+    if (checked === undefined) return Effect.map(mutexName(name), plain)
+    return Effect.flatMap(mutexName(name), (mutex) =>
+      Effect.map(checked, (chosen) => ({
+        ...chosen,
+        mutex,
+        id: ids.next(config.contender),
+        confirm: config.confirm,
+        terms: termsOf(chosen)
+      })))
   }
 
   const timeoutOf = (input: Duration.Input | undefined) => {
@@ -56,12 +70,24 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
     options: AcquireOptions | undefined,
     restore: Restore
   ): Effect.Effect<Holding, AcquireError> =>
-    Effect.gen(function*() {
-      const wanted = yield* attempt(name, options)
-      yield* extent.refuseNested(leases, wanted.mutex)
-      const timeout = yield* timeoutOf(options?.timeout)
-      return yield* contention.acquire(store, leases, wanted, timeout, restore)
-    })
+    options === undefined && mutexProblem(name) === undefined
+      ? Effect.withFiber<Holding, AcquireError>((fiber) => {
+        const held = extent.outer(fiber, leases, name)
+        return held === undefined ? contend(plain(name as MutexName), undefined, restore) : Effect.fail(held)
+      })
+      : Effect.gen(function*() {
+        const wanted = yield* attempt(name, options)
+        yield* extent.refuseNested(leases, wanted.mutex)
+        const timeout = yield* timeoutOf(options?.timeout)
+        return yield* contend(wanted, timeout, restore)
+      })
+
+  const contend = (wanted: contention.Attempt, timeout: Duration.Duration | undefined, restore: Restore) => {
+    const place = wanted.unfair === true ? undefined : places.at(wanted.mutex)
+    return place === undefined
+      ? contention.acquire(store, leases, wanted, timeout, restore)
+      : placesOf.acquire(places, place, wanted, timeout, restore)
+  }
 
   /** All or none: what was obtained is given back in the background when one of them cannot be had. */
   const obtainAll = (names: ReadonlyArray<string>, options: AcquireOptions | undefined, restore: Restore) =>
@@ -93,7 +119,12 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
     })
 
   const obtainIfAvailable = (name: string, options: LeaseOptions | undefined, restore: Restore) =>
-    Effect.flatMap(attempt(name, options), (attempt) => contention.tryAcquire(store, leases, attempt, restore))
+    Effect.flatMap(attempt(name, options), (attempt) => {
+      const place = attempt.unfair === true ? undefined : places.at(attempt.mutex)
+      return place === undefined
+        ? contention.tryAcquire(store, leases, attempt, restore)
+        : placesOf.tryAcquire(places, place, attempt, restore)
+    })
 
   const inScope = (holding: Holding) =>
     Effect.flatMap(
@@ -107,7 +138,7 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
       ? Effect.andThen(Effect.annotateCurrentSpan(tracing.attributes(holding)), given)
       : given
     return Effect.ensuring(
-      restore(protect(leases, holding, extent.within(leases, holding, work))),
+      restore(protect(leases, holding, work, extent.within(leases, holding))),
       leases.release(holding)
     )
   }

@@ -9,7 +9,7 @@ import type * as Pull from "effect/Pull"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import { InvalidConfig } from "../Errors.ts"
-import type { CronOptions, Periodic, RateOptions } from "../Leadership.ts"
+import type { CronOptions, Periodic, RateOptions } from "../LeadershipOptions.ts"
 import * as MutexConfig from "../MutexConfig.ts"
 
 export const TypeId = "~@effect-simba/core/Leadership/Periodic" as const

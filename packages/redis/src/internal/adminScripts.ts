@@ -17,7 +17,7 @@ ${kinds}${ownership}
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + tonumber(time[2]) / 1000
 local current = redis.call('GET', owner)
-local token = current and isOurId(current) and redis.call('GET', fence) or ''
+local token = current and isOurId(current) and string.match(redis.call('GET', fence) or '', '^%d*') or ''
 local waiters = {}
 if limit > 0 then
   local head = redis.call('ZRANGE', queue, 0, limit - 1, 'WITHSCORES')
@@ -37,12 +37,11 @@ type ForceArgs = readonly [
   fence: string,
   reserved: string,
   confirmMillis: number,
-  skipDead: "0" | "1",
-  inboxPrefix: string
+  skipDead: "0" | "1"
 ]
 
 /**
- * KEYS as acquire. ARGV confirm ms, skip dead waiters, prefix of the channels of layers.
+ * KEYS as acquire. ARGV confirm ms, skip dead waiters.
  * Takes the mutex from its owner, moves the fence on, hands over as a release does, and tells the old owner: one of ours
  * through its layer, another by the message that makes it look.
  * Reply the ownership before.
@@ -50,7 +49,7 @@ type ForceArgs = readonly [
 export const force = Redis.script((...args: ForceArgs) => args, {
   numberOfKeys: 4,
   lua: `${keys}
-local confirm, skipDead, inboxes = ARGV[1], ARGV[2] == '1', ARGV[3]
+local confirm, skipDead = ARGV[1], ARGV[2] == '1'
 ${minting}${kinds}${waiters}${ownership}
 local before = ownership()
 local current = redis.call('GET', owner)
@@ -59,9 +58,9 @@ mint()
 redis.call('DEL', owner, reserved)
 handOver(current or 'nobody', confirm)
 if current then
-  local inbox = isOurId(current) and string.match(current, '^%d+%-(%w+):')
-  if inbox then
-    redis.call('PUBLISH', inboxes .. inbox, 'forced@@' .. current)
+  local layer = layerOf(current)
+  if layer then
+    redis.call('PUBLISH', 'simba:inbox:' .. layer, 'forced@@' .. current)
   else
     redis.call('PUBLISH', owner .. ':' .. current, 'released@@' .. current)
   end

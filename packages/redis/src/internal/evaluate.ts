@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { Redis, RedisError, Script } from "effect/persistence/Redis"
-
-const isForgotten = (error: RedisError) => String(error.cause).includes("NOSCRIPT")
+import { isForgotten } from "./redisFailure.ts"
 
 /**
  * Effect loads a script that the server forgot, and tries once more. If it was forgotten again meanwhile, or loaded on
@@ -13,7 +12,7 @@ export const evaluate = <Config extends { readonly params: ReadonlyArray<unknown
 ) => {
   const run = redis.eval(script)
   return (...params: Config["params"]): Effect.Effect<Config["result"], RedisError> =>
-    Effect.catchIf(run(...params), isForgotten, () =>
+    Effect.catchIf(run(...params), (error) => isForgotten(error.cause), () =>
       redis.send<Config["result"]>(
         "EVAL",
         script.lua,

@@ -1,23 +1,47 @@
 /** Parts that the scripts share. Put together they are constant texts. */
 
 /** How long a fence outlives its last use. Afterwards the server's clock, its seed, keeps it growing. */
-const fenceMillis = 7 * 24 * 60 * 60 * 1000
+export const fenceMillis = 7 * 24 * 60 * 60 * 1000
 
 export const keys = /* lua */ `
 local owner, queue, fence, reserved = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 `
 
-/** Each grant takes a token larger than the last, and not below the clock. */
+/**
+ * Each grant takes a token larger than all that were handed out, and not below the clock. The fence holds the token `T`, or
+ * `T/b` where the `b` tokens after it are reserved for the same grant.
+ */
 export const minting = /* lua */ `
+local now
 local function micros()
-  local time = redis.call('TIME')
-  return tonumber(time[1]) * 1000000 + tonumber(time[2])
+  if not now then
+    local time = redis.call('TIME')
+    now = tonumber(time[1]) * 1000000 + tonumber(time[2])
+  end
+  return now
 end
 
-local function mint()
-  local last = tonumber(redis.call('GET', fence) or '0') or 0
-  local token = string.format('%.0f', math.max(last + 1, micros()))
-  redis.call('SET', fence, token, 'PX', '${fenceMillis}')
+-- Never a whole second, which is a stock ticket
+local function ticketAt(at)
+  return string.format('%.6f', (at % 1000000 == 0 and at + 1 or at) / 1000000)
+end
+
+local function readFence(text)
+  if text == nil then
+    text = redis.call('GET', fence)
+  end
+  local token, spare = string.match(text or '', '^(%d+)/?(%d*)$')
+  return token, tonumber(spare) or 0
+end
+
+local function writeFence(token, spare)
+  redis.call('SET', fence, spare > 0 and token .. '/' .. string.format('%.0f', spare) or token, 'PX', '${fenceMillis}')
+end
+
+local function mint(spare, text)
+  local last, reserve = readFence(text)
+  local token = string.format('%.0f', math.max((tonumber(last) or 0) + reserve + 1, micros()))
+  writeFence(token, spare or 0)
   return token
 end
 `
@@ -28,8 +52,12 @@ local function isOurTicket(score)
   return score % 1 ~= 0
 end
 
+local function layerOf(id)
+  return string.match(id, '^%d+%-(%w%w%w%w%w%w%w%w%w%w%w%w):')
+end
+
 local function isOurId(id)
-  return string.find(id, '^%d+%-%w%w%w%w%w%w%w%w%w%w%w%w:') ~= nil
+  return layerOf(id) ~= nil
 end
 `
 
@@ -50,7 +78,8 @@ local function walk(visit)
     if skipDead then
       local channels = {}
       for i = 1, #page, 2 do
-        channels[#channels + 1] = owner .. ':' .. page[i]
+        local layer = layerOf(page[i])
+        channels[#channels + 1] = layer and 'simba:inbox:' .. layer or owner .. ':' .. page[i]
       end
       counts = redis.call('PUBSUB', 'NUMSUB', unpack(channels))
     end
@@ -79,21 +108,29 @@ local function walk(visit)
   end
 end
 
-local function tellToLook(id, millis)
-  redis.call('PUBLISH', owner .. ':' .. id, 'look@@' .. string.format('%.0f', millis))
+local function tell(id, message)
+  local layer = layerOf(id)
+  if layer then
+    redis.call('PUBLISH', 'simba:inbox:' .. layer, id .. '@@' .. message)
+  else
+    redis.call('PUBLISH', owner .. ':' .. id, message)
+  end
 end
 
+local function tellToLook(id, millis)
+  tell(id, 'look@@' .. string.format('%.0f', millis))
+end
+
+-- Where nobody can be seen to be dead, one of several is alive more likely than the first
 local function tellFirst(millis)
+  local told = 0
   walk(function(id, score)
     if isOurTicket(score) then
       tellToLook(id, millis)
-      return 'stop'
+      told = told + 1
+      return (skipDead or told == 8) and 'stop' or 'pass'
     end
   end)
-end
-
-local function layerOf(id)
-  return string.match(id, '^%d+%-(%w+):') or id
 end
 
 -- Waiters of one layer fall silent together, so the one that is to look is of another layer where one is near
@@ -104,6 +141,10 @@ local function handOver(from, confirm, caller, ticket, unfair)
     if granted then
       if isOurTicket(score) then
         passed = passed + 1
+        if not skipDead then
+          tellToLook(id, tonumber(confirm))
+          return passed == 8 and 'stop' or 'pass'
+        end
         local elsewhere = layerOf(id) ~= layerOf(granted)
         behind = elsewhere and id or behind or id
         if elsewhere or passed == 8 then
@@ -116,7 +157,7 @@ local function handOver(from, confirm, caller, ticket, unfair)
       return 'stop'
     end
     granted = id
-    redis.call('PUBLISH', owner .. ':' .. id, 'released@@' .. from)
+    tell(id, 'released@@' .. from)
     if not isOurTicket(score) then
       redis.call('SET', reserved, id, 'PX', confirm)
     elseif unfair then
@@ -131,6 +172,54 @@ local function handOver(from, confirm, caller, ticket, unfair)
     tellToLook(behind, tonumber(confirm))
   end
   return granted
+end
+`
+
+/** A place in the queue: the ticket that it had, or one behind all that wait. */
+export const entering = /* lua */ `
+local function enter(id, ticket)
+  local score = redis.call('ZSCORE', queue, id)
+  if score then
+    return string.format('%.6f', tonumber(score))
+  end
+  local at = micros()
+  if ticket and ticket * 1000000 < at + 1 then
+    at = math.floor(ticket * 1000000 + 0.5)
+  else
+    local last = redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2]
+    if last then
+      at = math.max(at, math.floor(tonumber(last) * 1000000 + 0.5) + 1)
+    end
+  end
+  local text = ticketAt(at)
+  redis.call('ZADD', queue, text, id)
+  return text
+end
+
+-- Every waiter touches the queue before it sleeps, for longer than it will sleep
+local function keepQueue(lease, confirm)
+  local keep = math.max(redis.call('PTTL', owner), 0) + tonumber(lease) + tonumber(confirm)
+  if redis.call('PTTL', queue) < keep then
+    redis.call('PEXPIRE', queue, string.format('%.0f', keep))
+  end
+end
+`
+
+/** The caller becomes the owner, or is it already and keeps its token. Tokens that it reserves are never given back. */
+export const granting = /* lua */ `
+local function take(id, lease, spare, isOwner)
+  local token, had
+  if isOwner then
+    token, had = readFence()
+  end
+  if not token then
+    token = mint(spare)
+  elseif spare > had then
+    writeFence(token, spare)
+  end
+  redis.call('SET', owner, id, 'PX', lease)
+  redis.call('PUBLISH', owner, 'acquired@@' .. id)
+  return token
 end
 `
 

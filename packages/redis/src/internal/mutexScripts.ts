@@ -3,85 +3,94 @@
  * by the server's time, and touches no key that is not in KEYS.
  */
 import * as Redis from "effect/persistence/Redis"
-import { keys, kinds, minting, ownership, waiters } from "./lua.ts"
-
-type AcquireArgs = readonly [
-  owner: string,
-  queue: string,
-  fence: string,
-  reserved: string,
-  id: string,
-  mode: "try" | "wait",
-  leaseMillis: number,
-  confirmMillis: number,
-  ticket: string,
-  skipDead: "0" | "1",
-  unfair: "0" | "1"
-]
+import { entering, fenceMillis, granting, kinds, minting, ownership, waiters } from "./lua.ts"
 
 /**
- * KEYS owner key, wait queue, fence, reservation. ARGV wire id, 'try' or 'wait', lease ms, confirm ms, ticket or '',
- * skip dead waiters, unfair.
- * Free: grants the caller, or unless it is unfair the live waiter that is ahead of it. Already the owner: extends, same
- * token. Otherwise refuses, and in mode 'wait' queues the caller under its ticket.
- * Reply { ownership, token or '', ticket or '', position among ours, other implementations take part }.
+ * Any number of acquires and releases, in the order given; one that fails leaves the others alone.
+ *
+ * KEYS for each operation owner key, wait queue, fence, reservation; none for one on the same mutex as the one before it,
+ * whose letter is a capital then.
+ * ARGV one letter for each operation, skip dead waiters, lease ms and confirm ms of the plain ones. Then for each
+ *
+ * - `t`, a plain try: wire id.
+ * - `a`, any acquire: wire id, 'try' or 'wait', lease ms, confirm ms, ticket or '', unfair, how many tokens to reserve.
+ * - `r`, a plain release: wire id.
+ * - `d`, any release: wire id, confirm ms, unfair, wire id to queue or '', its lease ms, how many tokens it reserves.
+ *
+ * Acquire. Free: grants the caller, or unless it is unfair the live waiter that is ahead of it. Already the owner: extends,
+ * same token, at least as many reserved. Otherwise refuses, and in mode 'wait' queues the caller under its ticket.
+ * Replies the token, or { ownership, ticket or '', position among ours, other implementations take part }.
+ *
+ * Release. The owner: hands the mutex to the first live waiter, or frees it; if unfair, frees it and tells the first.
+ * Anybody else: leaves the queue, and if it was the first, tells the new first when to look. The id to queue goes behind
+ * all who wait, and is granted the mutex where nobody is before it. Asked again, it keeps its place or its grant.
+ * Replies the ownership afterwards, or with an id to queue { ownership, its ticket, its token if it was granted or '' }.
+ *
+ * One that failed replies { 'error', message }.
  */
-export const acquire = Redis.script((...args: AcquireArgs) => args, {
-  numberOfKeys: 4,
-  lua: `${keys}
-local id, mode, lease, confirm = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local ticket, skipDead, unfair = tonumber(ARGV[5]), ARGV[6] == '1', ARGV[7] == '1'
-${minting}
-local current = redis.call('GET', owner)
-local crowded = redis.call('EXISTS', queue, reserved) > 0
+export const batch = /* lua */ `
+local call, attempt, codes = redis.call, redis.pcall, ARGV[1]
+local skipDead, lease0, confirm0 = ARGV[2] == '1', ARGV[3], ARGV[4]
+local owner, queue, fence, reserved
+local stamp
+local perform
 
-local function grant()
-  local token = current and redis.call('GET', fence) or mint()
-  redis.call('SET', owner, id, 'PX', lease)
-  if crowded then
-    redis.call('ZREM', queue, id)
-    redis.call('DEL', reserved)
-  end
-  redis.call('PUBLISH', owner, 'acquired@@' .. id)
-  return { id .. '@@' .. lease, token, '', '0', '0' }
+local replies, at, key = {}, 5, 1
+for i = 1, #codes do
+local code, first, reply = string.byte(codes, i), at, nil
+if code < 97 then
+  -- A capital letter: the mutex of the operation before
+  code = code + 32
+else
+  owner, queue, fence, reserved = KEYS[key], KEYS[key + 1], KEYS[key + 2], KEYS[key + 3]
+  key = key + 4
 end
 
--- Before the rest is defined: closures cost more than the commands of the usual case
-if current == id or (not current and (unfair or not crowded)) then
-  return grant()
-end
-${kinds}${waiters}${ownership}
-local function enter()
-  local score = redis.call('ZSCORE', queue, id)
-  if score then
-    return string.format('%.6f', tonumber(score))
-  end
-  local at = micros()
-  if ticket and ticket * 1000000 < at + 1 then
-    at = math.floor(ticket * 1000000 + 0.5)
-  else
-    local last = redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2]
-    if last then
-      at = math.max(at, math.floor(tonumber(last) * 1000000 + 0.5) + 1)
+if code == 116 then
+  -- A plain try of a free mutex that nobody waits for
+  at = first + 1
+  local id = ARGV[first]
+  local set = call('EXISTS', queue, reserved) == 0 and attempt('SET', owner, id, 'PX', lease0, 'NX')
+  if set and set.ok then
+    if not stamp then
+      local time = call('TIME')
+      stamp = time[1] .. string.sub('00000' .. time[2], -6)
+    end
+    local last = attempt('SET', fence, stamp, 'PX', '${fenceMillis}', 'GET')
+    local number = not last and 0 or tonumber(last)
+    if number and number < tonumber(stamp) then
+      call('PUBLISH', owner, 'acquired@@' .. id)
+      reply = stamp
+    else
+      -- Ahead of the clock, reserved or no fence at all: as if nothing had been done
+      call('DEL', owner)
+      if type(last) == 'string' then
+        call('SET', fence, last, 'PX', '${fenceMillis}')
+      end
     end
   end
-  if at % 1000000 == 0 then
-    at = at + 1
+elseif code == 114 then
+  -- A plain release by the owner of a mutex that nobody waits for
+  at = first + 1
+  if attempt('GET', owner) == ARGV[first] and call('EXISTS', queue) == 0 then
+    call('DEL', owner)
+    reply = '@@'
   end
-  local text = string.format('%.6f', at / 1000000)
-  redis.call('ZADD', queue, text, id)
-  return text
+else
+  at = first + (code == 97 and 7 or 6)
 end
 
--- Every waiter touches the queue before it sleeps, for longer than it will sleep
-local function keepQueue()
-  local keep = math.max(redis.call('PTTL', owner), 0) + tonumber(lease) + tonumber(confirm)
-  if redis.call('PTTL', queue) < keep then
-    redis.call('PEXPIRE', queue, string.format('%.0f', keep))
-  end
+-- Every operation in full. Closures cost more than the commands of the usual cases, which need none
+if not reply and not perform then
+${minting}${granting}
+local function grant(id, lease, spare, isOwner)
+  local token = take(id, lease, spare, isOwner)
+  redis.call('ZREM', queue, id)
+  redis.call('DEL', reserved)
+  return token
 end
-
-local function place(current)
+${kinds}${waiters}${entering}${ownership}
+local function place(id, current)
   local foreign = current and not isOurId(current)
   local ahead, found = 0, false
   local head = redis.call('ZRANGE', queue, 0, 15, 'WITHSCORES')
@@ -100,81 +109,126 @@ local function place(current)
   return string.format('%.0f', ahead), foreign and '1' or '0'
 end
 
-local heldBack = false
-if not current then
-  local score = redis.call('ZSCORE', queue, id)
-  local awaited = redis.call('GET', reserved)
-  -- A ticket without a place: a stock release took this waiter out of the queue, so it is its turn
-  if awaited and (score or not ticket) then
-    heldBack = true
-  elseif not awaited then
-    handOver(id, confirm, id, tonumber(score or '') or ticket)
-    current = redis.call('GET', owner)
-    heldBack = not current and redis.call('EXISTS', reserved) > 0
+-- Somebody owns it, or somebody waits for it
+local function contend(current, id, mode, lease, confirm, ticket, spare)
+  local heldBack = false
+  if not current then
+    local score = redis.call('ZSCORE', queue, id)
+    local awaited = redis.call('GET', reserved)
+    -- A ticket without a place: a stock release took this waiter out of the queue, so it is its turn
+    if awaited and (score or not ticket) then
+      heldBack = true
+    elseif not awaited then
+      handOver(id, confirm, id, tonumber(score or '') or ticket)
+      current = redis.call('GET', owner)
+      heldBack = not current and redis.call('EXISTS', reserved) > 0
+    end
+  elseif redis.call('GET', reserved) == current then
+    -- The stock waiter that was told to come has come
+    redis.call('DEL', reserved)
   end
-elseif redis.call('GET', reserved) == current then
-  -- The stock waiter that was told to come has come
-  redis.call('DEL', reserved)
-end
-
-if not current and not heldBack then
-  return grant()
-end
-
-if mode == 'try' then
-  return { ownership(), '', '', '0', '0' }
-end
-local mine = enter()
-keepQueue()
-local position, foreign = place(current)
-return { ownership(), '', mine, position, heldBack and '1' or foreign }
-`
-}).withReturnType<unknown>()
-
-type ReleaseArgs = readonly [
-  owner: string,
-  queue: string,
-  fence: string,
-  reserved: string,
-  id: string,
-  confirmMillis: number,
-  skipDead: "0" | "1",
-  unfair: "0" | "1"
-]
-
-/**
- * KEYS as acquire. ARGV wire id, confirm ms, skip dead waiters, unfair.
- * The owner: hands the mutex to the first live waiter, or frees it; if unfair, frees it and tells the first. Anybody
- * else: leaves the queue, and if it was the first, tells the new first when to look.
- * Reply the ownership afterwards.
- */
-export const release = Redis.script((...args: ReleaseArgs) => args, {
-  numberOfKeys: 4,
-  lua: `${keys}
-local id, confirm, skipDead, unfair = ARGV[1], ARGV[2], ARGV[3] == '1', ARGV[4] == '1'
-local current = redis.call('GET', owner)
-if current == id then
-  redis.call('DEL', owner)
-  if redis.call('EXISTS', queue) == 0 then
-    return '@@'
+  if not current and not heldBack then
+    return grant(id, lease, spare)
   end
+  if mode == 'try' then
+    return { ownership(), '', '0', '0' }
+  end
+  local mine = enter(id, ticket)
+  keepQueue(lease, confirm)
+  local position, foreign = place(id, current)
+  return { ownership(), mine, position, heldBack and '1' or foreign }
 end
-${minting}${kinds}${waiters}${ownership}
-if current == id then
-  redis.call('ZREM', queue, id)
-  handOver(id, confirm, nil, nil, unfair)
-else
+
+-- It has been deleted if it was the caller's
+local function handBack(current, id, confirm, unfair, nextId, lease, spare)
   local rank = redis.call('ZRANK', queue, id)
   if rank then
     redis.call('ZREM', queue, id)
-    if rank == 0 then
-      tellFirst(math.max(redis.call('PTTL', owner), 0))
+  end
+  local ticket, token = '', ''
+  if nextId ~= '' then
+    ticket = enter(nextId)
+  end
+  local isFree = false
+  if current == id then
+    isFree = not handOver(id, confirm, nextId, nil, unfair)
+  elseif nextId ~= '' and not current and redis.call('EXISTS', reserved) == 0 then
+    isFree = not handOver(id, confirm, nextId)
+  elseif rank == 0 then
+    tellFirst(math.max(redis.call('PTTL', owner), 0))
+  end
+  if nextId == '' then
+    return ownership()
+  end
+  if isFree or current == nextId then
+    token = take(nextId, lease, spare, not isFree)
+    redis.call('ZREM', queue, nextId)
+  else
+    keepQueue(lease, confirm)
+  end
+  return { ownership(), ticket, token }
+end
+
+local function acquire(id, mode, lease, confirm, ticket, unfair, spare)
+  if redis.call('EXISTS', queue, reserved) == 0 then
+    -- Read before anything is written, so that a fence of the wrong type leaves no owner that does not know
+    local last = redis.call('GET', fence)
+    if redis.call('SET', owner, id, 'PX', lease, 'NX') then
+      redis.call('PUBLISH', owner, 'acquired@@' .. id)
+      return mint(spare, last)
     end
   end
+  local current = redis.call('GET', owner)
+  if current == id or (unfair and not current) then
+    return grant(id, lease, spare, current)
+  end
+  return contend(current, id, mode, lease, confirm, ticket, spare)
 end
-return ownership()
+
+local function release(id, confirm, unfair, nextId, lease, spare)
+  local current = redis.call('GET', owner)
+  if current == id then
+    redis.call('DEL', owner)
+    if redis.call('EXISTS', queue) == 0 then
+      if nextId == '' then
+        return '@@'
+      end
+      return { nextId .. '@@' .. lease, ticketAt(micros()), take(nextId, lease, spare) }
+    end
+  end
+  return handBack(current, id, confirm, unfair, nextId, lease, spare)
+end
+
+perform = function(code, first)
+  if code == 116 then
+    return acquire(ARGV[first], 'try', lease0, confirm0, nil, false, 0)
+  elseif code == 114 then
+    return release(ARGV[first], confirm0, false, '')
+  elseif code == 97 then
+    return acquire(ARGV[first], ARGV[first + 1], ARGV[first + 2], ARGV[first + 3], tonumber(ARGV[first + 4]),
+      ARGV[first + 5] == '1', tonumber(ARGV[first + 6]))
+  end
+  return release(ARGV[first], ARGV[first + 1], ARGV[first + 2] == '1', ARGV[first + 3], ARGV[first + 4],
+    tonumber(ARGV[first + 5]))
+end
+end
+
+if not reply then
+  local done
+  done, reply = pcall(perform, code, first)
+  if not done then
+    local text = type(reply) == 'table' and reply.err or tostring(reply)
+    -- What ails the whole server is no matter of one operation: the client is to leave a replica
+    if string.find(text, 'READONLY', 1, true) then
+      return redis.error_reply(text)
+    end
+    reply = { 'error', text }
+  end
+end
+replies[i] = reply
+end
+return replies
 `
-}).withReturnType<unknown>()
 
 /**
  * KEYS owner keys. ARGV for each key the wire id and the lease in ms.

@@ -4,21 +4,22 @@ import * as MutexMetrics from "@effect-simba/core/MutexMetrics"
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Metric from "effect/Metric"
 import * as Queue from "effect/Queue"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 
-export type Read<T> = (read: unknown) => Effect.Effect<T, ProtocolError>
+export type Read<T> = (read: unknown) => Exit.Exit<T, ProtocolError>
 
 export const reading = <T, E>(where: string, codec: Schema.Codec<T, E>): Read<T> => {
   const decode = Schema.decodeUnknownResult(codec)
   return (read) => {
     const result = decode(read)
     return Result.isSuccess(result)
-      ? Effect.succeed(result.success)
-      : Effect.fail(
+      ? Exit.succeed(result.success)
+      : Exit.fail(
         new ProtocolError({
           where,
           read: typeof read === "string" ? read : JSON.stringify(read) ?? String(read),
@@ -27,6 +28,13 @@ export const reading = <T, E>(where: string, codec: Schema.Codec<T, E>): Read<T>
       )
   }
 }
+
+/** What becomes of a message that cannot be read. */
+export const unreadable = (channel: string, error: ProtocolError): Effect.Effect<void> =>
+  Effect.logWarning(error.message).pipe(
+    Effect.annotateLogs({ channel }),
+    Effect.andThen(Metric.update(MutexMetrics.malformedMessages, 1))
+  )
 
 /** Messages of a channel, decoded; one that cannot be read is logged and passed over. */
 export const receiving = <M, A>(
@@ -45,12 +53,7 @@ export const receiving = <M, A>(
       Queue.take(notices),
       (notice) => notice._tag === "Gap" ? Effect.succeed(on.gap) : Effect.map(read(notice.text), on.message)
     ).pipe(
-      Effect.tapError((error) =>
-        Effect.logWarning(error.message).pipe(
-          Effect.annotateLogs({ channel }),
-          Effect.andThen(Metric.update(MutexMetrics.malformedMessages, 1))
-        )
-      ),
+      Effect.tapError((error) => unreadable(channel, error)),
       Effect.eventually
     )
   }))

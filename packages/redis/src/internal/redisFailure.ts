@@ -10,6 +10,9 @@ const isReply = (cause: unknown): cause is Error => cause instanceof Error && ca
 
 export const isRetryable = (cause: unknown): boolean => !isReply(cause) || passing.test(cause.message)
 
+/** The server does not know a script: nothing was run. */
+export const isForgotten = (cause: unknown): boolean => String(cause).includes("NOSCRIPT")
+
 /** ioredis says it in terms of its options. */
 const inOurWords = (cause: unknown): unknown =>
   cause instanceof Error && cause.message.startsWith("Stream isn't writeable")

@@ -5,6 +5,7 @@ import * as Redis from "effect/persistence/Redis"
 import * as Random from "effect/Random"
 import type * as Scope from "effect/Scope"
 import { Cluster, type ClusterNode, type ClusterOptions, Redis as Client, type RedisOptions } from "ioredis"
+import type { Direct } from "../direct.ts"
 
 /** `replyMapping` decides the types of ioredis itself, and must stay at its default. */
 export type ClientOptions = Omit<RedisOptions, "replyMapping">
@@ -162,6 +163,18 @@ const sendTo = (
   }))
 
 export const send = (client: Client): Send => sendTo((command, args) => client.call(command, ...args))
+
+/** A command that fails does so later, like one that succeeds: ioredis answers by promises. */
+export const direct = (client: Client | Cluster): Direct => ({
+  isReady: () => client.status === "ready",
+  atEndOfTurn: queueMicrotask,
+  send: (command, args, done) => {
+    client.call(command, args as Array<string>).then(
+      (reply) => done(undefined, reply),
+      (cause: unknown) => done({ cause }, undefined)
+    )
+  }
+})
 
 /** Scripts are loaded on every primary, since any of them may be asked to run one. */
 export const sendCluster = (cluster: Cluster): Send =>

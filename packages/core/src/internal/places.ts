@@ -1,0 +1,146 @@
+/**
+ * Waiters of one layer on one name share one place in the fleet's queue. Whoever comes first asks by itself; the others
+ * stand in line behind it, at no cost to the backend, and the place contends for whoever is the first of them.
+ */
+import * as Clock from "effect/Clock"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
+import type { AcquireTimeout } from "../Errors.ts"
+import type { MutexConfig } from "../MutexConfig.ts"
+import type { MutexStore } from "../MutexStore.ts"
+import type { MutexName, WireId } from "../Names.ts"
+import { ask, type Attempt, isRefused, type StoreError, throughOutages, undone, within } from "./contention.ts"
+import type { Holding } from "./holding.ts"
+import type { Leases } from "./leases.ts"
+import type { Waiter } from "./line.ts"
+import { type Layer, Place } from "./place.ts"
+
+export interface Places {
+  readonly store: MutexStore["Service"]
+  readonly leases: Leases
+  /** The place of this layer in the queue of a mutex, made where there is none; none once the layer is closed. */
+  readonly at: (mutex: MutexName) => Place | undefined
+}
+
+type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+
+export const make = Effect.fnUntraced(function*(
+  store: MutexStore["Service"],
+  leases: Leases,
+  config: MutexConfig,
+  nextId: () => WireId
+): Effect.fn.Return<Places, never, Scope.Scope> {
+  const table = new Map<MutexName, Place>()
+  const layer: Layer = {
+    store,
+    leases,
+    config,
+    clock: yield* Clock.Clock,
+    table,
+    nextId,
+    run: Effect.runForkWith(yield* Effect.context<never>()),
+    isClosed: false
+  }
+  yield* Effect.addFinalizer(() =>
+    Effect.suspend(() => {
+      layer.isClosed = true
+      const turns = [...table.values()].map((place) => place.close()).filter((fiber) => fiber !== undefined)
+      return Effect.asVoid(Fiber.awaitAll(turns))
+    })
+  )
+  return {
+    store,
+    leases,
+    at: (mutex) => {
+      if (layer.isClosed) return undefined
+      let place = table.get(mutex)
+      if (place === undefined) table.set(mutex, place = new Place(layer, mutex))
+      return place
+    }
+  }
+})
+
+/** Waits for the mutex, for at most `timeout`. Call it uninterruptibly, with what restores interruption. */
+export const acquire = (
+  { leases, store }: Places,
+  place: Place,
+  attempt: Attempt,
+  timeout: Duration.Duration | undefined,
+  restore: Restore
+): Effect.Effect<Holding, StoreError | AcquireTimeout> =>
+  Effect.withFiber((fiber) => {
+    let asking = place.comesFirst()
+    let waiter: Waiter | undefined
+    let granted: Holding | undefined
+    const note = (holding: Holding) => {
+      granted = holding
+      return holding
+    }
+    const join = () => {
+      waiter = place.join(attempt, fiber, asking)
+      asking = false
+      return Effect.map(waiter.outcome, note)
+    }
+    const asked = () => {
+      place.ask()
+      return Effect.flatMap(throughOutages(attempt, ask(store, leases, attempt, { mode: "try" })), (result) => {
+        if (isRefused(result)) {
+          place.refused(result)
+          return join()
+        }
+        asking = false
+        place.granted(note(result), attempt)
+        return Effect.succeed(result)
+      })
+    }
+    return undone(
+      leases,
+      attempt,
+      restore(within(attempt, timeout, asking ? asked() : join(), () => place.owner)),
+      () => granted,
+      () => {
+        if (waiter !== undefined) return place.leave(waiter)
+        if (granted !== undefined) return leases.undo(granted, granted)
+        if (!asking) return Effect.void
+        asking = false
+        return Effect.map(leases.undo(attempt), () => place.gaveUp())
+      }
+    )
+  })
+
+/** One request that never queues, and none where the answer is known. */
+export const tryAcquire = (
+  { leases, store }: Places,
+  place: Place,
+  attempt: Attempt,
+  restore: Restore
+): Effect.Effect<Option.Option<Holding>, StoreError> =>
+  Effect.suspend(() => {
+    let granted: Holding | undefined
+    if (!place.isOpen()) return undone(leases, attempt, Effect.succeedNone, () => granted, () => Effect.void)
+    place.ask()
+    let asking = true
+    return undone(
+      leases,
+      attempt,
+      Effect.map(restore(ask(store, leases, attempt, { mode: "try" })), (result) => {
+        asking = false
+        if (isRefused(result)) {
+          place.refused(result)
+          place.gaveUp()
+          return Option.none()
+        }
+        granted = result
+        place.granted(result, attempt)
+        return Option.some(result)
+      }),
+      () => granted,
+      () => {
+        if (granted !== undefined) return leases.undo(granted, granted)
+        return asking ? Effect.map(leases.undo(attempt), () => place.gaveUp()) : leases.undo(attempt)
+      }
+    )
+  })

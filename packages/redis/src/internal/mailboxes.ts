@@ -1,0 +1,148 @@
+/**
+ * What waiters are told. Each layer listens on one channel for all of its waiters, from its beginning on, so that a wait
+ * costs no subscription. Contenders of another implementation tell a waiter on a channel of its own, which is listened
+ * to where they are seen.
+ */
+import type { BackendError, ProtocolError } from "@effect-simba/core/Errors"
+import type { Forced, WakeUp, WakeUps } from "@effect-simba/core/MutexStore"
+import { inboxOf, type MutexName, type WireId } from "@effect-simba/core/Names"
+import type { Subscriber } from "@effect-simba/core/Subscriber"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import * as Queue from "effect/Queue"
+import * as RcMap from "effect/RcMap"
+import * as Scope from "effect/Scope"
+import * as RedisKeys from "../RedisKeys.ts"
+import * as RedisWire from "../RedisWire.ts"
+import { reading, receiving, unreadable } from "./reading.ts"
+
+const readContenderMessage = reading("a message on a contender channel", RedisWire.ContenderMessage)
+const readInboxMessage = reading("a message on the channel of a layer", RedisWire.InboxMessage)
+
+const toWakeUp = (message: RedisWire.ContenderMessage): WakeUp =>
+  message._tag === "Released"
+    ? { _tag: "YourTurn", from: message.owner }
+    : { _tag: "LookIn", delay: Duration.millis(message.millis) }
+
+const gap: WakeUp = { _tag: "Gap" }
+
+/** Hints that a waiter may leave unread. Where there would be more, the last one is a gap, which says no less. */
+const unread = 16
+
+class Waiter {
+  readonly queue: Queue.Queue<WakeUp>
+  readonly scope: Scope.Scope
+  /** Whether its own channel is listened to. */
+  listens = false
+
+  constructor(queue: Queue.Queue<WakeUp>, scope: Scope.Scope) {
+    this.queue = queue
+    this.scope = scope
+  }
+
+  tell(wakeUp: WakeUp): void {
+    Queue.offerUnsafe(this.queue, Queue.sizeUnsafe(this.queue) < unread - 1 ? wakeUp : gap)
+  }
+}
+
+interface Mailbox {
+  readonly waiters: Map<string, Waiter>
+  readonly forced: Set<Queue.Queue<Forced>>
+}
+
+export interface Mailboxes {
+  readonly wakeUps: (mutex: MutexName, id: WireId) => Effect.Effect<WakeUps, BackendError, Scope.Scope>
+  readonly forced: (key: string) => Effect.Effect<{ readonly next: Effect.Effect<Forced> }, BackendError, Scope.Scope>
+  /** A waiter has seen contenders of another implementation: from now on it listens to them, too. */
+  readonly sawOthers: (mutex: MutexName, id: WireId) => void
+}
+
+export const make = Effect.fnUntraced(function*(
+  subscriber: Subscriber["Service"]
+): Effect.fn.Return<Mailboxes, never, Scope.Scope> {
+  const run = Effect.runForkWith(yield* Effect.context<never>())
+  const waiting = new Map<string, Waiter>()
+
+  const open = Effect.fnUntraced(function*(key: string) {
+    const mailbox: Mailbox = { waiters: new Map(), forced: new Set() }
+    const channel = RedisKeys.inboxChannel(key)
+    const notices = yield* subscriber.subscribe(channel)
+    const deliver = (message: RedisWire.InboxMessage) => {
+      if (message._tag === "Forced") mailbox.forced.forEach((queue) => Queue.offerUnsafe(queue, message))
+      else mailbox.waiters.get(message.id)?.tell(toWakeUp(message))
+    }
+    // All that has come in one go: messages for many waiters come at once
+    yield* Effect.flatMap(Queue.takeAll(notices), (all) => {
+      const malformed: Array<ProtocolError> = []
+      for (const notice of all) {
+        if (notice._tag === "Gap") {
+          mailbox.waiters.forEach((waiter) => waiter.tell(gap))
+          continue
+        }
+        const message = readInboxMessage(notice.text)
+        if (Exit.isSuccess(message)) deliver(message.value)
+        else malformed.push(...Option.toArray(Exit.findErrorOption(message)))
+      }
+      return Effect.forEach(malformed, (error) => unreadable(channel, error), { discard: true })
+    }).pipe(Effect.forever, Effect.forkScoped)
+    return mailbox
+  })
+  const mailboxes = yield* RcMap.make({ lookup: open })
+
+  /** One that could not be opened is forgotten by those who asked for it, so that the next to ask opens it anew. */
+  const mailboxOf = Effect.fnUntraced(function*(key: string) {
+    const scope = yield* Scope.fork(yield* Effect.scope)
+    return yield* Effect.onError(
+      Scope.provide(RcMap.get(mailboxes, key), scope),
+      (cause) => Scope.close(scope, Exit.failCause(cause))
+    )
+  })
+
+  /** Looks again once it listens: something may have been said before. Where it cannot, the next refusal tries again. */
+  const listen = Effect.fnUntraced(function*(mutex: MutexName, id: WireId, waiter: Waiter) {
+    const { next } = yield* Effect.onError(
+      receiving(subscriber, RedisKeys.contenderChannel(mutex, id), readContenderMessage, { gap, message: toWakeUp }),
+      () => Effect.sync(() => (waiter.listens = false))
+    )
+    waiter.tell(gap)
+    return yield* Effect.forever(Effect.map(next, (wakeUp) => waiter.tell(wakeUp)))
+  })
+
+  return {
+    wakeUps: Effect.fnUntraced(function*(_mutex, id) {
+      const mailbox = yield* mailboxOf(inboxOf(id))
+      const queue = yield* Queue.dropping<WakeUp>(unread)
+      const waiter = new Waiter(queue, yield* Effect.scope)
+      mailbox.waiters.set(id, waiter)
+      waiting.set(id, waiter)
+      yield* Effect.addFinalizer(() =>
+        Effect.sync(() => {
+          mailbox.waiters.delete(id)
+          waiting.delete(id)
+        })
+      )
+      return { next: Queue.take(queue), bound: subscriber.bound }
+    }),
+    forced: Effect.fnUntraced(function*(key) {
+      const mailbox = yield* mailboxOf(key)
+      const queue = yield* Queue.unbounded<Forced>()
+      mailbox.forced.add(queue)
+      yield* Effect.addFinalizer(() => Effect.sync(() => mailbox.forced.delete(queue)))
+      return { next: Queue.take(queue) }
+    }),
+    sawOthers: (mutex, id) => {
+      const waiter = waiting.get(id)
+      if (waiter === undefined || waiter.listens) return
+      waiter.listens = true
+      run(
+        listen(mutex, id, waiter).pipe(
+          Effect.scoped,
+          Effect.ignore({ log: "Debug" }),
+          Effect.forkIn(waiter.scope)
+        )
+      )
+    }
+  }
+})
