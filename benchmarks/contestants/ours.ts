@@ -1,0 +1,128 @@
+/** Ours, as an application would use it: `Mutex.acquire` in a scope, `Mutex.withLock`, one Redis layer per process. */
+import { Mutex } from "@effect-simba/core"
+import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+import { Context, Deferred, Effect, Exit, Layer, Scope } from "effect"
+import {
+  type Connect,
+  type ContendRequest,
+  type Contestant,
+  type Holding,
+  micros,
+  nameOf,
+  namesFor,
+  type PairsRequest,
+  type Session,
+  Turns
+} from "../lib/contestant.ts"
+
+type Service = Mutex.Mutex["Service"]
+
+/** The lease that was asked for, as ttl and transition in about their usual proportion. */
+const periods = ({ handover, leaseMillis }: Connect) => {
+  const transition = Math.max(Math.round(leaseMillis * 0.375), Math.min(600, leaseMillis - 100))
+  return {
+    ttl: leaseMillis - transition,
+    transition,
+    commandTimeout: Math.min(1000, Math.round(transition / 2)),
+    ...(handover > 0 ? { localHandover: handover } : {})
+  }
+}
+
+const once = (name: string, variant: string) =>
+  variant === "withLock" ? Mutex.withLock(name)(Effect.void) : Effect.scoped(Mutex.acquire(name))
+
+const pairs = Effect.fnUntraced(function*({ inFlight, millis, oneName, variant }: PairsRequest) {
+  const end = performance.now() + millis
+  let pairs = 0
+  yield* Effect.forEach(
+    namesFor(inFlight, oneName),
+    (names) => {
+      let i = 0
+      return Effect.whileLoop({
+        while: () => performance.now() < end,
+        body: () => once(names[i++ % names.length]!, variant),
+        step: () => {
+          pairs++
+        }
+      })
+    },
+    { concurrency: "unbounded", discard: true }
+  )
+  return { pairs, failures: 0 }
+})
+
+const contend = Effect.fnUntraced(function*(
+  services: ReadonlyArray<Service>,
+  request: ContendRequest,
+  onGrant: () => void
+) {
+  const turns = new Turns()
+  const first = Deferred.makeUnsafe<number>()
+  let holdings: Array<Holding> = []
+  let failures = 0
+  const one = (contender: number) => {
+    const turn = Effect.gen(function*() {
+      yield* Mutex.acquire(nameOf(request, contender))
+      const grantedAt = micros()
+      Deferred.doneUnsafe(first, Exit.succeed(grantedAt))
+      turns.granted()
+      onGrant()
+      if (request.holdMillis > 0) yield* Effect.sleep(request.holdMillis)
+      const next = turns.next()
+      holdings.push([contender, grantedAt, micros()])
+      return { next }
+    })
+    return Effect.scoped(turn).pipe(
+      Effect.flatMap(({ next }) => Effect.promise(() => next)),
+      Effect.catch(() => Effect.sync(() => failures++)),
+      Effect.forever,
+      Effect.provideService(Mutex.Mutex, services[Math.floor(contender / request.mutexes) % services.length]!)
+    )
+  }
+  for (let i = 0; i < request.contenders; i++) yield* Effect.forkScoped(one(i))
+  return {
+    grantedElsewhere: () => turns.granted(),
+    first: Deferred.await(first),
+    taken: Effect.sync(() => {
+      const taken = { holdings, failures }
+      holdings = []
+      failures = 0
+      return taken
+    })
+  }
+})
+
+/** A scope for each lease, as each would have that is held by work of its own. */
+const hold = Effect.fnUntraced(function*(names: ReadonlyArray<string>) {
+  const kept: Array<readonly [Scope.Closeable, unknown]> = []
+  yield* Effect.addFinalizer(() =>
+    Effect.forEach(kept, ([scope]) => Scope.close(scope, Exit.void), { concurrency: 64, discard: true })
+  )
+  yield* Effect.forEach(names, (name) => {
+    const scope = Scope.makeUnsafe()
+    return Effect.map(Scope.provide(Mutex.acquire(name), scope), (lease) => void kept.push([scope, lease]))
+  }, { concurrency: 64, discard: true })
+})
+
+const connect = Effect.fnUntraced(function*(request: Connect) {
+  const store = yield* Layer.build(
+    RedisMutexStore.layer.pipe(Layer.provide(IoRedis.layer({ url: request.url })))
+  )
+  const open = Effect.map(
+    Layer.build(Layer.fresh(Mutex.layer(periods(request)).pipe(Layer.provide(Layer.succeedContext(store))))),
+    (context) => Context.get(context, Mutex.Mutex)
+  )
+  const scope = yield* Effect.scope
+  const services = [yield* open]
+  const session: Session = {
+    pairs: (request) => Effect.provideService(pairs(request), Mutex.Mutex, services[0]!),
+    contend: Effect.fnUntraced(function*(request, onGrant) {
+      while (services.length < request.places) services.push(yield* Scope.provide(open, scope))
+      return yield* contend(services.slice(0, request.places), request, onGrant)
+    }),
+    hold: (names) => Effect.provideService(hold(names), Mutex.Mutex, services[0]!)
+  }
+  return session
+})
+
+export const contestant: Contestant = { connect }

@@ -1,0 +1,153 @@
+/** ioredis alone, doing the least that the protocol needs: what nobody can be much faster than. */
+import { Redis } from "ioredis"
+import { createHash } from "node:crypto"
+import { type Connect, namesFor, type PairsRequest } from "../lib/contestant.ts"
+import { fromLocks, type Locks } from "../lib/locks.ts"
+import * as scripts from "./rawScripts.ts"
+
+const renewedAtOnce = 500
+
+const shaOf = (script: string) => createHash("sha1").update(script).digest("hex")
+const sha = {
+  take: shaOf(scripts.take),
+  drop: shaOf(scripts.drop),
+  enter: shaOf(scripts.enter),
+  handOver: shaOf(scripts.handOver),
+  renew: shaOf(scripts.renew),
+  several: shaOf(scripts.several)
+}
+
+/** All that is asked for in one tick, as one script call. */
+const coalescing = (client: Redis) => {
+  let asked: Array<{ readonly key: string; readonly args: ReadonlyArray<string>; readonly done: () => void }> = []
+  const flush = () => {
+    const all = asked
+    asked = []
+    for (let i = 0; i < all.length; i += 64) {
+      const some = all.slice(i, i + 64)
+      void client.evalsha(sha.several, some.length, ...some.map(({ key }) => key), ...some.flatMap(({ args }) => args))
+        .then(() => some.forEach(({ done }) => done()))
+    }
+  }
+  return (key: string, ...args: ReadonlyArray<string>) =>
+    new Promise<void>((done) => {
+      if (asked.push({ key, args, done }) === 1) process.nextTick(flush)
+    })
+}
+
+const pairs = (client: Redis, lease: number) => {
+  let id = 0
+  const coalesced = coalescing(client)
+  const ways: Record<string, (name: string) => Promise<unknown>> = {
+    usual: async (name) => {
+      const mine = `${id++}-raw`
+      await client.evalsha(sha.take, 1, name, mine, lease)
+      await client.evalsha(sha.drop, 1, name, mine)
+    },
+    unawaited: async (name) => {
+      const mine = `${id++}-raw`
+      await client.evalsha(sha.take, 1, name, mine, lease)
+      void client.evalsha(sha.drop, 1, name, mine)
+    },
+    coalesced: async (name) => {
+      const mine = `${id++}-raw`
+      await coalesced(name, "1", mine, String(lease))
+      await coalesced(name, "0", mine, "0")
+    }
+  }
+  return async ({ inFlight, millis, oneName, variant }: PairsRequest) => {
+    const once = ways[variant] ?? ways["usual"]!
+    const end = performance.now() + millis
+    let pairs = 0
+    await Promise.all(
+      namesFor(inFlight, oneName).map(async (names) => {
+        for (let i = 0; performance.now() < end; i++) {
+          await once(names[i % names.length]!)
+          pairs++
+        }
+      })
+    )
+    return { pairs, failures: 0 }
+  }
+}
+
+const open = async ({ leaseMillis, url }: Connect): Promise<Locks> => {
+  const client = new Redis(url, { lazyConnect: true })
+  const subscriber = new Redis(url, { lazyConnect: true })
+  await Promise.all([client.connect(), subscriber.connect()])
+  for (const script of Object.values(scripts)) await client.script("LOAD", script)
+
+  const held = new Map<string, { readonly id: string }>()
+  const turns = new Map<string, () => void>()
+  subscriber.on("message", (channel: string) => turns.get(channel)?.())
+  const unused: Array<string> = []
+  let count = 0
+
+  /** Ids that keep their channel: a waiter subscribes once, however often it comes. */
+  const subscribed = async () => {
+    const free = unused.pop()
+    if (free !== undefined) return free
+    const id = `${process.pid}-${count++}`
+    await subscriber.subscribe(id)
+    return id
+  }
+
+  const acquire = async (name: string) => {
+    const id = await subscribed()
+    let isGranted = false
+    while (!isGranted) {
+      let told: (isGranted: boolean) => void = () => undefined
+      const answer = new Promise<boolean>((resolve) => {
+        told = resolve
+      })
+      turns.set(id, () => told(true))
+      const left = Number(await client.evalsha(sha.enter, 2, name, `${name}:queue`, id, leaseMillis))
+      if (left < 0) break
+      // The key is gone one millisecond after its remaining time has reached zero
+      const timer = setTimeout(() => told(false), left + 1)
+      isGranted = await answer
+      clearTimeout(timer)
+    }
+    turns.delete(id)
+    return () => {
+      unused.push(id)
+      return client.evalsha(sha.handOver, 2, name, `${name}:queue`, id, leaseMillis)
+    }
+  }
+
+  const renew = async () => {
+    const all = [...held]
+    for (let i = 0; i < all.length; i += renewedAtOnce) {
+      const some = all.slice(i, i + renewedAtOnce)
+      await client.evalsha(
+        sha.renew,
+        some.length,
+        ...some.map(([name]) => name),
+        leaseMillis,
+        ...some.map(([, { id }]) => id)
+      )
+    }
+  }
+  const renewing = setInterval(() => void renew(), Math.round(leaseMillis * 0.625))
+
+  return {
+    acquire,
+    hold: async (name) => {
+      const id = `${count++}-raw`
+      await client.evalsha(sha.take, 1, name, id, leaseMillis)
+      held.set(name, { id })
+      return async () => {
+        held.delete(name)
+        await client.evalsha(sha.drop, 1, name, id)
+      }
+    },
+    pairs: pairs(client, leaseMillis),
+    close: () => {
+      clearInterval(renewing)
+      client.disconnect()
+      subscriber.disconnect()
+    }
+  }
+}
+
+export const contestant = fromLocks(open)

@@ -1,0 +1,102 @@
+/** The side of the suite: starts the processes of contestants, asks them, and ends them. */
+import { Deferred, Effect, Schema, type Scope } from "effect"
+import { spawn } from "node:child_process"
+import { fileURLToPath } from "node:url"
+import { type Answered, type Asked, type Call, type Calls, grantedId } from "./calls.ts"
+import type { Connect } from "./contestant.ts"
+
+export class AgentError extends Schema.TaggedError<AgentError>()("AgentError", {
+  contestant: Schema.String,
+  message: Schema.String
+}) {}
+
+type WithoutRequest = { [K in Call]: Calls[K][0] extends void ? K : never }[Call]
+
+export interface Agent {
+  readonly pid: number
+  readonly ask: {
+    <K extends WithoutRequest>(call: K): Effect.Effect<Calls[K][1], AgentError>
+    <K extends Call>(call: K, request: Calls[K][0]): Effect.Effect<Calls[K][1], AgentError>
+  }
+  /** Connects, unless it is connected in this very way. */
+  readonly connect: (request: Connect) => Effect.Effect<void, AgentError>
+  readonly disconnect: Effect.Effect<void, AgentError>
+  /** Who is to be told when one of its contenders has been granted a mutex. */
+  readonly tell: (others: ReadonlyArray<Agent>) => void
+  readonly hear: () => void
+  readonly kill: Effect.Effect<void>
+}
+
+const file = fileURLToPath(new URL("./agentProcess.ts", import.meta.url))
+
+/** Starts the process of the contestant that the module exports, killed with the scope. */
+export const start = Effect.fnUntraced(function*(
+  name: string,
+  module: URL
+): Effect.fn.Return<Agent, AgentError, Scope.Scope> {
+  const child = yield* Effect.acquireRelease(
+    Effect.sync(() =>
+      spawn(process.execPath, ["--expose-gc", "--no-warnings", file, module.href], {
+        // Not what pnpm or a debugger put there for this process
+        env: { ...process.env, NODE_OPTIONS: "" },
+        stdio: ["ignore", 2, 2, "ipc"]
+      })
+    ),
+    (child) => Effect.sync(() => child.kill("SIGKILL"))
+  )
+  const asked = new Map<number, Deferred.Deferred<unknown, AgentError>>()
+  const fail = (message: string) => new AgentError({ contestant: name, message })
+  const expect = (id: number) => {
+    const answer = Deferred.makeUnsafe<unknown, AgentError>()
+    asked.set(id, answer)
+    return answer
+  }
+  const settle = (id: number, with_: Effect.Effect<unknown, AgentError>) => {
+    const answer = asked.get(id)
+    asked.delete(id)
+    if (answer !== undefined) Deferred.doneUnsafe(answer, with_ as never)
+  }
+  let told: ReadonlyArray<Agent> = []
+  child.on("message", (answered: Answered) =>
+    answered.id === grantedId
+      ? told.forEach((agent) => agent.hear())
+      : settle(answered.id, "error" in answered ? Effect.fail(fail(answered.error)) : Effect.succeed(answered.reply)))
+  child.on("error", (error) => [...asked.keys()].forEach((id) => settle(id, Effect.fail(fail(error.message)))))
+  child.on(
+    "exit",
+    (code, signal) =>
+      [...asked.keys()].forEach((id) => settle(id, Effect.fail(fail(`its process ended (${signal ?? code})`))))
+  )
+
+  yield* Deferred.await(expect(0))
+  let count = 0
+  let connected = ""
+  const ask = (call: Call, request?: unknown): Effect.Effect<never, AgentError> =>
+    Effect.suspend(() => {
+      if (child.exitCode !== null || child.signalCode !== null) return Effect.fail(fail("its process has ended"))
+      const id = ++count
+      const answer = expect(id)
+      child.send({ id, call, request } satisfies Asked)
+      return Deferred.await(answer) as Effect.Effect<never, AgentError>
+    })
+  return {
+    pid: child.pid!,
+    ask,
+    connect: (request) =>
+      Effect.suspend(() => {
+        const wanted = JSON.stringify(request)
+        if (wanted === connected) return Effect.void
+        connected = ""
+        return Effect.tap(ask("connect", request), () => Effect.sync(() => void (connected = wanted)))
+      }),
+    disconnect: Effect.suspend(() => {
+      connected = ""
+      return ask("disconnect")
+    }),
+    tell: (others) => {
+      told = others
+    },
+    hear: () => void child.send({ id: ++count, call: "grantedElsewhere", request: undefined } satisfies Asked),
+    kill: Effect.sync(() => void child.kill("SIGKILL"))
+  }
+})

@@ -1,0 +1,134 @@
+/** The process of one contestant: does what it is asked over the channel to the suite. Each has a process of its own, so
+ * that neither heap nor optimised code nor the versions of libraries are shared. */
+import { Cause, Effect, Exit, Scope } from "effect"
+import { monitorEventLoopDelay } from "node:perf_hooks"
+import { type Answered, type Asked, type Call, type Calls, grantedId, type HoldRequest, type Spent } from "./calls.ts"
+import type { Contending, Contestant, Session } from "./contestant.ts"
+import { close } from "./locks.ts"
+
+const resolution = 1
+const delays = monitorEventLoopDelay({ resolution })
+
+const meter = () => {
+  const cpu = process.cpuUsage()
+  const startedAt = performance.now()
+  delays.reset()
+  return (): Spent => {
+    const { system, user } = process.cpuUsage(cpu)
+    const millis = performance.now() - startedAt
+    return { millis, cpuMillis: (system + user) / 1000, stallMillis: Math.max(0, delays.max / 1e6 - resolution) }
+  }
+}
+
+/** With what lies beneath: an effect around a promise says no more than that it failed. */
+const reasonOf = (cause: Cause.Cause<unknown>): string => {
+  const error = Cause.squash(cause)
+  const beneath = error instanceof Error && error.cause !== undefined ? `: ${String(error.cause)}` : ""
+  return `${error instanceof Error ? error.message : String(error)}${beneath}`
+}
+
+const collectGarbage = Effect.gen(function*() {
+  const collect = globalThis.gc
+  if (collect === undefined) return yield* Effect.die(new Error("started without --expose-gc"))
+  for (let i = 0; i < 4; i++) {
+    collect()
+    yield* Effect.sleep("20 millis")
+  }
+  return process.memoryUsage().heapUsed
+})
+
+const serve = Effect.fnUntraced(function*(contestant: Contestant) {
+  let session: Session | undefined
+  let contending: Contending | undefined
+  let read = meter()
+  const scopes: Record<"session" | "contending" | "holding", Scope.Closeable | undefined> = {
+    session: undefined,
+    contending: undefined,
+    holding: undefined
+  }
+  const end = (which: keyof typeof scopes) =>
+    Effect.suspend(() => {
+      const scope = scopes[which]
+      scopes[which] = undefined
+      return scope === undefined ? Effect.void : close(scope)
+    })
+  const begin = <A, E>(which: keyof typeof scopes, effect: Effect.Effect<A, E, Scope.Scope>) =>
+    Effect.andThen(
+      end(which),
+      Effect.suspend(() => {
+        const scope = Scope.makeUnsafe()
+        scopes[which] = scope
+        return Scope.provide(effect, scope)
+      })
+    )
+  const current = Effect.suspend(() =>
+    session === undefined ? Effect.die(new Error("not connected")) : Effect.succeed(session)
+  )
+  const disconnect = Effect.forEach(["contending", "holding", "session"] as const, end, { discard: true })
+  const onGrant = () => void process.send?.({ id: grantedId, reply: undefined } satisfies Answered)
+  const ignored = () => undefined
+  const hold = ({ count, prefix }: HoldRequest) => {
+    const names = Array.from({ length: count }, (_, i) => `${prefix}-${i}`)
+    return { names, begin: Effect.flatMap(current, (session) => begin("holding", session.hold(names))) }
+  }
+
+  const calls: { readonly [K in Call]: (request: Calls[K][0]) => Effect.Effect<Calls[K][1], unknown> } = {
+    connect: (request) =>
+      Effect.andThen(
+        disconnect,
+        Effect.map(begin("session", contestant.connect(request)), (opened) => void (session = opened))
+      ),
+    disconnect: () => disconnect,
+    pairs: (request) =>
+      Effect.flatMap(current, (session) =>
+        Effect.suspend(() => {
+          const read = meter()
+          return Effect.map(session.pairs(request), (pairs) => ({ ...pairs, ...read() }))
+        })),
+    contend: (request) =>
+      Effect.flatMap(
+        current,
+        (session) =>
+          Effect.map(
+            begin("contending", session.contend(request, request.announces ? onGrant : ignored)),
+            (begun) => void (contending = begun)
+          )
+      ),
+    grantedElsewhere: () => Effect.sync(() => contending?.grantedElsewhere()),
+    first: () => Effect.suspend(() => contending!.first),
+    taken: () => Effect.suspend(() => contending!.taken),
+    stopContending: () => end("contending"),
+    hold: (request) => Effect.suspend(() => hold(request).begin),
+    letGo: () => end("holding"),
+    heap: (request) =>
+      Effect.gen(function*() {
+        // Once beforehand, so that tables have grown and code is compiled
+        yield* hold(request).begin
+        yield* end("holding")
+        yield* Effect.sleep("500 millis")
+        const { begin } = hold(request)
+        const before = yield* collectGarbage
+        yield* begin
+        const after = yield* collectGarbage
+        yield* end("holding")
+        return { bytes: after - before }
+      }),
+    startMeter: () => Effect.sync(() => void (read = meter())),
+    readMeter: () => Effect.sync(() => read())
+  }
+  const run = Effect.runForkWith(yield* Effect.context<never>())
+  process.on("message", ({ call, id, request }: Asked) => {
+    const answer = (answered: Answered) => process.send?.(answered)
+    run(Effect.suspend(() => calls[call](request as never))).addObserver((exit) =>
+      answer(Exit.isSuccess(exit) ? { id, reply: exit.value } : { id, error: reasonOf(exit.cause) })
+    )
+  })
+})
+
+process.on("disconnect", () => process.exit(0))
+// Some peers report that a lock was lost, or a retry that nobody waits for, as an unhandled rejection
+process.on("unhandledRejection", (reason) => process.stderr.write(`${String(reason)}\n`))
+delays.enable()
+const { contestant } = await import(process.argv[2]!) as { readonly contestant: Contestant }
+await Effect.runPromise(serve(contestant))
+process.send?.({ id: 0, reply: undefined } satisfies Answered)

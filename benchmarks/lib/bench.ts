@@ -1,0 +1,199 @@
+/** What every workload works with: a server, the processes of the contestants, and rounds in which they take turns. */
+import { Cause, Effect, Exit, Scope } from "effect"
+import { Redis } from "ioredis"
+import { RedisServer, type Server } from "../../packages/redis/test/support/redisServer.ts"
+import { installed } from "../peers/install.ts"
+import { type Peer, peers } from "../peers/table.ts"
+import { type Agent, type AgentError, start } from "./agent.ts"
+import type { Connect } from "./contestant.ts"
+
+/** Somebody who takes part in a comparison. */
+export interface Entrant {
+  readonly name: string
+  readonly role: "ours" | "raw" | "variant" | "peer"
+  /** Whose process does it. */
+  readonly contestant: string
+  readonly setting: Connect["setting"]
+  /** A way of doing it besides the usual. */
+  readonly variant: string
+  readonly handover: number
+}
+
+const entrant = (name: string, role: Entrant["role"], contestant: string, rest: Partial<Entrant> = {}): Entrant => ({
+  name,
+  role,
+  contestant,
+  setting: "default",
+  variant: "usual",
+  handover: 0,
+  ...rest
+})
+
+export const ours = entrant("ours", "ours", "ours")
+export const raw = entrant("raw", "raw", "raw")
+export const variantOf = (of: Entrant, name: string, rest: Partial<Entrant>): Entrant => ({
+  ...of,
+  name,
+  role: "variant",
+  ...rest
+})
+
+/** How often and how long: a quick run shows where one stands, a full run is what is published. */
+export interface Pace {
+  readonly isQuick: boolean
+  readonly repetitions: number
+  readonly millis: number
+}
+
+/** For work that comes to thousands of samples within a moment: more repetitions even out what else the machine does. */
+export const brief = ({ isQuick, millis, repetitions }: Pace): Pick<Pace, "millis" | "repetitions"> => ({
+  repetitions: isQuick ? repetitions + 2 : repetitions,
+  millis: isQuick ? millis * 0.75 : millis
+})
+
+export interface Outcome<A> {
+  readonly entrant: Entrant
+  readonly samples: ReadonlyArray<A>
+  /** Why there are fewer samples, or none. */
+  readonly failure: string | undefined
+}
+
+export interface Bench {
+  readonly pace: Pace
+  readonly server: Server
+  readonly admin: Redis
+  /** Everybody, in the order of the tables: ours, raw, then the peers, each at its defaults and at its fastest. */
+  readonly everybody: ReadonlyArray<Entrant>
+  /** Peers that could not be installed, with the reason. */
+  readonly missing: ReadonlyArray<Outcome<never>>
+  readonly note: (line: string) => Effect.Effect<void>
+  /** The process of an entrant, connected to the server or to what stands before it; further ones by number. */
+  readonly agent: (entrant: Entrant, connect?: Partial<Connect>, number?: number) => Effect.Effect<Agent, AgentError>
+  /** Before what they are connected to ends. */
+  readonly disconnectAll: Effect.Effect<void>
+  /** A process that is used once. */
+  readonly freshAgent: (
+    entrant: Entrant,
+    connect?: Partial<Connect>
+  ) => Effect.Effect<Agent, AgentError, Scope.Scope>
+  /**
+   * Rounds in which each entrant is measured once, beginning with another one each time. Peers may be measured less
+   * often.
+   */
+  readonly rounds: <A>(
+    entrants: ReadonlyArray<Entrant>,
+    repetitions: number,
+    measure: (entrant: Entrant, repetition: number) => Effect.Effect<A, AgentError, Scope.Scope>,
+    repetitionsOfPeers?: number
+  ) => Effect.Effect<ReadonlyArray<Outcome<A>>>
+}
+
+const moduleOf = (contestant: string): URL =>
+  new URL(
+    contestant === "ours" || contestant === "raw" ? `../contestants/${contestant}.ts` : `../peers/${contestant}.ts`,
+    import.meta.url
+  )
+
+const note = (line: string) => Effect.sync(() => void process.stderr.write(`${line}\n`))
+
+/** `drop` ends the processes of an entrant that failed: who knows what they are still about. */
+const takingTurns = (drop: (entrant: Entrant) => Effect.Effect<void>): Bench["rounds"] =>
+  Effect.fnUntraced(function*(
+    entrants,
+    repetitions,
+    measure,
+    repetitionsOfPeers = repetitions
+  ) {
+    type Sample = Effect.Success<ReturnType<typeof measure>>
+    const samples = entrants.map((): Array<Sample> => [])
+    const failures = entrants.map((): string | undefined => undefined)
+    for (let repetition = 0; repetition < repetitions; repetition++) {
+      for (let turn = 0; turn < entrants.length; turn++) {
+        const index = (turn + repetition) % entrants.length
+        const entrant = entrants[index]!
+        if (failures[index] !== undefined || (entrant.role === "peer" && repetition >= repetitionsOfPeers)) continue
+        const exit = yield* measure(entrant, repetition).pipe(
+          Effect.scoped,
+          Effect.timeoutOrElse({
+            duration: "2 minutes",
+            orElse: () => Effect.die(new Error("not within two minutes"))
+          }),
+          Effect.exit
+        )
+        if (Exit.isSuccess(exit)) samples[index]!.push(exit.value)
+        // Without ours or raw there is nothing to compare
+        else if (entrant.role === "ours" || entrant.role === "raw") return yield* Effect.die(Cause.squash(exit.cause))
+        else {
+          failures[index] = String(Cause.squash(exit.cause)).slice(0, 300)
+          yield* note(`  ${entrant.name} (${entrant.setting}) failed: ${failures[index]}`)
+          yield* drop(entrant)
+        }
+      }
+    }
+    return entrants.map((entrant, index) => ({ entrant, samples: samples[index]!, failure: failures[index] }))
+  })
+
+const peerEntrants = ({ fast, name }: Peer, pace: Pace): ReadonlyArray<Entrant> => [
+  entrant(name, "peer", name),
+  ...(pace.isQuick ? [] : [entrant(`${name} (${fast})`, "peer", name, { setting: "fast" })])
+]
+
+/** Starts the server, and installs the peers. */
+export const open = Effect.fnUntraced(function*(pace: Pace) {
+  const server = yield* RedisServer.start({ args: ["--maxclients", "15000"] })
+  const admin = yield* Effect.acquireRelease(
+    Effect.sync(() => new Redis(server.url)),
+    (admin) => Effect.sync(() => admin.disconnect())
+  )
+  const everybody = [ours, raw]
+  const missing: Array<Outcome<never>> = []
+  for (const peer of pace.isQuick ? peers.slice(0, 1) : peers) {
+    yield* note(`installing ${peer.name}`)
+    const failure = yield* installed(peer)
+    if (failure === undefined) everybody.push(...peerEntrants(peer, pace))
+    else {
+      yield* note(`  ${failure}`)
+      missing.push({ entrant: entrant(peer.name, "peer", peer.name), samples: [], failure })
+    }
+  }
+  const scope = yield* Effect.scope
+  const agents = new Map<string, Agent>()
+  const connection = ({ handover, setting }: Entrant, connect: Partial<Connect>): Connect => ({
+    url: server.url,
+    leaseMillis: 16_000,
+    setting,
+    handover,
+    ...connect
+  })
+  const bench: Bench = {
+    pace,
+    server,
+    admin,
+    everybody,
+    missing,
+    note,
+    rounds: takingTurns(({ contestant }) =>
+      Effect.forEach([...agents], ([key, agent]) =>
+        key.startsWith(`${contestant} `)
+          ? Effect.andThen(agent.kill, Effect.sync(() => agents.delete(key)))
+          : Effect.void, { discard: true })
+    ),
+    agent: Effect.fnUntraced(function*(entrant, connect = {}, number = 1) {
+      const key = `${entrant.contestant} ${number}`
+      const agent = agents.get(key) ??
+        (yield* start(entrant.contestant, moduleOf(entrant.contestant)).pipe(Scope.provide(scope)))
+      agents.set(key, agent)
+      yield* agent.connect(connection(entrant, connect))
+      return agent
+    }),
+    disconnectAll: Effect.suspend(() =>
+      Effect.forEach(agents.values(), (agent) => Effect.ignore(agent.disconnect), { discard: true })
+    ),
+    freshAgent: (entrant, connect = {}) =>
+      Effect.tap(
+        start(entrant.contestant, moduleOf(entrant.contestant)),
+        (agent) => agent.connect(connection(entrant, connect))
+      )
+  }
+  return bench
+})

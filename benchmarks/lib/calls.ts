@@ -1,0 +1,47 @@
+/** What the suite asks of the processes that run the contestants. */
+import type { Connect, Contended, ContendRequest, Pairs, PairsRequest } from "./contestant.ts"
+
+/** What a process spent between two instants. */
+export interface Spent {
+  readonly millis: number
+  readonly cpuMillis: number
+  /** The longest time that the event loop did not turn, beyond the millisecond between two looks. */
+  readonly stallMillis: number
+}
+
+/** Requests and replies by name of the call. */
+export interface Calls {
+  readonly connect: readonly [Connect, void]
+  readonly disconnect: readonly [void, void]
+  readonly pairs: readonly [PairsRequest, Pairs & Spent]
+  readonly contend: readonly [ContendRequest, void]
+  readonly first: readonly [void, number]
+  readonly taken: readonly [void, Contended]
+  readonly grantedElsewhere: readonly [void, void]
+  readonly stopContending: readonly [void, void]
+  readonly hold: readonly [HoldRequest, void]
+  readonly letGo: readonly [void, void]
+  readonly heap: readonly [HoldRequest, { readonly bytes: number }]
+  readonly startMeter: readonly [void, void]
+  readonly readMeter: readonly [void, Spent]
+}
+
+export interface HoldRequest {
+  readonly prefix: string
+  readonly count: number
+}
+
+export type Call = keyof Calls
+
+export interface Asked {
+  readonly id: number
+  readonly call: Call
+  readonly request: unknown
+}
+
+/** The id of a message that answers nothing: one of its contenders has been granted a mutex. */
+export const grantedId = -1
+
+export type Answered =
+  | { readonly id: number; readonly reply: unknown }
+  | { readonly id: number; readonly error: string }

@@ -1,0 +1,113 @@
+/** What every contestant can be asked to do: ours, the raw limit, and the peers alike. */
+import type { Effect, Scope } from "effect"
+
+/** What a session is opened with. */
+export interface Connect {
+  readonly url: string
+  /** How long a lock lives without renewal, in the contestant's own terms: `ttl + transition` of ours. */
+  readonly leaseMillis: number
+  /** Peers only: as they come, or at their fastest sensible setting. */
+  readonly setting: "default" | "fast"
+  /** Ours only: how often a lease may go from fiber to fiber before other processes have their turn. */
+  readonly handover: number
+}
+
+export interface PairsRequest {
+  readonly inFlight: number
+  readonly millis: number
+  /** A way of doing it besides the usual one, such as `withLock`. */
+  readonly variant: string
+  /** Whether all compete for one mutex; otherwise each has names of its own. */
+  readonly oneName: boolean
+}
+
+export interface Pairs {
+  readonly pairs: number
+  /** Attempts that ended with an error, and were made again. */
+  readonly failures: number
+}
+
+export interface ContendRequest {
+  readonly name: string
+  readonly contenders: number
+  /** How many places in the queue of the fleet they have between them: in ours, one for each `Mutex` layer. */
+  readonly places: number
+  /** How many mutexes they want, the same number of contenders for each. */
+  readonly mutexes: number
+  readonly holdMillis: number
+  /** Whether others have to be told of each grant, since they contend in another process. */
+  readonly announces: boolean
+}
+
+/** Contender, and two instants in microseconds of the machine's monotonic clock: granted, and about to be released. */
+export type Holding = readonly [contender: number, grantedAt: number, releasedAt: number]
+
+export interface Contended {
+  readonly holdings: ReadonlyArray<Holding>
+  /** Attempts that ended with an error, and were made again. */
+  readonly failures: number
+}
+
+/** Contenders that want a mutex again and again, until the scope closes. */
+export interface Contending {
+  /** To be called when somebody in another process has been granted it. */
+  readonly grantedElsewhere: () => void
+  /** When one of them was first granted it, in microseconds of the machine's monotonic clock. */
+  readonly first: Effect.Effect<number>
+  /** What happened since it was last asked. */
+  readonly taken: Effect.Effect<Contended>
+}
+
+export interface Session {
+  /** Acquires and releases without a pause. */
+  readonly pairs: (request: PairsRequest) => Effect.Effect<Pairs, unknown>
+  readonly contend: (
+    request: ContendRequest,
+    onGrant: () => void
+  ) => Effect.Effect<Contending, unknown, Scope.Scope>
+  /** Holds all of them, renewed, until the scope closes. */
+  readonly hold: (names: ReadonlyArray<string>) => Effect.Effect<void, unknown, Scope.Scope>
+}
+
+export interface Contestant {
+  readonly connect: (request: Connect) => Effect.Effect<Session, unknown, Scope.Scope>
+}
+
+/**
+ * Whoever has let go asks again only when somebody else has been granted the mutex. Otherwise it would be quicker than
+ * most who wait, and there would be no hand-off to measure.
+ */
+export class Turns {
+  private waiting: Array<() => void> = []
+  private readonly longestMillis = 2000
+
+  granted(): void {
+    const waiting = this.waiting
+    this.waiting = []
+    for (const resume of waiting) resume()
+  }
+
+  /** Settles with the next grant, or after a while. Ask before letting go. */
+  next(): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, this.longestMillis)
+      this.waiting.push(() => {
+        clearTimeout(timer)
+        resolve()
+      })
+    })
+  }
+}
+
+/** Microseconds of the clock that all processes of one machine share. */
+export const micros = (): number => Number(process.hrtime.bigint()) / 1000
+
+/** A few names of its own for each of `inFlight`, made beforehand so that making them is not measured. */
+export const namesFor = (inFlight: number, oneName: boolean): ReadonlyArray<ReadonlyArray<string>> =>
+  Array.from(
+    { length: inFlight },
+    (_, i) => oneName ? ["contended"] : Array.from({ length: inFlight > 1000 ? 1 : 8 }, (_, j) => `pairs-${i}-${j}`)
+  )
+
+export const nameOf = ({ mutexes, name }: ContendRequest, contender: number): string =>
+  mutexes === 1 ? name : `${name}-${contender % mutexes}`

@@ -1,0 +1,11 @@
+/** What a run comes to, as it is kept in `results/`. */
+import type { Sizes } from "../work/size.ts"
+import type { Chart } from "./chart.ts"
+import type { Circumstances } from "./machine.ts"
+import type { Row } from "./row.ts"
+
+export interface Results extends Circumstances {
+  readonly rows: ReadonlyArray<Row>
+  readonly sizes?: Sizes
+  readonly charts?: ReadonlyArray<Chart>
+}

@@ -1,0 +1,85 @@
+/** The rows of the tables. */
+import type { Bench, Entrant, Outcome } from "./bench.ts"
+import { median, rounded, spread } from "./statistics.ts"
+
+export interface Other {
+  readonly name: string
+  readonly role: "variant" | "peer"
+  readonly value: number | undefined
+  readonly ratio: number | undefined
+  readonly spread: readonly [number, number] | undefined
+  readonly failure?: string
+}
+
+/** Ours beside the raw limit: medians of the repetitions, and their ratio. */
+export interface Row {
+  readonly id: string
+  readonly title: string
+  readonly unit: string
+  readonly better: "more" | "less"
+  readonly ours: number
+  readonly raw: number
+  readonly ratio: number
+  readonly spread: { readonly ours: readonly [number, number]; readonly raw: readonly [number, number] }
+  readonly repetitions: number
+  readonly others: ReadonlyArray<Other>
+  readonly details: Readonly<Record<string, unknown>>
+}
+
+export interface Head {
+  readonly id: string
+  readonly title: string
+  readonly unit: string
+  readonly better: "more" | "less"
+}
+
+const spreadOf = (values: ReadonlyArray<number>) => {
+  const [least, most] = spread(values)
+  return [rounded(least), rounded(most)] as const
+}
+
+/** A row from what each entrant's repetitions came to. `over` makes one value of them; the median unless told. */
+export const make = <A>(
+  bench: Bench,
+  head: Head,
+  outcomes: ReadonlyArray<Outcome<A>>,
+  value: (sample: A, entrant: Entrant) => number,
+  details: Readonly<Record<string, unknown>> = {},
+  over: (values: ReadonlyArray<number>, outcome: Outcome<A>) => number = median
+): Row => {
+  const measured = outcomes.map((outcome) => {
+    const values = outcome.samples.map((sample) => value(sample, outcome.entrant))
+    return { outcome, values, value: over(values, outcome) }
+  })
+  const of = (role: Entrant["role"]) => measured.find(({ outcome }) => outcome.entrant.role === role)!
+  const ours = of("ours")
+  const raw = of("raw")
+  const others = measured.filter(({ outcome: { entrant } }) => entrant.role === "variant" || entrant.role === "peer")
+  return {
+    ...head,
+    ours: rounded(ours.value),
+    raw: rounded(raw.value),
+    ratio: rounded(ours.value / raw.value),
+    spread: { ours: spreadOf(ours.values), raw: spreadOf(raw.values) },
+    repetitions: ours.values.length,
+    others: [
+      ...others.map(({ outcome: { entrant, failure }, value, values }): Other => ({
+        name: entrant.name,
+        role: entrant.role === "peer" ? "peer" : "variant",
+        value: values.length === 0 ? undefined : rounded(value),
+        ratio: values.length === 0 ? undefined : rounded(value / raw.value),
+        spread: values.length === 0 ? undefined : spreadOf(values),
+        ...(failure === undefined ? {} : { failure })
+      })),
+      ...bench.missing.map(({ entrant, failure }): Other => ({
+        name: entrant.name,
+        role: "peer",
+        value: undefined,
+        ratio: undefined,
+        spread: undefined,
+        failure: failure ?? "missing"
+      }))
+    ],
+    details
+  }
+}

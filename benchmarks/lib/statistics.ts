@@ -1,0 +1,23 @@
+/** Medians, quantiles and spreads. */
+
+/** The value below which this part of them lies, by the nearest rank. */
+export const quantile = (values: ReadonlyArray<number>, part: number): number => {
+  const sorted = [...values].sort((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.max(0, Math.ceil(part * sorted.length) - 1))] ?? Number.NaN
+}
+
+export const median = (values: ReadonlyArray<number>): number => {
+  const sorted = [...values].sort((a, b) => a - b)
+  const middle = sorted.length >> 1
+  if (sorted.length === 0) return Number.NaN
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
+}
+
+/** The smallest and the largest. */
+export const spread = (values: ReadonlyArray<number>): readonly [number, number] => [
+  values.reduce((a, b) => Math.min(a, b), Infinity),
+  values.reduce((a, b) => Math.max(a, b), -Infinity)
+]
+
+/** To four significant digits: more would be noise. */
+export const rounded = (value: number): number => Number.isFinite(value) ? Number(value.toPrecision(4)) : value

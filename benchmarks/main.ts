@@ -1,0 +1,100 @@
+/**
+ * Ours, the peers and the raw limit side by side. `README.md` says what is measured.
+ *
+ *     pnpm bench [--quick] [--json] [--only id,id] [--repetitions n] [--save]
+ */
+import { Cause, Effect, Exit } from "effect"
+import { mkdir, readFile, writeFile } from "node:fs/promises"
+import { parseArgs } from "node:util"
+import * as Bench from "./lib/bench.ts"
+import { svg } from "./lib/chart.ts"
+import { format } from "./lib/format.ts"
+import { circumstances } from "./lib/machine.ts"
+import type { Results } from "./lib/results.ts"
+import type { Row } from "./lib/row.ts"
+import { works } from "./lib/suite.ts"
+import { compared, readable } from "./lib/table.ts"
+import { growth } from "./work/growth.ts"
+import { latency } from "./work/latency.ts"
+import { sizes } from "./work/size.ts"
+
+const { values: options } = parseArgs({
+  options: {
+    /** Three minutes at most, no peers but one; compared with the committed run. */
+    quick: { type: "boolean", default: false },
+    /** Ends with one line of JSON, and prints nothing else to the standard output. */
+    json: { type: "boolean", default: false },
+    /** The ids of the rows that are wanted; also `size`, `growth` and `latency`. */
+    only: { type: "string" },
+    /** How often each workload is repeated; seven times, or three in a quick run, unless told. */
+    repetitions: { type: "string" },
+    /** Makes a quick run the one to compare with. */
+    save: { type: "boolean", default: false }
+  }
+})
+
+const pace: Bench.Pace = {
+  isQuick: options.quick,
+  repetitions: Number(options.repetitions ?? (options.quick ? 3 : 7)),
+  millis: options.quick ? 400 : 1200
+}
+
+const folder = new URL("./results/", import.meta.url)
+const say = (text: string) => (options.json ? process.stderr : process.stdout).write(`${text}\n`)
+
+const read = async (file: string): Promise<Results | undefined> =>
+  readFile(new URL(file, folder), "utf8").then((text) => JSON.parse(text) as Results, () => undefined)
+
+const write = async (file: string, text: string) => {
+  await mkdir(folder, { recursive: true })
+  await writeFile(new URL(file, folder), text)
+  if (file.endsWith(".json")) await format(new URL(file, folder))
+}
+
+const wanted = options.only?.split(",")
+const isWanted = (id: string) => wanted === undefined || wanted.includes(id)
+
+const program = Effect.gen(function*() {
+  const bench = yield* Bench.open(pace)
+  const rows: Array<Row> = []
+  for (const work of works.filter(({ id }) => isWanted(id))) {
+    const startedAt = performance.now()
+    const row = yield* Effect.scoped(work.run(bench))
+    rows.push(row)
+    const seconds = (performance.now() - startedAt) / 1000
+    yield* bench.note(
+      `${row.id}: ours ${row.ours}, raw ${row.raw} ${row.unit}, ratio ${row.ratio} (${seconds.toFixed(0)} s)`
+    )
+  }
+  const isWhole = !pace.isQuick && wanted === undefined
+  const all: Results = {
+    ...(yield* Effect.promise(() => circumstances(bench.admin))),
+    rows,
+    ...(isWhole || wanted?.includes("size") === true ? { sizes: yield* sizes } : {}),
+    ...(isWhole || wanted?.includes("growth") === true ? { charts: yield* growth(bench) } : {})
+  }
+  return isWhole || wanted?.includes("latency") === true
+    ? { ...all, charts: [...all.charts ?? [], ...yield* latency(bench)] }
+    : all
+})
+
+// An exit ends the server; a signal alone would leave it behind
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(1))
+const exit = await Effect.runPromiseExit(Effect.scoped(program))
+if (Exit.isFailure(exit)) {
+  process.stderr.write(`${Cause.pretty(exit.cause)}\n`)
+  process.exit(1)
+}
+const results = exit.value
+if (results.rows.length > 0) say(readable(results.rows))
+if (results.sizes !== undefined) say(`\n${JSON.stringify(results.sizes, null, 2)}`)
+if (options.quick) {
+  const earlier = await read("quick.json")
+  if (earlier !== undefined) say(`\n${compared(results.rows, earlier.rows)}`)
+  if (options.save && wanted === undefined) await write("quick.json", `${JSON.stringify(results, null, 2)}\n`)
+} else if (wanted === undefined) {
+  for (const chart of results.charts ?? []) await write(`${chart.id}.svg`, svg(chart))
+  await write("latest.json", `${JSON.stringify(results, null, 2)}\n`)
+}
+if (options.json) process.stdout.write(`${JSON.stringify(results)}\n`)
+process.exit(0)

@@ -1,0 +1,61 @@
+/**
+ * Writes the tables and charts of the last full run into `docs/performance.md`, between its markers.
+ *
+ *     pnpm bench:page
+ */
+import { readFile, writeFile } from "node:fs/promises"
+import { format } from "./lib/format.ts"
+import type { Results } from "./lib/results.ts"
+import { markdownOf } from "./lib/table.ts"
+
+const page = new URL("../docs/performance.md", import.meta.url)
+const results = JSON.parse(
+  await readFile(new URL("results/latest.json", import.meta.url), "utf8").catch(() => {
+    throw new Error("there is no full run yet: pnpm bench")
+  })
+) as Results
+
+const circumstances = () => {
+  const { at, machine, peers, versions } = results
+  const named = (versions: Readonly<Record<string, string>>) =>
+    Object.entries(versions).map(([name, version]) => `${name} ${version}`).join(", ")
+  return [
+    `Run of ${at.slice(0, 10)} on ${machine.cores} cores of ${machine.cpu}, ${machine.memoryGigabytes} GB, ` +
+    `${machine.system}. ${named(versions)}.`,
+    `Peers: ${Object.values(peers).map((dependencies) => named(dependencies)).join("; ")}.`
+  ].join("\n\n")
+}
+
+const tables = () => results.rows.map((row) => `### ${row.title}\n\n${markdownOf(row)}`).join("\n\n")
+
+const sizes = () => {
+  const { sizes } = results
+  if (sizes === undefined) return "Not measured in this run."
+  const kilobytes = (bytes: number) => `${(bytes / 1000).toFixed(1)} kB`
+  return [
+    "|  |  |",
+    "| --- | ---: |",
+    `| import of the mutex on top of effect and ioredis | ${sizes.importMillis} ms |`,
+    `| import of everything in both packages | ${sizes.barrelsMillis} ms |`,
+    `| core + redis in a bundle, minified | ${kilobytes(sizes.minified)} |`,
+    `| the same, gzip | ${kilobytes(sizes.gzip)} |`,
+    `| the same, brotli | ${kilobytes(sizes.brotli)} |`,
+    `| a program that only locks, brotli | ${kilobytes(sizes.mutexOnlyBrotli)} |`
+  ].join("\n")
+}
+
+const charts = () =>
+  (results.charts ?? []).map(({ id, title }) => `![${title}](../benchmarks/results/${id}.svg)`).join("\n\n")
+
+const generated: Record<string, () => string> = { circumstances, tables, sizes, charts }
+
+let text = await readFile(page, "utf8")
+for (const [name, make] of Object.entries(generated)) {
+  const [begin, end] = [`<!-- ${name} -->`, `<!-- /${name} -->`]
+  const from = text.indexOf(begin)
+  const to = text.indexOf(end)
+  if (from < 0 || to < from) throw new Error(`docs/performance.md lacks ${begin} or ${end}`)
+  text = `${text.slice(0, from + begin.length)}\n\n${make()}\n\n${text.slice(to)}`
+}
+await writeFile(page, text)
+await format(page)

@@ -1,0 +1,51 @@
+/** Where peers are installed, and how to import from there. */
+import { join } from "node:path"
+import { fileURLToPath, pathToFileURL } from "node:url"
+import type { Release } from "../lib/locks.ts"
+
+const root = fileURLToPath(new URL("../.peers/", import.meta.url))
+
+export const folderOf = (name: string): string => join(root, name)
+
+/** Stands in the folder of each peer, since imports are resolved from where they are written. */
+export const loader = `export const load = (specifier) => import(specifier)\n`
+
+interface Loader {
+  readonly load: (specifier: string) => Promise<unknown>
+}
+
+/** Imports a module as the peer's folder sees it. What it exports is for the caller to say: peers are not type checked. */
+export const load = async <A>(peer: string, specifier: string): Promise<A> => {
+  const { load } = await import(pathToFileURL(join(folderOf(peer), "load.mjs")).href) as Loader
+  return await load(specifier) as A
+}
+
+/** The part of an ioredis client that the suite itself needs, whichever version it is. */
+export interface Client {
+  readonly ping: () => Promise<unknown>
+  readonly disconnect: () => void
+}
+
+export const connect = async (peer: string, url: string): Promise<Client> => {
+  const { Redis } = await load<{ readonly Redis: new(url: string) => Client }>(peer, "ioredis")
+  const client = new Redis(url)
+  await client.ping()
+  return client
+}
+
+/** Holds on by way of a function that holds a lock while a body runs. */
+export const holding = (use: (body: () => Promise<void>) => Promise<unknown>): Promise<Release> =>
+  new Promise((resolve, reject) => {
+    let finish = () => {}
+    const finished = new Promise<void>((done) => {
+      finish = done
+    })
+    const all = use(() => {
+      resolve(() => {
+        finish()
+        return all
+      })
+      return finished
+    })
+    all.catch(reject)
+  })

@@ -1,0 +1,45 @@
+/** Installs each peer with npm, in a folder of its own, unless it is there already. */
+import { Effect, Exit } from "effect"
+import { execFile } from "node:child_process"
+import { mkdir, readFile, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { folderOf, loader } from "./folder.ts"
+import type { Peer } from "./table.ts"
+
+const installedVersion = async (folder: string, dependency: string) => {
+  const text = await readFile(join(folder, "node_modules", dependency, "package.json"), "utf8").catch(() => "{}")
+  return (JSON.parse(text) as { readonly version?: string }).version
+}
+
+const isInstalled = async (folder: string, { dependencies }: Peer) => {
+  for (const [name, version] of Object.entries(dependencies)) {
+    if (await installedVersion(folder, name) !== version) return false
+  }
+  return true
+}
+
+const npmInstall = (folder: string) =>
+  new Promise<void>((resolve, reject) => {
+    // A peer may name a TypeScript or a client that nothing here needs as its peer dependency
+    const args = ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--legacy-peer-deps", "--loglevel=error"]
+    const options = { cwd: folder, timeout: 180_000, shell: process.platform === "win32" }
+    execFile("npm", args, options, (error, stdout, stderr) =>
+      error === null ? resolve() : reject(new Error((stderr + stdout).trim() || error.message)))
+  })
+
+const install = async (peer: Peer) => {
+  const folder = folderOf(peer.name)
+  await mkdir(folder, { recursive: true })
+  await writeFile(join(folder, "load.mjs"), loader)
+  if (await isInstalled(folder, peer)) return
+  const manifest = { private: true, type: "module", dependencies: peer.dependencies }
+  await writeFile(join(folder, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`)
+  await npmInstall(folder)
+}
+
+/** Why it could not be installed, or nothing. */
+export const installed = (peer: Peer): Effect.Effect<string | undefined> =>
+  Effect.map(
+    Effect.exit(Effect.tryPromise({ try: () => install(peer), catch: (cause) => (cause as Error).message })),
+    (exit) => Exit.isSuccess(exit) ? undefined : `not installed: ${String(exit.cause)}`.slice(0, 500)
+  )

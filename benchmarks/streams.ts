@@ -1,0 +1,73 @@
+/**
+ * Stream ownership: how fast data streams are taken, how soon they are taken over, and what it costs to own many.
+ *
+ *     pnpm bench:streams [--quick] [--json] [--only assignments,takeover,owning]
+ */
+import { Cause, Effect, Exit } from "effect"
+import { Redis } from "ioredis"
+import { parseArgs } from "node:util"
+import { RedisServer } from "../packages/redis/test/support/redisServer.ts"
+import { circumstances } from "./lib/machine.ts"
+import { aligned } from "./lib/table.ts"
+import { assignments, owning, type StreamRow, takeover } from "./streams/rows.ts"
+
+const { values: options } = parseArgs({
+  options: {
+    /** A minute or two. */
+    quick: { type: "boolean", default: false },
+    /** Ends with one line of JSON, and prints nothing else to the standard output. */
+    json: { type: "boolean", default: false },
+    only: { type: "string" }
+  }
+})
+
+const wanted = options.only?.split(",")
+
+const program = Effect.gen(function*() {
+  const server = yield* RedisServer.start()
+  const { quick } = options
+  const works = {
+    assignments: assignments(server, quick ? 2000 : 10_000, quick ? 3 : 5),
+    takeover: Effect.map(
+      Effect.all([takeover(server, true, quick ? 3 : 15), takeover(server, false, quick ? 3 : 15)]),
+      (rows) => rows.flat()
+    ),
+    owning: owning(server, 10_000, quick ? 5 : 15, quick ? 1 : 3)
+  }
+  const rows: Array<StreamRow> = []
+  for (const [name, work] of Object.entries(works)) {
+    if (wanted !== undefined && !wanted.includes(name)) continue
+    for (const row of yield* work) {
+      process.stderr.write(`${row.id}: ${row.value} ${row.unit}\n`)
+      rows.push(row)
+    }
+  }
+  const admin = new Redis(server.url)
+  const about = yield* Effect.promise(() => circumstances(admin))
+  admin.disconnect()
+  return { at: about.at, machine: about.machine, versions: about.versions, rows }
+})
+
+const exit = await Effect.runPromiseExit(Effect.scoped(program))
+if (Exit.isFailure(exit)) {
+  process.stderr.write(`${Cause.pretty(exit.cause)}\n`)
+  process.exit(1)
+}
+const results = exit.value
+if (options.json) process.stdout.write(`${JSON.stringify(results)}\n`)
+else {
+  process.stdout.write(`${
+    aligned([
+      ["", "median", "least", "most", "bound", "samples"],
+      ...results.rows.map(({ bound, samples, spread: [least, most], title, unit, value }) => [
+        `${title} (${unit})`,
+        String(value),
+        String(least),
+        String(most),
+        bound === undefined ? "" : String(bound),
+        String(samples)
+      ])
+    ])
+  }\n`)
+}
+process.exit(0)

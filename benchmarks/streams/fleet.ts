@@ -1,0 +1,105 @@
+/** Consumers as processes, and the server that they share. */
+import { StreamClient, type StreamConfig } from "@effect-simba/core"
+import { IoRedis, RedisStreamStore } from "@effect-simba/redis"
+import { Effect, Layer, type Scope } from "effect"
+import { spawn } from "node:child_process"
+import { fileURLToPath } from "node:url"
+import type { Server } from "../../packages/redis/test/support/redisServer.ts"
+import { now, type Said, type Setup, type Usage } from "./consumer.ts"
+
+const file = fileURLToPath(new URL("./consumer.ts", import.meta.url))
+
+export interface Consumer {
+  readonly said: ReadonlyArray<Said>
+  /** Waits until it has said something of which this is true, and answers it. */
+  readonly until: (what: string, is: (said: Said) => boolean) => Effect.Effect<Said>
+  readonly usage: Effect.Effect<Usage>
+  /** Answers the instant before it. */
+  readonly kill: Effect.Effect<number>
+}
+
+export const start = (setup: Setup): Effect.Effect<Consumer, never, Scope.Scope> =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.sync(() => {
+        const child = spawn(process.execPath, ["--expose-gc", file], {
+          env: { ...process.env, SIMBA_BENCH_STREAMS: JSON.stringify(setup) },
+          stdio: ["ignore", "ignore", "inherit", "ipc"]
+        })
+        const said: Array<Said> = []
+        let look = () => {}
+        child.on("message", (message) => {
+          said.push(message as Said)
+          look()
+        })
+        return {
+          child,
+          said,
+          onSaid: (listener: () => void) => {
+            look = listener
+          }
+        }
+      }),
+      ({ child }) => Effect.sync(() => void child.kill("SIGKILL"))
+    ),
+    ({ child, onSaid, said }) => {
+      const until: Consumer["until"] = (what, is) =>
+        Effect.callback<Said>((resume) => {
+          let seen = 0
+          const look = () => {
+            while (seen < said.length) {
+              const next = said[seen++]!
+              if (next._tag === "Failed") return resume(Effect.die(new Error(next.problem)))
+              if (is(next)) return resume(Effect.succeed(next))
+            }
+          }
+          onSaid(look)
+          look()
+        }).pipe(
+          Effect.timeoutOrElse({
+            duration: "90 seconds",
+            orElse: () => Effect.die(new Error(`not within 90 seconds: ${what}`))
+          })
+        )
+      return {
+        said,
+        until,
+        usage: Effect.suspend(() => {
+          const before = said.length
+          child.send("usage")
+          return Effect.map(
+            until("its usage", (one) => one._tag === "Usage" && said.indexOf(one) >= before),
+            (one) => (one as Extract<Said, { readonly _tag: "Usage" }>).usage
+          )
+        }),
+        kill: Effect.sync(() => {
+          const at = now()
+          child.kill("SIGKILL")
+          return at
+        })
+      }
+    }
+  )
+
+/** Announces so many data streams of a service. */
+export const announce = (server: Server, service: string, count: number) =>
+  StreamClient.announceAll(Array.from({ length: count }, (_, index) => ({ stream: `${service} ${index}` }))).pipe(
+    Effect.provide(
+      StreamClient.layer({ service }).pipe(
+        Layer.provide(RedisStreamStore.layer),
+        Layer.provide(IoRedis.layer({ url: server.url, commandTimeout: "30 seconds" }))
+      )
+    )
+  )
+
+let services = 0
+
+/** Names that no other measurement uses. */
+export const freshService = (label: string): string => `${label}-${++services}`
+
+export const setup = (
+  server: Server,
+  service: string,
+  work: Setup["work"],
+  options: Omit<StreamConfig.Options, "service">
+): Setup => ({ url: server.url, work, options: { ...options, service } })

@@ -1,0 +1,176 @@
+/** What is measured of stream ownership. */
+import { Effect } from "effect"
+import type { Server } from "../../packages/redis/test/support/redisServer.ts"
+import { median, rounded, spread } from "../lib/statistics.ts"
+import type { Said } from "./consumer.ts"
+import { announce, freshService, setup, start } from "./fleet.ts"
+
+export interface StreamRow {
+  readonly id: string
+  readonly title: string
+  readonly unit: string
+  readonly better: "more" | "less"
+  readonly value: number
+  readonly spread: readonly [number, number]
+  readonly samples: number
+  /** What it has to stay below, by configuration. */
+  readonly bound?: number | undefined
+}
+
+const row = (
+  id: string,
+  title: string,
+  unit: string,
+  better: StreamRow["better"],
+  values: ReadonlyArray<number>,
+  bound?: number
+): StreamRow => {
+  const [least, most] = spread(values)
+  return {
+    id,
+    title,
+    unit,
+    better,
+    value: rounded(median(values)),
+    spread: [rounded(least), rounded(most)],
+    samples: values.length,
+    ...(bound === undefined ? {} : { bound })
+  }
+}
+
+const times = <A, E, R>(count: number, effect: Effect.Effect<A, E, R>) =>
+  Effect.forEach(Array.from({ length: count }), () => Effect.scoped(effect))
+
+const began = (count: number) => (said: Said) => said._tag === "Began" && said.count === count
+
+const firstOf = (said: ReadonlyArray<Said>) => said.find((one) => one._tag === "Began") as { readonly at: number }
+
+/** One consumer takes a backlog: from its first handler to its last. */
+export const assignments = (server: Server, count: number, repetitions: number) =>
+  Effect.map(
+    times(
+      repetitions,
+      Effect.gen(function*() {
+        const service = freshService("assignments")
+        yield* announce(server, service, count)
+        const consumer = yield* start(setup(server, service, "none", { capacity: count }))
+        const last = yield* consumer.until("all are taken", began(count)) as Effect.Effect<{ readonly at: number }>
+        return (count - 1) / ((last.at - firstOf(consumer.said).at) / 1000)
+      })
+    ),
+    (
+      rates
+    ) => [row("assignments", `assignments of ${count} announcements to one consumer`, "per second", "more", rates)]
+  )
+
+const lease = 2000
+const sweep = 2000
+
+/** From SIGKILL to the first message that the successor has. */
+export const takeover = (server: Server, events: boolean, repetitions: number) =>
+  Effect.map(
+    times(
+      repetitions,
+      Effect.gen(function*() {
+        const service = freshService("takeover")
+        const options = { lease, sweep, balance: false } as const
+        yield* server.send("CONFIG", "SET", "notify-keyspace-events", events ? "Ex" : "")
+        yield* announce(server, service, 1)
+        const owner = yield* start(setup(server, service, "messages", options))
+        yield* owner.until("it owns", began(1))
+        const successor = yield* start(setup(server, service, "messages", options))
+        yield* successor.until("it takes part", (said) => said._tag === "Joined")
+        // Somewhere between two heartbeats, and two sweeps
+        yield* Effect.sleep(2500 + 1000 * Math.random())
+        const killed = yield* owner.kill
+        yield* server.send("XADD", `${service} 0`, "*", "n", "1")
+        const read = (yield* successor.until("it reads", (said) => said._tag === "Read")) as { readonly at: number }
+        return read.at - killed
+      })
+    ),
+    (millis) => [
+      events
+        ? row(
+          "takeover-events-ms",
+          "from SIGKILL to the successor's first message, with events",
+          "ms",
+          "less",
+          millis,
+          lease
+        )
+        : row(
+          "takeover-sweep-ms",
+          "from SIGKILL to the successor's first message, by sweeps",
+          "ms",
+          "less",
+          millis,
+          lease + 1.2 * sweep
+        )
+    ]
+  )
+
+const calls = (server: Server) =>
+  Effect.map(
+    server.send("INFO", "commandstats"),
+    (info) => Number(/^cmdstat_evalsha:calls=(\d+)/m.exec(String(info))?.[1] ?? 0)
+  )
+
+/** What it costs a process to own so many data streams whose handlers wait. */
+export const owning = (server: Server, count: number, heartbeats: number, repetitions: number) =>
+  Effect.map(
+    times(
+      repetitions,
+      Effect.gen(function*() {
+        const heartbeat = 1000
+        const service = freshService("owning")
+        const consumer = yield* start(
+          setup(server, service, "none", { capacity: count, lease: 5000, heartbeat, commandTimeout: 1000 })
+        )
+        yield* consumer.until("it takes part", (said) => said._tag === "Joined")
+        yield* Effect.sleep("2 seconds")
+        const measure = Effect.gen(function*() {
+          const before = { ...(yield* consumer.usage), calls: yield* calls(server) }
+          yield* Effect.sleep(heartbeat * heartbeats)
+          const after = { ...(yield* consumer.usage), calls: yield* calls(server) }
+          return {
+            heapBytes: before.heapBytes,
+            cpuMillis: (after.cpuMillis - before.cpuMillis) / heartbeats,
+            calls: (after.calls - before.calls) / heartbeats
+          }
+        })
+        const idle = yield* measure
+        yield* announce(server, service, count)
+        yield* consumer.until("all are taken", began(count))
+        yield* Effect.sleep("3 seconds")
+        const busy = yield* measure
+        return {
+          cpuSeconds: (busy.cpuMillis - idle.cpuMillis) / 1000,
+          calls: busy.calls - idle.calls,
+          heap: (busy.heapBytes - idle.heapBytes) / count
+        }
+      })
+    ),
+    (samples) => [
+      row(
+        `owned-${count}-cpu-seconds`,
+        `CPU time per heartbeat with ${count} owned, less that with none`,
+        "s",
+        "less",
+        samples.map(({ cpuSeconds }) => cpuSeconds)
+      ),
+      row(
+        `owned-${count}-script-calls`,
+        `script calls per heartbeat with ${count} owned, less those with none`,
+        "calls",
+        "less",
+        samples.map(({ calls }) => calls)
+      ),
+      row(
+        `owned-${count}-heap-bytes`,
+        `heap per data stream, its handler included, with ${count} owned`,
+        "bytes",
+        "less",
+        samples.map(({ heap }) => heap)
+      )
+    ]
+  )

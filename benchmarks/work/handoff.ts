@@ -1,0 +1,78 @@
+/** From a release to the next holder, with so many who want one mutex all the time. */
+import { Effect } from "effect"
+import type { Agent, AgentError } from "../lib/agent.ts"
+import type { Bench, Entrant, Outcome } from "../lib/bench.ts"
+import { type HandOffs, handOffs } from "../lib/handoffs.ts"
+import * as Row from "../lib/row.ts"
+import { median, quantile, rounded } from "../lib/statistics.ts"
+
+/** Long enough for whoever has just released to be queued again. */
+export const holdMillis = 2
+
+/** Time for all of them to be in the queue. */
+export const settling = (contenders: number): Effect.Effect<void> => Effect.sleep(250 + 1.5 * contenders)
+
+let round = 0
+/** A mutex that nobody else uses. */
+export const freshName = (label: string): string => `${label}-${++round}`
+
+/** Lets agents contend for one mutex together, and answers what they did within a time. */
+export const contendFor = (
+  agents: ReadonlyArray<Agent>,
+  options: { readonly contenders: number; readonly millis: number; readonly name: string },
+  during: (wait: Effect.Effect<void>) => Effect.Effect<void, AgentError> = (wait) => wait
+): Effect.Effect<HandOffs, AgentError> =>
+  Effect.gen(function*() {
+    const { contenders, name } = options
+    const announces = agents.length > 1
+    for (const agent of agents) agent.tell(agents.filter((other) => other !== agent))
+    const request = { name, contenders, places: contenders, mutexes: 1, holdMillis, announces }
+    for (const agent of agents) yield* agent.ask("contend", request)
+    yield* settling(contenders)
+    for (const agent of agents) yield* agent.ask("taken")
+    yield* during(Effect.sleep(options.millis))
+    const logs = yield* Effect.forEach(agents, (agent) => agent.ask("taken"))
+    return handOffs(logs)
+  }).pipe(
+    Effect.ensuring(
+      Effect.forEach(agents, (agent) => Effect.ignore(agent.ask("stopContending")), { concurrency: "unbounded" })
+    )
+  )
+
+const details = (outcomes: ReadonlyArray<Outcome<HandOffs>>) =>
+  Object.fromEntries(outcomes.map(({ entrant, samples }) => {
+    const all = samples.flatMap(({ millis }) => millis)
+    const sum = (of: (sample: HandOffs) => number) => samples.reduce((sum, sample) => sum + of(sample), 0)
+    return [entrant.name, {
+      handOffs: all.length,
+      p99: rounded(quantile(all, 0.99)),
+      most: rounded(quantile(all, 1)),
+      keptByTheSame: sum(({ kept }) => kept),
+      failedAttempts: sum(({ failures }) => failures),
+      overlaps: sum(({ overlaps }) => overlaps)
+    }]
+  }))
+
+const p50 = ({ millis }: HandOffs) => median(millis)
+const overMeasured = (values: ReadonlyArray<number>) => median(values.filter((value) => !Number.isNaN(value)))
+
+const row = (bench: Bench, id: string, title: string, outcomes: ReadonlyArray<Outcome<HandOffs>>) =>
+  Row.make(bench, { id, title, unit: "ms", better: "less" }, outcomes, p50, details(outcomes), overMeasured)
+
+export const handoff = Effect.fnUntraced(function*(bench: Bench, contenders: number) {
+  const measure = Effect.fnUntraced(function*(entrant: Entrant) {
+    const agent = yield* bench.agent(entrant)
+    return yield* contendFor([agent], { contenders, millis: bench.pace.millis, name: freshName("handoff") })
+  })
+  const outcomes = yield* bench.rounds(bench.everybody, bench.pace.repetitions, measure)
+  return row(bench, `handoff-${contenders}`, `hand-off, p50, ${contenders} contenders for one mutex`, outcomes)
+})
+
+export const handoffBetweenProcesses = Effect.fnUntraced(function*(bench: Bench) {
+  const measure = Effect.fnUntraced(function*(entrant: Entrant) {
+    const agents = [yield* bench.agent(entrant), yield* bench.agent(entrant, {}, 2)]
+    return yield* contendFor(agents, { contenders: 1, millis: bench.pace.millis, name: freshName("processes") })
+  })
+  const outcomes = yield* bench.rounds(bench.everybody, bench.pace.repetitions, measure)
+  return row(bench, "handoff-2-processes", "hand-off between two processes, p50", outcomes)
+})

@@ -1,0 +1,42 @@
+/** Acquire and release of free mutexes, so many in flight, each on names of its own. */
+import { Effect } from "effect"
+import { type Bench, brief, type Entrant, ours, raw, variantOf } from "../lib/bench.ts"
+import * as Row from "../lib/row.ts"
+import { median, rounded } from "../lib/statistics.ts"
+
+const withLock = variantOf(ours, "ours, withLock", { variant: "withLock" })
+const rawVariants = [
+  variantOf(raw, "raw, reply of the release not awaited", { variant: "unawaited" }),
+  variantOf(raw, "raw, commands of a tick in one script", { variant: "coalesced" })
+]
+
+export const uncontended = Effect.fnUntraced(function*(bench: Bench, inFlight: number) {
+  const { isQuick } = bench.pace
+  const { millis, repetitions } = brief(bench.pace)
+  const entrants = [...bench.everybody, withLock, ...(isQuick ? [] : rawVariants)]
+  const measure = Effect.fnUntraced(function*(entrant: Entrant, repetition: number) {
+    const agent = yield* bench.agent(entrant)
+    const request = { inFlight, variant: entrant.variant, oneName: false }
+    if (repetition === 0) yield* agent.ask("pairs", { ...request, millis: Math.max(500, millis / 2) })
+    return yield* agent.ask("pairs", { ...request, millis })
+  })
+  const outcomes = yield* bench.rounds(entrants, repetitions, measure)
+  const cpu = Object.fromEntries(
+    outcomes.map(({ entrant, samples }) => [
+      entrant.name,
+      rounded(median(samples.map(({ cpuMillis, pairs }) => 1000 * cpuMillis / pairs)))
+    ])
+  )
+  return Row.make(
+    bench,
+    {
+      id: `uncontended-${inFlight}`,
+      title: `acquire + release of a free mutex, ${inFlight} in flight`,
+      unit: "pairs/s",
+      better: "more"
+    },
+    outcomes,
+    ({ millis, pairs }) => 1000 * pairs / millis,
+    { cpuMicrosPerPair: cpu }
+  )
+})
