@@ -6,7 +6,7 @@
 import { Cause, Effect, Exit } from "effect"
 import { Redis } from "ioredis"
 import { parseArgs } from "node:util"
-import { RedisServer } from "../packages/redis/test/support/redisServer.ts"
+import { RedisServer, type Server } from "../packages/redis/test/support/redisServer.ts"
 import { circumstances } from "./lib/machine.ts"
 import { aligned } from "./lib/table.ts"
 import { assignments, owning, type StreamRow, takeover } from "./streams/rows.ts"
@@ -24,15 +24,18 @@ const { values: options } = parseArgs({
 const wanted = options.only?.split(",")
 
 const program = Effect.gen(function*() {
-  const server = yield* RedisServer.start()
   const { quick } = options
+  // What is left behind by one would be noise to the next
+  const alone = <A, E>(work: (server: Server) => Effect.Effect<A, E>) =>
+    Effect.scoped(Effect.flatMap(RedisServer.start(), work))
+  const takeovers = (kind: Parameters<typeof takeover>[1]) => alone((server) => takeover(server, kind, quick ? 3 : 15))
   const works = {
-    assignments: assignments(server, quick ? 2000 : 10_000, quick ? 3 : 5),
+    assignments: alone((server) => assignments(server, quick ? 2000 : 10_000, quick ? 3 : 5)),
     takeover: Effect.map(
-      Effect.all([takeover(server, true, quick ? 3 : 15), takeover(server, false, quick ? 3 : 15)]),
+      Effect.all([takeovers("events"), takeovers("sweep"), takeovers("events-10000")]),
       (rows) => rows.flat()
     ),
-    owning: owning(server, 10_000, quick ? 5 : 15, quick ? 1 : 3)
+    owning: alone((server) => owning(server, 10_000, quick ? 10 : 20, quick ? 1 : 3))
   }
   const rows: Array<StreamRow> = []
   for (const [name, work] of Object.entries(works)) {
@@ -42,6 +45,7 @@ const program = Effect.gen(function*() {
       rows.push(row)
     }
   }
+  const server = yield* RedisServer.start()
   const admin = new Redis(server.url)
   const about = yield* Effect.promise(() => circumstances(admin))
   admin.disconnect()

@@ -17,7 +17,7 @@ import { filesBelow, packageFolders, root, shown } from "./lib/workspace.mjs"
 const series = (letter, count) => Array.from({ length: count }, (_, index) => `${letter}${index + 1}`)
 
 /** What others suffered. The page answers each of them. */
-const problemIds = [...series("S", 25), ...series("B", 49)]
+const problemIds = [...series("S", 25), ...series("B", 60), ...series("G", 32)]
 /** What has to hold here. */
 const propertyIds = [...series("H", 7), ...series("L", 6)]
 const ids = [...problemIds, ...propertyIds]
@@ -46,7 +46,9 @@ const isTest = (name) => name.endsWith(".test.ts")
 const files = [
   ...packageFolders.flatMap((folder) => filesBelow(join(folder, "test"), isTest)),
   // Suites that several backends run
-  ...filesBelow(join(root, "packages/testkit/src/internal/mutexStoreSuite"), (name) => name.endsWith(".ts"))
+  ...["mutexStoreSuite", "streamStoreSuite"].flatMap((suite) =>
+    filesBelow(join(root, "packages/testkit/src/internal", suite), (name) => name.endsWith(".ts"))
+  )
 ]
 const titlesByFile = new Map(files.map((path) => [shown(path), titlesOf(readFileSync(path, "utf8"))]))
 

@@ -32,15 +32,7 @@ import type { StreamLease } from "./StreamLease.ts"
 import type { DeadLetter, ServiceState } from "./StreamModels.ts"
 import type { EntryId } from "./StreamNames.ts"
 import type { StreamNotification } from "./StreamNotification.ts"
-import type {
-  Announced,
-  Announcing,
-  ClaimError,
-  EndError,
-  Handler,
-  RunError,
-  RunOptions
-} from "./StreamOptions.ts"
+import type { Announced, Announcing, ClaimError, EndError, Handler, RunError, RunOptions } from "./StreamOptions.ts"
 import type { StreamStore } from "./StreamStore.ts"
 
 export type {

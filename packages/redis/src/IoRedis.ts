@@ -24,6 +24,7 @@ import type { Cluster, ClusterNode, Redis as Client } from "ioredis"
 import { Direct } from "./internal/direct.ts"
 import * as channels from "./internal/ioredis/channels.ts"
 import * as connection from "./internal/ioredis/connection.ts"
+import { watched } from "./internal/ioredis/watched.ts"
 import { fromRedis } from "./internal/redisFailure.ts"
 import { Topology } from "./Topology.ts"
 
@@ -132,6 +133,7 @@ const timeouts = Effect.fnUntraced(function*(options: Pick<Options, "commandTime
 interface Driver {
   readonly client: Client | Cluster
   readonly send: Redis.Redis["Service"]["send"]
+  readonly direct: Direct["send"]
   readonly subscriber: Effect.Effect<Client, Redis.RedisError, Scope.Scope>
   readonly reserved: Effect.Effect<Redis.Redis["Service"]["send"], Redis.RedisError, Scope.Scope>
   readonly pool: Redis.PoolOptions | undefined
@@ -166,7 +168,7 @@ const provide = Effect.fnUntraced(function*(driver: Driver) {
       bound: undefined
     }),
     Context.add(IoRedis, { client: driver.client }),
-    Context.add(Direct, connection.direct(driver.client)),
+    Context.add(Direct, connection.direct(driver.client, driver.direct)),
     Context.add(Topology, driver.topology)
   )
 })
@@ -177,9 +179,11 @@ const make = Effect.fnUntraced(function*(options: Options = {}) {
     : yield* checkUrl(Redacted.isRedacted(options.url) ? Redacted.value(options.url) : options.url)
   const settings = { url, client: options.client ?? {}, ...yield* timeouts(options) }
   const client = yield* Effect.mapError(connection.open("commands", settings), fromRedis("connect"))
+  const direct = yield* watched(client, settings.commandTimeout)
   return yield* provide({
     client,
-    send: connection.send(client),
+    send: connection.sendBy(direct),
+    direct,
     subscriber: connection.open("subscriber", settings),
     reserved: Effect.map(connection.open("reserved", settings), connection.send),
     pool: options.pool,
@@ -201,6 +205,7 @@ const makeCluster = Effect.fnUntraced(function*(options: ClusterOptions) {
   return yield* provide({
     client,
     send: connection.sendCluster(client),
+    direct: connection.sendDirect(client),
     subscriber: connection.openNode(client, settings),
     reserved: Effect.map(connection.openCluster("reserved", settings), connection.sendCluster),
     pool: options.pool,

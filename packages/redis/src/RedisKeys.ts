@@ -2,7 +2,7 @@
  * The names of keys and channels, built here and nowhere else.
  *
  * All keys of one mutex share the hash tag `{<mutex>}`, so that they live in one slot of a Cluster and ACLs can name
- * them by prefix. The owner key, the wait queue and the channels are those of Simba.
+ * them by prefix. The owner key, the wait queue and the channels of a mutex and of a contender are those of Simba.
  *
  * @since 0.1.0
  */
@@ -114,9 +114,13 @@ export const reserved = (mutex: MutexName): string => `simba:{${mutex}}:reserved
 export const mutexChannel = (mutex: MutexName): string => `simba:{${mutex}}`
 
 /**
- * The channel on which one contender is told that it is its turn. The scripts build the same name from the owner key.
+ * The channel on which a contender of another implementation is told that it is its turn, and on which it tells one of
+ * ours. Ours listen there only while they see such contenders: ours tell ours on `inboxChannel`. The scripts build the
+ * same name from the owner key.
  *
- * **Example** (Whether a waiter still listens)
+ * @see {@link inboxChannel}
+ *
+ * **Example** (Whether a stock waiter still listens)
  *
  * ```ts
  * import type { Names } from "@effect-simba/core"
@@ -161,7 +165,8 @@ export const contenderChannel = (mutex: MutexName, id: string): string => `simba
 export const tick = (mutex: MutexName, job: string): string => `simba:{${mutex}}:tick:${job}`
 
 /**
- * Where a layer of ours is told what concerns one of its leases, by the part that its wire ids share.
+ * Where a layer of ours is told what concerns its waiters and leases, by the part that its wire ids share. It listens
+ * there from its beginning to its end; a waiter is dead when nobody does. The scripts build the same name from the ids.
  *
  * **Example** (Where the owner of a mutex can be told something)
  *

@@ -4,7 +4,13 @@
  * @since 0.1.0
  */
 import type { BackendError } from "@effect-simba/core/Errors"
-import { type Change, type GuardRequest, type GuardResult, MutexStore } from "@effect-simba/core/MutexStore"
+import {
+  type Change,
+  type GuardRequest,
+  type GuardResult,
+  MutexStore,
+  type ReleaseRequest
+} from "@effect-simba/core/MutexStore"
 import { MutexName } from "@effect-simba/core/Names"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Duration from "effect/Duration"
@@ -35,6 +41,9 @@ const readInspect = reading("the reply of the inspect script", RedisWire.Inspect
 const readTick = reading("the reply of the tick script", RedisWire.TickReply)
 const readOwnership = reading("the owner of a mutex", RedisWire.OwnershipText)
 const readMutexMessage = reading("a message on a mutex channel", RedisWire.MutexMessage)
+
+/** How many ids that could not be given back are remembered. Older ones cost a confirm period each, at their turn. */
+const maxOwed = 10_000
 
 const renewed: GuardResult = { _tag: "Renewed" }
 
@@ -81,15 +90,33 @@ const make = Effect.gen(function*() {
   const force = evaluate(redis, adminScripts.force)
   const tick = evaluate(redis, adminScripts.tick)
 
-  const letters = yield* mailboxes.make(subscriber)
+  // What was to be given back and is still in the queue, of a layer that lives, is given back when it is called up. Safe
+  // however late that is, because ids are never used again
+  const owed = new Map<string, ReleaseRequest>()
+  const letters = yield* mailboxes.make(subscriber, (id) => {
+    const request = owed.get(id)
+    if (request !== undefined) release(request, () => undefined)
+  })
   const countable = subscriber.countable && (yield* seesSubscribers(redis, subscriber))
   const skipDead = countable ? "1" : "0"
   const direct = (yield* Direct) ?? (yield* overRedis(redis, { coalescing: false }))
-  const { acquire, flush, release } = batches.make(direct, {
-    perMutex: topology._tag === "Cluster",
+  const { acquire, flush, release: sendRelease } = batches.make(direct, {
+    perSlot: topology._tag === "Cluster",
     sha: yield* Effect.mapError(redis.send<string>("SCRIPT", "LOAD", scripts.batch), fromRedis("load a script")),
     skipDead: countable
   })
+
+  const release: typeof sendRelease = (request, done) =>
+    sendRelease(request, (exit) => {
+      const { confirm, id, mutex, unfair } = request
+      if (Exit.isSuccess(exit)) {
+        owed.delete(id)
+      } else {
+        owed.set(id, { mutex, id, confirm, unfair })
+        if (owed.size > maxOwed) owed.delete(owed.keys().next().value!)
+      }
+      done(exit)
+    })
 
   /** Nothing overtakes an acquire or a release that was asked for before it. */
   const behind = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>

@@ -16,8 +16,9 @@ const capacity = 256
 const retry = Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("1 second")]).pipe(Schedule.jittered)
 
 /**
- * One subscription of the provider per channel, which for most means one connection each. A subscription that fails is
- * made again, and is a gap. Reconnects that the provider hides cannot be seen here, so nobody sleeps longer than 2
+ * One subscription of the provider per channel, which for most means one connection each: one for all waiters of a layer
+ * of mutexes, and one for each observer, and for each waiter that shares a mutex with contenders of another
+ * implementation. A subscription that fails is made again, and is a gap. Reconnects that the provider hides cannot be seen here, so nobody sleeps longer than 2
  * seconds without looking.
  *
  * **Example** (Mutexes on a provider of `Redis` that has no subscriber of its own)

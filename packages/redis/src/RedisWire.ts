@@ -170,7 +170,9 @@ const encodeContender = (told: Told): string =>
 
 /**
  * A contender's channel: `released@@<old owner id>` (it is your turn), and for ours `look@@<milliseconds>` (look again
- * after so long).
+ * after so long). Ours are told the same on the channel of their layer, and read their own for what others say.
+ *
+ * @see {@link InboxMessage}
  *
  * **Example** (Waking a waiter by hand)
  *

@@ -43,7 +43,7 @@ export * as IoRedis from "./IoRedis.ts"
  * The names of keys and channels, built here and nowhere else.
  *
  * All keys of one mutex share the hash tag `{<mutex>}`, so that they live in one slot of a Cluster and ACLs can name
- * them by prefix. The owner key, the wait queue and the channels are those of Simba.
+ * them by prefix. The owner key, the wait queue and the channels of a mutex and of a contender are those of Simba.
  *
  * @since 0.1.0
  */

@@ -119,6 +119,27 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one turn on
       )
     }))
 
+  it.effect("tokens grow past a fence that is ahead of the clock or has tokens reserved", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const store = yield* openStore(server)
+      for (const [fence, token] of [["8000000000000000", 8000000000000001], ["8000000000000000/5", 8000000000000006]]) {
+        const request = plain("ahead")
+        yield* server.send("SET", keysOf(request.mutex).fence, String(fence))
+        assert.strictEqual(granted(yield* store.acquire(request)).token, token)
+        assert.strictEqual(yield* server.send("GET", keysOf(request.mutex).fence), String(token))
+        assert.strictEqual(yield* server.send("GET", keysOf(request.mutex).owner), request.id)
+      }
+      // Within one call the clock stands still
+      const first = plain("same instant")
+      const second = { ...first, id: freshId() }
+      const [before, , after] = yield* Effect.all(
+        [store.acquire(first), store.release(first), store.acquire(second)],
+        { concurrency: "unbounded" }
+      )
+      assert.isAbove(granted(after).token, granted(before).token)
+    }))
+
   it.effect("are done in the order in which they were asked, also for one mutex", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer

@@ -180,7 +180,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
       const down = new BackendError({ operation: "subscribe", retryable: true, cause: new Error("down") })
       const tried: Array<number> = []
       const refusing = Effect.andThen(Effect.sync(() => tried.push(performance.now())), Effect.fail(down))
-      const mutex = yield* openLate(refusing, { ttl: "10 minutes", confirm: "400 millis" })
+      const mutex = yield* openLate(refusing, { ttl: "10 minutes", transition: "5 minutes", confirm: "400 millis" })
       const m = freshName("cannot listen")
       const stock = stockContender(yield* client(server), m)
       assert.isTrue(yield* stock.acquire(3_600_000))
@@ -197,8 +197,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
       const server = yield* RedisServer
       const confirm = "400 millis"
       const [holder, mutex] = yield* Effect.all([
-        openMutex(server, { ttl: "10 minutes", confirm }),
-        openMutex(server, { ttl: "10 minutes", confirm })
+        openMutex(server, { ttl: "10 minutes", transition: "5 minutes", confirm }),
+        openMutex(server, { ttl: "10 minutes", transition: "5 minutes", confirm })
       ])
       const m = freshName("passed unseen")
       const stock = stockContender(yield* client(server), m)

@@ -1,15 +1,16 @@
 import { BackendError } from "@effect-simba/core/Errors"
 import * as Mutex from "@effect-simba/core/Mutex"
-import type { WakeUp } from "@effect-simba/core/MutexStore"
+import { MutexStore, type WakeUp } from "@effect-simba/core/MutexStore"
 import { inboxOf } from "@effect-simba/core/Names"
 import type { Notice, Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisKeys, RedisMutexStore } from "@effect-simba/redis"
 import { FakeRedis, TestMutex } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Deferred, Duration, Effect, Exit, Fiber, Layer, Logger, Option, Queue, Scope } from "effect"
+import { Redis, RedisError } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 import * as mailboxes from "../src/internal/mailboxes.ts"
-import { freshId, freshName } from "./support/harness.ts"
+import { contender, freshId, freshName, ownerOf } from "./support/harness.ts"
 
 const lost = new BackendError({ operation: "subscribe", retryable: true, cause: new Error("the connection is down") })
 
@@ -69,7 +70,7 @@ describe("what the waiters of a layer are told", () => {
   it.effect("B40: 10,000 waiters are one subscription, and each is told what is for it", () =>
     Effect.gen(function*() {
       const { asked, open, publish, subscriber } = channels()
-      const { wakeUps } = yield* mailboxes.make(subscriber)
+      const { wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
       const first = freshId()
       const inbox = RedisKeys.inboxChannel(inboxOf(first))
       const ids = [first, ...Array.from({ length: 9999 }, () => freshId(first))]
@@ -86,7 +87,7 @@ describe("what the waiters of a layer are told", () => {
   it.effect("B43: a gap reaches every waiter, those of other layers only theirs", () =>
     Effect.gen(function*() {
       const { gap: lose, subscriber } = channels()
-      const { wakeUps } = yield* mailboxes.make(subscriber)
+      const { wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
       const [a, b] = [freshId(), freshId()]
       const of = (id: typeof a) => Effect.forEach([id, freshId(id), freshId(id)], (id) => wakeUps(freshName("gap"), id))
       const [as, bs] = [yield* of(a), yield* of(b)]
@@ -98,7 +99,7 @@ describe("what the waiters of a layer are told", () => {
   it.effect("B43: a subscription that fails is an error to those who wait for it, and made anew for the next", () =>
     Effect.gen(function*() {
       const { answering, asked, publish, subscriber } = channels()
-      const { forced, wakeUps } = yield* mailboxes.make(subscriber)
+      const { forced, wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
       const id = freshId()
       const failing = Deferred.makeUnsafe<void, BackendError>()
       answering(Deferred.await(failing))
@@ -122,7 +123,7 @@ describe("what the waiters of a layer are told", () => {
   it.effect("a waiter that goes while the subscription is made takes it along", () =>
     Effect.gen(function*() {
       const { answering, open, subscriber } = channels()
-      const { wakeUps } = yield* mailboxes.make(subscriber)
+      const { wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
       const acknowledged = Deferred.makeUnsafe<void>()
       answering(Deferred.await(acknowledged))
       const going = yield* Effect.forkChild(Effect.scoped(wakeUps(freshName("going"), freshId())))
@@ -136,7 +137,7 @@ describe("what the waiters of a layer are told", () => {
   it.effect("H5: what a waiter leaves unread is kept in order up to 15 hints, and is one gap beyond", () =>
     Effect.gen(function*() {
       const { publish, subscriber } = channels()
-      const { wakeUps } = yield* mailboxes.make(subscriber)
+      const { wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
       const id = freshId()
       const inbox = RedisKeys.inboxChannel(inboxOf(id))
       const wait = yield* wakeUps(freshName("slow"), id)
@@ -159,7 +160,7 @@ describe("what the waiters of a layer are told", () => {
   it.effect("B59: of many leases that are taken away at once none is forgotten", () =>
     Effect.gen(function*() {
       const { publish, subscriber } = channels()
-      const { forced } = yield* mailboxes.make(subscriber)
+      const { forced } = yield* mailboxes.make(subscriber, () => undefined)
       const first = freshId()
       const { next } = yield* forced(inboxOf(first))
       const ids = [first, ...Array.from({ length: 200 }, () => freshId(first))]
@@ -171,7 +172,7 @@ describe("what the waiters of a layer are told", () => {
   it.effect("a waiter that saw another implementation listens on its own channel, once, and looks again", () =>
     Effect.gen(function*() {
       const { asked, open, publish, subscriber } = channels()
-      const { sawOthers, wakeUps } = yield* mailboxes.make(subscriber)
+      const { sawOthers, wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
       const [m, id] = [freshName("foreign"), freshId()]
       const own = RedisKeys.contenderChannel(m, id)
       const scope = yield* Scope.make()
@@ -195,7 +196,7 @@ describe("what the waiters of a layer are told", () => {
   it.effect("where its own channel cannot be listened to, the next refusal tries again", () =>
     Effect.gen(function*() {
       const { answering, asked, open, subscriber } = channels()
-      const { sawOthers, wakeUps } = yield* mailboxes.make(subscriber)
+      const { sawOthers, wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
       const [m, id] = [freshName("foreign, failing"), freshId()]
       const wait = yield* wakeUps(m, id)
       answering(Effect.fail(lost))
@@ -211,7 +212,7 @@ describe("what the waiters of a layer are told", () => {
   it.effect("a waiter that goes while it begins to listen on its own channel leaves nothing open", () =>
     Effect.gen(function*() {
       const { answering, open, subscriber } = channels()
-      const { sawOthers, wakeUps } = yield* mailboxes.make(subscriber)
+      const { sawOthers, wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
       const [m, id] = [freshName("foreign, going"), freshId()]
       const scope = yield* Scope.make()
       yield* Scope.provide(wakeUps(m, id), scope)
@@ -226,15 +227,112 @@ describe("what the waiters of a layer are told", () => {
     }))
 })
 
-describe("what a contended mutex costs", () => {
-  const FakeLive = Layer.merge(FakeRedis.layer(), Logger.layer([]))
+const FakeLive = Layer.merge(FakeRedis.layer(), Logger.layer([]))
 
+describe("what a layer that lives could not give back", () => {
+  /** Stores of two layers; what the first sends fails while it is told so. */
+  const stores = Effect.gen(function*() {
+    const failing = { now: false }
+    const open = Effect.fnUntraced(function*(name: string) {
+      const context = yield* Layer.build(FakeRedis.layerClient({ name }))
+      const redis = Context.get(context, Redis)
+      const send: Redis["Service"]["send"] = (command, ...args) =>
+        failing.now && name === "a" && command === "EVALSHA"
+          ? Effect.fail(new RedisError({ cause: new Error("the connection is down") }))
+          : redis.send(command, ...args)
+      const store = Layer.fresh(RedisMutexStore.layer).pipe(
+        Layer.provide(Layer.succeedContext(Context.add(context, Redis, { ...redis, send })))
+      )
+      return Context.get(yield* Layer.build(store), MutexStore)
+    })
+    return { failing, a: yield* open("a"), b: yield* open("b") }
+  })
+
+  const settled = Effect.repeat(TestClock.adjust(0), { times: 5 })
+
+  it.effect("is given back when it is called up, so that it costs a round trip", () =>
+    Effect.gen(function*() {
+      const { a, b, failing } = yield* stores
+      const m = freshName("owed")
+      const [holder, gone, next] = [contender(b, m), contender(a, m), contender(b, m)]
+      // As a layer does
+      yield* a.inbox(inboxOf(gone.id))
+      yield* holder.own
+      yield* Effect.scoped(Effect.andThen(gone.subscribe, gone.wait))
+      const wakeUps = yield* next.subscribe
+      yield* next.wait
+      failing.now = true
+      assert.strictEqual((yield* Effect.flip(gone.release))._tag, "BackendError")
+      failing.now = false
+      assert.strictEqual(ownerOf(yield* holder.release), gone.id)
+      yield* settled
+      assert.strictEqual(ownerOf(yield* b.owner(m)), next.id)
+      assert.strictEqual((yield* wakeUps.next)._tag, "LookIn")
+      assert.deepStrictEqual(yield* wakeUps.next, { _tag: "YourTurn", from: gone.id })
+      // Once, and no more
+      const server = yield* FakeRedis.FakeRedis
+      const late = Context.get(yield* Layer.build(FakeRedis.layerClient({ name: "late" })), Redis)
+      yield* server.clearTrace
+      yield* late.send("PUBLISH", RedisKeys.inboxChannel(inboxOf(gone.id)), `${gone.id}@@released@@${holder.id}`)
+      yield* settled
+      assert.deepStrictEqual((yield* server.trace).map(({ args }) => args[0]), ["PUBLISH"])
+    }).pipe(Effect.provide(FakeLive)))
+
+  it.effect("leaves the queue when it is told to look, and the next is told instead", () =>
+    Effect.gen(function*() {
+      const { a, b, failing } = yield* stores
+      const m = freshName("owed, told to look")
+      const [holder, first, gone, next] = [contender(b, m), contender(b, m), contender(a, m), contender(b, m)]
+      yield* a.inbox(inboxOf(gone.id))
+      yield* holder.own
+      yield* first.subscribe
+      yield* first.wait
+      yield* Effect.scoped(Effect.andThen(gone.subscribe, gone.wait))
+      const wakeUps = yield* next.subscribe
+      yield* next.wait
+      failing.now = true
+      yield* Effect.flip(gone.release)
+      failing.now = false
+      assert.strictEqual(ownerOf(yield* holder.release), first.id)
+      yield* settled
+      assert.strictEqual((yield* wakeUps.next)._tag, "LookIn")
+      assert.deepStrictEqual((yield* b.inspect(m, 10)).waiters.map(({ id }) => id), [next.id])
+    }).pipe(Effect.provide(FakeLive)))
+
+  it.effect("is kept while it lives: no message gives back what nobody wanted to give back", () =>
+    Effect.gen(function*() {
+      const { a, b } = yield* stores
+      const m = freshName("kept")
+      const [holder, owner] = [contender(b, m), contender(a, m)]
+      yield* a.inbox(inboxOf(owner.id))
+      yield* holder.own
+      yield* Effect.scoped(Effect.gen(function*() {
+        yield* owner.subscribe
+        yield* owner.wait
+        yield* holder.release
+        yield* owner.confirm
+      }))
+      const redis = Context.get(yield* Layer.build(FakeRedis.layerClient({ name: "late" })), Redis)
+      const late = `${owner.id}@@released@@${holder.id}`
+      assert.strictEqual(yield* redis.send("PUBLISH", RedisKeys.inboxChannel(inboxOf(owner.id)), late), 1)
+      yield* settled
+      assert.strictEqual(ownerOf(yield* b.owner(m)), owner.id)
+    }).pipe(Effect.provide(FakeLive)))
+})
+
+describe("what a contended mutex costs", () => {
   /** What `count` layers send that queue behind a holder and have it one after the other, from first to last. */
   const sent = Effect.fnUntraced(function*(count: number) {
     const server = yield* FakeRedis.FakeRedis
     const open = Effect.map(
       Layer.build(
-        Layer.fresh(TestMutex.layerClient(RedisMutexStore.layer, { ttl: "10 minutes", confirm: "1 minute" }))
+        Layer.fresh(
+          TestMutex.layerClient(RedisMutexStore.layer, {
+            ttl: "10 minutes",
+            transition: "5 minutes",
+            confirm: "1 minute"
+          })
+        )
       ),
       Context.get(Mutex.Mutex)
     )

@@ -90,6 +90,8 @@ const open = Effect.fnUntraced(function*(options: StreamConfig.Options & { reado
   )
   const client = Context.get(context, StreamClient.StreamClient)
   const link = yield* FakeNetwork.link(name)
+  // Who is late comes late
+  yield* link.set({ requestDelay: [2, 2], replyDelay: [2, 2] })
   return {
     name,
     client,

@@ -11,7 +11,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, Duration, Effect, Fiber, Layer, Option, type Scope } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
-import { slot } from "../src/internal/streams/slots.ts"
+import { slot } from "../src/internal/slot.ts"
 
 const lease = Duration.seconds(2)
 const name = ServiceName.make("{orders}")
@@ -111,6 +111,27 @@ describe("what is left in Redis", () => {
       const keys = yield* server.keys
       assert.deepStrictEqual(keys.filter(({ expiresAt }) => expiresAt === undefined).map(({ key }) => key), [input])
       assert.isAbove(keys.length, 12)
+    })))
+
+  it.effect("a message is buried once, by its owner", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      const message = { id: EntryId.make("2-0"), fields: [["x", "y"]] as const }
+      const bury = (held: Held) => service.buryMessage(held, message, "why")
+      assert.deepStrictEqual(
+        [yield* bury({ ...held, token: (held.token + 1) as typeof held.token }), yield* bury(held), yield* bury(held)],
+        ["NotOwner", "Committed", "Behind"]
+      )
+      const letters = yield* send<ReadonlyArray<[string, ReadonlyArray<string>]>>(
+        "XRANGE",
+        StreamKeys.deadMessages(held.stream),
+        "-",
+        "+"
+      )
+      assert.deepStrictEqual(letters.map(([, fields]) => fields), [
+        ["x", "y", "simba-reason", "why", "simba-id", "2-0", "simba-token", String(held.token)]
+      ])
     })))
 
   it.effect("B53: dead letters are bounded, and are not kept for ever", () =>
@@ -289,15 +310,18 @@ describe("what others write", () => {
     onFake(Effect.gen(function*() {
       const { ask, own, server, service } = yield* setup()
       const held = yield* own("one")
-      yield* service.release(held)
       yield* server.stepClock("-1 hour")
-      yield* service.done(held)
-      yield* TestClock.adjust("10 millis")
+      yield* service.release(held)
       const again = yield* ask(held.stream, held.entry)
-      assert.isTrue(again._tag === "Occupied" || (again._tag === "Taken" && again.token === held.token + 1))
-      yield* TestClock.adjust("2 hours")
-      const later = yield* ask(held.stream, held.entry)
-      assert.isTrue(later._tag === "Taken" && later.token > held.token)
+      assert.deepStrictEqual<unknown>(again, { _tag: "Taken", token: held.token + 1, failures: 0 })
+      const other = yield* own("two")
+      yield* server.stepClock("-1 hour")
+      yield* service.handOver(other, { consumer: b, session: "s00000000000" }, lease)
+      const [given] = yield* service.given(b, "s00000000000")
+      assert.strictEqual<number>(given!.token, other.token + 1)
+      yield* service.release(given!)
+      const last = yield* ask(other.stream, other.entry)
+      assert.deepStrictEqual<unknown>(last, { _tag: "Taken", token: other.token + 2, failures: 0 })
     })))
 
   it.effect("a checkpoint is kept for as long as its data stream is taken now and then", () =>
@@ -669,6 +693,8 @@ describe("outages", () => {
         yield* server.setErrorState(state)
         const error = yield* Effect.flip(service.commit(held, EntryId.make("1-0")))
         assert.isTrue(error._tag === "BackendError" && error.retryable, `${state}: ${error.message}`)
+        const renewal = yield* Effect.flip(service.renew([held], lease))
+        assert.isTrue(renewal._tag === "BackendError" && renewal.retryable, `${state}: ${renewal.message}`)
         yield* server.setErrorState(undefined)
         yield* TestClock.adjust("200 millis")
       }
@@ -718,7 +744,9 @@ describe("waiting for messages", () => {
         Effect.forkChild(service.awaitMessages(streamOf(label), first, 1), { startImmediately: true })
       const fibers = yield* Effect.forEach(Array.from({ length: 50 }, (_, i) => String(i)), wait)
       yield* TestClock.adjust("20 millis")
+      yield* TestClock.adjust("20 millis")
       assert.strictEqual(yield* server.connections(), before + 1)
+      assert.isTrue((yield* server.trace).some(({ args }) => args[0] === "CLIENT" && args[1] === "ID"))
       const late = yield* wait("late")
       yield* TestClock.adjust("20 millis")
       assert.strictEqual(yield* server.connections(), before + 1)
@@ -726,6 +754,20 @@ describe("waiting for messages", () => {
       assert.strictEqual((yield* Fiber.join(late)).length, 1)
       yield* send("XADD", streamOf("7"), "*", "n", "1")
       assert.strictEqual((yield* Fiber.join(fibers[7]!)).length, 1)
+    })))
+
+  it.effect("of several who wait for one data stream each gets what is after its own place", () =>
+    onFake(Effect.gen(function*() {
+      const { send, service } = yield* setup()
+      const wait = (after: string) =>
+        Effect.forkChild(service.awaitMessages(streamOf("one"), EntryId.make(after), 10), { startImmediately: true })
+      const [near, far] = [yield* wait("0-0"), yield* wait("5-0")]
+      yield* TestClock.adjust("20 millis")
+      yield* send("XADD", streamOf("one"), "3-0", "n", "3")
+      assert.deepStrictEqual((yield* Fiber.join(near)).map(({ id }) => String(id)), ["3-0"])
+      yield* send("XADD", streamOf("one"), "7-0", "n", "7")
+      yield* TestClock.adjust("20 millis")
+      assert.deepStrictEqual((yield* Fiber.join(far)).map(({ id }) => String(id)), ["7-0"])
     })))
 
   it.effect("it goes on for as long as it takes, and through an outage", () =>

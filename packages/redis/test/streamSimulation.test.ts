@@ -68,6 +68,16 @@ describe("Stream ownership on a simulated Redis", () => {
       { discard: true }
     ), 240_000)
 
+  it.effect("holds where it once did not: seeds that found something", () =>
+    Effect.forEach(
+      // A hand-back was counted as a failure where the grace ended meanwhile (26, 27), and a failure twice where the
+      // answer was lost (14). Mistakes of checkers: what is lost may have been committed (1460), announcements that stock
+      // consumers have acknowledged and not deleted (32, 82), leases that a clock that was set forward has ended (1184).
+      [14, 26, 27, 32, 82, 1184, 1460],
+      (seed) => Effect.map(Simulation.run(streamPlan(seed)), clean),
+      { discard: true }
+    ), 60_000)
+
   it.effect("has one history for one seed", () =>
     Effect.gen(function*() {
       const traces = new Set<string>()

@@ -38,7 +38,7 @@ export interface Leases {
 }
 
 /** Keys of one renewing call: enough to share the round trip, few enough not to hold up the server. */
-const batchSize = 128
+const batchSize = 200
 
 /** Renewals that are due within this many milliseconds of one another go out together. */
 const window = 50
@@ -201,15 +201,17 @@ export const make = Effect.fnUntraced(function*(
     const now = instant(clock)
     const due: Array<Holding> = []
     const asked: Array<Effect.Effect<void>> = []
+    const soon = now.monotonic + window
+    let candidates: Array<Holding> | undefined
     let next = Infinity
     for (const holding of table) {
       if (holding.renewing || holding.probe === "asking") continue
-      if (holding.nextRenewal <= now.monotonic) next = -Infinity
-      else next = Math.min(next, holding.nextRenewal)
+      const { nextRenewal } = holding
+      if (nextRenewal < next) next = nextRenewal
+      if (nextRenewal <= soon) (candidates ??= []).push(holding)
     }
-    if (next === -Infinity) {
-      for (const holding of table) {
-        if (holding.renewing || holding.probe === "asking" || holding.nextRenewal > now.monotonic + window) continue
+    if (candidates !== undefined && next <= now.monotonic) {
+      for (const holding of candidates) {
         // After a stall the deadline counts, not a renewal that would come too late
         check(holding, now)
         if (!holding.isOpen()) continue
@@ -224,6 +226,8 @@ export const make = Effect.fnUntraced(function*(
       for (const asking of asked) yield* FiberSet.run(renewals, asking)
       for (let i = 0; i < due.length; i += batchSize) {
         yield* FiberSet.run(renewals, renew(due.slice(i, i + batchSize)))
+        // Thousands of leases are no reason to keep everybody else waiting
+        if (i + batchSize < due.length) yield* Effect.yieldNow
       }
       return
     }

@@ -70,7 +70,9 @@ export class Place implements Seat {
     return this.holding?.id ?? this.lastOwner
   }
 
-  readonly first = () => this.line.first
+  first(): Waiter | undefined {
+    return this.line.first
+  }
 
   /** Whether nobody of this layer holds the mutex or waits for it, so that there is a point in asking. */
   isOpen(): boolean {
@@ -93,7 +95,7 @@ export class Place implements Seat {
     this.hold(holding, attempt.localHandover)
   }
 
-  readonly refused = (refused: Refused): void => {
+  refused(refused: Refused): void {
     this.lastOwner = refused.ownership._tag === "Held" ? refused.ownership.owner : undefined
   }
 
@@ -170,19 +172,19 @@ export class Place implements Seat {
     this.advance()
   }
 
-  readonly won = (turn: Turn, holding: Holding, handedOff: boolean): void => {
+  won(turn: Turn, holding: Holding, handedOff: boolean): void {
     this.end(turn)
     if (handedOff) this.leases.recorder.update(MutexMetrics.handOffs, 1, this.mutex)
     const waiter = this.line.first!
     this.serve(waiter, holding, waiter.attempt.localHandover)
   }
 
-  readonly reached = (): void => {
+  reached(): void {
     this.outageSince = undefined
   }
 
   /** Each waiter fails by itself, once it has seen nothing but the outage for as long as its lease would last. */
-  readonly outage = (error: BackendError, since: number): void => {
+  outage(error: BackendError, since: number): void {
     const began = this.outageSince ??= since
     const now = instant(this.layer.clock).monotonic
     for (let waiter = this.line.first; waiter !== undefined;) {
@@ -195,7 +197,7 @@ export class Place implements Seat {
     if (this.line.first === undefined) this.advance()
   }
 
-  readonly failed = (error: StoreError): void => {
+  failed(error: StoreError): void {
     const waiter = this.line.first
     if (waiter !== undefined) this.conclude(waiter, Exit.fail(error))
     if (this.line.first === undefined) this.advance()

@@ -14,6 +14,7 @@ import type { Direct, Failure } from "./direct.ts"
 import * as scripts from "./mutexScripts.ts"
 import { reading } from "./reading.ts"
 import { backendError, fromReply, isForgotten } from "./redisFailure.ts"
+import { slot as slotOf } from "./slot.ts"
 
 export type Settle<A> = (exit: Exit.Exit<A, BackendError | ProtocolError>) => void
 
@@ -227,12 +228,12 @@ export interface Batches {
 }
 
 /**
- * `sha` is that of the script, which the server knows. `perMutex`: a call names the keys of one mutex only, as a Cluster
- * wants it. `skipDead`: waiters that nobody listens for may be passed over.
+ * `sha` is that of the script, which the server knows. `perSlot`: a call names keys of one slot only, as a Cluster wants
+ * it. `skipDead`: waiters that nobody listens for may be passed over.
  */
 export const make = (
   direct: Direct,
-  { perMutex, sha, skipDead }: { readonly perMutex: boolean; readonly sha: string; readonly skipDead: boolean }
+  { perSlot, sha, skipDead }: { readonly perSlot: boolean; readonly sha: string; readonly skipDead: boolean }
 ): Batches => {
   let waiting: Array<Operation> = []
 
@@ -271,14 +272,15 @@ export const make = (
     if (waiting.length === 0) return
     const operations = waiting
     waiting = []
-    if (!perMutex) return sendAll(operations)
-    const byMutex = new Map<MutexName, Array<Operation>>()
+    if (!perSlot || operations.length === 1) return sendAll(operations)
+    const bySlot = new Map<number, Array<Operation>>()
     for (const operation of operations) {
-      const same = byMutex.get(operation.mutex)
-      if (same === undefined) byMutex.set(operation.mutex, [operation])
+      const slot = slotOf(RedisKeys.owner(operation.mutex))
+      const same = bySlot.get(slot)
+      if (same === undefined) bySlot.set(slot, [operation])
       else same.push(operation)
     }
-    byMutex.forEach(sendAll)
+    bySlot.forEach(sendAll)
   }
 
   const submit = (operation: Operation) => {

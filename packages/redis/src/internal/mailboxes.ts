@@ -59,8 +59,10 @@ export interface Mailboxes {
   readonly sawOthers: (mutex: MutexName, id: WireId) => void
 }
 
+/** `onStranger` learns of a message for an id that does not wait here, or no longer. */
 export const make = Effect.fnUntraced(function*(
-  subscriber: Subscriber["Service"]
+  subscriber: Subscriber["Service"],
+  onStranger: (id: string) => void
 ): Effect.fn.Return<Mailboxes, never, Scope.Scope> {
   const run = Effect.runForkWith(yield* Effect.context<never>())
   const waiting = new Map<string, Waiter>()
@@ -70,8 +72,10 @@ export const make = Effect.fnUntraced(function*(
     const channel = RedisKeys.inboxChannel(key)
     const notices = yield* subscriber.subscribe(channel)
     const deliver = (message: RedisWire.InboxMessage) => {
-      if (message._tag === "Forced") mailbox.forced.forEach((queue) => Queue.offerUnsafe(queue, message))
-      else mailbox.waiters.get(message.id)?.tell(toWakeUp(message))
+      if (message._tag === "Forced") return mailbox.forced.forEach((queue) => Queue.offerUnsafe(queue, message))
+      const waiter = mailbox.waiters.get(message.id)
+      if (waiter === undefined) onStranger(message.id)
+      else waiter.tell(toWakeUp(message))
     }
     // All that has come in one go: messages for many waiters come at once
     yield* Effect.flatMap(Queue.takeAll(notices), (all) => {

@@ -76,8 +76,22 @@ elseif code == 114 then
     call('DEL', owner)
     reply = '@@'
   end
+elseif code == 97 then
+  -- A confirmation that reserves nothing
+  at = first + 7
+  local id = ARGV[first]
+  if ARGV[first + 6] == '0' and attempt('GET', owner) == id then
+    local text = attempt('GET', fence)
+    local token = type(text) == 'string' and string.match(text, '^(%d+)/?%d*$')
+    if token and type(attempt('ZREM', queue, id)) == 'number' then
+      call('DEL', reserved)
+      call('SET', owner, id, 'PX', ARGV[first + 2])
+      call('PUBLISH', owner, 'acquired@@' .. id)
+      reply = token
+    end
+  end
 else
-  at = first + (code == 97 and 7 or 6)
+  at = first + 6
 end
 
 -- Every operation in full. Closures cost more than the commands of the usual cases, which need none

@@ -175,12 +175,15 @@ export const noFlapping = (options: { readonly recovery: Duration.Input; readonl
     const told = new Set<string>()
     const left = new Set<string>()
     const silent = new Set<string>()
+    const placed = new Set<string>()
     const inVain = new Map<string, number>()
     return {
       onEvent: (event) => {
         onEvent(event)
         if (event._tag === "Command") {
-          for (const { id } of all(view.lock.released?.(event.command.args, null))) left.add(id)
+          const { args, reply } = event.command
+          for (const { id } of all(view.lock.released?.(args, null))) left.add(id)
+          for (const { id } of all(view.lock.queued?.(args, reply))) placed.add(id)
         }
         if (event._tag === "Note" && event.kind === "granted") {
           held.add(field(event.fields, "id"))
@@ -189,7 +192,8 @@ export const noFlapping = (options: { readonly recovery: Duration.Input; readonl
         if (event._tag !== "Owner") return
         if (event.to !== undefined) {
           const channel = view.lock.channel?.(event.resource, event.to)
-          if (channel !== undefined && view.subscribers(channel) === 0) silent.add(event.to)
+          // Who only tries does not listen
+          if (channel !== undefined && (!placed.has(event.to) || view.subscribers(channel) === 0)) silent.add(event.to)
           else silent.delete(event.to)
         }
         if (event.from === undefined || view.phase() === "closing") return
@@ -240,6 +244,8 @@ export const servedInTurn = (options: {
     const freeSince = new Map<string, number>()
     const { isUndisturbed, onEvent } = owners(view)
     const waiting = new Map<string, Turn>()
+    /** Ids that were given back: a request of theirs that comes later is nobody's. */
+    const left = new Set<string>()
     const countAhead = (resource: string, place: number) => {
       let ahead = view.owner(resource) === undefined ? 0 : 1
       for (const other of waiting.values()) if (other.resource === resource && other.place < place) ahead++
@@ -273,11 +279,14 @@ export const servedInTurn = (options: {
         if (event._tag === "Command") {
           const { args, client, reply } = event.command
           for (const { id, place, resource } of all(view.lock.queued?.(args, reply))) {
-            if (isForeign(id) || waiting.has(id)) continue
+            if (isForeign(id) || waiting.has(id) || left.has(id)) continue
             const ahead = countAhead(resource, place)
             waiting.set(id, { resource, place, client, since: event.at, ahead, passed: 0, turns: 0 })
           }
-          for (const { id } of all(view.lock.released?.(args, reply))) waiting.delete(id)
+          for (const { id } of all(view.lock.released?.(args, reply))) {
+            waiting.delete(id)
+            if (!isForeign(id)) left.add(id)
+          }
         } else if (event._tag === "Fault" && event.fault === "kill") {
           for (const [id, { client }] of [...waiting]) if (client === event.target) waiting.delete(id)
         } else if (event._tag === "Note" && event.kind === "crashed") {

@@ -114,7 +114,11 @@ const opened = <C extends Connectable>(
 export const open = (role: Role, settings: Settings): Effect.Effect<Client, Redis.RedisError, Scope.Scope> =>
   opened(role, settings, (random) => {
     const options = optionsFor(role, settings)
-    if (role === "commands") options.retryStrategy = reconnectDelay(random)
+    if (role === "commands") {
+      options.retryStrategy = reconnectDelay(random)
+      // For this `watched` does it
+      delete options.socketTimeout
+    }
     return new Client({ ...(settings.url === undefined ? {} : fromUrl(settings.url)), ...options })
   })
 
@@ -165,16 +169,30 @@ const sendTo = (
 export const send = (client: Client): Send => sendTo((command, args) => client.call(command, ...args))
 
 /** A command that fails does so later, like one that succeeds: ioredis answers by promises. */
-export const direct = (client: Client | Cluster): Direct => ({
+export const sendDirect = (cluster: Cluster): Direct["send"] => (command, args, done) => {
+  cluster.call(command, args as Array<string>).then(
+    (reply) => done(undefined, reply),
+    (cause: unknown) => done({ cause }, undefined)
+  )
+}
+
+export const direct = (client: Client | Cluster, send: Direct["send"]): Direct => ({
   isReady: () => client.status === "ready",
   atEndOfTurn: queueMicrotask,
-  send: (command, args, done) => {
-    client.call(command, args as Array<string>).then(
-      (reply) => done(undefined, reply),
-      (cause: unknown) => done({ cause }, undefined)
-    )
-  }
+  send
 })
+
+export const sendBy = (
+  send: Direct["send"]
+): Send => (<A = unknown>(command: string, ...args: ReadonlyArray<string>) =>
+  Effect.callback<A, Redis.RedisError>((resume) =>
+    send(command, args, (failure, reply) =>
+      resume(
+        failure === undefined
+          ? Effect.succeed(reply as A)
+          : Effect.fail(new Redis.RedisError({ cause: failure.cause }))
+      ))
+  ))
 
 /** Scripts are loaded on every primary, since any of them may be asked to run one. */
 export const sendCluster = (cluster: Cluster): Send =>

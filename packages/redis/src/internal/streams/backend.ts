@@ -12,7 +12,7 @@ import { type Read, reading } from "../reading.ts"
 import { backendError, fromRedis } from "../redisFailure.ts"
 import type { script } from "../streamScripts.ts"
 import * as scripts from "../streamScriptsReading.ts"
-import { hashTag, slot } from "./slots.ts"
+import { hashTag, slot } from "../slot.ts"
 
 export type StoreError = BackendError | ProtocolError
 

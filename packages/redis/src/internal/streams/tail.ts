@@ -5,6 +5,7 @@
 import type { EntryId, StreamName } from "@effect-simba/core/StreamNames"
 import { compareEntryIds } from "@effect-simba/core/StreamNames"
 import type { RawMessage, Service } from "@effect-simba/core/StreamStore"
+import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -138,7 +139,13 @@ export const make = Effect.fnUntraced(function*(
         continue
       }
       const error = exit.cause.reasons.find((reason) => reason._tag === "Fail")?.error
-      if (error === undefined) return yield* Effect.failCause(exit.cause)
+      if (error === undefined) {
+        if (Cause.hasInterruptsOnly(exit.cause)) return yield* Effect.failCause(exit.cause)
+        // Whoever waits hears of it; those who come later are served
+        yield* Effect.logError("Waiting for messages died, and begins again", exit.cause)
+        for (const waiter of [...waiters]) settle(waiter, Exit.failCause(exit.cause))
+        continue
+      }
       yield* Effect.logDebug("Waiting for messages failed, and goes on", error)
       if (!isRetryable(error)) yield* single
       yield* Effect.sleep(Duration.millis(Math.min(50 * 2 ** Math.min(failures++, 5), 1000)))
@@ -149,7 +156,7 @@ export const make = Effect.fnUntraced(function*(
     Effect.onExit((exit) =>
       Effect.sync(() => {
         for (const waiter of [...waiters]) {
-          settle(waiter, Exit.isFailure(exit) ? Exit.failCause(exit.cause) : Exit.interrupt())
+          settle(waiter, exit)
         }
       })
     ),

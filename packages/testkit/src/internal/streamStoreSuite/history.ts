@@ -66,6 +66,8 @@ export const runHistory = Effect.fnUntraced(function*(
   )
   let buried = 0
 
+  const read = (party: Party) => bench.during(party.read(10, Duration.millis(1)), Duration.millis(5))
+
   /** Whether this holding is that of the owner; a lease lasts up to and including its last millisecond. */
   const owns = (model: Model, held: Held | undefined, now: number): held is Held =>
     held !== undefined && model.owner?.held === held && now <= model.owner.until
@@ -95,7 +97,7 @@ export const runHistory = Effect.fnUntraced(function*(
         assert.strictEqual((yield* service.tidy(Duration.days(1))).entries, 0)
         return
       case "Read": {
-        for (const content of yield* parties[command.by]!.read(10, Duration.millis(1))) {
+        for (const content of yield* read(parties[command.by]!)) {
           const model = [...models.values()].find(({ entry }) => entry === content.entry)
           assert.isFalse(model?.isDelivered, "what is new is given out once")
           model!.isDelivered = true
@@ -201,7 +203,7 @@ export const runHistory = Effect.fnUntraced(function*(
 
   // Nothing is forgotten: what is unfinished can be finished, by anybody
   if (!options.live) yield* bench.pass(Duration.times(period, 2))
-  yield* parties[0]!.read(10, Duration.millis(1))
+  yield* read(parties[0]!)
   for (const [label, model] of models) {
     if (model.entry === undefined) continue
     const owner = options.live ? model.owner?.held : undefined

@@ -1,0 +1,23 @@
+/** Where a Cluster keeps a key. */
+
+/** CRC16 as of XMODEM, polynomial 0x1021, a byte at a time. */
+const table = Uint16Array.from({ length: 256 }, (_, byte) => {
+  let crc = byte << 8
+  for (let bit = 0; bit < 8; bit++) crc = (crc & 0x8000) === 0 ? crc << 1 : (crc << 1) ^ 0x1021
+  return crc
+})
+
+const encoder = new TextEncoder()
+
+/** What is between the first brace and the next one that closes, if it is anything. */
+export const hashTag = (key: string): string | undefined => {
+  const from = key.indexOf("{")
+  const to = from === -1 ? -1 : key.indexOf("}", from)
+  return to > from + 1 ? key.slice(from + 1, to) : undefined
+}
+
+export const slot = (key: string): number => {
+  let crc = 0
+  for (const byte of encoder.encode(hashTag(key) ?? key)) crc = (crc << 8 & 0xffff) ^ table[crc >> 8 ^ byte]!
+  return crc % 16384
+}
