@@ -38,7 +38,7 @@ export interface Leases {
 }
 
 /** Keys of one renewing call: enough to share the round trip, few enough not to hold up the server. */
-const batchSize = 200
+const batchSize = 128
 
 /** Renewals that are due within this many milliseconds of one another go out together. */
 const window = 50
