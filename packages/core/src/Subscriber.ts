@@ -43,6 +43,8 @@ export type Notice = typeof Notice.Type
  *   afterwards is missed without a `Gap`. It lasts as long as the scope. The queue never fails: a lost connection is
  *   restored in the background, and every restoration is a `Gap` in every queue. It keeps the newest notices when its
  *   reader is slow, and then puts a `Gap` where some were dropped.
+ * - `listen(channel, listener)`, where there is one, is the same without a queue: the listener is called at once, with the
+ *   text of a message or with nothing for a gap. It must neither throw nor wait.
  * - `countable` tells whether the server that runs our commands also counts these subscriptions (`PUBSUB NUMSUB`).
  *   On Redis Cluster it does not: a count is local to one node.
  * - `bound` is set where gaps cannot be seen: look again at least this often, message or none.
@@ -70,6 +72,10 @@ export type Notice = typeof Notice.Type
  */
 export class Subscriber extends Context.Service<Subscriber, {
   readonly subscribe: (channel: string) => Effect.Effect<Queue.Dequeue<Notice>, BackendError, Scope.Scope>
+  readonly listen?: (
+    channel: string,
+    listener: (text: string | undefined) => void
+  ) => Effect.Effect<void, BackendError, Scope.Scope>
   readonly countable: boolean
   readonly bound: Duration.Duration | undefined
 }>()("@effect-simba/core/Subscriber") {}

@@ -24,6 +24,7 @@ import type { Cluster, ClusterNode, Redis as Client } from "ioredis"
 import { Direct } from "./internal/direct.ts"
 import * as channels from "./internal/ioredis/channels.ts"
 import * as connection from "./internal/ioredis/connection.ts"
+import * as switches from "./internal/ioredis/switches.ts"
 import { watched } from "./internal/ioredis/watched.ts"
 import { fromRedis } from "./internal/redisFailure.ts"
 import { Topology } from "./Topology.ts"
@@ -164,6 +165,7 @@ const provide = Effect.fnUntraced(function*(driver: Driver) {
   return Context.make(Redis.Redis, redis).pipe(
     Context.add(Subscriber, {
       subscribe: subscriptions.subscribe,
+      listen: subscriptions.listen,
       countable: driver.topology._tag === "Single",
       bound: undefined
     }),
@@ -178,14 +180,16 @@ const make = Effect.fnUntraced(function*(options: Options = {}) {
     ? undefined
     : yield* checkUrl(Redacted.isRedacted(options.url) ? Redacted.value(options.url) : options.url)
   const settings = { url, client: options.client ?? {}, ...yield* timeouts(options) }
-  const client = yield* Effect.mapError(connection.open("commands", settings), fromRedis("connect"))
+  const follow = yield* switches.watch(settings)
+  const open = (role: connection.Role) => Effect.tap(connection.open(role, settings), follow)
+  const client = yield* Effect.mapError(open("commands"), fromRedis("connect"))
   const direct = yield* watched(client, settings.commandTimeout)
   return yield* provide({
     client,
     send: connection.sendBy(direct),
     direct,
-    subscriber: connection.open("subscriber", settings),
-    reserved: Effect.map(connection.open("reserved", settings), connection.send),
+    subscriber: open("subscriber"),
+    reserved: Effect.map(open("reserved"), connection.send),
     pool: options.pool,
     topology: { _tag: "Single" }
   })

@@ -90,9 +90,14 @@ const make = Effect.gen(function*() {
   const force = evaluate(redis, adminScripts.force)
   const tick = evaluate(redis, adminScripts.tick)
 
-  // What was to be given back and is still in the queue, of a layer that lives, is given back when it is called up. Safe
-  // however late that is, because ids are never used again
+  // What was given back and is in the queue all the same, because that failed or a late request queued it again, is given
+  // back when it is called up. Safe however late that is, because ids are never used again
   const owed = new Map<string, ReleaseRequest>()
+  const queued = new Set<string>()
+  const wasQueued = (id: string) => {
+    queued.add(id)
+    if (queued.size > maxOwed) queued.delete(queued.keys().next().value!)
+  }
   const letters = yield* mailboxes.make(subscriber, (id) => {
     const request = owed.get(id)
     if (request !== undefined) release(request, () => undefined)
@@ -106,17 +111,17 @@ const make = Effect.gen(function*() {
     skipDead: countable
   })
 
-  const release: typeof sendRelease = (request, done) =>
+  const release: typeof sendRelease = (request, done) => {
+    if (request.requeue !== undefined) wasQueued(request.requeue.id)
     sendRelease(request, (exit) => {
       const { confirm, id, mutex, unfair } = request
-      if (Exit.isSuccess(exit)) {
-        owed.delete(id)
-      } else {
+      if (queued.delete(id) || Exit.isFailure(exit)) {
         owed.set(id, { mutex, id, confirm, unfair })
         if (owed.size > maxOwed) owed.delete(owed.keys().next().value!)
       }
       done(exit)
     })
+  }
 
   /** Nothing overtakes an acquire or a release that was asked for before it. */
   const behind = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
@@ -145,14 +150,15 @@ const make = Effect.gen(function*() {
 
   return MutexStore.of({
     acquire: (request) =>
-      Effect.callback((resume) =>
-        Effect.sync(acquire(request, (exit) => {
+      Effect.callback((resume) => {
+        if (request.mode === "wait") wasQueued(request.id)
+        return Effect.sync(acquire(request, (exit) => {
           if (Exit.isSuccess(exit) && exit.value._tag === "Refused" && exit.value.foreign) {
             letters.sawOthers(request.mutex, request.id)
           }
           resume(exit)
         }))
-      ),
+      }),
     guard: (requests) =>
       topology._tag === "Single" ? renew(requests) : Effect.map(
         Effect.forEach(requests, (request) => Effect.result(renew([request])), { concurrency: "unbounded" }),

@@ -245,7 +245,7 @@ describe("what a layer that lives could not give back", () => {
       )
       return Context.get(yield* Layer.build(store), MutexStore)
     })
-    return { failing, a: yield* open("a"), b: yield* open("b") }
+    return { failing, a: yield* open("a"), b: yield* open("b"), late: yield* open("late") }
   })
 
   const settled = Effect.repeat(TestClock.adjust(0), { times: 5 })
@@ -269,13 +269,37 @@ describe("what a layer that lives could not give back", () => {
       assert.strictEqual(ownerOf(yield* b.owner(m)), next.id)
       assert.strictEqual((yield* wakeUps.next)._tag, "LookIn")
       assert.deepStrictEqual(yield* wakeUps.next, { _tag: "YourTurn", from: gone.id })
-      // Once, and no more
+      // However late, and however often
       const server = yield* FakeRedis.FakeRedis
       const late = Context.get(yield* Layer.build(FakeRedis.layerClient({ name: "late" })), Redis)
       yield* server.clearTrace
       yield* late.send("PUBLISH", RedisKeys.inboxChannel(inboxOf(gone.id)), `${gone.id}@@released@@${holder.id}`)
       yield* settled
-      assert.deepStrictEqual((yield* server.trace).map(({ args }) => args[0]), ["PUBLISH"])
+      assert.deepStrictEqual((yield* server.trace).map(({ args }) => args[0]), ["PUBLISH", "EVALSHA"])
+    }).pipe(Effect.provide(FakeLive)))
+
+  it.effect("is given back when it is called up, where a late request queued it after it had been given back", () =>
+    Effect.gen(function*() {
+      const { a, b, late } = yield* stores
+      const m = freshName("queued late")
+      const [holder, gone, next] = [contender(b, m), contender(a, m), contender(b, m)]
+      yield* a.inbox(inboxOf(gone.id))
+      yield* holder.own
+      yield* Effect.scoped(Effect.andThen(gone.subscribe, gone.wait))
+      yield* gone.release
+      // By another connection, as far as the store knows
+      yield* late.acquire({
+        mutex: m,
+        id: gone.id,
+        mode: "wait",
+        lease: Duration.minutes(1),
+        confirm: Duration.seconds(30)
+      })
+      yield* next.subscribe
+      yield* next.wait
+      assert.strictEqual(ownerOf(yield* holder.release), gone.id)
+      yield* settled
+      assert.strictEqual(ownerOf(yield* b.owner(m)), next.id)
     }).pipe(Effect.provide(FakeLive)))
 
   it.effect("leaves the queue when it is told to look, and the next is told instead", () =>

@@ -3,7 +3,7 @@
  * costs no subscription. Contenders of another implementation tell a waiter on a channel of its own, which is listened
  * to where they are seen.
  */
-import type { BackendError, ProtocolError } from "@effect-simba/core/Errors"
+import type { BackendError } from "@effect-simba/core/Errors"
 import type { Forced, WakeUp, WakeUps } from "@effect-simba/core/MutexStore"
 import { inboxOf, type MutexName, type WireId } from "@effect-simba/core/Names"
 import type { Subscriber } from "@effect-simba/core/Subscriber"
@@ -31,20 +31,35 @@ const gap: WakeUp = { _tag: "Gap" }
 /** Hints that a waiter may leave unread. Where there would be more, the last one is a gap, which says no less. */
 const unread = 16
 
+/** No queue of Effect's: whoever waits goes on at once, not a turn of the scheduler later. */
 class Waiter {
-  readonly queue: Queue.Queue<WakeUp>
   readonly scope: Scope.Scope
   /** Whether its own channel is listened to. */
   listens = false
+  private readonly hints: Array<WakeUp> = []
+  private resume: ((wakeUp: Effect.Effect<WakeUp>) => void) | undefined
 
-  constructor(queue: Queue.Queue<WakeUp>, scope: Scope.Scope) {
-    this.queue = queue
+  constructor(scope: Scope.Scope) {
     this.scope = scope
   }
 
   tell(wakeUp: WakeUp): void {
-    Queue.offerUnsafe(this.queue, Queue.sizeUnsafe(this.queue) < unread - 1 ? wakeUp : gap)
+    const { hints, resume } = this
+    if (resume === undefined) {
+      return void (hints[Math.min(hints.length, unread - 1)] = hints.length < unread - 1 ? wakeUp : gap)
+    }
+    this.resume = undefined
+    resume(Effect.succeed(wakeUp))
   }
+
+  readonly next = Effect.callback<WakeUp>((resume) => {
+    const hint = this.hints.shift()
+    if (hint !== undefined) return resume(Effect.succeed(hint))
+    this.resume = resume
+    return Effect.sync(() => {
+      if (this.resume === resume) this.resume = undefined
+    })
+  })
 }
 
 interface Mailbox {
@@ -69,28 +84,28 @@ export const make = Effect.fnUntraced(function*(
 
   const open = Effect.fnUntraced(function*(key: string) {
     const mailbox: Mailbox = { waiters: new Map(), forced: new Set() }
+    const report = Effect.runForkWith(yield* Effect.context<never>())
     const channel = RedisKeys.inboxChannel(key)
-    const notices = yield* subscriber.subscribe(channel)
     const deliver = (message: RedisWire.InboxMessage) => {
       if (message._tag === "Forced") return mailbox.forced.forEach((queue) => Queue.offerUnsafe(queue, message))
       const waiter = mailbox.waiters.get(message.id)
       if (waiter === undefined) onStranger(message.id)
       else waiter.tell(toWakeUp(message))
     }
-    // All that has come in one go: messages for many waiters come at once
-    yield* Effect.flatMap(Queue.takeAll(notices), (all) => {
-      const malformed: Array<ProtocolError> = []
-      for (const notice of all) {
-        if (notice._tag === "Gap") {
-          mailbox.waiters.forEach((waiter) => waiter.tell(gap))
-          continue
-        }
-        const message = readInboxMessage(notice.text)
-        if (Exit.isSuccess(message)) deliver(message.value)
-        else malformed.push(...Option.toArray(Exit.findErrorOption(message)))
-      }
-      return Effect.forEach(malformed, (error) => unreadable(channel, error), { discard: true })
-    }).pipe(Effect.forever, Effect.forkScoped)
+    const hear = (text: string | undefined) => {
+      if (text === undefined) return mailbox.waiters.forEach((waiter) => waiter.tell(gap))
+      const message = readInboxMessage(text)
+      if (Exit.isSuccess(message)) deliver(message.value)
+      else report(Effect.forEach(Option.toArray(Exit.findErrorOption(message)), (error) => unreadable(channel, error)))
+    }
+    if (subscriber.listen !== undefined) yield* subscriber.listen(channel, hear)
+    else {
+      const notices = yield* subscriber.subscribe(channel)
+      // All that has come in one go: messages for many waiters come at once
+      yield* Effect.map(Queue.takeAll(notices), (all) => {
+        for (const notice of all) hear(notice._tag === "Gap" ? undefined : notice.text)
+      }).pipe(Effect.forever, Effect.forkScoped)
+    }
     return mailbox
   })
   const mailboxes = yield* RcMap.make({ lookup: open })
@@ -117,8 +132,7 @@ export const make = Effect.fnUntraced(function*(
   return {
     wakeUps: Effect.fnUntraced(function*(_mutex, id) {
       const mailbox = yield* mailboxOf(inboxOf(id))
-      const queue = yield* Queue.dropping<WakeUp>(unread)
-      const waiter = new Waiter(queue, yield* Effect.scope)
+      const waiter = new Waiter(yield* Effect.scope)
       mailbox.waiters.set(id, waiter)
       waiting.set(id, waiter)
       yield* Effect.addFinalizer(() =>
@@ -127,7 +141,7 @@ export const make = Effect.fnUntraced(function*(
           waiting.delete(id)
         })
       )
-      return { next: Queue.take(queue), bound: subscriber.bound }
+      return { next: waiter.next, bound: subscriber.bound }
     }),
     forced: Effect.fnUntraced(function*(key) {
       const mailbox = yield* mailboxOf(key)

@@ -83,6 +83,11 @@ export const make = Effect.fnUntraced(function*(server: FakeServer, options: Cli
     pool: { idleTimeout: Duration.infinity }
   })
   return Context.make(Redis.Redis, redis).pipe(
-    Context.add(Subscriber, { subscribe: subscriptions.subscribe, countable: true, bound: undefined })
+    Context.add(Subscriber, {
+      subscribe: subscriptions.subscribe,
+      listen: subscriptions.listen,
+      countable: true,
+      bound: undefined
+    })
   )
 })

@@ -9,6 +9,8 @@ interface Queued {
   readonly place: number
   readonly at: number
   readonly client: string
+  /** What queued it first. */
+  readonly by: object
 }
 
 /** Waiters by their places, in the order of the queue. */
@@ -21,6 +23,8 @@ export const firstComeFirstServed: Checker = {
     const queues = new Map<string, Map<string, Queued>>()
     // Who does not listen while a script runs may be skipped, and is out until it queues again
     const seen = new Map<string, number>()
+    // Ids that were given back: a request of theirs that comes later is nobody's
+    const left = new Set<string>()
     const queueOf = (resource: string) => {
       const queue = queues.get(resource) ?? new Map<string, Queued>()
       queues.set(resource, queue)
@@ -45,12 +49,17 @@ export const firstComeFirstServed: Checker = {
           }
           for (const { id, unfair: isUnfair } of all(view.lock.asked?.(args, reply))) if (isUnfair) unfair.add(id)
           for (const { id, place, resource } of all(view.lock.queued?.(args, reply))) {
+            if (left.has(id)) continue
             const queue = queueOf(resource)
             seen.delete(resource)
-            queue.set(id, { place, at: queue.get(id)?.at ?? event.at, client })
+            const { at, by } = queue.get(id) ?? { at: event.at, by: event.command }
+            queue.set(id, { place, at, by, client })
             places.set(id, place)
           }
-          for (const { id, resource } of all(view.lock.released?.(args, reply))) queueOf(resource).delete(id)
+          for (const { id, resource } of all(view.lock.released?.(args, reply))) {
+            queueOf(resource).delete(id)
+            left.add(id)
+          }
         } else if (event._tag === "Owner" && event.to !== undefined) {
           const { resource, to } = event
           const queue = queueOf(resource)
@@ -60,6 +69,8 @@ export const firstComeFirstServed: Checker = {
           if (unfair.has(to)) return
           for (const [id, waiter] of queue) {
             if (lineOf(id) === lineOf(to)) continue
+            // One call may grant first, and then queue another
+            if (waiter.by === event.command) continue
             // After the server's clock was set back a later ticket may be smaller
             if (view.serverStepAt() > -Infinity && waiter.at >= since) continue
             if (waiter.place >= place || view.lossAt() >= waiter.at || view.serverStepAt() >= waiter.at) continue
