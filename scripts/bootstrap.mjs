@@ -1,4 +1,4 @@
-// `npm test` and `npm run demo` on a machine that has Node (20 or newer) and npm, and nothing else.
+// `npm test`, `npm run demo` and `npm run demo:streams` on a machine that has Node (20 or newer) and npm, and nothing else.
 //
 // Installs the pinned pnpm into .bootstrap/, then all dependencies (among them the Node that the tools run on), then
 // does what was asked for. What is there already is left as it is, so a second run starts at once.
@@ -12,7 +12,7 @@ import { systemEnvironment } from "./lib/system.mjs"
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const windows = process.platform === "win32"
-const tasks = { test: "test:all", demo: "demo:run" }
+const tasks = { test: "test:all", demo: "demo:run", "demo:streams": "demo:streams:run" }
 const [task, ...rest] = process.argv.slice(2)
 
 const say = (text) => console.log(`> ${text}`)

@@ -2,7 +2,7 @@
  * Producers and consumers of data streams, as processes on one Redis. One consumer is killed, one leaves in order, one
  * joins; the others go on where each stopped.
  *
- *     node examples/streams/main.ts
+ *     npm run demo:streams
  *
  * It needs a Redis: that of `REDIS_URL`, or a `redis-server` on the PATH, of which it starts one for itself.
  */

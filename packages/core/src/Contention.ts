@@ -126,7 +126,11 @@ export interface Contention {
    * work itself may ask for it, and is interrupted by that.
    */
   readonly stepDown: Effect.Effect<void>
-  /** Stops contending: gives up the place or the leadership and stays away until `start`. */
+  /**
+   * Drains this contender: it asks no more, and gives up its place in the queue. If it leads, the work is interrupted
+   * and awaited with its finalizers, then the leadership is handed over to the first who waits. Returns when that is
+   * done, and stays away until `start`. What `whileLeader` runs stays registered.
+   */
   readonly stop: Effect.Effect<void>
   /** Contends again after `stop`. */
   readonly start: Effect.Effect<void>

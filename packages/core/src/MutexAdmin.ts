@@ -1,6 +1,9 @@
 /**
  * Looking at mutexes, and intervening: for operators and their tools.
  *
+ * To drain a node, before a deployment or a repair, force nothing: `Contention.stop` of its contenders lets their work
+ * end, hands over, and stays away until `start`. `forceRelease` is for owners that do not answer.
+ *
  * **Example** (Who holds what, and for how long)
  *
  * ```ts

@@ -1,7 +1,7 @@
 import { StreamErrors, StreamMessages } from "@effect-simba/core"
 import { StreamLease } from "@effect-simba/core/StreamLease"
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Effect, Exit, Fiber, Schema, Stream } from "effect"
+import { Cause, Effect, Exit, Fiber, Logger, Schema, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { message, ScriptedLease } from "./support/scriptedLease.ts"
 
@@ -181,6 +181,19 @@ describe("process", () => {
         "commit 4-0",
         "commit 5-0"
       ])
+    }))
+
+  it.effect("says in one line of the log why a message cannot be decoded", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(numbered("x", "1-0"), end("2-0"))
+      const said: Array<unknown> = []
+      const logger = Logger.make(({ message }) => {
+        said.push(message)
+      })
+      yield* processing(lease, { until: isEnd }).run.pipe(Effect.provide(Logger.layer([logger])))
+      const reason = lease.dead[0]![1]
+      assert.deepStrictEqual(said, [[`A message cannot be decoded, and goes to the dead letters: ${reason}`]])
     }))
 
   it.effect("a message that cannot be decoded moves the checkpoint past no message that is not processed", () =>

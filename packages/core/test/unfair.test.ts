@@ -72,7 +72,12 @@ describe("unfair", () => {
         const lease = yield* Mutex.acquire("m", unfair)
         const waiter = yield* start(Mutex.withLock("m")(Effect.sync(() => order.push("waiter"))))
         // Without a turn for the waiter between the two
-        const { ownership: owner } = yield* store.release({ mutex, id: lease.id, confirm: Duration.seconds(1), unfair: true })
+        const { ownership: owner } = yield* store.release({
+          mutex,
+          id: lease.id,
+          confirm: Duration.seconds(1),
+          unfair: true
+        })
         assert.strictEqual(owner._tag, "Free")
         const newcomer = { mutex, id: "1-bbbbbbbbbbbb:new" as Names.WireId, mode: "try" as const }
         const periods = { lease: Duration.seconds(16), confirm: Duration.seconds(1) }

@@ -2,8 +2,8 @@
  * Effect's `Redis` service, and our `Subscriber`, on ioredis.
  *
  * One connection for commands and one for all subscriptions, opened with the first of them; further ones only for
- * `Redis.reserve`. Also lets applications that use ioredis run Effect's own Redis users, such as `RateLimiter` and
- * `PersistedQueue`.
+ * `Redis.reserve`, and one to each Sentinel that is named, which tells of fail-overs. Also lets applications that use
+ * ioredis run Effect's own Redis users, such as `RateLimiter` and `PersistedQueue`.
  *
  * @since 0.1.0
  */
@@ -181,7 +181,7 @@ const make = Effect.fnUntraced(function*(options: Options = {}) {
     : yield* checkUrl(Redacted.isRedacted(options.url) ? Redacted.value(options.url) : options.url)
   const settings = { url, client: options.client ?? {}, ...yield* timeouts(options) }
   const follow = yield* switches.watch(settings)
-  const open = (role: connection.Role) => Effect.tap(connection.open(role, settings), follow)
+  const open = (role: connection.Role) => follow(connection.open(role, settings))
   const client = yield* Effect.mapError(open("commands"), fromRedis("connect"))
   const direct = yield* watched(client, settings.commandTimeout)
   return yield* provide({

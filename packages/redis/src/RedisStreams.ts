@@ -52,6 +52,7 @@ const connectionOf = (options: Options): IoRedis.Options => ({
  * ```ts
  * import { StreamClient, StreamLease } from "@effect-simba/core"
  * import { RedisStreams } from "@effect-simba/redis"
+ * import { NodeRuntime } from "@effect/platform-node"
  * import { Effect } from "effect"
  *
  * const program = StreamClient.run(Effect.gen(function*() {
@@ -59,7 +60,8 @@ const connectionOf = (options: Options): IoRedis.Options => ({
  *   yield* Effect.log(`${stream} is mine`)
  * }))
  *
- * Effect.runPromise(
+ * // Leaves in order at a signal, which Effect.runPromise would not
+ * NodeRuntime.runMain(
  *   Effect.provide(program, RedisStreams.layer({ service: "orders", redis: { url: "redis://localhost:6379" } }))
  * )
  * ```

@@ -32,8 +32,8 @@ export * as Fencing from "./Fencing.ts"
  * Effect's `Redis` service, and our `Subscriber`, on ioredis.
  *
  * One connection for commands and one for all subscriptions, opened with the first of them; further ones only for
- * `Redis.reserve`. Also lets applications that use ioredis run Effect's own Redis users, such as `RateLimiter` and
- * `PersistedQueue`.
+ * `Redis.reserve`, and one to each Sentinel that is named, which tells of fail-overs. Also lets applications that use
+ * ioredis run Effect's own Redis users, such as `RateLimiter` and `PersistedQueue`.
  *
  * @since 0.1.0
  */

@@ -77,4 +77,7 @@ describe("data streams on the fake Redis", () => {
 
   it.effect("a successor resumes after the last commit, and the stale owner cannot move it", () =>
     fake(scenarios.checkpoints))
+
+  it.effect("messages are processed in order through a death and a close, and none is left out", () =>
+    fake(scenarios.processed))
 })

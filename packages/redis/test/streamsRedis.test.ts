@@ -1,36 +1,18 @@
 /** The scenarios of `streamsFake.test.ts` on a real server. */
-import * as StreamClient from "@effect-simba/core/StreamClient"
-import { IoRedis, RedisStreamStore } from "@effect-simba/redis"
+import { IoRedis } from "@effect-simba/redis"
 import { describe, it, layer } from "@effect/vitest"
-import { Context, Effect, Exit, Layer, Scope } from "effect"
+import { Effect } from "effect"
 import { RedisServer } from "./support/harness.ts"
 import type { Server } from "./support/redisServer.ts"
 import * as scenarios from "./support/streamScenarios.ts"
+import { stageOver } from "./support/streamStage.ts"
 
-const stageOn = (server: Server): scenarios.Stage => ({
-  open: Effect.fnUntraced(function*(options) {
-    const outer = yield* Effect.scope
-    const connections = yield* Scope.fork(outer)
-    const own = yield* Scope.fork(outer)
-    const redis = yield* Layer.buildWithScope(
-      Layer.fresh(RedisStreamStore.layer.pipe(Layer.provide(IoRedis.layer({ url: server.url })))),
-      connections
-    )
-    const context = yield* Layer.buildWithScope(StreamClient.layer({ grace: "200 millis", ...options }), own).pipe(
-      Effect.provideContext(redis)
-    )
-    const closing = Scope.close(own, Exit.void)
-    return {
-      client: Context.get(context, StreamClient.StreamClient),
-      start: (effect) => Effect.forkIn(effect, own, { startImmediately: true }),
-      close: closing,
-      kill: Effect.andThen(Scope.close(connections, Exit.void), Effect.asVoid(Effect.forkDetach(closing)))
-    }
-  }),
-  send: server.send,
-  pause: server.pause,
-  resume: server.resume
-})
+const stageOn = (server: Server): scenarios.Stage =>
+  stageOver(IoRedis.layer({ url: server.url }), {
+    send: server.send,
+    pause: server.pause,
+    resume: server.resume
+  })
 
 type Scenario = (stage: scenarios.Stage) => Effect.Effect<void, unknown>
 
@@ -61,6 +43,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("data streams on Redis",
 
   it.effect("a successor resumes after the last commit, and the stale owner cannot move it", () =>
     shared(scenarios.checkpoints))
+
+  it.effect("messages are processed in order through a death and a close, and none is left out", () =>
+    shared(scenarios.processed))
 })
 
 describe("data streams on a Redis that is maltreated", () => {

@@ -1,10 +1,12 @@
 import { Mutex } from "@effect-simba/core"
 import { FencingToken } from "@effect-simba/core/Ownership"
+import { Subscriber } from "@effect-simba/core/Subscriber"
 import { Fencing, IoRedis, RedisKeys, RedisMutexStore } from "@effect-simba/redis"
-import { assert, describe, layer } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer, Schedule } from "effect"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Context, Effect, Fiber, Layer, Queue, Schedule } from "effect"
 import { Redis } from "effect/persistence/Redis"
-import { RedisServer, type RedisServerError } from "./support/redisServer.ts"
+import { capturingLogs, until } from "./support/harness.ts"
+import { RedisServer, type RedisServerError, type Server } from "./support/redisServer.ts"
 
 type Provided = Mutex.Mutex | Redis | IoRedis.IoRedis
 
@@ -185,6 +187,75 @@ layer(throughSentinel, { excludeTestServices: true, timeout: "60 seconds" })("Se
       const exit = yield* Fiber.join(holder)
       if (exit._tag === "Failure") assert.include(String(exit.cause), "LeaseLost")
     }))
+})
+
+describe("Sentinel, fail-over on purpose", () => {
+  it.live(
+    "all connections leave the old primary before it knows that it is none any more",
+    () =>
+      Effect.scoped(Effect.gen(function*() {
+        const { name, primary, replica, sentinels } = yield* RedisServer.sentinel()
+        const context = yield* Layer.build(IoRedis.layer({
+          client: { name, sentinels: sentinels.map(({ port }) => ({ host: "127.0.0.1", port })) },
+          commandTimeout: "500 millis"
+        }))
+        const redis = Context.get(context, Redis)
+        const subscriber = Context.get(context, Subscriber)
+        const notices = yield* subscriber.subscribe("channel")
+        yield* Effect.forkChild(Effect.forever(
+          Effect.scoped(Effect.flatMap(
+            redis.reserve,
+            (connection) => connection.send("BLPOP", "list", "30")
+          )).pipe(Effect.catch(() => Effect.sleep("50 millis")))
+        ))
+        const named = (server: Server) =>
+          Effect.map(
+            server.send("CLIENT", "LIST"),
+            (list) => [...new Set(String(list).match(/(?<=\bname=simba:)\w+/g))].sort().join()
+          )
+        yield* until(
+          "all are at the old one",
+          Effect.map(named(primary), (all) => all === "commands,reserved,subscriber")
+        )
+        yield* sentinels[0]!.send("SENTINEL", "FAILOVER", name)
+        yield* until(
+          "the replica has been promoted",
+          Effect.map(replica.send("ROLE"), (role) => String(role).startsWith("master"))
+        )
+        yield* until("none is left at the old one", Effect.map(named(primary), (all) => all === ""))
+        assert.include(String(yield* primary.send("ROLE")), "master")
+
+        yield* until(
+          "commands are sent to the new one",
+          Effect.map(named(replica), (all) => all.includes("commands,reserved"))
+        )
+        while ((yield* Queue.take(notices))._tag !== "Gap") { /* what was said in between is not known */ }
+        yield* replica.send("PUBLISH", "channel", "hello")
+        assert.deepInclude(yield* Queue.take(notices), { text: "hello" })
+      })).pipe(Effect.provide(capturingLogs([]))),
+    60_000
+  )
+
+  it.live(
+    "Sentinels that cannot be reached do not stand in the way, and those that come back tell again",
+    () =>
+      Effect.scoped(Effect.gen(function*() {
+        const { name, primary, sentinels } = yield* RedisServer.sentinel()
+        const [first, ...others] = sentinels
+        for (const other of others) yield* other.kill()
+        const context = yield* Layer.build(IoRedis.layer({
+          client: { name, sentinels: sentinels.map(({ port }) => ({ host: "127.0.0.1", port })) }
+        }))
+        assert.strictEqual(yield* Context.get(context, Redis).send("PING"), "PONG")
+        const watching = (server: Server) =>
+          Effect.map(server.send("CLIENT", "LIST"), (list) => /\bname=simba:sentinel .*\bsub=1 /.test(String(list)))
+        yield* until("the one that lives is listened to", watching(first!))
+        yield* others[0]!.restart
+        yield* until("the one that came back is listened to", watching(others[0]!))
+        assert.include(String(yield* primary.send("ROLE")), "master")
+      })).pipe(Effect.provide(capturingLogs([]))),
+    60_000
+  )
 })
 
 layer(onCluster, { excludeTestServices: true, timeout: "60 seconds" })("Cluster, subscriber", (it) => {

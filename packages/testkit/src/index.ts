@@ -247,3 +247,36 @@ export * as TestMutex from "./TestMutex.ts"
  * @since 0.1.0
  */
 export * as TestRedis from "./TestRedis.ts"
+
+/**
+ * Data streams for tests of the handlers that process them: a client on a Redis in memory, under `TestClock`.
+ *
+ * **Example** (Testing a handler)
+ *
+ * ```ts
+ * import { assert, it } from "@effect/vitest"
+ * import { StreamClient, StreamMessages } from "@effect-simba/core"
+ * import { RedisStreamStore } from "@effect-simba/redis"
+ * import { TestStreams } from "@effect-simba/testkit"
+ * import { Effect, Ref, Schema } from "effect"
+ * import { Redis } from "effect/persistence/Redis"
+ * import { TestClock } from "effect/testing"
+ *
+ * const Order = Schema.Struct({ amount: Schema.FiniteFromString })
+ *
+ * it.effect("adds up", () =>
+ *   Effect.gen(function*() {
+ *     const sum = yield* Ref.make(0)
+ *     yield* Effect.forkChild(StreamClient.run(
+ *       StreamMessages.process(Order, ({ value }) => Ref.update(sum, (n) => n + value.amount))
+ *     ))
+ *     yield* StreamClient.announce("orders:eu", {})
+ *     yield* Redis.use((redis) => redis.send("XADD", "orders:eu", "*", "amount", "42"))
+ *     yield* TestClock.adjust("5 seconds")
+ *     assert.strictEqual(yield* Ref.get(sum), 42)
+ *   }).pipe(Effect.provide(TestStreams.layerWith(RedisStreamStore.layer, { service: "orders" }))))
+ * ```
+ *
+ * @since 0.1.0
+ */
+export * as TestStreams from "./TestStreams.ts"

@@ -2,8 +2,9 @@
 import type * as StreamClient from "@effect-simba/core/StreamClient"
 import type * as StreamConfig from "@effect-simba/core/StreamConfig"
 import type { StreamLease } from "@effect-simba/core/StreamLease"
+import * as StreamMessages from "@effect-simba/core/StreamMessages"
 import { assert } from "@effect/vitest"
-import { Clock, Effect, Fiber, Schedule, type Scope } from "effect"
+import { Clock, Effect, Fiber, Schedule, Schema, type Scope } from "effect"
 import { capturingLogs, freshName, until } from "./harness.ts"
 
 export type Lease = StreamLease["Service"]
@@ -24,6 +25,8 @@ export interface Stage {
   /** Nothing is answered, until it goes on. */
   readonly pause: Effect.Effect<void>
   readonly resume: Effect.Effect<void>
+  /** All names of a service carry one hash tag. */
+  readonly isTagged?: boolean
 }
 
 const scenario =
@@ -31,8 +34,9 @@ const scenario =
   (stage: Stage): Effect.Effect<A, E> =>
     Effect.scoped(Effect.gen(() => script(stage))).pipe(Effect.provide(capturingLogs([])))
 
-const named = (label: string, count: number) => {
-  const service = freshName(label).replaceAll(" ", "-")
+const named = (stage: Stage, label: string, count: number) => {
+  const name = freshName(label).replaceAll(" ", "-")
+  const service = stage.isTagged === true ? `{${name}}` : name
   const streams = Array.from({ length: count }, (_, i) => ({ stream: `${service}:s${i}`, info: { i } }))
   return { service, streams, lbs: `${service}-input`, group: `${service}-group` }
 }
@@ -48,7 +52,7 @@ const pendingCount = (stage: Stage, lbs: string, group: string) =>
 const neverSweeps = { sweep: "1 hour" } as const
 
 export const finished = scenario(function*(stage) {
-  const { group, lbs, service, streams } = named("finished", 20)
+  const { group, lbs, service, streams } = named(stage, "finished", 20)
   const a = yield* stage.open({ service, consumer: "a", capacity: 4 })
   const b = yield* stage.open({ service, consumer: "b", capacity: 4 })
   const seen: Array<unknown> = []
@@ -64,7 +68,7 @@ export const finished = scenario(function*(stage) {
 })
 
 export const orphans = scenario(function*(stage) {
-  const { service, streams } = named("orphans", 5)
+  const { service, streams } = named(stage, "orphans", 5)
   const a = yield* stage.open({ service, consumer: "a", balance: false })
   const b = yield* stage.open({ service, consumer: "b", balance: false })
   yield* a.client.announceAll(streams)
@@ -84,7 +88,7 @@ export const orphans = scenario(function*(stage) {
 })
 
 export const expiries = scenario(function*(stage) {
-  const { service, streams } = named("expiries", 5)
+  const { service, streams } = named(stage, "expiries", 5)
   const a = yield* stage.open({ service, consumer: "a", enableEvents: true })
   const b = yield* stage.open({ service, consumer: "b", enableEvents: true, balance: false, ...neverSweeps })
   yield* a.client.announceAll(streams)
@@ -97,7 +101,7 @@ export const expiries = scenario(function*(stage) {
 })
 
 export const handedBack = scenario(function*(stage) {
-  const { service, streams } = named("handed-back", 5)
+  const { service, streams } = named(stage, "handed-back", 5)
   const a = yield* stage.open({ service, consumer: "a", balance: false })
   const b = yield* stage.open({ service, consumer: "b", balance: false, ...neverSweeps })
   yield* a.client.announceAll(streams)
@@ -111,7 +115,7 @@ export const handedBack = scenario(function*(stage) {
 })
 
 export const hanging = scenario(function*(stage) {
-  const { service, streams } = named("hanging", 3)
+  const { service, streams } = named(stage, "hanging", 3)
   const a = yield* stage.open({ service, consumer: "a" })
   let interrupted = 0
   yield* a.client.announceAll(streams)
@@ -129,7 +133,7 @@ export const hanging = scenario(function*(stage) {
 })
 
 export const groupGone = scenario(function*(stage) {
-  const { group, lbs, service, streams } = named("group-gone", 4)
+  const { group, lbs, service, streams } = named(stage, "group-gone", 4)
   const a = yield* stage.open({ service, consumer: "a" })
   yield* a.client.announceAll(streams.slice(0, 2))
   yield* a.start(a.client.run(Effect.never))
@@ -154,7 +158,7 @@ export const groupGone = scenario(function*(stage) {
 })
 
 export const malformed = scenario(function*(stage) {
-  const { lbs, service, streams } = named("malformed", 2)
+  const { lbs, service, streams } = named(stage, "malformed", 2)
   const a = yield* stage.open({ service, consumer: "a" })
   yield* a.client.announceAll(streams.slice(0, 1))
   yield* stage.send("XADD", lbs, "*", "lbs-input", "no JSON")
@@ -167,7 +171,7 @@ export const malformed = scenario(function*(stage) {
 })
 
 export const poison = scenario(function*(stage) {
-  const { lbs, service, streams } = named("poison", 2)
+  const { lbs, service, streams } = named(stage, "poison", 2)
   const a = yield* stage.open({ service, consumer: "a", maxFailures: 3 })
   let runs = 0
   yield* a.client.announceAll(streams)
@@ -185,7 +189,7 @@ export const poison = scenario(function*(stage) {
 })
 
 export const balanced = scenario(function*(stage) {
-  const { service, streams } = named("balanced", 6)
+  const { service, streams } = named(stage, "balanced", 6)
   const running = new Set<string>()
   const handler = (lease: Lease) =>
     Effect.acquireUseRelease(
@@ -209,7 +213,7 @@ export const balanced = scenario(function*(stage) {
 })
 
 export const checkpoints = scenario(function*(stage) {
-  const { service, streams } = named("checkpoints", 1)
+  const { service, streams } = named(stage, "checkpoints", 1)
   const stream = streams[0]!.stream
   const a = yield* stage.open({ service, consumer: "a" })
   const b = yield* stage.open({ service, consumer: "b" })
@@ -241,4 +245,62 @@ export const checkpoints = scenario(function*(stage) {
   yield* until("nine", Effect.sync(() => seen.length >= 9))
   assert.deepStrictEqual(seen, Array.from({ length: 9 }, (_, i) => `${i + 1}-0`))
   assert.strictEqual((yield* Effect.flip(stale!.commit("5-0" as never)))._tag, "StreamLost")
+})
+
+export const processed = scenario(function*(stage) {
+  const { group, lbs, service, streams } = named(stage, "processed", 3)
+  const open = (consumer: string) => stage.open({ service, consumer, balance: false })
+  const seen: Array<{ readonly by: string; readonly stream: string; readonly n: number }> = []
+  const startOn = (process: Process, by: string) =>
+    process.start(process.client.run((lease) =>
+      StreamMessages.process(
+        Schema.Struct({ n: Schema.FiniteFromString }),
+        ({ value }) => Effect.sync(() => seen.push({ by, stream: lease.stream, n: value.n })),
+        { until: ({ value }) => value.n === 30 }
+      )
+    ))
+  const append = (from: number, to: number) =>
+    Effect.gen(function*() {
+      for (let n = from; n <= to; n++) {
+        for (const { stream } of streams) yield* stage.send("XADD", stream, "*", "n", String(n))
+      }
+    })
+  const seenBy = (by: string, stream: string) =>
+    seen.flatMap((one) => one.by === by && one.stream === stream ? one.n : [])
+  const reached = (by: string, last: number) =>
+    until(
+      `${by} has processed ${last}`,
+      Effect.sync(() => streams.every(({ stream }) => seenBy(by, stream).at(-1) === last))
+    )
+
+  const a = yield* open("a")
+  yield* a.client.announceAll(streams)
+  yield* startOn(a, "a")
+  yield* owns(a, 3)
+  yield* append(1, 10)
+  yield* reached("a", 10)
+  const b = yield* open("b")
+  yield* startOn(b, "b")
+  yield* a.kill
+  yield* append(11, 20)
+  yield* reached("b", 20)
+  const c = yield* open("c")
+  yield* startOn(c, "c")
+  yield* b.close
+  yield* owns(c, 3)
+  assert.isTrue((yield* c.client.owned).every(({ failures }) => failures === 0))
+  yield* append(21, 30)
+  yield* until("all done", Effect.map(stage.send("XLEN", lbs), (n) => Number(n) === 0))
+  assert.strictEqual(yield* pendingCount(stage, lbs, group), 0)
+
+  for (const { stream } of streams) {
+    const inOrder = (by: string, from: number, last: number) =>
+      assert.deepStrictEqual(seenBy(by, stream), Array.from({ length: last - from + 1 }, (_, i) => from + i))
+    inOrder("a", 1, 10)
+    // Its last commit may have come to nothing
+    inOrder("b", seenBy("b", stream)[0] === 10 ? 10 : 11, 20)
+    inOrder("c", 21, 30)
+  }
+  const left = yield* stage.send("KEYS", `${service}:*`)
+  assert.deepStrictEqual([...left as ReadonlyArray<string>].sort(), streams.map(({ stream }) => stream).sort())
 })

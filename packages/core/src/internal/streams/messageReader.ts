@@ -88,7 +88,7 @@ export class MessageReader<A, RD> {
           this.isOver = this.isLast(message)
           return message
         }
-        yield* Effect.logWarning("A message cannot be decoded, and goes to the dead letters", decoded.failure).pipe(
+        yield* Effect.logWarning(`A message cannot be decoded, and goes to the dead letters: ${decoded.failure}`).pipe(
           Effect.annotateLogs({ stream: this.lease.stream, message: raw.id })
         )
         yield* persistently(this.lease.bury(raw, decoded.failure))

@@ -10,9 +10,9 @@ import * as StreamKeys from "../../StreamKeys.ts"
 import { evaluate } from "../evaluate.ts"
 import { type Read, reading } from "../reading.ts"
 import { backendError, fromRedis } from "../redisFailure.ts"
+import { hashTag, slot } from "../slot.ts"
 import type { script } from "../streamScripts.ts"
 import * as scripts from "../streamScriptsReading.ts"
-import { hashTag, slot } from "../slot.ts"
 
 export type StoreError = BackendError | ProtocolError
 

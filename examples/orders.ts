@@ -1,0 +1,41 @@
+/**
+ * Orders that come in one data stream for each region, and the fleet that adds them up.
+ *
+ *     REDIS_URL=redis://localhost:6379 node examples/orders.ts eu us
+ *
+ * Announces what is named, and processes whatever has been announced, until Ctrl-C or a SIGTERM. Start it several times.
+ */
+import { StreamClient, StreamLease, StreamMessages } from "@effect-simba/core"
+import { RedisStreams } from "@effect-simba/redis"
+import { NodeRuntime, NodeServices } from "@effect/platform-node"
+import { Context, Effect, Layer, Ref, Schema, Stdio } from "effect"
+
+const Order = Schema.Struct({ amount: Schema.FiniteFromString, last: Schema.optionalKey(Schema.Literal("yes")) })
+
+/** What was ordered, by data stream. It is kept in this process, which is enough for an example. */
+export class Sums extends Context.Service<Sums, Ref.Ref<Readonly<Record<string, number>>>>()("example/Sums") {
+  static readonly layer = Layer.effect(Sums, Ref.make<Readonly<Record<string, number>>>({}))
+}
+
+export const handler = Effect.gen(function*() {
+  const sums = yield* Sums
+  const { stream } = yield* StreamLease.StreamLease
+  yield* StreamMessages.process(
+    Order,
+    ({ value }) => Ref.update(sums, (all) => ({ ...all, [stream]: (all[stream] ?? 0) + value.amount })),
+    { until: ({ value }) => value.last === "yes" }
+  )
+  yield* Effect.log(`${stream} is done`)
+})
+
+const program = Effect.gen(function*() {
+  const stdio = yield* Stdio.Stdio
+  const regions = yield* stdio.args
+  yield* StreamClient.announceAll(regions.map((region) => ({ stream: `orders:${region}`, info: { region } })))
+  return yield* StreamClient.run(handler)
+})
+
+const Live = Layer.mergeAll(Sums.layer, RedisStreams.layerConfig({ service: "orders" }), NodeServices.layer)
+
+// Interrupts the program at a signal: every data stream is asked back, and given back before the process ends
+if (import.meta.main) NodeRuntime.runMain(Effect.provide(program, Live))

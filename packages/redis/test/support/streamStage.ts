@@ -1,0 +1,32 @@
+/** Consumers of data streams with connections of their own, as processes would have, wherever their Redis runs. */
+import * as StreamClient from "@effect-simba/core/StreamClient"
+import { type IoRedis, RedisStreamStore } from "@effect-simba/redis"
+import { Context, Effect, Exit, Layer, Scope } from "effect"
+import type { Stage } from "./streamScenarios.ts"
+
+/** `connection` leads to the server; the rest says how the test itself does. */
+export const stageOver = (
+  connection: ReturnType<typeof IoRedis.layer>,
+  server: Omit<Stage, "open">
+): Stage => ({
+  ...server,
+  open: Effect.fnUntraced(function*(options) {
+    const outer = yield* Effect.scope
+    const connections = yield* Scope.fork(outer)
+    const own = yield* Scope.fork(outer)
+    const redis = yield* Layer.buildWithScope(
+      Layer.fresh(RedisStreamStore.layer.pipe(Layer.provide(connection))),
+      connections
+    )
+    const context = yield* Layer.buildWithScope(StreamClient.layer({ grace: "200 millis", ...options }), own).pipe(
+      Effect.provideContext(redis)
+    )
+    const closing = Scope.close(own, Exit.void)
+    return {
+      client: Context.get(context, StreamClient.StreamClient),
+      start: (effect) => Effect.forkIn(effect, own, { startImmediately: true }),
+      close: closing,
+      kill: Effect.andThen(Scope.close(connections, Exit.void), Effect.asVoid(Effect.forkDetach(closing)))
+    }
+  })
+})
