@@ -1,7 +1,7 @@
 /**
  * Ours, the peers and the raw limit side by side. `README.md` says what is measured.
  *
- *     pnpm bench [--quick] [--json] [--only id,id] [--repetitions n] [--save]
+ *     pnpm bench [--quick] [--json] [--only id,id] [--repetitions n] [--no-charts] [--save]
  */
 import { Cause, Effect, Exit } from "effect"
 import { mkdir, readFile, writeFile } from "node:fs/promises"
@@ -28,6 +28,8 @@ const { values: options } = parseArgs({
     only: { type: "string" },
     /** How often each workload is repeated; seven times, or three in a quick run, unless told. */
     repetitions: { type: "string" },
+    /** Without the charts of how cost grows, which take the most time. */
+    "no-charts": { type: "boolean", default: false },
     /** Makes a quick run the one to compare with. */
     save: { type: "boolean", default: false }
   }
@@ -67,13 +69,14 @@ const program = Effect.gen(function*() {
     )
   }
   const isWhole = !pace.isQuick && wanted === undefined
+  const hasCharts = isWhole && !options["no-charts"]
   const all: Results = {
     ...(yield* Effect.promise(() => circumstances(bench.admin))),
     rows,
     ...(isWhole || wanted?.includes("size") === true ? { sizes: yield* sizes } : {}),
-    ...(isWhole || wanted?.includes("growth") === true ? { charts: yield* growth(bench) } : {})
+    ...(hasCharts || wanted?.includes("growth") === true ? { charts: yield* growth(bench) } : {})
   }
-  return isWhole || wanted?.includes("latency") === true
+  return hasCharts || wanted?.includes("latency") === true
     ? { ...all, charts: [...all.charts ?? [], ...yield* latency(bench)] }
     : all
 })

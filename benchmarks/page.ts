@@ -7,6 +7,7 @@ import { readFile, writeFile } from "node:fs/promises"
 import { format } from "./lib/format.ts"
 import type { Results } from "./lib/results.ts"
 import { markdownOf } from "./lib/table.ts"
+import type { StreamRow } from "./streams/rows.ts"
 
 const page = new URL("../docs/performance.md", import.meta.url)
 const results = JSON.parse(
@@ -45,9 +46,32 @@ const sizes = () => {
 }
 
 const charts = () =>
-  (results.charts ?? []).map(({ id, title }) => `![${title}](../benchmarks/results/${id}.svg)`).join("\n\n")
+  results.charts === undefined
+    ? "Not drawn in this run, which was one with `--no-charts`."
+    : results.charts.map(({ id, title }) => `![${title}](../benchmarks/results/${id}.svg)`).join("\n\n")
 
-const generated: Record<string, () => string> = { circumstances, tables, sizes, charts }
+interface StreamResults {
+  readonly at: string
+  readonly rows: ReadonlyArray<StreamRow>
+}
+
+const streams = async () => {
+  const text = await readFile(new URL("results/streams.json", import.meta.url), "utf8").catch(() => undefined)
+  if (text === undefined) return "Not measured yet: `pnpm bench:streams --save`."
+  const { at, rows } = JSON.parse(text) as StreamResults
+  return [
+    `Run of ${at.slice(0, 10)}.`,
+    "",
+    "|  | median | least | most | bound | samples |",
+    "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ...rows.map(({ bound, samples, spread: [least, most], title, unit, value }) =>
+      `| ${title} (${unit}) | ${value} | ${least} | ${most} | ${bound ?? ""} | ${samples} |`
+    )
+  ].join("\n")
+}
+
+const ofStreams = await streams()
+const generated: Record<string, () => string> = { circumstances, tables, sizes, charts, streams: () => ofStreams }
 
 let text = await readFile(page, "utf8")
 for (const [name, make] of Object.entries(generated)) {

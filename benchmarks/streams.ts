@@ -1,12 +1,14 @@
 /**
  * Stream ownership: how fast data streams are taken, how soon they are taken over, and what it costs to own many.
  *
- *     pnpm bench:streams [--quick] [--json] [--only assignments,takeover,owning]
+ *     pnpm bench:streams [--quick] [--json] [--only assignments,takeover,owning] [--save]
  */
 import { Cause, Effect, Exit } from "effect"
 import { Redis } from "ioredis"
+import { mkdir, writeFile } from "node:fs/promises"
 import { parseArgs } from "node:util"
 import { RedisServer, type Server } from "../packages/redis/test/support/redisServer.ts"
+import { format } from "./lib/format.ts"
 import { circumstances } from "./lib/machine.ts"
 import { aligned } from "./lib/table.ts"
 import { assignments, owning, type StreamRow, takeover } from "./streams/rows.ts"
@@ -17,7 +19,9 @@ const { values: options } = parseArgs({
     quick: { type: "boolean", default: false },
     /** Ends with one line of JSON, and prints nothing else to the standard output. */
     json: { type: "boolean", default: false },
-    only: { type: "string" }
+    only: { type: "string" },
+    /** Keeps the results for `pnpm bench:page`. */
+    save: { type: "boolean", default: false }
   }
 })
 
@@ -58,6 +62,12 @@ if (Exit.isFailure(exit)) {
   process.exit(1)
 }
 const results = exit.value
+if (options.save) {
+  const file = new URL("./results/streams.json", import.meta.url)
+  await mkdir(new URL(".", file), { recursive: true })
+  await writeFile(file, JSON.stringify(results, null, 2))
+  await format(file)
+}
 if (options.json) process.stdout.write(`${JSON.stringify(results)}\n`)
 else {
   process.stdout.write(`${
