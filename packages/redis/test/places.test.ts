@@ -141,7 +141,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("places on a real server
       const localHandover = 63
       const [us, them] = yield* Effect.all([
         openMutex(server, { ...patient, localHandover }),
-        openMutex(server, { ...patient, localHandover })
+        openMutex(server, patient)
       ])
       const m = freshName("turns")
       const letGo = yield* Deferred.make<void>()
@@ -158,11 +158,15 @@ layer(RedisServer.layer, { excludeTestServices: true })("places on a real server
         Array.from({ length: 320 }),
         () => Effect.forkScoped(us.withLock(m)(work("us")))
       )
-      const other = yield* Effect.forkScoped(Effect.repeat(them.withLock(m)(work("them")), { times: 3 }))
+      // Four in line, so that each release queues the next in the same script: they never cease to wait
+      const others = yield* Effect.forEach(
+        Array.from({ length: 4 }),
+        () => Effect.forkScoped(them.withLock(m)(work("them")))
+      )
       yield* until("they wait", Effect.map(server.send("ZCARD", keysOf(m).queue), (n) => n === 1))
       yield* stats.reset
       yield* Deferred.succeed(letGo, undefined)
-      yield* Fiber.joinAll([holding, ...waiters, other])
+      yield* Fiber.joinAll([holding, ...waiters, ...others])
       assert.deepStrictEqual(tokens, [...new Set(tokens)].sort((a, b) => a - b))
       const runs = served.join(" ").split(/ ?them ?/).map((run) => run === "" ? 0 : run.split(" ").length)
       assert.strictEqual(runs[0], localHandover, "behind the holder, who was the first of that turn")
