@@ -1,5 +1,6 @@
 /**
- * Writes the tables and charts of the last full run into `docs/performance.md`, between its markers.
+ * Writes the tables and charts of the last full run into `docs/performance.md`, between its markers; of the quick run
+ * that is compared with, where there is no full one.
  *
  *     pnpm bench:page
  */
@@ -10,9 +11,11 @@ import { markdownOf } from "./lib/table.ts"
 import type { StreamRow } from "./streams/rows.ts"
 
 const page = new URL("../docs/performance.md", import.meta.url)
+const read = (file: string) => readFile(new URL(`results/${file}`, import.meta.url), "utf8")
+const full = await read("latest.json").catch(() => undefined)
 const results = JSON.parse(
-  await readFile(new URL("results/latest.json", import.meta.url), "utf8").catch(() => {
-    throw new Error("there is no full run yet: pnpm bench")
+  full ?? await read("quick.json").catch(() => {
+    throw new Error("there is no run yet: pnpm bench")
   })
 ) as Results
 
@@ -21,6 +24,9 @@ const circumstances = () => {
   const named = (versions: Readonly<Record<string, string>>) =>
     Object.entries(versions).map(([name, version]) => `${name} ${version}`).join(", ")
   return [
+    ...full === undefined
+      ? ["A quick run: three short repetitions, and of the peers redis-semaphore only. `pnpm bench` makes a full one."]
+      : [],
     `Run of ${at.slice(0, 10)} on ${machine.cores} cores of ${machine.cpu}, ${machine.memoryGigabytes} GB, ` +
     `${machine.system}. ${named(versions)}.`,
     `Peers: ${Object.values(peers).map((dependencies) => named(dependencies)).join("; ")}.`
@@ -47,7 +53,7 @@ const sizes = () => {
 
 const charts = () =>
   results.charts === undefined
-    ? "Not drawn in this run, which was one with `--no-charts`."
+    ? "Not drawn in this run. A full one without `--no-charts` draws them."
     : results.charts.map(({ id, title }) => `![${title}](../benchmarks/results/${id}.svg)`).join("\n\n")
 
 interface StreamResults {

@@ -13,13 +13,16 @@ const connected = (bench: Bench) =>
     (list) => String(list).trim().split("\n").length
   )
 
-/** Ours and raw subscribe to a channel for each waiter, so that it can be seen that all of them wait. */
+/** Ours has a queue for each mutex, and raw a channel for each waiter, so that it can be seen that all of them wait. */
+const waiting = (bench: Bench, entrant: Entrant): Effect.Effect<ReadonlyArray<unknown>> =>
+  Effect.promise(() => entrant.role === "ours" ? bench.admin.keys("simba:*:contender") : bench.admin.pubsub("CHANNELS"))
+
 const allWait = (bench: Bench, entrant: Entrant, count: number) =>
   entrant.role === "peer"
     ? Effect.sleep("1 second")
-    : Effect.promise(() => bench.admin.pubsub("CHANNELS")).pipe(
+    : waiting(bench, entrant).pipe(
       Effect.delay("250 millis"),
-      Effect.repeat({ until: (channels) => channels.length >= count }),
+      Effect.repeat({ until: (found) => found.length >= count }),
       Effect.timeoutOrElse({
         duration: "1 minute",
         orElse: () => Effect.die(new Error(`not within a minute: ${count} waiters`))
