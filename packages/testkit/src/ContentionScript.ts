@@ -144,7 +144,8 @@ export interface Holding {
 
 /**
  * `holdings` in the order of their beginnings, and the steps that got nothing: `refused` by a mutex that was not free,
- * `gaveUp` after a timeout or an interruption, `failed` for lack of an answer, and `unserved` at the end.
+ * `gaveUp` after a timeout or an interruption, `failed` for lack of an answer, and `unserved` at the end. Workers of one
+ * process (`isOneProcess`, default false) stand in one line.
  *
  * @see {@link run}
  * @category models
@@ -156,6 +157,7 @@ export interface History {
   readonly gaveUp: ReadonlyArray<Step>
   readonly failed: ReadonlyArray<{ readonly step: Step; readonly error: Mutex.AcquireError | LeaseLost }>
   readonly unserved: ReadonlyArray<Step>
+  readonly isOneProcess?: boolean
 }
 
 /**
@@ -280,11 +282,12 @@ export const run = <E, R>(
         Effect.andThen(TestClock.withLive(Effect.sleep("1 millis")), TestClock.adjust("10 millis"))
       )
       const inTime = [...script].sort((a, b) => a.at - b.at)
-      return yield* driven(
+      const history = yield* driven(
         play(inTime, new Map(workers.map((worker, index) => [worker, mutexes[index]!])), options.grace ?? "1 minute")
           .pipe(Effect.onExit((exit) => Scope.close(scope, exit))),
         TestClock.adjust("1 second")
       )
+      return { ...history, isOneProcess: typeof layer !== "function" }
     }).pipe(Effect.onExit((exit) => Scope.close(scope, exit))))
 
 const span = ({ from, to, token, worker }: Holding) => `${worker} (${from} to ${to} ms, token ${token})`
@@ -317,7 +320,7 @@ const placeOf = (history: History, { asked, mutex, order, worker }: Holding) => 
 
 const overtaken = (history: History) =>
   pairs(history, (earlier, later) => {
-    if (earlier.worker === later.worker) {
+    if (history.isOneProcess === true || earlier.worker === later.worker) {
       return later.asked < earlier.asked ? `asked at ${later.asked} ms, before` : undefined
     }
     const { latest } = placeOf(history, later)
