@@ -1,6 +1,6 @@
 import { type Errors, type Lease, Mutex, MutexConfig, MutexMetrics } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Layer, Metric, Option, Scope } from "effect"
+import { Clock, Deferred, Effect, Exit, Fiber, Layer, Metric, Option, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Faults } from "./support/faultyStore.ts"
 import { another, start, TestLive, timeLeft } from "./support/setup.ts"
@@ -67,6 +67,31 @@ describe("one place for all waiters of a layer", () => {
       assert.strictEqual(yield* ownerId, undefined)
       assert.strictEqual(yield* queue, 0)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it.effect("after a stall, those who find the lease of a sibling over stand in one line all the same", () =>
+    Effect.gen(function*() {
+      const base = yield* Clock.Clock
+      let stalled = 0
+      const clock: Clock.Clock = {
+        ...base,
+        currentTimeMillisUnsafe: () => base.currentTimeMillisUnsafe() + stalled,
+        monotonicTimeNanosUnsafe: () => base.monotonicTimeNanosUnsafe() + BigInt(stalled) * 1_000_000n,
+        sleep: (duration) => base.sleep(duration)
+      }
+      yield* Effect.gen(function*() {
+        const faults = yield* Faults
+        yield* Mutex.acquire("m")
+        faults.acquire = "hang"
+        faults.calls.length = 0
+        // No timer has noticed yet: the first to ask does
+        stalled = 20_000
+        for (let i = 0; i < 3; i++) yield* start(Mutex.acquire("m", i === 1 ? undefined : { timeout: "1 minute" }))
+        yield* settle
+        assert.deepStrictEqual(faults.calls.filter((call) => call.startsWith("acquire")), ["acquire try"])
+        assert.deepStrictEqual(yield* Mutex.tryAcquire("m"), Option.none())
+        faults.acquire = "work"
+      }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
+    }))
 
   it.effect("a thousand waiters behind another layer are one entry in the queue", () =>
     Effect.gen(function*() {

@@ -12,7 +12,7 @@ import * as MutexConfig from "../MutexConfig.ts"
 import { MutexStore } from "../MutexStore.ts"
 import { type MutexName, mutexName, mutexProblem } from "../Names.ts"
 import * as contender from "./contender.ts"
-import * as contention from "./contention.ts"
+import type * as contention from "./contention.ts"
 import * as extent from "./extent.ts"
 import { type Holding, instant, termsOf } from "./holding.ts"
 import { LeaseImpl, protect } from "./lease.ts"
@@ -73,21 +73,16 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
     options === undefined && mutexProblem(name) === undefined
       ? Effect.withFiber<Holding, AcquireError>((fiber) => {
         const held = extent.outer(fiber, leases, name)
-        return held === undefined ? contend(plain(name as MutexName), undefined, restore) : Effect.fail(held)
+        return held === undefined
+          ? placesOf.acquire(places, plain(name as MutexName), undefined, restore)
+          : Effect.fail(held)
       })
       : Effect.gen(function*() {
         const wanted = yield* attempt(name, options)
         yield* extent.refuseNested(leases, wanted.mutex)
         const timeout = yield* timeoutOf(options?.timeout)
-        return yield* contend(wanted, timeout, restore)
+        return yield* placesOf.acquire(places, wanted, timeout, restore)
       })
-
-  const contend = (wanted: contention.Attempt, timeout: Duration.Duration | undefined, restore: Restore) => {
-    const place = wanted.unfair === true ? undefined : places.at(wanted.mutex)
-    return place === undefined
-      ? contention.acquire(store, leases, wanted, timeout, restore)
-      : placesOf.acquire(places, place, wanted, timeout, restore)
-  }
 
   /** All or none: what was obtained is given back in the background when one of them cannot be had. */
   const obtainAll = (names: ReadonlyArray<string>, options: AcquireOptions | undefined, restore: Restore) =>
@@ -119,12 +114,7 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
     })
 
   const obtainIfAvailable = (name: string, options: LeaseOptions | undefined, restore: Restore) =>
-    Effect.flatMap(attempt(name, options), (attempt) => {
-      const place = attempt.unfair === true ? undefined : places.at(attempt.mutex)
-      return place === undefined
-        ? contention.tryAcquire(store, leases, attempt, restore)
-        : placesOf.tryAcquire(places, place, attempt, restore)
-    })
+    Effect.flatMap(attempt(name, options), (attempt) => placesOf.tryAcquire(places, attempt, restore))
 
   const inScope = (holding: Holding) =>
     Effect.flatMap(

@@ -74,9 +74,13 @@ export class Place implements Seat {
     return this.line.first
   }
 
+  /** Notices that its lease is over before any timer does. A place that nobody needs any more leaves the table then. */
+  check(): void {
+    if (this.holding !== undefined) this.leases.check(this.holding, instant(this.layer.clock))
+  }
+
   /** Whether nobody of this layer holds the mutex or waits for it, so that there is a point in asking. */
   isOpen(): boolean {
-    if (this.holding !== undefined) this.leases.check(this.holding, instant(this.layer.clock))
     return this.holding === undefined && this.line.first === undefined
   }
 

@@ -12,7 +12,8 @@ import type { AcquireTimeout } from "../Errors.ts"
 import type { MutexConfig } from "../MutexConfig.ts"
 import type { MutexStore } from "../MutexStore.ts"
 import type { MutexName, WireId } from "../Names.ts"
-import { ask, type Attempt, isRefused, type StoreError, throughOutages, undone, within } from "./contention.ts"
+import type { Attempt, StoreError } from "./contention.ts"
+import * as contention from "./contention.ts"
 import type { Holding } from "./holding.ts"
 import type { Leases } from "./leases.ts"
 import type { Waiter } from "./line.ts"
@@ -21,7 +22,10 @@ import { type Layer, Place } from "./place.ts"
 export interface Places {
   readonly store: MutexStore["Service"]
   readonly leases: Leases
-  /** The place of this layer in the queue of a mutex, made where there is none; none once the layer is closed. */
+  /**
+   * The place of this layer in the queue of a mutex, made where there is none; none once the layer is closed. To be used
+   * at once: one that nobody has asked or joined may be replaced by another.
+   */
   readonly at: (mutex: MutexName) => Place | undefined
 }
 
@@ -56,6 +60,7 @@ export const make = Effect.fnUntraced(function*(
     leases,
     at: (mutex) => {
       if (layer.isClosed) return undefined
+      table.get(mutex)?.check()
       let place = table.get(mutex)
       if (place === undefined) table.set(mutex, place = new Place(layer, mutex))
       return place
@@ -65,13 +70,14 @@ export const make = Effect.fnUntraced(function*(
 
 /** Waits for the mutex, for at most `timeout`. Call it uninterruptibly, with what restores interruption. */
 export const acquire = (
-  { leases, store }: Places,
-  place: Place,
+  { at, leases, store }: Places,
   attempt: Attempt,
   timeout: Duration.Duration | undefined,
   restore: Restore
 ): Effect.Effect<Holding, StoreError | AcquireTimeout> =>
   Effect.withFiber((fiber) => {
+    const place = attempt.unfair ? undefined : at(attempt.mutex)
+    if (place === undefined) return contention.acquire(store, leases, attempt, timeout, restore)
     let asking = place.comesFirst()
     let waiter: Waiter | undefined
     let granted: Holding | undefined
@@ -86,20 +92,23 @@ export const acquire = (
     }
     const asked = () => {
       place.ask()
-      return Effect.flatMap(throughOutages(attempt, ask(store, leases, attempt, { mode: "try" })), (result) => {
-        if (isRefused(result)) {
-          place.refused(result)
-          return join()
+      return Effect.flatMap(
+        contention.throughOutages(attempt, contention.ask(store, leases, attempt, { mode: "try" })),
+        (result) => {
+          if (contention.isRefused(result)) {
+            place.refused(result)
+            return join()
+          }
+          asking = false
+          place.granted(note(result), attempt)
+          return Effect.succeed(result)
         }
-        asking = false
-        place.granted(note(result), attempt)
-        return Effect.succeed(result)
-      })
+      )
     }
-    return undone(
+    return contention.undone(
       leases,
       attempt,
-      restore(within(attempt, timeout, asking ? asked() : join(), () => place.owner)),
+      restore(contention.within(attempt, timeout, asking ? asked() : join(), () => place.owner)),
       () => granted,
       () => {
         if (waiter !== undefined) return place.leave(waiter)
@@ -113,22 +122,23 @@ export const acquire = (
 
 /** One request that never queues, and none where the answer is known. */
 export const tryAcquire = (
-  { leases, store }: Places,
-  place: Place,
+  { at, leases, store }: Places,
   attempt: Attempt,
   restore: Restore
 ): Effect.Effect<Option.Option<Holding>, StoreError> =>
   Effect.suspend(() => {
+    const place = attempt.unfair ? undefined : at(attempt.mutex)
+    if (place === undefined) return contention.tryAcquire(store, leases, attempt, restore)
     let granted: Holding | undefined
-    if (!place.isOpen()) return undone(leases, attempt, Effect.succeedNone, () => granted, () => Effect.void)
+    if (!place.isOpen()) return contention.undone(leases, attempt, Effect.succeedNone, () => granted, () => Effect.void)
     place.ask()
     let asking = true
-    return undone(
+    return contention.undone(
       leases,
       attempt,
-      Effect.map(restore(ask(store, leases, attempt, { mode: "try" })), (result) => {
+      Effect.map(restore(contention.ask(store, leases, attempt, { mode: "try" })), (result) => {
         asking = false
-        if (isRefused(result)) {
+        if (contention.isRefused(result)) {
           place.refused(result)
           place.gaveUp()
           return Option.none()

@@ -9,18 +9,29 @@ import { IoRedis, RedisKeys, RedisMutexStore } from "@effect-simba/redis"
 import { assert } from "@effect/vitest"
 import { Context, Duration, Effect, Layer, Logger, type Scope } from "effect"
 import { Redis as Client } from "ioredis"
+import { RedisServerError } from "./redisProtocol.ts"
 import { RedisServer, type Reply, type Server } from "./redisServer.ts"
 
-/** Looks until something holds, for 15 seconds at most. */
+/**
+ * Looks until something holds, for 15 seconds at most. A server that hangs up on a plain look, as one does whose role
+ * changes, is looked at again.
+ */
 export const until = <E, R>(what: string, condition: Effect.Effect<boolean, E, R>): Effect.Effect<void, E, R> =>
-  Effect.gen(function*() {
-    while (!(yield* condition)) yield* Effect.sleep("10 millis")
-  }).pipe(
-    Effect.timeoutOrElse({
-      duration: "15 seconds",
-      orElse: () => Effect.die(new Error(`not within 15 seconds: ${what}`))
+  Effect.suspend(() => {
+    let last = ""
+    const look = Effect.catchIf(condition, (error) => error instanceof RedisServerError, (error) => {
+      last = ` (${error.message})`
+      return Effect.succeed(false)
     })
-  )
+    return Effect.gen(function*() {
+      while (!(yield* look)) yield* Effect.sleep("10 millis")
+    }).pipe(
+      Effect.timeoutOrElse({
+        duration: "15 seconds",
+        orElse: () => Effect.die(new Error(`not within 15 seconds: ${what}${last}`))
+      })
+    )
+  })
 
 let count = 0
 
