@@ -3,14 +3,10 @@
  *
  * @since 0.1.0
  */
-import { FencingToken, type Ownership, Ticket } from "@effect-simba/core/Ownership"
+import { type Ownership, Ticket } from "@effect-simba/core/Ownership"
 import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import * as SchemaIssue from "effect/SchemaIssue"
-import * as SchemaTransformation from "effect/SchemaTransformation"
-
-const separator = "@@"
+import { Count, separator, text, Token } from "./internal/codecs.ts"
 
 /** No leading zeros, so that every text has one reading and every reading one text. */
 const millisPattern = /^(0|[1-9]\d{0,14})$/
@@ -44,25 +40,6 @@ export const OwnerId = Schema.String.check(
   // Said again for generators of examples, which do not look into filters
   Schema.isMinLength(1)
 )
-
-/** A text that is split by hand into fields of `target`, and refused with the reason. */
-const text = <T>(
-  target: Schema.Codec<T, T>,
-  decode: (text: string) => T | string,
-  encode: (value: T) => string
-): Schema.Codec<T, string> =>
-  Schema.String.pipe(Schema.decodeTo(
-    target,
-    SchemaTransformation.transformEffect({
-      decode: (input: string, options) => {
-        const result = decode(input)
-        return typeof result === "string"
-          ? Effect.fail(new SchemaIssue.InvalidValue({ message: result }, input, options))
-          : Effect.succeed(result)
-      },
-      encode: (value: T) => Effect.succeed(encode(value))
-    })
-  ))
 
 const WireOwnership = Schema.TaggedUnion({
   Free: {},
@@ -204,18 +181,6 @@ export const ContenderMessage = text(
  * @since 0.1.0
  */
 export type ContenderMessage = typeof ContenderMessage.Type
-
-const digits = Schema.String.check(Schema.isPattern(/^(0|[1-9]\d{0,15})$/))
-
-const Count = digits.pipe(Schema.decodeTo(
-  Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
-  SchemaTransformation.transform({ decode: (text) => Number(text), encode: (count) => String(count) })
-))
-
-const Token = digits.pipe(Schema.decodeTo(
-  Schema.toType(FencingToken),
-  SchemaTransformation.transform({ decode: (text) => Number(text) as FencingToken, encode: (token) => String(token) })
-))
 
 /** An absent field is the empty text: a Lua array ends at its first nil. */
 const orNothing = <T, E extends string>(codec: Schema.Codec<T, E>) => Schema.Union([Schema.Literal(""), codec])

@@ -8,7 +8,8 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 import * as SchemaTransformation from "effect/SchemaTransformation"
-import { separator, Session, text, Token } from "./internal/streams/codecs.ts"
+import { separator, Token } from "./internal/codecs.ts"
+import { Session, text } from "./internal/streams/codecs.ts"
 
 /**
  * The value of the lease of an entry: `<consumer>@@<epoch>`. A consumer of redis-stream-client-go writes its name alone.

@@ -19,7 +19,7 @@ import type { Lease } from "../Lease.ts"
 import type { AcquireError, Body } from "../Mutex.ts"
 import type { MutexStore } from "../MutexStore.ts"
 import type { MutexName } from "../Names.ts"
-import { instant } from "./holding.ts"
+import { instant } from "./instant.ts"
 import * as observer from "./observer.ts"
 import type { Recorder } from "./recorder.ts"
 

@@ -1,5 +1,4 @@
 /** One lease as the table keeps it: plain data, no fiber and no timer of its own. */
-import type * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -10,18 +9,8 @@ import type { GuardOutcome } from "../MutexSchedule.ts"
 import type { GuardRequest } from "../MutexStore.ts"
 import type { MutexName, WireId } from "../Names.ts"
 import type { FencingToken } from "../Ownership.ts"
+import { Ending, type Instant } from "./instant.ts"
 import type { Place } from "./place.ts"
-
-/** An instant on both clocks, in milliseconds: the monotonic one stands still while a machine is suspended. */
-export interface Instant {
-  readonly monotonic: number
-  readonly wall: number
-}
-
-export const instant = (clock: Clock.Clock): Instant => ({
-  monotonic: Number(clock.monotonicTimeNanosUnsafe()) / 1e6,
-  wall: clock.currentTimeMillisUnsafe()
-})
 
 export type GuardStep = (
   now: number,
@@ -71,15 +60,13 @@ export const annotations = ({ id, mutex, token }: Pick<Holding, "mutex" | "id" |
   token
 })
 
-export class Holding implements GuardRequest {
+export class Holding extends Ending implements GuardRequest {
   readonly mutex: MutexName
   readonly id: WireId
   readonly token: FencingToken
   private readonly terms: Terms
   /** Just before the granting request was sent. */
   readonly since: Instant
-  private monotonicDeadline = 0
-  private wallDeadline = 0
   /** When the last granting or renewing request was sent. */
   private renewed: Instant
   /** `ending`: its scope is closing, and protected work has not ended yet. Still renewed, no longer handed out. */
@@ -102,6 +89,7 @@ export class Holding implements GuardRequest {
   private works: Set<Fiber.Fiber<unknown, unknown>> | undefined
 
   constructor(mutex: MutexName, id: WireId, token: FencingToken, terms: Terms, sent: Instant) {
+    super()
     this.mutex = mutex
     this.id = id
     this.token = token
@@ -136,13 +124,15 @@ export class Holding implements GuardRequest {
   extend(sent: Instant): void {
     const { maxHold, usable } = this.terms
     this.renewed = sent
-    this.monotonicDeadline = Math.min(sent.monotonic + usable, this.since.monotonic + maxHold)
-    this.wallDeadline = Math.min(sent.wall + usable, this.since.wall + maxHold)
+    this.endAt(
+      Math.min(sent.monotonic + usable, this.since.monotonic + maxHold),
+      Math.min(sent.wall + usable, this.since.wall + maxHold)
+    )
   }
 
   /** A lease that has come to its longest is not renewed any more. */
   renewAt(monotonic: number): void {
-    this.nextRenewal = this.monotonicDeadline >= this.since.monotonic + this.terms.maxHold ? Infinity : monotonic
+    this.nextRenewal = this.deadline() >= this.since.monotonic + this.terms.maxHold ? Infinity : monotonic
   }
 
   /** Renewed in time, and not due yet: what is left is at least the transition less the margin. */
@@ -165,19 +155,6 @@ export class Holding implements GuardRequest {
   serverLeft(now: Instant): number {
     const lease = this.terms.usable + this.terms.margin
     return Math.min(this.renewed.monotonic + lease - now.monotonic, this.renewed.wall + lease - now.wall)
-  }
-
-  deadline(): number {
-    return this.monotonicDeadline
-  }
-
-  /** Milliseconds until the local deadline, by whichever clock says less. */
-  left(now: Instant): number {
-    const monotonic = this.monotonicDeadline - now.monotonic
-    const wall = this.wallDeadline - now.wall
-    // The wall clock was set back: what is left of the lease has not grown with that
-    if (wall > monotonic) this.wallDeadline = now.wall + monotonic
-    return Math.min(monotonic, wall)
   }
 
   lose(reason: LossReason, owner?: string): LeaseLost {

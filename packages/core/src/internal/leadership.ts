@@ -16,7 +16,7 @@ import type { Last, OnError, Timetable } from "../LeadershipOptions.ts"
 import type { Lease } from "../Lease.ts"
 import type { Body } from "../Mutex.ts"
 import { patience } from "./contender.ts"
-import { instant } from "./holding.ts"
+import { instant } from "./instant.ts"
 import { delay, isPeriodic, type Period, TypeId } from "./periodic.ts"
 
 /** Checked options of one scheduled work. */

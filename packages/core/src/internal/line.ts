@@ -6,7 +6,8 @@ import type { BackendError, ProtocolError } from "../Errors.ts"
 import type { WireId } from "../Names.ts"
 import type { FencingToken } from "../Ownership.ts"
 import type { Attempt } from "./contention.ts"
-import { Holding, type Instant } from "./holding.ts"
+import { Holding } from "./holding.ts"
+import type { Instant } from "./instant.ts"
 
 type End = Exit.Exit<Holding, BackendError | ProtocolError>
 

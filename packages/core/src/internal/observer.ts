@@ -11,7 +11,7 @@ import type { Changes, MutexStore } from "../MutexStore.ts"
 import type { MutexName } from "../Names.ts"
 import type { OwnerEvent } from "../OwnerEvent.ts"
 import type { FencingToken } from "../Ownership.ts"
-import { instant } from "./holding.ts"
+import { instant } from "./instant.ts"
 
 /** What one look found. `end` is when the owner's lease ends, on the observer's monotonic clock, in milliseconds. */
 export interface Look {

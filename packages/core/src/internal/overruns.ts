@@ -3,7 +3,8 @@ import * as Effect from "effect/Effect"
 import type { LeaseLost } from "../Errors.ts"
 import type { Overrun } from "../MutexConfig.ts"
 import * as MutexMetrics from "../MutexMetrics.ts"
-import { annotations, type Holding, type Instant } from "./holding.ts"
+import { annotations, type Holding } from "./holding.ts"
+import type { Instant } from "./instant.ts"
 import type { Recorder } from "./recorder.ts"
 
 export interface Overruns {

@@ -11,7 +11,7 @@ import type * as Scope from "effect/Scope"
 import type { BackendError, ProtocolError } from "../Errors.ts"
 import type { MutexConfig } from "../MutexConfig.ts"
 import type { MutexStore, Released, ReleaseRequest } from "../MutexStore.ts"
-import { instant } from "./holding.ts"
+import { instant } from "./instant.ts"
 
 export interface Request extends Omit<ReleaseRequest, "confirm"> {
   /** Told what became of `requeue`, once: the answer to the first try, or nothing where there is none. */

@@ -2,7 +2,7 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Latch from "effect/Latch"
-import { instant } from "./holding.ts"
+import { instant } from "./instant.ts"
 
 /** Sleeps until `at`, or until the latch opens. Close the latch before you compute `at`. */
 export const sleepUntil = (at: number, changed: Latch.Latch) =>

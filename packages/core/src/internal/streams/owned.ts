@@ -7,7 +7,7 @@ import { type StreamLossReason, StreamLost } from "../../StreamErrors.ts"
 import type { Source } from "../../StreamMetrics.ts"
 import type { ConsumerName, EntryId, Epoch, StreamName } from "../../StreamNames.ts"
 import type { Announcement, Held, Member } from "../../StreamStore.ts"
-import type { Instant } from "../holding.ts"
+import { Ending, type Instant } from "../instant.ts"
 import type { Arrival } from "./sharing.ts"
 
 export const annotations = ({ entry, stream, token }: Pick<Held, "entry" | "stream" | "token">) => ({
@@ -16,7 +16,7 @@ export const annotations = ({ entry, stream, token }: Pick<Held, "entry" | "stre
   token
 })
 
-export class Owned implements Held {
+export class Owned extends Ending implements Held {
   readonly stream: StreamName
   readonly entry: EntryId
   readonly consumer: ConsumerName
@@ -28,8 +28,6 @@ export class Owned implements Held {
   readonly since: Instant
   /** What is left of the lease after the safety margin, in milliseconds. */
   private readonly usable: number
-  private monotonicDeadline = 0
-  private wallDeadline = 0
   failures: number
   /** Monotonic milliseconds. */
   nextRenewal = 0
@@ -66,6 +64,7 @@ export class Owned implements Held {
       readonly sent: Instant
     }
   ) {
+    super()
     this.stream = fields.stream
     this.entry = fields.entry
     this.consumer = fields.consumer
@@ -82,25 +81,11 @@ export class Owned implements Held {
 
   /** Counts from the instant before the taking or renewing command was sent, never from its reply. */
   extend(sent: Instant): void {
-    this.monotonicDeadline = sent.monotonic + this.usable
-    this.wallDeadline = sent.wall + this.usable
+    this.endAt(sent.monotonic + this.usable, sent.wall + this.usable)
   }
 
   isOpen(): boolean {
     return this.state === "held"
-  }
-
-  deadline(): number {
-    return this.monotonicDeadline
-  }
-
-  /** Milliseconds until the local deadline, by whichever clock says less. */
-  left(now: Instant): number {
-    const monotonic = this.monotonicDeadline - now.monotonic
-    const wall = this.wallDeadline - now.wall
-    // The wall clock was set back: what is left of the lease has not grown with that
-    if (wall > monotonic) this.wallDeadline = now.wall + monotonic
-    return Math.min(monotonic, wall)
   }
 
   /** Ends it as lost: tells all who listen, and interrupts the handler. */

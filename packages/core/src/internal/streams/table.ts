@@ -6,7 +6,7 @@ import type { StreamConfig } from "../../StreamConfig.ts"
 import type { StreamLossReason } from "../../StreamErrors.ts"
 import * as StreamMetrics from "../../StreamMetrics.ts"
 import type { EntryId, StreamName } from "../../StreamNames.ts"
-import { type Instant, instant } from "../holding.ts"
+import { type Instant, instant } from "../instant.ts"
 import type { Meter } from "./metering.ts"
 import { annotations, type Owned } from "./owned.ts"
 

@@ -3,7 +3,8 @@ import { ConsumerName, EntryId } from "@effect-simba/core/StreamNames"
 import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
 import { Fields } from "../../StreamWire.ts"
-import { Count, Natural, separator, Session, text, Token } from "./codecs.ts"
+import { Count, separator, Token } from "../codecs.ts"
+import { Natural, Session, text } from "./codecs.ts"
 
 /** A member of the fleet: its name and session as one text, its capacity, and how many data streams it owns. */
 export const MemberReply = Schema.Tuple([
