@@ -1,34 +1,9 @@
-import { fromLocks } from "../lib/locks.ts"
-import { type Client, connect, holding, load } from "./folder.ts"
-
-interface Redlock {
-  readonly acquire: (
-    resources: ReadonlyArray<string>,
-    duration: number
-  ) => Promise<{ readonly release: () => Promise<unknown> }>
-  readonly using: (
-    resources: ReadonlyArray<string>,
-    duration: number,
-    routine: () => Promise<unknown>
-  ) => Promise<unknown>
-  readonly on: (event: "error", listener: () => void) => void
-}
-type MakeRedlock = new(clients: ReadonlyArray<Client>, settings: Record<string, unknown>) => Redlock
+import { load } from "./folder.ts"
+import { fromRedlock, type MakeRedlock } from "./redlock.ts"
 
 const name = "sesamecare-redlock"
 
-export const contestant = fromLocks(async ({ leaseMillis, setting, url }) => {
-  const { Redlock } = await load<{ readonly Redlock: MakeRedlock }>(name, "@sesamecare-oss/redlock")
-  const client = await connect(name, url)
-  const redlock = new Redlock([client], setting === "fast" ? { retryDelay: 1, retryJitter: 1, retryCount: -1 } : {})
-  // It reports every refused attempt here, and an event "error" that nobody hears would end the process
-  redlock.on("error", () => {})
-  return {
-    acquire: async (key) => {
-      const lock = await redlock.acquire([key], leaseMillis)
-      return () => lock.release()
-    },
-    hold: (key) => holding((body) => redlock.using([key], leaseMillis, body)),
-    close: () => client.disconnect()
-  }
-})
+export const contestant = fromRedlock(
+  name,
+  async () => (await load<{ readonly Redlock: MakeRedlock }>(name, "@sesamecare-oss/redlock")).Redlock
+)
