@@ -12,10 +12,9 @@ import { assert, type Vitest } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Option from "effect/Option"
 import * as Random from "effect/Random"
 import * as Scope from "effect/Scope"
-import * as TestClock from "effect/testing/TestClock"
+import * as suiteTime from "../suiteTime.ts"
 
 export type Granted = Extract<AcquireResult, { readonly _tag: "Granted" }>
 export type Refused = Extract<AcquireResult, { readonly _tag: "Refused" }>
@@ -154,7 +153,7 @@ export class Party {
   )
 }
 
-export interface Bench extends Periods {
+export interface Bench extends Periods, suiteTime.SuiteTime {
   readonly store: MutexStore["Service"]
   readonly scope: Scope.Scope
   readonly mutex: MutexName
@@ -164,13 +163,6 @@ export interface Bench extends Periods {
   /** Parties of one layer. */
   readonly siblings: (count: number) => ReadonlyArray<Party>
   readonly owner: Effect.Effect<Ownership, Effect.Error<ReturnType<MutexStore["Service"]["owner"]>>>
-  readonly within: <A>(effect: Effect.Effect<A>, millis: number) => Effect.Effect<Option.Option<A>>
-  /** What a subscription brings next; fails the test if nothing comes. */
-  readonly next: <A>(subscription: { readonly next: Effect.Effect<A> }) => Effect.Effect<A>
-  /** Fails the test if a subscription brings something. */
-  readonly nothing: (subscription: { readonly next: Effect.Effect<unknown> }) => Effect.Effect<void>
-  /** Lets more than this time pass. */
-  readonly pass: (duration: Duration.Duration) => Effect.Effect<void>
 }
 
 export const makeBench = Effect.fnUntraced(function*(
@@ -189,12 +181,10 @@ export const makeBench = Effect.fnUntraced(function*(
     const own = `${unique.slice(4)}${(--counter).toString(36).padStart(4, "0")}`
     return WireId.make(`${counter}-${sibling === undefined ? own : inboxOf(sibling)}:suite@host`)
   }
-  const real = <A, E, R>(effect: Effect.Effect<A, E, R>) => options.live ? effect : TestClock.withLive(effect)
   const party = () => new Party(bench, newId())
-  const within = <A>(effect: Effect.Effect<A>, millis: number) =>
-    Effect.raceFirst(Effect.asSome(effect), Effect.as(real(Effect.sleep(Duration.millis(millis))), Option.none()))
   const bench: Bench = {
     ...periods,
+    ...suiteTime.make(options),
     store,
     scope,
     mutex,
@@ -205,22 +195,7 @@ export const makeBench = Effect.fnUntraced(function*(
       const first = party()
       return [first, ...Array.from({ length: count - 1 }, () => new Party(bench, newId(first.id)))]
     },
-    owner: store.owner(mutex),
-    within,
-    next: ({ next }) =>
-      Effect.map(
-        within(next, 5000),
-        (value) => Option.getOrElse(value, () => assert.fail("expected something to come"))
-      ),
-    nothing: ({ next }) =>
-      Effect.map(within(next, 100), (value) => {
-        assert.isTrue(Option.isNone(value), `expected nothing to come: ${JSON.stringify(value)}`)
-      }),
-    pass: (duration) => {
-      // Servers count finer than milliseconds, and no two commands share an instant: some time more than the time
-      const more = Duration.millis(Duration.toMillis(duration) + 25)
-      return options.live ? Effect.sleep(more) : TestClock.adjust(more)
-    }
+    owner: store.owner(mutex)
   }
   return bench
 })

@@ -13,9 +13,9 @@ import { assert, type Vitest } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as Option from "effect/Option"
 import * as Random from "effect/Random"
 import * as TestClock from "effect/testing/TestClock"
+import * as suiteTime from "../suiteTime.ts"
 
 export type Taken = Extract<TakeResult, { readonly _tag: "Taken" }>
 
@@ -105,7 +105,7 @@ export class Party {
   }
 }
 
-export interface Bench {
+export interface Bench extends suiteTime.SuiteTime {
   readonly store: StreamStore["Service"]
   readonly service: Service
   readonly name: ServiceName
@@ -122,12 +122,6 @@ export interface Bench {
     effect: Effect.Effect<A, E, R>,
     duration: Duration.Duration
   ) => Effect.Effect<A, E, R>
-  /** What a subscription brings next; fails the test if nothing comes. */
-  readonly next: <A>(subscription: { readonly next: Effect.Effect<A> }) => Effect.Effect<A>
-  /** Fails the test if a subscription brings something. */
-  readonly nothing: (subscription: { readonly next: Effect.Effect<unknown> }) => Effect.Effect<void>
-  /** Lets more than this time pass. */
-  readonly pass: (duration: Duration.Duration) => Effect.Effect<void>
 }
 
 /** Longer than any test. */
@@ -147,11 +141,9 @@ export const makeBench = Effect.fnUntraced(function*(
   const name = ServiceName.make(tag)
   const service = yield* store.open(name)
   yield* service.prepare
-  const real = <A, E, R>(effect: Effect.Effect<A, E, R>) => options.live ? effect : TestClock.withLive(effect)
-  const within = <A>(effect: Effect.Effect<A>, millis: number) =>
-    Effect.raceFirst(Effect.asSome(effect), Effect.as(real(Effect.sleep(Duration.millis(millis))), Option.none()))
   const stream = (label: string) => StreamName.make(`${tag}:${label}`)
   const bench: Bench = {
+    ...suiteTime.make(options),
     store,
     service,
     name,
@@ -174,21 +166,7 @@ export const makeBench = Effect.fnUntraced(function*(
           const fiber = yield* Effect.forkChild(effect, { startImmediately: true })
           yield* TestClock.adjust(duration)
           return yield* Fiber.join(fiber)
-        }),
-    next: ({ next }) =>
-      Effect.map(
-        within(next, 5000),
-        (value) => Option.getOrElse(value, () => assert.fail("expected something to come"))
-      ),
-    nothing: ({ next }) =>
-      Effect.map(within(next, 100), (value) => {
-        assert.isTrue(Option.isNone(value), `expected nothing to come: ${JSON.stringify(value)}`)
-      }),
-    pass: (duration) => {
-      // Servers count finer than milliseconds: some time more than the time
-      const more = Duration.millis(Duration.toMillis(duration) + 25)
-      return options.live ? Effect.sleep(more) : TestClock.adjust(more)
-    }
+        })
   }
   return bench
 })
