@@ -8,6 +8,7 @@ import { Context, Effect, Fiber, Layer, Schedule, Schema } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { capturingLogs, client, until } from "./support/harness.ts"
 import { type ClusterSetup, RedisServer, type SentinelSetup } from "./support/redisServer.ts"
+import { keysInSlot, moveSlot, ownerOfSlot } from "./support/resharding.ts"
 import * as scenarios from "./support/streamScenarios.ts"
 import { stageOver } from "./support/streamStage.ts"
 
@@ -145,6 +146,80 @@ describe("data streams on a Cluster that is maltreated", () => {
   it.live(
     "nodes that hang: all is lost at the local deadline, and taken again when they are back",
     () => Effect.scoped(Effect.flatMap(Effect.flatMap(RedisServer.cluster(), clusterStage), scenarios.hanging)),
+    60_000
+  )
+
+  it.live(
+    "a slot that moves to another node and back: its owner keeps its data streams, and reads and commits on, each message once",
+    () =>
+      Effect.scoped(Effect.gen(function*() {
+        const setup = yield* RedisServer.cluster()
+        const stage = yield* clusterStage(setup)
+        const service = "{moved}"
+        const streams = Array.from({ length: 3 }, (_, i) => StreamName.make(`${service}:s${i}`))
+        const slot = Number(yield* setup.nodes[0]!.send("CLUSTER", "KEYSLOT", service))
+        const [a, b] = yield* Effect.forEach(
+          ["a", "b"],
+          (consumer) => stage.open({ service, consumer, balance: false })
+        )
+        const runs: Array<Run> = []
+        yield* a!.client.announceAll(streams.map((stream) => ({ stream })))
+        yield* a!.start(a!.client.run((lease) => {
+          const run: Run = { stream: lease.stream, token: lease.token, ids: [] }
+          runs.push(run)
+          return StreamMessages.process(
+            Schema.Struct({ n: Schema.FiniteFromString }),
+            ({ id }) => Effect.sync(() => run.ids.push(id))
+          )
+        }))
+        yield* until("all are owned", Effect.map(a!.client.owned, ({ length }) => length === streams.length))
+        const leases = yield* a!.client.owned
+        // It has room, and would take what its neighbour lost
+        yield* b!.start(b!.client.run(Effect.never))
+
+        let sent = 0
+        const producing = yield* Effect.forkChild(Effect.forever(Effect.gen(function*() {
+          sent++
+          for (const stream of streams) {
+            yield* Effect.retry(stage.send("XADD", stream, "*", "n", String(sent)), Schedule.spaced("50 millis"))
+          }
+          yield* Effect.sleep("10 millis")
+        })))
+        const read = Effect.suspend(() => {
+          const target = sent + 10
+          return until(
+            "what is sent now is read",
+            Effect.sync(() => runs.every(({ ids }) => ids.length >= target))
+          )
+        })
+        yield* read
+        const first = yield* ownerOfSlot(setup, slot)
+        const others = setup.nodes.filter((node) => node !== first)
+        for (const to of [others[0]!, first]) {
+          yield* moveSlot(setup, slot, to, Effect.sleep("400 millis"))
+          assert.strictEqual(yield* ownerOfSlot(setup, slot), to)
+          yield* read
+          for (const lease of leases) yield* lease.ensure
+          // Longer than a lease: without renewals at the new node it would be over
+          yield* Effect.sleep("2500 millis")
+        }
+        yield* Fiber.interrupt(producing)
+
+        for (const [i, stream] of streams.entries()) {
+          const rows = (yield* stage.send("XRANGE", stream, "-", "+")) as ReadonlyArray<readonly [string, unknown]>
+          const ids = rows.map(([id]) => EntryId.make(id))
+          yield* until(
+            `all of ${stream} are committed`,
+            Effect.map(stage.send("GET", StreamKeys.checkpoint(stream)), (id) => id === ids.at(-1))
+          )
+          const [run, ...more] = runs.filter((run) => run.stream === stream)
+          assert.deepStrictEqual(more, [], "it is never lost, nor begun again")
+          assert.deepStrictEqual(run!.ids, ids)
+          yield* leases[i]!.ensure
+        }
+        assert.deepStrictEqual(yield* b!.client.owned, [])
+        for (const node of others) assert.deepStrictEqual(yield* keysInSlot(node, slot), [])
+      })).pipe(Effect.provide(capturingLogs([]))),
     60_000
   )
 })

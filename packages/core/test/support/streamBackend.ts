@@ -42,6 +42,10 @@ export class Backend {
   readonly dead: Array<StreamStore.DeadLetter> = []
   readonly members = new Map<string, StreamStore.Member & { readonly until: number }>()
   readonly done: Array<string> = []
+  /** When somebody tidied up, and for what idle time, in milliseconds. */
+  readonly tidied: Array<{ readonly at: number; readonly idle: number }> = []
+  /** What whoever tidies up next finds. */
+  rubbish = { consumers: 0, entries: 0 }
   private readonly hintQueues = new Set<Queue.Queue<StreamStore.Hint>>()
   private readonly expiryQueues = new Set<Queue.Queue<StreamStore.Expiry>>()
   private arrived = Latch.makeUnsafe(false)
@@ -321,7 +325,13 @@ export class Backend {
           }))
         }),
       leave: ({ consumer }) => through("leave", () => void this.members.delete(consumer)),
-      tidy: () => through("tidy", () => ({ consumers: 0, entries: 0 })),
+      tidy: (idle) =>
+        through("tidy", () => {
+          this.tidied.push({ at: this.now(), idle: Duration.toMillis(idle) })
+          const found = this.rubbish
+          this.rubbish = { consumers: 0, entries: 0 }
+          return found
+        }),
       hints: subscribe(this.hintQueues),
       expiries: Effect.suspend(() =>
         this.publishesExpiries ? Effect.asSome(subscribe(this.expiryQueues)) : Effect.succeedNone

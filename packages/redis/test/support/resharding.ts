@@ -1,0 +1,48 @@
+/** Moving a hash slot from one node of a Cluster to another, as `redis-cli --cluster reshard` does it. */
+import { Effect } from "effect"
+import type { ClusterSetup, RedisServerError, Reply, Server } from "./redisServer.ts"
+
+const items = (reply: Reply): ReadonlyArray<Reply> => Array.isArray(reply) ? reply : []
+
+/** Which node has the slot, as the first one knows. */
+export const ownerOfSlot = ({ nodes }: ClusterSetup, slot: number): Effect.Effect<Server, RedisServerError> =>
+  Effect.map(nodes[0]!.send("CLUSTER", "SLOTS"), (ranges) => {
+    const range = items(ranges).map(items).find(([first, last]) => Number(first) <= slot && slot <= Number(last))
+    const port = Number(items(range?.[2] ?? null)[1])
+    return nodes.find((node) => node.port === port)!
+  })
+
+export const keysInSlot = (node: Server, slot: number): Effect.Effect<ReadonlyArray<string>, RedisServerError> =>
+  Effect.map(
+    node.send("CLUSTER", "GETKEYSINSLOT", String(slot), "1000"),
+    (keys) => items(keys).map(String)
+  )
+
+/**
+ * Moves the keys one by one. `midway` runs while half of them are here and half there, and again when all are there but
+ * the nodes have not been told whose slot it is.
+ */
+export const moveSlot = Effect.fnUntraced(function*<E>(
+  setup: ClusterSetup,
+  slot: number,
+  to: Server,
+  midway: Effect.Effect<void, E> = Effect.void
+) {
+  const from = yield* ownerOfSlot(setup, slot)
+  const [source, target] = yield* Effect.forEach([from, to], (node) => Effect.map(node.send("CLUSTER", "MYID"), String))
+  const say = (node: Server, ...what: ReadonlyArray<string>) => node.send("CLUSTER", "SETSLOT", String(slot), ...what)
+  yield* say(to, "IMPORTING", source!)
+  yield* say(from, "MIGRATING", target!)
+  const all = (yield* keysInSlot(from, slot)).toSorted()
+  for (const [i, key] of all.entries()) {
+    yield* from.send("MIGRATE", "127.0.0.1", String(to.port), key, "0", "1500")
+    if (i === all.length >> 1) yield* midway
+  }
+  for (const key of yield* keysInSlot(from, slot)) {
+    yield* from.send("MIGRATE", "127.0.0.1", String(to.port), key, "0", "1500")
+  }
+  yield* midway
+  const others = setup.nodes.filter((node) => node !== from && node !== to)
+  // First who has the keys, so that there is no instant at which nobody is known to have them
+  for (const node of [to, from, ...others]) yield* say(node, "NODE", target!)
+})
