@@ -81,8 +81,8 @@ type StoreError = BackendError | ProtocolError
  * - `release`: if both leases are the caller's: the entry becomes claimable at once by anybody, the stream lease is
  *   deleted, the entry lease expires within milliseconds (with its event), and a hint is published.
  * - `fail`: counts one failure of the entry, if both leases are the caller's, and answers how many there are. Release
- *   it or try again afterwards. A commit that moves the checkpoint sets the count to zero. Sent again with the same number
- *   of an `attempt`, because its answer was lost, it counts once.
+ *   it or try again afterwards. A commit that moves the checkpoint sets the count to zero. With the number of an `attempt`,
+ *   which grows, it counts once, however often it is sent and however late it comes.
  * - `bury`: moves the entry to the dead letters of the service, if both leases are the caller's.
  * - `buryMalformed`: does so with an entry that cannot be read, given to `consumer` and leased by nobody.
  * - `commit`: moves the checkpoint of the data stream forward to `id`, if the stream lease is the caller's. `Behind` if

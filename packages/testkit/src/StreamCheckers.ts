@@ -24,7 +24,7 @@
  *
  * const aboutOwners = (model: StreamCheckers.Model) => [
  *   StreamCheckers.noOrphans(model, { bound: "6 seconds", recovery: "8 seconds" }),
- *   StreamCheckers.noPingPong(model, { settle: "6 seconds" }),
+ *   StreamCheckers.noPingPong(model, { settle: "6 seconds", stay: "55 seconds" }),
  *   StreamCheckers.livingAreLeftAlone(model),
  *   StreamCheckers.consumersAreReaped(model, { bound: "15 minutes" })
  * ]
@@ -101,14 +101,17 @@ export const noOrphans = (
 ): Checker => ownership.noOrphans(model, millis(options.bound), millis(options.recovery))
 
 /**
- * No data stream is handed over, and handed on, while the membership is what it was, since `settle` before the first time.
+ * No data stream is handed over, and handed on within `stay`, while the membership is what it was, since `settle` before
+ * the first time. Later it is only where other data streams were taken or ended since then, so that shares are others.
  *
  * @see {@link all}
  * @category checkers
  * @since 0.1.0
  */
-export const noPingPong = (model: Model, options: { readonly settle: Duration.Input }): Checker =>
-  ownership.noPingPong(model, millis(options.settle))
+export const noPingPong = (
+  model: Model,
+  options: { readonly settle: Duration.Input; readonly stay: Duration.Input }
+): Checker => ownership.noPingPong(model, millis(options.settle), millis(options.stay))
 
 /**
  * Nobody but a stock consumer changes its lease of an entry before the time of it is up, and nobody else works under it.
@@ -153,6 +156,7 @@ export const consumersAreReaped = (model: Model, options: { readonly bound: Dura
  *     orphan: "6 seconds",
  *     recovery: "8 seconds",
  *     settle: "6 seconds",
+ *     stay: "55 seconds",
  *     reaped: "15 minutes",
  *     maxFailures: 10
  *   })
@@ -167,6 +171,7 @@ export const all = (model: Model, options: {
   readonly orphan: Duration.Input
   readonly recovery: Duration.Input
   readonly settle: Duration.Input
+  readonly stay: Duration.Input
   readonly reaped: Duration.Input
   readonly maxFailures: number
 }): ReadonlyArray<Checker> => [
@@ -174,7 +179,7 @@ export const all = (model: Model, options: {
   messagesInOrder(model),
   nothingIsForgotten(model),
   noOrphans(model, { bound: options.orphan, recovery: options.recovery }),
-  noPingPong(model, { settle: options.settle }),
+  noPingPong(model, { settle: options.settle, stay: options.stay }),
   livingAreLeftAlone(model),
   deadLettersAreEarned(model, { maxFailures: options.maxFailures }),
   consumersAreReaped(model, { bound: options.reaped })

@@ -197,7 +197,7 @@ export * as StockStreamConsumer from "./StockStreamConsumer.ts"
  *
  * const aboutOwners = (model: StreamCheckers.Model) => [
  *   StreamCheckers.noOrphans(model, { bound: "6 seconds", recovery: "8 seconds" }),
- *   StreamCheckers.noPingPong(model, { settle: "6 seconds" }),
+ *   StreamCheckers.noPingPong(model, { settle: "6 seconds", stay: "55 seconds" }),
  *   StreamCheckers.livingAreLeftAlone(model),
  *   StreamCheckers.consumersAreReaped(model, { bound: "15 minutes" })
  * ]

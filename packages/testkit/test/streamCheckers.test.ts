@@ -2,7 +2,7 @@
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import { type Checkers, Simulation, StreamCheckers } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, type Scope } from "effect"
+import { Effect, Schedule, type Scope } from "effect"
 import { Redis } from "effect/persistence/Redis"
 
 type Program = Effect.Effect<void, unknown, Redis | Subscriber | Scope.Scope>
@@ -42,12 +42,15 @@ const lock: Simulation.LockModel = {
 const said = (
   checker: Checkers.Checker,
   program: (client: Client) => Program,
-  also: Partial<Simulation.LockModel> = {}
+  also: Partial<Simulation.LockModel> = {},
+  faults: Simulation.Faults = {}
 ) =>
   Effect.map(
     Simulation.run({
       seed: 1,
       clients: 1,
+      faults,
+      enabled: Object.keys(faults) as Array<Simulation.FaultName>,
       program: (client) => Effect.andThen(Effect.orDie(program(client)), Effect.never),
       lock: { ...lock, ...also },
       checkers: [checker],
@@ -61,14 +64,16 @@ const finds = (
   checker: Checkers.Checker,
   what: RegExp,
   program: (client: Client) => Program,
-  also?: Partial<Simulation.LockModel>
-) => Effect.map(said(checker, program, also), (text) => assert.match(text, what))
+  also?: Partial<Simulation.LockModel>,
+  faults?: Simulation.Faults
+) => Effect.map(said(checker, program, also, faults), (text) => assert.match(text, what))
 
 const accepts = (
   checker: Checkers.Checker,
   program: (client: Client) => Program,
-  also?: Partial<Simulation.LockModel>
-) => Effect.map(said(checker, program, also), (text) => assert.strictEqual(text, ""))
+  also?: Partial<Simulation.LockModel>,
+  faults?: Simulation.Faults
+) => Effect.map(said(checker, program, also, faults), (text) => assert.strictEqual(text, ""))
 
 const message = (id: string) => send("XADD", "s", id, "n", id)
 const commit = (id: string) => send("SET", "checkpoint:s", id)
@@ -168,6 +173,36 @@ describe("nothingIsForgotten", () => {
         yield* remove("1-0")
       })))
 
+  describe("where the server forgets the end and that it was said to be the end", () => {
+    const faults: Simulation.Faults = { failOver: { every: 20_000, lose: [3, 3] } }
+    const present = Redis.use((redis) => redis.send("XLEN", "input")).pipe(
+      Effect.orElseSucceed(() => 0),
+      Effect.repeat({ schedule: Schedule.spaced("10 millis"), until: (length) => Number(length) === 1 })
+    )
+    const twice = (afterwards: (client: Client) => void) => (client: Client) =>
+      Effect.gen(function*() {
+        yield* announced(client)
+        client.note("begin", { resource: "s", id: "s#1", entry: "1-0" })
+        yield* commit("2-0")
+        yield* remove("1-0")
+        yield* present
+        afterwards(client)
+        return yield* Effect.forever(Effect.andThen(Effect.ignore(remove("1-0")), present))
+      })
+
+    it.effect("accepts it from the handler that was there, once more", () =>
+      accepts(checker, twice(() => undefined), {}, faults))
+
+    it.effect("finds one that began afterwards, and takes its word for it", () =>
+      finds(
+        checker,
+        /^1-0 of s is gone, which was committed up to its beginning only/,
+        twice(({ note }) => note("begin", { resource: "s", id: "s#2", entry: "1-0" })),
+        {},
+        faults
+      ))
+  })
+
   it.effect("accepts the end, and a dead letter", () =>
     accepts(checker, (client) =>
       Effect.gen(function*() {
@@ -226,30 +261,52 @@ describe("noOrphans", () => {
 })
 
 describe("noPingPong", () => {
-  const checker = StreamCheckers.noPingPong(model, { settle: "1 second" })
+  const checker = StreamCheckers.noPingPong({ ...model, streams: ["s", "t"] }, {
+    settle: "1 second",
+    stay: "10 seconds"
+  })
   const join = (name: string) => send("HSET", "members", name, "8|0")
-
-  it.effect("finds a data stream that is handed on, and on", () =>
+  const handOver = (from: string, to: string) =>
+    send("EVAL", "return redis.call('SET', KEYS[1], ARGV[1])", "1", "owner:s", to, from)
+  const also: Partial<Simulation.LockModel> = {
+    resources: ["s", "t"],
+    released: (args) => args[0] === "EVAL" ? { resource: "s", id: `s#${args[5]}` } : undefined
+  }
+  /** `before` comes three seconds before the first hand-over, `between` before the second. */
+  const moves = (between: Program, before: Program = Effect.void) => () =>
     Effect.gen(function*() {
-      const handOver = (from: string, to: string) =>
-        send("EVAL", "return redis.call('SET', KEYS[1], ARGV[1])", "1", "owner:s", to, from)
-      const released: Simulation.LockModel["released"] = (args) =>
-        args[0] === "EVAL" ? { resource: "s", id: `s#${args[5]}` } : undefined
-      const moves = (between: Program) =>
-        Effect.gen(function*() {
-          yield* join("a")
-          yield* Effect.sleep("5 seconds")
-          yield* send("SET", "owner:s", "1")
-          yield* handOver("1", "2")
-          yield* between
-          yield* handOver("2", "3")
-        })
-      yield* finds(checker, /^s was handed over at 5\..*, and again, though nobody came or went/, () =>
-        moves(Effect.void), {
-        released
-      })
-      yield* accepts(checker, () =>
-        moves(join("b")), { released })
+      yield* join("a")
+      yield* send("SET", "owner:s", "1")
+      yield* Effect.sleep("5 seconds")
+      yield* before
+      yield* Effect.sleep("3 seconds")
+      yield* handOver("1", "2")
+      yield* between
+      yield* handOver("2", "3")
+    })
+  const stays = Effect.sleep("20 seconds")
+  const taken = send("SET", "owner:t", "1")
+
+  it.effect("finds a data stream that is handed on at once, whatever else comes and ends", () =>
+    Effect.gen(function*() {
+      const what = /^s was handed over at 8\..*, and again, though nobody came or went$/
+      yield* finds(checker, what, moves(Effect.void), also)
+      yield* finds(checker, what, moves(taken), also)
+      yield* finds(checker, what, moves(Effect.void, taken), also)
+    }))
+
+  it.effect("finds one that is handed on later, where everything is as it was", () =>
+    Effect.gen(function*() {
+      const what = /^s was handed over at 8\..*, and again at its time, though everything was as before$/
+      yield* finds(checker, what, moves(stays), also)
+      yield* finds(checker, what, moves(stays, taken), also)
+    }))
+
+  it.effect("accepts it where somebody came, and later where a share is another", () =>
+    Effect.gen(function*() {
+      yield* accepts(checker, moves(join("b")), also)
+      yield* accepts(checker, moves(Effect.andThen(taken, stays)), also)
+      yield* accepts(checker, moves(Effect.andThen(stays, taken)), also)
     }))
 })
 

@@ -49,20 +49,24 @@ return 'Released'
 `)
 
 /**
- * ARGV further the number of the attempt, or ''. The same one again counts nothing: its answer was lost.
+ * ARGV further the number of the attempt, or ''. The last one again counts nothing, nor does one before it: an answer was lost, and
+ * what was sent first may come after all that was sent since.
  * Replies the failures so far, or 'NotOwner'.
  */
 export const fail = script(`${holding}
 if not owns() then
   return 'NotOwner'
 end
-local attempt = ARGV[7] ~= '' and value .. '#' .. ARGV[7]
-if attempt and redis.call('HGET', failures, entry .. ':last') == attempt then
-  return redis.call('HGET', failures, entry) or '0'
+local attempt, prefix = tonumber(ARGV[7]), value .. '#'
+if attempt then
+  local last = redis.call('HGET', failures, entry .. ':last')
+  if last and string.sub(last, 1, #prefix) == prefix and attempt <= tonumber(string.sub(last, #prefix + 1)) then
+    return redis.call('HGET', failures, entry) or '0'
+  end
 end
 local count = redis.call('HINCRBY', failures, entry, 1)
 if attempt then
-  redis.call('HSET', failures, entry .. ':last', attempt)
+  redis.call('HSET', failures, entry .. ':last', prefix .. ARGV[7])
 end
 redis.call('PEXPIRE', failures, '${keepMillis}')
 return string.format('%.0f', count)

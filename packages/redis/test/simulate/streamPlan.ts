@@ -87,6 +87,10 @@ const orphan = ({ sweep }: Pace) => Duration.millis(2000 + 2 * 1.2 * sweep + 200
 /** The time that a silent member is still one. */
 const settle = ({ confirm, heartbeat, lease }: Pace) => Duration.millis(Math.max(4 * heartbeat, lease) + confirm + 500)
 
+/** How long what was handed over is kept, by a clock that runs too fast by as much as the clocks of clients do. */
+const stay = ({ confirm, heartbeat }: Pace) =>
+  Duration.millis(10 * (confirm + 4 * heartbeat) / (1 + Simulation.allFaults.clockRate!))
+
 export const loadOf = (seed: number | string) => {
   const draw = draws(`streams/${seed}`)
   const pick = <A>(name: string, items: ReadonlyArray<A>) => items[Math.floor(draw(name) * items.length)]!
@@ -168,6 +172,7 @@ export const planOf = (
         orphan: orphan(pace),
         recovery,
         settle: settle(pace),
+        stay: stay(pace),
         reaped: Duration.millis(3 * reapAfter),
         maxFailures
       })

@@ -75,10 +75,16 @@ export const noOrphans = (model: StreamModel, bound: number, recovery: number): 
     }
   })
 
-export const noPingPong = (model: StreamModel, settle: number): Checker =>
+/**
+ * What was handed over is handed on for two reasons. Somebody came or went: at once. The shares are others, because
+ * other data streams were taken or ended: not before `stay`. Either may be older than the first hand-over by `settle`,
+ * and not have been known then.
+ */
+export const noPingPong = (model: StreamModel, settle: number, stay: number): Checker =>
   checker("no ping-pong", (view) => {
     let membership = ""
     let changedAt = 0
+    let loadedAt = 0
     const moved = new Map<string, number>()
     return {
       onEvent: (event) => {
@@ -92,10 +98,15 @@ export const noPingPong = (model: StreamModel, settle: number): Checker =>
         const { at, command, from, resource, to } = event
         const released = command === undefined ? [] : all(view.lock.released?.(command.args, command.reply))
         const isGiven = from !== undefined && to !== undefined && released.some(({ id }) => id === from)
-        if (!isGiven) return void moved.delete(resource)
+        if (!isGiven) {
+          loadedAt = at
+          return void moved.delete(resource)
+        }
         const before = moved.get(resource)
         if (before !== undefined && changedAt < before - settle) {
-          view.violated(`${resource} was handed over at ${seconds(before)}, and again, though nobody came or went`)
+          const first = `${resource} was handed over at ${seconds(before)}, and again`
+          if (at - before < stay) view.violated(`${first}, though nobody came or went`)
+          else if (loadedAt < before - settle) view.violated(`${first} at its time, though everything was as before`)
         }
         moved.set(resource, at)
       }

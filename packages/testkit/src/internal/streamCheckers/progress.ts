@@ -91,10 +91,16 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
     const finished = new Set<string>()
     /** Acknowledged by stock consumers, who delete it then, unless they die in between. */
     const acknowledged = new Set<string>()
-    const isAtItsEnd = (stream: string) => {
+    const highest = new Map<string, string>()
+    const begun = new Map<string, number>()
+    const reaches = (stream: string, checkpoint: string | undefined) => {
       const end = ends.get(stream)
-      return end !== undefined && compareIds(view.read(model.checkpoint(stream)) ?? beginning, end) >= 0
+      return end !== undefined && compareIds(checkpoint ?? beginning, end) >= 0
     }
+    const isAtItsEnd = (stream: string) => reaches(stream, view.read(model.checkpoint(stream)))
+    /** A handler that began before a loss was at the end, and may say so again, if the server has forgotten both. */
+    const wasAtItsEnd = (stream: string, entry: string) =>
+      view.lossAt() >= (begun.get(entry) ?? Infinity) && reaches(stream, highest.get(stream))
     const isDead = (entry: string) =>
       view.stream(model.deadLetters)?.entries.some(([, fields]) => model.deadId(fields) === entry) === true
     const look = (at: number, client: string) => {
@@ -110,7 +116,7 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
         if (stream !== undefined && (dead || !isLost)) finished.add(stream)
         if (isLost || dead || model.isStock(client) || acknowledged.has(entry)) continue
         if (stream === undefined) view.violated(`${entry}, which cannot be read, is gone, and not in the dead letters`)
-        else if (!isAtItsEnd(stream)) {
+        else if (!isAtItsEnd(stream) && !wasAtItsEnd(stream, entry)) {
           const checkpoint = view.read(model.checkpoint(stream)) ?? "its beginning"
           view.violated(`${entry} of ${stream} is gone, which was committed up to ${checkpoint} only`)
         }
@@ -120,13 +126,22 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
       [...ends.keys()].filter((stream) => !announced.has(stream) || !(finished.has(stream) || isAtItsEnd(stream)))
     return {
       onEvent: (event) => {
+        for (const stream of model.streams) {
+          if (!touches(event, model.checkpoint(stream))) continue
+          const id = view.read(model.checkpoint(stream)) ?? beginning
+          if (compareIds(id, highest.get(stream) ?? beginning) > 0) highest.set(stream, id)
+        }
         if (event._tag === "Command" && touches(event, model.input)) {
           const { args, client } = event.command
           if (args[0] === "XACK" && model.isStock(client)) acknowledged.add(args[3]!)
           look(event.at, client)
         }
-        const note = named(event, "announced", "expects")
+        const note = named(event, "announced", "expects", "begin")
         if (note === undefined) return
+        if (note.kind === "begin") {
+          if ("entry" in note.fields) begun.set(field(note.fields, "entry"), note.at)
+          return
+        }
         const stream = field(note.fields, "resource")
         if (note.kind === "announced") announced.add(stream)
         else ends.set(stream, field(note.fields, "message"))

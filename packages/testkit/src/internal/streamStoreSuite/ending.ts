@@ -72,6 +72,8 @@ export const ending = ({ bench, it, short }: Cases): void => {
       assert.strictEqual(yield* service.fail(held, 2), 2)
       // Its answer was lost
       assert.strictEqual(yield* service.fail(held, 2), 2)
+      // It was late, and the same was sent again meanwhile
+      assert.strictEqual(yield* service.fail(held, 1), 2)
       assert.strictEqual(yield* service.commit(held, last(1)), "Committed")
       assert.strictEqual(yield* service.fail(held), 1)
       assert.strictEqual(yield* service.commit(held, last(1)), "Behind")
