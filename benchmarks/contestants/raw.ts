@@ -35,7 +35,7 @@ const coalescing = (client: Redis) => {
     })
 }
 
-const pairs = (client: Redis, lease: number) => {
+const pairs = (client: Redis, lease: number, acquire: Locks["acquire"]) => {
   let id = 0
   const coalesced = coalescing(client)
   const ways: Record<string, (name: string) => Promise<unknown>> = {
@@ -48,6 +48,10 @@ const pairs = (client: Redis, lease: number) => {
       const mine = `${id++}-raw`
       await client.evalsha(sha.take, 1, name, mine, lease)
       void client.evalsha(sha.drop, 1, name, mine)
+    },
+    queued: async (name) => {
+      const release = await acquire(name)
+      await release()
     },
     coalesced: async (name) => {
       const mine = `${id++}-raw`
@@ -141,7 +145,7 @@ const open = async ({ leaseMillis, url }: Connect): Promise<Locks> => {
         await client.evalsha(sha.drop, 1, name, id)
       }
     },
-    pairs: pairs(client, leaseMillis),
+    pairs: pairs(client, leaseMillis, acquire),
     close: () => {
       clearInterval(renewing)
       client.disconnect()

@@ -8,7 +8,7 @@ import { median, quantile, rounded } from "../lib/statistics.ts"
 import { countCommands, perHandOff } from "./commands.ts"
 import { contendFor, freshName } from "./handoff.ts"
 import { heapPerLease } from "./heap.ts"
-import { handingOver, inProcessPairs } from "./inProcess.ts"
+import { handingOver, inProcessPairs, queueing } from "./inProcess.ts"
 import { renew } from "./renewal.ts"
 
 const logarithmic = (label: string): Axis => ({ label, isLogarithmic: true })
@@ -109,7 +109,8 @@ const fibersInProcess = (bench: Bench) =>
     tenfold,
     () => [
       variantOf(handingOver, "ours, local hand-over", {}),
-      variantOf(ours, "ours, every lease from Redis", {})
+      variantOf(ours, "ours, every lease from Redis", {}),
+      queueing
     ],
     (entrant, fibers) =>
       Effect.map(inProcessPairs(bench, entrant, fibers, bench.pace.millis), ({ rate }) => ({ "": rate }))

@@ -1,12 +1,12 @@
-/** Many fibers of one process that want one mutex, beside what Redis itself could do for them at best. */
+/** Many fibers of one process that want one mutex, beside Redis handing it from one to the next for each of them. */
 import { Effect } from "effect"
-import { type Bench, brief, type Entrant, ours, variantOf } from "../lib/bench.ts"
+import { type Bench, brief, type Entrant, ours, raw, variantOf } from "../lib/bench.ts"
 import * as Row from "../lib/row.ts"
 
 const fibers = 64
 const bound = 64
 
-/** The raw limit is that of free mutexes: nothing that asks Redis for each lease can be faster. */
+/** One mutex for all, except for what shows how fast Redis is where nobody waits. */
 export const inProcessPairs = Effect.fnUntraced(function*(
   bench: Bench,
   entrant: Entrant,
@@ -14,7 +14,7 @@ export const inProcessPairs = Effect.fnUntraced(function*(
   millis: number
 ) {
   const agent = yield* bench.agent(entrant)
-  const oneName = entrant.role !== "raw"
+  const oneName = entrant !== free
   const asked = { inFlight, millis, variant: entrant.variant, oneName }
   const { failures, millis: taken, pairs } = yield* agent.ask("pairs", asked)
   return { rate: 1000 * pairs / taken, failures }
@@ -23,11 +23,17 @@ export const inProcessPairs = Effect.fnUntraced(function*(
 /** Ours with leases that go from fiber to fiber. */
 export const handingOver: Entrant = { ...ours, handover: bound }
 
+/** Every lease from Redis: released, granted to the next in the queue, and told. */
+export const queueing: Entrant = { ...raw, variant: "queued" }
+
+const free = variantOf(raw, `raw, ${fibers} free mutexes`, {})
+
 export const inProcess = Effect.fnUntraced(function*(bench: Bench) {
-  const [, ...rest] = bench.everybody
   const entrants = [
     handingOver,
-    ...rest,
+    queueing,
+    ...bench.everybody.filter(({ role }) => role === "peer"),
+    free,
     variantOf(ours, "ours, every lease from Redis", {}),
     variantOf(handingOver, "ours, withLock", { variant: "withLock" })
   ]
