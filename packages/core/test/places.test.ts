@@ -686,8 +686,11 @@ describe("localHandover", () => {
   it.effect("who is interrupted just when it is served passes the lease on", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
-      const holder = yield* hold({ localHandover: bound })
-      const line = makeLine({ localHandover: bound })
+      const holder = yield* hold({ localHandover: 64 })
+      const line = makeLine({ localHandover: 64 })
+      // So many go on in a row; whoever comes after them is granted the mutex, and goes on when others have had a turn
+      const atOnce = 32
+      for (let i = 0; i < atOnce; i++) yield* start(Mutex.withLock("m", { localHandover: 64 })(Effect.void))
       const gone = yield* line.wait("gone")
       yield* line.wait("next")
       faults.calls.length = 0
@@ -695,7 +698,7 @@ describe("localHandover", () => {
       gone.interruptUnsafe()
       yield* settle
       assert.deepStrictEqual(line.served, ["next"])
-      assert.deepStrictEqual(line.tokens, [(yield* holder.lease).token + 2])
+      assert.deepStrictEqual(line.tokens, [(yield* holder.lease).token + atOnce + 2])
       assert.deepStrictEqual(faults.calls, [])
       yield* line.letGo("next")
       assert.deepStrictEqual([yield* ownerId, yield* queue], [undefined, 0])

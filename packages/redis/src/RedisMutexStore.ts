@@ -50,6 +50,14 @@ const renewed: GuardResult = { _tag: "Renewed" }
 const keysOf = (mutex: MutexName) =>
   [RedisKeys.owner(mutex), RedisKeys.queue(mutex), RedisKeys.fence(mutex), RedisKeys.reserved(mutex)] as const
 
+/** In milliseconds: for each, or one for all. */
+const leasesOf = (requests: ReadonlyArray<GuardRequest>): ReadonlyArray<number> => {
+  const lease = requests[0]?.lease
+  return requests.every((request) => request.lease === lease)
+    ? lease === undefined ? [] : [Duration.toMillis(lease)]
+    : requests.map(({ lease }) => Duration.toMillis(lease))
+}
+
 /** All mutexes that one server knows, page by page; a key seen twice is named once. */
 const scan = (send: Redis["Service"]["send"]) =>
   Stream.suspend(() => {
@@ -133,7 +141,7 @@ const make = Effect.gen(function*() {
   const renew = (requests: ReadonlyArray<GuardRequest>) =>
     behind(guard(
       requests.map((request) => RedisKeys.owner(request.mutex)),
-      requests.flatMap((request) => [request.id, Duration.toMillis(request.lease)])
+      [...requests.map(({ id }) => id), ...leasesOf(requests)]
     )).pipe(
       Effect.mapError(fromRedis("guard")),
       Effect.flatMap(readGuard),

@@ -416,6 +416,32 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       assert.isFalse(counted.has("publish"))
     }))
 
+  it.effect("one call of the guard renews each lease to its own length", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const { calls, reset } = yield* serverStats
+      const store = yield* openStore(server)
+      const leases = [20_000, 60_000, 20_000].map((lease) => ({
+        mutex: freshName("own length"),
+        id: freshId(),
+        lease: Duration.millis(lease)
+      }))
+      for (const lease of leases) {
+        granted(
+          yield* store.acquire({ ...lease, lease: Duration.seconds(2), mode: "try", confirm: Duration.seconds(1) })
+        )
+      }
+      yield* reset
+      const results = yield* store.guard(leases)
+      assert.strictEqual((yield* calls).get("evalsha"), 1)
+      assert.deepStrictEqual(results.map((result) => result._tag), ["Renewed", "Renewed", "Renewed"])
+      for (const { lease, mutex } of leases) {
+        const left = Number(yield* server.send("PTTL", keysOf(mutex).owner))
+        assert.isAtMost(left, Duration.toMillis(lease))
+        assert.isAbove(left, Duration.toMillis(lease) - 15_000)
+      }
+    }))
+
   it.effect("the guard renews the neighbours of a key of the wrong type", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer

@@ -12,9 +12,10 @@ import * as Schedule from "effect/Schedule"
 import { AcquireTimeout, type BackendError, type ProtocolError } from "../Errors.ts"
 import * as MutexMetrics from "../MutexMetrics.ts"
 import * as MutexSchedule from "../MutexSchedule.ts"
-import type { AcquireRequest, AcquireResult, MutexStore, WakeUps } from "../MutexStore.ts"
+import type { AcquireRequest, AcquireResult, MutexStore, WakeUp, WakeUps } from "../MutexStore.ts"
 import type { MutexName, WireId } from "../Names.ts"
 import type { Ticket } from "../Ownership.ts"
+import type { Alarms } from "./alarms.ts"
 import { annotations, Holding, type Terms } from "./holding.ts"
 import { instant } from "./instant.ts"
 import type { Checked } from "./leaseOptions.ts"
@@ -92,22 +93,44 @@ export const throughOutages = <A, R>(
   })
 
 /**
+ * The next wake-up, or none when it is that late in monotonic milliseconds. Without a timer or a race of its own: who is
+ * told that it is its turn asks at once.
+ */
+const nextBefore = ({ next }: WakeUps, alarms: Alarms, until: number): Effect.Effect<WakeUp | undefined> =>
+  Effect.withFiber((parent) =>
+    Effect.callback((resume) => {
+      const listening = Effect.runForkWith(parent.context)(next)
+      const cancel = alarms.at(until, () => {
+        // First: whatever it ends by is not told after this
+        resume(Effect.undefined)
+        listening.interruptUnsafe()
+      })
+      listening.addObserver((exit) => {
+        cancel()
+        resume(exit)
+      })
+      return Effect.sync(() => {
+        cancel()
+        listening.interruptUnsafe()
+      })
+    })
+  )
+
+/**
  * Sleeps until a wake-up says otherwise or the delay is over. Wake-ups are hints: what follows is another request.
  * Answers whether it was told that it is its turn.
  */
-export const awaitTurn = Effect.fnUntraced(function*(wakeUps: WakeUps, delay: Duration.Duration) {
-  const clock = yield* Clock.Clock
+export const awaitTurn = Effect.fnUntraced(function*(wakeUps: WakeUps, leases: Leases, delay: Duration.Duration) {
   const bounded = wakeUps.bound === undefined ? delay : Duration.min(delay, wakeUps.bound)
-  let until = instant(clock).monotonic + Duration.toMillis(bounded)
-  for (;;) {
-    const left = until - instant(clock).monotonic
-    if (left <= 0) return false
-    const wakeUp = yield* Effect.timeoutOption(wakeUps.next, Duration.millis(left))
-    if (Option.isNone(wakeUp)) return false
-    if (wakeUp.value._tag !== "LookIn") return wakeUp.value._tag === "YourTurn"
+  let until = leases.now().monotonic + Duration.toMillis(bounded)
+  while (leases.now().monotonic < until) {
+    const wakeUp = yield* nextBefore(wakeUps, leases.alarms, until)
+    if (wakeUp === undefined) return false
+    if (wakeUp._tag !== "LookIn") return wakeUp._tag === "YourTurn"
     // The key is gone one millisecond after its remaining time has reached zero
-    until = Math.min(until, instant(clock).monotonic + Duration.toMillis(wakeUp.value.delay) + 1)
+    until = Math.min(until, leases.now().monotonic + Duration.toMillis(wakeUp.delay) + 1)
   }
+  return false
 })
 
 /** A waiter, until its scope closes. */
@@ -154,7 +177,7 @@ const wait = Effect.fnUntraced(function*(
     ticket = result.ticket ?? ticket
     const now = yield* Clock.currentTimeMillis
     const [delay] = yield* Pull.catchDone(step(now, result), () => Effect.succeed([lease, lease] as const))
-    called = yield* awaitTurn(wakeUps, delay)
+    called = yield* awaitTurn(wakeUps, leases, delay)
   }
 }, Effect.scoped)
 

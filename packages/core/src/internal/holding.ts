@@ -9,6 +9,7 @@ import type { GuardOutcome } from "../MutexSchedule.ts"
 import type { GuardRequest } from "../MutexStore.ts"
 import type { MutexName, WireId } from "../Names.ts"
 import type { FencingToken } from "../Ownership.ts"
+import type { Item } from "./heap.ts"
 import { Ending, type Instant } from "./instant.ts"
 import type { Place } from "./place.ts"
 
@@ -60,7 +61,7 @@ export const annotations = ({ id, mutex, token }: Pick<Holding, "mutex" | "id" |
   token
 })
 
-export class Holding extends Ending implements GuardRequest {
+export class Holding extends Ending implements GuardRequest, Item {
   readonly mutex: MutexName
   readonly id: WireId
   readonly token: FencingToken
@@ -72,8 +73,9 @@ export class Holding extends Ending implements GuardRequest {
   /** `ending`: its scope is closing, and protected work has not ended yet. Still renewed, no longer handed out. */
   state: "held" | "ending" | "lost" | "released" = "held"
   loss: LeaseLost | undefined
-  /** Monotonic milliseconds. */
-  nextRenewal = 0
+  /** When it is to be renewed, in monotonic milliseconds. */
+  key: number
+  position = -1
   renewing = false
   /** The answer of `alive` counts for one renewal. */
   probe: "unasked" | "asking" | "alive" = "unasked"
@@ -97,7 +99,7 @@ export class Holding extends Ending implements GuardRequest {
     this.since = sent
     this.renewed = sent
     this.extend(sent)
-    this.renewAt(sent.monotonic + terms.ttlMillis)
+    this.key = this.renewal(sent.monotonic + terms.ttlMillis)
   }
 
   get ttl() {
@@ -131,8 +133,8 @@ export class Holding extends Ending implements GuardRequest {
   }
 
   /** A lease that has come to its longest is not renewed any more. */
-  renewAt(monotonic: number): void {
-    this.nextRenewal = this.deadline() >= this.since.monotonic + this.terms.maxHold ? Infinity : monotonic
+  renewal(monotonic: number): number {
+    return this.deadline() >= this.since.monotonic + this.terms.maxHold ? Infinity : monotonic
   }
 
   /** Renewed in time, and not due yet: what is left is at least the transition less the margin. */
@@ -148,7 +150,7 @@ export class Holding extends Ending implements GuardRequest {
   /** The server's lease goes on as it is: it ends no later, and is renewed no later. */
   inherit(previous: Holding): void {
     this.extend(previous.renewed)
-    this.renewAt(previous.renewed.monotonic + this.terms.ttlMillis)
+    this.key = this.renewal(previous.renewed.monotonic + this.terms.ttlMillis)
   }
 
   /** Milliseconds until the server's lease ends, if nothing renews it any more. */

@@ -14,6 +14,8 @@ import type { MutexConfig } from "../MutexConfig.ts"
 import * as MutexMetrics from "../MutexMetrics.ts"
 import * as MutexSchedule from "../MutexSchedule.ts"
 import type { GuardResult, MutexStore, ReleaseRequest } from "../MutexStore.ts"
+import * as alarmsOf from "./alarms.ts"
+import { Heap } from "./heap.ts"
 import { annotations, type Holding } from "./holding.ts"
 import { type Instant, instant } from "./instant.ts"
 import { keepOn } from "./keepOn.ts"
@@ -27,6 +29,7 @@ import * as tracing from "./tracing.ts"
 export interface Leases {
   readonly now: () => Instant
   readonly recorder: recorderOf.Recorder
+  readonly alarms: alarmsOf.Alarms
   readonly add: (holding: Holding) => void
   /** A hint that this lease was taken away by force: asks at once, and believes the answer. */
   readonly suspect: (id: string) => void
@@ -39,7 +42,7 @@ export interface Leases {
 }
 
 /** Keys of one renewing call: enough to share the round trip, few enough not to hold up the server. */
-const batchSize = 128
+const batchSize = 200
 
 /** Renewals that are due within this many milliseconds of one another go out together. */
 const window = 50
@@ -52,6 +55,8 @@ export const make = Effect.fnUntraced(function*(
   config: MutexConfig
 ): Effect.fn.Return<Leases, never, Scope.Scope> {
   const table = new Set<Holding>()
+  /** Those that are not being renewed or probed at this moment, by when they are to be renewed. */
+  const renewable = new Heap<Holding>()
   const releases = yield* releasesOf.make(store, config)
   const renewals = yield* FiberSet.make()
   const guardChanged = Latch.makeUnsafe(false)
@@ -68,6 +73,7 @@ export const make = Effect.fnUntraced(function*(
   /** Out of the table, whatever it ended by. */
   const drop = (holding: Holding, now: Instant): boolean => {
     if (!table.delete(holding)) return false
+    renewable.remove(holding)
     recorder.modify(MutexMetrics.held, -1, holding.mutex)
     recorder.update(MutexMetrics.holdTime, now.monotonic - holding.since.monotonic, holding.mutex)
     return true
@@ -101,9 +107,10 @@ export const make = Effect.fnUntraced(function*(
     return sleepUntil(nextWatch, watchChanged)
   }))
 
-  const next = (holding: Holding, at: number) => {
-    holding.renewAt(at)
-    if (holding.nextRenewal < nextGuard) guardChanged.openUnsafe()
+  const renewAt = (holding: Holding, at: number) => {
+    if (!holding.isOpen()) return
+    renewable.place(holding, at)
+    if (at < nextGuard) guardChanged.openUnsafe()
   }
 
   /** When the guard comes back to a lease. */
@@ -113,7 +120,7 @@ export const make = Effect.fnUntraced(function*(
       holding.step(clock.currentTimeMillisUnsafe(), outcome),
       () => Effect.succeed([holding.ttl, holding.ttl] as [Duration.Duration, Duration.Duration])
     )
-    next(holding, from.monotonic + Duration.toMillis(delay))
+    renewAt(holding, holding.renewal(from.monotonic + Duration.toMillis(delay)))
   })
 
   /** A holder that is not alive is treated like a backend that does not answer: asked again until the deadline. */
@@ -124,9 +131,7 @@ export const make = Effect.fnUntraced(function*(
     if (!holding.isOpen()) return
     if (isAlive) {
       holding.dead = false
-      holding.renewAt(instant(clock).monotonic)
-      guardChanged.openUnsafe()
-      return
+      return renewAt(holding, instant(clock).monotonic)
     }
     recorder.update(MutexMetrics.guards.notAlive, 1, holding.mutex)
     if (!holding.dead) {
@@ -160,7 +165,7 @@ export const make = Effect.fnUntraced(function*(
     holding.extend(sent)
     if (holding.step !== undefined) return plan(holding, { _tag: "Renewed", ttl: holding.ttl }, sent)
     // What the schedule says where nothing has failed
-    next(holding, sent.monotonic + Duration.toMillis(holding.ttl))
+    renewAt(holding, holding.renewal(sent.monotonic + Duration.toMillis(holding.ttl)))
     return undefined
   }
 
@@ -197,44 +202,44 @@ export const make = Effect.fnUntraced(function*(
     }
   })
 
-  const guard = Effect.forever(Effect.gen(function*() {
-    guardChanged.closeUnsafe()
-    const now = instant(clock)
+  /** Takes out what is due, and what will be within the window. */
+  const takeDue = (now: Instant) => {
     const due: Array<Holding> = []
     const asked: Array<Effect.Effect<void>> = []
     const soon = now.monotonic + window
-    let candidates: Array<Holding> | undefined
-    let next = Infinity
-    for (const holding of table) {
-      if (holding.renewing || holding.probe === "asking") continue
-      const { nextRenewal } = holding
-      if (nextRenewal < next) next = nextRenewal
-      if (nextRenewal <= soon) (candidates ??= []).push(holding)
+    for (let holding = renewable.first; holding !== undefined && holding.key <= soon; holding = renewable.first) {
+      renewable.remove(holding)
+      // After a stall the deadline counts, not a renewal that would come too late
+      check(holding, now)
+      if (!holding.isOpen()) continue
+      if (holding.alive === undefined || holding.probe === "alive" || holding.forced) {
+        holding.renewing = true
+        due.push(holding)
+      } else {
+        holding.probe = "asking"
+        asked.push(probe(holding, holding.alive))
+      }
     }
-    if (candidates !== undefined && next <= now.monotonic) {
-      for (const holding of candidates) {
-        // After a stall the deadline counts, not a renewal that would come too late
-        check(holding, now)
-        if (!holding.isOpen()) continue
-        if (holding.alive === undefined || holding.probe === "alive" || holding.forced) {
-          holding.renewing = true
-          due.push(holding)
-        } else {
-          holding.probe = "asking"
-          asked.push(probe(holding, holding.alive))
-        }
-      }
-      for (const asking of asked) yield* FiberSet.run(renewals, asking)
-      for (let i = 0; i < due.length; i += batchSize) {
-        yield* FiberSet.run(renewals, renew(due.slice(i, i + batchSize)))
-        // Thousands of leases are no reason to keep everybody else waiting
-        if (i + batchSize < due.length) yield* Effect.yieldNow
-      }
+    return { due, asked }
+  }
+
+  const guard = Effect.forever(Effect.gen(function*() {
+    guardChanged.closeUnsafe()
+    const now = instant(clock)
+    const next = renewable.first?.key ?? Infinity
+    if (next > now.monotonic) {
+      nextGuard = next
+      yield* sleepUntil(next, guardChanged)
+      nextGuard = -Infinity
       return
     }
-    nextGuard = next
-    yield* sleepUntil(next, guardChanged)
-    nextGuard = -Infinity
+    const { asked, due } = takeDue(now)
+    for (const asking of asked) yield* FiberSet.run(renewals, asking)
+    for (let i = 0; i < due.length; i += batchSize) {
+      yield* FiberSet.run(renewals, renew(due.slice(i, i + batchSize)))
+      // Thousands of leases are no reason to keep everybody else waiting
+      if (i + batchSize < due.length) yield* Effect.yieldNow
+    }
   }))
 
   /** Out of the table before anything is sent. Answers what is to be sent, unless the lease stays in this process. */
@@ -284,18 +289,19 @@ export const make = Effect.fnUntraced(function*(
   return {
     now: () => instant(clock),
     recorder,
+    alarms: yield* alarmsOf.make,
     add: (holding) => {
       table.add(holding)
       recorder.modify(MutexMetrics.held, 1, holding.mutex)
-      if (holding.nextRenewal < nextGuard) guardChanged.openUnsafe()
+      renewAt(holding, holding.key)
       if (holding.deadline() < nextWatch) watchChanged.openUnsafe()
     },
     suspect: (id) => {
       for (const holding of table) {
         if (holding.id !== id) continue
         holding.forced = true
-        holding.nextRenewal = -Infinity
-        guardChanged.openUnsafe()
+        // One that is being renewed has its reply soon
+        if (holding.position !== -1) renewAt(holding, -Infinity)
       }
     },
     check,

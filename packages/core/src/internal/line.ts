@@ -1,6 +1,6 @@
 /** The fibers of one layer that wait for one mutex, first come, first served. */
 import * as Effect from "effect/Effect"
-import type * as Exit from "effect/Exit"
+import * as Exit from "effect/Exit"
 import type * as Scheduler from "effect/Scheduler"
 import type { BackendError, ProtocolError } from "../Errors.ts"
 import type { WireId } from "../Names.ts"
@@ -41,13 +41,37 @@ export class Waiter {
     else resume(this.end)
   })
 
-  /** By its own fiber, on that fiber's scheduler: in a long line one hand-over must not run inside the other. */
+  /** A fiber that is granted goes on before this returns, unless others are being woken already. */
   conclude(end: End): void {
     this.end = end
-    if (this.resume !== undefined) this.dispatcher.scheduleTask(this.wake, 0)
+    if (this.resume === undefined) return
+    if (Exit.isSuccess(end)) wake(this)
+    else this.goOnLater()
   }
 
-  private readonly wake = () => this.resume!(this.end!)
+  goOn(): void {
+    this.resume!(this.end!)
+  }
+
+  goOnLater(): void {
+    this.dispatcher.scheduleTask(() => this.goOn(), 0)
+  }
+}
+
+/** Fibers that run in a row before the event loop has its turn. */
+const atOnce = 32
+
+let woken: Array<Waiter> | undefined
+
+/** One after the other, never one inside the other: a stack would not hold a long line. */
+const wake = (waiter: Waiter): void => {
+  if (woken !== undefined) return void woken.push(waiter)
+  woken = [waiter]
+  for (let i = 0; i < woken.length; i++) {
+    if (i < atOnce) woken[i]!.goOn()
+    else woken[i]!.goOnLater()
+  }
+  woken = undefined
 }
 
 export class Line {

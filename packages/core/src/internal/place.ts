@@ -26,8 +26,13 @@ export interface Layer {
   readonly table: Map<MutexName, Place>
   readonly nextId: () => WireId
   readonly run: <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
+  /** Mutexes that were not free when last asked for: who asks for one of them is queued at once. */
+  readonly contended: Set<MutexName>
   isClosed: boolean
 }
+
+/** Contended mutexes that are remembered. */
+const maxContended = 10_000
 
 const closed = new BackendError({
   operation: "acquire",
@@ -85,9 +90,9 @@ export class Place implements Seat {
     return this.holding === undefined && this.line.first === undefined
   }
 
-  /** Answers whether the caller is to ask by itself: it is alone. */
+  /** Answers whether the caller is to ask by itself: it is alone, and the mutex may well be free. */
   comesFirst(): boolean {
-    return this.asking === 0 && this.isOpen()
+    return this.asking === 0 && this.isOpen() && !this.layer.contended.has(this.mutex)
   }
 
   /** The caller asks, and says how that ended by one of `granted`, `refused` and `gaveUp`. */
@@ -101,6 +106,8 @@ export class Place implements Seat {
   }
 
   refused(refused: Refused): void {
+    const { contended } = this.layer
+    if (contended.size < maxContended) contended.add(this.mutex)
     this.lastOwner = refused.ownership._tag === "Held" ? refused.ownership.owner : undefined
   }
 
@@ -179,6 +186,7 @@ export class Place implements Seat {
 
   won(turn: Turn, holding: Holding, handedOff: boolean): void {
     this.end(turn)
+    if (turn.wasFree) this.layer.contended.delete(this.mutex)
     if (handedOff) this.leases.recorder.update(MutexMetrics.handOffs, 1, this.mutex)
     const waiter = this.line.first!
     this.serve(waiter, holding, waiter.attempt.localHandover)

@@ -46,6 +46,7 @@ export const make = Effect.fnUntraced(function*(
     table,
     nextId,
     run: Effect.runForkWith(yield* Effect.context<never>()),
+    contended: new Set(),
     isClosed: false
   }
   yield* Effect.addFinalizer(() =>

@@ -52,6 +52,8 @@ export class Turn {
   readonly id: WireId
   state: State
   fiber: Fiber.Fiber<void, StoreError> | undefined
+  /** Nobody else had the mutex or waited for it. */
+  wasFree = true
   private readonly gate = Latch.makeUnsafe(false)
   private readonly seat: Seat
   private isSubscribed = false
@@ -77,6 +79,7 @@ export class Turn {
   }
 
   requeueing(waiter: Waiter, sent: Holding["since"]): void {
+    this.wasFree = false
     this.state = "requeueing"
     this.requeued = { waiter, sent, heard: this.isSubscribed }
   }
@@ -152,11 +155,12 @@ export class Turn {
     if (this.state !== "contending") yield* this.gate.await
     const { attempt: { transition, ttl } } = seat.first()!
     const lease = Duration.sum(ttl, transition)
-    const step = yield* Schedule.toStep(MutexSchedule.contend({ confirm: seat.confirm, lease }))
+    let step: Effect.Success<ReturnType<typeof paceOf>> | undefined
     const sleep = Effect.fnUntraced(function*(refused: Refused) {
+      step ??= yield* paceOf(seat.confirm, lease)
       const now = yield* Clock.currentTimeMillis
       const [delay] = yield* Pull.catchDone(step(now, refused), () => Effect.succeed([lease, lease] as const))
-      return yield* awaitTurn(wakeUps, delay)
+      return yield* awaitTurn(wakeUps, seat.leases, delay)
     })
     let called = this.known !== undefined && (yield* sleep(this.known))
     for (;;) {
@@ -173,9 +177,13 @@ export class Turn {
       }
       this.ticket = result.ticket ?? this.ticket
       seat.refused(result)
+      this.wasFree = false
       called = yield* sleep(result)
     }
   }))
 }
 
 const stepOf = () => Schedule.toStep(MutexSchedule.outage)
+
+const paceOf = (confirm: Duration.Duration, lease: Duration.Duration) =>
+  Schedule.toStep(MutexSchedule.contend({ confirm, lease }))

@@ -245,7 +245,7 @@ return replies
 `
 
 /**
- * KEYS owner keys. ARGV for each key the wire id and the lease in ms.
+ * KEYS owner keys. ARGV the wire id for each key, then the lease in ms for each key, or one for all.
  * Renews each lease to its full length if its id is still the owner; never creates a key. An error at one key leaves the
  * others alone.
  * Reply one entry { index from 1, 'owner' or 'error', ownership or error } for each that was not renewed.
@@ -260,8 +260,8 @@ for i, key in ipairs(KEYS) do
   local current = redis.pcall('GET', key)
   if type(current) == 'table' then
     missed[#missed + 1] = { i, 'error', current.err }
-  elseif current == ARGV[2 * i - 1] then
-    redis.call('PEXPIRE', key, ARGV[2 * i])
+  elseif current == ARGV[i] then
+    redis.call('PEXPIRE', key, ARGV[#KEYS + i] or ARGV[#KEYS + 1])
   elseif current then
     missed[#missed + 1] = { i, 'owner', current .. '@@' .. string.format('%.0f', redis.call('PTTL', key)) }
   else

@@ -1,0 +1,49 @@
+/** Many that wait for an instant each: one fiber and one timer for all of them. */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import type * as Scope from "effect/Scope"
+import { Heap, type Item } from "./heap.ts"
+import { instant } from "./instant.ts"
+import { keepOn } from "./keepOn.ts"
+import { sleepUntil } from "./sleepUntil.ts"
+
+export interface Alarms {
+  /** Rings once, at an instant in monotonic milliseconds, unless what this answers is called before. */
+  readonly at: (monotonic: number, ring: () => void) => () => void
+}
+
+interface Alarm extends Item {
+  readonly ring: () => void
+}
+
+export const make: Effect.Effect<Alarms, never, Scope.Scope> = Effect.gen(function*() {
+  const clock = yield* Clock.Clock
+  const heap = new Heap<Alarm>()
+  const changed = Latch.makeUnsafe(false)
+  let next = Infinity
+
+  const loop = Effect.suspend(() => {
+    changed.closeUnsafe()
+    const now = instant(clock).monotonic
+    for (let alarm = heap.first; alarm !== undefined && alarm.key <= now; alarm = heap.first) {
+      heap.remove(alarm)
+      alarm.ring()
+    }
+    next = heap.first?.key ?? Infinity
+    return sleepUntil(next, changed)
+  })
+  yield* Effect.forkScoped(keepOn("The clock of the waiters", Effect.forever(loop)))
+
+  return {
+    at: (monotonic, ring) => {
+      const alarm: Alarm = { key: monotonic, position: -1, ring }
+      heap.place(alarm, monotonic)
+      if (monotonic < next) {
+        next = monotonic
+        changed.openUnsafe()
+      }
+      return () => heap.remove(alarm)
+    }
+  }
+})
