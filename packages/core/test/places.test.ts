@@ -93,6 +93,32 @@ describe("one place for all waiters of a layer", () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
+  it.effect("a mutex that was not free is waited for at once; one that was is tried first", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const once = Effect.scoped(Mutex.acquire("m"))
+      const requests = Effect.sync(() => faults.calls.splice(0).filter((call) => call.startsWith("acquire")))
+      yield* once
+      assert.deepStrictEqual(yield* requests, ["acquire try"])
+      const them = yield* another("them")
+      for (const asked of [["acquire try", "acquire wait"], ["acquire wait"], ["acquire wait"]]) {
+        const scope = yield* Scope.make()
+        yield* Scope.provide(Effect.provide(Mutex.acquire("m"), them), scope)
+        yield* requests
+        const waiter = yield* start(once)
+        assert.deepStrictEqual(yield* requests, asked)
+        yield* Scope.close(scope, Exit.void)
+        yield* Fiber.join(waiter)
+        yield* settle
+      }
+      yield* requests
+      // It may still be as busy as it was, and is found to be free
+      yield* once
+      assert.deepStrictEqual(yield* requests, ["acquire wait"])
+      yield* once
+      assert.deepStrictEqual(yield* requests, ["acquire try"])
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
   it.effect("a thousand waiters behind another layer are one entry in the queue", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
