@@ -54,6 +54,7 @@ const make = Effect.sync((): MutexStore["Service"] => {
       ),
     release: (request) => withMutex(request.mutex, (mutex) => mutex.release(request)),
     owner: (name) => withMutex(name, (mutex) => mutex.ownership()),
+    isListening: true,
     wakeUps: (name, id) =>
       subscription<WakeUp>((offer) =>
         Effect.as(

@@ -363,6 +363,11 @@ export class MutexStore extends Context.Service<MutexStore, {
   readonly owner: (mutex: MutexName) => Effect.Effect<Ownership, StoreError>
   /** Subscribes a waiter; succeeds once nothing that is sent to it afterwards can be missed unnoticed. */
   readonly wakeUps: (mutex: MutexName, id: WireId) => Effect.Effect<WakeUps, BackendError, Scope.Scope>
+  /**
+   * Whether a layer that has an `inbox` is listening for all of its waiters, so that `wakeUps` neither waits nor fails. Then
+   * a layer queues without having tried where a mutex was not free before. A store that does not say so is tried first.
+   */
+  readonly isListening?: boolean
   /** Subscribes an observer, likewise. */
   readonly changes: (mutex: MutexName) => Effect.Effect<Changes, BackendError, Scope.Scope>
   /** Subscribes a layer, by the random part of its wire ids, likewise. */

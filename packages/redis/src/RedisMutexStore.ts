@@ -53,8 +53,9 @@ const keysOf = (mutex: MutexName) =>
 /** In milliseconds: for each, or one for all. */
 const leasesOf = (requests: ReadonlyArray<GuardRequest>): ReadonlyArray<number> => {
   const lease = requests[0]?.lease
-  return requests.every((request) => request.lease === lease)
-    ? lease === undefined ? [] : [Duration.toMillis(lease)]
+  if (lease === undefined) return []
+  return requests.every((request) => request.lease === lease || Duration.equals(request.lease, lease))
+    ? [Duration.toMillis(lease)]
     : requests.map(({ lease }) => Duration.toMillis(lease))
 }
 
@@ -184,6 +185,7 @@ const make = Effect.gen(function*() {
     owner: (mutex: MutexName) =>
       behind(look(RedisKeys.owner(mutex))).pipe(Effect.mapError(fromRedis("owner")), Effect.flatMap(readOwnership)),
     wakeUps: letters.wakeUps,
+    isListening: true,
     changes: (mutex) =>
       receiving(subscriber, RedisKeys.mutexChannel(mutex), readMutexMessage, {
         gap: { _tag: "Gap" },

@@ -11,6 +11,8 @@ import { sleepUntil } from "./sleepUntil.ts"
 export interface Alarms {
   /** Rings once, at an instant in monotonic milliseconds, unless what this answers is called before. */
   readonly at: (monotonic: number, ring: () => void) => () => void
+  /** Nothing rings any more: what was set has rung at the end. */
+  readonly isClosed: () => boolean
 }
 
 interface Alarm extends Item {
@@ -22,17 +24,28 @@ export const make: Effect.Effect<Alarms, never, Scope.Scope> = Effect.gen(functi
   const heap = new Heap<Alarm>()
   const changed = Latch.makeUnsafe(false)
   let next = Infinity
+  let isClosed = false
+
+  const ring = (until: number) => {
+    for (let alarm = heap.first; alarm !== undefined && alarm.key <= until; alarm = heap.first) {
+      heap.remove(alarm)
+      alarm.ring()
+    }
+  }
 
   const loop = Effect.suspend(() => {
     changed.closeUnsafe()
     const now = instant(clock).monotonic
-    for (let alarm = heap.first; alarm !== undefined && alarm.key <= now; alarm = heap.first) {
-      heap.remove(alarm)
-      alarm.ring()
-    }
+    ring(now)
     next = heap.first?.key ?? Infinity
     return sleepUntil(next, changed)
   })
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      isClosed = true
+      ring(Infinity)
+    })
+  )
   yield* Effect.forkScoped(keepOn("The clock of the waiters", Effect.forever(loop)))
 
   return {
@@ -44,6 +57,7 @@ export const make: Effect.Effect<Alarms, never, Scope.Scope> = Effect.gen(functi
         changed.openUnsafe()
       }
       return () => heap.remove(alarm)
-    }
+    },
+    isClosed: () => isClosed
   }
 })

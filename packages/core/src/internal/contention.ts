@@ -9,7 +9,7 @@ import * as LogLevel from "effect/LogLevel"
 import * as Option from "effect/Option"
 import * as Pull from "effect/Pull"
 import * as Schedule from "effect/Schedule"
-import { AcquireTimeout, type BackendError, type ProtocolError } from "../Errors.ts"
+import { AcquireTimeout, BackendError, type ProtocolError } from "../Errors.ts"
 import * as MutexMetrics from "../MutexMetrics.ts"
 import * as MutexSchedule from "../MutexSchedule.ts"
 import type { AcquireRequest, AcquireResult, MutexStore, WakeUp, WakeUps } from "../MutexStore.ts"
@@ -69,6 +69,13 @@ export const ask = (
     )
   })
 
+export const closed = () =>
+  new BackendError({
+    operation: "acquire",
+    retryable: false,
+    cause: new Error("the layer of the mutex is closed")
+  })
+
 const mayPass = (error: StoreError) => error._tag === "BackendError" && error.retryable
 
 /** Tries again through an outage of the backend, until one has lasted as long as a lease does. */
@@ -124,6 +131,7 @@ export const awaitTurn = Effect.fnUntraced(function*(wakeUps: WakeUps, leases: L
   const bounded = wakeUps.bound === undefined ? delay : Duration.min(delay, wakeUps.bound)
   let until = leases.now().monotonic + Duration.toMillis(bounded)
   while (leases.now().monotonic < until) {
+    if (leases.alarms.isClosed()) return yield* Effect.fail(closed())
     const wakeUp = yield* nextBefore(wakeUps, leases.alarms, until)
     if (wakeUp === undefined) return false
     if (wakeUp._tag !== "LookIn") return wakeUp._tag === "YourTurn"

@@ -82,8 +82,8 @@ export class Holding extends Ending implements GuardRequest, Item {
   /** The last answer of `alive` was not yes. */
   dead = false
   failing = false
-  /** Said to have been taken away by force; the next reply decides. */
-  forced = false
+  /** When it was last said to have been taken away by force: the reply to what is sent after that decides. */
+  forcedAt: number | undefined
   step: GuardStep | undefined
   /** What it is held for by this layer, if the fibers behind it are to have it next. */
   place: Place | undefined
@@ -139,7 +139,7 @@ export class Holding extends Ending implements GuardRequest, Item {
 
   /** Renewed in time, and not due yet: what is left is at least the transition less the margin. */
   isFresh(now: Instant): boolean {
-    return !this.renewing && !this.failing && !this.dead && !this.forced && this.probe === "unasked" &&
+    return !this.renewing && !this.failing && !this.dead && this.forcedAt === undefined && this.probe === "unasked" &&
       now.monotonic < this.renewed.monotonic + this.terms.ttlMillis && this.left(now) > this.margin
   }
 

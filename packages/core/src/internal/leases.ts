@@ -82,11 +82,15 @@ export const make = Effect.fnUntraced(function*(
   const lose = (holding: Holding, reason: Exclude<LossReason, "Released">, owner?: string) => {
     const now = instant(clock)
     if (!drop(holding, now)) return
-    const loss = holding.lose(reason, owner)
-    recorder.update(MutexMetrics.losses[reason], 1, holding.mutex)
-    if (holding.hasWork() && overruns.watch(holding, loss, now) < nextWatch) watchChanged.openUnsafe()
-    run(Effect.logWarning(loss.message).pipe(Effect.annotateLogs(annotations(holding))))
-    holding.place?.lost(holding)
+    try {
+      const loss = holding.lose(reason, owner)
+      recorder.update(MutexMetrics.losses[reason], 1, holding.mutex)
+      if (holding.hasWork() && overruns.watch(holding, loss, now) < nextWatch) watchChanged.openUnsafe()
+      run(Effect.logWarning(loss.message).pipe(Effect.annotateLogs(annotations(holding))))
+    } finally {
+      // Whatever those who listen for the loss do, others are in line
+      holding.place?.lost(holding)
+    }
   }
 
   const check = (holding: Holding, now: Instant) => {
@@ -150,19 +154,26 @@ export const make = Effect.fnUntraced(function*(
     if (result._tag === "Lost") {
       recorder.update(MutexMetrics.guards.lost, 1, holding.mutex)
       const { ownership } = result
+      const isForced = holding.forcedAt !== undefined
       return Effect.sync(() =>
         ownership._tag === "Held"
-          ? lose(holding, holding.forced ? "ForcedRelease" : "TakenOver", ownership.owner)
-          : lose(holding, holding.forced ? "ForcedRelease" : "Vanished")
+          ? lose(holding, isForced ? "ForcedRelease" : "TakenOver", ownership.owner)
+          : lose(holding, isForced ? "ForcedRelease" : "Vanished")
       )
     }
     const renewed = result._tag === "Renewed"
-    if (renewed) holding.forced = false
+    // A renewal that was sent before the word came may have been done before the force
+    const isSuspect = holding.forcedAt !== undefined && holding.forcedAt > sent.monotonic
+    if (renewed && !isSuspect) holding.forcedAt = undefined
     holding.failing = !renewed
     recorder.update(MutexMetrics.guards[renewed ? "renewed" : "failed"], 1, holding.mutex)
     if (!renewed) return plan(holding, { _tag: "Failed" }, now)
     recorder.update(MutexMetrics.timeLeftAtRenewal, holding.left(now), holding.mutex)
     holding.extend(sent)
+    if (isSuspect) {
+      renewAt(holding, -Infinity)
+      return undefined
+    }
     if (holding.step !== undefined) return plan(holding, { _tag: "Renewed", ttl: holding.ttl }, sent)
     // What the schedule says where nothing has failed
     renewAt(holding, holding.renewal(sent.monotonic + Duration.toMillis(holding.ttl)))
@@ -202,6 +213,20 @@ export const make = Effect.fnUntraced(function*(
     }
   })
 
+  /** What was taken out comes back, even if the attempt dies. */
+  const surely = (holdings: ReadonlyArray<Holding>, attempt: Effect.Effect<void>) =>
+    Effect.tapCause(attempt, (cause) =>
+      Effect.suspend(() => {
+        const soon = instant(clock).monotonic + watch
+        for (const holding of holdings) {
+          if (holding.position !== -1) continue
+          holding.renewing = false
+          holding.probe = "unasked"
+          renewAt(holding, soon)
+        }
+        return Effect.logError("A renewal died, and is tried again", cause)
+      }))
+
   /** Takes out what is due, and what will be within the window. */
   const takeDue = (now: Instant) => {
     const due: Array<Holding> = []
@@ -212,12 +237,12 @@ export const make = Effect.fnUntraced(function*(
       // After a stall the deadline counts, not a renewal that would come too late
       check(holding, now)
       if (!holding.isOpen()) continue
-      if (holding.alive === undefined || holding.probe === "alive" || holding.forced) {
+      if (holding.alive === undefined || holding.probe === "alive" || holding.forcedAt !== undefined) {
         holding.renewing = true
         due.push(holding)
       } else {
         holding.probe = "asking"
-        asked.push(probe(holding, holding.alive))
+        asked.push(surely([holding], probe(holding, holding.alive)))
       }
     }
     return { due, asked }
@@ -236,7 +261,8 @@ export const make = Effect.fnUntraced(function*(
     const { asked, due } = takeDue(now)
     for (const asking of asked) yield* FiberSet.run(renewals, asking)
     for (let i = 0; i < due.length; i += batchSize) {
-      yield* FiberSet.run(renewals, renew(due.slice(i, i + batchSize)))
+      const batch = due.slice(i, i + batchSize)
+      yield* FiberSet.run(renewals, surely(batch, renew(batch)))
       // Thousands of leases are no reason to keep everybody else waiting
       if (i + batchSize < due.length) yield* Effect.yieldNow
     }
@@ -299,8 +325,8 @@ export const make = Effect.fnUntraced(function*(
     suspect: (id) => {
       for (const holding of table) {
         if (holding.id !== id) continue
-        holding.forced = true
-        // One that is being renewed has its reply soon
+        holding.forcedAt = instant(clock).monotonic
+        // One that is being renewed or probed comes back when that has ended
         if (holding.position !== -1) renewAt(holding, -Infinity)
       }
     },

@@ -1,4 +1,5 @@
 /** The fibers of one layer that wait for one mutex, first come, first served. */
+import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Scheduler from "effect/Scheduler"
@@ -7,7 +8,7 @@ import type { WireId } from "../Names.ts"
 import type { FencingToken } from "../Ownership.ts"
 import type { Attempt } from "./contention.ts"
 import { Holding } from "./holding.ts"
-import type { Instant } from "./instant.ts"
+import { type Instant, instant } from "./instant.ts"
 
 type End = Exit.Exit<Holding, BackendError | ProtocolError>
 
@@ -15,6 +16,7 @@ export class Waiter {
   readonly attempt: Attempt
   /** Monotonic milliseconds. */
   readonly since: number
+  readonly clock: Clock.Clock
   private readonly dispatcher: Scheduler.SchedulerDispatcher
   private resume: ((end: Effect.Effect<Holding, BackendError | ProtocolError>) => void) | undefined
   private end: End | undefined
@@ -24,9 +26,10 @@ export class Waiter {
   next: Waiter | undefined
   previous: Waiter | undefined
 
-  constructor(attempt: Attempt, since: number, dispatcher: Scheduler.SchedulerDispatcher) {
+  constructor(attempt: Attempt, clock: Clock.Clock, dispatcher: Scheduler.SchedulerDispatcher) {
     this.attempt = attempt
-    this.since = since
+    this.clock = clock
+    this.since = instant(clock).monotonic
     this.dispatcher = dispatcher
   }
 
@@ -50,7 +53,14 @@ export class Waiter {
   }
 
   goOn(): void {
-    this.resume!(this.end!)
+    try {
+      this.resume!(this.end!)
+    } catch (error) {
+      // Of whoever observes that fiber. It is no matter of those who are woken behind it
+      this.dispatcher.scheduleTask(() => {
+        throw error
+      }, 0)
+    }
   }
 
   goOnLater(): void {
@@ -58,8 +68,9 @@ export class Waiter {
   }
 }
 
-/** Fibers that run in a row before the event loop has its turn. */
+/** Fibers that run in a row before the event loop has its turn, and for how many milliseconds. */
 const atOnce = 32
+const atMost = 5
 
 let woken: Array<Waiter> | undefined
 
@@ -67,8 +78,10 @@ let woken: Array<Waiter> | undefined
 const wake = (waiter: Waiter): void => {
   if (woken !== undefined) return void woken.push(waiter)
   woken = [waiter]
+  const { clock } = waiter
+  const end = instant(clock).monotonic + atMost
   for (let i = 0; i < woken.length; i++) {
-    if (i < atOnce) woken[i]!.goOn()
+    if (i < atOnce && (i === 0 || instant(clock).monotonic < end)) woken[i]!.goOn()
     else woken[i]!.goOnLater()
   }
   woken = undefined
@@ -93,6 +106,7 @@ export class Line {
   }
 
   remove(waiter: Waiter): void {
+    if (!waiter.isInLine) return
     const { next, previous } = waiter
     if (previous === undefined) this.first = next
     else previous.next = next

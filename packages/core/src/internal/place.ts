@@ -4,13 +4,13 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
-import { BackendError } from "../Errors.ts"
+import type { BackendError } from "../Errors.ts"
 import type { MutexConfig } from "../MutexConfig.ts"
 import * as MutexMetrics from "../MutexMetrics.ts"
 import type { MutexStore, Released, ReleaseRequest } from "../MutexStore.ts"
 import type { MutexName, WireId } from "../Names.ts"
 import type { FencingToken } from "../Ownership.ts"
-import type { Attempt, Refused, StoreError } from "./contention.ts"
+import { type Attempt, closed, type Refused, type StoreError } from "./contention.ts"
 import type { Holding } from "./holding.ts"
 import { type Instant, instant } from "./instant.ts"
 import type { Leases } from "./leases.ts"
@@ -33,12 +33,6 @@ export interface Layer {
 
 /** Contended mutexes that are remembered. */
 const maxContended = 10_000
-
-const closed = new BackendError({
-  operation: "acquire",
-  retryable: false,
-  cause: new Error("the layer of the mutex is closed")
-})
 
 export class Place implements Seat {
   readonly mutex: MutexName
@@ -92,7 +86,8 @@ export class Place implements Seat {
 
   /** Answers whether the caller is to ask by itself: it is alone, and the mutex may well be free. */
   comesFirst(): boolean {
-    return this.asking === 0 && this.isOpen() && !this.layer.contended.has(this.mutex)
+    const { contended, store } = this.layer
+    return this.asking === 0 && this.isOpen() && !(contended.has(this.mutex) && store.isListening === true)
   }
 
   /** The caller asks, and says how that ended by one of `granted`, `refused` and `gaveUp`. */
@@ -102,12 +97,14 @@ export class Place implements Seat {
 
   granted(holding: Holding, attempt: Attempt): void {
     this.asking--
+    this.layer.contended.delete(this.mutex)
     this.hold(holding, attempt.localHandover)
   }
 
   refused(refused: Refused): void {
     const { contended } = this.layer
-    if (contended.size < maxContended) contended.add(this.mutex)
+    contended.add(this.mutex)
+    if (contended.size > maxContended) contended.delete(contended.values().next().value!)
     this.lastOwner = refused.ownership._tag === "Held" ? refused.ownership.owner : undefined
   }
 
@@ -118,13 +115,13 @@ export class Place implements Seat {
 
   /** Joins the line: at its head if the caller has asked by itself and was refused. */
   join(attempt: Attempt, fiber: Fiber.Fiber<unknown, unknown>, asked: boolean): Waiter {
-    const waiter = new Waiter(attempt, instant(this.layer.clock).monotonic, fiber.currentDispatcher)
+    const waiter = new Waiter(attempt, this.layer.clock, fiber.currentDispatcher)
     this.leases.recorder.modify(MutexMetrics.waiters, 1, this.mutex)
     if (asked) {
       this.asking--
       this.line.unshift(waiter)
     } else this.line.push(waiter)
-    if (this.layer.isClosed) this.conclude(waiter, Exit.fail(closed))
+    if (this.layer.isClosed) this.conclude(waiter, Exit.fail(closed()))
     this.advance()
     return waiter
   }
@@ -219,7 +216,7 @@ export class Place implements Seat {
   /** The layer is closed: nobody contends any more. */
   close(): Fiber.Fiber<unknown, unknown> | undefined {
     for (let waiter = this.line.first; waiter !== undefined; waiter = this.line.first) {
-      this.conclude(waiter, Exit.fail(closed))
+      this.conclude(waiter, Exit.fail(closed()))
     }
     const fiber = this.turn?.fiber
     this.holding = undefined

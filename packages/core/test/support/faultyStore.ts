@@ -53,6 +53,9 @@ export const layer: Layer.Layer<MutexStore | Faults> = Layer.effectContext(Effec
   }
   const faulty = MutexStore.of({
     ...store,
+    get isListening() {
+      return faults.subscribe === "work"
+    },
     acquire: (request) =>
       Effect.suspend(() => {
         faults.calls.push(`acquire ${request.mode}`)
