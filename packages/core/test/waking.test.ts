@@ -89,13 +89,13 @@ describe("waking", () => {
       const faults = yield* FaultyStore.Faults
       const letGo = yield* Effect.provide(hold("m"), yield* another("them"))
       const short = { ttl: "3 seconds", transition: "3 seconds" } as const
-      let second: Fiber.Fiber<unknown, unknown> | undefined
+      const behind: Array<Fiber.Fiber<unknown, unknown>> = []
       const first = yield* start(
         Mutex.withLock("m", short)(Effect.void).pipe(
-          Effect.onError(() => Effect.sync(() => second?.interruptUnsafe()))
+          Effect.onError(() => Effect.sync(() => behind[0]!.interruptUnsafe()))
         )
       )
-      second = yield* start(Mutex.withLock("m", short)(Effect.void))
+      behind.push(yield* start(Mutex.withLock("m", short)(Effect.void)))
       const third = yield* start(Mutex.withLock("m", { ttl: "1 minute" })(Effect.void))
       yield* settle
       faults.acquire = "fail"
