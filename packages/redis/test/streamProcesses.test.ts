@@ -8,22 +8,11 @@ import { Context, Effect, Layer, Schema, type Scope } from "effect"
 import { spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { appendOnly, commandsWritten } from "./support/appendOnlyFile.ts"
-import { freshName, RedisServer } from "./support/harness.ts"
+import { freshName, RedisServer, until } from "./support/harness.ts"
 import type { Server } from "./support/redisServer.ts"
 import { processedKey, type StreamWorkerConfig, type StreamWorkerReport } from "./support/streamWorker.ts"
 
 const file = fileURLToPath(new URL("./support/streamWorker.ts", import.meta.url))
-
-/** Looks until something holds. Half a minute is no bound of anything: it only ends a test that has failed. */
-const until = <E, R>(what: string, condition: Effect.Effect<boolean, E, R>): Effect.Effect<void, E, R> =>
-  Effect.gen(function*() {
-    while (!(yield* condition)) yield* Effect.sleep("20 millis")
-  }).pipe(
-    Effect.timeoutOrElse({
-      duration: "30 seconds",
-      orElse: () => Effect.die(new Error(`not within 30 seconds: ${what}`))
-    })
-  )
 
 interface Worker {
   readonly name: string
@@ -61,7 +50,8 @@ const startWorker = (config: StreamWorkerConfig): Effect.Effect<Worker, never, S
         Effect.suspend(() =>
           until(
             `${name} says ${tag}; it said ${JSON.stringify(reports.slice(-5))} ${output()}`,
-            Effect.sync(() => reports.some((report) => report._tag === tag))
+            Effect.sync(() => reports.some((report) => report._tag === tag)),
+            "30 seconds"
           )
         )
       const signal: Worker["signal"] = (signal) => Effect.sync(() => void child.kill(signal))
@@ -136,7 +126,8 @@ const setting = Effect.fnUntraced(function*(
         Effect.map(
           checkpoints,
           (found) => streams.every((stream, index) => found[index] === latest.get(stream))
-        )
+        ),
+        "30 seconds"
       ),
     worker: (consumer: string, options: Omit<StreamWorkerConfig["options"], "service"> = {}) =>
       startWorker({
@@ -211,7 +202,7 @@ const assertFinished = Effect.fnUntraced(function*(
   { announced, service, streams }: Effect.Success<ReturnType<typeof setting>>
 ) {
   const input = StreamKeys.input(service)
-  yield* until("all are done", Effect.map(server.send("XLEN", input), (length) => length === 0))
+  yield* until("all are done", Effect.map(server.send("XLEN", input), (length) => length === 0), "30 seconds")
   const [pending] = (yield* server.send("XPENDING", input, StreamKeys.group(service))) as [number]
   assert.strictEqual(pending, 0)
   for (const { entry, stream } of announced) {

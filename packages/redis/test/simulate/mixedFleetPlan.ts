@@ -7,7 +7,7 @@ import type { Simulation } from "@effect-simba/testkit"
 import { Checkers, StockSimba } from "@effect-simba/testkit"
 import { Duration, Effect } from "effect"
 import { confirm, transition, ttl } from "./behaviour.ts"
-import { loadOf, lock, mutexPlan, program, recovery } from "./mutexPlan.ts"
+import { line, loadOf, lock, mutexPlan, program, recovery } from "./mutexPlan.ts"
 
 const isOurs = (id: string) => /^\d+-[0-9a-z]{12}:/.test(id)
 
@@ -91,7 +91,7 @@ export const mixedFleetPlan = (seed: number | string, overrides?: Partial<Simula
     clients: 4,
     program: (client: Simulation.Client) =>
       client.index < stockClients ? stock(client, settings.resources) : ours(client),
-    lock: { ...mixedLock, reserve: settings.handovers },
+    lock: { ...mixedLock, line, reserve: settings.handovers },
     checkers: [
       Checkers.oneOwner,
       oursOnly(Checkers.tokensGrow),

@@ -109,13 +109,16 @@ export const loadOf = (seed: number | string) => {
   }
 }
 
+/** What the ids of one layer have in common. */
+export const line = (id: string): string => Names.inboxOf(id) || id
+
 const plan = (seed: number | string, clients: number, settings: Settings) =>
   ({
     seed,
     clients,
     program: program(settings),
     // The waiters of one process stand in one line, and have one place in the fleet's queue
-    lock: { ...lock, line: (id: string) => id.slice(id.indexOf("-")), reserve: settings.handovers },
+    lock: { ...lock, line, reserve: settings.handovers },
     faults: Simulation.allFaults,
     checkers: [
       Checkers.inOrderWithinLines,

@@ -13,10 +13,14 @@ import { RedisServerError } from "./redisProtocol.ts"
 import { RedisServer, type Reply, type Server } from "./redisServer.ts"
 
 /**
- * Looks until something holds, for 15 seconds at most. A server that hangs up on a plain look, as one does whose role
- * changes, is looked at again.
+ * Looks until something holds. A server that hangs up on a plain look, as one does whose role changes, is looked at again.
+ * The time is no bound of anything: it ends a test that has failed.
  */
-export const until = <E, R>(what: string, condition: Effect.Effect<boolean, E, R>): Effect.Effect<void, E, R> =>
+export const until = <E, R>(
+  what: string,
+  condition: Effect.Effect<boolean, E, R>,
+  patience: "15 seconds" | "30 seconds" = "15 seconds"
+): Effect.Effect<void, E, R> =>
   Effect.suspend(() => {
     let last = ""
     const look = Effect.catchIf(condition, (error) => error instanceof RedisServerError, (error) => {
@@ -27,8 +31,8 @@ export const until = <E, R>(what: string, condition: Effect.Effect<boolean, E, R
       while (!(yield* look)) yield* Effect.sleep("10 millis")
     }).pipe(
       Effect.timeoutOrElse({
-        duration: "15 seconds",
-        orElse: () => Effect.die(new Error(`not within 15 seconds: ${what}${last}`))
+        duration: patience,
+        orElse: () => Effect.die(new Error(`not within ${patience}: ${what}${last}`))
       })
     )
   })

@@ -144,10 +144,16 @@ const end = Effect.fnUntraced(function*({ child, ended }: Running, signal: "SIGT
   yield* Deferred.await(ended)
 })
 
-/** Whether it is this very process that answers, and not another one on a port that was thought to be free. */
+/**
+ * Whether it is this very process that answers, and not another one on a port that was thought to be free; and whether it
+ * has read what it kept on disk, before which it refuses commands.
+ */
 const answers = (port: number, child: ChildProcess): Effect.Effect<boolean, RedisServerError> =>
-  send(port, "INFO", "server").pipe(
-    Effect.map((info) => String(info).includes(`process_id:${child.pid}\r\n`)),
+  send(port, "INFO").pipe(
+    Effect.map((info) => {
+      const text = String(info)
+      return text.includes(`process_id:${child.pid}\r\n`) && text.includes("\r\nloading:0\r\n")
+    }),
     // A server with a password says so; that it is ours is taken from its still running.
     Effect.catch((error) => Effect.succeed(error.message.startsWith("NOAUTH") && children.has(child)))
   )

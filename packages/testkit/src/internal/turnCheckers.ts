@@ -49,12 +49,12 @@ export const firstComeFirstServed: Checker = {
           }
           for (const { id, unfair: isUnfair } of all(view.lock.asked?.(args, reply))) if (isUnfair) unfair.add(id)
           for (const { id, place, resource } of all(view.lock.queued?.(args, reply))) {
+            places.set(id, place)
             if (left.has(id)) continue
             const queue = queueOf(resource)
             seen.delete(resource)
             const { at, by } = queue.get(id) ?? { at: event.at, by: event.command }
             queue.set(id, { place, at, by, client })
-            places.set(id, place)
           }
           for (const { id, resource } of all(view.lock.released?.(args, reply))) {
             queueOf(resource).delete(id)
@@ -257,6 +257,15 @@ export const servedInTurn = (options: {
     const waiting = new Map<string, Turn>()
     /** Ids that were given back: a request of theirs that comes later is nobody's. */
     const left = new Set<string>()
+    const unfair = new Set<string>()
+    const lineOf = view.lock.line ?? ((id) => id)
+    /** A line that begins to wait anew has given up its place of before, whether or not that could be given back. */
+    const supersede = (resource: string, id: string) => {
+      if (unfair.has(id)) return
+      for (const [other, wait] of [...waiting]) {
+        if (wait.resource === resource && lineOf(other) === lineOf(id) && !unfair.has(other)) waiting.delete(other)
+      }
+    }
     const countAhead = (resource: string, place: number) => {
       let ahead = view.owner(resource) === undefined ? 0 : 1
       for (const other of waiting.values()) if (other.resource === resource && other.place < place) ahead++
@@ -289,8 +298,10 @@ export const servedInTurn = (options: {
         onEvent(event)
         if (event._tag === "Command") {
           const { args, client, reply } = event.command
+          for (const { id, unfair: isUnfair } of all(view.lock.asked?.(args, reply))) if (isUnfair) unfair.add(id)
           for (const { id, place, resource } of all(view.lock.queued?.(args, reply))) {
             if (isForeign(id) || waiting.has(id) || left.has(id)) continue
+            supersede(resource, id)
             const ahead = countAhead(resource, place)
             waiting.set(id, { resource, place, client, since: event.at, ahead, passed: 0, turns: 0 })
           }

@@ -59,7 +59,7 @@ export const writesAreFenced: Checker = {
     const inRedis = new Map<string, { readonly token: number; readonly at: number }>()
     const outside = new Map<string, number>()
     const sent = new Map<string, { readonly at: number; readonly agreed: boolean }>()
-    const granted = new Map<string, number>()
+    const { grantedAt, onEvent } = grants()
     const look = (resource: string, key: string, at: number) => {
       const token = Number(view.read(key) ?? NaN)
       if (Number.isNaN(token)) return
@@ -71,6 +71,7 @@ export const writesAreFenced: Checker = {
     }
     return {
       onEvent: (event) => {
+        onEvent(event)
         const { fencedKey, resources } = view.lock
         if (event._tag === "Command" && fencedKey !== undefined) {
           for (const resource of resources) {
@@ -78,16 +79,13 @@ export const writesAreFenced: Checker = {
             if (event.command.args.includes(key)) look(resource, key, event.at)
           }
         }
-        if (event._tag === "Owner" && event.command !== undefined && event.to !== undefined) {
-          granted.set(event.to, event.at)
-        }
         if (event._tag !== "Note") return
         const id = field(event.fields, "id")
         const resource = field(event.fields, "resource")
         const write = field(event.fields, "write")
         if (event.kind === "writing") {
-          // A loss may bring back an owner that others have followed meanwhile
-          const isOwner = view.owner(resource)?.id === id && view.lossAt() < (granted.get(id) ?? Infinity)
+          // A loss may bring back an owner that others have followed meanwhile, or make it one anew
+          const isOwner = view.owner(resource)?.id === id && view.lossAt() < grantedAt(id)
           sent.set(write, { at: event.at, agreed: isOwner })
         } else if (event.kind === "written") {
           const token = Number(event.fields["token"])
