@@ -152,7 +152,7 @@ const answers = (port: number, child: ChildProcess): Effect.Effect<boolean, Redi
   send(port, "INFO").pipe(
     Effect.map((info) => {
       const text = String(info)
-      return text.includes(`process_id:${child.pid}\r\n`) && text.includes("\r\nloading:0\r\n")
+      return text.includes(`process_id:${child.pid}\r\n`) && !text.includes("\r\nloading:1\r\n")
     }),
     // A server with a password says so; that it is ours is taken from its still running.
     Effect.catch((error) => Effect.succeed(error.message.startsWith("NOAUTH") && children.has(child)))
