@@ -6,7 +6,7 @@
 import type { Simulation } from "@effect-simba/testkit"
 import { Checkers, StockSimba } from "@effect-simba/testkit"
 import { Duration, Effect } from "effect"
-import { confirm, transition, ttl } from "./behaviour.ts"
+import { confirm, type Settings, transition, ttl } from "./behaviour.ts"
 import { line, loadOf, lock, mutexPlan, program, recovery } from "./mutexPlan.ts"
 
 const isOurs = (id: string) => /^\d+-[0-9a-z]{12}:/.test(id)
@@ -80,8 +80,8 @@ const barges = 2 * stockClients + 8
 /** The slowest message, the request that answers it, and the delays of the network itself. */
 const notice = Duration.millis(200 + 30 + 5)
 
-/** The longest work, and as long as it may take until somebody sees that it is over. */
-const turn = Duration.millis(4 * ttl + sleepBound)
+/** The longest work, of each who has the lease in turn, and as long as it may take until somebody sees that it is over. */
+const turnOf = ({ handovers }: Settings) => Duration.millis((1 + handovers) * 4 * ttl + sleepBound)
 
 export const mixedFleetPlan = (seed: number | string, overrides?: Partial<Simulation.Options<never>>) => {
   const settings = { ...loadOf(seed).settings, unfair: 0, countsSubscribers: true }
@@ -101,7 +101,7 @@ export const mixedFleetPlan = (seed: number | string, overrides?: Partial<Simula
       Checkers.workNeverOverlaps,
       Checkers.writesAreFenced,
       Checkers.noFlapping({ recovery }),
-      Checkers.servedInTurn({ barges, turn, recovery, notice, foreign: (id) => !isOurs(id) }),
+      Checkers.servedInTurn({ barges, turn: turnOf(settings), recovery, notice, foreign: (id) => !isOurs(id) }),
       Checkers.nobodyOversleeps({
         bound: Duration.millis(sleepBound),
         afterLoss: Duration.millis(sleepBound),
