@@ -25,10 +25,11 @@ import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as adminScripts from "./internal/adminScripts.ts"
 import * as batches from "./internal/batches.ts"
+import { batch } from "./internal/batchScript.ts"
 import { Direct, overRedis } from "./internal/direct.ts"
 import { evaluate } from "./internal/evaluate.ts"
 import * as mailboxes from "./internal/mailboxes.ts"
-import * as scripts from "./internal/mutexScripts.ts"
+import { guard as guardScript, look as lookScript } from "./internal/mutexScripts.ts"
 import { reading, receiving } from "./internal/reading.ts"
 import { fromRedis, fromReply } from "./internal/redisFailure.ts"
 import * as RedisKeys from "./RedisKeys.ts"
@@ -93,8 +94,8 @@ const make = Effect.gen(function*() {
   const redis = yield* Redis
   const subscriber = yield* Subscriber
   const topology = yield* Topology
-  const guard = evaluate(redis, scripts.guard)
-  const look = evaluate(redis, scripts.look)
+  const guard = evaluate(redis, guardScript)
+  const look = evaluate(redis, lookScript)
   const inspect = evaluate(redis, adminScripts.inspect)
   const force = evaluate(redis, adminScripts.force)
   const tick = evaluate(redis, adminScripts.tick)
@@ -116,7 +117,7 @@ const make = Effect.gen(function*() {
   const direct = (yield* Direct) ?? (yield* overRedis(redis, { coalescing: false }))
   const { acquire, flush, release: sendRelease } = batches.make(direct, {
     perSlot: topology._tag === "Cluster",
-    sha: yield* Effect.mapError(redis.send<string>("SCRIPT", "LOAD", scripts.batch), fromRedis("load a script")),
+    sha: yield* Effect.mapError(redis.send<string>("SCRIPT", "LOAD", batch), fromRedis("load a script")),
     skipDead: countable
   })
 

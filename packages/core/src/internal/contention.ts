@@ -12,10 +12,9 @@ import * as Schedule from "effect/Schedule"
 import { AcquireTimeout, BackendError, type ProtocolError } from "../Errors.ts"
 import * as MutexMetrics from "../MutexMetrics.ts"
 import * as MutexSchedule from "../MutexSchedule.ts"
-import type { AcquireRequest, AcquireResult, MutexStore, WakeUp, WakeUps } from "../MutexStore.ts"
+import type { AcquireRequest, AcquireResult, MutexStore, WakeUps } from "../MutexStore.ts"
 import type { MutexName, WireId } from "../Names.ts"
 import type { Ticket } from "../Ownership.ts"
-import type { Alarms } from "./alarms.ts"
 import { annotations, Holding, type Terms } from "./holding.ts"
 import { instant } from "./instant.ts"
 import type { Checked } from "./leaseOptions.ts"
@@ -100,46 +99,45 @@ export const throughOutages = <A, R>(
   })
 
 /**
- * The next wake-up, or none when it is that late in monotonic milliseconds. Without a timer or a race of its own: who is
- * told that it is its turn asks at once.
+ * Sleeps until a wake-up says otherwise or the delay is over. Wake-ups are hints: what follows is another request.
+ * Answers whether it was told that it is its turn. Without a timer or a race of its own: who is told asks at once.
  */
-const nextBefore = ({ next }: WakeUps, alarms: Alarms, until: number): Effect.Effect<WakeUp | undefined> =>
+export const awaitTurn = (
+  { bound, next }: WakeUps,
+  { alarms, now }: Leases,
+  delay: Duration.Duration
+): Effect.Effect<boolean, BackendError> =>
   Effect.withFiber((parent) =>
     Effect.callback((resume) => {
-      const listening = Effect.runForkWith(parent.context)(next)
-      const cancel = alarms.at(until, () => {
-        // First: whatever it ends by is not told after this
-        resume(Effect.undefined)
-        listening.interruptUnsafe()
-      })
-      listening.addObserver((exit) => {
-        cancel()
-        resume(exit)
-      })
-      return Effect.sync(() => {
-        cancel()
-        listening.interruptUnsafe()
-      })
+      const fork = Effect.runForkWith(parent.context)
+      let until = now().monotonic + Duration.toMillis(bound === undefined ? delay : Duration.min(delay, bound))
+      let stop = () => {}
+      const listen = () => {
+        if (now().monotonic >= until) return resume(Effect.succeed(false))
+        if (alarms.isClosed()) return resume(Effect.fail(closed()))
+        const listening = fork(next)
+        const cancel = alarms.at(until, () => {
+          // First: whatever it ends by is not told after this
+          resume(Effect.succeed(false))
+          listening.interruptUnsafe()
+        })
+        stop = () => {
+          cancel()
+          listening.interruptUnsafe()
+        }
+        listening.addObserver((exit) => {
+          cancel()
+          if (Exit.isFailure(exit)) return resume(Effect.failCause(exit.cause))
+          if (exit.value._tag !== "LookIn") return resume(Effect.succeed(exit.value._tag === "YourTurn"))
+          // The key is gone one millisecond after its remaining time has reached zero
+          until = Math.min(until, now().monotonic + Duration.toMillis(exit.value.delay) + 1)
+          listen()
+        })
+      }
+      listen()
+      return Effect.sync(() => stop())
     })
   )
-
-/**
- * Sleeps until a wake-up says otherwise or the delay is over. Wake-ups are hints: what follows is another request.
- * Answers whether it was told that it is its turn.
- */
-export const awaitTurn = Effect.fnUntraced(function*(wakeUps: WakeUps, leases: Leases, delay: Duration.Duration) {
-  const bounded = wakeUps.bound === undefined ? delay : Duration.min(delay, wakeUps.bound)
-  let until = leases.now().monotonic + Duration.toMillis(bounded)
-  while (leases.now().monotonic < until) {
-    if (leases.alarms.isClosed()) return yield* Effect.fail(closed())
-    const wakeUp = yield* nextBefore(wakeUps, leases.alarms, until)
-    if (wakeUp === undefined) return false
-    if (wakeUp._tag !== "LookIn") return wakeUp._tag === "YourTurn"
-    // The key is gone one millisecond after its remaining time has reached zero
-    until = Math.min(until, leases.now().monotonic + Duration.toMillis(wakeUp.delay) + 1)
-  }
-  return false
-})
 
 /** A waiter, until its scope closes. */
 const counted = ({ recorder }: Leases, { mutex }: Attempt) =>

@@ -1,4 +1,5 @@
 /** One wait of a place in the fleet's queue, under a wire id of its own: from the subscription to the grant. */
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -8,14 +9,13 @@ import * as Latch from "effect/Latch"
 import * as Option from "effect/Option"
 import * as Pull from "effect/Pull"
 import * as Schedule from "effect/Schedule"
-import type { BackendError, ProtocolError } from "../Errors.ts"
+import type { BackendError } from "../Errors.ts"
 import * as MutexSchedule from "../MutexSchedule.ts"
 import type { MutexStore, Released } from "../MutexStore.ts"
 import type { MutexName, WireId } from "../Names.ts"
 import type { Ticket } from "../Ownership.ts"
 import { ask, awaitTurn, isRefused, type Refused, type StoreError } from "./contention.ts"
 import type { Holding } from "./holding.ts"
-import { instant } from "./instant.ts"
 import type { Leases } from "./leases.ts"
 import type { Waiter } from "./line.ts"
 
@@ -119,23 +119,32 @@ export class Turn {
   }
 
   /** Through outages, which are judged by how long each waiter has seen of them. */
-  private readonly persist = <A, E extends StoreError, R>(effect: Effect.Effect<A, E, R>) => {
+  private persist<A, R>(effect: Effect.Effect<A, StoreError, R>): Effect.Effect<A, StoreError, R> {
+    return Effect.suspend(() => {
+      const asked = this.seat.leases.now().monotonic
+      return Effect.matchCauseEffect(effect, {
+        onSuccess: (value) => this.reached(value),
+        onFailure: (cause) => this.again(effect, cause, asked)
+      })
+    })
+  }
+
+  private reached<A>(value: A): Effect.Effect<A> {
+    this.seat.reached()
+    return Effect.succeed(value)
+  }
+
+  private again<A, R>(effect: Effect.Effect<A, StoreError, R>, first: Cause.Cause<StoreError>, since: number) {
     const { seat } = this
-    return Effect.gen(function*() {
-      const clock = yield* Clock.Clock
-      let step: Effect.Success<ReturnType<typeof stepOf>> | undefined
+    return Effect.gen({ self: this }, function*() {
+      const step = yield* Schedule.toStep(MutexSchedule.outage)
+      let cause = first
+      let asked = since
       for (;;) {
-        const asked = instant(clock).monotonic
-        const exit = yield* Effect.exit(effect)
-        if (Exit.isSuccess(exit)) {
-          seat.reached()
-          return exit.value
-        }
-        const failure = Option.getOrUndefined(Exit.findErrorOption(exit)) as BackendError | ProtocolError | undefined
-        if (failure === undefined) return yield* exit as Exit.Exit<never>
+        const failure = Option.getOrUndefined(Cause.findErrorOption(cause))
+        if (failure === undefined) return yield* Effect.failCause(cause)
         if (failure._tag === "BackendError" && failure.retryable) {
           seat.outage(failure, asked)
-          step ??= yield* stepOf()
           const [, delay] = yield* Pull.catchDone(
             step(yield* Clock.currentTimeMillis, undefined),
             () => Effect.succeed([Duration.zero, Duration.seconds(1)] as [Duration.Duration, Duration.Duration])
@@ -144,46 +153,50 @@ export class Turn {
         } else seat.failed(failure)
         // Nobody is left in line: this fiber has been interrupted, and notices now
         if (seat.first() === undefined) return yield* Effect.interrupt
+        asked = seat.leases.now().monotonic
+        const exit = yield* Effect.exit(effect)
+        if (Exit.isSuccess(exit)) return yield* this.reached(exit.value)
+        cause = exit.cause
       }
     })
   }
 
   readonly run: Effect.Effect<void, StoreError> = Effect.scoped(Effect.gen({ self: this }, function*() {
-    const { seat } = this
-    const wakeUps = yield* this.persist(seat.store.wakeUps(seat.mutex, this.id))
+    const { leases, store } = this.seat
+    const wakeUps = yield* this.persist(store.wakeUps(this.seat.mutex, this.id))
     this.isSubscribed = true
     if (this.state !== "contending") yield* this.gate.await
-    const { attempt: { transition, ttl } } = seat.first()!
+    const { attempt: { transition, ttl } } = this.seat.first()!
     const lease = Duration.sum(ttl, transition)
     let step: Effect.Success<ReturnType<typeof paceOf>> | undefined
-    const sleep = Effect.fnUntraced(function*(refused: Refused) {
-      step ??= yield* paceOf(seat.confirm, lease)
+    const delayBehind = Effect.fnUntraced(function*(this: Turn, refused: Refused) {
+      step ??= yield* paceOf(this.seat.confirm, lease)
       const now = yield* Clock.currentTimeMillis
       const [delay] = yield* Pull.catchDone(step(now, refused), () => Effect.succeed([lease, lease] as const))
-      return yield* awaitTurn(wakeUps, seat.leases, delay)
+      return delay
+    })
+    const sleep = (refused: Refused) =>
+      Effect.flatMap(delayBehind.call(this, refused), (delay) => awaitTurn(wakeUps, leases, delay))
+    let waiter: Waiter | undefined
+    const asking = Effect.suspend(() => {
+      waiter = this.seat.first()!
+      return ask(store, leases, { ...waiter.attempt, id: this.id }, { mode: "wait", ticket: this.ticket })
     })
     let called = this.known !== undefined && (yield* sleep(this.known))
     for (;;) {
-      let waiter: Waiter | undefined
-      const result = yield* this.persist(Effect.suspend(() => {
-        waiter = seat.first()!
-        const request = { mode: "wait", ticket: this.ticket } as const
-        return ask(seat.store, seat.leases, { ...waiter.attempt, id: this.id }, request)
-      }))
+      const result = yield* this.persist(asking)
       if (!isRefused(result)) {
         // Whoever was asked for may have left meanwhile: asking again confirms the grant, as the next one wants it
-        if (waiter === seat.first()) return seat.won(this, result, called)
+        if (waiter === this.seat.first()) return this.seat.won(this, result, called)
         continue
       }
       this.ticket = result.ticket ?? this.ticket
-      seat.refused(result)
+      this.seat.refused(result)
       this.wasFree = false
       called = yield* sleep(result)
     }
   }))
 }
-
-const stepOf = () => Schedule.toStep(MutexSchedule.outage)
 
 const paceOf = (confirm: Duration.Duration, lease: Duration.Duration) =>
   Schedule.toStep(MutexSchedule.contend({ confirm, lease }))

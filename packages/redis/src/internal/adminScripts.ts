@@ -1,6 +1,6 @@
 /** The scripts for looking, intervening and sharing schedules. The rules of `mutexScripts` hold here too. */
 import * as Redis from "effect/persistence/Redis"
-import { keys, kinds, minting, ownership, waiters } from "./lua.ts"
+import { clock, keys, kinds, minting, ownership, waiters } from "./lua.ts"
 
 /**
  * KEYS owner key, wait queue, fence. ARGV how many waiters to name.
@@ -17,7 +17,7 @@ ${kinds}${ownership}
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + tonumber(time[2]) / 1000
 local current = redis.call('GET', owner)
-local token = current and isOurId(current) and string.match(redis.call('GET', fence) or '', '^%d*') or ''
+local token = current and inboxOf(current) and string.match(redis.call('GET', fence) or '', '^%d*') or ''
 local waiters = {}
 if limit > 0 then
   local head = redis.call('ZRANGE', queue, 0, limit - 1, 'WITHSCORES')
@@ -50,7 +50,7 @@ export const force = Redis.script((...args: ForceArgs) => args, {
   numberOfKeys: 4,
   lua: `${keys}
 local confirm, skipDead = ARGV[1], ARGV[2] == '1'
-${minting}${kinds}${waiters}${ownership}
+${clock}${minting}${kinds}${waiters}${ownership}
 local before = ownership()
 local current = redis.call('GET', owner)
 -- First, so that a fence of the wrong type takes nothing from anybody
@@ -58,9 +58,9 @@ mint()
 redis.call('DEL', owner, reserved)
 handOver(current or 'nobody', confirm)
 if current then
-  local layer = layerOf(current)
-  if layer then
-    redis.call('PUBLISH', 'simba:inbox:' .. layer, 'forced@@' .. current)
+  local inbox = inboxOf(current)
+  if inbox then
+    redis.call('PUBLISH', inbox, 'forced@@' .. current)
   else
     redis.call('PUBLISH', owner .. ':' .. current, 'released@@' .. current)
   end

@@ -10,8 +10,8 @@ import * as Duration from "effect/Duration"
 import * as Exit from "effect/Exit"
 import * as RedisKeys from "../RedisKeys.ts"
 import * as RedisWire from "../RedisWire.ts"
+import { batch } from "./batchScript.ts"
 import type { Direct, Failure } from "./direct.ts"
-import * as scripts from "./mutexScripts.ts"
 import { reading } from "./reading.ts"
 import { backendError, fromReply, isForgotten } from "./redisFailure.ts"
 import { slot as slotOf } from "./slot.ts"
@@ -164,6 +164,9 @@ class Acquire implements Operation {
   }
 }
 
+/** Held by one of ours. */
+const handedPattern = /^(\d+-[0-9a-z]{12}:[^@]+)@@(\d{1,15})$/
+
 const freed: Released = { ownership: free, requeued: undefined }
 
 const toReleased = (reply: typeof RedisWire.ReleaseReply.Type): Released => {
@@ -205,7 +208,17 @@ class Release implements Operation {
   }
 
   reply(reply: unknown): void {
-    if (reply === "@@" && this.request.requeue === undefined) return this.settle(Exit.succeed(freed))
+    if (typeof reply === "string" && this.request.requeue === undefined) {
+      // The usual replies by hand, anything else by the codec
+      const handed = handedPattern.exec(reply)
+      if (handed !== null) {
+        return this.settle(Exit.succeed({
+          ownership: { _tag: "Held", owner: handed[1]!, remaining: Duration.millis(Number(handed[2])) },
+          requeued: undefined
+        }))
+      }
+      if (reply === "@@") return this.settle(Exit.succeed(freed))
+    }
     const failure = failureOf(reply)
     this.settle(
       failure === undefined
@@ -253,7 +266,7 @@ export const make = (
   }
 
   const send = (operations: ReadonlyArray<Operation>, isKnown: boolean) => {
-    const call = new Call(isKnown ? sha : scripts.batch, skipDead)
+    const call = new Call(isKnown ? sha : batch, skipDead)
     for (const operation of operations) operation.write(call)
     direct.send(isKnown ? "EVALSHA" : "EVAL", call.args(), (failure, reply) => {
       if (!isKnown || failure === undefined || !isForgotten(failure.cause)) return settle(operations, failure, reply)

@@ -7,11 +7,8 @@ export const keys = /* lua */ `
 local owner, queue, fence, reserved = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 `
 
-/**
- * Each grant takes a token larger than all that were handed out, and not below the clock. The fence holds the token `T`, or
- * `T/b` where the `b` tokens after it are reserved for the same grant.
- */
-export const minting = /* lua */ `
+/** One instant for the whole call. */
+export const clock = /* lua */ `
 local now
 local function micros()
   if not now then
@@ -25,7 +22,13 @@ end
 local function ticketAt(at)
   return string.format('%.6f', (at % 1000000 == 0 and at + 1 or at) / 1000000)
 end
+`
 
+/**
+ * Each grant takes a token larger than all that were handed out, and not below the clock. The fence holds the token `T`, or
+ * `T/b` where the `b` tokens after it are reserved for the same grant.
+ */
+export const minting = /* lua */ `
 local function readFence(text)
   if text == nil then
     text = redis.call('GET', fence)
@@ -52,12 +55,10 @@ local function isOurTicket(score)
   return score % 1 ~= 0
 end
 
-local function layerOf(id)
-  return string.match(id, '^%d+%-(%w%w%w%w%w%w%w%w%w%w%w%w):')
-end
-
-local function isOurId(id)
-  return layerOf(id) ~= nil
+-- The channel of its layer; nothing for a stock id
+local function inboxOf(id)
+  local layer = string.match(id, '^%d+%-(%w%w%w%w%w%w%w%w%w%w%w%w):')
+  return layer and 'simba:inbox:' .. layer
 end
 `
 
@@ -78,8 +79,7 @@ local function walk(visit)
     if skipDead then
       local channels = {}
       for i = 1, #page, 2 do
-        local layer = layerOf(page[i])
-        channels[#channels + 1] = layer and 'simba:inbox:' .. layer or owner .. ':' .. page[i]
+        channels[#channels + 1] = inboxOf(page[i]) or owner .. ':' .. page[i]
       end
       counts = redis.call('PUBSUB', 'NUMSUB', unpack(channels))
     end
@@ -109,9 +109,9 @@ local function walk(visit)
 end
 
 local function tell(id, message)
-  local layer = layerOf(id)
-  if layer then
-    redis.call('PUBLISH', 'simba:inbox:' .. layer, id .. '@@' .. message)
+  local inbox = inboxOf(id)
+  if inbox then
+    redis.call('PUBLISH', inbox, id .. '@@' .. message)
   else
     redis.call('PUBLISH', owner .. ':' .. id, message)
   end
@@ -145,7 +145,7 @@ local function handOver(from, confirm, caller, ticket, unfair)
           tellToLook(id, tonumber(confirm))
           return passed == 8 and 'stop' or 'pass'
         end
-        local elsewhere = layerOf(id) ~= layerOf(granted)
+        local elsewhere = inboxOf(id) ~= inboxOf(granted)
         behind = elsewhere and id or behind or id
         if elsewhere or passed == 8 then
           return 'stop'

@@ -21,6 +21,8 @@ import { reading, receiving, unreadable } from "./reading.ts"
 const readContenderMessage = reading("a message on a contender channel", RedisWire.ContenderMessage)
 const readInboxMessage = reading("a message on the channel of a layer", RedisWire.InboxMessage)
 
+const released = "@@released@@"
+
 const toWakeUp = (message: RedisWire.ContenderMessage): WakeUp =>
   message._tag === "Released"
     ? { _tag: "YourTurn", from: message.owner }
@@ -48,6 +50,7 @@ class Waiter {
     if (resume === undefined) {
       return void (hints[Math.min(hints.length, unread - 1)] = hints.length < unread - 1 ? wakeUp : gap)
     }
+
     this.resume = undefined
     resume(Effect.succeed(wakeUp))
   }
@@ -94,6 +97,12 @@ export const make = Effect.fnUntraced(function*(
     }
     const hear = (text: string | undefined) => {
       if (text === undefined) return mailbox.waiters.forEach((waiter) => waiter.tell(gap))
+      // The usual message by hand, anything else by the codec
+
+      const end = text.indexOf(released)
+      const waiter = end > 0 ? mailbox.waiters.get(text.slice(0, end)) : undefined
+      const from = text.slice(end + released.length)
+      if (waiter !== undefined && inboxOf(from) !== "") return waiter.tell({ _tag: "YourTurn", from })
       const message = readInboxMessage(text)
       if (Exit.isSuccess(message)) deliver(message.value)
       else report(Effect.forEach(Option.toArray(Exit.findErrorOption(message)), (error) => unreadable(channel, error)))
