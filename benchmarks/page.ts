@@ -44,10 +44,12 @@ const sizes = () => {
     "| --- | ---: |",
     `| import of the mutex on top of effect and ioredis | ${sizes.importMillis} ms |`,
     `| import of everything in both packages | ${sizes.barrelsMillis} ms |`,
-    `| core + redis in a bundle, minified | ${kilobytes(sizes.minified)} |`,
-    `| the same, gzip | ${kilobytes(sizes.gzip)} |`,
-    `| the same, brotli | ${kilobytes(sizes.brotli)} |`,
-    `| a program that only locks, brotli | ${kilobytes(sizes.mutexOnlyBrotli)} |`
+    `| a program that only locks, minified and gzip | ${kilobytes(sizes.mutexOnly.gzip)} |`,
+    `| the same, brotli | ${kilobytes(sizes.mutexOnly.brotli)} |`,
+    `| core + redis without streams, minified and gzip | ${kilobytes(sizes.withoutStreams.gzip)} |`,
+    `| the same, brotli | ${kilobytes(sizes.withoutStreams.brotli)} |`,
+    `| core + redis with everything, minified and gzip | ${kilobytes(sizes.everything.gzip)} |`,
+    `| the same, brotli | ${kilobytes(sizes.everything.brotli)} |`
   ].join("\n")
 }
 

@@ -1,4 +1,4 @@
-// Removes what the compiler wrote: dist/ of each package and the build infos.
+// Removes what a build wrote: dist/ of each package and the compiler's build infos.
 import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { packageFolders, root } from "./lib/workspace.mjs"

@@ -35,10 +35,10 @@ const pnpm = () => {
   return existsSync(local) ? local : "pnpm"
 }
 
-/** The compiler leaves the outputs of deleted modules behind; they must not be published. */
+/** The compiler leaves the declarations of deleted modules behind; they must not be published. */
 const prune = (folder) => {
-  for (const path of filesBelow(join(folder, "dist"), () => true)) {
-    const module = shown(path).replace(/\.(?:d\.ts|js)(?:\.map)?$/, ".ts").replace("/dist/", "/src/")
+  for (const path of filesBelow(join(folder, "dist"), (file) => /\.d\.ts(?:\.map)?$/.test(file))) {
+    const module = shown(path).replace(/\.d\.ts(?:\.map)?$/, ".ts").replace("/dist/", "/src/")
     if (!existsSync(join(root, module))) rmSync(path)
   }
 }
@@ -67,8 +67,16 @@ const inspect = async ({ folder, name, tarball }) => {
   expect(surplus.length === 0, `${name}: must not be packed: ${surplus.join(", ")}`)
   for (const source of filesBelow(join(folder, "src"), (file) => file.endsWith(".ts"))) {
     const stem = shown(source).slice(`${shown(folder)}/src/`.length, -".ts".length)
-    for (const file of [`src/${stem}.ts`, `dist/${stem}.js`, `dist/${stem}.d.ts`]) {
+    // Internal modules are bundled into files of other names
+    const isInternal = stem.startsWith("internal/")
+    for (const file of [`src/${stem}.ts`, `dist/${stem}.d.ts`, ...(isInternal ? [] : [`dist/${stem}.js`])]) {
       expect(files.includes(`package/${file}`), `${name}: ${file} is missing in the package`)
+    }
+  }
+  for (const path of filesBelow(join(folder, "dist"), (file) => file.endsWith(".map"))) {
+    for (const source of JSON.parse(readFileSync(path, "utf8")).sources) {
+      const file = shown(join(path, "..", source)).slice(`${shown(folder)}/`.length)
+      expect(files.includes(`package/${file}`), `${name}: ${shown(path)} leads to ${file}, which is not in the package`)
     }
   }
   const manifest = await must(`${name}: tar`, "tar", ["-xzOf", tarball, "package/package.json"])

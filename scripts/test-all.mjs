@@ -114,7 +114,9 @@ const built = await step("build and type check", async () =>
 await step("snippets in docs", () => passes(process.execPath, "scripts/doc-snippets.mjs"))
 await step("tests", () => vitest(process.argv.slice(2)))
 if (built) {
-  await step("packed packages", () => passes(process.execPath, "scripts/pack-check.mjs"))
+  await step("packed packages", async () =>
+    (await passes(process.execPath, "scripts/bundle.mjs"))
+    && (await passes(process.execPath, "scripts/pack-check.mjs")))
 } else {
   heading("packed packages")
   console.log("--- not run: there is nothing to pack, the build failed")

@@ -1,7 +1,7 @@
 /** What the mutex adds to an application: time to import it, and bytes in a bundle. */
 import { Effect, Schema } from "effect"
 import { execFile } from "node:child_process"
-import { mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises"
+import { mkdir, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { brotliCompressSync, constants, gzipSync } from "node:zlib"
@@ -10,18 +10,24 @@ import { load } from "../peers/folder.ts"
 import { installed } from "../peers/install.ts"
 import { esbuild } from "../peers/tools.ts"
 
+/** Bytes, minified, without effect and ioredis. */
+export interface Bundle {
+  readonly minified: number
+  readonly gzip: number
+  readonly brotli: number
+}
+
 export interface Sizes {
   /** Milliseconds to import what a program with mutexes on Redis imports, once effect and ioredis are loaded. */
   readonly importMillis: number
   readonly importSpread: readonly [number, number]
   /** The same for the barrels of both packages. */
   readonly barrelsMillis: number
-  /** Bytes of both packages with everything in them, minified, without effect and ioredis. */
-  readonly minified: number
-  readonly gzip: number
-  readonly brotli: number
-  /** Of a program that only locks. */
-  readonly mutexOnlyBrotli: number
+  /** What a program that only locks has in its bundle. */
+  readonly mutexOnly: Bundle
+  /** Both packages with all there is, and with all but stream ownership. */
+  readonly everything: Bundle
+  readonly withoutStreams: Bundle
 }
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
@@ -41,23 +47,22 @@ interface Manifest {
   readonly publishConfig: { readonly exports: unknown }
 }
 
-/** Compiled as for publishing, apart from the working tree's own outputs, and found as an installed package is. */
-const pack = async (name: string) => {
-  const source = join(root, "packages", name)
-  const target = join(folder, "node_modules/@effect-simba", name)
+/** Built as for publishing, apart from the working tree's own outputs, and found as an installed package is. */
+const pack = async () => {
+  const target = join(folder, "node_modules/@effect-simba")
   await rm(target, { recursive: true, force: true })
-  await mkdir(target, { recursive: true })
-  const tsc = join(root, "node_modules/typescript/bin/tsc")
-  const flags = ["composite", "incremental", "declaration", "declarationMap", "sourceMap"]
-    .flatMap((flag) => [`--${flag}`, "false"])
-  await run(process.execPath, [tsc, "-p", source, "--outDir", join(target, "dist"), ...flags], root)
-  const { name: full, publishConfig: { exports }, sideEffects, version } = JSON.parse(
-    await readFile(join(source, "package.json"), "utf8")
-  ) as Manifest
-  await writeFile(
-    join(target, "package.json"),
-    JSON.stringify({ name: full, version, type: "module", sideEffects, exports })
-  )
+  const script = join(root, "scripts/bundle.mjs")
+  const { failed } = await run(process.execPath, [script, target], root)
+  if (failed) throw new Error(`cannot build the packages: node ${script} says why`)
+  for (const name of packages) {
+    const { name: full, publishConfig: { exports }, sideEffects, version } = JSON.parse(
+      await readFile(join(root, "packages", name, "package.json"), "utf8")
+    ) as Manifest
+    await writeFile(
+      join(target, name, "package.json"),
+      JSON.stringify({ name: full, version, type: "module", sideEffects, exports })
+    )
+  }
 }
 
 const link = async (name: string) => {
@@ -92,7 +97,7 @@ interface Esbuild {
   }>
 }
 
-const bundle = async (contents: string) => {
+const bundle = async (contents: string): Promise<Bundle> => {
   const { build } = await load<Esbuild>(esbuild.name, "esbuild")
   const { outputFiles } = await build({
     stdin: { contents, resolveDir: folder, loader: "js" },
@@ -108,8 +113,21 @@ const bundle = async (contents: string) => {
   return { minified: code.length, gzip: gzipSync(code, { level: 9 }).length, brotli: brotli.length }
 }
 
+/** All of both packages that has nothing to do with streams. */
+const modulesWithoutStreams = async () => {
+  const names = await Promise.all(packages.map(async (name) => {
+    const files = await readdir(join(root, "packages", name, "src"))
+    return files.filter((file) => /^[A-Z]\w*\.ts$/.test(file) && !file.includes("Stream"))
+      .map((file) => `@effect-simba/${name}/${file.slice(0, -".ts".length)}`)
+  }))
+  return names.flat()
+}
+
+const exporting = (names: ReadonlyArray<string>) =>
+  names.map((name, at) => `export * as module${at} from "${name}"`).join("\n")
+
 const measure = async (): Promise<Sizes> => {
-  for (const name of packages) await pack(name)
+  await pack()
   await link("effect")
   await link("ioredis")
   const times: Array<number> = []
@@ -119,17 +137,15 @@ const measure = async (): Promise<Sizes> => {
     barrelTimes.push(await importTime(barrels))
   }
   const [least, most] = spread(times)
-  const everything = await bundle(barrels.map((name) => `export * from "${name}"`).join("\n"))
-  const mutexOnly = await bundle(
-    `export { acquire, withLock } from "@effect-simba/core/Mutex"\n` +
-      `export { layer } from "@effect-simba/redis/RedisMutex"`
-  )
+  const mutexOnly = `export { acquire, withLock } from "@effect-simba/core/Mutex"\n` +
+    `export { layer } from "@effect-simba/redis/RedisMutex"`
   return {
     importMillis: rounded(median(times)),
     importSpread: [rounded(least), rounded(most)],
     barrelsMillis: rounded(median(barrelTimes)),
-    ...everything,
-    mutexOnlyBrotli: mutexOnly.brotli
+    mutexOnly: await bundle(mutexOnly),
+    everything: await bundle(exporting(barrels)),
+    withoutStreams: await bundle(exporting(await modulesWithoutStreams()))
   }
 }
 

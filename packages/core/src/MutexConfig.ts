@@ -253,7 +253,12 @@ const DurationText = Schema.String.pipe(Schema.decodeTo(
  * @category config
  * @since 0.1.0
  */
-export const config: Config.Config<Pick<Options, "ttl" | "transition">> = Config.all({
-  ttl: Config.schema(DurationText, "SIMBA_REDIS_TTL").pipe(Config.withDefault(Duration.seconds(10))),
-  transition: Config.schema(DurationText, "SIMBA_REDIS_TRANSITION").pipe(Config.withDefault(Duration.seconds(6)))
-})
+export const config: Config.Config<Pick<Options, "ttl" | "transition">> = Config.flatMap(
+  // Made when it is read, for the sake of programs that never do
+  Config.succeed(undefined),
+  () =>
+    Config.all({
+      ttl: Config.schema(DurationText, "SIMBA_REDIS_TTL").pipe(Config.withDefault(Duration.seconds(10))),
+      transition: Config.schema(DurationText, "SIMBA_REDIS_TRANSITION").pipe(Config.withDefault(Duration.seconds(6)))
+    })
+)

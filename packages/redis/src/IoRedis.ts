@@ -291,23 +291,28 @@ export const layerCluster = (
  * @category config
  * @since 0.1.0
  */
-export const config: Config.Config<Options> = Config.all({
-  url: Config.Redacted("REDIS_URL").pipe(Config.withDefault(Redacted.make("redis://localhost:6379"))),
-  username: Config.option(Config.String("REDIS_USERNAME")),
-  password: Config.option(Config.Redacted("REDIS_PASSWORD")),
-  db: Config.option(Config.Int("REDIS_DB")),
-  commandTimeout: Config.Duration("REDIS_COMMAND_TIMEOUT").pipe(Config.withDefault(Duration.seconds(1))),
-  connectTimeout: Config.Duration("REDIS_CONNECT_TIMEOUT").pipe(Config.withDefault(Duration.seconds(2)))
-}).pipe(Config.map(({ commandTimeout, connectTimeout, db, password, url, username }) => ({
-  url,
-  commandTimeout,
-  connectTimeout,
-  client: {
-    ...(Option.isSome(username) ? { username: username.value } : {}),
-    ...(Option.isSome(password) ? { password: Redacted.value(password.value) } : {}),
-    ...(Option.isSome(db) ? { db: db.value } : {})
-  }
-})))
+export const config: Config.Config<Options> = Config.flatMap(
+  // Made when it is read, for the sake of programs that never do
+  Config.succeed(undefined),
+  () =>
+    Config.all({
+      url: Config.Redacted("REDIS_URL").pipe(Config.withDefault(Redacted.make("redis://localhost:6379"))),
+      username: Config.option(Config.String("REDIS_USERNAME")),
+      password: Config.option(Config.Redacted("REDIS_PASSWORD")),
+      db: Config.option(Config.Int("REDIS_DB")),
+      commandTimeout: Config.Duration("REDIS_COMMAND_TIMEOUT").pipe(Config.withDefault(Duration.seconds(1))),
+      connectTimeout: Config.Duration("REDIS_CONNECT_TIMEOUT").pipe(Config.withDefault(Duration.seconds(2)))
+    }).pipe(Config.map(({ commandTimeout, connectTimeout, db, password, url, username }) => ({
+      url,
+      commandTimeout,
+      connectTimeout,
+      client: {
+        ...(Option.isSome(username) ? { username: username.value } : {}),
+        ...(Option.isSome(password) ? { password: Redacted.value(password.value) } : {}),
+        ...(Option.isSome(db) ? { db: db.value } : {})
+      }
+    })))
+)
 
 /**
  * Like `layer`, from `config`. Options that are given here win over the environment.

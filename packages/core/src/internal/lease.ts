@@ -55,11 +55,13 @@ export const protect = <A, E, R>(
   )
 
 export class LeaseImpl implements Lease {
-  readonly [TypeId] = TypeId
+  // Set below: with a computed field, bundlers keep a class that nobody uses
+  declare readonly [TypeId]: typeof TypeId
   private readonly leases: Leases
   private readonly holding: Holding
 
   constructor(leases: Leases, holding: Holding) {
+    this[TypeId] = TypeId
     this.leases = leases
     this.holding = holding
   }

@@ -5,11 +5,13 @@ import { type Lease, type LeaseGroup, LeaseGroupTypeId } from "../Lease.ts"
 import type { FencingToken } from "../Ownership.ts"
 
 export class LeaseGroupImpl implements LeaseGroup {
-  readonly [LeaseGroupTypeId] = LeaseGroupTypeId
+  // Set below: with a computed field, bundlers keep a class that nobody uses
+  declare readonly [LeaseGroupTypeId]: typeof LeaseGroupTypeId
   readonly leases: ReadonlyArray<Lease>
   readonly tokens: ReadonlyMap<string, FencingToken>
 
   constructor(leases: ReadonlyArray<Lease>) {
+    this[LeaseGroupTypeId] = LeaseGroupTypeId
     this.leases = leases
     this.tokens = new Map(leases.map((lease) => [lease.mutex, lease.token]))
   }

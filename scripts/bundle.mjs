@@ -1,0 +1,99 @@
+// Writes the JavaScript that is published, packages/*/dist/**/*.js. The declarations beside it are the compiler's.
+//
+//   node scripts/bundle.mjs            # into packages
+//   node scripts/bundle.mjs folder     # into folder/core/dist and so on
+//
+// Most of what an import costs is to resolve and to read files. So modules are bundled; each public one keeps a file of
+// its name, and code that several share is in few files of dist/internal.
+import { rmSync } from "node:fs"
+import { basename, join, resolve } from "node:path"
+import { rolldown } from "rolldown"
+import { annotatePure } from "./lib/annotate-pure.mjs"
+import { filesBelow, packageFolders, publicModules, root } from "./lib/workspace.mjs"
+
+/**
+ * Files of dist/internal for each package: modules that match, with all they import. The first to want a module has it;
+ * what nobody wants is placed by who imports it.
+ */
+const files = {
+  core: { mutex: /src[\\/]Mutex\.ts$/, streams: /src[\\/]StreamClient\.ts$/ },
+  redis: {
+    // Bundlers keep a text that is put together from others, unless its whole file is not needed
+    mutexScripts: /internal[\\/](?:adminScripts|lua|mutexScripts)\.ts$/,
+    streamScripts: /internal[\\/]streamScripts\w*\.ts$/,
+    mutex: /src[\\/]RedisMutexStore\.ts$/,
+    streams: /src[\\/]RedisStreamStore\.ts$/
+  },
+  testkit: {}
+}
+
+/** A barrel exports the files of the public modules, and is not itself bundled with them. */
+const barrels = {
+  name: "barrels",
+  resolveId: (source, importer) =>
+    importer !== undefined && basename(importer) === "index.ts"
+      ? { id: source.replace(/\.ts$/, ".js"), external: true }
+      : undefined
+}
+
+/** Packages that nobody does without. */
+const everywhere = new Set(["effect", "@effect-simba/core"])
+
+const packageOf = (specifier) => /^(?:@[^/]+\/)?[^/]+/.exec(specifier)[0]
+
+/** All that is reached from `start`, itself included. */
+const reached = (start, importsOf, seen = new Set()) => {
+  if (seen.has(start)) return seen
+  seen.add(start)
+  for (const next of importsOf(start)) reached(next, importsOf, seen)
+  return seen
+}
+
+const bundle = async (folder, dist) => {
+  const source = (module) => join(folder, "src", `${module}.ts`)
+  const isExternal = (id) => /^[^./]/.test(id) && !id.startsWith(folder)
+  const imported = new Map()
+  const graph = { name: "graph", moduleParsed: ({ id, importedIds }) => void imported.set(id, importedIds) }
+
+  const modules = publicModules(folder)
+  const build = await rolldown({
+    input: Object.fromEntries([...modules, "index"].map((module) => [module, source(module)])),
+    cwd: folder,
+    platform: "neutral",
+    external: isExternal,
+    preserveEntrySignatures: "strict",
+    experimental: { nativeMagicString: true },
+    plugins: [barrels, graph, annotatePure]
+  })
+  for (const path of filesBelow(dist, (name) => /\.js(?:\.map)?$/.test(name))) rmSync(path)
+  const wanted = Object.entries(files[basename(folder)])
+  const { output } = await build.write({
+    dir: dist,
+    sourcemap: true,
+    // The sources are published, too
+    sourcemapExcludeSources: true,
+    minify: false,
+    minifyInternalExports: false,
+    comments: { annotation: true, jsdoc: false, legal: true },
+    entryFileNames: "[name].js",
+    chunkFileNames: "internal/[name].js",
+    codeSplitting: { groups: wanted.map(([name, test], at) => ({ name, test, priority: wanted.length - at })) }
+  })
+  await build.close()
+
+  // Sharing a file must not make a module need a package that it does without, such as an optional one.
+  const chunks = new Map(output.filter(({ type }) => type === "chunk").map((chunk) => [chunk.fileName, chunk.imports]))
+  const packagesBelow = (start, importsOf) =>
+    new Set([...reached(start, importsOf)].filter((id) => isExternal(id) && !chunks.has(id)).map(packageOf))
+  for (const module of modules) {
+    const needed = packagesBelow(source(module), (id) => imported.get(id) ?? []).union(everywhere)
+    for (const name of packagesBelow(`${module}.js`, (file) => chunks.get(file) ?? [])) {
+      if (!needed.has(name)) {
+        throw new Error(`dist/${module}.js of ${basename(folder)} would import ${name}, and src not`)
+      }
+    }
+  }
+}
+
+const target = process.argv[2] ?? join(root, "packages")
+for (const folder of packageFolders) await bundle(folder, resolve(target, basename(folder), "dist"))

@@ -1,0 +1,27 @@
+// Tells bundlers what they cannot see: that a call which only makes the value of a constant, or the parent of a class, can
+// go when nobody uses that. With several modules in a file, `sideEffects` of the package does not say it any more.
+
+const mark = "/* @__PURE__ */ "
+
+/** Where the calls are that are made when the module is loaded, and not within a function. */
+const callsIn = (node, found) => {
+  if (Array.isArray(node)) { for (const item of node) callsIn(item, found) }
+  else if (typeof node?.type === "string") {
+    if (/Function/.test(node.type) || (node.type === "PropertyDefinition" && !node.static)) return
+    if (node.type === "CallExpression" || node.type === "NewExpression") found.add(node.start)
+    for (const value of Object.values(node)) callsIn(value, found)
+  }
+}
+
+/** A plugin for Rolldown. */
+export const annotatePure = {
+  name: "annotate-pure",
+  renderChunk(code, _chunk, _options, { magicString }) {
+    const calls = new Set()
+    for (const statement of this.parse(code).body) {
+      if (/^(?:VariableDeclaration|ClassDeclaration)$/.test(statement.type)) callsIn(statement, calls)
+    }
+    for (const at of calls) if (!code.slice(0, at).endsWith(mark)) magicString.appendLeft(at, mark)
+    return magicString
+  }
+}
