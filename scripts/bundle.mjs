@@ -19,7 +19,7 @@ const files = {
   core: { mutex: /src[\\/]Mutex\.ts$/, streams: /src[\\/]StreamClient\.ts$/ },
   redis: {
     // Bundlers keep a text that is put together from others, unless its whole file is not needed
-    mutexScripts: /internal[\\/](?:adminScripts|lua|mutexScripts)\.ts$/,
+    mutexScripts: /internal[\\/](?:adminScripts|batchScript|lua|mutexScripts|operations)\.ts$/,
     streamScripts: /internal[\\/]streamScripts\w*\.ts$/,
     mutex: /src[\\/]RedisMutexStore\.ts$/,
     streams: /src[\\/]RedisStreamStore\.ts$/
