@@ -75,7 +75,7 @@ const pairs = (client: Redis, lease: number, acquire: Locks["acquire"]) => {
   }
 }
 
-const open = async ({ leaseMillis, url }: Connect): Promise<Locks> => {
+const open = async ({ confirms, leaseMillis, url }: Connect): Promise<Locks> => {
   const client = new Redis(url, { lazyConnect: true })
   const subscriber = new Redis(url, { lazyConnect: true })
   await Promise.all([client.connect(), subscriber.connect()])
@@ -109,7 +109,7 @@ const open = async ({ leaseMillis, url }: Connect): Promise<Locks> => {
       if (left < 0) break
       // The key is gone one millisecond after its remaining time has reached zero
       const timer = setTimeout(() => told(false), left + 1)
-      isGranted = await answer
+      isGranted = (await answer) && !confirms
       clearTimeout(timer)
     }
     turns.delete(id)

@@ -17,6 +17,7 @@ export interface Entrant {
   /** A way of doing it besides the usual. */
   readonly variant: string
   readonly handover: number
+  readonly confirms: boolean
 }
 
 const entrant = (name: string, role: Entrant["role"], contestant: string, rest: Partial<Entrant> = {}): Entrant => ({
@@ -26,6 +27,7 @@ const entrant = (name: string, role: Entrant["role"], contestant: string, rest: 
   setting: "default",
   variant: "usual",
   handover: 0,
+  confirms: false,
   ...rest
 })
 
@@ -158,11 +160,12 @@ export const open = Effect.fnUntraced(function*(pace: Pace) {
   }
   const scope = yield* Effect.scope
   const agents = new Map<string, Agent>()
-  const connection = ({ handover, setting }: Entrant, connect: Partial<Connect>): Connect => ({
+  const connection = ({ confirms, handover, setting }: Entrant, connect: Partial<Connect>): Connect => ({
     url: server.url,
     leaseMillis: 16_000,
     setting,
     handover,
+    confirms,
     ...connect
   })
   const bench: Bench = {

@@ -10,6 +10,8 @@ export interface Connect {
   readonly setting: "default" | "fast"
   /** Ours only: how often a lease may go from fiber to fiber before other processes have their turn. */
   readonly handover: number
+  /** Raw only: whoever is told that it has the lock believes it when the server has said so in reply. */
+  readonly confirms: boolean
 }
 
 export interface PairsRequest {

@@ -1,7 +1,7 @@
 /** From a release to the next holder, with so many who want one mutex all the time. */
 import { Effect } from "effect"
 import type { Agent, AgentError } from "../lib/agent.ts"
-import type { Bench, Entrant, Outcome } from "../lib/bench.ts"
+import { type Bench, type Entrant, type Outcome, raw, variantOf } from "../lib/bench.ts"
 import { type HandOffs, handOffs } from "../lib/handoffs.ts"
 import * as Row from "../lib/row.ts"
 import { median, quantile, rounded } from "../lib/statistics.ts"
@@ -59,12 +59,15 @@ const overMeasured = (values: ReadonlyArray<number>) => median(values.filter((va
 const row = (bench: Bench, id: string, title: string, outcomes: ReadonlyArray<Outcome<HandOffs>>) =>
   Row.make(bench, { id, title, unit: "ms", better: "less" }, outcomes, p50, details(outcomes), overMeasured)
 
+/** What the round trip costs by which a waiter learns that what it was told is so. */
+const confirming = variantOf(raw, "raw, confirmed by a reply", { confirms: true })
+
 export const handoff = Effect.fnUntraced(function*(bench: Bench, contenders: number) {
   const measure = Effect.fnUntraced(function*(entrant: Entrant) {
     const agent = yield* bench.agent(entrant)
     return yield* contendFor([agent], { contenders, millis: bench.pace.millis, name: freshName("handoff") })
   })
-  const outcomes = yield* bench.rounds(bench.everybody, bench.pace.repetitions, measure)
+  const outcomes = yield* bench.rounds([...bench.everybody, confirming], bench.pace.repetitions, measure)
   return row(bench, `handoff-${contenders}`, `hand-off, p50, ${contenders} contenders for one mutex`, outcomes)
 })
 
@@ -73,6 +76,6 @@ export const handoffBetweenProcesses = Effect.fnUntraced(function*(bench: Bench)
     const agents = [yield* bench.agent(entrant), yield* bench.agent(entrant, {}, 2)]
     return yield* contendFor(agents, { contenders: 1, millis: bench.pace.millis, name: freshName("processes") })
   })
-  const outcomes = yield* bench.rounds(bench.everybody, bench.pace.repetitions, measure)
+  const outcomes = yield* bench.rounds([...bench.everybody, confirming], bench.pace.repetitions, measure)
   return row(bench, "handoff-2-processes", "hand-off between two processes, p50", outcomes)
 })
