@@ -30,13 +30,13 @@ import { evaluate } from "./internal/evaluate.ts"
 import * as mailboxes from "./internal/mailboxes.ts"
 import * as scripts from "./internal/mutexScripts.ts"
 import { reading, receiving } from "./internal/reading.ts"
-import { fromRedis, fromReply } from "./internal/redisFailure.ts"
+import { fromRedis } from "./internal/redisFailure.ts"
+import * as renewals from "./internal/renewals.ts"
 import * as RedisKeys from "./RedisKeys.ts"
 import * as RedisWire from "./RedisWire.ts"
 import { Topology } from "./Topology.ts"
 
 const isMutexName = Schema.is(MutexName)
-const readGuard = reading("the reply of the guard script", RedisWire.GuardReply)
 const readInspect = reading("the reply of the inspect script", RedisWire.InspectReply)
 const readTick = reading("the reply of the tick script", RedisWire.TickReply)
 const readOwnership = reading("the owner of a mutex", RedisWire.OwnershipText)
@@ -45,19 +45,8 @@ const readMutexMessage = reading("a message on a mutex channel", RedisWire.Mutex
 /** How many ids that could not be given back are remembered. Older ones cost a confirm period each, at their turn. */
 const maxOwed = 10_000
 
-const renewed: GuardResult = { _tag: "Renewed" }
-
 const keysOf = (mutex: MutexName) =>
   [RedisKeys.owner(mutex), RedisKeys.queue(mutex), RedisKeys.fence(mutex), RedisKeys.reserved(mutex)] as const
-
-/** In milliseconds: for each, or one for all. */
-const leasesOf = (requests: ReadonlyArray<GuardRequest>): ReadonlyArray<number> => {
-  const lease = requests[0]?.lease
-  if (lease === undefined) return []
-  return requests.every((request) => request.lease === lease || Duration.equals(request.lease, lease))
-    ? [Duration.toMillis(lease)]
-    : requests.map(({ lease }) => Duration.toMillis(lease))
-}
 
 /** All mutexes that one server knows, page by page; a key seen twice is named once. */
 const scan = (send: Redis["Service"]["send"]) =>
@@ -93,7 +82,6 @@ const make = Effect.gen(function*() {
   const redis = yield* Redis
   const subscriber = yield* Subscriber
   const topology = yield* Topology
-  const guard = evaluate(redis, scripts.guard)
   const look = evaluate(redis, scripts.look)
   const inspect = evaluate(redis, adminScripts.inspect)
   const force = evaluate(redis, adminScripts.force)
@@ -114,9 +102,11 @@ const make = Effect.gen(function*() {
   const countable = subscriber.countable && (yield* seesSubscribers(redis, subscriber))
   const skipDead = countable ? "1" : "0"
   const direct = (yield* Direct) ?? (yield* overRedis(redis, { coalescing: false }))
+  const load = (script: string) =>
+    Effect.mapError(redis.send<string>("SCRIPT", "LOAD", script), fromRedis("load a script"))
   const { acquire, flush, release: sendRelease } = batches.make(direct, {
     perSlot: topology._tag === "Cluster",
-    sha: yield* Effect.mapError(redis.send<string>("SCRIPT", "LOAD", scripts.batch), fromRedis("load a script")),
+    sha: yield* load(scripts.batch),
     skipDead: countable
   })
 
@@ -139,23 +129,8 @@ const make = Effect.gen(function*() {
       return effect
     })
 
-  const renew = (requests: ReadonlyArray<GuardRequest>) =>
-    behind(guard(
-      requests.map((request) => RedisKeys.owner(request.mutex)),
-      [...requests.map(({ id }) => id), ...leasesOf(requests)]
-    )).pipe(
-      Effect.mapError(fromRedis("guard")),
-      Effect.flatMap(readGuard),
-      Effect.map((missed) => {
-        const results: Array<GuardResult> = requests.map(() => renewed)
-        for (const [index, kind, what] of missed) {
-          results[index - 1] = kind === "owner"
-            ? { _tag: "Lost", ownership: what }
-            : { _tag: "Failed", error: fromReply("guard", what) }
-        }
-        return results
-      })
-    )
+  const sendRenewal = renewals.make(direct, yield* load(scripts.guard))
+  const renew = (requests: ReadonlyArray<GuardRequest>) => behind(sendRenewal(requests))
 
   return MutexStore.of({
     acquire: (request) =>
