@@ -2,21 +2,36 @@
  * that neither heap nor optimised code nor the versions of libraries are shared. */
 import { Cause, Effect, Exit, Scope } from "effect"
 import { monitorEventLoopDelay } from "node:perf_hooks"
-import { type Answered, type Asked, type Call, type Calls, grantedId, type HoldRequest, type Spent } from "./calls.ts"
+import {
+  type Answered,
+  type Asked,
+  type Call,
+  type Calls,
+  grantedId,
+  type HoldRequest,
+  type MeterRequest,
+  type Spent
+} from "./calls.ts"
 import type { Contending, Contestant, Session } from "./contestant.ts"
 import { close } from "./locks.ts"
 
 const resolution = 1
 const delays = monitorEventLoopDelay({ resolution })
 
-const meter = () => {
+const meter = ({ stalls }: MeterRequest) => {
+  delays.reset()
+  if (stalls) delays.enable()
   const cpu = process.cpuUsage()
   const startedAt = performance.now()
-  delays.reset()
   return (): Spent => {
     const { system, user } = process.cpuUsage(cpu)
     const millis = performance.now() - startedAt
-    return { millis, cpuMillis: (system + user) / 1000, stallMillis: Math.max(0, delays.max / 1e6 - resolution) }
+    if (stalls) delays.disable()
+    return {
+      millis,
+      cpuMillis: (system + user) / 1000,
+      stallMillis: stalls ? Math.max(0, delays.max / 1e6 - resolution) : 0
+    }
   }
 }
 
@@ -40,7 +55,7 @@ const collectGarbage = Effect.gen(function*() {
 const serve = Effect.fnUntraced(function*(contestant: Contestant) {
   let session: Session | undefined
   let contending: Contending | undefined
-  let read = meter()
+  let read = meter({ stalls: false })
   const scopes: Record<"session" | "contending" | "holding", Scope.Closeable | undefined> = {
     session: undefined,
     contending: undefined,
@@ -82,7 +97,7 @@ const serve = Effect.fnUntraced(function*(contestant: Contestant) {
     pairs: (request) =>
       Effect.flatMap(current, (session) =>
         Effect.suspend(() => {
-          const read = meter()
+          const read = meter({ stalls: false })
           return Effect.map(session.pairs(request), (pairs) => ({ ...pairs, ...read() }))
         })),
     contend: (request) =>
@@ -113,7 +128,7 @@ const serve = Effect.fnUntraced(function*(contestant: Contestant) {
         yield* end("holding")
         return { bytes: after - before }
       }),
-    startMeter: () => Effect.sync(() => void (read = meter())),
+    startMeter: (request) => Effect.sync(() => void (read = meter(request))),
     readMeter: () => Effect.sync(() => read())
   }
   const run = Effect.runForkWith(yield* Effect.context<never>())
@@ -128,7 +143,6 @@ const serve = Effect.fnUntraced(function*(contestant: Contestant) {
 process.on("disconnect", () => process.exit(0))
 // Some peers report that a lock was lost, or a retry that nobody waits for, as an unhandled rejection
 process.on("unhandledRejection", (reason) => process.stderr.write(`${String(reason)}\n`))
-delays.enable()
 const { contestant } = await import(process.argv[2]!) as { readonly contestant: Contestant }
 await Effect.runPromise(serve(contestant))
 process.send?.({ id: 0, reply: undefined } satisfies Answered)

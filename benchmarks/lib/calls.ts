@@ -5,7 +5,7 @@ import type { Connect, Contended, ContendRequest, Pairs, PairsRequest } from "./
 export interface Spent {
   readonly millis: number
   readonly cpuMillis: number
-  /** The longest time that the event loop did not turn, beyond the millisecond between two looks. */
+  /** The longest time that the event loop did not turn, beyond the millisecond between two looks. 0 if not asked for. */
   readonly stallMillis: number
 }
 
@@ -22,13 +22,18 @@ export interface Calls {
   readonly hold: readonly [HoldRequest, void]
   readonly letGo: readonly [void, void]
   readonly heap: readonly [HoldRequest, { readonly bytes: number }]
-  readonly startMeter: readonly [void, void]
+  readonly startMeter: readonly [MeterRequest, void]
   readonly readMeter: readonly [void, Spent]
 }
 
 export interface HoldRequest {
   readonly prefix: string
   readonly count: number
+}
+
+export interface MeterRequest {
+  /** To look each millisecond takes more CPU time than most of what is measured. */
+  readonly stalls: boolean
 }
 
 export type Call = keyof Calls

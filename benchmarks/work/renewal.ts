@@ -6,7 +6,10 @@ import { median, rounded, spread } from "../lib/statistics.ts"
 import { freshName } from "./handoff.ts"
 
 const leaseMillis = 1600
-const windowMillis = 3000
+/** So long that code which runs once a second is compiled; a process that renews lives longer than that. */
+const warmUpMillis = (bench: Bench) => bench.pace.isQuick ? 6000 : 12_000
+const windowMillis = 4000
+const idleMillis = 1000
 
 /** Whatever renews a key: its script calls one of these for each. `SET` and `PEXPIRE` of nobody else fall in between. */
 const renewing = /^cmdstat_(?:pexpire|set):calls=(\d+)/gm
@@ -17,22 +20,29 @@ const renewals = (bench: Bench) =>
     (info) => [...info.matchAll(renewing)].reduce((sum, [, calls]) => sum + Number(calls), 0)
   )
 
-/** Node's CPU time for renewing each of `count` leases once, from all that were renewed within a window. */
+/**
+ * Node's CPU time for renewing each of `count` leases once, from all that were renewed within a window, and the longest
+ * stall within another one. What the process takes when it is idle, before and after, does not count.
+ */
 export const renew = Effect.fnUntraced(function*(bench: Bench, entrant: Entrant, count: number) {
   const agent = yield* bench.agent(entrant, { leaseMillis })
-  yield* agent.ask("startMeter")
-  yield* Effect.sleep(500)
-  const idle = yield* agent.ask("readMeter")
+  const spend = Effect.fnUntraced(function*(millis: number, stalls = false) {
+    yield* agent.ask("startMeter", { stalls })
+    yield* Effect.sleep(millis)
+    return yield* agent.ask("readMeter")
+  })
+  const before = yield* spend(idleMillis)
   yield* agent.ask("hold", { prefix: freshName("renewal"), count })
-  yield* Effect.sleep(leaseMillis)
-  const before = yield* renewals(bench)
-  yield* agent.ask("startMeter")
-  yield* Effect.sleep(windowMillis)
-  const spent = yield* agent.ask("readMeter")
-  const passes = ((yield* renewals(bench)) - before) / count
+  yield* Effect.sleep(warmUpMillis(bench))
+  const renewed = yield* renewals(bench)
+  const spent = yield* spend(windowMillis)
+  const passes = ((yield* renewals(bench)) - renewed) / count
+  const { stallMillis } = yield* spend(windowMillis, true)
   yield* agent.ask("letGo")
-  const idleMillis = idle.cpuMillis * spent.millis / idle.millis
-  return { passes, cpuMillis: (spent.cpuMillis - idleMillis) / passes, stallMillis: spent.stallMillis }
+  yield* Effect.sleep(idleMillis)
+  const after = yield* spend(idleMillis)
+  const idle = spent.millis * (before.cpuMillis + after.cpuMillis) / (before.millis + after.millis)
+  return { passes, cpuMillis: (spent.cpuMillis - idle) / passes, stallMillis }
 })
 
 export const renewal = Effect.fnUntraced(function*(bench: Bench) {

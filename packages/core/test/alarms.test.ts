@@ -5,12 +5,12 @@ import * as alarmsOf from "../src/internal/alarms.ts"
 import { Heap, type Item } from "../src/internal/heap.ts"
 import { instant } from "../src/internal/instant.ts"
 
-const keys = Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 20 })))
+const keysTo = (maximum: number) => Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum })))
 
 describe("a heap", () => {
-  it.prop("gives its items by their keys, whatever was moved or taken out before", [keys, keys], ([first, changes]) => {
+  const givesAll = ([first, changes]: readonly [ReadonlyArray<number>, ReadonlyArray<number>]) => {
     const heap = new Heap<Item>()
-    const items = first.map((key): Item => ({ key, position: -1 }))
+    const items = first.map((key): Item => ({ key, position: -1, before: undefined, behind: undefined }))
     for (const item of items) heap.place(item, item.key)
     const inside = new Set(items)
     changes.forEach((change, index) => {
@@ -32,7 +32,10 @@ describe("a heap", () => {
       assert.strictEqual(item.position, -1)
     }
     assert.deepStrictEqual(given, expected)
-  })
+  }
+
+  it.prop("gives its items by their keys, whatever was moved or taken out before", [keysTo(20), keysTo(20)], givesAll)
+  it.prop("gives them also where many have the same key", [keysTo(2), keysTo(4)], givesAll)
 })
 
 describe("alarms", () => {

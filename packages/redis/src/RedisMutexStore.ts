@@ -29,15 +29,15 @@ import { batch } from "./internal/batchScript.ts"
 import { Direct, overRedis } from "./internal/direct.ts"
 import { evaluate } from "./internal/evaluate.ts"
 import * as mailboxes from "./internal/mailboxes.ts"
-import { guard as guardScript, look as lookScript } from "./internal/mutexScripts.ts"
+import { guard, look as lookScript } from "./internal/mutexScripts.ts"
 import { reading, receiving } from "./internal/reading.ts"
-import { fromRedis, fromReply } from "./internal/redisFailure.ts"
+import { fromRedis } from "./internal/redisFailure.ts"
+import * as renewals from "./internal/renewals.ts"
 import * as RedisKeys from "./RedisKeys.ts"
 import * as RedisWire from "./RedisWire.ts"
 import { Topology } from "./Topology.ts"
 
 const isMutexName = Schema.is(MutexName)
-const readGuard = reading("the reply of the guard script", RedisWire.GuardReply)
 const readInspect = reading("the reply of the inspect script", RedisWire.InspectReply)
 const readTick = reading("the reply of the tick script", RedisWire.TickReply)
 const readOwnership = reading("the owner of a mutex", RedisWire.OwnershipText)
@@ -46,19 +46,8 @@ const readMutexMessage = reading("a message on a mutex channel", RedisWire.Mutex
 /** How many ids that could not be given back are remembered. Older ones cost a confirm period each, at their turn. */
 const maxOwed = 10_000
 
-const renewed: GuardResult = { _tag: "Renewed" }
-
 const keysOf = (mutex: MutexName) =>
   [RedisKeys.owner(mutex), RedisKeys.queue(mutex), RedisKeys.fence(mutex), RedisKeys.reserved(mutex)] as const
-
-/** In milliseconds: for each, or one for all. */
-const leasesOf = (requests: ReadonlyArray<GuardRequest>): ReadonlyArray<number> => {
-  const lease = requests[0]?.lease
-  if (lease === undefined) return []
-  return requests.every((request) => request.lease === lease || Duration.equals(request.lease, lease))
-    ? [Duration.toMillis(lease)]
-    : requests.map(({ lease }) => Duration.toMillis(lease))
-}
 
 /** All mutexes that one server knows, page by page; a key seen twice is named once. */
 const scan = (send: Redis["Service"]["send"]) =>
@@ -94,7 +83,6 @@ const make = Effect.gen(function*() {
   const redis = yield* Redis
   const subscriber = yield* Subscriber
   const topology = yield* Topology
-  const guard = evaluate(redis, guardScript)
   const look = evaluate(redis, lookScript)
   const inspect = evaluate(redis, adminScripts.inspect)
   const force = evaluate(redis, adminScripts.force)
@@ -115,9 +103,11 @@ const make = Effect.gen(function*() {
   const countable = subscriber.countable && (yield* seesSubscribers(redis, subscriber))
   const skipDead = countable ? "1" : "0"
   const direct = (yield* Direct) ?? (yield* overRedis(redis, { coalescing: false }))
+  const load = (script: string) =>
+    Effect.mapError(redis.send<string>("SCRIPT", "LOAD", script), fromRedis("load a script"))
   const { acquire, flush, release: sendRelease } = batches.make(direct, {
     perSlot: topology._tag === "Cluster",
-    sha: yield* Effect.mapError(redis.send<string>("SCRIPT", "LOAD", batch), fromRedis("load a script")),
+    sha: yield* load(batch),
     skipDead: countable
   })
 
@@ -140,23 +130,8 @@ const make = Effect.gen(function*() {
       return effect
     })
 
-  const renew = (requests: ReadonlyArray<GuardRequest>) =>
-    behind(guard(
-      requests.map((request) => RedisKeys.owner(request.mutex)),
-      [...requests.map(({ id }) => id), ...leasesOf(requests)]
-    )).pipe(
-      Effect.mapError(fromRedis("guard")),
-      Effect.flatMap(readGuard),
-      Effect.map((missed) => {
-        const results: Array<GuardResult> = requests.map(() => renewed)
-        for (const [index, kind, what] of missed) {
-          results[index - 1] = kind === "owner"
-            ? { _tag: "Lost", ownership: what }
-            : { _tag: "Failed", error: fromReply("guard", what) }
-        }
-        return results
-      })
-    )
+  const sendRenewal = renewals.make(direct, yield* load(guard))
+  const renew = (requests: ReadonlyArray<GuardRequest>) => behind(sendRenewal(requests))
 
   return MutexStore.of({
     acquire: (request) =>

@@ -79,6 +79,20 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       assert.strictEqual(client.status, "ready")
     }))
 
+  it.effect("texts of any length and alphabet arrive as they were sent, with a prefix for keys and without", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const texts = ["", "a", "x".repeat(255), "y".repeat(256), "z".repeat(70_000), "é", "välue ✓", "😀\r\n$3\r\n"]
+      for (const keyPrefix of [undefined, "p:"]) {
+        const { redis } = yield* open(server, { client: keyPrefix === undefined ? {} : { keyPrefix } })
+        const key = freshName("texts")
+        for (const text of texts) yield* redis.send("RPUSH", key, text, "ascii")
+        yield* redis.send("RPUSH", key, ...texts)
+        const stored = yield* server.send("LRANGE", `${keyPrefix ?? ""}${key}`, "0", "-1")
+        assert.deepStrictEqual(stored, [...texts.flatMap((text) => [text, "ascii"]), ...texts])
+      }
+    }).pipe(Effect.scoped))
+
   it.effect("an error of the server comes as the client's own error", () =>
     Effect.gen(function*() {
       const { redis } = yield* open(yield* RedisServer)

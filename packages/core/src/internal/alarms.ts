@@ -50,7 +50,7 @@ export const make: Effect.Effect<Alarms, never, Scope.Scope> = Effect.gen(functi
 
   return {
     at: (monotonic, ring) => {
-      const alarm: Alarm = { key: monotonic, position: -1, ring }
+      const alarm: Alarm = { key: monotonic, position: -1, before: undefined, behind: undefined, ring }
       heap.place(alarm, monotonic)
       if (monotonic < next) {
         next = monotonic

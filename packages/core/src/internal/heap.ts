@@ -1,13 +1,24 @@
-/** A binary heap whose items know their places in it, so that any of them can leave or change. */
+/**
+ * A binary heap whose items know their places in it, so that any of them can leave or change. Items that come one after
+ * another with the same key stand in a row, of which only the first is in the heap: thousands that are due at one
+ * instant cost no more than a step each.
+ */
 export interface Item {
   /** What it is ordered by, the least first. While it is in a heap, only `place` changes it. */
   key: number
-  /** Its index, or -1 outside. */
+  /** Its index, -1 outside, or -2 behind another in a row. */
   position: number
+  before: Item | undefined
+  behind: Item | undefined
 }
+
+const outside = -1
+const inRow = -2
 
 export class Heap<I extends Item> {
   private readonly items: Array<I> = []
+  /** What came last, if it is still here: the last of its row. */
+  private newest: Item | undefined
 
   get first(): I | undefined {
     return this.items[0]
@@ -15,18 +26,44 @@ export class Heap<I extends Item> {
 
   /** Puts an item in, or moves it to where it belongs now. */
   place(item: I, key: number): void {
+    this.take(item)
+    const { newest } = this
     item.key = key
-    if (item.position === -1) {
-      item.position = this.items.length
-      this.items.push(item)
+    this.newest = item
+    if (newest !== undefined && newest.key === key) {
+      newest.behind = item
+      item.before = newest
+      item.position = inRow
+      return
     }
-    if (!this.rise(item)) this.sink(item)
+    item.position = this.items.length
+    this.items.push(item)
+    this.rise(item)
   }
 
   remove(item: I): void {
-    const { position } = item
-    if (position === -1) return
-    item.position = -1
+    this.take(item)
+  }
+
+  private take(item: I): void {
+    const { before, behind, position } = item
+    if (position === outside) return
+    item.position = outside
+    item.before = undefined
+    item.behind = undefined
+    if (this.newest === item) this.newest = before
+    if (behind !== undefined) behind.before = before
+    if (before !== undefined) {
+      before.behind = behind
+    } else if (behind !== undefined) {
+      this.items[position] = behind as I
+      behind.position = position
+    } else {
+      this.leave(item, position)
+    }
+  }
+
+  private leave(item: I, position: number): void {
     const last = this.items.pop()!
     if (last === item) return
     this.items[position] = last

@@ -68,14 +68,17 @@ export class Holding extends Ending implements GuardRequest, Item {
   private readonly terms: Terms
   /** Just before the granting request was sent. */
   readonly since: Instant
-  /** When the last granting or renewing request was sent. */
-  private renewed: Instant
+  /** When the last granting or renewing request was sent. Numbers, since a new object in each of thousands costs more. */
+  private renewedMonotonic = 0
+  private renewedWall = 0
   /** `ending`: its scope is closing, and protected work has not ended yet. Still renewed, no longer handed out. */
   state: "held" | "ending" | "lost" | "released" = "held"
   loss: LeaseLost | undefined
   /** When it is to be renewed, in monotonic milliseconds. */
-  key: number
+  key = 0
   position = -1
+  before: Item | undefined
+  behind: Item | undefined
   renewing = false
   /** The answer of `alive` counts for one renewal. */
   probe: "unasked" | "asking" | "alive" = "unasked"
@@ -97,13 +100,16 @@ export class Holding extends Ending implements GuardRequest, Item {
     this.token = token
     this.terms = terms
     this.since = sent
-    this.renewed = sent
     this.extend(sent)
     this.key = this.renewal(sent.monotonic + terms.ttlMillis)
   }
 
   get ttl() {
     return this.terms.ttl
+  }
+
+  get ttlMillis() {
+    return this.terms.ttlMillis
   }
 
   get lease() {
@@ -125,7 +131,8 @@ export class Holding extends Ending implements GuardRequest, Item {
   /** Counts from the instant before the granting or renewing command was sent, never from its reply. */
   extend(sent: Instant): void {
     const { maxHold, usable } = this.terms
-    this.renewed = sent
+    this.renewedMonotonic = sent.monotonic
+    this.renewedWall = sent.wall
     this.endAt(
       Math.min(sent.monotonic + usable, this.since.monotonic + maxHold),
       Math.min(sent.wall + usable, this.since.wall + maxHold)
@@ -140,7 +147,7 @@ export class Holding extends Ending implements GuardRequest, Item {
   /** Renewed in time, and not due yet: what is left is at least the transition less the margin. */
   isFresh(now: Instant): boolean {
     return !this.renewing && !this.failing && !this.dead && this.forcedAt === undefined && this.probe === "unasked" &&
-      now.monotonic < this.renewed.monotonic + this.terms.ttlMillis && this.left(now) > this.margin
+      now.monotonic < this.renewedMonotonic + this.terms.ttlMillis && this.left(now) > this.margin
   }
 
   fits({ transition, ttl }: { readonly ttl: Duration.Duration; readonly transition: Duration.Duration }): boolean {
@@ -149,14 +156,14 @@ export class Holding extends Ending implements GuardRequest, Item {
 
   /** The server's lease goes on as it is: it ends no later, and is renewed no later. */
   inherit(previous: Holding): void {
-    this.extend(previous.renewed)
-    this.key = this.renewal(previous.renewed.monotonic + this.terms.ttlMillis)
+    this.extend({ monotonic: previous.renewedMonotonic, wall: previous.renewedWall })
+    this.key = this.renewal(previous.renewedMonotonic + this.terms.ttlMillis)
   }
 
   /** Milliseconds until the server's lease ends, if nothing renews it any more. */
   serverLeft(now: Instant): number {
     const lease = this.terms.usable + this.terms.margin
-    return Math.min(this.renewed.monotonic + lease - now.monotonic, this.renewed.wall + lease - now.wall)
+    return Math.min(this.renewedMonotonic + lease - now.monotonic, this.renewedWall + lease - now.wall)
   }
 
   lose(reason: LossReason, owner?: string): LeaseLost {

@@ -11,18 +11,29 @@ export type Update = <Input, State>(metric: Metric.Metric<Input, State>, input: 
 
 export interface Recorder {
   readonly update: Update
+  /** Adds one to a counter for each. */
+  readonly count: (
+    counter: Metric.Metric<number, unknown>,
+    subjects: ReadonlyArray<{ readonly mutex: string }>
+  ) => void
   /** For gauges: relative. */
   readonly modify: Update
 }
 
-export const make = (context: Context.Context<never>, byMutex: boolean): Recorder => {
+export const make = (layer: Context.Context<never>, byMutex: boolean): Recorder => {
+  const attributes = Context.get(layer, Metric.CurrentMetricAttributes)
+  // Only what metrics look for: each update looks for it, and in the layer's own context would pass by all the rest
+  const context: Context.Context<never> = Context.make(Metric.MetricRegistry, Context.get(layer, Metric.MetricRegistry))
+    .pipe(Context.add(Metric.CurrentMetricAttributes, attributes))
   if (!byMutex) {
     return {
       update: (metric, input) => metric.updateUnsafe(input, context),
+      count: (counter, { length }) => {
+        if (length > 0) counter.updateUnsafe(length, context)
+      },
       modify: (metric, input) => metric.modifyUnsafe(input, context)
     }
   }
-  const attributes = Context.get(context, Metric.CurrentMetricAttributes)
   const contexts = new Map<string, Context.Context<never>>()
   const contextOf = (mutex: string) => {
     let own = contexts.get(mutex)
@@ -34,6 +45,9 @@ export const make = (context: Context.Context<never>, byMutex: boolean): Recorde
   }
   return {
     update: (metric, input, mutex) => metric.updateUnsafe(input, contextOf(mutex)),
+    count: (counter, subjects) => {
+      for (const { mutex } of subjects) counter.updateUnsafe(1, contextOf(mutex))
+    },
     modify: (metric, input, mutex) => metric.modifyUnsafe(input, contextOf(mutex))
   }
 }

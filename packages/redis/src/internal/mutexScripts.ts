@@ -11,11 +11,7 @@ import { ownership } from "./lua.ts"
  * others alone.
  * Reply one entry { index from 1, 'owner' or 'error', ownership or error } for each that was not renewed.
  */
-export const guard = Redis.script(
-  (owners: ReadonlyArray<string>, args: ReadonlyArray<string | number>) => [...owners, ...args],
-  {
-    numberOfKeys: (owners) => owners.length,
-    lua: `
+export const guard = `
 local missed = {}
 for i, key in ipairs(KEYS) do
   local current = redis.pcall('GET', key)
@@ -31,8 +27,6 @@ for i, key in ipairs(KEYS) do
 end
 return missed
 `
-  }
-).withReturnType<unknown>()
 
 /**
  * KEYS owner key. Reply the ownership.

@@ -7,9 +7,31 @@ import type * as Scope from "effect/Scope"
 import { Command, type Redis as Client } from "ioredis"
 import type { Direct } from "../direct.ts"
 
-/** Not timed by ioredis. */
+const heads = Array.from({ length: 256 }, (_, length) => `\r\n$${length}\r\n`)
+const headOf = (text: string) => heads[text.length] ?? `\r\n$${text.length}\r\n`
+
+/** Not timed by ioredis, and not measured text by text: what is ASCII throughout has as many bytes as characters. */
 class WatchedCommand extends Command {
+  constructor(name: string, args: ReadonlyArray<string>, keyPrefix: string | undefined) {
+    const isPlain = keyPrefix === undefined || keyPrefix === ""
+    // They are texts in one list already: ioredis would only copy them, unless it has to find the keys among them
+    super(name, isPlain ? [] : [...args], { replyEncoding: "utf8", ...(isPlain ? {} : { keyPrefix }) })
+    if (isPlain) this.args = args as Array<string>
+  }
+
   override setTimeout(): void {}
+
+  override toWritable(socket: object): string | Buffer {
+    const { args, name } = this
+    let text = `*${args.length + 1}${headOf(name)}${name}`
+    for (const arg of args) {
+      if (typeof arg !== "string") return super.toWritable(socket)
+      text += headOf(arg)
+      text += arg
+    }
+    text += "\r\n"
+    return Buffer.byteLength(text) === text.length ? Buffer.from(text, "latin1") : super.toWritable(socket)
+  }
 }
 
 interface InFlight {
@@ -63,7 +85,14 @@ export const watched = (
 
     const forget = (entry: InFlight) => {
       entry.isSettled = true
-      while (oldest?.isSettled === true) oldest = oldest.next
+      // Most of what there is to a command, and not to be kept by whatever still knows of it
+      entry.command.args = []
+      while (oldest?.isSettled === true) {
+        const { next } = oldest
+        // One that has grown old would keep all after it from being collected while young
+        oldest.next = undefined
+        oldest = next
+      }
       if (oldest === undefined) newest = undefined
     }
 
@@ -88,10 +117,7 @@ export const watched = (
     yield* Effect.forkScoped(Effect.forever(watch))
 
     return (name, args, done) => {
-      const command = new WatchedCommand(name, args as Array<string>, {
-        replyEncoding: "utf8",
-        ...(keyPrefix === undefined ? {} : { keyPrefix })
-      })
+      const command = new WatchedCommand(name, args, keyPrefix)
       const entry: InFlight = { command, sent: now(), isSettled: false, next: undefined }
       if (newest === undefined) oldest = entry
       else newest.next = entry

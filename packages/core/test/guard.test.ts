@@ -1,0 +1,106 @@
+import { Mutex, MutexMetrics } from "@effect-simba/core"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Layer, Logger, Metric, Scope } from "effect"
+import { TestClock } from "effect/testing"
+import { Faults } from "./support/faultyStore.ts"
+import * as FaultyStore from "./support/faultyStore.ts"
+import { TestLive } from "./support/setup.ts"
+
+/** With a registry of its own. */
+const isolated = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.suspend(() => Effect.provideService(effect, Metric.MetricRegistry, new Map()))
+
+const count = (metric: Metric.Counter<number>) => Effect.map(Metric.value(metric), (state) => state.count)
+
+const acquireMany = (total: number) =>
+  Effect.forEach(Array.from({ length: total }, (_, i) => `m${i}`), (name) => Mutex.acquire(name))
+
+const guards = Effect.map(Faults, ({ calls }) => calls.filter((call) => call.startsWith("guard")))
+
+describe("the guard of many leases", () => {
+  it.effect("renews each of them, 200 to a call", () =>
+    Effect.gen(function*() {
+      const leases = yield* acquireMany(450)
+      yield* TestClock.adjust("35 seconds")
+      for (const lease of leases) assert.isTrue(yield* lease.isHeld)
+      const calls = ["guard 200", "guard 200", "guard 50"]
+      assert.deepStrictEqual(yield* guards, [...calls, ...calls, ...calls])
+      assert.strictEqual(yield* count(MutexMetrics.guards.renewed), 3 * 450)
+      const left = yield* Metric.value(MutexMetrics.timeLeftAtRenewal)
+      assert.deepInclude(left, { count: 3 * 450, min: left.max })
+    }).pipe(Effect.scoped, Effect.provide(TestLive), isolated))
+
+  it.effect("leaves none behind when some are released, and others added, between renewals", () =>
+    Effect.gen(function*() {
+      const scopes: Array<Scope.Closeable> = []
+      const held = new Set<string>()
+      for (let i = 0; i < 60; i++) {
+        const scope = yield* Scope.make()
+        scopes.push(scope)
+        yield* Scope.provide(Mutex.acquire(`m${i}`), scope)
+        held.add(`m${i}`)
+        yield* TestClock.adjust(i % 3 === 0 ? "700 millis" : 0)
+        const gone = (i * 7) % 60
+        if (gone < i && held.delete(`m${gone}`)) yield* Scope.close(scopes[gone]!, Exit.void)
+      }
+      yield* TestClock.adjust("2 minutes")
+      for (let i = 0; i < 60; i++) {
+        const owner = yield* Mutex.owner(`m${i}`)
+        assert.strictEqual(owner._tag, held.has(`m${i}`) ? "Held" : "Free", `m${i}`)
+      }
+      yield* Effect.forEach(scopes, (scope) => Scope.close(scope, Exit.void))
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("tries all of a call again that had no answer in time", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const leases = yield* acquireMany(250)
+      faults.guard = "hang"
+      yield* TestClock.adjust("10900 millis")
+      assert.strictEqual(yield* count(MutexMetrics.guards.failed), 0)
+      yield* TestClock.adjust("100 millis")
+      assert.strictEqual(yield* count(MutexMetrics.guards.failed), 250)
+      faults.guard = "work"
+      yield* TestClock.adjust("1 minute")
+      for (const lease of leases) assert.isTrue(yield* lease.isHeld)
+    }).pipe(Effect.scoped, Effect.provide(TestLive), isolated))
+
+  it.effect("takes no alarm for a call that was answered", () =>
+    Effect.gen(function*() {
+      yield* acquireMany(3)
+      yield* TestClock.adjust("1 hour")
+      assert.strictEqual(yield* count(MutexMetrics.guards.failed), 0)
+      assert.strictEqual((yield* guards).length, 360)
+    }).pipe(Effect.scoped, Effect.provide(TestLive), isolated))
+
+  it.effect("counts each mutex by itself where metrics name it", () =>
+    Effect.gen(function*() {
+      yield* acquireMany(3)
+      yield* TestClock.adjust("25 seconds")
+      for (let i = 0; i < 3; i++) {
+        const renewed = Metric.withAttributes(MutexMetrics.guards.renewed, { mutex: `m${i}` })
+        assert.strictEqual(yield* count(renewed), 2)
+      }
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(Mutex.layer({ metricsByMutex: true }).pipe(Layer.provide(FaultyStore.layer))),
+      isolated
+    ))
+
+  it.effect("that ends amid a renewal has nothing to say about it", () => {
+    const lines: Array<unknown> = []
+    const logger = Logger.make(({ message }) => void lines.push(message))
+    return Effect.gen(function*() {
+      const faults = yield* Faults
+      const scope = yield* Scope.make()
+      const service = yield* Scope.provide(Layer.build(Layer.fresh(Mutex.layer())), scope)
+      yield* Scope.provide(Effect.provide(Mutex.acquire("m"), service), yield* Scope.make())
+      faults.guard = "hang"
+      yield* TestClock.adjust("10500 millis")
+      assert.strictEqual((yield* guards).length, 1)
+      yield* Scope.close(scope, Exit.void)
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(lines.filter((line) => String(line).includes("lease(s)")), [])
+    }).pipe(Effect.provide(FaultyStore.layer), Effect.provide(Logger.layer([logger])))
+  })
+})
