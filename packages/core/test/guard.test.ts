@@ -1,4 +1,4 @@
-import { Mutex, MutexMetrics } from "@effect-simba/core"
+import { MemoryMutexStore, Mutex, MutexMetrics, MutexStore } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Logger, Metric, Scope } from "effect"
 import { TestClock } from "effect/testing"
@@ -102,5 +102,84 @@ describe("the guard of many leases", () => {
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual(lines.filter((line) => String(line).includes("lease(s)")), [])
     }).pipe(Effect.provide(FaultyStore.layer), Effect.provide(Logger.layer([logger])))
+  })
+
+  it.effect("warns of each outage once, and says what it was", () => {
+    const lines: Array<string> = []
+    const logger = Logger.make(({ message }) => void lines.push(String(message)))
+    return Effect.gen(function*() {
+      const faults = yield* Faults
+      yield* acquireMany(2)
+      for (let i = 0; i < 2; i++) {
+        faults.guard = "hang"
+        yield* TestClock.adjust("12 seconds")
+        faults.guard = "work"
+        yield* TestClock.adjust("6 seconds")
+      }
+      const warnings = lines.filter((line) => line.includes("2 lease(s)"))
+      assert.strictEqual(warnings.length, 2)
+      for (const line of warnings) assert.include(line, "no answer within 1s")
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(Mutex.layer().pipe(Layer.provideMerge(FaultyStore.layer))),
+      Effect.provide(Logger.layer([logger]))
+    )
+  })
+
+  it.effect("goes on with all of a call whose answer made no sense", () => {
+    let isShort = true
+    const store = Layer.effect(
+      MutexStore.MutexStore,
+      Effect.map(MutexStore.MutexStore, (store) => ({
+        ...store,
+        guard: (requests) => isShort ? Effect.succeed([]) : store.guard(requests)
+      }))
+    )
+    return Effect.gen(function*() {
+      const leases = yield* acquireMany(3)
+      yield* TestClock.adjust("10500 millis")
+      isShort = false
+      yield* TestClock.adjust("1 minute")
+      for (const lease of leases) assert.isTrue(yield* lease.isHeld)
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(Mutex.layer().pipe(Layer.provide(store), Layer.provide(MemoryMutexStore.layer)))
+    )
+  })
+
+  it.effect("forgets a hint of force that a renewal has proved wrong", () => {
+    let isVanished = false
+    let guarded = 0
+    let hints = 0
+    const store = Layer.effect(
+      MutexStore.MutexStore,
+      Effect.map(MutexStore.MutexStore, (store) => ({
+        ...store,
+        inbox: () =>
+          Effect.succeed({
+            next: Effect.delay(Effect.suspend(() => hints++ === 0 ? Effect.succeed(forced!) : Effect.never), 500)
+          }),
+        guard: (requests) => {
+          guarded++
+          return isVanished
+            ? Effect.succeed(requests.map(() => ({ _tag: "Lost", ownership: { _tag: "Free" } })))
+            : store.guard(requests)
+        }
+      }))
+    )
+    let forced: MutexStore.Forced | undefined
+    return Effect.gen(function*() {
+      const lease = yield* Mutex.acquire("m")
+      forced = { id: lease.id }
+      yield* TestClock.adjust("1 second")
+      assert.isTrue(yield* lease.isHeld)
+      assert.strictEqual(guarded, 1)
+      isVanished = true
+      yield* TestClock.adjust("15 seconds")
+      assert.strictEqual((yield* Effect.flip(lease.ensure)).reason, "Vanished")
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(Mutex.layer().pipe(Layer.provide(store), Layer.provide(MemoryMutexStore.layer)))
+    )
   })
 })

@@ -57,6 +57,7 @@ export const make = Effect.fnUntraced(function*(options: {
   let next = Infinity
   const clock = yield* Clock.Clock
   const commandMillis = Duration.toMillis(config.commandTimeout)
+  const late = `no answer within ${Duration.format(config.commandTimeout)}`
 
   const renewAt = (holding: Holding, at: number) => {
     if (!holding.isOpen()) return
@@ -193,7 +194,7 @@ export const make = Effect.fnUntraced(function*(options: {
       })
       return Effect.ignoreCause(Effect.onExit(Effect.suspend(() => traced(batch)), (exit) => {
         cancel()
-        const answer: Answer = isLate && Exit.isFailure(exit) ? Exit.fail(new Cause.TimeoutError()) : exit
+        const answer: Answer = isLate && Exit.isFailure(exit) ? Exit.fail(new Cause.TimeoutError(late)) : exit
         return surely(batch, settle(batch, answer, sent))
       }))
     })
