@@ -7,16 +7,7 @@ import { type Ownership, Ticket } from "@effect-simba/core/Ownership"
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
 import { Count, separator, text, Token } from "./internal/codecs.ts"
-
-/** No leading zeros, so that every text has one reading and every reading one text. */
-const millisPattern = /^(0|[1-9]\d{0,14})$/
-
-const ownerIdProblem = (id: string): string | undefined =>
-  id === ""
-    ? "the owner is empty"
-    : id.includes(separator) || id.startsWith("@") || id.endsWith("@")
-    ? "the owner contains a separator"
-    : undefined
+import { decodeContender, encodeContender, millisPattern, ownerIdProblem } from "./internal/contenderText.ts"
 
 /**
  * An owner's id as others may have written it: any text that cannot be mistaken for a separator.
@@ -127,23 +118,6 @@ export const MutexMessage = text(
 export type MutexMessage = typeof MutexMessage.Type
 
 const Millis = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 999_999_999_999_999 }))
-
-type Told = { readonly _tag: "Released"; readonly owner: string } | { readonly _tag: "Look"; readonly millis: number }
-
-const decodeContender = (input: string): Told | string => {
-  if (input.startsWith("released@@")) {
-    const owner = input.slice("released@@".length)
-    return ownerIdProblem(owner) ?? { _tag: "Released", owner }
-  }
-  if (!input.startsWith("look@@")) return "expected released@@<owner> or look@@<milliseconds>"
-  const millis = input.slice("look@@".length)
-  return millisPattern.test(millis)
-    ? { _tag: "Look", millis: Number(millis) }
-    : "expected a whole number of milliseconds after look@@"
-}
-
-const encodeContender = (told: Told): string =>
-  told._tag === "Released" ? `released${separator}${told.owner}` : `look${separator}${told.millis}`
 
 /**
  * A contender's channel: `released@@<old owner id>` (it is your turn), and for ours `look@@<milliseconds>` (look again

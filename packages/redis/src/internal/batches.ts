@@ -164,9 +164,6 @@ class Acquire implements Operation {
   }
 }
 
-/** Held by one of ours. */
-const handedPattern = /^(\d+-[0-9a-z]{12}:[^@]+)@@(\d{1,15})$/
-
 const freed: Released = { ownership: free, requeued: undefined }
 
 const toReleased = (reply: typeof RedisWire.ReleaseReply.Type): Released => {
@@ -208,17 +205,7 @@ class Release implements Operation {
   }
 
   reply(reply: unknown): void {
-    if (typeof reply === "string" && this.request.requeue === undefined) {
-      // The usual replies by hand, anything else by the codec
-      const handed = handedPattern.exec(reply)
-      if (handed !== null) {
-        return this.settle(Exit.succeed({
-          ownership: { _tag: "Held", owner: handed[1]!, remaining: Duration.millis(Number(handed[2])) },
-          requeued: undefined
-        }))
-      }
-      if (reply === "@@") return this.settle(Exit.succeed(freed))
-    }
+    if (reply === "@@" && this.request.requeue === undefined) return this.settle(Exit.succeed(freed))
     const failure = failureOf(reply)
     this.settle(
       failure === undefined

@@ -16,14 +16,14 @@ import * as RcMap from "effect/RcMap"
 import * as Scope from "effect/Scope"
 import * as RedisKeys from "../RedisKeys.ts"
 import * as RedisWire from "../RedisWire.ts"
+import { separator } from "./codecs.ts"
+import { decodeContender, type Told } from "./contenderText.ts"
 import { reading, receiving, unreadable } from "./reading.ts"
 
 const readContenderMessage = reading("a message on a contender channel", RedisWire.ContenderMessage)
 const readInboxMessage = reading("a message on the channel of a layer", RedisWire.InboxMessage)
 
-const released = "@@released@@"
-
-const toWakeUp = (message: RedisWire.ContenderMessage): WakeUp =>
+const toWakeUp = (message: Told): WakeUp =>
   message._tag === "Released"
     ? { _tag: "YourTurn", from: message.owner }
     : { _tag: "LookIn", delay: Duration.millis(message.millis) }
@@ -97,12 +97,11 @@ export const make = Effect.fnUntraced(function*(
     }
     const hear = (text: string | undefined) => {
       if (text === undefined) return mailbox.waiters.forEach((waiter) => waiter.tell(gap))
-      // The usual message by hand, anything else by the codec
-
-      const end = text.indexOf(released)
-      const waiter = end > 0 ? mailbox.waiters.get(text.slice(0, end)) : undefined
-      const from = text.slice(end + released.length)
-      if (waiter !== undefined && inboxOf(from) !== "") return waiter.tell({ _tag: "YourTurn", from })
+      // The usual: something that the codec would find right, for somebody who waits
+      const end = Math.max(0, text.indexOf(separator))
+      const waiter = mailbox.waiters.get(text.slice(0, end))
+      const told = waiter === undefined ? "" : decodeContender(text.slice(end + separator.length))
+      if (typeof told !== "string") return waiter!.tell(toWakeUp(told))
       const message = readInboxMessage(text)
       if (Exit.isSuccess(message)) deliver(message.value)
       else report(Effect.forEach(Option.toArray(Exit.findErrorOption(message)), (error) => unreadable(channel, error)))
