@@ -53,6 +53,8 @@ const write = async (file: string, text: string) => {
   if (file.endsWith(".json")) await format(new URL(file, folder))
 }
 
+const json = (results: Results) => `${JSON.stringify(results, null, 2)}\n`
+
 const wanted = options.only?.split(",")
 const isWanted = (id: string) => wanted === undefined || wanted.includes(id)
 
@@ -70,10 +72,15 @@ const program = Effect.gen(function*() {
   }
   const isWhole = !pace.isQuick && wanted === undefined
   const hasCharts = isWhole && !options["no-charts"]
-  const all: Results = {
+  const tables: Results = {
     ...(yield* Effect.promise(() => circumstances(bench.admin))),
     rows,
-    ...(isWhole || wanted?.includes("size") === true ? { sizes: yield* sizes } : {}),
+    ...(isWhole || wanted?.includes("size") === true ? { sizes: yield* sizes } : {})
+  }
+  // What takes half an hour more must not take along what has been measured
+  if (hasCharts) yield* Effect.promise(() => write("latest.json", json(tables)))
+  const all: Results = {
+    ...tables,
     ...(hasCharts || wanted?.includes("growth") === true ? { charts: yield* growth(bench) } : {})
   }
   return hasCharts || wanted?.includes("latency") === true
@@ -94,10 +101,10 @@ if (results.sizes !== undefined) say(`\n${JSON.stringify(results.sizes, null, 2)
 if (options.quick) {
   const earlier = await read("quick.json")
   if (earlier !== undefined) say(`\n${compared(results.rows, earlier.rows)}`)
-  if (options.save && wanted === undefined) await write("quick.json", `${JSON.stringify(results, null, 2)}\n`)
+  if (options.save && wanted === undefined) await write("quick.json", json(results))
 } else if (wanted === undefined) {
   for (const chart of results.charts ?? []) await write(`${chart.id}.svg`, svg(chart))
-  await write("latest.json", `${JSON.stringify(results, null, 2)}\n`)
+  await write("latest.json", json(results))
 }
 if (options.json) process.stdout.write(`${JSON.stringify(results)}\n`)
 process.exit(0)
