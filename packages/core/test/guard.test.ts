@@ -101,7 +101,7 @@ describe("the guard of many leases", () => {
       yield* Scope.close(scope, Exit.void)
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual(lines.filter((line) => String(line).includes("lease(s)")), [])
-    }).pipe(Effect.provide(FaultyStore.layer), Effect.provide(Logger.layer([logger])))
+    }).pipe(Effect.provide([FaultyStore.layer, Logger.layer([logger])]))
   })
 
   it.effect("warns of each outage once, and says what it was", () => {
@@ -110,19 +110,19 @@ describe("the guard of many leases", () => {
     return Effect.gen(function*() {
       const faults = yield* Faults
       yield* acquireMany(2)
-      for (let i = 0; i < 2; i++) {
+      for (const outage of ["12 seconds", "10 seconds"] as const) {
         faults.guard = "hang"
-        yield* TestClock.adjust("12 seconds")
+        yield* TestClock.adjust(outage)
         faults.guard = "work"
-        yield* TestClock.adjust("6 seconds")
+        yield* TestClock.adjust("2 seconds")
+        const warnings = lines.splice(0).filter((line) => line.includes("could not be renewed"))
+        // Jitter of the attempts in between may part the two, so that each is in a call of its own the next time
+        assert.strictEqual(warnings.reduce((sum, line) => sum + Number.parseInt(line), 0), 2)
+        for (const line of warnings) assert.include(line, "no answer within 1s")
       }
-      const warnings = lines.filter((line) => line.includes("2 lease(s)"))
-      assert.strictEqual(warnings.length, 2)
-      for (const line of warnings) assert.include(line, "no answer within 1s")
     }).pipe(
       Effect.scoped,
-      Effect.provide(Mutex.layer().pipe(Layer.provideMerge(FaultyStore.layer))),
-      Effect.provide(Logger.layer([logger]))
+      Effect.provide(Mutex.layer().pipe(Layer.provideMerge([FaultyStore.layer, Logger.layer([logger])])))
     )
   })
 
