@@ -7,7 +7,14 @@ import { type Ownership, Ticket } from "@effect-simba/core/Ownership"
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
 import { Count, separator, text, Token } from "./internal/codecs.ts"
-import { decodeContender, encodeContender, millisPattern, ownerIdProblem } from "./internal/contenderText.ts"
+import {
+  decodeContender,
+  decodeOwnership,
+  encodeContender,
+  encodeOwnership,
+  millisPattern,
+  ownerIdProblem
+} from "./internal/wireText.ts"
 
 /**
  * An owner's id as others may have written it: any text that cannot be mistaken for a separator.
@@ -62,28 +69,7 @@ const WireOwnership = Schema.TaggedUnion({
  * @category schemas
  * @since 0.1.0
  */
-export const OwnershipText: Schema.Codec<Ownership, string> = text(
-  WireOwnership,
-  (input) => {
-    if (input === separator) return { _tag: "Free" as const }
-    const at = input.lastIndexOf(separator)
-    if (at === -1) return "expected <owner>@@<milliseconds>"
-    const owner = input.slice(0, at)
-    const millis = input.slice(at + separator.length)
-    const problem = ownerIdProblem(owner)
-    if (problem !== undefined) return problem
-    if (millis === "-1") return { _tag: "Held" as const, owner }
-    return millisPattern.test(millis)
-      ? { _tag: "Held" as const, owner, remaining: Duration.millis(Number(millis)) }
-      : "expected a whole number of milliseconds after @@"
-  },
-  (ownership) =>
-    ownership._tag === "Free"
-      ? separator
-      : `${ownership.owner}${separator}${
-        ownership.remaining === undefined ? "-1" : Duration.toMillis(ownership.remaining)
-      }`
-)
+export const OwnershipText: Schema.Codec<Ownership, string> = text(WireOwnership, decodeOwnership, encodeOwnership)
 
 /**
  * The mutex channel: `acquired@@<owner id>`.

@@ -5,26 +5,19 @@
 import { type BackendError, ProtocolError } from "@effect-simba/core/Errors"
 import type { AcquireRequest, AcquireResult, Released, ReleaseRequest } from "@effect-simba/core/MutexStore"
 import type { MutexName } from "@effect-simba/core/Names"
-import { type FencingToken, free } from "@effect-simba/core/Ownership"
 import * as Duration from "effect/Duration"
 import * as Exit from "effect/Exit"
 import * as RedisKeys from "../RedisKeys.ts"
-import * as RedisWire from "../RedisWire.ts"
 import { batch } from "./batchScript.ts"
 import type { Direct, Failure } from "./direct.ts"
-import { reading } from "./reading.ts"
 import { backendError, fromReply, isForgotten } from "./redisFailure.ts"
+import { readAcquire, readRelease } from "./replies.ts"
 import { slot as slotOf } from "./slot.ts"
 
 export type Settle<A> = (exit: Exit.Exit<A, BackendError | ProtocolError>) => void
 
 /** Operations of one call: enough to share a round trip, few enough not to hold up the server. */
 const callSize = 64
-
-const readAcquire = reading("the reply to an acquire", RedisWire.AcquireReply)
-const readRelease = reading("the reply to a release", RedisWire.ReleaseReply)
-
-const tokenPattern = /^[1-9]\d{0,15}$/
 
 /** What is written into one call. */
 class Call {
@@ -95,18 +88,6 @@ interface Operation {
   readonly fail: (error: (operation: string) => BackendError | ProtocolError) => void
 }
 
-const toAcquireResult = (reply: typeof RedisWire.AcquireReply.Type): AcquireResult => {
-  if (typeof reply === "number") return { _tag: "Granted", token: reply }
-  const [ownership, ticket, position, foreign] = reply
-  return {
-    _tag: "Refused",
-    ownership,
-    ticket: ticket === "" ? undefined : ticket,
-    position,
-    foreign: foreign === "1"
-  }
-}
-
 class Acquire implements Operation {
   isAbandoned = false
   private readonly request: AcquireRequest
@@ -144,32 +125,13 @@ class Acquire implements Operation {
   }
 
   reply(reply: unknown): void {
-    // The usual reply by hand, anything else by the codec
-    if (typeof reply === "string" && tokenPattern.test(reply)) {
-      const token = Number(reply)
-      if (Number.isSafeInteger(token)) {
-        return this.settle(Exit.succeed({ _tag: "Granted", token: token as FencingToken }))
-      }
-    }
     const failure = failureOf(reply)
-    this.settle(
-      failure === undefined
-        ? Exit.map(readAcquire(reply), toAcquireResult)
-        : Exit.fail(fromReply("acquire", failure))
-    )
+    this.settle(failure === undefined ? readAcquire(reply) : Exit.fail(fromReply("acquire", failure)))
   }
 
   fail(error: (operation: string) => BackendError | ProtocolError): void {
     this.settle(Exit.fail(error("acquire")))
   }
-}
-
-const freed: Released = { ownership: free, requeued: undefined }
-
-const toReleased = (reply: typeof RedisWire.ReleaseReply.Type): Released => {
-  if (!Array.isArray(reply)) return { ownership: reply as Released["ownership"], requeued: undefined }
-  const [ownership, ticket, token] = reply as Extract<typeof reply, ReadonlyArray<unknown>>
-  return { ownership, requeued: { ticket, token: token === "" ? undefined : token } }
 }
 
 class Release implements Operation {
@@ -205,13 +167,8 @@ class Release implements Operation {
   }
 
   reply(reply: unknown): void {
-    if (reply === "@@" && this.request.requeue === undefined) return this.settle(Exit.succeed(freed))
     const failure = failureOf(reply)
-    this.settle(
-      failure === undefined
-        ? Exit.map(readRelease(reply), toReleased)
-        : Exit.fail(fromReply("release", failure))
-    )
+    this.settle(failure === undefined ? readRelease(reply) : Exit.fail(fromReply("release", failure)))
   }
 
   fail(error: (operation: string) => BackendError | ProtocolError): void {

@@ -17,8 +17,8 @@ import * as Scope from "effect/Scope"
 import * as RedisKeys from "../RedisKeys.ts"
 import * as RedisWire from "../RedisWire.ts"
 import { separator } from "./codecs.ts"
-import { decodeContender, type Told } from "./contenderText.ts"
 import { reading, receiving, unreadable } from "./reading.ts"
+import { decodeContender, type Told } from "./wireText.ts"
 
 const readContenderMessage = reading("a message on a contender channel", RedisWire.ContenderMessage)
 const readInboxMessage = reading("a message on the channel of a layer", RedisWire.InboxMessage)

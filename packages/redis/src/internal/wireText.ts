@@ -1,4 +1,6 @@
-/** What a contender is told, as text: read by the codecs, and by those for whom a codec would take too long. */
+/** Texts of the usual course: read by the codecs, and by those for whom a codec would take too long. */
+import { free, type Ownership } from "@effect-simba/core/Ownership"
+import * as Duration from "effect/Duration"
 import { separator } from "./codecs.ts"
 
 /** No leading zeros, so that every text has one reading and every reading one text. */
@@ -31,3 +33,25 @@ export const decodeContender = (input: string): Told | string => {
 
 export const encodeContender = (told: Told): string =>
   told._tag === "Released" ? `released${separator}${told.owner}` : `look${separator}${told.millis}`
+
+/** Who owns a mutex, or what is wrong with the text. */
+export const decodeOwnership = (input: string): Ownership | string => {
+  if (input === separator) return free
+  const at = input.lastIndexOf(separator)
+  if (at === -1) return "expected <owner>@@<milliseconds>"
+  const owner = input.slice(0, at)
+  const millis = input.slice(at + separator.length)
+  const problem = ownerIdProblem(owner)
+  if (problem !== undefined) return problem
+  if (millis === "-1") return { _tag: "Held", owner }
+  return millisPattern.test(millis)
+    ? { _tag: "Held", owner, remaining: Duration.millis(Number(millis)) }
+    : "expected a whole number of milliseconds after @@"
+}
+
+export const encodeOwnership = (ownership: Ownership): string =>
+  ownership._tag === "Free"
+    ? separator
+    : `${ownership.owner}${separator}${
+      ownership.remaining === undefined ? "-1" : Duration.toMillis(ownership.remaining)
+    }`
