@@ -12,6 +12,8 @@ import { format } from "./lib/format.ts"
 import { circumstances } from "./lib/machine.ts"
 import type { Results } from "./lib/results.ts"
 import type { Row } from "./lib/row.ts"
+import { rounded } from "./lib/statistics.ts"
+import { inWords, withStolen } from "./lib/stolen.ts"
 import { works } from "./lib/suite.ts"
 import { compared, readable } from "./lib/table.ts"
 import { growth } from "./work/growth.ts"
@@ -63,11 +65,13 @@ const program = Effect.gen(function*() {
   const rows: Array<Row> = []
   for (const work of works.filter(({ id }) => isWanted(id))) {
     const startedAt = performance.now()
-    const row = yield* Effect.scoped(work.run(bench))
-    rows.push(row)
+    const [row, stolen] = yield* withStolen(Effect.scoped(work.run(bench)))
+    rows.push(stolen === undefined ? row : { ...row, stolen: rounded(stolen) })
+    const remark = inWords(stolen)
     const seconds = (performance.now() - startedAt) / 1000
     yield* bench.note(
-      `${row.id}: ours ${row.ours}, raw ${row.raw} ${row.unit}, ratio ${row.ratio} (${seconds.toFixed(0)} s)`
+      `${row.id}: ours ${row.ours}, raw ${row.raw} ${row.unit}, ratio ${row.ratio} ` +
+        `(${seconds.toFixed(0)} s${remark === undefined ? "" : `; ${remark}`})`
     )
   }
   const isWhole = !pace.isQuick && wanted === undefined

@@ -24,6 +24,8 @@ export interface Row {
   readonly repetitions: number
   readonly others: ReadonlyArray<Other>
   readonly details: Readonly<Record<string, unknown>>
+  /** Share of the machine's CPU time that its host gave to others meanwhile. */
+  readonly stolen?: number
 }
 
 export interface Head {

@@ -1,5 +1,6 @@
 /** Results as tables: for a terminal, and for Markdown. */
 import type { Other, Row } from "./row.ts"
+import { inWords } from "./stolen.ts"
 
 const number = (value: number | undefined): string =>
   value === undefined || Number.isNaN(value)
@@ -22,8 +23,13 @@ export const aligned = (lines: ReadonlyArray<ReadonlyArray<string>>): string => 
     .join("\n")
 }
 
+const titleOf = ({ better, stolen, title, unit }: Row) => {
+  const remark = inWords(stolen)
+  return `${title} (${unit}, ${better} is better)${remark === undefined ? "" : `; ${remark}`}`
+}
+
 const linesOf = (row: Row): ReadonlyArray<ReadonlyArray<string>> => [
-  [`${row.title} (${row.unit}, ${row.better} is better)`, "", "", ""],
+  [titleOf(row), "", "", ""],
   ["  ours", number(row.ours), ratio(row.ratio), range(row.spread.ours)],
   ["  raw", number(row.raw), "1", range(row.spread.raw)],
   ...row.others.map((other): ReadonlyArray<string> => [
@@ -56,7 +62,9 @@ export const markdownOf = (row: Row): string => {
     ["raw", number(row.raw), "1", range(row.spread.raw)],
     ...row.others.map(otherCells)
   ]
-  return lines.map((cells) => `| ${cells.join(" | ")} |`).join("\n")
+  const remark = inWords(row.stolen)
+  const table = lines.map((cells) => `| ${cells.join(" | ")} |`).join("\n")
+  return remark === undefined ? table : `${table}\n\n${remark}.`
 }
 
 /** The rows beside those of an earlier run, by their ratios: figures drift with the machine, ratios hold better. */

@@ -7,8 +7,8 @@ import { freshName } from "./handoff.ts"
 
 const leaseMillis = 1600
 /** So long that code which runs once a second is compiled; a process that renews lives longer than that. */
-const warmUpMillis = (bench: Bench) => bench.pace.isQuick ? 6000 : 12_000
-const windowMillis = 4000
+const warmUpMillis = (bench: Bench) => bench.pace.isQuick ? 4500 : 12_000
+const windowMillis = (bench: Bench) => bench.pace.isQuick ? 2500 : 4000
 const idleMillis = 1000
 
 /** Whatever renews a key: its script calls one of these for each. `SET` and `PEXPIRE` of nobody else fall in between. */
@@ -35,9 +35,9 @@ export const renew = Effect.fnUntraced(function*(bench: Bench, entrant: Entrant,
   yield* agent.ask("hold", { prefix: freshName("renewal"), count })
   yield* Effect.sleep(warmUpMillis(bench))
   const renewed = yield* renewals(bench)
-  const spent = yield* spend(windowMillis)
+  const spent = yield* spend(windowMillis(bench))
   const passes = ((yield* renewals(bench)) - renewed) / count
-  const { stallMillis } = yield* spend(windowMillis, true)
+  const { stallMillis } = yield* spend(windowMillis(bench), true)
   yield* agent.ask("letGo")
   yield* Effect.sleep(idleMillis)
   const after = yield* spend(idleMillis)

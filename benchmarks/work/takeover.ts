@@ -93,7 +93,7 @@ export const takeover = Effect.fnUntraced(function*(bench: Bench) {
   const entrants = bench.everybody.filter(({ setting }) => setting === "default")
   const outcomes = yield* bench.rounds(
     entrants,
-    bench.pace.isQuick ? 3 : 3 * bench.pace.repetitions,
+    bench.pace.isQuick ? 2 : 3 * bench.pace.repetitions,
     measure(bench, proxy),
     bench.pace.isQuick ? 1 : bench.pace.repetitions
   )
