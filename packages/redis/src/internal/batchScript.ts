@@ -29,7 +29,8 @@ if code == 116 then
 elseif code == 114 then
   at = first + 1
   isMine = attempt('GET', owner) == ARGV[first]
-  if isMine and call('EXISTS', queue) == 0 then
+  head = isMine and attempt('ZRANGE', queue, 0, 1, 'WITHSCORES')
+  if head and not head.err and not head[1] then
     call('DEL', owner)
     reply = '@@'
   end
@@ -52,13 +53,12 @@ else
 end
 `
 
-/** Of a mutex that only live ones of ours want, as far as this looks. Each gives up before it has changed anything. */
+/** Of a mutex that only live ones of ours want, as far as this looks. Each gives up as if it had done nothing. */
 const usual = /* lua */ `
 -- To the first of two places of different layers
 local function pass(id)
-  local head = attempt('ZRANGE', queue, 0, 1, 'WITHSCORES')
   local heir, behind = head[1], head[3]
-  if not skipDead or not heir or heir == id then
+  if not skipDead or not heir or heir == id or behind == id then
     return
   end
   local inbox = isOurTicket(tonumber(head[2])) and inboxOf(heir)
@@ -68,12 +68,14 @@ local function pass(id)
     return
   end
   local token = string.format('%.0f', micros())
-  local last = attempt('GET', fence)
+  local last = attempt('SET', fence, token, 'PX', '${fenceMillis}', 'GET')
   local number = not last and 0 or tonumber(last)
   if not number or number >= micros() then
+    if type(last) == 'string' then
+      call('SET', fence, last, 'PX', '${fenceMillis}')
+    end
     return
   end
-  call('SET', fence, token, 'PX', '${fenceMillis}')
   call('SET', owner, heir, 'PX', confirm0)
   call('ZREM', queue, heir, id)
   call('PUBLISH', inbox, heir .. '@@released@@' .. id)
@@ -141,7 +143,7 @@ export const batch = /* lua */ `
 local call, attempt, codes = redis.call, redis.pcall, ARGV[1]
 local skipDead, lease0, confirm0 = ARGV[2] == '1', ARGV[3], ARGV[4]
 local owner, queue, fence, reserved
-local stamp, isMine
+local stamp, isMine, head
 local try, perform
 
 local replies, at, key = {}, 5, 1
