@@ -87,7 +87,8 @@ export const make = (
     })
 
   const once = turn.withPermit(Effect.suspend(() => {
-    last = table.now().monotonic
+    // Without room nothing is asked: it must not keep orphans from the room that comes up the moment after
+    if (table.free() > 0) last = table.now().monotonic
     meter.update(StreamMetrics.sweeps, 1)
     return Effect.andThen(also, look("all", "sweep"))
   }))
