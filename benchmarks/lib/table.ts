@@ -23,13 +23,14 @@ export const aligned = (lines: ReadonlyArray<ReadonlyArray<string>>): string => 
     .join("\n")
 }
 
-const titleOf = ({ better, stolen, title, unit }: Row) => {
+const remarkOf = ({ stolen }: Row) => {
   const remark = inWords(stolen)
-  return `${title} (${unit}, ${better} is better)${remark === undefined ? "" : `; ${remark}`}`
+  return remark === undefined ? [] : [[`  (${remark})`, "", "", ""]]
 }
 
 const linesOf = (row: Row): ReadonlyArray<ReadonlyArray<string>> => [
-  [titleOf(row), "", "", ""],
+  [`${row.title} (${row.unit}, ${row.better} is better)`, "", "", ""],
+  ...remarkOf(row),
   ["  ours", number(row.ours), ratio(row.ratio), range(row.spread.ours)],
   ["  raw", number(row.raw), "1", range(row.spread.raw)],
   ...row.others.map((other): ReadonlyArray<string> => [
