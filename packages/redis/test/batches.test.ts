@@ -52,8 +52,9 @@ const openDirect = Effect.gen(function*() {
     send: (command, args, done) => {
       const answer = state.answer?.(command)
       if (answer === undefined) return over.send(command, args, done)
-      if (answer.before) return over.atEndOfTurn(() => done(answer.failure, undefined))
-      over.send(command, args, () => done(answer.failure, undefined))
+      if (!answer.before) return over.send(command, args, () => done(answer.failure, undefined))
+      over.atEndOfTurn(() => done(answer.failure, undefined))
+      return undefined
     }
   }
   const context = yield* Layer.build(

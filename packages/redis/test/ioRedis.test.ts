@@ -93,6 +93,22 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       }
     }).pipe(Effect.scoped))
 
+  it.effect("what is no text, against its type, arrives as ioredis writes it, and disturbs nobody", () =>
+    Effect.gen(function*() {
+      const { redis } = yield* open(yield* RedisServer)
+      const key = freshName("untyped")
+      const untyped = [5, true, Buffer.from([0xff, 0xfe])] as ReadonlyArray<unknown> as ReadonlyArray<string>
+      const echo = (text: string) => redis.send<string>("ECHO", text)
+      const replies = yield* Effect.all([
+        echo("one"),
+        ...untyped.map((value) => redis.send("RPUSH", key, value)),
+        echo("two"),
+        redis.send("LRANGE", key, "0", "1"),
+        echo("three")
+      ], { concurrency: "unbounded" })
+      assert.deepStrictEqual<unknown>(replies, ["one", 1, 2, 3, "two", ["5", "true"], "three"])
+    }).pipe(Effect.scoped))
+
   it.effect("an error of the server comes as the client's own error", () =>
     Effect.gen(function*() {
       const { redis } = yield* open(yield* RedisServer)

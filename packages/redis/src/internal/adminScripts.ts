@@ -1,4 +1,4 @@
-/** The scripts for looking, intervening and sharing schedules. The rules of `mutexScripts` hold here too. */
+/** The scripts for looking, intervening and sharing schedules. The rules of the others hold here too. */
 import * as Redis from "effect/persistence/Redis"
 import { clock, keys, kinds, minting, ownership, waiters } from "./lua.ts"
 

@@ -98,6 +98,9 @@ local function queueUp(id, lease, confirm)
       return
     end
   end
+  if #head == 0 and type(attempt('GET', fence)) == 'table' then
+    return
+  end
   local position = #head / 2
   if position == 16 then
     position, last = call('ZCARD', queue), tonumber(call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2])
@@ -189,11 +192,11 @@ end
 end
 
 if not reply then
-  reply = try(code, first)
-end
-if not reply then
   local done
-  done, reply = pcall(perform, code, first)
+  done, reply = pcall(try, code, first)
+  if done and not reply then
+    done, reply = pcall(perform, code, first)
+  end
   if not done then
     local text = type(reply) == 'table' and reply.err or tostring(reply)
     -- What ails the whole server is no matter of one operation: the client is to leave a replica

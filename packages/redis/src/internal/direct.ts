@@ -15,12 +15,12 @@ export interface Direct {
   readonly isReady: () => boolean
   /** Runs a task when those that run now have asked for all that they want. */
   readonly atEndOfTurn: (task: () => void) => void
-  /** `done` is called once. */
+  /** `done` is called once. Answers how to say that nobody wants it any more, where it may not have gone out yet. */
   readonly send: (
     command: string,
     args: ReadonlyArray<string>,
     done: (failure: Failure | undefined, reply: unknown) => void
-  ) => void
+  ) => (() => void) | undefined
 }
 
 /** Provided by layers that can; without it commands go through `Redis`. */
@@ -50,9 +50,11 @@ export const overRedis = (
       isReady: () => false,
       atEndOfTurn: coalescing ? (task) => dispatcher.scheduleTask(task, 0) : (task) => task(),
       send: (command, args, done) => {
-        run(redis.send(command, ...args)).addObserver((exit) =>
+        const fiber = run(redis.send(command, ...args))
+        fiber.addObserver((exit) =>
           Exit.isSuccess(exit) ? done(undefined, exit.value) : done({ cause: causeOf(exit.cause) }, undefined)
         )
+        return () => fiber.interruptUnsafe()
       }
     }
   })

@@ -50,7 +50,6 @@ class Waiter {
     if (resume === undefined) {
       return void (hints[Math.min(hints.length, unread - 1)] = hints.length < unread - 1 ? wakeUp : gap)
     }
-
     this.resume = undefined
     resume(Effect.succeed(wakeUp))
   }

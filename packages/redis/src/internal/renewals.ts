@@ -51,8 +51,9 @@ export const make = (direct: Direct, sha: string) =>
 ): Effect.Effect<ReadonlyArray<GuardResult>, BackendError | ProtocolError> =>
   Effect.callback((resume) => {
     let isAbandoned = false
-    const send = (isKnown: boolean) =>
-      direct.send(
+    let cancel: (() => void) | undefined
+    const send = (isKnown: boolean) => {
+      cancel = direct.send(
         isKnown ? "EVALSHA" : "EVAL",
         argsOf(isKnown ? sha : scripts.guard, requests),
         (failure, reply) => {
@@ -61,8 +62,11 @@ export const make = (direct: Direct, sha: string) =>
           else if (!isAbandoned) send(false)
         }
       )
+    }
     send(true)
+    // A renewal that goes out late would give a lease that was given up another life
     return Effect.sync(() => {
       isAbandoned = true
+      cancel?.()
     })
   })

@@ -38,6 +38,8 @@ export const make = (
   const turn = Semaphore.makeUnsafe(1)
   let wanted = false
   let last = -Infinity
+  /** The last one that found room. */
+  let filled = -Infinity
 
   const bury = ({ consumer, content }: Pending) => {
     if (content._tag !== "Malformed") return Effect.void
@@ -87,15 +89,16 @@ export const make = (
     })
 
   const once = turn.withPermit(Effect.suspend(() => {
-    // Without room nothing is asked: it must not keep orphans from the room that comes up the moment after
-    if (table.free() > 0) last = table.now().monotonic
+    last = table.now().monotonic
+    // One without room must not keep orphans from the room that comes up the moment after
+    if (table.free() > 0) filled = last
     meter.update(StreamMetrics.sweeps, 1)
     return Effect.andThen(also, look("all", "sweep"))
   }))
 
   return {
     own: turn.withPermit(look("own", "start")),
-    isWanted: () => wanted && table.now().monotonic - last >= shortest,
+    isWanted: () => wanted && table.now().monotonic - filled >= shortest,
     want: () => {
       wanted = true
     },

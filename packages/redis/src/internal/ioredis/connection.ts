@@ -174,6 +174,7 @@ export const sendDirect = (cluster: Cluster): Direct["send"] => (command, args, 
     (reply) => done(undefined, reply),
     (cause: unknown) => done({ cause }, undefined)
   )
+  return undefined
 }
 
 export const direct = (client: Client | Cluster, send: Direct["send"]): Direct => ({
@@ -185,14 +186,14 @@ export const direct = (client: Client | Cluster, send: Direct["send"]): Direct =
 export const sendBy = (
   send: Direct["send"]
 ): Send => (<A = unknown>(command: string, ...args: ReadonlyArray<string>) =>
-  Effect.callback<A, Redis.RedisError>((resume) =>
+  Effect.callback<A, Redis.RedisError>((resume) => {
     send(command, args, (failure, reply) =>
       resume(
         failure === undefined
           ? Effect.succeed(reply as A)
           : Effect.fail(new Redis.RedisError({ cause: failure.cause }))
       ))
-  ))
+  }))
 
 /** Scripts are loaded on every primary, since any of them may be asked to run one. */
 export const sendCluster = (cluster: Cluster): Send =>

@@ -13,9 +13,13 @@ const headOf = (text: string) => heads[text.length] ?? `\r\n$${text.length}\r\n`
 /** Not timed by ioredis, and not measured text by text: what is ASCII throughout has as many bytes as characters. */
 class WatchedCommand extends Command {
   constructor(name: string, args: ReadonlyArray<string>, keyPrefix: string | undefined) {
-    const isPlain = keyPrefix === undefined || keyPrefix === ""
-    // They are texts in one list already: ioredis would only copy them, unless it has to find the keys among them
-    super(name, isPlain ? [] : [...args], { replyEncoding: "utf8", ...(isPlain ? {} : { keyPrefix }) })
+    // Texts in one list are ready to go: ioredis would only copy them, unless it has to find the keys among them. By
+    // their types there is nothing else; ioredis makes the best of what comes without types
+    const isPlain = (keyPrefix === undefined || keyPrefix === "") && args.every((arg) => typeof arg === "string")
+    super(name, isPlain ? [] : [...args], {
+      replyEncoding: "utf8",
+      ...(isPlain || keyPrefix === undefined ? {} : { keyPrefix })
+    })
     if (isPlain) this.args = args as Array<string>
   }
 
@@ -134,5 +138,6 @@ export const watched = (
         }
       )
       client.sendCommand(command)
+      return undefined
     }
   })
