@@ -75,7 +75,8 @@ export interface ContentionState {
 
 /**
  * A contender, from `Mutex.contend` or as a Layer from `Mutex.Contender`. It contends as long as its scope is open, and
- * survives whatever happens to the backend.
+ * survives whatever happens to the backend. It does so in the context in which it was made: what it logs has the
+ * annotations of that, whoever starts it or makes it step down.
  *
  * **Example** (Making room for another node after each batch)
  *
@@ -123,16 +124,16 @@ export interface Contention {
   ) => Effect.Effect<TickResult, BackendError | ProtocolError>
   /**
    * Gives the leadership up, if it has it: interrupts the work, awaits it, releases, and queues again as the last. The
-   * work itself may ask for it, and is interrupted by that.
+   * work itself may ask for it, and is interrupted by that. A contender that was stopped stays away.
    */
   readonly stepDown: Effect.Effect<void>
   /**
    * Drains this contender: it asks no more, and gives up its place in the queue. If it leads, the work is interrupted
    * and awaited with its finalizers, then the leadership is handed over to the first who waits. Returns when that is
-   * done, and stays away until `start`. What `whileLeader` runs stays registered.
+   * done, and stays away until `start`, whatever else was under way. What `whileLeader` runs stays registered.
    */
   readonly stop: Effect.Effect<void>
-  /** Contends again after `stop`. */
+  /** Contends again after `stop`, but not once its scope has closed. */
   readonly start: Effect.Effect<void>
 }
 

@@ -9,7 +9,6 @@ import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
-import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
 import type { Contention, ContentionState } from "../Contention.ts"
@@ -113,23 +112,41 @@ export const make = Effect.fnUntraced(function*(options: {
   // The schedule does not end, so neither does the retry
   const contend = annotate(Effect.forever(Effect.orDie(Effect.retry(attempt, patience))))
 
-  const turns = Semaphore.makeUnsafe(1)
+  const run = Effect.runForkWith(yield* Effect.context<never>())
+  let isWanted = false
+  let isClosed = false
   let loop: Fiber.Fiber<never> | undefined
-  const begin = turns.withPermit(Effect.gen(function*() {
-    loop ??= yield* Effect.forkIn(contend, scope)
-  }))
-  const end = turns.withPermit(Effect.suspend(() => {
-    const fiber = loop
-    loop = undefined
-    return fiber === undefined ? Effect.void : Fiber.interrupt(fiber)
-  }))
+
+  /** In the context of whoever made the contender. What ends the loop but `stop` makes it queue again. */
+  const go = () => {
+    if (!isWanted || loop !== undefined) return
+    loop = run(Effect.andThen(Effect.yieldNow, contend))
+    loop.addObserver(() => {
+      loop = undefined
+      go()
+    })
+  }
+
+  const begin = Effect.sync(() => {
+    isWanted = !isClosed
+    go()
+  })
 
   /**
-   * Whoever asks may be interrupted by what it asked for, the work of the leadership above all. Not started at once: work
-   * that asks as its first act is registered with its lease, and awaited, only after that.
+   * Goes on where whoever asks is interrupted by what it asked for, the work of the leadership above all. Not at once:
+   * work that asks as its first act is registered with its lease, and awaited, only after that.
    */
-  const apart = (effect: Effect.Effect<void>) =>
-    Effect.flatMap(Effect.forkIn(effect, scope), (fiber) => Effect.asVoid(Fiber.await(fiber)))
+  const leave = () => {
+    const fiber = loop
+    if (fiber === undefined) return Effect.void
+    run(Effect.andThen(Effect.yieldNow, Fiber.interrupt(fiber)))
+    return Effect.asVoid(Fiber.await(fiber))
+  }
+
+  const stop = Effect.suspend(() => {
+    isWanted = false
+    return leave()
+  })
 
   // What will not pass is told to those who read, and looked at again: the state must not stay behind for ever
   yield* observer.watch(
@@ -150,6 +167,12 @@ export const make = Effect.fnUntraced(function*(options: {
     ),
     Effect.retry(patience),
     Effect.forkIn(scope)
+  )
+  yield* Effect.addFinalizer(() =>
+    Effect.suspend(() => {
+      isClosed = true
+      return stop
+    })
   )
   yield* begin
 
@@ -178,8 +201,8 @@ export const make = Effect.fnUntraced(function*(options: {
         yield* Deferred.await(over)
       })),
     tick: (job, { at, every }) => store.tick({ mutex, job, every, at }),
-    stepDown: apart(Effect.andThen(end, begin)),
-    stop: apart(end),
+    stepDown: Effect.suspend(leave),
+    stop,
     start: begin
   }
 })

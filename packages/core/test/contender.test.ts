@@ -1,0 +1,137 @@
+import { MemoryMutexStore, Mutex } from "@effect-simba/core"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Fiber, Layer, Logger, Scope } from "effect"
+import { TestClock } from "effect/testing"
+import { start, TestLive } from "./support/setup.ts"
+
+/** Lets every fiber run that can, without moving the clock. */
+const settle = Effect.repeat(TestClock.adjust(0), { times: 5 })
+
+const ownerOf = (mutex: string) => Effect.orDie(Effect.map(Mutex.owner(mutex), ({ _tag }) => _tag))
+
+const isDone = (fiber: Fiber.Fiber<unknown, unknown>) => fiber.pollUnsafe() !== undefined
+
+describe("stop", () => {
+  /** The first of its runs takes five seconds to end. */
+  const slowToEnd = () => {
+    let runs = 0
+    return Effect.suspend(() =>
+      runs++ > 0 ? Effect.never : Effect.onInterrupt(Effect.never, () => Effect.sleep("5 seconds"))
+    )
+  }
+
+  it.effect("is not undone by a step-down that is under way, and waits for the work like it", () =>
+    Effect.gen(function*() {
+      const jobs = yield* Mutex.contend("jobs")
+      yield* start(jobs.whileLeader(slowToEnd()))
+      yield* settle
+      const down = yield* start(jobs.stepDown)
+      yield* TestClock.adjust("1 second")
+      const stop = yield* start(jobs.stop)
+      yield* TestClock.adjust("3900 millis")
+      assert.deepStrictEqual([isDone(down), isDone(stop)], [false, false])
+      yield* TestClock.adjust("100 millis")
+      assert.deepStrictEqual([isDone(down), isDone(stop)], [true, true])
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(yield* ownerOf("jobs"), "Free")
+      yield* jobs.start
+      yield* settle
+      assert.strictEqual(yield* ownerOf("jobs"), "Held")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("is undone by start alone: not by a step-down, but also by a start while the work is still ending", () =>
+    Effect.gen(function*() {
+      const jobs = yield* Mutex.contend("jobs")
+      yield* settle
+      yield* jobs.stop
+      yield* jobs.stepDown
+      yield* settle
+      assert.strictEqual(yield* ownerOf("jobs"), "Free")
+      yield* jobs.start
+      yield* start(jobs.whileLeader(slowToEnd()))
+      yield* settle
+      const stop = yield* start(jobs.stop)
+      yield* TestClock.adjust("1 second")
+      yield* jobs.start
+      yield* TestClock.adjust("3 seconds")
+      assert.isFalse(isDone(stop))
+      yield* TestClock.adjust("2 seconds")
+      assert.isTrue(isDone(stop))
+      assert.strictEqual(yield* ownerOf("jobs"), "Held")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("goes on where whoever asked for it is interrupted", () =>
+    Effect.gen(function*() {
+      const jobs = yield* Mutex.contend("jobs")
+      yield* start(jobs.whileLeader(slowToEnd()))
+      yield* settle
+      yield* Fiber.interrupt(yield* start(jobs.stop))
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(yield* ownerOf("jobs"), "Free")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("a contender whose scope is closed does not come back, whoever asks", () =>
+    Effect.gen(function*() {
+      const scope = yield* Scope.make()
+      const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)
+      yield* start(jobs.whileLeader(slowToEnd()))
+      yield* settle
+      const asked = [yield* start(jobs.stepDown)]
+      const closed = yield* start(Scope.close(scope, Exit.void))
+      asked.push(yield* start(jobs.stepDown), yield* start(jobs.start), yield* start(jobs.stop))
+      yield* TestClock.adjust("4 seconds")
+      assert.isFalse(isDone(closed))
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual([closed, ...asked].map(isDone), [true, true, true, true, true])
+      yield* jobs.start
+      yield* jobs.stepDown
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(yield* ownerOf("jobs"), "Free")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("S13: closing releases after the work, also when the first act of the work has it closed", () =>
+    Effect.gen(function*() {
+      const owners: Array<string> = []
+      const scope = yield* Scope.make()
+      const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)
+      yield* settle
+      const work = Effect.andThen(
+        Effect.forkDetach(Scope.close(scope, Exit.void), { startImmediately: true }),
+        Effect.never
+      ).pipe(Effect.ensuring(
+        Effect.andThen(Effect.sleep("5 seconds"), Effect.map(ownerOf("jobs"), (owner) => owners.push(owner)))
+      ))
+      yield* start(jobs.whileLeader(work))
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(owners, ["Held"])
+      assert.strictEqual(yield* ownerOf("jobs"), "Free")
+    }).pipe(Effect.provide(TestLive)))
+})
+
+describe("the context of a contender", () => {
+  it.effect("is that of whoever made it, not of whoever started it last or made it step down", () => {
+    const lines: Array<string> = []
+    const logger = Logger.map(
+      Logger.formatStructured,
+      ({ annotations, message, spans }) =>
+        lines.push(JSON.stringify([message, Object.keys(annotations).sort(), Object.keys(spans)]))
+    )
+    const foreign = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+      effect.pipe(Effect.annotateLogs({ request: "r1" }), Effect.withLogSpan("request"))
+    return Effect.gen(function*() {
+      const jobs = yield* Effect.annotateLogs(Mutex.contend("jobs"), { app: "mine" })
+      const work = Effect.andThen(Effect.sleep("1 second"), foreign(jobs.stepDown))
+      yield* start(jobs.whileLeader(work))
+      yield* TestClock.adjust("1500 millis")
+      yield* foreign(jobs.stepDown)
+      yield* settle
+      yield* jobs.stop
+      yield* foreign(jobs.start)
+      yield* settle
+      const begins = JSON.stringify(["Leadership begins", ["app", "contender", "mutex", "token"], []])
+      assert.deepStrictEqual(lines.filter((line) => line.includes("begins")), [begins, begins, begins, begins])
+    }).pipe(Effect.provide(
+      Mutex.layer().pipe(Layer.provide(MemoryMutexStore.layer), Layer.provideMerge(Logger.layer([logger])))
+    ))
+  })
+})
