@@ -123,14 +123,19 @@ export interface Contention {
     period: Pick<TickRequest, "every" | "at">
   ) => Effect.Effect<TickResult, BackendError | ProtocolError>
   /**
-   * Gives the leadership up, if it has it: interrupts the work, awaits it, releases, and queues again as the last. The
-   * work itself may ask for it, and is interrupted by that. A contender that was stopped stays away.
+   * Gives the leadership up, if it has it: interrupts the work, awaits it, releases, and queues again as the last. A
+   * contender that was stopped stays away.
+   *
+   * The work itself may ask for it, from wherever it is, finalizers and uninterruptible regions included, and is
+   * interrupted by that. Inside the work, which is also what was forked there and what `lease.protect` runs, neither
+   * this nor `stop` waits: the work would wait for its own end.
    */
   readonly stepDown: Effect.Effect<void>
   /**
    * Drains this contender: it asks no more, and gives up its place in the queue. If it leads, the work is interrupted
    * and awaited with its finalizers, then the leadership is handed over to the first who waits. Returns when that is
-   * done, and stays away until `start`, whatever else was under way. What `whileLeader` runs stays registered.
+   * done (inside the work at once), and stays away until `start`, whatever else was under way. What `whileLeader` runs
+   * stays registered.
    */
   readonly stop: Effect.Effect<void>
   /** Contends again after `stop`, but not once its scope has closed. */

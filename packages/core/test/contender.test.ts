@@ -108,6 +108,87 @@ describe("stop", () => {
     }).pipe(Effect.provide(TestLive)))
 })
 
+describe("asking from inside the work", () => {
+  const asks = ["stepDown", "stop"] as const
+  type Asking = (ask: Effect.Effect<void>) => Effect.Effect<void>
+  const batch = Effect.sleep("1 second")
+  const ways: ReadonlyArray<readonly [string, Asking]> = [
+    ["a finalizer", (ask) => Effect.ensuring(batch, ask)],
+    ["a finalizer with a time limit", (ask) => Effect.ensuring(batch, Effect.timeoutOption(ask, "1 hour"))],
+    ["an uninterruptible region", (ask) => Effect.uninterruptible(Effect.andThen(batch, ask))],
+    [
+      "fibers that a finalizer waits for",
+      (ask) => Effect.ensuring(batch, Effect.all([ask, Effect.sleep(10), ask], { concurrency: "unbounded" }))
+    ],
+    [
+      "a detached fiber that a finalizer waits for",
+      (ask) => Effect.ensuring(batch, Effect.flatMap(Effect.forkDetach(ask), Fiber.await))
+    ]
+  ]
+
+  for (const [way, asking] of ways) {
+    it.effect(`${way}: is done, without a wait for the work itself`, () =>
+      Effect.gen(function*() {
+        for (const ask of asks) {
+          const scope = yield* Scope.make()
+          const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)
+          let runs = 0
+          const work = Effect.andThen(Effect.sync(() => runs++), asking(jobs[ask]))
+          yield* Effect.forkIn(jobs.whileLeader(work), scope)
+          yield* TestClock.adjust("900 millis")
+          assert.deepStrictEqual([runs, yield* ownerOf("jobs")], [1, "Held"])
+          yield* TestClock.adjust("3200 millis")
+          assert.strictEqual(runs, ask === "stop" ? 1 : 5)
+          assert.strictEqual(yield* ownerOf("jobs"), ask === "stop" ? "Free" : "Held")
+          const closed = yield* start(Scope.close(scope, Exit.void))
+          yield* TestClock.adjust("2 seconds")
+          assert.isTrue(isDone(closed))
+          assert.strictEqual(yield* ownerOf("jobs"), "Free")
+        }
+      }).pipe(Effect.provide(TestLive)))
+  }
+
+  it.effect("a finalizer that runs because of a step-down from outside", () =>
+    Effect.gen(function*() {
+      const jobs = yield* Mutex.contend("jobs")
+      yield* start(jobs.whileLeader(Effect.ensuring(Effect.never, jobs.stop)))
+      yield* settle
+      yield* jobs.stepDown
+      yield* settle
+      assert.strictEqual(yield* ownerOf("jobs"), "Free")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("work that another contender leads inside of it, and work that its lease protects elsewhere", () =>
+    Effect.gen(function*() {
+      const outer = yield* Mutex.contend("outer")
+      const inner = yield* Mutex.contend("inner")
+      yield* start(outer.whileLeader(inner.whileLeader(Effect.ensuring(batch, outer.stop))))
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual([yield* ownerOf("outer"), yield* ownerOf("inner")], ["Free", "Held"])
+      const lease = yield* Effect.fromOption(yield* inner.lease)
+      yield* start(Effect.ignore(lease.protect(Effect.ensuring(batch, inner.stop))))
+      yield* TestClock.adjust("2 seconds")
+      assert.strictEqual(yield* ownerOf("inner"), "Free")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("is what the work comes to, where it can be interrupted; whoever is outside waits for it", () =>
+    Effect.gen(function*() {
+      const jobs = yield* Mutex.contend("jobs")
+      const log: Array<string> = []
+      const note = (line: string) => Effect.sync(() => void log.push(line))
+      const work = Effect.gen(function*() {
+        yield* batch
+        yield* jobs.stop
+        yield* note("went on")
+      }).pipe(Effect.onInterrupt(() => Effect.delay(note("ended"), "5 seconds")))
+      yield* start(jobs.whileLeader(work))
+      yield* TestClock.adjust("2 seconds")
+      yield* start(Effect.andThen(jobs.stop, note("stopped")))
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(log, ["ended", "stopped"])
+    }).pipe(Effect.provide(TestLive)))
+})
+
 describe("the context of a contender", () => {
   it.effect("is that of whoever made it, not of whoever started it last or made it step down", () => {
     const lines: Array<string> = []

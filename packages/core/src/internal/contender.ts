@@ -1,6 +1,7 @@
 /** The loop behind `Mutex.contend`: acquire, lead until it is over, again. */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -27,6 +28,11 @@ interface Leadership {
   readonly lease: Lease
   readonly over: Deferred.Deferred<void>
 }
+
+/** The contenders whose work the running fiber belongs to, that of child fibers included. */
+const Inside = Context.Reference<ReadonlySet<object>>("@effect-simba/core/internal/Inside", {
+  defaultValue: () => new Set()
+})
 
 const isLossOf = (lease: Lease, error: unknown) => error instanceof LeaseLost && error.id === lease.id
 
@@ -58,6 +64,13 @@ export const make = Effect.fnUntraced(function*(options: {
     isInTransition: false
   })
 
+  /** Everything that such a lease protects is awaited before its release. */
+  const marked = (lease: Lease): Lease => {
+    const protect: Lease["protect"] = (effect) =>
+      lease.protect(Effect.updateService(effect, Inside, (outer) => new Set(outer).add(state)))
+    return Object.create(lease, { protect: { value: protect } })
+  }
+
   const annotate = Effect.annotateLogs({ mutex })
 
   /** The server says who owns it; whether that is us, and may still act, is judged locally. */
@@ -79,7 +92,7 @@ export const make = Effect.fnUntraced(function*(options: {
     )
 
   const lead = Effect.scoped(Effect.gen(function*() {
-    const lease = yield* options.acquire
+    const lease = marked(yield* options.acquire)
     const leadership: Leadership = { lease, over: Deferred.makeUnsafe() }
     // Registered after the lease, so undone before its release
     yield* Effect.addFinalizer(() =>
@@ -143,10 +156,11 @@ export const make = Effect.fnUntraced(function*(options: {
     return Effect.asVoid(Fiber.await(fiber))
   }
 
-  const stop = Effect.suspend(() => {
-    isWanted = false
-    return leave()
-  })
+  /** Work that waited here for its own end could wait for ever: it gives way to its interruption, if it can have one. */
+  const ask = (asking: Fiber.Fiber<unknown, unknown>) => {
+    const left = leave()
+    return asking.getRef(Inside).has(state) ? Effect.yieldNow : left
+  }
 
   // What will not pass is told to those who read, and looked at again: the state must not stay behind for ever
   yield* observer.watch(
@@ -171,7 +185,8 @@ export const make = Effect.fnUntraced(function*(options: {
   yield* Effect.addFinalizer(() =>
     Effect.suspend(() => {
       isClosed = true
-      return stop
+      isWanted = false
+      return leave()
     })
   )
   yield* begin
@@ -201,8 +216,11 @@ export const make = Effect.fnUntraced(function*(options: {
         yield* Deferred.await(over)
       })),
     tick: (job, { at, every }) => store.tick({ mutex, job, every, at }),
-    stepDown: Effect.suspend(leave),
-    stop,
+    stepDown: Effect.withFiber(ask),
+    stop: Effect.withFiber((asking) => {
+      isWanted = false
+      return ask(asking)
+    }),
     start: begin
   }
 })
