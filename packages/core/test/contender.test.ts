@@ -1,7 +1,8 @@
-import { MemoryMutexStore, Mutex } from "@effect-simba/core"
+import { Leadership, MemoryMutexStore, Mutex, MutexStore } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer, Logger, Scope } from "effect"
+import { Effect, Exit, Fiber, Layer, Logger, Scope, Stream, SubscriptionRef } from "effect"
 import { TestClock } from "effect/testing"
+import * as FaultyStore from "./support/faultyStore.ts"
 import { start, TestLive } from "./support/setup.ts"
 
 /** Lets every fiber run that can, without moving the clock. */
@@ -187,6 +188,92 @@ describe("asking from inside the work", () => {
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual(log, ["ended", "stopped"])
     }).pipe(Effect.provide(TestLive)))
+})
+
+describe("a contender goes on", () => {
+  const counting = () => {
+    const work = { runs: 0 }
+    return Object.assign(work, { effect: Effect.andThen(Effect.sync(() => work.runs++), Effect.never) })
+  }
+
+  it.effect("where loggers throw, and its work with it", () => {
+    const told: Array<string> = []
+    const logger = Logger.make(({ message }) => {
+      told.push(String(message))
+      throw new Error("a logger")
+    })
+    return Effect.gen(function*() {
+      const faults = yield* FaultyStore.Faults
+      const jobs = yield* Mutex.contend("jobs")
+      const work = counting()
+      let failed = 0
+      const failing = Effect.andThen(Effect.sync(() => failed++), Effect.fail("no"))
+      yield* start(jobs.whileLeader(work.effect))
+      yield* start(Leadership.leaderSchedule(jobs, failing, Leadership.fixedRate("10 seconds")))
+      yield* settle
+      yield* jobs.stepDown
+      yield* settle
+      assert.deepStrictEqual([work.runs, failed], [2, 2])
+      yield* TestClock.adjust("20 seconds")
+      assert.deepStrictEqual([work.runs, failed], [2, 4])
+      yield* jobs.stop
+      faults.refusals = 3
+      yield* jobs.start
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual(work.runs, 3)
+      assert.includeMembers(told, ["Leadership begins", "Leadership ends"])
+      assert.isTrue(told.some((line) => line.includes("Cannot contend")))
+    }).pipe(Effect.provide(
+      Mutex.layer().pipe(Layer.provideMerge(FaultyStore.layer), Layer.provideMerge(Logger.layer([logger])))
+    ))
+  })
+
+  it.effect("where it steps down before its work was told that it leads", () =>
+    Effect.gen(function*() {
+      const jobs = yield* Mutex.contend("jobs")
+      const work = counting()
+      yield* start(jobs.whileLeader(work.effect))
+      yield* start(SubscriptionRef.updateEffect(jobs.state, (state) => Effect.as(Effect.sleep("1 second"), state)))
+      yield* settle
+      assert.deepStrictEqual([work.runs, yield* ownerOf("jobs")], [0, "Held"])
+      yield* start(jobs.stepDown)
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual([work.runs, yield* ownerOf("jobs")], [1, "Held"])
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("where the backend interrupts itself or dies", () => {
+    let broken: Effect.Effect<never> | undefined
+    const through = <A, E>(effect: Effect.Effect<A, E>) => Effect.suspend(() => broken ?? effect)
+    const store = Layer.effect(
+      MutexStore.MutexStore,
+      Effect.map(MutexStore.MutexStore, (store) => ({
+        ...store,
+        acquire: (request) => through(store.acquire(request)),
+        inspect: (mutex, limit) => through(store.inspect(mutex, limit))
+      }))
+    ).pipe(Layer.provide(MemoryMutexStore.layer))
+    return Effect.gen(function*() {
+      const jobs = yield* Mutex.contend("jobs")
+      const work = counting()
+      yield* start(jobs.whileLeader(work.effect))
+      yield* settle
+      for (const how of [Effect.interrupt, Effect.die(new Error("a bug"))]) {
+        const reader = yield* start(Effect.exit(Stream.runDrain(jobs.changes)))
+        broken = how
+        yield* start(jobs.stepDown)
+        yield* TestClock.adjust("20 seconds")
+        assert.isTrue(isDone(reader))
+        broken = undefined
+        yield* TestClock.adjust("20 seconds")
+        const { after, isOwner } = yield* SubscriptionRef.get(jobs.state)
+        assert.deepStrictEqual([isOwner, after !== undefined], [true, true])
+      }
+      assert.strictEqual(work.runs, 3)
+      yield* jobs.stop
+      yield* TestClock.adjust("2 seconds")
+      assert.isUndefined((yield* SubscriptionRef.get(jobs.state)).after)
+    }).pipe(Effect.provide(Mutex.layer().pipe(Layer.provide(store), Layer.provideMerge(Logger.layer([])))))
+  })
 })
 
 describe("the context of a contender", () => {

@@ -1,10 +1,10 @@
 /** The loop behind `Mutex.contend`: acquire, lead until it is over, again. */
-import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
@@ -33,6 +33,9 @@ interface Leadership {
 const Inside = Context.Reference<ReadonlySet<object>>("@effect-simba/core/internal/Inside", {
   defaultValue: () => new Set()
 })
+
+/** Nothing depends on what a logger does with it. */
+export const tell: (log: Effect.Effect<void>) => Effect.Effect<void> = Effect.ignoreCause
 
 const isLossOf = (lease: Lease, error: unknown) => error instanceof LeaseLost && error.id === lease.id
 
@@ -95,32 +98,37 @@ export const make = Effect.fnUntraced(function*(options: {
     const lease = marked(yield* options.acquire)
     const leadership: Leadership = { lease, over: Deferred.makeUnsafe() }
     // Registered after the lease, so undone before its release
-    yield* Effect.addFinalizer(() =>
-      Effect.gen(function*() {
-        const how = (yield* lease.isHeld) ? "released" : "lost"
-        present = undefined
-        upcoming = Deferred.makeUnsafe()
-        recorder.update(LeadershipMetrics.ended[how], 1, mutex)
-        yield* Effect.annotateLogs(Effect.logInfo("Leadership ends"), { token: lease.token })
-        yield* see((yield* SubscriptionRef.get(state)).after, -Infinity)
-        yield* Deferred.succeed(leadership.over, undefined)
-      })
+    yield* Effect.acquireRelease(
+      Effect.sync(() => {
+        present = leadership
+        recorder.update(LeadershipMetrics.gained, 1, mutex)
+      }),
+      () =>
+        Effect.gen(function*() {
+          present = undefined
+          // One that ended before it was announced is not what is waited for
+          if (Deferred.isDoneUnsafe(upcoming)) upcoming = Deferred.makeUnsafe()
+          Deferred.doneUnsafe(leadership.over, Exit.void)
+          const how = (yield* lease.isHeld) ? "released" : "lost"
+          recorder.update(LeadershipMetrics.ended[how], 1, mutex)
+          yield* tell(Effect.annotateLogs(Effect.logInfo("Leadership ends"), { token: lease.token }))
+          yield* see((yield* SubscriptionRef.get(state)).after, -Infinity)
+        })
     )
-    present = leadership
-    recorder.update(LeadershipMetrics.gained, 1, mutex)
-    yield* Effect.annotateLogs(Effect.logInfo("Leadership begins"), { contender: lease.id, token: lease.token })
+    yield* tell(
+      Effect.annotateLogs(Effect.logInfo("Leadership begins"), { contender: lease.id, token: lease.token })
+    )
     yield* see(lease.id, instant(clock).monotonic + Duration.toMillis(yield* lease.timeLeft) + transition)
     yield* Deferred.succeed(upcoming, leadership)
     yield* lease.lost
   }))
 
+  // What interrupts the loop itself does not come here
   const attempt = Effect.catchCause(lead, (cause) =>
-    Cause.hasInterruptsOnly(cause)
-      ? Effect.failCause(cause as Cause.Cause<never>)
-      : Effect.andThen(
-        Effect.logWarning("Cannot contend at present, and tries again", cause),
-        Effect.fail("again" as const)
-      ))
+    Effect.andThen(
+      tell(Effect.logWarning("Cannot contend at present, and tries again", cause)),
+      Effect.fail("again" as const)
+    ))
 
   // The schedule does not end, so neither does the retry
   const contend = annotate(Effect.forever(Effect.orDie(Effect.retry(attempt, patience))))
@@ -173,10 +181,13 @@ export const make = Effect.fnUntraced(function*(options: {
         () => Effect.sync(() => readers.forEach((reader) => observer.serve(reader, mutex, seen)))
       )
   ).pipe(
-    Effect.tapCause((cause) =>
+    Effect.catchCause((cause) =>
       Effect.andThen(
-        annotate(Effect.logWarning("Cannot see who owns the mutex, and looks again", cause)),
-        Effect.forEach(readers, (reader) => Queue.failCause(reader, cause))
+        annotate(tell(Effect.logWarning("Cannot see who owns the mutex, and looks again", cause))),
+        Effect.andThen(
+          Effect.forEach(readers, (reader) => Queue.failCause(reader, cause)),
+          Effect.fail("again" as const)
+        )
       )
     ),
     Effect.retry(patience),

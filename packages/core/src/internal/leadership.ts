@@ -15,7 +15,7 @@ import * as LeadershipMetrics from "../LeadershipMetrics.ts"
 import type { Last, OnError, Timetable } from "../LeadershipOptions.ts"
 import type { Lease } from "../Lease.ts"
 import type { Body } from "../Mutex.ts"
-import { patience } from "./contender.ts"
+import { patience, tell } from "./contender.ts"
 import { instant } from "./instant.ts"
 import { delay, isPeriodic, type Period, TypeId } from "./periodic.ts"
 
@@ -100,10 +100,10 @@ export const drive = <A, E, R, SE, SR>(
             stepsDown = 0
             return exit
           }
-          if (outcome !== "interrupted") yield* Effect.logError(`Run of "${name}" failed`, exit.cause)
+          if (outcome !== "interrupted") yield* tell(Effect.logError(`Run of "${name}" failed`, exit.cause))
           // Ends here if it is over; from here on, the run has ended by itself
           yield* restore(Effect.void)
-          if (outcome === "interrupted") yield* Effect.logWarning(`Run of "${name}" interrupted itself`)
+          if (outcome === "interrupted") yield* tell(Effect.logWarning(`Run of "${name}" interrupted itself`))
           if (onError === "fail") return yield* Effect.failCause(exit.cause)
           if (onError === "stepDown") {
             stepsDown++
@@ -115,7 +115,7 @@ export const drive = <A, E, R, SE, SR>(
 
     const ask = (every: number, at?: number) =>
       contention.tick(name, { every: Duration.millis(every), at }).pipe(
-        Effect.tapError((error) => Effect.logWarning(`Cannot ask whether "${name}" has run: ${error.message}`))
+        Effect.tapError((error) => tell(Effect.logWarning(`Cannot ask whether "${name}" has run: ${error.message}`)))
       )
 
     /** An instant is worth asking for until the next one has come. */
