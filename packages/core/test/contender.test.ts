@@ -276,6 +276,24 @@ describe("a contender goes on", () => {
   })
 })
 
+describe("the state of a contender", () => {
+  it.effect("is told when it changes, and only then", () =>
+    Effect.gen(function*() {
+      const jobs = yield* Mutex.contend("jobs")
+      const seen: Array<string> = []
+      yield* start(
+        Stream.runForEach(SubscriptionRef.changes(jobs.state), (state) =>
+          Effect.sync(() => seen.push(JSON.stringify(state))))
+      )
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(seen.length, 2)
+      yield* jobs.stop
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(seen, [...new Set(seen)])
+      assert.strictEqual(seen.at(-1), JSON.stringify(yield* SubscriptionRef.get(jobs.state)))
+    }).pipe(Effect.provide(TestLive)))
+})
+
 describe("the context of a contender", () => {
   it.effect("is that of whoever made it, not of whoever started it last or made it step down", () => {
     const lines: Array<string> = []

@@ -81,7 +81,7 @@ export const make = Effect.fnUntraced(function*(options: {
     Effect.flatMap(
       present === undefined ? Effect.succeed(false) : present.lease.isHeld,
       (isOwner) =>
-        SubscriptionRef.update(state, (last) => {
+        SubscriptionRef.updateSome(state, (last) => {
           const left = end - instant(clock).monotonic
           const next = {
             before: owner === last.after ? last.before : last.after,
@@ -90,7 +90,7 @@ export const make = Effect.fnUntraced(function*(options: {
             isInTtl: owner !== undefined && left > transition,
             isInTransition: owner !== undefined && left <= transition && left >= 0
           }
-          return JSON.stringify(next) === JSON.stringify(last) ? last : next
+          return JSON.stringify(next) === JSON.stringify(last) ? Option.none() : Option.some(next)
         })
     )
 
