@@ -105,13 +105,14 @@ export interface Contention {
   /**
    * The changes of ownership of this mutex, also of foreign owners, from now on. A slow reader blocks nobody: a `Gap`
    * tells it that it missed something. Fails where the backend answers what cannot be read or will not pass; the
-   * contender itself goes on, and the changes can be read again.
+   * contender itself goes on, and the changes can be read again. Ends when the scope of the contender closes.
    */
   readonly changes: Stream.Stream<OwnerEvent, BackendError | ProtocolError>
   /**
    * Runs `work` whenever this contender leads: from the start at each gain, interrupted at each loss. When `work` ends
    * before the leadership does, it is not run again until the next gain. A failure of `work` ends `whileLeader` with
-   * it, and leaves the leadership alone. Never ends by itself. `work` may be a function: it is given the lease.
+   * it, and leaves the leadership alone. Never ends by itself, not even with the scope of the contender. `work` may be
+   * a function: it is given the lease.
    */
   readonly whileLeader: <A, E, R>(work: Body<A, E, R>) => Effect.Effect<never, E, R>
   /**

@@ -294,6 +294,27 @@ describe("the state of a contender", () => {
     }).pipe(Effect.provide(TestLive)))
 })
 
+describe("the changes of a contender", () => {
+  it.effect("end with its scope, for whoever reads them then or later", () =>
+    Effect.gen(function*() {
+      const scope = yield* Scope.make()
+      const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)
+      const seen: Array<string> = []
+      const read = Stream.runForEach(jobs.changes, ({ _tag }) => Effect.sync(() => seen.push(_tag)))
+      const reader = yield* start(read)
+      yield* TestClock.adjust("2 seconds")
+      yield* jobs.stop
+      yield* TestClock.adjust("2 seconds")
+      assert.isFalse(isDone(reader))
+      yield* Scope.close(scope, Exit.void)
+      yield* settle
+      assert.isTrue(isDone(reader))
+      yield* Fiber.join(reader)
+      assert.deepStrictEqual(seen, ["Acquired", "Released"])
+      yield* read
+    }).pipe(Effect.provide(TestLive)))
+})
+
 describe("the context of a contender", () => {
   it.effect("is that of whoever made it, not of whoever started it last or made it step down", () => {
     const lines: Array<string> = []

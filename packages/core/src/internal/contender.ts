@@ -197,7 +197,7 @@ export const make = Effect.fnUntraced(function*(options: {
     Effect.suspend(() => {
       isClosed = true
       isWanted = false
-      return leave()
+      return Effect.andThen(leave(), Effect.sync(() => readers.forEach(Queue.endUnsafe)))
     })
   )
   yield* begin
@@ -212,9 +212,11 @@ export const make = Effect.fnUntraced(function*(options: {
         : Effect.map(lease.isHeld, (held) => held ? Option.some(lease) : Option.none())
     }),
     changes: Stream.unwrap(Effect.gen(function*() {
-      const reader = yield* observer.makeReader
-      readers.add(reader)
-      yield* Effect.addFinalizer(() => Effect.sync(() => readers.delete(reader)))
+      const reader = yield* Effect.acquireRelease(
+        Effect.tap(observer.makeReader, (reader) => Effect.sync(() => readers.add(reader))),
+        (reader) => Effect.sync(() => readers.delete(reader))
+      )
+      if (isClosed) Queue.endUnsafe(reader)
       return Stream.fromQueue(reader)
     })),
     whileLeader: <A, E, R>(work: Body<A, E, R>): Effect.Effect<never, E, R> =>

@@ -1,4 +1,5 @@
 /** Follows who owns a mutex, without taking part: looks when something is announced, and often enough when nothing is. */
+import type * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -112,9 +113,9 @@ export const watch = Effect.fnUntraced(function*(
 const capacity = 128
 
 /** What a reader of events is served from. */
-export type Reader = Queue.Queue<OwnerEvent, StoreError>
+export type Reader = Queue.Queue<OwnerEvent, StoreError | Cause.Done>
 
-export const makeReader: Effect.Effect<Reader> = Queue.sliding<OwnerEvent, StoreError>(capacity)
+export const makeReader: Effect.Effect<Reader> = Queue.sliding<OwnerEvent, StoreError | Cause.Done>(capacity)
 
 export const serve = (reader: Reader, mutex: MutexName, events: ReadonlyArray<OwnerEvent>): void => {
   for (const event of events) {
