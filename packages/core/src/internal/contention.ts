@@ -62,6 +62,8 @@ export const ask = (
         const now = leases.now()
         leases.recorder.update(MutexMetrics.acquireLatency, now.monotonic - sent.monotonic, mutex)
         if (result._tag === "Refused") return Effect.succeed(result)
+        // Nobody would renew it or watch its deadline
+        if (leases.alarms.isClosed()) return Effect.fail(closed())
         const holding = new Holding(mutex, id, result.token, terms, sent)
         return holding.left(now) > 0 ? Effect.succeed(holding) : ask(store, leases, attempt, request)
       }

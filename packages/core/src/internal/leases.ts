@@ -23,6 +23,7 @@ export interface Leases {
   readonly now: () => Instant
   readonly recorder: recorderOf.Recorder
   readonly alarms: alarmsOf.Alarms
+  /** Looks after the lease from now on. Once the layer is closed nobody can, and it is lost and given back at once. */
   readonly add: (holding: Holding) => void
   /** A hint that this lease was taken away by force: asks at once, and believes the answer. */
   readonly suspect: (id: string) => void
@@ -149,6 +150,10 @@ export const make = Effect.fnUntraced(function*(
     add: (holding) => {
       table.add(holding)
       recorder.modify(MutexMetrics.held, 1, holding.mutex)
+      if (alarms.isClosed()) {
+        lose(holding, "BackendGone")
+        return void run(undo(holding))
+      }
       guard.renewAt(holding, holding.key)
       if (holding.deadline() < nextWatch) watchChanged.openUnsafe()
     },

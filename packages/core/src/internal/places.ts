@@ -23,10 +23,11 @@ export interface Places {
   readonly store: MutexStore["Service"]
   readonly leases: Leases
   /**
-   * The place of this layer in the queue of a mutex, made where there is none; none once the layer is closed. To be used
-   * at once: one that nobody has asked or joined may be replaced by another.
+   * The place of this layer in the queue of a mutex, made where there is none. To be used at once: one that nobody has
+   * asked or joined may be replaced by another.
    */
-  readonly at: (mutex: MutexName) => Place | undefined
+  readonly at: (mutex: MutexName) => Place
+  readonly isClosed: () => boolean
 }
 
 type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
@@ -59,8 +60,8 @@ export const make = Effect.fnUntraced(function*(
   return {
     store,
     leases,
+    isClosed: () => layer.isClosed,
     at: (mutex) => {
-      if (layer.isClosed) return undefined
       table.get(mutex)?.check()
       let place = table.get(mutex)
       if (place === undefined) table.set(mutex, place = new Place(layer, mutex))
@@ -71,14 +72,15 @@ export const make = Effect.fnUntraced(function*(
 
 /** Waits for the mutex, for at most `timeout`. Call it uninterruptibly, with what restores interruption. */
 export const acquire = (
-  { at, leases, store }: Places,
+  { at, isClosed, leases, store }: Places,
   attempt: Attempt,
   timeout: Duration.Duration | undefined,
   restore: Restore
 ): Effect.Effect<Holding, StoreError | AcquireTimeout> =>
   Effect.withFiber((fiber) => {
-    const place = attempt.unfair ? undefined : at(attempt.mutex)
-    if (place === undefined) return contention.acquire(store, leases, attempt, timeout, restore)
+    if (isClosed()) return Effect.fail(contention.closed())
+    if (attempt.unfair) return contention.acquire(store, leases, attempt, timeout, restore)
+    const place = at(attempt.mutex)
     let asking = place.comesFirst()
     let waiter: Waiter | undefined
     let granted: Holding | undefined
@@ -123,13 +125,14 @@ export const acquire = (
 
 /** One request that never queues, and none where the answer is known. */
 export const tryAcquire = (
-  { at, leases, store }: Places,
+  { at, isClosed, leases, store }: Places,
   attempt: Attempt,
   restore: Restore
 ): Effect.Effect<Option.Option<Holding>, StoreError> =>
   Effect.suspend(() => {
-    const place = attempt.unfair ? undefined : at(attempt.mutex)
-    if (place === undefined) return contention.tryAcquire(store, leases, attempt, restore)
+    if (isClosed()) return Effect.fail(contention.closed())
+    if (attempt.unfair) return contention.tryAcquire(store, leases, attempt, restore)
+    const place = at(attempt.mutex)
     let granted: Holding | undefined
     if (!place.isOpen()) return contention.undone(leases, attempt, Effect.succeedNone, () => granted, () => Effect.void)
     place.ask()

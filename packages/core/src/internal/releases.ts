@@ -37,15 +37,20 @@ export const make = Effect.fnUntraced(function*(
 ): Effect.fn.Return<Releases, never, Scope.Scope> {
   const clock = yield* Clock.Clock
   const background = yield* FiberSet.make()
-  const inBackground = yield* FiberSet.runtime(background)()
+  const whileOpen = yield* FiberSet.runtime(background)()
+  const afterwards = Effect.runForkWith(yield* Effect.context<never>())
   const releaseMillis = Duration.toMillis(config.releaseTimeout)
   const closing = Latch.makeUnsafe(false)
   let closed = false
+  /** Nobody waits any more for what is given back. It has one try, since the store may outlive the layer. */
+  let isGone = false
   /** How many were sent and are not answered, without a fiber each. */
   let sent = 0
   let onAnswered: (() => void) | undefined
   /** The last try that was waited for had no answer: to wait for each of many leases would take its time each. */
   let isSilent = false
+
+  const inBackground = (effect: Effect.Effect<void>) => isGone ? afterwards(effect) : whileOpen(effect)
 
   const attempt = ({ id, mutex, requeue, unfair }: Request, within: Duration.Duration) =>
     Effect.exit(Effect.timeout(
@@ -140,7 +145,10 @@ export const make = Effect.fnUntraced(function*(
       closed = true
       closing.openUnsafe()
       return Effect.asVoid(
-        Effect.timeoutOption(Effect.andThen(answered, FiberSet.awaitEmpty(background)), config.releaseTimeout)
+        Effect.ensuring(
+          Effect.timeoutOption(Effect.andThen(answered, FiberSet.awaitEmpty(background)), config.releaseTimeout),
+          Effect.sync(() => isGone = true)
+        )
       )
     })
   )
