@@ -168,6 +168,27 @@ describe("closing the scope of a lease", () => {
       isLost("Released")(yield* Fiber.join(work))
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
     }).pipe(Effect.provide(TestLive)))
+
+  it.effect("L4: awaits work that resumes in its first moment who closes the scope", () =>
+    Effect.gen(function*() {
+      const scope = yield* Scope.make()
+      const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
+      const started = yield* Deferred.make<void>()
+      const ended = yield* Deferred.make<void>()
+      const closing = yield* start(Effect.andThen(Deferred.await(started), Scope.close(scope, Exit.void)))
+      const work = yield* start(Effect.flip(lease.protect(
+        Effect.andThen(Deferred.succeed(started, undefined), Effect.never).pipe(
+          Effect.onInterrupt(() => Deferred.await(ended))
+        )
+      )))
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Held")
+      assert.isUndefined(closing.pollUnsafe())
+      yield* Deferred.succeed(ended, undefined)
+      isLost("Released")(yield* Fiber.join(work))
+      yield* Fiber.join(closing)
+      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+    }).pipe(Effect.provide(TestLive)))
 })
 
 describe("a lock inside itself", () => {

@@ -1,6 +1,6 @@
 /** One lease as the table keeps it: plain data, no fiber and no timer of its own. */
 import * as Duration from "effect/Duration"
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as Pull from "effect/Pull"
 import { LeaseLost, type LossReason } from "../Errors.ts"
@@ -92,6 +92,7 @@ export class Holding extends Ending implements GuardRequest, Item {
   place: Place | undefined
   private listeners: Set<(loss: LeaseLost) => void> | undefined
   private works: Set<Fiber.Fiber<unknown, unknown>> | undefined
+  private starting = 0
 
   constructor(mutex: MutexName, id: WireId, token: FencingToken, terms: Terms, sent: Instant) {
     super()
@@ -184,23 +185,35 @@ export class Holding extends Ending implements GuardRequest, Item {
     return this.state === "held" || this.state === "ending"
   }
 
+  /** Protected work is about to run up to where it first waits; `addWork` follows in the same turn. */
+  startWork(): void {
+    this.starting++
+  }
+
   /** Protected work: interrupted at a loss, and interrupted and awaited before a release. */
-  addWork(work: Fiber.Fiber<unknown, unknown>): () => void {
+  addWork(work: Fiber.Fiber<unknown, unknown>): void {
+    this.starting--
+    if (work.pollUnsafe() !== undefined) return
     const works = this.works ??= new Set()
     works.add(work)
-    // It runs before it can be added here, and may have ended the lease by itself
+    // Its first part may have ended the lease by itself
     if (this.state !== "held") work.interruptUnsafe()
-    return () => works.delete(work)
+  }
+
+  removeWork(work: Fiber.Fiber<unknown, unknown>): void {
+    this.works?.delete(work)
   }
 
   hasWork(): boolean {
-    return this.works !== undefined && this.works.size > 0
+    return this.starting > 0 || (this.works !== undefined && this.works.size > 0)
   }
 
   endWorks(): Effect.Effect<void> | undefined {
-    if (this.works === undefined || this.works.size === 0) return undefined
+    if (!this.hasWork()) return undefined
     if (this.state === "held") this.state = "ending"
-    return Fiber.interruptAll(this.works)
+    const ending = Effect.suspend(() => this.works === undefined ? Effect.void : Fiber.interruptAll(this.works))
+    // Who releases may have been resumed by work that is only starting: its fiber is known as soon as that can go on
+    return this.starting > 0 ? Effect.andThen(Effect.yieldNow, ending) : ending
   }
 
   onLoss(listener: (loss: LeaseLost) => void): () => void {

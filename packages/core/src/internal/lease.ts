@@ -42,13 +42,14 @@ export const protect = <A, E, R>(
       const before = over(leases, holding)
       if (before !== undefined) return Effect.fail(before)
       const context = inside === undefined ? parent.context : inside(parent.context)
+      holding.startWork()
       const fiber = Effect.runForkWith(context as Context.Context<R>)(effect)
+      holding.addWork(fiber)
       const exit = fiber.pollUnsafe()
       if (exit !== undefined) return settle(exit, over(leases, holding))
-      const ended = holding.addWork(fiber)
       return restore(Fiber.await(fiber)).pipe(
         Effect.onInterrupt(() => Fiber.interrupt(fiber)),
-        Effect.ensuring(Effect.sync(ended)),
+        Effect.ensuring(Effect.sync(() => holding.removeWork(fiber))),
         Effect.flatMap((exit) => settle(exit, over(leases, holding)))
       )
     })
