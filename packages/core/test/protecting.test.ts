@@ -191,6 +191,42 @@ describe("closing the scope of a lease", () => {
     }).pipe(Effect.provide(TestLive)))
 })
 
+describe("protected work that closes the scope of its own lease", () => {
+  const moments = [["in its first moment", Effect.void], ["later", Effect.sleep("1 second")]] as const
+
+  it.effect.each(moments)(
+    "gives the mutex back once other work has ended, and is interrupted then: %s",
+    ([, first]) =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        const scope = yield* Scope.make()
+        const ended = yield* Deferred.make<void>()
+        const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
+        const other = yield* start(
+          Effect.flip(lease.protect(Effect.onInterrupt(Effect.never, () => Deferred.await(ended))))
+        )
+        let closed = false
+        let ranOn = false
+        const work = yield* start(Effect.flip(lease.protect(
+          first.pipe(
+            Effect.andThen(Scope.close(scope, Exit.void).pipe(Effect.ensuring(Effect.sync(() => closed = true)))),
+            Effect.andThen(Effect.sleep("1 second")),
+            Effect.andThen(Effect.sync(() => ranOn = true))
+          )
+        )))
+        yield* TestClock.adjust("1 second")
+        assert.notInclude(faults.calls, "release")
+        yield* Deferred.succeed(ended, undefined)
+        isLost("Released")(yield* Fiber.join(other))
+        isLost("Released")(yield* Fiber.join(work))
+        assert.deepStrictEqual([closed, ranOn], [true, false])
+        assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+        yield* TestClock.adjust("1 minute")
+        assert.notInclude(faults.calls, "guard 1")
+      }).pipe(Effect.provide(TestLive))
+  )
+})
+
 describe("a lock inside itself", () => {
   it.effect("fails fast with AlreadyHeld, in child fibers too", () =>
     Effect.gen(function*() {

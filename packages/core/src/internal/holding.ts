@@ -211,9 +211,20 @@ export class Holding extends Ending implements GuardRequest, Item {
   endWorks(): Effect.Effect<void> | undefined {
     if (!this.hasWork()) return undefined
     if (this.state === "held") this.state = "ending"
-    const ending = Effect.suspend(() => this.works === undefined ? Effect.void : Fiber.interruptAll(this.works))
     // Who releases may have been resumed by work that is only starting: its fiber is known as soon as that can go on
-    return this.starting > 0 ? Effect.andThen(Effect.yieldNow, ending) : ending
+    return this.starting > 0 ? Effect.andThen(Effect.yieldNow, this.interruptWorks()) : this.interruptWorks()
+  }
+
+  private interruptWorks(): Effect.Effect<void> {
+    return Effect.withFiber((releasing) => {
+      const others: Array<Fiber.Fiber<unknown, unknown>> = []
+      this.works?.forEach((work) => {
+        work.interruptUnsafe(releasing.id)
+        // Work that closes the scope of its own lease cannot wait for itself: its interruption comes after the release
+        if (work !== releasing) others.push(work)
+      })
+      return Effect.asVoid(Fiber.awaitAll(others))
+    })
   }
 
   onLoss(listener: (loss: LeaseLost) => void): () => void {
