@@ -8,6 +8,7 @@ import { instant } from "../src/internal/instant.ts"
 import type { Leases } from "../src/internal/leases.ts"
 import * as FaultyStore from "./support/faultyStore.ts"
 import { another, start, TestLive } from "./support/setup.ts"
+import { uncaught } from "./support/uncaught.ts"
 
 const settle = Effect.repeat(TestClock.adjust(0), { times: 3 })
 
@@ -35,16 +36,7 @@ describe("waking", () => {
       const letGo = yield* hold("m", { localHandover: 8 })
       const other = yield* Effect.provide(hold("other"), yield* another("them"))
       const context = yield* Effect.context<Mutex.Mutex>()
-      const thrown: Array<unknown> = []
-      const listener = (error: unknown) => thrown.push(error)
-      const former = process.listeners("uncaughtException")
-      process.removeAllListeners("uncaughtException").on("uncaughtException", listener)
-      yield* Effect.addFinalizer(() =>
-        Effect.sync(() => {
-          process.off("uncaughtException", listener)
-          for (const one of former) process.on("uncaughtException", one)
-        })
-      )
+      const thrown = yield* uncaught
       Effect.runCallbackWith(context)(Mutex.withLock("m", { localHandover: 8 })(Effect.void), {
         onExit: () => {
           throw new Error("observer")

@@ -1,7 +1,7 @@
 /** One lease as the table keeps it: plain data, no fiber and no timer of its own. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
+import type * as Fiber from "effect/Fiber"
 import type * as Pull from "effect/Pull"
 import { LeaseLost, type LossReason } from "../Errors.ts"
 import { margin } from "../MutexConfig.ts"
@@ -9,6 +9,7 @@ import type { GuardOutcome } from "../MutexSchedule.ts"
 import type { GuardRequest } from "../MutexStore.ts"
 import type { MutexName, WireId } from "../Names.ts"
 import type { FencingToken } from "../Ownership.ts"
+import { apart, awaitExit } from "./apart.ts"
 import type { Item } from "./heap.ts"
 import { Ending, type Instant } from "./instant.ts"
 import type { Place } from "./place.ts"
@@ -173,7 +174,7 @@ export class Holding extends Ending implements GuardRequest, Item {
     this.loss = new LeaseLost({ mutex, id, token, reason, ...(owner === undefined ? {} : { owner }) })
     if (this.isOpen()) {
       this.state = "lost"
-      this.works?.forEach((work) => work.interruptUnsafe())
+      this.works?.forEach((work) => apart(work, () => work.interruptUnsafe()))
       const listeners = this.listeners
       this.listeners = undefined
       listeners?.forEach((listener) => listener(this.loss!))
@@ -219,14 +220,15 @@ export class Holding extends Ending implements GuardRequest, Item {
     return Effect.withFiber((releasing) => {
       const others: Array<Fiber.Fiber<unknown, unknown>> = []
       this.works?.forEach((work) => {
-        work.interruptUnsafe(releasing.id)
+        apart(work, () => work.interruptUnsafe(releasing.id))
         // Work that closes the scope of its own lease cannot wait for itself: its interruption comes after the release
         if (work !== releasing) others.push(work)
       })
-      return Effect.asVoid(Fiber.awaitAll(others))
+      return Effect.forEach(others, (work) => awaitExit(work, releasing), { discard: true })
     })
   }
 
+  /** A listener does not throw. */
   onLoss(listener: (loss: LeaseLost) => void): () => void {
     const listeners = this.listeners ??= new Set()
     listeners.add(listener)

@@ -3,9 +3,9 @@ import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
 import { LeaseLost } from "../Errors.ts"
 import { type Lease, TypeId } from "../Lease.ts"
+import { apart, awaitExit } from "./apart.ts"
 import type { Holding } from "./holding.ts"
 import type { Leases } from "./leases.ts"
 
@@ -47,8 +47,12 @@ export const protect = <A, E, R>(
       holding.addWork(fiber)
       const exit = fiber.pollUnsafe()
       if (exit !== undefined) return settle(exit, over(leases, holding))
-      return restore(Fiber.await(fiber)).pipe(
-        Effect.onInterrupt(() => Fiber.interrupt(fiber)),
+      const ended = awaitExit(fiber, parent)
+      return restore(ended).pipe(
+        Effect.onInterrupt(() => {
+          apart(fiber, () => fiber.interruptUnsafe(parent.id))
+          return Effect.asVoid(ended)
+        }),
         Effect.ensuring(Effect.sync(() => holding.removeWork(fiber))),
         Effect.flatMap((exit) => settle(exit, over(leases, holding)))
       )
@@ -99,10 +103,10 @@ export class LeaseImpl implements Lease {
   }
 
   get lost() {
-    return Effect.suspend(() => {
+    return Effect.withFiber((waiting) => {
       const loss = over(this.leases, this.holding)
       return loss !== undefined ? Effect.succeed(loss) : Effect.callback<LeaseLost>((resume) => {
-        const unlisten = this.holding.onLoss((loss) => resume(Effect.succeed(loss)))
+        const unlisten = this.holding.onLoss((loss) => apart(waiting, () => resume(Effect.succeed(loss))))
         return Effect.sync(unlisten)
       })
     })

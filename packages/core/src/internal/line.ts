@@ -6,6 +6,7 @@ import type * as Scheduler from "effect/Scheduler"
 import type { BackendError, ProtocolError } from "../Errors.ts"
 import type { WireId } from "../Names.ts"
 import type { FencingToken } from "../Ownership.ts"
+import { throwApart } from "./apart.ts"
 import type { Attempt } from "./contention.ts"
 import { Holding } from "./holding.ts"
 import { type Instant, instant } from "./instant.ts"
@@ -56,10 +57,7 @@ export class Waiter {
     try {
       this.resume!(this.end!)
     } catch (error) {
-      // Of whoever observes that fiber. It is no matter of those who are woken behind it
-      this.dispatcher.scheduleTask(() => {
-        throw error
-      }, 0)
+      throwApart(this.dispatcher, error)
     }
   }
 
