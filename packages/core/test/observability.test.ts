@@ -260,4 +260,24 @@ describe("logs", () => {
       ])
     }).pipe(Effect.scoped, Effect.provide(live))
   })
+
+  it.effect("a logger or a span that throws keeps nobody from the lease, nor the lease from its end", () =>
+    Effect.gen(function*() {
+      const logger = Logger.make(({ message }) => {
+        if (String(message).includes("Mutex acquired")) throw new Error("the logger is broken")
+      })
+      class Broken extends Tracer.NativeSpan {
+        override attribute(key: string, value: unknown) {
+          if (key === "simba.token") throw new Error("the span is broken")
+          super.attribute(key, value)
+        }
+      }
+      const tracer = Tracer.make({ span: (options) => new Broken(options) })
+      const acquire = Effect.scoped(Mutex.acquire("m"))
+      const loud = Effect.provideService(References.MinimumLogLevel, "Debug")
+      const lease = yield* acquire.pipe(loud, Effect.provide(Logger.layer([logger])))
+      yield* acquire.pipe(Effect.withTracer(tracer))
+      assert.isAbove(lease.token, 0)
+      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+    }).pipe(Effect.provide(TestLive)))
 })

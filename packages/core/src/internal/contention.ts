@@ -199,13 +199,16 @@ const outcomeOf = (exit: Exit.Exit<unknown, StoreError | AcquireTimeout>): Mutex
     : "error"
 }
 
-/** Says so where somebody listens; otherwise it costs no more than to see that nobody does. */
+/**
+ * Says so where somebody listens; otherwise it costs no more than to see that nobody does. A logger or a span that
+ * throws is no reason to keep the lease from the caller, who alone can give it back.
+ */
 const announce = (holding: Holding, fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<void> => {
   const logged = LogLevel.isGreaterThan(fiber.cache.minimumLogLevel, "Debug")
     ? Effect.void
-    : Effect.annotateLogs(Effect.logDebug("Mutex acquired"), annotations(holding))
+    : Effect.ignoreCause(Effect.annotateLogs(Effect.logDebug("Mutex acquired"), annotations(holding)))
   return tracing.isTracing(fiber)
-    ? Effect.andThen(Effect.annotateCurrentSpan(tracing.attributes(holding)), logged)
+    ? Effect.andThen(Effect.ignoreCause(Effect.annotateCurrentSpan(tracing.attributes(holding))), logged)
     : logged
 }
 
