@@ -516,6 +516,49 @@ describe("a line when things go wrong", () => {
       yield* line.letGo("after")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
+  it.effect("an outage: those behind who asks by itself do not give up by its lease, but each by its own", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      faults.acquire = "fail"
+      const line = makeLine()
+      yield* line.wait("asks", { ttl: "1 hour", transition: "10 minutes" })
+      yield* line.wait("short", { ttl: "2 seconds" })
+      yield* line.wait("usual")
+      yield* TestClock.adjust("7900 millis")
+      assert.deepStrictEqual(line.failed, [])
+      yield* TestClock.adjust("1500 millis")
+      assert.deepStrictEqual(line.failed, [["short", "BackendError"]])
+      yield* line.wait("late")
+      yield* TestClock.adjust("6500 millis")
+      assert.deepStrictEqual(line.failed, [["short", "BackendError"]])
+      yield* TestClock.adjust("1500 millis")
+      assert.deepStrictEqual(line.failed, [["short", "BackendError"], ["usual", "BackendError"]])
+      assert.notInclude(faults.calls, "subscribe")
+      faults.acquire = "work"
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual(line.served, ["asks"])
+      // What was seen of an outage that has passed does not count
+      faults.acquire = "fail"
+      yield* line.letGo("asks")
+      yield* TestClock.adjust("15 seconds")
+      faults.acquire = "work"
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual(line.served, ["asks", "late"])
+      yield* line.letGo("late")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("an outage: who asked by itself and who came with it give up together", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      faults.acquire = "fail"
+      const line = makeLine()
+      for (const name of ["asks", "waits"]) yield* line.wait(name)
+      yield* TestClock.adjust("15900 millis")
+      assert.deepStrictEqual(line.failed, [])
+      yield* TestClock.adjust("1500 millis")
+      assert.sameDeepMembers(line.failed, [["asks", "BackendError"], ["waits", "BackendError"]])
+    }).pipe(Effect.provide(TestLive)))
+
   it.effect("what the backend refuses for good fails one waiter, and the next asks by itself", () =>
     Effect.gen(function*() {
       const faults = yield* Faults

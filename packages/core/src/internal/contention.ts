@@ -77,22 +77,27 @@ export const closed = () =>
     cause: new Error("the layer of the mutex is closed")
   })
 
-const mayPass = (error: StoreError) => error._tag === "BackendError" && error.retryable
+const mayPass = (error: StoreError): error is BackendError => error._tag === "BackendError" && error.retryable
 
-/** Tries again through an outage of the backend, until one has lasted as long as a lease does. */
+/** Tries again through an outage of the backend, until one has lasted as long as a lease does. Others may see it, too. */
 export const throughOutages = <A, R>(
   attempt: Attempt,
-  effect: Effect.Effect<A, StoreError, R>
+  effect: Effect.Effect<A, StoreError, R>,
+  behind?: { readonly outage: (error: BackendError) => void }
 ): Effect.Effect<A, StoreError, R> =>
   Effect.catchIf(effect, mayPass, (first) => {
     // A schedule costs more than what it is for, which is rare
     let isFirst = true
+    const again = Effect.suspend(() => {
+      if (!isFirst) return effect
+      isFirst = false
+      return Effect.fail(first)
+    })
     return Effect.retry(
-      Effect.suspend(() => {
-        if (!isFirst) return effect
-        isFirst = false
-        return Effect.fail(first)
-      }),
+      behind === undefined ? again : Effect.tapError(again, (error) =>
+        Effect.sync(() => {
+          if (mayPass(error)) behind.outage(error)
+        })),
       {
         schedule: MutexSchedule.outage.pipe(Schedule.upTo({ duration: attempt.terms.lease })),
         while: mayPass

@@ -97,12 +97,14 @@ export class Place implements Seat {
 
   granted(holding: Holding, attempt: Attempt): void {
     this.asking--
+    this.reached()
     this.layer.contended.delete(this.mutex)
     this.hold(holding, attempt.localHandover)
   }
 
   refused(refused: Refused): void {
     const { contended } = this.layer
+    this.reached()
     contended.add(this.mutex)
     if (contended.size > maxContended) contended.delete(contended.values().next().value!)
     this.lastOwner = refused.ownership._tag === "Held" ? refused.ownership.owner : undefined
@@ -194,9 +196,9 @@ export class Place implements Seat {
   }
 
   /** Each waiter fails by itself, once it has seen nothing but the outage for as long as its lease would last. */
-  outage(error: BackendError, since: number): void {
-    const began = this.outageSince ??= since
+  outage(error: BackendError, since?: number): void {
     const now = instant(this.layer.clock).monotonic
+    const began = this.outageSince ??= since ?? now
     for (let waiter = this.line.first; waiter !== undefined;) {
       const { attempt, next, since } = waiter
       if (now - Math.max(began, since) >= Duration.toMillis(Duration.sum(attempt.ttl, attempt.transition))) {

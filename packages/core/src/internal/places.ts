@@ -96,7 +96,7 @@ export const acquire = (
     const asked = () => {
       place.ask()
       return Effect.flatMap(
-        contention.throughOutages(attempt, contention.ask(store, leases, attempt, { mode: "try" })),
+        contention.throughOutages(attempt, contention.ask(store, leases, attempt, { mode: "try" }), place),
         (result) => {
           if (contention.isRefused(result)) {
             place.refused(result)
