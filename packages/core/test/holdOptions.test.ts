@@ -58,6 +58,22 @@ describe("B31: maxHold", () => {
       assert.strictEqual(yield* calls("guard"), 0)
     }).pipe(Effect.provide(TestLive)))
 
+  it.effect("that is over before the grant is known does not ask again and again", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      faults.acquire = { late: "20 millis" }
+      for (const unfair of [false, true]) {
+        let ran = false
+        const options = { maxHold: "10 millis", timeout: "5 minutes", unfair } as const
+        const fiber = yield* start(Effect.flip(Mutex.withLock("m", options)(Effect.sync(() => ran = true))))
+        yield* TestClock.adjust("20 millis")
+        assert.deepInclude(yield* Fiber.join(fiber), { _tag: "LeaseLost", reason: "Expired" })
+        assert.isFalse(ran)
+        assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+      }
+      assert.deepStrictEqual(faults.calls, ["acquire try", "release", "acquire try", "release"])
+    }).pipe(Effect.provide(TestLive)))
+
   it.effect("L4: gives the mutex back after the work has ended, not while its finalizers run", () =>
     Effect.gen(function*() {
       const fiber = yield* start(

@@ -35,7 +35,7 @@ export const isRefused = (result: Holding | Refused): result is Refused => "_tag
 
 /**
  * One request. The lease counts from the instant before it is sent; an answer so late that nothing is left of it is asked
- * for again, and the store recognises the owner.
+ * for again, and the store recognises the owner. What is over by `maxHold` alone would be again, and is handed out.
  */
 export const ask = (
   store: MutexStore["Service"],
@@ -65,7 +65,7 @@ export const ask = (
         // Nobody would renew it or watch its deadline
         if (leases.alarms.isClosed()) return Effect.fail(closed())
         const holding = new Holding(mutex, id, result.token, terms, sent)
-        return holding.left(now) > 0 ? Effect.succeed(holding) : ask(store, leases, attempt, request)
+        return holding.serverLeft(now) > holding.margin ? Effect.succeed(holding) : ask(store, leases, attempt, request)
       }
     )
   })
