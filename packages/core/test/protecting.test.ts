@@ -108,6 +108,37 @@ describe("withLock", () => {
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
     }).pipe(Effect.provide(TestLive)))
 
+  const ends: ReadonlyArray<readonly [string, Effect.Effect<never, string>]> = [
+    ["a finalizer that dies", Effect.onInterrupt(Effect.never, () => Effect.die("finalizer"))],
+    ["a finalizer that fails", Effect.onInterrupt(Effect.never, () => Effect.fail("finalizer"))],
+    ["a finalizer", Effect.onInterrupt(Effect.never, () => Effect.void)],
+    ["a failure that comes first", Effect.uninterruptible(Effect.delay(Effect.fail("body"), 1))],
+    ["a defect that comes first", Effect.uninterruptible(Effect.delay(Effect.die("body"), 1))]
+  ]
+
+  it.effect.each(ends)(
+    "interrupted from outside, ends as the body would without a lock: %s",
+    ([, body]) =>
+      Effect.gen(function*() {
+        const endOf = Effect.fnUntraced(function*(effect: Effect.Effect<unknown, unknown, Mutex.Mutex>) {
+          const fiber = yield* start(effect)
+          yield* start(Fiber.interrupt(fiber))
+          yield* TestClock.adjust(1)
+          const exit = yield* Fiber.await(fiber)
+          if (Exit.isSuccess(exit)) return []
+          return exit.cause.reasons.map((reason) =>
+            reason._tag === "Fail"
+              ? `Fail ${reason.error}`
+              : reason._tag === "Die"
+              ? `Die ${reason.defect}`
+              : reason._tag
+          )
+        })
+        assert.sameMembers(yield* endOf(Mutex.withLock("m")(body)), yield* endOf(body))
+        assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+      }).pipe(Effect.provide(TestLive))
+  )
+
   it.effect("withLockIfAvailable runs the body, or says None without running it", () =>
     Effect.gen(function*() {
       let ran = 0

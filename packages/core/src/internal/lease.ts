@@ -27,6 +27,13 @@ const settle = <A, E>(exit: Exit.Exit<A, E>, loss: LeaseLost | undefined): Effec
     : Effect.fail(loss)
 }
 
+/** Of work that was interrupted from outside: what else it came to, its finalizers above all, is not to be swallowed. */
+const remains = <E>(exit: Exit.Exit<unknown, E>): Effect.Effect<void, E> => {
+  if (Exit.isSuccess(exit)) return Effect.void
+  const reasons = exit.cause.reasons.filter((reason) => !Cause.isInterruptReason(reason))
+  return reasons.length === 0 ? Effect.void : Effect.failCause(Cause.fromReasons(reasons))
+}
+
 /**
  * In a fiber of its own, which is what a loss interrupts. It is made without more ado than it takes: it inherits the
  * context, and whoever runs this waits for its end in any case. `inside` changes that context.
@@ -51,7 +58,7 @@ export const protect = <A, E, R>(
       return restore(ended).pipe(
         Effect.onInterrupt(() => {
           apart(fiber, () => fiber.interruptUnsafe(parent.id))
-          return Effect.asVoid(ended)
+          return Effect.flatMap(ended, remains)
         }),
         Effect.ensuring(Effect.sync(() => holding.removeWork(fiber))),
         Effect.flatMap((exit) => settle(exit, over(leases, holding)))
