@@ -61,7 +61,8 @@ export interface LeaseOptions {
 }
 
 /**
- * `timeout`: how long to wait for the mutex; without it, as long as it takes.
+ * `timeout`: how long to wait for the mutex; without it, as long as it takes. Zero or more: anything else is
+ * `InvalidConfig`.
  *
  * @see {@link Mutex.acquire}
  * @category models

@@ -200,7 +200,24 @@ describe("acquire", () => {
       assert.strictEqual(yield* refused(Mutex.owner("\t")), "InvalidName")
       assert.strictEqual(yield* refused(Mutex.acquire("m", { ttl: 0 })), "InvalidConfig")
       assert.strictEqual(yield* refused(Mutex.acquire("m", { transition: "1 second" })), "InvalidConfig")
+      for (const timeout of [-1, "-1 millis", -Infinity, "-Infinity", [-1, 0], NaN, "soon" as never] as const) {
+        assert.strictEqual(yield* refused(Mutex.acquire("m", { timeout })), "InvalidConfig")
+        assert.strictEqual(yield* refused(Mutex.withLock("m", { timeout })(Effect.void)), "InvalidConfig")
+        assert.strictEqual(yield* refused(Mutex.acquireAll(["m"], { timeout })), "InvalidConfig")
+      }
     }).pipe(Effect.provide(MemoryLive)))
+
+  it.effect("a timeout of zero takes a mutex that is free, and an infinite one waits", () =>
+    Effect.gen(function*() {
+      const scope = yield* Scope.make()
+      yield* Scope.provide(Mutex.acquire("m", { timeout: 0 }), scope)
+      assert.strictEqual((yield* Effect.flip(Mutex.acquire("m", { timeout: 0 })))._tag, "AcquireTimeout")
+      const waiter = yield* start(Mutex.acquire("m", { timeout: Infinity }))
+      yield* TestClock.adjust("1 hour")
+      assert.isUndefined(waiter.pollUnsafe())
+      yield* Scope.close(scope, Exit.void)
+      yield* Fiber.join(waiter)
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
 })
 
 describe("configuration", () => {

@@ -61,9 +61,15 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
   const timeoutOf = (input: Duration.Input | undefined) => {
     if (input === undefined) return Effect.undefined
     const timeout = Duration.fromInput(input)
-    return Option.isNone(timeout)
-      ? Effect.fail(new InvalidConfig({ option: "timeout", problem: `${JSON.stringify(input)} is not a duration` }))
-      : Effect.succeed(Duration.isFinite(timeout.value) ? timeout.value : undefined)
+    // Not a number would be zero
+    const problem = Option.isNone(timeout) || Number.isNaN(input)
+      ? `${Number.isNaN(input) ? input : JSON.stringify(input)} is not a duration`
+      : Duration.isNegative(timeout.value)
+      ? "it must not be negative"
+      : undefined
+    return problem === undefined && Option.isSome(timeout)
+      ? Effect.succeed(Duration.isFinite(timeout.value) ? timeout.value : undefined)
+      : Effect.fail(new InvalidConfig({ option: "timeout", problem: problem! }))
   }
 
   const obtain = (
