@@ -342,4 +342,33 @@ describe("acquireAll", () => {
       isLost("BackendGone")(yield* group.lost)
       assert.isFalse(yield* group.isHeld)
     }).pipe(Effect.provide(TestLive)))
+
+  it.effect("L4: interrupts work at the loss of any, and gives none back before it has ended", () =>
+    Effect.gen(function*() {
+      const admin = yield* Mutex.Mutex
+      for (const name of ["a", "b"]) {
+        const scope = yield* Scope.make()
+        const group = yield* Scope.provide(Mutex.acquireAll(["a", "b"]), scope)
+        const ended = yield* Deferred.make<void>()
+        const work = yield* start(
+          Effect.flip(group.protect(Effect.onInterrupt(Effect.never, () => Deferred.await(ended))))
+        )
+        yield* admin.forceRelease(name)
+        yield* TestClock.adjust("11 seconds")
+        const closing = yield* start(Scope.close(scope, Exit.void))
+        const other = name === "a" ? "b" : "a"
+        assert.deepStrictEqual((yield* Mutex.owner(other))._tag, "Held")
+        yield* Deferred.succeed(ended, undefined)
+        assert.deepInclude(yield* Fiber.join(work), { _tag: "LeaseLost", mutex: name })
+        yield* Fiber.join(closing)
+        assert.deepStrictEqual((yield* Mutex.owner(other))._tag, "Free")
+      }
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("protects work by two thousand leases within the stack", () =>
+    Effect.gen(function*() {
+      const group = yield* Mutex.acquireAll(Array.from({ length: 2000 }, (_, i) => `m${i}`))
+      assert.strictEqual(yield* group.protect(Effect.succeed("ok")), "ok")
+      assert.strictEqual(yield* group.protect(Effect.as(Effect.yieldNow, "ok")), "ok")
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
 })

@@ -15,6 +15,15 @@ const over = (leases: Leases, holding: Holding): LeaseLost | undefined => {
   return holding.state === "held" ? undefined : holding.loss ?? released(holding)
 }
 
+/** The same of the first of them that is. */
+const anyOver = (leases: Leases, holdings: ReadonlyArray<Holding>): LeaseLost | undefined => {
+  for (const holding of holdings) {
+    const loss = over(leases, holding)
+    if (loss !== undefined) return loss
+  }
+  return undefined
+}
+
 const released = ({ id, mutex, token }: Holding) => new LeaseLost({ mutex, id, token, reason: "Released" })
 
 /** The loss wins over a success and over the interruption that it caused; a failure of the work stays its own. */
@@ -40,28 +49,30 @@ const remains = <E>(exit: Exit.Exit<unknown, E>): Effect.Effect<void, E> => {
  */
 export const protect = <A, E, R>(
   leases: Leases,
-  holding: Holding,
+  holdings: ReadonlyArray<Holding>,
   effect: Effect.Effect<A, E, R>,
   inside?: (context: Context.Context<never>) => Context.Context<never>
 ): Effect.Effect<A, E | LeaseLost, R> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.withFiber<A, E | LeaseLost, R>((parent) => {
-      const before = over(leases, holding)
+      const before = anyOver(leases, holdings)
       if (before !== undefined) return Effect.fail(before)
       const context = inside === undefined ? parent.context : inside(parent.context)
-      holding.startWork()
+      for (const holding of holdings) holding.startWork()
       const fiber = Effect.runForkWith(context as Context.Context<R>)(effect)
-      holding.addWork(fiber)
+      for (const holding of holdings) holding.addWork(fiber)
       const exit = fiber.pollUnsafe()
-      if (exit !== undefined) return settle(exit, over(leases, holding))
+      if (exit !== undefined) return settle(exit, anyOver(leases, holdings))
       const ended = awaitExit(fiber, parent)
       return restore(ended).pipe(
         Effect.onInterrupt(() => {
           apart(fiber, () => fiber.interruptUnsafe(parent.id))
           return Effect.flatMap(ended, remains)
         }),
-        Effect.ensuring(Effect.sync(() => holding.removeWork(fiber))),
-        Effect.flatMap((exit) => settle(exit, over(leases, holding)))
+        Effect.ensuring(Effect.sync(() => {
+          for (const holding of holdings) holding.removeWork(fiber)
+        })),
+        Effect.flatMap((exit) => settle(exit, anyOver(leases, holdings)))
       )
     })
   )
@@ -120,6 +131,6 @@ export class LeaseImpl implements Lease {
   }
 
   get protect(): Lease["protect"] {
-    return (effect) => protect(this.leases, this.holding, effect)
+    return (effect) => protect(this.leases, [this.holding], effect)
   }
 }

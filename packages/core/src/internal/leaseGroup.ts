@@ -1,6 +1,5 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type { LeaseLost } from "../Errors.ts"
 import { type Lease, type LeaseGroup, LeaseGroupTypeId } from "../Lease.ts"
 import type { FencingToken } from "../Ownership.ts"
 
@@ -9,11 +8,13 @@ export class LeaseGroupImpl implements LeaseGroup {
   declare readonly [LeaseGroupTypeId]: typeof LeaseGroupTypeId
   readonly leases: ReadonlyArray<Lease>
   readonly tokens: ReadonlyMap<string, FencingToken>
+  readonly protect: LeaseGroup["protect"]
 
-  constructor(leases: ReadonlyArray<Lease>) {
+  constructor(leases: ReadonlyArray<Lease>, protect: LeaseGroup["protect"]) {
     this[LeaseGroupTypeId] = LeaseGroupTypeId
     this.leases = leases
     this.tokens = new Map(leases.map((lease) => [lease.mutex, lease.token]))
+    this.protect = protect
   }
 
   get isHeld() {
@@ -34,7 +35,4 @@ export class LeaseGroupImpl implements LeaseGroup {
   get lost() {
     return Effect.raceAllFirst(this.leases.map((lease) => lease.lost))
   }
-
-  readonly protect = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | LeaseLost, R> =>
-    this.leases.reduce<Effect.Effect<A, E | LeaseLost, R>>((inner, lease) => lease.protect(inner), effect)
 }

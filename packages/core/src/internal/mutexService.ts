@@ -135,7 +135,7 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
       ? Effect.andThen(Effect.annotateCurrentSpan(tracing.attributes(holding)), given)
       : given
     return Effect.ensuring(
-      restore(protect(leases, holding, work, extent.within(leases, holding))),
+      restore(protect(leases, [holding], work, extent.within(leases, holding))),
       leases.release(holding)
     )
   }
@@ -185,7 +185,11 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
       Effect.uninterruptibleMask((restore) =>
         Effect.flatMap(
           obtainAll(names, options, restore),
-          (holdings) => Effect.map(Effect.forEach(holdings, inScope), (leases) => new LeaseGroupImpl(leases))
+          (holdings) =>
+            Effect.map(
+              Effect.forEach(holdings, inScope),
+              (all) => new LeaseGroupImpl(all, (effect) => protect(leases, holdings, effect))
+            )
         )
       ),
     contend: (name, options = {}) =>
