@@ -32,7 +32,7 @@ import { Topology } from "./Topology.ts"
 /**
  * - `url` (default `redis://localhost:6379`): `redis://`, or `rediss://` for TLS, with user, password and database.
  * - `client`: further ioredis options (TLS, Sentinel, names). Those that decide what happens to commands during an
- *   outage are set by this layer.
+ *   outage are set by this layer, and `keyPrefix` is refused.
  * - `commandTimeout` (default 1 second): a command that was not answered by then has failed; a connection that stays
  *   silent for twice as long is replaced. Keep it well below the transition of your mutexes.
  * - `connectTimeout` (default 2 seconds): how long one attempt to connect may take.
@@ -130,6 +130,23 @@ const timeouts = Effect.fnUntraced(function*(options: Pick<Options, "commandTime
   }
 })
 
+/** An option that is there, and undefined, counts as not given: it hides neither the environment nor the URL. */
+const given = <A extends object>(options: A | undefined): Partial<A> =>
+  Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== undefined)) as Partial<A>
+
+/** Scripts name their channels themselves, and look for keys by pattern: ioredis would prefix neither. */
+const driverOptions = <A extends object>(input: A | undefined): Effect.Effect<Partial<A>, InvalidConfig> => {
+  const options = given(input)
+  return "keyPrefix" in options && options.keyPrefix !== ""
+    ? Effect.fail(
+      new InvalidConfig({
+        option: "keyPrefix",
+        problem: "it is not supported, since channels would not have it: use another database, or other names"
+      })
+    )
+    : Effect.succeed(options)
+}
+
 /** What a topology brings: how to send, where to subscribe, how to open a connection for blocking commands. */
 interface Driver {
   readonly client: Client | Cluster
@@ -179,7 +196,7 @@ const make = Effect.fnUntraced(function*(options: Options = {}) {
   const url = options.url === undefined
     ? undefined
     : yield* checkUrl(Redacted.isRedacted(options.url) ? Redacted.value(options.url) : options.url)
-  const settings = { url, client: options.client ?? {}, ...yield* timeouts(options) }
+  const settings = { url, client: yield* driverOptions(options.client), ...yield* timeouts(options) }
   const follow = yield* switches.watch(settings)
   const open = (role: connection.Role) => follow(connection.open(role, settings))
   const client = yield* Effect.mapError(open("commands"), fromRedis("connect"))
@@ -201,8 +218,8 @@ const makeCluster = Effect.fnUntraced(function*(options: ClusterOptions) {
   }
   const settings = {
     nodes: options.nodes,
-    client: options.client ?? {},
-    cluster: options.cluster ?? {},
+    client: yield* driverOptions(options.client),
+    cluster: yield* driverOptions(options.cluster),
     ...yield* timeouts(options)
   }
   const client = yield* Effect.mapError(connection.openCluster("commands", settings), fromRedis("connect"))
@@ -339,6 +356,6 @@ export const layerConfig = (
   Layer.effectContext(
     Effect.flatMap(
       config,
-      (config) => make({ ...config, ...options, client: { ...config.client, ...options?.client } })
+      (config) => make({ ...config, ...given(options), client: { ...config.client, ...given(options?.client) } })
     )
   )

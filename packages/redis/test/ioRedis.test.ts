@@ -79,18 +79,16 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       assert.strictEqual(client.status, "ready")
     }))
 
-  it.effect("texts of any length and alphabet arrive as they were sent, with a prefix for keys and without", () =>
+  it.effect("texts of any length and alphabet arrive as they were sent", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const texts = ["", "a", "x".repeat(255), "y".repeat(256), "z".repeat(70_000), "é", "välue ✓", "😀\r\n$3\r\n"]
-      for (const keyPrefix of [undefined, "p:"]) {
-        const { redis } = yield* open(server, { client: keyPrefix === undefined ? {} : { keyPrefix } })
-        const key = freshName("texts")
-        for (const text of texts) yield* redis.send("RPUSH", key, text, "ascii")
-        yield* redis.send("RPUSH", key, ...texts)
-        const stored = yield* server.send("LRANGE", `${keyPrefix ?? ""}${key}`, "0", "-1")
-        assert.deepStrictEqual(stored, [...texts.flatMap((text) => [text, "ascii"]), ...texts])
-      }
+      const { redis } = yield* open(server)
+      const key = freshName("texts")
+      for (const text of texts) yield* redis.send("RPUSH", key, text, "ascii")
+      yield* redis.send("RPUSH", key, ...texts)
+      const stored = yield* server.send("LRANGE", key, "0", "-1")
+      assert.deepStrictEqual(stored, [...texts.flatMap((text) => [text, "ascii"]), ...texts])
     }).pipe(Effect.scoped))
 
   it.effect("what is no text, against its type, arrives as ioredis writes it, and disturbs nobody", () =>
@@ -360,6 +358,9 @@ describe("an outage", () => {
 })
 
 describe("building the layer", () => {
+  /** Against the types, which do not have it. */
+  const prefixed: object = { keyPrefix: "app:" }
+
   it.live("a wrong password is refused, and nothing is left running", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start({ args: ["--requirepass", "right"] })
@@ -427,6 +428,25 @@ describe("building the layer", () => {
       })
   )
 
+  it.live.each([IoRedis.layer({ client: { ...prefixed } }), IoRedis.layerConfig({ client: { ...prefixed } })])(
+    "a prefix for keys is refused, as channels would not have it (%#)",
+    (layer) =>
+      Effect.gen(function*() {
+        const error = yield* Effect.flip(Effect.scoped(Layer.build(Layer.fresh(layer))))
+        assert.instanceOf(error, InvalidConfig)
+        assert.strictEqual((error as InvalidConfig).option, "keyPrefix")
+      })
+  )
+
+  it.live("a prefix for keys is refused for a Cluster, too", () =>
+    Effect.gen(function*() {
+      const nodes = [{ host: "127.0.0.1", port: 1 }]
+      for (const options of [{ nodes, client: { ...prefixed } }, { nodes, cluster: { ...prefixed } }]) {
+        const error = yield* Effect.flip(Effect.scoped(Layer.build(IoRedis.layerCluster(options))))
+        assert.strictEqual((error as InvalidConfig).option, "keyPrefix")
+      }
+    }))
+
   it.live("from the environment", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start({ args: ["--requirepass", "from env"] })
@@ -449,6 +469,12 @@ describe("building the layer", () => {
         "5",
         "what is given here wins"
       )
+      const absent: IoRedis.Options = {
+        url: undefined,
+        commandTimeout: undefined,
+        client: { password: undefined, db: undefined, host: undefined }
+      }
+      assert.strictEqual(yield* Effect.provide(database, withEnv(absent)), "3", "what is undefined is not given")
       const invalid = ConfigProvider.layer(ConfigProvider.fromEnv({ env: { ...env, REDIS_DB: "three" } }))
       const error = yield* Effect.flip(
         Effect.provide(database, Layer.fresh(IoRedis.layerConfig()).pipe(Layer.provide(invalid)))

@@ -8,7 +8,7 @@ import { Cluster, type ClusterNode, type ClusterOptions, Redis as Client, type R
 import type { Direct } from "../direct.ts"
 
 /** `replyMapping` decides the types of ioredis itself, and must stay at its default. */
-export type ClientOptions = Omit<RedisOptions, "replyMapping">
+export type ClientOptions = Omit<RedisOptions, "replyMapping" | "keyPrefix">
 
 export interface Settings {
   readonly url: string | undefined
@@ -19,7 +19,7 @@ export interface Settings {
 
 export interface ClusterSettings extends Omit<Settings, "url"> {
   readonly nodes: ReadonlyArray<ClusterNode>
-  readonly cluster: Omit<ClusterOptions, "redisOptions">
+  readonly cluster: Omit<ClusterOptions, "redisOptions" | "keyPrefix">
 }
 
 export type Role = "commands" | "subscriber" | "reserved"

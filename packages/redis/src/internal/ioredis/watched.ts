@@ -12,14 +12,11 @@ const headOf = (text: string) => heads[text.length] ?? `\r\n$${text.length}\r\n`
 
 /** Not timed by ioredis, and not measured text by text: what is ASCII throughout has as many bytes as characters. */
 class WatchedCommand extends Command {
-  constructor(name: string, args: ReadonlyArray<string>, keyPrefix: string | undefined) {
-    // Texts in one list are ready to go: ioredis would only copy them, unless it has to find the keys among them. By
-    // their types there is nothing else; ioredis makes the best of what comes without types
-    const isPlain = (keyPrefix === undefined || keyPrefix === "") && args.every((arg) => typeof arg === "string")
-    super(name, isPlain ? [] : [...args], {
-      replyEncoding: "utf8",
-      ...(isPlain || keyPrefix === undefined ? {} : { keyPrefix })
-    })
+  constructor(name: string, args: ReadonlyArray<string>) {
+    // Texts in one list are ready to go: ioredis would only copy them. By their types there is nothing else; ioredis makes
+    // the best of what comes without types
+    const isPlain = args.every((arg) => typeof arg === "string")
+    super(name, isPlain ? [] : [...args], { replyEncoding: "utf8" })
     if (isPlain) this.args = args as Array<string>
   }
 
@@ -57,7 +54,6 @@ export const watched = (
   Effect.gen(function*() {
     const clock = yield* Clock.Clock
     const limit = Duration.toMillis(commandTimeout)
-    const { keyPrefix } = client.options
     const busy = Latch.makeUnsafe(false)
     let isIdle = false
     let oldest: InFlight | undefined
@@ -121,7 +117,7 @@ export const watched = (
     yield* Effect.forkScoped(Effect.forever(watch))
 
     return (name, args, done) => {
-      const command = new WatchedCommand(name, args, keyPrefix)
+      const command = new WatchedCommand(name, args)
       const entry: InFlight = { command, sent: now(), isSettled: false, next: undefined }
       if (newest === undefined) oldest = entry
       else newest.next = entry
