@@ -179,12 +179,13 @@ export class AlreadyHeld extends Schema.TaggedError<AlreadyHeld>("@effect-simba/
  * @since 0.1.0
  */
 export class InvalidName extends Schema.TaggedError<InvalidName>("@effect-simba/core/InvalidName")("InvalidName", {
-  kind: Schema.Literals(["mutex", "contender", "service", "stream", "consumer"]),
+  kind: Schema.Literals(["mutex", "contender", "service", "stream", "consumer", "entry"]),
   name: Schema.String,
   problem: Schema.String
 }) {
   override get message(): string {
-    return `${JSON.stringify(this.name)} cannot be a ${this.kind} name: ${this.problem}.`
+    const wanted = this.kind === "entry" ? "the id of an entry" : `a ${this.kind} name`
+    return `${JSON.stringify(this.name)} cannot be ${wanted}: ${this.problem}.`
   }
 }
 

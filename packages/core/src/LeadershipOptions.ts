@@ -106,6 +106,8 @@ export interface RateOptions {
 }
 
 /**
+ * For expressions that are texts: a `Cron` has them already, and is refused with further ones.
+ *
  * - `timeZone` (default UTC, whatever the zone of the machine): an IANA name or a `DateTime.TimeZone`.
  * - `onDstOverlap` (default `"earlier"`): which of two equal local times counts when clocks are set back.
  *

@@ -41,6 +41,11 @@ const consumerProblem = (name: string): string | undefined =>
       ? "it ends with \"@\", which runs into a separator on the wire"
       : undefined)
 
+const entryPattern = /^\d+-\d+$/
+
+const entryProblem = (id: string): string | undefined =>
+  entryPattern.test(id) ? undefined : "it is not <milliseconds>-<sequence>"
+
 const named = (expected: string, problem: (name: string) => string | undefined) =>
   Schema.String.check(
     Schema.makeFilter((name: string) => problem(name), { expected }),
@@ -130,7 +135,7 @@ export type ConsumerName = typeof ConsumerName.Type
  * @category schemas
  * @since 0.1.0
  */
-export const EntryId = Schema.String.check(Schema.isPattern(/^\d+-\d+$/)).pipe(Schema.brand("@effect-simba/EntryId"))
+export const EntryId = Schema.String.check(Schema.isPattern(entryPattern)).pipe(Schema.brand("@effect-simba/EntryId"))
 
 /**
  * @category models
@@ -229,6 +234,23 @@ export const streamName = checked<StreamName>("stream", streamProblem)
  */
 export const consumerName = (id: string): Effect.Effect<ConsumerName, InvalidName> =>
   checked<ConsumerName>("consumer", (name) => blank(id) ?? consumerProblem(name))(`redis-consumer-${id}`)
+
+/**
+ * Checks the id of an entry, or fails with `InvalidName`: for ids that operators give, or that were kept elsewhere.
+ *
+ * **Example** (Reviving what an operator names)
+ *
+ * ```ts
+ * import { StreamClient, StreamNames } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const revive = (id: string) => Effect.flatMap(StreamNames.entryId(id), StreamClient.revive)
+ * ```
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const entryId = checked<EntryId>("entry", entryProblem)
 
 /**
  * Compares two ids of entries in the order of their stream.

@@ -524,6 +524,8 @@ describe("layerJobs", () => {
         [Leadership.cron("not cron"), "cron"],
         [Leadership.cron("0 0 30 2 *"), "never comes"],
         [Leadership.cron("* * * * *", { timeZone: "Nowhere/At all" }), "time zone"],
+        [Leadership.cron(Result.getOrThrow(Cron.parse("* * * * *")), { timeZone: "Asia/Tokyo" }), "of its own"],
+        [Leadership.cron(Result.getOrThrow(Cron.parse("* * * * *")), { onDstOverlap: "later" }), "of its own"],
         [Leadership.fixedRate(0), "period"],
         [Leadership.fixedRate("1 second", { initialDelay: "-1 second" }), "initialDelay"],
         [Leadership.fixedDelay("Infinity"), "delay"]

@@ -1,4 +1,4 @@
-import { Errors, Names, OwnerEvent, Ownership } from "@effect-simba/core"
+import { Errors, Names, OwnerEvent, Ownership, StreamNames } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Random, Schema } from "effect"
 
@@ -40,6 +40,15 @@ describe("names", () => {
         assert.isTrue(accepted(Names.MutexName, name))
       })
   )
+
+  it.effect("ids of entries that operators give are checked", () =>
+    Effect.gen(function*() {
+      assert.strictEqual(yield* StreamNames.entryId("1795227205908-0"), "1795227205908-0")
+      for (const id of ["", "1795227205908", "-0", "1-", "1-2-3", " 1-2", "$"]) {
+        const error = yield* Effect.flip(StreamNames.entryId(id))
+        assert.include(error.message, `${JSON.stringify(id)} cannot be the id of an entry`)
+      }
+    }))
 
   it.effect("by host and by UUID are contender names", () =>
     Effect.gen(function*() {

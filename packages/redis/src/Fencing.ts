@@ -68,7 +68,7 @@ export class StaleToken extends Schema.TaggedError<StaleToken>("@effect-simba/re
 }
 
 /**
- * What can go wrong with a fenced command.
+ * What can go wrong with a fenced command. `InvalidConfig` is about the `ttl` of `set`.
  *
  * **Example** (Trying again what an outage has cut short)
  *
@@ -85,7 +85,7 @@ export class StaleToken extends Schema.TaggedError<StaleToken>("@effect-simba/re
  * @category errors
  * @since 0.1.0
  */
-export type FencingError = StaleToken | BackendError | ProtocolError
+export type FencingError = StaleToken | BackendError | ProtocolError | InvalidConfig
 
 /** How long a token is remembered after its last use. Milliseconds. */
 const keepMillis = 7 * 24 * 60 * 60 * 1000
@@ -190,12 +190,12 @@ export const run = <Params extends ReadonlyArray<unknown>>(
   resource: string,
   token: FencingToken
 ) =>
-(...params: Params): Effect.Effect<unknown, FencingError, Redis.Redis> =>
+(...params: Params): Effect.Effect<unknown, StaleToken | BackendError | ProtocolError, Redis.Redis> =>
   Effect.flatMap(Redis.Redis, (redis) => {
     const fence = RedisKeys.seenToken(resource)
     return evaluate(redis, script.fenced)(fence, token, ...params).pipe(
       Effect.mapError(fromRedis("fenced script")),
-      Effect.flatMap((reply): Effect.Effect<unknown, FencingError> => {
+      Effect.flatMap((reply): Effect.Effect<unknown, StaleToken | ProtocolError> => {
         const [kind, what] = Array.isArray(reply) ? reply as ReadonlyArray<unknown> : []
         if (kind === "done") return Effect.succeed(what)
         const seen = Number(what)
@@ -234,7 +234,10 @@ const nothing = script(() => [], { numberOfKeys: 0, lua: "return nil" })
  * @category operations
  * @since 0.1.0
  */
-export const guard = (resource: string, token: FencingToken): Effect.Effect<void, FencingError, Redis.Redis> =>
+export const guard = (
+  resource: string,
+  token: FencingToken
+): Effect.Effect<void, StaleToken | BackendError | ProtocolError, Redis.Redis> =>
   Effect.asVoid(run(nothing, resource, token)())
 
 const write = script((key: string, value: string, millis: number | "") => [key, value, millis], {
@@ -270,7 +273,7 @@ export const set = (
   value: string,
   token: FencingToken,
   options?: { readonly ttl?: Duration.Input | undefined }
-): Effect.Effect<void, FencingError | InvalidConfig, Redis.Redis> => {
+): Effect.Effect<void, FencingError, Redis.Redis> => {
   if (options?.ttl === undefined) return Effect.asVoid(run(write, key, token)(key, value, ""))
   const ttl = Duration.fromInput(options.ttl)
   const millis = ttl._tag === "Some" ? Math.ceil(Duration.toMillis(ttl.value)) : NaN

@@ -1,8 +1,8 @@
 /** The scenarios of `mutexRedis.test.ts` on the fake Redis, in virtual time: the same scripts, and no waiting. */
 import * as Mutex from "@effect-simba/core/Mutex"
-import { RedisMutexStore } from "@effect-simba/redis"
+import { Fencing, RedisMutexStore } from "@effect-simba/redis"
 import { FakeNetwork, FakeRedis, TestMutex } from "@effect-simba/testkit"
-import { describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
@@ -55,6 +55,13 @@ const fake = (scenario: (stage: scenarios.Stage) => Effect.Effect<void, unknown>
   }).pipe(Effect.provide(FakeRedis.layer()))
 
 describe("a mutex on the fake Redis", () => {
+  it.effect("code that fences its writes has the Redis of its mutexes", () =>
+    Effect.gen(function*() {
+      yield* Mutex.withLock("report")((lease) => Fencing.set("report:latest", "42", lease.token))
+      const { dump } = yield* FakeRedis.FakeRedis
+      assert.deepStrictEqual(yield* dump("report:latest"), { type: "string", value: "42" })
+    }).pipe(Effect.provide(TestMutex.layerWith(RedisMutexStore.layer))))
+
   it.effect("excludes: fifteen fibers of three processes, many rounds", () => fake(scenarios.exclusion))
 
   it.effect("H1: first come, first served, between processes", () => fake(scenarios.order))

@@ -67,7 +67,7 @@ export const layer = (options?: MutexConfig.Options): Layer.Layer<Mutex.Mutex, B
 export type StoreLayer<E> = Layer.Layer<MutexStore, E, Redis | Subscriber>
 
 /**
- * One contender on a fake Redis: use it several times, with several names, to test what several processes do to one
+ * One contender on a fake Redis, and its `Redis`, for code that fences or writes there: use it several times, with several names, to test what several processes do to one
  * another.
  *
  * **Example** (Two processes)
@@ -94,23 +94,31 @@ export type StoreLayer<E> = Layer.Layer<MutexStore, E, Redis | Subscriber>
 export const layerClient = <E>(
   store: StoreLayer<E>,
   options?: MutexConfig.Options & FakeRedis.ClientOptions
-): Layer.Layer<Mutex.Mutex, E | BackendError | InvalidConfig, FakeRedis.FakeRedis> =>
-  Mutex.layer({ contender: options?.name, ...options }).pipe(
+): Layer.Layer<Mutex.Mutex | Redis, E | BackendError | InvalidConfig, FakeRedis.FakeRedis> =>
+  Mutex.layer({ ...options, contender: options?.contender ?? options?.name }).pipe(
     Layer.provide(store),
-    Layer.provide(FakeRedis.layerClient(options))
+    Layer.provideMerge(FakeRedis.layerClient(options))
   )
 
 /**
- * Mutexes on a fake Redis, by the scripts, codecs and layers that production runs. `FakeRedis` is there too, to break
- * things.
+ * Mutexes on a fake Redis, by the scripts, codecs and layers that production runs. Its `Redis` is there too, and
+ * `FakeRedis`, to break things.
  *
- * **Example** (The production store, in memory)
+ * **Example** (A service that fences its writes)
  *
  * ```ts
- * import { RedisMutexStore } from "@effect-simba/redis"
- * import { TestMutex } from "@effect-simba/testkit"
+ * import { assert, it } from "@effect/vitest"
+ * import { Mutex } from "@effect-simba/core"
+ * import { Fencing, RedisMutexStore } from "@effect-simba/redis"
+ * import { FakeRedis, TestMutex } from "@effect-simba/testkit"
+ * import { Effect } from "effect"
  *
- * const MutexTest = TestMutex.layerWith(RedisMutexStore.layer)
+ * it.effect("writes the report", () =>
+ *   Effect.gen(function*() {
+ *     yield* Mutex.withLock("report")((lease) => Fencing.set("report:latest", "42", lease.token))
+ *     const server = yield* FakeRedis.FakeRedis
+ *     assert.deepStrictEqual(yield* server.dump("report:latest"), { type: "string", value: "42" })
+ *   }).pipe(Effect.provide(TestMutex.layerWith(RedisMutexStore.layer))))
  * ```
  *
  * @category layers
@@ -119,5 +127,5 @@ export const layerClient = <E>(
 export const layerWith = <E>(
   store: StoreLayer<E>,
   options?: MutexConfig.Options & FakeRedis.ClientOptions & FakeRedis.Options
-): Layer.Layer<Mutex.Mutex | FakeRedis.FakeRedis, E | BackendError | InvalidConfig> =>
+): Layer.Layer<Mutex.Mutex | Redis | FakeRedis.FakeRedis, E | BackendError | InvalidConfig> =>
   layerClient(store, options).pipe(Layer.provideMerge(FakeRedis.layer(options)))

@@ -84,6 +84,9 @@ const inZone = (cron: Cron.Cron): Cron.Cron =>
 const invalid = (problem: string) => new InvalidConfig({ option: "cron", problem })
 
 const checkCron = (expression: string | Cron.Cron, options: CronOptions) => {
+  if (Cron.isCron(expression) && (options.timeZone ?? options.onDstOverlap) !== undefined) {
+    return Effect.fail(invalid("a Cron has options of its own: give the time zone to Cron.parse or Cron.make"))
+  }
   const parsed = Cron.isCron(expression)
     ? Result.succeed(expression)
     : Cron.parse(expression, options.timeZone, { onDstOverlap: options.onDstOverlap })
