@@ -2,6 +2,8 @@
  * Holding a mutex while a scope is open, and giving up after a while.
  *
  *     node examples/mutex.ts
+ *
+ * With Node 24.2 or newer, in a clone of this repository.
  */
 import { MemoryMutexStore, Mutex } from "@effect-simba/core"
 import { NodeRuntime } from "@effect/platform-node"

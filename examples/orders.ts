@@ -3,6 +3,8 @@
  *
  *     REDIS_URL=redis://localhost:6379 node examples/orders.ts eu us
  *
+ * With Node 24.2 or newer, in a clone of this repository.
+ *
  * Announces what is named, and processes whatever has been announced, until Ctrl-C or a SIGTERM. Start it several times.
  */
 import { StreamClient, StreamLease, StreamMessages } from "@effect-simba/core"

@@ -3,6 +3,8 @@
  *
  *     node examples/scheduled-jobs.ts
  *     LOCKS=redis REDIS_URL=redis://localhost:6379 node examples/scheduled-jobs.ts
+ *
+ * With Node 24.2 or newer, in a clone of this repository.
  */
 import { Leadership } from "@effect-simba/core"
 import { NodeRuntime } from "@effect/platform-node"

@@ -3,6 +3,8 @@
  *
  *     node examples/service.ts
  *     LOCKS=redis REDIS_URL=redis://localhost:6379 node examples/service.ts
+ *
+ * With Node 24.2 or newer, in a clone of this repository.
  */
 import { type Errors, MemoryMutexStore, Mutex } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"

@@ -2,6 +2,8 @@
  * Work that is interrupted when its lease is lost, and a table that refuses latecomers by their fencing token.
  *
  *     node examples/with-lock.ts
+ *
+ * With Node 24.2 or newer, in a clone of this repository.
  */
 import { MemoryMutexStore, Mutex } from "@effect-simba/core"
 import { NodeRuntime } from "@effect/platform-node"

@@ -45,7 +45,8 @@ export class AcquireTimeout extends Schema.TaggedError<AcquireTimeout>("@effect-
 /**
  * Why a lease ended before its holder released it.
  *
- * - `Expired`: the local deadline passed without a renewal (an event-loop stall, a suspended process).
+ * - `Expired`: the local deadline passed without a renewal (an event-loop stall, a suspended process, `alive` that did not
+ *   say yes), or the lease was held for `maxHold`.
  * - `TakenOver`: the server names another owner.
  * - `Vanished`: the server names no owner (expiry, eviction, a flush, a lost write).
  * - `BackendGone`: every renewal failed until the local deadline, or the layer was closed.
@@ -127,8 +128,9 @@ export class LeaseLost extends Schema.TaggedError<LeaseLost>("@effect-simba/core
 }
 
 /**
- * A `withLock` was asked for inside the extent of a `withLock` of the same name, and would wait for itself. Pass the
- * outer lease to the inner work instead.
+ * `withLock`, `acquire` or `acquireAll` was asked for a mutex inside a `withLock` of the same name, child fibers included,
+ * and would wait for itself. Pass the outer lease to the inner work instead. (`tryAcquire` and `withLockIfAvailable` do not
+ * wait: there they answer `None`.)
  *
  * **Example** (Passing the outer lease on)
  *

@@ -68,7 +68,10 @@ export interface Lease {
   readonly ensure: Effect.Effect<void, LeaseLost>
   /** Time until the local deadline; zero once the lease is over. */
   readonly timeLeft: Effect.Effect<Duration.Duration>
-  /** Waits for the loss of the lease, and never ends if the lease is released in order. */
+  /**
+   * Waits for the loss of the lease. Who waits while it is released in order goes on waiting; who asks after that is told
+   * `Released` at once.
+   */
   readonly lost: Effect.Effect<LeaseLost>
   /**
    * Runs `effect` as long as the lease is held. When it is lost, `effect` is interrupted no later than the local

@@ -5,6 +5,7 @@
  *
  * ```ts
  * import { MemoryMutexStore, Mutex } from "@effect-simba/core"
+ * import { NodeRuntime } from "@effect/platform-node"
  * import { Effect, Layer } from "effect"
  *
  * const program = Effect.scoped(Effect.gen(function*() {
@@ -13,7 +14,9 @@
  * }))
  *
  * const MutexLive = Mutex.layer().pipe(Layer.provide(MemoryMutexStore.layer))
- * Effect.runPromise(Effect.provide(program, MutexLive))
+ *
+ * // Closes its scopes at a signal, which Effect.runPromise would not
+ * NodeRuntime.runMain(Effect.provide(program, MutexLive))
  * ```
  *
  * @since 0.1.0
@@ -186,7 +189,7 @@ export const acquire = (
 /**
  * Waits for several mutexes and holds them all, or none. They are asked for one after the other in the order of their
  * names, whatever order they are given in, so that two callers cannot wait for each other; a name given twice counts
- * once. `timeout` is for all of them together. Works on a Cluster: each mutex is an own request.
+ * once, and no name at all is `InvalidConfig`. `timeout` is for all of them together. Works on a Cluster: each mutex is an own request.
  *
  * **Example** (Moving money between two accounts)
  *
@@ -211,7 +214,8 @@ export const acquireAll = (
   Mutex.use((mutex) => mutex.acquireAll(names, options))
 
 /**
- * Asks once, in one round trip, and never waits: `None` if somebody else owns the mutex or waits for it.
+ * Asks once, in one round trip, and never waits: `None` if the mutex is owned or waited for, also where a `withLock` around
+ * the call owns it.
  *
  * **Example** (Doing without)
  *
@@ -263,7 +267,7 @@ export const withLock = (name: string, options?: AcquireOptions) =>
   Mutex.use((mutex) => mutex.withLock(name, options)(body))
 
 /**
- * Like `withLock`, but asks once and never waits: `None`, without running the body, if somebody else owns the mutex.
+ * Like `withLock`, but asks once and never waits: `None`, without running the body, if the mutex is owned or waited for.
  *
  * **Example** (A clean-up that one node does, and the others leave to it)
  *
@@ -332,6 +336,10 @@ export const contend = (
 /**
  * A contender as a class: a service that is a `Contention`, with the Layer that makes it. The tag carries the name of
  * the mutex, so that several contenders live in one application, on the connections of one `Mutex`.
+ *
+ * Two classes with one name are one service to Effect: whoever asks for either gets the same contender, with the options of
+ * one of them. Make one class, and share it. The name is that of a mutex like any other: work of the leader that takes a
+ * lock of that name waits for its own leadership to end.
  *
  * **Example** (A service built on being the leader)
  *

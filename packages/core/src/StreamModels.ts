@@ -12,13 +12,13 @@ import type { ConsumerName, EntryId, Epoch, StreamName } from "./StreamNames.ts"
 /**
  * A data stream and what its producer says about it.
  *
- * **Example** (Whose announcements they are)
+ * **Example** (Those of one tenant)
  *
  * ```ts
  * import type { StreamModels } from "@effect-simba/core"
  *
- * const byTenant = (announcements: ReadonlyArray<StreamModels.Announcement>) =>
- *   Map.groupBy(announcements, ({ info }) => info["tenant"])
+ * const ofTenant = (announcements: ReadonlyArray<StreamModels.Announcement>, tenant: string) =>
+ *   announcements.filter(({ info }) => info["tenant"] === tenant)
  * ```
  *
  * @category models

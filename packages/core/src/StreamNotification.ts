@@ -12,8 +12,7 @@ import { EntryId, StreamName } from "./StreamNames.ts"
  * - `StreamAdded`: this consumer owns the data stream now, with this token.
  * - `StreamExpired`: the lease of an owner ran out; `claim` may take it.
  * - `StreamDisowned`: this consumer owns it no longer, otherwise than by `doneStream` or `release`.
- * - `StreamTerminated`: there will be no more notifications: the client closes, or the consumer group is gone and
- *   cannot be made again.
+ * - `StreamTerminated`: there will be no more notifications: the client closes, or the backend refuses for good.
  *
  * **Example** (A line for each)
  *

@@ -96,6 +96,7 @@ export * as MemoryMutexStore from "./MemoryMutexStore.ts"
  *
  * ```ts
  * import { MemoryMutexStore, Mutex } from "@effect-simba/core"
+ * import { NodeRuntime } from "@effect/platform-node"
  * import { Effect, Layer } from "effect"
  *
  * const program = Effect.scoped(Effect.gen(function*() {
@@ -104,7 +105,9 @@ export * as MemoryMutexStore from "./MemoryMutexStore.ts"
  * }))
  *
  * const MutexLive = Mutex.layer().pipe(Layer.provide(MemoryMutexStore.layer))
- * Effect.runPromise(Effect.provide(program, MutexLive))
+ *
+ * // Closes its scopes at a signal, which Effect.runPromise would not
+ * NodeRuntime.runMain(Effect.provide(program, MutexLive))
  * ```
  *
  * @since 0.1.0

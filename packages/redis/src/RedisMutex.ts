@@ -52,11 +52,12 @@ const connectionOf = (options: Options = {}): IoRedis.Options => ({
  * ```ts
  * import { Mutex } from "@effect-simba/core"
  * import { RedisMutex } from "@effect-simba/redis"
+ * import { NodeRuntime } from "@effect/platform-node"
  * import { Effect } from "effect"
  *
  * const program = Effect.log("only one of us").pipe(Mutex.withLock("report"))
  *
- * Effect.runPromise(Effect.provide(program, RedisMutex.layer({ redis: { url: "redis://localhost:6379" } })))
+ * NodeRuntime.runMain(Effect.provide(program, RedisMutex.layer({ redis: { url: "redis://localhost:6379" } })))
  * ```
  *
  * @category layers
@@ -90,11 +91,12 @@ const switchedOn = (name: string) =>
  * ```ts
  * import { Mutex } from "@effect-simba/core"
  * import { RedisMutex } from "@effect-simba/redis"
+ * import { NodeRuntime } from "@effect/platform-node"
  * import { Effect } from "effect"
  *
  * const program = Effect.log("only one of us").pipe(Mutex.withLock("report"))
  *
- * Effect.runPromise(Effect.provide(program, RedisMutex.layerConfig({ transition: "10 seconds" })))
+ * NodeRuntime.runMain(Effect.provide(program, RedisMutex.layerConfig({ transition: "10 seconds" })))
  * ```
  *
  * @category layers

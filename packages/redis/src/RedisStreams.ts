@@ -84,11 +84,12 @@ export const layer = (options: Options): Layer.Layer<StreamClient.StreamClient, 
  * ```ts
  * import { StreamClient } from "@effect-simba/core"
  * import { RedisStreams } from "@effect-simba/redis"
+ * import { NodeRuntime } from "@effect/platform-node"
  * import { Effect } from "effect"
  *
  * const program = StreamClient.announce("orders:eu", { region: "eu" })
  *
- * Effect.runPromise(Effect.provide(program, RedisStreams.layerConfig({ service: "orders" })))
+ * NodeRuntime.runMain(Effect.provide(program, RedisStreams.layerConfig({ service: "orders" })))
  * ```
  *
  * @category layers
