@@ -148,6 +148,9 @@ export interface Options {
 /**
  * - `name` (default `client`): in the trace, and of the link in `FakeNetwork`. Clients of one name share one link.
  * - `db` (default 0): the database.
+ * - `protocol` (default 3): whose shapes replies have. With 3 they are those of `IoRedis.layer`, where scores and values come
+ *   in pairs and XREAD answers names and entries in turn; with 2 those of `IoRedis.layer` with `client: { protocol: 2 }`,
+ *   and of other clients.
  * - `commandTimeout` (default 1 second), `connectTimeout` (default 2 seconds): as those of a real client.
  *
  * @see {@link layerClient}
@@ -157,6 +160,7 @@ export interface Options {
 export interface ClientOptions {
   readonly name?: string | undefined
   readonly db?: number | undefined
+  readonly protocol?: 2 | 3 | undefined
   readonly commandTimeout?: Duration.Input | undefined
   readonly connectTimeout?: Duration.Input | undefined
 }
@@ -331,6 +335,7 @@ export const layerClient = (options: ClientOptions = {}): Layer.Layer<Redis | Su
     fakeClient.make(server, {
       name: options.name ?? "client",
       db: options.db ?? 0,
+      protocol: options.protocol ?? 3,
       commandTimeout: Duration.fromInputUnsafe(options.commandTimeout ?? "1 second"),
       connectTimeout: Duration.fromInputUnsafe(options.connectTimeout ?? "2 seconds")
     })))

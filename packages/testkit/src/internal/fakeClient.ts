@@ -14,6 +14,7 @@ import * as timers from "./timers.ts"
 export interface ClientOptions {
   readonly name: string
   readonly db: number
+  readonly protocol: 2 | 3
   readonly commandTimeout: Duration.Duration
   readonly connectTimeout: Duration.Duration
 }
@@ -35,6 +36,7 @@ export const make = Effect.fnUntraced(function*(server: FakeServer, options: Cli
     host,
     client: options.name,
     db: options.db,
+    protocol: options.protocol,
     commandTimeout: Duration.toMillis(options.commandTimeout),
     connectTimeout: Duration.toMillis(options.connectTimeout)
   }

@@ -5,6 +5,7 @@ import { type Push, type Reply, ReplyError } from "./engine/types.ts"
 import type { FakeServer, Role } from "./fakeServer.ts"
 import type { Host } from "./host.ts"
 import type { Wire } from "./link.ts"
+import { inResp3 } from "./replyShapes.ts"
 import type { Timer } from "./timers.ts"
 
 export interface Settings {
@@ -12,6 +13,7 @@ export interface Settings {
   readonly host: Host
   readonly client: string
   readonly db: number
+  readonly protocol: 2 | 3
   /** Milliseconds. */
   readonly commandTimeout: number
   readonly connectTimeout: number
@@ -141,7 +143,7 @@ export class Connection {
 
   readonly send = <A = unknown>(command: string, ...args: ReadonlyArray<string>): Effect.Effect<A, Redis.RedisError> =>
     Effect.callback<A, Redis.RedisError>((resume) => {
-      const { commandTimeout, host } = this.settings
+      const { commandTimeout, host, protocol } = this.settings
       const fail = (cause: Error) => resume(Effect.fail(new Redis.RedisError({ cause })))
       const { wire } = this
       if (wire === undefined || this.state !== "ready") {
@@ -165,7 +167,9 @@ export class Connection {
           this.silence = undefined
         }
         pending.timer?.cancel()
-        if (!(reply instanceof ReplyError)) return resume(Effect.succeed(reply as A))
+        if (!(reply instanceof ReplyError)) {
+          return resume(Effect.succeed((protocol === 2 ? reply : inResp3(command, args, reply)) as A))
+        }
         // After a fail-over the old primary is a replica: leave it
         if (reply.message.startsWith("READONLY") && this.wire === wire) this.replace()
         fail(reply)

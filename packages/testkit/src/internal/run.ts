@@ -196,6 +196,7 @@ export const run = <E>(setup: Setup<E>, lua: LuaVm): Outcome => {
     const redis = Layer.effectContext(fakeClient.make(server, {
       name,
       db: 0,
+      protocol: 3,
       commandTimeout: Duration.seconds(1),
       connectTimeout: Duration.seconds(2)
     }))
