@@ -211,6 +211,7 @@ const seesSubscribers = Effect.fnUntraced(function*(redis: Redis["Service"], sub
 
 /**
  * Mutexes shared by all processes that use the same Redis. Fails to build with `BackendError` when Redis is out of reach.
+ * Needs Redis 6.2 or newer.
  *
  * @see {@link RedisSubscriber.layer}
  * @category layers
