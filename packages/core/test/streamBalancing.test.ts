@@ -112,6 +112,24 @@ describe("balance", () => {
       assert.strictEqual(yield* count(b), 0)
     })))
 
+  it.effect("what was handed over and cannot be confirmed is given back, and is no failure of it", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { balance: true })
+      const b = yield* open("b", { balance: true })
+      yield* a.start(a.client.run((lease) => Effect.andThen(lease.handBackRequested, lease.handBack)))
+      yield* a.client.announceAll(names(2))
+      yield* TestClock.adjust("20 seconds")
+      yield* b.start(b.client.run(Effect.never))
+      b.link.modes.renew = "fail"
+      while (!b.link.calls.includes("renew")) yield* TestClock.adjust("50 millis")
+      // Nobody else is asked for it meanwhile
+      b.link.modes.pending = "hang"
+      yield* TestClock.adjust("5 seconds")
+      assert.isTrue(b.link.calls.includes("release"))
+      assert.deepStrictEqual([...backend.failures.values()], [])
+    })))
+
   it.effect("who closes is no member any more while its handlers come to their end", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make

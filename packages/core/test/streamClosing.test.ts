@@ -89,6 +89,37 @@ describe("closing a consumer", () => {
       assert.isDefined(closing.pollUnsafe())
     })))
 
+  it.effect("does not wait for an onError that hangs", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { grace: "1 second" })
+      yield* a.start(a.client.run(Effect.fail("x"), { onError: () => Effect.never }))
+      yield* a.client.announceAll(names(2))
+      yield* TestClock.adjust("1 minute")
+      assert.lengthOf(yield* owned(a), 2)
+      backend.streamLeases.delete("s1")
+      yield* TestClock.adjust("2 seconds")
+      assert.include([...backend.failures.values()], 1)
+      const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
+      yield* TestClock.adjust("1100 millis")
+      assert.isDefined(closing.pollUnsafe())
+      assert.strictEqual(backend.streamLeases.size, 0)
+    })))
+
+  it.effect("does not wait for a backend that nobody could join yet", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const a = yield* open("a")
+      a.link.mode = "fail"
+      // In no scope of the client
+      const running = yield* Effect.forkChild(Effect.exit(a.client.run(Effect.never)), { startImmediately: true })
+      yield* TestClock.adjust("2 seconds")
+      const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
+      yield* TestClock.adjust("10 millis")
+      assert.isDefined(closing.pollUnsafe())
+      assert.isDefined(running.pollUnsafe())
+    })))
+
   it.effect("work that cannot be interrupted keeps its data stream renewed until it ends", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make

@@ -373,6 +373,22 @@ describe("what the backend says", () => {
       assert.strictEqual((yield* owned(a)).length, 1)
     })))
 
+  it.effect("what is lost makes room once: no loss adds to the capacity", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { capacity: 1 })
+      yield* a.start(a.client.run(Effect.never))
+      yield* a.client.announceAll(names(6))
+      for (let i = 0; i < 3; i++) {
+        yield* TestClock.adjust("10 seconds")
+        assert.lengthOf(yield* owned(a), 1)
+        backend.entryLeases.clear()
+        backend.streamLeases.clear()
+      }
+      yield* TestClock.adjust("10 seconds")
+      assert.lengthOf(yield* owned(a), 1)
+    })))
+
   it.effect("G1, G2: what cannot be taken or read does not end the consumer, and its neighbours are taken", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make

@@ -205,6 +205,28 @@ describe("claims", () => {
     })))
 })
 
+describe("a claim that is given up", () => {
+  it.effect("H7: leaves nothing behind, although it is granted afterwards", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a")
+      yield* a.client.announceAll(names(1))
+      backend.rows[0]!.owner = "redis-consumer-gone"
+      yield* TestClock.adjust("3 seconds")
+      a.link.delays.take = 300
+      a.link.modes.release = "fail"
+      const claiming = yield* Effect.forkChild(Effect.exit(Effect.timeout(a.client.claim("s1"), "100 millis")))
+      yield* TestClock.adjust("1 second")
+      assert.isDefined(claiming.pollUnsafe())
+      a.link.modes.release = "work"
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(yield* owned(a), [])
+      assert.deepStrictEqual([backend.streamLeases.size, backend.running.size], [0, 0])
+      a.link.delays.take = 0
+      yield* (yield* a.client.claim("s1")).ensure
+    })))
+})
+
 describe("announcing", () => {
   it.effect("G30: refuses names before anything is sent, and a list with one of them as a whole", () =>
     fleet.test(Effect.gen(function*() {

@@ -272,6 +272,21 @@ describe("handlers that fail", () => {
       assert.deepStrictEqual(backend.done, [])
     })))
 
+  it.effect("B52: a retry schedule that dies ends the holding, and is a failure: nothing is owned without a handler", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { maxFailures: 3 })
+      const retry = Schedule.spaced("1 second").pipe(Schedule.while((): boolean => {
+        throw new Error("a mistake")
+      }))
+      yield* a.start(a.client.run(Effect.fail("x"), { retry }))
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(yield* owned(a), [])
+      yield* TestClock.adjust("1 minute")
+      assert.lengthOf(backend.dead, 1)
+    })))
+
   it.effect("a backend that refuses for good ends the run with its error, after everything is given back", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
@@ -285,6 +300,82 @@ describe("handlers that fail", () => {
       assert.isTrue(exit !== undefined && Exit.isFailure(exit) && Cause.squash(exit.cause) === refusal)
       assert.strictEqual(backend.entryLeases.size, 0)
       assert.strictEqual(backend.rows.length, 1)
+    })))
+})
+
+describe("done, said from outside of the handler", () => {
+  it.effect("interrupts it and awaits it first: then there is one handler at most for each data stream", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a")
+      let running = 0
+      yield* a.start(a.client.run(() =>
+        Effect.acquireUseRelease(
+          Effect.sync(() => assert.strictEqual(++running, 1)),
+          () => Effect.never,
+          () => Effect.andThen(Effect.sleep("1 second"), Effect.sync(() => running--))
+        )
+      ))
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("10 millis")
+      const done = yield* Effect.forkChild(a.client.doneStream("s1"), { startImmediately: true })
+      yield* TestClock.adjust("900 millis")
+      assert.deepStrictEqual([running, backend.done.length], [1, 0])
+      yield* TestClock.adjust("200 millis")
+      yield* Fiber.join(done)
+      assert.deepStrictEqual(backend.done, ["s1"])
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual(running, 1)
+    })))
+
+  it.effect("between two runs of a handler that failed, it is not run again", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a")
+      let runs = 0
+      yield* a.start(
+        a.client.run(() => Effect.suspend(() => Effect.fail(++runs)), { retry: Schedule.spaced("1 hour") })
+      )
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("10 millis")
+      yield* a.client.doneStream("s1")
+      assert.deepStrictEqual([runs, backend.done, backend.dead], [1, ["s1"], []])
+    })))
+
+  it.effect("fails where it cannot be done any more", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const a = yield* open("a")
+      a.link.modes.done = "refuse"
+      yield* a.start(a.client.run(Effect.never))
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("10 millis")
+      assert.strictEqual((yield* Effect.flip(a.client.doneStream("s1")))._tag, "StreamLost")
+      assert.deepStrictEqual(yield* owned(a), [])
+    })))
+
+  it.effect("by the handler itself it ends the holding, and reading on fails; its room is free when it ends", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { capacity: 1 })
+      const ends: Array<unknown> = []
+      let runs = 0
+      yield* a.start(a.client.run((lease) =>
+        Effect.gen(function*() {
+          if (++runs > 1) return yield* Effect.never
+          const reading = yield* Effect.forkChild(lease.messagesAfter("0-0" as never, 1), { startImmediately: true })
+          yield* a.client.doneStream(lease.stream)
+          ends.push(Cause.squash(yield* Effect.flip(Effect.sandbox(Fiber.join(reading)))))
+          yield* Effect.sleep("10 seconds")
+        })
+      ))
+      yield* a.client.announceAll(names(2))
+      yield* TestClock.adjust("5 seconds")
+      assert.deepStrictEqual(ends.map((end) => end instanceof StreamErrors.StreamLost && end.reason), ["Released"])
+      assert.deepStrictEqual([backend.done, runs], [["s1"], 1])
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual(runs, 2)
     })))
 })
 

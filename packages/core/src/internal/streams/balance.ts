@@ -96,6 +96,8 @@ export const make = (
       if (Exit.isFailure(exit)) {
         const error = toFailure("renew", exit.cause)
         yield* Effect.logWarning(`Cannot confirm a data stream that was handed over: ${error.message}`)
+        // No handler has begun: a lease that ran out would count a failure
+        yield* Effect.exit(Effect.timeout(store.release(held), config.commandTimeout))
         continue
       }
       if (exit.value[0]?._tag !== "Renewed") continue

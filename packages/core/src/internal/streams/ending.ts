@@ -30,6 +30,13 @@ export interface Ending {
     what: string,
     attempt: Effect.Effect<A, StreamLost | StoreError>
   ) => Effect.Effect<Option.Option<A>>
+  /** Insists on an end. What did not come through is lost: nothing renews it, and somebody else looks at it again. */
+  readonly certain: (
+    owned: Owned,
+    what: string,
+    attempt: Effect.Effect<void, StreamLost | StoreError>
+  ) => Effect.Effect<void>
+  readonly giveBack: (owned: Owned) => Effect.Effect<void>
 }
 
 /** Between tries, in milliseconds: doubling. */
@@ -80,36 +87,47 @@ export const make = (table: Table, store: Service, config: StreamConfig): Ending
       Effect.annotateLogs(Effect.logDebug(`Data stream ${words[how]}`), annotations(owned))
     )
 
+  const insist: Ending["insist"] = (owned, what, attempt) =>
+    Effect.gen(function*() {
+      let isTold = false
+      for (let delay = pause;; delay = Math.min(delay * 2, longest)) {
+        const wasStopped = owned.isStopped
+        const exit = yield* Effect.exit(attempt)
+        if (Exit.isSuccess(exit)) return Option.some(exit.value)
+        const error = Option.getOrUndefined(Exit.findErrorOption(exit))
+        if (error?._tag === "StreamLost" || !owned.isOpen()) return Option.none()
+        const isLast = error === undefined || isFinal(error) || wasStopped
+        if (!isTold || isLast) {
+          isTold = true
+          yield* Effect.logWarning(
+            `${what} failed${isLast ? ", and its lease will run out" : ", and is tried again"}`,
+            exit.cause
+          ).pipe(Effect.annotateLogs(annotations(owned)))
+        }
+        if (isLast) return Option.none()
+        yield* Effect.sleep(Duration.millis(delay))
+      }
+    })
+
+  const certain: Ending["certain"] = (owned, what, attempt) =>
+    Effect.map(insist(owned, what, attempt), (done) => {
+      if (Option.isNone(done)) table.lose(owned, "BackendGone")
+    })
+
+  const release: Ending["release"] = (owned) => ending(owned, "released", store.release(owned))
+
   return {
     refused,
+    insist,
+    certain,
+    giveBack: (owned) => certain(owned, "Giving a data stream back", release(owned)),
     done: (owned) => ending(owned, "done", store.done(owned)),
-    release: (owned) => ending(owned, "released", store.release(owned)),
+    release,
     bury: (owned, reason) => ending(owned, "buried", store.bury(owned, reason)),
     handOver: (owned, { consumer, session }) =>
       ending(owned, "handedOver", store.handOver(owned, { consumer, session }, config.confirm)),
     fail: (owned, number) =>
-      attempt(owned, "fail", store.fail(owned, number), undefined) as Effect.Effect<number, never>,
-    insist: (owned, what, attempt) =>
-      Effect.gen(function*() {
-        let isTold = false
-        for (let delay = pause;; delay = Math.min(delay * 2, longest)) {
-          const wasStopped = owned.isStopped
-          const exit = yield* Effect.exit(attempt)
-          if (Exit.isSuccess(exit)) return Option.some(exit.value)
-          const error = Option.getOrUndefined(Exit.findErrorOption(exit))
-          if (error?._tag === "StreamLost" || !owned.isOpen()) return Option.none()
-          const isLast = error === undefined || isFinal(error) || wasStopped
-          if (!isTold || isLast) {
-            isTold = true
-            yield* Effect.logWarning(
-              `${what} failed${isLast ? ", and its lease will run out" : ", and is tried again"}`,
-              exit.cause
-            ).pipe(Effect.annotateLogs(annotations(owned)))
-          }
-          if (isLast) return Option.none()
-          yield* Effect.sleep(Duration.millis(delay))
-        }
-      })
+      attempt(owned, "fail", store.fail(owned, number), undefined) as Effect.Effect<number, never>
   }
 }
 

@@ -45,6 +45,13 @@ export const one = (client: Client, owned: Owned, heir: Member | undefined): Eff
 /** At once, without asking first. */
 export const now = (owned: Owned): Effect.Effect<void> => stop([owned])
 
+/** Likewise, and it is done then. */
+export const finished = (owned: Owned): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    owned.isFinished = true
+    return stop([owned])
+  })
+
 /**
  * All of them. What has no handler may be released by its user within the grace, and is released after it. The backend
  * is waited for no longer than the release timeout after the last handler has ended.
@@ -59,10 +66,7 @@ export const all = (client: Client, holdings: ReadonlyArray<Owned>): Effect.Effe
     const left = holdings.filter((owned) => owned.isOpen())
     if (left.length === 0) return
     yield* Effect.timeoutOption(
-      Effect.forEach(left, (owned) => ending.insist(owned, "Giving a data stream back", ending.release(owned)), {
-        concurrency: 256,
-        discard: true
-      }),
+      Effect.forEach(left, ending.giveBack, { concurrency: 256, discard: true }),
       config.releaseTimeout
     )
     for (const owned of left) table.end(owned, "released")

@@ -74,13 +74,12 @@ export const make = (
             found.push({ ...content, minIdle: config.lease })
           }
         }
-        const kept = table.reserve(found.length)
-        meter.update(StreamMetrics.heard.used, kept)
-        if (kept < found.length) {
-          meter.update(StreamMetrics.heard.dropped, found.length - kept)
+        const { length } = yield* taking.take(found, source, deliver)
+        meter.update(StreamMetrics.heard.used, length)
+        if (length < found.length) {
+          meter.update(StreamMetrics.heard.dropped, found.length - length)
           sweep.want()
         }
-        if (kept > 0) yield* taking.take(found.slice(0, kept), source, deliver)
         after = page.next
         if (wanted.size === 0 || after === undefined || compareEntryIds(after, last) >= 0) return
       }

@@ -39,10 +39,10 @@ export const make = (
           candidates.push({ ...entry, minIdle: Duration.zero })
         }
       }
-      const kept = table.reserve(candidates.length)
-      // What orphans took the room of meanwhile is pending here, and goes to whoever has room first
-      if (kept < candidates.length) sweep.want()
-      const taken = kept === 0 ? Effect.void : taking.take(candidates.slice(0, kept), "intake", deliver)
+      const taken = Effect.map(taking.take(candidates, "intake", deliver), ({ length }) => {
+        // What orphans took the room of meanwhile is pending here, and goes to whoever has room first
+        if (length < candidates.length) sweep.want()
+      })
       return Effect.andThen(taken, Effect.forEach(entries, bury, { discard: true }))
     })
 

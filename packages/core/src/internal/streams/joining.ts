@@ -65,7 +65,8 @@ export const make = (client: Client, taking: Taking): Door => {
       const balance = balanceOf.make(client, taking, fleet, guest.deliver, guest.mayGive)
       const adopt = config.balance ? balance.adopt : Effect.void
       const sweep = sweepOf.make(client, taking, guest.deliver, adopt)
-      yield* persist("Joining the service", store.prepare)
+      const closed = Effect.andThen(Deferred.await(closing), Effect.interrupt)
+      yield* Effect.raceFirst(persist("Joining the service", store.prepare), closed)
       // Not before everything that is owned by then can be told apart from claims
       yield* Effect.addFinalizer(() =>
         Effect.andThen(
@@ -87,10 +88,7 @@ export const make = (client: Client, taking: Taking): Door => {
           )
         )
       )
-      return yield* Effect.raceFirst(
-        Effect.raceAllFirst(loops),
-        Effect.andThen(Deferred.await(closing), Effect.interrupt)
-      )
+      return yield* Effect.raceFirst(Effect.raceAllFirst(loops), closed)
     })
 
   return {

@@ -81,6 +81,14 @@ export class LeaseImpl implements LeaseShape {
     })
   }
 
+  /** Whatever the end: nothing is to be read of it any more. */
+  private get ended() {
+    return Effect.callback<never, StreamLost>((resume) => {
+      const unlisten = this.owned.onEnd(() => resume(Effect.fail(this.owned.loss ?? this.owned.lossOf("Released"))))
+      return Effect.sync(unlisten)
+    })
+  }
+
   get handBackRequested() {
     return Effect.callback<void>((resume) => {
       if (this.owned.isAskedBack) return resume(Effect.void)
@@ -116,15 +124,14 @@ export class LeaseImpl implements LeaseShape {
       if (loss !== undefined) return Effect.fail(loss)
       const { owned, parts } = this
       owned.waiting++
-      return Effect.raceFirst(
-        parts.store.awaitMessages(owned.stream, after, count),
-        Effect.flatMap(this.lost, Effect.fail)
-      ).pipe(Effect.ensuring(Effect.sync(() => {
-        owned.waiting--
-        this.progressed()
-        // The watch may have slept because of it
-        parts.table.deadlineChanged.openUnsafe()
-      })))
+      return Effect.raceFirst(parts.store.awaitMessages(owned.stream, after, count), this.ended).pipe(
+        Effect.ensuring(Effect.sync(() => {
+          owned.waiting--
+          this.progressed()
+          // The watch may have slept because of it
+          parts.table.deadlineChanged.openUnsafe()
+        }))
+      )
     })
 
   private progressed(): void {

@@ -40,6 +40,8 @@ export class Owned extends Ending implements Held {
   isAskedBack = false
   /** The grace is over, or it is being closed: the handler was interrupted, and nothing is tried again. */
   isStopped = false
+  /** Somebody else than its handler says that it is done: its handler is stopped, and then it is. */
+  isFinished = false
   /** Who gets it, where it was asked back for somebody. */
   heir: Member | undefined
   /** Set where it came by a hand-over. */

@@ -74,30 +74,25 @@ export const process = <A, E, R, R2>(
       return exit
     })
 
-  const finish = Effect.gen(function*() {
-    yield* ending.insist(owned, "Marking a data stream as done", ending.done(owned))
-    // Nothing renews it any more: its lease runs out, and somebody else looks at it again
-    table.end(owned, "done")
-  })
+  const finish = ending.certain(owned, "Marking a data stream as done", ending.done(owned))
 
-  const giveBack = Effect.gen(function*() {
+  const giveBack = Effect.suspend(() => {
+    if (owned.isFinished) return finish
     taking.rest(owned.entry, config.sweep)
     const { heir } = owned
-    yield* heir === undefined
-      ? ending.insist(owned, "Giving a data stream back", ending.release(owned))
-      : ending.insist(owned, "Handing a data stream over", ending.handOver(owned, heir))
-    table.end(owned, "released")
+    return heir === undefined
+      ? ending.giveBack(owned)
+      : ending.certain(owned, "Handing a data stream over", ending.handOver(owned, heir))
   })
 
   const bury = (cause: Cause.Cause<unknown>) =>
-    Effect.gen(function*() {
-      yield* ending.insist(owned, "Burying a data stream", ending.bury(owned, Cause.pretty(cause)))
-      table.end(owned, "buried")
-    })
+    ending.certain(owned, "Burying a data stream", ending.bury(owned, Cause.pretty(cause)))
 
-  const observe = (failure: HandlerFailure) =>
-    Effect.suspend(() => onError(failure)).pipe(
-      Effect.catchCause((cause) => Effect.logError("onError failed", cause))
+  /** Like the handler, it is interrupted where the data stream is lost or wanted back. */
+  const observe = (restore: Restore, failure: HandlerFailure) =>
+    Effect.catchCause(
+      restore(Effect.suspend(() => onError(failure))),
+      (cause) => Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("onError failed", cause)
     )
 
   const pause = (delay: Duration.Duration) => Effect.raceFirst(Effect.sleep(delay), lease.handBackRequested)
@@ -110,7 +105,7 @@ export const process = <A, E, R, R2>(
       while (owned.isOpen()) {
         const exit = yield* runOnce(restore)
         if (!owned.isOpen()) return
-        if (Exit.isSuccess(exit)) return yield* finish
+        if (Exit.isSuccess(exit) || owned.isFinished) return yield* finish
         const { cause } = exit
         if (isHandedBack(cause)) return yield* giveBack
         if (owned.isStopped && Cause.hasInterruptsOnly(cause)) return yield* giveBack
@@ -120,7 +115,9 @@ export const process = <A, E, R, R2>(
         owned.failures = failures
         const { entry, stream, token } = owned
         const failure: HandlerFailure = { stream, entry, token, cause, failures }
-        yield* observe(failure)
+        yield* observe(restore, failure)
+        if (!owned.isOpen()) return
+        if (owned.isFinished) return yield* finish
         if (failures >= config.maxFailures) return yield* bury(cause)
         // A commit in between has set the count back
         if (step === undefined || failures <= last) step = yield* Schedule.toStep(retry)

@@ -10,7 +10,7 @@ import type { BackendError, InvalidConfig, InvalidName } from "../../Errors.ts"
 import type { Announced, Announcing, Handler, RunOptions, StreamClient } from "../../StreamClient.ts"
 import * as StreamConfig from "../../StreamConfig.ts"
 import { AlreadyClaimed, StreamNotFound } from "../../StreamErrors.ts"
-import type { StreamLease } from "../../StreamLease.ts"
+import { StreamLease } from "../../StreamLease.ts"
 import { streamName } from "../../StreamNames.ts"
 import { type Announcement, StreamStore } from "../../StreamStore.ts"
 import { keepOn } from "../keepOn.ts"
@@ -48,6 +48,7 @@ export const make: (
       const client: Client = { clock, config, store, meter, table, ending, ...yield* sessions.make }
       const taking = takingOf.make(client)
       const door = joining.make(client, taking)
+      const undoing = yield* FiberSet.make()
       let notices: notifying.Notices | undefined
 
       table.onLost = ({ entry, stream, token }, reason) =>
@@ -73,7 +74,7 @@ export const make: (
             : Effect.fail(new StreamNotFound({ stream, problem: "it is not owned by this client" }))
         })
 
-      const claim = Effect.fnUntraced(function*(name: string) {
+      const claiming = Effect.fnUntraced(function*(name: string, claimed: Array<Owned>) {
         const stream = yield* streamName(name)
         if (table.get(stream) !== undefined) {
           return yield* new AlreadyClaimed({ stream, owner: `${config.consumer} (this client)` })
@@ -82,12 +83,9 @@ export const make: (
         if (Option.isNone(found)) {
           return yield* new StreamNotFound({ stream, problem: "it is not announced, or it is finished" })
         }
-        const claimed: Array<Owned> = []
-        table.reserveAnyway()
         // Who was given it a moment ago may be about to take it
         const candidate = { ...found.value, minIdle: config.lease }
-        const results = yield* taking.take([candidate], "claim", (owned) => claimed.push(owned))
-        const result = results[0]!
+        const result = yield* taking.takeAnyway(candidate, "claim", (owned) => claimed.push(owned))
         if (claimed[0] !== undefined) return leaseOf(claimed[0])
         switch (result._tag) {
           case "Occupied":
@@ -102,6 +100,24 @@ export const make: (
             return yield* new AlreadyClaimed({ stream })
         }
       })
+
+      const claim = (name: string) =>
+        Effect.suspend(() => {
+          const claimed: Array<Owned> = []
+          // Whoever asked is gone: nobody else would end it
+          return Effect.onInterrupt(claiming(name, claimed), () =>
+            Effect.forEach(claimed, (owned) => FiberSet.run(undoing, ending.giveBack(owned)), { discard: true }))
+        })
+
+      const doneStream = (name: string) =>
+        Effect.gen(function*() {
+          const owned = yield* find(name)
+          const caller = Option.getOrUndefined(yield* Effect.serviceOption(StreamLease))
+          const isHandler = caller?.entry === owned.entry && caller.token === owned.token
+          if (owned.work === undefined || isHandler) return yield* ending.done(owned)
+          yield* handBack.finished(owned)
+          if (owned.loss !== undefined) return yield* owned.loss
+        })
 
       const release = (name: string) =>
         Effect.flatMap(find(name), (owned) => {
@@ -131,7 +147,11 @@ export const make: (
             deliver: (owned) => {
               start(Effect.catchCause(
                 runner.process(client, taking, owned, body, options ?? {}),
-                (cause) => Effect.logError("The runner of a data stream died; its lease runs out", cause)
+                (cause) =>
+                  Effect.andThen(
+                    Effect.logError("The runner of a data stream died; its lease runs out", cause),
+                    Effect.sync(() => table.lose(owned, "Stalled"))
+                  )
               ))
             },
             onExpired: undefined,
@@ -168,7 +188,7 @@ export const make: (
         notifications,
         announceAll,
         claim,
-        doneStream: (name) => Effect.flatMap(find(name), ending.done),
+        doneStream,
         release,
         owned: Effect.sync(() => Array.from(table.all(), leaseOf)),
         inspect: store.inspect,

@@ -76,13 +76,12 @@ export const make = (
           }
         }
         for (let i = 0; i < candidates.length;) {
-          const kept = table.reserve(Math.min(candidates.length - i, batchSize))
-          if (kept === 0) {
+          const { length } = yield* taking.take(candidates.slice(i), source, deliver)
+          if (length === 0) {
             wanted = true
             return
           }
-          yield* taking.take(candidates.slice(i, i + kept), source, deliver)
-          i += kept
+          i += length
         }
         after = page.next
       } while (after !== undefined)

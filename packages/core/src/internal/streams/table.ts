@@ -19,7 +19,7 @@ export class Table {
   private readonly config: StreamConfig
   private readonly meter: Meter
   private reserved = 0
-  /** Handlers of data streams that are lost, and that have not ended yet: they take up room. */
+  /** Handlers that have not ended yet, of data streams that are not owned any more: they take up room. */
   private lingering = 0
   /** Open while there is room. */
   readonly room = Latch.makeUnsafe(true)
@@ -71,9 +71,10 @@ export class Table {
   }
 
   /** Room for one that was asked for by name, whether there is any or not. */
-  reserveAnyway(): void {
+  reserveAnyway(): number {
     this.reserved++
     this.roomChanged()
+    return 1
   }
 
   unreserve(kept: number): void {
@@ -101,6 +102,8 @@ export class Table {
     if (this.entries.get(owned.entry) !== owned) return false
     this.entries.delete(owned.entry)
     if (this.streams.get(owned.stream) === owned) this.streams.delete(owned.stream)
+    // Before the handler is interrupted, which may end it in the same moment
+    if (owned.work !== undefined) this.lingering++
     this.meter.modify(StreamMetrics.owned, -1)
     this.meter.update(StreamMetrics.holdTime, this.now().monotonic - owned.since.monotonic)
     return true
@@ -117,7 +120,6 @@ export class Table {
   lose(owned: Owned, reason: Lost): void {
     if (!this.drop(owned)) return
     const loss = owned.lose(reason)
-    if (owned.work !== undefined) this.lingering++
     this.roomChanged()
     this.meter.update(StreamMetrics.losses[reason], 1)
     this.meter.run(Effect.annotateLogs(Effect.logWarning(loss.message), annotations(owned)))
@@ -127,18 +129,18 @@ export class Table {
   /** Its handler runs in this fiber, from now on. */
   workBegan(owned: Owned, work: NonNullable<Owned["work"]>): void {
     owned.work = work
-    // It may have been lost or stopped before the fiber could be known
-    if (owned.state === "lost") {
+    // It may have ended or been stopped before the fiber could be known
+    if (!owned.isOpen()) {
       this.lingering++
       this.roomChanged()
-      work.interruptUnsafe()
-    } else if (owned.isStopped) work.interruptUnsafe()
+    }
+    if (!owned.isOpen() || owned.isStopped) work.interruptUnsafe()
   }
 
   workEnded(owned: Owned): void {
     if (owned.work === undefined) return
     owned.work = undefined
-    if (owned.state === "lost") this.lingering--
+    if (!owned.isOpen()) this.lingering--
     this.roomChanged()
   }
 

@@ -17,14 +17,20 @@ export interface Candidate extends Announcement {
 
 export interface Taking {
   /**
-   * Takes what can be taken, of as many as room was reserved for; the room is given back in the end. Fails only if
-   * there is no answer for as long as a lease lasts.
+   * Takes what can be taken of the first ones, as many as there is room for, and at most `batchSize`. Answers for each
+   * of these. Fails only if there is no answer for as long as a lease lasts.
    */
   readonly take: (
     candidates: ReadonlyArray<Candidate>,
     source: StreamMetrics.Source,
     deliver: Deliver
   ) => Effect.Effect<ReadonlyArray<TakeResult>, StoreError>
+  /** Takes one that was asked for by name, whether there is room or not. */
+  readonly takeAnyway: (
+    candidate: Candidate,
+    source: StreamMetrics.Source,
+    deliver: Deliver
+  ) => Effect.Effect<TakeResult, StoreError>
   /** Adds what is held already: taken, or handed over and confirmed. */
   readonly add: (
     held: Held,
@@ -147,30 +153,48 @@ export const make = (client: Client): Taking => {
       })
     })
 
+  const takeAll = Effect.fnUntraced(function*(
+    candidates: ReadonlyArray<Candidate>,
+    source: StreamMetrics.Source,
+    deliver: Deliver
+  ) {
+    const { consumer } = config
+    const requests = candidates.map(({ entry, minIdle, stream }): TakeRequest => ({
+      stream,
+      entry,
+      minIdle,
+      consumer,
+      epoch: client.nextEpoch(),
+      lease: config.lease,
+      maxFailures: config.maxFailures
+    }))
+    const { results, since } = yield* ask(requests)
+    for (let i = 0; i < candidates.length; i++) {
+      yield* settle(candidates[i]!, requests[i]!, results[i]!, since, source, deliver)
+    }
+    return results
+  })
+
+  /** The room is kept and given back in one piece, so that no interruption can lose it in between. */
+  const inRoom = <A, E>(reserve: () => number, within: (kept: number) => Effect.Effect<A, E>): Effect.Effect<A, E> =>
+    Effect.uninterruptible(Effect.suspend(() => {
+      const kept = reserve()
+      return Effect.ensuring(Effect.suspend(() => within(kept)), Effect.sync(() => table.unreserve(kept)))
+    }))
+
   return {
     rest,
     isWorthwhile,
     add,
     take: (candidates, source, deliver) =>
-      Effect.uninterruptible(Effect.ensuring(
-        Effect.gen(function*() {
-          const { consumer } = config
-          const requests = candidates.map(({ entry, minIdle, stream }): TakeRequest => ({
-            stream,
-            entry,
-            minIdle,
-            consumer,
-            epoch: client.nextEpoch(),
-            lease: config.lease,
-            maxFailures: config.maxFailures
-          }))
-          const { results, since } = yield* ask(requests)
-          for (let i = 0; i < candidates.length; i++) {
-            yield* settle(candidates[i]!, requests[i]!, results[i]!, since, source, deliver)
-          }
-          return results
-        }),
-        Effect.sync(() => table.unreserve(candidates.length))
-      ))
+      inRoom(
+        () => table.reserve(Math.min(candidates.length, batchSize)),
+        (kept) => kept === 0 ? Effect.succeed([]) : takeAll(candidates.slice(0, kept), source, deliver)
+      ),
+    takeAnyway: (candidate, source, deliver) =>
+      inRoom(
+        () => table.reserveAnyway(),
+        () => Effect.map(takeAll([candidate], source, deliver), ([result]) => result!)
+      )
   }
 }
