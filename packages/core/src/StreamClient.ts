@@ -252,7 +252,7 @@ export const announceAll = (
 /**
  * Takes one data stream by name, whether there is room or not, without joining the service. It stays owned until it is
  * done, released or lost, or the client closes. Fails with `AlreadyClaimed` if anybody owns it, this client included; with
- * `StreamNotFound` if it is not announced, or no consumer was ever given it.
+ * `StreamNotFound` if it is not announced, or no consumer was ever given it. Interrupted, it leaves nothing behind.
  *
  * **Example** (One data stream, by hand)
  *
@@ -277,8 +277,8 @@ export const claim = (stream: string): Effect.Effect<StreamLease["Service"], Cla
   StreamClient.use((client) => client.claim(stream))
 
 /**
- * Finishes an owned data stream: its announcement is removed for good. If it fails with a `BackendError`, the data stream
- * may still be owned: try again.
+ * Finishes an owned data stream: its announcement is removed for good. A handler of `run` is interrupted first, and
+ * awaited, unless it is the caller. If it fails with a `BackendError`, the data stream may still be owned: try again.
  *
  * @see {@link claim}
  * @category claiming

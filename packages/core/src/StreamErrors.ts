@@ -68,7 +68,8 @@ export class StreamNotFound extends Schema.TaggedError<StreamNotFound>("@effect-
  * - `TakenOver`: the backend names another owner.
  * - `Vanished`: the backend names no owner, or the announcement is gone.
  * - `BackendGone`: every renewal failed until the local deadline.
- * - `Stalled`: neither a commit nor progress was reported within `progressWithin`.
+ * - `Stalled`: neither a commit nor progress was reported within `progressWithin`; or what runs its handler died, such as a
+ *   `retry` schedule.
  * - `Released`: it was given back, handed over or finished, and the lease was used afterwards.
  *
  * @see {@link StreamLost}

@@ -74,6 +74,8 @@ export class StreamLease extends Context.Service<StreamLease, {
   readonly progress: Effect.Effect<void>
   /** The last committed message of the data stream. */
   readonly checkpoint: Effect.Effect<Option.Option<EntryId>, StoreError>
+  /** Whether the checkpoint was moved since this announcement of the data stream, by this owner or one before it. */
+  readonly hasCommitted: Effect.Effect<boolean, StoreError>
   /**
    * Moves the checkpoint forward to `id`, checked against the token in the backend: an owner that was replaced fails
    * with `StreamLost` and changes nothing. An id that is not ahead of the checkpoint changes nothing either.

@@ -58,6 +58,8 @@ export interface Message<out A> extends RawMessage {
  *   schema describes a record of all fields, whose values are strings; of a field that occurs twice, the last counts.
  * - `until` (default never): says of a message that it is the last one. It is given too; then the data stream is at its
  *   end. Where the last committed message was the last one and nothing follows it, there is nothing more to give.
+ * - `moreWithin` (default 1 minute): in a data stream that is announced anew after its end, how long to wait for a first
+ *   message before it is at its end again.
  * - `batch` (default 100): how many messages are read at once.
  *
  * @see {@link process}
@@ -67,6 +69,7 @@ export interface Message<out A> extends RawMessage {
 export interface ReadOptions<in A> {
   readonly field?: string | undefined
   readonly until?: ((message: Message<A>) => boolean) | undefined
+  readonly moreWithin?: Duration.Input | undefined
   readonly batch?: number | undefined
 }
 
@@ -114,6 +117,9 @@ const check = (options: ProcessOptions<never> | undefined): Effect.Effect<void, 
   const within = options?.commitWithin
   if (within !== undefined && Option.exists(Duration.fromInput(within), Duration.isPositive) === false) {
     return Effect.fail(new InvalidConfig({ option: "commitWithin", problem: "it must be a duration above zero" }))
+  }
+  if (Option.isNone(Duration.fromInput(options?.moreWithin ?? 0))) {
+    return Effect.fail(new InvalidConfig({ option: "moreWithin", problem: "it must be a duration" }))
   }
   return Effect.void
 }

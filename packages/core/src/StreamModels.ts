@@ -139,7 +139,9 @@ export interface TakeRequest extends Omit<Held, "token"> {
  * - `Taken`: both leases and the entry are the caller's, for the whole lease. `failures` counts the handler failures
  *   and run-out leases so far, this run-out included.
  * - `Occupied`: somebody has a lease on the entry or on the data stream; nothing was changed.
- * - `Recent`: pending elsewhere and younger than `minIdle`; nothing was changed.
+ * - `Recent`: pending elsewhere and younger than `minIdle`, or asked for under an epoch older than one of this session
+ *   that was given back; nothing was changed.
+ * - `Unread`: no consumer was given the entry yet: it comes by `read`. Nothing was changed.
  * - `Gone`: the entry is finished or deleted. A deleted entry that was still pending is pending no more.
  * - `Buried`: poison; it is in the dead letters now.
  * - `Failed`: this one could not be looked at; its neighbours are not concerned.
@@ -159,6 +161,7 @@ export type TakeResult =
   | { readonly _tag: "Taken"; readonly token: FencingToken; readonly failures: number }
   | { readonly _tag: "Occupied"; readonly by: string; readonly remaining: Duration.Duration }
   | { readonly _tag: "Recent" }
+  | { readonly _tag: "Unread" }
   | { readonly _tag: "Gone" }
   | { readonly _tag: "Buried"; readonly failures: number }
   | { readonly _tag: "Failed"; readonly error: BackendError | ProtocolError }

@@ -88,7 +88,10 @@ type StoreError = BackendError | ProtocolError
  * - `commit`: moves the checkpoint of the data stream forward to `id`, if the stream lease is the caller's. `Behind` if
  *   it is there or further already; it never moves back.
  * - `buryMessage`: the same, and the message goes to the dead letters of the data stream with the reason.
- * - `checkpoint`: the last committed id.
+ * - `checkpoint`: the last committed id. It is kept for a week after the last commit, `take` or `keep`, and as long as the
+ *   dead letters for a data stream that is buried.
+ * - `hasCommitted`: whether a commit moved the checkpoint under this very entry, by whomever; true of what was revived.
+ * - `keep`: checkpoints of what is owned for longer than that: to be said once a day.
  * - `messages`: up to `count` messages after `after`, none if there are none.
  * - `awaitMessages`: up to `count` messages after `after`, waiting until there is one. All waiting readers of a service
  *   share one connection.
@@ -97,8 +100,9 @@ type StoreError = BackendError | ProtocolError
  * - `given`: what was handed to this member and is still unconfirmed or unknown to it: pending entries of `consumer`
  *   whose lease value carries its `session`.
  * - `beat`: registers the member until `expiry` from now, and answers all that are registered. `leave` removes it.
- * - `tidy`: removes consumers of the group that were idle for `idle` and have nothing pending, and entries that were
- *   acknowledged and not deleted, if there is no other group. Answers how many.
+ * - `tidy`: removes consumers of the group that were idle for `idle` and have nothing pending, entries that were
+ *   acknowledged and not deleted, if there is no other group, and what is remembered of entries that are gone. Answers how
+ *   many of the first two.
  * - `hints`, `expiries`: subscriptions, acknowledged by the backend when the effect succeeds. `expiries` answers none
  *   where the backend is known not to publish them.
  * - `inspect`, `deadLetters`, `revive`: for operators. `revive` announces a dead letter again, with its count at zero.
@@ -146,6 +150,8 @@ export interface Service {
     reason: string
   ) => Effect.Effect<"Committed" | "Behind" | "NotOwner", StoreError>
   readonly checkpoint: (stream: StreamName) => Effect.Effect<Option.Option<EntryId>, StoreError>
+  readonly hasCommitted: (held: Held) => Effect.Effect<boolean, StoreError>
+  readonly keep: (streams: ReadonlyArray<StreamName>) => Effect.Effect<void, StoreError>
   readonly messages: (
     stream: StreamName,
     after: EntryId,

@@ -87,12 +87,34 @@ describe("process", () => {
       const { run, seen } = processing(lease, { until: isEnd })
       yield* run
       assert.deepStrictEqual(seen, [])
-      // Announced anew with more in it: it goes on
-      lease.add(numbered(3), end("4-0"))
-      const again = processing(lease, { until: isEnd })
-      yield* again.run
-      assert.deepStrictEqual(again.seen, [3, 0])
     }))
+
+  it.effect.each([[undefined, 60_000], ["5 minutes", 300_000]] as const)(
+    "announced anew after its end it waits for more, up to the next end, or until nothing came within %s (%i ms)",
+    ([moreWithin, millis]) =>
+      Effect.gen(function*() {
+        const lease = new ScriptedLease()
+        lease.add(numbered(1), end("2-0"))
+        lease.checkpoint = end("2-0").id
+        lease.hasCommitted = false
+        const again = { until: isEnd, moreWithin }
+        const { run, seen } = processing(lease, again)
+        const fiber = yield* start(run)
+        yield* TestClock.adjust("59 seconds")
+        lease.add(numbered(3))
+        yield* TestClock.adjust("1 hour")
+        assert.isUndefined(fiber.pollUnsafe())
+        lease.add(end("4-0"))
+        yield* Fiber.join(fiber)
+        assert.deepStrictEqual(seen, [3, 0])
+        // Nobody commits: a second announcement without anything
+        const empty = yield* start(processing(lease, again).run)
+        yield* TestClock.adjust(millis - 1)
+        assert.isUndefined(empty.pollUnsafe())
+        yield* TestClock.adjust("1 millis")
+        assert.isDefined(empty.pollUnsafe())
+      })
+  )
 
   it.effect("goes on where the committed message has been trimmed", () =>
     Effect.gen(function*() {

@@ -22,6 +22,28 @@ const startLogging = (consumer: fleet.Consumer) => {
 
 const removals = (lines: ReadonlyArray<string>) => lines.filter((line) => line.includes("Removed"))
 
+describe("keeping checkpoints", () => {
+  it.effect("of what is owned for long: once a day, through outages, claims too", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { heartbeat: "1 hour", lease: "3 hours", sweep: "1 hour" })
+      yield* a.client.announceAll([{ stream: "s1" }, { stream: "s2" }])
+      for (const row of backend.rows) row.owner = "redis-consumer-gone"
+      yield* TestClock.adjust("4 hours")
+      yield* a.client.claim("s1")
+      yield* TestClock.adjust("19 hours")
+      assert.deepStrictEqual(backend.kept, [])
+      a.link.modes.keep = "fail"
+      yield* TestClock.adjust("2 hours")
+      yield* a.client.claim("s2")
+      a.link.modes.keep = "work"
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(backend.kept, ["s1"])
+      yield* TestClock.adjust("26 hours")
+      assert.deepStrictEqual(backend.kept, ["s1", "s1", "s2"])
+    })))
+})
+
 describe("tidying up", () => {
   it.effect("happens once in each half to whole reapAfter, of what was silent for that long", () =>
     fleet.test(Effect.gen(function*() {

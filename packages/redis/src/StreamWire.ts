@@ -85,8 +85,20 @@ const announcementField = "lbs-input"
 
 const Info = Schema.Record(Schema.String, Schema.Unknown)
 
+/** Names in other letters are the same to redis-stream-client-go. */
+const spelled = (announcement: unknown): { readonly DataStreamName: string } => {
+  const names = new Map(["DataStreamName", "Info"].map((name) => [name.toLowerCase(), name]))
+  const isObject = typeof announcement === "object" && announcement !== null && !Array.isArray(announcement)
+  return (isObject
+    ? Object.fromEntries(
+      Object.entries(announcement).map(([name, value]) => [names.get(name.toLowerCase()) ?? name, value])
+    )
+    : announcement) as { readonly DataStreamName: string }
+}
+
 /**
- * The text of an announcement: `{"DataStreamName": ..., "Info": {...}}`. An `Info` that is missing or null is empty.
+ * The text of an announcement: `{"DataStreamName": ..., "Info": {...}}`. An `Info` that is missing or null is empty; names
+ * are read in whatever letters.
  *
  * **Example** (Announcing by hand)
  *
@@ -104,15 +116,19 @@ const Info = Schema.Record(Schema.String, Schema.Unknown)
  * @category schemas
  * @since 0.1.0
  */
-export const Announcement = Schema.fromJsonString(
-  Schema.Struct({ DataStreamName: StreamName, Info: Schema.optionalKey(Schema.NullOr(Info)) })
-).pipe(Schema.decodeTo(
-  Schema.Struct({ stream: Schema.toType(StreamName), info: Info }),
-  SchemaTransformation.transform({
-    decode: ({ DataStreamName, Info }) => ({ stream: DataStreamName, info: Info ?? {} }),
-    encode: ({ info, stream }) => ({ DataStreamName: stream, Info: info })
-  })
-))
+export const Announcement = Schema.fromJsonString(Schema.Unknown).pipe(
+  Schema.decodeTo(
+    Schema.Struct({ DataStreamName: StreamName, Info: Schema.optionalKey(Schema.NullOr(Info)) }),
+    SchemaTransformation.transform({ decode: spelled, encode: (announcement): unknown => announcement })
+  ),
+  Schema.decodeTo(
+    Schema.Struct({ stream: Schema.toType(StreamName), info: Info }),
+    SchemaTransformation.transform({
+      decode: ({ DataStreamName, Info }) => ({ stream: DataStreamName, info: Info ?? {} }),
+      encode: ({ info, stream }) => ({ DataStreamName: stream, Info: info })
+    })
+  )
+)
 
 /**
  * @category models

@@ -345,6 +345,43 @@ describe("what others write", () => {
       assert.isTrue(Option.isNone(yield* service.checkpoint(held.stream)))
     })))
 
+  it.effect("a checkpoint is kept while its owner says so, while it is a dead letter, and through a hand-over", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      let held = yield* own("one")
+      yield* service.commit(held, EntryId.make("5-0"))
+      const days = Effect.map(
+        send<number>("PTTL", StreamKeys.checkpoint(held.stream)),
+        (millis) => Math.round(millis / 86_400_000)
+      )
+      yield* TestClock.adjust("6 days")
+      assert.strictEqual(yield* days, 1)
+      yield* service.keep([held.stream])
+      assert.strictEqual(yield* days, 7)
+
+      const first = yield* own("two")
+      yield* service.commit(first, EntryId.make("5-0"))
+      yield* send("PEXPIRE", StreamKeys.checkpoint(first.stream), String(86_400_000))
+      yield* service.handOver(first, { consumer: b, session: "s00000000001" }, Duration.seconds(1))
+      const [{ info: _, ...given }] = (yield* service.given(b, "s00000000001")) as [Held & { readonly info: unknown }]
+      held = given
+      const daysOfSecond = send<number>("PTTL", StreamKeys.checkpoint(held.stream))
+      assert.isAbove(yield* daysOfSecond, 6 * 86_400_000)
+      assert.strictEqual(yield* service.bury(held, "poison"), "Buried")
+      assert.isAbove(yield* daysOfSecond, 29 * 86_400_000)
+    })))
+
+  it.effect("a checkpoint lasts as long as the dead letters where too many leases ran out, too", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      yield* service.commit(held, EntryId.make("5-0"))
+      yield* TestClock.adjust("3 seconds")
+      const request = { ...held, epoch: epoch(), lease, minIdle: Duration.zero, maxFailures: 1 }
+      assert.strictEqual((yield* service.take([request]))[0]!._tag, "Buried")
+      assert.isAbove(yield* send<number>("PTTL", StreamKeys.checkpoint(held.stream)), 29 * 86_400_000)
+    })))
+
   it.effect("a lease without end is occupied without end", () =>
     onFake(Effect.gen(function*() {
       const { ask, read, send, service } = yield* setup()
@@ -386,7 +423,7 @@ describe("what others write", () => {
       const [answer] = yield* service.announce([{ stream: streamOf("one"), info: {} }])
       yield* read()
       yield* send("XGROUP", "DESTROY", input, group)
-      assert.strictEqual((yield* ask(streamOf("one"), answer!.entry))._tag, "Recent")
+      assert.strictEqual((yield* ask(streamOf("one"), answer!.entry))._tag, "Unread")
       assert.isFalse(yield* service.prepare)
       assert.strictEqual((yield* read())[0]!.entry, answer!.entry)
     })))
@@ -456,6 +493,43 @@ describe("what others write", () => {
       yield* own("more")
       assert.deepStrictEqual(yield* service.tidy(Duration.days(1)), { consumers: 0, entries: 802 })
       assert.strictEqual(yield* send("XLEN", input), 402)
+    })))
+
+  it.effect("tidying up leaves what is pending, however much of what is pending was deleted", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const streams = Array.from({ length: 1100 }, (_, i) => streamOf(String(i)))
+      const entries = yield* service.announce(streams.map((stream) => ({ stream, info: {} })))
+      yield* service.read({ consumer: a, count: 2000, block: Duration.millis(1) })
+      yield* own("more")
+      yield* send("XDEL", input, ...entries.slice(5, 605).map(({ entry }) => entry))
+      assert.deepStrictEqual(yield* service.tidy(Duration.days(1)), { consumers: 0, entries: 0 })
+      assert.strictEqual(yield* send("XLEN", input), 501)
+    })))
+
+  it.effect("B53: what stock consumers finish is forgotten in the end, and nothing else", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const streams = Array.from({ length: 1100 }, (_, i) => streamOf(String(i)))
+      const entries = yield* service.announce(streams.map((stream) => ({ stream, info: {} })))
+      yield* service.read({ consumer: a, count: 2000, block: Duration.millis(1) })
+      const requests = streams.map((stream, i) => {
+        const { entry } = entries[i]!
+        return { stream, entry, consumer: a, epoch: epoch(), lease, minIdle: Duration.zero, maxFailures: 10 }
+      })
+      const results = yield* service.take(requests)
+      for (const [i, result] of results.entries()) {
+        if (result._tag === "Taken") yield* service.release({ ...requests[i]!, token: result.token })
+      }
+      const kept = yield* own("kept")
+      for (const { entry } of entries) {
+        yield* send("XACK", input, group, entry)
+        yield* send("XDEL", input, entry)
+      }
+      yield* service.tidy(Duration.days(1))
+      const fields = yield* send<ReadonlyArray<string>>("HKEYS", StreamKeys.failures(name))
+      assert.deepStrictEqual([...fields].sort(), [kept.entry, `${kept.entry}:by`])
+      assert.deepStrictEqual(yield* send("HKEYS", StreamKeys.announced(name)), [kept.stream])
     })))
 
   it.effect("what a group of others never was given is not taken for finished", () =>
@@ -768,6 +842,27 @@ describe("waiting for messages", () => {
       yield* send("XADD", streamOf("one"), "7-0", "n", "7")
       yield* TestClock.adjust("20 millis")
       assert.deepStrictEqual((yield* Fiber.join(far)).map(({ id }) => String(id)), ["7-0"])
+    })))
+
+  it.effect("who joins in an outage, and asks from further back than the read that goes on, misses nothing", () =>
+    onFake(Effect.gen(function*() {
+      const { send, server, service } = yield* setup()
+      const wait = (after: string) =>
+        Effect.forkChild(service.awaitMessages(streamOf("one"), EntryId.make(after), 10), { startImmediately: true })
+      yield* send("XADD", streamOf("one"), "3-0", "n", "3")
+      const far = yield* wait("5-0")
+      yield* TestClock.adjust("20 millis")
+      yield* TestClock.adjust("20 millis")
+      yield* server.setErrorState("LOADING")
+      const near = yield* wait("0-0")
+      // It has been refused, and has not ended the read yet, a millisecond later
+      yield* TestClock.adjust("100 micros")
+      yield* server.setErrorState(undefined)
+      yield* send("XADD", streamOf("one"), "7-0", "n", "7")
+      yield* TestClock.adjust("20 millis")
+      assert.deepStrictEqual((yield* Fiber.join(far)).map(({ id }) => String(id)), ["7-0"])
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual((yield* Fiber.join(near)).map(({ id }) => String(id)), ["3-0", "7-0"])
     })))
 
   it.effect("it goes on for as long as it takes, and through an outage", () =>

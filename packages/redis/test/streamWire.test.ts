@@ -93,7 +93,9 @@ describe("announcements", () => {
     ["{\"DataStreamName\":\"s\",\"Info\":{\"a\":[1,null]}}", { stream: "s", info: { a: [1, null] } }],
     ["{\"DataStreamName\":\"s\",\"Info\":null}", { stream: "s", info: {} }],
     ["{\"DataStreamName\":\"s\"}", { stream: "s", info: {} }],
-    ["{\"Other\":1,\"DataStreamName\":\"s\",\"Info\":{}}", { stream: "s", info: {} }]
+    ["{\"Other\":1,\"DataStreamName\":\"s\",\"Info\":{}}", { stream: "s", info: {} }],
+    // As redis-stream-client-go reads it
+    ["{\"dataStreamName\":\"s\",\"INFO\":{\"Info\":1}}", { stream: "s", info: { Info: 1 } }]
   ])
   refuses("G2: announcement", StreamWire.Announcement, [
     "",
@@ -104,7 +106,6 @@ describe("announcements", () => {
     "{\"DataStreamName\":\"\"}",
     "{\"DataStreamName\":\" \"}",
     "{\"DataStreamName\":3}",
-    "{\"dataStreamName\":\"s\"}",
     "{\"DataStreamName\":\"s\",\"Info\":[]}",
     "{\"DataStreamName\":\"s\",\"Info\":\"x\"}",
     "{\"DataStreamName\":\"a<MUTEX_KEY_SEP>b\"}"

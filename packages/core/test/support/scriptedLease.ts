@@ -21,6 +21,8 @@ export class ScriptedLease {
   readonly calls: Array<string> = []
   readonly dead: Array<readonly [id: string, reason: string]> = []
   checkpoint: EntryId | undefined
+  /** Whether it was moved under this announcement. */
+  hasCommitted = true
   /** How many operations fail before the next one succeeds. */
   outages = 0
   /** Whether no operation is answered. */
@@ -86,6 +88,7 @@ export class ScriptedLease {
       "StreamLost",
       (loss) => Effect.die(loss)
     ),
+    hasCommitted: Effect.sync(() => this.hasCommitted),
     commit: (id) => this.guarded(`commit ${id}`, () => this.move(id)),
     bury: (raw, reason) =>
       this.guarded(`bury ${raw.id}`, () => {

@@ -41,7 +41,11 @@ export class Backend {
   readonly checkpoints = new Map<string, StreamNames.EntryId>()
   readonly dead: Array<StreamStore.DeadLetter> = []
   readonly members = new Map<string, StreamStore.Member & { readonly until: number }>()
+  /** Entries under which something was committed. */
+  readonly moved = new Set<string>()
   readonly done: Array<string> = []
+  /** Whose checkpoints were to be kept, in the order in which that was said. */
+  readonly kept: Array<string> = []
   /** When somebody tidied up, and for what idle time, in milliseconds. */
   readonly tidied: Array<{ readonly at: number; readonly idle: number }> = []
   /** What whoever tidies up next finds. */
@@ -150,7 +154,8 @@ export class Backend {
       return { _tag: "Occupied", by: other.value, remaining: Duration.millis(other.expires - this.now()) }
     }
     const row = this.row(entry)
-    if (row === undefined || row.owner === undefined) return { _tag: "Gone" }
+    if (row === undefined) return { _tag: "Gone" }
+    if (row.owner === undefined) return { _tag: "Unread" }
     if (this.now() - row.delivered < Duration.toMillis(request.minIdle)) return { _tag: "Recent" }
     if (this.running.has(entry)) this.failures.set(entry, (this.failures.get(entry) ?? 0) + 1)
     const failures = this.failures.get(entry) ?? 0
@@ -185,6 +190,7 @@ export class Backend {
       if (last !== undefined && StreamNames.compareEntryIds(to, last) <= 0) return "Behind"
       this.checkpoints.set(held.stream, to)
       this.failures.set(held.entry, 0)
+      this.moved.add(held.entry)
       return "Committed"
     }
     return {
@@ -290,6 +296,8 @@ export class Backend {
       commit: (held, to) => through("commit", () => commit(held, to)),
       buryMessage: (held, message) => through("buryMessage", () => commit(held, message.id)),
       checkpoint: (stream) => through("checkpoint", () => Option.fromNullishOr(this.checkpoints.get(stream))),
+      hasCommitted: (held) => through("hasCommitted", () => this.moved.has(held.entry)),
+      keep: (streams) => through("keep", () => void this.kept.push(...streams)),
       messages: () => through("messages", () => []),
       awaitMessages: () => Effect.andThen(through("awaitMessages", () => []), Effect.never),
       handOver: (held, to, confirm) =>

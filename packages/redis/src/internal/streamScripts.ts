@@ -99,7 +99,7 @@ end
 /** The end of an entry, whatever the reason. */
 export const forgetting = /* lua */ `
 local function forget(stream, entry)
-  redis.call('HDEL', failures, entry, entry .. ':by', entry .. ':last')
+  redis.call('HDEL', failures, entry, entry .. ':by', entry .. ':last', entry .. ':gave', entry .. ':moved')
   if stream ~= '' and redis.call('HGET', announced, stream) == entry then
     redis.call('HDEL', announced, stream)
   end

@@ -1,5 +1,5 @@
 /** The ends of a holding. Each refuses whoever does not hold both leases. The rules of the other scripts hold here too. */
-import { burying, forgetting, keepMillis, minting, releasedIdleMillis, script } from "./streamScripts.ts"
+import { burying, deadMillis, forgetting, keepMillis, minting, releasedIdleMillis, script } from "./streamScripts.ts"
 
 /** KEYS LBS, failures, announced, entry lease, stream lease. ARGV group, stream, entry, consumer, value, token. */
 const holding = /* lua */ `
@@ -41,6 +41,7 @@ if not owns() then
 end
 claimFor(consumer, '${releasedIdleMillis}')
 redis.call('HDEL', failures, entry .. ':by')
+redis.call('HSET', failures, entry .. ':gave', value)
 redis.call('DEL', streamLease)
 -- Expires with its event, which a deletion or an expiry of 0 has not
 redis.call('PEXPIRE', entryLease, 1)
@@ -73,7 +74,7 @@ return string.format('%.0f', count)
 `)
 
 /**
- * KEYS further the dead letters. ARGV further the reason.
+ * KEYS further the dead letters, the checkpoint, which lasts as long as they do. ARGV further the reason.
  * Replies 'Buried' or 'NotOwner'.
  */
 export const bury = script(`${holding}${burying}
@@ -83,6 +84,7 @@ end
 local found = redis.call('XRANGE', lbs, entry, entry)[1]
 if found then
   addDead(KEYS[6], found[2], ARGV[7], entry, token)
+  redis.call('PEXPIRE', KEYS[7], '${deadMillis}')
 end
 remove(stream, entry)
 redis.call('DEL', entryLease, streamLease)
@@ -129,6 +131,7 @@ redis.call('SET', entryLease, newValue, 'PX', confirm)
 redis.call('SET', streamLease, newValue .. '@@' .. newToken, 'PX', confirm)
 -- Until the receiver asks for it, no handler runs under its lease
 redis.call('HDEL', failures, entry .. ':by')
+redis.call('HSET', failures, entry .. ':gave', value)
 local message = table.concat({ 'given', session, epoch, newToken, entry, receiver, stream }, '@@')
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
@@ -159,7 +162,7 @@ return found
 `)
 
 /**
- * KEYS as those of every holding.
+ * KEYS further the checkpoint.
  * What was handed over and is still the receiver's: from now on its handler runs, so that a lease that runs out is a
  * failure. Replies the entry with its fields, or nothing.
  */
@@ -169,5 +172,6 @@ if not owns() then
 end
 redis.call('HSET', failures, entry .. ':by', value)
 redis.call('PEXPIRE', failures, '${keepMillis}')
+redis.call('PEXPIRE', KEYS[6], '${keepMillis}')
 return redis.call('XRANGE', lbs, entry, entry)
 `)

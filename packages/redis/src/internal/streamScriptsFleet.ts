@@ -20,6 +20,9 @@ local function move()
   end
   redis.call('SET', checkpoint, id, 'PX', '${keepMillis}')
   redis.call('HDEL', failures, entry)
+  if redis.call('HSET', failures, entry .. ':moved', '1') == 1 then
+    redis.call('PEXPIRE', failures, '${keepMillis}')
+  end
   return 'Committed'
 end
 `
@@ -122,10 +125,15 @@ local page = redis.call('XRANGE', lbs, '(' .. from, last, 'COUNT', count)
 if #page == 0 then
   return { '', '0' }
 end
-local isPending = {}
-for _, row in ipairs(redis.call('XPENDING', lbs, group, page[1][1], page[#page][1], count)) do
-  isPending[row[1]] = true
-end
+local isPending, start, rows = {}, page[1][1], nil
+repeat
+  -- More than there are entries: those that were deleted while they were pending are among them
+  rows = redis.call('XPENDING', lbs, group, start, page[#page][1], count)
+  for _, row in ipairs(rows) do
+    isPending[row[1]] = true
+  end
+  start = #rows > 0 and '(' .. rows[#rows][1]
+until #rows < count
 local removed = 0
 for _, entry in ipairs(page) do
   if not isPending[entry[1]] then
@@ -133,6 +141,44 @@ for _, entry in ipairs(page) do
   end
 end
 return { #page == count and page[#page][1] or '', string.format('%.0f', removed) }
+`)
+
+/**
+ * KEYS LBS, announced, failures. ARGV cursor of failures, of announced, '' for one that has come to its end, count.
+ * Forgets what others have finished: their consumers know nothing of these tables. Replies where to go on.
+ */
+export const forgetFinished = script(`
+local lbs, announced, failures = KEYS[1], KEYS[2], KEYS[3]
+local function scan(key, cursor, entryOf)
+  if cursor == '' then
+    return ''
+  end
+  local reply = redis.call('HSCAN', key, cursor, 'COUNT', ARGV[3])
+  for i = 1, #reply[2], 2 do
+    local entry = entryOf(reply[2][i], reply[2][i + 1])
+    if entry and #redis.call('XRANGE', lbs, entry, entry) == 0 then
+      redis.call('HDEL', key, reply[2][i])
+    end
+  end
+  return reply[1] == '0' and '' or reply[1]
+end
+local function id(text)
+  return string.match(text, '^%d+%-%d+')
+end
+return {
+  scan(failures, ARGV[1], function(field) return id(field) end),
+  scan(announced, ARGV[2], function(_, entry) return id(entry) end)
+}
+`)
+
+/**
+ * KEYS checkpoints. They last for another period.
+ */
+export const keep = script(`
+for _, checkpoint in ipairs(KEYS) do
+  redis.call('PEXPIRE', checkpoint, '${keepMillis}')
+end
+return '1'
 `)
 
 /**
@@ -161,11 +207,11 @@ return { redis.call('XLEN', lbs), count, oldest, redis.call('XLEN', dead), consu
 `)
 
 /**
- * KEYS LBS, dead letters, announced. ARGV id of the dead letter, its stream or ''.
- * Announces it again. Replies '1', or '0' if there is no such letter.
+ * KEYS LBS, dead letters, announced, failures. ARGV id of the dead letter, its stream or ''.
+ * Announces it again: it goes on where it was. Replies '1', or '0' if there is no such letter.
  */
 export const revive = script(`
-local lbs, dead, announced = KEYS[1], KEYS[2], KEYS[3]
+local lbs, dead, announced, failures = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local letter = redis.call('XRANGE', dead, ARGV[1], ARGV[1])[1]
 if not letter then
   return '0'
@@ -180,6 +226,8 @@ for i = 1, #letter[2], 2 do
 end
 local entry = redis.call(unpack(command))
 redis.call('XDEL', dead, ARGV[1])
+redis.call('HSET', failures, entry .. ':moved', '1')
+redis.call('PEXPIRE', failures, '${keepMillis}')
 if ARGV[2] ~= '' then
   redis.call('HSET', announced, ARGV[2], entry)
   redis.call('PEXPIRE', announced, '${keepMillis}')

@@ -2,7 +2,7 @@
  * Taking data streams and renewing them, many at once. Every script decides by the server's time, and touches no key that
  * is not in KEYS.
  */
-import { burying, forgetting, keepMillis, minting, script, states } from "./streamScripts.ts"
+import { burying, deadMillis, forgetting, keepMillis, minting, script, states } from "./streamScripts.ts"
 
 /**
  * KEYS LBS, failures, dead letters, announced; for each stream entry lease, stream lease, fence, checkpoint.
@@ -11,8 +11,8 @@ import { burying, forgetting, keepMillis, minting, script, states } from "./stre
  * Takes what is pending, old enough and leased by nobody: both leases first, then the entry. Taken already with the same
  * value: extends, same token. A lease that ran out under its owner counts as a failure.
  *
- * Replies for each { 'taken', token, failures }, { 'occupied', value, ms }, { 'recent' }, { 'gone' },
- * { 'buried', failures } or { 'error', message }.
+ * Replies for each { 'taken', token, failures }, { 'occupied', value, ms }, { 'recent' }, { 'unread' } (no consumer was
+ * given it yet), { 'gone' }, { 'buried', failures } or { 'error', message }.
  */
 export const take = script(`
 local lbs, failures, dead, announced = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -21,6 +21,15 @@ ${states}${minting}${forgetting}${burying}
 -- Given back this very millisecond: it is left to expire for the sake of those who wait for the event
 local function isLapsing(key, value)
   return string.find(value, '@@', 1, true) and redis.call('PTTL', key) <= 1 and redis.call('PTTL', key) >= 0
+end
+
+-- What was asked before this value gave it back, and arrives only now: nobody waits for it any more. Epochs of a session
+-- are counted; those of a hand-over are longer than any count
+local function isLate(value, gave)
+  local session, count = string.match(value, '^(.*%.)([0-9a-z]+)$')
+  local session2, count2 = string.match(gave or '', '^(.*%.)([0-9a-z]+)$')
+  return gave == value or session and session == session2 and #count2 < 11 and
+    tonumber(count, 36) <= tonumber(count2, 36)
 end
 
 local function occupied(key, value)
@@ -47,7 +56,7 @@ local function attempt(entryLease, streamLease, fence, checkpoint, stream, entry
   local pending = redis.call('XPENDING', lbs, group, entry, entry, 1)[1]
   if not pending then
     drop()
-    return { stateOf(entry) == 'new' and 'recent' or 'gone' }
+    return { stateOf(entry) == 'new' and 'unread' or 'gone' }
   elseif not again and pending[3] < tonumber(minIdle) then
     return { 'recent' }
   end
@@ -57,7 +66,10 @@ local function attempt(entryLease, streamLease, fence, checkpoint, stream, entry
     remove(stream, entry)
     return { 'gone' }
   end
-  local counts = redis.call('HMGET', failures, entry, entry .. ':by')
+  local counts = redis.call('HMGET', failures, entry, entry .. ':by', entry .. ':gave')
+  if not again and isLate(value, counts[3]) then
+    return { 'recent' }
+  end
   local count = tonumber(counts[1] or '0') or 0
   local last = redis.call('GET', fence)
   if not again then
@@ -66,6 +78,7 @@ local function attempt(entryLease, streamLease, fence, checkpoint, stream, entry
     end
     if count >= tonumber(most) then
       addDead(dead, found[2], 'too many failures: ' .. string.format('%.0f', count), entry, last or '')
+      redis.call('PEXPIRE', checkpoint, '${deadMillis}')
       remove(stream, entry)
       return { 'buried', string.format('%.0f', count) }
     end

@@ -189,6 +189,7 @@ const handler = (client: Simulation.Client, settings: Settings) => {
 
       return StreamMessages.process(Order, message, {
         until: ({ value }) => value.end === "true",
+        moreWithin: "2 seconds",
         commitEvery: settings.commitEvery,
         batch: 7
       }).pipe(

@@ -33,6 +33,7 @@ export const make = (store: Service, config: StreamConfig): Service => {
     buryMalformed: (entry, consumer, reason) => within("bury", store.buryMalformed(entry, consumer, reason)),
     given: (consumer, session) => within("given", store.given(consumer, session)),
     beat: (member, expiry) => within("beat", store.beat(member, expiry)),
+    keep: (streams) => within("keep checkpoints", store.keep(streams), config.reapAfter),
     tidy: (idle) => within("tidy", store.tidy(idle), config.reapAfter)
   }
 }

@@ -113,6 +113,10 @@ export class LeaseImpl implements LeaseShape {
     return Effect.suspend(() => this.parts.store.checkpoint(this.owned.stream))
   }
 
+  get hasCommitted() {
+    return Effect.suspend(() => this.parts.store.hasCommitted(this.owned))
+  }
+
   readonly commit: LeaseShape["commit"] = (id) => this.committing(() => this.parts.store.commit(this.owned, id))
 
   readonly bury: LeaseShape["bury"] = (message, reason) =>

@@ -1,4 +1,5 @@
 /** Messages of a data stream one by one, from the checkpoint on. */
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
@@ -53,6 +54,8 @@ export class MessageReader<A, RD> {
   private ahead: ReadonlyArray<RawMessage> = []
   private index = 0
   private isOver = false
+  /** Of the next read: nothing within it, and it is over. */
+  private patience: Duration.Input | undefined
 
   constructor(
     lease: StreamLease["Service"],
@@ -103,20 +106,29 @@ export class MessageReader<A, RD> {
   private refill(meanwhile: Effect.Effect<never, LeaseError>): Effect.Effect<void, LeaseError | HandedBack, RD> {
     return Effect.gen({ self: this }, function*() {
       const { checkpoint } = this.after === undefined ? yield* this.begin : { checkpoint: undefined }
-      const messages = yield* Effect.raceAllFirst([
+      const reading = Effect.raceAllFirst([
         persistently(Effect.suspend(() => this.lease.messagesAfter(this.after!, this.batch))),
         Effect.andThen(this.lease.handBackRequested, this.lease.handBack),
         meanwhile
       ])
+      const { patience } = this
+      const messages = patience === undefined
+        ? yield* reading
+        : yield* Effect.timeoutOrElse(reading, { duration: patience, orElse: () => Effect.succeed([]) })
+      this.patience = undefined
+      this.isOver = patience !== undefined && messages.length === 0
       this.ahead = messages
       this.index = 0
       if (messages.length > 0) this.after = messages[messages.length - 1]!.id
       if (checkpoint === undefined || messages[0]?.id !== checkpoint) return
       this.index = 1
       if (messages.length > 1) return
-      // Its owner committed the last message, and could not say any more that it was the last
       const value = yield* Effect.option(this.decode(messages[0]))
-      this.isOver = value._tag === "Some" && this.isLast({ ...messages[0], value: value.value })
+      if (value._tag === "None" || !this.isLast({ ...messages[0], value: value.value })) return
+      // Its owner committed the last message, and could not say any more that it was the last; or it has been announced
+      // anew since, and more is to come
+      if (yield* persistently(this.lease.hasCommitted)) this.isOver = true
+      else this.patience = this.options.moreWithin ?? "1 minute"
     })
   }
 

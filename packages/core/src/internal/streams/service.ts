@@ -29,6 +29,7 @@ import * as runner from "./runner.ts"
 import * as sessions from "./session.ts"
 import { Table } from "./table.ts"
 import * as takingOf from "./taking.ts"
+import * as tidying from "./tidying.ts"
 
 const announcement = (input: Announcing): Effect.Effect<Announcement, InvalidName> =>
   Effect.map(streamName(input.stream), (stream) => ({ stream, info: input.info ?? {} }))
@@ -56,6 +57,7 @@ export const make: (
 
       yield* Effect.forkScoped(keepOn("The renewal of stream leases", yield* renewal.make(table, store, config, meter)))
       yield* Effect.forkScoped(keepOn("The watch over stream leases", deadlines.loop(table, config)))
+      yield* Effect.forkScoped(keepOn("The keeping of checkpoints", tidying.keeping(client)))
       yield* Effect.addFinalizer(() =>
         Effect.gen(function*() {
           yield* door.close
@@ -95,7 +97,9 @@ export const make: (
           case "Buried":
             return yield* new StreamNotFound({ stream, problem: "its handlers failed too often: see the dead letters" })
           case "Gone":
-            return yield* new StreamNotFound({ stream, problem: "it is finished, or no consumer was given it yet" })
+            return yield* new StreamNotFound({ stream, problem: "it is finished" })
+          case "Unread":
+            return yield* new StreamNotFound({ stream, problem: "no consumer was given it yet, as `run` would be" })
           default:
             return yield* new AlreadyClaimed({ stream })
         }

@@ -70,8 +70,11 @@ export const make = (
         const candidates: Array<Candidate> = []
         for (const pending of page.entries) {
           const { content } = pending
-          if (content._tag === "Malformed") yield* bury(pending)
-          else if (taking.isWorthwhile(content)) {
+          if (content._tag === "Malformed") {
+            // A consumer of another implementation may be at it all the same, and does not make it young again
+            const isStale = Duration.isGreaterThanOrEqualTo(pending.idle, config.reapAfter)
+            if (pending.consumer === consumer || isStale) yield* bury(pending)
+          } else if (taking.isWorthwhile(content)) {
             candidates.push({ ...content, minIdle: pending.consumer === consumer ? Duration.zero : lease })
           }
         }

@@ -50,6 +50,7 @@ const outcomes = {
   Taken: "taken",
   Occupied: "occupied",
   Recent: "recent",
+  Unread: "recent",
   Gone: "gone",
   Buried: "buried",
   Failed: "failed"

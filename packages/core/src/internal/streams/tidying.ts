@@ -1,9 +1,21 @@
-/** Removing what nobody needs: consumers that are gone, entries that were finished but not deleted. */
+/** Keeping what is needed for longer, and removing what nobody needs: consumers that are gone, entries that were finished but not deleted. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import type { Client } from "./client.ts"
+import { persist } from "./failing.ts"
 import { type Fleet, isFirst } from "./fleet.ts"
+
+/** Of what is owned for long and commits nothing. Backends keep them for a week. */
+export const keeping = ({ store, table }: Client): Effect.Effect<never> =>
+  Effect.forever(Effect.gen(function*() {
+    yield* Effect.sleep("1 day")
+    const streams = Array.from(table.all(), ({ stream }) => stream)
+    yield* Effect.catch(
+      persist("Keeping checkpoints", store.keep(streams)),
+      (error) => Effect.logWarning(`Checkpoints cannot be kept: ${error.message}`)
+    )
+  }))
 
 /** At a slow pace, by one member of the fleet. */
 export const loop = ({ config, store }: Client, fleet: Fleet): Effect.Effect<never> =>

@@ -70,7 +70,8 @@ export const make = (backend: Backend, expire: (key: string) => void): Part => {
         fail(keysOf(held), [...argsOf(held), attempt ?? ""]),
         (reply) => reply === "NotOwner" ? reply : Number(reply)
       ),
-    bury: (held, reason) => bury([...keysOf(held), deadLetters], [...argsOf(held), reason]),
+    bury: (held, reason) =>
+      bury([...keysOf(held), deadLetters, StreamKeys.checkpoint(held.stream)], [...argsOf(held), reason]),
     buryMalformed: (entry, consumer, reason) =>
       Effect.map(
         backend.withGroup(
@@ -89,7 +90,7 @@ export const make = (backend: Backend, expire: (key: string) => void): Part => {
         if (hint._tag !== "Given" || hint.consumer !== consumer || hint.session !== session) continue
         const { entry, epoch, stream, token } = hint
         const held: Held = { stream, entry, consumer, epoch, token }
-        const [row] = yield* adopt(keysOf(held), argsOf(held))
+        const [row] = yield* adopt([...keysOf(held), StreamKeys.checkpoint(stream)], argsOf(held))
         const content = row && parse(...row)
         if (content?._tag === "Announced") found.push({ ...held, info: content.info })
       }

@@ -24,6 +24,10 @@ const readFinished = reading(
   "the reply of the script that removes finished entries",
   Schema.Tuple([Schema.String, Digits])
 )
+const readCursors = reading(
+  "the reply of the script that forgets finished entries",
+  Schema.Tuple([Schema.String, Schema.String])
+)
 const readInspect = reading("the reply of the inspect script", replies.InspectReply)
 const readEntries = reading("dead letters", StreamWire.Entries)
 const readFlag = reading("the reply of the revive script", Schema.Literals(["0", "1"]))
@@ -37,12 +41,14 @@ export const make = (backend: Backend): Part => {
   const members = StreamKeys.members(service)
   const dead = StreamKeys.deadLetters(service)
   const announced = StreamKeys.announced(service)
+  const failures = StreamKeys.failures(service)
   // Whatever the slot: to name the stream is all that is asked
   const parse = toEntry(() => undefined)
 
   const beat = backend.run("beat", scripts.beat, readMembers)
   const reap = backend.run("tidy", scripts.reap, readCount)
   const removeFinished = backend.run("tidy", scripts.removeFinished, readFinished)
+  const forgetFinished = backend.run("tidy", scripts.forgetFinished, readCursors)
   const inspect = backend.run("inspect", scripts.inspect, readInspect)
   const revive = backend.run("revive", scripts.revive, readFlag)
 
@@ -54,7 +60,7 @@ export const make = (backend: Backend): Part => {
     tidy: (idle) =>
       backend.withGroup(Effect.gen(function*() {
         const consumers = Number(
-          yield* reap([input, announced, StreamKeys.failures(service)], [group, millis(idle)])
+          yield* reap([input, announced, failures], [group, millis(idle)])
         )
         let entries = 0
         let from = ""
@@ -63,6 +69,9 @@ export const make = (backend: Backend): Part => {
           entries += Number(removed)
           from = next
         } while (from !== "")
+        let cursors: readonly [string, string] = ["0", "0"]
+        do cursors = yield* forgetFinished([input, announced, failures], [...cursors, pageSize])
+        while (cursors.some((cursor) => cursor !== ""))
         return { consumers, entries }
       })),
     inspect: Effect.map(
@@ -104,7 +113,7 @@ export const make = (backend: Backend): Part => {
       if (letter === undefined) return false
       const content = parse(...letter)
       const stream = content._tag === "Announced" ? content.stream : ""
-      return (yield* revive([input, dead, announced], [id, stream])) === "1"
+      return (yield* revive([input, dead, announced, failures], [id, stream])) === "1"
     })
   }
 }

@@ -12,17 +12,23 @@ import type { Backend } from "./backend.ts"
 
 const readMoved = reading("the reply of the commit script", Schema.Literals(["Committed", "Behind", "NotOwner"]))
 const readCheckpoint = reading("a checkpoint", Schema.NullOr(EntryId))
+const readField = reading("whether something was committed", Schema.NullOr(Schema.String))
+const readKept = reading("the reply of the keep script", Schema.Literal("1"))
 const readMessages = reading("messages of a data stream", StreamWire.Entries)
 
 export const toMessages = (rows: typeof StreamWire.Entries.Type): ReadonlyArray<RawMessage> =>
   rows.map(([id, fields]) => ({ id, fields }))
 
-type Part = Pick<Service, "buryMessage" | "checkpoint" | "commit" | "messages">
+/** Checkpoints of one call. */
+const keptAtOnce = 200
+
+type Part = Pick<Service, "buryMessage" | "checkpoint" | "commit" | "hasCommitted" | "keep" | "messages">
 
 export const make = (backend: Backend): Part => {
   const failures = StreamKeys.failures(backend.service)
   const commit = backend.run("commit", scripts.commit, readMoved)
   const bury = backend.run("bury a message", scripts.buryMessage, readMoved)
+  const keep = backend.run("keep checkpoints", scripts.keep, readKept)
 
   const keysOf = ({ stream }: Held) => [StreamKeys.streamLease(stream), StreamKeys.checkpoint(stream), failures]
   const valueOf = ({ consumer, epoch, token }: Held) => `${consumer}@@${epoch}@@${token}`
@@ -42,6 +48,16 @@ export const make = (backend: Backend): Part => {
           Option.fromNullishOr
         )
       ),
+    hasCommitted: ({ entry }) =>
+      Effect.map(
+        backend.send("look for a commit", readField, "HGET", failures, `${entry}:moved`),
+        (field) => field !== null
+      ),
+    keep: Effect.fnUntraced(function*(streams) {
+      for (let i = 0; i < streams.length; i += keptAtOnce) {
+        yield* keep(streams.slice(i, i + keptAtOnce).map(StreamKeys.checkpoint), [])
+      }
+    }),
     messages: (stream, after, count) =>
       Effect.andThen(
         backend.admit("read messages", stream),

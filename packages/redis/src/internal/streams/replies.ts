@@ -37,6 +37,7 @@ export const TakeReply = Schema.Array(Schema.Union([
   Schema.Tuple([Schema.Literal("taken"), Token, Count]),
   Schema.Tuple([Schema.Literal("occupied"), Schema.String, Schema.String.check(Schema.isPattern(/^-1$|^\d+$/))]),
   Schema.Tuple([Schema.Literal("recent")]),
+  Schema.Tuple([Schema.Literal("unread")]),
   Schema.Tuple([Schema.Literal("gone")]),
   Schema.Tuple([Schema.Literal("buried"), Count]),
   Schema.Tuple([Schema.Literal("error"), Schema.String])

@@ -59,11 +59,12 @@ export const make = Effect.fnUntraced(function*(
     return found
   }
 
-  const give = (reply: typeof StreamWire.ReadReply.Type) => {
+  /** Who joined since the read began, and asks from further back than it does, is not served by it. */
+  const give = (reply: typeof StreamWire.ReadReply.Type, asked: ReadonlyMap<StreamName, EntryId>) => {
     for (const [stream, rows] of reply ?? []) {
       const all = toMessages(rows)
       for (const waiter of waiters) {
-        if (waiter.stream !== stream) continue
+        if (waiter.stream !== stream || compareEntryIds(waiter.after, asked.get(waiter.stream)!) < 0) continue
         const mine = all.filter(({ id }) => compareEntryIds(id, waiter.after) > 0).slice(0, waiter.count)
         if (mine.length > 0) settle(waiter, Exit.succeed(mine))
       }
@@ -103,7 +104,7 @@ export const make = Effect.fnUntraced(function*(
       ).pipe(Effect.mapError(fromRedis("read messages")), within("read messages", Duration.sum(block, blockMargin)))
       return Effect.map(
         Effect.flatMap(client === undefined ? reply : Effect.raceFirst(reply, interrupting(client)), readTail),
-        give
+        (reply) => give(reply, asked)
       )
     })
 

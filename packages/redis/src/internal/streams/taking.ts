@@ -18,7 +18,7 @@ const readTake = reading("the reply of the take script", replies.TakeReply)
 const readRenew = reading("the reply of the renew script", replies.RenewReply)
 
 const renewed: RenewResult = { _tag: "Renewed" }
-const recent: TakeResult = { _tag: "Recent" }
+const unread: TakeResult = { _tag: "Unread" }
 
 /** The consumer, without what makes its holding different from its others. */
 const nameOf = (value: string): string => {
@@ -85,7 +85,9 @@ export const make = (backend: Backend): Pick<Service, "renew" | "take"> => {
           remaining: reply[2] === "-1" ? Duration.infinity : Duration.millis(Number(reply[2]))
         }
       case "recent":
-        return recent
+        return { _tag: "Recent" }
+      case "unread":
+        return unread
       case "gone":
         return { _tag: "Gone" }
       case "buried":
@@ -123,7 +125,7 @@ export const make = (backend: Backend): Pick<Service, "renew" | "take"> => {
       // Nothing is pending without a group: a new one hands everything out again
       if (!replies.some((reply) => reply[0] === "error" && reply[1].includes("NOGROUP"))) return replies.map(toResult)
       yield* backend.prepare
-      return replies.map((reply) => reply[0] === "error" && reply[1].includes("NOGROUP") ? recent : toResult(reply))
+      return replies.map((reply) => reply[0] === "error" && reply[1].includes("NOGROUP") ? unread : toResult(reply))
     })
 
   const renewAll = (holdings: ReadonlyArray<Held>, lease: Duration.Duration) =>

@@ -2,7 +2,7 @@ import { EntryId } from "@effect-simba/core/StreamNames"
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import type { Cases } from "./bench.ts"
+import { type Cases, only } from "./bench.ts"
 
 const id = (text: string) => EntryId.make(text)
 
@@ -44,6 +44,40 @@ export const committing = ({ bench, it, short }: Cases): void => {
       assert.strictEqual(yield* service.buryMessage(held, message, "stale"), "NotOwner")
       assert.deepStrictEqual(yield* service.checkpoint(held.stream), Option.some(id("5-0")))
       assert.strictEqual(yield* service.commit(other, id("6-0")), "Committed")
+    }))
+
+  it.effect("whether something was committed is known for each announcement, whoever did it", () =>
+    Effect.gen(function*() {
+      const { announce, party, service, stream } = yield* bench("committed")
+      const [a, b] = [party(), party()]
+      const held = yield* a.own("one")
+      assert.isFalse(yield* service.hasCommitted(held))
+      yield* service.commit(held, id("5-0"))
+      assert.isTrue(yield* service.hasCommitted(held))
+      yield* service.release(held)
+      const other = yield* b.take(held.stream, held.entry)
+      assert.isTrue(yield* service.hasCommitted(other))
+      yield* service.done(other)
+      const anew = yield* b.own("one")
+      assert.isFalse(yield* service.hasCommitted(anew))
+      assert.deepStrictEqual(yield* service.checkpoint(anew.stream), Option.some(id("5-0")))
+      // What is revived goes on with its old announcement
+      yield* service.bury(anew, "poison")
+      yield* service.revive(only(yield* service.deadLetters(undefined, 10)).id)
+      const revived = only(yield* b.read())
+      assert.isTrue(yield* service.hasCommitted(yield* b.take(stream("one"), revived.entry)))
+      assert.notStrictEqual(yield* announce("two"), revived.entry)
+    }))
+
+  it.effect("keeping the checkpoints of what has some and of what has none changes nothing else", () =>
+    Effect.gen(function*() {
+      const { party, service, stream } = yield* bench("keep")
+      const held = yield* party().own("one")
+      yield* service.commit(held, id("5-0"))
+      yield* service.keep([held.stream, stream("two")])
+      yield* service.keep([])
+      assert.deepStrictEqual(yield* service.checkpoint(held.stream), Option.some(id("5-0")))
+      assert.isTrue(Option.isNone(yield* service.checkpoint(stream("two"))))
     }))
 
   it.effect("a message that is buried is passed", () =>

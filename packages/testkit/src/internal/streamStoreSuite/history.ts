@@ -124,7 +124,7 @@ export const runHistory = Effect.fnUntraced(function*(
       const { epoch, result } = yield* party.ask(stream, entry, { lease: period, maxFailures: 1000 })
       if (model.entry === undefined) assert.strictEqual(result._tag, "Gone")
       else if (!isFree(model, now)) assert.strictEqual(result._tag, "Occupied")
-      else if (!model.isDelivered) assert.strictEqual(result._tag, "Recent")
+      else if (!model.isDelivered) assert.strictEqual(result._tag, "Unread")
       else {
         if (model.owner?.counts === true) model.failures++
         assert.deepInclude<object>(result, { _tag: "Taken", failures: model.failures })

@@ -76,7 +76,39 @@ export const taking = ({ bench, it, short }: Cases): void => {
     Effect.gen(function*() {
       const { announce, party, stream } = yield* bench("undelivered")
       const entry = yield* announce("one")
-      assert.strictEqual((yield* party().refused(stream("one"), entry))._tag, "Recent")
+      assert.strictEqual((yield* party().refused(stream("one"), entry))._tag, "Unread")
+    }))
+
+  it.effect("a request that arrives after what was asked for later was given back is refused: nobody waits for it", () =>
+    Effect.gen(function*() {
+      const { announce, party, service, stream } = yield* bench("late")
+      const [a, b] = [party(), party()]
+      const entry = yield* announce("one")
+      yield* a.read()
+      const early = a.epoch()
+      const held = yield* a.take(stream("one"), entry)
+      assert.strictEqual(yield* service.release(held), "Released")
+      for (const epoch of [held.epoch, early]) {
+        assert.strictEqual((yield* a.refused(stream("one"), entry, { epoch }))._tag, "Recent")
+      }
+      const next = yield* b.take(stream("one"), entry)
+      assert.strictEqual(next.failures, 0)
+      assert.strictEqual(yield* service.release(next), "Released")
+      yield* a.take(stream("one"), entry)
+    }))
+
+  it.effect("likewise after a hand-over, and what was handed over can be given back by its epoch", () =>
+    Effect.gen(function*() {
+      const { party, pass, service } = yield* bench("late hand-over", short)
+      const [a, b] = [party(), party()]
+      const held = yield* a.own("one")
+      assert.strictEqual(yield* service.handOver(held, b, short), "HandedOver")
+      const { info: _, ...given } = only(yield* service.given(b.consumer, b.session))
+      assert.strictEqual(yield* service.release(given), "Released")
+      assert.strictEqual((yield* b.refused(held.stream, held.entry, { epoch: given.epoch }))._tag, "Recent")
+      assert.strictEqual((yield* b.take(held.stream, held.entry)).failures, 0)
+      yield* pass(short)
+      assert.strictEqual((yield* a.take(held.stream, held.entry)).failures, 1)
     }))
 
   it.effect("what is finished, or never was, is gone", () =>
