@@ -122,9 +122,9 @@ describe("balance", () => {
       yield* TestClock.adjust("20 seconds")
       yield* b.start(b.client.run(Effect.never))
       b.link.modes.renew = "fail"
-      while (!b.link.calls.includes("renew")) yield* TestClock.adjust("50 millis")
-      // Nobody else is asked for it meanwhile
+      // So that it takes nothing by itself
       b.link.modes.pending = "hang"
+      while (!b.link.calls.includes("renew")) yield* TestClock.adjust("50 millis")
       yield* TestClock.adjust("5 seconds")
       assert.isTrue(b.link.calls.includes("release"))
       assert.deepStrictEqual([...backend.failures.values()], [])

@@ -33,8 +33,9 @@ describe("keeping checkpoints", () => {
       yield* a.client.claim("s1")
       yield* TestClock.adjust("19 hours")
       assert.deepStrictEqual(backend.kept, [])
+      yield* TestClock.adjust("58 minutes")
       a.link.modes.keep = "fail"
-      yield* TestClock.adjust("2 hours")
+      yield* TestClock.adjust("3 minutes")
       yield* a.client.claim("s2")
       a.link.modes.keep = "work"
       yield* TestClock.adjust("1 minute")
