@@ -263,9 +263,10 @@ export const layer = (
 ): Layer.Layer<Redis.Redis | Subscriber | IoRedis, BackendError | InvalidConfig> => Layer.effectContext(make(options))
 
 /**
- * Connects to a Redis Cluster, by one or more of its nodes. Commands follow MOVED and ASK; scripts are loaded on every
- * primary; the subscriber stays with one node and moves to another when that is gone. Subscribers cannot be counted
- * there, so a waiter that died costs a confirm period at its turn.
+ * Connects to a Redis Cluster, by one or more of its nodes. Commands follow MOVED and ASK, and fail when the connection is
+ * lost before the answer came; scripts are loaded on every primary that can be reached; the subscriber stays with one node
+ * and moves to another when that is gone. Subscribers cannot be counted there, so a waiter that died costs a confirm period
+ * at its turn.
  *
  * **Example** (Mutexes on a Cluster)
  *

@@ -67,6 +67,7 @@ interface Connectable {
   readonly connect: () => Promise<void>
   readonly disconnect: () => void
   readonly on: (event: "error", listener: (cause: unknown) => void) => unknown
+  readonly once: (event: "ready", listener: () => void) => unknown
 }
 
 /**
@@ -94,6 +95,8 @@ const opened = <C extends Connectable>(
       (client) => Effect.sync(() => client.disconnect())
     )
     yield* Effect.callback<void, Redis.RedisError>((resume) => {
+      // A Cluster whose first node to be asked was away asks another, and says so by this alone
+      client.once("ready", () => resume(Effect.void))
       client.connect().then(
         () => resume(Effect.void),
         (cause: unknown) => resume(Effect.fail(new Redis.RedisError({ cause: lastError ?? cause })))
@@ -129,31 +132,48 @@ export const openCluster = (
 ): Effect.Effect<Cluster, Redis.RedisError, Scope.Scope> =>
   opened(role, settings, (random) => {
     const { reconnectOnError: _, retryStrategy: __, ...redisOptions } = optionsFor(role, settings)
-    return new Cluster([...settings.nodes], {
+    const cluster = new Cluster([...settings.nodes], {
       ...settings.cluster,
       lazyConnect: true,
       enableOfflineQueue: false,
       clusterRetryStrategy: role === "reserved" ? () => null : reconnectDelay(random),
       redisOptions
     })
+    return cluster.on("+node", failWhatWasSent)
   })
 
-/** A connection to any node: every node passes on what is published on any. */
+/**
+ * A Cluster of ioredis sends again what a node that is gone has left without an answer, also what that node has done. It
+ * does so by the error, which is another here; what was never sent has the one that it knows.
+ */
+const failWhatWasSent = (node: Client) => {
+  node.on("connect", () =>
+    node.stream.prependOnceListener("close", () => {
+      const lost = new Error("the connection was lost before the answer came")
+      for (let item = node.commandQueue.shift(); item !== undefined; item = node.commandQueue.shift()) {
+        item.command.reject(lost)
+      }
+    }))
+}
+
+/** A connection to any node that can be reached: every node passes on what is published on any. */
 export const openNode = (
   cluster: Cluster,
   settings: ClusterSettings
 ): Effect.Effect<Client, Redis.RedisError, Scope.Scope> =>
   Effect.gen(function*() {
-    const nodes = cluster.nodes("all").filter((node) => node.status === "ready" || node.status === "wait")
-    if (nodes.length === 0) {
+    const known = cluster.nodes("all").filter((node) => node.status === "ready" || node.status === "wait")
+    const [first, ...others] = yield* Random.shuffle(known)
+    if (first === undefined) {
       return yield* new Redis.RedisError({ cause: new Error("no node of the cluster is known to be up") })
     }
-    const { host, port } = nodes[yield* Random.nextIntBetween(0, nodes.length - 1)]!.options
-    return yield* opened(
-      "subscriber",
-      settings,
-      () => new Client({ ...optionsFor("subscriber", settings), host: host ?? "localhost", port: port ?? 6379 })
-    )
+    const openAt = ({ options: { host, port } }: Client) =>
+      opened(
+        "subscriber",
+        settings,
+        () => new Client({ ...optionsFor("subscriber", settings), host: host ?? "localhost", port: port ?? 6379 })
+      )
+    return yield* others.reduce((before, node) => Effect.catch(before, () => openAt(node)), openAt(first))
   })
 
 const sendTo = (
@@ -195,10 +215,21 @@ export const sendBy = (
       ))
   }))
 
-/** Scripts are loaded on every primary, since any of them may be asked to run one. */
+/**
+ * Scripts are loaded on every primary, since any of them may be asked to run one. Whoever is away does not keep the others
+ * from it: a script that a node does not know is sent to it as text.
+ */
+const loadEverywhere = (cluster: Cluster, args: ReadonlyArray<string>): Promise<unknown> =>
+  Promise.allSettled(cluster.nodes("master").map((node) => node.call("SCRIPT", ...args))).then((results) => {
+    const loaded = results.find((result) => result.status === "fulfilled")
+    if (loaded !== undefined) return loaded.value
+    const failed = results.find((result) => result.status === "rejected")
+    throw failed === undefined ? new Error("no primary of the cluster is known to be up") : failed.reason
+  })
+
 export const sendCluster = (cluster: Cluster): Send =>
-  sendTo((command, args) =>
-    command.toUpperCase() === "SCRIPT"
-      ? Promise.all(cluster.nodes("master").map((node) => node.call(command, ...args))).then((replies) => replies[0])
-      : cluster.call(command, ...args)
-  )
+  sendTo((command, args) => {
+    if (command.toUpperCase() !== "SCRIPT") return cluster.call(command, ...args)
+    if (args[0]?.toUpperCase() === "LOAD") return loadEverywhere(cluster, args)
+    return Promise.all(cluster.nodes("master").map((node) => node.call(command, ...args))).then((replies) => replies[0])
+  })
