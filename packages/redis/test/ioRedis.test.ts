@@ -6,6 +6,7 @@ import { ConfigProvider, Context, Effect, Exit, Fiber, Layer, Option, Queue, Red
 import * as RateLimiter from "effect/persistence/RateLimiter"
 import * as Redis from "effect/persistence/Redis"
 import { createServer } from "node:net"
+import { inspect } from "node:util"
 import {
   channelsOpen,
   connections,
@@ -376,6 +377,63 @@ describe("building the layer", () => {
         assert.strictEqual(list.trim().split("\n").length, 1, list)
       }))
     }))
+
+  it.live("a database that is refused is none: nobody goes on in database 0", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer.start()
+      yield* server.send("ACL", "SETUSER", "app", "on", ">pass", "~*", "&*", "+@all", "-select")
+      const user = { username: "app", password: "pass" }
+      for (const client of [{ db: 99 }, { db: 2, ...user }]) {
+        const error = yield* Effect.flip(build({ url: server.url, client }))
+        assert.instanceOf(error, BackendError)
+        assert.isFalse((error as BackendError).retryable)
+        assert.match(error.message, /DB index is out of range|NOPERM/)
+      }
+      yield* server.send("ACL", "SETUSER", "app", "+select")
+      yield* Effect.scoped(Effect.gen(function*() {
+        const { redis } = yield* open(server, { client: { db: 2, connectionName: "later", ...user } })
+        yield* redis.send("SET", "key", "2")
+        yield* server.send("ACL", "SETUSER", "app", "-select")
+        yield* killConnections(server, "later")
+        for (let i = 0; i < 30; i++) {
+          yield* Effect.exit(redis.send("SET", "key", "0"))
+          yield* Effect.sleep("10 millis")
+        }
+        assert.isNull(yield* server.send("GET", "key"), "nothing has been written to database 0")
+        yield* server.send("ACL", "SETUSER", "app", "+select")
+        yield* until("it is back", Effect.map(Effect.exit(redis.send("GET", "key")), Exit.isSuccess))
+        assert.strictEqual(yield* redis.send("GET", "key"), "2")
+      }))
+    }))
+
+  it.live("a password that is refused is in no error", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer.start({ args: ["--requirepass", "right"] })
+      const error = yield* Effect.flip(build({ url: server.url, client: { password: "mistyped" } }))
+      assert.match(error.message, /WRONGPASS/)
+      assert.notInclude(inspect(error, { depth: 10 }), "mistyped")
+    }))
+
+  it.live("a Cluster that refuses a password says so", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer.start({ args: ["--cluster-enabled yes", "--requirepass", "right"] })
+      for (const client of [{ password: "mistyped" }, {}]) {
+        const cluster = IoRedis.layerCluster({ nodes: [{ host: "127.0.0.1", port: server.port }], client })
+        const error = yield* Effect.flip(Effect.scoped(Layer.build(cluster)))
+        assert.instanceOf(error, BackendError)
+        assert.isFalse((error as BackendError).retryable)
+        assert.match(error.message, /WRONGPASS|NOAUTH/)
+        assert.notInclude(inspect(error, { depth: 10 }), "mistyped")
+      }
+    }))
+
+  it.live("numbers are numbers, whatever ioredis is asked for against its type", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer.start()
+      const untyped: object = { stringNumbers: true }
+      const { redis } = yield* open(server, { client: { ...untyped } })
+      assert.strictEqual(yield* redis.send("INCR", "count"), 1)
+    }).pipe(Effect.scoped))
 
   it.live("a refused port is an outage, and nobody keeps knocking", () =>
     Effect.gen(function*() {

@@ -3,7 +3,7 @@ import { FencingToken } from "@effect-simba/core/Ownership"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { Fencing, IoRedis, RedisKeys, RedisMutexStore } from "@effect-simba/redis"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer, Queue, Schedule } from "effect"
+import { Context, Effect, Exit, Fiber, Layer, Queue, Schedule } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { capturingLogs, until } from "./support/harness.ts"
 import { RedisServer, type RedisServerError, type Server } from "./support/redisServer.ts"
@@ -253,6 +253,30 @@ describe("Sentinel, fail-over on purpose", () => {
         yield* others[0]!.restart
         yield* until("the one that came back is listened to", watching(others[0]!))
         assert.include(String(yield* primary.send("ROLE")), "master")
+      })).pipe(Effect.provide(capturingLogs([]))),
+    60_000
+  )
+
+  it.live(
+    "a Sentinel that hangs does not keep the others from being asked",
+    () =>
+      Effect.scoped(Effect.gen(function*() {
+        const { name, primary, sentinels } = yield* RedisServer.sentinel()
+        const options = {
+          client: { name, sentinels: sentinels.map(({ port }) => ({ host: "127.0.0.1", port })) },
+          // Longer than there is time to connect
+          commandTimeout: "5 seconds"
+        } satisfies IoRedis.Options
+        const redis = Context.get(yield* Layer.build(IoRedis.layer(options)), Redis)
+        for (const hanging of sentinels) {
+          yield* hanging.pause
+          const connections = String(yield* primary.send("CLIENT", "LIST")).split("\n")
+          const [id] = connections.flatMap((line) => /^id=(\d+) .*\bname=simba:commands /.exec(line)?.[1] ?? [])
+          yield* primary.send("CLIENT", "KILL", "ID", id!)
+          yield* until("it is back", Effect.map(Effect.exit(redis.send("PING")), Exit.isSuccess))
+          yield* Effect.scoped(Layer.build(Layer.fresh(IoRedis.layer(options))))
+          yield* hanging.resume
+        }
       })).pipe(Effect.provide(capturingLogs([]))),
     60_000
   )

@@ -6,7 +6,7 @@ import type { RedisError } from "effect/persistence/Redis"
 const passing =
   /\b(LOADING|BUSY|READONLY|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|NOREPLICAS|OOM|NOSCRIPT|MOVED|ASK|UNBLOCKED|MISCONF)\b/
 
-const isReply = (cause: unknown): cause is Error => cause instanceof Error && cause.name === "ReplyError"
+export const isReply = (cause: unknown): cause is Error => cause instanceof Error && cause.name === "ReplyError"
 
 export const isRetryable = (cause: unknown): boolean => !isReply(cause) || passing.test(cause.message)
 

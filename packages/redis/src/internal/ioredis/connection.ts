@@ -6,9 +6,10 @@ import * as Random from "effect/Random"
 import type * as Scope from "effect/Scope"
 import { Cluster, type ClusterNode, type ClusterOptions, Redis as Client, type RedisOptions } from "ioredis"
 import type { Direct } from "../direct.ts"
+import { isReply } from "../redisFailure.ts"
 
-/** `replyMapping` decides the types of ioredis itself, and must stay at its default. */
-export type ClientOptions = Omit<RedisOptions, "replyMapping" | "keyPrefix">
+/** `replyMapping` and `stringNumbers` decide what replies look like, and must stay at their defaults. */
+export type ClientOptions = Omit<RedisOptions, "replyMapping" | "stringNumbers" | "keyPrefix">
 
 export interface Settings {
   readonly url: string | undefined
@@ -30,13 +31,20 @@ type Send = Redis.Redis["Service"]["send"]
 const reconnectDelay = (random: () => number) => (attempt: number): number =>
   Math.min(50 * 2 ** Math.min(attempt - 1, 5), 1000) * (0.8 + 0.4 * random())
 
-const optionsFor = (role: Role, settings: Omit<Settings, "url">): ClientOptions => {
+const optionsFor = (
+  role: Role,
+  settings: Omit<Settings, "url">
+): ClientOptions & { readonly stringNumbers: false } => {
   const commandTimeout = Duration.toMillis(settings.commandTimeout)
+  const connectTimeout = Duration.toMillis(settings.connectTimeout)
   return {
     connectionName: `simba:${role}`,
+    // One that hangs leaves time to ask the others
+    sentinelCommandTimeout: Math.min(commandTimeout, connectTimeout / (1 + (settings.client.sentinels?.length ?? 0))),
     ...settings.client,
-    connectTimeout: Duration.toMillis(settings.connectTimeout),
+    connectTimeout,
     lazyConnect: true,
+    stringNumbers: false,
     // A command during an outage fails at once, and none is sent again later: whoever asked decides what to do next
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
@@ -65,9 +73,21 @@ const fromUrl = (text: string): ClientOptions => {
 
 interface Connectable {
   readonly connect: () => Promise<void>
-  readonly disconnect: () => void
+  readonly disconnect: (reconnect?: boolean) => void
   readonly on: (event: "error", listener: (cause: unknown) => void) => unknown
   readonly once: (event: "ready", listener: () => void) => unknown
+}
+
+/** Of a Cluster, what the last node said that was asked. */
+const reasonOf = (error: unknown): unknown =>
+  error instanceof Error && "lastNodeError" in error && isReply(error.lastNodeError) ? error.lastNodeError : error
+
+/** The command that was refused. Its arguments are dropped, since a password may be among them. */
+export const takeRefused = (cause: unknown): string | undefined => {
+  if (!isReply(cause) || !("command" in cause)) return undefined
+  const { name } = cause.command as { readonly name: string }
+  cause.command = { name, args: [] }
+  return name
 }
 
 /**
@@ -86,8 +106,12 @@ const opened = <C extends Connectable>(
     const client = yield* Effect.acquireRelease(
       Effect.sync(() => {
         const client = make(() => random.nextDoubleUnsafe())
-        client.on("error", (cause) => {
-          lastError = cause
+        client.on("error", (error) => {
+          const cause = reasonOf(error)
+          // ioredis would go on in database 0
+          if (takeRefused(cause) === "select") client.disconnect(true)
+          // What the server says tells more than what the connection says of it
+          if (!isReply(lastError)) lastError = cause
           runLog(Effect.logDebug(`Redis connection (${role})`, cause))
         })
         return client

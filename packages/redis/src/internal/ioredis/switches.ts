@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import type { RedisError } from "effect/persistence/Redis"
 import type * as Scope from "effect/Scope"
 import { Redis as Client } from "ioredis"
-import type { Settings } from "./connection.ts"
+import { type Settings, takeRefused } from "./connection.ts"
 
 const channel = "+switch-master"
 
@@ -26,7 +26,10 @@ export const watch = Effect.fnUntraced(function*(
   const connected = new Map<Client, { isStale: boolean }>()
   let switches = 0
   const runLog = Effect.runForkWith(yield* Effect.context<never>())
-  const log = (cause: unknown) => runLog(Effect.logDebug("Redis connection (Sentinel)", cause))
+  const log = (cause: unknown) => {
+    takeRefused(cause)
+    runLog(Effect.logDebug("Redis connection (Sentinel)", cause))
+  }
 
   const drop = () => {
     switches++
