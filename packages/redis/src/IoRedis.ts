@@ -25,6 +25,7 @@ import { Direct } from "./internal/direct.ts"
 import * as channels from "./internal/ioredis/channels.ts"
 import * as connection from "./internal/ioredis/connection.ts"
 import * as switches from "./internal/ioredis/switches.ts"
+import * as url from "./internal/ioredis/url.ts"
 import { watched } from "./internal/ioredis/watched.ts"
 import { fromRedis } from "./internal/redisFailure.ts"
 import { Topology } from "./Topology.ts"
@@ -115,14 +116,6 @@ const duration = (option: string, input: Duration.Input) => {
     : Effect.fail(new InvalidConfig({ option, problem: "it must be a finite duration of at least 1 millisecond" }))
 }
 
-const checkUrl = (url: string) => {
-  const protocol = URL.canParse(url) ? new URL(url).protocol : undefined
-  return protocol === "redis:" || protocol === "rediss:"
-    ? Effect.succeed(url)
-    // Not echoed: it may carry a password
-    : Effect.fail(new InvalidConfig({ option: "url", problem: "expected redis://host:port or rediss://host:port" }))
-}
-
 const timeouts = Effect.fnUntraced(function*(options: Pick<Options, "commandTimeout" | "connectTimeout">) {
   return {
     commandTimeout: yield* duration("commandTimeout", options.commandTimeout ?? "1 second"),
@@ -193,16 +186,20 @@ const provide = Effect.fnUntraced(function*(driver: Driver) {
 })
 
 const make = Effect.fnUntraced(function*(options: Options = {}) {
-  const url = options.url === undefined
-    ? undefined
-    : yield* checkUrl(Redacted.isRedacted(options.url) ? Redacted.value(options.url) : options.url)
-  const settings = { url, client: yield* driverOptions(options.client), ...yield* timeouts(options) }
+  const server = options.url === undefined
+    ? {}
+    : yield* url.read(Redacted.isRedacted(options.url) ? Redacted.value(options.url) : options.url)
+  const client = yield* driverOptions(options.client)
+  if (client.db !== undefined && (!Number.isInteger(client.db) || client.db < 0)) {
+    return yield* new InvalidConfig({ option: "db", problem: "it must be a whole number, and not below 0" })
+  }
+  const settings = { server, client, ...yield* timeouts(options) }
   const follow = yield* switches.watch(settings)
   const open = (role: connection.Role) => follow(connection.open(role, settings))
-  const client = yield* Effect.mapError(open("commands"), fromRedis("connect"))
-  const direct = yield* watched(client, settings.commandTimeout)
+  const commands = yield* Effect.mapError(open("commands"), fromRedis("connect"))
+  const direct = yield* watched(commands, settings.commandTimeout)
   return yield* provide({
-    client,
+    client: commands,
     send: connection.sendBy(direct),
     direct,
     subscriber: open("subscriber"),

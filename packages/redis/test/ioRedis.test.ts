@@ -468,6 +468,42 @@ describe("building the layer", () => {
       })
   )
 
+  it.live.each([
+    "redis://:100%sure@localhost",
+    "redis://u%er@localhost",
+    "redis://localhost/abc",
+    "redis://localhost?db=x"
+  ])(
+    "the URL %j cannot be meant",
+    (url) =>
+      Effect.gen(function*() {
+        const error = yield* Effect.flip(build({ url }))
+        assert.instanceOf(error, InvalidConfig)
+        assert.strictEqual((error as InvalidConfig).option, "url")
+        assert.notInclude(error.message, "sure")
+      })
+  )
+
+  it.live("what a URL has escaped is unescaped", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer.start()
+      yield* server.send("ACL", "SETUSER", "a@b", "on", ">100%: /?#", "~*", "&*", "+@all")
+      const user = `${encodeURIComponent("a@b")}:${encodeURIComponent("100%: /?#")}`
+      for (
+        const url of [`redis://${user}@127.0.0.1:${server.port}/3`, `redis://${user}@127.0.0.1:${server.port}?db=3`]
+      ) {
+        const { redis } = yield* open(server, { url })
+        assert.match(yield* redis.send<string>("CLIENT", "INFO"), /\bdb=3 .*\buser=a@b /)
+      }
+    }).pipe(Effect.scoped))
+
+  it.live.each([-1, 1.5, NaN])("the database %d is refused", (db) =>
+    Effect.gen(function*() {
+      const error = yield* Effect.flip(build({ client: { db } }))
+      assert.instanceOf(error, InvalidConfig)
+      assert.strictEqual((error as InvalidConfig).option, "db")
+    }))
+
   it.live("a URL that is refused is not shown: it may carry a password", () =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(build({ url: Redacted.make("http://:secret@localhost") }))

@@ -7,18 +7,20 @@ import type * as Scope from "effect/Scope"
 import { Cluster, type ClusterNode, type ClusterOptions, Redis as Client, type RedisOptions } from "ioredis"
 import type { Direct } from "../direct.ts"
 import { isReply } from "../redisFailure.ts"
+import type { Parts } from "./url.ts"
 
 /** `replyMapping` and `stringNumbers` decide what replies look like, and must stay at their defaults. */
 export type ClientOptions = Omit<RedisOptions, "replyMapping" | "stringNumbers" | "keyPrefix">
 
 export interface Settings {
-  readonly url: string | undefined
+  /** What the URL says. Options that are given besides win. */
+  readonly server: Parts
   readonly client: ClientOptions
   readonly commandTimeout: Duration.Duration
   readonly connectTimeout: Duration.Duration
 }
 
-export interface ClusterSettings extends Omit<Settings, "url"> {
+export interface ClusterSettings extends Omit<Settings, "server"> {
   readonly nodes: ReadonlyArray<ClusterNode>
   readonly cluster: Omit<ClusterOptions, "redisOptions" | "keyPrefix">
 }
@@ -33,7 +35,7 @@ const reconnectDelay = (random: () => number) => (attempt: number): number =>
 
 const optionsFor = (
   role: Role,
-  settings: Omit<Settings, "url">
+  settings: Omit<Settings, "server">
 ): ClientOptions & { readonly stringNumbers: false } => {
   const commandTimeout = Duration.toMillis(settings.commandTimeout)
   const connectTimeout = Duration.toMillis(settings.connectTimeout)
@@ -54,20 +56,6 @@ const optionsFor = (
     // After a fail-over the old primary is a replica: leave it
     reconnectOnError: (error) => error.message.includes("READONLY"),
     ...(role === "reserved" ? {} : { commandTimeout, socketTimeout: 2 * commandTimeout })
-  }
-}
-
-/** By hand, so that options that are given besides win over the parts of the URL: with ioredis they lose. */
-const fromUrl = (text: string): ClientOptions => {
-  const url = new URL(text)
-  const db = /^\/(\d+)$/.exec(url.pathname)?.[1] ?? url.searchParams.get("db")
-  return {
-    host: url.hostname.replace(/^\[(.*)\]$/, "$1") || "localhost",
-    port: url.port === "" ? 6379 : Number(url.port),
-    ...(url.username === "" ? {} : { username: decodeURIComponent(url.username) }),
-    ...(url.password === "" ? {} : { password: decodeURIComponent(url.password) }),
-    ...(db === null ? {} : { db: Number(db) }),
-    ...(url.protocol === "rediss:" ? { tls: {} } : {})
   }
 }
 
@@ -96,7 +84,7 @@ export const takeRefused = (cause: unknown): string | undefined => {
  */
 const opened = <C extends Connectable>(
   role: Role,
-  settings: Omit<Settings, "url">,
+  settings: Omit<Settings, "server">,
   make: (random: () => number) => C
 ): Effect.Effect<C, Redis.RedisError, Scope.Scope> =>
   Effect.gen(function*() {
@@ -146,7 +134,7 @@ export const open = (role: Role, settings: Settings): Effect.Effect<Client, Redi
       // For this `watched` does it
       delete options.socketTimeout
     }
-    return new Client({ ...(settings.url === undefined ? {} : fromUrl(settings.url)), ...options })
+    return new Client({ ...settings.server, ...options })
   })
 
 /** The connections to a Cluster: one per node that is needed. */
