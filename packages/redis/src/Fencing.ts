@@ -106,7 +106,11 @@ redis.call('SET', KEYS[1], ARGV[1], 'PX', '${keepMillis}')
 local function snippet(KEYS, ARGV)
 ${snippet}
 end
-local result = snippet({ unpack(KEYS, 2) }, { unpack(ARGV, 2) })
+local rest = { {}, {} }
+for i, all in ipairs({ KEYS, ARGV }) do
+  for k = 2, #all do rest[i][k - 1] = all[k] end
+end
+local result = snippet(rest[1], rest[2])
 if type(result) == 'table' and result.err then
   return result
 end

@@ -108,6 +108,18 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       assert.notExists(yield* Fencing.run(silent, "r", token(1))())
     }))
 
+  it.effect("a snippet has as many keys and arguments as Redis takes", () =>
+    Effect.gen(function*() {
+      const key = freshName("wide")
+      const values = Array.from({ length: 20_000 }, (_, i) => String(i))
+      const push = Fencing.script((key: string) => [key, ...values], {
+        numberOfKeys: 1,
+        lua: "return { #KEYS, #ARGV, ARGV[1], ARGV[#ARGV] }"
+      })
+      assert.deepStrictEqual(yield* Fencing.run(push, key, token(1))(key), [1, 20_000, "0", "19999"])
+      assert.deepStrictEqual(yield* Fencing.run(many, key, token(1))(...values), [20_000, "19999", "x"])
+    }))
+
   it.effect("a snippet that fails is a BackendError, and its token counts", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
