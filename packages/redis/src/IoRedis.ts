@@ -194,8 +194,8 @@ const make = Effect.fnUntraced(function*(options: Options = {}) {
     return yield* new InvalidConfig({ option: "db", problem: "it must be a whole number, and not below 0" })
   }
   const settings = { server, client, ...yield* timeouts(options) }
-  const follow = yield* switches.watch(settings)
-  const open = (role: connection.Role) => follow(connection.open(role, settings))
+  const { follow, onReplica } = yield* switches.watch(settings)
+  const open = (role: connection.Role) => follow(connection.open(role, { ...settings, onReplica }))
   const commands = yield* Effect.mapError(open("commands"), fromRedis("connect"))
   const direct = yield* watched(commands, settings.commandTimeout)
   return yield* provide({

@@ -5,48 +5,10 @@ import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { Redis, RedisError, script } from "effect/persistence/Redis"
-import { connect, createServer, type Socket } from "node:net"
 import { contender, freshName, RedisServer, until } from "./support/harness.ts"
+import { relayTo } from "./support/relay.ts"
 
 const nodeAt = (port: number) => ({ host: "127.0.0.1", port })
-
-/** Stands before a server. Once `cut` is set to a text, the command that contains it arrives, and its answer does not. */
-const relayTo = (target: number) =>
-  Effect.acquireRelease(
-    Effect.callback<{ readonly port: number; cut: string | undefined; readonly close: () => void }>((resume) => {
-      const sockets = new Set<Socket>()
-      const relay = createServer((client) => {
-        const server = connect(target, "127.0.0.1")
-        let isCut = false
-        for (const [one, other] of [[client, server], [server, client]] as const) {
-          sockets.add(one)
-          one.on("error", () => other.destroy()).on("close", () => other.destroy())
-        }
-        client.on("data", (data) => {
-          if (handle.cut !== undefined && data.includes(handle.cut)) {
-            isCut = true
-            handle.cut = undefined
-          }
-          server.write(data)
-        })
-        server.on("data", (data) => isCut ? client.destroy() : client.write(data))
-      })
-      const handle = {
-        port: 0,
-        cut: undefined as string | undefined,
-        close: () => {
-          relay.close()
-          sockets.forEach((socket) => socket.destroy())
-        }
-      }
-      relay.listen(0, "127.0.0.1", () => {
-        const address = relay.address()
-        handle.port = typeof address === "object" && address !== null ? address.port : 0
-        resume(Effect.succeed(handle))
-      })
-    }),
-    (relay) => Effect.sync(relay.close)
-  )
 
 it.live(
   "a command whose answer was lost with the connection fails, and is not sent again",

@@ -18,6 +18,8 @@ export interface Settings {
   readonly client: ClientOptions
   readonly commandTimeout: Duration.Duration
   readonly connectTimeout: Duration.Duration
+  /** Learns that a server is a replica. */
+  readonly onReplica?: () => void
 }
 
 export interface ClusterSettings extends Omit<Settings, "server"> {
@@ -53,8 +55,6 @@ const optionsFor = (
     autoResubscribe: false,
     maxRetriesPerRequest: 0,
     retryStrategy: () => null,
-    // After a fail-over the old primary is a replica: leave it
-    reconnectOnError: (error) => error.message.includes("READONLY"),
     ...(role === "reserved" ? {} : { commandTimeout, socketTimeout: 2 * commandTimeout })
   }
 }
@@ -134,7 +134,14 @@ export const open = (role: Role, settings: Settings): Effect.Effect<Client, Redi
       // For this `watched` does it
       delete options.socketTimeout
     }
-    return new Client({ ...settings.server, ...options })
+    // After a fail-over the old primary is a replica: leave it, once, however many commands it has refused
+    options.reconnectOnError = (error) => {
+      if (!error.message.includes("READONLY")) return false
+      settings.onReplica?.()
+      return !client.stream.writableEnded
+    }
+    const client = new Client({ ...settings.server, ...options })
+    return client
   })
 
 /** The connections to a Cluster: one per node that is needed. */
@@ -143,7 +150,7 @@ export const openCluster = (
   settings: ClusterSettings
 ): Effect.Effect<Cluster, Redis.RedisError, Scope.Scope> =>
   opened(role, settings, (random) => {
-    const { reconnectOnError: _, retryStrategy: __, ...redisOptions } = optionsFor(role, settings)
+    const { retryStrategy: _, ...redisOptions } = optionsFor(role, settings)
     const cluster = new Cluster([...settings.nodes], {
       ...settings.cluster,
       lazyConnect: true,
