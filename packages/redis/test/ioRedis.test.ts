@@ -5,7 +5,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, Exit, Fiber, Layer, Option, Queue, Redacted, Scope } from "effect"
 import * as RateLimiter from "effect/persistence/RateLimiter"
 import * as Redis from "effect/persistence/Redis"
-import { createServer } from "node:net"
+import { createServer, type Server as Listener } from "node:net"
 import { inspect } from "node:util"
 import {
   channelsOpen,
@@ -65,6 +65,35 @@ const arrivals = (port: number, millis: number) =>
       setTimeout(() =>
         listener.close(() => resume(Effect.succeed(count))), millis))
   })
+
+/** A server that says to be loading when it is asked for the first time, and for how many seconds it thinks it will. */
+const loading = (seconds: number) =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.callback<Listener>((resume) => {
+        let isLoading = true
+        const listener = createServer((socket) => {
+          socket.on("error", () => undefined).on("data", (data) => {
+            for (const [name] of String(data).matchAll(/(?<=\*\d+\r\n\$\d+\r\n)\w+/g)) {
+              const command = name.toUpperCase()
+              const info = isLoading ? `loading:1\r\nloading_eta_seconds:${seconds}\r\n` : "loading:0\r\n"
+              if (command === "INFO") isLoading = false
+              socket.write(
+                command === "HELLO"
+                  ? "-ERR unknown command 'HELLO'\r\n"
+                  : command === "INFO"
+                  ? `$${info.length}\r\n${info}\r\n`
+                  : "+OK\r\n"
+              )
+            }
+          })
+        })
+        listener.listen(0, "127.0.0.1", () => resume(Effect.succeed(listener)))
+      }),
+      (listener) => Effect.sync(() => listener.close())
+    ),
+    (listener) => (listener.address() as { readonly port: number }).port
+  )
 
 layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service on ioredis", (it) => {
   it.effect("send, eval and subscribe work", () =>
@@ -377,6 +406,12 @@ describe("building the layer", () => {
         assert.strictEqual(list.trim().split("\n").length, 1, list)
       }))
     }))
+
+  it.live("a server that has loaded its data sooner than it thought is used at once", () =>
+    Effect.gen(function*() {
+      const port = yield* loading(9)
+      yield* build({ url: `redis://127.0.0.1:${port}` })
+    }).pipe(Effect.scoped))
 
   it.live("a database that is refused is none: nobody goes on in database 0", () =>
     Effect.gen(function*() {

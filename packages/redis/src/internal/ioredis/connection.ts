@@ -43,6 +43,8 @@ const optionsFor = (
   const connectTimeout = Duration.toMillis(settings.connectTimeout)
   return {
     connectionName: `simba:${role}`,
+    // A server that loads is asked again soon, and not when it guesses to be done, in whole seconds
+    maxLoadingRetryTime: 200,
     // One that hangs leaves time to ask the others
     sentinelCommandTimeout: Math.min(commandTimeout, connectTimeout / (1 + (settings.client.sentinels?.length ?? 0))),
     ...settings.client,
