@@ -140,6 +140,15 @@ const driverOptions = <A extends object>(input: A | undefined): Effect.Effect<Pa
     : Effect.succeed(options)
 }
 
+const partsOf = (text: Options["url"]) =>
+  text === undefined ? Effect.succeed<url.Parts>({}) : url.read(Redacted.isRedacted(text) ? Redacted.value(text) : text)
+
+/** What a URL that is given in code says, and what the environment says besides. A password belongs to its user. */
+const besides = (environment: connection.ClientOptions | undefined, { db, password, username }: url.Parts) => {
+  const { password: _, username: __, ...rest } = environment ?? {}
+  return { ...(password === undefined ? environment : rest), ...given({ db, password, username }) }
+}
+
 /** What a topology brings: how to send, where to subscribe, how to open a connection for blocking commands. */
 interface Driver {
   readonly client: Client | Cluster
@@ -186,9 +195,7 @@ const provide = Effect.fnUntraced(function*(driver: Driver) {
 })
 
 const make = Effect.fnUntraced(function*(options: Options = {}) {
-  const server = options.url === undefined
-    ? {}
-    : yield* url.read(Redacted.isRedacted(options.url) ? Redacted.value(options.url) : options.url)
+  const server = yield* partsOf(options.url)
   const client = yield* driverOptions(options.client)
   if (client.db !== undefined && (!Number.isInteger(client.db) || client.db < 0)) {
     return yield* new InvalidConfig({ option: "db", problem: "it must be a whole number, and not below 0" })
@@ -351,9 +358,8 @@ export const config: Config.Config<Options> = Config.flatMap(
 export const layerConfig = (
   options?: Options
 ): Layer.Layer<Redis.Redis | Subscriber | IoRedis, BackendError | InvalidConfig | Config.ConfigError> =>
-  Layer.effectContext(
-    Effect.flatMap(
-      config,
-      (config) => make({ ...config, ...given(options), client: { ...config.client, ...given(options?.client) } })
-    )
-  )
+  Layer.effectContext(Effect.gen(function*() {
+    const environment = yield* config
+    const client = besides(environment.client, yield* partsOf(options?.url))
+    return yield* make({ ...environment, ...given(options), client: { ...client, ...given(options?.client) } })
+  }))
