@@ -269,6 +269,27 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       assert.strictEqual((yield* connections(server, "simba:subscriber")).length, 1)
     }))
 
+  it.effect("a channel that is left while others are restored is not restored", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const { subscriber } = yield* open(server, { client: { connectionName: "restoring" } })
+      const leaving = yield* Scope.make()
+      const listen = (channel: string, listener: (text: string | undefined) => void) =>
+        subscriber.listen!(channel, listener)
+      yield* listen("restored first", (text) => {
+        if (text === undefined) Effect.runFork(Scope.close(leaving, Exit.void))
+      })
+      // More than are restored in one go
+      for (let i = 0; i < 600; i++) yield* listen(`restored between ${i}`, () => undefined)
+      yield* Scope.provide(listen("left", () => undefined), leaving)
+      const last = yield* subscriber.subscribe("restored last")
+      yield* killConnections(server, "restoring")
+      assert.deepStrictEqual(yield* next(last), { _tag: "Gap" })
+      const channels = yield* channelsOpen(server)
+      assert.include(channels, "restored between 599")
+      assert.notInclude(channels, "left")
+    }).pipe(Effect.scoped))
+
   it.effect("a slow reader loses the oldest notices, and learns of it by a gap", () =>
     Effect.gen(function*() {
       const { redis, subscriber } = yield* open(yield* RedisServer)

@@ -67,7 +67,9 @@ export const make = Effect.fnUntraced(function*(open: Effect.Effect<Client, Redi
     )
     const channels = [...listeners.keys()]
     for (let i = 0; i < channels.length; i += page) {
-      const some = channels.slice(i, i + page)
+      // Some may have been left while others were restored
+      const some = channels.slice(i, i + page).filter((channel) => listeners.has(channel))
+      if (some.length === 0) continue
       yield* subscribeTo(client, some)
       for (const channel of some) listeners.get(channel)?.forEach((listener) => listener(undefined))
     }
