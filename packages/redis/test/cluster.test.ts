@@ -54,9 +54,11 @@ it.live(
       // Enough of them for each node to be the first to be asked, by either connection
       const connect = Layer.build(Layer.fresh(IoRedis.layerCluster({ nodes: [nodeAt(first!.port)] })))
       for (let i = 0; i < 15; i++) {
-        yield* Effect.scoped(
-          Effect.flatMap(connect, (context) => Context.get(context, Subscriber).subscribe("channel"))
-        )
+        yield* Effect.scoped(Effect.gen(function*() {
+          const context = yield* connect
+          yield* Context.get(context, Subscriber).subscribe("channel")
+          yield* Context.get(context, Redis).reserve
+        }))
       }
       const context = yield* Layer.build(RedisMutexStore.layer.pipe(
         Layer.provideMerge(IoRedis.layerCluster({ nodes: [nodeAt(first!.port)] }))

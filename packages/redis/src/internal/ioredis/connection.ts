@@ -153,12 +153,18 @@ export const openCluster = (
 ): Effect.Effect<Cluster, Redis.RedisError, Scope.Scope> =>
   opened(role, settings, (random) => {
     const { retryStrategy: _, ...redisOptions } = optionsFor(role, settings)
+    const delay = reconnectDelay(random)
+    let wasReady = false
     const cluster = new Cluster([...settings.nodes], {
       ...settings.cluster,
       lazyConnect: true,
       enableOfflineQueue: false,
-      clusterRetryStrategy: role === "reserved" ? () => null : reconnectDelay(random),
+      // At first it is only that the node which was asked for the state of the Cluster is away: another one is drawn
+      clusterRetryStrategy: (attempt) => !wasReady ? delay(1) : role === "reserved" ? null : delay(attempt),
       redisOptions
+    })
+    cluster.once("ready", () => {
+      wasReady = true
     })
     return cluster.on("+node", failWhatWasSent)
   })
