@@ -1,7 +1,7 @@
 import type { Errors } from "@effect-simba/core"
 import { Mutex, MutexStore, Names } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Fiber, Layer, Logger, References } from "effect"
+import { Clock, Duration, Effect, Fiber, Layer, Logger, References } from "effect"
 import { TestClock } from "effect/testing"
 import { Faults } from "./support/faultyStore.ts"
 import * as FaultyStore from "./support/faultyStore.ts"
@@ -47,6 +47,31 @@ describe("B26: the hard stop", () => {
       yield* TestClock.adjust("1 hour")
       assert.strictEqual(overruns.length, 0)
     }).pipe(Effect.provide(overrunning(overruns)))
+  })
+
+  it.effect("does not run for work in whose first moment the lease ran out, and that ends with it", () => {
+    const overruns: Array<Errors.LeaseLost> = []
+    return Effect.gen(function*() {
+      const base = yield* Clock.Clock
+      let stalled = 0
+      const clock: Clock.Clock = {
+        ...base,
+        currentTimeMillisUnsafe: () => base.currentTimeMillisUnsafe() + stalled,
+        monotonicTimeNanosUnsafe: () => base.monotonicTimeNanosUnsafe() + BigInt(stalled) * 1_000_000n,
+        sleep: (duration) => base.sleep(duration)
+      }
+      yield* Effect.gen(function*() {
+        const work = Mutex.withLock("m")((lease) =>
+          Effect.suspend(() => {
+            stalled = 15_500
+            return Effect.andThen(lease.isHeld, Effect.never)
+          })
+        )
+        assert.strictEqual((yield* Effect.flip(work))._tag, "LeaseLost")
+        yield* TestClock.adjust("1 hour")
+        assert.strictEqual(overruns.length, 0)
+      }).pipe(Effect.provide(overrunning(overruns)), Effect.provideService(Clock.Clock, clock))
+    })
   })
 
   it.effect("leaves the margin to work whose lease the server gave to another", () => {

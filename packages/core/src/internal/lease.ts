@@ -61,17 +61,22 @@ export const protect = <A, E, R>(
       for (const holding of holdings) holding.startWork()
       const fiber = Effect.runForkWith(context as Context.Context<R>)(effect)
       for (const holding of holdings) holding.addWork(fiber)
+      const remove = () => {
+        for (const holding of holdings) holding.removeWork(fiber)
+      }
       const exit = fiber.pollUnsafe()
-      if (exit !== undefined) return settle(exit, anyOver(leases, holdings))
+      if (exit !== undefined) {
+        // Interrupted as it was added, it may have ended by that
+        remove()
+        return settle(exit, anyOver(leases, holdings))
+      }
       const ended = awaitExit(fiber, parent)
       return restore(ended).pipe(
         Effect.onInterrupt(() => {
           apart(fiber, () => fiber.interruptUnsafe(parent.id))
           return Effect.flatMap(ended, remains)
         }),
-        Effect.ensuring(Effect.sync(() => {
-          for (const holding of holdings) holding.removeWork(fiber)
-        })),
+        Effect.ensuring(Effect.sync(remove)),
         Effect.flatMap((exit) => settle(exit, anyOver(leases, holdings)))
       )
     })
