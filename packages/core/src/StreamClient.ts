@@ -278,7 +278,8 @@ export const claim = (stream: string): Effect.Effect<StreamLease["Service"], Cla
 
 /**
  * Finishes an owned data stream: its announcement is removed for good. A handler of `run` is interrupted first, and
- * awaited, unless it is the caller. If it fails with a `BackendError`, the data stream may still be owned: try again.
+ * awaited, unless it or its `onError` is the caller. If it fails with a `BackendError`, the data stream may still be
+ * owned: try again. Fails with `StreamLost` where it ends otherwise before that: lost, given back or buried.
  *
  * @see {@link claim}
  * @category claiming

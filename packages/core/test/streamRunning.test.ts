@@ -1,4 +1,5 @@
 /** `StreamClient.run` while all is well, and while handlers fail. */
+import type { StreamClient } from "@effect-simba/core"
 import { StreamErrors, StreamLease, StreamMetrics } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Fiber, Metric, Schedule } from "effect"
@@ -353,6 +354,45 @@ describe("done, said from outside of the handler", () => {
       yield* TestClock.adjust("10 millis")
       assert.strictEqual((yield* Effect.flip(a.client.doneStream("s1")))._tag, "StreamLost")
       assert.deepStrictEqual(yield* owned(a), [])
+    })))
+
+  it.effect.each(["give it back", "bury it"] as const)(
+    "fails where the handler is about to %s",
+    (what) =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const a = yield* open("a", { maxFailures: 1 })
+        a.link.delays.release = a.link.delays.bury = 200
+        yield* a.start(
+          a.client.run((lease): Effect.Effect<never, unknown> => what === "bury it" ? Effect.fail("x") : lease.handBack)
+        )
+        yield* a.client.announceAll(names(1))
+        yield* TestClock.adjust("100 millis")
+        const error = yield* Effect.forkChild(Effect.flip(a.client.doneStream("s1")), { startImmediately: true })
+        yield* TestClock.adjust("150 millis")
+        assert.deepInclude(yield* Fiber.join(error), { _tag: "StreamLost", reason: "Released" })
+        assert.deepStrictEqual([backend.done, backend.dead.length], [[], what === "bury it" ? 1 : 0])
+      }))
+  )
+
+  it.effect("by onError, it is done at once, and onError goes on, even where it cannot be interrupted", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a")
+      const told: Array<string> = []
+      const onError = ({ stream }: StreamClient.HandlerFailure) =>
+        Effect.andThen(a.client.doneStream(stream), Effect.sync(() => told.push(stream)))
+      yield* a.start(
+        a.client.run((lease) => Effect.fail(lease.stream), {
+          onError: (failure) =>
+            failure.stream === "s1"
+              ? Effect.orDie(onError(failure))
+              : Effect.uninterruptible(Effect.orDie(onError(failure)))
+        })
+      )
+      yield* a.client.announceAll(names(2))
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual([backend.done, told], [["s1", "s2"], ["s1", "s2"]])
     })))
 
   it.effect("by the handler itself it ends the holding, and reading on fails; its room is free when it ends", () =>

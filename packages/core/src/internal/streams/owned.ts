@@ -4,7 +4,7 @@ import type * as Fiber from "effect/Fiber"
 import type { FencingToken } from "../../Ownership.ts"
 import * as StreamConfig from "../../StreamConfig.ts"
 import { type StreamLossReason, StreamLost } from "../../StreamErrors.ts"
-import type { Source } from "../../StreamMetrics.ts"
+import type { EndOutcome, Source } from "../../StreamMetrics.ts"
 import type { ConsumerName, EntryId, Epoch, StreamName } from "../../StreamNames.ts"
 import type { Announcement, Held, Member } from "../../StreamStore.ts"
 import { Ending, type Instant } from "../instant.ts"
@@ -35,6 +35,8 @@ export class Owned extends Ending implements Held {
   failing = false
   state: "held" | "lost" | "released" = "held"
   loss: StreamLost | undefined
+  /** How it ended in order. */
+  outcome: EndOutcome | undefined
   /** What ends it was sent, and may have been done: the answer decides, not a renewal. */
   ending = false
   isAskedBack = false
@@ -104,8 +106,9 @@ export class Owned extends Ending implements Held {
   }
 
   /** Ends it in order. */
-  finish(): void {
+  finish(how: EndOutcome): void {
     this.state = "released"
+    this.outcome = how
     this.lossListeners = undefined
     this.askListeners = undefined
     this.ended()

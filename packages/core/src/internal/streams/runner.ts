@@ -59,7 +59,7 @@ export const process = <A, E, R, R2>(
         () => ({ attributes: { "simba.stream": owned.stream, "simba.token": owned.token } }),
         Effect.suspend(() => body(lease))
       )
-      const exit = yield* Effect.exit(restore(Effect.provideService(work, StreamLease, lease)))
+      const exit = yield* Effect.exit(restore(work))
       owned.progressed = undefined
       const now = table.now()
       const outcome = Exit.isSuccess(exit)
@@ -137,7 +137,11 @@ export const process = <A, E, R, R2>(
   return Effect.uninterruptibleMask((restore) =>
     Effect.withFiber((fiber) => {
       table.workBegan(owned, fiber)
-      return Effect.ensuring(whole(restore), Effect.sync(() => table.workEnded(owned)))
+      // For onError and retry, too: what they ask for this data stream comes from inside
+      return Effect.ensuring(
+        Effect.provideService(whole(restore), StreamLease, lease),
+        Effect.sync(() => table.workEnded(owned))
+      )
     })
   )
 }

@@ -120,7 +120,8 @@ export const make: (
           const isHandler = caller?.entry === owned.entry && caller.token === owned.token
           if (owned.work === undefined || isHandler) return yield* ending.done(owned)
           yield* handBack.finished(owned)
-          if (owned.loss !== undefined) return yield* owned.loss
+          // It may have been given back or buried already
+          if (owned.outcome !== "done") return yield* owned.loss ?? owned.lossOf("Released")
         })
 
       const release = (name: string) =>

@@ -112,7 +112,7 @@ export class Table {
   /** It ended in order. */
   end(owned: Owned, how: StreamMetrics.EndOutcome): void {
     if (!this.drop(owned)) return
-    owned.finish()
+    owned.finish(how)
     this.meter.update(StreamMetrics.ends[how], 1)
     this.roomChanged()
   }
