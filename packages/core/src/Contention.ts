@@ -129,7 +129,7 @@ export interface Contention {
    *
    * The work itself may ask for it, from wherever it is, finalizers and uninterruptible regions included, and is
    * interrupted by that. Inside the work, which is also what was forked there and what `lease.protect` runs, neither
-   * this nor `stop` waits: the work would wait for its own end.
+   * this nor `stop` waits, nor does the end of the scope: the work would wait for its own end.
    */
   readonly stepDown: Effect.Effect<void>
   /**

@@ -149,6 +149,24 @@ describe("asking from inside the work", () => {
       }).pipe(Effect.provide(TestLive)))
   }
 
+  const closings: typeof ways = [["the work itself", (close) => Effect.andThen(batch, close)], ...ways]
+  for (const [way, asking] of closings) {
+    it.effect(`${way}: closes the scope of the contender, which is released after the work`, () =>
+      Effect.gen(function*() {
+        const scope = yield* Scope.make()
+        const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)
+        const work = Effect.ensuring(asking(Scope.close(scope, Exit.void)), Effect.sleep("5 seconds"))
+        yield* start(jobs.whileLeader(work))
+        yield* TestClock.adjust("5900 millis")
+        assert.strictEqual(yield* ownerOf("jobs"), "Held")
+        yield* TestClock.adjust("200 millis")
+        assert.strictEqual(yield* ownerOf("jobs"), "Free")
+        yield* jobs.start
+        yield* TestClock.adjust("1 minute")
+        assert.strictEqual(yield* ownerOf("jobs"), "Free")
+      }).pipe(Effect.provide(TestLive)))
+  }
+
   it.effect("a finalizer that runs because of a step-down from outside", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")

@@ -9,7 +9,7 @@ import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import * as Schedule from "effect/Schedule"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
 import type { Contention, ContentionState } from "../Contention.ts"
@@ -193,11 +193,13 @@ export const make = Effect.fnUntraced(function*(options: {
     Effect.retry(patience),
     Effect.forkIn(scope)
   )
-  yield* Effect.addFinalizer(() =>
-    Effect.suspend(() => {
+  // In the context of whoever closes it: that may be the work
+  yield* Scope.addFinalizer(
+    scope,
+    Effect.withFiber((closing) => {
       isClosed = true
       isWanted = false
-      return Effect.andThen(leave(), Effect.sync(() => readers.forEach(Queue.endUnsafe)))
+      return Effect.andThen(ask(closing), Effect.sync(() => readers.forEach(Queue.endUnsafe)))
     })
   )
   yield* begin
