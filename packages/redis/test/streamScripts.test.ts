@@ -113,6 +113,18 @@ describe("what is left in Redis", () => {
       assert.isAbove(keys.length, 12)
     })))
 
+  it.effect("likewise where what is given back or handed over was owned for longer than failures are kept", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      for (const how of ["release", "handOver"] as const) {
+        const held = yield* own(how)
+        yield* send("DEL", StreamKeys.failures(name))
+        if (how === "release") yield* service.release(held)
+        else yield* service.handOver(held, { consumer: b, session: "s00000000000" }, lease)
+        assert.isAbove(yield* send<number>("PTTL", StreamKeys.failures(name)), 0)
+      }
+    })))
+
   it.effect("a message is buried once, by its owner", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()

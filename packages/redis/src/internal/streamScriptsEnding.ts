@@ -19,6 +19,15 @@ local function claimFor(owner, idle)
 end
 `
 
+/** No handler runs under its lease any more, and what was asked for under it before comes too late. */
+const givingUp = /* lua */ `
+local function gaveUp()
+  redis.call('HDEL', failures, entry .. ':by')
+  redis.call('HSET', failures, entry .. ':gave', value)
+  redis.call('PEXPIRE', failures, '${keepMillis}')
+end
+`
+
 /**
  * Replies 'Done', 'AlreadyDone' if there is no such entry any more, or 'NotOwner'.
  */
@@ -35,13 +44,12 @@ return #redis.call('XRANGE', lbs, entry, entry) == 0 and 'AlreadyDone' or 'NotOw
  * ARGV further the channel of hints.
  * Replies 'Released' or 'NotOwner'.
  */
-export const release = script(`${holding}
+export const release = script(`${holding}${givingUp}
 if not owns() then
   return 'NotOwner'
 end
 claimFor(consumer, '${releasedIdleMillis}')
-redis.call('HDEL', failures, entry .. ':by')
-redis.call('HSET', failures, entry .. ':gave', value)
+gaveUp()
 redis.call('DEL', streamLease)
 -- Expires with its event, which a deletion or an expiry of 0 has not
 redis.call('PEXPIRE', entryLease, 1)
@@ -116,7 +124,7 @@ return found and '1' or '0'
  * The epoch that the receiver gets is made of the token, which its own never are.
  * Replies 'HandedOver' or 'NotOwner'.
  */
-export const handOver = script(`${holding}${minting}
+export const handOver = script(`${holding}${givingUp}${minting}
 local fence, given = KEYS[6], KEYS[7]
 local channel, receiver, session, confirm = ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 if not owns() then
@@ -130,8 +138,7 @@ keepFence(fence, newToken)
 redis.call('SET', entryLease, newValue, 'PX', confirm)
 redis.call('SET', streamLease, newValue .. '@@' .. newToken, 'PX', confirm)
 -- Until the receiver asks for it, no handler runs under its lease
-redis.call('HDEL', failures, entry .. ':by')
-redis.call('HSET', failures, entry .. ':gave', value)
+gaveUp()
 local message = table.concat({ 'given', session, epoch, newToken, entry, receiver, stream }, '@@')
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
