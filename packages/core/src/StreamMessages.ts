@@ -118,8 +118,10 @@ const check = (options: ProcessOptions<never> | undefined): Effect.Effect<void, 
   if (within !== undefined && Option.exists(Duration.fromInput(within), Duration.isPositive) === false) {
     return Effect.fail(new InvalidConfig({ option: "commitWithin", problem: "it must be a duration above zero" }))
   }
-  if (Option.isNone(Duration.fromInput(options?.moreWithin ?? 0))) {
-    return Effect.fail(new InvalidConfig({ option: "moreWithin", problem: "it must be a duration" }))
+  const more = options?.moreWithin ?? 0
+  // Not a number would be zero
+  if (Number.isNaN(more) || !Option.exists(Duration.fromInput(more), (wait) => !Duration.isNegative(wait))) {
+    return Effect.fail(new InvalidConfig({ option: "moreWithin", problem: "it must be a duration of zero or more" }))
   }
   return Effect.void
 }

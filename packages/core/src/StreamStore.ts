@@ -88,8 +88,8 @@ type StoreError = BackendError | ProtocolError
  * - `commit`: moves the checkpoint of the data stream forward to `id`, if the stream lease is the caller's. `Behind` if
  *   it is there or further already; it never moves back.
  * - `buryMessage`: the same, and the message goes to the dead letters of the data stream with the reason.
- * - `checkpoint`: the last committed id. It is kept for a week after the last commit, `take` or `keep`, and as long as the
- *   dead letters for a data stream that is buried.
+ * - `checkpoint`: the last committed id. It is kept for a week after the last commit, `take`, `given` or `keep`, and for 30
+ *   days after the data stream was buried.
  * - `hasCommitted`: whether a commit moved the checkpoint under this very entry, by whomever; true of what was revived.
  * - `keep`: checkpoints of what is owned for longer than that: to be said once a day.
  * - `messages`: up to `count` messages after `after`, none if there are none.

@@ -428,7 +428,9 @@ describe("options", () => {
           { commitEvery: 1.5 },
           { batch: 0 },
           { commitWithin: 0 },
-          { commitWithin: -1 }
+          { commitWithin: -1 },
+          { moreWithin: -1 },
+          { moreWithin: NaN }
         ]
       ) {
         const failure = failureOf(yield* Effect.exit(processing(lease, options).run))

@@ -82,7 +82,7 @@ return string.format('%.0f', count)
 `)
 
 /**
- * KEYS further the dead letters, the checkpoint, which lasts as long as they do. ARGV further the reason.
+ * KEYS further the dead letters, the checkpoint, which lasts as long as this letter would alone. ARGV further the reason.
  * Replies 'Buried' or 'NotOwner'.
  */
 export const bury = script(`${holding}${burying}
