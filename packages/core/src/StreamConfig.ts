@@ -25,7 +25,8 @@ import * as StreamNames from "./StreamNames.ts"
  *   taken within `lease` plus `sweep` by whoever has room.
  * - `block` (default 1 second): how long one read of new announcements waits in the backend.
  * - `grace` (default 5 seconds): how long a handler that was asked to give its data stream back may go on.
- * - `releaseTimeout` (default 2 seconds): the longest that closing waits for the backend, after all handlers have ended.
+ * - `releaseTimeout` (default 2 seconds): the longest that closing waits for the backend, after all handlers have ended;
+ *   and for an `onError` that is told of one that failed as it was interrupted.
  * - `maxFailures` (default 10): an announcement whose handlers failed as often, without a commit in between, goes to the
  *   dead letters.
  * - `balance` (default true): take part in sharing evenly, by handing data streams over and being handed some. Without

@@ -106,6 +106,25 @@ describe("closing a consumer", () => {
       assert.strictEqual(backend.streamLeases.size, 0)
     })))
 
+  it.effect.each([["is told", Effect.void], ["hangs", Effect.never]] as const)(
+    "tells onError of what a handler failed of as it was interrupted, and does not wait for long: it %s",
+    ([, onError]) =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const a = yield* open("a", { grace: "1 second" })
+        const told: Array<number> = []
+        yield* a.start(a.client.run(Effect.onInterrupt(Effect.never, () => Effect.die("finalizer")), {
+          onError: ({ failures }) => Effect.andThen(Effect.sync(() => told.push(failures)), onError)
+        }))
+        yield* a.client.announceAll(names(1))
+        yield* TestClock.adjust("1 second")
+        const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
+        yield* TestClock.adjust("3100 millis")
+        assert.isDefined(closing.pollUnsafe())
+        assert.deepStrictEqual([told, backend.streamLeases.size], [[1], 0])
+      }))
+  )
+
   it.effect("does not wait for a backend that nobody could join yet", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make

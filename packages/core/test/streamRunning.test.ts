@@ -344,6 +344,21 @@ describe("done, said from outside of the handler", () => {
       assert.deepStrictEqual([runs, backend.done, backend.dead], [1, ["s1"], []])
     })))
 
+  it.effect("tells onError of what the handler failed of as it was interrupted", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a")
+      const told: Array<unknown> = []
+      yield* a.start(a.client.run(Effect.onInterrupt(Effect.never, () => Effect.die("finalizer")), {
+        onError: ({ cause }) => Effect.sync(() => told.push(...Cause.prettyErrors(cause).map(({ message }) => message)))
+      }))
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("10 millis")
+      yield* a.client.doneStream("s1")
+      assert.include(told, "finalizer")
+      assert.deepStrictEqual(backend.done, ["s1"])
+    })))
+
   it.effect("fails where it cannot be done any more", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make

@@ -88,10 +88,15 @@ export const process = <A, E, R, R2>(
   const bury = (cause: Cause.Cause<unknown>) =>
     ending.certain(owned, "Burying a data stream", ending.bury(owned, Cause.pretty(cause)))
 
-  /** Like the handler, it is interrupted where the data stream is lost or wanted back. */
+  /**
+   * Like the handler, it is interrupted where the data stream is lost or wanted back. Where the handler failed of that, by
+   * its finalizers, this fiber is interrupted for good: then it has so much time, in a fiber of its own.
+   */
   const observe = (restore: Restore, failure: HandlerFailure) =>
     Effect.catchCause(
-      restore(Effect.suspend(() => onError(failure))),
+      Effect.suspend(() =>
+        owned.isStopped ? Effect.timeoutOption(onError(failure), config.releaseTimeout) : restore(onError(failure))
+      ),
       (cause) => Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("onError failed", cause)
     )
 
@@ -105,7 +110,7 @@ export const process = <A, E, R, R2>(
       while (owned.isOpen()) {
         const exit = yield* runOnce(restore)
         if (!owned.isOpen()) return
-        if (Exit.isSuccess(exit) || owned.isFinished) return yield* finish
+        if (Exit.isSuccess(exit)) return yield* finish
         const { cause } = exit
         if (isHandedBack(cause)) return yield* giveBack
         if (owned.isStopped && Cause.hasInterruptsOnly(cause)) return yield* giveBack
