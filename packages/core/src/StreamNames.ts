@@ -145,7 +145,8 @@ export type EntryId = typeof EntryId.Type
 
 /**
  * What makes one holding of a data stream different from every other: `<session>.<counter>`, where the session is
- * random and new for each client. Never used twice.
+ * random and new for each client, and the counter, in base 36, grows: by it a store knows what was asked for earlier.
+ * Never used twice.
  *
  * **Example** (Whether a value is that of a lease of ours)
  *
