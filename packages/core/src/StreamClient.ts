@@ -290,7 +290,7 @@ export const doneStream = (stream: string): Effect.Effect<void, EndError, Stream
 
 /**
  * Gives an owned data stream back, unfinished, for others to take at once. A handler of `run` is interrupted first, and
- * awaited.
+ * awaited, unless it or its `onError` is the caller: then it is given back when that has ended.
  *
  * @see {@link claim}
  * @category claiming

@@ -434,6 +434,37 @@ describe("done, said from outside of the handler", () => {
     })))
 })
 
+describe("a release that the handler asks for", () => {
+  const ways: ReadonlyArray<readonly [string, (release: Effect.Effect<void>) => Effect.Effect<unknown>]> = [
+    ["as its last act", (release) => Effect.andThen(Effect.sleep("1 second"), release)],
+    ["in a finalizer", (release) => Effect.ensuring(Effect.sleep("1 second"), release)],
+    [
+      "in a fiber that a finalizer waits for",
+      (release) => Effect.ensuring(Effect.sleep("1 second"), Effect.flatMap(Effect.forkDetach(release), Fiber.await))
+    ]
+  ]
+
+  it.effect.each(ways)(
+    "gives the data stream back when the handler has ended: %s",
+    ([, way]) =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const a = yield* open("a", { sweep: "1 minute" })
+        yield* a.start(
+          a.client.run(({ stream }) =>
+            Effect.ensuring(way(Effect.orDie(a.client.release(stream))), Effect.sleep("1 second"))
+          )
+        )
+        yield* a.client.announceAll(names(1))
+        yield* TestClock.adjust("1900 millis")
+        assert.deepStrictEqual(yield* owned(a), ["s1"])
+        yield* TestClock.adjust("200 millis")
+        assert.deepStrictEqual(yield* owned(a), [])
+        assert.deepStrictEqual([backend.rows.length, backend.done, [...backend.failures.values()]], [1, [], []])
+      }))
+  )
+})
+
 describe("a lease in a handler", () => {
   it.effect("a commit of an owner that was replaced fails, moves nothing, and ends the holding", () =>
     fleet.test(Effect.gen(function*() {

@@ -113,22 +113,31 @@ export const make: (
             Effect.forEach(claimed, (owned) => FiberSet.run(undoing, ending.giveBack(owned)), { discard: true }))
         })
 
+      /** Whether the caller is the handler of it, which cannot wait for its own end. */
+      const isHandlerOf = (owned: Owned) =>
+        Effect.map(
+          Effect.serviceOption(StreamLease),
+          Option.exists(({ entry, token }) => entry === owned.entry && token === owned.token)
+        )
+
       const doneStream = (name: string) =>
         Effect.gen(function*() {
           const owned = yield* find(name)
-          const caller = Option.getOrUndefined(yield* Effect.serviceOption(StreamLease))
-          const isHandler = caller?.entry === owned.entry && caller.token === owned.token
-          if (owned.work === undefined || isHandler) return yield* ending.done(owned)
+          if (owned.work === undefined || (yield* isHandlerOf(owned))) return yield* ending.done(owned)
           yield* handBack.finished(owned)
           // It may have been given back or buried already
           if (owned.outcome !== "done") return yield* owned.loss ?? owned.lossOf("Released")
         })
 
       const release = (name: string) =>
-        Effect.flatMap(find(name), (owned) => {
+        Effect.gen(function*() {
+          const owned = yield* find(name)
           // Others first
           taking.rest(owned.entry, config.sweep)
-          return owned.work === undefined ? ending.release(owned) : handBack.now(owned)
+          if (owned.work === undefined) return yield* ending.release(owned)
+          if (!(yield* isHandlerOf(owned))) return yield* handBack.now(owned)
+          owned.stop()
+          yield* Effect.yieldNow
         })
 
       const announceAll = (inputs: ReadonlyArray<Announcing>) =>
