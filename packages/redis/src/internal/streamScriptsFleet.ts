@@ -125,14 +125,14 @@ local page = redis.call('XRANGE', lbs, '(' .. from, last, 'COUNT', count)
 if #page == 0 then
   return { '', '0' }
 end
-local isPending, start, rows = {}, page[1][1], nil
+local isPending, first, rows = {}, page[1][1], nil
 repeat
   -- More than there are entries: those that were deleted while they were pending are among them
-  rows = redis.call('XPENDING', lbs, group, start, page[#page][1], count)
+  rows = redis.call('XPENDING', lbs, group, first, page[#page][1], count)
   for _, row in ipairs(rows) do
     isPending[row[1]] = true
   end
-  start = #rows > 0 and '(' .. rows[#rows][1]
+  first = #rows > 0 and '(' .. rows[#rows][1]
 until #rows < count
 local removed = 0
 for _, entry in ipairs(page) do
