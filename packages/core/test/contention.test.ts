@@ -26,6 +26,7 @@ import { Holding, termsOf } from "../src/internal/holding.ts"
 import * as FaultyStore from "./support/faultyStore.ts"
 import * as Fleet from "./support/fleet.ts"
 import { start, TestLive } from "./support/setup.ts"
+import { stalling } from "./support/stalling.ts"
 
 /** Lets every fiber run that can, without moving the clock. */
 const settle = TestClock.adjust(0)
@@ -202,18 +203,11 @@ describe("a contention", () => {
 
   it.effect("work that finds its lease over as its first act is interrupted", () =>
     Effect.gen(function*() {
-      const base = yield* Clock.Clock
-      let stalled = 0
-      const clock: Clock.Clock = {
-        ...base,
-        currentTimeMillisUnsafe: () => base.currentTimeMillisUnsafe() + stalled,
-        monotonicTimeNanosUnsafe: () => base.monotonicTimeNanosUnsafe() + BigInt(stalled) * 1_000_000n,
-        sleep: (duration) => base.sleep(duration)
-      }
+      const { clock, stall } = yield* stalling
       yield* Effect.gen(function*() {
         const lease = yield* Mutex.acquire("m")
         const work = Effect.suspend(() => {
-          stalled = 20_000
+          stall.millis = 20_000
           return Effect.andThen(lease.isHeld, Effect.never)
         })
         const fiber = yield* start(Effect.flip(lease.protect(work)))

@@ -6,6 +6,7 @@ import { TestClock } from "effect/testing"
 import { Faults } from "./support/faultyStore.ts"
 import * as FaultyStore from "./support/faultyStore.ts"
 import { start } from "./support/setup.ts"
+import { stalling } from "./support/stalling.ts"
 
 describe("B26: the hard stop", () => {
   const overrunning = (overruns: Array<Errors.LeaseLost>, hook: Effect.Effect<void> = Effect.void) =>
@@ -52,18 +53,11 @@ describe("B26: the hard stop", () => {
   it.effect("does not run for work in whose first moment the lease ran out, and that ends with it", () => {
     const overruns: Array<Errors.LeaseLost> = []
     return Effect.gen(function*() {
-      const base = yield* Clock.Clock
-      let stalled = 0
-      const clock: Clock.Clock = {
-        ...base,
-        currentTimeMillisUnsafe: () => base.currentTimeMillisUnsafe() + stalled,
-        monotonicTimeNanosUnsafe: () => base.monotonicTimeNanosUnsafe() + BigInt(stalled) * 1_000_000n,
-        sleep: (duration) => base.sleep(duration)
-      }
+      const { clock, stall } = yield* stalling
       yield* Effect.gen(function*() {
         const work = Mutex.withLock("m")((lease) =>
           Effect.suspend(() => {
-            stalled = 15_500
+            stall.millis = 15_500
             return Effect.andThen(lease.isHeld, Effect.never)
           })
         )

@@ -4,6 +4,7 @@ import { Clock, Duration, Effect, Exit, Fiber, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Faults } from "./support/faultyStore.ts"
 import { start, TestLive, timeLeft } from "./support/setup.ts"
+import { stalling } from "./support/stalling.ts"
 
 /** Somebody else's hand in the store: it speaks to the port itself. */
 const stranger = Effect.gen(function*() {
@@ -98,19 +99,12 @@ describe("L1: the local deadline", () => {
 
   it.effect("B20: after a stall of the event loop, ensure is right before any timer could fire", () =>
     Effect.gen(function*() {
-      const base = yield* Clock.Clock
-      let stalled = 0
-      const clock: Clock.Clock = {
-        ...base,
-        currentTimeMillisUnsafe: () => base.currentTimeMillisUnsafe() + stalled,
-        monotonicTimeNanosUnsafe: () => base.monotonicTimeNanosUnsafe() + BigInt(stalled) * 1_000_000n,
-        sleep: (duration) => base.sleep(duration)
-      }
+      const { clock, stall } = yield* stalling
       yield* Effect.gen(function*() {
         const lease = yield* Mutex.acquire("m")
-        stalled = 15_199
+        stall.millis = 15_199
         yield* lease.ensure
-        stalled = 15_200
+        stall.millis = 15_200
         const error = yield* Effect.flip(lease.ensure)
         assert.strictEqual(error.reason, "Expired")
       }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))

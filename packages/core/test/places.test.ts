@@ -4,6 +4,7 @@ import { Clock, Deferred, Effect, Exit, Fiber, Layer, Metric, Option, Scope } fr
 import { TestClock } from "effect/testing"
 import { Faults } from "./support/faultyStore.ts"
 import { another, start, TestLive, timeLeft } from "./support/setup.ts"
+import { stalling } from "./support/stalling.ts"
 
 /** Lets every fiber run that can, without moving the clock. */
 const settle = Effect.repeat(TestClock.adjust(0), { times: 3 })
@@ -70,21 +71,14 @@ describe("one place for all waiters of a layer", () => {
 
   it.effect("after a stall, those who find the lease of a sibling over stand in one line all the same", () =>
     Effect.gen(function*() {
-      const base = yield* Clock.Clock
-      let stalled = 0
-      const clock: Clock.Clock = {
-        ...base,
-        currentTimeMillisUnsafe: () => base.currentTimeMillisUnsafe() + stalled,
-        monotonicTimeNanosUnsafe: () => base.monotonicTimeNanosUnsafe() + BigInt(stalled) * 1_000_000n,
-        sleep: (duration) => base.sleep(duration)
-      }
+      const { clock, stall } = yield* stalling
       yield* Effect.gen(function*() {
         const faults = yield* Faults
         yield* Mutex.acquire("m")
         faults.acquire = "hang"
         faults.calls.length = 0
         // No timer has noticed yet: the first to ask does
-        stalled = 20_000
+        stall.millis = 20_000
         for (let i = 0; i < 3; i++) yield* start(Mutex.acquire("m", i === 1 ? undefined : { timeout: "1 minute" }))
         yield* settle
         assert.deepStrictEqual(faults.calls.filter((call) => call.startsWith("acquire")), ["acquire try"])

@@ -407,6 +407,20 @@ describe("what the backend says", () => {
       assert.strictEqual(backend.dead.length, 2)
     })))
 
+  it.effect("what cannot be read and another consumer was given is its matter, until that has been silent for long", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { reapAfter: "1 minute" })
+      backend.add({ problem: "not for us" })
+      backend.rows[0]!.owner = "redis-consumer-of-another-kind"
+      a.link.modes.read = "hang"
+      yield* a.start(a.client.run(Effect.never))
+      yield* TestClock.adjust("55 seconds")
+      assert.lengthOf(backend.dead, 0)
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(backend.dead.map(({ reason }) => reason), ["not for us"])
+    })))
+
   it.effect("a second entry for a data stream is taken when the first is done", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make

@@ -166,6 +166,14 @@ describe("notifications", () => {
     })))
 })
 
+/** Announces a data stream whose consumer has gone. */
+const orphan = (backend: Backend, consumer: fleet.Consumer) =>
+  Effect.gen(function*() {
+    yield* consumer.client.announceAll(names(1))
+    backend.rows[0]!.owner = "redis-consumer-gone"
+    yield* TestClock.adjust("3 seconds")
+  })
+
 describe("claims", () => {
   it.effect("G9: are refused while anybody owns it, this client included", () =>
     fleet.test(Effect.gen(function*() {
@@ -190,13 +198,23 @@ describe("claims", () => {
       assert.deepStrictEqual(yield* owned(a), ["s1"])
     })))
 
-  it.effect("G12: last longer than the call, its fiber and its scope", () =>
+  it.effect("are refused where no consumer was given it yet, and nothing is taken", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a")
       yield* a.client.announceAll(names(1))
-      backend.rows[0]!.owner = "redis-consumer-gone"
-      yield* TestClock.adjust("3 seconds")
+      yield* TestClock.adjust("10 seconds")
+      const error = yield* Effect.flip(a.client.claim("s1"))
+      assert.strictEqual(error._tag, "StreamNotFound")
+      assert.include(error.message, "no consumer was given it yet")
+      assert.strictEqual(backend.streamLeases.size, 0)
+    })))
+
+  it.effect("G12: last longer than the call, its fiber and its scope", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a")
+      yield* orphan(backend, a)
       const lease = yield* Effect.scoped(Effect.timeout(a.client.claim("s1"), "5 seconds"))
       yield* TestClock.adjust("1 hour")
       yield* lease.ensure
@@ -210,9 +228,7 @@ describe("a claim that is given up", () => {
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a")
-      yield* a.client.announceAll(names(1))
-      backend.rows[0]!.owner = "redis-consumer-gone"
-      yield* TestClock.adjust("3 seconds")
+      yield* orphan(backend, a)
       a.link.delays.take = 300
       a.link.modes.release = "fail"
       const claiming = yield* Effect.forkChild(Effect.exit(Effect.timeout(a.client.claim("s1"), "100 millis")))

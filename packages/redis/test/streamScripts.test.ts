@@ -394,6 +394,28 @@ describe("what others write", () => {
       assert.isAbove(yield* send<number>("PTTL", StreamKeys.checkpoint(held.stream)), 29 * 86_400_000)
     })))
 
+  it.effect("two services that announce one data stream take turns at it, and have one checkpoint", () =>
+    onFake(Effect.gen(function*() {
+      const { own, service } = yield* setup()
+      const { open } = yield* StreamStore
+      const other = yield* open(ServiceName.make("{orders}-audit"))
+      yield* other.prepare
+      const held = yield* own("one")
+      const [answer] = yield* other.announce([{ stream: held.stream, info: {} }])
+      const { entry } = answer!
+      yield* other.read({ consumer: b, count: 1, block: Duration.millis(1) })
+      const take = Effect.suspend(() =>
+        other.take([
+          { stream: held.stream, entry, consumer: b, epoch: epoch(), lease, minIdle: Duration.zero, maxFailures: 10 }
+        ])
+      )
+      yield* service.commit(held, EntryId.make("5-0"))
+      assert.strictEqual((yield* take)[0]!._tag, "Occupied")
+      yield* service.done(held)
+      assert.strictEqual((yield* take)[0]!._tag, "Taken")
+      assert.deepStrictEqual(yield* other.checkpoint(held.stream), Option.some(EntryId.make("5-0")))
+    })))
+
   it.effect("a lease without end is occupied without end", () =>
     onFake(Effect.gen(function*() {
       const { ask, read, send, service } = yield* setup()

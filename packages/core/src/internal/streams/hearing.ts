@@ -8,6 +8,7 @@ import * as StreamMetrics from "../../StreamMetrics.ts"
 import { compareEntryIds, type EntryId, type StreamName } from "../../StreamNames.ts"
 import type { Hints } from "../../StreamStore.ts"
 import { sleepUntil } from "../sleepUntil.ts"
+import { before } from "./before.ts"
 import type { Client, Deliver } from "./client.ts"
 import { persist, type StoreError } from "./failing.ts"
 import * as fleetOf from "./fleet.ts"
@@ -26,13 +27,6 @@ const stagger = 30
 
 /** More at once than this, and a sweep is cheaper. */
 const most = 10_000
-
-/** The id just before this one. */
-const before = (entry: EntryId): EntryId | undefined => {
-  const [millis, sequence] = entry.split("-").map(BigInt) as [bigint, bigint]
-  if (sequence > 0n) return `${millis}-${sequence - 1n}` as EntryId
-  return millis === 0n ? undefined : `${millis - 1n}-18446744073709551615` as EntryId
-}
 
 export const make = (
   client: Client,
@@ -61,7 +55,7 @@ export const make = (
     Effect.gen(function*() {
       const wanted = new Set(entries)
       const last = entries[entries.length - 1]!
-      let after = before(entries[0]!)
+      let after = before(entries[0]!) as EntryId | undefined
       while (true) {
         const page = yield* store.pending({
           minIdle: config.lease,

@@ -10,18 +10,11 @@ import type { StreamLease } from "../../StreamLease.ts"
 import type { Message, ReadOptions } from "../../StreamMessages.ts"
 import { EntryId } from "../../StreamNames.ts"
 import type { RawMessage } from "../../StreamStore.ts"
+import { before } from "./before.ts"
 
 export type LeaseError = StreamLost | BackendError | ProtocolError
 
 const start = EntryId.make("0-0")
-const lastSequence = "18446744073709551615"
-
-/** The greatest id before this one. */
-const before = (id: EntryId): EntryId => {
-  const [millis, sequence] = id.split("-").map(BigInt) as [bigint, bigint]
-  if (sequence > 0n) return EntryId.make(`${millis}-${sequence - 1n}`)
-  return millis > 0n ? EntryId.make(`${millis - 1n}-${lastSequence}`) : start
-}
 
 const retry = Schedule.min([Schedule.exponential("20 millis"), Schedule.spaced("500 millis")]).pipe(Schedule.jittered)
 
