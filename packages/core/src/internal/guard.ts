@@ -199,12 +199,13 @@ export const make = Effect.fnUntraced(function*(options: {
       }))
     })
 
-  /** Takes out what is due, and what will be within the window. */
-  const takeDue = (now: Instant) => {
+  /** Takes out what is due soon, as far as it goes into one call. */
+  const takeDue = (soon: number) => {
+    const now = instant(clock)
     const due: Array<Holding> = []
     const asked: Array<Effect.Effect<void>> = []
-    const soon = now.monotonic + window
     for (let holding = renewable.first; holding !== undefined && holding.key <= soon; holding = renewable.first) {
+      if (due.length === batchSize) break
       renewable.remove(holding)
       // After a stall the deadline counts, not a renewal that would come too late
       check(holding, now)
@@ -222,20 +223,21 @@ export const make = Effect.fnUntraced(function*(options: {
 
   const loop = Effect.forever(Effect.gen(function*() {
     changed.closeUnsafe()
-    const now = instant(clock)
+    const now = instant(clock).monotonic
     const first = renewable.first?.key ?? Infinity
-    if (first > now.monotonic) {
+    if (first > now) {
       next = first
       yield* sleepUntil(first, changed)
       next = -Infinity
       return
     }
-    const { asked, due } = takeDue(now)
-    for (const asking of asked) yield* FiberSet.run(fibers, asking)
-    for (let i = 0; i < due.length; i += batchSize) {
-      yield* FiberSet.run(fibers, renew(due.slice(i, i + batchSize)))
+    for (;;) {
+      const { asked, due } = takeDue(now + window)
+      for (const asking of asked) yield* FiberSet.run(fibers, asking)
+      if (due.length > 0) yield* FiberSet.run(fibers, renew(due))
+      if (due.length < batchSize) return
       // Thousands of leases are no reason to keep everybody else waiting
-      if (i + batchSize < due.length) yield* Effect.yieldNow
+      yield* Effect.yieldNow
     }
   }))
 
