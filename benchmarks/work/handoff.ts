@@ -19,16 +19,22 @@ export const freshName = (label: string): string => `${label}-${++round}`
 /** Lets agents contend for one mutex together, and answers what they did within a time. */
 export const contendFor = (
   agents: ReadonlyArray<Agent>,
-  options: { readonly contenders: number; readonly millis: number; readonly name: string },
+  options: {
+    readonly contenders: number
+    readonly millis: number
+    readonly name: string
+    /** Waits for longer than it takes all of them to be in the queue. */
+    readonly calmMillis?: number
+  },
   during: (wait: Effect.Effect<void>) => Effect.Effect<void, AgentError> = (wait) => wait
 ): Effect.Effect<HandOffs, AgentError> =>
   Effect.gen(function*() {
-    const { contenders, name } = options
+    const { calmMillis = 0, contenders, name } = options
     const announces = agents.length > 1
     for (const agent of agents) agent.tell(agents.filter((other) => other !== agent))
     const request = { name, contenders, places: contenders, mutexes: 1, holdMillis, announces }
     for (const agent of agents) yield* agent.ask("contend", request)
-    yield* settling(contenders)
+    yield* Effect.andThen(settling(contenders), Effect.sleep(calmMillis))
     for (const agent of agents) yield* agent.ask("taken")
     yield* during(Effect.sleep(options.millis))
     const logs = yield* Effect.forEach(agents, (agent) => agent.ask("taken"))
