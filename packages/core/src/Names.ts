@@ -15,6 +15,8 @@ export const mutexProblem = (name: string): string | undefined =>
     ? "it is blank"
     : name.startsWith("}")
     ? "it starts with \"}\", which would empty the hash tag of its keys"
+    : name.includes("}:tick:")
+    ? "it contains \"}:tick:\", which would make its key that of a job"
     : undefined
 
 const contenderProblem = (name: string): string | undefined =>
@@ -27,7 +29,7 @@ const contenderProblem = (name: string): string | undefined =>
     : undefined
 
 /**
- * The name of a mutex: not blank, not starting with `}`.
+ * The name of a mutex: not blank, not starting with `}`, without `}:tick:`.
  *
  * **Example** (A name from outside)
  *

@@ -10,7 +10,8 @@ describe("names", () => {
     ["", "blank"],
     ["   ", "blank"],
     ["\n\t", "blank"],
-    ["}x", "hash tag"]
+    ["}x", "hash tag"],
+    ["jobs}:tick:x", "that of a job"]
   ])("S19: %j is no mutex name: %s", ([name, why]) =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(Names.mutexName(name!))
