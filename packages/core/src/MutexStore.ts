@@ -349,9 +349,13 @@ type StoreError = BackendError | ProtocolError
  */
 export class MutexStore extends Context.Service<MutexStore, {
   readonly acquire: (request: AcquireRequest) => Effect.Effect<AcquireResult, StoreError>
-  /** Renews many leases in few round trips; answers in the order of the requests. */
+  /**
+   * Renews many leases in few round trips; answers in the order of the requests. A store that asks several servers tells
+   * each result, by its index, as soon as it is there: what was told counts even if the whole is given up.
+   */
   readonly guard: (
-    requests: ReadonlyArray<GuardRequest>
+    requests: ReadonlyArray<GuardRequest>,
+    told?: (index: number, result: GuardResult) => void
   ) => Effect.Effect<ReadonlyArray<GuardResult>, StoreError>
   /** Safe to repeat and safe when nothing is held. */
   readonly release: (request: ReleaseRequest) => Effect.Effect<Released, StoreError>

@@ -1,4 +1,4 @@
-import { MemoryMutexStore, Mutex, MutexMetrics, MutexStore } from "@effect-simba/core"
+import { type Lease, MemoryMutexStore, Mutex, MutexMetrics, MutexStore } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Logger, Metric, Scope } from "effect"
 import { TestClock } from "effect/testing"
@@ -146,6 +146,49 @@ describe("the guard of many leases", () => {
       Effect.provide(Mutex.layer().pipe(Layer.provide(store), Layer.provide(MemoryMutexStore.layer)))
     )
   })
+
+  it.effect("S14: believes what it was told of some, where the rest of the call is not answered", () => {
+    let isStuck = false
+    const store = Layer.effect(
+      MutexStore.MutexStore,
+      Effect.map(MutexStore.MutexStore, (store) => ({
+        ...store,
+        guard: (requests, told) =>
+          Effect.forEach(requests, (request, index) =>
+            isStuck && request.mutex.startsWith("slow")
+              ? Effect.never
+              : Effect.tap(Effect.map(store.guard([request]), ([result]) => result!), (result) =>
+                Effect.sync(() => told?.(index, result))), { concurrency: "unbounded" })
+      }))
+    )
+    return Effect.gen(function*() {
+      const slow: Array<Lease.Lease> = []
+      const quick: Array<Lease.Lease> = []
+      // Enough of them for each call to have some of both
+      for (let i = 0; i < 50; i++) {
+        slow.push(yield* Mutex.acquire(`slow ${i}`))
+        quick.push(yield* Mutex.acquire(`quick ${i}`))
+      }
+      isStuck = true
+      yield* TestClock.adjust("1 hour")
+      for (const lease of slow) assert.strictEqual((yield* lease.lost).reason, "BackendGone")
+      for (const lease of quick) assert.isTrue(yield* lease.isHeld)
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(Mutex.layer().pipe(Layer.provide(store), Layer.provide(MemoryMutexStore.layer)))
+    )
+  })
+
+  it.effect("wakes up for many at once: whoever is due a little later is renewed with them", () =>
+    Effect.gen(function*() {
+      // Over a fifth of their ttl
+      for (let i = 0; i < 20; i++) {
+        yield* Mutex.acquire(`m${i}`)
+        yield* TestClock.adjust("100 millis")
+      }
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(yield* guards, ["guard 11", "guard 9"])
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
   it.effect("forgets a hint of force that a renewal has proved wrong", () => {
     let isVanished = false

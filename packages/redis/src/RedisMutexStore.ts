@@ -144,14 +144,18 @@ const make = Effect.gen(function*() {
           resume(exit)
         }))
       }),
-    guard: (requests) =>
-      topology._tag === "Single" ? renew(requests) : Effect.map(
-        Effect.forEach(requests, (request) => Effect.result(renew([request])), { concurrency: "unbounded" }),
-        (results) =>
-          results.map((result): GuardResult =>
-            Result.isSuccess(result) ? result.success[0]! : { _tag: "Failed", error: result.failure }
-          )
-      ),
+    guard: (requests, told) =>
+      topology._tag === "Single" ?
+        renew(requests) :
+        Effect.forEach(requests, (request, index) =>
+          Effect.map(Effect.result(renew([request])), (answer) => {
+            const result: GuardResult = Result.isSuccess(answer)
+              ? answer.success[0]!
+              : { _tag: "Failed", error: answer.failure }
+            // A node that hangs keeps nobody from learning what the others say
+            told?.(index, result)
+            return result
+          }), { concurrency: "unbounded" }),
     release: (request) => Effect.callback((resume) => release(request, resume)),
     sendRelease: (request, done) => {
       if (!direct.isReady()) return false

@@ -32,8 +32,11 @@ export interface Guard {
 /** Keys of one renewing call: enough to share the round trip, few enough not to hold up the server. */
 const batchSize = 200
 
-/** Renewals that are due within this many milliseconds of one another go out together. */
-const window = 50
+/**
+ * How many milliseconds too early a renewal may go out, together with one that is due: it is the waking up that costs, and
+ * whoever is renewed together once stays together. What fails keeps its own pace.
+ */
+const early = ({ failing, ttlMillis }: Holding) => failing ? 50 : Math.min(ttlMillis / 8, 1000)
 
 /** When what died is tried again. Milliseconds. */
 const pause = 1000
@@ -122,7 +125,12 @@ export const make = Effect.fnUntraced(function*(options: {
     else lose(holding, isForced ? "ForcedRelease" : "Vanished")
   }
 
-  const settle = Effect.fnUntraced(function*(batch: ReadonlyArray<Holding>, answer: Answer, sent: Instant) {
+  const settle = Effect.fnUntraced(function*(
+    batch: ReadonlyArray<Holding>,
+    answer: Answer,
+    told: ReadonlyArray<GuardResult | undefined>,
+    sent: Instant
+  ) {
     const now = instant(clock)
     const all: GuardResult | undefined = Exit.isFailure(answer)
       ? { _tag: "Failed", error: toFailure(answer.cause) }
@@ -136,7 +144,7 @@ export const make = Effect.fnUntraced(function*(options: {
       holding.probe = "unasked"
       // A reply for a lease that was released or lost meanwhile says nothing any more
       if (!holding.isOpen()) continue
-      const result = all ?? (answer as Exit.Success<ReadonlyArray<GuardResult>>).value[i]!
+      const result = told[i] ?? all ?? (answer as Exit.Success<ReadonlyArray<GuardResult>>).value[i]!
       if (result._tag === "Renewed") {
         renewed.push(holding)
         const rest = settleRenewed(holding, sent, now)
@@ -161,11 +169,11 @@ export const make = Effect.fnUntraced(function*(options: {
     }
   })
 
-  const traced = (batch: ReadonlyArray<Holding>) =>
+  const traced = (batch: ReadonlyArray<Holding>, told: Array<GuardResult | undefined>) =>
     tracing.span("simba.guard", () => ({
       root: true,
       attributes: { "simba.leases": batch.length, ...(batch.length === 1 ? tracing.attributes(batch[0]!) : {}) }
-    }), store.guard(batch))
+    }), store.guard(batch, (index, result) => void (told[index] = result)))
 
   /** What was taken out comes back, even if the attempt dies. */
   const surely = (holdings: ReadonlyArray<Holding>, attempt: Effect.Effect<void>) =>
@@ -185,6 +193,7 @@ export const make = Effect.fnUntraced(function*(options: {
   const renew = (batch: ReadonlyArray<Holding>) =>
     Effect.withFiber((fiber) => {
       const sent = instant(clock)
+      const told: Array<GuardResult | undefined> = []
       let isLate = false
       const cancel = alarms.at(sent.monotonic + commandMillis, () => {
         // When the layer ends, its leases do before their renewals
@@ -192,20 +201,21 @@ export const make = Effect.fnUntraced(function*(options: {
         isLate = true
         fiber.interruptUnsafe()
       })
-      return Effect.ignoreCause(Effect.onExit(Effect.suspend(() => traced(batch)), (exit) => {
+      return Effect.ignoreCause(Effect.onExit(Effect.suspend(() => traced(batch, told)), (exit) => {
         cancel()
         const answer: Answer = isLate && Exit.isFailure(exit) ? Exit.fail(new Cause.TimeoutError(late)) : exit
-        return surely(batch, settle(batch, answer, sent))
+        return surely(batch, settle(batch, answer, told, sent))
       }))
     })
 
-  /** Takes out what is due soon, as far as it goes into one call. */
-  const takeDue = (soon: number) => {
+  /** Takes out what is due soon, as far as it goes into one call. What fails does not take along what does not. */
+  const takeDue = (from: number) => {
     const now = instant(clock)
     const due: Array<Holding> = []
     const asked: Array<Effect.Effect<void>> = []
-    for (let holding = renewable.first; holding !== undefined && holding.key <= soon; holding = renewable.first) {
-      if (due.length === batchSize) break
+    for (let holding = renewable.first; holding !== undefined; holding = renewable.first) {
+      if (holding.key > from + early(holding) || due.length === batchSize) break
+      if (due.length > 0 && holding.failing !== due[0]!.failing) break
       renewable.remove(holding)
       // After a stall the deadline counts, not a renewal that would come too late
       check(holding, now)
@@ -232,7 +242,7 @@ export const make = Effect.fnUntraced(function*(options: {
       return
     }
     for (;;) {
-      const { asked, due } = takeDue(now + window)
+      const { asked, due } = takeDue(now)
       for (const asking of asked) yield* FiberSet.run(fibers, asking)
       if (due.length > 0) yield* FiberSet.run(fibers, renew(due))
       if (due.length < batchSize) return
