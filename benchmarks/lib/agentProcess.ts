@@ -115,6 +115,7 @@ const serve = Effect.fnUntraced(function*(contestant: Contestant) {
     stopContending: () => end("contending"),
     hold: (request) => Effect.suspend(() => hold(request).begin),
     letGo: () => end("holding"),
+    collectGarbage: () => Effect.asVoid(collectGarbage),
     heap: (request) =>
       Effect.gen(function*() {
         // Once beforehand, so that tables have grown and code is compiled

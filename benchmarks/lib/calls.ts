@@ -21,6 +21,7 @@ export interface Calls {
   readonly stopContending: readonly [void, void]
   readonly hold: readonly [HoldRequest, void]
   readonly letGo: readonly [void, void]
+  readonly collectGarbage: readonly [void, void]
   readonly heap: readonly [HoldRequest, { readonly bytes: number }]
   readonly startMeter: readonly [MeterRequest, void]
   readonly readMeter: readonly [void, Spent]

@@ -7,7 +7,7 @@ import { freshName } from "./handoff.ts"
 
 const leaseMillis = 1600
 /** So long that code which runs once a second is compiled; a process that renews lives longer than that. */
-const warmUpMillis = (bench: Bench) => bench.pace.isQuick ? 4500 : 12_000
+const warmUpMillis = (bench: Bench) => bench.pace.isQuick ? 6500 : 12_000
 const windowMillis = (bench: Bench) => bench.pace.isQuick ? 2500 : 4000
 const idleMillis = 1000
 
@@ -34,6 +34,8 @@ export const renew = Effect.fnUntraced(function*(bench: Bench, entrant: Entrant,
   const before = yield* spend(idleMillis)
   yield* agent.ask("hold", { prefix: freshName("renewal"), count })
   yield* Effect.sleep(warmUpMillis(bench))
+  // What taking so many left behind is no matter of keeping them
+  yield* agent.ask("collectGarbage")
   const renewed = yield* renewals(bench)
   const spent = yield* spend(windowMillis(bench))
   const passes = ((yield* renewals(bench)) - renewed) / count
