@@ -30,7 +30,7 @@ const { values: options } = parseArgs({
     only: { type: "string" },
     /** How often each workload is repeated; seven times, or three in a quick run, unless told. */
     repetitions: { type: "string" },
-    /** Without the charts of how cost grows, which take the most time. */
+    /** Without the charts of how cost grows, which take the most time: those of the last run stay. */
     "no-charts": { type: "boolean", default: false },
     /** Makes a quick run the one to compare with. */
     save: { type: "boolean", default: false }
@@ -54,6 +54,9 @@ const write = async (file: string, text: string) => {
   await writeFile(new URL(file, folder), text)
   if (file.endsWith(".json")) await format(new URL(file, folder))
 }
+
+const chartsOf = (earlier: Results | undefined): Partial<Results> =>
+  earlier?.charts === undefined ? {} : { charts: earlier.charts, chartsAt: earlier.chartsAt ?? earlier.at }
 
 const json = (results: Results) => `${JSON.stringify(results, null, 2)}\n`
 
@@ -108,7 +111,8 @@ if (options.quick) {
   if (options.save && wanted === undefined) await write("quick.json", json(results))
 } else if (wanted === undefined) {
   for (const chart of results.charts ?? []) await write(`${chart.id}.svg`, svg(chart))
-  await write("latest.json", json(results))
+  const earlier = results.charts === undefined ? await read("latest.json") : undefined
+  await write("latest.json", json({ ...results, ...chartsOf(earlier) }))
 }
 if (options.json) process.stdout.write(`${JSON.stringify(results)}\n`)
 process.exit(0)

@@ -56,7 +56,10 @@ const sizes = () => {
 const charts = () =>
   results.charts === undefined
     ? "Not drawn in this run. A full one without `--no-charts` draws them."
-    : results.charts.map(({ id, title }) => `![${title}](../benchmarks/results/${id}.svg)`).join("\n\n")
+    : [
+      ...results.chartsAt === undefined ? [] : [`Drawn by an earlier run, of ${results.chartsAt.slice(0, 10)}.`],
+      ...results.charts.map(({ id, title }) => `![${title}](../benchmarks/results/${id}.svg)`)
+    ].join("\n\n")
 
 interface StreamResults {
   readonly at: string

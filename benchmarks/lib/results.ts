@@ -8,4 +8,6 @@ export interface Results extends Circumstances {
   readonly rows: ReadonlyArray<Row>
   readonly sizes?: Sizes
   readonly charts?: ReadonlyArray<Chart>
+  /** When they were drawn, where that was in an earlier run. */
+  readonly chartsAt?: string
 }
