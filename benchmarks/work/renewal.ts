@@ -7,7 +7,7 @@ import { freshName } from "./handoff.ts"
 
 const leaseMillis = 1600
 /** So long that code which runs once a second is compiled; a process that renews lives longer than that. */
-const warmUpMillis = (bench: Bench) => bench.pace.isQuick ? 6500 : 12_000
+const warmUpMillis = (bench: Bench) => bench.pace.isQuick ? 5000 : 12_000
 const windowMillis = (bench: Bench) => bench.pace.isQuick ? 2500 : 4000
 const idleMillis = 1000
 
