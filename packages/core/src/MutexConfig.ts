@@ -14,7 +14,7 @@ import { InvalidConfig, type LeaseLost } from "./Errors.ts"
 import * as Names from "./Names.ts"
 
 /**
- * - `ttl` (default 10 seconds): how long an owner works before it renews.
+ * - `ttl` (default 10 seconds): how long an owner works before it renews, or an eighth less together with another lease.
  * - `transition` (default 6 seconds): grace after `ttl` in which the owner may still renew and nobody else takes over.
  *   Renewals that fail are tried again within it. It must exceed the safety margin plus `commandTimeout`.
  * - `confirm` (default 1.5 seconds): how long a waiter that was handed the mutex has to say that it is there.

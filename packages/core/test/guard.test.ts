@@ -1,6 +1,6 @@
-import { type Lease, MemoryMutexStore, Mutex, MutexMetrics, MutexStore } from "@effect-simba/core"
+import { Errors, type Lease, MemoryMutexStore, Mutex, MutexMetrics, MutexStore } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Layer, Logger, Metric, Scope } from "effect"
+import { Clock, Effect, Exit, Layer, Logger, Metric, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Faults } from "./support/faultyStore.ts"
 import * as FaultyStore from "./support/faultyStore.ts"
@@ -179,16 +179,52 @@ describe("the guard of many leases", () => {
     )
   })
 
-  it.effect("wakes up for many at once: whoever is due a little later is renewed with them", () =>
-    Effect.gen(function*() {
-      // Over a fifth of their ttl
+  it.effect.each(
+    [
+      { ttl: "10 seconds", calls: ["guard 11", "guard 9"] },
+      { ttl: "4 seconds", calls: ["guard 6", "guard 6", "guard 6", "guard 2"] }
+    ] as const
+  )(
+    "wakes up for many at once: with a ttl of $ttl those due a little later are renewed too",
+    ({ calls, ttl }) =>
+      Effect.gen(function*() {
+        for (let i = 0; i < 20; i++) {
+          yield* Mutex.acquire(`m${i}`, { ttl })
+          yield* TestClock.adjust("100 millis")
+        }
+        yield* TestClock.adjust(ttl)
+        assert.deepStrictEqual(yield* guards, [...calls])
+      }).pipe(Effect.scoped, Effect.provide(TestLive))
+  )
+
+  it.effect("what fails is asked for at its own pace, however many others begin to fail", () => {
+    const asked: Array<number> = []
+    const store = Layer.effect(
+      MutexStore.MutexStore,
+      Effect.map(MutexStore.MutexStore, (store) => ({
+        ...store,
+        guard: (requests) =>
+          Effect.flatMap(Clock.currentTimeMillis, (now) => {
+            if (requests.some(({ mutex }) => mutex === "first")) asked.push(now)
+            return Effect.fail(new Errors.BackendError({ operation: "guard", retryable: true, cause: "down" }))
+          })
+      }))
+    )
+    return Effect.gen(function*() {
+      yield* Mutex.acquire("first", { ttl: "2 seconds", transition: "1 minute" })
       for (let i = 0; i < 20; i++) {
-        yield* Mutex.acquire(`m${i}`)
-        yield* TestClock.adjust("100 millis")
+        yield* Mutex.acquire(`m${i}`, { ttl: 10_000 + 700 * i, transition: "1 minute" })
       }
-      yield* TestClock.adjust("10 seconds")
-      assert.deepStrictEqual(yield* guards, ["guard 11", "guard 9"])
-    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+      yield* TestClock.adjust("30 seconds")
+      // It has come to a second by then, less a fifth
+      const late = asked.filter((at) => at > 9000)
+      assert.isAbove(late.length, 10)
+      for (const [i, at] of late.slice(1).entries()) assert.isAtLeast(at - late[i]!, 750)
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(Mutex.layer().pipe(Layer.provide(store), Layer.provide(MemoryMutexStore.layer)))
+    )
+  })
 
   it.effect("forgets a hint of force that a renewal has proved wrong", () => {
     let isVanished = false

@@ -10,6 +10,7 @@ import {
   capturingLogs,
   channelsOpen,
   client,
+  commandStats,
   contender,
   freshId,
   freshName,
@@ -84,15 +85,6 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
           )
         )
     )
-
-  const scriptCalls = Effect.flatMap(
-    RedisServer,
-    (server) =>
-      Effect.map(
-        server.send("INFO", "commandstats"),
-        (text) => Number(/^cmdstat_evalsha:calls=(\d+)/m.exec(String(text))?.[1] ?? 0)
-      )
-  )
 
   it.effect("a foreign owner is seen, waited for, and followed after its expiry", () =>
     Effect.gen(function*() {
@@ -231,6 +223,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
   it.effect("a foreign release serves our waiters one after the other, in order", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
+      const stats = commandStats(server)
       const m = freshName("foreign release of three")
       const stock = stockContender(yield* client(server), m)
       assert.isTrue(yield* stock.acquire(60_000))
@@ -238,11 +231,11 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
       const waiters = []
       for (let i = 0; i < 3; i++) {
         const mutex = yield* openMutex(server, patient)
-        const before = yield* scriptCalls
+        yield* stats.reset
         waiters.push(yield* Effect.forkScoped(mutex.withLock(m)(Effect.sync(() => order.push(i)))))
         yield* queued(m, i + 1)
         // It tries, queues, and looks again once it listens: a look that comes when the key is free has it
-        yield* until("it has looked again", Effect.map(scriptCalls, (calls) => calls >= before + 3))
+        yield* until("it has looked again", Effect.map(stats.calls, (calls) => (calls.get("evalsha") ?? 0) >= 3))
       }
       yield* listening(m, 3)
       yield* stock.release
