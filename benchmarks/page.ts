@@ -57,7 +57,7 @@ const charts = () =>
   results.charts === undefined
     ? "Not drawn in this run. A full one without `--no-charts` draws them."
     : [
-      ...results.chartsAt === undefined ? [] : [`Drawn by an earlier run, of ${results.chartsAt.slice(0, 10)}.`],
+      ...results.chartsAt === undefined ? [] : [`Drawn by runs of their own, of ${results.chartsAt.slice(0, 10)}.`],
       ...results.charts.map(({ id, title }) => `![${title}](../benchmarks/results/${id}.svg)`)
     ].join("\n\n")
 
