@@ -5,7 +5,7 @@
  *
  * With Node 24.2 or newer, in a clone of this repository.
  */
-import { MemoryMutexStore, Mutex } from "@effect-simba/core"
+import { Mutex, MutexStore } from "@effect-simba/core"
 import { NodeRuntime } from "@effect/platform-node"
 import { Effect, Fiber, Layer } from "effect"
 
@@ -38,6 +38,6 @@ export const program = Effect.gen(function*() {
 })
 
 /** For one process. For several, see `service.ts`. */
-const MutexLive = Mutex.layer().pipe(Layer.provide(MemoryMutexStore.layer))
+const MutexLive = Mutex.layer().pipe(Layer.provide(MutexStore.layerMemory))
 
 if (import.meta.main) NodeRuntime.runMain(Effect.provide(program, MutexLive))

@@ -7,8 +7,8 @@
  *
  * Announces what is named, and processes whatever has been announced, until Ctrl-C or a SIGTERM. Start it several times.
  */
-import { StreamClient, StreamLease, StreamMessages } from "@effect-simba/core"
-import { RedisStreams } from "@effect-simba/redis"
+import { StreamClient, StreamLease, StreamMessages } from "@effect-simba/core/streams"
+import { RedisStreams } from "@effect-simba/redis/streams"
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Context, Effect, Layer, Ref, Schema, Stdio } from "effect"
 

@@ -6,7 +6,7 @@
  *
  * With Node 24.2 or newer, in a clone of this repository.
  */
-import { type Errors, MemoryMutexStore, Mutex } from "@effect-simba/core"
+import { Mutex, MutexStore, type SimbaError } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"
 import { NodeRuntime } from "@effect/platform-node"
 import { Config, Context, Effect, Layer, Option, Ref } from "effect"
@@ -14,7 +14,9 @@ import { Config, Context, Effect, Layer, Option, Ref } from "effect"
 /** Makes each report once, however many processes are asked for it. */
 export class Reports extends Context.Service<Reports, {
   /** `None` if somebody else is making it. */
-  readonly make: (name: string) => Effect.Effect<Option.Option<string>, Mutex.TryAcquireError | Errors.LeaseLost>
+  readonly make: (
+    name: string
+  ) => Effect.Effect<Option.Option<string>, SimbaError.TryAcquireError | SimbaError.LeaseLost>
   readonly count: Effect.Effect<number>
 }>()("example/Reports") {
   /** Needs mutexes, and does not care which. */
@@ -40,7 +42,7 @@ export class Reports extends Context.Service<Reports, {
 /** Redis where there are several processes, this process alone otherwise. */
 export const MutexLive = Layer.unwrap(Effect.gen(function*() {
   const locks = yield* Config.Literals(["redis", "memory"], "LOCKS").pipe(Config.withDefault("memory" as const))
-  return locks === "redis" ? RedisMutex.layerConfig() : Mutex.layerConfig().pipe(Layer.provide(MemoryMutexStore.layer))
+  return locks === "redis" ? RedisMutex.layerConfig() : Mutex.layerConfig().pipe(Layer.provide(MutexStore.layerMemory))
 }))
 
 export const program = Effect.gen(function*() {

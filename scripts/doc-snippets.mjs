@@ -5,7 +5,7 @@
 //   node scripts/doc-snippets.mjs
 import { spawnSync } from "node:child_process"
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { basename, join } from "node:path"
 import { undocumented } from "./lib/documented.mjs"
 import { filesBelow, packageFolders, publicModules, root, shown } from "./lib/workspace.mjs"
 
@@ -115,7 +115,7 @@ const { names, problems } = undocumented(packageFolders, publicModules)
 const index = read(join(root, "docs/README.md"))
 for (const folder of packageFolders) {
   for (const module of publicModules(folder)) {
-    if (!index.includes(`\`${module}\``)) problems.push(`docs/README.md does not name the module ${module}`)
+    if (!index.includes(`\`${basename(module)}\``)) problems.push(`docs/README.md does not name the module ${module}`)
   }
 }
 if (problems.length > 0) console.error(problems.join("\n"))

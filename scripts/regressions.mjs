@@ -46,8 +46,8 @@ const isTest = (name) => name.endsWith(".test.ts")
 const files = [
   ...packageFolders.flatMap((folder) => filesBelow(join(folder, "test"), isTest)),
   // Suites that several backends run
-  ...["mutexStoreSuite", "streamStoreSuite"].flatMap((suite) =>
-    filesBelow(join(root, "packages/testkit/src/internal", suite), (name) => name.endsWith(".ts"))
+  ...["internal/suite", "streams/internal/suite"].flatMap((suite) =>
+    filesBelow(join(root, "packages/testkit/src", suite), (name) => name.endsWith(".ts"))
   )
 ]
 const titlesByFile = new Map(files.map((path) => [shown(path), titlesOf(readFileSync(path, "utf8"))]))

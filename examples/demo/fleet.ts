@@ -1,5 +1,5 @@
 /** The workers as the director sees them, whether they are fibers or processes. */
-import type { Ownership } from "@effect-simba/core"
+import type { MutexStore } from "@effect-simba/core"
 import type { Effect, Queue } from "effect"
 import type { Event } from "./events.ts"
 
@@ -10,5 +10,5 @@ export interface Fleet {
   /** Asks a worker to stop: it leaves in good order. */
   readonly interrupt: (worker: string) => Effect.Effect<void>
   /** Who owns the mutex, as the store says. */
-  readonly owner: Effect.Effect<Ownership.Ownership>
+  readonly owner: Effect.Effect<MutexStore.Ownership>
 }

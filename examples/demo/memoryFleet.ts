@@ -1,5 +1,5 @@
 /** Workers as fibers of one process, on the in-process store. */
-import { MemoryMutexStore, Mutex, MutexStore } from "@effect-simba/core"
+import { Mutex, MutexStore } from "@effect-simba/core"
 import { Context, Effect, Fiber, Layer, Queue, type Scope } from "effect"
 import type { Event } from "./events.ts"
 import type { Fleet } from "./fleet.ts"
@@ -23,7 +23,7 @@ const mortal = (store: Store, isDead: () => boolean): Store => {
 }
 
 export const make: Effect.Effect<Fleet, never, Scope.Scope> = Effect.gen(function*() {
-  const store = Context.get(yield* Layer.build(MemoryMutexStore.layer), MutexStore.MutexStore)
+  const store = Context.get(yield* Layer.build(MutexStore.layerMemory), MutexStore.MutexStore)
   const shared = Layer.succeed(MutexStore.MutexStore, store)
   const observer = Context.get(
     yield* Layer.build(Layer.orDie(Mutex.layer(plan.options).pipe(Layer.provide(shared)))),

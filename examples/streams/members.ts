@@ -1,6 +1,7 @@
 /** The two kinds of processes: one announces data streams and writes them, the other runs a handler for each it owns. */
-import { StreamClient, StreamLease, StreamMessages } from "@effect-simba/core"
-import { IoRedis, RedisStreamStore } from "@effect-simba/redis"
+import { StreamClient, StreamLease, StreamMessages } from "@effect-simba/core/streams"
+import { IoRedis } from "@effect-simba/redis"
+import { RedisStreamStore } from "@effect-simba/redis/streams"
 import { Effect, Layer, Schema, Stdio, Stream } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { report } from "./events.ts"

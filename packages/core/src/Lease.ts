@@ -5,9 +5,9 @@
  */
 import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
-import type { LeaseLost } from "./Errors.ts"
-import type { MutexName, WireId } from "./Names.ts"
-import type { FencingToken } from "./Ownership.ts"
+import type { FencingToken } from "./FencingToken.ts"
+import type { MutexName, WireId } from "./MutexName.ts"
+import type { LeaseLost } from "./SimbaError.ts"
 
 /**
  * Marks a lease.
@@ -139,9 +139,9 @@ export interface LeaseGroup {
  * **Example** (A lock with a name and options of one's own)
  *
  * ```ts
- * import { Mutex } from "@effect-simba/core"
+ * import { Lease, Mutex } from "@effect-simba/core"
  *
- * const withBooks = <A, E, R>(body: Mutex.Body<A, E, R>) =>
+ * const withBooks = <A, E, R>(body: Lease.Body<A, E, R>) =>
  *   Mutex.withLock("books", { timeout: "10 seconds", maxHold: "5 minutes" })(body)
  * ```
  *

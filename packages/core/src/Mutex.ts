@@ -4,7 +4,7 @@
  * **Example** (Holding a mutex while a scope is open)
  *
  * ```ts
- * import { MemoryMutexStore, Mutex } from "@effect-simba/core"
+ * import { MutexStore, Mutex } from "@effect-simba/core"
  * import { NodeRuntime } from "@effect/platform-node"
  * import { Effect, Layer } from "effect"
  *
@@ -13,7 +13,7 @@
  *   yield* Effect.log(`holding with token ${lease.token}`)
  * }))
  *
- * const MutexLive = Mutex.layer().pipe(Layer.provide(MemoryMutexStore.layer))
+ * const MutexLive = Mutex.layer().pipe(Layer.provide(MutexStore.layerMemory))
  *
  * // Closes its scopes at a signal, which Effect.runPromise would not
  * NodeRuntime.runMain(Effect.provide(program, MutexLive))
@@ -23,12 +23,18 @@
  */
 import type * as Config from "effect/Config"
 import * as Context from "effect/Context"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import type { ContenderClass, Contention, ContentionOptions } from "./Contention.ts"
+import type { Contention, ContentionOptions } from "./Contender.ts"
+import { make } from "./internal/mutex/service.ts"
+import type { Body, Lease, LeaseGroup } from "./Lease.ts"
+import * as MutexConfig from "./MutexConfig.ts"
+import type { MutexState, MutexStore, Ownership } from "./MutexStore.ts"
+import type { EventsOptions, OwnerEvent } from "./OwnerEvent.ts"
 import type {
   AcquireError,
   BackendError,
@@ -37,20 +43,7 @@ import type {
   LeaseLost,
   ProtocolError,
   TryAcquireError
-} from "./Errors.ts"
-import { make } from "./internal/mutexService.ts"
-import type { Body, Lease, LeaseGroup } from "./Lease.ts"
-import type { AcquireOptions, LeaseOptions } from "./LeaseOptions.ts"
-import * as MutexConfig from "./MutexConfig.ts"
-import type { MutexState, MutexStore } from "./MutexStore.ts"
-import type { EventsOptions, OwnerEvent } from "./OwnerEvent.ts"
-import type { Ownership } from "./Ownership.ts"
-
-export type { ContenderClass } from "./Contention.ts"
-export type { AcquireError, TryAcquireError } from "./Errors.ts"
-export type { Body } from "./Lease.ts"
-export type { AcquireOptions, LeaseOptions } from "./LeaseOptions.ts"
-export type { EventsOptions } from "./OwnerEvent.ts"
+} from "./SimbaError.ts"
 
 /**
  * The operations of this module, on one backend.
@@ -58,10 +51,10 @@ export type { EventsOptions } from "./OwnerEvent.ts"
  * **Example** (A service that has mutexes of its own)
  *
  * ```ts
- * import { Mutex } from "@effect-simba/core"
+ * import { SimbaError, Mutex } from "@effect-simba/core"
  * import { Context, Effect, Layer } from "effect"
  *
- * class Invoices extends Context.Service<Invoices, { readonly close: Effect.Effect<void, Mutex.AcquireError> }>()(
+ * class Invoices extends Context.Service<Invoices, { readonly close: Effect.Effect<void, SimbaError.AcquireError> }>()(
  *   "app/Invoices"
  * ) {
  *   static readonly layer = Layer.effect(
@@ -128,10 +121,10 @@ export const layer = (options?: MutexConfig.Options): Layer.Layer<Mutex, Invalid
  * **Example** (Durations from the environment, a name from the code)
  *
  * ```ts
- * import { MemoryMutexStore, Mutex } from "@effect-simba/core"
+ * import { MutexStore, Mutex } from "@effect-simba/core"
  * import { Layer } from "effect"
  *
- * const MutexLive = Mutex.layerConfig({ contender: "billing-1" }).pipe(Layer.provide(MemoryMutexStore.layer))
+ * const MutexLive = Mutex.layerConfig({ contender: "billing-1" }).pipe(Layer.provide(MutexStore.layerMemory))
  * ```
  *
  * @category layers
@@ -334,37 +327,6 @@ export const contend = (
   Mutex.use((mutex) => mutex.contend(name, options))
 
 /**
- * A contender as a class: a service that is a `Contention`, with the Layer that makes it. The tag carries the name of
- * the mutex, so that several contenders live in one application, on the connections of one `Mutex`.
- *
- * Two classes with one name are one service to Effect: whoever asks for either gets the same contender, with the options of
- * one of them. Make one class, and share it. The name is that of a mutex like any other: work of the leader that takes a
- * lock of that name waits for its own leadership to end.
- *
- * **Example** (A service built on being the leader)
- *
- * ```ts
- * import { Mutex } from "@effect-simba/core"
- * import { Effect, Layer } from "effect"
- *
- * class Jobs extends Mutex.Contender<Jobs>()("jobs", { ttl: "5 seconds" }) {}
- *
- * const Cleaner = Layer.effectDiscard(Effect.gen(function*() {
- *   const jobs = yield* Jobs
- *   yield* Effect.forkScoped(jobs.whileLeader(Effect.log("cleaning")))
- * })).pipe(Layer.provide(Jobs.layer))
- * ```
- *
- * @category contention
- * @since 0.1.0
- */
-export const Contender =
-  <Self>() => <const Name extends string>(name: Name, options?: ContentionOptions): ContenderClass<Self, Name> =>
-    class extends Context.Service<Self, Contention>()(`@effect-simba/core/Contender/${name}`) {
-      static readonly layer = Layer.effect(this, contend(name, options))
-    } as unknown as ContenderClass<Self, Name>
-
-/**
  * What happens to the ownership of the mutex, for observers that do not contend; true for owners of other
  * implementations too. Begins with the present owner, if there is one. A slow reader blocks nobody: it is told by a
  * `Gap` that it missed something, and always gets the latest.
@@ -389,3 +351,138 @@ export const events = (
   options?: EventsOptions
 ): Stream.Stream<OwnerEvent, BackendError | ProtocolError | InvalidName | InvalidConfig, Mutex> =>
   Stream.unwrap(Effect.map(Mutex, (mutex) => mutex.events(name, options)))
+
+/**
+ * What one lease is to be like. Checked by the call; what cannot work fails with `InvalidConfig`.
+ *
+ * - `ttl`, `transition`: default to those of the layer.
+ * - `maxHold` (at least 1 millisecond; default: no limit): the longest the lease may be held in all, counted from just
+ *   before the granting request was sent. Then at the latest it ends as a loss (`Expired`): protected work is
+ *   interrupted, and the mutex is given back once that has ended. Against work that is stuck, or a lease that leaked.
+ * - `alive` (default: none): asked before each renewal whether the holder still does what it should. While it answers
+ *   `false`, fails, or takes longer than `commandTimeout`, the lease is not renewed, so that it ends at its deadline
+ *   (`Expired`): at most ttl plus transition after the last renewal. It is asked again at the pace of failed renewals,
+ *   and once it says `true` in time the lease goes on. It needs a transition that exceeds the safety margin plus twice
+ *   `commandTimeout`.
+ * - `unfair` (default false): throughput before order. The mutex is taken whenever it is free, whoever waits for it;
+ *   and the release leaves it free and wakes the first waiter, instead of handing over to it, so that it can be used
+ *   while that one wakes up. The price is paid by those who wait: behind unfair holders there is no order of arrival and
+ *   no bound on the wait, and a waiter that was woken and says nothing costs the next one up to two confirm periods.
+ *   Nobody is left asleep before a free mutex. Who waits keeps its place, and a fair holder's release serves the first,
+ *   as ever. Where waiters wake up quickly this gains nothing: a hand-off costs no more round trips than a race.
+ * - `localHandover` (default that of the layer, which is 0; a whole number up to 10,000): throughput inside one process
+ *   before order between processes. A release hands the lease to the fiber of this layer that waits longest, without the
+ *   backend, up to so many times in a row; then it is the turn of other processes. So they wait for up to so many holders
+ *   more. Each holder has a token of its own, larger than the one before. Nobody outside notices: the owner stays the same,
+ *   and nothing is announced. A lease that is due for renewal, or that the next one wants with another `ttl` or
+ *   `transition`, goes through the backend.
+ *
+ * **Example** (An import that must get on)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Clock, Effect, Ref } from "effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const lastRow = yield* Ref.make(yield* Clock.currentTimeMillis)
+ *   const alive = Effect.map(
+ *     Effect.all([Clock.currentTimeMillis, Ref.get(lastRow)]),
+ *     ([now, last]) => now - last < 30_000
+ *   )
+ *   const work = Effect.flatMap(Clock.currentTimeMillis, (now) => Ref.set(lastRow, now))
+ *   yield* work.pipe(Mutex.withLock("import", { alive, maxHold: "1 hour" }))
+ * })
+ * ```
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface LeaseOptions {
+  readonly ttl?: Duration.Input | undefined
+  readonly transition?: Duration.Input | undefined
+  readonly maxHold?: Duration.Input | undefined
+  readonly alive?: Effect.Effect<boolean, unknown> | undefined
+  readonly unfair?: boolean | undefined
+  readonly localHandover?: number | undefined
+}
+
+/**
+ * `timeout`: how long to wait for the mutex; without it, as long as it takes. Zero or more: anything else is
+ * `InvalidConfig`.
+ *
+ * @see {@link Mutex.acquire}
+ * @category models
+ * @since 0.1.0
+ */
+export interface AcquireOptions extends LeaseOptions {
+  readonly timeout?: Duration.Input | undefined
+}
+
+/**
+ * A mutex as the backend has it: owner, time left, token, and the queue with waiting times (the first 100 waiters, or
+ * `waiters`).
+ *
+ * **Example** (Who waits for longer than a minute)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Duration, Effect } from "effect"
+ *
+ * const stuck = Effect.map(
+ *   Mutex.inspect("invoices", { waiters: 10 }),
+ *   ({ waiters }) => waiters.filter(({ waited }) => Duration.toMinutes(waited) > 1).map(({ id }) => id)
+ * )
+ * ```
+ *
+ * @category observing
+ * @since 0.1.0
+ */
+export const inspect = (
+  name: string,
+  options?: { readonly waiters?: number | undefined }
+): Effect.Effect<MutexState, BackendError | ProtocolError | InvalidName, Mutex> =>
+  Mutex.use((mutex) => mutex.inspect(name, options))
+
+/**
+ * The names of all mutexes that are owned or waited for, in no order.
+ *
+ * **Example** (Counting the mutexes of a service)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Stream } from "effect"
+ *
+ * const invoices = Mutex.list.pipe(Stream.filter((name) => name.startsWith("invoices:")), Stream.runCount)
+ * ```
+ *
+ * @category observing
+ * @since 0.1.0
+ */
+export const list: Stream.Stream<string, BackendError | ProtocolError, Mutex> = Stream.unwrap(
+  Effect.map(Mutex, (mutex) => mutex.list)
+)
+
+/**
+ * Takes the mutex from whoever owns it and hands it over as a release does, to the first live waiter, with a new
+ * fencing token. The old owner is told and loses its lease with the reason `ForcedRelease`. For operators: the old
+ * owner's work may not have ended yet. Answers who it was taken from.
+ *
+ * **Example** (Taking a mutex from a process that hangs)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const program = Effect.flatMap(
+ *   Mutex.forceRelease("invoices"),
+ *   (before) => Effect.log(before._tag === "Held" ? `taken from ${before.owner}` : "it was free")
+ * )
+ * ```
+ *
+ * @category intervening
+ * @since 0.1.0
+ */
+export const forceRelease = (
+  name: string
+): Effect.Effect<Ownership, BackendError | ProtocolError | InvalidName, Mutex> =>
+  Mutex.use((mutex) => mutex.forceRelease(name))

@@ -10,8 +10,8 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 import * as SchemaTransformation from "effect/SchemaTransformation"
-import { InvalidConfig, type LeaseLost } from "./Errors.ts"
-import * as Names from "./Names.ts"
+import * as MutexName from "./MutexName.ts"
+import { InvalidConfig, type LeaseLost } from "./SimbaError.ts"
 
 /**
  * - `ttl` (default 10 seconds): how long an owner works before it renews, or an eighth less together with another lease.
@@ -66,7 +66,7 @@ export interface MutexConfig {
   readonly confirm: Duration.Duration
   readonly commandTimeout: Duration.Duration
   readonly releaseTimeout: Duration.Duration
-  readonly contender: Names.ContenderName
+  readonly contender: MutexName.ContenderName
   readonly onOverrun: Overrun | undefined
   readonly metricsByMutex: boolean
   readonly localHandover: number
@@ -199,8 +199,8 @@ export const make = Effect.fnUntraced(function*(options: Options = {}) {
     commandTimeout,
     releaseTimeout: yield* positive("releaseTimeout", options.releaseTimeout ?? "2 seconds"),
     contender: options.contender === undefined
-      ? yield* Names.contenderByHost
-      : yield* Names.contenderName(options.contender).pipe(
+      ? yield* MutexName.contenderByHost
+      : yield* MutexName.contenderName(options.contender).pipe(
         Effect.mapError((error) => new InvalidConfig({ option: "contender", problem: error.problem }))
       ),
     onOverrun: options.onOverrun,

@@ -21,7 +21,7 @@
  * @since 0.1.0
  */
 import * as Metric from "effect/Metric"
-import type { LossReason } from "./Errors.ts"
+import type { LossReason } from "./SimbaError.ts"
 
 const counter = (id: string, description: string, attributes?: Record<string, string>) =>
   Metric.counter(id, { description, incremental: true, ...(attributes === undefined ? {} : { attributes }) })
@@ -347,3 +347,94 @@ export const waiters: Metric.Gauge<number> = Metric.gauge("simba_mutex_waiters",
  * @since 0.1.0
  */
 export const held: Metric.Gauge<number> = Metric.gauge("simba_mutex_held", { description: "Leases that are held" })
+
+/**
+ * Leaderships that began.
+ *
+ * **Example** (How often the leader changed)
+ *
+ * ```ts
+ * import { MutexMetrics } from "@effect-simba/core"
+ * import { Effect, Metric } from "effect"
+ *
+ * const changes = Effect.map(Metric.value(MutexMetrics.leadershipsGained), ({ count }) => count)
+ * ```
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const leadershipsGained: Metric.Counter<number> = counter("simba_leadership_gained", "Leaderships that began")
+
+/**
+ * How a leadership ended. `lost`: its lease was lost; `released`: it stepped down, was stopped, or its scope closed.
+ *
+ * @see {@link leadershipsEnded}
+ * @category models
+ * @since 0.1.0
+ */
+export type LeadershipEnd = "lost" | "released"
+
+const end = (how: LeadershipEnd) => counter("simba_leadership_ended", "Leaderships that ended, by how", { how })
+
+/**
+ * Leaderships that ended.
+ *
+ * **Example** (Leaderships that were taken away)
+ *
+ * ```ts
+ * import { MutexMetrics } from "@effect-simba/core"
+ * import { Effect, Metric } from "effect"
+ *
+ * const isUnstable = Effect.map(
+ *   Effect.all([Metric.value(MutexMetrics.leadershipsEnded.lost), Metric.value(MutexMetrics.leadershipsEnded.released)]),
+ *   ([lost, released]) => lost.count > released.count
+ * )
+ * ```
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const leadershipsEnded: { readonly [How in LeadershipEnd]: Metric.Counter<number> } = {
+  lost: end("lost"),
+  released: end("released")
+}
+
+/**
+ * How a run of scheduled work ended. `failure`, `defect`: it failed, or died; `interrupted`: it was interrupted, by the
+ * end of the leadership or otherwise; `skipped`: it was not run, because its period was taken by an earlier run
+ * somewhere in the fleet, or nobody could be asked about that in time.
+ *
+ * @see {@link leaderRuns}
+ * @category models
+ * @since 0.1.0
+ */
+export type LeaderRunOutcome = "success" | "failure" | "defect" | "interrupted" | "skipped"
+
+const run = (outcome: LeaderRunOutcome) =>
+  counter("simba_leadership_runs", "Runs of scheduled work, by outcome", { outcome })
+
+/**
+ * Runs of scheduled work by outcome.
+ *
+ * **Example** (The runs that went wrong)
+ *
+ * ```ts
+ * import { MutexMetrics } from "@effect-simba/core"
+ * import { Effect, Metric } from "effect"
+ *
+ * const wrong = Effect.map(
+ *   Effect.all([Metric.value(MutexMetrics.leaderRuns.failure), Metric.value(MutexMetrics.leaderRuns.defect)]),
+ *   ([failures, defects]) => failures.count + defects.count
+ * )
+ * ```
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const leaderRuns: { readonly [Outcome in LeaderRunOutcome]: Metric.Counter<number> } = {
+  success: run("success"),
+  failure: run("failure"),
+  defect: run("defect"),
+  interrupted: run("interrupted"),
+  skipped: run("skipped")
+}

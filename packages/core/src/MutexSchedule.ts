@@ -120,10 +120,10 @@ export const contend = (options: {
  * **Example** (Asking a backend that is down)
  *
  * ```ts
- * import { MutexAdmin, MutexSchedule } from "@effect-simba/core"
+ * import { Mutex, MutexSchedule } from "@effect-simba/core"
  * import { Effect } from "effect"
  *
- * const state = MutexAdmin.inspect("invoices").pipe(
+ * const state = Mutex.inspect("invoices").pipe(
  *   Effect.retry({
  *     schedule: MutexSchedule.outage,
  *     while: (error) => error._tag === "BackendError" && error.retryable

@@ -6,15 +6,20 @@
  *
  * @since 0.1.0
  */
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
-import type * as Duration from "effect/Duration"
-import type * as Effect from "effect/Effect"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
 import type * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Queue from "effect/Queue"
+import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
-import type * as Stream from "effect/Stream"
-import type { BackendError, ProtocolError } from "./Errors.ts"
-import type { MutexName, WireId } from "./Names.ts"
-import type { FencingToken, Ownership, Ticket } from "./Ownership.ts"
+import * as Stream from "effect/Stream"
+import type { FencingToken } from "./FencingToken.ts"
+import { MemoryMutex } from "./internal/mutex/memoryStore.ts"
+import { inboxOf, type MutexName, type WireId } from "./MutexName.ts"
+import type { BackendError, ProtocolError } from "./SimbaError.ts"
 
 /**
  * Asks for a mutex.
@@ -165,10 +170,10 @@ export type WakeUp =
  * **Example** (How long a waiter may sleep on)
  *
  * ```ts
- * import type { MutexStore, Names } from "@effect-simba/core"
+ * import type { MutexStore, MutexName } from "@effect-simba/core"
  * import { Duration, Effect } from "effect"
  *
- * const sleeping = (store: MutexStore.MutexStore["Service"], mutex: Names.MutexName, id: Names.WireId) =>
+ * const sleeping = (store: MutexStore.MutexStore["Service"], mutex: MutexName.MutexName, id: MutexName.WireId) =>
  *   Effect.scoped(Effect.gen(function*() {
  *     const wakeUps = yield* store.wakeUps(mutex, id)
  *     const wakeUp = yield* wakeUps.next
@@ -187,7 +192,7 @@ export interface WakeUps {
 /**
  * Somebody in the queue of a mutex, and for how long.
  *
- * @see {@link MutexAdmin.inspect}
+ * @see {@link Mutex.inspect}
  * @category models
  * @since 0.1.0
  */
@@ -202,7 +207,7 @@ export interface Waiter {
  * - `token` is that of the owner, where the owner is one of ours.
  * - `waiting` counts all that queue, dead ones included until they are found out; `waiters` are the first of them.
  *
- * @see {@link MutexAdmin.inspect}
+ * @see {@link Mutex.inspect}
  * @category models
  * @since 0.1.0
  */
@@ -231,10 +236,10 @@ export type Change = { readonly _tag: "Acquired"; readonly owner: string } | { r
  * **Example** (What the next message says)
  *
  * ```ts
- * import type { MutexStore, Names } from "@effect-simba/core"
+ * import type { MutexStore, MutexName } from "@effect-simba/core"
  * import { Effect } from "effect"
  *
- * const nextOwner = (store: MutexStore.MutexStore["Service"], mutex: Names.MutexName) =>
+ * const nextOwner = (store: MutexStore.MutexStore["Service"], mutex: MutexName.MutexName) =>
  *   Effect.scoped(Effect.gen(function*() {
  *     const changes = yield* store.changes(mutex)
  *     const change = yield* changes.next
@@ -314,7 +319,7 @@ type StoreError = BackendError | ProtocolError
  * **Example** (A store that tells what it is asked)
  *
  * ```ts
- * import { MemoryMutexStore, MutexStore } from "@effect-simba/core"
+ * import { MutexStore } from "@effect-simba/core"
  * import { Duration, Effect, Layer } from "effect"
  *
  * const Talkative = Layer.effect(
@@ -341,7 +346,7 @@ type StoreError = BackendError | ProtocolError
  *         Effect.tap(store.tick(request), ({ first, next }) =>
  *           Effect.logDebug(`${request.job} ${first ? "runs" : `may run in ${Duration.format(next)}`}`))
  *     }))
- * ).pipe(Layer.provide(MemoryMutexStore.layer))
+ * ).pipe(Layer.provide(MutexStore.layerMemory))
  * ```
  *
  * @category services
@@ -384,3 +389,202 @@ export class MutexStore extends Context.Service<MutexStore, {
   readonly forceRelease: (mutex: MutexName, confirm: Duration.Duration) => Effect.Effect<Ownership, StoreError>
   readonly tick: (request: TickRequest) => Effect.Effect<TickResult, StoreError>
 }>()("@effect-simba/core/MutexStore") {}
+
+/**
+ * A waiter's place in the queue: the server's time, in seconds with six decimals, when it first asked.
+ *
+ * **Example** (When a waiter came)
+ *
+ * ```ts
+ * import { MutexStore } from "@effect-simba/core"
+ * import { DateTime, Effect, Schema } from "effect"
+ *
+ * const arrival = (score: string) =>
+ *   Effect.map(
+ *     Schema.decodeEffect(MutexStore.Ticket)(score),
+ *     (ticket) => DateTime.makeUnsafe(Number(ticket) * 1000)
+ *   )
+ * ```
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const Ticket = Schema.String.check(Schema.isPattern(/^\d+\.\d{6}$/)).pipe(
+  Schema.brand("@effect-simba/Ticket")
+)
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type Ticket = typeof Ticket.Type
+
+/**
+ * Who owns a mutex at the instant the backend was asked.
+ *
+ * - `Free`: nobody.
+ * - `Held`: `owner` does, for `remaining` unless it renews; without `remaining` it is held without end (somebody wrote
+ *   the key without an expiry).
+ *
+ * **Example** (In words)
+ *
+ * ```ts
+ * import { Mutex, MutexStore } from "@effect-simba/core"
+ * import { Duration, Effect } from "effect"
+ *
+ * const words = MutexStore.Ownership.match({
+ *   Free: () => "nobody has it",
+ *   Held: ({ owner, remaining }) =>
+ *     `${owner} has it ${remaining === undefined ? "without end" : `for ${Duration.format(remaining)}`}`
+ * })
+ *
+ * const program = Effect.map(Mutex.owner("invoices"), words)
+ * ```
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const Ownership = Schema.TaggedUnion({
+  Free: {},
+  Held: { owner: Schema.String, remaining: Schema.optionalKey(Schema.Duration) }
+})
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type Ownership = typeof Ownership.Type
+
+/**
+ * Nobody owns it.
+ *
+ * **Example** (A page before the first answer)
+ *
+ * ```ts
+ * import { MutexStore } from "@effect-simba/core"
+ * import { SubscriptionRef } from "effect"
+ *
+ * const shown = SubscriptionRef.make<MutexStore.Ownership>(MutexStore.free)
+ * ```
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const free: Ownership = { _tag: "Free" }
+
+/**
+ * `owner` owns it, for `remaining`, or without end.
+ *
+ * **Example** (What a store of one's own answers)
+ *
+ * ```ts
+ * import { MutexStore } from "@effect-simba/core"
+ * import { Duration } from "effect"
+ *
+ * const read = (row: { readonly owner: string; readonly millis: number } | undefined) =>
+ *   row === undefined ? MutexStore.free : MutexStore.held(row.owner, Duration.millis(row.millis))
+ * ```
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const held = (owner: string, remaining?: Duration.Duration): Ownership =>
+  remaining === undefined ? { _tag: "Held", owner } : { _tag: "Held", owner, remaining }
+
+/** An unbounded queue that a subscription fills from outside until its scope closes. */
+const subscription = <A>(
+  subscribe: (offer: (value: A) => void) => Effect.Effect<Effect.Effect<void>>
+): Effect.Effect<{ readonly next: Effect.Effect<A>; readonly bound: undefined }, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    const queue = yield* Queue.unbounded<A>()
+    const offer = (value: A) => {
+      Queue.offerUnsafe(queue, value)
+    }
+    yield* Effect.asVoid(Effect.acquireRelease(subscribe(offer), (unsubscribe) => unsubscribe))
+    return { next: Queue.take(queue), bound: undefined }
+  })
+
+const make = Effect.sync((): MutexStore["Service"] => {
+  const mutexes = new Map<MutexName, MemoryMutex>()
+  const inboxes = new Map<string, (forced: Forced) => void>()
+
+  const withMutex = <A>(name: MutexName, f: (mutex: MemoryMutex) => A): Effect.Effect<A> =>
+    Clock.clockWith((clock) =>
+      Effect.sync(() => {
+        let mutex = mutexes.get(name)
+        if (mutex === undefined) mutexes.set(name, mutex = new MemoryMutex())
+        mutex.advance(Number(clock.monotonicTimeNanosUnsafe()) / 1e6, clock.currentTimeMillisUnsafe())
+        const result = f(mutex)
+        if (mutex.isIdle()) mutexes.delete(name)
+        return result
+      })
+    )
+
+  return {
+    acquire: (request) => withMutex(request.mutex, (mutex) => mutex.acquire(request)),
+    guard: (requests) =>
+      Effect.forEach(
+        requests,
+        (request) => withMutex(request.mutex, (mutex) => mutex.guard(request.id, Duration.toMillis(request.lease)))
+      ),
+    release: (request) => withMutex(request.mutex, (mutex) => mutex.release(request)),
+    owner: (name) => withMutex(name, (mutex) => mutex.ownership()),
+    isListening: true,
+    wakeUps: (name, id) =>
+      subscription<WakeUp>((offer) =>
+        Effect.as(
+          withMutex(name, (mutex) => mutex.listen(id, offer)),
+          withMutex(name, (mutex) => mutex.unlisten(id))
+        )
+      ),
+    changes: (name) =>
+      subscription<Change>((offer) =>
+        Effect.map(
+          withMutex(name, (mutex) => mutex.observe((owner) => offer({ _tag: "Acquired", owner }))),
+          (unobserve) => withMutex(name, unobserve)
+        )
+      ),
+    inbox: (key) =>
+      subscription<Forced>((offer) =>
+        Effect.sync(() => {
+          inboxes.set(key, offer)
+          return Effect.sync(() => void inboxes.delete(key))
+        })
+      ),
+    inspect: (name, limit) => withMutex(name, (mutex) => mutex.inspect(limit)),
+    list: Stream.suspend(() => Stream.fromIterable([...mutexes.keys()])).pipe(
+      Stream.filterEffect((name) => withMutex(name, (mutex) => mutex.isWanted()))
+    ),
+    forceRelease: (name, confirm) =>
+      Effect.tap(
+        withMutex(name, (mutex) => mutex.force(Duration.toMillis(confirm))),
+        (before) =>
+          Effect.sync(() => {
+            if (before._tag === "Held") inboxes.get(inboxOf(before.owner))?.({ id: before.owner })
+          })
+      ),
+    tick: (request) =>
+      withMutex(request.mutex, (mutex) => mutex.tick(request.job, Duration.toMillis(request.every), request.at))
+  }
+})
+
+/**
+ * Each use of this layer is a world of its own: share one layer among the contenders that must exclude each other.
+ *
+ * **Example** (An application of one process)
+ *
+ * ```ts
+ * import { MutexStore, Mutex } from "@effect-simba/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * const MutexLive = Mutex.layer().pipe(Layer.provide(MutexStore.layerMemory))
+ *
+ * // The second runs when the first is done: they share the layer
+ * const work = Effect.log("working").pipe(Mutex.withLock("report"))
+ * const program = Effect.all([work, work], { concurrency: 2 }).pipe(Effect.provide(MutexLive))
+ * ```
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerMemory: Layer.Layer<MutexStore> = Layer.effect(MutexStore, make)

@@ -5,7 +5,7 @@
  */
 import type * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
-import { FencingToken } from "./Ownership.ts"
+import { FencingToken } from "./FencingToken.ts"
 
 const token = Schema.optionalKey(FencingToken)
 

@@ -13,7 +13,7 @@ import type * as Effect from "effect/Effect"
 import type * as Queue from "effect/Queue"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
-import type { BackendError } from "./Errors.ts"
+import type { BackendError } from "./SimbaError.ts"
 
 /**
  * What a subscription delivers.

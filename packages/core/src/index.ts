@@ -5,14 +5,14 @@
  *
  * @since 0.1.0
  */
-export * as Contention from "./Contention.ts"
+export * as Contender from "./Contender.ts"
 
 /**
- * The failures of this library, each named for what the caller does next.
+ * Fencing tokens: numbers by which a resource refuses a former holder.
  *
  * @since 0.1.0
  */
-export * as Errors from "./Errors.ts"
+export * as FencingToken from "./FencingToken.ts"
 
 /**
  * Work that runs on one node of a fleet: the one whose contender leads.
@@ -23,7 +23,7 @@ export * as Errors from "./Errors.ts"
  * **Example** (Background jobs of a service)
  *
  * ```ts
- * import { Leadership, MemoryMutexStore, Mutex } from "@effect-simba/core"
+ * import { Leadership, MutexStore, Mutex } from "@effect-simba/core"
  * import { Effect, Layer } from "effect"
  *
  * const Jobs = Leadership.layerJobs("jobs", [
@@ -31,40 +31,12 @@ export * as Errors from "./Errors.ts"
  *   { name: "report", schedule: Leadership.cron("0 3 * * *"), oncePerPeriod: true, run: Effect.log("reporting") }
  * ])
  *
- * const Live = Jobs.pipe(Layer.provide(Mutex.layer()), Layer.provide(MemoryMutexStore.layer))
+ * const Live = Jobs.pipe(Layer.provide(Mutex.layer()), Layer.provide(MutexStore.layerMemory))
  * ```
  *
  * @since 0.1.0
  */
 export * as Leadership from "./Leadership.ts"
-
-/**
- * What leadership measures about itself, as Effect metrics, in the manner of `MutexMetrics`. The labels are the few words
- * named here.
- *
- * **Example** (Reading one)
- *
- * ```ts
- * import { LeadershipMetrics } from "@effect-simba/core"
- * import { Effect, Metric } from "effect"
- *
- * const program = Effect.gen(function*() {
- *   const gained = yield* Metric.value(LeadershipMetrics.gained)
- *   const failures = yield* Metric.value(LeadershipMetrics.runs.failure)
- *   yield* Effect.log(`led ${gained.count} times, ${failures.count} runs failed`)
- * })
- * ```
- *
- * @since 0.1.0
- */
-export * as LeadershipMetrics from "./LeadershipMetrics.ts"
-
-/**
- * What work may be, that runs while its node leads: contenders, timetables, jobs, and their options.
- *
- * @since 0.1.0
- */
-export * as LeadershipOptions from "./LeadershipOptions.ts"
 
 /**
  * One holding of a mutex, from the grant to its release or loss.
@@ -74,28 +46,12 @@ export * as LeadershipOptions from "./LeadershipOptions.ts"
 export * as Lease from "./Lease.ts"
 
 /**
- * What a caller may ask of a lease, and of the wait for it.
- *
- * @since 0.1.0
- */
-export * as LeaseOptions from "./LeaseOptions.ts"
-
-/**
- * A mutex store within this process: fair, direct hand-off, leases on the monotonic clock, nothing outside.
- *
- * For applications that run as a single process, and for tests. It excludes nobody in another process.
- *
- * @since 0.1.0
- */
-export * as MemoryMutexStore from "./MemoryMutexStore.ts"
-
-/**
  * Distributed mutexes: one holder at a time among all processes that share a backend.
  *
  * **Example** (Holding a mutex while a scope is open)
  *
  * ```ts
- * import { MemoryMutexStore, Mutex } from "@effect-simba/core"
+ * import { MutexStore, Mutex } from "@effect-simba/core"
  * import { NodeRuntime } from "@effect/platform-node"
  * import { Effect, Layer } from "effect"
  *
@@ -104,7 +60,7 @@ export * as MemoryMutexStore from "./MemoryMutexStore.ts"
  *   yield* Effect.log(`holding with token ${lease.token}`)
  * }))
  *
- * const MutexLive = Mutex.layer().pipe(Layer.provide(MemoryMutexStore.layer))
+ * const MutexLive = Mutex.layer().pipe(Layer.provide(MutexStore.layerMemory))
  *
  * // Closes its scopes at a signal, which Effect.runPromise would not
  * NodeRuntime.runMain(Effect.provide(program, MutexLive))
@@ -113,28 +69,6 @@ export * as MemoryMutexStore from "./MemoryMutexStore.ts"
  * @since 0.1.0
  */
 export * as Mutex from "./Mutex.ts"
-
-/**
- * Looking at mutexes, and intervening: for operators and their tools.
- *
- * To drain a node, before a deployment or a repair, force nothing: `Contention.stop` of its contenders lets their work
- * end, hands over, and stays away until `start`. `forceRelease` is for owners that do not answer.
- *
- * **Example** (Who holds what, and for how long)
- *
- * ```ts
- * import { MutexAdmin } from "@effect-simba/core"
- * import { Effect, Stream } from "effect"
- *
- * const report = MutexAdmin.list.pipe(
- *   Stream.mapEffect((name) => Effect.map(MutexAdmin.inspect(name), (state) => ({ name, ...state }))),
- *   Stream.runForEach((mutex) => Effect.log(mutex))
- * )
- * ```
- *
- * @since 0.1.0
- */
-export * as MutexAdmin from "./MutexAdmin.ts"
 
 /**
  * How long things last. Checked when the layer is built.
@@ -168,6 +102,13 @@ export * as MutexConfig from "./MutexConfig.ts"
 export * as MutexMetrics from "./MutexMetrics.ts"
 
 /**
+ * Names and ids: what is allowed, and who made them.
+ *
+ * @since 0.1.0
+ */
+export * as MutexName from "./MutexName.ts"
+
+/**
  * The rhythms of a mutex: when an owner renews, and when a waiter looks again.
  *
  * @since 0.1.0
@@ -185,13 +126,6 @@ export * as MutexSchedule from "./MutexSchedule.ts"
 export * as MutexStore from "./MutexStore.ts"
 
 /**
- * Names and ids: what is allowed, and who made them.
- *
- * @since 0.1.0
- */
-export * as Names from "./Names.ts"
-
-/**
  * What happens to the ownership of a mutex, as observers see it.
  *
  * @since 0.1.0
@@ -199,163 +133,11 @@ export * as Names from "./Names.ts"
 export * as OwnerEvent from "./OwnerEvent.ts"
 
 /**
- * Who owns a mutex, and the numbers that go with it.
+ * The failures of this library, each named for what the caller does next.
  *
  * @since 0.1.0
  */
-export * as Ownership from "./Ownership.ts"
-
-/**
- * Stream ownership: a fleet of consumers shares many data streams, each owned by one consumer at a time, and taken over
- * within moments when its owner dies or hangs.
- *
- * Producers `announce` data streams. Consumers `run` a handler: one fiber for each data stream that this process owns.
- *
- * **Example** (A producer and a consumer)
- *
- * ```ts
- * import { StreamClient, StreamLease } from "@effect-simba/core"
- * import { Effect } from "effect"
- *
- * const producer = StreamClient.announce("orders:eu", { region: "eu" })
- *
- * const consumer = StreamClient.run(Effect.gen(function*() {
- *   const lease = yield* StreamLease.StreamLease
- *   yield* Effect.log(`processing ${lease.stream} with token ${lease.token}`)
- * }))
- * ```
- *
- * @since 0.1.0
- */
-export * as StreamClient from "./StreamClient.ts"
-
-/**
- * How a consumer of data streams behaves, and how long things last. Checked when the layer is built.
- *
- * @since 0.1.0
- */
-export * as StreamConfig from "./StreamConfig.ts"
-
-/**
- * The failures of stream ownership, each named for what the caller does next.
- *
- * @since 0.1.0
- */
-export * as StreamErrors from "./StreamErrors.ts"
-
-/**
- * One holding of a data stream, from the taking to its end or loss.
- *
- * @since 0.1.0
- */
-export * as StreamLease from "./StreamLease.ts"
-
-/**
- * The messages of a data stream, decoded, in order, each at least once: what handlers of `StreamClient.run` do all day.
- *
- * **Guarantee.** Messages are given in the order of the data stream, from the one after the checkpoint on, or from the
- * first. The checkpoint is kept in the backend, moves forward only, and only at the word of the present owner. So when
- * the stream changes hands, the next owner begins after the last committed message: what was processed and not committed
- * is processed again, nothing is left out, and an owner that was replaced and does not know it moves nothing. What
- * happened twice shows by the id of the message; who is late shows by the token of the lease.
- *
- * A message that does not fit the schema goes to the dead letters of the data stream with the reason, when its turn has
- * come, and the next one follows.
- *
- * **Example** (Orders until the last one)
- *
- * ```ts
- * import { StreamMessages } from "@effect-simba/core"
- * import { Effect, Schema } from "effect"
- *
- * const Order = Schema.Struct({ customer: Schema.String, amount: Schema.FiniteFromString })
- *
- * const handler = StreamMessages.process(
- *   Schema.Union([Order, Schema.Struct({ end: Schema.Literal("true") })]),
- *   ({ id, value }) => "end" in value ? Effect.void : Effect.log(`${id}: ${value.amount} from ${value.customer}`),
- *   { until: ({ value }) => "end" in value }
- * )
- * ```
- *
- * @since 0.1.0
- */
-export * as StreamMessages from "./StreamMessages.ts"
-
-/**
- * What consumers of data streams measure about themselves, as Effect metrics: any exporter of Effect's shows them.
- *
- * The labels are the few words named here, never a data stream or a consumer. Durations are in milliseconds. All that a
- * client measures goes to the registry, and carries the attributes, that were in force when its layer was built.
- *
- * **Example** (Reading one)
- *
- * ```ts
- * import { StreamMetrics } from "@effect-simba/core"
- * import { Effect, Metric } from "effect"
- *
- * const program = Effect.gen(function*() {
- *   const owned = yield* Metric.value(StreamMetrics.owned)
- *   const expired = yield* Metric.value(StreamMetrics.losses.Expired)
- *   yield* Effect.log(`${owned.value} data streams owned, ${expired.count} leases ran out`)
- * })
- * ```
- *
- * **Example** (What a dashboard of a fleet shows)
- *
- * ```ts
- * import { StreamMetrics } from "@effect-simba/core"
- *
- * const contention = (outcome: StreamMetrics.TakeOutcome) => StreamMetrics.takes[outcome]
- * const moves = (source: StreamMetrics.Source) => StreamMetrics.acquisitions[source]
- * const renewals = (outcome: StreamMetrics.RenewOutcome) => StreamMetrics.renewals[outcome]
- * const ends = (outcome: StreamMetrics.EndOutcome) => StreamMetrics.ends[outcome]
- * const handlers = (outcome: StreamMetrics.HandlerOutcome) => StreamMetrics.processingTime[outcome]
- *
- * const health = [StreamMetrics.timeLeftAtRenewal, StreamMetrics.sweeps, StreamMetrics.heard.dropped]
- * const work = [StreamMetrics.holdTime, StreamMetrics.queued, StreamMetrics.malformed]
- * ```
- *
- * @since 0.1.0
- */
-export * as StreamMetrics from "./StreamMetrics.ts"
-
-/**
- * What stream ownership is told in: announcements, holdings, members, and what is asked and answered about them.
- *
- * @since 0.1.0
- */
-export * as StreamModels from "./StreamModels.ts"
-
-/**
- * Names and ids of stream ownership: what is allowed, and how they look.
- *
- * @since 0.1.0
- */
-export * as StreamNames from "./StreamNames.ts"
-
-/**
- * What happens to data streams, as a consumer hears of it.
- *
- * @since 0.1.0
- */
-export * as StreamNotification from "./StreamNotification.ts"
-
-/**
- * What the operations of `StreamClient` are given, what they answer, and how they fail, as types.
- *
- * @since 0.1.0
- */
-export * as StreamOptions from "./StreamOptions.ts"
-
-/**
- * The port between stream ownership and whatever keeps its state: typed requests in, typed results out.
- *
- * An implementation decides ownership by the backend's own time. It is held to its word by the contract suite in
- * `@effect-simba/testkit`.
- *
- * @since 0.1.0
- */
-export * as StreamStore from "./StreamStore.ts"
+export * as SimbaError from "./SimbaError.ts"
 
 /**
  * A small subscription service that knows about gaps: channels in, messages and gaps out.

@@ -24,15 +24,15 @@
  *
  * @since 0.1.0
  */
-import { type BackendError, InvalidConfig, ProtocolError } from "@effect-simba/core/Errors"
-import { FencingToken } from "@effect-simba/core/Ownership"
+import { FencingToken } from "@effect-simba/core/FencingToken"
+import { type BackendError, InvalidConfig, ProtocolError } from "@effect-simba/core/SimbaError"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redis from "effect/persistence/Redis"
 import * as Schema from "effect/Schema"
-import { evaluate } from "./internal/evaluate.ts"
-import { fromRedis } from "./internal/redisFailure.ts"
-import * as RedisKeys from "./RedisKeys.ts"
+import { fromRedis } from "./internal/client/errors.ts"
+import { evaluate } from "./internal/client/script.ts"
+import * as RedisKeys from "./internal/mutex/keys.ts"
 
 /**
  * Somebody with a newer lease of the mutex has been here. Nothing was written. Stop: this lease is over, whatever the
@@ -139,7 +139,7 @@ export interface Script<Params extends ReadonlyArray<unknown>> {
  * **Example** (A counter that only the holder of a mutex advances)
  *
  * ```ts
- * import type { FencingToken } from "@effect-simba/core/Ownership"
+ * import type { FencingToken } from "@effect-simba/core/FencingToken"
  * import { Fencing } from "@effect-simba/redis"
  *
  * const advance: Fencing.Script<[key: string, by: number]> = Fencing.script((key, by) => [key, by], {

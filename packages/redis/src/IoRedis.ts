@@ -7,8 +7,8 @@
  *
  * @since 0.1.0
  */
-import type { BackendError } from "@effect-simba/core/Errors"
-import { InvalidConfig } from "@effect-simba/core/Errors"
+import type { BackendError } from "@effect-simba/core/SimbaError"
+import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Config from "effect/Config"
 import * as Context from "effect/Context"
@@ -21,14 +21,14 @@ import * as Redis from "effect/persistence/Redis"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import type { Cluster, ClusterNode, Redis as Client } from "ioredis"
-import { Direct } from "./internal/direct.ts"
-import * as channels from "./internal/ioredis/channels.ts"
-import * as connection from "./internal/ioredis/connection.ts"
-import * as switches from "./internal/ioredis/switches.ts"
-import * as url from "./internal/ioredis/url.ts"
-import { watched } from "./internal/ioredis/watched.ts"
-import { fromRedis } from "./internal/redisFailure.ts"
-import { Topology } from "./Topology.ts"
+import { Direct } from "./internal/client/commandSink.ts"
+import { fromRedis } from "./internal/client/errors.ts"
+import { watched } from "./internal/client/ioredis/commandTimeouts.ts"
+import * as connection from "./internal/client/ioredis/connection.ts"
+import * as switches from "./internal/client/ioredis/failover.ts"
+import * as channels from "./internal/client/ioredis/subscriptions.ts"
+import * as url from "./internal/client/ioredis/url.ts"
+import { Topology } from "./RedisTopology.ts"
 
 /**
  * - `url` (default `redis://localhost:6379`): `redis://`, or `rediss://` for TLS, with user, password and database.

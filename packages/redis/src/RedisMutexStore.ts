@@ -3,7 +3,7 @@
  *
  * @since 0.1.0
  */
-import type { BackendError } from "@effect-simba/core/Errors"
+import { MutexName } from "@effect-simba/core/MutexName"
 import {
   type Change,
   type GuardRequest,
@@ -11,7 +11,7 @@ import {
   MutexStore,
   type ReleaseRequest
 } from "@effect-simba/core/MutexStore"
-import { MutexName } from "@effect-simba/core/Names"
+import type { BackendError } from "@effect-simba/core/SimbaError"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -24,18 +24,18 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as adminScripts from "./internal/adminScripts.ts"
-import * as batches from "./internal/batches.ts"
 import { batch } from "./internal/batchScript.ts"
-import { Direct, overRedis } from "./internal/direct.ts"
-import { evaluate } from "./internal/evaluate.ts"
-import * as mailboxes from "./internal/mailboxes.ts"
+import { Direct, overRedis } from "./internal/client/commandSink.ts"
+import { reading, receiving } from "./internal/client/decode.ts"
+import { fromRedis } from "./internal/client/errors.ts"
+import { evaluate } from "./internal/client/script.ts"
+import * as RedisKeys from "./internal/mutex/keys.ts"
+import * as RedisWire from "./internal/mutex/messages.ts"
+import * as batches from "./internal/mutex/operationBatch.ts"
+import * as renewals from "./internal/mutex/renewalBatch.ts"
+import * as mailboxes from "./internal/mutex/waiterInbox.ts"
 import { guard, look as lookScript } from "./internal/mutexScripts.ts"
-import { reading, receiving } from "./internal/reading.ts"
-import { fromRedis } from "./internal/redisFailure.ts"
-import * as renewals from "./internal/renewals.ts"
-import * as RedisKeys from "./RedisKeys.ts"
-import * as RedisWire from "./RedisWire.ts"
-import { Topology } from "./Topology.ts"
+import { Topology } from "./RedisTopology.ts"
 
 const isMutexName = Schema.is(MutexName)
 const readInspect = reading("the reply of the inspect script", RedisWire.InspectReply)

@@ -1,5 +1,5 @@
 /** Consumers of one service on one backend in memory. */
-import { StreamClient, type StreamConfig, type StreamLease } from "@effect-simba/core"
+import { StreamClient, type StreamConfig, type StreamLease } from "@effect-simba/core/streams"
 import { Clock, Context, Effect, Exit, Fiber, Layer, Logger, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Backend, connect } from "./streamBackend.ts"

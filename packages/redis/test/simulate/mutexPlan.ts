@@ -3,13 +3,14 @@
  * under every fault there is. The plain plan does without what came later: unfair holders, contenders that stay, writes
  * under a fence, and servers that cannot tell whether somebody listens.
  */
-import { Mutex, Names } from "@effect-simba/core"
+import { Mutex, MutexName } from "@effect-simba/core"
 import { Subscriber } from "@effect-simba/core/Subscriber"
-import { RedisKeys, RedisMutexStore } from "@effect-simba/redis"
-import { Checkers, Simulation } from "@effect-simba/testkit"
+import { RedisMutexStore } from "@effect-simba/redis"
+import { Checker, Simulation } from "@effect-simba/testkit"
 import { Duration, Effect, Layer } from "effect"
 import { Redis } from "effect/persistence/Redis"
-import { Direct, overRedis } from "../../src/internal/direct.ts"
+import { Direct, overRedis } from "../../src/internal/client/commandSink.ts"
+import * as RedisKeys from "../../src/internal/mutex/keys.ts"
 import { busy, confirm, fencedKey, type Settings, transition, ttl } from "./behaviour.ts"
 import { draws } from "./draws.ts"
 import { type Operation, operationsOf } from "./operations.ts"
@@ -44,7 +45,7 @@ export const lock: Simulation.LockModel = {
   ownerKey: (resource) => RedisKeys.owner(name(resource)),
   tokenKey: (resource) => RedisKeys.fence(name(resource)),
   channel: (resource, id) => {
-    const layer = Names.inboxOf(id)
+    const layer = MutexName.inboxOf(id)
     return layer === "" ? RedisKeys.contenderChannel(name(resource), id) : RedisKeys.inboxChannel(layer)
   },
   fencedKey,
@@ -110,7 +111,7 @@ export const loadOf = (seed: number | string) => {
 }
 
 /** What the ids of one layer have in common. */
-export const line = (id: string): string => Names.inboxOf(id) || id
+export const line = (id: string): string => MutexName.inboxOf(id) || id
 
 const plan = (seed: number | string, clients: number, settings: Settings) =>
   ({
@@ -121,8 +122,8 @@ const plan = (seed: number | string, clients: number, settings: Settings) =>
     lock: { ...lock, line, reserve: settings.handovers },
     faults: Simulation.allFaults,
     checkers: [
-      Checkers.inOrderWithinLines,
-      ...Checkers.all({
+      Checker.inOrderWithinLines,
+      ...Checker.all({
         // Behind unfair holders, a waiter that was woken and says nothing costs the next one two confirm periods
         sleepBound: Duration.millis(sleepBound + (settings.unfair > 0 ? confirm : 0)),
         sleepBoundAfterLoss,

@@ -1,10 +1,9 @@
 /** What the processes of a simulated fleet do with data streams: they produce, consume, fail, hang, leave and come back. */
-import { StreamClient, StreamMessages } from "@effect-simba/core"
-import type { StreamLease } from "@effect-simba/core"
-import type { StreamStore } from "@effect-simba/core/StreamStore"
+import { StreamClient, type StreamLease, StreamMessages } from "@effect-simba/core/streams"
+import type { StreamStore } from "@effect-simba/core/streams/StreamStore"
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import type { Simulation } from "@effect-simba/testkit"
-import { StockStreamConsumer } from "@effect-simba/testkit"
+import { StockStreamConsumer } from "@effect-simba/testkit/streams"
 import { Cause, Duration, Effect, Exit, Schedule, Schema } from "effect"
 import { Redis } from "effect/persistence/Redis"
 

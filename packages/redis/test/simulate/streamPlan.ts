@@ -2,9 +2,11 @@
  * The plan of stream ownership: a few consumers share a few data streams while producers announce and fill them, under
  * faults; in a part of the seeds beside stock consumers.
  */
-import { RedisStreamStore, StreamKeys } from "@effect-simba/redis"
-import { Checkers, Simulation, StreamCheckers } from "@effect-simba/testkit"
+import { RedisStreamStore } from "@effect-simba/redis/streams"
+import { Checker, Simulation } from "@effect-simba/testkit"
+import { StreamChecker } from "@effect-simba/testkit/streams"
 import { Duration, Effect } from "effect"
+import * as StreamKeys from "../../src/streams/internal/keys.ts"
 import { draws } from "./draws.ts"
 import { type Ailment, busy, maxFailures, type Pace, service as serviceName, type Settings } from "./streamBehaviour.ts"
 
@@ -47,7 +49,7 @@ const fieldOf = (fields: ReadonlyArray<string>, name: string) => {
   return undefined
 }
 
-const modelOf = ({ stock, streams }: Settings): StreamCheckers.Model => {
+const modelOf = ({ stock, streams }: Settings): StreamChecker.Model => {
   const stockClients = Array.from({ length: stock }, (_, index) => `c${index + 1}`)
   return {
     streams: [...streams.keys()],
@@ -160,15 +162,15 @@ export const planOf = (
     lock: lockOf([...streams.keys()]),
     faults: losses ? Simulation.allFaults : mild ? gentle : lossless,
     checkers: [
-      Checkers.oneOwner,
-      Checkers.tokensGrow,
-      Checkers.ensureTellsTheTruth,
-      Checkers.workIsProtected,
-      Checkers.workNeverOverlaps,
-      Checkers.writesAreFenced,
-      Checkers.releasedAfterWork,
-      Checkers.nothingIsLeft,
-      ...StreamCheckers.all(modelOf(settings), {
+      Checker.oneOwner,
+      Checker.tokensGrow,
+      Checker.ensureTellsTheTruth,
+      Checker.workIsProtected,
+      Checker.workNeverOverlaps,
+      Checker.writesAreFenced,
+      Checker.releasedAfterWork,
+      Checker.nothingIsLeft,
+      ...StreamChecker.all(modelOf(settings), {
         orphan: orphan(pace),
         recovery,
         settle: settle(pace),

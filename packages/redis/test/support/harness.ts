@@ -1,14 +1,15 @@
 /** What the tests of this package share: layers on a server of their own, stock contenders, and looking until. */
-import * as Errors from "@effect-simba/core/Errors"
 import * as Mutex from "@effect-simba/core/Mutex"
 import type * as MutexConfig from "@effect-simba/core/MutexConfig"
+import { inboxOf, MutexName, WireId } from "@effect-simba/core/MutexName"
 import { type AcquireResult, MutexStore } from "@effect-simba/core/MutexStore"
-import { inboxOf, MutexName, WireId } from "@effect-simba/core/Names"
-import type { Ownership, Ticket } from "@effect-simba/core/Ownership"
-import { IoRedis, RedisKeys, RedisMutexStore } from "@effect-simba/redis"
+import type { Ownership, Ticket } from "@effect-simba/core/MutexStore"
+import * as SimbaError from "@effect-simba/core/SimbaError"
+import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
 import { assert } from "@effect/vitest"
 import { Context, Duration, Effect, Layer, Logger, type Scope } from "effect"
 import { Redis as Client } from "ioredis"
+import * as RedisKeys from "../../src/internal/mutex/keys.ts"
 import { RedisServerError } from "./redisProtocol.ts"
 import { RedisServer, type Reply, type Server } from "./redisServer.ts"
 
@@ -190,4 +191,4 @@ export const capturingLogs = (lines: Array<string>): Layer.Layer<never> =>
     lines.push([entry.message].flat().map(String).join(" "))
   })])
 
-export { Errors, RedisServer }
+export { RedisServer, SimbaError }

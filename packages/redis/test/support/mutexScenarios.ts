@@ -2,10 +2,10 @@
  * What a mutex on Redis must live through, for a real server and for the fake one. The titles are with the tests that
  * run this: `mutexRedis.test.ts` and `mutexFake.test.ts`.
  */
-import { BackendError, LeaseLost } from "@effect-simba/core/Errors"
 import type * as Mutex from "@effect-simba/core/Mutex"
 import type * as MutexConfig from "@effect-simba/core/MutexConfig"
-import type { MutexName } from "@effect-simba/core/Names"
+import type { MutexName } from "@effect-simba/core/MutexName"
+import { BackendError, LeaseLost } from "@effect-simba/core/SimbaError"
 import { assert } from "@effect/vitest"
 import { Clock, Deferred, Duration, Effect, Exit, Fiber, Option, type Scope } from "effect"
 import { capturingLogs, freshName, keysOf, ownerOf, until } from "./harness.ts"

@@ -1,8 +1,8 @@
 /** What consumers of data streams on Redis must live through, for a real server and for the fake one. */
-import type * as StreamClient from "@effect-simba/core/StreamClient"
-import type * as StreamConfig from "@effect-simba/core/StreamConfig"
-import type { StreamLease } from "@effect-simba/core/StreamLease"
-import * as StreamMessages from "@effect-simba/core/StreamMessages"
+import type * as StreamClient from "@effect-simba/core/streams/StreamClient"
+import type * as StreamConfig from "@effect-simba/core/streams/StreamConfig"
+import type { StreamLease } from "@effect-simba/core/streams/StreamLease"
+import * as StreamMessages from "@effect-simba/core/streams/StreamMessages"
 import { assert } from "@effect/vitest"
 import { Clock, Effect, Fiber, Schedule, Schema, type Scope } from "effect"
 import { capturingLogs, freshName, until } from "./harness.ts"

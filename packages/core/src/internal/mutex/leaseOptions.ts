@@ -1,0 +1,51 @@
+/** The options of one lease, checked where they enter. */
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type { LeaseOptions } from "../../Mutex.ts"
+import * as MutexConfig from "../../MutexConfig.ts"
+import { InvalidConfig } from "../../SimbaError.ts"
+
+export interface Checked {
+  readonly ttl: Duration.Duration
+  readonly transition: Duration.Duration
+  readonly maxHold?: Duration.Duration | undefined
+  readonly alive?: Effect.Effect<boolean, unknown> | undefined
+  readonly unfair?: boolean | undefined
+  readonly localHandover: number
+}
+
+const refuse = (option: string, problem: string) => Effect.fail(new InvalidConfig({ option, problem }))
+
+/** Without effects or copies where there is nothing to check, which is the usual case. */
+export const check = (
+  config: MutexConfig.MutexConfig,
+  options: LeaseOptions | undefined
+): Effect.Effect<Checked, InvalidConfig> | undefined => {
+  if (options === undefined) return undefined
+  const { alive, localHandover, maxHold, transition, ttl, unfair } = options
+  if (
+    ttl === undefined && transition === undefined && maxHold === undefined && alive === undefined &&
+    unfair === undefined && localHandover === undefined
+  ) return undefined
+  if (unfair !== undefined && typeof unfair !== "boolean") return refuse("unfair", "it must be true or false")
+  if (alive !== undefined && !Effect.isEffect(alive)) return refuse("alive", "it must be an Effect")
+  const handovers = MutexConfig.handoverProblem(localHandover ?? config.localHandover)
+  if (handovers !== undefined) return refuse("localHandover", handovers)
+  const rest = { alive, unfair, localHandover: localHandover ?? config.localHandover }
+  if (ttl === undefined && transition === undefined && maxHold === undefined && alive === undefined) {
+    return Effect.succeed({ ttl: config.ttl, transition: config.transition, ...rest })
+  }
+  return Effect.gen(function*() {
+    const periods = yield* MutexConfig.checkPeriods({
+      commandTimeout: config.commandTimeout,
+      probed: alive !== undefined,
+      ttl: ttl ?? config.ttl,
+      transition: transition ?? config.transition
+    })
+    return {
+      ...periods,
+      ...rest,
+      maxHold: maxHold === undefined ? undefined : yield* MutexConfig.positive("maxHold", maxHold)
+    }
+  })
+}

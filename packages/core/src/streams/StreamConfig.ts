@@ -1,0 +1,217 @@
+/**
+ * How a consumer of data streams behaves, and how long things last. Checked when the layer is built.
+ *
+ * @since 0.1.0
+ */
+import * as Config from "effect/Config"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as host from "../internal/processIdentity.ts"
+import { positive } from "../MutexConfig.ts"
+import { InvalidConfig } from "../SimbaError.ts"
+import * as StreamName from "./StreamName.ts"
+
+/**
+ * - `service`: the service whose data streams are shared. Its load-balancer stream is `<service>-input`.
+ * - `consumer` (default `<pid>@<host>`): the id of this consumer, known to the backend as `redis-consumer-<id>`. No two
+ *   living clients should share one.
+ * - `capacity` (default 64): how many data streams it takes at most. What is claimed by name comes on top.
+ * - `lease` (default 2 seconds): how long an owner that has fallen silent stays the owner.
+ * - `heartbeat` (default 1 second): how often an owner renews. With `commandTimeout` and the safety margin it must stay
+ *   below `lease`.
+ * - `commandTimeout` (default 500 milliseconds): how long one attempt to renew or take may last.
+ * - `sweep` (default 2 seconds, varied by a fifth): how often it looks for data streams without an owner. An orphan is
+ *   taken within `lease` plus `sweep` by whoever has room.
+ * - `block` (default 1 second): how long one read of new announcements waits in the backend.
+ * - `grace` (default 5 seconds): how long a handler that was asked to give its data stream back may go on.
+ * - `releaseTimeout` (default 2 seconds): the longest that closing waits for the backend, after all handlers have ended;
+ *   and for an `onError` that is told of one that failed as it was interrupted.
+ * - `maxFailures` (default 10): an announcement whose handlers failed as often, without a commit in between, goes to the
+ *   dead letters.
+ * - `balance` (default true): take part in sharing evenly, by handing data streams over and being handed some. Without
+ *   it, orphans and new data streams are taken all the same.
+ * - `confirm` (default 1.5 seconds): how long a consumer that was handed a data stream has to say that it is there.
+ * - `progressWithin` (default: no limit): a handler that neither commits nor reports progress for so long, while it has
+ *   something to do, loses its data stream. Waiting for messages in `messagesAfter` is not a lack of progress.
+ * - `enableEvents` (default false): let the backend publish expiries, by adding to the server's setting what is missing.
+ *   Without events, orphans are found by sweeps alone.
+ * - `reapAfter` (default 10 minutes): consumers with nothing pending that were silent for so long are removed.
+ * - `notifications` (default 256): how many unread notifications make the reader of announcements wait.
+ *
+ * @see {@link make}
+ * @category models
+ * @since 0.1.0
+ */
+export interface Options {
+  readonly service: string
+  readonly consumer?: string | undefined
+  readonly capacity?: number | undefined
+  readonly lease?: Duration.Input | undefined
+  readonly heartbeat?: Duration.Input | undefined
+  readonly commandTimeout?: Duration.Input | undefined
+  readonly sweep?: Duration.Input | undefined
+  readonly block?: Duration.Input | undefined
+  readonly grace?: Duration.Input | undefined
+  readonly releaseTimeout?: Duration.Input | undefined
+  readonly maxFailures?: number | undefined
+  readonly balance?: boolean | undefined
+  readonly confirm?: Duration.Input | undefined
+  readonly progressWithin?: Duration.Input | undefined
+  readonly enableEvents?: boolean | undefined
+  readonly reapAfter?: Duration.Input | undefined
+  readonly notifications?: number | undefined
+}
+
+/**
+ * Checked options.
+ *
+ * @see {@link make}
+ * @category models
+ * @since 0.1.0
+ */
+export interface StreamConfig {
+  readonly service: StreamName.ServiceName
+  readonly consumer: StreamName.ConsumerName
+  readonly capacity: number
+  readonly lease: Duration.Duration
+  readonly heartbeat: Duration.Duration
+  readonly commandTimeout: Duration.Duration
+  readonly sweep: Duration.Duration
+  readonly block: Duration.Duration
+  readonly grace: Duration.Duration
+  readonly releaseTimeout: Duration.Duration
+  readonly maxFailures: number
+  readonly balance: boolean
+  readonly confirm: Duration.Duration
+  readonly progressWithin: Duration.Duration | undefined
+  readonly enableEvents: boolean
+  readonly reapAfter: Duration.Duration
+  readonly notifications: number
+}
+
+/**
+ * What an owner gives up of its lease at the end, so that it stops before anybody else may start: 5 % of the lease, at
+ * least 100 milliseconds.
+ *
+ * **Example** (When a silent owner stops at the latest)
+ *
+ * ```ts
+ * import { StreamConfig } from "@effect-simba/core/streams"
+ * import { Duration } from "effect"
+ *
+ * const lease = Duration.seconds(2)
+ *
+ * // 1.9 seconds after its last renewal
+ * const stopsAfter = Duration.subtract(lease, StreamConfig.margin(lease))
+ * ```
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const margin = (lease: Duration.Duration): Duration.Duration =>
+  Duration.max(Duration.millis(100), Duration.times(lease, 0.05))
+
+const refuse = (option: string, problem: string) => Effect.fail(new InvalidConfig({ option, problem }))
+
+const positiveInt = (option: string, value: number) =>
+  Number.isSafeInteger(value) && value >= 1
+    ? Effect.succeed(value)
+    : refuse(option, `it must be a positive integer, not ${value}`)
+
+const boolean = (option: string, value: boolean) =>
+  typeof value === "boolean" ? Effect.succeed(value) : refuse(option, "it must be true or false")
+
+/** Not negative: zero is an answer too. */
+const period = (option: string, input: Duration.Input) => {
+  const duration = Duration.fromInput(input)
+  return Option.isSome(duration) && Duration.isZero(duration.value)
+    ? Effect.succeed(Duration.zero)
+    : positive(option, input)
+}
+
+const named = <A>(option: string, name: Effect.Effect<A, { readonly problem: string }>) =>
+  Effect.mapError(name, ({ problem }) => new InvalidConfig({ option, problem }))
+
+/**
+ * Fills in the defaults and checks the options; fails with `InvalidConfig` that names the option.
+ *
+ * **Example** (How long an orphan waits at most)
+ *
+ * ```ts
+ * import { StreamConfig } from "@effect-simba/core/streams"
+ * import { Duration, Effect } from "effect"
+ *
+ * const orphanWaits = Effect.map(
+ *   StreamConfig.make({ service: "orders", lease: "5 seconds", heartbeat: "2 seconds" }),
+ *   ({ lease, sweep }) => Duration.sum(lease, Duration.times(sweep, 1.2))
+ * )
+ * ```
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Return<StreamConfig, InvalidConfig> {
+  const lease = yield* positive("lease", options.lease ?? "2 seconds")
+  const heartbeat = yield* positive("heartbeat", options.heartbeat ?? "1 second")
+  const commandTimeout = yield* positive("commandTimeout", options.commandTimeout ?? "500 millis")
+  const needed = Duration.sum(Duration.sum(heartbeat, commandTimeout), margin(lease))
+  if (Duration.isGreaterThanOrEqualTo(needed, lease)) {
+    return yield* new InvalidConfig({
+      option: "lease",
+      problem: `${Duration.format(lease)} leaves no time to renew: it must exceed heartbeat ` +
+        `(${Duration.format(heartbeat)}) plus commandTimeout (${Duration.format(commandTimeout)}) plus the safety ` +
+        `margin (${Duration.format(margin(lease))})`
+    })
+  }
+  const confirm = yield* positive("confirm", options.confirm ?? "1500 millis")
+  if (Duration.isLessThanOrEqualTo(confirm, commandTimeout)) {
+    return yield* refuse("confirm", `it must exceed commandTimeout (${Duration.format(commandTimeout)})`)
+  }
+  return {
+    service: yield* named("service", StreamName.serviceName(options.service)),
+    consumer: yield* named(
+      "consumer",
+      StreamName.consumerName(options.consumer ?? `${host.pid()}@${host.name()}`)
+    ),
+    capacity: yield* positiveInt("capacity", options.capacity ?? 64),
+    lease,
+    heartbeat,
+    commandTimeout,
+    sweep: yield* positive("sweep", options.sweep ?? "2 seconds"),
+    block: yield* positive("block", options.block ?? "1 second"),
+    grace: yield* period("grace", options.grace ?? "5 seconds"),
+    releaseTimeout: yield* positive("releaseTimeout", options.releaseTimeout ?? "2 seconds"),
+    maxFailures: yield* positiveInt("maxFailures", options.maxFailures ?? 10),
+    balance: yield* boolean("balance", options.balance ?? true),
+    confirm,
+    progressWithin: options.progressWithin === undefined
+      ? undefined
+      : yield* positive("progressWithin", options.progressWithin),
+    enableEvents: yield* boolean("enableEvents", options.enableEvents ?? false),
+    reapAfter: yield* positive("reapAfter", options.reapAfter ?? "10 minutes"),
+    notifications: yield* positiveInt("notifications", options.notifications ?? 256)
+  }
+})
+
+/**
+ * Reads what a platform says of a consumer: its id from `POD_NAME`, else from `POD_IP`; none if both are missing.
+ *
+ * **Example** (The same in a program of one's own)
+ *
+ * ```ts
+ * import { StreamClient, StreamConfig } from "@effect-simba/core/streams"
+ * import { Effect, Layer } from "effect"
+ *
+ * const Orders = Layer.unwrap(
+ *   Effect.map(StreamConfig.config, ({ consumer }) => StreamClient.layer({ service: "orders", consumer }))
+ * )
+ * ```
+ *
+ * @category config
+ * @since 0.1.0
+ */
+export const config: Config.Config<Pick<Options, "consumer">> = Config.all({
+  name: Config.option(Config.NonEmptyString("POD_NAME")),
+  ip: Config.option(Config.NonEmptyString("POD_IP"))
+}).pipe(Config.map(({ ip, name }) => ({ consumer: Option.getOrUndefined(Option.orElse(name, () => ip)) })))

@@ -1,0 +1,160 @@
+/** A `StreamLease` over a record of the table. */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { HandedBack, type StreamLost } from "../StreamError.ts"
+import type { StreamLease } from "../StreamLease.ts"
+import type { Service } from "../StreamStore.ts"
+import type { Ending } from "./completion.ts"
+import type { Owned } from "./ownedStream.ts"
+import type { StoreError } from "./storeFailure.ts"
+import type { Table } from "./streamTable.ts"
+
+export interface Parts {
+  readonly table: Table
+  readonly store: Service
+  readonly ending: Ending
+}
+
+/** The loss of it, if it is over at this instant. */
+const over = ({ table }: Parts, owned: Owned): StreamLost | undefined => {
+  table.check(owned, table.now())
+  return owned.isOpen() ? undefined : owned.loss ?? owned.lossOf("Released")
+}
+
+export class LeaseImpl implements LeaseShape {
+  private readonly parts: Parts
+  private readonly owned: Owned
+
+  constructor(parts: Parts, owned: Owned) {
+    this.parts = parts
+    this.owned = owned
+  }
+
+  get stream() {
+    return this.owned.stream
+  }
+
+  get entry() {
+    return this.owned.entry
+  }
+
+  get info() {
+    return this.owned.info
+  }
+
+  get token() {
+    return this.owned.token
+  }
+
+  get failures() {
+    return this.owned.failures
+  }
+
+  get isHeld() {
+    return Effect.sync(() => over(this.parts, this.owned) === undefined)
+  }
+
+  get ensure() {
+    return Effect.suspend(() => {
+      const loss = over(this.parts, this.owned)
+      return loss === undefined ? Effect.void : Effect.fail(loss)
+    })
+  }
+
+  get timeLeft() {
+    return Effect.sync(() =>
+      over(this.parts, this.owned) === undefined
+        ? Duration.millis(this.owned.left(this.parts.table.now()))
+        : Duration.zero
+    )
+  }
+
+  get lost() {
+    return Effect.callback<StreamLost>((resume) => {
+      over(this.parts, this.owned)
+      const { loss, state } = this.owned
+      if (loss !== undefined) return resume(Effect.succeed(loss))
+      // Finished or given back in order: it never will be
+      if (state === "released") return
+      const unlisten = this.owned.onLoss((loss) => resume(Effect.succeed(loss)))
+      return Effect.sync(unlisten)
+    })
+  }
+
+  /** Whatever the end: nothing is to be read of it any more. */
+  private get ended() {
+    return Effect.callback<never, StreamLost>((resume) => {
+      const unlisten = this.owned.onEnd(() => resume(Effect.fail(this.owned.loss ?? this.owned.lossOf("Released"))))
+      return Effect.sync(unlisten)
+    })
+  }
+
+  get handBackRequested() {
+    return Effect.callback<void>((resume) => {
+      if (this.owned.isAskedBack) return resume(Effect.void)
+      const unlisten = this.owned.onAsked(() => resume(Effect.void))
+      return Effect.sync(unlisten)
+    })
+  }
+
+  get isHandBackRequested() {
+    return Effect.sync(() => this.owned.isAskedBack)
+  }
+
+  get handBack() {
+    return Effect.suspend(() => Effect.fail(new HandedBack({ stream: this.owned.stream })))
+  }
+
+  get progress() {
+    return Effect.sync(() => this.progressed())
+  }
+
+  get checkpoint() {
+    return Effect.suspend(() => this.parts.store.checkpoint(this.owned.stream))
+  }
+
+  get hasCommitted() {
+    return Effect.suspend(() => this.parts.store.hasCommitted(this.owned))
+  }
+
+  readonly commit: LeaseShape["commit"] = (id) => this.committing(() => this.parts.store.commit(this.owned, id))
+
+  readonly bury: LeaseShape["bury"] = (message, reason) =>
+    this.committing(() => this.parts.store.buryMessage(this.owned, message, reason))
+
+  readonly messagesAfter: LeaseShape["messagesAfter"] = (after, count) =>
+    Effect.suspend(() => {
+      const loss = over(this.parts, this.owned)
+      if (loss !== undefined) return Effect.fail(loss)
+      const { owned, parts } = this
+      owned.waiting++
+      return Effect.raceFirst(parts.store.awaitMessages(owned.stream, after, count), this.ended).pipe(
+        Effect.ensuring(Effect.sync(() => {
+          owned.waiting--
+          this.progressed()
+          // The watch may have slept because of it
+          parts.table.deadlineChanged.openUnsafe()
+        }))
+      )
+    })
+
+  private progressed(): void {
+    if (this.owned.progressed !== undefined) this.owned.progressed = this.parts.table.now().monotonic
+  }
+
+  private committing(
+    call: () => Effect.Effect<"Committed" | "Behind" | "NotOwner", StoreError>
+  ): Effect.Effect<void, StreamLost | StoreError> {
+    return Effect.suspend(() => {
+      const loss = over(this.parts, this.owned)
+      if (loss !== undefined) return Effect.fail(loss)
+      return Effect.flatMap(call(), (answer) => {
+        if (answer === "NotOwner") return Effect.flatMap(this.parts.ending.refused(this.owned), Effect.fail)
+        this.progressed()
+        return Effect.void
+      })
+    })
+  }
+}
+
+type LeaseShape = StreamLease["Service"]

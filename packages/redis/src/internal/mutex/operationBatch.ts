@@ -1,0 +1,258 @@
+/**
+ * Acquires and releases on their way to Redis: all that is asked for in one turn of the event loop goes out together, in
+ * the order in which it was asked for.
+ */
+import type { MutexName } from "@effect-simba/core/MutexName"
+import type { AcquireRequest, AcquireResult, Released, ReleaseRequest } from "@effect-simba/core/MutexStore"
+import { type BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
+import * as Duration from "effect/Duration"
+import * as Exit from "effect/Exit"
+import { batch } from "../batchScript.ts"
+import { slot as slotOf } from "../client/clusterSlot.ts"
+import type { Direct, Failure } from "../client/commandSink.ts"
+import { backendError, fromReply, isForgotten } from "../client/errors.ts"
+import * as RedisKeys from "./keys.ts"
+import { readAcquire, readRelease } from "./replies.ts"
+
+export type Settle<A> = (exit: Exit.Exit<A, BackendError | ProtocolError>) => void
+
+/** Operations of one call: enough to share a round trip, few enough not to hold up the server. */
+const callSize = 64
+
+/** What is written into one call. */
+class Call {
+  private readonly script: string
+  private readonly header: [codes: string, skipDead: string, lease: string, confirm: string]
+  private readonly keys: Array<string> = []
+  private readonly rest: Array<string> = []
+  /** The mutex whose keys came last. */
+  private last: MutexName | undefined
+  private lease: Duration.Duration | undefined
+  private confirm: Duration.Duration | undefined
+
+  constructor(script: string, skipDead: boolean) {
+    this.script = script
+    this.header = ["", skipDead ? "1" : "0", "", ""]
+  }
+
+  add(code: string, mutex: MutexName, ...args: ReadonlyArray<string>): void {
+    if (mutex === this.last) {
+      this.header[0] += code.toUpperCase()
+    } else {
+      this.last = mutex
+      this.header[0] += code
+      this.keys.push(
+        RedisKeys.owner(mutex),
+        RedisKeys.queue(mutex),
+        RedisKeys.fence(mutex),
+        RedisKeys.reserved(mutex)
+      )
+    }
+    this.rest.push(...args)
+  }
+
+  /** Plain operations share their durations, which are those of the layer. */
+  sharesLease(lease: Duration.Duration): boolean {
+    if (this.lease === undefined) {
+      this.lease = lease
+      this.header[2] = millis(lease)
+    }
+    return this.lease === lease
+  }
+
+  sharesConfirm(confirm: Duration.Duration): boolean {
+    if (this.confirm === undefined) {
+      this.confirm = confirm
+      this.header[3] = millis(confirm)
+    }
+    return this.confirm === confirm
+  }
+
+  args(): ReadonlyArray<string> {
+    return [this.script, String(this.keys.length), ...this.keys, ...this.header, ...this.rest]
+  }
+}
+
+const millis = (duration: Duration.Duration) => String(Duration.toMillis(duration))
+
+/** The message of an operation that failed where its neighbours did not. */
+const failureOf = (reply: unknown): string | undefined =>
+  Array.isArray(reply) && reply.length === 2 && reply[0] === "error" ? String(reply[1]) : undefined
+
+interface Operation {
+  readonly mutex: MutexName
+  /** Nobody waits for the result, and what undoes it may be under way. */
+  readonly isAbandoned: boolean
+  readonly write: (call: Call) => void
+  readonly reply: (reply: unknown) => void
+  readonly fail: (error: (operation: string) => BackendError | ProtocolError) => void
+}
+
+class Acquire implements Operation {
+  isAbandoned = false
+  private readonly request: AcquireRequest
+  private readonly settle: Settle<AcquireResult>
+
+  constructor(request: AcquireRequest, settle: Settle<AcquireResult>) {
+    this.request = request
+    this.settle = settle
+  }
+
+  get mutex() {
+    return this.request.mutex
+  }
+
+  write(call: Call): void {
+    const { confirm, id, lease, mode, mutex, reserve, ticket, unfair } = this.request
+    if (
+      mode === "try" && unfair !== true && ticket === undefined && (reserve === undefined || reserve === 0) &&
+      call.sharesLease(lease) && call.sharesConfirm(confirm)
+    ) {
+      call.add("t", mutex, id)
+      return
+    }
+    call.add(
+      "a",
+      mutex,
+      id,
+      mode,
+      millis(lease),
+      millis(confirm),
+      ticket ?? "",
+      unfair === true ? "1" : "0",
+      String(reserve ?? 0)
+    )
+  }
+
+  reply(reply: unknown): void {
+    const failure = failureOf(reply)
+    this.settle(failure === undefined ? readAcquire(reply) : Exit.fail(fromReply("acquire", failure)))
+  }
+
+  fail(error: (operation: string) => BackendError | ProtocolError): void {
+    this.settle(Exit.fail(error("acquire")))
+  }
+}
+
+class Release implements Operation {
+  readonly isAbandoned = false
+  private readonly request: ReleaseRequest
+  private readonly settle: Settle<Released>
+
+  constructor(request: ReleaseRequest, settle: Settle<Released>) {
+    this.request = request
+    this.settle = settle
+  }
+
+  get mutex() {
+    return this.request.mutex
+  }
+
+  write(call: Call): void {
+    const { confirm, id, mutex, requeue, unfair } = this.request
+    if (requeue === undefined && unfair !== true && call.sharesConfirm(confirm)) {
+      call.add("r", mutex, id)
+      return
+    }
+    call.add(
+      "d",
+      mutex,
+      id,
+      millis(confirm),
+      unfair === true ? "1" : "0",
+      requeue?.id ?? "",
+      requeue === undefined ? "0" : millis(requeue.lease),
+      String(requeue?.reserve ?? 0)
+    )
+  }
+
+  reply(reply: unknown): void {
+    const failure = failureOf(reply)
+    this.settle(failure === undefined ? readRelease(reply) : Exit.fail(fromReply("release", failure)))
+  }
+
+  fail(error: (operation: string) => BackendError | ProtocolError): void {
+    this.settle(Exit.fail(error("release")))
+  }
+}
+
+export interface Batches {
+  /** Answers how to say that nobody waits for the result any more. */
+  readonly acquire: (request: AcquireRequest, settle: Settle<AcquireResult>) => () => void
+  readonly release: (request: ReleaseRequest, settle: Settle<Released>) => void
+  /** Sends what waits for the end of the turn, so that what follows comes behind it. */
+  readonly flush: () => void
+}
+
+/**
+ * `sha` is that of the script, which the server knows. `perSlot`: a call names keys of one slot only, as a Cluster wants
+ * it. `skipDead`: waiters that nobody listens for may be passed over.
+ */
+export const make = (
+  direct: Direct,
+  { perSlot, sha, skipDead }: { readonly perSlot: boolean; readonly sha: string; readonly skipDead: boolean }
+): Batches => {
+  let waiting: Array<Operation> = []
+
+  const settle = (operations: ReadonlyArray<Operation>, failure: Failure | undefined, reply: unknown) => {
+    if (failure !== undefined) {
+      for (const operation of operations) operation.fail((name) => backendError(name, failure.cause))
+    } else if (Array.isArray(reply) && reply.length === operations.length) {
+      for (let i = 0; i < operations.length; i++) operations[i]!.reply(reply[i])
+    } else {
+      const error = new ProtocolError({
+        where: "the replies of the mutex script",
+        read: typeof reply === "string" ? reply : JSON.stringify(reply) ?? String(reply),
+        problem: `expected one for each of ${operations.length} operations`
+      })
+      for (const operation of operations) operation.fail(() => error)
+    }
+  }
+
+  const send = (operations: ReadonlyArray<Operation>, isKnown: boolean) => {
+    const call = new Call(isKnown ? sha : batch, skipDead)
+    for (const operation of operations) operation.write(call)
+    direct.send(isKnown ? "EVALSHA" : "EVAL", call.args(), (failure, reply) => {
+      if (!isKnown || failure === undefined || !isForgotten(failure.cause)) return settle(operations, failure, reply)
+      // Nothing was run, and what was sent behind it may have been: the undo of an attempt must not come before it
+      const wanted = operations.filter((operation) => !operation.isAbandoned)
+      if (wanted.length > 0) send(wanted, false)
+    })
+  }
+
+  const sendAll = (operations: ReadonlyArray<Operation>) => {
+    if (operations.length <= callSize) return send(operations, true)
+    for (let i = 0; i < operations.length; i += callSize) send(operations.slice(i, i + callSize), true)
+  }
+
+  const flush = () => {
+    if (waiting.length === 0) return
+    const operations = waiting
+    waiting = []
+    if (!perSlot || operations.length === 1) return sendAll(operations)
+    const bySlot = new Map<number, Array<Operation>>()
+    for (const operation of operations) {
+      const slot = slotOf(RedisKeys.owner(operation.mutex))
+      const same = bySlot.get(slot)
+      if (same === undefined) bySlot.set(slot, [operation])
+      else same.push(operation)
+    }
+    bySlot.forEach(sendAll)
+  }
+
+  const submit = (operation: Operation) => {
+    if (waiting.push(operation) === 1) direct.atEndOfTurn(flush)
+  }
+
+  return {
+    acquire: (request, settle) => {
+      const operation = new Acquire(request, settle)
+      submit(operation)
+      return () => {
+        operation.isAbandoned = true
+      }
+    },
+    release: (request, settle) => submit(new Release(request, settle)),
+    flush
+  }
+}

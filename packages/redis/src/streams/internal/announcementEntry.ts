@@ -1,0 +1,25 @@
+/** Entries of the load-balancer stream, as announcements. */
+import type { EntryId } from "@effect-simba/core/streams/StreamName"
+import type { Entry } from "@effect-simba/core/streams/StreamStore"
+import * as Exit from "effect/Exit"
+import * as Schema from "effect/Schema"
+import * as StreamWire from "./messages.ts"
+
+const decode = Schema.decodeUnknownExit(StreamWire.Announcement)
+
+/** `refuse` says why a data stream cannot be handled here, if so. */
+export const toEntry =
+  (refuse: (stream: string) => string | undefined) => (entry: EntryId, fields: StreamWire.Fields): Entry => {
+    const text = StreamWire.announcementOf(fields)
+    if (text === undefined) return { _tag: "Malformed", entry, problem: "it has no field \"lbs-input\"" }
+    const exit = decode(text)
+    if (Exit.isFailure(exit)) {
+      const error = exit.cause.reasons.find((reason) => reason._tag === "Fail")?.error
+      return { _tag: "Malformed", entry, problem: error?.message ?? "its field \"lbs-input\" cannot be read" }
+    }
+    const { info, stream } = exit.value
+    const problem = refuse(stream)
+    return problem === undefined
+      ? { _tag: "Announced", entry, stream, info }
+      : { _tag: "Malformed", entry, problem }
+  }

@@ -1,0 +1,133 @@
+/** Announcements: added, handed out, and found again. */
+import type { ConsumerName, EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
+import type { Announcement, Entry, Service } from "@effect-simba/core/streams/StreamStore"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import { reading } from "../../internal/client/decode.ts"
+import { backendError, fromRedis } from "../../internal/client/errors.ts"
+import * as scripts from "../../internal/streamScriptsReading.ts"
+import { toEntry } from "./announcementEntry.ts"
+import * as StreamKeys from "./keys.ts"
+import * as StreamWire from "./messages.ts"
+import * as replies from "./replies.ts"
+import { type Backend, millis, within } from "./service.ts"
+
+/** Entries of one call. */
+const pageSize = 500
+
+/** A connection for blocking reads has no limit of its own: so much later than it promised, and it is given up. */
+export const blockMargin = Duration.seconds(2)
+
+const encode = Schema.encodeEffect(StreamWire.Announcement)
+const readAnnounced = reading("the reply of the announce script", replies.AnnounceReply)
+const readPending = reading("the reply of the pending script", replies.PendingReply)
+const readEntries = reading("entries of the load-balancer stream", StreamWire.Entries)
+const readRead = reading("a read of the load-balancer stream", StreamWire.ReadReply)
+const readState = reading("the reply of the state script", Schema.Literals(["gone", "pending", "new", "finished"]))
+
+type Part = Pick<Service, "announce" | "find" | "pending" | "read">
+
+export const make = (backend: Backend): Part => {
+  const { group, input, redis, service } = backend
+  const failures = StreamKeys.failures(service)
+  const announced = StreamKeys.announced(service)
+  const parse = toEntry(backend.refuse)
+
+  const announce = backend.run("announce", scripts.announce, readAnnounced)
+  const pending = backend.run("look at pending entries", scripts.pending, readPending)
+  const findAnnounced = backend.run("find", scripts.findAnnounced, readEntries)
+  const state = backend.run("find", scripts.state, readState)
+
+  const announceAll = Effect.fnUntraced(function*(announcements: ReadonlyArray<Announcement>) {
+    for (const { stream } of announcements) yield* backend.admit("announce", stream)
+    const found: Array<{ readonly entry: EntryId; readonly isNew: boolean }> = []
+    const args = yield* Effect.forEach(announcements, (announcement) =>
+      Effect.map(
+        Effect.mapError(encode(announcement), (error) => backendError("announce", error)),
+        (payload) => [announcement.stream, payload] as const
+      ))
+    for (let i = 0; i < args.length; i += pageSize) {
+      const replies = yield* announce([input, announced], [group, ...args.slice(i, i + pageSize).flat()])
+      for (const [entry, isNew] of replies) found.push({ entry, isNew: isNew === "1" })
+    }
+    return found
+  })
+
+  /** What others announced is not in our table: page by page. */
+  const search = Effect.fnUntraced(function*(stream: StreamName) {
+    let from = "-"
+    for (;;) {
+      const page = yield* backend.send("find", readEntries, "XRANGE", input, from, "+", "COUNT", String(pageSize))
+      for (const [entry, fields] of page) {
+        const content = parse(entry, fields)
+        if (content._tag !== "Announced" || content.stream !== stream) continue
+        const found = yield* state([input], [group, entry])
+        if (found === "pending" || found === "new") return Option.some(content)
+      }
+      if (page.length < pageSize) return Option.none()
+      from = `(${page[page.length - 1]![0]}`
+    }
+  })
+
+  return {
+    announce: announceAll,
+    read: ({ block, consumer, count }) =>
+      backend.withGroup(
+        Effect.scoped(Effect.gen(function*() {
+          const connection = yield* redis.reserve
+          return yield* connection.send(
+            "XREADGROUP",
+            "GROUP",
+            group,
+            consumer,
+            "COUNT",
+            String(Math.max(1, count)),
+            "BLOCK",
+            String(millis(block)),
+            "STREAMS",
+            input,
+            ">"
+          )
+        })).pipe(
+          Effect.mapError(fromRedis("read")),
+          within("read", Duration.sum(block, blockMargin)),
+          Effect.flatMap(readRead),
+          Effect.map((reply) =>
+            (reply ?? []).flatMap(([, rows]) => rows.map(([entry, fields]): Entry => parse(entry, fields)))
+          )
+        )
+      ),
+    pending: ({ after, consumer, count, minIdle }) =>
+      Effect.map(
+        backend.withGroup(pending(
+          [input, failures, announced],
+          [
+            group,
+            Math.max(0, Math.round(Duration.toMillis(minIdle))),
+            after === undefined ? "-" : `(${after}`,
+            Math.max(1, count),
+            consumer ?? ""
+          ]
+        )),
+        ([next, rows]) => ({
+          next: next === "" ? undefined : next,
+          entries: rows.map(([entry, consumer, idle, deliveries, fields]) => ({
+            consumer: consumer as ConsumerName,
+            idle: Duration.millis(idle),
+            deliveries,
+            content: parse(entry, fields)
+          }))
+        })
+      ),
+    find: Effect.fnUntraced(function*(stream) {
+      yield* backend.admit("find", stream)
+      const [found] = yield* findAnnounced([input, announced], [group, stream])
+      const content = found && parse(...found)
+      return content?._tag === "Announced" && content.stream === stream
+        ? Option.some(content)
+        : yield* search(stream)
+    })
+  }
+}

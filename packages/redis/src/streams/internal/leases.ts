@@ -1,0 +1,180 @@
+/** Taking and renewing data streams, in calls of bounded size. */
+import type { FencingToken } from "@effect-simba/core/FencingToken"
+import type { Held, RenewResult, Service, TakeRequest, TakeResult } from "@effect-simba/core/streams/StreamStore"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import { reading } from "../../internal/client/decode.ts"
+import { fromReply } from "../../internal/client/errors.ts"
+import * as scripts from "../../internal/streamScriptsTaking.ts"
+import * as StreamKeys from "./keys.ts"
+import * as replies from "./replies.ts"
+import { type Backend, millis, type StoreError } from "./service.ts"
+
+/** Data streams of one script call: enough to share the round trip, few enough not to hold up the server. */
+const callSize = 200
+
+const readTake = reading("the reply of the take script", replies.TakeReply)
+const readRenew = reading("the reply of the renew script", replies.RenewReply)
+
+const renewed: RenewResult = { _tag: "Renewed" }
+const unread: TakeResult = { _tag: "Unread" }
+
+/** The consumer, without what makes its holding different from its others. */
+const nameOf = (value: string): string => {
+  const at = value.indexOf("@@")
+  return at <= 0 ? value : value.slice(0, at)
+}
+
+/**
+ * Calls of bounded size; those of one `key` go together. A call that fails fails what was in it, or everything if there
+ * was no other call.
+ */
+const inCalls = <A, B>(
+  items: ReadonlyArray<A>,
+  key: (item: A) => string | undefined,
+  call: (items: ReadonlyArray<A>) => Effect.Effect<ReadonlyArray<B>, StoreError>,
+  failed: (error: StoreError, item: A) => B
+): Effect.Effect<ReadonlyArray<B>, StoreError> => {
+  const calls: Array<Array<number>> = []
+  const open = new Map<string, Array<number>>()
+  const results: Array<B> = []
+  for (let i = 0; i < items.length; i++) {
+    const of = key(items[i]!)
+    if (of === undefined) continue
+    let indices = open.get(of)
+    if (indices === undefined || indices.length === callSize) {
+      calls.push(indices = [])
+      open.set(of, indices)
+    }
+    indices.push(i)
+  }
+  return Effect.gen(function*() {
+    let failures = 0
+    for (const indices of calls) {
+      const result = yield* Effect.result(call(indices.map((i) => items[i]!)))
+      if (Result.isFailure(result) && ++failures === calls.length) return yield* result.failure
+      for (let i = 0; i < indices.length; i++) {
+        const at = indices[i]!
+        results[at] = Result.isSuccess(result) ? result.success[i]! : failed(result.failure, items[at]!)
+      }
+    }
+    return results
+  })
+}
+
+export const make = (backend: Backend): Pick<Service, "renew" | "take"> => {
+  const { group, input, service } = backend
+  const shared = [
+    input,
+    StreamKeys.failures(service),
+    StreamKeys.deadLetters(service),
+    StreamKeys.announced(service)
+  ]
+  const takeScript = backend.run("take", scripts.take, readTake)
+  const renewScript = backend.run("renew", scripts.renew, readRenew)
+
+  const toResult = (reply: (typeof replies.TakeReply.Type)[number]): TakeResult => {
+    switch (reply[0]) {
+      case "taken":
+        return { _tag: "Taken", token: reply[1], failures: reply[2] }
+      case "occupied":
+        return {
+          _tag: "Occupied",
+          by: nameOf(reply[1]),
+          remaining: reply[2] === "-1" ? Duration.infinity : Duration.millis(Number(reply[2]))
+        }
+      case "recent":
+        return { _tag: "Recent" }
+      case "unread":
+        return unread
+      case "gone":
+        return { _tag: "Gone" }
+      case "buried":
+        return { _tag: "Buried", failures: reply[1] }
+      case "error":
+        return { _tag: "Failed", error: fromReply("take", reply[1]) }
+    }
+  }
+
+  const takeAll = (requests: ReadonlyArray<TakeRequest>) =>
+    Effect.gen(function*() {
+      const replies = yield* takeScript(
+        [
+          ...shared,
+          ...requests.flatMap(({ entry, stream }) => [
+            StreamKeys.entryLease(stream, entry),
+            StreamKeys.streamLease(stream),
+            StreamKeys.fence(stream),
+            StreamKeys.checkpoint(stream)
+          ])
+        ],
+        [
+          group,
+          ...requests.flatMap(({ consumer, entry, epoch, lease, maxFailures, minIdle, stream }) => [
+            stream,
+            entry,
+            `${consumer}@@${epoch}`,
+            consumer,
+            millis(lease),
+            Math.round(Duration.toMillis(minIdle)),
+            maxFailures
+          ])
+        ]
+      )
+      // Nothing is pending without a group: a new one hands everything out again
+      if (!replies.some((reply) => reply[0] === "error" && reply[1].includes("NOGROUP"))) return replies.map(toResult)
+      yield* backend.prepare
+      return replies.map((reply) => reply[0] === "error" && reply[1].includes("NOGROUP") ? unread : toResult(reply))
+    })
+
+  const renewAll = (holdings: ReadonlyArray<Held>, lease: Duration.Duration) =>
+    Effect.map(
+      renewScript(
+        [
+          input,
+          ...holdings.flatMap(({ entry, stream }) => [
+            StreamKeys.entryLease(stream, entry),
+            StreamKeys.streamLease(stream)
+          ])
+        ],
+        [
+          group,
+          holdings[0]!.consumer,
+          millis(lease),
+          ...holdings.flatMap(({ entry, epoch, token }: Held & { token: FencingToken }) => [entry, epoch, token])
+        ]
+      ),
+      (missed) => {
+        const results: Array<RenewResult> = holdings.map(() => renewed)
+        for (const [index, why] of missed) {
+          results[index - 1] = { _tag: "Lost", reason: why === "takenOver" ? "TakenOver" : "Vanished" }
+        }
+        return results
+      }
+    )
+
+  return {
+    take: (requests) =>
+      Effect.map(
+        inCalls<TakeRequest, TakeResult>(
+          requests,
+          ({ stream }) => backend.refuse(stream) === undefined ? "" : undefined,
+          takeAll,
+          (error) => ({ _tag: "Failed", error })
+        ),
+        (results) =>
+          requests.map((request, i): TakeResult => {
+            const problem = backend.refuse(request.stream)
+            return problem === undefined ? results[i]! : { _tag: "Failed", error: fromReply("take", problem) }
+          })
+      ),
+    renew: (holdings, lease) =>
+      inCalls<Held, RenewResult>(
+        holdings,
+        ({ consumer }) => consumer,
+        (holdings) => renewAll(holdings, lease),
+        (error) => ({ _tag: "Failed", error })
+      )
+  }
+}

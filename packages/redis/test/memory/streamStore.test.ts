@@ -1,0 +1,21 @@
+/** The production layers and scripts on the testkit's server in memory, under TestClock. */
+import * as RedisStreamStore from "@effect-simba/redis/streams/RedisStreamStore"
+import * as StreamStoreSuite from "@effect-simba/testkit/streams/StreamStoreSuite"
+import * as TestRedis from "@effect-simba/testkit/TestRedis"
+import { Effect, Layer } from "effect"
+import { Redis } from "effect/persistence/Redis"
+import { append } from "../support/streams.ts"
+
+const withEvents = Layer.effectDiscard(
+  Effect.flatMap(Redis, (redis) => redis.send("CONFIG", "SET", "notify-keyspace-events", "Ex"))
+)
+
+StreamStoreSuite.suite("a fake Redis", RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer)), {
+  live: false,
+  append
+})
+StreamStoreSuite.suite(
+  "a fake Redis with events",
+  RedisStreamStore.layer.pipe(Layer.provide(withEvents), Layer.provideMerge(TestRedis.layer)),
+  { live: false, append, publishesExpiries: true }
+)

@@ -1,0 +1,196 @@
+/** Known problems of stream ownership that show in Redis: see docs/known-problems.md. */
+import * as StreamClient from "@effect-simba/core/streams/StreamClient"
+import type * as StreamConfig from "@effect-simba/core/streams/StreamConfig"
+import * as StreamMetrics from "@effect-simba/core/streams/StreamMetrics"
+import { consumerName, type EntryId, Epoch, serviceName } from "@effect-simba/core/streams/StreamName"
+import { StreamStore } from "@effect-simba/core/streams/StreamStore"
+import { IoRedis } from "@effect-simba/redis"
+import { RedisStreamStore } from "@effect-simba/redis/streams"
+import { FakeNetwork, FakeRedis, TestRedis } from "@effect-simba/testkit"
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Duration, Effect, Exit, Fiber, Layer, Metric, Scope } from "effect"
+import { Redis } from "effect/persistence/Redis"
+import { TestClock } from "effect/testing"
+import * as StreamKeys from "../../../src/streams/internal/keys.ts"
+import { capturingLogs, freshName, RedisServer } from "../../support/harness.ts"
+
+const lease = Duration.seconds(20)
+let epochs = 0
+const epoch = () => Epoch.make(`s00000000000.${(++epochs).toString(36)}`)
+
+/** Somebody trims the load-balancer stream while entries are pending. */
+const trimmed = Effect.gen(function*() {
+  const redis = yield* Redis
+  const { open } = yield* StreamStore
+  const name = yield* serviceName(freshName("trimmed"))
+  const service = yield* open(name)
+  const consumer = yield* consumerName("a")
+  yield* service.prepare
+  const announced = yield* service.announce(
+    ["one", "two", "three", "four"].map((label) => ({ stream: `${name} ${label}` as never, info: {} }))
+  )
+  const entries = announced.map(({ entry }) => entry)
+  const read = yield* service.read({ consumer, count: 4, block: Duration.millis(10) })
+  const streamOf = (entry: EntryId) => {
+    const found = read.find((one) => one.entry === entry)
+    assert.strictEqual(found?._tag, "Announced")
+    return (found as Extract<typeof found, { readonly _tag: "Announced" }>).stream
+  }
+  const request = (entry: EntryId) => ({
+    stream: streamOf(entry),
+    entry,
+    consumer,
+    epoch: epoch(),
+    lease,
+    minIdle: Duration.zero,
+    maxFailures: 10
+  })
+  const [first, second, third, fourth] = entries as [EntryId, EntryId, EntryId, EntryId]
+  const wanted = request(first)
+  const [held] = yield* service.take([wanted])
+  assert.strictEqual(held?._tag, "Taken")
+  yield* redis.send("XDEL", StreamKeys.input(name), first, second, third)
+
+  // Taken blindly, looked for, and renewed: neither a ghost nor a nil, and the living one is not concerned
+  assert.deepStrictEqual(
+    (yield* service.take([request(second), request(fourth)])).map(({ _tag }) => _tag),
+    ["Gone", "Taken"]
+  )
+  const { entries: left } = yield* service.pending({ minIdle: Duration.zero, count: 10 })
+  assert.deepStrictEqual(left.map(({ content }) => content.entry), [fourth])
+  const token = held?._tag === "Taken" ? held.token : 0 as never
+  assert.deepStrictEqual(yield* service.renew([{ ...wanted, token }], lease), [{ _tag: "Lost", reason: "Vanished" }])
+  const [count] = yield* redis.send<[number]>("XPENDING", StreamKeys.input(name), StreamKeys.group(name))
+  assert.strictEqual(count, 1, "they are pending no more")
+})
+
+const real = Layer.unwrap(Effect.map(RedisServer, ({ url }) => IoRedis.layer({ url }))).pipe(
+  Layer.provide(RedisServer.layer)
+)
+
+describe("entries that were deleted while they were pending", () => {
+  it.effect("B50: are gone, on the fake Redis", () =>
+    Effect.provide(Effect.scoped(trimmed), RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer))))
+
+  it.live(
+    "B50: are gone, on a real one",
+    () => Effect.provide(Effect.scoped(trimmed), RedisStreamStore.layer.pipe(Layer.provideMerge(real))),
+    30_000
+  )
+})
+
+/** A consumer as a process of its own, until the scope closes. */
+const open = Effect.fnUntraced(function*(options: StreamConfig.Options & { readonly db?: number }) {
+  const name = `${options.service} ${options.consumer}`
+  const scope = yield* Scope.fork(yield* Effect.scope)
+  const context = yield* Layer.buildWithScope(
+    StreamClient.layer({ enableEvents: true, grace: 0, ...options }).pipe(
+      Layer.provide(RedisStreamStore.layer),
+      Layer.provide(FakeRedis.layerClient({ name, db: options.db ?? 0, commandTimeout: "500 millis" }))
+    ),
+    scope
+  )
+  const client = Context.get(context, StreamClient.StreamClient)
+  const link = yield* FakeNetwork.link(name)
+  // Who is late comes late
+  yield* link.set({ requestDelay: [2, 2], replyDelay: [2, 2] })
+  return {
+    name,
+    client,
+    run: Effect.forkIn(client.run(Effect.never), scope, { startImmediately: true }),
+    kill: Effect.andThen(link.partition(), Effect.asVoid(Effect.forkDetach(Scope.close(scope, Exit.void))))
+  }
+})
+
+/** Virtual time passes until the test is through, its scope with it. */
+const playing = <A, E>(body: Effect.Effect<A, E, FakeRedis.FakeRedis | Scope.Scope>) =>
+  Effect.gen(function*() {
+    const fiber = yield* Effect.forkChild(Effect.scoped(body))
+    while (fiber.pollUnsafe() === undefined) yield* TestClock.adjust("50 millis")
+    return yield* Fiber.join(fiber)
+  }).pipe(Effect.provide(Layer.merge(FakeRedis.layer(), capturingLogs([]))))
+
+const count = (metric: Metric.Counter<number>) => Effect.map(Metric.value(metric), ({ count }) => count)
+
+const never = { sweep: "1 hour" } as const
+
+describe("news of leases that ran out", () => {
+  it.effect("G22: come from the database of the connection, whichever it is", () =>
+    playing(Effect.gen(function*() {
+      const [a, b, other] = [
+        yield* open({ service: "orders", consumer: "a", db: 3 }),
+        yield* open({ service: "orders", consumer: "b", db: 3, balance: false, ...never }),
+        yield* open({ service: "orders", consumer: "c", db: 4, balance: false, ...never })
+      ]
+      yield* a.run
+      yield* a.client.announceAll([{ stream: "one" }, { stream: "two" }])
+      yield* Effect.sleep("1 second")
+      yield* b.run
+      yield* other.run
+      yield* Effect.sleep("1 second")
+      yield* a.kill
+      yield* Effect.sleep("4 seconds")
+      assert.deepStrictEqual((yield* b.client.owned).map(({ stream }) => String(stream)).sort(), ["one", "two"])
+      assert.deepStrictEqual(yield* other.client.owned, [])
+    })))
+
+  it.effect("G23: make one member try, not all, and concern no other service", () =>
+    playing(Effect.gen(function*() {
+      const orders = yield* Effect.forEach(["a", "b", "c", "d"], (consumer) =>
+        open({ service: "orders", consumer, ...never }))
+      const billing = yield* open({ service: "billing", consumer: "a", ...never })
+      const [a, ...others] = orders
+      yield* a!.run
+      yield* a!.client.announceAll(Array.from({ length: 8 }, (_, i) => ({ stream: `orders ${i}` })))
+      yield* Effect.sleep("500 millis")
+      for (const { run } of others) {
+        yield* run
+      }
+      yield* billing.run
+      // Until all have their share
+      yield* Effect.sleep("1 minute")
+      const owned = (yield* a!.client.owned).length
+      assert.strictEqual(owned, 2)
+      const server = yield* FakeRedis.FakeRedis
+      yield* server.clearTrace
+      const before = yield* Effect.all([count(StreamMetrics.takes.taken), count(StreamMetrics.acquisitions.expiry)])
+      yield* a!.kill
+      yield* Effect.sleep("3 seconds")
+      const after = yield* Effect.all([count(StreamMetrics.takes.taken), count(StreamMetrics.acquisitions.expiry)])
+      assert.deepStrictEqual(
+        after.map((n, i) =>
+          n - before[i]!
+        ),
+        [owned, owned]
+      )
+      assert.strictEqual(yield* count(StreamMetrics.takes.occupied), 0, "nobody was too late")
+      assert.strictEqual(yield* count(StreamMetrics.takes.recent), 0)
+      const trace = yield* server.trace
+      const said = trace.filter(({ client, role }) => client === billing.name && role !== "subscriber")
+      assert.isAbove(said.length, 0)
+      assert.isFalse(
+        said.some(({ args }) => args.some((text) => text.includes("orders"))),
+        "it looks at nothing of another service"
+      )
+    })))
+})
+
+describe("figures of takings", () => {
+  it.effect("G26: count what was taken, not what was asked for", () =>
+    playing(Effect.gen(function*() {
+      const [a, b] = [
+        yield* open({ service: "figures", consumer: "a" }),
+        yield* open({ service: "figures", consumer: "b" })
+      ]
+      yield* a.run
+      yield* a.client.announceAll([{ stream: "one" }])
+      yield* Effect.sleep("1 second")
+      const taken = yield* count(StreamMetrics.takes.taken)
+      const claimed = yield* count(StreamMetrics.acquisitions.claim)
+      const refused = yield* Effect.flip(b.client.claim("one"))
+      assert.strictEqual(refused._tag, "AlreadyClaimed")
+      assert.strictEqual(yield* count(StreamMetrics.takes.taken), taken)
+      assert.strictEqual(yield* count(StreamMetrics.acquisitions.claim), claimed)
+      assert.isAbove(yield* count(StreamMetrics.takes.occupied), 0)
+    })))
+})

@@ -1,0 +1,127 @@
+/** The checkers that follow who waits. */
+import * as Duration from "effect/Duration"
+import type { Event } from "../simulation/history.ts"
+import type { Checker } from "../simulation/setup.ts"
+import { field, seconds } from "./fields.ts"
+
+interface Waiting {
+  readonly client: string
+  readonly resource: string
+  readonly at: number
+  /** Milliseconds; of this waiter. */
+  readonly recovery: number | undefined
+}
+
+/** Who waits, by what programs note. */
+const waits = () => {
+  const waiting = new Map<string, Waiting>()
+  return {
+    waiting,
+    onEvent: (event: Event) => {
+      if (event._tag === "Note") {
+        const key = `${event.client}#${event.generation}/${field(event.fields, "wait")}`
+        if (event.kind === "waiting") {
+          const recovery = event.fields["recovery"]
+          waiting.set(key, {
+            client: event.client,
+            resource: field(event.fields, "resource"),
+            at: event.at,
+            recovery: recovery === undefined ? undefined : Number(recovery)
+          })
+        } else if (event.kind === "waited") waiting.delete(key)
+        if (event.kind !== "crashed") return
+      }
+      const gone = event._tag === "Note"
+        ? event.client
+        : event._tag === "Fault" && event.fault === "kill"
+        ? event.target
+        : ""
+      if (gone !== "") { for (const [key, wait] of [...waiting]) if (wait.client === gone) waiting.delete(key) }
+    }
+  }
+}
+
+/**
+ * While the lock is free no undisturbed waiter sleeps longer than `bound`; or than `afterLoss`, where the server lost
+ * the owner or its clock was stepped, of which nobody is told, where the waiter was paused or suspended meanwhile, or where several others are silent. A disturbed one has `recovery` (default zero) to find out
+ * and try again: a command that is lost costs its timeout and the pause behind it.
+ *
+ * @category checkers
+ * @since 0.1.0
+ */
+export const nobodyOversleeps = (options: {
+  readonly bound: Duration.Input
+  readonly afterLoss: Duration.Input
+  readonly recovery?: Duration.Input | undefined
+}): Checker => ({
+  name: "nobody sleeps before a free lock",
+  start: (view) => {
+    const bound = Duration.toMillis(Duration.fromInputUnsafe(options.bound))
+    const afterLoss = Duration.toMillis(Duration.fromInputUnsafe(options.afterLoss))
+    const recovery = Duration.toMillis(Duration.fromInputUnsafe(options.recovery ?? 0))
+    const { onEvent, waiting } = waits()
+    const freeSince = new Map<string, number>()
+    // A hand-off tells one waiter and one behind it: where both are silent, the others sleep out what they know
+    const manySilent = (free: number, waiter: string) =>
+      view.names().filter((name) =>
+        name !== waiter && (!view.isRunning(name) || view.disturbedAt(name) + recovery >= free - bound)
+      ).length > 1
+    view.every(250, () => {
+      const now = view.now()
+      for (const resource of view.lock.resources) {
+        if (view.owner(resource) !== undefined) {
+          freeSince.delete(resource)
+          continue
+        }
+        const free = freeSince.get(resource) ?? now
+        const limit = now - Math.max(view.lossAt(), view.serverStepAt()) > afterLoss ? bound : afterLoss
+        freeSince.set(resource, free)
+        for (const wait of waiting.values()) {
+          if (wait.resource !== resource || !view.isRunning(wait.client)) continue
+          const recovered = view.disturbedAt(wait.client) + (wait.recovery ?? recovery)
+          const since = Math.max(free, wait.at, recovered, view.resumedAt(wait.client))
+          // Its timers stood still with it, and its place may be gone: it finds out when they go off
+          const own = view.resumedAt(wait.client) > wait.at || manySilent(free, wait.client)
+            ? Math.max(limit, afterLoss)
+            : limit
+          if (now - since > own) {
+            return view.violated(`${wait.client} sleeps for ${seconds(now - since)} although ${resource} is free`)
+          }
+        }
+      }
+    })
+    return {
+      onEvent: (event) => {
+        onEvent(event)
+        if (event._tag === "Owner" && event.to !== undefined) freeSince.delete(event.resource)
+      }
+    }
+  }
+})
+
+/**
+ * When faults are over, everybody who waits then is served before the liveness phase ends.
+ *
+ * @category checkers
+ * @since 0.1.0
+ */
+export const everybodyIsServed: Checker = {
+  name: "everybody is served",
+  start: (view) => {
+    const { onEvent, waiting } = waits()
+    let over = Infinity
+    const left = () => [...waiting.values()].filter(({ at }) => at <= over)
+    return {
+      onEvent: (event) => {
+        if (event._tag === "Phase" && event.phase === "liveness") over = event.at
+        onEvent(event)
+      },
+      isConverged: () => left().length === 0,
+      onConverged: () => {
+        for (const { at, client, resource } of left()) {
+          view.violated(`${client} waits for ${resource} since ${seconds(at)}, faults were over at ${seconds(over)}`)
+        }
+      }
+    }
+  }
+}

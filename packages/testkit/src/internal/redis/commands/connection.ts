@@ -1,0 +1,70 @@
+/**
+ * Commands about the connection itself: greeting, authentication, the choice of a database, and its end.
+ */
+import { subscriptions } from "../client.ts"
+import { define } from "../commandTable.ts"
+import { DATABASES } from "../keyspace.ts"
+import { parseInteger, smallInteger } from "../numbers.ts"
+import { fail, OK, Status, syntaxError } from "../reply.ts"
+import { leaveMulti } from "../watches.ts"
+
+define("ping", -1, "p", ({ client }, args) => {
+  if (args.length > 2) return fail("ERR wrong number of arguments for 'ping' command")
+  if (subscriptions(client) > 0) return ["pong", args[1] ?? ""]
+  return args[1] ?? new Status("PONG")
+})
+define("echo", 2, "", (_context, args) => args[1]!)
+define("select", 2, "l", ({ client }, args) => {
+  const index = smallInteger(args[1]!)
+  if (index < 0 || index >= DATABASES) return fail("ERR DB index is out of range")
+  client.db = index
+  return OK
+})
+define("auth", -2, "sl", (_context, args) => {
+  if (args.length > 3) return syntaxError()
+  if (args.length === 3 && args[1] === "default") return OK
+  if (args.length === 3) return fail("WRONGPASS invalid username-password pair or user is disabled.")
+  return fail(
+    "ERR AUTH <password> called without any password configured for the default user. " +
+      "Are you sure your configuration is correct?"
+  )
+})
+define("hello", -1, "sl", ({ client }, args) => {
+  const version = args[1] === undefined ? 2 : parseInteger(args[1])
+  if (version === undefined) return fail("ERR Protocol version is not an integer or out of range")
+  // Replies here are those of RESP2; a client that asks for RESP3 falls back.
+  if (version !== 2) return fail("NOPROTO unsupported protocol version")
+  for (let i = 2; i < args.length; i++) {
+    const option = args[i]!.toLowerCase()
+    if (option === "auth" && i + 2 < args.length) i += 2
+    else if (option === "setname" && i + 1 < args.length) client.name = args[++i]!
+    else return fail(`ERR Syntax error in HELLO option '${args[i]!}'`)
+  }
+  return [
+    "server",
+    "redis",
+    "version",
+    "7.0.15",
+    "proto",
+    2,
+    "id",
+    client.id,
+    "mode",
+    "standalone",
+    "role",
+    "master",
+    "modules",
+    []
+  ]
+})
+define("quit", -1, "smpl", ({ client, server }) => {
+  server.dropLater(client)
+  return OK
+})
+define("reset", 1, "smpl", ({ client, server }) => {
+  server.subscribers.removeAll(client)
+  leaveMulti(server, client)
+  client.db = 0
+  client.name = ""
+  return new Status("RESET")
+})
