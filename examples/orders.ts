@@ -37,7 +37,7 @@ const program = Effect.gen(function*() {
   return yield* StreamClient.run(handler)
 })
 
-const Live = Layer.mergeAll(Sums.layer, RedisStreams.layerConfig({ service: "orders" }), NodeServices.layer)
+const Live = Layer.mergeAll(Sums.layer, RedisStreams.layerFromEnv({ service: "orders" }), NodeServices.layer)
 
 // Interrupts the program at a signal: every data stream is asked back, and given back before the process ends
 if (import.meta.main) NodeRuntime.runMain(Effect.provide(program, Live))

@@ -42,7 +42,9 @@ export class Reports extends Context.Service<Reports, {
 /** Redis where there are several processes, this process alone otherwise. */
 export const MutexLive = Layer.unwrap(Effect.gen(function*() {
   const locks = yield* Config.Literals(["redis", "memory"], "LOCKS").pipe(Config.withDefault("memory" as const))
-  return locks === "redis" ? RedisMutex.layerConfig() : Mutex.layerConfig().pipe(Layer.provide(MutexStore.layerMemory))
+  return locks === "redis"
+    ? RedisMutex.layerFromEnv()
+    : Mutex.layerFromEnv().pipe(Layer.provide(MutexStore.layerMemory))
 }))
 
 export const program = Effect.gen(function*() {

@@ -1,7 +1,5 @@
 /** How long after the end of a killed owner's key its successor has the mutex, and what the waiters send until then. */
-import { MutexName } from "@effect-simba/core"
 import { Effect } from "effect"
-import * as RedisKeys from "../../packages/redis/src/internal/mutex/keys.ts"
 import type { AgentError } from "../lib/agent.ts"
 import type { Bench, Entrant } from "../lib/bench.ts"
 import { micros } from "../lib/contestant.ts"
@@ -24,7 +22,7 @@ interface TakeOver {
 const keyOf = (contestant: string, name: string): string => {
   switch (contestant) {
     case "ours":
-      return RedisKeys.owner(MutexName.MutexName.make(name))
+      return `simba:{${name}}`
     case "redis-semaphore":
       return `mutex:${name}`
     case "effect-distributed-lock":

@@ -21,7 +21,7 @@ const long = { worker: "eve", term: 2, millis: 1400 }
 export const options = {
   ttl: "1 second",
   transition: "800 millis",
-  confirm: "500 millis",
+  confirmTimeout: "500 millis",
   commandTimeout: "500 millis",
   releaseTimeout: "1 second"
 } satisfies Parameters<typeof Mutex.layer>[0]

@@ -10,7 +10,7 @@ import * as plan from "./plan.ts"
 import { run } from "./worker.ts"
 
 const layer = (contender: string, url?: string) =>
-  RedisMutex.layerConfig({
+  RedisMutex.layerFromEnv({
     ...plan.options,
     contender,
     redis: { commandTimeout: plan.options.commandTimeout, ...(url === undefined ? {} : { url }) }

@@ -50,7 +50,7 @@ const handler = (who: string) =>
       Effect.andThen(Effect.sleep(plan.work), report({ _tag: "Processed", who, stream, n: value.n, token })), {
       until: ({ value }) =>
         value.last === "yes"
-    }).pipe(Effect.tapErrorTag("HandedBack", () =>
+    }).pipe(Effect.tapErrorTag("StreamYielded", () =>
       report({ _tag: "GivenBack", who, stream })))
     yield* report({ _tag: "Done", who, stream })
   })

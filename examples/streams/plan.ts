@@ -19,8 +19,8 @@ export const leaves = "ben"
 /** Of the consumers: together they have room for all, and for little more. */
 export const options = {
   capacity: 3,
-  lease: "2 seconds",
-  heartbeat: "1 second",
-  sweep: "1 second",
-  grace: "2 seconds"
+  leaseDuration: "2 seconds",
+  heartbeatInterval: "1 second",
+  sweepInterval: "1 second",
+  gracePeriod: "2 seconds"
 } as const

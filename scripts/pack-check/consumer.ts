@@ -1,9 +1,8 @@
 // A stranger's program: compiled against the packed packages with strict settings, then run on the system's Node.
-import { type Lease, Mutex, MutexStore } from "@effect-simba/core"
+import { type Lease, MemoryMutexStore, Mutex } from "@effect-simba/core"
 import { layer as mutexLayer } from "@effect-simba/core/Mutex"
-import { RedisMutex } from "@effect-simba/redis"
+import { RedisMutex, RedisWire } from "@effect-simba/redis"
 import { Context, Effect, Layer, Schema } from "effect"
-import * as RedisWire from "../../packages/redis/src/internal/mutex/messages.ts"
 
 class Counter extends Context.Service<Counter, { readonly next: Effect.Effect<number, CounterBusy> }>()("app/Counter") {
   static readonly layer = Layer.effect(
@@ -37,7 +36,7 @@ const program = Effect.gen(function*() {
 
 const InProcess = Counter.layer.pipe(
   Layer.provideMerge(mutexLayer({ contender: "consumer" })),
-  Layer.provide(MutexStore.layerMemory)
+  Layer.provide(MemoryMutexStore.layer)
 )
 
 const refused = Effect.map(

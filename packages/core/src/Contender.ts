@@ -13,7 +13,7 @@ import type * as SubscriptionRef from "effect/SubscriptionRef"
 import type { Body, Lease } from "./Lease.ts"
 import { type LeaseOptions, Mutex } from "./Mutex.ts"
 import type { MutexName } from "./MutexName.ts"
-import type { TickRequest, TickResult } from "./MutexStore.ts"
+import type { ClaimPeriodRequest, ClaimPeriodResult } from "./MutexStore.ts"
 import type { OwnerEvent } from "./OwnerEvent.ts"
 import type { BackendError, InvalidConfig, InvalidName, ProtocolError } from "./SimbaError.ts"
 
@@ -26,7 +26,7 @@ import type { BackendError, InvalidConfig, InvalidName, ProtocolError } from "./
  * ```ts
  * import { Contender } from "@effect-simba/core"
  *
- * const options: Contender.ContentionOptions = { ttl: "30 seconds", transition: "15 seconds", every: "5 seconds" }
+ * const options: Contender.ContenderOptions = { ttl: "30 seconds", transition: "15 seconds", every: "5 seconds" }
  *
  * class Reports extends Contender.Service<Reports>()("reports", options) {}
  * ```
@@ -34,7 +34,7 @@ import type { BackendError, InvalidConfig, InvalidName, ProtocolError } from "./
  * @category models
  * @since 0.1.0
  */
-export interface ContentionOptions extends LeaseOptions {
+export interface ContenderOptions extends LeaseOptions {
   readonly every?: Duration.Input | undefined
 }
 
@@ -64,7 +64,7 @@ export interface ContentionOptions extends LeaseOptions {
  * @category models
  * @since 0.1.0
  */
-export interface ContentionState {
+export interface ContenderState {
   readonly before: string | undefined
   readonly after: string | undefined
   readonly isOwner: boolean
@@ -83,7 +83,7 @@ export interface ContentionState {
  * import type { Contender } from "@effect-simba/core"
  * import { Effect } from "effect"
  *
- * const inTurns = (contention: Contender.Contention, batch: Effect.Effect<void>) =>
+ * const inTurns = (contention: Contender.Contender, batch: Effect.Effect<void>) =>
  *   contention.whileLeader((lease) =>
  *     Effect.log(`a batch with token ${lease.token}`).pipe(
  *       Effect.andThen(batch),
@@ -95,10 +95,10 @@ export interface ContentionState {
  * @category models
  * @since 0.1.0
  */
-export interface Contention {
+export interface Contender {
   readonly mutex: MutexName
   /** The present state, and its changes by `SubscriptionRef.changes`. */
-  readonly state: SubscriptionRef.SubscriptionRef<ContentionState>
+  readonly state: SubscriptionRef.SubscriptionRef<ContenderState>
   /** The lease, while this contender leads. */
   readonly lease: Effect.Effect<Option.Option<Lease>>
   /**
@@ -118,10 +118,10 @@ export interface Contention {
    * Whether the caller is the first of the fleet in a period of `job`, by the backend's own time: see `TickRequest`.
    * `Leadership.leaderSchedule` asks it for work that is to run once per period. It is answered whoever leads.
    */
-  readonly tick: (
+  readonly claimPeriod: (
     job: string,
-    period: Pick<TickRequest, "every" | "at">
-  ) => Effect.Effect<TickResult, BackendError | ProtocolError>
+    period: Pick<ClaimPeriodRequest, "every" | "at">
+  ) => Effect.Effect<ClaimPeriodResult, BackendError | ProtocolError>
   /**
    * Gives the leadership up, if it has it: interrupts the work, awaits it, releases, and queues again as the last. A
    * contender that was stopped stays away.
@@ -150,7 +150,7 @@ export interface Contention {
  * @since 0.1.0
  */
 export interface ContenderClass<in out Self, Name extends string>
-  extends Context.ServiceClass<Self, `@effect-simba/core/Contender/${Name}`, Contention>
+  extends Context.ServiceClass<Self, `@effect-simba/core/Contender/${Name}`, Contender>
 {
   readonly layer: Layer.Layer<Self, InvalidName | InvalidConfig, Mutex>
 }
@@ -181,7 +181,7 @@ export interface ContenderClass<in out Self, Name extends string>
  * @since 0.1.0
  */
 export const Service =
-  <Self>() => <const Name extends string>(name: Name, options?: ContentionOptions): ContenderClass<Self, Name> =>
-    class extends Context.Service<Self, Contention>()(`@effect-simba/core/Contender/${name}`) {
+  <Self>() => <const Name extends string>(name: Name, options?: ContenderOptions): ContenderClass<Self, Name> =>
+    class extends Context.Service<Self, Contender>()(`@effect-simba/core/Contender/${name}`) {
       static readonly layer = Layer.effect(this, Mutex.use((mutex) => mutex.contend(name, options)))
     } as unknown as ContenderClass<Self, Name>

@@ -28,14 +28,14 @@ import type * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import type * as Option from "effect/Option"
 import type * as Schedule from "effect/Schedule"
-import type { Contention, ContentionOptions } from "./Contender.ts"
+import type { Contender, ContenderOptions } from "./Contender.ts"
 import * as leadership from "./internal/leadership/scheduler.ts"
 import * as periodic from "./internal/leadership/timetable.ts"
 import type { Body, Lease } from "./Lease.ts"
 import { contend, type Mutex } from "./Mutex.ts"
 import { InvalidConfig, type InvalidName } from "./SimbaError.ts"
 
-const contentionOf = <E, R>(contender: Contender<E, R>): Effect.Effect<Contention, E, R> =>
+const contentionOf = <E, R>(contender: ContenderSource<E, R>): Effect.Effect<Contender, E, R> =>
   Effect.isEffect(contender) ? contender : Effect.succeed(contender)
 
 /**
@@ -58,7 +58,7 @@ const contentionOf = <E, R>(contender: Contender<E, R>): Effect.Effect<Contentio
  * @since 0.1.0
  */
 export const whileLeader = <A, E, R, CE = never, CR = never>(
-  contender: Contender<CE, CR>,
+  contender: ContenderSource<CE, CR>,
   work: Body<A, E, R>
 ): Effect.Effect<never, E | CE, R | CR> =>
   Effect.flatMap(contentionOf(contender), (contention) => contention.whileLeader(work))
@@ -91,19 +91,19 @@ export const whileLeader = <A, E, R, CE = never, CR = never>(
  */
 export const leaderSchedule: {
   <A, E, R, CE = never, CR = never, const H extends OnError = "continue">(
-    contender: Contender<CE, CR>,
+    contender: ContenderSource<CE, CR>,
     work: Body<A, E, R>,
     schedule: Periodic,
     options: OncePerPeriodOptions<H>
   ): Effect.Effect<never, ("fail" extends H ? E : never) | InvalidConfig | CE, R | CR>
   <A, E, R, SE, SR, CE = never, CR = never, const H extends OnError = "continue">(
-    contender: Contender<CE, CR>,
+    contender: ContenderSource<CE, CR>,
     work: Body<A, E, R>,
     schedule: Timetable<SE, SR>,
     options?: ScheduleOptions<H>
   ): Effect.Effect<never, ("fail" extends H ? E : never) | InvalidConfig | SE | CE, R | SR | CR>
 } = <A, E, R, SE, SR, CE, CR>(
-  contender: Contender<CE, CR>,
+  contender: ContenderSource<CE, CR>,
   work: Body<A, E, R>,
   schedule: Timetable<SE, SR>,
   options?: leadership.Options
@@ -118,7 +118,7 @@ export const leaderSchedule: {
  * Checks all jobs, and answers one effect for each.
  */
 const prepare = <const Jobs extends ReadonlyArray<Job>>(
-  contention: Contention,
+  contention: Contender,
   jobs: Jobs
 ): Effect.Effect<
   ReadonlyArray<Effect.Effect<never, InvalidConfig, JobServices<Jobs[number]>>>,
@@ -170,7 +170,7 @@ const prepare = <const Jobs extends ReadonlyArray<Job>>(
  * @since 0.1.0
  */
 export const runJobs = <const Jobs extends ReadonlyArray<Job>, CE = never, CR = never>(
-  contender: Contender<CE, CR>,
+  contender: ContenderSource<CE, CR>,
   jobs: Jobs
 ): Effect.Effect<never, InvalidConfig | CE, JobServices<Jobs[number]> | CR> =>
   Effect.gen(function*() {
@@ -191,7 +191,7 @@ export const runJobs = <const Jobs extends ReadonlyArray<Job>, CE = never, CR = 
 export const layerJobs = <const Jobs extends ReadonlyArray<Job>>(
   name: string,
   jobs: Jobs,
-  options?: ContentionOptions
+  options?: ContenderOptions
 ): Layer.Layer<never, InvalidName | InvalidConfig, Mutex | JobServices<Jobs[number]>> =>
   Layer.effectDiscard(Effect.gen(function*() {
     const contention = yield* contend(name, options)
@@ -287,14 +287,14 @@ export const startingAfter: {
  * import { Leadership } from "@effect-simba/core"
  * import { Effect } from "effect"
  *
- * const announcing = <E, R>(contender: Leadership.Contender<E, R>) =>
+ * const announcing = <E, R>(contender: Leadership.ContenderSource<E, R>) =>
  *   Leadership.whileLeader(contender, (lease) => Effect.log(`leading ${lease.mutex} with token ${lease.token}`))
  * ```
  *
  * @category models
  * @since 0.1.0
  */
-export type Contender<E = never, R = never> = Contention | Effect.Effect<Contention, E, R>
+export type ContenderSource<E = never, R = never> = Contender | Effect.Effect<Contender, E, R>
 
 /**
  * How the last run ended; none before the first.

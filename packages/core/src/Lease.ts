@@ -6,7 +6,7 @@
 import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import type { FencingToken } from "./FencingToken.ts"
-import type { MutexName, WireId } from "./MutexName.ts"
+import type { ContenderId, MutexName } from "./MutexName.ts"
 import type { LeaseLost } from "./SimbaError.ts"
 
 /**
@@ -59,7 +59,7 @@ export interface Lease {
   readonly [TypeId]: typeof TypeId
   readonly mutex: MutexName
   /** The owner's id in the backend, unique to this lease. */
-  readonly id: WireId
+  readonly id: ContenderId
   /** Grows with every grant of this mutex. Give it to the resource that the mutex protects. */
   readonly token: FencingToken
   /** Whether the lease is held at this instant. */

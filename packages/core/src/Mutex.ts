@@ -29,7 +29,7 @@ import * as Layer from "effect/Layer"
 import type * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import type { Contention, ContentionOptions } from "./Contender.ts"
+import type { Contender, ContenderOptions } from "./Contender.ts"
 import { make } from "./internal/mutex/service.ts"
 import type { Body, Lease, LeaseGroup } from "./Lease.ts"
 import * as MutexConfig from "./MutexConfig.ts"
@@ -89,8 +89,8 @@ export class Mutex extends Context.Service<Mutex, {
   ) => Effect.Effect<LeaseGroup, AcquireError, Scope.Scope>
   readonly contend: (
     name: string,
-    options?: ContentionOptions
-  ) => Effect.Effect<Contention, InvalidName | InvalidConfig, Scope.Scope>
+    options?: ContenderOptions
+  ) => Effect.Effect<Contender, InvalidName | InvalidConfig, Scope.Scope>
   readonly events: (
     name: string,
     options?: EventsOptions
@@ -124,13 +124,13 @@ export const layer = (options?: MutexConfig.Options): Layer.Layer<Mutex, Invalid
  * import { MutexStore, Mutex } from "@effect-simba/core"
  * import { Layer } from "effect"
  *
- * const MutexLive = Mutex.layerConfig({ contender: "billing-1" }).pipe(Layer.provide(MutexStore.layerMemory))
+ * const MutexLive = Mutex.layerFromEnv({ contender: "billing-1" }).pipe(Layer.provide(MutexStore.layerMemory))
  * ```
  *
  * @category layers
  * @since 0.1.0
  */
-export const layerConfig = (
+export const layerFromEnv = (
   options?: MutexConfig.Options
 ): Layer.Layer<Mutex, InvalidConfig | BackendError | Config.ConfigError, MutexStore> =>
   Layer.effect(
@@ -322,8 +322,8 @@ export const owner = (name: string): Effect.Effect<Ownership, BackendError | Pro
  */
 export const contend = (
   name: string,
-  options?: ContentionOptions
-): Effect.Effect<Contention, InvalidName | InvalidConfig, Mutex | Scope.Scope> =>
+  options?: ContenderOptions
+): Effect.Effect<Contender, InvalidName | InvalidConfig, Mutex | Scope.Scope> =>
   Mutex.use((mutex) => mutex.contend(name, options))
 
 /**
@@ -359,7 +359,7 @@ export const events = (
  * - `maxHold` (at least 1 millisecond; default: no limit): the longest the lease may be held in all, counted from just
  *   before the granting request was sent. Then at the latest it ends as a loss (`Expired`): protected work is
  *   interrupted, and the mutex is given back once that has ended. Against work that is stuck, or a lease that leaked.
- * - `alive` (default: none): asked before each renewal whether the holder still does what it should. While it answers
+ * - `isAlive` (default: none): asked before each renewal whether the holder still does what it should. While it answers
  *   `false`, fails, or takes longer than `commandTimeout`, the lease is not renewed, so that it ends at its deadline
  *   (`Expired`): at most ttl plus transition after the last renewal. It is asked again at the pace of failed renewals,
  *   and once it says `true` in time the lease goes on. It needs a transition that exceeds the safety margin plus twice
@@ -370,7 +370,7 @@ export const events = (
  *   no bound on the wait, and a waiter that was woken and says nothing costs the next one up to two confirm periods.
  *   Nobody is left asleep before a free mutex. Who waits keeps its place, and a fair holder's release serves the first,
  *   as ever. Where waiters wake up quickly this gains nothing: a hand-off costs no more round trips than a race.
- * - `localHandover` (default that of the layer, which is 0; a whole number up to 10,000): throughput inside one process
+ * - `maxLocalHandOffs` (default that of the layer, which is 0; a whole number up to 10,000): throughput inside one process
  *   before order between processes. A release hands the lease to the fiber of this layer that waits longest, without the
  *   backend, up to so many times in a row; then it is the turn of other processes. So they wait for up to so many holders
  *   more. Each holder has a token of its own, larger than the one before. Nobody outside notices: the owner stays the same,
@@ -385,12 +385,12 @@ export const events = (
  *
  * const program = Effect.gen(function*() {
  *   const lastRow = yield* Ref.make(yield* Clock.currentTimeMillis)
- *   const alive = Effect.map(
+ *   const isAlive = Effect.map(
  *     Effect.all([Clock.currentTimeMillis, Ref.get(lastRow)]),
  *     ([now, last]) => now - last < 30_000
  *   )
  *   const work = Effect.flatMap(Clock.currentTimeMillis, (now) => Ref.set(lastRow, now))
- *   yield* work.pipe(Mutex.withLock("import", { alive, maxHold: "1 hour" }))
+ *   yield* work.pipe(Mutex.withLock("import", { isAlive, maxHold: "1 hour" }))
  * })
  * ```
  *
@@ -401,9 +401,9 @@ export interface LeaseOptions {
   readonly ttl?: Duration.Input | undefined
   readonly transition?: Duration.Input | undefined
   readonly maxHold?: Duration.Input | undefined
-  readonly alive?: Effect.Effect<boolean, unknown> | undefined
+  readonly isAlive?: Effect.Effect<boolean, unknown> | undefined
   readonly unfair?: boolean | undefined
-  readonly localHandover?: number | undefined
+  readonly maxLocalHandOffs?: number | undefined
 }
 
 /**

@@ -25,7 +25,7 @@ import { InvalidConfig, type LeaseLost } from "./SimbaError.ts"
  *   still running when the server's lease has ended, so that somebody else may be working too. See `Overrun`.
  * - `metricsByMutex` (default false): label the metrics of `MutexMetrics` with the name of the mutex, too. Switch it on
  *   only where the names are few: each makes time series of its own, for as long as the process lives.
- * - `localHandover` (default 0; a whole number up to 10,000): how often in a row a lease may go from fiber to fiber of this
+ * - `maxLocalHandOffs` (default 0; a whole number up to 10,000): how often in a row a lease may go from fiber to fiber of this
  *   layer without the backend. `LeaseOptions` has the details.
  *
  * **Example** (Short leases, for work that must be taken over soon)
@@ -44,13 +44,13 @@ import { InvalidConfig, type LeaseLost } from "./SimbaError.ts"
 export interface Options {
   readonly ttl?: Duration.Input | undefined
   readonly transition?: Duration.Input | undefined
-  readonly confirm?: Duration.Input | undefined
+  readonly confirmTimeout?: Duration.Input | undefined
   readonly commandTimeout?: Duration.Input | undefined
   readonly releaseTimeout?: Duration.Input | undefined
   readonly contender?: string | undefined
   readonly onOverrun?: Overrun | undefined
   readonly metricsByMutex?: boolean | undefined
-  readonly localHandover?: number | undefined
+  readonly maxLocalHandOffs?: number | undefined
 }
 
 /**
@@ -63,13 +63,13 @@ export interface Options {
 export interface MutexConfig {
   readonly ttl: Duration.Duration
   readonly transition: Duration.Duration
-  readonly confirm: Duration.Duration
+  readonly confirmTimeout: Duration.Duration
   readonly commandTimeout: Duration.Duration
   readonly releaseTimeout: Duration.Duration
   readonly contender: MutexName.ContenderName
   readonly onOverrun: Overrun | undefined
   readonly metricsByMutex: boolean
-  readonly localHandover: number
+  readonly maxLocalHandOffs: number
 }
 
 /**
@@ -177,7 +177,7 @@ export const checkPeriods = Effect.fnUntraced(function*(options: {
  *
  * const takeOver = Effect.map(
  *   MutexConfig.make({ ttl: "5 seconds", transition: "3 seconds" }),
- *   ({ confirm, transition, ttl }) => Duration.sum(Duration.sum(ttl, transition), confirm)
+ *   ({ confirmTimeout, transition, ttl }) => Duration.sum(Duration.sum(ttl, transition), confirmTimeout)
  * )
  * ```
  *
@@ -186,16 +186,16 @@ export const checkPeriods = Effect.fnUntraced(function*(options: {
  */
 export const make = Effect.fnUntraced(function*(options: Options = {}) {
   const commandTimeout = yield* positive("commandTimeout", options.commandTimeout ?? "1 second")
-  const localHandover = options.localHandover ?? 0
-  const problem = handoverProblem(localHandover)
-  if (problem !== undefined) return yield* new InvalidConfig({ option: "localHandover", problem })
+  const maxLocalHandOffs = options.maxLocalHandOffs ?? 0
+  const problem = handoverProblem(maxLocalHandOffs)
+  if (problem !== undefined) return yield* new InvalidConfig({ option: "maxLocalHandOffs", problem })
   const config: MutexConfig = {
     ...yield* checkPeriods({
       ttl: options.ttl ?? "10 seconds",
       transition: options.transition ?? "6 seconds",
       commandTimeout
     }),
-    confirm: yield* positive("confirm", options.confirm ?? "1500 millis"),
+    confirmTimeout: yield* positive("confirmTimeout", options.confirmTimeout ?? "1500 millis"),
     commandTimeout,
     releaseTimeout: yield* positive("releaseTimeout", options.releaseTimeout ?? "2 seconds"),
     contender: options.contender === undefined
@@ -205,7 +205,7 @@ export const make = Effect.fnUntraced(function*(options: Options = {}) {
       ),
     onOverrun: options.onOverrun,
     metricsByMutex: options.metricsByMutex === true,
-    localHandover
+    maxLocalHandOffs: maxLocalHandOffs
   }
   return config
 })
@@ -246,7 +246,7 @@ const DurationText = Schema.String.pipe(Schema.decodeTo(
  * import { Effect, Layer } from "effect"
  *
  * const MutexLive = Layer.unwrap(
- *   Effect.map(MutexConfig.config, (periods) => Mutex.layer({ ...periods, confirm: "2 seconds" }))
+ *   Effect.map(MutexConfig.config, (periods) => Mutex.layer({ ...periods, confirmTimeout: "2 seconds" }))
  * )
  * ```
  *

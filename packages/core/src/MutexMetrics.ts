@@ -250,7 +250,7 @@ export const losses: { readonly [Reason in Exclude<LossReason, "Released">]: Met
 export const handOffs: Metric.Counter<number> = counter("simba_mutex_hand_offs", "Grants that a release passed on")
 
 /**
- * Grants that a release passed on within the process, without the backend: see `localHandover` of `LeaseOptions`.
+ * Grants that a release passed on within the process, without the backend: see `maxLocalHandOffs` of `LeaseOptions`.
  *
  * **Example** (How many holders share one turn in the fleet's queue)
  *
@@ -259,7 +259,7 @@ export const handOffs: Metric.Counter<number> = counter("simba_mutex_hand_offs",
  * import { Effect, Metric } from "effect"
  *
  * const perTurn = Effect.map(
- *   Effect.all([Metric.value(MutexMetrics.localHandOvers), Metric.value(MutexMetrics.attempts.granted)]),
+ *   Effect.all([Metric.value(MutexMetrics.localHandOffs), Metric.value(MutexMetrics.attempts.granted)]),
  *   ([local, granted]) => granted.count / Math.max(1, granted.count - local.count)
  * )
  * ```
@@ -267,7 +267,7 @@ export const handOffs: Metric.Counter<number> = counter("simba_mutex_hand_offs",
  * @category metrics
  * @since 0.1.0
  */
-export const localHandOvers: Metric.Counter<number> = counter(
+export const localHandOffs: Metric.Counter<number> = counter(
   "simba_mutex_local_hand_overs",
   "Grants that a release passed on within the process"
 )

@@ -96,7 +96,7 @@ export type ContenderName = typeof ContenderName.Type
  * import { Mutex, MutexName } from "@effect-simba/core"
  * import { Effect, Schema } from "effect"
  *
- * const isOurs = Schema.is(MutexName.WireId)
+ * const isOurs = Schema.is(MutexName.ContenderId)
  *
  * const program = Effect.map(
  *   Mutex.inspect("invoices"),
@@ -107,16 +107,16 @@ export type ContenderName = typeof ContenderName.Type
  * @category schemas
  * @since 0.1.0
  */
-export const WireId = Schema.String.check(
+export const ContenderId = Schema.String.check(
   Schema.isPattern(/^\d+-[0-9a-z]{12}:./),
   Schema.makeFilter((id: string) => contenderProblem(id))
-).pipe(Schema.brand("@effect-simba/WireId"))
+).pipe(Schema.brand("@effect-simba/ContenderId"))
 
 /**
  * @category models
  * @since 0.1.0
  */
-export type WireId = typeof WireId.Type
+export type ContenderId = typeof ContenderId.Type
 
 /**
  * The part of a wire id that all ids of one layer share: where that layer can be told something. Empty for an id that is
@@ -159,7 +159,7 @@ export const mutexName = (name: string): Effect.Effect<MutexName, InvalidName> =
   const problem = mutexProblem(name)
   return problem === undefined
     ? Effect.succeed(name as MutexName)
-    : Effect.fail(new InvalidName({ kind: "mutex", name, problem }))
+    : Effect.fail(new InvalidName({ kind: "mutex", value: name, problem }))
 }
 
 /**
@@ -182,7 +182,7 @@ export const contenderName = (name: string): Effect.Effect<ContenderName, Invali
   const problem = contenderProblem(name)
   return problem === undefined
     ? Effect.succeed(name as ContenderName)
-    : Effect.fail(new InvalidName({ kind: "contender", name, problem }))
+    : Effect.fail(new InvalidName({ kind: "contender", value: name, problem }))
 }
 
 /**

@@ -18,7 +18,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { FencingToken } from "./FencingToken.ts"
 import { MemoryMutex } from "./internal/mutex/memoryStore.ts"
-import { inboxOf, type MutexName, type WireId } from "./MutexName.ts"
+import { type ContenderId, inboxOf, type MutexName } from "./MutexName.ts"
 import type { BackendError, ProtocolError } from "./SimbaError.ts"
 
 /**
@@ -38,7 +38,7 @@ import type { BackendError, ProtocolError } from "./SimbaError.ts"
  */
 export interface AcquireRequest {
   readonly mutex: MutexName
-  readonly id: WireId
+  readonly id: ContenderId
   readonly mode: "try" | "wait"
   readonly lease: Duration.Duration
   readonly confirm: Duration.Duration
@@ -77,7 +77,7 @@ export type AcquireResult =
  */
 export interface GuardRequest {
   readonly mutex: MutexName
-  readonly id: WireId
+  readonly id: ContenderId
   readonly lease: Duration.Duration
 }
 
@@ -108,7 +108,7 @@ export type GuardResult =
  */
 export interface ReleaseRequest {
   readonly mutex: MutexName
-  readonly id: WireId
+  readonly id: ContenderId
   readonly confirm: Duration.Duration
   readonly unfair?: boolean | undefined
   readonly requeue?: Requeue | undefined
@@ -126,7 +126,7 @@ export interface ReleaseRequest {
  * @since 0.1.0
  */
 export interface Requeue {
-  readonly id: WireId
+  readonly id: ContenderId
   readonly lease: Duration.Duration
   readonly reserve: number
 }
@@ -173,7 +173,7 @@ export type WakeUp =
  * import type { MutexStore, MutexName } from "@effect-simba/core"
  * import { Duration, Effect } from "effect"
  *
- * const sleeping = (store: MutexStore.MutexStore["Service"], mutex: MutexName.MutexName, id: MutexName.WireId) =>
+ * const sleeping = (store: MutexStore.MutexStore["Service"], mutex: MutexName.MutexName, id: MutexName.ContenderId) =>
  *   Effect.scoped(Effect.gen(function*() {
  *     const wakeUps = yield* store.wakeUps(mutex, id)
  *     const wakeUp = yield* wakeUps.next
@@ -291,7 +291,7 @@ export interface Forced {
  * @category models
  * @since 0.1.0
  */
-export interface TickRequest {
+export interface ClaimPeriodRequest {
   readonly mutex: MutexName
   readonly job: string
   readonly every: Duration.Duration
@@ -306,7 +306,7 @@ export interface TickRequest {
  * @category models
  * @since 0.1.0
  */
-export interface TickResult {
+export interface ClaimPeriodResult {
   readonly first: boolean
   readonly next: Duration.Duration
 }
@@ -342,8 +342,8 @@ type StoreError = BackendError | ProtocolError
  *       release: (request) =>
  *         Effect.tap(store.release(request), ({ ownership, requeued }) =>
  *           Effect.logDebug(`${request.mutex} is ${ownership._tag}; ${request.requeue?.id} waits at ${requeued?.ticket}`)),
- *       tick: (request) =>
- *         Effect.tap(store.tick(request), ({ first, next }) =>
+ *       claimPeriod: (request) =>
+ *         Effect.tap(store.claimPeriod(request), ({ first, next }) =>
  *           Effect.logDebug(`${request.job} ${first ? "runs" : `may run in ${Duration.format(next)}`}`))
  *     }))
  * ).pipe(Layer.provide(MutexStore.layerMemory))
@@ -371,7 +371,7 @@ export class MutexStore extends Context.Service<MutexStore, {
   readonly sendRelease?: (request: ReleaseRequest, done: (exit: Exit.Exit<Released, StoreError>) => void) => boolean
   readonly owner: (mutex: MutexName) => Effect.Effect<Ownership, StoreError>
   /** Subscribes a waiter; succeeds once nothing that is sent to it afterwards can be missed unnoticed. */
-  readonly wakeUps: (mutex: MutexName, id: WireId) => Effect.Effect<WakeUps, BackendError, Scope.Scope>
+  readonly wakeUps: (mutex: MutexName, id: ContenderId) => Effect.Effect<WakeUps, BackendError, Scope.Scope>
   /**
    * Whether a layer that has an `inbox` is listening for all of its waiters, so that `wakeUps` neither waits nor fails. Then
    * a layer queues without having tried where a mutex was not free before. A store that does not say so is tried first.
@@ -387,7 +387,7 @@ export class MutexStore extends Context.Service<MutexStore, {
   readonly list: Stream.Stream<MutexName, StoreError>
   /** Takes the mutex from whoever owns it, and hands it over as a release does. Answers who it was taken from. */
   readonly forceRelease: (mutex: MutexName, confirm: Duration.Duration) => Effect.Effect<Ownership, StoreError>
-  readonly tick: (request: TickRequest) => Effect.Effect<TickResult, StoreError>
+  readonly claimPeriod: (request: ClaimPeriodRequest) => Effect.Effect<ClaimPeriodResult, StoreError>
 }>()("@effect-simba/core/MutexStore") {}
 
 /**
@@ -454,42 +454,6 @@ export const Ownership = Schema.TaggedUnion({
  * @since 0.1.0
  */
 export type Ownership = typeof Ownership.Type
-
-/**
- * Nobody owns it.
- *
- * **Example** (A page before the first answer)
- *
- * ```ts
- * import { MutexStore } from "@effect-simba/core"
- * import { SubscriptionRef } from "effect"
- *
- * const shown = SubscriptionRef.make<MutexStore.Ownership>(MutexStore.free)
- * ```
- *
- * @category constructors
- * @since 0.1.0
- */
-export const free: Ownership = { _tag: "Free" }
-
-/**
- * `owner` owns it, for `remaining`, or without end.
- *
- * **Example** (What a store of one's own answers)
- *
- * ```ts
- * import { MutexStore } from "@effect-simba/core"
- * import { Duration } from "effect"
- *
- * const read = (row: { readonly owner: string; readonly millis: number } | undefined) =>
- *   row === undefined ? MutexStore.free : MutexStore.held(row.owner, Duration.millis(row.millis))
- * ```
- *
- * @category constructors
- * @since 0.1.0
- */
-export const held = (owner: string, remaining?: Duration.Duration): Ownership =>
-  remaining === undefined ? { _tag: "Held", owner } : { _tag: "Held", owner, remaining }
 
 /** An unbounded queue that a subscription fills from outside until its scope closes. */
 const subscription = <A>(
@@ -563,7 +527,7 @@ const make = Effect.sync((): MutexStore["Service"] => {
             if (before._tag === "Held") inboxes.get(inboxOf(before.owner))?.({ id: before.owner })
           })
       ),
-    tick: (request) =>
+    claimPeriod: (request) =>
       withMutex(request.mutex, (mutex) => mutex.tick(request.job, Duration.toMillis(request.every), request.at))
   }
 })

@@ -45,7 +45,7 @@ export class AcquireTimeout extends Schema.TaggedError<AcquireTimeout>("@effect-
 /**
  * Why a lease ended before its holder released it.
  *
- * - `Expired`: the local deadline passed without a renewal (an event-loop stall, a suspended process, `alive` that did not
+ * - `Expired`: the local deadline passed without a renewal (an event-loop stall, a suspended process, `isAlive` that did not
  *   say yes), or the lease was held for `maxHold`.
  * - `TakenOver`: the server names another owner.
  * - `Vanished`: the server names no owner (expiry, eviction, a flush, a lost write).
@@ -182,12 +182,12 @@ export class AlreadyHeld extends Schema.TaggedError<AlreadyHeld>("@effect-simba/
  */
 export class InvalidName extends Schema.TaggedError<InvalidName>("@effect-simba/core/InvalidName")("InvalidName", {
   kind: Schema.Literals(["mutex", "contender", "service", "stream", "consumer", "entry"]),
-  name: Schema.String,
+  value: Schema.String,
   problem: Schema.String
 }) {
   override get message(): string {
     const wanted = this.kind === "entry" ? "the id of an entry" : `a ${this.kind} name`
-    return `${JSON.stringify(this.name)} cannot be ${wanted}: ${this.problem}.`
+    return `${JSON.stringify(this.value)} cannot be ${wanted}: ${this.problem}.`
   }
 }
 

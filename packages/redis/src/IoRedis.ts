@@ -21,14 +21,14 @@ import * as Redis from "effect/persistence/Redis"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import type { Cluster, ClusterNode, Redis as Client } from "ioredis"
-import { Direct } from "./internal/client/commandSink.ts"
+import { CommandSink } from "./internal/client/commandSink.ts"
 import { fromRedis } from "./internal/client/errors.ts"
 import { watched } from "./internal/client/ioredis/commandTimeouts.ts"
 import * as connection from "./internal/client/ioredis/connection.ts"
 import * as switches from "./internal/client/ioredis/failover.ts"
 import * as channels from "./internal/client/ioredis/subscriptions.ts"
 import * as url from "./internal/client/ioredis/url.ts"
-import { Topology } from "./RedisTopology.ts"
+import { RedisTopology } from "./RedisTopology.ts"
 
 /**
  * - `url` (default `redis://localhost:6379`): `redis://`, or `rediss://` for TLS, with user, password and database.
@@ -153,11 +153,11 @@ const besides = (environment: connection.ClientOptions | undefined, { db, passwo
 interface Driver {
   readonly client: Client | Cluster
   readonly send: Redis.Redis["Service"]["send"]
-  readonly direct: Direct["send"]
+  readonly direct: CommandSink["send"]
   readonly subscriber: Effect.Effect<Client, Redis.RedisError, Scope.Scope>
   readonly reserved: Effect.Effect<Redis.Redis["Service"]["send"], Redis.RedisError, Scope.Scope>
   readonly pool: Redis.PoolOptions | undefined
-  readonly topology: Topology
+  readonly topology: RedisTopology
 }
 
 const provide = Effect.fnUntraced(function*(driver: Driver) {
@@ -189,8 +189,8 @@ const provide = Effect.fnUntraced(function*(driver: Driver) {
       bound: undefined
     }),
     Context.add(IoRedis, { client: driver.client }),
-    Context.add(Direct, connection.direct(driver.client, driver.direct)),
-    Context.add(Topology, driver.topology)
+    Context.add(CommandSink, connection.direct(driver.client, driver.direct)),
+    Context.add(RedisTopology, driver.topology)
   )
 })
 
@@ -346,16 +346,16 @@ export const config: Config.Config<Options> = Config.flatMap(
  * import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
  * import { Layer } from "effect"
  *
- * const MutexLive = Mutex.layerConfig().pipe(
+ * const MutexLive = Mutex.layerFromEnv().pipe(
  *   Layer.provide(RedisMutexStore.layer),
- *   Layer.provide(IoRedis.layerConfig({ commandTimeout: "500 millis" }))
+ *   Layer.provide(IoRedis.layerFromEnv({ commandTimeout: "500 millis" }))
  * )
  * ```
  *
  * @category layers
  * @since 0.1.0
  */
-export const layerConfig = (
+export const layerFromEnv = (
   options?: Options
 ): Layer.Layer<Redis.Redis | Subscriber | IoRedis, BackendError | InvalidConfig | Config.ConfigError> =>
   Layer.effectContext(Effect.gen(function*() {

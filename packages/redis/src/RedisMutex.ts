@@ -96,19 +96,19 @@ const switchedOn = (name: string) =>
  *
  * const program = Effect.log("only one of us").pipe(Mutex.withLock("report"))
  *
- * NodeRuntime.runMain(Effect.provide(program, RedisMutex.layerConfig({ transition: "10 seconds" })))
+ * NodeRuntime.runMain(Effect.provide(program, RedisMutex.layerFromEnv({ transition: "10 seconds" })))
  * ```
  *
  * @category layers
  * @since 0.1.0
  */
-export const layerConfig = (
+export const layerFromEnv = (
   options?: Options
 ): Layer.Layer<Mutex.Mutex, BackendError | InvalidConfig | Config.ConfigError> =>
   Layer.unwrap(Effect.as(
     Effect.andThen(switchedOn("SIMBA_ENABLED"), switchedOn("SIMBA_REDIS_ENABLED")),
-    Mutex.layerConfig(options).pipe(
+    Mutex.layerFromEnv(options).pipe(
       Layer.provide(RedisMutexStore.layer),
-      Layer.provide(IoRedis.layerConfig(connectionOf(options)))
+      Layer.provide(IoRedis.layerFromEnv(connectionOf(options)))
     )
   ))

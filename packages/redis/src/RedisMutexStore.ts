@@ -25,7 +25,7 @@ import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as adminScripts from "./internal/adminScripts.ts"
 import { batch } from "./internal/batchScript.ts"
-import { Direct, overRedis } from "./internal/client/commandSink.ts"
+import { CommandSink, overRedis } from "./internal/client/commandSink.ts"
 import { reading, receiving } from "./internal/client/decode.ts"
 import { fromRedis } from "./internal/client/errors.ts"
 import { evaluate } from "./internal/client/script.ts"
@@ -35,7 +35,7 @@ import * as batches from "./internal/mutex/operationBatch.ts"
 import * as renewals from "./internal/mutex/renewalBatch.ts"
 import * as mailboxes from "./internal/mutex/waiterInbox.ts"
 import { guard, look as lookScript } from "./internal/mutexScripts.ts"
-import { Topology } from "./RedisTopology.ts"
+import { RedisTopology } from "./RedisTopology.ts"
 
 const isMutexName = Schema.is(MutexName)
 const readInspect = reading("the reply of the inspect script", RedisWire.InspectReply)
@@ -82,7 +82,7 @@ const scan = (send: Redis["Service"]["send"]) =>
 const make = Effect.gen(function*() {
   const redis = yield* Redis
   const subscriber = yield* Subscriber
-  const topology = yield* Topology
+  const topology = yield* RedisTopology
   const look = evaluate(redis, lookScript)
   const inspect = evaluate(redis, adminScripts.inspect)
   const force = evaluate(redis, adminScripts.force)
@@ -102,7 +102,7 @@ const make = Effect.gen(function*() {
   })
   const countable = subscriber.countable && (yield* seesSubscribers(redis, subscriber))
   const skipDead = countable ? "1" : "0"
-  const direct = (yield* Direct) ?? (yield* overRedis(redis, { coalescing: false }))
+  const direct = (yield* CommandSink) ?? (yield* overRedis(redis, { coalescing: false }))
   const load = (script: string) =>
     Effect.mapError(redis.send<string>("SCRIPT", "LOAD", script), fromRedis("load a script"))
   const { acquire, flush, release: sendRelease } = batches.make(direct, {
@@ -191,7 +191,7 @@ const make = Effect.gen(function*() {
         Effect.mapError(fromRedis("force release")),
         Effect.flatMap(readOwnership)
       ),
-    tick: ({ at, every, job, mutex }) =>
+    claimPeriod: ({ at, every, job, mutex }) =>
       tick(RedisKeys.tick(mutex, job), Duration.toMillis(every), at ?? "").pipe(
         Effect.mapError(fromRedis("tick")),
         Effect.flatMap(readTick),

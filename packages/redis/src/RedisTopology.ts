@@ -20,13 +20,13 @@ import type { Redis } from "effect/persistence/Redis"
  * import type { Redis } from "effect/persistence/Redis"
  *
  * const clusterOf = (primaries: ReadonlyArray<Redis["Service"]["send"]>) =>
- *   Layer.succeed(RedisTopology.Topology, { _tag: "Cluster", primaries: Effect.succeed(primaries) })
+ *   Layer.succeed(RedisTopology.RedisTopology, { _tag: "Cluster", primaries: Effect.succeed(primaries) })
  * ```
  *
  * @category models
  * @since 0.1.0
  */
-export type Topology =
+export type RedisTopology =
   | { readonly _tag: "Single" }
   | { readonly _tag: "Cluster"; readonly primaries: Effect.Effect<ReadonlyArray<Redis["Service"]["send"]>> }
 
@@ -36,6 +36,9 @@ export type Topology =
  * @category references
  * @since 0.1.0
  */
-export const Topology: Context.Reference<Topology> = Context.Reference<Topology>("@effect-simba/redis/Topology", {
-  defaultValue: () => ({ _tag: "Single" })
-})
+export const RedisTopology: Context.Reference<RedisTopology> = Context.Reference<RedisTopology>(
+  "@effect-simba/redis/RedisTopology",
+  {
+    defaultValue: () => ({ _tag: "Single" })
+  }
+)

@@ -18,7 +18,7 @@
  *
  * @since 0.1.0
  */
-import { SimbaError } from "@effect-simba/core"
+import type { SimbaError } from "@effect-simba/core"
 import * as Mutex from "@effect-simba/core/Mutex"
 import type { LeaseLost } from "@effect-simba/core/SimbaError"
 import type * as Arbitrary from "effect/Arbitrary"
@@ -354,7 +354,7 @@ export const tokensGrow = (history: History): boolean => notGrowing(history).len
 /**
  * Whether who asked earlier held the mutex earlier: among the fibers of one worker, and among workers by when each came
  * to its place, at which it asks for itself again after each holding. On a network with delays, who asked first may arrive
- * second; and with `localHandover`, holders of one worker follow one another.
+ * second; and with `maxLocalHandOffs`, holders of one worker follow one another.
  *
  * @see {@link problems}
  * @category predicates

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
-import type { ContenderName, WireId } from "../MutexName.ts"
+import type { ContenderId, ContenderName } from "../MutexName.ts"
 
 const alphabet = 36 ** 6
 
@@ -15,12 +15,12 @@ const sixChars: Effect.Effect<string> = Effect.map(
  */
 export const makeGenerator: Effect.Effect<{
   readonly key: string
-  readonly next: (contender: ContenderName) => WireId
+  readonly next: (contender: ContenderName) => ContenderId
 }> = Effect.map(
   Effect.all([sixChars, sixChars]),
   ([a, b]) => {
     const key = a + b
     let counter = 0
-    return { key, next: (contender) => `${++counter}-${key}:${contender}` as WireId }
+    return { key, next: (contender) => `${++counter}-${key}:${contender}` as ContenderId }
   }
 )

@@ -72,7 +72,7 @@ export class StreamClient extends Context.Service<StreamClient, {
     readonly after?: EntryId | undefined
     readonly count?: number | undefined
   }) => Effect.Effect<ReadonlyArray<DeadLetter>, BackendError | ProtocolError>
-  readonly revive: (id: EntryId) => Effect.Effect<boolean, BackendError | ProtocolError>
+  readonly redrive: (id: EntryId) => Effect.Effect<boolean, BackendError | ProtocolError>
 }>()("@effect-simba/core/StreamClient") {}
 
 /**
@@ -111,13 +111,13 @@ export const layer = (
  * import { StreamClient } from "@effect-simba/core/streams"
  *
  * // POD_NAME comes from the field metadata.name of the pod
- * const Orders = StreamClient.layerConfig({ service: "orders" })
+ * const Orders = StreamClient.layerFromEnv({ service: "orders" })
  * ```
  *
  * @category layers
  * @since 0.1.0
  */
-export const layerConfig = (
+export const layerFromEnv = (
   options: StreamConfig.Options
 ): Layer.Layer<StreamClient, InvalidConfig | BackendError | Config.ConfigError, StreamStore> =>
   Layer.effect(
@@ -135,7 +135,7 @@ export const layerConfig = (
  * - The handler succeeds: the data stream is done, and its announcement is removed.
  * - It fails: see `RunOptions`. `StreamLease.handBack` is no failure; it gives the data stream to others.
  * - The data stream is lost: the handler is interrupted, no later than the local deadline.
- * - It is asked back, for a consumer with more room: `StreamLease.handBackRequested` completes. After the grace the
+ * - It is asked back, for a consumer with more room: `StreamLease.revoked` completes. After the grace the
  *   handler is interrupted, and the data stream goes on to the other one after the handler, its finalizers included, has
  *   ended.
  *
@@ -157,7 +157,7 @@ export const layerConfig = (
  *   Effect.forever(Effect.gen(function*() {
  *     yield* step
  *     yield* lease.progress
- *     if (yield* lease.isHandBackRequested) return yield* lease.handBack
+ *     if (yield* lease.isRevoked) return yield* lease.yield
  *   })), { retry: Schedule.spaced("5 seconds") })
  * ```
  *
@@ -344,8 +344,8 @@ export const deadLetters = (options?: {
  * @category operating
  * @since 0.1.0
  */
-export const revive = (id: EntryId): Effect.Effect<boolean, BackendError | ProtocolError, StreamClient> =>
-  StreamClient.use((client) => client.revive(id))
+export const redrive = (id: EntryId): Effect.Effect<boolean, BackendError | ProtocolError, StreamClient> =>
+  StreamClient.use((client) => client.redrive(id))
 
 /**
  * A data stream to announce, and what its consumers should know about it: anything that JSON can say.

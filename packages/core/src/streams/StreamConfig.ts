@@ -32,7 +32,7 @@ import * as StreamName from "./StreamName.ts"
  * - `balance` (default true): take part in sharing evenly, by handing data streams over and being handed some. Without
  *   it, orphans and new data streams are taken all the same.
  * - `confirm` (default 1.5 seconds): how long a consumer that was handed a data stream has to say that it is there.
- * - `progressWithin` (default: no limit): a handler that neither commits nor reports progress for so long, while it has
+ * - `progressTimeout` (default: no limit): a handler that neither commits nor reports progress for so long, while it has
  *   something to do, loses its data stream. Waiting for messages in `messagesAfter` is not a lack of progress.
  * - `enableEvents` (default false): let the backend publish expiries, by adding to the server's setting what is missing.
  *   Without events, orphans are found by sweeps alone.
@@ -47,20 +47,20 @@ export interface Options {
   readonly service: string
   readonly consumer?: string | undefined
   readonly capacity?: number | undefined
-  readonly lease?: Duration.Input | undefined
-  readonly heartbeat?: Duration.Input | undefined
+  readonly leaseDuration?: Duration.Input | undefined
+  readonly heartbeatInterval?: Duration.Input | undefined
   readonly commandTimeout?: Duration.Input | undefined
-  readonly sweep?: Duration.Input | undefined
-  readonly block?: Duration.Input | undefined
-  readonly grace?: Duration.Input | undefined
+  readonly sweepInterval?: Duration.Input | undefined
+  readonly readTimeout?: Duration.Input | undefined
+  readonly gracePeriod?: Duration.Input | undefined
   readonly releaseTimeout?: Duration.Input | undefined
   readonly maxFailures?: number | undefined
-  readonly balance?: boolean | undefined
-  readonly confirm?: Duration.Input | undefined
-  readonly progressWithin?: Duration.Input | undefined
+  readonly rebalance?: boolean | undefined
+  readonly confirmTimeout?: Duration.Input | undefined
+  readonly progressTimeout?: Duration.Input | undefined
   readonly enableEvents?: boolean | undefined
   readonly reapAfter?: Duration.Input | undefined
-  readonly notifications?: number | undefined
+  readonly notificationBuffer?: number | undefined
 }
 
 /**
@@ -74,20 +74,20 @@ export interface StreamConfig {
   readonly service: StreamName.ServiceName
   readonly consumer: StreamName.ConsumerName
   readonly capacity: number
-  readonly lease: Duration.Duration
-  readonly heartbeat: Duration.Duration
+  readonly leaseDuration: Duration.Duration
+  readonly heartbeatInterval: Duration.Duration
   readonly commandTimeout: Duration.Duration
-  readonly sweep: Duration.Duration
-  readonly block: Duration.Duration
-  readonly grace: Duration.Duration
+  readonly sweepInterval: Duration.Duration
+  readonly readTimeout: Duration.Duration
+  readonly gracePeriod: Duration.Duration
   readonly releaseTimeout: Duration.Duration
   readonly maxFailures: number
-  readonly balance: boolean
-  readonly confirm: Duration.Duration
-  readonly progressWithin: Duration.Duration | undefined
+  readonly rebalance: boolean
+  readonly confirmTimeout: Duration.Duration
+  readonly progressTimeout: Duration.Duration | undefined
   readonly enableEvents: boolean
   readonly reapAfter: Duration.Duration
-  readonly notifications: number
+  readonly notificationBuffer: number
 }
 
 /**
@@ -143,8 +143,8 @@ const named = <A>(option: string, name: Effect.Effect<A, { readonly problem: str
  * import { Duration, Effect } from "effect"
  *
  * const orphanWaits = Effect.map(
- *   StreamConfig.make({ service: "orders", lease: "5 seconds", heartbeat: "2 seconds" }),
- *   ({ lease, sweep }) => Duration.sum(lease, Duration.times(sweep, 1.2))
+ *   StreamConfig.make({ service: "orders", leaseDuration: "5 seconds", heartbeatInterval: "2 seconds" }),
+ *   ({ leaseDuration, sweepInterval }) => Duration.sum(leaseDuration, Duration.times(sweepInterval, 1.2))
  * )
  * ```
  *
@@ -152,21 +152,21 @@ const named = <A>(option: string, name: Effect.Effect<A, { readonly problem: str
  * @since 0.1.0
  */
 export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Return<StreamConfig, InvalidConfig> {
-  const lease = yield* positive("lease", options.lease ?? "2 seconds")
-  const heartbeat = yield* positive("heartbeat", options.heartbeat ?? "1 second")
+  const lease = yield* positive("leaseDuration", options.leaseDuration ?? "2 seconds")
+  const heartbeat = yield* positive("heartbeatInterval", options.heartbeatInterval ?? "1 second")
   const commandTimeout = yield* positive("commandTimeout", options.commandTimeout ?? "500 millis")
   const needed = Duration.sum(Duration.sum(heartbeat, commandTimeout), margin(lease))
   if (Duration.isGreaterThanOrEqualTo(needed, lease)) {
     return yield* new InvalidConfig({
-      option: "lease",
-      problem: `${Duration.format(lease)} leaves no time to renew: it must exceed heartbeat ` +
+      option: "leaseDuration",
+      problem: `${Duration.format(lease)} leaves no time to renew: it must exceed heartbeatInterval ` +
         `(${Duration.format(heartbeat)}) plus commandTimeout (${Duration.format(commandTimeout)}) plus the safety ` +
         `margin (${Duration.format(margin(lease))})`
     })
   }
-  const confirm = yield* positive("confirm", options.confirm ?? "1500 millis")
+  const confirm = yield* positive("confirmTimeout", options.confirmTimeout ?? "1500 millis")
   if (Duration.isLessThanOrEqualTo(confirm, commandTimeout)) {
-    return yield* refuse("confirm", `it must exceed commandTimeout (${Duration.format(commandTimeout)})`)
+    return yield* refuse("confirmTimeout", `it must exceed commandTimeout (${Duration.format(commandTimeout)})`)
   }
   return {
     service: yield* named("service", StreamName.serviceName(options.service)),
@@ -175,22 +175,22 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
       StreamName.consumerName(options.consumer ?? `${host.pid()}@${host.name()}`)
     ),
     capacity: yield* positiveInt("capacity", options.capacity ?? 64),
-    lease,
-    heartbeat,
+    leaseDuration: lease,
+    heartbeatInterval: heartbeat,
     commandTimeout,
-    sweep: yield* positive("sweep", options.sweep ?? "2 seconds"),
-    block: yield* positive("block", options.block ?? "1 second"),
-    grace: yield* period("grace", options.grace ?? "5 seconds"),
+    sweepInterval: yield* positive("sweepInterval", options.sweepInterval ?? "2 seconds"),
+    readTimeout: yield* positive("readTimeout", options.readTimeout ?? "1 second"),
+    gracePeriod: yield* period("gracePeriod", options.gracePeriod ?? "5 seconds"),
     releaseTimeout: yield* positive("releaseTimeout", options.releaseTimeout ?? "2 seconds"),
     maxFailures: yield* positiveInt("maxFailures", options.maxFailures ?? 10),
-    balance: yield* boolean("balance", options.balance ?? true),
-    confirm,
-    progressWithin: options.progressWithin === undefined
+    rebalance: yield* boolean("rebalance", options.rebalance ?? true),
+    confirmTimeout: confirm,
+    progressTimeout: options.progressTimeout === undefined
       ? undefined
-      : yield* positive("progressWithin", options.progressWithin),
+      : yield* positive("progressTimeout", options.progressTimeout),
     enableEvents: yield* boolean("enableEvents", options.enableEvents ?? false),
     reapAfter: yield* positive("reapAfter", options.reapAfter ?? "10 minutes"),
-    notifications: yield* positiveInt("notifications", options.notifications ?? 256)
+    notificationBuffer: yield* positiveInt("notificationBuffer", options.notificationBuffer ?? 256)
   }
 })
 

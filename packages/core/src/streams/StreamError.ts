@@ -68,7 +68,7 @@ export class StreamNotFound extends Schema.TaggedError<StreamNotFound>("@effect-
  * - `TakenOver`: the backend names another owner.
  * - `Vanished`: the backend names no owner, or the announcement is gone.
  * - `BackendGone`: every renewal failed until the local deadline.
- * - `Stalled`: neither a commit nor progress was reported within `progressWithin`; or what runs its handler died, such as a
+ * - `Stalled`: neither a commit nor progress was reported within `progressTimeout`; or what runs its handler died, such as a
  *   `retry` schedule.
  * - `Released`: it was given back, handed over or finished, and the lease was used afterwards.
  *
@@ -142,9 +142,9 @@ export class StreamLost extends Schema.TaggedError<StreamLost>("@effect-simba/co
  * import type { StreamError } from "@effect-simba/core/streams"
  * import { Effect } from "effect"
  *
- * const handled = <A, E, R>(handler: Effect.Effect<A, E | StreamError.HandedBack, R>) =>
+ * const handled = <A, E, R>(handler: Effect.Effect<A, E | StreamError.StreamYielded, R>) =>
  *   Effect.tapError(handler, (error) =>
- *     typeof error === "object" && error !== null && "_tag" in error && error._tag === "HandedBack"
+ *     typeof error === "object" && error !== null && "_tag" in error && error._tag === "StreamYielded"
  *       ? Effect.void
  *       : Effect.logError("a handler failed", error))
  * ```
@@ -152,9 +152,11 @@ export class StreamLost extends Schema.TaggedError<StreamLost>("@effect-simba/co
  * @category errors
  * @since 0.1.0
  */
-export class HandedBack extends Schema.TaggedError<HandedBack>("@effect-simba/core/HandedBack")("HandedBack", {
-  stream: Schema.String
-}) {
+export class StreamYielded
+  extends Schema.TaggedError<StreamYielded>("@effect-simba/core/StreamYielded")("StreamYielded", {
+    stream: Schema.String
+  })
+{
   override get message(): string {
     return `Data stream "${this.stream}" was given back by its handler.`
   }

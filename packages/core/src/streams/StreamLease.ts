@@ -9,7 +9,7 @@ import type * as Effect from "effect/Effect"
 import type * as Option from "effect/Option"
 import type { FencingToken } from "../FencingToken.ts"
 import type { BackendError, ProtocolError } from "../SimbaError.ts"
-import type { HandedBack, StreamLost } from "./StreamError.ts"
+import type { StreamLost, StreamYielded } from "./StreamError.ts"
 import type { EntryId, StreamName } from "./StreamName.ts"
 import type { RawMessage } from "./StreamStore.ts"
 
@@ -19,7 +19,7 @@ type StoreError = BackendError | ProtocolError
  * A data stream that this consumer owns. Renewed in the background until it is done, given back, handed over or lost.
  * A handler of `StreamClient.run` finds its own in its context.
  *
- * Two things end it early, and they are different. *Asked back*: `handBackRequested` completes, the stream is still
+ * Two things end it early, and they are different. *Asked back*: `revoked` completes, the stream is still
  * ours, and the handler has a grace period to come to a good point and `handBack`. *Lost*: `lost` completes, the stream
  * may be somebody else's already, and the handler is interrupted at once.
  *
@@ -35,11 +35,11 @@ type StoreError = BackendError | ProtocolError
  *
  * const handler = Effect.gen(function*() {
  *   const lease = yield* StreamLease.StreamLease
- *   while (!(yield* lease.isHandBackRequested)) {
+ *   while (!(yield* lease.isRevoked)) {
  *     yield* write(lease.token)
  *     yield* lease.progress
  *   }
- *   return yield* lease.handBack
+ *   return yield* lease.yield
  * })
  * ```
  *
@@ -65,12 +65,12 @@ export class StreamLease extends Context.Service<StreamLease, {
   /** Waits for the loss, and never ends if the stream is finished or given back in order. */
   readonly lost: Effect.Effect<StreamLost>
   /** Waits until it is asked back: for balance, or because the client closes. */
-  readonly handBackRequested: Effect.Effect<void>
+  readonly revoked: Effect.Effect<void>
   /** Whether it has been asked back. */
-  readonly isHandBackRequested: Effect.Effect<boolean>
+  readonly isRevoked: Effect.Effect<boolean>
   /** Ends the handler: the stream is given back unfinished, and no failure is counted. */
-  readonly handBack: Effect.Effect<never, HandedBack>
-  /** Says that the handler is getting on, where `progressWithin` watches it and it commits nothing. */
+  readonly yield: Effect.Effect<never, StreamYielded>
+  /** Says that the handler is getting on, where `progressTimeout` watches it and it commits nothing. */
   readonly progress: Effect.Effect<void>
   /** The last committed message of the data stream. */
   readonly checkpoint: Effect.Effect<Option.Option<EntryId>, StoreError>
@@ -82,7 +82,7 @@ export class StreamLease extends Context.Service<StreamLease, {
    */
   readonly commit: (id: EntryId) => Effect.Effect<void, StreamLost | StoreError>
   /** Moves the checkpoint past a message that cannot be processed, which goes to the data stream's dead letters. */
-  readonly bury: (message: RawMessage, reason: string) => Effect.Effect<void, StreamLost | StoreError>
+  readonly deadLetter: (message: RawMessage, reason: string) => Effect.Effect<void, StreamLost | StoreError>
   /** Up to `count` messages after `after`, waiting until there is one. */
   readonly messagesAfter: (
     after: EntryId,

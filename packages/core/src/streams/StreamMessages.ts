@@ -37,13 +37,13 @@ import type * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { type BackendError, InvalidConfig, type ProtocolError } from "../SimbaError.ts"
 import { MessageReader, persistently } from "./internal/messageReader.ts"
-import type { HandedBack, StreamLost } from "./StreamError.ts"
+import type { StreamLost, StreamYielded } from "./StreamError.ts"
 import { StreamLease } from "./StreamLease.ts"
 import type { EntryId } from "./StreamName.ts"
 import type { RawMessage } from "./StreamStore.ts"
 
 /**
- * A message with what the schema made of it. As it has its id and fields, it can go to `lease.bury` as it is.
+ * A message with what the schema made of it. As it has its id and fields, it can go to `lease.deadLetter` as it is.
  *
  * @see {@link process}
  * @category models
@@ -99,13 +99,13 @@ export interface ProcessOptions<in A> extends ReadOptions<A> {
  *
  * const noted = <A, R>(work: Effect.Effect<A, StreamMessages.MessagesError, R>) =>
  *   Effect.tapError(work, (error) =>
- *     error._tag === "HandedBack" ? Effect.log(`${error.stream} goes on elsewhere`) : Effect.logWarning(error.message))
+ *     error._tag === "StreamYielded" ? Effect.log(`${error.stream} goes on elsewhere`) : Effect.logWarning(error.message))
  * ```
  *
  * @category errors
  * @since 0.1.0
  */
-export type MessagesError = StreamLost | HandedBack | BackendError | ProtocolError | InvalidConfig
+export type MessagesError = StreamLost | StreamYielded | BackendError | ProtocolError | InvalidConfig
 
 const check = (options: ProcessOptions<never> | undefined): Effect.Effect<void, InvalidConfig> => {
   for (const option of ["batch", "commitEvery"] as const) {
@@ -128,7 +128,7 @@ const check = (options: ProcessOptions<never> | undefined): Effect.Effect<void, 
 
 /**
  * The messages of the data stream of the `StreamLease` in context, from the checkpoint on, waiting for further ones; it
- * ends after the last one. Asked back, it ends by `lease.handBack` before the next message.
+ * ends after the last one. Asked back, it ends by `lease.yield` before the next message.
  *
  * **Nothing is committed** but by you, with `lease.commit(message.id)`, and by a message that cannot be decoded: it moves
  * the checkpoint past itself when its turn has come, that is, when the reader asks for what follows the message before
@@ -175,9 +175,9 @@ export const messages = <A, I, RD = never>(
  * Runs `handler` on one message after the other, and commits what was processed. Succeeds after the last message, which
  * `until` tells, so that `StreamClient.run` marks the data stream as done; without `until` it never succeeds.
  *
- * - Asked back, it stops between two messages, commits, and ends by `lease.handBack`.
+ * - Asked back, it stops between two messages, commits, and ends by `lease.yield`.
  * - A failure of the handler ends it, after a commit of the messages before. Which message failed is processed again by
- *   whoever tries next. A handler that knows that it will never succeed gives the message to `lease.bury` and succeeds.
+ *   whoever tries next. A handler that knows that it will never succeed gives the message to `lease.deadLetter` and succeeds.
  * - An outage of the backend is waited out for as long as the lease lasts.
  *
  * **Example** (A handler that commits less often)

@@ -178,7 +178,7 @@ const checked =
     const found = typeof name === "string" ? problem(name) : "it is not a string"
     return found === undefined
       ? Effect.succeed(name as A)
-      : Effect.fail(new InvalidName({ kind, name: String(name), problem: found }))
+      : Effect.fail(new InvalidName({ kind, value: String(name), problem: found }))
   }
 
 /**
@@ -245,7 +245,7 @@ export const consumerName = (id: string): Effect.Effect<ConsumerName, InvalidNam
  * import { StreamClient, StreamName } from "@effect-simba/core/streams"
  * import { Effect } from "effect"
  *
- * const revive = (id: string) => Effect.flatMap(StreamName.entryId(id), StreamClient.revive)
+ * const revive = (id: string) => Effect.flatMap(StreamName.entryId(id), StreamClient.redrive)
  * ```
  *
  * @category constructors

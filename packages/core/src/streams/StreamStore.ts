@@ -105,21 +105,21 @@ export interface Service {
   readonly done: (held: Held) => Effect.Effect<"Done" | "AlreadyDone" | "NotOwner", StoreError>
   readonly release: (held: Held) => Effect.Effect<"Released" | "NotOwner", StoreError>
   readonly fail: (held: Held, attempt?: number) => Effect.Effect<number | "NotOwner", StoreError>
-  readonly bury: (held: Held, reason: string) => Effect.Effect<"Buried" | "NotOwner", StoreError>
-  readonly buryMalformed: (
+  readonly deadLetter: (held: Held, reason: string) => Effect.Effect<"Buried" | "NotOwner", StoreError>
+  readonly deadLetterMalformed: (
     entry: EntryId,
     consumer: ConsumerName,
     reason: string
   ) => Effect.Effect<boolean, StoreError>
   readonly commit: (held: Held, id: EntryId) => Effect.Effect<"Committed" | "Behind" | "NotOwner", StoreError>
-  readonly buryMessage: (
+  readonly deadLetterMessage: (
     held: Held,
     message: RawMessage,
     reason: string
   ) => Effect.Effect<"Committed" | "Behind" | "NotOwner", StoreError>
   readonly checkpoint: (stream: StreamName) => Effect.Effect<Option.Option<EntryId>, StoreError>
   readonly hasCommitted: (held: Held) => Effect.Effect<boolean, StoreError>
-  readonly keep: (streams: ReadonlyArray<StreamName>) => Effect.Effect<void, StoreError>
+  readonly keepCheckpoints: (streams: ReadonlyArray<StreamName>) => Effect.Effect<void, StoreError>
   readonly messages: (
     stream: StreamName,
     after: EntryId,
@@ -135,23 +135,23 @@ export interface Service {
     to: { readonly consumer: ConsumerName; readonly session: string },
     confirm: Duration.Duration
   ) => Effect.Effect<"HandedOver" | "NotOwner", StoreError>
-  readonly given: (
+  readonly handedOver: (
     consumer: ConsumerName,
     session: string
   ) => Effect.Effect<ReadonlyArray<Held & { readonly info: Announcement["info"] }>, StoreError>
-  readonly beat: (member: Member, expiry: Duration.Duration) => Effect.Effect<ReadonlyArray<Member>, StoreError>
+  readonly heartbeat: (member: Member, expiry: Duration.Duration) => Effect.Effect<ReadonlyArray<Member>, StoreError>
   readonly leave: (member: Pick<Member, "consumer" | "session">) => Effect.Effect<void, StoreError>
-  readonly tidy: (
+  readonly reap: (
     idle: Duration.Duration
   ) => Effect.Effect<{ readonly consumers: number; readonly entries: number }, StoreError>
-  readonly hints: Effect.Effect<Hints<Hint>, BackendError, Scope.Scope>
-  readonly expiries: Effect.Effect<Option.Option<Hints<Expiry>>, BackendError, Scope.Scope>
+  readonly signals: Effect.Effect<Signals<Signal>, BackendError, Scope.Scope>
+  readonly expiries: Effect.Effect<Option.Option<Signals<Expiry>>, BackendError, Scope.Scope>
   readonly inspect: Effect.Effect<ServiceState, StoreError>
   readonly deadLetters: (
     after: EntryId | undefined,
     count: number
   ) => Effect.Effect<ReadonlyArray<DeadLetter>, StoreError>
-  readonly revive: (id: EntryId) => Effect.Effect<boolean, StoreError>
+  readonly redrive: (id: EntryId) => Effect.Effect<boolean, StoreError>
 }
 
 /**
@@ -389,11 +389,11 @@ export interface Member {
  * - `Given`: the data stream was handed to `consumer` with these leases; it has the confirm period to renew them.
  * - `Gap`: hints may have been missed.
  *
- * @see {@link Hints}
+ * @see {@link Signals}
  * @category models
  * @since 0.1.0
  */
-export type Hint =
+export type Signal =
   | { readonly _tag: "Released"; readonly stream: StreamName; readonly entry: EntryId }
   | ({ readonly _tag: "Given"; readonly session: string } & Held)
   | { readonly _tag: "Gap" }
@@ -426,14 +426,14 @@ export type Expiry =
  * import type { StreamStore } from "@effect-simba/core/streams"
  * import { Duration, Effect } from "effect"
  *
- * const untilLook = ({ bound, next }: StreamStore.Hints<StreamStore.Hint>) =>
+ * const untilLook = ({ bound, next }: StreamStore.Signals<StreamStore.Signal>) =>
  *   Effect.timeoutOption(next, bound ?? Duration.infinity)
  * ```
  *
  * @category models
  * @since 0.1.0
  */
-export interface Hints<A> {
+export interface Signals<A> {
   readonly next: Effect.Effect<A>
   readonly bound: Duration.Duration | undefined
 }
@@ -471,7 +471,7 @@ export interface RawMessage {
  *
  * const reviveThem = Effect.gen(function*() {
  *   for (const letter of yield* StreamClient.deadLetters()) {
- *     if (isOurs(letter)) yield* StreamClient.revive(letter.id)
+ *     if (isOurs(letter)) yield* StreamClient.redrive(letter.id)
  *   }
  * })
  * ```

@@ -1,6 +1,6 @@
 import {
   Contender,
-  FencingToken,
+  type FencingToken,
   Mutex,
   MutexName,
   MutexStore,
@@ -22,7 +22,7 @@ import {
   SubscriptionRef
 } from "effect"
 import { TestClock } from "effect/testing"
-import { Holding, termsOf } from "../../src/internal/mutex/heldLease.ts"
+import { HeldLease, termsOf } from "../../src/internal/mutex/heldLease.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
 import * as Fleet from "../support/fleet.ts"
 import { start, TestLive } from "../support/setup.ts"
@@ -31,9 +31,9 @@ import { stalling } from "../support/stalling.ts"
 /** Lets every fiber run that can, without moving the clock. */
 const settle = TestClock.adjust(0)
 
-const stateOf = (contention: Contender.Contention) => SubscriptionRef.get(contention.state)
+const stateOf = (contention: Contender.Contender) => SubscriptionRef.get(contention.state)
 
-const recording = Effect.fnUntraced(function*(contention: Contender.Contention) {
+const recording = Effect.fnUntraced(function*(contention: Contender.Contender) {
   const seen: Array<OwnerEvent.OwnerEvent["_tag"]> = []
   yield* start(Stream.runForEach(contention.changes, (event) => Effect.sync(() => seen.push(event._tag))))
   yield* settle
@@ -83,7 +83,7 @@ describe("a contention", () => {
     Effect.gen(function*() {
       const fleet = yield* Fleet.make
       const node = yield* fleet.node("a")
-      const states: Array<Contender.ContentionState> = []
+      const states: Array<Contender.ContenderState> = []
       const jobs = yield* node.here(Mutex.contend("jobs"))
       yield* start(Stream.runForEach(SubscriptionRef.changes(jobs.state), (s) => Effect.sync(() => states.push(s))))
       yield* TestClock.adjust("1 second")
@@ -121,7 +121,7 @@ describe("a contention", () => {
     Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
       const mutex = yield* MutexName.mutexName("jobs")
-      const id = "foreign" as MutexName.WireId
+      const id = "foreign" as MutexName.ContenderId
       const period = { lease: Duration.seconds(16), confirm: Duration.millis(1500) }
       yield* store.acquire({ mutex, id, mode: "try", ...period })
       const jobs = yield* Mutex.contend("jobs")
@@ -218,9 +218,9 @@ describe("a contention", () => {
 
   it.effect("S13: a lost lease whose work has not ended yet stays lost, and is not given back as if it were held", () =>
     Effect.gen(function*() {
-      const holding = new Holding(
+      const holding = new HeldLease(
         yield* MutexName.mutexName("m"),
-        "1-aaaaaaaaaaaa:us" as MutexName.WireId,
+        "1-aaaaaaaaaaaa:us" as MutexName.ContenderId,
         1 as FencingToken.FencingToken,
         termsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6) }),
         { monotonic: 0, wall: 0 }

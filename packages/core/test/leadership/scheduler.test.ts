@@ -245,7 +245,7 @@ describe("one node at a time", () => {
 describe("B33: at most once per period", () => {
   /** Runs the same job on `a`, closes it after `handOver` seconds, and goes on with `b` until a minute has passed. */
   const handOver = Effect.fnUntraced(function*(
-    schedule: (jobs: Contender.Contention, run: Effect.Effect<void>) => Effect.Effect<never, SimbaError.InvalidConfig>,
+    schedule: (jobs: Contender.Contender, run: Effect.Effect<void>) => Effect.Effect<never, SimbaError.InvalidConfig>,
     after: number,
     ahead: readonly [number, number] = [0, 0]
   ) {

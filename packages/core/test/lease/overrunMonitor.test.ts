@@ -72,7 +72,7 @@ describe("B26: the hard stop", () => {
     return Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
       const mutex = yield* MutexName.mutexName("m")
-      const body = (id: MutexName.WireId) =>
+      const body = (id: MutexName.ContenderId) =>
         Effect.andThen(store.release({ mutex, id, confirm: Duration.seconds(1) }), stubborn("1 minute"))
       yield* start(Effect.flip(Mutex.withLock("m")((lease) => body(lease.id))))
       yield* TestClock.adjust("10799 millis")

@@ -1,7 +1,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Logger } from "effect"
 import { TestClock } from "effect/testing"
-import { keepOn } from "../../src/internal/lease/supervise.ts"
+import { supervise } from "../../src/internal/lease/supervise.ts"
 
 it.effect("a loop that dies is told, begins again, and can be interrupted", () =>
   Effect.gen(function*() {
@@ -11,7 +11,7 @@ it.effect("a loop that dies is told, begins again, and can be interrupted", () =
     const logger = Logger.make(({ message }) => {
       told.push(message)
     })
-    const fiber = yield* Effect.forkChild(keepOn("The loop", loop).pipe(Effect.provide(Logger.layer([logger]))))
+    const fiber = yield* Effect.forkChild(supervise("The loop", loop).pipe(Effect.provide(Logger.layer([logger]))))
     yield* TestClock.adjust("1 second")
     assert.strictEqual(begun, 3)
     assert.strictEqual(told.length, 2)

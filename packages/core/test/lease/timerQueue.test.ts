@@ -2,14 +2,14 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { instant } from "../../src/internal/lease/deadline.ts"
-import { Heap, type Item } from "../../src/internal/lease/indexedHeap.ts"
+import { IndexedHeap, type Item } from "../../src/internal/lease/indexedHeap.ts"
 import * as alarmsOf from "../../src/internal/lease/timerQueue.ts"
 
 const keysTo = (maximum: number) => Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum })))
 
 describe("a heap", () => {
   const givesAll = ([first, changes]: readonly [ReadonlyArray<number>, ReadonlyArray<number>]) => {
-    const heap = new Heap<Item>()
+    const heap = new IndexedHeap<Item>()
     const items = first.map((key): Item => ({ key, position: -1, before: undefined, behind: undefined }))
     for (const item of items) heap.place(item, item.key)
     const inside = new Set(items)

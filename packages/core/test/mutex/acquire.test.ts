@@ -1,4 +1,5 @@
-import { Mutex, MutexConfig, SimbaError } from "@effect-simba/core"
+import type { SimbaError } from "@effect-simba/core"
+import { Mutex, MutexConfig } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Deferred, Duration, Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
 import { TestClock } from "effect/testing"
@@ -230,7 +231,7 @@ describe("configuration", () => {
       assert.strictEqual(yield* refusal({ ttl: "forever" as never }), "ttl")
       assert.strictEqual(yield* refusal({ ttl: Infinity }), "ttl")
       assert.strictEqual(yield* refusal({ transition: -1 }), "transition")
-      assert.strictEqual(yield* refusal({ confirm: 0 }), "confirm")
+      assert.strictEqual(yield* refusal({ confirmTimeout: 0 }), "confirm")
       assert.strictEqual(yield* refusal({ contender: "a@@b" }), "contender")
       assert.strictEqual(yield* refusal({ contender: "@a" }), "contender")
       assert.strictEqual(yield* refusal({ contender: "a@" }), "contender")
@@ -246,7 +247,7 @@ describe("configuration", () => {
     Effect.gen(function*() {
       const config = yield* MutexConfig.make()
       assert.deepStrictEqual(
-        [config.ttl, config.transition, config.confirm, config.commandTimeout, config.releaseTimeout].map(
+        [config.ttl, config.transition, config.confirmTimeout, config.commandTimeout, config.releaseTimeout].map(
           Duration.toMillis
         ),
         [10_000, 6_000, 1_500, 1_000, 2_000]
@@ -259,7 +260,7 @@ describe("configuration", () => {
       const build = (env: Record<string, string>) =>
         Mutex.acquire("m").pipe(
           Effect.flatMap((lease) => lease.timeLeft),
-          Effect.provide(Mutex.layerConfig().pipe(Layer.provide(FaultyStore.layer))),
+          Effect.provide(Mutex.layerFromEnv().pipe(Layer.provide(FaultyStore.layer))),
           Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnv({ env }))
         )
       const left = yield* build({ SIMBA_REDIS_TTL: "20 seconds", SIMBA_REDIS_TRANSITION: "20s" })

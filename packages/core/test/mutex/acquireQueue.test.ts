@@ -586,13 +586,13 @@ describe("a line when things go wrong", () => {
     }).pipe(Effect.provide(TestLive)))
 })
 
-describe("localHandover", () => {
+describe("maxLocalHandOffs", () => {
   const bound = 3
 
   it.effect("hands the lease from fiber to fiber without a request, up to the bound, with tokens of their own", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
-      const line = makeLine({ localHandover: bound })
+      const line = makeLine({ maxLocalHandOffs: bound })
       const names = Array.from({ length: 12 }, (_, n) => `${n}`)
       for (const name of names) yield* line.wait(name)
       faults.calls.length = 0
@@ -610,7 +610,7 @@ describe("localHandover", () => {
   it.effect("others have their turn after bound and one holdings, and again after as many", () =>
     Effect.gen(function*() {
       const them = yield* another("them")
-      const line = makeLine({ localHandover: bound })
+      const line = makeLine({ maxLocalHandOffs: bound })
       for (let i = 0; i < 10; i++) yield* line.wait(`us ${i}`)
       for (let i = 0; i < 10; i++) yield* Effect.provide(line.wait(`them ${i}`), them)
       yield* settle
@@ -625,11 +625,11 @@ describe("localHandover", () => {
 
   it.effect("the layer's own is the default, and an acquire may have another", () =>
     Effect.gen(function*() {
-      const us = yield* Layer.build(Layer.fresh(Mutex.layer({ localHandover: bound })))
+      const us = yield* Layer.build(Layer.fresh(Mutex.layer({ maxLocalHandOffs: bound })))
       const faults = yield* Faults
       const line = makeLine()
       for (const name of ["a", "b"]) yield* Effect.provide(line.wait(name), us)
-      yield* Effect.provide(line.wait("c", { localHandover: 0 }), us)
+      yield* Effect.provide(line.wait("c", { maxLocalHandOffs: 0 }), us)
       yield* Effect.provide(line.wait("d"), us)
       faults.calls.length = 0
       for (const name of ["a", "b"]) yield* line.letGo(name)
@@ -644,7 +644,7 @@ describe("localHandover", () => {
     Effect.gen(function*() {
       const log: Array<string> = []
       const work = (name: string) =>
-        Mutex.withLock("m", { localHandover: bound })(
+        Mutex.withLock("m", { maxLocalHandOffs: bound })(
           Effect.onExit(Effect.sync(() => log.push(`${name} works`)), () =>
             Effect.andThen(
               Effect.sleep("1 second"),
@@ -660,7 +660,7 @@ describe("localHandover", () => {
 
   it.effect("the predecessor's lease is over: released, and without a say", () =>
     Effect.gen(function*() {
-      const holder = yield* hold({ localHandover: bound })
+      const holder = yield* hold({ maxLocalHandOffs: bound })
       const lease = yield* holder.lease
       const line = makeLine()
       yield* line.wait("next")
@@ -674,7 +674,7 @@ describe("localHandover", () => {
   it.effect("L1: the lease goes on as it is: it ends no later, and is renewed in time", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
-      const holder = yield* hold({ localHandover: bound })
+      const holder = yield* hold({ maxLocalHandOffs: bound })
       const next = yield* hold()
       yield* TestClock.adjust("9 seconds")
       yield* holder.letGo
@@ -700,7 +700,7 @@ describe("localHandover", () => {
       Effect.gen(function*() {
         const faults = yield* Faults
         Object.assign(faults, switches)
-        const holder = yield* hold({ localHandover: bound })
+        const holder = yield* hold({ maxLocalHandOffs: bound })
         const line = makeLine()
         yield* line.wait("next", options)
         yield* TestClock.adjust(after)
@@ -716,7 +716,7 @@ describe("localHandover", () => {
 
   it.effect("maxHold counts from the hand-over", () =>
     Effect.gen(function*() {
-      const options = { localHandover: bound, maxHold: "4 seconds" } as const
+      const options = { maxLocalHandOffs: bound, maxHold: "4 seconds" } as const
       const holder = yield* hold(options)
       const next = yield* hold(options)
       yield* TestClock.adjust("3 seconds")
@@ -734,7 +734,7 @@ describe("localHandover", () => {
 
   it.effect("a lease that was taken away while it went from hand to hand is lost to whoever has it", () =>
     Effect.gen(function*() {
-      const line = makeLine({ localHandover: bound })
+      const line = makeLine({ maxLocalHandOffs: bound })
       for (const name of ["a", "b", "c"]) yield* line.wait(name)
       yield* line.letGo("a")
       yield* Effect.flatMap(Mutex.Mutex, (mutex) => mutex.forceRelease("m"))
@@ -749,11 +749,11 @@ describe("localHandover", () => {
   it.effect("who is interrupted just when it is served passes the lease on", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
-      const holder = yield* hold({ localHandover: 64 })
-      const line = makeLine({ localHandover: 64 })
+      const holder = yield* hold({ maxLocalHandOffs: 64 })
+      const line = makeLine({ maxLocalHandOffs: 64 })
       // So many go on in a row; whoever comes after them is granted the mutex, and goes on when others have had a turn
       const atOnce = 32
-      for (let i = 0; i < atOnce; i++) yield* start(Mutex.withLock("m", { localHandover: 64 })(Effect.void))
+      for (let i = 0; i < atOnce; i++) yield* start(Mutex.withLock("m", { maxLocalHandOffs: 64 })(Effect.void))
       const gone = yield* line.wait("gone")
       yield* line.wait("next")
       faults.calls.length = 0
@@ -770,21 +770,21 @@ describe("localHandover", () => {
   it.effect("a line of ten thousand is served within the stack", () =>
     Effect.gen(function*() {
       let served = 0
-      const holder = yield* hold({ localHandover: 10_000 })
-      const work = Mutex.withLock("m", { localHandover: 10_000 })(Effect.sync(() => served++))
+      const holder = yield* hold({ maxLocalHandOffs: 10_000 })
+      const work = Mutex.withLock("m", { maxLocalHandOffs: 10_000 })(Effect.sync(() => served++))
       const fibers = yield* Effect.forEach(Array.from({ length: 10_000 }), () => start(work))
       yield* holder.letGo
       yield* Fiber.joinAll(fibers)
       assert.strictEqual(served, 10_000)
-      assert.strictEqual((yield* Metric.value(MutexMetrics.localHandOvers)).count, 10_000)
+      assert.strictEqual((yield* Metric.value(MutexMetrics.localHandOffs)).count, 10_000)
     }).pipe(Effect.provide(TestLive), Effect.provideService(Metric.MetricRegistry, new Map())))
 
-  it.effect.each([-1, 0.5, 10_001, NaN])("%s is refused", (localHandover) =>
+  it.effect.each([-1, 0.5, 10_001, NaN])("%s is refused", (maxLocalHandOffs) =>
     Effect.gen(function*() {
       const errors = [
-        yield* Effect.flip(MutexConfig.make({ localHandover })),
-        yield* Effect.flip(Effect.scoped(Mutex.acquire("m", { localHandover })))
+        yield* Effect.flip(MutexConfig.make({ maxLocalHandOffs })),
+        yield* Effect.flip(Effect.scoped(Mutex.acquire("m", { maxLocalHandOffs })))
       ]
-      for (const error of errors) assert.deepInclude(error, { _tag: "InvalidConfig", option: "localHandover" })
+      for (const error of errors) assert.deepInclude(error, { _tag: "InvalidConfig", option: "maxLocalHandOffs" })
     }).pipe(Effect.provide(TestLive)))
 })

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, Duration, Effect, Exit, Fiber, Layer, Logger, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import * as leasesOf from "../../src/internal/lease/leaseTable.ts"
-import { Holding, termsOf } from "../../src/internal/mutex/heldLease.ts"
+import { HeldLease, termsOf } from "../../src/internal/mutex/heldLease.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
 import { another, start } from "../support/setup.ts"
 
@@ -70,14 +70,14 @@ describe("a layer that is closed, on a store that goes on", () => {
       const scope = yield* Scope.make()
       const leases = yield* Scope.provide(leasesOf.make(store, config), scope)
       const mutex = yield* MutexName.mutexName("m")
-      const id = "1-aaaaaaaaaaaa:us" as MutexName.WireId
+      const id = "1-aaaaaaaaaaaa:us" as MutexName.ContenderId
       const sent = leases.now()
-      const request = { mutex, id, mode: "try", lease: Duration.seconds(16), confirm: config.confirm } as const
+      const request = { mutex, id, mode: "try", lease: Duration.seconds(16), confirm: config.confirmTimeout } as const
       const granted = yield* store.acquire(request)
       yield* Scope.close(scope, Exit.void)
       assert.strictEqual(granted._tag, "Granted")
       if (granted._tag !== "Granted") return
-      const holding = new Holding(mutex, id, granted.token, termsOf(config), sent)
+      const holding = new HeldLease(mutex, id, granted.token, termsOf(config), sent)
       leases.add(holding)
       assert.strictEqual(holding.loss?.reason, "BackendGone")
       assert.isFalse(holding.isOpen())

@@ -9,13 +9,13 @@ import { stalling } from "../support/stalling.ts"
 /** Somebody else's hand in the store: it speaks to the port itself. */
 const stranger = Effect.gen(function*() {
   const store = yield* MutexStore.MutexStore
-  const id = "1-aaaaaaaaaaaa:stranger" as MutexName.WireId
+  const id = "1-aaaaaaaaaaaa:stranger" as MutexName.ContenderId
   const mutex = yield* MutexName.mutexName("m")
   const period = { lease: Duration.seconds(16), confirm: Duration.millis(1500) }
   return {
     id,
     take: store.acquire({ mutex, id, mode: "try", ...period }),
-    release: (victim: MutexName.WireId) => store.release({ mutex, id: victim, confirm: period.confirm })
+    release: (victim: MutexName.ContenderId) => store.release({ mutex, id: victim, confirm: period.confirm })
   }
 })
 

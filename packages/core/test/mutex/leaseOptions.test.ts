@@ -109,7 +109,7 @@ describe("B31: alive", () => {
     Effect.gen(function*() {
       const { alive, asked } = probe(Effect.succeed(true))
       const scope = yield* Scope.make()
-      const lease = yield* Scope.provide(Mutex.acquire("m", { alive }), scope)
+      const lease = yield* Scope.provide(Mutex.acquire("m", { isAlive: alive }), scope)
       yield* TestClock.adjust("9999 millis")
       assert.strictEqual(asked.times, 0)
       yield* TestClock.adjust("35 seconds")
@@ -132,7 +132,7 @@ describe("B31: alive", () => {
   it.effect.each(dead)("a lease whose probe %s ends at its deadline", ([, answer]) =>
     Effect.gen(function*() {
       const { alive, asked } = probe(answer)
-      const fiber = yield* start(Effect.flip(Mutex.withLock("m", { alive })(Effect.never)))
+      const fiber = yield* start(Effect.flip(Mutex.withLock("m", { isAlive: alive })(Effect.never)))
       yield* TestClock.adjust("15199 millis")
       assert.isUndefined(fiber.pollUnsafe())
       assert.isAbove(asked.times, 0)
@@ -148,7 +148,7 @@ describe("B31: alive", () => {
     Effect.gen(function*() {
       let answer = false
       const { alive, asked } = probe(Effect.sync(() => answer))
-      const lease = yield* Mutex.acquire("m", { alive })
+      const lease = yield* Mutex.acquire("m", { isAlive: alive })
       yield* TestClock.adjust("13500 millis")
       assert.isAbove(asked.times, 2)
       assert.strictEqual(yield* calls("guard"), 0)
@@ -166,7 +166,7 @@ describe("B31: alive", () => {
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.guard = "fail"
-      const lease = yield* Mutex.acquire("m", { alive: Effect.succeed(true) })
+      const lease = yield* Mutex.acquire("m", { isAlive: Effect.succeed(true) })
       yield* TestClock.adjust("16 seconds")
       assert.strictEqual((yield* lease.lost).reason, "BackendGone")
       assert.isAbove(yield* calls("guard"), 3)
@@ -174,8 +174,8 @@ describe("B31: alive", () => {
 
   it.effect("a slow probe holds up no other lease", () =>
     Effect.gen(function*() {
-      yield* Mutex.acquire("stuck", { alive: Effect.never })
-      const probed = yield* Mutex.acquire("probed", { alive: Effect.succeed(true) })
+      yield* Mutex.acquire("stuck", { isAlive: Effect.never })
+      const probed = yield* Mutex.acquire("probed", { isAlive: Effect.succeed(true) })
       const plain = yield* Mutex.acquire("plain")
       yield* TestClock.adjust("10 seconds")
       assert.strictEqual(yield* timeLeft(probed), 15_200)
@@ -184,7 +184,7 @@ describe("B31: alive", () => {
 
   it.effect("L6: leases with a probe are renewed in batches, too", () =>
     Effect.gen(function*() {
-      for (let i = 0; i < 300; i++) yield* Mutex.acquire(`m${i}`, { alive: Effect.succeed(true) })
+      for (let i = 0; i < 300; i++) yield* Mutex.acquire(`m${i}`, { isAlive: Effect.succeed(true) })
       yield* TestClock.adjust("10 seconds")
       assert.isAtMost(yield* calls("guard"), 4)
     }).pipe(Effect.provide(TestLive)))
@@ -196,9 +196,9 @@ describe("options of a lease are checked by the call", () => {
     ["maxHold", { maxHold: "-1 seconds" }],
     ["maxHold", { maxHold: Duration.infinity }],
     ["maxHold", { maxHold: "soon" as never }],
-    ["alive", { alive: true as never }],
+    ["isAlive", { isAlive: true as never }],
     ["unfair", { unfair: "yes" as never }],
-    ["transition", { alive: Effect.succeed(true), transition: "2500 millis" }]
+    ["transition", { isAlive: Effect.succeed(true), transition: "2500 millis" }]
   ]
 
   it.effect.each(wrong)("%s: %j", ([option, options]) =>

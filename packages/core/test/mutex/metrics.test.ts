@@ -72,7 +72,7 @@ describe("metrics", () => {
       assert.strictEqual(yield* count(MutexMetrics.guards.renewed), 1)
       assert.isAbove(yield* count(MutexMetrics.guards.failed), 3)
       assert.strictEqual(yield* count(MutexMetrics.losses.BackendGone), 1)
-      yield* Mutex.acquire("n", { alive: Effect.succeed(false) })
+      yield* Mutex.acquire("n", { isAlive: Effect.succeed(false) })
       yield* TestClock.adjust("20 seconds")
       assert.isAbove(yield* count(MutexMetrics.guards.notAlive), 3)
       assert.strictEqual(yield* count(MutexMetrics.losses.Expired), 1)

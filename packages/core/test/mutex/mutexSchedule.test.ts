@@ -1,4 +1,5 @@
-import { MutexSchedule, MutexStore } from "@effect-simba/core"
+import type { MutexStore } from "@effect-simba/core";
+import { MutexSchedule } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Option, Pull, Random, Schedule } from "effect"
 
@@ -58,7 +59,7 @@ describe("H6: the contend schedule", () => {
   type Refused = Extract<MutexStore.AcquireResult, { readonly _tag: "Refused" }>
   const refused = (fields: Partial<Refused>): Refused => ({
     _tag: "Refused",
-    ownership: MutexStore.held("o", Duration.seconds(5)),
+    ownership: { _tag: "Held", owner: "o", remaining: Duration.seconds(5) },
     ticket: undefined,
     position: 0,
     foreign: false,
@@ -88,7 +89,7 @@ describe("H6: the contend schedule", () => {
 
   it.effect("S20: a mutex held without end is looked at once per lease", () =>
     Effect.gen(function*() {
-      assert.deepStrictEqual(yield* delays(schedule, [refused({ ownership: MutexStore.held("o") })]), [16_000])
+      assert.deepStrictEqual(yield* delays(schedule, [refused({ ownership: { _tag: "Held", owner: "o" } })]), [16_000])
     }))
 
   it.effect("H4: where others take part, the first looks every confirm period and the rest every 2 s", () =>
@@ -97,13 +98,17 @@ describe("H6: the contend schedule", () => {
         refused({ foreign: true, position: 0 }),
         refused({ foreign: true, position: 1 }),
         refused({ foreign: true, position: 99 }),
-        refused({ foreign: true, position: 0, ownership: MutexStore.held("o", Duration.millis(200)) })
+        refused({
+          foreign: true,
+          position: 0,
+          ownership: { _tag: "Held", owner: "o", remaining: Duration.millis(200) }
+        })
       ])
       assert.deepStrictEqual(row, [1500, 2000, 2000, 201])
     }))
 
   it.effect("a mutex kept free for another is looked at after the confirm period", () =>
     Effect.gen(function*() {
-      assert.deepStrictEqual(yield* delays(schedule, [refused({ ownership: MutexStore.free })]), [1500])
+      assert.deepStrictEqual(yield* delays(schedule, [refused({ ownership: { _tag: "Free" } })]), [1500])
     }))
 })

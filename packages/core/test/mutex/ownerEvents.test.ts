@@ -211,7 +211,7 @@ describe("B33: ticks", () => {
     const mutex = yield* MutexName.mutexName("m")
     return (every: Duration.Input, at?: number) =>
       Effect.map(
-        store.tick({ mutex, job: "j", every: Duration.fromInputUnsafe(every), at }),
+        store.claimPeriod({ mutex, job: "j", every: Duration.fromInputUnsafe(every), at }),
         ({ first, next }) => [first, Duration.toMillis(next)]
       )
   })

@@ -10,7 +10,7 @@ const unfair = { unfair: true } as const
 const silentWaiter = Effect.gen(function*() {
   const store = yield* MutexStore.MutexStore
   const mutex = yield* MutexName.mutexName("m")
-  const id = "1-aaaaaaaaaaaa:silent" as MutexName.WireId
+  const id = "1-aaaaaaaaaaaa:silent" as MutexName.ContenderId
   yield* store.wakeUps(mutex, id)
   const result = yield* store.acquire({
     mutex,
@@ -79,7 +79,7 @@ describe("unfair", () => {
           unfair: true
         })
         assert.strictEqual(owner._tag, "Free")
-        const newcomer = { mutex, id: "1-bbbbbbbbbbbb:new" as MutexName.WireId, mode: "try" as const }
+        const newcomer = { mutex, id: "1-bbbbbbbbbbbb:new" as MutexName.ContenderId, mode: "try" as const }
         const periods = { lease: Duration.seconds(16), confirm: Duration.seconds(1) }
         const fair = yield* store.acquire({ ...newcomer, ...periods })
         assert.strictEqual(fair._tag, "Refused")
@@ -148,7 +148,7 @@ describe("unfair", () => {
       const mutex = yield* MutexName.mutexName("m")
       const scope = yield* Scope.make()
       yield* Scope.provide(Mutex.acquire("m", unfair), scope)
-      const id = "1-cccccccccccc:leaving" as MutexName.WireId
+      const id = "1-cccccccccccc:leaving" as MutexName.ContenderId
       const confirm = Duration.minutes(1)
       yield* store.wakeUps(mutex, id)
       yield* store.acquire({ mutex, id, mode: "wait", lease: Duration.seconds(16), confirm })

@@ -3,8 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Context, Duration, Effect, Exit, Fiber, Layer, Logger, Option, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { instant } from "../../src/internal/lease/deadline.ts"
-import { Heap } from "../../src/internal/lease/indexedHeap.ts"
-import type { Leases } from "../../src/internal/lease/leaseTable.ts"
+import { IndexedHeap } from "../../src/internal/lease/indexedHeap.ts"
+import type { LeaseTable } from "../../src/internal/lease/leaseTable.ts"
 import * as contention from "../../src/internal/mutex/attempt.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
 import { another, start, TestLive } from "../support/setup.ts"
@@ -33,11 +33,11 @@ const stalling = Effect.map(Clock.Clock, (base) => {
 describe("waking", () => {
   it.effect("an observer that throws when a waiter is served keeps nobody else waiting", () =>
     Effect.gen(function*() {
-      const letGo = yield* hold("m", { localHandover: 8 })
+      const letGo = yield* hold("m", { maxLocalHandOffs: 8 })
       const other = yield* Effect.provide(hold("other"), yield* another("them"))
       const context = yield* Effect.context<Mutex.Mutex>()
       const thrown = yield* uncaught
-      Effect.runCallbackWith(context)(Mutex.withLock("m", { localHandover: 8 })(Effect.void), {
+      Effect.runCallbackWith(context)(Mutex.withLock("m", { maxLocalHandOffs: 8 })(Effect.void), {
         onExit: () => {
           throw new Error("observer")
         }
@@ -59,11 +59,11 @@ describe("waking", () => {
     Effect.gen(function*() {
       const { clock, state } = yield* stalling
       yield* Effect.gen(function*() {
-        const letGo = yield* hold("m", { localHandover: 8 })
+        const letGo = yield* hold("m", { maxLocalHandOffs: 8 })
         const ran: Array<number> = []
         for (let i = 0; i < 4; i++) {
           yield* start(
-            Mutex.withLock("m", { localHandover: 8 })(Effect.sync(() => {
+            Mutex.withLock("m", { maxLocalHandOffs: 8 })(Effect.sync(() => {
               state.millis += 4
               ran.push(i)
             }))
@@ -105,7 +105,7 @@ describe("waking", () => {
       let open = 0
       const leases = {
         now: () => instant(clock),
-        alarms: {
+        timers: {
           at: () => {
             let isOpen = true
             open++
@@ -116,9 +116,9 @@ describe("waking", () => {
           },
           isClosed: () => false
         }
-      } as Partial<Leases> as Leases
+      } as Partial<LeaseTable> as LeaseTable
       const wait = (next: Effect.Effect<{ readonly _tag: "Gap" }>) =>
-        contention.awaitTurn({ next, bound: undefined }, leases, Duration.seconds(10))
+        contention.awaitWakeUp({ next, bound: undefined }, leases, Duration.seconds(10))
       const interrupted = yield* start(wait(Effect.never))
       assert.strictEqual(open, 1)
       yield* Fiber.interrupt(interrupted)
@@ -190,7 +190,7 @@ describe("renewing", () => {
         Layer.provideMerge(Logger.layer([logger]))
       )
       yield* Effect.gen(function*() {
-        const lease = yield* Mutex.acquire("m", { alive: Effect.sync(() => ++asked > 1) })
+        const lease = yield* Mutex.acquire("m", { isAlive: Effect.sync(() => ++asked > 1) })
         yield* TestClock.adjust("1 minute")
         assert.isAbove(deaths, 0)
         assert.isTrue(yield* lease.isHeld)
@@ -201,16 +201,16 @@ describe("renewing", () => {
   it.effect("what is released is not kept for its renewal", () =>
     Effect.gen(function*() {
       const inside = new Set<unknown>()
-      const { place, remove } = Heap.prototype
-      Heap.prototype.place = function(item, key) {
+      const { place, remove } = IndexedHeap.prototype
+      IndexedHeap.prototype.place = function(item, key) {
         inside.add(item)
         return place.call(this, item, key)
       }
-      Heap.prototype.remove = function(item) {
+      IndexedHeap.prototype.remove = function(item) {
         inside.delete(item)
         return remove.call(this, item)
       }
-      yield* Effect.addFinalizer(() => Effect.sync(() => Object.assign(Heap.prototype, { place, remove })))
+      yield* Effect.addFinalizer(() => Effect.sync(() => Object.assign(IndexedHeap.prototype, { place, remove })))
       for (let i = 0; i < 3; i++) yield* Effect.scoped(Mutex.acquire(`m${i}`))
       assert.strictEqual(inside.size, 0)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))

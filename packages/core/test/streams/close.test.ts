@@ -13,13 +13,13 @@ describe("closing a consumer", () => {
   it.effect("B57, G20: asks first, interrupts after the grace, gives back after the work has ended", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
-      const a = yield* open("a", { grace: "5 seconds" })
+      const a = yield* open("a", { gracePeriod: "5 seconds" })
       const notes: Array<string> = []
       const running = yield* a.start(a.client.run((lease) =>
         Effect.gen(function*() {
-          yield* lease.handBackRequested
+          yield* lease.revoked
           notes.push(`${lease.stream} asked`)
-          if (lease.stream === "s1") return yield* lease.handBack
+          if (lease.stream === "s1") return yield* lease.yield
           if (lease.stream === "s2") return yield* Effect.sleep("3 seconds")
           return yield* Effect.onInterrupt(Effect.never, () =>
             Effect.gen(function*() {
@@ -53,8 +53,8 @@ describe("closing a consumer", () => {
   it.effect("G20: the others go on at once, told by a hint, and count no failure", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
-      const a = yield* open("a", { grace: 0 })
-      const b = yield* open("b", { sweep: "1 hour" })
+      const a = yield* open("a", { gracePeriod: 0 })
+      const b = yield* open("b", { sweepInterval: "1 hour" })
       yield* a.start(a.client.run(Effect.never))
       yield* a.client.announceAll(names(3))
       yield* b.start(b.client.run(Effect.never))
@@ -69,7 +69,7 @@ describe("closing a consumer", () => {
   it.effect("G31: needs no news from the backend: a reader that waits for announcements is let go at once", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
-      const a = yield* open("a", { block: "1 hour" })
+      const a = yield* open("a", { readTimeout: "1 hour" })
       const running = yield* a.start(a.client.run(Effect.never))
       yield* TestClock.adjust("1 second")
       yield* Fiber.interrupt(running)
@@ -79,7 +79,7 @@ describe("closing a consumer", () => {
   it.effect("is bounded by the release timeout while the backend hangs, for any number of data streams", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
-      const a = yield* open("a", { grace: 0, capacity: 300 })
+      const a = yield* open("a", { gracePeriod: 0, capacity: 300 })
       yield* a.start(a.client.run(Effect.never))
       yield* a.client.announceAll(names(300))
       yield* TestClock.adjust("900 millis")
@@ -92,7 +92,7 @@ describe("closing a consumer", () => {
   it.effect("does not wait for an onError that hangs", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
-      const a = yield* open("a", { grace: "1 second" })
+      const a = yield* open("a", { gracePeriod: "1 second" })
       yield* a.start(a.client.run(Effect.fail("x"), { onError: () => Effect.never }))
       yield* a.client.announceAll(names(2))
       yield* TestClock.adjust("1 minute")
@@ -111,7 +111,7 @@ describe("closing a consumer", () => {
     ([, onError]) =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
-        const a = yield* open("a", { grace: "1 second" })
+        const a = yield* open("a", { gracePeriod: "1 second" })
         const told: Array<number> = []
         yield* a.start(a.client.run(Effect.onInterrupt(Effect.never, () => Effect.die("finalizer")), {
           onError: ({ failures }) => Effect.andThen(Effect.sync(() => told.push(failures)), onError)
@@ -142,7 +142,7 @@ describe("closing a consumer", () => {
   it.effect("work that cannot be interrupted keeps its data stream renewed until it ends", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
-      const a = yield* open("a", { grace: 0 })
+      const a = yield* open("a", { gracePeriod: 0 })
       const b = yield* open("b")
       yield* a.start(a.client.run(() => Effect.uninterruptible(Effect.sleep("1 minute"))))
       yield* a.client.announceAll(names(1))
@@ -162,7 +162,7 @@ describe("closing a consumer", () => {
       fleet.test(Effect.gen(function*() {
         for (let at = 0; at <= 2500; at += 250) {
           const { backend, open } = yield* fleet.make
-          const a = yield* open("a", { grace: 200, capacity: 2, sweep: "300 millis" })
+          const a = yield* open("a", { gracePeriod: 200, capacity: 2, sweepInterval: "300 millis" })
           let runs = 0
           a.link.delays[slow] = 130
           yield* a.start(a.client.run(() =>
@@ -190,7 +190,7 @@ describe("releasing one", () => {
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a")
-      const b = yield* open("b", { sweep: "1 hour" })
+      const b = yield* open("b", { sweepInterval: "1 hour" })
       yield* a.start(a.client.run(() => Effect.onInterrupt(Effect.never, () => Effect.sleep("1 second"))))
       yield* a.client.announceAll(names(1))
       yield* TestClock.adjust("10 millis")

@@ -59,7 +59,7 @@ describe("an owner that dies", () => {
       backend.publishesExpiries = true
       const expiring = yield* Effect.forkChild(backend.expiring)
       const a = yield* open("a")
-      const b = yield* open("b", { sweep: "1 hour" })
+      const b = yield* open("b", { sweepInterval: "1 hour" })
       yield* a.start(a.client.run(Effect.never))
       yield* a.client.announceAll(names(3))
       yield* b.start(b.client.run(Effect.never))
@@ -82,7 +82,7 @@ describe("an owner that dies", () => {
       // Its leases are gone before their time, as those of an orderly end are
       backend.entryLeases.clear()
       backend.streamLeases.clear()
-      const again = yield* open("a", { sweep: "1 hour" })
+      const again = yield* open("a", { sweepInterval: "1 hour" })
       yield* again.start(again.client.run(Effect.never))
       yield* TestClock.adjust("10 millis")
       assert.deepStrictEqual(yield* owned(again), ["s1", "s2"])
@@ -96,7 +96,7 @@ describe("an owner that dies", () => {
       fleet.test(Effect.gen(function*() {
         const { open } = yield* fleet.make
         const a = yield* open("a", { capacity: 1 })
-        const b = yield* open("b", { capacity: 1, sweep })
+        const b = yield* open("b", { capacity: 1, sweepInterval: sweep })
         const order: Array<string> = []
         yield* a.client.announceAll(names(6))
         yield* a.start(a.client.run(Effect.never))
@@ -153,8 +153,8 @@ describe("an owner that dies", () => {
   it.effect("B56: is followed by whoever has room, whether shares are even or not", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
-      const a = yield* open("a", { balance: true })
-      const b = yield* open("b", { balance: true })
+      const a = yield* open("a", { rebalance: true })
+      const b = yield* open("b", { rebalance: true })
       yield* a.start(a.client.run(Effect.never))
       yield* b.start(b.client.run(Effect.never))
       yield* a.client.announceAll(names(10))
@@ -291,7 +291,7 @@ describe("what the backend says", () => {
   it.effect("G10: leases that vanished are lost, and never made again", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
-      const a = yield* open("a", { sweep: "1 hour" })
+      const a = yield* open("a", { sweepInterval: "1 hour" })
       const { handler, notes } = noting()
       yield* a.start(a.client.run(handler))
       yield* a.client.announceAll(names(1))
@@ -332,7 +332,7 @@ describe("what the backend says", () => {
   it.effect("G13: neither does an ending of the old one that comes too late", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
-      const a = yield* open("a", { sweep: "50 millis" })
+      const a = yield* open("a", { sweepInterval: "50 millis" })
       let runs = 0
       a.link.modes.renew = "fail"
       a.link.delays.done = 490
@@ -437,12 +437,12 @@ describe("what the backend says", () => {
     })))
 })
 
-describe("G32, progressWithin: a handler that hangs", () => {
+describe("G32, progressTimeout: a handler that hangs", () => {
   it.effect("loses its data stream, although its process renews, and another one goes on", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
-      const a = yield* open("a", { progressWithin: "10 seconds" })
-      const b = yield* open("b", { progressWithin: "10 seconds" })
+      const a = yield* open("a", { progressTimeout: "10 seconds" })
+      const b = yield* open("b", { progressTimeout: "10 seconds" })
       yield* a.start(a.client.run(Effect.never))
       yield* a.client.announceAll(names(1))
       yield* TestClock.adjust("1 second")
@@ -461,7 +461,7 @@ describe("G32, progressWithin: a handler that hangs", () => {
   it.effect("commits are progress, and waiting for messages is no lack of it", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
-      const a = yield* open("a", { progressWithin: "10 seconds" })
+      const a = yield* open("a", { progressTimeout: "10 seconds" })
       let commits = 0
       yield* a.start(a.client.run((lease) =>
         lease.stream === "s1"

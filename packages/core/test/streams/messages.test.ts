@@ -257,7 +257,7 @@ describe("process", () => {
       lease.add(numbered(1), numbered(2), end("3-0"))
       yield* StreamMessages.process(Numbered, (message) =>
         Effect.flatMap(StreamLease, (lease) =>
-          message.value.n === 1 ? lease.bury(message, "unwanted") : Effect.void), { until: isEnd }).pipe(
+          message.value.n === 1 ? lease.deadLetter(message, "unwanted") : Effect.void), { until: isEnd }).pipe(
           Effect.provide(lease.layer)
         )
       assert.deepStrictEqual(lease.dead, [["1-0", "unwanted"]])
@@ -277,7 +277,7 @@ describe("B57: asked back", () => {
       yield* TestClock.adjust("499 millis")
       assert.isUndefined(fiber.pollUnsafe())
       yield* TestClock.adjust("1 millis")
-      assert.instanceOf(failureOf(yield* Fiber.await(fiber)), StreamError.HandedBack)
+      assert.instanceOf(failureOf(yield* Fiber.await(fiber)), StreamError.StreamYielded)
       assert.deepStrictEqual(seen, [1, 2])
       assert.deepStrictEqual(lease.calls.slice(2), ["progress", "progress", "handBack", "commit 2-0"])
     }))
@@ -291,7 +291,7 @@ describe("B57: asked back", () => {
       yield* Effect.yieldNow
       assert.isUndefined(fiber.pollUnsafe())
       lease.askBack()
-      assert.instanceOf(failureOf(yield* Fiber.await(fiber)), StreamError.HandedBack)
+      assert.instanceOf(failureOf(yield* Fiber.await(fiber)), StreamError.StreamYielded)
       assert.strictEqual(lease.checkpoint, "1-0")
     }))
 
@@ -302,7 +302,7 @@ describe("B57: asked back", () => {
       lease.askBack()
       assert.instanceOf(
         failureOf(yield* Effect.exit(processing(lease, { until: isEnd }).run)),
-        StreamError.HandedBack
+        StreamError.StreamYielded
       )
       assert.isUndefined(lease.checkpoint)
       const other = new ScriptedLease()
@@ -319,7 +319,7 @@ describe("B57: asked back", () => {
       yield* Effect.yieldNow
       lease.outages = Infinity
       lease.askBack()
-      assert.instanceOf(failureOf(yield* Fiber.await(fiber)), StreamError.HandedBack)
+      assert.instanceOf(failureOf(yield* Fiber.await(fiber)), StreamError.StreamYielded)
       assert.isUndefined(lease.checkpoint)
     }))
 })
@@ -402,7 +402,7 @@ describe("messages", () => {
         Effect.provide(lease.layer),
         Effect.exit
       )
-      assert.instanceOf(failureOf(exit), StreamError.HandedBack)
+      assert.instanceOf(failureOf(exit), StreamError.StreamYielded)
       assert.deepStrictEqual(seen, [1, 2])
     }))
 

@@ -155,7 +155,7 @@ describe("messages of data streams that change hands", () => {
     Effect.gen(function*() {
       const { add, backend, join, processed } = yield* stage
       add("s", 1, NaN)
-      const a = yield* join("a", undefined, { progressWithin: "10 seconds" })
+      const a = yield* join("a", undefined, { progressTimeout: "10 seconds" })
       yield* a.client.announceAll([{ stream: "s" }])
       yield* TestClock.adjust("5 minutes")
       add("s", 2, 0)

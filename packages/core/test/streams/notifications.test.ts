@@ -28,7 +28,7 @@ describe("notifications", () => {
   it.effect("tell what is added and disowned, and end with StreamTerminated when the client closes", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
-      const a = yield* open("a", { grace: 0, sweep: "1 hour" })
+      const a = yield* open("a", { gracePeriod: 0, sweepInterval: "1 hour" })
       const { fiber, seen, tags } = yield* collecting(a)
       yield* a.client.announceAll(names(2))
       yield* TestClock.adjust("10 millis")
@@ -64,7 +64,7 @@ describe("notifications", () => {
   it.effect("G5, G27: an unread backlog is bounded, makes the reader of announcements wait, and hinders no closing", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
-      const a = yield* open("a", { notifications: 10, capacity: 5000, grace: 0 })
+      const a = yield* open("a", { notificationBuffer: 10, capacity: 5000, gracePeriod: 0 })
       yield* a.client.announceAll(names(3000))
       // Pending from an earlier life, all of them
       for (const row of backend.rows.slice(0, 1000)) row.owner = "redis-consumer-a"
@@ -108,7 +108,7 @@ describe("notifications", () => {
       backend.publishesExpiries = true
       const expiring = yield* Effect.forkChild(backend.expiring)
       const a = yield* open("a")
-      const b = yield* open("b", { sweep: "1 hour" })
+      const b = yield* open("b", { sweepInterval: "1 hour" })
       yield* a.start(a.client.run(Effect.never))
       yield* a.client.announceAll(names(1))
       yield* TestClock.adjust("10 millis")
@@ -145,9 +145,9 @@ describe("notifications", () => {
   it.effect("who stops reading leaves: what he was brought is given back, what he claimed is not", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
-      const a = yield* open("a", { grace: "2 seconds" })
+      const a = yield* open("a", { gracePeriod: "2 seconds" })
       const other = yield* open("b")
-      const b = yield* other.start(other.client.run((lease) => lease.stream === "s1" ? lease.handBack : Effect.never))
+      const b = yield* other.start(other.client.run((lease) => lease.stream === "s1" ? lease.yield : Effect.never))
       yield* a.client.announceAll(names(1))
       yield* TestClock.adjust("10 millis")
       yield* Fiber.interrupt(b)
@@ -250,7 +250,7 @@ describe("announcing", () => {
       const a = yield* open("a")
       for (const stream of ["", "  ", "a<MUTEX_KEY_SEP>b"]) {
         const error = yield* Effect.flip(a.client.announceAll([{ stream: "fine" }, { stream }]))
-        assert.isTrue(error._tag === "InvalidName" && error.kind === "stream" && error.name === stream)
+        assert.isTrue(error._tag === "InvalidName" && error.kind === "stream" && error.value === stream)
       }
       assert.deepStrictEqual(a.link.calls, [])
       assert.deepStrictEqual(yield* a.client.announceAll([]), [])
@@ -273,16 +273,16 @@ describe("G29: options", () => {
     ["consumer", { consumer: "a@@b" }],
     ["capacity", { capacity: 0 }],
     ["capacity", { capacity: 1.5 }],
-    ["lease", { lease: "1600 millis" }],
-    ["lease", { heartbeat: "1400 millis" }],
-    ["lease", { lease: "1 hour", heartbeat: "57 minutes" }],
-    ["confirm", { confirm: "500 millis" }],
-    ["sweep", { sweep: "nonsense" as never }],
-    ["grace", { grace: Infinity }],
+    ["leaseDuration", { leaseDuration: "1600 millis" }],
+    ["leaseDuration", { heartbeatInterval: "1400 millis" }],
+    ["leaseDuration", { leaseDuration: "1 hour", heartbeatInterval: "57 minutes" }],
+    ["confirmTimeout", { confirmTimeout: "500 millis" }],
+    ["sweepInterval", { sweepInterval: "nonsense" as never }],
+    ["gracePeriod", { gracePeriod: Infinity }],
     ["maxFailures", { maxFailures: 0 }],
-    ["balance", { balance: "yes" as never }],
-    ["progressWithin", { progressWithin: 0 }],
-    ["notifications", { notifications: NaN }]
+    ["rebalance", { rebalance: "yes" as never }],
+    ["progressTimeout", { progressTimeout: 0 }],
+    ["notificationBuffer", { notificationBuffer: NaN }]
   ]
 
   for (const [option, options] of refused) {
@@ -300,7 +300,7 @@ describe("G29: options", () => {
           const { layer } = connect(new Backend(yield* Clock.Clock))
           return yield* Effect.map(StreamClient.StreamClient, ({ id }) => id).pipe(
             Effect.provide(
-              StreamClient.layerConfig({ service: "svc", consumer }).pipe(
+              StreamClient.layerFromEnv({ service: "svc", consumer }).pipe(
                 Layer.provide(layer),
                 Layer.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env })))
               )
@@ -319,7 +319,7 @@ describe("figures", () => {
     Effect.gen(function*() {
       yield* fleet.test(Effect.gen(function*() {
         const { open } = yield* fleet.make
-        const a = yield* open("a", { grace: 0, balance: true })
+        const a = yield* open("a", { gracePeriod: 0, rebalance: true })
         yield* a.start(a.client.run((lease) => lease.stream === "s1" ? Effect.sleep("3 seconds") : Effect.never))
         yield* a.client.announceAll(names(3))
         yield* TestClock.adjust("1500 millis")

@@ -26,18 +26,18 @@ describe("keeping checkpoints", () => {
   it.effect("of what is owned for long: once a day, through outages, claims too", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
-      const a = yield* open("a", { heartbeat: "1 hour", lease: "3 hours", sweep: "1 hour" })
+      const a = yield* open("a", { heartbeatInterval: "1 hour", leaseDuration: "3 hours", sweepInterval: "1 hour" })
       yield* a.client.announceAll([{ stream: "s1" }, { stream: "s2" }])
       for (const row of backend.rows) row.owner = "redis-consumer-gone"
       yield* TestClock.adjust("23 hours")
       yield* a.client.claim("s1")
       yield* TestClock.adjust("58 minutes")
       yield* a.client.claim("s2")
-      a.link.modes.keep = "fail"
+      a.link.modes.keepCheckpoints = "fail"
       yield* TestClock.adjust("4 minutes")
       assert.include(a.link.calls, "keep")
       assert.deepStrictEqual(backend.kept, [])
-      a.link.modes.keep = "work"
+      a.link.modes.keepCheckpoints = "work"
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual(backend.kept, ["s1", "s2"])
     })))
@@ -66,7 +66,7 @@ describe("tidying up", () => {
   it.effect("is done by one member for all: the first by name, and the next one when that has gone", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
-      const options = { balance: true, reapAfter: "1 minute" } as const
+      const options = { rebalance: true, reapAfter: "1 minute" } as const
       const c = yield* open("c", options)
       const b = yield* open("b", options)
       for (const one of [c, b]) yield* one.start(one.client.run(Effect.never))
@@ -114,7 +114,7 @@ describe("tidying up", () => {
         const { backend, open } = yield* fleet.make
         const a = yield* open("a", { reapAfter: "1 minute" })
         const lines = yield* startLogging(a)
-        a.link.modes.tidy = mode
+        a.link.modes.reap = mode
         yield* a.client.announceAll([{ stream: "s1" }])
         yield* TestClock.adjust("10 minutes")
         const told = lines.filter((line) => line.startsWith("Warn: Cannot tidy up, and tries again later: "))
@@ -122,7 +122,7 @@ describe("tidying up", () => {
         assert.isAtLeast(tidies(a), 10)
         assert.isAtMost(tidies(a), 20, "at its own pace")
         assert.strictEqual((yield* a.client.owned).length, 1, "and keeps nobody from work")
-        delete a.link.modes.tidy
+        delete a.link.modes.reap
         yield* TestClock.adjust("1 minute")
         assert.isAtLeast(backend.tidied.length, 1)
       }))
@@ -133,7 +133,7 @@ describe("tidying up", () => {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { reapAfter: "1 minute" })
       const lines = yield* startLogging(a)
-      a.link.delays.tidy = 50_000
+      a.link.delays.reap = 50_000
       backend.rubbish = { consumers: 5000, entries: 0 }
       yield* TestClock.adjust("2 minutes")
       assert.deepStrictEqual(removals(lines), ["Info: Removed 5000 silent consumer(s) and 0 finished announcement(s)"])
@@ -143,11 +143,11 @@ describe("tidying up", () => {
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { reapAfter: "1 minute" })
-      a.link.modes.tidy = "hang"
+      a.link.modes.reap = "hang"
       yield* a.start(a.client.run(Effect.never))
       yield* TestClock.adjust("1 minute")
       assert.strictEqual(tidies(a), 1)
-      delete a.link.modes.tidy
+      delete a.link.modes.reap
       // One pause and the time that it was given have passed, and one pause more
       yield* TestClock.adjust("2 minutes")
       assert.isAtLeast(backend.tidied.length, 1)

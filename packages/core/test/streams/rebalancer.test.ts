@@ -21,14 +21,14 @@ describe("balance", () => {
             running.add(lease.stream)
             moves++
           }),
-          () => Effect.andThen(lease.handBackRequested, lease.handBack),
+          () => Effect.andThen(lease.revoked, lease.yield),
           () => Effect.andThen(Effect.sleep("200 millis"), Effect.sync(() => running.delete(lease.stream)))
         )
-      const a = yield* open("a", { balance: true })
+      const a = yield* open("a", { rebalance: true })
       yield* a.start(a.client.run(handler))
       yield* a.client.announceAll(names(9))
       yield* TestClock.adjust("20 seconds")
-      const b = yield* open("b", { balance: true, capacity: 32 })
+      const b = yield* open("b", { rebalance: true, capacity: 32 })
       yield* b.start(b.client.run(handler))
       yield* TestClock.adjust("2 minutes")
       // 64 and 32 of capacity
@@ -43,8 +43,8 @@ describe("balance", () => {
   it.effect("a handler that does not hear is interrupted after the grace, and its data stream handed over then", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
-      const a = yield* open("a", { balance: true, grace: "3 seconds" })
-      const b = yield* open("b", { balance: true })
+      const a = yield* open("a", { rebalance: true, gracePeriod: "3 seconds" })
+      const b = yield* open("b", { rebalance: true })
       yield* a.start(a.client.run(Effect.never))
       yield* a.client.announceAll(names(2))
       yield* TestClock.adjust("20 seconds")
@@ -56,8 +56,8 @@ describe("balance", () => {
   it.effect("can be turned off, on either side", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
-      const a = yield* open("a", { balance: true })
-      const b = yield* open("b", { balance: false })
+      const a = yield* open("a", { rebalance: true })
+      const b = yield* open("b", { rebalance: false })
       yield* a.start(a.client.run(Effect.never))
       yield* a.client.announceAll(names(4))
       yield* TestClock.adjust("10 seconds")
@@ -70,15 +70,15 @@ describe("balance", () => {
   it.effect("B55: a hand-over to a member that just died is an orphan after the confirm period, and taken", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
-      const a = yield* open("a", { balance: true })
-      const b = yield* open("b", { balance: true })
-      yield* a.start(a.client.run((lease) => Effect.andThen(lease.handBackRequested, lease.handBack)))
+      const a = yield* open("a", { rebalance: true })
+      const b = yield* open("b", { rebalance: true })
+      yield* a.start(a.client.run((lease) => Effect.andThen(lease.revoked, lease.yield)))
       yield* a.client.announceAll(names(4))
       yield* TestClock.adjust("20 seconds")
       yield* b.start(b.client.run(Effect.never))
       yield* TestClock.adjust("1500 millis")
       // Still registered, and deaf
-      b.link.modes.given = "hang"
+      b.link.modes.handedOver = "hang"
       b.link.modes.renew = "hang"
       b.link.modes.pending = "hang"
       b.link.modes.read = "hang"
@@ -97,9 +97,9 @@ describe("balance", () => {
   it.effect("what was handed over and is gone before it is confirmed is not owned", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
-      const a = yield* open("a", { balance: true, sweep: "1 hour" })
-      const b = yield* open("b", { balance: true, sweep: "1 hour" })
-      yield* a.start(a.client.run((lease) => Effect.andThen(lease.handBackRequested, lease.handBack)))
+      const a = yield* open("a", { rebalance: true, sweepInterval: "1 hour" })
+      const b = yield* open("b", { rebalance: true, sweepInterval: "1 hour" })
+      yield* a.start(a.client.run((lease) => Effect.andThen(lease.revoked, lease.yield)))
       yield* a.client.announceAll(names(2))
       yield* TestClock.adjust("20 seconds")
       yield* b.start(b.client.run(Effect.never))
@@ -115,9 +115,9 @@ describe("balance", () => {
   it.effect("what was handed over and cannot be confirmed is given back, and is no failure of it", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
-      const a = yield* open("a", { balance: true })
-      const b = yield* open("b", { balance: true })
-      yield* a.start(a.client.run((lease) => Effect.andThen(lease.handBackRequested, lease.handBack)))
+      const a = yield* open("a", { rebalance: true })
+      const b = yield* open("b", { rebalance: true })
+      yield* a.start(a.client.run((lease) => Effect.andThen(lease.revoked, lease.yield)))
       yield* a.client.announceAll(names(2))
       yield* TestClock.adjust("20 seconds")
       yield* b.start(b.client.run(Effect.never))
@@ -133,7 +133,7 @@ describe("balance", () => {
   it.effect("who closes is no member any more while its handlers come to their end", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
-      const a = yield* open("a", { balance: true })
+      const a = yield* open("a", { rebalance: true })
       yield* a.start(a.client.run(Effect.never))
       yield* a.client.announceAll(names(1))
       yield* TestClock.adjust("3 seconds")
@@ -149,12 +149,12 @@ describe("balance", () => {
   it.effect("a giver that dies during the grace takes nothing with it", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
-      const a = yield* open("a", { balance: true, grace: "10 seconds" })
-      const b = yield* open("b", { balance: true })
+      const a = yield* open("a", { rebalance: true, gracePeriod: "10 seconds" })
+      const b = yield* open("b", { rebalance: true })
       let asked = false
       yield* a.start(a.client.run((lease) =>
         Effect.andThen(
-          lease.handBackRequested,
+          lease.revoked,
           Effect.suspend(() => {
             asked = true
             return Effect.never

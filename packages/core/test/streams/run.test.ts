@@ -205,7 +205,7 @@ describe("handlers that fail", () => {
       const a = yield* open("a")
       const b = yield* open("b")
       let runs = 0
-      yield* a.start(a.client.run((lease) => Effect.suspend(() => ++runs === 1 ? lease.handBack : Effect.never)))
+      yield* a.start(a.client.run((lease) => Effect.suspend(() => ++runs === 1 ? lease.yield : Effect.never)))
       yield* a.client.announceAll(names(1))
       yield* TestClock.adjust("10 millis")
       assert.deepStrictEqual(yield* owned(a), [])
@@ -376,9 +376,9 @@ describe("done, said from outside of the handler", () => {
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
         const a = yield* open("a", { maxFailures: 1 })
-        a.link.delays.release = a.link.delays.bury = 200
+        a.link.delays.release = a.link.delays.deadLetter = 200
         yield* a.start(
-          a.client.run((lease): Effect.Effect<never, unknown> => what === "bury it" ? Effect.fail("x") : lease.handBack)
+          a.client.run((lease): Effect.Effect<never, unknown> => what === "bury it" ? Effect.fail("x") : lease.yield)
         )
         yield* a.client.announceAll(names(1))
         yield* TestClock.adjust("100 millis")
@@ -448,7 +448,7 @@ describe("a release that the handler asks for", () => {
     ([, way]) =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
-        const a = yield* open("a", { sweep: "1 minute" })
+        const a = yield* open("a", { sweepInterval: "1 minute" })
         yield* a.start(
           a.client.run(({ stream }) =>
             Effect.ensuring(way(Effect.orDie(a.client.release(stream))), Effect.sleep("1 second"))

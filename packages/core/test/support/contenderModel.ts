@@ -9,7 +9,7 @@ type Ask = "stop" | "start" | "stepDown"
 
 interface Party {
   readonly name: string
-  readonly jobs: Contender.Contention
+  readonly jobs: Contender.Contender
   readonly scope: Scope.Closeable
   /** What was asked for last. */
   wanted: boolean

@@ -75,7 +75,7 @@ export const layer: Layer.Layer<MutexStore.MutexStore | Faults> = Layer.effectCo
         return through(faults.release, store.release(request))
       }),
     inspect: (mutex, limit) => Effect.suspend(() => through(faults.inspect, store.inspect(mutex, limit))),
-    tick: (request) => Effect.suspend(() => through(faults.tick, store.tick(request))),
+    claimPeriod: (request) => Effect.suspend(() => through(faults.tick, store.claimPeriod(request))),
     wakeUps: (mutex, id) =>
       Effect.suspend(() => {
         faults.calls.push("subscribe")

@@ -2,7 +2,7 @@
 import { SimbaError } from "@effect-simba/core"
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import type { StreamError } from "@effect-simba/core/streams"
-import { HandedBack, StreamLost } from "@effect-simba/core/streams/StreamError"
+import { StreamLost, StreamYielded } from "@effect-simba/core/streams/StreamError"
 import { StreamLease } from "@effect-simba/core/streams/StreamLease"
 import { compareEntryIds, EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import type { RawMessage } from "@effect-simba/core/streams/StreamStore"
@@ -76,11 +76,11 @@ export class ScriptedLease {
     ensure: Effect.suspend(() => this.loss === undefined ? Effect.void : Effect.fail(this.loss)),
     timeLeft: Effect.sync(() => this.loss === undefined ? Duration.seconds(2) : Duration.zero),
     lost: Deferred.await(this.lost),
-    handBackRequested: this.asked.await,
-    isHandBackRequested: Effect.sync(() => this.asked.isOpen()),
-    handBack: Effect.suspend(() => {
+    revoked: this.asked.await,
+    isRevoked: Effect.sync(() => this.asked.isOpen()),
+    yield: Effect.suspend(() => {
       this.calls.push("handBack")
-      return Effect.fail(new HandedBack({ stream: this.name }))
+      return Effect.fail(new StreamYielded({ stream: this.name }))
     }),
     progress: Effect.sync(() => void this.calls.push("progress")),
     checkpoint: Effect.catchTag(
@@ -90,7 +90,7 @@ export class ScriptedLease {
     ),
     hasCommitted: Effect.sync(() => this.hasCommitted),
     commit: (id) => this.guarded(`commit ${id}`, () => this.move(id)),
-    bury: (raw, reason) =>
+    deadLetter: (raw, reason) =>
       this.guarded(`bury ${raw.id}`, () => {
         this.dead.push([raw.id, reason])
         this.move(raw.id)

@@ -50,7 +50,7 @@ export class Backend {
   readonly tidied: Array<{ readonly at: number; readonly idle: number }> = []
   /** What whoever tidies up next finds. */
   rubbish = { consumers: 0, entries: 0 }
-  private readonly hintQueues = new Set<Queue.Queue<StreamStore.Hint>>()
+  private readonly hintQueues = new Set<Queue.Queue<StreamStore.Signal>>()
   private readonly expiryQueues = new Set<Queue.Queue<StreamStore.Expiry>>()
   private arrived = Latch.makeUnsafe(false)
   private read = 0
@@ -119,7 +119,7 @@ export class Backend {
     row.delivered = this.now()
   }
 
-  hint(hint: StreamStore.Hint) {
+  hint(hint: StreamStore.Signal) {
     for (const queue of this.hintQueues) Queue.offerUnsafe(queue, hint)
   }
 
@@ -279,14 +279,14 @@ export class Backend {
           this.failures.set(held.entry, failures)
           return failures
         }),
-      bury: (held, reason) =>
+      deadLetter: (held, reason) =>
         through("bury", () => {
           if (!this.isMine(held)) return "NotOwner"
           this.unlock(held)
           this.bury(this.row(held.entry)!, reason)
           return "Buried"
         }),
-      buryMalformed: (entry, consumer, reason) =>
+      deadLetterMalformed: (entry, consumer, reason) =>
         through("buryMalformed", () => {
           const row = this.row(entry)
           if (row?.owner !== consumer) return false
@@ -294,10 +294,10 @@ export class Backend {
           return true
         }),
       commit: (held, to) => through("commit", () => commit(held, to)),
-      buryMessage: (held, message) => through("buryMessage", () => commit(held, message.id)),
+      deadLetterMessage: (held, message) => through("buryMessage", () => commit(held, message.id)),
       checkpoint: (stream) => through("checkpoint", () => Option.fromNullishOr(this.checkpoints.get(stream))),
       hasCommitted: (held) => through("hasCommitted", () => this.moved.has(held.entry)),
-      keep: (streams) => through("keep", () => void this.kept.push(...streams)),
+      keepCheckpoints: (streams) => through("keep", () => void this.kept.push(...streams)),
       messages: () => through("messages", () => []),
       awaitMessages: () => Effect.andThen(through("awaitMessages", () => []), Effect.never),
       handOver: (held, to, confirm) =>
@@ -310,7 +310,7 @@ export class Backend {
           this.hint({ _tag: "Given", session: to.session, ...next })
           return "HandedOver"
         }),
-      given: (consumer, session) =>
+      handedOver: (consumer, session) =>
         through("given", () =>
           this.rows.flatMap((row) => {
             const { content } = row
@@ -321,7 +321,7 @@ export class Backend {
             const epoch = lease.epoch as StreamName.Epoch
             return [{ stream, entry, info, consumer, epoch, token: lease.token as FencingToken }]
           })),
-      beat: (member, expiry) =>
+      heartbeat: (member, expiry) =>
         through("beat", () => {
           this.members.set(member.consumer, { ...member, until: this.now() + Duration.toMillis(expiry) })
           for (const [name, { until }] of this.members) if (until <= this.now()) this.members.delete(name)
@@ -333,20 +333,20 @@ export class Backend {
           }))
         }),
       leave: ({ consumer }) => through("leave", () => void this.members.delete(consumer)),
-      tidy: (idle) =>
+      reap: (idle) =>
         through("tidy", () => {
           this.tidied.push({ at: this.now(), idle: Duration.toMillis(idle) })
           const found = this.rubbish
           this.rubbish = { consumers: 0, entries: 0 }
           return found
         }),
-      hints: subscribe(this.hintQueues),
+      signals: subscribe(this.hintQueues),
       expiries: Effect.suspend(() =>
         this.publishesExpiries ? Effect.asSome(subscribe(this.expiryQueues)) : Effect.succeedNone
       ),
       inspect: Effect.die("unused"),
       deadLetters: () => through("deadLetters", () => this.dead),
-      revive: () => through("revive", () => false)
+      redrive: () => through("revive", () => false)
     }
   }
 }

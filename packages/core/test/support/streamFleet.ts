@@ -15,7 +15,7 @@ export const make = Effect.gen(function*() {
   ) {
     const { layer, link } = connect(backend)
     const own = yield* Scope.fork(scope)
-    const live = StreamClient.layer({ service: "svc", consumer, balance: false, ...options }).pipe(
+    const live = StreamClient.layer({ service: "svc", consumer, rebalance: false, ...options }).pipe(
       Layer.provide(layer),
       Layer.provideMerge(Logger.layer([]))
     )

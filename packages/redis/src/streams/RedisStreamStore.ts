@@ -11,7 +11,7 @@ import * as Layer from "effect/Layer"
 import { Redis } from "effect/persistence/Redis"
 import { hashTag } from "../internal/client/clusterSlot.ts"
 import { fromRedis } from "../internal/client/errors.ts"
-import { Topology } from "../RedisTopology.ts"
+import { RedisTopology } from "../RedisTopology.ts"
 import * as reading from "./internal/announcements.ts"
 import * as tail from "./internal/blockingRead.ts"
 import * as messages from "./internal/checkpoints.ts"
@@ -25,7 +25,7 @@ import * as listening from "./internal/signals.ts"
 const make = Effect.gen(function*() {
   const redis = yield* Redis
   const subscriber = yield* Subscriber
-  const topology = yield* Topology
+  const topology = yield* RedisTopology
   const isCluster = topology._tag === "Cluster"
   yield* Effect.mapError(redis.send("PING"), fromRedis("connect"))
 

@@ -76,7 +76,7 @@ export const layer = (options: Options): Layer.Layer<StreamClient.StreamClient, 
   )
 
 /**
- * Like `layer`, with the consumer's id and the connection from the environment: what `StreamClient.layerConfig` and
+ * Like `layer`, with the consumer's id and the connection from the environment: what `StreamClient.layerFromEnv` and
  * `IoRedis.config` read. Options that are given here win.
  *
  * **Example** (An application that operators configure)
@@ -89,16 +89,16 @@ export const layer = (options: Options): Layer.Layer<StreamClient.StreamClient, 
  *
  * const program = StreamClient.announce("orders:eu", { region: "eu" })
  *
- * NodeRuntime.runMain(Effect.provide(program, RedisStreams.layerConfig({ service: "orders" })))
+ * NodeRuntime.runMain(Effect.provide(program, RedisStreams.layerFromEnv({ service: "orders" })))
  * ```
  *
  * @category layers
  * @since 0.1.0
  */
-export const layerConfig = (
+export const layerFromEnv = (
   options: Options
 ): Layer.Layer<StreamClient.StreamClient, BackendError | InvalidConfig | Config.ConfigError> =>
-  StreamClient.layerConfig(options).pipe(
+  StreamClient.layerFromEnv(options).pipe(
     Layer.provide(RedisStreamStore.layer),
-    Layer.provide(IoRedis.layerConfig(connectionOf(options)))
+    Layer.provide(IoRedis.layerFromEnv(connectionOf(options)))
   )

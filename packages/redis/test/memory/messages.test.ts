@@ -1,5 +1,5 @@
-import { FencingToken } from "@effect-simba/core"
-import { MutexName, WireId } from "@effect-simba/core/MutexName"
+import type { FencingToken } from "@effect-simba/core"
+import { ContenderId, MutexName } from "@effect-simba/core/MutexName"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { ProtocolError } from "@effect-simba/core/SimbaError"
 import { type Notice, Subscriber } from "@effect-simba/core/Subscriber"
@@ -12,7 +12,7 @@ import * as RedisWire from "../../src/internal/mutex/messages.ts"
 import { capturingLogs } from "../support/harness.ts"
 
 const mutex = MutexName.make("jobs")
-const id = WireId.make("7-abcdef012345:4711@host")
+const id = ContenderId.make("7-abcdef012345:4711@host")
 
 const roundTrips = <T, E>(name: string, codec: Schema.Codec<T, E>) => {
   const decode = Schema.decodeUnknownResult(codec)
@@ -476,7 +476,7 @@ describe("the store says what it could not read", () => {
 
   it.effect.each(badTicks.map((reply) => ({ reply })))(
     "tick: $reply",
-    ({ reply }) => readingFails(reply, (store) => store.tick({ mutex, job: "job", every: period }))
+    ({ reply }) => readingFails(reply, (store) => store.claimPeriod({ mutex, job: "job", every: period }))
   )
 
   it.effect.each(badOwnerships)(

@@ -179,7 +179,7 @@ describe("Stream ownership on a simulated Redis", () => {
       {
         ...calm,
         streams: new Map(Array.from({ length: 10 }, (_, index) => [`s${index + 1}`, "none"])),
-        pace: { lease: 1500, heartbeat: 400, sweep: 1000, confirm: 700 },
+        pace: { leaseDuration: 1500, heartbeatInterval: 400, sweepInterval: 1000, confirmTimeout: 700 },
         consumers: 2,
         capacity: 64,
         messages: 50,
@@ -188,9 +188,9 @@ describe("Stream ownership on a simulated Redis", () => {
         balance: true
       },
       mistaken((service) => ({
-        beat: (member, expiry) =>
+        heartbeat: (member, expiry) =>
           Effect.gen(function*() {
-            const members = yield* service.beat(member, expiry)
+            const members = yield* service.heartbeat(member, expiry)
             const changed = Math.floor((yield* Clock.currentTimeMillis) / changeEvery) % 2
             return members.map((other) =>
               other.session === member.session ? other : { ...other, owned: 0, capacity: other.capacity + changed }
@@ -216,7 +216,7 @@ describe("Stream ownership on a simulated Redis", () => {
       found(
         { ...calm, freshIds: true, reapAfter: 4000 },
         mistaken(() => ({
-          tidy: () => Effect.succeed({ consumers: 0, entries: 0 })
+          reap: () => Effect.succeed({ consumers: 0, entries: 0 })
         }))
       ),
       (checkers) => assert.include(checkers, "consumers are reaped")
@@ -228,7 +228,7 @@ describe("Stream ownership on a simulated Redis", () => {
         { ...calm, balance: true },
         mistaken((service) => ({
           leave: () => Effect.void,
-          beat: (member) => service.beat(member, Duration.hours(1))
+          heartbeat: (member) => service.heartbeat(member, Duration.hours(1))
         }))
       ),
       (checkers) => assert.include(checkers, Checker.nothingIsLeft.name)

@@ -22,7 +22,7 @@ const stage = Effect.gen(function*() {
         names.push(name)
         const scope = yield* Scope.fork(yield* Effect.scope)
         const process = yield* Layer.buildWithScope(
-          StreamClient.layer({ grace: "200 millis", ...options }).pipe(
+          StreamClient.layer({ gracePeriod: "200 millis", ...options }).pipe(
             Layer.provide(RedisStreamStore.layer),
             Layer.provide(FakeRedis.layerClient({ name, commandTimeout: "500 millis" }))
           ),

@@ -66,7 +66,7 @@ it.effect("several: another goes on after the last commit of one that was cut of
 
 class Returns extends Context.Service<Returns, StreamClient.StreamClient["Service"]>()("test/Returns") {
   static readonly layer = Layer.effect(Returns, StreamClient.StreamClient).pipe(
-    Layer.provide(StreamClient.layer({ service: "returns", grace: 0 }))
+    Layer.provide(StreamClient.layer({ service: "returns", gracePeriod: 0 }))
   )
 }
 
@@ -74,7 +74,7 @@ it.effect("two services and mutexes of one process, on one client of Redis", () 
   const StoreLive = RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer))
   const Live = Layer.mergeAll(
     Mutex.layer().pipe(Layer.provide(RedisMutexStore.layer)),
-    StreamClient.layer({ service: "orders", grace: 0 }),
+    StreamClient.layer({ service: "orders", gracePeriod: 0 }),
     Returns.layer
   ).pipe(Layer.provideMerge(StoreLive))
   return Effect.gen(function*() {

@@ -355,7 +355,7 @@ describe("what a contended mutex costs", () => {
           TestMutex.layerClient(RedisMutexStore.layer, {
             ttl: "10 minutes",
             transition: "5 minutes",
-            confirm: "1 minute"
+            confirmTimeout: "1 minute"
           })
         )
       ),

@@ -9,7 +9,7 @@ import { RedisMutexStore } from "@effect-simba/redis"
 import { Checker, Simulation } from "@effect-simba/testkit"
 import { Duration, Effect, Layer } from "effect"
 import { Redis } from "effect/persistence/Redis"
-import { Direct, overRedis } from "../../src/internal/client/commandSink.ts"
+import { CommandSink, overRedis } from "../../src/internal/client/commandSink.ts"
 import * as RedisKeys from "../../src/internal/mutex/keys.ts"
 import { busy, confirm, fencedKey, type Settings, transition, ttl } from "./behaviour.ts"
 import { draws } from "./draws.ts"
@@ -68,7 +68,7 @@ const uncounted = Layer.effect(Subscriber, Effect.map(Subscriber, (real) => ({ .
 
 /** As over ioredis: what is asked for in one turn goes out in one call. */
 const coalescing = Layer.effect(
-  Direct,
+  CommandSink,
   Effect.flatMap(Redis, (redis) => overRedis(redis, { coalescing: true }))
 )
 
@@ -76,7 +76,13 @@ export const program = (settings: Settings, on = RedisMutexStore.layer) => (clie
   const counted = settings.countsSubscribers ? on : on.pipe(Layer.provide(uncounted))
   const store = settings.coalescing ? counted.pipe(Layer.provide(coalescing)) : counted
   const contender = `${client.name}.${client.generation}`
-  const mutex = Mutex.layer({ ttl, transition, confirm, contender, localHandover: settings.handovers })
+  const mutex = Mutex.layer({
+    ttl,
+    transition,
+    confirmTimeout: confirm,
+    contender,
+    maxLocalHandOffs: settings.handovers
+  })
   return Effect.provide(busy(client, settings), Layer.provide(mutex, store))
 }
 

@@ -13,10 +13,10 @@ export const maxFailures = 6
 
 /** Times of our consumers, in milliseconds. */
 export interface Pace {
-  readonly lease: number
-  readonly heartbeat: number
-  readonly sweep: number
-  readonly confirm: number
+  readonly leaseDuration: number
+  readonly heartbeatInterval: number
+  readonly sweepInterval: number
+  readonly confirmTimeout: number
 }
 
 /** What is wrong with the handler of a data stream: nothing, or one of these. */
@@ -72,12 +72,12 @@ const optionsOf = (client: Simulation.Client, settings: Settings, session: numbe
   consumer: settings.freshIds ? `${client.name}.${client.generation}.${session}` : client.name,
   capacity: settings.capacity,
   ...settings.pace,
-  grace: settings.grace,
+  gracePeriod: settings.grace,
   maxFailures,
-  balance: settings.balance,
+  rebalance: settings.balance,
   enableEvents: settings.enableEvents,
   reapAfter: settings.reapAfter,
-  progressWithin: [...settings.streams.values()].includes("hangs") ? "3 seconds" as const : undefined
+  progressTimeout: [...settings.streams.values()].includes("hangs") ? "3 seconds" as const : undefined
 })
 
 /** Its data streams, each from the first message to the last, again from the start in each process: the ids are fixed. */
@@ -196,7 +196,7 @@ const handler = (client: Simulation.Client, settings: Settings) => {
           Effect.sync(() => {
             if (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) return
             const handedBack = exit.cause.reasons.some((reason) =>
-              Cause.isFailReason(reason) && typeof reason.error === "object" && reason.error._tag === "HandedBack"
+              Cause.isFailReason(reason) && typeof reason.error === "object" && reason.error._tag === "StreamYielded"
             )
             if (!handedBack) note("failed", { resource: stream, entry })
           })

@@ -76,21 +76,22 @@ const recovery = Duration.millis(6000 + 2000)
 
 /** As they are by default, and a fleet in a hurry, which has time to share evenly while there are faults. */
 const paces: ReadonlyArray<Pace> = [
-  { lease: 2000, heartbeat: 1000, sweep: 2000, confirm: 1500 },
-  { lease: 1500, heartbeat: 400, sweep: 1000, confirm: 700 }
+  { leaseDuration: 2000, heartbeatInterval: 1000, sweepInterval: 2000, confirmTimeout: 1500 },
+  { leaseDuration: 1500, heartbeatInterval: 400, sweepInterval: 1000, confirmTimeout: 700 }
 ]
 
 /**
  * After the lease (of a stock consumer, it may be), a sweep by somebody who was to leave it to others first, and then the
  * next. A server whose clock is set back prolongs every lease by as much.
  */
-const orphan = ({ sweep }: Pace) => Duration.millis(2000 + 2 * 1.2 * sweep + 2000 + 1500)
+const orphan = ({ sweepInterval: sweep }: Pace) => Duration.millis(2000 + 2 * 1.2 * sweep + 2000 + 1500)
 
 /** The time that a silent member is still one. */
-const settle = ({ confirm, heartbeat, lease }: Pace) => Duration.millis(Math.max(4 * heartbeat, lease) + confirm + 500)
+const settle = ({ confirmTimeout: confirm, heartbeatInterval: heartbeat, leaseDuration: lease }: Pace) =>
+  Duration.millis(Math.max(4 * heartbeat, lease) + confirm + 500)
 
 /** How long what was handed over is kept, by a clock that runs too fast by as much as the clocks of clients do. */
-const stay = ({ confirm, heartbeat }: Pace) =>
+const stay = ({ confirmTimeout: confirm, heartbeatInterval: heartbeat }: Pace) =>
   Duration.millis(10 * (confirm + 4 * heartbeat) / (1 + Simulation.allFaults.clockRate!))
 
 export const loadOf = (seed: number | string) => {

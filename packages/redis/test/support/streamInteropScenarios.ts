@@ -115,7 +115,7 @@ export const livingStock: Scenario = (stage) =>
     const entry = yield* announceAsStock(stage, "held")
     yield* until("stock owns it", stockOwns(stock, "held"))
     const started: Array<string> = []
-    const ours = yield* stage.ours("ours", { sweep: "500 millis" })
+    const ours = yield* stage.ours("ours", { sweepInterval: "500 millis" })
     yield* ours.run((stream) => Effect.andThen(Effect.sync(() => started.push(stream)), Effect.never))
     yield* Effect.sleep("6 seconds")
     assert.deepStrictEqual(started, [])

@@ -19,9 +19,10 @@ export const stageOver = (
       Layer.fresh(RedisStreamStore.layer.pipe(Layer.provide(connection))),
       connections
     )
-    const context = yield* Layer.buildWithScope(StreamClient.layer({ grace: "200 millis", ...options }), own).pipe(
-      Effect.provideContext(redis)
-    )
+    const context = yield* Layer.buildWithScope(StreamClient.layer({ gracePeriod: "200 millis", ...options }), own)
+      .pipe(
+        Effect.provideContext(redis)
+      )
     const closing = Scope.close(own, Exit.void)
     return {
       client: Context.get(context, StreamClient.StreamClient),

@@ -80,7 +80,7 @@ export type StoreLayer<E> = Layer.Layer<StreamStore, E, Redis | Subscriber>
  * import { TestClock } from "effect/testing"
  *
  * const processOf = (name: string) =>
- *   Layer.build(TestStreams.layerClient(RedisStreamStore.layer, { service: "orders", name, grace: 0 })).pipe(
+ *   Layer.build(TestStreams.layerClient(RedisStreamStore.layer, { service: "orders", name, gracePeriod: 0 })).pipe(
  *     Effect.map(Context.get(StreamClient.StreamClient))
  *   )
  *

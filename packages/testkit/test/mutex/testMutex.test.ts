@@ -1,5 +1,6 @@
 /** How a user tests a service of their own. */
-import { Mutex, SimbaError } from "@effect-simba/core"
+import type { SimbaError } from "@effect-simba/core"
+import { Mutex } from "@effect-simba/core"
 import type { LeaseLost } from "@effect-simba/core/SimbaError"
 import { TestMutex } from "@effect-simba/testkit"
 import { assert, it } from "@effect/vitest"

@@ -12,9 +12,8 @@ import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
-import type { Contention, ContentionState } from "../../Contender.ts"
-import type { Lease } from "../../Lease.ts"
-import type { Body } from "../../Lease.ts"
+import type { Contender, ContenderState } from "../../Contender.ts"
+import type { Body, Lease } from "../../Lease.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import type { MutexName } from "../../MutexName.ts"
 import type { MutexStore } from "../../MutexStore.ts"
@@ -36,12 +35,12 @@ const Inside = Context.Reference<ReadonlySet<object>>("@effect-simba/core/intern
 })
 
 /** Nothing depends on what a logger does with it. */
-export const tell: (log: Effect.Effect<void>) => Effect.Effect<void> = Effect.ignoreCause
+export const ignoreLogFailure: (log: Effect.Effect<void>) => Effect.Effect<void> = Effect.ignoreCause
 
 const isLossOf = (lease: Lease, error: unknown) => error instanceof LeaseLost && error.id === lease.id
 
 /** A contender never gives up: 100 ms after a failure, doubling up to ten seconds. */
-export const patience = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("10 seconds")]).pipe(
+export const retrySchedule = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("10 seconds")]).pipe(
   Schedule.jittered
 )
 
@@ -52,7 +51,7 @@ export const make = Effect.fnUntraced(function*(options: {
   readonly every: Duration.Duration
   readonly recorder: Recorder
   readonly acquire: Effect.Effect<Lease, AcquireError, Scope.Scope>
-}): Effect.fn.Return<Contention, never, Scope.Scope> {
+}): Effect.fn.Return<Contender, never, Scope.Scope> {
   const { every, mutex, recorder, store } = options
   const transition = Duration.toMillis(options.transition)
   const scope = yield* Effect.scope
@@ -60,7 +59,7 @@ export const make = Effect.fnUntraced(function*(options: {
   const readers = new Set<observer.Reader>()
   let upcoming = Deferred.makeUnsafe<Leadership>()
   let present: Leadership | undefined
-  const state = yield* SubscriptionRef.make<ContentionState>({
+  const state = yield* SubscriptionRef.make<ContenderState>({
     before: undefined,
     after: undefined,
     isOwner: false,
@@ -112,11 +111,11 @@ export const make = Effect.fnUntraced(function*(options: {
           Deferred.doneUnsafe(leadership.over, Exit.void)
           const how = (yield* lease.isHeld) ? "released" : "lost"
           recorder.update(MutexMetrics.leadershipsEnded[how], 1, mutex)
-          yield* tell(Effect.annotateLogs(Effect.logInfo("Leadership ends"), { token: lease.token }))
+          yield* ignoreLogFailure(Effect.annotateLogs(Effect.logInfo("Leadership ends"), { token: lease.token }))
           yield* see((yield* SubscriptionRef.get(state)).after, -Infinity)
         })
     )
-    yield* tell(
+    yield* ignoreLogFailure(
       Effect.annotateLogs(Effect.logInfo("Leadership begins"), { contender: lease.id, token: lease.token })
     )
     yield* see(lease.id, instant(clock).monotonic + Duration.toMillis(yield* lease.timeLeft) + transition)
@@ -127,12 +126,12 @@ export const make = Effect.fnUntraced(function*(options: {
   // What interrupts the loop itself does not come here
   const attempt = Effect.catchCause(lead, (cause) =>
     Effect.andThen(
-      tell(Effect.logWarning("Cannot contend at present, and tries again", cause)),
+      ignoreLogFailure(Effect.logWarning("Cannot contend at present, and tries again", cause)),
       Effect.fail("again" as const)
     ))
 
   // The schedule does not end, so neither does the retry
-  const contend = annotate(Effect.forever(Effect.orDie(Effect.retry(attempt, patience))))
+  const contend = annotate(Effect.forever(Effect.orDie(Effect.retry(attempt, retrySchedule))))
 
   const run = Effect.runForkWith(yield* Effect.context<never>())
   let isWanted = false
@@ -184,14 +183,14 @@ export const make = Effect.fnUntraced(function*(options: {
   ).pipe(
     Effect.catchCause((cause) =>
       Effect.andThen(
-        annotate(tell(Effect.logWarning("Cannot see who owns the mutex, and looks again", cause))),
+        annotate(ignoreLogFailure(Effect.logWarning("Cannot see who owns the mutex, and looks again", cause))),
         Effect.andThen(
           Effect.forEach(readers, (reader) => Queue.failCause(reader, cause)),
           Effect.fail("again" as const)
         )
       )
     ),
-    Effect.retry(patience),
+    Effect.retry(retrySchedule),
     Effect.forkIn(scope)
   )
   // In the context of whoever closes it: that may be the work
@@ -231,7 +230,7 @@ export const make = Effect.fnUntraced(function*(options: {
         )
         yield* Deferred.await(over)
       })),
-    tick: (job, { at, every }) => store.tick({ mutex, job, every, at }),
+    claimPeriod: (job, { at, every }) => store.claimPeriod({ mutex, job, every, at }),
     stepDown: Effect.withFiber(ask),
     stop: Effect.withFiber((asking) => {
       isWanted = false

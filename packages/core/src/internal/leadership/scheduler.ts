@@ -9,14 +9,13 @@ import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import * as Pull from "effect/Pull"
 import * as Schedule from "effect/Schedule"
-import type { Contention } from "../../Contender.ts"
+import type { Contender } from "../../Contender.ts"
 import type { Last, OnError, Timetable } from "../../Leadership.ts"
-import type { Lease } from "../../Lease.ts"
-import type { Body } from "../../Lease.ts"
+import type { Body, Lease } from "../../Lease.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import { InvalidConfig } from "../../SimbaError.ts"
 import { instant } from "../lease/deadline.ts"
-import { patience, tell } from "./contender.ts"
+import { ignoreLogFailure, retrySchedule } from "./contender.ts"
 import { delay, isPeriodic, type Period, TypeId } from "./timetable.ts"
 
 /** Checked options of one scheduled work. */
@@ -82,7 +81,7 @@ const outcomeOf = (exit: Exit.Exit<unknown, unknown>): MutexMetrics.LeaderRunOut
 const count = (outcome: MutexMetrics.LeaderRunOutcome) => Metric.update(MutexMetrics.leaderRuns[outcome], 1)
 
 export const drive = <A, E, R, SE, SR>(
-  contention: Contention,
+  contention: Contender,
   plan: Plan<SE, SR>,
   work: Body<A, E, R>
 ): Effect.Effect<never, E | SE, R | SR> =>
@@ -100,10 +99,12 @@ export const drive = <A, E, R, SE, SR>(
             stepsDown = 0
             return exit
           }
-          if (outcome !== "interrupted") yield* tell(Effect.logError(`Run of "${name}" failed`, exit.cause))
+          if (outcome !== "interrupted") yield* ignoreLogFailure(Effect.logError(`Run of "${name}" failed`, exit.cause))
           // Ends here if it is over; from here on, the run has ended by itself
           yield* restore(Effect.void)
-          if (outcome === "interrupted") yield* tell(Effect.logWarning(`Run of "${name}" interrupted itself`))
+          if (outcome === "interrupted") {
+            yield* ignoreLogFailure(Effect.logWarning(`Run of "${name}" interrupted itself`))
+          }
           if (onError === "fail") return yield* Effect.failCause(exit.cause)
           if (onError === "stepDown") {
             stepsDown++
@@ -114,8 +115,10 @@ export const drive = <A, E, R, SE, SR>(
       )
 
     const ask = (every: number, at?: number) =>
-      contention.tick(name, { every: Duration.millis(every), at }).pipe(
-        Effect.tapError((error) => tell(Effect.logWarning(`Cannot ask whether "${name}" has run: ${error.message}`)))
+      contention.claimPeriod(name, { every: Duration.millis(every), at }).pipe(
+        Effect.tapError((error) =>
+          ignoreLogFailure(Effect.logWarning(`Cannot ask whether "${name}" has run: ${error.message}`))
+        )
       )
 
     /** An instant is worth asking for until the next one has come. */
@@ -123,7 +126,7 @@ export const drive = <A, E, R, SE, SR>(
       const next = Cron.next(cron, at).getTime()
       const goesOn = Effect.map(Clock.currentTimeMillis, (now) => now < next)
       return ask(next - at, at).pipe(
-        Effect.retry({ schedule: patience, while: () => goesOn }),
+        Effect.retry({ schedule: retrySchedule, while: () => goesOn }),
         Effect.map(({ first }) => first),
         Effect.orElseSucceed(() => false),
         Effect.tap((first) => first ? Effect.void : count("skipped"))
@@ -163,7 +166,7 @@ export const drive = <A, E, R, SE, SR>(
         yield* Effect.sleep(initialDelay)
         while (true) {
           // The schedule does not end, so neither does the retry
-          const { first, next } = yield* Effect.orDie(Effect.retry(ask(every), patience))
+          const { first, next } = yield* Effect.orDie(Effect.retry(ask(every), retrySchedule))
           const due = (yield* monotonic) + Duration.toMillis(next)
           if (first) yield* run(lease)
           else yield* count("skipped")

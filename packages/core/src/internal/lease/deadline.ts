@@ -13,7 +13,7 @@ export const instant = (clock: Clock.Clock): Instant => ({
 })
 
 /** What ends by whichever clock says so first. */
-export abstract class Ending {
+export abstract class Deadline {
   private monotonicDeadline = 0
   private wallDeadline = 0
 

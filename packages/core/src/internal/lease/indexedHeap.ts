@@ -15,7 +15,7 @@ export interface Item {
 const outside = -1
 const inRow = -2
 
-export class Heap<I extends Item> {
+export class IndexedHeap<I extends Item> {
   private readonly items: Array<I> = []
   /** What came last, if it is still here: the last of its row. */
   private newest: Item | undefined

@@ -13,19 +13,19 @@ import * as MutexMetrics from "../../MutexMetrics.ts"
 import * as MutexSchedule from "../../MutexSchedule.ts"
 import type { GuardResult, MutexStore } from "../../MutexStore.ts"
 import type { BackendError, LossReason, ProtocolError } from "../../SimbaError.ts"
-import { annotations, type Holding } from "../mutex/heldLease.ts"
+import { annotations, type HeldLease } from "../mutex/heldLease.ts"
 import * as tracing from "../tracing.ts"
 import { type Instant, instant } from "./deadline.ts"
-import { Heap } from "./indexedHeap.ts"
+import { IndexedHeap } from "./indexedHeap.ts"
 import type { Recorder } from "./metricsRecorder.ts"
 import { sleepUntil } from "./sleepUntil.ts"
 import { toFailure } from "./storeFailure.ts"
-import type { Alarms } from "./timerQueue.ts"
+import type { TimerQueue } from "./timerQueue.ts"
 
-export interface Guard {
+export interface LeaseRenewer {
   /** Renews a lease at this instant, in monotonic milliseconds. One that is over stays away. */
-  readonly renewAt: (holding: Holding, at: number) => void
-  readonly remove: (holding: Holding) => void
+  readonly renewAt: (holding: HeldLease, at: number) => void
+  readonly remove: (holding: HeldLease) => void
   readonly loop: Effect.Effect<never>
 }
 
@@ -36,7 +36,7 @@ const batchSize = 200
  * How many milliseconds too early a renewal may go out, together with one that is due: it is the waking up that costs, and
  * whoever is renewed together once stays together. What fails keeps its own pace.
  */
-const early = ({ failing, ttlMillis }: Holding) => failing ? 50 : Math.min(ttlMillis / 8, 1000)
+const early = ({ failing, ttlMillis }: HeldLease) => failing ? 50 : Math.min(ttlMillis / 8, 1000)
 
 /** When what died is tried again. Milliseconds. */
 const pause = 1000
@@ -46,30 +46,30 @@ type Answer = Exit.Exit<ReadonlyArray<GuardResult>, BackendError | ProtocolError
 export const make = Effect.fnUntraced(function*(options: {
   readonly store: MutexStore["Service"]
   readonly config: MutexConfig
-  readonly alarms: Alarms
+  readonly alarms: TimerQueue
   readonly recorder: Recorder
   /** Fibers that renew or ask, ended after all leases have been. */
   readonly fibers: FiberSet.FiberSet
-  readonly check: (holding: Holding, now: Instant) => void
-  readonly lose: (holding: Holding, reason: Exclude<LossReason, "Released">, owner?: string) => void
-}): Effect.fn.Return<Guard> {
+  readonly check: (holding: HeldLease, now: Instant) => void
+  readonly lose: (holding: HeldLease, reason: Exclude<LossReason, "Released">, owner?: string) => void
+}): Effect.fn.Return<LeaseRenewer> {
   const { alarms, check, config, fibers, lose, recorder, store } = options
   /** Those that are not being renewed or probed at this moment, by when they are to be renewed. */
-  const renewable = new Heap<Holding>()
+  const renewable = new IndexedHeap<HeldLease>()
   const changed = Latch.makeUnsafe(false)
   let next = Infinity
   const clock = yield* Clock.Clock
   const commandMillis = Duration.toMillis(config.commandTimeout)
   const late = `no answer within ${Duration.format(config.commandTimeout)}`
 
-  const renewAt = (holding: Holding, at: number) => {
+  const renewAt = (holding: HeldLease, at: number) => {
     if (!holding.isOpen()) return
     renewable.place(holding, at)
     if (at < next) changed.openUnsafe()
   }
 
   /** When the guard comes back to a lease. */
-  const plan = Effect.fnUntraced(function*(holding: Holding, outcome: MutexSchedule.GuardOutcome, from: Instant) {
+  const plan = Effect.fnUntraced(function*(holding: HeldLease, outcome: MutexSchedule.GuardOutcome, from: Instant) {
     holding.step ??= yield* Schedule.toStep(MutexSchedule.guard)
     const [delay] = yield* Pull.catchDone(
       holding.step(clock.currentTimeMillisUnsafe(), outcome),
@@ -79,7 +79,7 @@ export const make = Effect.fnUntraced(function*(options: {
   })
 
   /** A holder that is not alive is treated like a backend that does not answer: asked again until the deadline. */
-  const probe = Effect.fnUntraced(function*(holding: Holding, alive: Effect.Effect<boolean, unknown>) {
+  const probe = Effect.fnUntraced(function*(holding: HeldLease, alive: Effect.Effect<boolean, unknown>) {
     const exit = yield* Effect.exit(Effect.timeout(alive, config.commandTimeout))
     const isAlive = Exit.isSuccess(exit) && exit.value === true
     holding.probe = isAlive ? "alive" : "unasked"
@@ -100,7 +100,7 @@ export const make = Effect.fnUntraced(function*(options: {
   })
 
   /** What is left to do, where there is more to it than the next renewal. */
-  const settleRenewed = (holding: Holding, sent: Instant, now: Instant) => {
+  const settleRenewed = (holding: HeldLease, sent: Instant, now: Instant) => {
     // A renewal that was sent before the word came may have been done before the force
     const isSuspect = holding.forcedAt !== undefined && holding.forcedAt > sent.monotonic
     if (!isSuspect) holding.forcedAt = undefined
@@ -118,7 +118,7 @@ export const make = Effect.fnUntraced(function*(options: {
     return undefined
   }
 
-  const settleLost = (holding: Holding, { ownership }: Extract<GuardResult, { readonly _tag: "Lost" }>) => {
+  const settleLost = (holding: HeldLease, { ownership }: Extract<GuardResult, { readonly _tag: "Lost" }>) => {
     recorder.update(MutexMetrics.guards.lost, 1, holding.mutex)
     const isForced = holding.forcedAt !== undefined
     if (ownership._tag === "Held") lose(holding, isForced ? "ForcedRelease" : "TakenOver", ownership.owner)
@@ -126,7 +126,7 @@ export const make = Effect.fnUntraced(function*(options: {
   }
 
   const settle = Effect.fnUntraced(function*(
-    batch: ReadonlyArray<Holding>,
+    batch: ReadonlyArray<HeldLease>,
     answer: Answer,
     told: ReadonlyArray<GuardResult | undefined>,
     sent: Instant
@@ -135,8 +135,8 @@ export const make = Effect.fnUntraced(function*(options: {
     const all: GuardResult | undefined = Exit.isFailure(answer)
       ? { _tag: "Failed", error: toFailure(answer.cause) }
       : undefined
-    const renewed: Array<Holding> = []
-    const failed: Array<Holding> = []
+    const renewed: Array<HeldLease> = []
+    const failed: Array<HeldLease> = []
     let error: BackendError | ProtocolError | undefined
     for (let i = 0; i < batch.length; i++) {
       const holding = batch[i]!
@@ -169,14 +169,14 @@ export const make = Effect.fnUntraced(function*(options: {
     }
   })
 
-  const traced = (batch: ReadonlyArray<Holding>, told: Array<GuardResult | undefined>) =>
+  const traced = (batch: ReadonlyArray<HeldLease>, told: Array<GuardResult | undefined>) =>
     tracing.span("simba.guard", () => ({
       root: true,
       attributes: { "simba.leases": batch.length, ...(batch.length === 1 ? tracing.attributes(batch[0]!) : {}) }
     }), store.guard(batch, (index, result) => void (told[index] = result)))
 
   /** What was taken out comes back, even if the attempt dies. */
-  const surely = (holdings: ReadonlyArray<Holding>, attempt: Effect.Effect<void>) =>
+  const surely = (holdings: ReadonlyArray<HeldLease>, attempt: Effect.Effect<void>) =>
     Effect.tapCause(attempt, (cause) =>
       Effect.suspend(() => {
         const soon = instant(clock).monotonic + pause
@@ -190,7 +190,7 @@ export const make = Effect.fnUntraced(function*(options: {
       }))
 
   /** With an alarm for its timeout instead of a timer and a race of its own: there may be thousands of leases. */
-  const renew = (batch: ReadonlyArray<Holding>) =>
+  const renew = (batch: ReadonlyArray<HeldLease>) =>
     Effect.withFiber((fiber) => {
       const sent = instant(clock)
       const told: Array<GuardResult | undefined> = []
@@ -211,7 +211,7 @@ export const make = Effect.fnUntraced(function*(options: {
   /** Takes out what is due soon, as far as it goes into one call. What fails does not take along what does not. */
   const takeDue = (from: number) => {
     const now = instant(clock)
-    const due: Array<Holding> = []
+    const due: Array<HeldLease> = []
     const asked: Array<Effect.Effect<void>> = []
     for (let holding = renewable.first; holding !== undefined; holding = renewable.first) {
       if (holding.key > from + early(holding) || due.length === batchSize) break

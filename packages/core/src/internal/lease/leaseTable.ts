@@ -9,30 +9,30 @@ import type { MutexConfig } from "../../MutexConfig.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import type { MutexStore, ReleaseRequest } from "../../MutexStore.ts"
 import type { LossReason } from "../../SimbaError.ts"
-import { annotations, type Holding } from "../mutex/heldLease.ts"
+import { annotations, type HeldLease } from "../mutex/heldLease.ts"
 import * as releasesOf from "../mutex/releaseSender.ts"
 import { type Instant, instant } from "./deadline.ts"
 import * as guardOf from "./leaseRenewer.ts"
 import * as recorderOf from "./metricsRecorder.ts"
 import * as overrunsOf from "./overrunMonitor.ts"
 import { sleepUntil } from "./sleepUntil.ts"
-import { keepOn } from "./supervise.ts"
+import { supervise } from "./supervise.ts"
 import * as alarmsOf from "./timerQueue.ts"
 
-export interface Leases {
+export interface LeaseTable {
   readonly now: () => Instant
   readonly recorder: recorderOf.Recorder
-  readonly alarms: alarmsOf.Alarms
+  readonly timers: alarmsOf.TimerQueue
   /** Looks after the lease from now on. Once the layer is closed nobody can, and it is lost and given back at once. */
-  readonly add: (holding: Holding) => void
+  readonly add: (holding: HeldLease) => void
   /** A hint that this lease was taken away by force: asks at once, and believes the answer. */
   readonly suspect: (id: string) => void
   /** Loses the lease if its deadline has passed by the clock, whatever the timers have done so far. */
-  readonly check: (holding: Holding, now: Instant) => void
+  readonly check: (holding: HeldLease, now: Instant) => void
   /** Gives the mutex back, waiting for at most the release timeout. Never fails: what fails is logged, the key expires. */
-  readonly release: (holding: Holding) => Effect.Effect<void>
+  readonly release: (holding: HeldLease) => Effect.Effect<void>
   /** Undoes an attempt, or a grant that nobody waits for any more, without waiting. */
-  readonly undo: (request: Omit<ReleaseRequest, "confirm">, holding?: Holding) => Effect.Effect<void>
+  readonly undo: (request: Omit<ReleaseRequest, "confirm">, holding?: HeldLease) => Effect.Effect<void>
 }
 
 /** A suspended machine stops monotonic timers, so deadlines are looked at this often at least. Milliseconds. */
@@ -41,8 +41,8 @@ const watch = 1000
 export const make = Effect.fnUntraced(function*(
   store: MutexStore["Service"],
   config: MutexConfig
-): Effect.fn.Return<Leases, never, Scope.Scope> {
-  const table = new Set<Holding>()
+): Effect.fn.Return<LeaseTable, never, Scope.Scope> {
+  const table = new Set<HeldLease>()
   const releases = yield* releasesOf.make(store, config)
   const watchChanged = Latch.makeUnsafe(false)
   let nextWatch = Infinity
@@ -54,7 +54,7 @@ export const make = Effect.fnUntraced(function*(
   const overruns = overrunsOf.make({ onOverrun: config.onOverrun, recorder, run })
 
   /** Out of the table, whatever it ended by. */
-  const drop = (holding: Holding, now: Instant): boolean => {
+  const drop = (holding: HeldLease, now: Instant): boolean => {
     if (!table.delete(holding)) return false
     guard.remove(holding)
     recorder.modify(MutexMetrics.held, -1, holding.mutex)
@@ -62,7 +62,7 @@ export const make = Effect.fnUntraced(function*(
     return true
   }
 
-  const lose = (holding: Holding, reason: Exclude<LossReason, "Released">, owner?: string) => {
+  const lose = (holding: HeldLease, reason: Exclude<LossReason, "Released">, owner?: string) => {
     const now = instant(clock)
     if (!drop(holding, now)) return
     try {
@@ -76,7 +76,7 @@ export const make = Effect.fnUntraced(function*(
     }
   }
 
-  const check = (holding: Holding, now: Instant) => {
+  const check = (holding: HeldLease, now: Instant) => {
     if (holding.isOpen() && holding.left(now) <= 0) {
       lose(holding, !holding.dead && (holding.failing || holding.renewing) ? "BackendGone" : "Expired")
     }
@@ -106,7 +106,7 @@ export const make = Effect.fnUntraced(function*(
   }))
 
   /** Out of the table before anything is sent. Answers what is to be sent, unless the lease stays in this process. */
-  const part = (holding: Holding, now: Instant): releasesOf.Request | undefined => {
+  const part = (holding: HeldLease, now: Instant): releasesOf.Request | undefined => {
     holding.state = "released"
     drop(holding, now)
     const { id, mutex, place, unfair } = holding
@@ -114,19 +114,19 @@ export const make = Effect.fnUntraced(function*(
     return place.pass(holding, now) ? undefined : { mutex, id, unfair, ...place.parting(holding, now) }
   }
 
-  const undo: Leases["undo"] = (request, holding) =>
+  const undo: LeaseTable["undo"] = (request, holding) =>
     Effect.suspend(() => {
       const parted = holding === undefined ? request : part(holding, instant(clock))
       return parted === undefined ? Effect.void : releases.later(parted)
     })
 
-  const release: Leases["release"] = (holding) =>
+  const release: LeaseTable["release"] = (holding) =>
     Effect.suspend(() => {
       const works = holding.endWorks()
       return works === undefined ? giveBack(holding) : Effect.andThen(works, giveBack(holding))
     })
 
-  const giveBack = (holding: Holding) =>
+  const giveBack = (holding: HeldLease) =>
     Clock.clockWith((clock) => {
       const now = instant(clock)
       check(holding, now)
@@ -140,13 +140,13 @@ export const make = Effect.fnUntraced(function*(
       return reason === "Expired" || reason === "BackendGone" ? undo(holding) : Effect.void
     })
 
-  yield* Effect.forkScoped(keepOn("The guard", guard.loop))
-  yield* Effect.forkScoped(keepOn("The watch over deadlines", watchDeadlines))
+  yield* Effect.forkScoped(supervise("The guard", guard.loop))
+  yield* Effect.forkScoped(supervise("The watch over deadlines", watchDeadlines))
 
   return {
     now: () => instant(clock),
     recorder,
-    alarms,
+    timers: alarms,
     add: (holding) => {
       table.add(holding)
       recorder.modify(MutexMetrics.held, 1, holding.mutex)

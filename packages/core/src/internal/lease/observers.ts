@@ -5,16 +5,16 @@ import type * as Fiber from "effect/Fiber"
 import type * as Scheduler from "effect/Scheduler"
 
 /** Thrown by whoever observes a fiber that was just resumed. */
-export const throwApart = (dispatcher: Scheduler.SchedulerDispatcher, error: unknown): void =>
+export const throwUncaught = (dispatcher: Scheduler.SchedulerDispatcher, error: unknown): void =>
   dispatcher.scheduleTask(() => {
     throw error
   }, 0)
 
-export const apart = ({ currentDispatcher }: Fiber.Fiber<unknown, unknown>, act: () => void): void => {
+export const isolate = ({ currentDispatcher }: Fiber.Fiber<unknown, unknown>, act: () => void): void => {
   try {
     act()
   } catch (error) {
-    throwApart(currentDispatcher, error)
+    throwUncaught(currentDispatcher, error)
   }
 }
 
@@ -24,5 +24,5 @@ export const awaitExit = <A, E>(
   waiting: Fiber.Fiber<unknown, unknown>
 ): Effect.Effect<Exit.Exit<A, E>> =>
   Effect.callback((resume) =>
-    Effect.sync(fiber.addObserver((exit) => apart(waiting, () => resume(Effect.succeed(exit)))))
+    Effect.sync(fiber.addObserver((exit) => isolate(waiting, () => resume(Effect.succeed(exit)))))
   )

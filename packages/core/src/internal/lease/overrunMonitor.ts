@@ -3,19 +3,19 @@ import * as Effect from "effect/Effect"
 import type { Overrun } from "../../MutexConfig.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import type { LeaseLost } from "../../SimbaError.ts"
-import { annotations, type Holding } from "../mutex/heldLease.ts"
+import { annotations, type HeldLease } from "../mutex/heldLease.ts"
 import type { Instant } from "./deadline.ts"
 import type { Recorder } from "./metricsRecorder.ts"
 
-export interface Overruns {
+export interface OverrunMonitor {
   /** Watches a lease that was just lost; answers the instant, on the monotonic clock, at which to sweep. */
-  readonly watch: (holding: Holding, loss: LeaseLost, now: Instant) => number
+  readonly watch: (holding: HeldLease, loss: LeaseLost, now: Instant) => number
   /** Acts on what is overdue; answers in how many milliseconds to come again. */
   readonly sweep: (now: Instant) => number
 }
 
 interface Watched {
-  readonly holding: Holding
+  readonly holding: HeldLease
   readonly loss: LeaseLost
   readonly at: number
 }
@@ -30,7 +30,7 @@ export const make = (options: {
   readonly onOverrun: Overrun | undefined
   readonly recorder: Recorder
   readonly run: (effect: Effect.Effect<void>) => unknown
-}): Overruns => {
+}): OverrunMonitor => {
   const { onOverrun = log, recorder, run } = options
   const watched = new Set<Watched>()
 

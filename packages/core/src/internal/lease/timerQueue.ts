@@ -4,11 +4,11 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import { instant } from "./deadline.ts"
-import { Heap, type Item } from "./indexedHeap.ts"
+import { IndexedHeap, type Item } from "./indexedHeap.ts"
 import { sleepUntil } from "./sleepUntil.ts"
-import { keepOn } from "./supervise.ts"
+import { supervise } from "./supervise.ts"
 
-export interface Alarms {
+export interface TimerQueue {
   /** Rings once, at an instant in monotonic milliseconds, unless what this answers is called before. */
   readonly at: (monotonic: number, ring: () => void) => () => void
   /** Nothing rings any more: what was set has rung at the end. */
@@ -19,9 +19,9 @@ interface Alarm extends Item {
   readonly ring: () => void
 }
 
-export const make: Effect.Effect<Alarms, never, Scope.Scope> = Effect.gen(function*() {
+export const make: Effect.Effect<TimerQueue, never, Scope.Scope> = Effect.gen(function*() {
   const clock = yield* Clock.Clock
-  const heap = new Heap<Alarm>()
+  const heap = new IndexedHeap<Alarm>()
   const changed = Latch.makeUnsafe(false)
   let next = Infinity
   let isClosed = false
@@ -46,7 +46,7 @@ export const make: Effect.Effect<Alarms, never, Scope.Scope> = Effect.gen(functi
       ring(Infinity)
     })
   )
-  yield* Effect.forkScoped(keepOn("The clock of the waiters", Effect.forever(loop)))
+  yield* Effect.forkScoped(supervise("The clock of the waiters", Effect.forever(loop)))
 
   return {
     at: (monotonic, ring) => {

@@ -7,24 +7,24 @@ import type * as Fiber from "effect/Fiber"
 import type { FencingToken } from "../../FencingToken.ts"
 import type { MutexConfig } from "../../MutexConfig.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
-import type { MutexName, WireId } from "../../MutexName.ts"
+import type { ContenderId, MutexName } from "../../MutexName.ts"
 import type { MutexStore, Released, ReleaseRequest } from "../../MutexStore.ts"
 import type { BackendError } from "../../SimbaError.ts"
 import { type Instant, instant } from "../lease/deadline.ts"
-import type { Leases } from "../lease/leaseTable.ts"
+import type { LeaseTable } from "../lease/leaseTable.ts"
 import { type Attempt, closed, type Refused, type StoreError } from "./attempt.ts"
-import type { Holding } from "./heldLease.ts"
-import { type Seat, type State, Turn } from "./queueEntry.ts"
-import { Line, Waiter } from "./waiter.ts"
+import type { HeldLease } from "./heldLease.ts"
+import { type QueueContext, QueueEntry, type State } from "./queueEntry.ts"
+import { Waiter, WaiterList } from "./waiter.ts"
 
 /** What all places of a layer have in common. */
 export interface Layer {
   readonly store: MutexStore["Service"]
-  readonly leases: Leases
+  readonly leases: LeaseTable
   readonly config: MutexConfig
   readonly clock: Clock.Clock
-  readonly table: Map<MutexName, Place>
-  readonly nextId: () => WireId
+  readonly table: Map<MutexName, AcquireQueue>
+  readonly nextId: () => ContenderId
   readonly run: <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
   /** Mutexes that were not free when last asked for: who asks for one of them is queued at once. */
   readonly contended: Set<MutexName>
@@ -34,17 +34,17 @@ export interface Layer {
 /** Contended mutexes that are remembered. */
 const maxContended = 10_000
 
-export class Place implements Seat {
+export class AcquireQueue implements QueueContext {
   readonly mutex: MutexName
   private readonly layer: Layer
-  private readonly line = new Line()
+  private readonly line = new WaiterList()
   /** Requests of fibers that ask by themselves. */
   private asking = 0
   /** What one fiber of this layer holds, while the others wait for it. */
-  private holding: Holding | undefined
+  private holding: HeldLease | undefined
   /** How often the lease may still be handed on within this process. */
   private handOvers = 0
-  private turn: Turn | undefined
+  private turn: QueueEntry | undefined
   private outageSince: number | undefined
   private lastOwner: string | undefined
 
@@ -61,8 +61,8 @@ export class Place implements Seat {
     return this.layer.leases
   }
 
-  get confirm() {
-    return this.layer.config.confirm
+  get confirmTimeout() {
+    return this.layer.config.confirmTimeout
   }
 
   /** Who owns the mutex, as far as is known. */
@@ -95,11 +95,11 @@ export class Place implements Seat {
     this.asking++
   }
 
-  granted(holding: Holding, attempt: Attempt): void {
+  granted(holding: HeldLease, attempt: Attempt): void {
     this.asking--
     this.reached()
     this.layer.contended.delete(this.mutex)
-    this.hold(holding, attempt.localHandover)
+    this.hold(holding, attempt.maxLocalHandOffs)
   }
 
   refused(refused: Refused): void {
@@ -139,19 +139,19 @@ export class Place implements Seat {
   }
 
   /** Hands the lease on to the next in line without the backend. Whatever its holder protected has ended. */
-  pass(holding: Holding, now: Instant): boolean {
+  pass(holding: HeldLease, now: Instant): boolean {
     const waiter = this.line.first
     if (this.holding !== holding || waiter === undefined || this.handOvers <= 0) return false
     if (!holding.isFresh(now) || !holding.fits(waiter.attempt)) return false
     const heir = waiter.holdingOf(holding.id, holding.token + 1 as FencingToken, now)
     heir.inherit(holding)
-    this.leases.recorder.update(MutexMetrics.localHandOvers, 1, this.mutex)
-    this.serve(waiter, heir, Math.min(this.handOvers - 1, waiter.attempt.localHandover))
+    this.leases.recorder.update(MutexMetrics.localHandOffs, 1, this.mutex)
+    this.serve(waiter, heir, Math.min(this.handOvers - 1, waiter.attempt.maxLocalHandOffs))
     return true
   }
 
   /** What a release of this lease is to take along: the next turn, if somebody waits for it. */
-  parting(holding: Holding, now: Instant): Pick<ReleaseRequest, "requeue"> & {
+  parting(holding: HeldLease, now: Instant): Pick<ReleaseRequest, "requeue"> & {
     readonly settled?: ((released: Released | undefined) => void) | undefined
   } {
     if (this.holding !== holding) return {}
@@ -168,7 +168,7 @@ export class Place implements Seat {
       requeue: {
         id: turn.id,
         lease: Duration.sum(waiter.attempt.ttl, waiter.attempt.transition),
-        reserve: waiter.attempt.localHandover
+        reserve: waiter.attempt.maxLocalHandOffs
       },
       settled: (released) => {
         const next = turn.settled(released, instant(this.layer.clock))
@@ -177,18 +177,18 @@ export class Place implements Seat {
     }
   }
 
-  lost(holding: Holding): void {
+  lost(holding: HeldLease): void {
     if (this.holding !== holding) return
     this.holding = undefined
     this.advance()
   }
 
-  won(turn: Turn, holding: Holding, handedOff: boolean): void {
+  won(turn: QueueEntry, holding: HeldLease, handedOff: boolean): void {
     this.end(turn)
     if (turn.wasFree) this.layer.contended.delete(this.mutex)
     if (handedOff) this.leases.recorder.update(MutexMetrics.handOffs, 1, this.mutex)
     const waiter = this.line.first!
-    this.serve(waiter, holding, waiter.attempt.localHandover)
+    this.serve(waiter, holding, waiter.attempt.maxLocalHandOffs)
   }
 
   reached(): void {
@@ -226,7 +226,7 @@ export class Place implements Seat {
     return fiber
   }
 
-  private hold(holding: Holding, handOvers: number): void {
+  private hold(holding: HeldLease, handOvers: number): void {
     holding.place = this
     this.holding = holding
     this.handOvers = handOvers
@@ -234,7 +234,7 @@ export class Place implements Seat {
     this.advance()
   }
 
-  private serve(waiter: Waiter, holding: Holding, handOvers: number): void {
+  private serve(waiter: Waiter, holding: HeldLease, handOvers: number): void {
     waiter.holding = holding
     this.take(waiter)
     this.hold(holding, handOvers)
@@ -271,28 +271,28 @@ export class Place implements Seat {
     else if (this.turn.state === "prepared") this.turn.contend()
   }
 
-  private begin(state: State): Turn {
-    const turn = this.turn = new Turn(this, this.layer.nextId(), state)
+  private begin(state: State): QueueEntry {
+    const turn = this.turn = new QueueEntry(this, this.layer.nextId(), state)
     turn.fiber = this.layer.run(turn.run)
     turn.fiber.addObserver((exit) => this.died(turn, exit))
     return turn
   }
 
-  private end(turn: Turn): void {
+  private end(turn: QueueEntry): void {
     turn.state = "over"
     this.turn = undefined
     turn.fiber?.interruptUnsafe()
   }
 
   /** H7: what the backend may know of it is undone in the background. */
-  private abandon(turn: Turn): void {
+  private abandon(turn: QueueEntry): void {
     const { isKnown } = turn
     this.end(turn)
     if (isKnown) this.layer.run(this.leases.undo({ mutex: this.mutex, id: turn.id }))
   }
 
   /** A turn does not end by itself; if it dies, it does so for the first, and the others go on without it. */
-  private died(turn: Turn, exit: Exit.Exit<void, StoreError>): void {
+  private died(turn: QueueEntry, exit: Exit.Exit<void, StoreError>): void {
     if (turn.isOver) return
     this.abandon(turn)
     const waiter = this.line.first

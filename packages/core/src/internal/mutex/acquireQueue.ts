@@ -9,24 +9,24 @@ import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import type { MutexConfig } from "../../MutexConfig.ts"
-import type { MutexName, WireId } from "../../MutexName.ts"
+import type { ContenderId, MutexName } from "../../MutexName.ts"
 import type { MutexStore } from "../../MutexStore.ts"
 import type { AcquireTimeout } from "../../SimbaError.ts"
-import type { Leases } from "../lease/leaseTable.ts"
-import { type Layer, Place } from "./acquirePlace.ts"
+import type { LeaseTable } from "../lease/leaseTable.ts"
+import { AcquireQueue, type Layer } from "./acquirePlace.ts"
 import type { Attempt, StoreError } from "./attempt.ts"
 import * as contention from "./attempt.ts"
-import type { Holding } from "./heldLease.ts"
+import type { HeldLease } from "./heldLease.ts"
 import type { Waiter } from "./waiter.ts"
 
-export interface Places {
+export interface AcquireQueues {
   readonly store: MutexStore["Service"]
-  readonly leases: Leases
+  readonly leases: LeaseTable
   /**
    * The place of this layer in the queue of a mutex, made where there is none. To be used at once: one that nobody has
    * asked or joined may be replaced by another.
    */
-  readonly at: (mutex: MutexName) => Place
+  readonly at: (mutex: MutexName) => AcquireQueue
   readonly isClosed: () => boolean
 }
 
@@ -34,11 +34,11 @@ type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, 
 
 export const make = Effect.fnUntraced(function*(
   store: MutexStore["Service"],
-  leases: Leases,
+  leases: LeaseTable,
   config: MutexConfig,
-  nextId: () => WireId
-): Effect.fn.Return<Places, never, Scope.Scope> {
-  const table = new Map<MutexName, Place>()
+  nextId: () => ContenderId
+): Effect.fn.Return<AcquireQueues, never, Scope.Scope> {
+  const table = new Map<MutexName, AcquireQueue>()
   const layer: Layer = {
     store,
     leases,
@@ -64,7 +64,7 @@ export const make = Effect.fnUntraced(function*(
     at: (mutex) => {
       table.get(mutex)?.check()
       let place = table.get(mutex)
-      if (place === undefined) table.set(mutex, place = new Place(layer, mutex))
+      if (place === undefined) table.set(mutex, place = new AcquireQueue(layer, mutex))
       return place
     }
   }
@@ -72,19 +72,19 @@ export const make = Effect.fnUntraced(function*(
 
 /** Waits for the mutex, for at most `timeout`. Call it uninterruptibly, with what restores interruption. */
 export const acquire = (
-  { at, isClosed, leases, store }: Places,
+  { at, isClosed, leases, store }: AcquireQueues,
   attempt: Attempt,
   timeout: Duration.Duration | undefined,
   restore: Restore
-): Effect.Effect<Holding, StoreError | AcquireTimeout> =>
+): Effect.Effect<HeldLease, StoreError | AcquireTimeout> =>
   Effect.withFiber((fiber) => {
     if (isClosed()) return Effect.fail(contention.closed())
     if (attempt.unfair) return contention.acquire(store, leases, attempt, timeout, restore)
     const place = at(attempt.mutex)
     let asking = place.comesFirst()
     let waiter: Waiter | undefined
-    let granted: Holding | undefined
-    const note = (holding: Holding) => {
+    let granted: HeldLease | undefined
+    const note = (holding: HeldLease) => {
       granted = holding
       return holding
     }
@@ -96,7 +96,7 @@ export const acquire = (
     const asked = () => {
       place.ask()
       return Effect.flatMap(
-        contention.throughOutages(attempt, contention.ask(store, leases, attempt, { mode: "try" }), place),
+        contention.retryOutages(attempt, contention.send(store, leases, attempt, { mode: "try" }), place),
         (result) => {
           if (contention.isRefused(result)) {
             place.refused(result)
@@ -108,10 +108,10 @@ export const acquire = (
         }
       )
     }
-    return contention.undone(
+    return contention.withUndo(
       leases,
       attempt,
-      restore(contention.within(attempt, timeout, asking ? asked() : join(), () => place.owner)),
+      restore(contention.withTimeout(attempt, timeout, asking ? asked() : join(), () => place.owner)),
       () => granted,
       () => {
         if (waiter !== undefined) return place.leave(waiter)
@@ -125,22 +125,24 @@ export const acquire = (
 
 /** One request that never queues, and none where the answer is known. */
 export const tryAcquire = (
-  { at, isClosed, leases, store }: Places,
+  { at, isClosed, leases, store }: AcquireQueues,
   attempt: Attempt,
   restore: Restore
-): Effect.Effect<Option.Option<Holding>, StoreError> =>
+): Effect.Effect<Option.Option<HeldLease>, StoreError> =>
   Effect.suspend(() => {
     if (isClosed()) return Effect.fail(contention.closed())
     if (attempt.unfair) return contention.tryAcquire(store, leases, attempt, restore)
     const place = at(attempt.mutex)
-    let granted: Holding | undefined
-    if (!place.isOpen()) return contention.undone(leases, attempt, Effect.succeedNone, () => granted, () => Effect.void)
+    let granted: HeldLease | undefined
+    if (!place.isOpen()) {
+      return contention.withUndo(leases, attempt, Effect.succeedNone, () => granted, () => Effect.void)
+    }
     place.ask()
     let asking = true
-    return contention.undone(
+    return contention.withUndo(
       leases,
       attempt,
-      Effect.map(restore(contention.ask(store, leases, attempt, { mode: "try" })), (result) => {
+      Effect.map(restore(contention.send(store, leases, attempt, { mode: "try" })), (result) => {
         asking = false
         if (contention.isRefused(result)) {
           place.refused(result)

@@ -10,42 +10,41 @@ import * as Option from "effect/Option"
 import * as Pull from "effect/Pull"
 import * as Schedule from "effect/Schedule"
 import * as MutexMetrics from "../../MutexMetrics.ts"
-import type { MutexName, WireId } from "../../MutexName.ts"
+import type { ContenderId, MutexName } from "../../MutexName.ts"
 import * as MutexSchedule from "../../MutexSchedule.ts"
-import type { AcquireRequest, AcquireResult, MutexStore, WakeUps } from "../../MutexStore.ts"
-import type { Ticket } from "../../MutexStore.ts"
+import type { AcquireRequest, AcquireResult, MutexStore, Ticket, WakeUps } from "../../MutexStore.ts"
 import { AcquireTimeout, BackendError, type ProtocolError } from "../../SimbaError.ts"
 import { instant } from "../lease/deadline.ts"
-import type { Leases } from "../lease/leaseTable.ts"
+import type { LeaseTable } from "../lease/leaseTable.ts"
 import * as tracing from "../tracing.ts"
-import { annotations, Holding, type Terms } from "./heldLease.ts"
+import { annotations, HeldLease, type Terms } from "./heldLease.ts"
 import type { Checked } from "./leaseOptions.ts"
 
 export interface Attempt extends Checked {
   readonly mutex: MutexName
-  readonly id: WireId
-  readonly confirm: Duration.Duration
+  readonly id: ContenderId
+  readonly confirmTimeout: Duration.Duration
   readonly terms: Terms
 }
 
 export type Refused = Extract<AcquireResult, { readonly _tag: "Refused" }>
 export type StoreError = BackendError | ProtocolError
 
-export const isRefused = (result: Holding | Refused): result is Refused => "_tag" in result
+export const isRefused = (result: HeldLease | Refused): result is Refused => "_tag" in result
 
 /**
  * One request. The lease counts from the instant before it is sent; an answer so late that nothing is left of it is asked
  * for again, and the store recognises the owner. What is over by `maxHold` alone would be again, and is handed out.
  */
-export const ask = (
+export const send = (
   store: MutexStore["Service"],
-  leases: Leases,
+  leases: LeaseTable,
   attempt: Attempt,
   request: Pick<AcquireRequest, "mode" | "ticket">
-): Effect.Effect<Holding | Refused, StoreError> =>
+): Effect.Effect<HeldLease | Refused, StoreError> =>
   Effect.suspend(() => {
     const sent = leases.now()
-    const { confirm, id, localHandover, mutex, terms } = attempt
+    const { confirmTimeout: confirm, id, maxLocalHandOffs, mutex, terms } = attempt
     const { mode, ticket } = request
     return Effect.flatMap(
       store.acquire({
@@ -56,16 +55,18 @@ export const ask = (
         mode,
         ticket,
         unfair: terms.unfair,
-        reserve: localHandover
+        reserve: maxLocalHandOffs
       }),
-      (result): Effect.Effect<Holding | Refused, StoreError> => {
+      (result): Effect.Effect<HeldLease | Refused, StoreError> => {
         const now = leases.now()
         leases.recorder.update(MutexMetrics.acquireLatency, now.monotonic - sent.monotonic, mutex)
         if (result._tag === "Refused") return Effect.succeed(result)
         // Nobody would renew it or watch its deadline
-        if (leases.alarms.isClosed()) return Effect.fail(closed())
-        const holding = new Holding(mutex, id, result.token, terms, sent)
-        return holding.serverLeft(now) > holding.margin ? Effect.succeed(holding) : ask(store, leases, attempt, request)
+        if (leases.timers.isClosed()) return Effect.fail(closed())
+        const holding = new HeldLease(mutex, id, result.token, terms, sent)
+        return holding.serverLeft(now) > holding.margin
+          ? Effect.succeed(holding)
+          : send(store, leases, attempt, request)
       }
     )
   })
@@ -77,15 +78,15 @@ export const closed = () =>
     cause: new Error("the layer of the mutex is closed")
   })
 
-const mayPass = (error: StoreError): error is BackendError => error._tag === "BackendError" && error.retryable
+const isTransient = (error: StoreError): error is BackendError => error._tag === "BackendError" && error.retryable
 
 /** Tries again through an outage of the backend, until one has lasted as long as a lease does. Others may see it, too. */
-export const throughOutages = <A, R>(
+export const retryOutages = <A, R>(
   attempt: Attempt,
   effect: Effect.Effect<A, StoreError, R>,
   behind?: { readonly outage: (error: BackendError) => void }
 ): Effect.Effect<A, StoreError, R> =>
-  Effect.catchIf(effect, mayPass, (first) => {
+  Effect.catchIf(effect, isTransient, (first) => {
     // A schedule costs more than what it is for, which is rare
     let isFirst = true
     const again = Effect.suspend(() => {
@@ -96,11 +97,11 @@ export const throughOutages = <A, R>(
     return Effect.retry(
       behind === undefined ? again : Effect.tapError(again, (error) =>
         Effect.sync(() => {
-          if (mayPass(error)) behind.outage(error)
+          if (isTransient(error)) behind.outage(error)
         })),
       {
         schedule: MutexSchedule.outage.pipe(Schedule.upTo({ duration: attempt.terms.lease })),
-        while: mayPass
+        while: isTransient
       }
     )
   })
@@ -109,9 +110,9 @@ export const throughOutages = <A, R>(
  * Sleeps until a wake-up says otherwise or the delay is over. Wake-ups are hints: what follows is another request.
  * Answers whether it was told that it is its turn. Without a timer or a race of its own: who is told asks at once.
  */
-export const awaitTurn = (
+export const awaitWakeUp = (
   { bound, next }: WakeUps,
-  { alarms, now }: Leases,
+  { timers: alarms, now }: LeaseTable,
   delay: Duration.Duration
 ): Effect.Effect<boolean, BackendError> =>
   Effect.withFiber((parent) =>
@@ -147,7 +148,7 @@ export const awaitTurn = (
   )
 
 /** A waiter, until its scope closes. */
-const counted = ({ recorder }: Leases, { mutex }: Attempt) =>
+const counted = ({ recorder }: LeaseTable, { mutex }: Attempt) =>
   Effect.acquireRelease(
     Clock.clockWith((clock) =>
       Effect.sync(() => {
@@ -167,20 +168,20 @@ const counted = ({ recorder }: Leases, { mutex }: Attempt) =>
 /** Subscribes first and queues afterwards, so that no hand-off can fall between the two. */
 const wait = Effect.fnUntraced(function*(
   store: MutexStore["Service"],
-  leases: Leases,
+  leases: LeaseTable,
   attempt: Attempt,
   onRefused: (refused: Refused) => void
 ) {
   yield* counted(leases, attempt)
-  const wakeUps = yield* throughOutages(attempt, store.wakeUps(attempt.mutex, attempt.id))
+  const wakeUps = yield* retryOutages(attempt, store.wakeUps(attempt.mutex, attempt.id))
   const lease = Duration.sum(attempt.ttl, attempt.transition)
-  const step = yield* Schedule.toStep(MutexSchedule.contend({ confirm: attempt.confirm, lease }))
+  const step = yield* Schedule.toStep(MutexSchedule.contend({ confirm: attempt.confirmTimeout, lease }))
   let ticket: Ticket | undefined
   let called = false
   for (;;) {
-    const result = yield* throughOutages(
+    const result = yield* retryOutages(
       attempt,
-      Effect.suspend(() => ask(store, leases, attempt, { mode: "wait", ticket }))
+      Effect.suspend(() => send(store, leases, attempt, { mode: "wait", ticket }))
     )
     if (!isRefused(result)) {
       if (called) leases.recorder.update(MutexMetrics.handOffs, 1, attempt.mutex)
@@ -190,7 +191,7 @@ const wait = Effect.fnUntraced(function*(
     ticket = result.ticket ?? ticket
     const now = yield* Clock.currentTimeMillis
     const [delay] = yield* Pull.catchDone(step(now, result), () => Effect.succeed([lease, lease] as const))
-    called = yield* awaitTurn(wakeUps, leases, delay)
+    called = yield* awaitWakeUp(wakeUps, leases, delay)
   }
 }, Effect.scoped)
 
@@ -208,7 +209,7 @@ const outcomeOf = (exit: Exit.Exit<unknown, StoreError | AcquireTimeout>): Mutex
  * Says so where somebody listens; otherwise it costs no more than to see that nobody does. A logger or a span that
  * throws is no reason to keep the lease from the caller, who alone can give it back.
  */
-const announce = (holding: Holding, fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<void> => {
+const announce = (holding: HeldLease, fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<void> => {
   const logged = LogLevel.isGreaterThan(fiber.cache.minimumLogLevel, "Debug")
     ? Effect.void
     : Effect.ignoreCause(Effect.annotateLogs(Effect.logDebug("Mutex acquired"), annotations(holding)))
@@ -221,11 +222,11 @@ const announce = (holding: Holding, fiber: Fiber.Fiber<unknown, unknown>): Effec
  * Runs `granting` so that nothing is left behind: `giveBack` follows, in the background, when it ends otherwise than with
  * an answer in the caller's hands.
  */
-export const undone = <A, E extends StoreError | AcquireTimeout, R>(
-  leases: Leases,
+export const withUndo = <A, E extends StoreError | AcquireTimeout, R>(
+  leases: LeaseTable,
   attempt: Attempt,
   granting: Effect.Effect<A, E, R>,
-  granted: () => Holding | undefined,
+  granted: () => HeldLease | undefined,
   giveBack: () => Effect.Effect<void>
 ): Effect.Effect<A, E, R> =>
   Effect.withFiber((fiber) => {
@@ -240,7 +241,7 @@ export const undone = <A, E extends StoreError | AcquireTimeout, R>(
   })
 
 /** For at most `timeout`, if there is one. `owner` is whom the mutex is known to be owned by in the end. */
-export const within = <A, E, R>(
+export const withTimeout = <A, E, R>(
   { mutex }: Attempt,
   timeout: Duration.Duration | undefined,
   granted: Effect.Effect<A, E, R>,
@@ -257,16 +258,16 @@ export const within = <A, E, R>(
 /** One request that never queues. Call it uninterruptibly, with what restores interruption. */
 export const tryAcquire = (
   store: MutexStore["Service"],
-  leases: Leases,
+  leases: LeaseTable,
   attempt: Attempt,
   restore: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-): Effect.Effect<Option.Option<Holding>, StoreError> =>
+): Effect.Effect<Option.Option<HeldLease>, StoreError> =>
   Effect.suspend(() => {
-    let granted: Holding | undefined
-    return undone(
+    let granted: HeldLease | undefined
+    return withUndo(
       leases,
       attempt,
-      Effect.map(restore(ask(store, leases, attempt, { mode: "try" })), (result) => {
+      Effect.map(restore(send(store, leases, attempt, { mode: "try" })), (result) => {
         if (isRefused(result)) return Option.none()
         leases.add(granted = result)
         return Option.some(result)
@@ -279,18 +280,18 @@ export const tryAcquire = (
 /** Waits for the mutex, for at most `timeout`. Call it uninterruptibly, with what restores interruption. */
 export const acquire = (
   store: MutexStore["Service"],
-  leases: Leases,
+  leases: LeaseTable,
   attempt: Attempt,
   timeout: Duration.Duration | undefined,
   restore: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-): Effect.Effect<Holding, StoreError | AcquireTimeout> =>
+): Effect.Effect<HeldLease, StoreError | AcquireTimeout> =>
   Effect.suspend(() => {
     let owner: string | undefined
-    let granted: Holding | undefined
+    let granted: HeldLease | undefined
     const onRefused = (refused: Refused) => {
       owner = refused.ownership._tag === "Held" ? refused.ownership.owner : undefined
     }
-    const granting = throughOutages(attempt, ask(store, leases, attempt, { mode: "try" })).pipe(
+    const granting = retryOutages(attempt, send(store, leases, attempt, { mode: "try" })).pipe(
       Effect.flatMap((result) => {
         if (!isRefused(result)) return Effect.succeed(result)
         onRefused(result)
@@ -298,10 +299,10 @@ export const acquire = (
       }),
       Effect.tap((holding) => Effect.sync(() => leases.add(granted = holding)))
     )
-    return undone(
+    return withUndo(
       leases,
       attempt,
-      restore(within(attempt, timeout, granting, () => owner)),
+      restore(withTimeout(attempt, timeout, granting, () => owner)),
       () => granted,
       () => leases.undo(attempt, granted)
     )

@@ -5,14 +5,14 @@ import type * as Fiber from "effect/Fiber"
 import type * as Pull from "effect/Pull"
 import type { FencingToken } from "../../FencingToken.ts"
 import { margin } from "../../MutexConfig.ts"
-import type { MutexName, WireId } from "../../MutexName.ts"
+import type { ContenderId, MutexName } from "../../MutexName.ts"
 import type { GuardOutcome } from "../../MutexSchedule.ts"
 import type { GuardRequest } from "../../MutexStore.ts"
 import { LeaseLost, type LossReason } from "../../SimbaError.ts"
-import { Ending, type Instant } from "../lease/deadline.ts"
+import { Deadline, type Instant } from "../lease/deadline.ts"
 import type { Item } from "../lease/indexedHeap.ts"
-import { apart, awaitExit } from "../lease/observers.ts"
-import type { Place } from "./acquirePlace.ts"
+import { awaitExit, isolate } from "../lease/observers.ts"
+import type { AcquireQueue } from "./acquirePlace.ts"
 
 export type GuardStep = (
   now: number,
@@ -24,7 +24,7 @@ export interface Terms {
   readonly ttl: Duration.Duration
   readonly lease: Duration.Duration
   readonly unfair: boolean
-  readonly alive: Effect.Effect<boolean, unknown> | undefined
+  readonly isAlive: Effect.Effect<boolean, unknown> | undefined
   readonly ttlMillis: number
   /** Milliseconds that are given up at the end of the server's lease. */
   readonly margin: number
@@ -48,7 +48,7 @@ export const termsOf = (options: {
     ttl,
     lease,
     unfair: unfair === true,
-    alive,
+    isAlive: alive,
     ttlMillis: Duration.toMillis(ttl),
     margin: lost,
     usable: Duration.toMillis(lease) - lost,
@@ -56,15 +56,15 @@ export const termsOf = (options: {
   }
 }
 
-export const annotations = ({ id, mutex, token }: Pick<Holding, "mutex" | "id" | "token">) => ({
+export const annotations = ({ id, mutex, token }: Pick<HeldLease, "mutex" | "id" | "token">) => ({
   mutex,
   contender: id,
   token
 })
 
-export class Holding extends Ending implements GuardRequest, Item {
+export class HeldLease extends Deadline implements GuardRequest, Item {
   readonly mutex: MutexName
-  readonly id: WireId
+  readonly id: ContenderId
   readonly token: FencingToken
   private readonly terms: Terms
   /** Just before the granting request was sent. */
@@ -81,21 +81,21 @@ export class Holding extends Ending implements GuardRequest, Item {
   before: Item | undefined
   behind: Item | undefined
   renewing = false
-  /** The answer of `alive` counts for one renewal. */
+  /** The answer of `isAlive` counts for one renewal. */
   probe: "unasked" | "asking" | "alive" = "unasked"
-  /** The last answer of `alive` was not yes. */
+  /** The last answer of `isAlive` was not yes. */
   dead = false
   failing = false
   /** When it was last said to have been taken away by force: the reply to what is sent after that decides. */
   forcedAt: number | undefined
   step: GuardStep | undefined
   /** What it is held for by this layer, if the fibers behind it are to have it next. */
-  place: Place | undefined
+  place: AcquireQueue | undefined
   private listeners: Set<(loss: LeaseLost) => void> | undefined
   private works: Set<Fiber.Fiber<unknown, unknown>> | undefined
   private starting = 0
 
-  constructor(mutex: MutexName, id: WireId, token: FencingToken, terms: Terms, sent: Instant) {
+  constructor(mutex: MutexName, id: ContenderId, token: FencingToken, terms: Terms, sent: Instant) {
     super()
     this.mutex = mutex
     this.id = id
@@ -123,7 +123,7 @@ export class Holding extends Ending implements GuardRequest, Item {
   }
 
   get alive() {
-    return this.terms.alive
+    return this.terms.isAlive
   }
 
   get margin() {
@@ -157,7 +157,7 @@ export class Holding extends Ending implements GuardRequest, Item {
   }
 
   /** The server's lease goes on as it is: it ends no later, and is renewed no later. */
-  inherit(previous: Holding): void {
+  inherit(previous: HeldLease): void {
     this.extend({ monotonic: previous.renewedMonotonic, wall: previous.renewedWall })
     this.key = this.renewal(previous.renewedMonotonic + this.terms.ttlMillis)
   }
@@ -174,7 +174,7 @@ export class Holding extends Ending implements GuardRequest, Item {
     this.loss = new LeaseLost({ mutex, id, token, reason, ...(owner === undefined ? {} : { owner }) })
     if (this.isOpen()) {
       this.state = "lost"
-      this.works?.forEach((work) => apart(work, () => work.interruptUnsafe()))
+      this.works?.forEach((work) => isolate(work, () => work.interruptUnsafe()))
       const listeners = this.listeners
       this.listeners = undefined
       listeners?.forEach((listener) => listener(this.loss!))
@@ -220,7 +220,7 @@ export class Holding extends Ending implements GuardRequest, Item {
     return Effect.withFiber((releasing) => {
       const others: Array<Fiber.Fiber<unknown, unknown>> = []
       this.works?.forEach((work) => {
-        apart(work, () => work.interruptUnsafe(releasing.id))
+        isolate(work, () => work.interruptUnsafe(releasing.id))
         // Work that closes the scope of its own lease cannot wait for itself: its interruption comes after the release
         if (work !== releasing) others.push(work)
       })

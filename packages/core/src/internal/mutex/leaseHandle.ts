@@ -5,18 +5,18 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { type Lease, TypeId } from "../../Lease.ts"
 import { LeaseLost } from "../../SimbaError.ts"
-import type { Leases } from "../lease/leaseTable.ts"
-import { apart, awaitExit } from "../lease/observers.ts"
-import type { Holding } from "./heldLease.ts"
+import type { LeaseTable } from "../lease/leaseTable.ts"
+import { awaitExit, isolate } from "../lease/observers.ts"
+import type { HeldLease } from "./heldLease.ts"
 
 /** The loss of the lease, if it is over at this instant. */
-const over = (leases: Leases, holding: Holding): LeaseLost | undefined => {
+const over = (leases: LeaseTable, holding: HeldLease): LeaseLost | undefined => {
   leases.check(holding, leases.now())
   return holding.state === "held" ? undefined : holding.loss ?? released(holding)
 }
 
 /** The same of the first of them that is. */
-const anyOver = (leases: Leases, holdings: ReadonlyArray<Holding>): LeaseLost | undefined => {
+const anyOver = (leases: LeaseTable, holdings: ReadonlyArray<HeldLease>): LeaseLost | undefined => {
   for (const holding of holdings) {
     const loss = over(leases, holding)
     if (loss !== undefined) return loss
@@ -24,7 +24,7 @@ const anyOver = (leases: Leases, holdings: ReadonlyArray<Holding>): LeaseLost | 
   return undefined
 }
 
-const released = ({ id, mutex, token }: Holding) => new LeaseLost({ mutex, id, token, reason: "Released" })
+const released = ({ id, mutex, token }: HeldLease) => new LeaseLost({ mutex, id, token, reason: "Released" })
 
 /** The loss wins over a success and over the interruption that it caused; a failure of the work stays its own. */
 const settle = <A, E>(exit: Exit.Exit<A, E>, loss: LeaseLost | undefined): Effect.Effect<A, E | LeaseLost> => {
@@ -48,8 +48,8 @@ const remains = <E>(exit: Exit.Exit<unknown, E>): Effect.Effect<void, E> => {
  * context, and whoever runs this waits for its end in any case. `inside` changes that context.
  */
 export const protect = <A, E, R>(
-  leases: Leases,
-  holdings: ReadonlyArray<Holding>,
+  leases: LeaseTable,
+  holdings: ReadonlyArray<HeldLease>,
   effect: Effect.Effect<A, E, R>,
   inside?: (context: Context.Context<never>) => Context.Context<never>
 ): Effect.Effect<A, E | LeaseLost, R> =>
@@ -73,7 +73,7 @@ export const protect = <A, E, R>(
       const ended = awaitExit(fiber, parent)
       return restore(ended).pipe(
         Effect.onInterrupt(() => {
-          apart(fiber, () => fiber.interruptUnsafe(parent.id))
+          isolate(fiber, () => fiber.interruptUnsafe(parent.id))
           return Effect.flatMap(ended, remains)
         }),
         Effect.ensuring(Effect.sync(remove)),
@@ -85,10 +85,10 @@ export const protect = <A, E, R>(
 export class LeaseImpl implements Lease {
   // Set below: with a computed field, bundlers keep a class that nobody uses
   declare readonly [TypeId]: typeof TypeId
-  private readonly leases: Leases
-  private readonly holding: Holding
+  private readonly leases: LeaseTable
+  private readonly holding: HeldLease
 
-  constructor(leases: Leases, holding: Holding) {
+  constructor(leases: LeaseTable, holding: HeldLease) {
     this[TypeId] = TypeId
     this.leases = leases
     this.holding = holding
@@ -129,7 +129,7 @@ export class LeaseImpl implements Lease {
     return Effect.withFiber((waiting) => {
       const loss = over(this.leases, this.holding)
       return loss !== undefined ? Effect.succeed(loss) : Effect.callback<LeaseLost>((resume) => {
-        const unlisten = this.holding.onLoss((loss) => apart(waiting, () => resume(Effect.succeed(loss))))
+        const unlisten = this.holding.onLoss((loss) => isolate(waiting, () => resume(Effect.succeed(loss))))
         return Effect.sync(unlisten)
       })
     })

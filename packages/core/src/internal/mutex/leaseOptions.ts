@@ -9,9 +9,9 @@ export interface Checked {
   readonly ttl: Duration.Duration
   readonly transition: Duration.Duration
   readonly maxHold?: Duration.Duration | undefined
-  readonly alive?: Effect.Effect<boolean, unknown> | undefined
+  readonly isAlive?: Effect.Effect<boolean, unknown> | undefined
   readonly unfair?: boolean | undefined
-  readonly localHandover: number
+  readonly maxLocalHandOffs: number
 }
 
 const refuse = (option: string, problem: string) => Effect.fail(new InvalidConfig({ option, problem }))
@@ -22,23 +22,23 @@ export const check = (
   options: LeaseOptions | undefined
 ): Effect.Effect<Checked, InvalidConfig> | undefined => {
   if (options === undefined) return undefined
-  const { alive, localHandover, maxHold, transition, ttl, unfair } = options
+  const { isAlive, maxLocalHandOffs, maxHold, transition, ttl, unfair } = options
   if (
-    ttl === undefined && transition === undefined && maxHold === undefined && alive === undefined &&
-    unfair === undefined && localHandover === undefined
+    ttl === undefined && transition === undefined && maxHold === undefined && isAlive === undefined &&
+    unfair === undefined && maxLocalHandOffs === undefined
   ) return undefined
   if (unfair !== undefined && typeof unfair !== "boolean") return refuse("unfair", "it must be true or false")
-  if (alive !== undefined && !Effect.isEffect(alive)) return refuse("alive", "it must be an Effect")
-  const handovers = MutexConfig.handoverProblem(localHandover ?? config.localHandover)
-  if (handovers !== undefined) return refuse("localHandover", handovers)
-  const rest = { alive, unfair, localHandover: localHandover ?? config.localHandover }
-  if (ttl === undefined && transition === undefined && maxHold === undefined && alive === undefined) {
+  if (isAlive !== undefined && !Effect.isEffect(isAlive)) return refuse("isAlive", "it must be an Effect")
+  const handovers = MutexConfig.handoverProblem(maxLocalHandOffs ?? config.maxLocalHandOffs)
+  if (handovers !== undefined) return refuse("maxLocalHandOffs", handovers)
+  const rest = { isAlive, unfair, maxLocalHandOffs: maxLocalHandOffs ?? config.maxLocalHandOffs }
+  if (ttl === undefined && transition === undefined && maxHold === undefined && isAlive === undefined) {
     return Effect.succeed({ ttl: config.ttl, transition: config.transition, ...rest })
   }
   return Effect.gen(function*() {
     const periods = yield* MutexConfig.checkPeriods({
       commandTimeout: config.commandTimeout,
-      probed: alive !== undefined,
+      probed: isAlive !== undefined,
       ttl: ttl ?? config.ttl,
       transition: transition ?? config.transition
     })

@@ -1,22 +1,23 @@
 /** The state of one mutex in the in-process store: the rules of the Redis scripts, on plain data. */
 import * as Duration from "effect/Duration"
 import { type FencingToken } from "../../FencingToken.ts"
-import type { WireId } from "../../MutexName.ts"
-import type {
-  AcquireRequest,
-  AcquireResult,
-  GuardResult,
-  MutexState,
-  Released,
-  ReleaseRequest,
-  Requeue,
-  TickResult,
-  WakeUp
+import type { ContenderId } from "../../MutexName.ts"
+import {
+  type AcquireRequest,
+  type AcquireResult,
+  type ClaimPeriodResult,
+  type GuardResult,
+  type MutexState,
+  type Ownership,
+  type Released,
+  type ReleaseRequest,
+  type Requeue,
+  type Ticket,
+  type WakeUp
 } from "../../MutexStore.ts"
-import { free, held, type Ownership, type Ticket } from "../../MutexStore.ts"
 
 interface Waiter {
-  readonly id: WireId
+  readonly id: ContenderId
   /** Microseconds. */
   readonly ticket: number
 }
@@ -29,7 +30,7 @@ const fromTicket = (ticket: Ticket) => Math.round(Number(ticket) * 1e6)
 export class MemoryMutex {
   private now = 0
   private micros = 0
-  private owner: WireId | undefined
+  private owner: ContenderId | undefined
   /** Monotonic milliseconds. */
   private deadline = 0
   private token = 0
@@ -37,7 +38,7 @@ export class MemoryMutex {
   private reserved = 0
   private lastTicket = 0
   private readonly queue: Array<Waiter> = []
-  private readonly listeners = new Map<WireId, Listener>()
+  private readonly listeners = new Map<ContenderId, Listener>()
   private readonly observers = new Set<(owner: string) => void>()
   private readonly ticks = new Map<string, number>()
 
@@ -59,7 +60,9 @@ export class MemoryMutex {
   }
 
   ownership(): Ownership {
-    return this.owner === undefined ? free : held(this.owner, Duration.millis(this.deadline - this.now))
+    return this.owner === undefined
+      ? { _tag: "Free" }
+      : { _tag: "Held", owner: this.owner, remaining: Duration.millis(this.deadline - this.now) }
   }
 
   acquire(request: AcquireRequest): AcquireResult {
@@ -80,7 +83,7 @@ export class MemoryMutex {
     }
   }
 
-  guard(id: WireId, lease: number): GuardResult {
+  guard(id: ContenderId, lease: number): GuardResult {
     if (this.owner !== id) return { _tag: "Lost", ownership: this.ownership() }
     this.deadline = this.now + lease
     return { _tag: "Renewed" }
@@ -129,7 +132,7 @@ export class MemoryMutex {
     return before
   }
 
-  tick(job: string, every: number, at: number | undefined): TickResult {
+  tick(job: string, every: number, at: number | undefined): ClaimPeriodResult {
     const now = this.micros / 1000
     const period = at ?? Math.floor(now / every) * every
     const first = period > (this.ticks.get(job) ?? -Infinity)
@@ -142,15 +145,15 @@ export class MemoryMutex {
     return () => this.observers.delete(observer)
   }
 
-  listen(id: WireId, listener: Listener): void {
+  listen(id: ContenderId, listener: Listener): void {
     this.listeners.set(id, listener)
   }
 
-  unlisten(id: WireId): void {
+  unlisten(id: ContenderId): void {
     this.listeners.delete(id)
   }
 
-  private enter(id: WireId, ticket: Ticket | undefined): Waiter {
+  private enter(id: ContenderId, ticket: Ticket | undefined): Waiter {
     const queued = this.queue.find((waiter) => waiter.id === id)
     if (queued !== undefined) return queued
     this.lastTicket = Math.max(this.micros, this.lastTicket + 1)
@@ -162,7 +165,7 @@ export class MemoryMutex {
   }
 
   /** Answers whether the waiter was the first. */
-  private leave(id: WireId): boolean {
+  private leave(id: ContenderId): boolean {
     const index = this.queue.findIndex((waiter) => waiter.id === id)
     if (index !== -1) this.queue.splice(index, 1)
     return index === 0
@@ -173,13 +176,13 @@ export class MemoryMutex {
     this.reserved = reserve
   }
 
-  private grant(id: WireId): void {
+  private grant(id: ContenderId): void {
     this.owner = id
     this.mint(0)
   }
 
   /** Becomes the owner, or is it already and keeps its token. */
-  private take(id: WireId, lease: Duration.Duration, reserve: number): FencingToken {
+  private take(id: ContenderId, lease: Duration.Duration, reserve: number): FencingToken {
     if (this.owner !== id) this.grant(id)
     this.reserved = Math.max(this.reserved, reserve)
     this.deadline = this.now + Duration.toMillis(lease)

@@ -4,12 +4,12 @@ import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import type { MutexName } from "../../MutexName.ts"
 import { AlreadyHeld } from "../../SimbaError.ts"
-import type { Leases } from "../lease/leaseTable.ts"
-import type { Holding } from "./heldLease.ts"
+import type { LeaseTable } from "../lease/leaseTable.ts"
+import type { HeldLease } from "./heldLease.ts"
 
 interface Extent {
-  readonly leases: Leases
-  readonly holding: Holding
+  readonly leases: LeaseTable
+  readonly holding: HeldLease
   readonly outer: Extent | undefined
 }
 
@@ -20,13 +20,14 @@ const Current: Context.Reference<Extent | undefined> = Context.Reference<Extent 
 )
 
 /** The context of what runs inside the lock. */
-export const within = (leases: Leases, holding: Holding) => (context: Context.Context<never>): Context.Context<never> =>
-  Context.add(context, Current, { leases, holding, outer: Context.get(context, Current) })
+export const provide =
+  (leases: LeaseTable, holding: HeldLease) => (context: Context.Context<never>): Context.Context<never> =>
+    Context.add(context, Current, { leases, holding, outer: Context.get(context, Current) })
 
 /** What an acquire would wait for that `fiber` holds itself. A lease that is over keeps nobody waiting. */
-export const outer = (
+export const find = (
   fiber: Fiber.Fiber<unknown, unknown>,
-  leases: Leases,
+  leases: LeaseTable,
   mutex: string
 ): AlreadyHeld | undefined => {
   for (let extent = fiber.getRef(Current); extent !== undefined; extent = extent.outer) {
@@ -38,8 +39,8 @@ export const outer = (
   return undefined
 }
 
-export const refuseNested = (leases: Leases, mutex: MutexName): Effect.Effect<void, AlreadyHeld> =>
+export const refuseNested = (leases: LeaseTable, mutex: MutexName): Effect.Effect<void, AlreadyHeld> =>
   Effect.withFiber((fiber) => {
-    const held = outer(fiber, leases, mutex)
+    const held = find(fiber, leases, mutex)
     return held === undefined ? Effect.void : Effect.fail(held)
   })

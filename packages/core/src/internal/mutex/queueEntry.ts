@@ -9,27 +9,26 @@ import * as Latch from "effect/Latch"
 import * as Option from "effect/Option"
 import * as Pull from "effect/Pull"
 import * as Schedule from "effect/Schedule"
-import type { MutexName, WireId } from "../../MutexName.ts"
+import type { ContenderId, MutexName } from "../../MutexName.ts"
 import * as MutexSchedule from "../../MutexSchedule.ts"
-import type { MutexStore, Released } from "../../MutexStore.ts"
-import type { Ticket } from "../../MutexStore.ts"
+import type { MutexStore, Released, Ticket } from "../../MutexStore.ts"
 import type { BackendError } from "../../SimbaError.ts"
-import type { Leases } from "../lease/leaseTable.ts"
-import { ask, awaitTurn, isRefused, type Refused, type StoreError } from "./attempt.ts"
-import type { Holding } from "./heldLease.ts"
+import type { LeaseTable } from "../lease/leaseTable.ts"
+import { awaitWakeUp, isRefused, type Refused, send, type StoreError } from "./attempt.ts"
+import type { HeldLease } from "./heldLease.ts"
 import type { Waiter } from "./waiter.ts"
 
 /** What a turn is part of. */
-export interface Seat {
+export interface QueueContext {
   readonly mutex: MutexName
   readonly store: MutexStore["Service"]
-  readonly leases: Leases
-  readonly confirm: Duration.Duration
+  readonly leases: LeaseTable
+  readonly confirmTimeout: Duration.Duration
   /** Whom the turn is for, at this moment. Others may come to be the first while a request is under way. */
   readonly first: () => Waiter | undefined
   readonly refused: (refused: Refused) => void
   /** The turn has ended with a lease for this waiter, who is still the first. */
-  readonly won: (turn: Turn, holding: Holding, handedOff: boolean) => void
+  readonly won: (turn: QueueEntry, holding: HeldLease, handedOff: boolean) => void
   /** Nothing has come through since, in monotonic milliseconds; or something has. */
   readonly outage: (error: BackendError, since: number) => void
   readonly reached: () => void
@@ -48,22 +47,22 @@ export type State = "prepared" | "requeueing" | "contending" | "over"
 /** Of a release by which nobody learnt how many are ahead: not among the first who look one after the other. */
 const unknownPosition = 8
 
-export class Turn {
-  readonly id: WireId
+export class QueueEntry {
+  readonly id: ContenderId
   state: State
   fiber: Fiber.Fiber<void, StoreError> | undefined
   /** Nobody else had the mutex or waited for it. */
   wasFree = true
   private readonly gate = Latch.makeUnsafe(false)
-  private readonly seat: Seat
+  private readonly seat: QueueContext
   private isSubscribed = false
   private ticket: Ticket | undefined
   /** Whom the requeueing release asked for, when it was sent, and whether messages could reach us then. */
-  private requeued: { readonly waiter: Waiter; readonly sent: Holding["since"]; readonly heard: boolean } | undefined
+  private requeued: { readonly waiter: Waiter; readonly sent: HeldLease["since"]; readonly heard: boolean } | undefined
   /** What is known from the requeueing release, where that makes a request needless. */
   private known: Refused | undefined
 
-  constructor(seat: Seat, id: WireId, state: State) {
+  constructor(seat: QueueContext, id: ContenderId, state: State) {
     this.seat = seat
     this.id = id
     this.state = state
@@ -78,7 +77,7 @@ export class Turn {
     return this.state === "requeueing" || this.state === "contending"
   }
 
-  requeueing(waiter: Waiter, sent: Holding["since"]): void {
+  requeueing(waiter: Waiter, sent: HeldLease["since"]): void {
     this.wasFree = false
     this.state = "requeueing"
     this.requeued = { waiter, sent, heard: this.isSubscribed }
@@ -90,7 +89,7 @@ export class Turn {
   }
 
   /** The answer to the requeueing release; `undefined` if there is none, so that the outcome is not known. */
-  settled(released: Released | undefined, now: Holding["since"]): Holding | undefined {
+  settled(released: Released | undefined, now: HeldLease["since"]): HeldLease | undefined {
     if (this.state !== "requeueing") return undefined
     const { heard, sent, waiter } = this.requeued!
     const requeued = released?.requeued
@@ -103,7 +102,7 @@ export class Turn {
       const { ownership } = released!
       // Longer than a waiter has to confirm: an owner that this release did not choose, maybe of another implementation
       const isNew = ownership._tag === "Held" && ownership.remaining !== undefined &&
-        Duration.isLessThanOrEqualTo(ownership.remaining, this.seat.confirm)
+        Duration.isLessThanOrEqualTo(ownership.remaining, this.seat.confirmTimeout)
       if (requeued.token === undefined && heard && isNew) {
         this.known = {
           _tag: "Refused",
@@ -169,18 +168,18 @@ export class Turn {
     const { attempt: { transition, ttl } } = this.seat.first()!
     const lease = Duration.sum(ttl, transition)
     let step: Effect.Success<ReturnType<typeof paceOf>> | undefined
-    const delayBehind = Effect.fnUntraced(function*(this: Turn, refused: Refused) {
-      step ??= yield* paceOf(this.seat.confirm, lease)
+    const delayBehind = Effect.fnUntraced(function*(this: QueueEntry, refused: Refused) {
+      step ??= yield* paceOf(this.seat.confirmTimeout, lease)
       const now = yield* Clock.currentTimeMillis
       const [delay] = yield* Pull.catchDone(step(now, refused), () => Effect.succeed([lease, lease] as const))
       return delay
     })
     const sleep = (refused: Refused) =>
-      Effect.flatMap(delayBehind.call(this, refused), (delay) => awaitTurn(wakeUps, leases, delay))
+      Effect.flatMap(delayBehind.call(this, refused), (delay) => awaitWakeUp(wakeUps, leases, delay))
     let waiter: Waiter | undefined
     const asking = Effect.suspend(() => {
       waiter = this.seat.first()!
-      return ask(store, leases, { ...waiter.attempt, id: this.id }, { mode: "wait", ticket: this.ticket })
+      return send(store, leases, { ...waiter.attempt, id: this.id }, { mode: "wait", ticket: this.ticket })
     })
     let called = this.known !== undefined && (yield* sleep(this.known))
     for (;;) {

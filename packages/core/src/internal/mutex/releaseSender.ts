@@ -18,7 +18,7 @@ export interface Request extends Omit<ReleaseRequest, "confirm"> {
   readonly settled?: ((released: Released | undefined) => void) | undefined
 }
 
-export interface Releases {
+export interface ReleaseSender {
   /**
    * Gives back within so many milliseconds. Waits for one try, unless the store can do without; what the server refused
    * for the moment is tried again behind it.
@@ -34,7 +34,7 @@ const pause = 50
 export const make = Effect.fnUntraced(function*(
   store: MutexStore["Service"],
   config: MutexConfig
-): Effect.fn.Return<Releases, never, Scope.Scope> {
+): Effect.fn.Return<ReleaseSender, never, Scope.Scope> {
   const clock = yield* Clock.Clock
   const background = yield* FiberSet.make()
   const whileOpen = yield* FiberSet.runtime(background)()
@@ -54,7 +54,7 @@ export const make = Effect.fnUntraced(function*(
 
   const attempt = ({ id, mutex, requeue, unfair }: Request, within: Duration.Duration) =>
     Effect.exit(Effect.timeout(
-      store.release({ mutex, id, unfair, requeue, confirm: config.confirm }),
+      store.release({ mutex, id, unfair, requeue, confirm: config.confirmTimeout }),
       within
     ))
 
@@ -123,7 +123,7 @@ export const make = Effect.fnUntraced(function*(
     if (store.sendRelease === undefined) return false
     const { id, mutex, requeue, unfair } = request
     const until = instant(clock).monotonic + within
-    const isSent = store.sendRelease({ mutex, id, unfair, requeue, confirm: config.confirm }, (exit) => {
+    const isSent = store.sendRelease({ mutex, id, unfair, requeue, confirm: config.confirmTimeout }, (exit) => {
       if (Exit.isFailure(exit)) inBackground(annotated(request, settle(request, exit, until, held)))
       else request.settled?.(exit.value)
       if (--sent === 0) onAnswered?.()

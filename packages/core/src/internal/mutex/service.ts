@@ -11,8 +11,7 @@ import type { AcquireOptions, LeaseOptions, Mutex } from "../../Mutex.ts"
 import * as MutexConfig from "../../MutexConfig.ts"
 import { type MutexName, mutexName, mutexProblem } from "../../MutexName.ts"
 import { MutexStore } from "../../MutexStore.ts"
-import { AcquireTimeout, InvalidConfig, type InvalidName } from "../../SimbaError.ts"
-import type { AcquireError } from "../../SimbaError.ts"
+import { type AcquireError, AcquireTimeout, InvalidConfig, type InvalidName } from "../../SimbaError.ts"
 import * as wireId from "../contenderId.ts"
 import * as contender from "../leadership/contender.ts"
 import { instant } from "../lease/deadline.ts"
@@ -20,7 +19,7 @@ import * as leasesOf from "../lease/leaseTable.ts"
 import * as tracing from "../tracing.ts"
 import * as placesOf from "./acquireQueue.ts"
 import type * as contention from "./attempt.ts"
-import { type Holding, termsOf } from "./heldLease.ts"
+import { type HeldLease, termsOf } from "./heldLease.ts"
 import { LeaseGroupImpl } from "./leaseGroup.ts"
 import { LeaseImpl, protect } from "./leaseHandle.ts"
 import * as leaseOptions from "./leaseOptions.ts"
@@ -40,8 +39,8 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
 
   /** Without options of its own. */
   const plain = (mutex: MutexName): contention.Attempt => {
-    const { confirm, contender, localHandover, transition, ttl } = config
-    return { mutex, id: ids.next(contender), ttl, transition, confirm, localHandover, terms: usual }
+    const { confirmTimeout: confirm, contender, maxLocalHandOffs, transition, ttl } = config
+    return { mutex, id: ids.next(contender), ttl, transition, confirmTimeout: confirm, maxLocalHandOffs, terms: usual }
   }
 
   const attempt = (
@@ -55,7 +54,7 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
         ...chosen,
         mutex,
         id: ids.next(config.contender),
-        confirm: config.confirm,
+        confirmTimeout: config.confirmTimeout,
         terms: termsOf(chosen)
       })))
   }
@@ -78,10 +77,10 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
     name: string,
     options: AcquireOptions | undefined,
     restore: Restore
-  ): Effect.Effect<Holding, AcquireError> =>
+  ): Effect.Effect<HeldLease, AcquireError> =>
     options === undefined && mutexProblem(name) === undefined
-      ? Effect.withFiber<Holding, AcquireError>((fiber) => {
-        const held = extent.outer(fiber, leases, name)
+      ? Effect.withFiber<HeldLease, AcquireError>((fiber) => {
+        const held = extent.find(fiber, leases, name)
         return held === undefined
           ? placesOf.acquire(places, plain(name as MutexName), undefined, restore)
           : Effect.fail(held)
@@ -96,7 +95,7 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
   /** All or none: what was obtained is given back in the background when one of them cannot be had. */
   const obtainAll = (names: ReadonlyArray<string>, options: AcquireOptions | undefined, restore: Restore) =>
     Effect.suspend(() => {
-      const holdings: Array<Holding> = []
+      const holdings: Array<HeldLease> = []
       const obtaining = Effect.gen(function*() {
         if (names.length === 0) {
           return yield* new InvalidConfig({ option: "names", problem: "there is none" })
@@ -125,19 +124,19 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
   const obtainIfAvailable = (name: string, options: LeaseOptions | undefined, restore: Restore) =>
     Effect.flatMap(attempt(name, options), (attempt) => placesOf.tryAcquire(places, attempt, restore))
 
-  const inScope = (holding: Holding) =>
+  const inScope = (holding: HeldLease) =>
     Effect.flatMap(
       Effect.scope,
       (scope) => Effect.as(Scope.addFinalizer(scope, leases.release(holding)), new LeaseImpl(leases, holding))
     )
 
-  const guarded = <A, E, R>(holding: Holding, body: Body<A, E, R>, restore: Restore, isTracing: boolean) => {
+  const guarded = <A, E, R>(holding: HeldLease, body: Body<A, E, R>, restore: Restore, isTracing: boolean) => {
     const given = Effect.isEffect(body) ? body : Effect.suspend(() => body(new LeaseImpl(leases, holding)))
     const work = isTracing
       ? Effect.andThen(Effect.annotateCurrentSpan(tracing.attributes(holding)), given)
       : given
     return Effect.ensuring(
-      restore(protect(leases, [holding], work, extent.within(leases, holding))),
+      restore(protect(leases, [holding], work, extent.provide(leases, holding))),
       leases.release(holding)
     )
   }
@@ -216,7 +215,8 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
     inspect: (name, options = {}) =>
       Effect.flatMap(mutexName(name), (mutex) => store.inspect(mutex, options.waiters ?? 100)),
     list: store.list,
-    forceRelease: (name) => Effect.flatMap(mutexName(name), (mutex) => store.forceRelease(mutex, config.confirm)),
+    forceRelease: (name) =>
+      Effect.flatMap(mutexName(name), (mutex) => store.forceRelease(mutex, config.confirmTimeout)),
     owner: (name) => Effect.flatMap(mutexName(name), store.owner)
   }
   yield* Effect.forkScoped(Effect.forever(Effect.flatMap(

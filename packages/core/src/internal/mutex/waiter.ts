@@ -4,14 +4,14 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Scheduler from "effect/Scheduler"
 import type { FencingToken } from "../../FencingToken.ts"
-import type { WireId } from "../../MutexName.ts"
+import type { ContenderId } from "../../MutexName.ts"
 import type { BackendError, ProtocolError } from "../../SimbaError.ts"
 import { type Instant, instant } from "../lease/deadline.ts"
-import { throwApart } from "../lease/observers.ts"
+import { throwUncaught } from "../lease/observers.ts"
 import type { Attempt } from "./attempt.ts"
-import { Holding } from "./heldLease.ts"
+import { HeldLease } from "./heldLease.ts"
 
-type End = Exit.Exit<Holding, BackendError | ProtocolError>
+type End = Exit.Exit<HeldLease, BackendError | ProtocolError>
 
 export class Waiter {
   readonly attempt: Attempt
@@ -19,10 +19,10 @@ export class Waiter {
   readonly since: number
   readonly clock: Clock.Clock
   private readonly dispatcher: Scheduler.SchedulerDispatcher
-  private resume: ((end: Effect.Effect<Holding, BackendError | ProtocolError>) => void) | undefined
+  private resume: ((end: Effect.Effect<HeldLease, BackendError | ProtocolError>) => void) | undefined
   private end: End | undefined
   /** What it was granted, whether or not its fiber has taken notice. */
-  holding: Holding | undefined
+  holding: HeldLease | undefined
   isInLine = true
   next: Waiter | undefined
   previous: Waiter | undefined
@@ -35,12 +35,12 @@ export class Waiter {
   }
 
   /** The lease as this waiter wants it. */
-  holdingOf(id: WireId, token: FencingToken, sent: Instant): Holding {
-    return new Holding(this.attempt.mutex, id, token, this.attempt.terms, sent)
+  holdingOf(id: ContenderId, token: FencingToken, sent: Instant): HeldLease {
+    return new HeldLease(this.attempt.mutex, id, token, this.attempt.terms, sent)
   }
 
   /** Waits until it is served, or fails. Whoever leaves says so to the place. */
-  readonly outcome: Effect.Effect<Holding, BackendError | ProtocolError> = Effect.callback((resume) => {
+  readonly outcome: Effect.Effect<HeldLease, BackendError | ProtocolError> = Effect.callback((resume) => {
     if (this.end === undefined) this.resume = resume
     else resume(this.end)
   })
@@ -57,7 +57,7 @@ export class Waiter {
     try {
       this.resume!(this.end!)
     } catch (error) {
-      throwApart(this.dispatcher, error)
+      throwUncaught(this.dispatcher, error)
     }
   }
 
@@ -85,7 +85,7 @@ const wake = (waiter: Waiter): void => {
   woken = undefined
 }
 
-export class Line {
+export class WaiterList {
   first: Waiter | undefined
   last: Waiter | undefined
 

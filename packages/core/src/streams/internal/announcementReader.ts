@@ -3,24 +3,24 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { Entry } from "../StreamStore.ts"
-import type { Client, Deliver } from "./context.ts"
-import { batchSize, type Candidate, type Taking } from "./leaseTaker.ts"
+import type { ClientContext, Deliver } from "./context.ts"
+import { batchSize, type Candidate, type LeaseTaker } from "./leaseTaker.ts"
 import type { Sweep } from "./orphanSweep.ts"
 import { persist, type StoreError } from "./storeFailure.ts"
 
 export const make = (
-  client: Client,
-  taking: Taking,
+  client: ClientContext,
+  taking: LeaseTaker,
   sweep: Sweep,
   deliver: Deliver,
   /** Ends when whoever is told has caught up. */
   ready: Effect.Effect<void>
 ): Effect.Effect<never, StoreError> => {
   const { config, meter, store, table } = client
-  const { block, consumer } = config
+  const { readTimeout: block, consumer } = config
 
   const bury = (entry: Entry) =>
-    entry._tag !== "Malformed" ? Effect.void : store.buryMalformed(entry.entry, consumer, entry.problem).pipe(
+    entry._tag !== "Malformed" ? Effect.void : store.deadLetterMalformed(entry.entry, consumer, entry.problem).pipe(
       Effect.tap((buried) => {
         if (buried) meter.update(StreamMetrics.malformed, 1)
         return Effect.logError(`An announcement cannot be read: ${entry.problem}`)

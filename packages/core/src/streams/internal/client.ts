@@ -6,7 +6,7 @@ import * as FiberSet from "effect/FiberSet"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import { keepOn } from "../../internal/lease/supervise.ts"
+import { supervise } from "../../internal/lease/supervise.ts"
 import type { BackendError, InvalidConfig, InvalidName } from "../../SimbaError.ts"
 import type { Announced, Announcing, Handler, RunOptions, StreamClient } from "../StreamClient.ts"
 import * as StreamConfig from "../StreamConfig.ts"
@@ -16,7 +16,7 @@ import { streamName } from "../StreamName.ts"
 import { type Announcement, StreamStore } from "../StreamStore.ts"
 import * as endingOf from "./completion.ts"
 import * as joining from "./consumption.ts"
-import type { Client } from "./context.ts"
+import type { ClientContext } from "./context.ts"
 import * as deadlines from "./deadlines.ts"
 import * as sessions from "./epochs.ts"
 import * as runner from "./handlerRunner.ts"
@@ -25,11 +25,11 @@ import * as renewal from "./leaseRenewer.ts"
 import * as takingOf from "./leaseTaker.ts"
 import * as metering from "./metricsRecorder.ts"
 import * as notifying from "./notificationQueue.ts"
-import type { Owned } from "./ownedStream.ts"
+import type { OwnedStream } from "./ownedStream.ts"
 import * as tidying from "./reaper.ts"
 import * as handBack from "./revocation.ts"
 import * as bounded from "./storeTimeouts.ts"
-import { Table } from "./streamTable.ts"
+import { StreamTable } from "./streamTable.ts"
 
 const announcement = (input: Announcing): Effect.Effect<Announcement, InvalidName> =>
   Effect.map(streamName(input.stream), (stream) => ({ stream, info: input.info ?? {} }))
@@ -44,20 +44,22 @@ export const make: (
       const meter = yield* metering.make
       const opened = yield* (yield* StreamStore).open(config.service, { enableEvents: config.enableEvents })
       const store = bounded.make(opened, config)
-      const table = new Table(clock, config, meter)
+      const table = new StreamTable(clock, config, meter)
       const ending = endingOf.make(table, store, config)
-      const client: Client = { clock, config, store, meter, table, ending, ...yield* sessions.make }
+      const client: ClientContext = { clock, config, store, meter, table, ending, ...yield* sessions.make }
       const taking = takingOf.make(client)
       const door = joining.make(client, taking)
       const undoing = yield* FiberSet.make()
-      let notices: notifying.Notices | undefined
+      let notices: notifying.NotificationQueue | undefined
 
       table.onLost = ({ entry, stream, token }, reason) =>
         notices?.push({ _tag: "StreamDisowned", stream, entry, token, reason })
 
-      yield* Effect.forkScoped(keepOn("The renewal of stream leases", yield* renewal.make(table, store, config, meter)))
-      yield* Effect.forkScoped(keepOn("The watch over stream leases", deadlines.loop(table, config)))
-      yield* Effect.forkScoped(keepOn("The keeping of checkpoints", tidying.keeping(client)))
+      yield* Effect.forkScoped(
+        supervise("The renewal of stream leases", yield* renewal.make(table, store, config, meter))
+      )
+      yield* Effect.forkScoped(supervise("The watch over stream leases", deadlines.loop(table, config)))
+      yield* Effect.forkScoped(supervise("The keeping of checkpoints", tidying.keeping(client)))
       yield* Effect.addFinalizer(() =>
         Effect.gen(function*() {
           yield* door.close
@@ -65,7 +67,7 @@ export const make: (
         })
       )
 
-      const leaseOf = (owned: Owned): StreamLease["Service"] => new LeaseImpl(client, owned)
+      const leaseOf = (owned: OwnedStream): StreamLease["Service"] => new LeaseImpl(client, owned)
 
       const find = (name: string) =>
         Effect.flatMap(streamName(name), (stream) => {
@@ -76,7 +78,7 @@ export const make: (
             : Effect.fail(new StreamNotFound({ stream, problem: "it is not owned by this client" }))
         })
 
-      const claiming = Effect.fnUntraced(function*(name: string, claimed: Array<Owned>) {
+      const claiming = Effect.fnUntraced(function*(name: string, claimed: Array<OwnedStream>) {
         const stream = yield* streamName(name)
         if (table.get(stream) !== undefined) {
           return yield* new AlreadyClaimed({ stream, owner: `${config.consumer} (this client)` })
@@ -86,7 +88,7 @@ export const make: (
           return yield* new StreamNotFound({ stream, problem: "it is not announced, or it is finished" })
         }
         // Who was given it a moment ago may be about to take it
-        const candidate = { ...found.value, minIdle: config.lease }
+        const candidate = { ...found.value, minIdle: config.leaseDuration }
         const result = yield* taking.takeAnyway(candidate, "claim", (owned) => claimed.push(owned))
         if (claimed[0] !== undefined) return leaseOf(claimed[0])
         switch (result._tag) {
@@ -107,14 +109,14 @@ export const make: (
 
       const claim = (name: string) =>
         Effect.suspend(() => {
-          const claimed: Array<Owned> = []
+          const claimed: Array<OwnedStream> = []
           // Whoever asked is gone: nobody else would end it
           return Effect.onInterrupt(claiming(name, claimed), () =>
             Effect.forEach(claimed, (owned) => FiberSet.run(undoing, ending.giveBack(owned)), { discard: true }))
         })
 
       /** Whether the caller is the handler of it, which cannot wait for its own end. */
-      const isHandlerOf = (owned: Owned) =>
+      const isHandlerOf = (owned: OwnedStream) =>
         Effect.map(
           Effect.serviceOption(StreamLease),
           Option.exists(({ entry, token }) => entry === owned.entry && token === owned.token)
@@ -133,7 +135,7 @@ export const make: (
         Effect.gen(function*() {
           const owned = yield* find(name)
           // Others first
-          taking.rest(owned.entry, config.sweep)
+          taking.rest(owned.entry, config.sweepInterval)
           if (owned.work === undefined) return yield* ending.release(owned)
           if (!(yield* isHandlerOf(owned))) return yield* handBack.now(owned)
           owned.stop()
@@ -175,7 +177,7 @@ export const make: (
         }))
 
       const notifications = Stream.unwrap(Effect.gen(function*() {
-        const own = yield* notifying.make(config.notifications, meter)
+        const own = yield* notifying.make(config.notificationBuffer, meter)
         yield* Effect.addFinalizer(() => own.abandon)
         const consuming = Effect.scoped(door.join({
           name: "notifications",
@@ -207,7 +209,7 @@ export const make: (
         owned: Effect.sync(() => Array.from(table.all(), leaseOf)),
         inspect: store.inspect,
         deadLetters: ({ after, count = 100 } = {}) => store.deadLetters(after, count),
-        revive: store.revive
+        redrive: store.redrive
       }
     }
   )

@@ -7,49 +7,49 @@ import type { StreamConfig } from "../StreamConfig.ts"
 import type { StreamLost } from "../StreamError.ts"
 import type { EndOutcome } from "../StreamMetrics.ts"
 import type { Member, Service } from "../StreamStore.ts"
-import { annotations, type Owned } from "./ownedStream.ts"
+import { annotations, type OwnedStream } from "./ownedStream.ts"
 import { isFinal, type StoreError, toFailure } from "./storeFailure.ts"
-import type { Table } from "./streamTable.ts"
+import type { StreamTable } from "./streamTable.ts"
 
-export interface Ending {
+export interface Completion {
   /** One try each. They fail with `StreamLost` where it is not ours any more. */
-  readonly done: (owned: Owned) => Effect.Effect<void, StreamLost | StoreError>
-  readonly release: (owned: Owned) => Effect.Effect<void, StreamLost | StoreError>
-  readonly handOver: (owned: Owned, to: Member) => Effect.Effect<void, StreamLost | StoreError>
-  readonly bury: (owned: Owned, reason: string) => Effect.Effect<void, StreamLost | StoreError>
+  readonly done: (owned: OwnedStream) => Effect.Effect<void, StreamLost | StoreError>
+  readonly release: (owned: OwnedStream) => Effect.Effect<void, StreamLost | StoreError>
+  readonly handOver: (owned: OwnedStream, to: Member) => Effect.Effect<void, StreamLost | StoreError>
+  readonly bury: (owned: OwnedStream, reason: string) => Effect.Effect<void, StreamLost | StoreError>
   /** Counts a failure of its handler, once however often it is sent, and answers how many there are. */
-  readonly fail: (owned: Owned, attempt: number) => Effect.Effect<number, StreamLost | StoreError>
+  readonly fail: (owned: OwnedStream, attempt: number) => Effect.Effect<number, StreamLost | StoreError>
   /** The backend says that it is not ours: finds out why, and loses it. */
-  readonly refused: (owned: Owned) => Effect.Effect<StreamLost>
+  readonly refused: (owned: OwnedStream) => Effect.Effect<StreamLost>
   /**
    * Tries until it comes through, as long as it is ours; once it was stopped, for one last time. Answers nothing where
    * it did not; what stood in the way is logged.
    */
   readonly insist: <A>(
-    owned: Owned,
+    owned: OwnedStream,
     what: string,
     attempt: Effect.Effect<A, StreamLost | StoreError>
   ) => Effect.Effect<Option.Option<A>>
   /** Insists on an end. What did not come through is lost: nothing renews it, and somebody else looks at it again. */
   readonly certain: (
-    owned: Owned,
+    owned: OwnedStream,
     what: string,
     attempt: Effect.Effect<void, StreamLost | StoreError>
   ) => Effect.Effect<void>
-  readonly giveBack: (owned: Owned) => Effect.Effect<void>
+  readonly giveBack: (owned: OwnedStream) => Effect.Effect<void>
 }
 
 /** Between tries, in milliseconds: doubling. */
 const [pause, longest] = [50, 1000]
 
-export const make = (table: Table, store: Service, config: StreamConfig): Ending => {
-  const over = (owned: Owned) => owned.loss ?? owned.lossOf("Released")
+export const make = (table: StreamTable, store: Service, config: StreamConfig): Completion => {
+  const over = (owned: OwnedStream) => owned.loss ?? owned.lossOf("Released")
 
-  const refused: Ending["refused"] = (owned) =>
+  const refused: Completion["refused"] = (owned) =>
     Effect.gen(function*() {
       if (!owned.isOpen()) return over(owned)
       // Renewing nothing that is not ours, it tells why it is not
-      const exit = yield* Effect.exit(Effect.timeout(store.renew([owned], config.lease), config.commandTimeout))
+      const exit = yield* Effect.exit(Effect.timeout(store.renew([owned], config.leaseDuration), config.commandTimeout))
       const answer = Exit.isSuccess(exit) ? exit.value[0] : undefined
       table.lose(owned, answer?._tag === "Lost" ? answer.reason : "TakenOver")
       return over(owned)
@@ -57,7 +57,7 @@ export const make = (table: Table, store: Service, config: StreamConfig): Ending
 
   /** What was sent may be done, whatever came back. */
   const attempt = <A extends string | number>(
-    owned: Owned,
+    owned: OwnedStream,
     operation: string,
     call: Effect.Effect<A, StoreError>,
     how: EndOutcome | undefined
@@ -78,7 +78,7 @@ export const make = (table: Table, store: Service, config: StreamConfig): Ending
     }))
 
   const ending = (
-    owned: Owned,
+    owned: OwnedStream,
     how: EndOutcome,
     call: Effect.Effect<string, StoreError>
   ): Effect.Effect<void, StreamLost | StoreError> =>
@@ -87,7 +87,7 @@ export const make = (table: Table, store: Service, config: StreamConfig): Ending
       Effect.annotateLogs(Effect.logDebug(`Data stream ${words[how]}`), annotations(owned))
     )
 
-  const insist: Ending["insist"] = (owned, what, attempt) =>
+  const insist: Completion["insist"] = (owned, what, attempt) =>
     Effect.gen(function*() {
       let isTold = false
       for (let delay = pause;; delay = Math.min(delay * 2, longest)) {
@@ -109,12 +109,12 @@ export const make = (table: Table, store: Service, config: StreamConfig): Ending
       }
     })
 
-  const certain: Ending["certain"] = (owned, what, attempt) =>
+  const certain: Completion["certain"] = (owned, what, attempt) =>
     Effect.map(insist(owned, what, attempt), (done) => {
       if (Option.isNone(done)) table.lose(owned, "BackendGone")
     })
 
-  const release: Ending["release"] = (owned) => ending(owned, "released", store.release(owned))
+  const release: Completion["release"] = (owned) => ending(owned, "released", store.release(owned))
 
   return {
     refused,
@@ -123,9 +123,9 @@ export const make = (table: Table, store: Service, config: StreamConfig): Ending
     giveBack: (owned) => certain(owned, "Giving a data stream back", release(owned)),
     done: (owned) => ending(owned, "done", store.done(owned)),
     release,
-    bury: (owned, reason) => ending(owned, "buried", store.bury(owned, reason)),
+    bury: (owned, reason) => ending(owned, "buried", store.deadLetter(owned, reason)),
     handOver: (owned, { consumer, session }) =>
-      ending(owned, "handedOver", store.handOver(owned, { consumer, session }, config.confirm)),
+      ending(owned, "handedOver", store.handOver(owned, { consumer, session }, config.confirmTimeout)),
     fail: (owned, number) =>
       attempt(owned, "fail", store.fail(owned, number), undefined) as Effect.Effect<number, never>
   }

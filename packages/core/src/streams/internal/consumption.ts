@@ -2,12 +2,12 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { keepOn } from "../../internal/lease/supervise.ts"
+import { supervise } from "../../internal/lease/supervise.ts"
 import { InvalidConfig } from "../../SimbaError.ts"
 import type { EntryId, StreamName } from "../StreamName.ts"
 import * as intake from "./announcementReader.ts"
-import type { Client, Deliver } from "./context.ts"
-import type { Taking } from "./leaseTaker.ts"
+import type { ClientContext, Deliver } from "./context.ts"
+import type { LeaseTaker } from "./leaseTaker.ts"
 import * as fleetOf from "./members.ts"
 import * as hearing from "./orphanSignals.ts"
 import * as sweepOf from "./orphanSweep.ts"
@@ -34,7 +34,7 @@ export interface Door {
   readonly close: Effect.Effect<void>
 }
 
-export const make = (client: Client, taking: Taking): Door => {
+export const make = (client: ClientContext, taking: LeaseTaker): Door => {
   const { config, store, table } = client
   const closing = Deferred.makeUnsafe<void>()
   let present: { readonly name: string; readonly left: Deferred.Deferred<void> } | undefined
@@ -63,22 +63,22 @@ export const make = (client: Client, taking: Taking): Door => {
       guest.onJoined()
       const fleet = fleetOf.empty()
       const balance = balanceOf.make(client, taking, fleet, guest.deliver, guest.mayGive)
-      const adopt = config.balance ? balance.adopt : Effect.void
+      const adopt = config.rebalance ? balance.adopt : Effect.void
       const sweep = sweepOf.make(client, taking, guest.deliver, adopt)
       const closed = Effect.andThen(Deferred.await(closing), Effect.interrupt)
       yield* Effect.raceFirst(persist("Joining the service", store.prepare), closed)
       // Not before everything that is owned by then can be told apart from claims
       yield* Effect.addFinalizer(() =>
         Effect.andThen(
-          config.balance ? balance.leave : Effect.void,
+          config.rebalance ? balance.leave : Effect.void,
           handBack.all(client, [...table.all()].filter(({ source }) => source !== "claim"))
         )
       )
       const loops: Array<Effect.Effect<never, StoreError>> = [
         hearing.make(client, taking, sweep, fleet, guest.deliver, { onExpired: guest.onExpired, onGiven: adopt }),
-        keepOn("Tidying up", tidying.loop(client, fleet))
+        supervise("Tidying up", tidying.loop(client, fleet))
       ]
-      if (config.balance) loops.push(balance.loop)
+      if (config.rebalance) loops.push(balance.loop)
       loops.push(
         Effect.andThen(
           persist("Looking for unfinished data streams", sweep.own),

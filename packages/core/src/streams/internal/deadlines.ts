@@ -3,13 +3,13 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { sleepUntil } from "../../internal/lease/sleepUntil.ts"
 import type { StreamConfig } from "../StreamConfig.ts"
-import type { Table } from "./streamTable.ts"
+import type { StreamTable } from "./streamTable.ts"
 
 /** A suspended machine stops monotonic timers, so deadlines are looked at this often at least. Milliseconds. */
 const watch = 1000
 
-export const loop = (table: Table, config: StreamConfig): Effect.Effect<never> => {
-  const patience = config.progressWithin === undefined ? Infinity : Duration.toMillis(config.progressWithin)
+export const loop = (table: StreamTable, config: StreamConfig): Effect.Effect<never> => {
+  const patience = config.progressTimeout === undefined ? Infinity : Duration.toMillis(config.progressTimeout)
   return Effect.forever(Effect.suspend(() => {
     table.deadlineChanged.closeUnsafe()
     const now = table.now()

@@ -9,13 +9,13 @@ import * as Pull from "effect/Pull"
 import * as Schedule from "effect/Schedule"
 import * as tracing from "../../internal/tracing.ts"
 import type { HandlerFailure, RunOptions } from "../StreamClient.ts"
-import { HandedBack } from "../StreamError.ts"
+import { StreamYielded } from "../StreamError.ts"
 import { StreamLease } from "../StreamLease.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
-import type { Client } from "./context.ts"
+import type { ClientContext } from "./context.ts"
 import { LeaseImpl } from "./leaseHandle.ts"
-import type { Taking } from "./leaseTaker.ts"
-import { annotations, type Owned } from "./ownedStream.ts"
+import type { LeaseTaker } from "./leaseTaker.ts"
+import { annotations, type OwnedStream } from "./ownedStream.ts"
 
 export type Body<A, E, R> = (lease: StreamLease["Service"]) => Effect.Effect<A, E, R>
 
@@ -28,7 +28,8 @@ const defaultRetry: Schedule.Schedule<unknown, HandlerFailure> = Schedule.min([
 const report = ({ cause, failures, ...subject }: HandlerFailure) =>
   Effect.annotateLogs(Effect.logError(`The handler of a data stream failed (${failures})`, cause), annotations(subject))
 
-const isHandBack = (reason: Cause.Reason<unknown>) => Cause.isFailReason(reason) && reason.error instanceof HandedBack
+const isHandBack = (reason: Cause.Reason<unknown>) =>
+  Cause.isFailReason(reason) && reason.error instanceof StreamYielded
 
 const isHandedBack = (cause: Cause.Cause<unknown>) =>
   cause.reasons.some(isHandBack) &&
@@ -37,9 +38,9 @@ const isHandedBack = (cause: Cause.Cause<unknown>) =>
 
 /** From the taking to the end of one holding. Uninterruptible but for the handler and the pauses between its runs. */
 export const process = <A, E, R, R2>(
-  client: Client,
-  taking: Taking,
-  owned: Owned,
+  client: ClientContext,
+  taking: LeaseTaker,
+  owned: OwnedStream,
   body: Body<A, E, R>,
   options: RunOptions<R2>
 ): Effect.Effect<void, never, Exclude<R, StreamLease> | R2> => {
@@ -50,7 +51,7 @@ export const process = <A, E, R, R2>(
   const runOnce = (restore: Restore) =>
     Effect.gen(function*() {
       const began = table.now().monotonic
-      if (config.progressWithin !== undefined) {
+      if (config.progressTimeout !== undefined) {
         owned.progressed = began
         table.deadlineChanged.openUnsafe()
       }
@@ -78,7 +79,7 @@ export const process = <A, E, R, R2>(
 
   const giveBack = Effect.suspend(() => {
     if (owned.isFinished) return finish
-    taking.rest(owned.entry, config.sweep)
+    taking.rest(owned.entry, config.sweepInterval)
     const { heir } = owned
     return heir === undefined
       ? ending.giveBack(owned)
@@ -100,7 +101,7 @@ export const process = <A, E, R, R2>(
       (cause) => Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("onError failed", cause)
     )
 
-  const pause = (delay: Duration.Duration) => Effect.raceFirst(Effect.sleep(delay), lease.handBackRequested)
+  const pause = (delay: Duration.Duration) => Effect.raceFirst(Effect.sleep(delay), lease.revoked)
 
   const whole = (restore: Restore) =>
     Effect.gen(function*() {

@@ -1,31 +1,31 @@
 /** A `StreamLease` over a record of the table. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { HandedBack, type StreamLost } from "../StreamError.ts"
+import { type StreamLost, StreamYielded } from "../StreamError.ts"
 import type { StreamLease } from "../StreamLease.ts"
 import type { Service } from "../StreamStore.ts"
-import type { Ending } from "./completion.ts"
-import type { Owned } from "./ownedStream.ts"
+import type { Completion } from "./completion.ts"
+import type { OwnedStream } from "./ownedStream.ts"
 import type { StoreError } from "./storeFailure.ts"
-import type { Table } from "./streamTable.ts"
+import type { StreamTable } from "./streamTable.ts"
 
 export interface Parts {
-  readonly table: Table
+  readonly table: StreamTable
   readonly store: Service
-  readonly ending: Ending
+  readonly ending: Completion
 }
 
 /** The loss of it, if it is over at this instant. */
-const over = ({ table }: Parts, owned: Owned): StreamLost | undefined => {
+const over = ({ table }: Parts, owned: OwnedStream): StreamLost | undefined => {
   table.check(owned, table.now())
   return owned.isOpen() ? undefined : owned.loss ?? owned.lossOf("Released")
 }
 
 export class LeaseImpl implements LeaseShape {
   private readonly parts: Parts
-  private readonly owned: Owned
+  private readonly owned: OwnedStream
 
-  constructor(parts: Parts, owned: Owned) {
+  constructor(parts: Parts, owned: OwnedStream) {
     this.parts = parts
     this.owned = owned
   }
@@ -89,7 +89,7 @@ export class LeaseImpl implements LeaseShape {
     })
   }
 
-  get handBackRequested() {
+  get revoked() {
     return Effect.callback<void>((resume) => {
       if (this.owned.isAskedBack) return resume(Effect.void)
       const unlisten = this.owned.onAsked(() => resume(Effect.void))
@@ -97,12 +97,12 @@ export class LeaseImpl implements LeaseShape {
     })
   }
 
-  get isHandBackRequested() {
+  get isRevoked() {
     return Effect.sync(() => this.owned.isAskedBack)
   }
 
-  get handBack() {
-    return Effect.suspend(() => Effect.fail(new HandedBack({ stream: this.owned.stream })))
+  get yield() {
+    return Effect.suspend(() => Effect.fail(new StreamYielded({ stream: this.owned.stream })))
   }
 
   get progress() {
@@ -119,8 +119,8 @@ export class LeaseImpl implements LeaseShape {
 
   readonly commit: LeaseShape["commit"] = (id) => this.committing(() => this.parts.store.commit(this.owned, id))
 
-  readonly bury: LeaseShape["bury"] = (message, reason) =>
-    this.committing(() => this.parts.store.buryMessage(this.owned, message, reason))
+  readonly deadLetter: LeaseShape["deadLetter"] = (message, reason) =>
+    this.committing(() => this.parts.store.deadLetterMessage(this.owned, message, reason))
 
   readonly messagesAfter: LeaseShape["messagesAfter"] = (after, count) =>
     Effect.suspend(() => {

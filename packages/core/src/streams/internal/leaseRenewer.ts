@@ -14,10 +14,10 @@ import type { BackendError, ProtocolError } from "../../SimbaError.ts"
 import type { StreamConfig } from "../StreamConfig.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { RenewResult, Service } from "../StreamStore.ts"
-import type { Meter } from "./metricsRecorder.ts"
-import { annotations, type Owned } from "./ownedStream.ts"
+import type { MetricsRecorder } from "./metricsRecorder.ts"
+import { annotations, type OwnedStream } from "./ownedStream.ts"
 import { toFailure } from "./storeFailure.ts"
-import type { Table } from "./streamTable.ts"
+import type { StreamTable } from "./streamTable.ts"
 
 /** Leases of one renewing call: enough to share the round trip, few enough not to hold up the server. */
 export const batchSize = 200
@@ -38,12 +38,12 @@ const guard = (heartbeat: number): Schedule.Schedule<number, boolean> =>
   }))
 
 export const make = Effect.fnUntraced(function*(
-  table: Table,
+  table: StreamTable,
   store: Service,
   config: StreamConfig,
-  meter: Meter
+  meter: MetricsRecorder
 ): Effect.fn.Return<Effect.Effect<never>, never, Scope.Scope> {
-  const heartbeat = Duration.toMillis(config.heartbeat)
+  const heartbeat = Duration.toMillis(config.heartbeatInterval)
   const batches = yield* FiberSet.make()
   const step = yield* Schedule.toStep(guard(heartbeat))
   /** In what phase a lease began does not matter: what comes due within half a heartbeat is renewed with the rest. */
@@ -51,11 +51,11 @@ export const make = Effect.fnUntraced(function*(
 
   const after = (now: Instant, renewed: boolean) =>
     Effect.map(
-      Pull.catchDone(step(now.wall, renewed), () => Effect.succeed([0, config.heartbeat] as const)),
+      Pull.catchDone(step(now.wall, renewed), () => Effect.succeed([0, config.heartbeatInterval] as const)),
       ([, delay]) => Duration.toMillis(delay)
     )
 
-  const settle = (owned: Owned, result: RenewResult, sent: Instant, now: Instant, again: number) => {
+  const settle = (owned: OwnedStream, result: RenewResult, sent: Instant, now: Instant, again: number) => {
     // An answer about what ended meanwhile says nothing any more
     if (!owned.isOpen()) return
     if (result._tag === "Lost") {
@@ -78,16 +78,16 @@ export const make = Effect.fnUntraced(function*(
     if (owned.nextRenewal < table.nextRenewal) table.renewalChanged.openUnsafe()
   }
 
-  const renew = Effect.fnUntraced(function*(batch: ReadonlyArray<Owned>) {
+  const renew = Effect.fnUntraced(function*(batch: ReadonlyArray<OwnedStream>) {
     const sent = table.now()
     const call = tracing.span(
       "simba.streams.renew",
       () => ({ root: true, attributes: { "simba.leases": batch.length } }),
-      store.renew(batch, config.lease)
+      store.renew(batch, config.leaseDuration)
     )
     const exit = yield* Effect.exit(Effect.timeout(call, config.commandTimeout))
     const now = table.now()
-    const first: Array<Owned> = []
+    const first: Array<OwnedStream> = []
     let error: BackendError | ProtocolError | undefined
     const results = Exit.isSuccess(exit) ? exit.value : undefined
     const failure = Exit.isFailure(exit) ? toFailure("renew", exit.cause) : undefined
@@ -121,7 +121,7 @@ export const make = Effect.fnUntraced(function*(
       table.nextRenewal = -Infinity
       return
     }
-    const due: Array<Owned> = []
+    const due: Array<OwnedStream> = []
     for (const owned of table.all()) {
       if (owned.renewing || owned.nextRenewal > now.monotonic + window) continue
       // After a stall the deadline counts, not a renewal that would come too late

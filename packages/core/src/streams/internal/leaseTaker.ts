@@ -5,9 +5,9 @@ import * as Exit from "effect/Exit"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId } from "../StreamName.ts"
 import type { Announcement, Held, TakeRequest, TakeResult } from "../StreamStore.ts"
-import type { Client, Deliver } from "./context.ts"
-import { annotations, Owned } from "./ownedStream.ts"
-import { isFinal, patience, type StoreError, toFailure } from "./storeFailure.ts"
+import type { ClientContext, Deliver } from "./context.ts"
+import { annotations, OwnedStream } from "./ownedStream.ts"
+import { isFinal, retrySchedule, type StoreError, toFailure } from "./storeFailure.ts"
 
 export interface Candidate extends Announcement {
   readonly entry: EntryId
@@ -15,7 +15,7 @@ export interface Candidate extends Announcement {
   readonly minIdle: Duration.Duration
 }
 
-export interface Taking {
+export interface LeaseTaker {
   /**
    * Takes what can be taken of the first ones, as many as there is room for, and at most `batchSize`. Answers for each
    * of these. Fails only if there is no answer for as long as a lease lasts.
@@ -34,7 +34,7 @@ export interface Taking {
   /** Adds what is held already: taken, or handed over and confirmed. */
   readonly add: (
     held: Held,
-    fields: Pick<Owned, "info" | "failures" | "source" | "since" | "arrival">,
+    fields: Pick<OwnedStream, "info" | "failures" | "source" | "since" | "arrival">,
     deliver: Deliver
   ) => Effect.Effect<void>
   /** Whether it makes sense to try this one now. */
@@ -56,14 +56,14 @@ const outcomes = {
   Failed: "failed"
 } as const
 
-export const make = (client: Client): Taking => {
+export const make = (client: ClientContext): LeaseTaker => {
   const { config, ending, meter, store, table } = client
   /** Entries that are left alone until an instant, in monotonic milliseconds. */
   const resting = new Map<EntryId, number>()
-  const lease = Duration.toMillis(config.lease)
+  const lease = Duration.toMillis(config.leaseDuration)
   let pruned = 0
 
-  const rest: Taking["rest"] = (entry, period) => {
+  const rest: LeaseTaker["rest"] = (entry, period) => {
     const now = table.now().monotonic
     if (now - pruned > 10 * lease) {
       pruned = now
@@ -72,7 +72,7 @@ export const make = (client: Client): Taking => {
     resting.set(entry, now + Duration.toMillis(period))
   }
 
-  const isWorthwhile: Taking["isWorthwhile"] = ({ entry, stream }) => {
+  const isWorthwhile: LeaseTaker["isWorthwhile"] = ({ entry, stream }) => {
     if (table.has(entry) || table.get(stream) !== undefined) return false
     const until = resting.get(entry)
     if (until === undefined) return true
@@ -81,15 +81,15 @@ export const make = (client: Client): Taking => {
     return true
   }
 
-  const add: Taking["add"] = (held, { arrival, failures, info, since, source }, deliver) =>
+  const add: LeaseTaker["add"] = (held, { arrival, failures, info, since, source }, deliver) =>
     Effect.suspend(() => {
-      const owned = new Owned({
+      const owned = new OwnedStream({
         ...held,
         info,
         failures,
         source,
-        lease: config.lease,
-        heartbeat: Duration.toMillis(config.heartbeat),
+        lease: config.leaseDuration,
+        heartbeat: Duration.toMillis(config.heartbeatInterval),
         sent: since
       })
       owned.arrival = arrival
@@ -107,7 +107,7 @@ export const make = (client: Client): Taking => {
     candidate: Candidate,
     request: TakeRequest,
     result: TakeResult,
-    since: Owned["since"],
+    since: OwnedStream["since"],
     source: StreamMetrics.Source,
     deliver: Deliver
   ) => {
@@ -122,14 +122,14 @@ export const make = (client: Client): Taking => {
         return add(held, { info, failures, source, since, arrival: undefined }, deliver)
       }
       case "Occupied":
-        rest(entry, Duration.min(result.remaining, config.lease))
+        rest(entry, Duration.min(result.remaining, config.leaseDuration))
         return Effect.void
       case "Buried":
         return Effect.logError(
           `Data stream is in the dead letters now: its handlers failed ${result.failures} times`
         ).pipe(Effect.annotateLogs({ stream, entry }))
       case "Failed":
-        rest(entry, config.sweep)
+        rest(entry, config.sweepInterval)
         return Effect.logWarning(`Cannot take a data stream: ${result.error.message}`).pipe(
           Effect.annotateLogs({ stream, entry })
         )
@@ -149,7 +149,7 @@ export const make = (client: Client): Taking => {
         return yield* Effect.failCause(exit.cause)
       }).pipe(Effect.catchCause((cause) => Effect.fail(toFailure("take", cause))))
       return yield* Effect.retry(attempt, {
-        schedule: patience,
+        schedule: retrySchedule,
         while: (error) => !isFinal(error) && table.now().monotonic < until
       })
     })
@@ -166,7 +166,7 @@ export const make = (client: Client): Taking => {
       minIdle,
       consumer,
       epoch: client.nextEpoch(),
-      lease: config.lease,
+      lease: config.leaseDuration,
       maxFailures: config.maxFailures
     }))
     const { results, since } = yield* ask(requests)

@@ -5,7 +5,7 @@ import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import type { BackendError, ProtocolError } from "../../SimbaError.ts"
-import type { HandedBack, StreamLost } from "../StreamError.ts"
+import type { StreamLost, StreamYielded } from "../StreamError.ts"
 import type { StreamLease } from "../StreamLease.ts"
 import type { Message, ReadOptions } from "../StreamMessages.ts"
 import { EntryId } from "../StreamName.ts"
@@ -66,13 +66,13 @@ export class MessageReader<A, RD> {
    */
   next(meanwhile: Effect.Effect<never, LeaseError> = Effect.never): Effect.Effect<
     Message<A> | undefined,
-    LeaseError | HandedBack,
+    LeaseError | StreamYielded,
     RD
   > {
     return Effect.gen({ self: this }, function*() {
       for (;;) {
         if (this.isOver) return undefined
-        if (yield* this.lease.isHandBackRequested) return yield* this.lease.handBack
+        if (yield* this.lease.isRevoked) return yield* this.lease.yield
         if (this.index === this.ahead.length) {
           yield* this.refill(meanwhile)
           continue
@@ -87,7 +87,7 @@ export class MessageReader<A, RD> {
         yield* Effect.logWarning(`A message cannot be decoded, and goes to the dead letters: ${decoded.failure}`).pipe(
           Effect.annotateLogs({ stream: this.lease.stream, message: raw.id })
         )
-        yield* persistently(this.lease.bury(raw, decoded.failure))
+        yield* persistently(this.lease.deadLetter(raw, decoded.failure))
       }
     })
   }
@@ -96,12 +96,12 @@ export class MessageReader<A, RD> {
     return this.options.until?.(message) ?? false
   }
 
-  private refill(meanwhile: Effect.Effect<never, LeaseError>): Effect.Effect<void, LeaseError | HandedBack, RD> {
+  private refill(meanwhile: Effect.Effect<never, LeaseError>): Effect.Effect<void, LeaseError | StreamYielded, RD> {
     return Effect.gen({ self: this }, function*() {
       const { checkpoint } = this.after === undefined ? yield* this.begin : { checkpoint: undefined }
       const reading = Effect.raceAllFirst([
         persistently(Effect.suspend(() => this.lease.messagesAfter(this.after!, this.batch))),
-        Effect.andThen(this.lease.handBackRequested, this.lease.handBack),
+        Effect.andThen(this.lease.revoked, this.lease.yield),
         meanwhile
       ])
       const { patience } = this

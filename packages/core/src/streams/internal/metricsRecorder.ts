@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import type * as Metric from "effect/Metric"
 
-export interface Meter {
+export interface MetricsRecorder {
   readonly update: <Input, State>(metric: Metric.Metric<Input, State>, input: Input) => void
   /** For gauges: relative. */
   readonly modify: <Input, State>(metric: Metric.Metric<Input, State>, input: Input) => void
@@ -10,7 +10,7 @@ export interface Meter {
   readonly run: (effect: Effect.Effect<void>) => void
 }
 
-export const make: Effect.Effect<Meter> = Effect.contextWith((context) => {
+export const make: Effect.Effect<MetricsRecorder> = Effect.contextWith((context) => {
   const run = Effect.runForkWith(context)
   return Effect.succeed({
     update: (metric, input) => metric.updateUnsafe(input, context),

@@ -8,9 +8,9 @@ import type { InvalidConfig } from "../../SimbaError.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId, StreamName } from "../StreamName.ts"
 import type { StreamNotification } from "../StreamNotification.ts"
-import type { Meter } from "./metricsRecorder.ts"
+import type { MetricsRecorder } from "./metricsRecorder.ts"
 
-export interface Notices {
+export interface NotificationQueue {
   /** Never waits: there are no more of these than there are data streams owned. */
   readonly push: (notification: StreamNotification) => void
   /** Waits for room. Said once, as long as it was not read. */
@@ -26,7 +26,7 @@ export interface Notices {
   readonly stream: Stream.Stream<StreamNotification, InvalidConfig>
 }
 
-export const make = (bound: number, meter: Meter): Effect.Effect<Notices> =>
+export const make = (bound: number, meter: MetricsRecorder): Effect.Effect<NotificationQueue> =>
   Effect.gen(function*() {
     const queue = yield* Queue.unbounded<StreamNotification, Cause.Done | InvalidConfig>()
     const room = Latch.makeUnsafe(true)

@@ -7,9 +7,9 @@ import * as Random from "effect/Random"
 import { sleepUntil } from "../../internal/lease/sleepUntil.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import { compareEntryIds, type EntryId, type StreamName } from "../StreamName.ts"
-import type { Hints } from "../StreamStore.ts"
-import type { Client, Deliver } from "./context.ts"
-import { batchSize, type Candidate, type Taking } from "./leaseTaker.ts"
+import type { Signals } from "../StreamStore.ts"
+import type { ClientContext, Deliver } from "./context.ts"
+import { batchSize, type Candidate, type LeaseTaker } from "./leaseTaker.ts"
 import * as fleetOf from "./members.ts"
 import type { Sweep } from "./orphanSweep.ts"
 import { before } from "./previousEntryId.ts"
@@ -29,8 +29,8 @@ const stagger = 30
 const most = 10_000
 
 export const make = (
-  client: Client,
-  taking: Taking,
+  client: ClientContext,
+  taking: LeaseTaker,
   sweep: Sweep,
   fleet: fleetOf.Fleet,
   deliver: Deliver,
@@ -46,7 +46,7 @@ export const make = (
       if (due.size >= most) return sweep.nudge()
       const rank = fleetOf.rank(fleet, session, entry)
       const delay = rank === undefined ? yield* Random.nextBetween(0, 4 * stagger) : rank * stagger
-      due.set(entry, { at: table.now().monotonic + Math.min(delay, Duration.toMillis(config.sweep)), source })
+      due.set(entry, { at: table.now().monotonic + Math.min(delay, Duration.toMillis(config.sweepInterval)), source })
       changed.openUnsafe()
     })
 
@@ -58,14 +58,14 @@ export const make = (
       let after = before(entries[0]!) as EntryId | undefined
       while (true) {
         const page = yield* store.pending({
-          minIdle: config.lease,
+          minIdle: config.leaseDuration,
           after,
           count: wanted.size === 1 ? 1 : batchSize
         })
         const found: Array<Candidate> = []
         for (const { content } of page.entries) {
           if (content._tag === "Announced" && wanted.delete(content.entry) && taking.isWorthwhile(content)) {
-            found.push({ ...content, minIdle: config.lease })
+            found.push({ ...content, minIdle: config.leaseDuration })
           }
         }
         const { length } = yield* taking.take(found, source, deliver)
@@ -110,14 +110,14 @@ export const make = (
     sweep.nudge()
   })
 
-  const next = <A>(hints: Hints<A>): Effect.Effect<A | { readonly _tag: "Gap" }> =>
+  const next = <A>(hints: Signals<A>): Effect.Effect<A | { readonly _tag: "Gap" }> =>
     hints.bound === undefined ? hints.next : Effect.map(
       Effect.timeoutOption(hints.next, hints.bound),
       Option.getOrElse(() => ({ _tag: "Gap" as const }))
     )
 
   const hints = Effect.scoped(Effect.gen(function*() {
-    const hints = yield* store.hints
+    const hints = yield* store.signals
     // Whatever was said before is missed
     yield* gap
     return yield* Effect.forever(Effect.flatMap(next(hints), (hint) =>

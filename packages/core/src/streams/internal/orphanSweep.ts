@@ -8,8 +8,8 @@ import { sleepUntil } from "../../internal/lease/sleepUntil.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId } from "../StreamName.ts"
 import type { Pending } from "../StreamStore.ts"
-import type { Client, Deliver } from "./context.ts"
-import { batchSize, type Candidate, type Taking } from "./leaseTaker.ts"
+import type { ClientContext, Deliver } from "./context.ts"
+import { batchSize, type Candidate, type LeaseTaker } from "./leaseTaker.ts"
 import { persist, type StoreError } from "./storeFailure.ts"
 
 export interface Sweep {
@@ -28,8 +28,8 @@ export interface Sweep {
 const shortest = 50
 
 export const make = (
-  client: Client,
-  taking: Taking,
+  client: ClientContext,
+  taking: LeaseTaker,
   deliver: Deliver,
   also: Effect.Effect<void, StoreError>
 ): Sweep => {
@@ -43,7 +43,7 @@ export const make = (
 
   const bury = ({ consumer, content }: Pending) => {
     if (content._tag !== "Malformed") return Effect.void
-    return Effect.flatMap(store.buryMalformed(content.entry, consumer, content.problem), (buried) => {
+    return Effect.flatMap(store.deadLetterMalformed(content.entry, consumer, content.problem), (buried) => {
       if (buried) meter.update(StreamMetrics.malformed, 1)
       return Effect.logError(`An announcement cannot be read: ${content.problem}`).pipe(
         Effect.annotateLogs({ entry: content.entry })
@@ -54,7 +54,7 @@ export const make = (
   const look = (only: "own" | "all", source: StreamMetrics.Source) =>
     Effect.gen(function*() {
       wanted = false
-      const { consumer, lease } = config
+      const { consumer, leaseDuration: lease } = config
       let after: EntryId | undefined
       do {
         if (table.free() === 0) {
@@ -110,7 +110,7 @@ export const make = (
       "Sweeping",
       Effect.gen(function*() {
         const factor = yield* Random.nextBetween(0.8, 1.2)
-        yield* sleepUntil(table.now().monotonic + Duration.toMillis(config.sweep) * factor, nudged)
+        yield* sleepUntil(table.now().monotonic + Duration.toMillis(config.sweepInterval) * factor, nudged)
         nudged.closeUnsafe()
         yield* Effect.sleep(Math.max(0, last + shortest - table.now().monotonic))
         yield* once

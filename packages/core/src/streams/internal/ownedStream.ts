@@ -2,7 +2,7 @@
 import * as Duration from "effect/Duration"
 import type * as Fiber from "effect/Fiber"
 import type { FencingToken } from "../../FencingToken.ts"
-import { Ending, type Instant } from "../../internal/lease/deadline.ts"
+import { Deadline, type Instant } from "../../internal/lease/deadline.ts"
 import * as StreamConfig from "../StreamConfig.ts"
 import { type StreamLossReason, StreamLost } from "../StreamError.ts"
 import type { EndOutcome, Source } from "../StreamMetrics.ts"
@@ -16,7 +16,7 @@ export const annotations = ({ entry, stream, token }: Pick<Held, "entry" | "stre
   token
 })
 
-export class Owned extends Ending implements Held {
+export class OwnedStream extends Deadline implements Held {
   readonly stream: StreamName
   readonly entry: EntryId
   readonly consumer: ConsumerName

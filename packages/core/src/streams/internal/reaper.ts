@@ -2,29 +2,29 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
-import type { Client } from "./context.ts"
+import type { ClientContext } from "./context.ts"
 import { type Fleet, isFirst } from "./members.ts"
 import { persist } from "./storeFailure.ts"
 
 /** Of what is owned for long and commits nothing. Backends keep them for a week. */
-export const keeping = ({ store, table }: Client): Effect.Effect<never> =>
+export const keeping = ({ store, table }: ClientContext): Effect.Effect<never> =>
   Effect.forever(Effect.gen(function*() {
     yield* Effect.sleep("1 day")
     const streams = Array.from(table.all(), ({ stream }) => stream)
     yield* Effect.catch(
-      persist("Keeping checkpoints", store.keep(streams)),
+      persist("Keeping checkpoints", store.keepCheckpoints(streams)),
       (error) => Effect.logWarning(`Checkpoints cannot be kept: ${error.message}`)
     )
   }))
 
 /** At a slow pace, by one member of the fleet. */
-export const loop = ({ config, store }: Client, fleet: Fleet): Effect.Effect<never> =>
+export const loop = ({ config, store }: ClientContext, fleet: Fleet): Effect.Effect<never> =>
   Effect.forever(
     Effect.gen(function*() {
       const factor = yield* Random.nextBetween(0.5, 1)
       yield* Effect.sleep(Duration.times(config.reapAfter, factor))
       if (!isFirst(fleet, config.consumer)) return
-      const { consumers, entries } = yield* store.tidy(config.reapAfter)
+      const { consumers, entries } = yield* store.reap(config.reapAfter)
       if (consumers + entries > 0) {
         yield* Effect.logInfo(`Removed ${consumers} silent consumer(s) and ${entries} finished announcement(s)`)
       }

@@ -5,10 +5,10 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Semaphore from "effect/Semaphore"
 import type { Member } from "../StreamStore.ts"
-import type { Client, Deliver } from "./context.ts"
-import type { Taking } from "./leaseTaker.ts"
+import type { ClientContext, Deliver } from "./context.ts"
+import type { LeaseTaker } from "./leaseTaker.ts"
 import type { Fleet } from "./members.ts"
-import type { Owned } from "./ownedStream.ts"
+import type { OwnedStream } from "./ownedStream.ts"
 import * as sharing from "./rebalancePlan.ts"
 import * as handBack from "./revocation.ts"
 import { isFinal, persist, type StoreError, toFailure } from "./storeFailure.ts"
@@ -21,8 +21,8 @@ export interface Balance {
 }
 
 export const make = (
-  client: Client,
-  taking: Taking,
+  client: ClientContext,
+  taking: LeaseTaker,
   fleet: Fleet,
   deliver: Deliver,
   /** Whether what is owned can be handed over: only handlers can be asked and stopped. */
@@ -30,15 +30,15 @@ export const make = (
 ): Balance => {
   const { config, session, store, table } = client
   const { capacity, consumer } = config
-  const heartbeat = Duration.toMillis(config.heartbeat)
-  const settings = sharing.settingsFor(heartbeat, Duration.toMillis(config.confirm))
+  const heartbeat = Duration.toMillis(config.heartbeatInterval)
+  const settings = sharing.settingsFor(heartbeat, Duration.toMillis(config.confirmTimeout))
   /** Survives some lost beats. */
-  const expiry = Duration.max(Duration.times(config.heartbeat, 4), config.lease)
+  const expiry = Duration.max(Duration.times(config.heartbeatInterval, 4), config.leaseDuration)
   const turn = Semaphore.makeUnsafe(1)
   let isGiving = false
   let state = sharing.initial
 
-  const isMovable = (owned: Owned, now: number) =>
+  const isMovable = (owned: OwnedStream, now: number) =>
     owned.isOpen() && owned.work !== undefined && !owned.isAskedBack && !owned.ending &&
     sharing.isMovable(state, owned.arrival, now, settings)
 
@@ -49,8 +49,8 @@ export const make = (
   }
 
   /** What came last, and rather not what came by a hand-over. */
-  const choose = (now: number): Owned | undefined => {
-    let chosen: Owned | undefined
+  const choose = (now: number): OwnedStream | undefined => {
+    let chosen: OwnedStream | undefined
     for (const owned of table.all()) {
       if (!isMovable(owned, now)) continue
       if (chosen?.arrival !== undefined || owned.arrival === undefined || chosen === undefined) chosen = owned
@@ -79,7 +79,7 @@ export const make = (
 
   const beat = Effect.gen(function*() {
     const owned = sharing.registered(state, table.size, table.now().monotonic)
-    const members = yield* store.beat({ consumer, session, capacity, owned }, expiry)
+    const members = yield* store.heartbeat({ consumer, session, capacity, owned }, expiry)
     fleet.members = members
     const now = table.now().monotonic
     const seen = view(members, now)
@@ -88,11 +88,11 @@ export const make = (
   })
 
   const adopt = turn.withPermit(Effect.uninterruptible(Effect.gen(function*() {
-    const given = yield* store.given(consumer, session)
+    const given = yield* store.handedOver(consumer, session)
     for (const { info, ...held } of given) {
       if (table.has(held.entry)) continue
       const since = table.now()
-      const exit = yield* Effect.exit(Effect.timeout(store.renew([held], config.lease), config.commandTimeout))
+      const exit = yield* Effect.exit(Effect.timeout(store.renew([held], config.leaseDuration), config.commandTimeout))
       if (Exit.isFailure(exit)) {
         const error = toFailure("renew", exit.cause)
         yield* Effect.logWarning(`Cannot confirm a data stream that was handed over: ${error.message}`)
@@ -117,7 +117,7 @@ export const make = (
         isGiving = true
         yield* Effect.forkChild(give(heir))
       }
-      yield* Effect.sleep(config.heartbeat)
+      yield* Effect.sleep(config.heartbeatInterval)
     })),
     leave: Effect.suspend(() =>
       store.leave({ consumer, session }).pipe(

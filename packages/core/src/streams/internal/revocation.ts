@@ -2,13 +2,13 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Member } from "../StreamStore.ts"
-import type { Client } from "./context.ts"
-import type { Owned } from "./ownedStream.ts"
+import type { ClientContext } from "./context.ts"
+import type { OwnedStream } from "./ownedStream.ts"
 
-const isOver = (owned: Owned) => !owned.isOpen() && owned.work === undefined
+const isOver = (owned: OwnedStream) => !owned.isOpen() && owned.work === undefined
 
 /** Ends when none of them is owned any more, however that came. */
-export const ended = (holdings: ReadonlyArray<Owned>): Effect.Effect<void> =>
+export const ended = (holdings: ReadonlyArray<OwnedStream>): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
     let open = 0
     const unlisten: Array<() => void> = []
@@ -25,7 +25,7 @@ export const ended = (holdings: ReadonlyArray<Owned>): Effect.Effect<void> =>
   })
 
 /** What has a handler ends by it; the others are left as they are. */
-const stop = (holdings: ReadonlyArray<Owned>) =>
+const stop = (holdings: ReadonlyArray<OwnedStream>) =>
   Effect.andThen(
     Effect.sync(() => {
       for (const owned of holdings) if (owned.isOpen()) owned.stop()
@@ -34,19 +34,19 @@ const stop = (holdings: ReadonlyArray<Owned>) =>
   )
 
 /** For somebody else, or for anybody. Its handler gives it back, or is done with it. */
-export const one = (client: Client, owned: Owned, heir: Member | undefined): Effect.Effect<void> =>
+export const one = (client: ClientContext, owned: OwnedStream, heir: Member | undefined): Effect.Effect<void> =>
   Effect.gen(function*() {
     owned.heir = heir
     owned.askBack()
-    const within = yield* Effect.timeoutOption(ended([owned]), client.config.grace)
+    const within = yield* Effect.timeoutOption(ended([owned]), client.config.gracePeriod)
     if (Option.isNone(within)) yield* stop([owned])
   })
 
 /** At once, without asking first. */
-export const now = (owned: Owned): Effect.Effect<void> => stop([owned])
+export const now = (owned: OwnedStream): Effect.Effect<void> => stop([owned])
 
 /** Likewise, and it is done then. */
-export const finished = (owned: Owned): Effect.Effect<void> =>
+export const finished = (owned: OwnedStream): Effect.Effect<void> =>
   Effect.suspend(() => {
     owned.isFinished = true
     return stop([owned])
@@ -56,12 +56,12 @@ export const finished = (owned: Owned): Effect.Effect<void> =>
  * All of them. What has no handler may be released by its user within the grace, and is released after it. The backend
  * is waited for no longer than the release timeout after the last handler has ended.
  */
-export const all = (client: Client, holdings: ReadonlyArray<Owned>): Effect.Effect<void> =>
+export const all = (client: ClientContext, holdings: ReadonlyArray<OwnedStream>): Effect.Effect<void> =>
   Effect.gen(function*() {
     const { config, ending, table } = client
     if (holdings.every(isOver)) return
     for (const owned of holdings) if (owned.isOpen()) owned.askBack()
-    yield* Effect.timeoutOption(ended(holdings), config.grace)
+    yield* Effect.timeoutOption(ended(holdings), config.gracePeriod)
     yield* stop(holdings)
     const left = holdings.filter((owned) => owned.isOpen())
     if (left.length === 0) return

@@ -18,7 +18,7 @@ export const toFailure = (operation: string, cause: Cause.Cause<unknown>): Store
 export const isFinal = (error: StoreError): boolean => error._tag === "BackendError" && !error.retryable
 
 /** An outage of the backend ends at some time: 100 ms after a failure, doubling up to five seconds. */
-export const patience = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("5 seconds")]).pipe(
+export const retrySchedule = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("5 seconds")]).pipe(
   Schedule.jittered
 )
 
@@ -35,6 +35,6 @@ export const persist = <A, R>(
         isTold = true
         return Effect.logWarning(`${what} failed, and is tried again: ${error.message}`)
       }),
-      Effect.retry({ schedule: patience, while: (error) => !isFinal(error) })
+      Effect.retry({ schedule: retrySchedule, while: (error) => !isFinal(error) })
     )
   })

@@ -30,10 +30,11 @@ export const make = (store: Service, config: StreamConfig): Service => {
       within("read", store.read(options), Duration.sum(options.block, Duration.times(config.commandTimeout, 2))),
     pending: (options) => within("pending", store.pending(options)),
     find: (stream) => within("find", store.find(stream)),
-    buryMalformed: (entry, consumer, reason) => within("bury", store.buryMalformed(entry, consumer, reason)),
-    given: (consumer, session) => within("given", store.given(consumer, session)),
-    beat: (member, expiry) => within("beat", store.beat(member, expiry)),
-    keep: (streams) => within("keep checkpoints", store.keep(streams), config.reapAfter),
-    tidy: (idle) => within("tidy", store.tidy(idle), config.reapAfter)
+    deadLetterMalformed: (entry, consumer, reason) =>
+      within("bury", store.deadLetterMalformed(entry, consumer, reason)),
+    handedOver: (consumer, session) => within("given", store.handedOver(consumer, session)),
+    heartbeat: (member, expiry) => within("beat", store.heartbeat(member, expiry)),
+    keepCheckpoints: (streams) => within("keep checkpoints", store.keepCheckpoints(streams), config.reapAfter),
+    reap: (idle) => within("tidy", store.reap(idle), config.reapAfter)
   }
 }

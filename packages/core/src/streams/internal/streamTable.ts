@@ -7,17 +7,17 @@ import type { StreamConfig } from "../StreamConfig.ts"
 import type { StreamLossReason } from "../StreamError.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId, StreamName } from "../StreamName.ts"
-import type { Meter } from "./metricsRecorder.ts"
-import { annotations, type Owned } from "./ownedStream.ts"
+import type { MetricsRecorder } from "./metricsRecorder.ts"
+import { annotations, type OwnedStream } from "./ownedStream.ts"
 
 type Lost = Exclude<StreamLossReason, "Released">
 
-export class Table {
-  private readonly entries = new Map<EntryId, Owned>()
-  private readonly streams = new Map<StreamName, Owned>()
+export class StreamTable {
+  private readonly entries = new Map<EntryId, OwnedStream>()
+  private readonly streams = new Map<StreamName, OwnedStream>()
   private readonly clock: Clock.Clock
   private readonly config: StreamConfig
-  private readonly meter: Meter
+  private readonly meter: MetricsRecorder
   private reserved = 0
   /** Handlers that have not ended yet, of data streams that are not owned any more: they take up room. */
   private lingering = 0
@@ -29,9 +29,9 @@ export class Table {
   nextRenewal = Infinity
   nextDeadline = Infinity
   /** Hears of every loss, after the handler was interrupted. */
-  onLost: (owned: Owned, reason: Lost) => void = () => {}
+  onLost: (owned: OwnedStream, reason: Lost) => void = () => {}
 
-  constructor(clock: Clock.Clock, config: StreamConfig, meter: Meter) {
+  constructor(clock: Clock.Clock, config: StreamConfig, meter: MetricsRecorder) {
     this.clock = clock
     this.config = config
     this.meter = meter
@@ -42,7 +42,7 @@ export class Table {
   }
 
   /** In the order in which they were taken. */
-  all(): IterableIterator<Owned> {
+  all(): IterableIterator<OwnedStream> {
     return this.entries.values()
   }
 
@@ -50,7 +50,7 @@ export class Table {
     return this.entries.has(entry)
   }
 
-  get(stream: StreamName): Owned | undefined {
+  get(stream: StreamName): OwnedStream | undefined {
     return this.streams.get(stream)
   }
 
@@ -87,7 +87,7 @@ export class Table {
     else this.room.closeUnsafe()
   }
 
-  add(owned: Owned): void {
+  add(owned: OwnedStream): void {
     this.entries.set(owned.entry, owned)
     this.streams.set(owned.stream, owned)
     this.roomChanged()
@@ -98,7 +98,7 @@ export class Table {
   }
 
   /** Identity is the holding, never the name: a later holding of the same data stream stays. */
-  private drop(owned: Owned): boolean {
+  private drop(owned: OwnedStream): boolean {
     if (this.entries.get(owned.entry) !== owned) return false
     this.entries.delete(owned.entry)
     if (this.streams.get(owned.stream) === owned) this.streams.delete(owned.stream)
@@ -110,14 +110,14 @@ export class Table {
   }
 
   /** It ended in order. */
-  end(owned: Owned, how: StreamMetrics.EndOutcome): void {
+  end(owned: OwnedStream, how: StreamMetrics.EndOutcome): void {
     if (!this.drop(owned)) return
     owned.finish(how)
     this.meter.update(StreamMetrics.ends[how], 1)
     this.roomChanged()
   }
 
-  lose(owned: Owned, reason: Lost): void {
+  lose(owned: OwnedStream, reason: Lost): void {
     if (!this.drop(owned)) return
     const loss = owned.lose(reason)
     this.roomChanged()
@@ -127,7 +127,7 @@ export class Table {
   }
 
   /** Its handler runs in this fiber, from now on. */
-  workBegan(owned: Owned, work: NonNullable<Owned["work"]>): void {
+  workBegan(owned: OwnedStream, work: NonNullable<OwnedStream["work"]>): void {
     owned.work = work
     // It may have ended or been stopped before the fiber could be known
     if (!owned.isOpen()) {
@@ -137,7 +137,7 @@ export class Table {
     if (!owned.isOpen() || owned.isStopped) work.interruptUnsafe()
   }
 
-  workEnded(owned: Owned): void {
+  workEnded(owned: OwnedStream): void {
     if (owned.work === undefined) return
     owned.work = undefined
     if (!owned.isOpen()) this.lingering--
@@ -145,7 +145,7 @@ export class Table {
   }
 
   /** Loses it if its deadline has passed by the clock, whatever the timers have done so far. */
-  check(owned: Owned, now: Instant): void {
+  check(owned: OwnedStream, now: Instant): void {
     if (owned.isOpen() && owned.left(now) <= 0) {
       this.lose(owned, owned.failing || owned.renewing ? "BackendGone" : "Expired")
     }

@@ -10,7 +10,7 @@ export interface Failure {
   readonly cause: unknown
 }
 
-export interface Direct {
+export interface CommandSink {
   /** Whether what is sent now goes out at once, and what is sent later comes behind it. */
   readonly isReady: () => boolean
   /** Runs a task when those that run now have asked for all that they want. */
@@ -24,7 +24,7 @@ export interface Direct {
 }
 
 /** Provided by layers that can; without it commands go through `Redis`. */
-export const Direct: Context.Reference<Direct | undefined> = Context.Reference<Direct | undefined>(
+export const CommandSink: Context.Reference<CommandSink | undefined> = Context.Reference<CommandSink | undefined>(
   "@effect-simba/redis/internal/Direct",
   { defaultValue: () => undefined }
 )
@@ -42,7 +42,7 @@ const causeOf = (cause: Cause.Cause<RedisError>): unknown => {
 export const overRedis = (
   redis: Redis["Service"],
   { coalescing }: { readonly coalescing: boolean }
-): Effect.Effect<Direct> =>
+): Effect.Effect<CommandSink> =>
   Effect.map(Effect.context<never>(), (context) => {
     const run = Effect.runForkWith(context)
     const dispatcher = Context.get(context, Scheduler.Scheduler).makeDispatcher()

@@ -9,7 +9,7 @@ import * as Duration from "effect/Duration"
 import * as Exit from "effect/Exit"
 import { batch } from "../batchScript.ts"
 import { slot as slotOf } from "../client/clusterSlot.ts"
-import type { Direct, Failure } from "../client/commandSink.ts"
+import type { CommandSink, Failure } from "../client/commandSink.ts"
 import { backendError, fromReply, isForgotten } from "../client/errors.ts"
 import * as RedisKeys from "./keys.ts"
 import { readAcquire, readRelease } from "./replies.ts"
@@ -176,7 +176,7 @@ class Release implements Operation {
   }
 }
 
-export interface Batches {
+export interface OperationBatch {
   /** Answers how to say that nobody waits for the result any more. */
   readonly acquire: (request: AcquireRequest, settle: Settle<AcquireResult>) => () => void
   readonly release: (request: ReleaseRequest, settle: Settle<Released>) => void
@@ -189,9 +189,9 @@ export interface Batches {
  * it. `skipDead`: waiters that nobody listens for may be passed over.
  */
 export const make = (
-  direct: Direct,
+  direct: CommandSink,
   { perSlot, sha, skipDead }: { readonly perSlot: boolean; readonly sha: string; readonly skipDead: boolean }
-): Batches => {
+): OperationBatch => {
   let waiting: Array<Operation> = []
 
   const settle = (operations: ReadonlyArray<Operation>, failure: Failure | undefined, reply: unknown) => {

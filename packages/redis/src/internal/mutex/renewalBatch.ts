@@ -4,7 +4,7 @@ import type { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type { Direct } from "../client/commandSink.ts"
+import type { CommandSink } from "../client/commandSink.ts"
 import { reading } from "../client/decode.ts"
 import { backendError, fromReply, isForgotten } from "../client/errors.ts"
 import * as scripts from "../mutexScripts.ts"
@@ -45,7 +45,7 @@ const resultsOf = (
 }
 
 /** `sha` is that of the script, which the server knows. */
-export const make = (direct: Direct, sha: string) =>
+export const make = (direct: CommandSink, sha: string) =>
 (
   requests: ReadonlyArray<GuardRequest>
 ): Effect.Effect<ReadonlyArray<GuardResult>, BackendError | ProtocolError> =>

@@ -1,7 +1,6 @@
 /** What the script of acquires and releases answers: the usual replies by hand, all others through their codecs. */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
-import type { AcquireResult, Released } from "@effect-simba/core/MutexStore"
-import type { Ticket } from "@effect-simba/core/MutexStore"
+import type { AcquireResult, Released, Ticket } from "@effect-simba/core/MutexStore"
 import type { ProtocolError } from "@effect-simba/core/SimbaError"
 import * as Exit from "effect/Exit"
 import { reading } from "../client/decode.ts"

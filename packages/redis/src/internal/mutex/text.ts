@@ -1,5 +1,5 @@
 /** Texts of the usual course: read by the codecs, and by those for whom a codec would take too long. */
-import { free, type Ownership } from "@effect-simba/core/MutexStore"
+import type { Ownership } from "@effect-simba/core/MutexStore"
 import * as Duration from "effect/Duration"
 import { separator } from "../client/codecs.ts"
 
@@ -36,7 +36,7 @@ export const encodeContender = (told: Told): string =>
 
 /** Who owns a mutex, or what is wrong with the text. */
 export const decodeOwnership = (input: string): Ownership | string => {
-  if (input === separator) return free
+  if (input === separator) return { _tag: "Free" }
   const at = input.lastIndexOf(separator)
   if (at === -1) return "expected <owner>@@<milliseconds>"
   const owner = input.slice(0, at)

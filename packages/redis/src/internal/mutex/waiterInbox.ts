@@ -3,7 +3,7 @@
  * costs no subscription. Contenders of another implementation tell a waiter on a channel of its own, which is listened
  * to where they are seen.
  */
-import { inboxOf, type MutexName, type WireId } from "@effect-simba/core/MutexName"
+import { type ContenderId, inboxOf, type MutexName } from "@effect-simba/core/MutexName"
 import type { Forced, WakeUp, WakeUps } from "@effect-simba/core/MutexStore"
 import type { BackendError } from "@effect-simba/core/SimbaError"
 import type { Subscriber } from "@effect-simba/core/Subscriber"
@@ -69,18 +69,18 @@ interface Mailbox {
   readonly forced: Set<Queue.Queue<Forced>>
 }
 
-export interface Mailboxes {
-  readonly wakeUps: (mutex: MutexName, id: WireId) => Effect.Effect<WakeUps, BackendError, Scope.Scope>
+export interface WaiterInbox {
+  readonly wakeUps: (mutex: MutexName, id: ContenderId) => Effect.Effect<WakeUps, BackendError, Scope.Scope>
   readonly forced: (key: string) => Effect.Effect<{ readonly next: Effect.Effect<Forced> }, BackendError, Scope.Scope>
   /** A waiter has seen contenders of another implementation: from now on it listens to them, too. */
-  readonly sawOthers: (mutex: MutexName, id: WireId) => void
+  readonly sawOthers: (mutex: MutexName, id: ContenderId) => void
 }
 
 /** `onStranger` learns of a message for an id that does not wait here, or no longer. */
 export const make = Effect.fnUntraced(function*(
   subscriber: Subscriber["Service"],
   onStranger: (id: string) => void
-): Effect.fn.Return<Mailboxes, never, Scope.Scope> {
+): Effect.fn.Return<WaiterInbox, never, Scope.Scope> {
   const run = Effect.runForkWith(yield* Effect.context<never>())
   const waiting = new Map<string, Waiter>()
 
@@ -127,7 +127,7 @@ export const make = Effect.fnUntraced(function*(
   })
 
   /** Looks again once it listens: something may have been said before. Where it cannot, the next refusal tries again. */
-  const listen = Effect.fnUntraced(function*(mutex: MutexName, id: WireId, waiter: Waiter) {
+  const listen = Effect.fnUntraced(function*(mutex: MutexName, id: ContenderId, waiter: Waiter) {
     const { next } = yield* Effect.onError(
       receiving(subscriber, RedisKeys.contenderChannel(mutex, id), readContenderMessage, { gap, message: toWakeUp }),
       () => Effect.sync(() => (waiter.listens = false))

@@ -22,7 +22,10 @@ export const toMessages = (rows: typeof StreamWire.Entries.Type): ReadonlyArray<
 /** Checkpoints of one call. */
 const keptAtOnce = 200
 
-type Part = Pick<Service, "buryMessage" | "checkpoint" | "commit" | "hasCommitted" | "keep" | "messages">
+type Part = Pick<
+  Service,
+  "deadLetterMessage" | "checkpoint" | "commit" | "hasCommitted" | "keepCheckpoints" | "messages"
+>
 
 export const make = (backend: Backend): Part => {
   const failures = StreamKeys.failures(backend.service)
@@ -35,7 +38,7 @@ export const make = (backend: Backend): Part => {
 
   return {
     commit: (held, id) => commit(keysOf(held), [valueOf(held), held.entry, id]),
-    buryMessage: (held, message, reason) =>
+    deadLetterMessage: (held, message, reason) =>
       bury(
         [...keysOf(held), StreamKeys.deadMessages(held.stream)],
         [valueOf(held), held.entry, message.id, reason, held.token, ...message.fields.flat()]
@@ -53,7 +56,7 @@ export const make = (backend: Backend): Part => {
         backend.send("look for a commit", readField, "HGET", failures, `${entry}:moved`),
         (field) => field !== null
       ),
-    keep: Effect.fnUntraced(function*(streams) {
+    keepCheckpoints: Effect.fnUntraced(function*(streams) {
       for (let i = 0; i < streams.length; i += keptAtOnce) {
         yield* keep(streams.slice(i, i + keptAtOnce).map(StreamKeys.checkpoint), [])
       }

@@ -21,7 +21,10 @@ const readHandOver = reading("the reply of the hand-over script", Schema.Literal
 const readGiven = reading("what was handed over", Schema.Array(StreamWire.HintMessage))
 const readEntries = reading("entries of the load-balancer stream", StreamWire.Entries)
 
-type Part = Pick<Service, "bury" | "buryMalformed" | "done" | "fail" | "given" | "handOver" | "release">
+type Part = Pick<
+  Service,
+  "deadLetter" | "deadLetterMalformed" | "done" | "fail" | "handedOver" | "handOver" | "release"
+>
 
 /** `expire` sees to it that the expiry of a key is noticed. */
 export const make = (backend: Backend, expire: (key: string) => void): Part => {
@@ -70,9 +73,9 @@ export const make = (backend: Backend, expire: (key: string) => void): Part => {
         fail(keysOf(held), [...argsOf(held), attempt ?? ""]),
         (reply) => reply === "NotOwner" ? reply : Number(reply)
       ),
-    bury: (held, reason) =>
+    deadLetter: (held, reason) =>
       bury([...keysOf(held), deadLetters, StreamKeys.checkpoint(held.stream)], [...argsOf(held), reason]),
-    buryMalformed: (entry, consumer, reason) =>
+    deadLetterMalformed: (entry, consumer, reason) =>
       Effect.map(
         backend.withGroup(
           buryMalformed([input, failures, announced, deadLetters], [group, entry, consumer, reason])
@@ -84,7 +87,7 @@ export const make = (backend: Backend, expire: (key: string) => void): Part => {
         [...keysOf(held), StreamKeys.fence(held.stream), givenKey],
         [...argsOf(held), channel, to.consumer, to.session, millis(confirm)]
       ),
-    given: Effect.fnUntraced(function*(consumer, session) {
+    handedOver: Effect.fnUntraced(function*(consumer, session) {
       const found: Array<Held & { readonly info: Readonly<Record<string, unknown>> }> = []
       for (const hint of yield* given([givenKey], [consumer, session])) {
         if (hint._tag !== "Given" || hint.consumer !== consumer || hint.session !== session) continue

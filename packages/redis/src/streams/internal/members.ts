@@ -34,7 +34,7 @@ const readFlag = reading("the reply of the revive script", Schema.Literals(["0",
 
 const ours = ["simba-reason", "simba-id", "simba-token"]
 
-type Part = Pick<Service, "beat" | "deadLetters" | "inspect" | "leave" | "revive" | "tidy">
+type Part = Pick<Service, "heartbeat" | "deadLetters" | "inspect" | "leave" | "redrive" | "reap">
 
 export const make = (backend: Backend): Part => {
   const { group, input, service } = backend
@@ -53,11 +53,11 @@ export const make = (backend: Backend): Part => {
   const revive = backend.run("revive", scripts.revive, readFlag)
 
   return {
-    beat: ({ capacity, consumer, owned, session }, expiry) =>
+    heartbeat: ({ capacity, consumer, owned, session }, expiry) =>
       beat([members], [`${consumer}@@${session}`, capacity, owned, millis(expiry)]),
     leave: ({ consumer, session }) =>
       Effect.asVoid(backend.send("leave", readInteger, "HDEL", members, `${consumer}@@${session}`)),
-    tidy: (idle) =>
+    reap: (idle) =>
       backend.withGroup(Effect.gen(function*() {
         const consumers = Number(
           yield* reap([input, announced, failures], [group, millis(idle)])
@@ -108,7 +108,7 @@ export const make = (backend: Backend): Part => {
             }
           })
       ),
-    revive: Effect.fnUntraced(function*(id) {
+    redrive: Effect.fnUntraced(function*(id) {
       const [letter] = yield* backend.send("revive", readEntries, "XRANGE", dead, id, id)
       if (letter === undefined) return false
       const content = parse(...letter)

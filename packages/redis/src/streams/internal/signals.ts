@@ -1,6 +1,6 @@
 /** What the fleet and the server say by themselves: hints, and leases that expired. */
 import type { BackendError } from "@effect-simba/core/SimbaError"
-import type { Expiry, Hint, Hints, Service } from "@effect-simba/core/streams/StreamStore"
+import type { Expiry, Service, Signal, Signals } from "@effect-simba/core/streams/StreamStore"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Redis } from "effect/persistence/Redis"
@@ -53,7 +53,7 @@ const database = (redis: Redis["Service"]) =>
   )
 
 const expiriesOf = (backend: Backend, db: number) =>
-  Effect.map(backend.subscriber.subscribe(StreamKeys.expiredChannel(db)), (notices): Hints<Expiry> => ({
+  Effect.map(backend.subscriber.subscribe(StreamKeys.expiredChannel(db)), (notices): Signals<Expiry> => ({
     bound: backend.subscriber.bound,
     next: Effect.flatMap(Queue.take(notices), (notice) => {
       if (notice._tag === "Gap") return Effect.succeed<Expiry>({ _tag: "Gap" })
@@ -63,22 +63,22 @@ const expiriesOf = (backend: Backend, db: number) =>
     }).pipe(Effect.eventually)
   }))
 
-export const make = (backend: Backend): Pick<Service, "expiries" | "hints"> => {
+export const make = (backend: Backend): Pick<Service, "expiries" | "signals"> => {
   const { isCluster, redis, service, subscriber } = backend
   return {
-    hints: Effect.map(
+    signals: Effect.map(
       receiving(subscriber, StreamKeys.hintChannel(service), readHint, {
-        gap: Option.some<Hint>({ _tag: "Gap" }),
-        message: (hint): Option.Option<Hint> => Option.some(hint)
+        gap: Option.some<Signal>({ _tag: "Gap" }),
+        message: (hint): Option.Option<Signal> => Option.some(hint)
       }),
       ({ bound, next }) => ({ bound, next: Effect.eventually(Effect.flatMap(next, Effect.fromOption)) })
     ),
     expiries: Effect.gen(function*() {
       // A node of a Cluster publishes its own only
-      if (isCluster) return Option.none<Hints<Expiry>>()
+      if (isCluster) return Option.none<Signals<Expiry>>()
       const found = yield* flags(redis)
-      if (Option.isSome(found) && missing(found.value) !== "") return Option.none<Hints<Expiry>>()
+      if (Option.isSome(found) && missing(found.value) !== "") return Option.none<Signals<Expiry>>()
       return Option.some(yield* expiriesOf(backend, yield* database(redis)))
-    }) satisfies Effect.Effect<Option.Option<Hints<Expiry>>, BackendError, unknown>
+    }) satisfies Effect.Effect<Option.Option<Signals<Expiry>>, BackendError, unknown>
   }
 }

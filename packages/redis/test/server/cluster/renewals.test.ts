@@ -21,7 +21,7 @@ it.effect("S14: a node that hangs costs the leases there, and no others that are
   )
   const cluster = Mutex.layer().pipe(
     Layer.provide(RedisMutexStore.layer),
-    Layer.provide(Layer.succeed(RedisTopology.Topology, { _tag: "Cluster", primaries: Effect.succeed([]) })),
+    Layer.provide(Layer.succeed(RedisTopology.RedisTopology, { _tag: "Cluster", primaries: Effect.succeed([]) })),
     Layer.provide(halfDeaf),
     Layer.provide(TestRedis.layer)
   )

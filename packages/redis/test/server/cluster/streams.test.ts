@@ -162,7 +162,7 @@ describe("data streams on a Cluster that is maltreated", () => {
         const slot = Number(yield* setup.nodes[0]!.send("CLUSTER", "KEYSLOT", service))
         const [a, b] = yield* Effect.forEach(
           ["a", "b"],
-          (consumer) => stage.open({ service, consumer, balance: false })
+          (consumer) => stage.open({ service, consumer, rebalance: false })
         )
         const runs: Array<Run> = []
         yield* a!.client.announceAll(streams.map((stream) => ({ stream })))

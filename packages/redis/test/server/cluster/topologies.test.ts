@@ -13,10 +13,11 @@ import { relayTo } from "../../support/relay.ts"
 type Provided = Mutex.Mutex | Redis | IoRedis.IoRedis
 
 const mutexes = (ioRedis: ReturnType<typeof IoRedis.layer>) =>
-  Mutex.layer({ ttl: "1 second", transition: "2 seconds", commandTimeout: "500 millis", confirm: "500 millis" }).pipe(
-    Layer.provideMerge(RedisMutexStore.layer),
-    Layer.provideMerge(ioRedis)
-  )
+  Mutex.layer({ ttl: "1 second", transition: "2 seconds", commandTimeout: "500 millis", confirmTimeout: "500 millis" })
+    .pipe(
+      Layer.provideMerge(RedisMutexStore.layer),
+      Layer.provideMerge(ioRedis)
+    )
 
 class Sentinel extends Context.Service<Sentinel, Effect.Success<ReturnType<typeof RedisServer.sentinel>>>()(
   "test/Sentinel"

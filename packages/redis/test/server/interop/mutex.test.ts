@@ -1,5 +1,5 @@
 import * as Mutex from "@effect-simba/core/Mutex"
-import { inboxOf, type MutexName, type WireId } from "@effect-simba/core/MutexName"
+import { type ContenderId, inboxOf, type MutexName } from "@effect-simba/core/MutexName"
 import { BackendError } from "@effect-simba/core/SimbaError"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
@@ -63,7 +63,7 @@ const stockContender = (redis: Client, mutex: MutexName, id = stockId()) => {
 }
 
 /** With a confirm period so long that only a message can wake a waiter in time. */
-const patient = { confirm: "50 seconds" } as const
+const patient = { confirmTimeout: "50 seconds" } as const
 
 layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with stock Simba contenders", (it) => {
   const queued = (mutex: MutexName, count: number) =>
@@ -107,7 +107,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
   it.effect("a foreign owner that renews is waited for on", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
-      const mutex = yield* openMutex(server, { confirm: "200 millis" })
+      const mutex = yield* openMutex(server, { confirmTimeout: "200 millis" })
       const m = freshName("renewing stock")
       const owner = stockContender(yield* client(server), m)
       assert.isTrue(yield* owner.acquire(800))
@@ -182,7 +182,11 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
       const down = new BackendError({ operation: "subscribe", retryable: true, cause: new Error("down") })
       const tried: Array<number> = []
       const refusing = Effect.andThen(Effect.sync(() => tried.push(performance.now())), Effect.fail(down))
-      const mutex = yield* openLate(refusing, { ttl: "10 minutes", transition: "5 minutes", confirm: "400 millis" })
+      const mutex = yield* openLate(refusing, {
+        ttl: "10 minutes",
+        transition: "5 minutes",
+        confirmTimeout: "400 millis"
+      })
       const m = freshName("cannot listen")
       const stock = stockContender(yield* client(server), m)
       assert.isTrue(yield* stock.acquire(3_600_000))
@@ -199,8 +203,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
       const server = yield* RedisServer
       const confirm = "400 millis"
       const [holder, mutex] = yield* Effect.all([
-        openMutex(server, { ttl: "10 minutes", transition: "5 minutes", confirm }),
-        openMutex(server, { ttl: "10 minutes", transition: "5 minutes", confirm })
+        openMutex(server, { ttl: "10 minutes", transition: "5 minutes", confirmTimeout: confirm }),
+        openMutex(server, { ttl: "10 minutes", transition: "5 minutes", confirmTimeout: confirm })
       ])
       const m = freshName("passed unseen")
       const stock = stockContender(yield* client(server), m)
@@ -279,7 +283,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
   it.effect("a stock waiter that does not come costs the confirm period", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
-      const options = { confirm: "400 millis" } as const
+      const options = { confirmTimeout: "400 millis" } as const
       const [holder, mutex] = yield* Effect.all([openMutex(server, options), openMutex(server, options)])
       const m = freshName("stock waiter that stays away")
       const stock = stockContender(yield* client(server), m)
@@ -350,7 +354,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
   it.effect("H4: behind a stock owner the first of ours looks every confirm period, message or none", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
-      const mutex = yield* openMutex(server, { confirm: "300 millis" })
+      const mutex = yield* openMutex(server, { confirmTimeout: "300 millis" })
       const m = freshName("silent stock release")
       yield* server.send("SET", keysOf(m).owner, stockId(), "PX", "3600000")
       const waiting = yield* Effect.forkScoped(Effect.scoped(mutex.acquire(m)))
@@ -371,7 +375,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
       const waiting = yield* Effect.forkScoped(mutex.acquire(m))
       yield* queued(m, 1)
       yield* listening(m, 1)
-      const [id] = (yield* server.send("ZRANGE", keysOf(m).queue, "0", "-1")) as [WireId]
+      const [id] = (yield* server.send("ZRANGE", keysOf(m).queue, "0", "-1")) as [ContenderId]
       const garbage = [
         "",
         "@@",
@@ -407,7 +411,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
       const waiting = yield* Effect.forkScoped(mutex.acquire(m))
       yield* queued(m, 1)
       yield* listening(m, 1)
-      const [id] = (yield* server.send("ZRANGE", keysOf(m).queue, "0", "-1")) as [WireId]
+      const [id] = (yield* server.send("ZRANGE", keysOf(m).queue, "0", "-1")) as [ContenderId]
       for (const text of [`released@@${stock.id}`, "look@@0", `released@@${id}`]) {
         assert.strictEqual(yield* server.send("PUBLISH", `simba:{${m}}:${id}`, text), 1)
         assert.strictEqual(yield* server.send("PUBLISH", inboxChannelOf(id), `${id}@@${text}`), 1)

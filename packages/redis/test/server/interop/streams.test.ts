@@ -23,7 +23,7 @@ const consumers = (
 ): Pick<scenarios.Stage, "ours" | "stock"> => ({
   ours: Effect.fnUntraced(function*(id, options) {
     const scope = yield* Effect.acquireRelease(Scope.make(), (scope, exit) => Scope.close(scope, exit))
-    const layer = StreamClient.layer({ grace: 0, ...options, service: scenarios.service, consumer: id }).pipe(
+    const layer = StreamClient.layer({ gracePeriod: 0, ...options, service: scenarios.service, consumer: id }).pipe(
       Layer.provide(RedisStreamStore.layer),
       Layer.provide(connection(id))
     )

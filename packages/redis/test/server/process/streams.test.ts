@@ -219,12 +219,12 @@ const assertFinished = Effect.fnUntraced(function*(
 })
 
 const brisk = {
-  lease: "1500 millis",
-  heartbeat: "400 millis",
+  leaseDuration: "1500 millis",
+  heartbeatInterval: "400 millis",
   commandTimeout: "500 millis",
-  sweep: "500 millis",
-  block: "500 millis",
-  grace: "500 millis",
+  sweepInterval: "500 millis",
+  readTimeout: "500 millis",
+  gracePeriod: "500 millis",
   capacity: 12
 } as const
 
@@ -235,9 +235,9 @@ const followed = (by: "event" | "sweep") =>
     const sweep = by === "event" ? "10 minutes" : "500 millis"
     const fleet = yield* setting(server, by, { streams: 3, messages: 3 }, {
       ...brisk,
-      sweep,
+      sweepInterval: sweep,
       enableEvents: by === "event",
-      balance: false
+      rebalance: false
     })
     const owner = yield* fleet.worker("owner")
     yield* fleet.append()
@@ -311,7 +311,7 @@ describe("processes that own data streams on one Redis", () => {
         const stale: Held = { ...lease, entry }
         const [message] = yield* store.messages(lease.stream, "0-0" as EntryId, 1)
         assert.strictEqual(yield* store.commit(stale, "99999999999999-0" as EntryId), "NotOwner")
-        assert.strictEqual(yield* store.buryMessage(stale, message!, "late"), "NotOwner")
+        assert.strictEqual(yield* store.deadLetterMessage(stale, message!, "late"), "NotOwner")
         assert.strictEqual(yield* store.done(stale), "NotOwner")
         assert.strictEqual(yield* store.release(stale), "NotOwner")
         yield* settled("its return")

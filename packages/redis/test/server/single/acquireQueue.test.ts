@@ -6,18 +6,18 @@ import { assert, it, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer } from "effect"
 import { commandStats, freshName, keysOf, openMutex, RedisServer, until } from "../../support/harness.ts"
 
-const patient = { ttl: "10 minutes", transition: "5 minutes", confirm: "1 minute" } as const
+const patient = { ttl: "10 minutes", transition: "5 minutes", confirmTimeout: "1 minute" } as const
 
 /** A process all of whose holders hand the lease on as often as that. */
-const processWith = (localHandover: number) => (name: string) =>
+const processWith = (maxLocalHandOffs: number) => (name: string) =>
   Layer.effect(
     Mutex.Mutex,
     Effect.map(Layer.build(TestMutex.layerClient(RedisMutexStore.layer, { name })), (context) => {
       const mutex = Context.get(context, Mutex.Mutex)
       return Mutex.Mutex.of({
         ...mutex,
-        withLock: (name, options) => mutex.withLock(name, { ...options, localHandover }),
-        withLockIfAvailable: (name, options) => mutex.withLockIfAvailable(name, { ...options, localHandover })
+        withLock: (name, options) => mutex.withLock(name, { ...options, maxLocalHandOffs }),
+        withLockIfAvailable: (name, options) => mutex.withLockIfAvailable(name, { ...options, maxLocalHandOffs })
       })
     })
   )
@@ -81,13 +81,13 @@ it.effect.prop(
   [ContentionScript.arbitrary(crowded)],
   ([script]) =>
     Effect.gen(function*() {
-      for (const localHandover of [0, 2]) {
+      for (const maxLocalHandOffs of [0, 2]) {
         const history = yield* ContentionScript.run(script, {
-          layer: () => Layer.fresh(Mutex.layer({ localHandover }))
+          layer: () => Layer.fresh(Mutex.layer({ maxLocalHandOffs }))
         }).pipe(Effect.provide(Layer.fresh(MutexStore.layerMemory)))
         assert.isTrue(ContentionScript.neverTwo(history))
         assert.isTrue(ContentionScript.tokensGrow(history))
-        if (localHandover === 0) assert.deepStrictEqual(ContentionScript.problems(history), [])
+        if (maxLocalHandOffs === 0) assert.deepStrictEqual(ContentionScript.problems(history), [])
         assert.deepStrictEqual([history.unserved, history.failed], [[], []])
       }
     }),
@@ -134,13 +134,13 @@ layer(RedisServer.layer, { excludeTestServices: true })("places on a real server
       assert.deepStrictEqual([handing.has("subscribe"), handing.has("unsubscribe")], [false, false])
     }))
 
-  it.effect("with localHandover they share turns, and another process has its own between two of them", () =>
+  it.effect("with maxLocalHandOffs they share turns, and another process has its own between two of them", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const stats = commandStats(server)
-      const localHandover = 63
+      const maxLocalHandOffs = 63
       const [us, them] = yield* Effect.all([
-        openMutex(server, { ...patient, localHandover }),
+        openMutex(server, { ...patient, maxLocalHandOffs }),
         openMutex(server, patient)
       ])
       const m = freshName("turns")
@@ -169,15 +169,15 @@ layer(RedisServer.layer, { excludeTestServices: true })("places on a real server
       yield* Fiber.joinAll([holding, ...waiters, ...others])
       assert.deepStrictEqual(tokens, [...new Set(tokens)].sort((a, b) => a - b))
       const runs = served.join(" ").split(/ ?them ?/).map((run) => run === "" ? 0 : run.split(" ").length)
-      assert.strictEqual(runs[0], localHandover, "behind the holder, who was the first of that turn")
-      for (const run of runs.slice(0, -1)) assert.isAtMost(run, localHandover + 1)
+      assert.strictEqual(runs[0], maxLocalHandOffs, "behind the holder, who was the first of that turn")
+      for (const run of runs.slice(0, -1)) assert.isAtMost(run, maxLocalHandOffs + 1)
       assert.isAtMost((yield* stats.calls).get("evalsha")!, 40)
     }))
 
   it.effect("a layer whose server is flushed under a line goes on with it", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
-      const mutex = yield* openMutex(server, { ttl: "300 millis", transition: "2 seconds", localHandover: 5 })
+      const mutex = yield* openMutex(server, { ttl: "300 millis", transition: "2 seconds", maxLocalHandOffs: 5 })
       const m = freshName("flushed")
       let served = 0
       let lost = 0

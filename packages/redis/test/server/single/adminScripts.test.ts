@@ -236,7 +236,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         }
         const m = freshName("spoilt tick")
         yield* spoil(server, RedisKeys.tick(m, "job"))
-        yield* refusedForGood(store.tick({ mutex: m, job: "job", every: hour }))
+        yield* refusedForGood(store.claimPeriod({ mutex: m, job: "job", every: hour }))
         assert.strictEqual(yield* server.send("TYPE", RedisKeys.tick(m, "job")), "list")
       }))
 
@@ -290,7 +290,8 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         const m = freshName("tick")
         const key = `simba:{${m}}:tick:nightly`
         assert.strictEqual(RedisKeys.tick(m, "nightly"), key)
-        const tick = (every: Duration.Duration, at?: number) => store.tick({ mutex: m, job: "nightly", every, at })
+        const tick = (every: Duration.Duration, at?: number) =>
+          store.claimPeriod({ mutex: m, job: "nightly", every, at })
         const { first, next } = yield* tick(hour)
         assert.isTrue(first)
         const period = Number(yield* server.send("GET", key))
@@ -358,7 +359,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         yield* b.wait
         assert.strictEqual((yield* store.inspect(m, 1)).waiting, 1)
         assert.deepStrictEqual(yield* listOf(store), [m])
-        assert.isTrue((yield* store.tick({ mutex: m, job: "j", every: hour })).first)
+        assert.isTrue((yield* store.claimPeriod({ mutex: m, job: "j", every: hour })).first)
         assert.strictEqual(ownerOf(yield* store.forceRelease(m, confirm)), a.id)
         assert.strictEqual((yield* inbox.next).id, a.id)
         yield* b.confirm
@@ -374,7 +375,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
           yield* server.send("SCRIPT", "FLUSH")
           assert.strictEqual((yield* store.inspect(m, i)).ownership._tag, "Held")
           yield* server.send("SCRIPT", "FLUSH")
-          assert.isTrue((yield* store.tick({ mutex: m, job: `job ${i}`, every: Duration.seconds(i + 1) })).first)
+          assert.isTrue((yield* store.claimPeriod({ mutex: m, job: `job ${i}`, every: Duration.seconds(i + 1) })).first)
           yield* server.send("SCRIPT", "FLUSH")
           assert.strictEqual((yield* store.forceRelease(m, Duration.seconds(i + 1)))._tag, "Held")
         }
@@ -409,7 +410,7 @@ test.live("B59: the list on a Cluster has the mutexes of all its primaries, and 
     assert.deepStrictEqual(yield* listOf(store), [...names].sort())
     for (const [index, mutex] of names.entries()) {
       assert.strictEqual(ownerOf((yield* store.inspect(mutex, 1)).ownership), ids[index])
-      assert.isTrue((yield* store.tick({ mutex, job: "{other slot}", every: hour })).first)
+      assert.isTrue((yield* store.claimPeriod({ mutex, job: "{other slot}", every: hour })).first)
     }
     yield* Effect.forEach(names.slice(0, 30), (mutex) => store.forceRelease(mutex, confirm), { concurrency: 10 })
     assert.deepStrictEqual(yield* listOf(store), names.slice(30).sort())

@@ -166,7 +166,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       const m = freshName("stalled")
       const key = `${m} document`
       // Neither renewed nor interrupted: what a stopped process looks like to the others
-      const held = yield* stalled.acquire(m, { alive: Effect.succeed(false), maxHold: "1 hour" })
+      const held = yield* stalled.acquire(m, { isAlive: Effect.succeed(false), maxHold: "1 hour" })
       yield* Fencing.set(key, "written in time", held.token)
       yield* successor.withLock(m)((lease) => {
         assert.isAbove(lease.token, held.token)

@@ -578,7 +578,7 @@ describe("building the layer", () => {
       })
   )
 
-  it.live.each([IoRedis.layer({ client: { ...prefixed } }), IoRedis.layerConfig({ client: { ...prefixed } })])(
+  it.live.each([IoRedis.layer({ client: { ...prefixed } }), IoRedis.layerFromEnv({ client: { ...prefixed } })])(
     "a prefix for keys is refused, as channels would not have it (%#)",
     (layer) =>
       Effect.gen(function*() {
@@ -612,7 +612,7 @@ describe("building the layer", () => {
       })
       const provider = ConfigProvider.layer(ConfigProvider.fromEnv({ env }))
       const withEnv = (options?: IoRedis.Options) =>
-        Layer.fresh(IoRedis.layerConfig(options)).pipe(Layer.provide(provider))
+        Layer.fresh(IoRedis.layerFromEnv(options)).pipe(Layer.provide(provider))
       assert.strictEqual(yield* Effect.provide(database, withEnv()), "3")
       assert.strictEqual(
         yield* Effect.provide(database, withEnv({ client: { db: 5 } })),
@@ -632,7 +632,7 @@ describe("building the layer", () => {
       assert.strictEqual(
         yield* Effect.provide(
           database,
-          Layer.fresh(IoRedis.layerConfig({ url: given })).pipe(Layer.provide(others))
+          Layer.fresh(IoRedis.layerFromEnv({ url: given })).pipe(Layer.provide(others))
         ),
         "5",
         "so does what a URL says that is given here"
@@ -640,7 +640,7 @@ describe("building the layer", () => {
       assert.strictEqual(yield* Effect.provide(database, withEnv({ url: server.url })), "3", "and only what it says")
       const invalid = ConfigProvider.layer(ConfigProvider.fromEnv({ env: { ...env, REDIS_DB: "three" } }))
       const error = yield* Effect.flip(
-        Effect.provide(database, Layer.fresh(IoRedis.layerConfig()).pipe(Layer.provide(invalid)))
+        Effect.provide(database, Layer.fresh(IoRedis.layerFromEnv()).pipe(Layer.provide(invalid)))
       )
       assert.strictEqual(error._tag, "ConfigError")
       assert.include((error as { readonly message: string }).message, "REDIS_DB")

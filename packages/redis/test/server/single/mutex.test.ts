@@ -77,7 +77,7 @@ describe("a mutex on a Redis that fails", () => {
 
 describe("a mutex on Redis, from the environment", () => {
   const build = (env: Record<string, string>) =>
-    Layer.fresh(RedisMutex.layerConfig()).pipe(
+    Layer.fresh(RedisMutex.layerFromEnv()).pipe(
       Layer.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env })))
     )
 

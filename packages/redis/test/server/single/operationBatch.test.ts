@@ -47,7 +47,7 @@ const openDirect = Effect.gen(function*() {
       | ((command: string) => { readonly before: boolean; readonly failure: direct.Failure } | undefined)
       | undefined
   } = { isReady: true, answer: undefined }
-  const own: direct.Direct = {
+  const own: direct.CommandSink = {
     atEndOfTurn: over.atEndOfTurn,
     isReady: () => state.isReady,
     send: (command, args, done) => {
@@ -60,7 +60,7 @@ const openDirect = Effect.gen(function*() {
   }
   const context = yield* Layer.build(
     Layer.fresh(RedisMutexStore.layer).pipe(
-      Layer.provide(Layer.succeedContext(Context.add(client, direct.Direct, own)))
+      Layer.provide(Layer.succeedContext(Context.add(client, direct.CommandSink, own)))
     )
   )
   const store = Context.get(context, MutexStore)
@@ -297,7 +297,7 @@ describe("requests of one turn on a fake server", () => {
       const store = Context.get(
         yield* Layer.build(
           Layer.fresh(RedisMutexStore.layer).pipe(
-            Layer.provide(Layer.succeedContext(Context.add(client, direct.Direct, over)))
+            Layer.provide(Layer.succeedContext(Context.add(client, direct.CommandSink, over)))
           )
         ),
         MutexStore

@@ -39,7 +39,7 @@ it.live("of mutexes, contenders, observers and operators", () =>
       yield* Fiber.join(events)
       const jobs = yield* Mutex.contend("jobs")
       yield* until("it leads", Effect.map(jobs.lease, Option.isSome))
-      assert.isTrue((yield* jobs.tick("job", { every: Duration.hours(1) })).first)
+      assert.isTrue((yield* jobs.claimPeriod("job", { every: Duration.hours(1) })).first)
       assert.deepStrictEqual(yield* Stream.runCollect(Mutex.list), ["jobs"])
       assert.strictEqual((yield* Mutex.inspect("jobs")).ownership._tag, "Held")
       yield* Mutex.forceRelease("jobs")
@@ -68,7 +68,7 @@ it.live("of data streams", () =>
         return { ...request, token: result!._tag === "Taken" ? result!.token : FencingToken.make(1) } satisfies Held
       })
       yield* service.prepare
-      yield* service.hints
+      yield* service.signals
       yield* service.expiries
       const held = yield* own("one")
       const id = EntryId.make("1-1")
@@ -78,25 +78,25 @@ it.live("of data streams", () =>
       assert.deepStrictEqual(yield* service.renew([held], lease), [{ _tag: "Renewed" }])
       assert.strictEqual(yield* service.commit(held, id), "Committed")
       const next = { id: EntryId.make("2-0"), fields: [["n", "2"]] as const }
-      assert.strictEqual(yield* service.buryMessage(held, next, "unreadable"), "Committed")
+      assert.strictEqual(yield* service.deadLetterMessage(held, next, "unreadable"), "Committed")
       assert.isTrue(yield* service.hasCommitted(held))
       yield* service.checkpoint(held.stream)
-      yield* service.keep([held.stream])
+      yield* service.keepCheckpoints([held.stream])
       assert.strictEqual(yield* service.fail(held, 1), 1)
-      yield* service.beat({ consumer: a, session, capacity: 1, owned: 1 }, lease)
+      yield* service.heartbeat({ consumer: a, session, capacity: 1, owned: 1 }, lease)
       assert.isTrue(Option.isSome(yield* service.find(held.stream)))
       assert.strictEqual(yield* service.release(held), "Released")
       const again = yield* own("one", held.entry)
       assert.strictEqual(yield* service.handOver(again, { consumer: b, session }, lease), "HandedOver")
-      const [{ info: _, ...given }] = (yield* service.given(b, session)) as unknown as [
+      const [{ info: _, ...given }] = (yield* service.handedOver(b, session)) as unknown as [
         Held & { readonly info: unknown }
       ]
       assert.strictEqual(yield* service.done(given), "Done")
-      assert.strictEqual(yield* service.bury(yield* own("two"), "poison"), "Buried")
+      assert.strictEqual(yield* service.deadLetter(yield* own("two"), "poison"), "Buried")
       const [letter] = yield* service.deadLetters(undefined, 10)
-      assert.isTrue(yield* service.revive(letter!.id))
+      assert.isTrue(yield* service.redrive(letter!.id))
       assert.strictEqual((yield* service.pending({ minIdle: Duration.zero, count: 10 })).entries.length, 0)
-      yield* service.tidy(Duration.zero)
+      yield* service.reap(Duration.zero)
       assert.strictEqual((yield* service.inspect).announced, 1)
       yield* service.leave({ consumer: a, session })
     })

@@ -1,6 +1,6 @@
 /** What systems like this one suffered from, and this one must not: docs/known-problems.md says which is which. */
 import * as Mutex from "@effect-simba/core/Mutex"
-import type { MutexName, WireId } from "@effect-simba/core/MutexName"
+import type { ContenderId, MutexName } from "@effect-simba/core/MutexName"
 import { MutexStore } from "@effect-simba/core/MutexStore"
 import { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
 import { RedisMutexStore } from "@effect-simba/redis"
@@ -31,7 +31,7 @@ import type { Server } from "../../support/redisServer.ts"
 const quiet = capturingLogs([])
 
 /** A lease far longer than any test, so that only a message or a gap can wake a waiter in time. */
-const patient = { ttl: "10 minutes", transition: "5 minutes", confirm: "1 minute" } as const
+const patient = { ttl: "10 minutes", transition: "5 minutes", confirmTimeout: "1 minute" } as const
 
 const start = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.forkChild(effect, { startImmediately: true })
 
@@ -249,7 +249,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("on a server of its own"
       yield* stats.reset
       const waiting = yield* Effect.forkScoped(Effect.scoped(mutex.acquire(m)))
       yield* queued(server, m, 1)
-      const [id] = (yield* server.send("ZRANGE", keysOf(m).queue, "0", "-1")) as [WireId]
+      const [id] = (yield* server.send("ZRANGE", keysOf(m).queue, "0", "-1")) as [ContenderId]
       for (let i = 0; i < 20; i++) {
         // One by one: many at once are one reason to look
         assert.strictEqual(yield* server.send("PUBLISH", inboxChannelOf(id), `${id}@@released@@${lease.id}`), 1)
@@ -310,7 +310,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("on a server of its own"
       yield* Effect.forEach(names, (m) => held(server, m), { concurrency: 8 })
       const waiting = yield* Effect.forEach(names, (m) => Effect.forkScoped(Effect.scoped(waiter.acquire(m))))
       yield* Effect.forEach(names, (m) => queued(server, m, 1), { concurrency: 8 })
-      const [id] = (yield* server.send("ZRANGE", keysOf(names[0]!).queue, "0", "-1")) as [WireId]
+      const [id] = (yield* server.send("ZRANGE", keysOf(names[0]!).queue, "0", "-1")) as [ContenderId]
       const inbox = inboxChannelOf(id)
       const stats = commandStats(server)
       for (let i = 0; i < 2; i++) {

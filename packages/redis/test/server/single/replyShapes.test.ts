@@ -63,7 +63,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("replies of the fake", (
       Effect.gen(function*() {
         const { url } = yield* RedisServer
         const real = yield* Effect.provide(replies, IoRedis.layer({ url, client: { protocol } }))
-        const fake = yield* Effect.provide(replies, TestRedis.layerWith({ protocol }))
+        const fake = yield* Effect.provide(replies, TestRedis.layerOptions({ protocol }))
         assert.deepStrictEqual(fake, real)
       })
   )

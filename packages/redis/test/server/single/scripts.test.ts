@@ -252,7 +252,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
     Effect.gen(function*() {
       const server = yield* RedisServer
       const { calls, reset } = yield* serverStats
-      const mutex = yield* openMutex(server, { confirm: "500 millis" })
+      const mutex = yield* openMutex(server, { confirmTimeout: "500 millis" })
       yield* Effect.scoped(mutex.acquire(freshName("warm")))
       const m = freshName("endless wait")
       yield* server.send("SET", keysOf(m).owner, "operator")

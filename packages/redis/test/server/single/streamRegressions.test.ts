@@ -84,7 +84,7 @@ const open = Effect.fnUntraced(function*(options: StreamConfig.Options & { reado
   const name = `${options.service} ${options.consumer}`
   const scope = yield* Scope.fork(yield* Effect.scope)
   const context = yield* Layer.buildWithScope(
-    StreamClient.layer({ enableEvents: true, grace: 0, ...options }).pipe(
+    StreamClient.layer({ enableEvents: true, gracePeriod: 0, ...options }).pipe(
       Layer.provide(RedisStreamStore.layer),
       Layer.provide(FakeRedis.layerClient({ name, db: options.db ?? 0, commandTimeout: "500 millis" }))
     ),
@@ -112,15 +112,15 @@ const playing = <A, E>(body: Effect.Effect<A, E, FakeRedis.FakeRedis | Scope.Sco
 
 const count = (metric: Metric.Counter<number>) => Effect.map(Metric.value(metric), ({ count }) => count)
 
-const never = { sweep: "1 hour" } as const
+const never = { sweepInterval: "1 hour" } as const
 
 describe("news of leases that ran out", () => {
   it.effect("G22: come from the database of the connection, whichever it is", () =>
     playing(Effect.gen(function*() {
       const [a, b, other] = [
         yield* open({ service: "orders", consumer: "a", db: 3 }),
-        yield* open({ service: "orders", consumer: "b", db: 3, balance: false, ...never }),
-        yield* open({ service: "orders", consumer: "c", db: 4, balance: false, ...never })
+        yield* open({ service: "orders", consumer: "b", db: 3, rebalance: false, ...never }),
+        yield* open({ service: "orders", consumer: "c", db: 4, rebalance: false, ...never })
       ]
       yield* a.run
       yield* a.client.announceAll([{ stream: "one" }, { stream: "two" }])

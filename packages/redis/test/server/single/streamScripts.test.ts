@@ -25,7 +25,7 @@ let count = 0
 const epoch = () => Epoch.make(`s00000000000.${(++count).toString(36)}`)
 
 const layer = RedisStreamStore.layer.pipe(
-  Layer.provideMerge(TestRedis.layerWith({ expiryDelay: ["1 second", "1 second"] }))
+  Layer.provideMerge(TestRedis.layerOptions({ expiryDelay: ["1 second", "1 second"] }))
 )
 const onFake = <A, E>(
   effect: Effect.Effect<A, E, FakeRedis.FakeRedis | Redis | StreamStore | Scope.Scope>
@@ -97,17 +97,17 @@ describe("what is left in Redis", () => {
       const { own, read, send, server, service } = yield* setup()
       const held = yield* own("one")
       yield* service.commit(held, EntryId.make("1-0"))
-      yield* service.buryMessage(held, { id: EntryId.make("2-0"), fields: [["x", "y"]] }, "why")
+      yield* service.deadLetterMessage(held, { id: EntryId.make("2-0"), fields: [["x", "y"]] }, "why")
       yield* service.fail(held)
       const second = yield* own("two")
       yield* service.handOver(second, { consumer: b, session: "s00000000000" }, lease)
-      yield* service.bury(yield* own("three"), "why")
+      yield* service.deadLetter(yield* own("three"), "why")
       yield* send("XADD", input, "*", "x", "y")
       const [malformed] = yield* read()
-      yield* service.buryMalformed(malformed!.entry, a, "why")
-      yield* service.beat({ consumer: a, session: "s00000000000", capacity: 1, owned: 0 }, lease)
+      yield* service.deadLetterMalformed(malformed!.entry, a, "why")
+      yield* service.heartbeat({ consumer: a, session: "s00000000000", capacity: 1, owned: 0 }, lease)
       yield* service.release(yield* own("four"))
-      yield* service.tidy(lease)
+      yield* service.reap(lease)
       const keys = yield* server.keys
       assert.deepStrictEqual(keys.filter(({ expiresAt }) => expiresAt === undefined).map(({ key }) => key), [input])
       assert.isAbove(keys.length, 12)
@@ -130,7 +130,7 @@ describe("what is left in Redis", () => {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
       const message = { id: EntryId.make("2-0"), fields: [["x", "y"]] as const }
-      const bury = (held: Held) => service.buryMessage(held, message, "why")
+      const bury = (held: Held) => service.deadLetterMessage(held, message, "why")
       assert.deepStrictEqual(
         [yield* bury({ ...held, token: (held.token + 1) as typeof held.token }), yield* bury(held), yield* bury(held)],
         ["NotOwner", "Committed", "Behind"]
@@ -151,7 +151,7 @@ describe("what is left in Redis", () => {
       const { own, send, service } = yield* setup()
       const dead = StreamKeys.deadLetters(name)
       for (let i = 0; i < 10_150; i++) yield* send("XADD", dead, `1-${i + 1}`, "x", "y")
-      yield* service.bury(yield* own("one"), "why")
+      yield* service.deadLetter(yield* own("one"), "why")
       const length = yield* send<number>("XLEN", dead)
       assert.isBelow(length, 10_101)
       assert.isAtLeast(length, 10_000)
@@ -236,11 +236,13 @@ describe("what others write", () => {
       assert.deepStrictEqual(entries.map(({ _tag }) => _tag), [...bad.map(() => "Malformed" as const), "Announced"])
       assert.deepInclude(entries[4] as object, { stream: "{orders}:one", info: {} })
       const first = entries[0]!
-      assert.isFalse(yield* service.buryMalformed(first.entry, b, "not mine"))
+      assert.isFalse(yield* service.deadLetterMalformed(first.entry, b, "not mine"))
       for (const entry of entries.slice(0, 4)) {
-        assert.isTrue(yield* service.buryMalformed(entry.entry, a, entry._tag === "Malformed" ? entry.problem : ""))
+        assert.isTrue(
+          yield* service.deadLetterMalformed(entry.entry, a, entry._tag === "Malformed" ? entry.problem : "")
+        )
       }
-      assert.isFalse(yield* service.buryMalformed(first.entry, a, "again"))
+      assert.isFalse(yield* service.deadLetterMalformed(first.entry, a, "again"))
       assert.deepStrictEqual(yield* pending, [entries[4]!.entry])
       const letters = yield* service.deadLetters(undefined, 10)
       assert.deepStrictEqual(letters.map(({ entry }) => entry), entries.slice(0, 4).map(({ entry }) => entry))
@@ -248,7 +250,7 @@ describe("what others write", () => {
       assert.isTrue(letters.every(({ reason }) => reason.length > 5))
       assert.match(letters[0]!.reason, /lbs-input/)
       // Once more, as it was
-      assert.isTrue(yield* service.revive(letters[0]!.id))
+      assert.isTrue(yield* service.redrive(letters[0]!.id))
       assert.strictEqual((yield* read())[0]!._tag, "Malformed")
     })))
 
@@ -329,7 +331,7 @@ describe("what others write", () => {
       const other = yield* own("two")
       yield* server.stepClock("-1 hour")
       yield* service.handOver(other, { consumer: b, session: "s00000000000" }, lease)
-      const [given] = yield* service.given(b, "s00000000000")
+      const [given] = yield* service.handedOver(b, "s00000000000")
       assert.strictEqual<number>(given!.token, other.token + 1)
       yield* service.release(given!)
       const last = yield* ask(other.stream, other.entry)
@@ -368,18 +370,20 @@ describe("what others write", () => {
       )
       yield* TestClock.adjust("6 days")
       assert.strictEqual(yield* days, 1)
-      yield* service.keep([held.stream])
+      yield* service.keepCheckpoints([held.stream])
       assert.strictEqual(yield* days, 7)
 
       const first = yield* own("two")
       yield* service.commit(first, EntryId.make("5-0"))
       yield* send("PEXPIRE", StreamKeys.checkpoint(first.stream), String(86_400_000))
       yield* service.handOver(first, { consumer: b, session: "s00000000001" }, Duration.seconds(1))
-      const [{ info: _, ...given }] = (yield* service.given(b, "s00000000001")) as [Held & { readonly info: unknown }]
+      const [{ info: _, ...given }] = (yield* service.handedOver(b, "s00000000001")) as [
+        Held & { readonly info: unknown }
+      ]
       held = given
       const daysOfSecond = send<number>("PTTL", StreamKeys.checkpoint(held.stream))
       assert.isAbove(yield* daysOfSecond, 6 * 86_400_000)
-      assert.strictEqual(yield* service.bury(held, "poison"), "Buried")
+      assert.strictEqual(yield* service.deadLetter(held, "poison"), "Buried")
       assert.isAbove(yield* daysOfSecond, 29 * 86_400_000)
     })))
 
@@ -470,7 +474,7 @@ describe("what others write", () => {
       assert.deepStrictEqual(yield* service.renew([held], lease), [{ _tag: "Lost", reason: "Vanished" }])
       assert.strictEqual(yield* service.done(held), "AlreadyDone")
       assert.deepInclude(yield* service.inspect, { announced: 0, pending: 0 })
-      yield* service.tidy(lease)
+      yield* service.reap(lease)
       yield* own("one")
     })))
 
@@ -509,9 +513,9 @@ describe("what others write", () => {
       yield* service.announce([{ stream: streamOf("three"), info: {} }])
       yield* send("XACK", input, group, done.entry)
       yield* send("XGROUP", "CREATE", input, "other", "$")
-      assert.deepStrictEqual(yield* service.tidy(Duration.days(1)), { consumers: 0, entries: 0 })
+      assert.deepStrictEqual(yield* service.reap(Duration.days(1)), { consumers: 0, entries: 0 })
       yield* send("XGROUP", "DESTROY", input, "other")
-      assert.deepStrictEqual(yield* service.tidy(Duration.days(1)), { consumers: 0, entries: 1 })
+      assert.deepStrictEqual(yield* service.reap(Duration.days(1)), { consumers: 0, entries: 1 })
       assert.strictEqual(yield* send("XLEN", input), 2)
       assert.deepStrictEqual(yield* service.renew([kept], lease), [{ _tag: "Renewed" }])
       assert.strictEqual((yield* read()).length, 1)
@@ -525,7 +529,7 @@ describe("what others write", () => {
       yield* service.read({ consumer: a, count: 2000, block: Duration.millis(1) })
       yield* send("XACK", input, group, ...entries.filter((_, i) => i % 3 > 0).map(({ entry }) => entry))
       yield* own("more")
-      assert.deepStrictEqual(yield* service.tidy(Duration.days(1)), { consumers: 0, entries: 802 })
+      assert.deepStrictEqual(yield* service.reap(Duration.days(1)), { consumers: 0, entries: 802 })
       assert.strictEqual(yield* send("XLEN", input), 402)
     })))
 
@@ -537,7 +541,7 @@ describe("what others write", () => {
       yield* service.read({ consumer: a, count: 2000, block: Duration.millis(1) })
       yield* own("more")
       yield* send("XDEL", input, ...entries.slice(5, 605).map(({ entry }) => entry))
-      assert.deepStrictEqual(yield* service.tidy(Duration.days(1)), { consumers: 0, entries: 0 })
+      assert.deepStrictEqual(yield* service.reap(Duration.days(1)), { consumers: 0, entries: 0 })
       assert.strictEqual(yield* send("XLEN", input), 501)
     })))
 
@@ -560,7 +564,7 @@ describe("what others write", () => {
         yield* send("XACK", input, group, entry)
         yield* send("XDEL", input, entry)
       }
-      yield* service.tidy(Duration.days(1))
+      yield* service.reap(Duration.days(1))
       const fields = yield* send<ReadonlyArray<string>>("HKEYS", StreamKeys.failures(name))
       assert.deepStrictEqual([...fields].sort(), [kept.entry, `${kept.entry}:by`])
       assert.deepStrictEqual(yield* send("HKEYS", StreamKeys.announced(name)), [kept.stream])
@@ -575,11 +579,11 @@ describe("what others write", () => {
       yield* send("XGROUP", "CREATE", input, group, "$")
       const service = yield* open(name)
       assert.isFalse(yield* service.prepare)
-      assert.strictEqual((yield* service.tidy(Duration.days(1))).entries, 0)
+      assert.strictEqual((yield* service.reap(Duration.days(1))).entries, 0)
       const entry = yield* send<string>("XADD", input, "*", "lbs-input", payload("late"))
       yield* service.read({ consumer: a, count: 1, block: Duration.millis(1) })
       yield* send("XACK", input, group, entry)
-      assert.strictEqual((yield* service.tidy(Duration.days(1))).entries, 1)
+      assert.strictEqual((yield* service.reap(Duration.days(1))).entries, 1)
       assert.strictEqual(yield* send("XLEN", input), 1)
     })))
 
@@ -623,7 +627,7 @@ describe("hand-overs", () => {
         const held = yield* own(String(isConfirmed))
         yield* service.handOver(held, to, confirm)
         if (isConfirmed) {
-          const [given] = yield* service.given(b, to.session)
+          const [given] = yield* service.handedOver(b, to.session)
           assert.deepStrictEqual(yield* service.renew([given!], confirm), [{ _tag: "Renewed" }])
         }
         yield* TestClock.adjust("2 seconds")
@@ -638,10 +642,10 @@ describe("hand-overs", () => {
       const [one, two] = [yield* own("one"), yield* own("two")]
       yield* service.handOver(one, to, confirm)
       yield* service.handOver(two, to, confirm)
-      const [first, second] = yield* service.given(b, to.session)
+      const [first, second] = yield* service.handedOver(b, to.session)
       assert.strictEqual(yield* service.release(first!), "Released")
       assert.strictEqual(yield* service.done(second!), "Done")
-      assert.deepStrictEqual(yield* service.given(b, to.session), [])
+      assert.deepStrictEqual(yield* service.handedOver(b, to.session), [])
       const again = yield* ask(one.stream, one.entry)
       assert.strictEqual(again._tag === "Taken" ? again.failures : again._tag, 0)
       const failures = yield* server.dump(StreamKeys.failures(name))
@@ -707,13 +711,13 @@ describe("events", () => {
         stream: streamOf("one"),
         entry: EntryId.make("5-0")
       })
-    }).pipe(Effect.provide(RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layerWith({ db: 3 }))))))
+    }).pipe(Effect.provide(RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layerOptions({ db: 3 }))))))
 
   it.effect("a broken connection is a gap in hints and in expiries", () =>
     onFake(Effect.gen(function*() {
       const { send, server, service } = yield* setup()
       yield* send("CONFIG", "SET", "notify-keyspace-events", "Ex")
-      const hints = yield* service.hints
+      const hints = yield* service.signals
       const expiries = Option.getOrThrow(yield* service.expiries)
       const next = yield* Effect.forkChild(Effect.all([hints.next, expiries.next]))
       yield* server.dropConnections()
@@ -725,7 +729,7 @@ describe("events", () => {
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
-      const hints = yield* service.hints
+      const hints = yield* service.signals
       yield* send("PUBLISH", StreamKeys.hintChannel(name), "nonsense")
       yield* service.release(held)
       assert.deepInclude(yield* hints.next, { _tag: "Released", entry: held.entry })
@@ -734,7 +738,7 @@ describe("events", () => {
 
 describe("Cluster", () => {
   const cluster = Layer.fresh(RedisStreamStore.layer).pipe(
-    Layer.provide(Layer.succeed(RedisTopology.Topology, { _tag: "Cluster", primaries: Effect.succeed([]) })),
+    Layer.provide(Layer.succeed(RedisTopology.RedisTopology, { _tag: "Cluster", primaries: Effect.succeed([]) })),
     Layer.provideMerge(TestRedis.layer)
   )
 

@@ -20,7 +20,7 @@ import {
 import type { Server } from "../../support/redisServer.ts"
 
 /** A lease far longer than any test, so that only a message can wake a waiter in time. */
-const patient = { ttl: "10 minutes", transition: "5 minutes", confirm: "1 minute" } as const
+const patient = { ttl: "10 minutes", transition: "5 minutes", confirmTimeout: "1 minute" } as const
 
 const unfair = { unfair: true } as const
 
@@ -140,7 +140,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("unfair", (it) => {
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server)
-      const mutex = yield* openMutex(server, { ...patient, confirm: "400 millis" })
+      const mutex = yield* openMutex(server, { ...patient, confirmTimeout: "400 millis" })
       const m = freshName("dead and silent")
       const [dead, silent] = [contender(store, m), contender(store, m)]
       const letGo = yield* Deferred.make<void>()

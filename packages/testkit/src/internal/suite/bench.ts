@@ -1,13 +1,14 @@
 /** One mutex under test, and the attempts at it. */
-import { inboxOf, MutexName, WireId } from "@effect-simba/core/MutexName"
+import { ContenderId, inboxOf, MutexName } from "@effect-simba/core/MutexName"
 import {
   type AcquireResult,
   type GuardResult,
   MutexStore,
+  type Ownership,
+  type Ticket,
   type WakeUp,
   type WakeUps
 } from "@effect-simba/core/MutexStore"
-import type { Ownership, Ticket } from "@effect-simba/core/MutexStore"
 import { assert, type Vitest } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -49,13 +50,13 @@ export const tagOf = (result: GuardResult) => result._tag
 
 /** One attempt: a wire id, and what it was told. */
 export class Party {
-  readonly id: WireId
+  readonly id: ContenderId
   ticket: Ticket | undefined
   wakeUps: WakeUps | undefined
   private subscription: Scope.Closeable | undefined
   private readonly bench: Bench
 
-  constructor(bench: Bench, id: WireId) {
+  constructor(bench: Bench, id: ContenderId) {
     this.bench = bench
     this.id = id
   }
@@ -157,7 +158,7 @@ export interface Bench extends Periods, suiteTime.SuiteTime {
   readonly store: MutexStore["Service"]
   readonly scope: Scope.Scope
   readonly mutex: MutexName
-  readonly newId: () => WireId
+  readonly newId: () => ContenderId
   readonly party: () => Party
   readonly parties: (count: number) => ReadonlyArray<Party>
   /** Parties of one layer. */
@@ -177,9 +178,9 @@ export const makeBench = Effect.fnUntraced(function*(
   // Counts down, so that the order of ids is never the order of arrival
   let counter = 100_000
   // Each party is a layer of its own, as far as a store can see; siblings are of one
-  const newId = (sibling?: WireId) => {
+  const newId = (sibling?: ContenderId) => {
     const own = `${unique.slice(4)}${(--counter).toString(36).padStart(4, "0")}`
-    return WireId.make(`${counter}-${sibling === undefined ? own : inboxOf(sibling)}:suite@host`)
+    return ContenderId.make(`${counter}-${sibling === undefined ? own : inboxOf(sibling)}:suite@host`)
   }
   const party = () => new Party(bench, newId())
   const bench: Bench = {

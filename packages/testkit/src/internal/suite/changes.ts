@@ -146,7 +146,7 @@ export const observing = ({ bench, it, short }: Cases): void => {
       granted(yield* store.acquire({ mutex: freed, id, mode: "try", lease, confirm }))
       yield* store.release({ mutex: freed, id, confirm })
       for (const job of ["job", "{job}", "}:contender"]) {
-        yield* store.tick({ mutex: MutexName.make(`${mutex} ticked`), job, every: lease })
+        yield* store.claimPeriod({ mutex: MutexName.make(`${mutex} ticked`), job, every: lease })
       }
       assert.deepStrictEqual(
         yield* listed(one),

@@ -11,7 +11,7 @@ const hour = Duration.hours(1)
 const noon = 4_000_000_000_000
 
 const ticker = ({ mutex, store }: Bench, job = "job", name = mutex) => (every: Duration.Duration, at?: number) =>
-  store.tick({ mutex: name, job, every, at })
+  store.claimPeriod({ mutex: name, job, every, at })
 
 export const ticking = ({ bench, it }: Cases): void => {
   it.effect("B33: of many that ask in one period, one is the first", () =>

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import { Command, type Redis as Client } from "ioredis"
-import type { Direct } from "../commandSink.ts"
+import type { CommandSink } from "../commandSink.ts"
 
 const heads = Array.from({ length: 256 }, (_, length) => `\r\n$${length}\r\n`)
 const headOf = (text: string) => heads[text.length] ?? `\r\n$${text.length}\r\n`
@@ -50,7 +50,7 @@ interface InFlight {
 export const watched = (
   client: Client,
   commandTimeout: Duration.Duration
-): Effect.Effect<Direct["send"], never, Scope.Scope> =>
+): Effect.Effect<CommandSink["send"], never, Scope.Scope> =>
   Effect.gen(function*() {
     const clock = yield* Clock.Clock
     const limit = Duration.toMillis(commandTimeout)

@@ -5,7 +5,7 @@ import * as Redis from "effect/persistence/Redis"
 import * as Random from "effect/Random"
 import type * as Scope from "effect/Scope"
 import { Cluster, type ClusterNode, type ClusterOptions, Redis as Client, type RedisOptions } from "ioredis"
-import type { Direct } from "../commandSink.ts"
+import type { CommandSink } from "../commandSink.ts"
 import { isReply } from "../errors.ts"
 import type { Parts } from "./url.ts"
 
@@ -216,7 +216,7 @@ const sendTo = (
 export const send = (client: Client): Send => sendTo((command, args) => client.call(command, ...args))
 
 /** A command that fails does so later, like one that succeeds: ioredis answers by promises. */
-export const sendDirect = (cluster: Cluster): Direct["send"] => (command, args, done) => {
+export const sendDirect = (cluster: Cluster): CommandSink["send"] => (command, args, done) => {
   cluster.call(command, args as Array<string>).then(
     (reply) => done(undefined, reply),
     (cause: unknown) => done({ cause }, undefined)
@@ -224,14 +224,14 @@ export const sendDirect = (cluster: Cluster): Direct["send"] => (command, args, 
   return undefined
 }
 
-export const direct = (client: Client | Cluster, send: Direct["send"]): Direct => ({
+export const direct = (client: Client | Cluster, send: CommandSink["send"]): CommandSink => ({
   isReady: () => client.status === "ready",
   atEndOfTurn: queueMicrotask,
   send
 })
 
 export const sendBy = (
-  send: Direct["send"]
+  send: CommandSink["send"]
 ): Send => (<A = unknown>(command: string, ...args: ReadonlyArray<string>) =>
   Effect.callback<A, Redis.RedisError>((resume) => {
     send(command, args, (failure, reply) =>

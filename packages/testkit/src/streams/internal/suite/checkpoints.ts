@@ -41,7 +41,7 @@ export const committing = ({ bench, it, short }: Cases): void => {
       const other = yield* b.take(held.stream, held.entry)
       assert.strictEqual(yield* service.commit(held, id("6-0")), "NotOwner")
       const message = { id: id("6-0"), fields: [["n", "6"]] as const }
-      assert.strictEqual(yield* service.buryMessage(held, message, "stale"), "NotOwner")
+      assert.strictEqual(yield* service.deadLetterMessage(held, message, "stale"), "NotOwner")
       assert.deepStrictEqual(yield* service.checkpoint(held.stream), Option.some(id("5-0")))
       assert.strictEqual(yield* service.commit(other, id("6-0")), "Committed")
     }))
@@ -62,8 +62,8 @@ export const committing = ({ bench, it, short }: Cases): void => {
       assert.isFalse(yield* service.hasCommitted(anew))
       assert.deepStrictEqual(yield* service.checkpoint(anew.stream), Option.some(id("5-0")))
       // What is revived goes on with its old announcement
-      yield* service.bury(anew, "poison")
-      yield* service.revive(only(yield* service.deadLetters(undefined, 10)).id)
+      yield* service.deadLetter(anew, "poison")
+      yield* service.redrive(only(yield* service.deadLetters(undefined, 10)).id)
       const revived = only(yield* b.read())
       assert.isTrue(yield* service.hasCommitted(yield* b.take(stream("one"), revived.entry)))
       assert.notStrictEqual(yield* announce("two"), revived.entry)
@@ -74,8 +74,8 @@ export const committing = ({ bench, it, short }: Cases): void => {
       const { party, service, stream } = yield* bench("keep")
       const held = yield* party().own("one")
       yield* service.commit(held, id("5-0"))
-      yield* service.keep([held.stream, stream("two")])
-      yield* service.keep([])
+      yield* service.keepCheckpoints([held.stream, stream("two")])
+      yield* service.keepCheckpoints([])
       assert.deepStrictEqual(yield* service.checkpoint(held.stream), Option.some(id("5-0")))
       assert.isTrue(Option.isNone(yield* service.checkpoint(stream("two"))))
     }))
@@ -85,9 +85,9 @@ export const committing = ({ bench, it, short }: Cases): void => {
       const { party, service } = yield* bench("bury message")
       const held = yield* party().own("one")
       const message = { id: id("3-0"), fields: [["n", "3"], ["n", "three"]] as const }
-      assert.strictEqual(yield* service.buryMessage(held, message, "unreadable"), "Committed")
+      assert.strictEqual(yield* service.deadLetterMessage(held, message, "unreadable"), "Committed")
       assert.deepStrictEqual(yield* service.checkpoint(held.stream), Option.some(message.id))
-      assert.strictEqual(yield* service.buryMessage(held, message, "unreadable"), "Behind")
+      assert.strictEqual(yield* service.deadLetterMessage(held, message, "unreadable"), "Behind")
     }))
 
   it.effect("a stream that has no messages yet has none", () =>

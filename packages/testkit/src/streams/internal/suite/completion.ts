@@ -25,7 +25,7 @@ export const ending = ({ bench, it, short }: Cases): void => {
         yield* service.done(held),
         yield* service.release(held),
         yield* service.fail(held),
-        yield* service.bury(held, "stale")
+        yield* service.deadLetter(held, "stale")
       ]
       assert.deepStrictEqual(nobodys, ["NotOwner", "NotOwner", "NotOwner", "NotOwner"])
       const other = yield* b.take(held.stream, held.entry)
@@ -33,7 +33,7 @@ export const ending = ({ bench, it, short }: Cases): void => {
         yield* service.done(held),
         yield* service.release(held),
         yield* service.fail(held),
-        yield* service.bury(held, "stale"),
+        yield* service.deadLetter(held, "stale"),
         yield* service.handOver(held, a, short)
       ]
       assert.deepStrictEqual(stale, ["NotOwner", "NotOwner", "NotOwner", "NotOwner", "NotOwner"])
@@ -49,7 +49,7 @@ export const ending = ({ bench, it, short }: Cases): void => {
       const { next, party, pending, service } = yield* bench("release")
       const [a, b] = [party(), party()]
       const held = yield* a.own("one")
-      const hints = yield* service.hints
+      const hints = yield* service.signals
       assert.strictEqual(yield* service.release(held), "Released")
       const { entry, stream } = held
       assert.deepStrictEqual(yield* next(hints), { _tag: "Released", stream, entry })
@@ -116,7 +116,7 @@ export const ending = ({ bench, it, short }: Cases): void => {
       yield* a.read()
       const held = yield* a.take(stream("one"), entry)
       yield* service.fail(held)
-      assert.strictEqual(yield* service.bury(held, "it does not work"), "Buried")
+      assert.strictEqual(yield* service.deadLetter(held, "it does not work"), "Buried")
       assert.strictEqual((yield* renew(held))._tag, "Lost")
       const letter = only(yield* service.deadLetters(undefined, 10))
       assert.strictEqual(letter.entry, entry)
@@ -124,8 +124,8 @@ export const ending = ({ bench, it, short }: Cases): void => {
       assert.strictEqual(letter.fields.length, 1)
       assert.deepStrictEqual(yield* service.deadLetters(letter.id, 10), [])
       assert.strictEqual((yield* service.inspect).deadLetters, 1)
-      assert.isTrue(yield* service.revive(letter.id))
-      assert.isFalse(yield* service.revive(letter.id))
+      assert.isTrue(yield* service.redrive(letter.id))
+      assert.isFalse(yield* service.redrive(letter.id))
       const again = only(yield* a.read())
       assert.deepInclude(again, { _tag: "Announced", stream: stream("one"), info: { kind: "poison" } })
       assert.strictEqual((yield* a.take(stream("one"), again.entry)).failures, 0)

@@ -94,7 +94,7 @@ export const runHistory = Effect.fnUntraced(function*(
       case "Pass":
         return options.live ? undefined : yield* bench.pass(Duration.times(period, command.share))
       case "Tidy":
-        assert.strictEqual((yield* service.tidy(Duration.days(1))).entries, 0)
+        assert.strictEqual((yield* service.reap(Duration.days(1))).entries, 0)
         return
       case "Read": {
         for (const content of yield* read(parties[command.by]!)) {
@@ -164,7 +164,7 @@ export const runHistory = Effect.fnUntraced(function*(
         assert.strictEqual(yield* service.fail(held), isOwner ? ++model.failures : "NotOwner")
         return
       case "Bury":
-        assert.strictEqual(yield* service.bury(held, "test"), isOwner ? "Buried" : "NotOwner")
+        assert.strictEqual(yield* service.deadLetter(held, "test"), isOwner ? "Buried" : "NotOwner")
         if (isOwner) {
           buried++
           forget(model)
@@ -185,7 +185,7 @@ export const runHistory = Effect.fnUntraced(function*(
         const to = parties[command.to]!
         assert.strictEqual(yield* service.handOver(held, to, period), isOwner ? "HandedOver" : "NotOwner")
         if (!isOwner) return
-        const given = (yield* service.given(to.consumer, to.session)).find((given) => given.stream === stream)!
+        const given = (yield* service.handedOver(to.consumer, to.session)).find((given) => given.stream === stream)!
         const { info: _, ...next } = given
         grant(model, to, next, now)
         return

@@ -46,10 +46,10 @@ export const taking = ({ bench, it, short }: Cases): void => {
     Effect.gen(function*() {
       const { party, service, stream } = yield* bench("duplicate")
       const [a, b] = [party(), party()]
-      yield* service.bury(yield* a.own("one"), "to have it twice")
+      yield* service.deadLetter(yield* a.own("one"), "to have it twice")
       const held = yield* a.own("one")
       const letter = only(yield* service.deadLetters(undefined, 10))
-      assert.isTrue(yield* service.revive(letter.id))
+      assert.isTrue(yield* service.redrive(letter.id))
       const { entry } = only(yield* b.read())
       const refused = yield* b.refused(held.stream, entry)
       assert.strictEqual(refused._tag === "Occupied" ? refused.by : refused._tag, a.consumer)
@@ -103,7 +103,7 @@ export const taking = ({ bench, it, short }: Cases): void => {
       const [a, b] = [party(), party()]
       const held = yield* a.own("one")
       assert.strictEqual(yield* service.handOver(held, b, short), "HandedOver")
-      const { info: _, ...given } = only(yield* service.given(b.consumer, b.session))
+      const { info: _, ...given } = only(yield* service.handedOver(b.consumer, b.session))
       assert.strictEqual(yield* service.release(given), "Released")
       assert.strictEqual((yield* b.refused(held.stream, held.entry, { epoch: given.epoch }))._tag, "Recent")
       assert.strictEqual((yield* b.take(held.stream, held.entry)).failures, 0)

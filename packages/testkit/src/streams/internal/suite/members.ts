@@ -12,7 +12,7 @@ export const sharing = ({ bench, it, short }: Cases): void => {
       yield* a.read()
       const held = yield* a.take(stream("one"), entry)
       yield* service.fail(held)
-      const hints = yield* service.hints
+      const hints = yield* service.signals
       assert.strictEqual(yield* service.handOver(held, b, short), "HandedOver")
       const hint = yield* next(hints)
       assert.strictEqual(hint._tag, "Given")
@@ -23,9 +23,9 @@ export const sharing = ({ bench, it, short }: Cases): void => {
       assert.isTrue(given.epoch.startsWith(`${b.session}.`))
       assert.isAbove(given.token, held.token)
       assert.deepStrictEqual({ stream: given.stream, entry: given.entry }, { stream: stream("one"), entry })
-      assert.deepStrictEqual(yield* service.given(b.consumer, b.session), [{ ...given, info: { kind: "moved" } }])
-      assert.deepStrictEqual(yield* service.given(c.consumer, c.session), [])
-      assert.deepStrictEqual(yield* service.given(b.consumer, c.session), [])
+      assert.deepStrictEqual(yield* service.handedOver(b.consumer, b.session), [{ ...given, info: { kind: "moved" } }])
+      assert.deepStrictEqual(yield* service.handedOver(c.consumer, c.session), [])
+      assert.deepStrictEqual(yield* service.handedOver(b.consumer, c.session), [])
       assert.strictEqual((yield* renew(held))._tag, "Lost")
       assert.strictEqual(only(yield* pending()).consumer, b.consumer)
       assert.strictEqual((yield* renew(given, lease))._tag, "Renewed")
@@ -42,7 +42,7 @@ export const sharing = ({ bench, it, short }: Cases): void => {
       const held = yield* a.own("one")
       yield* service.handOver(held, b, short)
       yield* pass(short)
-      assert.deepStrictEqual(yield* service.given(b.consumer, b.session), [])
+      assert.deepStrictEqual(yield* service.handedOver(b.consumer, b.session), [])
       const next = yield* c.take(held.stream, held.entry, { minIdle: short })
       assert.isAbove(next.token, held.token)
       // No handler ran meanwhile
@@ -55,7 +55,7 @@ export const sharing = ({ bench, it, short }: Cases): void => {
       const [a, b, c] = [party(), party(), party()]
       const held = yield* a.own("one")
       yield* service.handOver(held, b, short)
-      assert.strictEqual((yield* service.given(b.consumer, b.session)).length, 1)
+      assert.strictEqual((yield* service.handedOver(b.consumer, b.session)).length, 1)
       yield* pass(short)
       const next = yield* c.take(held.stream, held.entry, { minIdle: short })
       assert.strictEqual(yield* service.fail(next), 2)
@@ -70,7 +70,7 @@ export const sharing = ({ bench, it, short }: Cases): void => {
         const held = yield* a.own(String(i))
         yield* service.handOver(held, b, Duration.minutes(1))
       }
-      for (const { epoch } of yield* service.given(b.consumer, b.session)) epochs.add(epoch)
+      for (const { epoch } of yield* service.handedOver(b.consumer, b.session)) epochs.add(epoch)
       assert.strictEqual(epochs.size, 5)
     }))
 
@@ -86,14 +86,14 @@ export const sharing = ({ bench, it, short }: Cases): void => {
       })
       const sorted = (members: ReadonlyArray<{ readonly session: string }>) =>
         [...members].sort((a, b) => a.session < b.session ? -1 : 1)
-      assert.deepStrictEqual(yield* service.beat(member(a, 3), short), [member(a, 3)])
-      const both = yield* service.beat(member(b, 0), Duration.minutes(1))
+      assert.deepStrictEqual(yield* service.heartbeat(member(a, 3), short), [member(a, 3)])
+      const both = yield* service.heartbeat(member(b, 0), Duration.minutes(1))
       assert.deepStrictEqual(sorted(both), sorted([member(a, 3), member(b, 0)]))
       assert.deepStrictEqual(sorted((yield* service.inspect).members), sorted(both))
       yield* pass(short)
       assert.deepStrictEqual((yield* service.inspect).members, [member(b, 0)])
-      assert.deepStrictEqual(yield* service.beat(member(b, 1), Duration.minutes(1)), [member(b, 1)])
-      yield* service.beat(member(a, 4), Duration.minutes(1))
+      assert.deepStrictEqual(yield* service.heartbeat(member(b, 1), Duration.minutes(1)), [member(b, 1)])
+      yield* service.heartbeat(member(a, 4), Duration.minutes(1))
       yield* service.leave(b)
       assert.deepStrictEqual((yield* service.inspect).members, [member(a, 4)])
     }))
@@ -103,7 +103,7 @@ export const sharing = ({ bench, it, short }: Cases): void => {
       const { party, service } = yield* bench("twins")
       const [a, b] = [party("twin"), party("twin")]
       const beat = (of: typeof a) =>
-        service.beat({ consumer: of.consumer, session: of.session, capacity: 1, owned: 0 }, Duration.minutes(1))
+        service.heartbeat({ consumer: of.consumer, session: of.session, capacity: 1, owned: 0 }, Duration.minutes(1))
       yield* beat(a)
       assert.strictEqual((yield* beat(b)).length, 2)
       yield* service.leave(a)

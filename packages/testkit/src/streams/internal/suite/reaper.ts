@@ -13,7 +13,7 @@ export const tidying = ({ bench, it }: Cases): void => {
       const idle = Duration.millis(600)
       yield* pass(idle)
       yield* service.done(yield* c.own("three"))
-      assert.deepStrictEqual(yield* service.tidy(idle), { consumers: 1, entries: 0 })
+      assert.deepStrictEqual(yield* service.reap(idle), { consumers: 1, entries: 0 })
       const { consumers } = yield* service.inspect
       assert.deepStrictEqual(consumers.map(({ name }) => name).sort(), [b.consumer, c.consumer].sort())
       assert.strictEqual(only(yield* pending()).content.entry, held.entry)
@@ -46,7 +46,7 @@ export const tidying = ({ bench, it }: Cases): void => {
       const entry = yield* announce("one")
       yield* announce("two")
       yield* a.read(1)
-      for (let i = 0; i < 2; i++) yield* service.tidy(Duration.zero)
+      for (let i = 0; i < 2; i++) yield* service.reap(Duration.zero)
       assert.strictEqual((yield* service.inspect).announced, 2)
       yield* a.take(stream("one"), entry)
     }))

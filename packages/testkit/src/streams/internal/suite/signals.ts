@@ -1,5 +1,5 @@
 import type { StreamName } from "@effect-simba/core/streams/StreamName"
-import type { Expiry, Hints } from "@effect-simba/core/streams/StreamStore"
+import type { Expiry, Signals } from "@effect-simba/core/streams/StreamStore"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -7,7 +7,7 @@ import * as Option from "effect/Option"
 import type { Bench, Cases } from "./bench.ts"
 
 /** The next expiry of this data stream: those of others come by too. */
-const expiryOf = (bench: Bench, expiries: Hints<Expiry>, stream: StreamName): Effect.Effect<Expiry> =>
+const expiryOf = (bench: Bench, expiries: Signals<Expiry>, stream: StreamName): Effect.Effect<Expiry> =>
   Effect.filterOrElse(
     bench.next(expiries),
     (expiry) => expiry._tag === "Gap" || expiry.stream === stream,
@@ -18,7 +18,7 @@ export const listening = ({ bench, it, publishesExpiries, short }: Cases): void 
   it.effect("hints are those of the service", () =>
     Effect.gen(function*() {
       const [one, two] = [yield* bench("hints"), yield* bench("hints")]
-      const hints = yield* two.service.hints
+      const hints = yield* two.service.signals
       yield* one.service.release(yield* one.party().own("one"))
       yield* two.nothing(hints)
     }))
