@@ -18,8 +18,7 @@ import { filesBelow, packageFolders, publicModules, root } from "./lib/workspace
 const files = {
   core: { mutex: /src[\\/]Mutex\.ts$/, streams: /src[\\/]StreamClient\.ts$/ },
   redis: {
-    // Bundlers keep a text that is put together from others, unless its whole file is not needed
-    mutexScripts: /internal[\\/](?:adminScripts|batchScript|lua|mutexScripts|operations)\.ts$/,
+    mutexScripts: /internal[\\/]mutex[\\/]scripts(?:\.generated)?\.ts$/,
     streamScripts: /internal[\\/]streamScripts\w*\.ts$/,
     mutex: /src[\\/]RedisMutexStore\.ts$/,
     streams: /src[\\/]RedisStreamStore\.ts$/

@@ -8,8 +8,8 @@ import type { MutexName } from "@effect-simba/core/Names"
 import * as Duration from "effect/Duration"
 import * as Exit from "effect/Exit"
 import * as RedisKeys from "../RedisKeys.ts"
-import { batch } from "./batchScript.ts"
 import type { Direct, Failure } from "./direct.ts"
+import { acquireAndRelease } from "./mutex/scripts.ts"
 import { backendError, fromReply, isForgotten } from "./redisFailure.ts"
 import { readAcquire, readRelease } from "./replies.ts"
 import { slot as slotOf } from "./slot.ts"
@@ -210,7 +210,7 @@ export const make = (
   }
 
   const send = (operations: ReadonlyArray<Operation>, isKnown: boolean) => {
-    const call = new Call(isKnown ? sha : batch, skipDead)
+    const call = new Call(isKnown ? sha : acquireAndRelease.lua, skipDead)
     for (const operation of operations) operation.write(call)
     direct.send(isKnown ? "EVALSHA" : "EVAL", call.args(), (failure, reply) => {
       if (!isKnown || failure === undefined || !isForgotten(failure.cause)) return settle(operations, failure, reply)

@@ -7,7 +7,7 @@ import * as Exit from "effect/Exit"
 import * as RedisKeys from "../RedisKeys.ts"
 import * as RedisWire from "../RedisWire.ts"
 import type { Direct } from "./direct.ts"
-import * as scripts from "./mutexScripts.ts"
+import { renewLeases } from "./mutex/scripts.ts"
 import { reading } from "./reading.ts"
 import { backendError, fromReply, isForgotten } from "./redisFailure.ts"
 
@@ -55,7 +55,7 @@ export const make = (direct: Direct, sha: string) =>
     const send = (isKnown: boolean) => {
       cancel = direct.send(
         isKnown ? "EVALSHA" : "EVAL",
-        argsOf(isKnown ? sha : scripts.guard, requests),
+        argsOf(isKnown ? sha : renewLeases.lua, requests),
         (failure, reply) => {
           if (failure === undefined) resume(resultsOf(requests, reply))
           else if (!isKnown || !isForgotten(failure.cause)) resume(Exit.fail(backendError("guard", failure.cause)))
