@@ -19,7 +19,7 @@ const files = {
   core: { mutex: /src[\\/]Mutex\.ts$/, streams: /src[\\/]StreamClient\.ts$/ },
   redis: {
     mutexScripts: /internal[\\/]mutex[\\/]scripts(?:\.generated)?\.ts$/,
-    streamScripts: /internal[\\/]streamScripts\w*\.ts$/,
+    streamScripts: /streams[\\/]internal[\\/]scripts(?:\.generated)?\.ts$/,
     mutex: /src[\\/]RedisMutexStore\.ts$/,
     streams: /src[\\/]RedisStreamStore\.ts$/
   },

@@ -5,9 +5,9 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as StreamKeys from "../../StreamKeys.ts"
+import * as scripts from "../../streams/internal/scripts.ts"
 import * as StreamWire from "../../StreamWire.ts"
 import { reading } from "../reading.ts"
-import * as scripts from "../streamScriptsFleet.ts"
 import { type Backend, millis } from "./backend.ts"
 import { toEntry } from "./entries.ts"
 import * as replies from "./replies.ts"
@@ -45,12 +45,12 @@ export const make = (backend: Backend): Part => {
   // Whatever the slot: to name the stream is all that is asked
   const parse = toEntry(() => undefined)
 
-  const beat = backend.run("beat", scripts.beat, readMembers)
-  const reap = backend.run("tidy", scripts.reap, readCount)
-  const removeFinished = backend.run("tidy", scripts.removeFinished, readFinished)
-  const forgetFinished = backend.run("tidy", scripts.forgetFinished, readCursors)
-  const inspect = backend.run("inspect", scripts.inspect, readInspect)
-  const revive = backend.run("revive", scripts.revive, readFlag)
+  const beat = backend.run("beat", scripts.recordHeartbeat, readMembers)
+  const reap = backend.run("tidy", scripts.removeSilentConsumers, readCount)
+  const removeFinished = backend.run("tidy", scripts.removeFinishedEntries, readFinished)
+  const forgetFinished = backend.run("tidy", scripts.forgetFinishedEntries, readCursors)
+  const inspect = backend.run("inspect", scripts.inspectService, readInspect)
+  const revive = backend.run("revive", scripts.redriveDeadLetter, readFlag)
 
   return {
     beat: ({ capacity, consumer, owned, session }, expiry) =>

@@ -6,10 +6,10 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as StreamKeys from "../../StreamKeys.ts"
+import * as scripts from "../../streams/internal/scripts.ts"
 import * as StreamWire from "../../StreamWire.ts"
 import { reading } from "../reading.ts"
 import { backendError, fromRedis } from "../redisFailure.ts"
-import * as scripts from "../streamScriptsReading.ts"
 import { type Backend, millis, within } from "./backend.ts"
 import { toEntry } from "./entries.ts"
 import * as replies from "./replies.ts"
@@ -35,10 +35,10 @@ export const make = (backend: Backend): Part => {
   const announced = StreamKeys.announced(service)
   const parse = toEntry(backend.refuse)
 
-  const announce = backend.run("announce", scripts.announce, readAnnounced)
-  const pending = backend.run("look at pending entries", scripts.pending, readPending)
-  const findAnnounced = backend.run("find", scripts.findAnnounced, readEntries)
-  const state = backend.run("find", scripts.state, readState)
+  const announce = backend.run("announce", scripts.announceStreams, readAnnounced)
+  const pending = backend.run("look at pending entries", scripts.listPending, readPending)
+  const findAnnounced = backend.run("find", scripts.findAnnouncement, readEntries)
+  const state = backend.run("find", scripts.readEntryState, readState)
 
   const announceAll = Effect.fnUntraced(function*(announcements: ReadonlyArray<Announcement>) {
     for (const { stream } of announcements) yield* backend.admit("announce", stream)

@@ -5,9 +5,9 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as StreamKeys from "../../StreamKeys.ts"
+import * as scripts from "../../streams/internal/scripts.ts"
 import { reading } from "../reading.ts"
 import { fromReply } from "../redisFailure.ts"
-import * as scripts from "../streamScriptsTaking.ts"
 import { type Backend, millis, type StoreError } from "./backend.ts"
 import * as replies from "./replies.ts"
 
@@ -70,9 +70,9 @@ export const make = (backend: Backend): Pick<Service, "renew" | "take"> => {
     StreamKeys.failures(service),
     StreamKeys.deadLetters(service),
     StreamKeys.announced(service)
-  ]
-  const takeScript = backend.run("take", scripts.take, readTake)
-  const renewScript = backend.run("renew", scripts.renew, readRenew)
+  ] as const
+  const takeScript = backend.run("take", scripts.takeLeases, readTake)
+  const renewScript = backend.run("renew", scripts.renewLeases, readRenew)
 
   const toResult = (reply: (typeof replies.TakeReply.Type)[number]): TakeResult => {
     switch (reply[0]) {
