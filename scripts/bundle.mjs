@@ -18,9 +18,8 @@ import { filesBelow, packageFolders, publicModules, root } from "./lib/workspace
 const files = {
   core: { mutex: /src[\\/]Mutex\.ts$/, streams: /streams[\\/]StreamClient\.ts$/ },
   redis: {
-    // Bundlers keep a text that is put together from others, unless its whole file is not needed
-    mutexScripts: /internal[\\/](?:adminScripts|batchScript|lua|mutexScripts|operations)\.ts$/,
-    streamScripts: /internal[\\/]streamScripts\w*\.ts$/,
+    mutexScripts: /internal[\\/]mutex[\\/]scripts(?:\.generated)?\.ts$/,
+    streamScripts: /streams[\\/]internal[\\/]scripts(?:\.generated)?\.ts$/,
     mutex: /src[\\/]RedisMutexStore\.ts$/,
     streams: /streams[\\/]RedisStreamStore\.ts$/
   },

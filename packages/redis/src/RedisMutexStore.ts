@@ -23,8 +23,6 @@ import * as Random from "effect/Random"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import * as adminScripts from "./internal/adminScripts.ts"
-import { batch } from "./internal/batchScript.ts"
 import { CommandSink, overRedis } from "./internal/client/commandSink.ts"
 import { reading, receiving } from "./internal/client/decode.ts"
 import { fromRedis } from "./internal/client/errors.ts"
@@ -33,8 +31,8 @@ import * as RedisKeys from "./internal/mutex/keys.ts"
 import * as RedisWire from "./internal/mutex/messages.ts"
 import * as batches from "./internal/mutex/operationBatch.ts"
 import * as renewals from "./internal/mutex/renewalBatch.ts"
+import * as scripts from "./internal/mutex/scripts.ts"
 import * as mailboxes from "./internal/mutex/waiterInbox.ts"
-import { guard, look as lookScript } from "./internal/mutexScripts.ts"
 import { RedisTopology } from "./RedisTopology.ts"
 
 const isMutexName = Schema.is(MutexName)
@@ -83,10 +81,10 @@ const make = Effect.gen(function*() {
   const redis = yield* Redis
   const subscriber = yield* Subscriber
   const topology = yield* RedisTopology
-  const look = evaluate(redis, lookScript)
-  const inspect = evaluate(redis, adminScripts.inspect)
-  const force = evaluate(redis, adminScripts.force)
-  const tick = evaluate(redis, adminScripts.tick)
+  const look = evaluate(redis, scripts.readOwner)
+  const inspect = evaluate(redis, scripts.inspectMutex)
+  const force = evaluate(redis, scripts.forceRelease)
+  const tick = evaluate(redis, scripts.claimPeriod)
 
   // What was given back and is in the queue all the same, because that failed or a late request queued it again, is given
   // back when it is called up. Safe however late that is, because ids are never used again
@@ -107,7 +105,7 @@ const make = Effect.gen(function*() {
     Effect.mapError(redis.send<string>("SCRIPT", "LOAD", script), fromRedis("load a script"))
   const { acquire, flush, release: sendRelease } = batches.make(direct, {
     perSlot: topology._tag === "Cluster",
-    sha: yield* load(batch),
+    sha: yield* load(scripts.acquireAndRelease.lua),
     skipDead: countable
   })
 
@@ -130,7 +128,7 @@ const make = Effect.gen(function*() {
       return effect
     })
 
-  const sendRenewal = renewals.make(direct, yield* load(guard))
+  const sendRenewal = renewals.make(direct, yield* load(scripts.renewLeases.lua))
   const renew = (requests: ReadonlyArray<GuardRequest>) => behind(sendRenewal(requests))
 
   return MutexStore.of({
@@ -163,7 +161,10 @@ const make = Effect.gen(function*() {
       return true
     },
     owner: (mutex: MutexName) =>
-      behind(look(RedisKeys.owner(mutex))).pipe(Effect.mapError(fromRedis("owner")), Effect.flatMap(readOwnership)),
+      behind(look([RedisKeys.owner(mutex)], [])).pipe(
+        Effect.mapError(fromRedis("owner")),
+        Effect.flatMap(readOwnership)
+      ),
     wakeUps: letters.wakeUps,
     isListening: true,
     changes: (mutex) =>
@@ -173,7 +174,7 @@ const make = Effect.gen(function*() {
       }),
     inbox: letters.forced,
     inspect: (mutex, limit) =>
-      behind(inspect(RedisKeys.owner(mutex), RedisKeys.queue(mutex), RedisKeys.fence(mutex), limit)).pipe(
+      behind(inspect([RedisKeys.owner(mutex), RedisKeys.queue(mutex), RedisKeys.fence(mutex)], [limit])).pipe(
         Effect.mapError(fromRedis("inspect")),
         Effect.flatMap(readInspect),
         Effect.map(([ownership, token, waiting, waiters]) => ({
@@ -187,12 +188,12 @@ const make = Effect.gen(function*() {
       ? scan(redis.send)
       : Stream.flatMap(Stream.fromIterableEffect(topology.primaries), scan),
     forceRelease: (mutex, confirm) =>
-      behind(force(...keysOf(mutex), Duration.toMillis(confirm), skipDead)).pipe(
+      behind(force(keysOf(mutex), [Duration.toMillis(confirm), skipDead])).pipe(
         Effect.mapError(fromRedis("force release")),
         Effect.flatMap(readOwnership)
       ),
     claimPeriod: ({ at, every, job, mutex }) =>
-      tick(RedisKeys.tick(mutex, job), Duration.toMillis(every), at ?? "").pipe(
+      tick([RedisKeys.tick(mutex, job)], [Duration.toMillis(every), at ?? ""]).pipe(
         Effect.mapError(fromRedis("tick")),
         Effect.flatMap(readTick),
         Effect.map(([first, next]) => ({ first: first === "1", next: Duration.millis(next) }))

@@ -1,4 +1,4 @@
-import type { MutexStore } from "@effect-simba/core";
+import type { MutexStore } from "@effect-simba/core"
 import { MutexSchedule } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Option, Pull, Random, Schedule } from "effect"

@@ -6,7 +6,7 @@ import * as fleet from "../support/streamFleet.ts"
 
 const minute = 60_000
 
-const tidies = (consumer: fleet.Consumer) => consumer.link.calls.filter((call) => call === "tidy").length
+const tidies = (consumer: fleet.Consumer) => consumer.link.calls.filter((call) => call === "reap").length
 
 /** Runs it, and collects what it logs. */
 const startLogging = (consumer: fleet.Consumer) => {
@@ -35,7 +35,7 @@ describe("keeping checkpoints", () => {
       yield* a.client.claim("s2")
       a.link.modes.keepCheckpoints = "fail"
       yield* TestClock.adjust("4 minutes")
-      assert.include(a.link.calls, "keep")
+      assert.include(a.link.calls, "keepCheckpoints")
       assert.deepStrictEqual(backend.kept, [])
       a.link.modes.keepCheckpoints = "work"
       yield* TestClock.adjust("1 minute")

@@ -280,24 +280,24 @@ export class Backend {
           return failures
         }),
       deadLetter: (held, reason) =>
-        through("bury", () => {
+        through("deadLetter", () => {
           if (!this.isMine(held)) return "NotOwner"
           this.unlock(held)
           this.bury(this.row(held.entry)!, reason)
           return "Buried"
         }),
       deadLetterMalformed: (entry, consumer, reason) =>
-        through("buryMalformed", () => {
+        through("deadLetterMalformed", () => {
           const row = this.row(entry)
           if (row?.owner !== consumer) return false
           this.bury(row, reason)
           return true
         }),
       commit: (held, to) => through("commit", () => commit(held, to)),
-      deadLetterMessage: (held, message) => through("buryMessage", () => commit(held, message.id)),
+      deadLetterMessage: (held, message) => through("deadLetterMessage", () => commit(held, message.id)),
       checkpoint: (stream) => through("checkpoint", () => Option.fromNullishOr(this.checkpoints.get(stream))),
       hasCommitted: (held) => through("hasCommitted", () => this.moved.has(held.entry)),
-      keepCheckpoints: (streams) => through("keep", () => void this.kept.push(...streams)),
+      keepCheckpoints: (streams) => through("keepCheckpoints", () => void this.kept.push(...streams)),
       messages: () => through("messages", () => []),
       awaitMessages: () => Effect.andThen(through("awaitMessages", () => []), Effect.never),
       handOver: (held, to, confirm) =>
@@ -311,7 +311,7 @@ export class Backend {
           return "HandedOver"
         }),
       handedOver: (consumer, session) =>
-        through("given", () =>
+        through("handedOver", () =>
           this.rows.flatMap((row) => {
             const { content } = row
             if (content._tag !== "Announced" || row.owner !== consumer) return []
@@ -322,7 +322,7 @@ export class Backend {
             return [{ stream, entry, info, consumer, epoch, token: lease.token as FencingToken }]
           })),
       heartbeat: (member, expiry) =>
-        through("beat", () => {
+        through("heartbeat", () => {
           this.members.set(member.consumer, { ...member, until: this.now() + Duration.toMillis(expiry) })
           for (const [name, { until }] of this.members) if (until <= this.now()) this.members.delete(name)
           return [...this.members.values()].map(({ capacity, consumer, owned, session }) => ({
@@ -334,7 +334,7 @@ export class Backend {
         }),
       leave: ({ consumer }) => through("leave", () => void this.members.delete(consumer)),
       reap: (idle) =>
-        through("tidy", () => {
+        through("reap", () => {
           this.tidied.push({ at: this.now(), idle: Duration.toMillis(idle) })
           const found = this.rubbish
           this.rubbish = { consumers: 0, entries: 0 }
@@ -346,7 +346,7 @@ export class Backend {
       ),
       inspect: Effect.die("unused"),
       deadLetters: () => through("deadLetters", () => this.dead),
-      redrive: () => through("revive", () => false)
+      redrive: () => through("redrive", () => false)
     }
   }
 }

@@ -5,12 +5,16 @@ import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Context, Duration, Effect, Layer, Queue, Schema } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
-import { batch, free } from "../../src/internal/batchScript.ts"
+import { fileURLToPath } from "node:url"
+import { assemble } from "../../../../scripts/lib/lua.mjs"
+import { acquireAndRelease } from "../../src/internal/mutex/scripts.ts"
 
-const withoutFree = batch.replace(
-  free,
-  "at = first + (code == 97 and 7 or code == 100 and 6 or 1)\nisMine = redis.pcall('GET', owner) == ARGV[first]\n"
-)
+const batch = acquireAndRelease.lua
+const file = fileURLToPath(new URL("../../src/internal/mutex/lua/acquireAndRelease.lua", import.meta.url))
+const withoutFree = assemble(file, {
+  uncontended:
+    "at = first + (code == 97 and 7 or code == 100 and 6 or 1)\nisMine = redis.pcall('GET', owner) == ARGV[first]"
+})
 const inFull = withoutFree.replace("pcall(try, code, first)", "true, nil")
 
 const mutexes = ["m0", "m1"]

@@ -220,12 +220,12 @@ export const make = Effect.fnUntraced(function*(options: {
       // After a stall the deadline counts, not a renewal that would come too late
       check(holding, now)
       if (!holding.isOpen()) continue
-      if (holding.alive === undefined || holding.probe === "alive" || holding.forcedAt !== undefined) {
+      if (holding.isAlive === undefined || holding.probe === "alive" || holding.forcedAt !== undefined) {
         holding.renewing = true
         due.push(holding)
       } else {
         holding.probe = "asking"
-        asked.push(surely([holding], probe(holding, holding.alive)))
+        asked.push(surely([holding], probe(holding, holding.isAlive)))
       }
     }
     return { due, asked }

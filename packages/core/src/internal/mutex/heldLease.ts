@@ -38,17 +38,17 @@ export const termsOf = (options: {
   readonly ttl: Duration.Duration
   readonly transition: Duration.Duration
   readonly maxHold?: Duration.Duration | undefined
-  readonly alive?: Effect.Effect<boolean, unknown> | undefined
+  readonly isAlive?: Effect.Effect<boolean, unknown> | undefined
   readonly unfair?: boolean | undefined
 }): Terms => {
-  const { alive, maxHold, transition, ttl, unfair } = options
+  const { isAlive, maxHold, transition, ttl, unfair } = options
   const lease = Duration.sum(ttl, transition)
   const lost = Duration.toMillis(margin(ttl, transition))
   return {
     ttl,
     lease,
     unfair: unfair === true,
-    isAlive: alive,
+    isAlive,
     ttlMillis: Duration.toMillis(ttl),
     margin: lost,
     usable: Duration.toMillis(lease) - lost,
@@ -122,7 +122,7 @@ export class HeldLease extends Deadline implements GuardRequest, Item {
     return this.terms.unfair
   }
 
-  get alive() {
+  get isAlive() {
     return this.terms.isAlive
   }
 

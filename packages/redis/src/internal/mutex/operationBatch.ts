@@ -7,12 +7,12 @@ import type { AcquireRequest, AcquireResult, Released, ReleaseRequest } from "@e
 import { type BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
 import * as Duration from "effect/Duration"
 import * as Exit from "effect/Exit"
-import { batch } from "../batchScript.ts"
 import { slot as slotOf } from "../client/clusterSlot.ts"
 import type { CommandSink, Failure } from "../client/commandSink.ts"
 import { backendError, fromReply, isForgotten } from "../client/errors.ts"
 import * as RedisKeys from "./keys.ts"
 import { readAcquire, readRelease } from "./replies.ts"
+import { acquireAndRelease } from "./scripts.ts"
 
 export type Settle<A> = (exit: Exit.Exit<A, BackendError | ProtocolError>) => void
 
@@ -210,7 +210,7 @@ export const make = (
   }
 
   const send = (operations: ReadonlyArray<Operation>, isKnown: boolean) => {
-    const call = new Call(isKnown ? sha : batch, skipDead)
+    const call = new Call(isKnown ? sha : acquireAndRelease.lua, skipDead)
     for (const operation of operations) operation.write(call)
     direct.send(isKnown ? "EVALSHA" : "EVAL", call.args(), (failure, reply) => {
       if (!isKnown || failure === undefined || !isForgotten(failure.cause)) return settle(operations, failure, reply)

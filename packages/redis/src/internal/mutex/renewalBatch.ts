@@ -7,9 +7,9 @@ import * as Exit from "effect/Exit"
 import type { CommandSink } from "../client/commandSink.ts"
 import { reading } from "../client/decode.ts"
 import { backendError, fromReply, isForgotten } from "../client/errors.ts"
-import * as scripts from "../mutexScripts.ts"
 import * as RedisKeys from "./keys.ts"
 import * as RedisWire from "./messages.ts"
+import { renewLeases } from "./scripts.ts"
 
 const readGuard = reading("the reply of the guard script", RedisWire.GuardReply)
 
@@ -55,7 +55,7 @@ export const make = (direct: CommandSink, sha: string) =>
     const send = (isKnown: boolean) => {
       cancel = direct.send(
         isKnown ? "EVALSHA" : "EVAL",
-        argsOf(isKnown ? sha : scripts.guard, requests),
+        argsOf(isKnown ? sha : renewLeases.lua, requests),
         (failure, reply) => {
           if (failure === undefined) resume(resultsOf(requests, reply))
           else if (!isKnown || !isForgotten(failure.cause)) resume(Exit.fail(backendError("guard", failure.cause)))

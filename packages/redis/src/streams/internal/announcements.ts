@@ -7,11 +7,11 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { reading } from "../../internal/client/decode.ts"
 import { backendError, fromRedis } from "../../internal/client/errors.ts"
-import * as scripts from "../../internal/streamScriptsReading.ts"
 import { toEntry } from "./announcementEntry.ts"
 import * as StreamKeys from "./keys.ts"
 import * as StreamWire from "./messages.ts"
 import * as replies from "./replies.ts"
+import * as scripts from "./scripts.ts"
 import { type Backend, millis, within } from "./service.ts"
 
 /** Entries of one call. */
@@ -35,10 +35,10 @@ export const make = (backend: Backend): Part => {
   const announced = StreamKeys.announced(service)
   const parse = toEntry(backend.refuse)
 
-  const announce = backend.run("announce", scripts.announce, readAnnounced)
-  const pending = backend.run("look at pending entries", scripts.pending, readPending)
-  const findAnnounced = backend.run("find", scripts.findAnnounced, readEntries)
-  const state = backend.run("find", scripts.state, readState)
+  const announce = backend.run("announce", scripts.announceStreams, readAnnounced)
+  const pending = backend.run("look at pending entries", scripts.listPending, readPending)
+  const findAnnounced = backend.run("find", scripts.findAnnouncement, readEntries)
+  const state = backend.run("find", scripts.readEntryState, readState)
 
   const announceAll = Effect.fnUntraced(function*(announcements: ReadonlyArray<Announcement>) {
     for (const { stream } of announcements) yield* backend.admit("announce", stream)

@@ -5,9 +5,9 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { reading } from "../../internal/client/decode.ts"
-import * as scripts from "../../internal/streamScriptsFleet.ts"
 import * as StreamKeys from "./keys.ts"
 import * as StreamWire from "./messages.ts"
+import * as scripts from "./scripts.ts"
 import type { Backend } from "./service.ts"
 
 const readMoved = reading("the reply of the commit script", Schema.Literals(["Committed", "Behind", "NotOwner"]))
@@ -29,11 +29,12 @@ type Part = Pick<
 
 export const make = (backend: Backend): Part => {
   const failures = StreamKeys.failures(backend.service)
-  const commit = backend.run("commit", scripts.commit, readMoved)
-  const bury = backend.run("bury a message", scripts.buryMessage, readMoved)
-  const keep = backend.run("keep checkpoints", scripts.keep, readKept)
+  const commit = backend.run("commit", scripts.commitCheckpoint, readMoved)
+  const bury = backend.run("bury a message", scripts.deadLetterMessage, readMoved)
+  const keep = backend.run("keep checkpoints", scripts.keepCheckpoints, readKept)
 
-  const keysOf = ({ stream }: Held) => [StreamKeys.streamLease(stream), StreamKeys.checkpoint(stream), failures]
+  const keysOf = ({ stream }: Held) =>
+    [StreamKeys.streamLease(stream), StreamKeys.checkpoint(stream), failures] as const
   const valueOf = ({ consumer, epoch, token }: Held) => `${consumer}@@${epoch}@@${token}`
 
   return {

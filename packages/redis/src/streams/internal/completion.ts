@@ -3,10 +3,10 @@ import type { Held, Service } from "@effect-simba/core/streams/StreamStore"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { reading } from "../../internal/client/decode.ts"
-import * as scripts from "../../internal/streamScriptsEnding.ts"
 import { toEntry } from "./announcementEntry.ts"
 import * as StreamKeys from "./keys.ts"
 import * as StreamWire from "./messages.ts"
+import * as scripts from "./scripts.ts"
 import { type Backend, millis } from "./service.ts"
 
 const readDone = reading("the reply of the done script", Schema.Literals(["Done", "AlreadyDone", "NotOwner"]))
@@ -36,30 +36,25 @@ export const make = (backend: Backend, expire: (key: string) => void): Part => {
   const givenKey = StreamKeys.given(service)
   const parse = toEntry(backend.refuse)
 
-  const keysOf = ({ entry, stream }: Held) => [
-    input,
-    failures,
-    announced,
-    StreamKeys.entryLease(stream, entry),
-    StreamKeys.streamLease(stream)
-  ]
-  const argsOf = ({ consumer, entry, epoch, stream, token }: Held) => [
-    group,
-    stream,
-    entry,
-    consumer,
-    `${consumer}@@${epoch}`,
-    token
-  ]
+  const keysOf = ({ entry, stream }: Held) =>
+    [
+      input,
+      failures,
+      announced,
+      StreamKeys.entryLease(stream, entry),
+      StreamKeys.streamLease(stream)
+    ] as const
+  const argsOf = ({ consumer, entry, epoch, stream, token }: Held) =>
+    [group, stream, entry, consumer, `${consumer}@@${epoch}`, token] as const
 
-  const done = backend.run("done", scripts.done, readDone)
-  const release = backend.run("release", scripts.release, readRelease)
-  const fail = backend.run("fail", scripts.fail, readFail)
-  const bury = backend.run("bury", scripts.bury, readBury)
-  const buryMalformed = backend.run("bury", scripts.buryMalformed, readFlag)
-  const handOver = backend.run("hand over", scripts.handOver, readHandOver)
-  const adopt = backend.run("look for what was handed over", scripts.adopt, readEntries)
-  const given = backend.run("look for what was handed over", scripts.given, readGiven)
+  const done = backend.run("done", scripts.markDone, readDone)
+  const release = backend.run("release", scripts.yieldLease, readRelease)
+  const fail = backend.run("fail", scripts.recordFailure, readFail)
+  const bury = backend.run("bury", scripts.deadLetterEntry, readBury)
+  const buryMalformed = backend.run("bury", scripts.deadLetterMalformed, readFlag)
+  const handOver = backend.run("hand over", scripts.handOverLease, readHandOver)
+  const adopt = backend.run("look for what was handed over", scripts.adoptHandOver, readEntries)
+  const given = backend.run("look for what was handed over", scripts.listHandOvers, readGiven)
 
   return {
     done: (held) => done(keysOf(held), argsOf(held)),

@@ -6,9 +6,9 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { reading } from "../../internal/client/decode.ts"
 import { fromReply } from "../../internal/client/errors.ts"
-import * as scripts from "../../internal/streamScriptsTaking.ts"
 import * as StreamKeys from "./keys.ts"
 import * as replies from "./replies.ts"
+import * as scripts from "./scripts.ts"
 import { type Backend, millis, type StoreError } from "./service.ts"
 
 /** Data streams of one script call: enough to share the round trip, few enough not to hold up the server. */
@@ -70,9 +70,9 @@ export const make = (backend: Backend): Pick<Service, "renew" | "take"> => {
     StreamKeys.failures(service),
     StreamKeys.deadLetters(service),
     StreamKeys.announced(service)
-  ]
-  const takeScript = backend.run("take", scripts.take, readTake)
-  const renewScript = backend.run("renew", scripts.renew, readRenew)
+  ] as const
+  const takeScript = backend.run("take", scripts.takeLeases, readTake)
+  const renewScript = backend.run("renew", scripts.renewLeases, readRenew)
 
   const toResult = (reply: (typeof replies.TakeReply.Type)[number]): TakeResult => {
     switch (reply[0]) {

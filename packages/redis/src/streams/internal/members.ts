@@ -5,11 +5,11 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { reading } from "../../internal/client/decode.ts"
-import * as scripts from "../../internal/streamScriptsFleet.ts"
 import { toEntry } from "./announcementEntry.ts"
 import * as StreamKeys from "./keys.ts"
 import * as StreamWire from "./messages.ts"
 import * as replies from "./replies.ts"
+import * as scripts from "./scripts.ts"
 import { type Backend, millis } from "./service.ts"
 
 /** Entries of one call. */
@@ -45,12 +45,12 @@ export const make = (backend: Backend): Part => {
   // Whatever the slot: to name the stream is all that is asked
   const parse = toEntry(() => undefined)
 
-  const beat = backend.run("beat", scripts.beat, readMembers)
-  const reap = backend.run("tidy", scripts.reap, readCount)
-  const removeFinished = backend.run("tidy", scripts.removeFinished, readFinished)
-  const forgetFinished = backend.run("tidy", scripts.forgetFinished, readCursors)
-  const inspect = backend.run("inspect", scripts.inspect, readInspect)
-  const revive = backend.run("revive", scripts.revive, readFlag)
+  const beat = backend.run("beat", scripts.recordHeartbeat, readMembers)
+  const reap = backend.run("tidy", scripts.removeSilentConsumers, readCount)
+  const removeFinished = backend.run("tidy", scripts.removeFinishedEntries, readFinished)
+  const forgetFinished = backend.run("tidy", scripts.forgetFinishedEntries, readCursors)
+  const inspect = backend.run("inspect", scripts.inspectService, readInspect)
+  const revive = backend.run("revive", scripts.redriveDeadLetter, readFlag)
 
   return {
     heartbeat: ({ capacity, consumer, owned, session }, expiry) =>

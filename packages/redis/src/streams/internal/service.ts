@@ -9,14 +9,11 @@ import * as Schema from "effect/Schema"
 import { hashTag, slot } from "../../internal/client/clusterSlot.ts"
 import { type Read, reading } from "../../internal/client/decode.ts"
 import { backendError, fromRedis } from "../../internal/client/errors.ts"
-import { evaluate } from "../../internal/client/script.ts"
-import type { script } from "../../internal/streamScripts.ts"
-import * as scripts from "../../internal/streamScriptsReading.ts"
+import { evaluate, type Script } from "../../internal/client/script.ts"
 import * as StreamKeys from "./keys.ts"
+import { createGroup } from "./scripts.ts"
 
 export type StoreError = BackendError | ProtocolError
-
-type Script = ReturnType<typeof script>
 
 export interface Backend {
   readonly redis: Redis["Service"]
@@ -26,11 +23,11 @@ export interface Backend {
   readonly input: string
   readonly group: string
   /** A script whose reply is read. */
-  readonly run: <T>(
+  readonly run: <Keys extends ReadonlyArray<string>, Args extends ReadonlyArray<string | number>, Reply, T>(
     operation: string,
-    script: Script,
+    script: Script<Keys, Args, Reply>,
     read: Read<T>
-  ) => (keys: ReadonlyArray<string>, args: ReadonlyArray<string | number>) => Effect.Effect<T, StoreError>
+  ) => (keys: Keys, args: Args) => Effect.Effect<T, StoreError>
   readonly send: <T>(
     operation: string,
     read: Read<T>,
@@ -74,7 +71,7 @@ export const make = (
       ? `on a Cluster the names of data stream "${stream}" and service "${service}" must carry the same hash tag`
       : undefined
 
-  const prepared = run("prepare", scripts.prepare, readPrepared)
+  const prepared = run("prepare", createGroup, readPrepared)
   const prepare = Effect.map(prepared([input, StreamKeys.start(service)], [group]), (made) => made === "1")
 
   return {

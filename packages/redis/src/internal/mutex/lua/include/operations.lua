@@ -1,6 +1,5 @@
-/** Acquire and release in full, as Lua: every case of them, in terms of the parts that all scripts share. */
+--- Acquire and release in full: every case of them.
 
-export const operations = /* lua */ `
 local function grant(id, lease, spare, isOwner)
   local token = take(id, lease, spare, isOwner)
   redis.call('ZREM', queue, id)
@@ -116,4 +115,3 @@ local function release(id, confirm, unfair, nextId, lease, spare)
   end
   return handBack(current, id, confirm, unfair, nextId, lease, spare)
 end
-`

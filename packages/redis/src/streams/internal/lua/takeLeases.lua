@@ -1,23 +1,34 @@
-/**
- * Taking data streams and renewing them, many at once. Every script decides by the server's time, and touches no key that
- * is not in KEYS.
- */
-import { burying, deadMillis, forgetting, keepMillis, minting, script, states } from "./streamScripts.ts"
+--- Takes data streams whose entry is pending, old enough and leased by nobody: both leases first, then the entry.
+---
+--- Taken already with the same value: extends, same token. A lease that ran out under its owner counts as a failure.
+---
+--- KEYS[1] lbs
+--- KEYS[2] failures
+--- KEYS[3] dead         dead letters of the service
+--- KEYS[4] announced
+--- KEYS[4n+1] entryLease
+--- KEYS[4n+2] streamLease
+--- KEYS[4n+3] fence
+--- KEYS[4n+4] checkpoint
+--- ARGV[1] group
+--- ARGV[7n-5] stream
+--- ARGV[7n-4] entry
+--- ARGV[7n-3] value     of the entry lease: consumer@@epoch
+--- ARGV[7n-2] consumer
+--- ARGV[7n-1] lease     ms
+--- ARGV[7n] minIdle     ms
+--- ARGV[7n+1] most      failures that are too many
+--- Reply: for each { 'taken', token, failures }, { 'occupied', value, ms }, { 'recent' }, { 'unread' } (no consumer was
+---   given it yet), { 'gone' }, { 'buried', failures } or { 'error', message }.
 
-/**
- * KEYS LBS, failures, dead letters, announced; for each stream entry lease, stream lease, fence, checkpoint.
- * ARGV group; for each stream its name, entry, value, consumer, lease ms, least idle ms, failures that are too many.
- *
- * Takes what is pending, old enough and leased by nobody: both leases first, then the entry. Taken already with the same
- * value: extends, same token. A lease that ran out under its owner counts as a failure.
- *
- * Replies for each { 'taken', token, failures }, { 'occupied', value, ms }, { 'recent' }, { 'unread' } (no consumer was
- * given it yet), { 'gone' }, { 'buried', failures } or { 'error', message }.
- */
-export const take = script(`
 local lbs, failures, dead, announced = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local group = ARGV[1]
-${states}${minting}${forgetting}${burying}
+
+--- @include include/entryState.lua
+--- @include include/fence.lua
+--- @include include/removeEntry.lua
+--- @include include/deadLetter.lua
+
 -- Given back this very millisecond: it is left to expire for the sake of those who wait for the event
 local function isLapsing(key, value)
   return string.find(value, '@@', 1, true) and redis.call('PTTL', key) <= 1 and redis.call('PTTL', key) >= 0
@@ -78,7 +89,7 @@ local function attempt(entryLease, streamLease, fence, checkpoint, stream, entry
     end
     if count >= tonumber(most) then
       addDead(dead, found[2], 'too many failures: ' .. string.format('%.0f', count), entry, last or '')
-      redis.call('PEXPIRE', checkpoint, '${deadMillis}')
+      redis.call('PEXPIRE', checkpoint, '2592000000')
       remove(stream, entry)
       return { 'buried', string.format('%.0f', count) }
     end
@@ -91,7 +102,7 @@ local function attempt(entryLease, streamLease, fence, checkpoint, stream, entry
     return { 'recent' }
   end
   keepFence(fence, token)
-  redis.call('PEXPIRE', checkpoint, '${keepMillis}')
+  redis.call('PEXPIRE', checkpoint, '604800000')
   redis.call('HSET', failures, entry, string.format('%.0f', count), entry .. ':by', value)
   return { 'taken', token, string.format('%.0f', count) }
 end
@@ -106,59 +117,5 @@ for i = 1, (#KEYS - 4) / 4 do
   end
   replies[i] = reply
 end
-redis.call('PEXPIRE', failures, '${keepMillis}')
+redis.call('PEXPIRE', failures, '604800000')
 return replies
-`)
-
-/**
- * KEYS LBS; for each stream entry lease, stream lease.
- * ARGV group, consumer, lease ms; for each stream entry, epoch, token.
- *
- * Both leases of what is still the caller's last for the whole lease again, and its entries are young again. Never
- * creates a key. What is left of the leases of the others runs out: until the answer comes, or the deadline, their owner
- * works under them.
- *
- * Replies { index from 1, 'takenOver' or 'vanished' } for each that was not renewed.
- */
-export const renew = script(`
-local lbs = KEYS[1]
-local group, consumer, lease = ARGV[1], ARGV[2], ARGV[3]
-local missed, mine, claim = {}, {}, { 'XCLAIM', lbs, group, consumer, '0' }
-
--- A key of another type reads as none
-local found = redis.call('MGET', unpack(KEYS, 2))
-for i = 1, (#KEYS - 1) / 2 do
-  local entry, value = ARGV[3 * i + 1], consumer .. '@@' .. ARGV[3 * i + 2]
-  local by, held = found[2 * i - 1], found[2 * i]
-  local byIsMine, heldIsMine = by == value, held == value .. '@@' .. ARGV[3 * i + 3]
-  if byIsMine and heldIsMine then
-    mine[#mine + 1] = i
-    claim[#claim + 1] = entry
-  else
-    local isTaken = (by and not byIsMine) or (held and not heldIsMine)
-    missed[#missed + 1] = { i, isTaken and 'takenOver' or 'vanished' }
-  end
-end
-
-if #mine > 0 then
-  claim[#claim + 1] = 'JUSTID'
-  local claimed, young = redis.pcall(unpack(claim)), {}
-  if claimed.err and not string.find(claimed.err, 'NOGROUP', 1, true) then
-    return redis.error_reply(claimed.err)
-  end
-  for _, entry in ipairs(claimed) do
-    young[entry] = true
-  end
-  for _, i in ipairs(mine) do
-    local entry = ARGV[3 * i + 1]
-    -- Not pending, but there: the group was made anew, and will hand it out again
-    if young[entry] or #redis.call('XRANGE', lbs, entry, entry) > 0 then
-      redis.call('PEXPIRE', KEYS[2 * i], lease)
-      redis.call('PEXPIRE', KEYS[2 * i + 1], lease)
-    else
-      missed[#missed + 1] = { i, 'vanished' }
-    end
-  end
-end
-return missed
-`)

@@ -1,0 +1,19 @@
+--- Makes the caller the owner, with a new token; an owner keeps the token that it has.
+---
+--- At least `spare` tokens are reserved. Tokens that were reserved are never given back.
+--- @include fence.lua
+
+local function take(id, lease, spare, isOwner)
+  local token, had
+  if isOwner then
+    token, had = readFence()
+  end
+  if not token then
+    token = mint(spare)
+  elseif spare > had then
+    writeFence(token, spare)
+  end
+  redis.call('SET', owner, id, 'PX', lease)
+  redis.call('PUBLISH', owner, 'acquired@@' .. id)
+  return token
+end

@@ -1,0 +1,15 @@
+--- Makes the group of a service, which begins at the first entry.
+---
+--- KEYS[1] lbs
+--- KEYS[2] start  the entry after which the group is known to have been given everything
+--- ARGV[1] group
+--- Reply: '1' if it was made, '0' if it was there.
+
+local reply = redis.pcall('XGROUP', 'CREATE', KEYS[1], ARGV[1], '0', 'MKSTREAM')
+if not reply.err then
+  redis.call('SET', KEYS[2], '0-0', 'PX', '604800000')
+  return '1'
+elseif string.find(reply.err, 'BUSYGROUP', 1, true) then
+  return '0'
+end
+return reply
