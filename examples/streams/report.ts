@@ -41,11 +41,18 @@ const isComplete = (history: History, stream: string): boolean => {
 const tokensGrow = (history: History, stream: string): boolean =>
   numbersOf(history, stream).every(([, { token }], index, list) => index === 0 || token >= list[index - 1]![1].token)
 
+/** What the killed consumer worked on to the last: it had neither finished it nor given it back. */
+const leftBehind = (history: History) =>
+  all(history, "Taken").filter(([at, { stream, who }]) =>
+    who === plan.killed &&
+    !history.some(([later, said]) =>
+      later > at && (said._tag === "Done" || said._tag === "GivenBack") && said.who === who && said.stream === stream
+    )
+  )
+
 export const checks = (history: History): ReadonlyArray<readonly [claim: string, holds: boolean]> => {
   const streams = streamsOf(history)
-  const ownedByKilled = all(history, "Taken").filter(([, { who }]) => who === plan.killed)
-  const [killedAt] = all(history, "Killed")[0] ?? [Infinity]
-  const finished = new Set(all(history, "Done").filter(([at]) => at <= killedAt).map(([, { stream }]) => stream))
+  const left = leftBehind(history)
   return [
     [
       `${plan.producers.length * plan.streams} streams were announced, and all are done`,
@@ -56,9 +63,11 @@ export const checks = (history: History): ReadonlyArray<readonly [claim: string,
     ["the token of each stream grew with every owner", streams.every((stream) => tokensGrow(history, stream))],
     [
       `what ${plan.killed} had was taken over`,
-      ownedByKilled.length > 0 &&
-      ownedByKilled.every(([, { stream }]) =>
-        finished.has(stream) || all(history, "Taken").some(([at, taken]) => at > killedAt && taken.stream === stream)
+      left.length > 0 &&
+      left.every(([, { stream, token }]) =>
+        all(history, "Taken").some(([, taken]) =>
+          taken.stream === stream && taken.who !== plan.killed && taken.token > token
+        )
       )
     ]
   ]

@@ -25,6 +25,8 @@ const show = (): History => {
   return history
 }
 
+const streamsOf = (history: History) => history.flatMap(([, said]) => said._tag === "Announced" ? [said.stream] : [])
+
 const failing = (history: History) => checks(history).filter(([, holds]) => !holds).map(([claim]) => claim)
 
 describe("the show of data streams", () => {
@@ -49,6 +51,23 @@ describe("the show of data streams", () => {
   it("notices a stream that nobody took over", () => {
     const left = show().filter(([, said]) => !(said._tag === "Taken" && said.who === "dan"))
     assert.deepStrictEqual(failing(left), [`what ${plan.killed} had was taken over`])
+  })
+
+  it("asks for no new owner of a stream that the killed consumer had given back", () => {
+    const [first, second] = streamsOf(show())
+    const history = show().flatMap(([at, said]): History =>
+      said._tag === "Taken" && said.who === plan.killed && said.stream === first
+        ? [
+          [at, { _tag: "Taken", who: plan.killed, stream: second!, token: 0 }],
+          [at, { _tag: "GivenBack", who: plan.killed, stream: second! }],
+          [at, { _tag: "Taken", who: "ada", stream: second!, token: 1 }],
+          [at, said]
+        ]
+        : said._tag === "Taken" && said.stream === second
+        ? []
+        : [[at, said]]
+    )
+    assert.deepStrictEqual(failing(history), [])
   })
 
   it("notices a stream that is not done", () => {
