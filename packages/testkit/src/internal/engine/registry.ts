@@ -1,5 +1,5 @@
 /**
- * The table of commands. A family defines its commands here; `Server` looks them up.
+ * The definition of a command. `commands/table.ts` puts all of them together.
  */
 import type { Client } from "./client.ts"
 import type { Keyspace } from "./keyspace.ts"
@@ -38,12 +38,14 @@ export interface Command {
   readonly run: Handler
 }
 
-export const commands = new Map<string, Command>()
-
 /** `flags` of a command: `w` writes, and those of `Command`. */
-export const define = (name: string, arity: number, flags: string, run: Handler): void => {
-  commands.set(name, { name, arity, write: flags.includes("w"), flags, run })
-}
+export const define = (name: string, arity: number, flags: string, run: Handler): Command => ({
+  name,
+  arity,
+  write: flags.includes("w"),
+  flags,
+  run
+})
 
 const arityOk = (arity: number, count: number): boolean => arity >= 0 ? count === arity : count >= -arity
 

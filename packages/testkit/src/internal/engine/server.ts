@@ -16,7 +16,7 @@ import type { LuaScript } from "./lua.ts"
 import type { EventClass } from "./notifications.ts"
 import { wants, wantsKeyevent, wantsKeyspace } from "./notifications.ts"
 import type { Command, Context } from "./registry.ts"
-import { BLOCKED, checkArity, commands } from "./registry.ts"
+import { BLOCKED, checkArity } from "./registry.ts"
 import type { Value } from "./reply.ts"
 import { Fail, QUEUED, toBytes, toPush, toReply } from "./reply.ts"
 import { RunContext } from "./runContext.ts"
@@ -26,6 +26,7 @@ import { leaveMulti, touchWatchers, unwatchAll } from "./watches.ts"
 
 export class Server implements KeyspaceHost {
   readonly options: EngineOptions
+  readonly commands: ReadonlyMap<string, Command>
   readonly dbs: Array<Keyspace>
   readonly clients = new Map<number, Client>()
   readonly blocked = new BlockedClients()
@@ -46,8 +47,9 @@ export class Server implements KeyspaceHost {
   startedAt: number
   private outbox: Array<() => void> = []
 
-  constructor(options: EngineOptions) {
+  constructor(options: EngineOptions, commands: ReadonlyMap<string, Command>) {
     this.options = options
+    this.commands = commands
     this.undo = new Journal(options.undoDepth ?? 0)
     this.dbs = Array.from({ length: DATABASES }, (_, index) => new Keyspace(this, index))
     this.readTime()
@@ -176,7 +178,7 @@ export class Server implements KeyspaceHost {
   private dispatch(client: Client, request: Request): Value | typeof BLOCKED {
     const { args } = request
     const name = args[0]!.toLowerCase()
-    const command = commands.get(name)
+    const command = this.commands.get(name)
     this.commandsProcessed++
     client.lastCommand = name
     client.lastAt = this.now

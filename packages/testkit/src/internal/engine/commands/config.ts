@@ -5,11 +5,12 @@ import { IMMUTABLE, NUMERIC, parseMemory, POLICIES } from "../config.ts"
 import { globMatch } from "../glob.ts"
 import { parseFlags, printFlags } from "../notifications.ts"
 import { parseInteger } from "../numbers.ts"
+import type { Command, Handler } from "../registry.ts"
 import { define } from "../registry.ts"
 import { fail, OK, syntaxError } from "../reply.ts"
 import type { Server } from "../server.ts"
 
-define("config", -2, "sl", ({ server }, args) => {
+const config: Handler = ({ server }, args) => {
   const sub = args[1]!.toLowerCase()
   if (sub === "resetstat" || sub === "rewrite") {
     if (sub === "rewrite") return fail("ERR The server is running without a config file")
@@ -30,7 +31,7 @@ define("config", -2, "sl", ({ server }, args) => {
   for (let i = 2; i < args.length; i += 2) changes.push(configChange(server, args[i]!, args[i + 1]!))
   for (const change of changes) change()
   return OK
-})
+}
 
 const configChange = (server: Server, original: string, value: string): () => void => {
   const name = original.toLowerCase()
@@ -64,3 +65,7 @@ const configChange = (server: Server, original: string, value: string): () => vo
     server.config.set(name, stored)
   }
 }
+
+export const configCommands: ReadonlyArray<Command> = [
+  define("config", -2, "sl", config)
+]

@@ -2,7 +2,7 @@
  * XREADGROUP: handing new entries to a consumer, or again those that it has not acknowledged.
  */
 import { integer } from "../numbers.ts"
-import type { Context } from "../registry.ts"
+import type { Command, Context, Handler } from "../registry.ts"
 import { define } from "../registry.ts"
 import type { Value } from "../reply.ts"
 import { Fail, fail, syntaxError } from "../reply.ts"
@@ -74,7 +74,7 @@ const history = (
   return found
 }
 
-define("xreadgroup", -7, "w", (context, args) => {
+const xreadgroup: Handler = (context, args) => {
   let count = Infinity
   let block: number | undefined
   let noAck = false
@@ -147,4 +147,8 @@ define("xreadgroup", -7, "w", (context, args) => {
     },
     vanished: () => new Fail("UNBLOCKED the stream key no longer exists")
   })
-})
+}
+
+export const streamGroupReadingCommands: ReadonlyArray<Command> = [
+  define("xreadgroup", -7, "w", xreadgroup)
+]

@@ -3,7 +3,7 @@
  * the transaction of who watches the stream.
  */
 import { integer } from "../numbers.ts"
-import type { Context } from "../registry.ts"
+import type { Command, Context, Handler } from "../registry.ts"
 import { define } from "../registry.ts"
 import { fail, OK } from "../reply.ts"
 import type { Consumer, Group, StreamId } from "../stream.ts"
@@ -37,7 +37,7 @@ const rangeId = (text: string): StreamId => text === "-" ? MIN_ID : text === "+"
 const subcommandError = (args: ReadonlyArray<string>): never =>
   fail(`ERR unknown subcommand or wrong number of arguments for '${args[1]!}'. Try ${args[0]!.toUpperCase()} HELP.`)
 
-define("xgroup", -2, "w", (context, args) => {
+const xgroup: Handler = (context, args) => {
   const sub = args[1]!.toLowerCase()
   if (sub === "help") return ["XGROUP <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"]
   const key = args[2]!
@@ -99,4 +99,8 @@ define("xgroup", -2, "w", (context, args) => {
       return count
     }
   }
-})
+}
+
+export const streamGroupCommands: ReadonlyArray<Command> = [
+  define("xgroup", -2, "w", xgroup)
+]

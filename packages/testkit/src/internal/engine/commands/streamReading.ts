@@ -2,7 +2,7 @@
  * XREAD, and what XREADGROUP has in common with it: how long to block, and the list of keys and ids.
  */
 import { integer } from "../numbers.ts"
-import type { Context } from "../registry.ts"
+import type { Command, Context, Handler } from "../registry.ts"
 import { define } from "../registry.ts"
 import type { Value } from "../reply.ts"
 import { fail, syntaxError } from "../reply.ts"
@@ -29,7 +29,7 @@ export const streamArguments = (
   return { keys: args.slice(at, at + rest / 2), ids: args.slice(at + rest / 2) }
 }
 
-define("xread", -4, "", (context, args) => {
+const xread: Handler = (context, args) => {
   let count = Infinity
   let block: number | undefined
   let at = -1
@@ -80,4 +80,8 @@ define("xread", -4, "", (context, args) => {
       return value === undefined ? undefined : [value]
     }
   })
-})
+}
+
+export const streamReadingCommands: ReadonlyArray<Command> = [
+  define("xread", -4, "", xread)
+]

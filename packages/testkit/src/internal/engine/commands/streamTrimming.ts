@@ -2,6 +2,7 @@
  * How a stream is kept short: the trimming options of XADD and XTRIM, what `~` spares, and XTRIM itself.
  */
 import { integer } from "../numbers.ts"
+import type { Command, Handler } from "../registry.ts"
 import { define } from "../registry.ts"
 import { fail, syntaxError } from "../reply.ts"
 import type { Stream, StreamId } from "../stream.ts"
@@ -90,7 +91,7 @@ export const trimStream = (stream: Stream, { approximate, keep, limit, minId }: 
   return trim(stream, length - count, undefined)
 }
 
-define("xtrim", -4, "w", (context, args) => {
+const xtrim: Handler = (context, args) => {
   const options = trimOptions(args, 2, false)
   checkTrimming(options, false)
   const entry = context.db.writeAs(args[1]!, "stream")
@@ -98,4 +99,8 @@ define("xtrim", -4, "w", (context, args) => {
   const count = trimStream(entry.value, options)
   if (count > 0) context.changed(args[1]!, "t", "xtrim")
   return count
-})
+}
+
+export const streamTrimmingCommands: ReadonlyArray<Command> = [
+  define("xtrim", -4, "w", xtrim)
+]
