@@ -6,68 +6,21 @@
 import { spawnSync } from "node:child_process"
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { basename, join } from "node:path"
+import { docBlocks } from "./lib/doc-blocks.mjs"
 import { undocumented } from "./lib/documented.mjs"
-import { filesBelow, packageFolders, publicModules, root, shown } from "./lib/workspace.mjs"
+import { packageFolders, publicModules, root } from "./lib/workspace.mjs"
 
 // Below a folder whose packages are those of an application that uses ours
 const folder = join(root, "examples/node_modules/.cache/doc-snippets")
 
-const pages = [
-  join(root, "README.md"),
-  ...filesBelow(join(root, "docs"), (name) => name.endsWith(".md")),
-  ...packageFolders.map((path) => join(path, "README.md"))
-]
-// Barrels repeat what their modules say
-const modules = packageFolders.flatMap((path) =>
-  filesBelow(join(path, "src"), (name) => name.endsWith(".ts") && name !== "index.ts")
-)
-
-/** The blocks of a text, each with the line (from 1) of its first line. `prefix` is what a line of a comment begins with. */
-const blocksOf = (text, prefix) => {
-  const blocks = []
-  let block
-  text.split("\n").forEach((raw, index) => {
-    const begins = prefix.exec(raw)
-    const line = begins === null ? raw : raw.slice(begins[0].length)
-    const fence = /^\s*(`{3,})\s*(\w*)/.exec(line)
-    if (block === undefined) {
-      if (fence !== null) {
-        block = { isTypeScript: fence[2] === "ts", indent: line.indexOf("`"), line: index + 2, lines: [] }
-      }
-    } else if (fence !== null && fence[2] === "") {
-      if (block.isTypeScript) blocks.push(block)
-      block = undefined
-    } else {
-      block.lines.push(line.slice(Math.min(block.indent, line.length - line.trimStart().length)))
-    }
-  })
-  if (block?.isTypeScript) blocks.push(block)
-  return blocks
-}
-
 rmSync(folder, { recursive: true, force: true })
 mkdirSync(folder, { recursive: true })
 
-const read = (path) => {
-  try {
-    return readFileSync(path, "utf8")
-  } catch {
-    return ""
-  }
-}
-
 const origins = new Map()
-const collect = (paths, prefix) => {
-  for (const path of paths) {
-    for (const { line, lines } of blocksOf(read(path), prefix)) {
-      const name = `${shown(path).replaceAll(/[^\w]+/g, "-")}-${line}.ts`
-      origins.set(name, { path: shown(path), line })
-      writeFileSync(join(folder, name), `${lines.join("\n")}\nexport {}\n`)
-    }
-  }
+for (const { code, line, name, path } of docBlocks()) {
+  origins.set(`${name}.ts`, { path, line })
+  writeFileSync(join(folder, `${name}.ts`), code)
 }
-collect(pages, /^/)
-collect(modules, /^\s*\* ?/)
 
 writeFileSync(
   join(folder, "tsconfig.json"),
@@ -112,7 +65,7 @@ console.log(
 )
 
 const { names, problems } = undocumented(packageFolders, publicModules)
-const index = read(join(root, "docs/README.md"))
+const index = readFileSync(join(root, "docs/README.md"), "utf8")
 for (const folder of packageFolders) {
   for (const module of publicModules(folder)) {
     if (!index.includes(`\`${basename(module)}\``)) problems.push(`docs/README.md does not name the module ${module}`)

@@ -49,6 +49,7 @@ export const layer = (options?: MutexConfig.Options): Layer.Layer<Mutex.Mutex, B
  * ```ts
  * import { assert, it } from "@effect/vitest"
  * import { Mutex } from "@effect-simba/core"
+ * import { RedisMutexStore } from "@effect-simba/redis"
  * import { TestMutex } from "@effect-simba/testkit"
  * import { Effect } from "effect"
  *
@@ -58,6 +59,8 @@ export const layer = (options?: MutexConfig.Options): Layer.Layer<Mutex.Mutex, B
  *       const answer = yield* Effect.succeed(42).pipe(Mutex.withLock("report"))
  *       assert.strictEqual(answer, 42)
  *     }).pipe(Effect.provide(TestMutex.layerWith(store))))
+ *
+ * testsOf("the production store", RedisMutexStore.layer)
  * ```
  *
  * @category models

@@ -46,6 +46,7 @@ import * as FakeRedis from "../FakeRedis.ts"
  * ```ts
  * import { assert, it } from "@effect/vitest"
  * import { StreamClient } from "@effect-simba/core/streams"
+ * import { RedisStreamStore } from "@effect-simba/redis/streams"
  * import { TestStreams } from "@effect-simba/testkit/streams"
  * import { Effect } from "effect"
  *
@@ -55,6 +56,8 @@ import * as FakeRedis from "../FakeRedis.ts"
  *       yield* StreamClient.announce("orders:eu", {})
  *       assert.strictEqual((yield* StreamClient.inspect).announced, 1)
  *     }).pipe(Effect.provide(TestStreams.layerWith(store, { service: "orders" }))))
+ *
+ * testsOf("the production store", RedisStreamStore.layer)
  * ```
  *
  * @category models

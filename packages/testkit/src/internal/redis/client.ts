@@ -2,7 +2,7 @@
  * The server's side of one connection.
  */
 import type { Blocked } from "./blockedClients.ts"
-import type { Command } from "./commandTable.ts"
+import type { Command } from "./command.ts"
 import type { Value } from "./reply.ts"
 import type { Push } from "./types.ts"
 

@@ -2,30 +2,9 @@
  * A deterministic in-memory Redis 7.0, without clock, timers or randomness of its own: connections, time, and what a
  * test wants to look at or to break.
  */
-import "./commands/keys.ts"
-import "./commands/strings.ts"
-import "./commands/hashes.ts"
-import "./commands/lists.ts"
-import "./commands/sets.ts"
-import "./commands/sortedSets.ts"
-import "./commands/sortedSetRanges.ts"
-import "./commands/sortedSetAlgebra.ts"
-import "./commands/streams.ts"
-import "./commands/streamTrim.ts"
-import "./commands/streamReads.ts"
-import "./commands/streamGroups.ts"
-import "./commands/streamGroupReads.ts"
-import "./commands/pendingEntries.ts"
-import "./commands/streamInfo.ts"
-import "./commands/pubsub.ts"
-import "./commands/transactions.ts"
-import "./commands/scripting.ts"
-import "./commands/connection.ts"
-import "./commands/client.ts"
-import "./commands/config.ts"
-import "./commands/server.ts"
 import type { Client } from "./client.ts"
 import { subscriptions } from "./client.ts"
+import { commands } from "./commandTable.ts"
 import { defaultConfig } from "./config.ts"
 import { SortedSet } from "./data/sortedSet.ts"
 import type { Stream } from "./data/stream.ts"
@@ -65,7 +44,7 @@ export class Engine {
   private readonly server: Server
 
   constructor(options: EngineOptions) {
-    this.server = new Server(options)
+    this.server = new Server(options, commands)
   }
 
   connect(push: (push: Push) => void, options: ConnectOptions = {}): Session {

@@ -1,7 +1,7 @@
 /**
  * The error states that a server can be in, and which commands it refuses in each.
  */
-import type { Command } from "./commandTable.ts"
+import type { Command } from "./command.ts"
 import type { ErrorState } from "./types.ts"
 
 const ERROR_STATES: Readonly<Record<ErrorState, string>> = {

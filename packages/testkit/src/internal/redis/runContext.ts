@@ -2,7 +2,7 @@
  * What a command is run with: the client's database as of now, frozen time, and where changes are announced.
  */
 import type { Client } from "./client.ts"
-import type { Context } from "./commandTable.ts"
+import type { Context } from "./command.ts"
 import type { Entry } from "./data/values.ts"
 import { isEmpty } from "./data/values.ts"
 import type { Keyspace } from "./keyspace.ts"

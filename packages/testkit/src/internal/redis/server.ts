@@ -7,8 +7,8 @@ import type { Blocked, Wait } from "./blockedClients.ts"
 import { BlockedClients } from "./blockedClients.ts"
 import type { Client, Request } from "./client.ts"
 import { subscriptions } from "./client.ts"
-import type { Command, Context } from "./commandTable.ts"
-import { BLOCKED, checkArity, commands } from "./commandTable.ts"
+import type { Command, Context } from "./command.ts"
+import { BLOCKED, checkArity } from "./command.ts"
 import { defaultConfig } from "./config.ts"
 import { refusalIn } from "./errorStates.ts"
 import { Journal } from "./journal.ts"
@@ -26,6 +26,7 @@ import { leaveMulti, touchWatchers, unwatchAll } from "./watches.ts"
 
 export class Server implements KeyspaceHost {
   readonly options: EngineOptions
+  readonly commands: ReadonlyMap<string, Command>
   readonly dbs: Array<Keyspace>
   readonly clients = new Map<number, Client>()
   readonly blocked = new BlockedClients()
@@ -46,8 +47,9 @@ export class Server implements KeyspaceHost {
   startedAt: number
   private outbox: Array<() => void> = []
 
-  constructor(options: EngineOptions) {
+  constructor(options: EngineOptions, commands: ReadonlyMap<string, Command>) {
     this.options = options
+    this.commands = commands
     this.undo = new Journal(options.undoDepth ?? 0)
     this.dbs = Array.from({ length: DATABASES }, (_, index) => new Keyspace(this, index))
     this.readTime()
@@ -176,7 +178,7 @@ export class Server implements KeyspaceHost {
   private dispatch(client: Client, request: Request): Value | typeof BLOCKED {
     const { args } = request
     const name = args[0]!.toLowerCase()
-    const command = commands.get(name)
+    const command = this.commands.get(name)
     this.commandsProcessed++
     client.lastCommand = name
     client.lastAt = this.now

@@ -3,8 +3,8 @@
  */
 import type { Client } from "../client.ts"
 import { subscriptions } from "../client.ts"
-import type { Context } from "../commandTable.ts"
-import { define } from "../commandTable.ts"
+import type { Command, Context, Handler } from "../command.ts"
+import { define } from "../command.ts"
 import { integer } from "../numbers.ts"
 import type { Value } from "../reply.ts"
 import { Fail, fail, OK, syntaxError } from "../reply.ts"
@@ -30,7 +30,7 @@ const describe = ({ now }: Context, client: Client): string =>
     `tot-mem=2048 events=r cmd=${client.lastCommand} user=default redir=-1 resp=2`
   ].join(" ")
 
-define("client", -2, "sl", (context, args) => {
+const client: Handler = (context, args) => {
   const { client, server } = context
   const sub = args[1]!.toLowerCase()
   switch (sub) {
@@ -67,7 +67,7 @@ define("client", -2, "sl", (context, args) => {
     default:
       return OK
   }
-})
+}
 
 const listed = (client: Client, args: ReadonlyArray<string>): boolean => {
   if (args.length === 2) return true
@@ -120,3 +120,7 @@ const kill = (context: Context, args: ReadonlyArray<string>): Value => {
   }
   return victims.length
 }
+
+export const clientCommands: ReadonlyArray<Command> = [
+  define("client", -2, "sl", client)
+]

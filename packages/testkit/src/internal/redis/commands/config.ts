@@ -1,7 +1,8 @@
 /**
  * CONFIG. A change of several settings is made as a whole or not at all.
  */
-import { define } from "../commandTable.ts"
+import type { Command, Handler } from "../command.ts"
+import { define } from "../command.ts"
 import { IMMUTABLE, NUMERIC, parseMemory, POLICIES } from "../config.ts"
 import { globMatch } from "../glob.ts"
 import { parseFlags, printFlags } from "../notifications.ts"
@@ -9,7 +10,7 @@ import { parseInteger } from "../numbers.ts"
 import { fail, OK, syntaxError } from "../reply.ts"
 import type { Server } from "../server.ts"
 
-define("config", -2, "sl", ({ server }, args) => {
+const config: Handler = ({ server }, args) => {
   const sub = args[1]!.toLowerCase()
   if (sub === "resetstat" || sub === "rewrite") {
     if (sub === "rewrite") return fail("ERR The server is running without a config file")
@@ -30,7 +31,7 @@ define("config", -2, "sl", ({ server }, args) => {
   for (let i = 2; i < args.length; i += 2) changes.push(configChange(server, args[i]!, args[i + 1]!))
   for (const change of changes) change()
   return OK
-})
+}
 
 const configChange = (server: Server, original: string, value: string): () => void => {
   const name = original.toLowerCase()
@@ -64,3 +65,7 @@ const configChange = (server: Server, original: string, value: string): () => vo
     server.config.set(name, stored)
   }
 }
+
+export const configCommands: ReadonlyArray<Command> = [
+  define("config", -2, "sl", config)
+]

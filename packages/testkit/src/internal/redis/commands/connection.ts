@@ -2,25 +2,27 @@
  * Commands about the connection itself: greeting, authentication, the choice of a database, and its end.
  */
 import { subscriptions } from "../client.ts"
-import { define } from "../commandTable.ts"
+import type { Command, Handler } from "../command.ts"
+import { define } from "../command.ts"
 import { DATABASES } from "../keyspace.ts"
 import { parseInteger, smallInteger } from "../numbers.ts"
 import { fail, OK, Status, syntaxError } from "../reply.ts"
 import { leaveMulti } from "../watches.ts"
 
-define("ping", -1, "p", ({ client }, args) => {
+const ping: Handler = ({ client }, args) => {
   if (args.length > 2) return fail("ERR wrong number of arguments for 'ping' command")
   if (subscriptions(client) > 0) return ["pong", args[1] ?? ""]
   return args[1] ?? new Status("PONG")
-})
-define("echo", 2, "", (_context, args) => args[1]!)
-define("select", 2, "l", ({ client }, args) => {
+}
+
+const select: Handler = ({ client }, args) => {
   const index = smallInteger(args[1]!)
   if (index < 0 || index >= DATABASES) return fail("ERR DB index is out of range")
   client.db = index
   return OK
-})
-define("auth", -2, "sl", (_context, args) => {
+}
+
+const auth: Handler = (_context, args) => {
   if (args.length > 3) return syntaxError()
   if (args.length === 3 && args[1] === "default") return OK
   if (args.length === 3) return fail("WRONGPASS invalid username-password pair or user is disabled.")
@@ -28,8 +30,9 @@ define("auth", -2, "sl", (_context, args) => {
     "ERR AUTH <password> called without any password configured for the default user. " +
       "Are you sure your configuration is correct?"
   )
-})
-define("hello", -1, "sl", ({ client }, args) => {
+}
+
+const hello: Handler = ({ client }, args) => {
   const version = args[1] === undefined ? 2 : parseInteger(args[1])
   if (version === undefined) return fail("ERR Protocol version is not an integer or out of range")
   // Replies here are those of RESP2; a client that asks for RESP3 falls back.
@@ -56,15 +59,27 @@ define("hello", -1, "sl", ({ client }, args) => {
     "modules",
     []
   ]
-})
-define("quit", -1, "smpl", ({ client, server }) => {
+}
+
+const quit: Handler = ({ client, server }) => {
   server.dropLater(client)
   return OK
-})
-define("reset", 1, "smpl", ({ client, server }) => {
+}
+
+const reset: Handler = ({ client, server }) => {
   server.subscribers.removeAll(client)
   leaveMulti(server, client)
   client.db = 0
   client.name = ""
   return new Status("RESET")
-})
+}
+
+export const connectionCommands: ReadonlyArray<Command> = [
+  define("ping", -1, "p", ping),
+  define("echo", 2, "", (_context, args) => args[1]!),
+  define("select", 2, "l", select),
+  define("auth", -2, "sl", auth),
+  define("hello", -1, "sl", hello),
+  define("quit", -1, "smpl", quit),
+  define("reset", 1, "smpl", reset)
+]

@@ -1,8 +1,8 @@
 /**
  * Hash commands: fields, counters in fields, iteration.
  */
-import type { Context } from "../commandTable.ts"
-import { define } from "../commandTable.ts"
+import type { Command, Context, Handler } from "../command.ts"
+import { define } from "../command.ts"
 import { addFloats, bigInteger, double, integer, MAX_INT64, MIN_INT64, parseBigInt } from "../numbers.ts"
 import type { Value } from "../reply.ts"
 import { fail, NOT_FLOAT, OK, syntaxError } from "../reply.ts"
@@ -24,34 +24,27 @@ const hset = (name: string, status: boolean) => (context: Context, args: Readonl
   context.changed(args[1]!, "h", "hset")
   return status ? OK : created
 }
-define("hset", -4, "w", hset("hset", false))
-define("hmset", -4, "w", hset("hmset", true))
 
-define("hsetnx", 4, "w", (context, args) => {
+const hsetnx: Handler = (context, args) => {
   const hash = context.db.writeAs(args[1]!, "hash")?.value
   if (hash?.has(args[2]!) === true) return 0
   forWrite(context, args[1]!).set(args[2]!, args[3]!)
   context.changed(args[1]!, "h", "hset")
   return 1
-})
+}
 
-define("hget", 3, "", (context, args) => read(context, args[1]!)?.get(args[2]!) ?? null)
-define("hmget", -3, "", (context, args) => {
+const hmget: Handler = (context, args) => {
   const hash = read(context, args[1]!)
   return args.slice(2).map((field) => hash?.get(field) ?? null)
-})
-define("hgetall", 2, "", (context, args) => {
+}
+
+const hgetall: Handler = (context, args) => {
   const flat: Array<string> = []
   for (const [field, value] of read(context, args[1]!) ?? []) flat.push(field, value)
   return flat
-})
-define("hkeys", 2, "", (context, args) => Array.from(read(context, args[1]!)?.keys() ?? []))
-define("hvals", 2, "", (context, args) => Array.from(read(context, args[1]!)?.values() ?? []))
-define("hlen", 2, "", (context, args) => read(context, args[1]!)?.size ?? 0)
-define("hexists", 3, "", (context, args) => read(context, args[1]!)?.has(args[2]!) === true ? 1 : 0)
-define("hstrlen", 3, "", (context, args) => read(context, args[1]!)?.get(args[2]!)?.length ?? 0)
+}
 
-define("hdel", -3, "w", (context, args) => {
+const hdel: Handler = (context, args) => {
   const key = args[1]!
   const entry = context.db.writeAs(key, "hash")
   if (entry === undefined) return 0
@@ -62,9 +55,9 @@ define("hdel", -3, "w", (context, args) => {
     context.dropIfEmpty(key, entry)
   }
   return count
-})
+}
 
-define("hincrby", 4, "w", (context, args) => {
+const hincrby: Handler = (context, args) => {
   const [, key, field] = args as readonly [string, string, string, string]
   const by = bigInteger(args[3]!)
   const old = context.db.writeAs(key, "hash")?.value.get(field)
@@ -74,9 +67,9 @@ define("hincrby", 4, "w", (context, args) => {
   forWrite(context, key).set(field, next.toString())
   context.changed(key, "h", "hincrby")
   return next
-})
+}
 
-define("hincrbyfloat", 4, "w", (context, args) => {
+const hincrbyfloat: Handler = (context, args) => {
   const [, key, field, by] = args as readonly [string, string, string, string]
   const size = double(by)
   if (!Number.isFinite(size)) return fail("ERR value is NaN or Infinity")
@@ -85,17 +78,17 @@ define("hincrbyfloat", 4, "w", (context, args) => {
   forWrite(context, key).set(field, next)
   context.changed(key, "h", "hincrbyfloat")
   return next
-})
+}
 
-define("hscan", -3, "", (context, args) => {
+const hscan: Handler = (context, args) => {
   if (!/^[+-]?[0-9]{1,20}$/.test(args[2]!)) return fail("ERR invalid cursor")
   const hash = read(context, args[1]!)
   if (hash === undefined) return ["0", []]
   const [cursor, page] = scanPage(Array.from(hash.keys()), args, 2, 512)
   return [cursor, page.flatMap((field) => [field, hash.get(field)!])]
-})
+}
 
-define("hrandfield", -2, "", (context, args) => {
+const hrandfield: Handler = (context, args) => {
   if (args.length > 4 || (args.length === 4 && args[3]!.toLowerCase() !== "withvalues")) return syntaxError()
   const count = args.length > 2 ? integer(args[2]!) : undefined
   const fields = Array.from(read(context, args[1]!) ?? [])
@@ -105,4 +98,23 @@ define("hrandfield", -2, "", (context, args) => {
   if (fields.length > 0 && count < 0) { for (let i = 0; i < -count; i++) chosen.push(fields[draw()]!) }
   else while (fields.length > 0 && chosen.length < count) chosen.push(fields.splice(draw(), 1)[0]!)
   return args.length === 4 ? chosen.flat() : chosen.map(([field]) => field)
-})
+}
+
+export const hashCommands: ReadonlyArray<Command> = [
+  define("hset", -4, "w", hset("hset", false)),
+  define("hmset", -4, "w", hset("hmset", true)),
+  define("hsetnx", 4, "w", hsetnx),
+  define("hget", 3, "", (context, args) => read(context, args[1]!)?.get(args[2]!) ?? null),
+  define("hmget", -3, "", hmget),
+  define("hgetall", 2, "", hgetall),
+  define("hkeys", 2, "", (context, args) => Array.from(read(context, args[1]!)?.keys() ?? [])),
+  define("hvals", 2, "", (context, args) => Array.from(read(context, args[1]!)?.values() ?? [])),
+  define("hlen", 2, "", (context, args) => read(context, args[1]!)?.size ?? 0),
+  define("hexists", 3, "", (context, args) => read(context, args[1]!)?.has(args[2]!) === true ? 1 : 0),
+  define("hstrlen", 3, "", (context, args) => read(context, args[1]!)?.get(args[2]!)?.length ?? 0),
+  define("hdel", -3, "w", hdel),
+  define("hincrby", 4, "w", hincrby),
+  define("hincrbyfloat", 4, "w", hincrbyfloat),
+  define("hscan", -3, "", hscan),
+  define("hrandfield", -2, "", hrandfield)
+]

@@ -1,8 +1,8 @@
 /**
  * Commands on keys of any type: existence, expiry, renaming, iteration.
  */
-import type { Context } from "../commandTable.ts"
-import { define } from "../commandTable.ts"
+import type { Command, Context, Handler } from "../command.ts"
+import { define } from "../command.ts"
 import type { Entry, TypeName } from "../data/values.ts"
 import { cloneValue } from "../data/values.ts"
 import { globMatch } from "../glob.ts"
@@ -23,18 +23,12 @@ const del = (context: Context, args: ReadonlyArray<string>): Value => {
   }
   return count
 }
-define("del", -2, "w", del)
-define("unlink", -2, "w", del)
 
 const exists = (context: Context, args: ReadonlyArray<string>): Value => {
   let count = 0
   for (let i = 1; i < args.length; i++) if (context.db.read(args[i]!) !== undefined) count++
   return count
 }
-define("exists", -2, "", exists)
-define("touch", -2, "", exists)
-
-define("type", 2, "", (context, args) => new Status(context.db.read(args[1]!)?.type ?? "none"))
 
 /** A deadline in ms from the argument of an expiring command; relative ones are counted from now. */
 export const deadline = (context: Context, name: string, text: string, unit: "s" | "ms", absolute: boolean): number => {
@@ -85,28 +79,20 @@ const expire = (unit: "s" | "ms", absolute: boolean) => (context: Context, args:
   context.changed(key, "g", "expire")
   return 1
 }
-define("expire", -3, "w", expire("s", false))
-define("pexpire", -3, "w", expire("ms", false))
-define("expireat", -3, "w", expire("s", true))
-define("pexpireat", -3, "w", expire("ms", true))
 
 const ttl = (render: (at: number, now: number) => number) => (context: Context, args: ReadonlyArray<string>): Value => {
   const entry = context.db.read(args[1]!)
   if (entry === undefined) return -2
   return entry.expiresAt === Infinity ? -1 : Math.max(0, render(entry.expiresAt, context.now))
 }
-define("ttl", 2, "", ttl((at, now) => Math.floor((Math.max(0, at - now) + 500) / 1000)))
-define("pttl", 2, "", ttl((at, now) => at - now))
-define("expiretime", 2, "", ttl((at) => Math.floor((at + 500) / 1000)))
-define("pexpiretime", 2, "", ttl((at) => at))
 
-define("persist", 2, "w", (context, args) => {
+const persist: Handler = (context, args) => {
   const entry = context.db.write(args[1]!)
   if (entry === undefined || entry.expiresAt === Infinity) return 0
   context.db.setExpiry(args[1]!, entry, Infinity)
   context.changed(args[1]!, "g", "persist")
   return 1
-})
+}
 
 const rename = (onlyNew: boolean) => (context: Context, args: ReadonlyArray<string>): Value => {
   const [, from, to] = args as readonly [string, string, string]
@@ -124,18 +110,16 @@ const rename = (onlyNew: boolean) => (context: Context, args: ReadonlyArray<stri
   context.changed(to, "g", "rename_to")
   return onlyNew ? 1 : OK
 }
-define("rename", 3, "w", rename(false))
-define("renamenx", 3, "w", rename(true))
 
-define("keys", 2, "", (context, args) => {
+const keys: Handler = (context, args) => {
   const found: Array<string> = []
   for (const [key, entry] of context.db.entries) {
     if (!context.db.isExpired(entry) && globMatch(args[1]!, key)) found.push(key)
   }
   return found
-})
+}
 
-define("scan", -2, "", (context, args) => {
+const scan: Handler = (context, args) => {
   let type: string | undefined
   const rest: Array<string> = [args[0]!, args[1]!]
   for (let i = 2; i < args.length; i++) {
@@ -152,9 +136,9 @@ define("scan", -2, "", (context, args) => {
     return context.db.peek(key) !== undefined
   })
   return [cursor, found]
-})
+}
 
-define("randomkey", 1, "", (context) => {
+const randomkey: Handler = (context) => {
   const keys = Array.from(context.db.entries.keys())
   while (keys.length > 0) {
     const at = Math.floor(context.server.options.random() * keys.length)
@@ -163,9 +147,7 @@ define("randomkey", 1, "", (context) => {
     keys.splice(at, 1)
   }
   return null
-})
-
-define("dbsize", 1, "", (context) => context.db.entries.size)
+}
 
 const flushDb = (context: Context, index: number): void => {
   const db = context.server.dbs[index]!
@@ -183,15 +165,13 @@ const flush = (all: boolean) => (context: Context, args: ReadonlyArray<string>):
   else flushDb(context, context.client.db)
   return OK
 }
-define("flushdb", -1, "w", flush(false))
-define("flushall", -1, "w", flush(true))
 
 const dbIndex = (text: string, message = "ERR DB index is out of range"): number => {
   const index = smallInteger(text)
   return index < 0 || index >= DATABASES ? fail(message) : index
 }
 
-define("copy", -3, "w", (context, args) => {
+const copy: Handler = (context, args) => {
   const [, from, to] = args as readonly [string, string, string]
   let target = context.client.db
   let replace = false
@@ -212,9 +192,9 @@ define("copy", -3, "w", (context, args) => {
   db.put(to, entry.type, cloneValue(entry), entry.expiresAt)
   context.changed(to, "g", "copy_to", db)
   return 1
-})
+}
 
-define("move", 3, "w", (context, args) => {
+const move: Handler = (context, args) => {
   const key = args[1]!
   const target = smallInteger(args[2]!)
   if (target < 0 || target >= DATABASES) return fail("ERR DB index is out of range")
@@ -228,7 +208,7 @@ define("move", 3, "w", (context, args) => {
   context.changed(key, "g", "move_from")
   context.changed(key, "g", "move_to", db)
   return 1
-})
+}
 
 const encoding = (entry: Entry<TypeName>): string => {
   const value = entry.value
@@ -253,7 +233,7 @@ const encoding = (entry: Entry<TypeName>): string => {
   return zset.size <= 128 && zset.order.every((item) => item.member.length <= 64) ? "listpack" : "skiplist"
 }
 
-define("object", -2, "", (context, args) => {
+const object: Handler = (context, args) => {
   const what = args[1]!.toLowerCase()
   if (what === "help") return ["OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"]
   const entry = context.db.read(args[2]!)
@@ -266,4 +246,32 @@ define("object", -2, "", (context, args) => {
     )
   }
   return what === "refcount" ? 1 : 0
-})
+}
+
+export const keyCommands: ReadonlyArray<Command> = [
+  define("del", -2, "w", del),
+  define("unlink", -2, "w", del),
+  define("exists", -2, "", exists),
+  define("touch", -2, "", exists),
+  define("type", 2, "", (context, args) => new Status(context.db.read(args[1]!)?.type ?? "none")),
+  define("expire", -3, "w", expire("s", false)),
+  define("pexpire", -3, "w", expire("ms", false)),
+  define("expireat", -3, "w", expire("s", true)),
+  define("pexpireat", -3, "w", expire("ms", true)),
+  define("ttl", 2, "", ttl((at, now) => Math.floor((Math.max(0, at - now) + 500) / 1000))),
+  define("pttl", 2, "", ttl((at, now) => at - now)),
+  define("expiretime", 2, "", ttl((at) => Math.floor((at + 500) / 1000))),
+  define("pexpiretime", 2, "", ttl((at) => at)),
+  define("persist", 2, "w", persist),
+  define("rename", 3, "w", rename(false)),
+  define("renamenx", 3, "w", rename(true)),
+  define("keys", 2, "", keys),
+  define("scan", -2, "", scan),
+  define("randomkey", 1, "", randomkey),
+  define("dbsize", 1, "", (context) => context.db.entries.size),
+  define("flushdb", -1, "w", flush(false)),
+  define("flushall", -1, "w", flush(true)),
+  define("copy", -3, "w", copy),
+  define("move", 3, "w", move),
+  define("object", -2, "", object)
+]

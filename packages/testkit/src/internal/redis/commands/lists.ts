@@ -2,8 +2,8 @@
  * List commands, the blocking ones included.
  */
 import { blockUntil } from "../blockedClients.ts"
-import type { BLOCKED, Context } from "../commandTable.ts"
-import { define } from "../commandTable.ts"
+import type { BLOCKED, Command, Context, Handler } from "../command.ts"
+import { define } from "../command.ts"
 import type { Entry } from "../data/values.ts"
 import { integer } from "../numbers.ts"
 import type { Value } from "../reply.ts"
@@ -26,10 +26,6 @@ const pushing = (end: End, onlyExisting: boolean) => (context: Context, args: Re
   if (onlyExisting && context.db.writeAs(key, "list") === undefined) return 0
   return pushOn(context, key, end, args.slice(2))
 }
-define("lpush", -3, "w", pushing("left", false))
-define("rpush", -3, "w", pushing("right", false))
-define("lpushx", -3, "w", pushing("left", true))
-define("rpushx", -3, "w", pushing("right", true))
 
 const take = (context: Context, key: string, entry: Entry<"list">, end: End, count: number): Array<string> => {
   const list = entry.value
@@ -54,10 +50,6 @@ const popping = (end: End) => (context: Context, args: ReadonlyArray<string>): V
   if (count === undefined) return take(context, key, entry, end, 1)[0]!
   return count === 0 ? [] : take(context, key, entry, end, count)
 }
-define("lpop", -2, "w", popping("left"))
-define("rpop", -2, "w", popping("right"))
-
-define("llen", 2, "", (context, args) => read(context, args[1]!)?.length ?? 0)
 
 const range = (length: number, first: number, last: number): readonly [number, number] => {
   let from = first < 0 ? first + length : first
@@ -66,21 +58,21 @@ const range = (length: number, first: number, last: number): readonly [number, n
   return [from, Math.min(to, length - 1) + 1]
 }
 
-define("lrange", 4, "", (context, args) => {
+const lrange: Handler = (context, args) => {
   const first = integer(args[2]!)
   const last = integer(args[3]!)
   const list = read(context, args[1]!) ?? []
   const [from, to] = range(list.length, first, last)
   return from < to ? list.slice(from, to) : []
-})
+}
 
-define("lindex", 3, "", (context, args) => {
+const lindex: Handler = (context, args) => {
   const list = read(context, args[1]!)
   if (list === undefined) return null
   return list.at(integer(args[2]!)) ?? null
-})
+}
 
-define("lset", 4, "w", (context, args) => {
+const lset: Handler = (context, args) => {
   const entry = context.db.writeAs(args[1]!, "list")
   if (entry === undefined) return fail("ERR no such key")
   const index = integer(args[2]!)
@@ -89,9 +81,9 @@ define("lset", 4, "w", (context, args) => {
   entry.value[at] = args[3]!
   context.changed(args[1]!, "l", "lset")
   return OK
-})
+}
 
-define("lrem", 4, "w", (context, args) => {
+const lrem: Handler = (context, args) => {
   const [, key, , item] = args as readonly [string, string, string, string]
   const count = integer(args[2]!)
   const entry = context.db.writeAs(key, "list")
@@ -111,9 +103,9 @@ define("lrem", 4, "w", (context, args) => {
     context.dropIfEmpty(key, entry as Entry)
   }
   return removed
-})
+}
 
-define("ltrim", 4, "w", (context, args) => {
+const ltrim: Handler = (context, args) => {
   const first = integer(args[2]!)
   const last = integer(args[3]!)
   const entry = context.db.writeAs(args[1]!, "list")
@@ -123,9 +115,9 @@ define("ltrim", 4, "w", (context, args) => {
   context.changed(args[1]!, "l", "ltrim")
   context.dropIfEmpty(args[1]!, entry as Entry)
   return OK
-})
+}
 
-define("linsert", 5, "w", (context, args) => {
+const linsert: Handler = (context, args) => {
   const [, key, , pivot, item] = args as readonly [string, string, string, string, string]
   const where = args[2]!.toLowerCase()
   if (where !== "before" && where !== "after") return syntaxError()
@@ -136,9 +128,9 @@ define("linsert", 5, "w", (context, args) => {
   list.splice(where === "before" ? at : at + 1, 0, item)
   context.changed(key, "l", "linsert")
   return list.length
-})
+}
 
-define("lpos", -3, "", (context, args) => {
+const lpos: Handler = (context, args) => {
   let rank = 1
   let count: number | undefined
   let limit = 0
@@ -175,7 +167,7 @@ define("lpos", -3, "", (context, args) => {
     else found.push(at)
   }
   return count === undefined ? found[0] ?? null : found
-})
+}
 
 const end = (text: string): End => {
   const lower = text.toLowerCase()
@@ -193,8 +185,6 @@ const move = (context: Context, from: string, to: string, wherefrom: End, wheret
   context.dropIfEmpty(from, entry as Entry)
   return item
 }
-define("lmove", 5, "w", (context, args) => move(context, args[1]!, args[2]!, end(args[3]!), end(args[4]!)))
-define("rpoplpush", 3, "w", (context, args) => move(context, args[1]!, args[2]!, "right", "left"))
 
 const blockingPop = (side: End) => (context: Context, args: ReadonlyArray<string>): Value | typeof BLOCKED => {
   const keys = args.slice(1, -1)
@@ -212,8 +202,6 @@ const blockingPop = (side: End) => (context: Context, args: ReadonlyArray<string
     serve: (later, key) => [key, take(later, key, later.db.writeAs(key, "list")!, side, 1)[0]!]
   })
 }
-define("blpop", -3, "ws", blockingPop("left"))
-define("brpop", -3, "ws", blockingPop("right"))
 
 const blockingMove = (
   context: Context,
@@ -234,13 +222,6 @@ const blockingMove = (
     serve: (later) => move(later, from, to, wherefrom, whereto)
   })
 }
-define(
-  "blmove",
-  6,
-  "ws",
-  (context, args) => blockingMove(context, args[1]!, args[2]!, end(args[3]!), end(args[4]!), args[5]!)
-)
-define("brpoplpush", 4, "ws", (context, args) => blockingMove(context, args[1]!, args[2]!, "right", "left", args[3]!))
 
 interface Multi {
   readonly keys: ReadonlyArray<string>
@@ -271,8 +252,8 @@ const popFirst = (context: Context, { count, keys, side }: Multi): Value | undef
   }
   return undefined
 }
-define("lmpop", -4, "w", (context, args) => popFirst(context, parseMulti(args, 1)) ?? null)
-define("blmpop", -5, "ws", (context, args) => {
+
+const blmpop: Handler = (context, args) => {
   const multi = parseMulti(args, 2)
   const deadline = blockUntil(args[1]!, context.server.micros)
   const now = popFirst(context, multi)
@@ -284,4 +265,39 @@ define("blmpop", -5, "ws", (context, args) => {
     timedOut: null,
     serve: (later, key) => popFirst(later, { ...multi, keys: [key] })
   })
-})
+}
+
+export const listCommands: ReadonlyArray<Command> = [
+  define("lpush", -3, "w", pushing("left", false)),
+  define("rpush", -3, "w", pushing("right", false)),
+  define("lpushx", -3, "w", pushing("left", true)),
+  define("rpushx", -3, "w", pushing("right", true)),
+  define("lpop", -2, "w", popping("left")),
+  define("rpop", -2, "w", popping("right")),
+  define("llen", 2, "", (context, args) => read(context, args[1]!)?.length ?? 0),
+  define("lrange", 4, "", lrange),
+  define("lindex", 3, "", lindex),
+  define("lset", 4, "w", lset),
+  define("lrem", 4, "w", lrem),
+  define("ltrim", 4, "w", ltrim),
+  define("linsert", 5, "w", linsert),
+  define("lpos", -3, "", lpos),
+  define("lmove", 5, "w", (context, args) => move(context, args[1]!, args[2]!, end(args[3]!), end(args[4]!))),
+  define("rpoplpush", 3, "w", (context, args) => move(context, args[1]!, args[2]!, "right", "left")),
+  define("blpop", -3, "ws", blockingPop("left")),
+  define("brpop", -3, "ws", blockingPop("right")),
+  define(
+    "blmove",
+    6,
+    "ws",
+    (context, args) => blockingMove(context, args[1]!, args[2]!, end(args[3]!), end(args[4]!), args[5]!)
+  ),
+  define(
+    "brpoplpush",
+    4,
+    "ws",
+    (context, args) => blockingMove(context, args[1]!, args[2]!, "right", "left", args[3]!)
+  ),
+  define("lmpop", -4, "w", (context, args) => popFirst(context, parseMulti(args, 1)) ?? null),
+  define("blmpop", -5, "ws", blmpop)
+]

@@ -1,7 +1,8 @@
 /**
  * Entries that consumers were given and have not acknowledged: XACK, XPENDING, and claiming them for another consumer.
  */
-import { define } from "../commandTable.ts"
+import type { Command, Handler } from "../command.ts"
+import { define } from "../command.ts"
 import type { Consumer, Group, Stream, StreamId } from "../data/stream.ts"
 import { addPending, compareIds, findById, MIN_ID, parseId, position, printId, removePending } from "../data/stream.ts"
 import { integer, parseInteger } from "../numbers.ts"
@@ -10,7 +11,7 @@ import { fail, syntaxError } from "../reply.ts"
 import { consumerOf } from "./streamGroups.ts"
 import { endId, entryReply, readStream, startId } from "./streams.ts"
 
-define("xack", -4, "w", (context, args) => {
+const xack: Handler = (context, args) => {
   const stream = context.db.writeAs(args[1]!, "stream")?.value
   const group = stream?.groups.get(args[2]!)
   if (group === undefined) return 0
@@ -23,7 +24,7 @@ define("xack", -4, "w", (context, args) => {
     count++
   }
   return count
-})
+}
 
 interface Found {
   readonly stream: Stream
@@ -37,7 +38,7 @@ const groupIn = (stream: Stream | undefined, key: string, name: string): Found =
     : { stream, group }
 }
 
-define("xpending", -3, "", (context, args) => {
+const xpending: Handler = (context, args) => {
   const [, key, name] = args as readonly [string, string, string]
   if (args.length !== 3 && (args.length < 6 || args.length > 9)) return syntaxError()
   let minIdle = 0
@@ -76,9 +77,9 @@ define("xpending", -3, "", (context, args) => {
     printId(group.pending[group.pending.length - 1]!.id),
     consumers.map((consumer) => [consumer.name, String(consumer.pending)])
   ]
-})
+}
 
-define("xclaim", -6, "w", (context, args) => {
+const xclaim: Handler = (context, args) => {
   const [, key, name, consumerName] = args as readonly [string, string, string, string]
   const { group, stream } = groupIn(context.db.writeAs(key, "stream")?.value, key, name)
   const minIdle = Math.max(0, integer(args[4]!, "ERR Invalid min-idle-time argument for XCLAIM"))
@@ -138,12 +139,12 @@ define("xclaim", -6, "w", (context, args) => {
     reply.push(justId ? printId(id) : entryReply(entry))
   }
   return reply
-})
+}
 
 /** As many ids as Redis can allocate at once. */
 const MAX_COUNT = 2 ** 59
 
-define("xautoclaim", -6, "w", (context, args) => {
+const xautoclaim: Handler = (context, args) => {
   const [, key, name, consumerName] = args as readonly [string, string, string, string]
   const minIdle = Math.max(0, integer(args[4]!, "ERR Invalid min-idle-time argument for XAUTOCLAIM"))
   const from = startId(args[5]!)
@@ -186,4 +187,11 @@ define("xautoclaim", -6, "w", (context, args) => {
     left--
   }
   return [printId(group.pending[i]?.id ?? MIN_ID), claimed, deleted]
-})
+}
+
+export const streamPendingCommands: ReadonlyArray<Command> = [
+  define("xack", -4, "w", xack),
+  define("xpending", -3, "", xpending),
+  define("xclaim", -6, "w", xclaim),
+  define("xautoclaim", -6, "w", xautoclaim)
+]

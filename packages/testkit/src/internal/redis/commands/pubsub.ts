@@ -2,8 +2,8 @@
  * Publishing and subscribing. A session gets one reply for a (un)subscribing command: how many subscriptions it has then.
  */
 import { subscriptions } from "../client.ts"
-import type { Context } from "../commandTable.ts"
-import { define } from "../commandTable.ts"
+import type { Command, Context, Handler } from "../command.ts"
+import { define } from "../command.ts"
 import { globMatch } from "../glob.ts"
 import type { Value } from "../reply.ts"
 import { fail } from "../reply.ts"
@@ -14,23 +14,14 @@ const subscribe = (kind: Kind) => ({ client, script, server }: Context, args: Re
   for (const name of args.slice(1)) server.subscribers.add(kind, name, client)
   return subscriptions(client)
 }
-define("subscribe", -2, "sp", subscribe("channels"))
-define("psubscribe", -2, "sp", subscribe("patterns"))
-define("ssubscribe", -2, "sp", subscribe("shards"))
 
 const unsubscribe = (kind: Kind) => ({ client, server }: Context, args: ReadonlyArray<string>): Value => {
   const names = args.length > 1 ? args.slice(1) : Array.from(client[kind])
   for (const name of names) server.subscribers.remove(kind, name, client)
   return subscriptions(client)
 }
-define("unsubscribe", -1, "sp", unsubscribe("channels"))
-define("punsubscribe", -1, "sp", unsubscribe("patterns"))
-define("sunsubscribe", -1, "sp", unsubscribe("shards"))
 
-define("publish", 3, "", ({ server }, args) => server.subscribers.publish(args[1]!, args[2]!))
-define("spublish", 3, "", ({ server }, args) => server.subscribers.publishSharded(args[1]!, args[2]!))
-
-define("pubsub", -2, "", ({ server }, args) => {
+const pubsub: Handler = ({ server }, args) => {
   const sub = args[1]!.toLowerCase()
   const { channels, patterns, shards } = server.subscribers
   if (sub === "numpat") return patterns.size
@@ -41,4 +32,16 @@ define("pubsub", -2, "", ({ server }, args) => {
   }
   const names = Array.from(index.keys())
   return args[2] === undefined ? names : names.filter((name) => globMatch(args[2]!, name))
-})
+}
+
+export const pubsubCommands: ReadonlyArray<Command> = [
+  define("subscribe", -2, "sp", subscribe("channels")),
+  define("psubscribe", -2, "sp", subscribe("patterns")),
+  define("ssubscribe", -2, "sp", subscribe("shards")),
+  define("unsubscribe", -1, "sp", unsubscribe("channels")),
+  define("punsubscribe", -1, "sp", unsubscribe("patterns")),
+  define("sunsubscribe", -1, "sp", unsubscribe("shards")),
+  define("publish", 3, "", ({ server }, args) => server.subscribers.publish(args[1]!, args[2]!)),
+  define("spublish", 3, "", ({ server }, args) => server.subscribers.publishSharded(args[1]!, args[2]!)),
+  define("pubsub", -2, "", pubsub)
+]

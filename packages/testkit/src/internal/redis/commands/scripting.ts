@@ -1,8 +1,8 @@
 /**
  * EVAL and its relatives. A script is compiled once per engine and kept until SCRIPT FLUSH.
  */
-import type { Command, Context } from "../commandTable.ts"
-import { BLOCKED, checkArity, commands, define } from "../commandTable.ts"
+import type { Command, Context, Handler } from "../command.ts"
+import { BLOCKED, checkArity, define } from "../command.ts"
 import { refusalIn } from "../errorStates.ts"
 import type { LuaScript } from "../lua/vm.ts"
 import { integer } from "../numbers.ts"
@@ -61,7 +61,7 @@ const caller = (context: Context, readOnly: boolean) => {
   const { server } = context
   let inner = new RunContext(server, context.client, true, true)
   return (args: ReadonlyArray<string>): Value => {
-    const command: Command | undefined = commands.get(args[0]!.toLowerCase())
+    const command = server.commands.get(args[0]!.toLowerCase())
     if (command === undefined) return UNKNOWN
     const problem = checkArity(command, args)
     if (problem !== undefined) return problem.startsWith("ERR unknown") ? UNKNOWN : ARITY
@@ -122,12 +122,7 @@ const evalSha = (readOnly: boolean) => (context: Context, args: ReadonlyArray<st
   return evaluate(context, args, () => known === undefined ? fail(NOSCRIPT) : [sha, known], readOnly)
 }
 
-define("eval", -3, "s", evalSource(false))
-define("eval_ro", -3, "s", evalSource(true))
-define("evalsha", -3, "s", evalSha(false))
-define("evalsha_ro", -3, "s", evalSha(true))
-
-define("script", -2, "sl", (context, args) => {
+const script: Handler = (context, args) => {
   const sub = args[1]!.toLowerCase()
   switch (sub) {
     case "load": {
@@ -151,4 +146,12 @@ define("script", -2, "sl", (context, args) => {
     default:
       return OK
   }
-})
+}
+
+export const scriptingCommands: ReadonlyArray<Command> = [
+  define("eval", -3, "s", evalSource(false)),
+  define("eval_ro", -3, "s", evalSource(true)),
+  define("evalsha", -3, "s", evalSha(false)),
+  define("evalsha_ro", -3, "s", evalSha(true)),
+  define("script", -2, "sl", script)
+]

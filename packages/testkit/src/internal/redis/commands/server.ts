@@ -1,23 +1,21 @@
 /**
  * Commands about the server: time, INFO, replication as of a server without replicas, SWAPDB, COMMAND.
  */
-import { commands, define } from "../commandTable.ts"
+import type { Command, Handler } from "../command.ts"
+import { define } from "../command.ts"
 import { DATABASES } from "../keyspace.ts"
 import { integer, smallInteger } from "../numbers.ts"
 import type { Value } from "../reply.ts"
 import { fail, OK, Status } from "../reply.ts"
 import { info } from "./info.ts"
 
-define("time", 1, "l", ({ server }) => [String(Math.floor(server.micros / 1e6)), String(server.micros % 1e6)])
-define("info", -1, "l", ({ server }, args) => info(server, args.slice(1)))
-define("wait", 3, "s", (_context, args) => {
+const wait: Handler = (_context, args) => {
   integer(args[1]!)
   integer(args[2]!, "ERR timeout is not an integer or out of range")
   return 0
-})
-define("role", 1, "sl", () => ["master", 0, []])
-define("lastsave", 1, "l", ({ server }) => Math.floor(server.startedAt / 1000))
-define("swapdb", 3, "w", ({ server }, args) => {
+}
+
+const swapdb: Handler = ({ server }, args) => {
   const a = smallInteger(args[1]!, "ERR invalid first DB index")
   const b = smallInteger(args[2]!, "ERR invalid second DB index")
   if (a < 0 || b < 0 || a >= DATABASES || b >= DATABASES) return fail("ERR DB index is out of range")
@@ -34,24 +32,33 @@ define("swapdb", 3, "w", ({ server }, args) => {
   second.index = a
   for (const db of [first, second]) server.blocked.markAll(db)
   return OK
-})
-define("debug", -2, "s", () =>
-  fail(
-    "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local " +
-      "connection, otherwise you need to set this option in the configuration file, and then restart the server."
-  ))
-define("command", -1, "l", (_context, args) => {
-  const sub = args[1]?.toLowerCase()
-  if (sub === "count") return commands.size
-  if (sub === "docs" || sub === undefined) return []
-  if (sub === "list") return Array.from(commands.keys())
-  if (sub === "info") return args.slice(2).map((name) => describe(name))
-  return fail(`ERR unknown subcommand '${args[1]!}'. Try COMMAND HELP.`)
-})
+}
 
-const describe = (name: string): Value => {
-  const command = commands.get(name.toLowerCase())
-  return command === undefined
+const command: Handler = ({ server }, args) => {
+  const sub = args[1]?.toLowerCase()
+  if (sub === "count") return server.commands.size
+  if (sub === "docs" || sub === undefined) return []
+  if (sub === "list") return Array.from(server.commands.keys())
+  if (sub === "info") return args.slice(2).map((name) => describe(server.commands.get(name.toLowerCase())))
+  return fail(`ERR unknown subcommand '${args[1]!}'. Try COMMAND HELP.`)
+}
+
+const describe = (command: Command | undefined): Value =>
+  command === undefined
     ? null
     : [command.name, command.arity, [new Status(command.write ? "write" : "readonly")], 1, 1, 1]
-}
+
+export const serverCommands: ReadonlyArray<Command> = [
+  define("time", 1, "l", ({ server }) => [String(Math.floor(server.micros / 1e6)), String(server.micros % 1e6)]),
+  define("info", -1, "l", ({ server }, args) => info(server, args.slice(1))),
+  define("wait", 3, "s", wait),
+  define("role", 1, "sl", () => ["master", 0, []]),
+  define("lastsave", 1, "l", ({ server }) => Math.floor(server.startedAt / 1000)),
+  define("swapdb", 3, "w", swapdb),
+  define("debug", -2, "s", () =>
+    fail(
+      "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local " +
+        "connection, otherwise you need to set this option in the configuration file, and then restart the server."
+    )),
+  define("command", -1, "l", command)
+]

@@ -1,26 +1,25 @@
 /**
  * Set commands: members, random ones, unions, intersections and differences.
  */
-import type { Context } from "../commandTable.ts"
-import { define } from "../commandTable.ts"
+import type { Command, Context, Handler } from "../command.ts"
+import { define } from "../command.ts"
 import type { Entry } from "../data/values.ts"
 import { integer } from "../numbers.ts"
-import type { Value } from "../reply.ts"
 import { fail, syntaxError } from "../reply.ts"
 import { scanPage } from "./scan.ts"
 
 const read = (context: Context, key: string): Set<string> | undefined => context.db.readAs(key, "set")?.value
 
-define("sadd", -3, "w", (context, args) => {
+const sadd: Handler = (context, args) => {
   const set = (context.db.writeAs(args[1]!, "set") ?? context.db.put(args[1]!, "set", new Set())).value
   const before = set.size
   for (let i = 2; i < args.length; i++) set.add(args[i]!)
   const added = set.size - before
   if (added > 0) context.changed(args[1]!, "s", "sadd")
   return added
-})
+}
 
-define("srem", -3, "w", (context, args) => {
+const srem: Handler = (context, args) => {
   const key = args[1]!
   const entry = context.db.writeAs(key, "set")
   if (entry === undefined) return 0
@@ -31,19 +30,16 @@ define("srem", -3, "w", (context, args) => {
     context.dropIfEmpty(key, entry as Entry)
   }
   return count
-})
+}
 
-define("smembers", 2, "", (context, args) => Array.from(read(context, args[1]!) ?? []))
-define("sismember", 3, "", (context, args) => read(context, args[1]!)?.has(args[2]!) === true ? 1 : 0)
-define("smismember", -3, "", (context, args) => {
+const smismember: Handler = (context, args) => {
   const set = read(context, args[1]!)
   return args.slice(2).map((member) => set?.has(member) === true ? 1 : 0)
-})
-define("scard", 2, "", (context, args) => read(context, args[1]!)?.size ?? 0)
+}
 
 const draw = (context: Context, length: number): number => Math.floor(context.server.options.random() * length)
 
-define("spop", -2, "w", (context, args) => {
+const spop: Handler = (context, args) => {
   if (args.length > 3) return syntaxError()
   const key = args[1]!
   const count = args.length === 3 ? integer(args[2]!, "ERR value is out of range, must be positive") : undefined
@@ -59,9 +55,9 @@ define("spop", -2, "w", (context, args) => {
   context.changed(key, "s", "spop")
   context.dropIfEmpty(key, entry as Entry)
   return count === undefined ? taken[0]! : taken
-})
+}
 
-define("srandmember", -2, "", (context, args) => {
+const srandmember: Handler = (context, args) => {
   if (args.length > 3) return syntaxError()
   const count = args.length === 3 ? integer(args[2]!) : undefined
   const members = Array.from(read(context, args[1]!) ?? [])
@@ -73,9 +69,9 @@ define("srandmember", -2, "", (context, args) => {
       chosen.push(members.splice(draw(context, members.length), 1)[0]!)
     }}
   return chosen
-})
+}
 
-define("smove", 4, "w", (context, args) => {
+const smove: Handler = (context, args) => {
   const [, from, to, member] = args as readonly [string, string, string, string]
   const source = context.db.writeAs(from, "set")
   if (source === undefined) return 0
@@ -90,7 +86,7 @@ define("smove", 4, "w", (context, args) => {
     context.changed(to, "s", "sadd")
   }
   return 1
-})
+}
 
 type Combine = "inter" | "union" | "diff"
 
@@ -103,25 +99,24 @@ const combine = (context: Context, how: Combine, keys: ReadonlyArray<string>): S
   )
 }
 
-for (const how of ["inter", "union", "diff"] as const) {
-  define(`s${how}`, -2, "", (context, args) => Array.from(combine(context, how, args.slice(1))))
-  define(`s${how}store`, -3, "w", (context, args): Value => {
-    const key = args[1]!
-    const result = combine(context, how, args.slice(2))
-    if (result.size === 0) {
-      if (context.db.peek(key) !== undefined) {
-        context.db.remove(key)
-        context.changed(key, "g", "del")
-      }
-      return 0
+const combined = (how: Combine): Handler => (context, args) => Array.from(combine(context, how, args.slice(1)))
+
+const storeCombined = (how: Combine): Handler => (context, args) => {
+  const key = args[1]!
+  const result = combine(context, how, args.slice(2))
+  if (result.size === 0) {
+    if (context.db.peek(key) !== undefined) {
+      context.db.remove(key)
+      context.changed(key, "g", "del")
     }
-    context.db.put(key, "set", result)
-    context.changed(key, "s", `s${how}store`)
-    return result.size
-  })
+    return 0
+  }
+  context.db.put(key, "set", result)
+  context.changed(key, "s", `s${how}store`)
+  return result.size
 }
 
-define("sintercard", -3, "", (context, args) => {
+const sintercard: Handler = (context, args) => {
   const number = integer(args[1]!, "ERR numkeys should be greater than 0")
   if (number <= 0) return fail("ERR numkeys should be greater than 0")
   if (number > args.length - 2) return fail("ERR Number of keys can't be greater than number of args")
@@ -133,11 +128,31 @@ define("sintercard", -3, "", (context, args) => {
   }
   const size = combine(context, "inter", args.slice(2, 2 + number)).size
   return limit === 0 ? size : Math.min(limit, size)
-})
+}
 
-define("sscan", -3, "", (context, args) => {
+const sscan: Handler = (context, args) => {
   if (!/^[+-]?[0-9]{1,20}$/.test(args[2]!)) return fail("ERR invalid cursor")
   const set = read(context, args[1]!)
   if (set === undefined) return ["0", []]
   return scanPage(Array.from(set), args, 2, 512)
-})
+}
+
+export const setCommands: ReadonlyArray<Command> = [
+  define("sadd", -3, "w", sadd),
+  define("srem", -3, "w", srem),
+  define("smembers", 2, "", (context, args) => Array.from(read(context, args[1]!) ?? [])),
+  define("sismember", 3, "", (context, args) => read(context, args[1]!)?.has(args[2]!) === true ? 1 : 0),
+  define("smismember", -3, "", smismember),
+  define("scard", 2, "", (context, args) => read(context, args[1]!)?.size ?? 0),
+  define("spop", -2, "w", spop),
+  define("srandmember", -2, "", srandmember),
+  define("smove", 4, "w", smove),
+  define("sinter", -2, "", combined("inter")),
+  define("sinterstore", -3, "w", storeCombined("inter")),
+  define("sunion", -2, "", combined("union")),
+  define("sunionstore", -3, "w", storeCombined("union")),
+  define("sdiff", -2, "", combined("diff")),
+  define("sdiffstore", -3, "w", storeCombined("diff")),
+  define("sintercard", -3, "", sintercard),
+  define("sscan", -3, "", sscan)
+]

@@ -1,12 +1,11 @@
 /**
  * Unions, intersections and differences of sorted sets (and sets).
  */
-import type { Context } from "../commandTable.ts"
-import { define } from "../commandTable.ts"
+import type { Command, Context, Handler } from "../command.ts"
+import { define } from "../command.ts"
 import type { Scored } from "../data/sortedSet.ts"
 import { SortedSet } from "../data/sortedSet.ts"
 import { integer, parseDouble } from "../numbers.ts"
-import type { Value } from "../reply.ts"
 import { fail, syntaxError, WRONGTYPE } from "../reply.ts"
 import { itemsReply, storeSorted } from "./sortedSets.ts"
 
@@ -84,16 +83,21 @@ const combine = (
   return { items: result.order, withScores }
 }
 
-for (const how of ["union", "inter", "diff"] as const) {
-  define(`z${how}`, -3, "", (context, args): Value => {
-    const { items, withScores } = combine(context, `z${how}`, how, args, 1, false)
-    return itemsReply(items, withScores)
-  })
-  define(
-    `z${how}store`,
-    -4,
-    "w",
-    (context, args): Value =>
-      storeSorted(context, args[1]!, combine(context, `z${how}store`, how, args, 2, true).items, `z${how}store`)
-  )
+const combined = (how: How): Handler => (context, args) => {
+  const { items, withScores } = combine(context, `z${how}`, how, args, 1, false)
+  return itemsReply(items, withScores)
 }
+
+const storeCombined = (how: How): Handler => (context, args) => {
+  const name = `z${how}store`
+  return storeSorted(context, args[1]!, combine(context, name, how, args, 2, true).items, name)
+}
+
+export const sortedSetAlgebraCommands: ReadonlyArray<Command> = [
+  define("zunion", -3, "", combined("union")),
+  define("zunionstore", -4, "w", storeCombined("union")),
+  define("zinter", -3, "", combined("inter")),
+  define("zinterstore", -4, "w", storeCombined("inter")),
+  define("zdiff", -3, "", combined("diff")),
+  define("zdiffstore", -4, "w", storeCombined("diff"))
+]

@@ -1,8 +1,8 @@
 /**
  * Sorted set commands on ranges: reading, storing, counting and removing by rank, score or bytes.
  */
-import type { Context } from "../commandTable.ts"
-import { define } from "../commandTable.ts"
+import type { Command, Context, Handler } from "../command.ts"
+import { define } from "../command.ts"
 import type { Scored, SortedSet } from "../data/sortedSet.ts"
 import type { By } from "../data/sortedSetBounds.ts"
 import { boundsSpan, parseBounds, parseSpan } from "../data/sortedSetBounds.ts"
@@ -103,18 +103,12 @@ const ranged = (fixed: Fixed) => (context: Context, args: ReadonlyArray<string>)
   const find = select(query)
   return itemsReply(find(readSorted(context, args[1]!)), query.withScores)
 }
-define("zrange", -4, "", ranged({}))
-define("zrevrange", -4, "", ranged({ by: "rank", reverse: true }))
-define("zrangebyscore", -4, "", ranged({ by: "score", reverse: false }))
-define("zrevrangebyscore", -4, "", ranged({ by: "score", reverse: true }))
-define("zrangebylex", -4, "", ranged({ by: "lex", reverse: false }))
-define("zrevrangebylex", -4, "", ranged({ by: "lex", reverse: true }))
 
-define("zrangestore", -5, "w", (context, args) => {
+const zrangestore: Handler = (context, args) => {
   const query = parseQuery(args, 3, { store: true })
   const find = select(query)
   return storeSorted(context, args[1]!, find(readSorted(context, args[2]!)), "zrangestore")
-})
+}
 
 const counted = (by: "score" | "lex") => (context: Context, args: ReadonlyArray<string>): Value => {
   const find = parseSpan(by, args[2]!, args[3]!)
@@ -123,8 +117,6 @@ const counted = (by: "score" | "lex") => (context: Context, args: ReadonlyArray<
   const [from, to] = find(zset)
   return to - from
 }
-define("zcount", 4, "", counted("score"))
-define("zlexcount", 4, "", counted("lex"))
 
 const removing = (by: By, event: string) => (context: Context, args: ReadonlyArray<string>): Value => {
   const key = args[1]!
@@ -140,6 +132,18 @@ const removing = (by: By, event: string) => (context: Context, args: ReadonlyArr
   }
   return removed
 }
-define("zremrangebyrank", 4, "w", removing("rank", "zremrangebyrank"))
-define("zremrangebyscore", 4, "w", removing("score", "zremrangebyscore"))
-define("zremrangebylex", 4, "w", removing("lex", "zremrangebylex"))
+
+export const sortedSetRangeCommands: ReadonlyArray<Command> = [
+  define("zrange", -4, "", ranged({})),
+  define("zrevrange", -4, "", ranged({ by: "rank", reverse: true })),
+  define("zrangebyscore", -4, "", ranged({ by: "score", reverse: false })),
+  define("zrevrangebyscore", -4, "", ranged({ by: "score", reverse: true })),
+  define("zrangebylex", -4, "", ranged({ by: "lex", reverse: false })),
+  define("zrevrangebylex", -4, "", ranged({ by: "lex", reverse: true })),
+  define("zrangestore", -5, "w", zrangestore),
+  define("zcount", 4, "", counted("score")),
+  define("zlexcount", 4, "", counted("lex")),
+  define("zremrangebyrank", 4, "w", removing("rank", "zremrangebyrank")),
+  define("zremrangebyscore", 4, "w", removing("score", "zremrangebyscore")),
+  define("zremrangebylex", 4, "w", removing("lex", "zremrangebylex"))
+]

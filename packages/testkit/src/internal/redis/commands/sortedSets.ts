@@ -2,8 +2,8 @@
  * Sorted set commands on members: adding, removing, scores and ranks, popping, iterating.
  */
 import { blockUntil } from "../blockedClients.ts"
-import type { BLOCKED, Context } from "../commandTable.ts"
-import { define } from "../commandTable.ts"
+import type { BLOCKED, Command, Context, Handler } from "../command.ts"
+import { define } from "../command.ts"
 import type { Scored } from "../data/sortedSet.ts"
 import { SortedSet } from "../data/sortedSet.ts"
 import type { Entry } from "../data/values.ts"
@@ -107,10 +107,8 @@ const zadd = (context: Context, args: ReadonlyArray<string>, increments: boolean
   if (incr) return skipped ? null : formatDouble(score)
   return ch ? added + updated : added
 }
-define("zadd", -4, "w", (context, args) => zadd(context, args, false))
-define("zincrby", 4, "w", (context, args) => zadd(context, args, true))
 
-define("zrem", -3, "w", (context, args) => {
+const zrem: Handler = (context, args) => {
   const key = args[1]!
   const entry = context.db.writeAs(key, "zset")
   if (entry === undefined) return 0
@@ -121,18 +119,17 @@ define("zrem", -3, "w", (context, args) => {
     context.dropIfEmpty(key, entry as Entry)
   }
   return count
-})
+}
 
 const scoreOf = (zset: SortedSet | undefined, member: string): string | null => {
   const score = zset?.scores.get(member)
   return score === undefined ? null : formatDouble(score)
 }
-define("zscore", 3, "", (context, args) => scoreOf(readSorted(context, args[1]!), args[2]!))
-define("zmscore", -3, "", (context, args) => {
+
+const zmscore: Handler = (context, args) => {
   const zset = readSorted(context, args[1]!)
   return args.slice(2).map((member) => scoreOf(zset, member))
-})
-define("zcard", 2, "", (context, args) => readSorted(context, args[1]!)?.size ?? 0)
+}
 
 const rank = (reverse: boolean) => (context: Context, args: ReadonlyArray<string>): Value => {
   const zset = readSorted(context, args[1]!)
@@ -140,8 +137,6 @@ const rank = (reverse: boolean) => (context: Context, args: ReadonlyArray<string
   if (zset === undefined || at === undefined) return null
   return reverse ? zset.size - 1 - at : at
 }
-define("zrank", 3, "", rank(false))
-define("zrevrank", 3, "", rank(true))
 
 type Edge = "min" | "max"
 
@@ -161,8 +156,6 @@ const popping = (edge: Edge) => (context: Context, args: ReadonlyArray<string>):
   const entry = context.db.writeAs(args[1]!, "zset")
   return entry === undefined || count === 0 ? [] : itemsReply(pop(context, args[1]!, entry, edge, count), true)
 }
-define("zpopmin", -2, "w", popping("min"))
-define("zpopmax", -2, "w", popping("max"))
 
 const blockingPop = (edge: Edge) => (context: Context, args: ReadonlyArray<string>): Value | typeof BLOCKED => {
   const keys = args.slice(1, -1)
@@ -178,18 +171,16 @@ const blockingPop = (edge: Edge) => (context: Context, args: ReadonlyArray<strin
   if (context.atomic) return null
   return context.server.block(context, { type: "zset", keys, deadline, timedOut: null, serve })
 }
-define("bzpopmin", -3, "ws", blockingPop("min"))
-define("bzpopmax", -3, "ws", blockingPop("max"))
 
-define("zscan", -3, "", (context, args) => {
+const zscan: Handler = (context, args) => {
   if (!/^[+-]?[0-9]{1,20}$/.test(args[2]!)) return fail("ERR invalid cursor")
   const zset = readSorted(context, args[1]!)
   if (zset === undefined) return ["0", []]
   const [cursor, page] = scanPage(zset.order.map((item) => item.member), args, 2, 128)
   return [cursor, page.flatMap((member) => [member, formatDouble(zset.scores.get(member)!)])]
-})
+}
 
-define("zrandmember", -2, "", (context, args) => {
+const zrandmember: Handler = (context, args) => {
   if (args.length > 4 || (args.length === 4 && args[3]!.toLowerCase() !== "withscores")) return syntaxError()
   const count = args.length > 2 ? integer(args[2]!) : undefined
   const items = readSorted(context, args[1]!)?.order.slice() ?? []
@@ -199,4 +190,21 @@ define("zrandmember", -2, "", (context, args) => {
   if (items.length > 0 && count < 0) { for (let i = 0; i < -count; i++) chosen.push(items[draw()]!) }
   else while (items.length > 0 && chosen.length < count) chosen.push(items.splice(draw(), 1)[0]!)
   return itemsReply(chosen, args.length === 4)
-})
+}
+
+export const sortedSetCommands: ReadonlyArray<Command> = [
+  define("zadd", -4, "w", (context, args) => zadd(context, args, false)),
+  define("zincrby", 4, "w", (context, args) => zadd(context, args, true)),
+  define("zrem", -3, "w", zrem),
+  define("zscore", 3, "", (context, args) => scoreOf(readSorted(context, args[1]!), args[2]!)),
+  define("zmscore", -3, "", zmscore),
+  define("zcard", 2, "", (context, args) => readSorted(context, args[1]!)?.size ?? 0),
+  define("zrank", 3, "", rank(false)),
+  define("zrevrank", 3, "", rank(true)),
+  define("zpopmin", -2, "w", popping("min")),
+  define("zpopmax", -2, "w", popping("max")),
+  define("bzpopmin", -3, "ws", blockingPop("min")),
+  define("bzpopmax", -3, "ws", blockingPop("max")),
+  define("zscan", -3, "", zscan),
+  define("zrandmember", -2, "", zrandmember)
+]

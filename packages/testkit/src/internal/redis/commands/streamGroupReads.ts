@@ -1,8 +1,8 @@
 /**
  * XREADGROUP: handing new entries to a consumer, or again those that it has not acknowledged.
  */
-import type { Context } from "../commandTable.ts"
-import { define } from "../commandTable.ts"
+import type { Command, Context, Handler } from "../command.ts"
+import { define } from "../command.ts"
 import type { Consumer, Group, Stream, StreamEntry, StreamId } from "../data/stream.ts"
 import {
   addPending,
@@ -74,7 +74,7 @@ const history = (
   return found
 }
 
-define("xreadgroup", -7, "w", (context, args) => {
+const xreadgroup: Handler = (context, args) => {
   let count = Infinity
   let block: number | undefined
   let noAck = false
@@ -147,4 +147,8 @@ define("xreadgroup", -7, "w", (context, args) => {
     },
     vanished: () => new Fail("UNBLOCKED the stream key no longer exists")
   })
-})
+}
+
+export const streamGroupReadingCommands: ReadonlyArray<Command> = [
+  define("xreadgroup", -7, "w", xreadgroup)
+]

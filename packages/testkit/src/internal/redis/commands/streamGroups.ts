@@ -2,8 +2,8 @@
  * XGROUP: consumer groups and their consumers, made, moved and removed. All of it is announced, and none of it spoils
  * the transaction of who watches the stream.
  */
-import type { Context } from "../commandTable.ts"
-import { define } from "../commandTable.ts"
+import type { Command, Context, Handler } from "../command.ts"
+import { define } from "../command.ts"
 import type { Consumer, Group, StreamId } from "../data/stream.ts"
 import { makeStream, MAX_ID, MIN_ID, parseId, removePending } from "../data/stream.ts"
 import { integer } from "../numbers.ts"
@@ -37,7 +37,7 @@ const rangeId = (text: string): StreamId => text === "-" ? MIN_ID : text === "+"
 const subcommandError = (args: ReadonlyArray<string>): never =>
   fail(`ERR unknown subcommand or wrong number of arguments for '${args[1]!}'. Try ${args[0]!.toUpperCase()} HELP.`)
 
-define("xgroup", -2, "w", (context, args) => {
+const xgroup: Handler = (context, args) => {
   const sub = args[1]!.toLowerCase()
   if (sub === "help") return ["XGROUP <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"]
   const key = args[2]!
@@ -99,4 +99,8 @@ define("xgroup", -2, "w", (context, args) => {
       return count
     }
   }
-})
+}
+
+export const streamGroupCommands: ReadonlyArray<Command> = [
+  define("xgroup", -2, "w", xgroup)
+]

@@ -1,7 +1,8 @@
 /**
  * XINFO: what a stream, its groups and their consumers look like from outside.
  */
-import { define } from "../commandTable.ts"
+import type { Command, Handler } from "../command.ts"
+import { define } from "../command.ts"
 import type { Stream } from "../data/stream.ts"
 import { lag, MIN_ID, printId } from "../data/stream.ts"
 import { integer } from "../numbers.ts"
@@ -59,7 +60,7 @@ const full = (stream: Stream, count: number): Value => [
 const sorted = <A extends { readonly name: string }>(items: ReadonlyMap<string, A>): Array<A> =>
   Array.from(items.values()).sort((a, b) => a.name < b.name ? -1 : 1)
 
-define("xinfo", -2, "", (context, args) => {
+const xinfo: Handler = (context, args) => {
   const sub = args[1]!.toLowerCase()
   if (sub === "help") return ["XINFO <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"]
   const stream = context.db.readAs(args[2]!, "stream")?.value
@@ -124,4 +125,8 @@ define("xinfo", -2, "", (context, args) => {
     "last-entry",
     stream.entries.length === 0 ? null : entryReply(stream.entries[stream.entries.length - 1]!)
   ]
-})
+}
+
+export const streamInfoCommands: ReadonlyArray<Command> = [
+  define("xinfo", -2, "", xinfo)
+]

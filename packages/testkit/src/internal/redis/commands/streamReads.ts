@@ -1,8 +1,8 @@
 /**
  * XREAD, and what XREADGROUP has in common with it: how long to block, and the list of keys and ids.
  */
-import type { Context } from "../commandTable.ts"
-import { define } from "../commandTable.ts"
+import type { Command, Context, Handler } from "../command.ts"
+import { define } from "../command.ts"
 import type { StreamId } from "../data/stream.ts"
 import { between, compareIds, MAX_ID, MIN_ID, nextId, parseId } from "../data/stream.ts"
 import { integer } from "../numbers.ts"
@@ -29,7 +29,7 @@ export const streamArguments = (
   return { keys: args.slice(at, at + rest / 2), ids: args.slice(at + rest / 2) }
 }
 
-define("xread", -4, "", (context, args) => {
+const xread: Handler = (context, args) => {
   let count = Infinity
   let block: number | undefined
   let at = -1
@@ -80,4 +80,8 @@ define("xread", -4, "", (context, args) => {
       return value === undefined ? undefined : [value]
     }
   })
-})
+}
+
+export const streamReadingCommands: ReadonlyArray<Command> = [
+  define("xread", -4, "", xread)
+]

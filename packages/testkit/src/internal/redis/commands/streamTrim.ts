@@ -1,7 +1,8 @@
 /**
  * How a stream is kept short: the trimming options of XADD and XTRIM, what `~` spares, and XTRIM itself.
  */
-import { define } from "../commandTable.ts"
+import type { Command, Handler } from "../command.ts"
+import { define } from "../command.ts"
 import type { Stream, StreamId } from "../data/stream.ts"
 import { parseId, position, trim } from "../data/stream.ts"
 import { integer } from "../numbers.ts"
@@ -90,7 +91,7 @@ export const trimStream = (stream: Stream, { approximate, keep, limit, minId }: 
   return trim(stream, length - count, undefined)
 }
 
-define("xtrim", -4, "w", (context, args) => {
+const xtrim: Handler = (context, args) => {
   const options = trimOptions(args, 2, false)
   checkTrimming(options, false)
   const entry = context.db.writeAs(args[1]!, "stream")
@@ -98,4 +99,8 @@ define("xtrim", -4, "w", (context, args) => {
   const count = trimStream(entry.value, options)
   if (count > 0) context.changed(args[1]!, "t", "xtrim")
   return count
-})
+}
+
+export const streamTrimmingCommands: ReadonlyArray<Command> = [
+  define("xtrim", -4, "w", xtrim)
+]

@@ -1,8 +1,8 @@
 /**
  * The entries of a stream: adding, ranges, deleting, and XSETID.
  */
-import type { Context } from "../commandTable.ts"
-import { define } from "../commandTable.ts"
+import type { Command, Context, Handler } from "../command.ts"
+import { define } from "../command.ts"
 import type { Stream, StreamEntry, StreamId } from "../data/stream.ts"
 import {
   between,
@@ -29,7 +29,7 @@ export const readStream = (context: Context, key: string): Stream | undefined =>
 
 export const entryReply = (entry: StreamEntry): Value => [printId(entry.id), entry.fields]
 
-define("xadd", -5, "w", (context, args) => {
+const xadd: Handler = (context, args) => {
   const key = args[1]!
   const options = trimOptions(args, 2, true)
   const idText = args[options.next]
@@ -72,9 +72,7 @@ define("xadd", -5, "w", (context, args) => {
   if (trimStream(stream, options) > 0) context.server.notify(context.db, key, "t", "xtrim")
   context.server.blocked.mark(context.db, key)
   return printId(id!)
-})
-
-define("xlen", 2, "", (context, args) => readStream(context, args[1]!)?.entries.length ?? 0)
+}
 
 /** Where an interval starts: at the id, or behind it after a parenthesis. */
 export const startId = (text: string): StreamId => {
@@ -106,10 +104,8 @@ const xrange = (reverse: boolean) => (context: Context, args: ReadonlyArray<stri
   const entries = reverse ? between(stream, from, to).reverse().slice(0, limit) : between(stream, from, to, limit)
   return entries.map(entryReply)
 }
-define("xrange", -4, "", xrange(false))
-define("xrevrange", -4, "", xrange(true))
 
-define("xdel", -3, "w", (context, args) => {
+const xdel: Handler = (context, args) => {
   const entry = context.db.writeAs(args[1]!, "stream")
   if (entry === undefined) return 0
   const stream = entry.value
@@ -123,9 +119,9 @@ define("xdel", -3, "w", (context, args) => {
   }
   if (count > 0) context.changed(args[1]!, "t", "xdel")
   return count
-})
+}
 
-define("xsetid", -3, "w", (context, args) => {
+const xsetid: Handler = (context, args) => {
   const id = parseId(args[2]!, 0)
   let added = -1
   let deleted: StreamId | undefined
@@ -161,4 +157,13 @@ define("xsetid", -3, "w", (context, args) => {
   // Announced, but no change to who watches the key.
   context.server.notify(context.db, args[1]!, "t", "xsetid")
   return OK
-})
+}
+
+export const streamCommands: ReadonlyArray<Command> = [
+  define("xadd", -5, "w", xadd),
+  define("xlen", 2, "", (context, args) => readStream(context, args[1]!)?.entries.length ?? 0),
+  define("xrange", -4, "", xrange(false)),
+  define("xrevrange", -4, "", xrange(true)),
+  define("xdel", -3, "w", xdel),
+  define("xsetid", -3, "w", xsetid)
+]

@@ -1,16 +1,14 @@
 /**
  * String commands and counters.
  */
-import type { Context } from "../commandTable.ts"
-import { define } from "../commandTable.ts"
+import type { Command, Context, Handler } from "../command.ts"
+import { define } from "../command.ts"
 import { addFloats, bigInteger, integer, MAX_INT64, MIN_INT64, parseBigInt } from "../numbers.ts"
 import type { Value } from "../reply.ts"
 import { fail, NOT_FLOAT, NOT_INTEGER, OK, syntaxError } from "../reply.ts"
 import { deadline } from "./keys.ts"
 
 const get = (context: Context, key: string): string | null => context.db.readAs(key, "string")?.value ?? null
-
-define("get", 2, "", (context, args) => get(context, args[1]!))
 
 interface Expiry {
   readonly unit: "s" | "ms"
@@ -44,7 +42,7 @@ const store = (
   if (announce) context.server.notify(context.db, key, "g", "expire")
 }
 
-define("set", -3, "w", (context, args) => {
+const set: Handler = (context, args) => {
   const [, key, value] = args as readonly [string, string, string]
   let nx = false
   let xx = false
@@ -68,38 +66,36 @@ define("set", -3, "w", (context, args) => {
   if ((nx && current !== undefined) || (xx && current === undefined)) return returnOld ? old : null
   store(context, key, value, keep && current !== undefined ? current.expiresAt : at, expiry !== undefined)
   return returnOld ? old : OK
-})
+}
 
-define("setnx", 3, "w", (context, args) => {
+const setnx: Handler = (context, args) => {
   if (context.db.peek(args[1]!) !== undefined) return 0
   store(context, args[1]!, args[2]!, Infinity)
   return 1
-})
+}
 
 const setWithExpiry = (unit: "s" | "ms") => (context: Context, args: ReadonlyArray<string>): Value => {
   const at = positiveDeadline(context, args[0]!.toLowerCase(), { unit, absolute: false, text: args[2]! })
   store(context, args[1]!, args[3]!, at)
   return OK
 }
-define("setex", 4, "w", setWithExpiry("s"))
-define("psetex", 4, "w", setWithExpiry("ms"))
 
-define("getset", 3, "w", (context, args) => {
+const getset: Handler = (context, args) => {
   const old = get(context, args[1]!)
   store(context, args[1]!, args[2]!, Infinity)
   return old
-})
+}
 
-define("getdel", 2, "w", (context, args) => {
+const getdel: Handler = (context, args) => {
   const old = get(context, args[1]!)
   if (old !== null) {
     context.db.remove(args[1]!)
     context.changed(args[1]!, "g", "del")
   }
   return old
-})
+}
 
-define("getex", -2, "w", (context, args) => {
+const getex: Handler = (context, args) => {
   const key = args[1]!
   let persist = false
   let expiry: Expiry | undefined
@@ -128,13 +124,7 @@ define("getex", -2, "w", (context, args) => {
     context.changed(key, "g", "persist")
   }
   return value
-})
-
-define("mget", -2, "", (context, args) =>
-  args.slice(1).map((key) => {
-    const entry = context.db.read(key)
-    return entry?.type === "string" ? entry.value as string : null
-  }))
+}
 
 const mset = (name: string, onlyNew: boolean) => (context: Context, args: ReadonlyArray<string>): Value => {
   if (args.length % 2 === 0) return fail(`ERR wrong number of arguments for '${name}' command`)
@@ -144,8 +134,6 @@ const mset = (name: string, onlyNew: boolean) => (context: Context, args: Readon
   for (let i = 1; i < args.length; i += 2) store(context, args[i]!, args[i + 1]!, Infinity)
   return onlyNew ? 1 : OK
 }
-define("mset", -3, "w", mset("mset", false))
-define("msetnx", -3, "w", mset("msetnx", true))
 
 /** Replaces the text under a key and keeps its deadline. */
 const rewrite = (context: Context, key: string, value: string): void => {
@@ -156,14 +144,12 @@ const rewrite = (context: Context, key: string, value: string): void => {
 
 const MAX_STRING = 512 * 1024 * 1024
 
-define("append", 3, "w", (context, args) => {
+const append: Handler = (context, args) => {
   const value = (context.db.writeAs(args[1]!, "string")?.value ?? "") + args[2]!
   rewrite(context, args[1]!, value)
   context.changed(args[1]!, "$", "append")
   return value.length
-})
-
-define("strlen", 2, "", (context, args) => get(context, args[1]!)?.length ?? 0)
+}
 
 const getRange = (context: Context, args: ReadonlyArray<string>): Value => {
   let start = integer(args[2]!)
@@ -174,10 +160,8 @@ const getRange = (context: Context, args: ReadonlyArray<string>): Value => {
   if (end < 0) end = Math.max(0, text.length + end)
   return text.slice(start, Math.min(end, text.length - 1) + 1)
 }
-define("getrange", 4, "", getRange)
-define("substr", 4, "", getRange)
 
-define("setrange", 4, "w", (context, args) => {
+const setrange: Handler = (context, args) => {
   const [, key, , value] = args as readonly [string, string, string, string]
   const offset = integer(args[2]!)
   if (offset < 0) return fail("ERR offset is out of range")
@@ -189,7 +173,7 @@ define("setrange", 4, "w", (context, args) => {
   rewrite(context, key, result)
   context.changed(key, "$", "setrange")
   return result.length
-})
+}
 
 const increase = (context: Context, key: string, by: bigint): Value => {
   const entry = context.db.writeAs(key, "string")
@@ -200,18 +184,44 @@ const increase = (context: Context, key: string, by: bigint): Value => {
   context.changed(key, "$", "incrby")
   return next >= -9007199254740991n && next <= 9007199254740991n ? Number(next) : next
 }
-define("incr", 2, "w", (context, args) => increase(context, args[1]!, 1n))
-define("decr", 2, "w", (context, args) => increase(context, args[1]!, -1n))
-define("incrby", 3, "w", (context, args) => increase(context, args[1]!, bigInteger(args[2]!)))
-define("decrby", 3, "w", (context, args) => {
+
+const decrby: Handler = (context, args) => {
   const by = bigInteger(args[2]!)
   return by === MIN_INT64 ? fail("ERR decrement would overflow") : increase(context, args[1]!, -by)
-})
+}
 
-define("incrbyfloat", 3, "w", (context, args) => {
+const incrbyfloat: Handler = (context, args) => {
   const entry = context.db.writeAs(args[1]!, "string")
   const value = addFloats(entry?.value ?? "0", args[2]!, [NOT_FLOAT, NOT_FLOAT])
   rewrite(context, args[1]!, value)
   context.changed(args[1]!, "$", "incrbyfloat")
   return value
-})
+}
+
+export const stringCommands: ReadonlyArray<Command> = [
+  define("get", 2, "", (context, args) => get(context, args[1]!)),
+  define("set", -3, "w", set),
+  define("setnx", 3, "w", setnx),
+  define("setex", 4, "w", setWithExpiry("s")),
+  define("psetex", 4, "w", setWithExpiry("ms")),
+  define("getset", 3, "w", getset),
+  define("getdel", 2, "w", getdel),
+  define("getex", -2, "w", getex),
+  define("mget", -2, "", (context, args) =>
+    args.slice(1).map((key) => {
+      const entry = context.db.read(key)
+      return entry?.type === "string" ? entry.value as string : null
+    })),
+  define("mset", -3, "w", mset("mset", false)),
+  define("msetnx", -3, "w", mset("msetnx", true)),
+  define("append", 3, "w", append),
+  define("strlen", 2, "", (context, args) => get(context, args[1]!)?.length ?? 0),
+  define("getrange", 4, "", getRange),
+  define("substr", 4, "", getRange),
+  define("setrange", 4, "w", setrange),
+  define("incr", 2, "w", (context, args) => increase(context, args[1]!, 1n)),
+  define("decr", 2, "w", (context, args) => increase(context, args[1]!, -1n)),
+  define("incrby", 3, "w", (context, args) => increase(context, args[1]!, bigInteger(args[2]!))),
+  define("decrby", 3, "w", decrby),
+  define("incrbyfloat", 3, "w", incrbyfloat)
+]

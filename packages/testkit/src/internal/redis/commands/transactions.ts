@@ -1,26 +1,27 @@
 /**
  * MULTI, EXEC and optimistic locking.
  */
-import { BLOCKED, define } from "../commandTable.ts"
+import type { Command, Handler } from "../command.ts"
+import { BLOCKED, define } from "../command.ts"
 import type { Value } from "../reply.ts"
 import { fail, OK } from "../reply.ts"
 import { RunContext } from "../runContext.ts"
 import { leaveMulti, unwatchAll, watch } from "../watches.ts"
 
-define("multi", 1, "sml", ({ client }) => {
+const multi: Handler = ({ client }) => {
   if (client.queue !== undefined) return fail("ERR MULTI calls can not be nested")
   client.queue = []
   client.queueFailed = false
   return OK
-})
+}
 
-define("discard", 1, "sml", ({ client, server }) => {
+const discard: Handler = ({ client, server }) => {
   if (client.queue === undefined) return fail("ERR DISCARD without MULTI")
   leaveMulti(server, client)
   return OK
-})
+}
 
-define("watch", -2, "sml", ({ client, db, server }, args) => {
+const runWatch: Handler = ({ client, db, server }, args) => {
   if (client.queue !== undefined) return fail("ERR WATCH inside MULTI is not allowed")
   if (client.touched) return OK
   for (const key of args.slice(1)) {
@@ -28,14 +29,14 @@ define("watch", -2, "sml", ({ client, db, server }, args) => {
     watch(server, client, db.index, key, entry !== undefined && db.isExpired(entry))
   }
   return OK
-})
+}
 
-define("unwatch", 1, "sl", ({ client, server }) => {
+const unwatch: Handler = ({ client, server }) => {
   unwatchAll(server, client)
   return OK
-})
+}
 
-define("exec", 1, "sml", ({ client, server }) => {
+const exec: Handler = ({ client, server }) => {
   const { queue } = client
   if (queue === undefined) return fail("ERR EXEC without MULTI")
   for (const { db, expired, key } of client.watched) {
@@ -53,4 +54,12 @@ define("exec", 1, "sml", ({ client, server }) => {
     replies.push(value === BLOCKED ? null : value)
   }
   return replies
-})
+}
+
+export const transactionCommands: ReadonlyArray<Command> = [
+  define("multi", 1, "sml", multi),
+  define("discard", 1, "sml", discard),
+  define("watch", -2, "sml", runWatch),
+  define("unwatch", 1, "sl", unwatch),
+  define("exec", 1, "sml", exec)
+]

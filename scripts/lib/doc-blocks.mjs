@@ -1,0 +1,57 @@
+// The TypeScript in the documentation: each ```ts block of the pages, and each one in a comment of the sources.
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { filesBelow, packageFolders, root, shown } from "./workspace.mjs"
+
+const pages = [
+  join(root, "README.md"),
+  ...filesBelow(join(root, "docs"), (name) => name.endsWith(".md")),
+  ...packageFolders.flatMap((folder) =>
+    filesBelow(folder, (name) => name.endsWith(".md")).filter((path) => !path.includes("/test/"))
+  )
+]
+
+// Barrels repeat the comments of their modules
+const modules = packageFolders.flatMap((path) =>
+  filesBelow(join(path, "src"), (name) => name.endsWith(".ts") && name !== "index.ts")
+)
+
+/**
+ * The fenced blocks of a text, each with its language and the line (from 1) of its first line. `prefix` matches the
+ * beginning of a line of a comment.
+ */
+export const fencedBlocks = (text, prefix = /^/) => {
+  const blocks = []
+  let block
+  text.split("\n").forEach((raw, index) => {
+    const begins = prefix.exec(raw)
+    const line = begins === null ? raw : raw.slice(begins[0].length)
+    const fence = /^\s*(`{3,})\s*(\w*)/.exec(line)
+    if (block === undefined) {
+      if (fence !== null) block = { language: fence[2], indent: line.indexOf("`"), line: index + 2, lines: [] }
+    } else if (fence !== null && fence[2] === "") {
+      blocks.push(block)
+      block = undefined
+    } else {
+      block.lines.push(line.slice(Math.min(block.indent, line.length - line.trimStart().length)))
+    }
+  })
+  if (block !== undefined) blocks.push(block)
+  return blocks.map(({ language, line, lines }) => ({ language, line, code: lines.join("\n") }))
+}
+
+const blocksOf = (path, prefix) =>
+  fencedBlocks(readFileSync(path, "utf8"), prefix)
+    .filter(({ language }) => language === "ts")
+    .map(({ code, line }) => ({
+      path: shown(path),
+      line,
+      name: `${shown(path).replaceAll(/[^\w]+/g, "-")}-${line}`,
+      code: `${code}\nexport {}\n`
+    }))
+
+/** All blocks of TypeScript: where each stands, a name for a file of its own, and its text as a module. */
+export const docBlocks = () => [
+  ...pages.flatMap((path) => blocksOf(path)),
+  ...modules.flatMap((path) => blocksOf(path, /^\s*\* ?/))
+]

@@ -1,0 +1,12 @@
+/** The contracts of both stores, on the fake Redis. */
+import { RedisMutexStore, RedisStreamStore } from "@effect-simba/redis"
+import { MutexStoreSuite, StreamStoreSuite, TestRedis } from "@effect-simba/testkit"
+import { Layer } from "effect"
+import { append } from "./append.ts"
+
+MutexStoreSuite.suite("the fake", RedisMutexStore.layer.pipe(Layer.provide(TestRedis.layer)), { live: false })
+
+StreamStoreSuite.suite("the fake", RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer)), {
+  live: false,
+  append
+})

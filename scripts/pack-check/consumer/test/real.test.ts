@@ -1,0 +1,15 @@
+/** The contracts of both stores, on the server at REDIS_URL. */
+import { IoRedis, RedisMutexStore, RedisStreamStore } from "@effect-simba/redis"
+import { MutexStoreSuite, StreamStoreSuite } from "@effect-simba/testkit"
+import { Layer } from "effect"
+import { append } from "./append.ts"
+
+const redis = IoRedis.layer({
+  url: process.env["REDIS_URL"]!,
+  commandTimeout: "5 seconds",
+  pool: { maxConnections: 64 }
+})
+
+MutexStoreSuite.suite("redis-server", RedisMutexStore.layer.pipe(Layer.provide(redis)), { live: true })
+
+StreamStoreSuite.suite("redis-server", RedisStreamStore.layer.pipe(Layer.provideMerge(redis)), { live: true, append })

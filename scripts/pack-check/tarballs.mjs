@@ -1,0 +1,78 @@
+// The tarballs as they would be published, and what they have to contain.
+import { existsSync, readFileSync, rmSync } from "node:fs"
+import { join } from "node:path"
+import { filesBelow, publicModules, root, shown } from "../lib/workspace.mjs"
+import { expect, must } from "./report.mjs"
+
+const pnpm = () => {
+  const starter = process.env.npm_execpath ?? ""
+  if (/pnpm(?:\.exe)?$/.test(starter)) return starter
+  const local = join(root, ".bootstrap/node_modules/.bin/pnpm")
+  return existsSync(local) ? local : "pnpm"
+}
+
+/** The compiler leaves the declarations of deleted modules behind; they must not be published. */
+const prune = (folder) => {
+  for (const path of filesBelow(join(folder, "dist"), (file) => /\.d\.ts(?:\.map)?$/.test(file))) {
+    const module = shown(path).replace(/\.d\.ts(?:\.map)?$/, ".ts").replace("/dist/", "/src/")
+    if (!existsSync(join(root, module))) rmSync(path)
+  }
+}
+
+/** Packs a package into `destination`. */
+export const pack = async (folder, destination) => {
+  prune(folder)
+  const license = join(folder, "LICENSE")
+  expect(
+    existsSync(license) && readFileSync(license, "utf8") === readFileSync(join(root, "LICENSE"), "utf8"),
+    `${shown(license)} is not a copy of LICENSE`
+  )
+  const { name, version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"))
+  const windows = process.platform === "win32"
+  await must(`pnpm pack in ${shown(folder)}`, pnpm(), ["pack", "--pack-destination", destination], {
+    cwd: folder,
+    shell: windows
+  })
+  const tarball = join(destination, `${name.replace("@", "").replace("/", "-")}-${version}.tgz`)
+  return { folder, name, tarball, modules: publicModules(folder) }
+}
+
+const allowed =
+  /^package\/(?:package\.json|LICENSE|README\.md|CHANGELOG\.md|src\/.+\.ts|dist\/.+\.(?:js|d\.ts)(?:\.map)?)$/
+
+/** Nothing is missing in the tarball, nothing is too much, and its package.json names what is in it. */
+export const inspect = async ({ folder, name, tarball }) => {
+  const files = (await must(`${name}: tar`, "tar", ["-tzf", tarball])).split(/\r?\n/).sort()
+  const surplus = files.filter((file) => !allowed.test(file))
+  expect(surplus.length === 0, `${name}: must not be packed: ${surplus.join(", ")}`)
+  for (const source of filesBelow(join(folder, "src"), (file) => file.endsWith(".ts"))) {
+    const stem = shown(source).slice(`${shown(folder)}/src/`.length, -".ts".length)
+    // Internal modules are bundled into files of other names
+    const isInternal = /(?:^|\/)internal\//.test(stem)
+    for (const file of [`src/${stem}.ts`, `dist/${stem}.d.ts`, ...(isInternal ? [] : [`dist/${stem}.js`])]) {
+      expect(files.includes(`package/${file}`), `${name}: ${file} is missing in the package`)
+    }
+  }
+  for (const path of filesBelow(join(folder, "dist"), (file) => file.endsWith(".map"))) {
+    for (const source of JSON.parse(readFileSync(path, "utf8")).sources) {
+      const file = shown(join(path, "..", source)).slice(`${shown(folder)}/`.length)
+      expect(files.includes(`package/${file}`), `${name}: ${shown(path)} leads to ${file}, which is not in the package`)
+    }
+  }
+  const manifest = await must(`${name}: tar`, "tar", ["-xzOf", tarball, "package/package.json"])
+  expect(!manifest.includes("workspace:"), `${name}: the package still names a workspace: dependency`)
+  expect(!/"\.\/src\//.test(manifest), `${name}: the exports of the package still name sources`)
+}
+
+/** What publint and "are the types wrong?" say about a tarball. */
+export const lint = async ({ name, tarball }) => {
+  const bin = (tool) => join(root, "node_modules/.bin", tool)
+  await must(`${name}: publint`, bin("publint"), [tarball, "--strict"])
+  await must(`${name}: are the types wrong?`, bin("attw"), [
+    tarball,
+    "--profile",
+    "esm-only",
+    "--no-color",
+    "--no-emoji"
+  ])
+}
