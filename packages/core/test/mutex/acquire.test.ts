@@ -231,7 +231,7 @@ describe("configuration", () => {
       assert.strictEqual(yield* refusal({ ttl: "forever" as never }), "ttl")
       assert.strictEqual(yield* refusal({ ttl: Infinity }), "ttl")
       assert.strictEqual(yield* refusal({ transition: -1 }), "transition")
-      assert.strictEqual(yield* refusal({ confirmTimeout: 0 }), "confirm")
+      assert.strictEqual(yield* refusal({ confirmTimeout: 0 }), "confirmTimeout")
       assert.strictEqual(yield* refusal({ contender: "a@@b" }), "contender")
       assert.strictEqual(yield* refusal({ contender: "@a" }), "contender")
       assert.strictEqual(yield* refusal({ contender: "a@" }), "contender")
