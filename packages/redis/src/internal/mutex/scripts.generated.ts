@@ -2,10 +2,13 @@
 
 export const acquireAndRelease = `
 local call, attempt, codes = redis.call, redis.pcall, ARGV[1]
-local skipDead, lease0, confirm0 = ARGV[2] == '1', ARGV[3], ARGV[4]
+local skipDead, plainLease, plainConfirm = ARGV[2] == '1', ARGV[3], ARGV[4]
 local owner, queue, fence, reserved
 local stamp, isMine, head
 local try, perform
+
+-- 7 days in ms. Afterwards the clock of the server, its seed, keeps tokens growing
+local fenceMillis = '604800000'
 
 local replies, at, key = {}, 5, 1
 for i = 1, #codes do
@@ -21,13 +24,13 @@ end
 if code == 116 then
   at = first + 1
   local id = ARGV[first]
-  local set = call('EXISTS', queue, reserved) == 0 and attempt('SET', owner, id, 'PX', lease0, 'NX')
+  local set = call('EXISTS', queue, reserved) == 0 and attempt('SET', owner, id, 'PX', plainLease, 'NX')
   if set and set.ok then
     if not stamp then
       local time = call('TIME')
       stamp = time[1] .. string.sub('00000' .. time[2], -6)
     end
-    local last = attempt('SET', fence, stamp, 'PX', '604800000', 'GET')
+    local last = attempt('SET', fence, stamp, 'PX', fenceMillis, 'GET')
     local number = not last and 0 or tonumber(last)
     if number and number < tonumber(stamp) then
       call('PUBLISH', owner, 'acquired@@' .. id)
@@ -36,7 +39,7 @@ if code == 116 then
       -- Ahead of the clock, reserved or no fence at all: as if nothing had been done
       call('DEL', owner)
       if type(last) == 'string' then
-        call('SET', fence, last, 'PX', '604800000')
+        call('SET', fence, last, 'PX', fenceMillis)
       end
     end
   end
@@ -105,21 +108,21 @@ local function pass(id)
     return
   end
   local token = string.format('%.0f', micros())
-  local last = attempt('SET', fence, token, 'PX', '604800000', 'GET')
+  local last = attempt('SET', fence, token, 'PX', fenceMillis, 'GET')
   local number = not last and 0 or tonumber(last)
   if not number or number >= micros() then
     if type(last) == 'string' then
-      call('SET', fence, last, 'PX', '604800000')
+      call('SET', fence, last, 'PX', fenceMillis)
     end
     return
   end
-  call('SET', owner, heir, 'PX', confirm0)
+  call('SET', owner, heir, 'PX', plainConfirm)
   call('ZREM', queue, heir, id)
   call('PUBLISH', inbox, heir .. '@@released@@' .. id)
   if behind then
-    call('PUBLISH', other, behind .. '@@look@@' .. confirm0)
+    call('PUBLISH', other, behind .. '@@look@@' .. plainConfirm)
   end
-  return heir .. '@@' .. confirm0
+  return heir .. '@@' .. plainConfirm
 end
 
 -- For the first time
@@ -176,7 +179,7 @@ local function readFence(text)
 end
 
 local function writeFence(token, spare)
-  redis.call('SET', fence, spare > 0 and token .. '/' .. string.format('%.0f', spare) or token, 'PX', '604800000')
+  redis.call('SET', fence, spare > 0 and token .. '/' .. string.format('%.0f', spare) or token, 'PX', fenceMillis)
 end
 
 local function mint(spare, text)
@@ -198,6 +201,13 @@ local function take(id, lease, spare, isOwner)
   end
   redis.call('SET', owner, id, 'PX', lease)
   redis.call('PUBLISH', owner, 'acquired@@' .. id)
+  return token
+end
+
+local function grant(id, lease, spare, isOwner)
+  local token = take(id, lease, spare, isOwner)
+  redis.call('ZREM', queue, id)
+  redis.call('DEL', reserved)
   return token
 end
 
@@ -307,6 +317,14 @@ local function handOver(from, confirm, caller, ticket, unfair)
   return granted
 end
 
+local function ownership()
+  local current = redis.call('GET', owner)
+  if not current then
+    return '@@'
+  end
+  return current .. '@@' .. string.format('%.0f', redis.call('PTTL', owner))
+end
+
 local function enter(id, ticket)
   local score = redis.call('ZSCORE', queue, id)
   if score then
@@ -334,22 +352,8 @@ local function keepQueue(lease, confirm)
   end
 end
 
-local function ownership()
-  local current = redis.call('GET', owner)
-  if not current then
-    return '@@'
-  end
-  return current .. '@@' .. string.format('%.0f', redis.call('PTTL', owner))
-end
-
-local function grant(id, lease, spare, isOwner)
-  local token = take(id, lease, spare, isOwner)
-  redis.call('ZREM', queue, id)
-  redis.call('DEL', reserved)
-  return token
-end
-
-local function place(id, current)
+-- How many of ours are known to be ahead, and whether stock contenders take part
+local function positionOf(id, current)
   local foreign = current and not inboxOf(current)
   local ahead, found = 0, false
   local head = redis.call('ZRANGE', queue, 0, 15, 'WITHSCORES')
@@ -394,12 +398,28 @@ local function contend(current, id, mode, lease, confirm, ticket, spare)
   end
   local mine = enter(id, ticket)
   keepQueue(lease, confirm)
-  local position, foreign = place(id, current)
+  local position, foreign = positionOf(id, current)
   return { ownership(), mine, position, heldBack and '1' or foreign }
 end
 
--- It has been deleted if it was the caller's
-local function handBack(current, id, confirm, unfair, nextId, lease, spare)
+local function acquire(id, mode, lease, confirm, ticket, unfair, spare)
+  if redis.call('EXISTS', queue, reserved) == 0 then
+    -- Read before anything is written, so that a fence of the wrong type leaves no owner that does not know
+    local last = redis.call('GET', fence)
+    if redis.call('SET', owner, id, 'PX', lease, 'NX') then
+      redis.call('PUBLISH', owner, 'acquired@@' .. id)
+      return mint(spare, last)
+    end
+  end
+  local current = redis.call('GET', owner)
+  if current == id or (unfair and not current) then
+    return grant(id, lease, spare, current)
+  end
+  return contend(current, id, mode, lease, confirm, ticket, spare)
+end
+
+-- The owner key has been deleted if it was the caller's
+local function leave(current, id, confirm, unfair, nextId, lease, spare)
   local rank = redis.call('ZRANK', queue, id)
   if rank then
     redis.call('ZREM', queue, id)
@@ -428,22 +448,6 @@ local function handBack(current, id, confirm, unfair, nextId, lease, spare)
   return { ownership(), ticket, token }
 end
 
-local function acquire(id, mode, lease, confirm, ticket, unfair, spare)
-  if redis.call('EXISTS', queue, reserved) == 0 then
-    -- Read before anything is written, so that a fence of the wrong type leaves no owner that does not know
-    local last = redis.call('GET', fence)
-    if redis.call('SET', owner, id, 'PX', lease, 'NX') then
-      redis.call('PUBLISH', owner, 'acquired@@' .. id)
-      return mint(spare, last)
-    end
-  end
-  local current = redis.call('GET', owner)
-  if current == id or (unfair and not current) then
-    return grant(id, lease, spare, current)
-  end
-  return contend(current, id, mode, lease, confirm, ticket, spare)
-end
-
 local function release(id, confirm, unfair, nextId, lease, spare)
   local current = redis.call('GET', owner)
   if current == id then
@@ -455,14 +459,14 @@ local function release(id, confirm, unfair, nextId, lease, spare)
       return { nextId .. '@@' .. lease, ticketAt(micros()), take(nextId, lease, spare) }
     end
   end
-  return handBack(current, id, confirm, unfair, nextId, lease, spare)
+  return leave(current, id, confirm, unfair, nextId, lease, spare)
 end
 
 made = function(code, first)
   if code == 116 then
-    return acquire(ARGV[first], 'try', lease0, confirm0, nil, false, 0)
+    return acquire(ARGV[first], 'try', plainLease, plainConfirm, nil, false, 0)
   elseif code == 114 then
-    return release(ARGV[first], confirm0, false, '')
+    return release(ARGV[first], plainConfirm, false, '')
   elseif code == 97 then
     return acquire(ARGV[first], ARGV[first + 1], ARGV[first + 2], ARGV[first + 3], tonumber(ARGV[first + 4]),
       ARGV[first + 5] == '1', tonumber(ARGV[first + 6]))
@@ -496,22 +500,24 @@ return replies
 `
 
 export const claimPeriod = `
+local claimed = KEYS[1]
 local every, at = tonumber(ARGV[1]), tonumber(ARGV[2])
+
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local period = at or math.floor(now / every) * every
-local last = tonumber(redis.call('GET', KEYS[1]) or '-1') or -1
+local last = tonumber(redis.call('GET', claimed) or '-1') or -1
 local first = period > last
 if first then
+  -- At least a day: longer than any two clocks that take part are apart
   local keep = math.max(2 * every, 86400000)
-  redis.call('SET', KEYS[1], string.format('%.0f', period), 'PX', string.format('%.0f', keep))
+  redis.call('SET', claimed, string.format('%.0f', period), 'PX', string.format('%.0f', keep))
 end
 return { first and '1' or '0', string.format('%.0f', at and 0 or period + every - now) }
 `
 
 export const forceRelease = `
 local owner, queue, fence, reserved = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-
 local confirm, skipDead = ARGV[1], ARGV[2] == '1'
 
 local now
@@ -528,6 +534,9 @@ local function ticketAt(at)
   return string.format('%.6f', (at % 1000000 == 0 and at + 1 or at) / 1000000)
 end
 
+-- 7 days in ms. Afterwards the clock of the server, its seed, keeps tokens growing
+local fenceMillis = '604800000'
+
 local function readFence(text)
   if text == nil then
     text = redis.call('GET', fence)
@@ -537,7 +546,7 @@ local function readFence(text)
 end
 
 local function writeFence(token, spare)
-  redis.call('SET', fence, spare > 0 and token .. '/' .. string.format('%.0f', spare) or token, 'PX', '604800000')
+  redis.call('SET', fence, spare > 0 and token .. '/' .. string.format('%.0f', spare) or token, 'PX', fenceMillis)
 end
 
 local function mint(spare, text)
@@ -741,14 +750,14 @@ return ownership()
 
 export const renewLeases = `
 local missed = {}
-for i, key in ipairs(KEYS) do
-  local current = redis.pcall('GET', key)
+for i, owner in ipairs(KEYS) do
+  local current = redis.pcall('GET', owner)
   if type(current) == 'table' then
     missed[#missed + 1] = { i, 'error', current.err }
   elseif current == ARGV[i] then
-    redis.call('PEXPIRE', key, ARGV[#KEYS + i] or ARGV[#KEYS + 1])
+    redis.call('PEXPIRE', owner, ARGV[#KEYS + i] or ARGV[#KEYS + 1])
   elseif current then
-    missed[#missed + 1] = { i, 'owner', current .. '@@' .. string.format('%.0f', redis.call('PTTL', key)) }
+    missed[#missed + 1] = { i, 'owner', current .. '@@' .. string.format('%.0f', redis.call('PTTL', owner)) }
   else
     missed[#missed + 1] = { i, 'owner', '@@' }
   end

@@ -30,12 +30,17 @@ local function claimFor(owner, idle)
   end
 end
 
+-- 7 days in ms: fences, checkpoints, failures and announcements
+local keepMillis = '604800000'
+
+local checkpoint = KEYS[6]
+
 if not owns() then
   return {}
 end
 redis.call('HSET', failures, entry .. ':by', value)
-redis.call('PEXPIRE', failures, '604800000')
-redis.call('PEXPIRE', KEYS[6], '604800000')
+redis.call('PEXPIRE', failures, keepMillis)
+redis.call('PEXPIRE', checkpoint, keepMillis)
 return redis.call('XRANGE', lbs, entry, entry)
 `
 
@@ -91,20 +96,23 @@ local function stateOf(entry)
   return last and compareIds(entry, last) <= 0 and 'finished' or 'new'
 end
 
+-- 7 days in ms: fences, checkpoints, failures and announcements
+local keepMillis = '604800000'
+
 local replies = {}
 for i = 2, #ARGV, 2 do
-  local stream = ARGV[i]
+  local stream, payload = ARGV[i], ARGV[i + 1]
   local entry = redis.call('HGET', announced, stream)
   local state = entry and stateOf(entry)
   if state == 'pending' or state == 'new' then
     replies[#replies + 1] = { entry, '0' }
   else
-    entry = redis.call('XADD', lbs, '*', 'lbs-input', ARGV[i + 1])
+    entry = redis.call('XADD', lbs, '*', 'lbs-input', payload)
     redis.call('HSET', announced, stream, entry)
     replies[#replies + 1] = { entry, '1' }
   end
 end
-redis.call('PEXPIRE', announced, '604800000')
+redis.call('PEXPIRE', announced, keepMillis)
 return replies
 `
 
@@ -126,7 +134,10 @@ local function compareIds(a, b)
   return order ~= 0 and order or compareText(aSequence, bSequence)
 end
 
-local function move()
+-- 7 days in ms: fences, checkpoints, failures and announcements
+local keepMillis = '604800000'
+
+local function moveCheckpoint()
   if redis.call('GET', streamLease) ~= held then
     return 'NotOwner'
   end
@@ -134,21 +145,26 @@ local function move()
   if last and compareIds(id, last) <= 0 then
     return 'Behind'
   end
-  redis.call('SET', checkpoint, id, 'PX', '604800000')
+  redis.call('SET', checkpoint, id, 'PX', keepMillis)
   redis.call('HDEL', failures, entry)
   if redis.call('HSET', failures, entry .. ':moved', '1') == 1 then
-    redis.call('PEXPIRE', failures, '604800000')
+    redis.call('PEXPIRE', failures, keepMillis)
   end
   return 'Committed'
 end
 
-return move()
+return moveCheckpoint()
 `
 
 export const createGroup = `
-local reply = redis.pcall('XGROUP', 'CREATE', KEYS[1], ARGV[1], '0', 'MKSTREAM')
+local lbs, start, group = KEYS[1], KEYS[2], ARGV[1]
+
+-- 7 days in ms: fences, checkpoints, failures and announcements
+local keepMillis = '604800000'
+
+local reply = redis.pcall('XGROUP', 'CREATE', lbs, group, '0', 'MKSTREAM')
 if not reply.err then
-  redis.call('SET', KEYS[2], '0-0', 'PX', '604800000')
+  redis.call('SET', start, '0-0', 'PX', keepMillis)
   return '1'
 elseif string.find(reply.err, 'BUSYGROUP', 1, true) then
   return '0'
@@ -186,6 +202,9 @@ local function claimFor(owner, idle)
   end
 end
 
+-- 30 days in ms: dead letters, and the checkpoints that belong to them
+local deadMillis = '2592000000'
+
 local function addDead(dead, content, reason, id, token)
   local letter = { 'XADD', dead, 'MAXLEN', '~', '10000', '*' }
   for _, text in ipairs(content) do
@@ -195,16 +214,18 @@ local function addDead(dead, content, reason, id, token)
     letter[#letter + 1] = text
   end
   redis.call(unpack(letter))
-  redis.call('PEXPIRE', dead, '2592000000')
+  redis.call('PEXPIRE', dead, deadMillis)
 end
+
+local dead, checkpoint, reason = KEYS[6], KEYS[7], ARGV[7]
 
 if not owns() then
   return 'NotOwner'
 end
 local found = redis.call('XRANGE', lbs, entry, entry)[1]
 if found then
-  addDead(KEYS[6], found[2], ARGV[7], entry, token)
-  redis.call('PEXPIRE', KEYS[7], '2592000000')
+  addDead(dead, found[2], reason, entry, token)
+  redis.call('PEXPIRE', checkpoint, deadMillis)
 end
 remove(stream, entry)
 redis.call('DEL', entryLease, streamLease)
@@ -229,6 +250,9 @@ local function remove(stream, entry)
   return count
 end
 
+-- 30 days in ms: dead letters, and the checkpoints that belong to them
+local deadMillis = '2592000000'
+
 local function addDead(dead, content, reason, id, token)
   local letter = { 'XADD', dead, 'MAXLEN', '~', '10000', '*' }
   for _, text in ipairs(content) do
@@ -238,7 +262,7 @@ local function addDead(dead, content, reason, id, token)
     letter[#letter + 1] = text
   end
   redis.call(unpack(letter))
-  redis.call('PEXPIRE', dead, '2592000000')
+  redis.call('PEXPIRE', dead, deadMillis)
 end
 
 local pending = redis.call('XPENDING', lbs, group, entry, entry, 1)[1]
@@ -254,8 +278,9 @@ return found and '1' or '0'
 `
 
 export const deadLetterMessage = `
-local streamLease, checkpoint, failures = KEYS[1], KEYS[2], KEYS[3]
-local held, entry, id = ARGV[1], ARGV[2], ARGV[3]
+local streamLease, checkpoint, failures, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local held, entry, id, reason, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local fields = { unpack(ARGV, 6) }
 
 local function compareText(a, b)
   if #a ~= #b then
@@ -271,7 +296,10 @@ local function compareIds(a, b)
   return order ~= 0 and order or compareText(aSequence, bSequence)
 end
 
-local function move()
+-- 7 days in ms: fences, checkpoints, failures and announcements
+local keepMillis = '604800000'
+
+local function moveCheckpoint()
   if redis.call('GET', streamLease) ~= held then
     return 'NotOwner'
   end
@@ -279,13 +307,16 @@ local function move()
   if last and compareIds(id, last) <= 0 then
     return 'Behind'
   end
-  redis.call('SET', checkpoint, id, 'PX', '604800000')
+  redis.call('SET', checkpoint, id, 'PX', keepMillis)
   redis.call('HDEL', failures, entry)
   if redis.call('HSET', failures, entry .. ':moved', '1') == 1 then
-    redis.call('PEXPIRE', failures, '604800000')
+    redis.call('PEXPIRE', failures, keepMillis)
   end
   return 'Committed'
 end
+
+-- 30 days in ms: dead letters, and the checkpoints that belong to them
+local deadMillis = '2592000000'
 
 local function addDead(dead, content, reason, id, token)
   local letter = { 'XADD', dead, 'MAXLEN', '~', '10000', '*' }
@@ -296,18 +327,19 @@ local function addDead(dead, content, reason, id, token)
     letter[#letter + 1] = text
   end
   redis.call(unpack(letter))
-  redis.call('PEXPIRE', dead, '2592000000')
+  redis.call('PEXPIRE', dead, deadMillis)
 end
 
-local moved = move()
+local moved = moveCheckpoint()
 if moved == 'Committed' then
-  addDead(KEYS[4], { unpack(ARGV, 6) }, ARGV[4], id, ARGV[5])
+  addDead(dead, fields, reason, id, token)
 end
 return moved
 `
 
 export const findAnnouncement = `
-local lbs, announced, group = KEYS[1], KEYS[2], ARGV[1]
+local lbs, announced = KEYS[1], KEYS[2]
+local group, stream = ARGV[1], ARGV[2]
 
 local function compareText(a, b)
   if #a ~= #b then
@@ -358,7 +390,7 @@ local function stateOf(entry)
   return last and compareIds(entry, last) <= 0 and 'finished' or 'new'
 end
 
-local entry = redis.call('HGET', announced, ARGV[2])
+local entry = redis.call('HGET', announced, stream)
 local state = entry and stateOf(entry)
 if state == 'pending' or state == 'new' then
   return redis.call('XRANGE', lbs, entry, entry)
@@ -368,11 +400,13 @@ return {}
 
 export const forgetFinishedEntries = `
 local lbs, announced, failures = KEYS[1], KEYS[2], KEYS[3]
+local failuresCursor, announcedCursor, count = ARGV[1], ARGV[2], ARGV[3]
+
 local function scan(key, cursor, entryOf)
   if cursor == '' then
     return ''
   end
-  local reply = redis.call('HSCAN', key, cursor, 'COUNT', ARGV[3])
+  local reply = redis.call('HSCAN', key, cursor, 'COUNT', count)
   for i = 1, #reply[2], 2 do
     local entry = entryOf(reply[2][i], reply[2][i + 1])
     if entry and #redis.call('XRANGE', lbs, entry, entry) == 0 then
@@ -381,12 +415,14 @@ local function scan(key, cursor, entryOf)
   end
   return reply[1] == '0' and '' or reply[1]
 end
+
 local function id(text)
   return string.match(text, '^%d+%-%d+')
 end
+
 return {
-  scan(failures, ARGV[1], function(field) return id(field) end),
-  scan(announced, ARGV[2], function(_, entry) return id(entry) end)
+  scan(failures, failuresCursor, function(field) return id(field) end),
+  scan(announced, announcedCursor, function(_, entry) return id(entry) end)
 }
 `
 
@@ -420,10 +456,13 @@ local function claimFor(owner, idle)
   end
 end
 
-local function gaveUp()
+-- 7 days in ms: fences, checkpoints, failures and announcements
+local keepMillis = '604800000'
+
+local function markYielded()
   redis.call('HDEL', failures, entry .. ':by')
   redis.call('HSET', failures, entry .. ':gave', value)
-  redis.call('PEXPIRE', failures, '604800000')
+  redis.call('PEXPIRE', failures, keepMillis)
 end
 
 local function nextToken(last)
@@ -433,11 +472,12 @@ local function nextToken(last)
 end
 
 local function keepFence(fence, token)
-  redis.call('SET', fence, token, 'PX', '604800000')
+  redis.call('SET', fence, token, 'PX', keepMillis)
 end
 
 local fence, given = KEYS[6], KEYS[7]
-local channel, receiver, session, confirm = ARGV[7], ARGV[8], ARGV[9], ARGV[10]
+local signals, receiver, session, confirm = ARGV[7], ARGV[8], ARGV[9], ARGV[10]
+
 if not owns() then
   return 'NotOwner'
 end
@@ -449,16 +489,18 @@ keepFence(fence, newToken)
 redis.call('SET', entryLease, newValue, 'PX', confirm)
 redis.call('SET', streamLease, newValue .. '@@' .. newToken, 'PX', confirm)
 -- Until the receiver asks for it, no handler runs under its lease
-gaveUp()
+markYielded()
 local message = table.concat({ 'given', session, epoch, newToken, entry, receiver, stream }, '@@')
+
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+
 redis.call('ZREMRANGEBYSCORE', given, '-inf', string.format('%.0f', now - 1))
 redis.call('ZADD', given, string.format('%.0f', now + tonumber(confirm)), message)
 if redis.call('PTTL', given) < tonumber(confirm) then
   redis.call('PEXPIRE', given, confirm)
 end
-redis.call('PUBLISH', channel, message)
+redis.call('PUBLISH', signals, message)
 return 'HandedOver'
 `
 
@@ -522,18 +564,24 @@ return { redis.call('XLEN', lbs), count, oldest, redis.call('XLEN', dead), consu
 `
 
 export const keepCheckpoints = `
+-- 7 days in ms: fences, checkpoints, failures and announcements
+local keepMillis = '604800000'
+
 for _, checkpoint in ipairs(KEYS) do
-  redis.call('PEXPIRE', checkpoint, '604800000')
+  redis.call('PEXPIRE', checkpoint, keepMillis)
 end
 return '1'
 `
 
 export const listHandOvers = `
-local found = {}
+local given, receiver, session = KEYS[1], ARGV[1], ARGV[2]
+
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local prefix, middle = 'given@@' .. ARGV[2] .. '@@', '@@' .. ARGV[1] .. '@@'
-for _, message in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], string.format('%.0f', now), '+inf')) do
+
+local found = {}
+local prefix, middle = 'given@@' .. session .. '@@', '@@' .. receiver .. '@@'
+for _, message in ipairs(redis.call('ZRANGEBYSCORE', given, string.format('%.0f', now), '+inf')) do
   if string.sub(message, 1, #prefix) == prefix and string.find(message, middle, 1, true) then
     found[#found + 1] = message
   end
@@ -615,7 +663,7 @@ return #redis.call('XRANGE', lbs, entry, entry) == 0 and 'AlreadyDone' or 'NotOw
 `
 
 export const readEntryState = `
-local lbs, group = KEYS[1], ARGV[1]
+local lbs, group, entry = KEYS[1], ARGV[1], ARGV[2]
 
 local function compareText(a, b)
   if #a ~= #b then
@@ -666,7 +714,7 @@ local function stateOf(entry)
   return last and compareIds(entry, last) <= 0 and 'finished' or 'new'
 end
 
-return stateOf(ARGV[2])
+return stateOf(entry)
 `
 
 export const recordFailure = `
@@ -699,21 +747,26 @@ local function claimFor(owner, idle)
   end
 end
 
+-- 7 days in ms: fences, checkpoints, failures and announcements
+local keepMillis = '604800000'
+
+local attempt = ARGV[7]
+
 if not owns() then
   return 'NotOwner'
 end
-local attempt, prefix = tonumber(ARGV[7]), value .. '#'
-if attempt then
+local number, prefix = tonumber(attempt), value .. '#'
+if number then
   local last = redis.call('HGET', failures, entry .. ':last')
-  if last and string.sub(last, 1, #prefix) == prefix and attempt <= tonumber(string.sub(last, #prefix + 1)) then
+  if last and string.sub(last, 1, #prefix) == prefix and number <= tonumber(string.sub(last, #prefix + 1)) then
     return redis.call('HGET', failures, entry) or '0'
   end
 end
 local count = redis.call('HINCRBY', failures, entry, 1)
-if attempt then
-  redis.call('HSET', failures, entry .. ':last', prefix .. ARGV[7])
+if number then
+  redis.call('HSET', failures, entry .. ':last', prefix .. attempt)
 end
-redis.call('PEXPIRE', failures, '604800000')
+redis.call('PEXPIRE', failures, keepMillis)
 return string.format('%.0f', count)
 `
 
@@ -746,32 +799,37 @@ return living()
 
 export const redriveDeadLetter = `
 local lbs, dead, announced, failures = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local letter = redis.call('XRANGE', dead, ARGV[1], ARGV[1])[1]
-if not letter then
+local letter, stream = ARGV[1], ARGV[2]
+
+-- 7 days in ms: fences, checkpoints, failures and announcements
+local keepMillis = '604800000'
+
+local found = redis.call('XRANGE', dead, letter, letter)[1]
+if not found then
   return '0'
 end
 local command = { 'XADD', lbs, '*' }
-for i = 1, #letter[2], 2 do
-  local name = letter[2][i]
+for i = 1, #found[2], 2 do
+  local name = found[2][i]
   if name ~= 'simba-reason' and name ~= 'simba-id' and name ~= 'simba-token' then
     command[#command + 1] = name
-    command[#command + 1] = letter[2][i + 1]
+    command[#command + 1] = found[2][i + 1]
   end
 end
 local entry = redis.call(unpack(command))
-redis.call('XDEL', dead, ARGV[1])
+redis.call('XDEL', dead, letter)
 redis.call('HSET', failures, entry .. ':moved', '1')
-redis.call('PEXPIRE', failures, '604800000')
-if ARGV[2] ~= '' then
-  redis.call('HSET', announced, ARGV[2], entry)
-  redis.call('PEXPIRE', announced, '604800000')
+redis.call('PEXPIRE', failures, keepMillis)
+if stream ~= '' then
+  redis.call('HSET', announced, stream, entry)
+  redis.call('PEXPIRE', announced, keepMillis)
 end
 return '1'
 `
 
 export const removeFinishedEntries = `
-local lbs, start, group = KEYS[1], KEYS[2], ARGV[1]
-local count = tonumber(ARGV[3])
+local lbs, start = KEYS[1], KEYS[2]
+local group, after, count = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
 local function compareText(a, b)
   if #a ~= #b then
@@ -808,14 +866,17 @@ local function lastDelivered()
   return nil, #groups
 end
 
+-- 7 days in ms: fences, checkpoints, failures and announcements
+local keepMillis = '604800000'
+
 local last, groups = lastDelivered()
 if not last or groups > 1 then
   return { '', '0' }
 end
 local from = redis.call('GET', start) or last
-redis.call('SET', start, from, 'PX', '604800000')
-if ARGV[2] ~= '' and compareIds(ARGV[2], from) > 0 then
-  from = ARGV[2]
+redis.call('SET', start, from, 'PX', keepMillis)
+if after ~= '' and compareIds(after, from) > 0 then
+  from = after
 end
 local page = redis.call('XRANGE', lbs, '(' .. from, last, 'COUNT', count)
 if #page == 0 then
@@ -840,7 +901,8 @@ return { #page == count and page[#page][1] or '', string.format('%.0f', removed)
 `
 
 export const removeSilentConsumers = `
-local lbs, group = KEYS[1], ARGV[1]
+local lbs, announced, failures = KEYS[1], KEYS[2], KEYS[3]
+local group, idle = ARGV[1], tonumber(ARGV[2])
 
 local function field(info, name)
   for i = 1, #info, 2 do
@@ -863,16 +925,19 @@ local function lastDelivered()
   return nil, #groups
 end
 
+-- 7 days in ms: fences, checkpoints, failures and announcements
+local keepMillis = '604800000'
+
 if redis.call('EXISTS', lbs) == 1 and redis.call('XLEN', lbs) > 0 then
-  redis.call('PEXPIRE', KEYS[2], '604800000')
-  redis.call('PEXPIRE', KEYS[3], '604800000')
+  redis.call('PEXPIRE', announced, keepMillis)
+  redis.call('PEXPIRE', failures, keepMillis)
 end
 if not lastDelivered() then
   return '0'
 end
 local removed = 0
 for _, info in ipairs(redis.call('XINFO', 'CONSUMERS', lbs, group)) do
-  if field(info, 'pending') == 0 and field(info, 'idle') >= tonumber(ARGV[2]) then
+  if field(info, 'pending') == 0 and field(info, 'idle') >= idle then
     redis.call('XGROUP', 'DELCONSUMER', lbs, group, field(info, 'name'))
     removed = removed + 1
   end
@@ -888,9 +953,10 @@ local missed, mine, claim = {}, {}, { 'XCLAIM', lbs, group, consumer, '0' }
 -- A key of another type reads as none
 local found = redis.call('MGET', unpack(KEYS, 2))
 for i = 1, (#KEYS - 1) / 2 do
-  local entry, value = ARGV[3 * i + 1], consumer .. '@@' .. ARGV[3 * i + 2]
+  local entry, epoch, token = ARGV[3 * i + 1], ARGV[3 * i + 2], ARGV[3 * i + 3]
+  local value = consumer .. '@@' .. epoch
   local by, held = found[2 * i - 1], found[2 * i]
-  local byIsMine, heldIsMine = by == value, held == value .. '@@' .. ARGV[3 * i + 3]
+  local byIsMine, heldIsMine = by == value, held == value .. '@@' .. token
   if byIsMine and heldIsMine then
     mine[#mine + 1] = i
     claim[#claim + 1] = entry
@@ -910,11 +976,11 @@ if #mine > 0 then
     young[entry] = true
   end
   for _, i in ipairs(mine) do
-    local entry = ARGV[3 * i + 1]
+    local entryLease, streamLease, entry = KEYS[2 * i], KEYS[2 * i + 1], ARGV[3 * i + 1]
     -- Not pending, but there: the group was made anew, and will hand it out again
     if young[entry] or #redis.call('XRANGE', lbs, entry, entry) > 0 then
-      redis.call('PEXPIRE', KEYS[2 * i], lease)
-      redis.call('PEXPIRE', KEYS[2 * i + 1], lease)
+      redis.call('PEXPIRE', entryLease, lease)
+      redis.call('PEXPIRE', streamLease, lease)
     else
       missed[#missed + 1] = { i, 'vanished' }
     end
@@ -976,6 +1042,9 @@ local function stateOf(entry)
   return last and compareIds(entry, last) <= 0 and 'finished' or 'new'
 end
 
+-- 7 days in ms: fences, checkpoints, failures and announcements
+local keepMillis = '604800000'
+
 local function nextToken(last)
   local time = redis.call('TIME')
   local micros = tonumber(time[1]) * 1000000 + tonumber(time[2])
@@ -983,7 +1052,7 @@ local function nextToken(last)
 end
 
 local function keepFence(fence, token)
-  redis.call('SET', fence, token, 'PX', '604800000')
+  redis.call('SET', fence, token, 'PX', keepMillis)
 end
 
 local function forget(stream, entry)
@@ -1000,6 +1069,9 @@ local function remove(stream, entry)
   return count
 end
 
+-- 30 days in ms: dead letters, and the checkpoints that belong to them
+local deadMillis = '2592000000'
+
 local function addDead(dead, content, reason, id, token)
   local letter = { 'XADD', dead, 'MAXLEN', '~', '10000', '*' }
   for _, text in ipairs(content) do
@@ -1009,7 +1081,7 @@ local function addDead(dead, content, reason, id, token)
     letter[#letter + 1] = text
   end
   redis.call(unpack(letter))
-  redis.call('PEXPIRE', dead, '2592000000')
+  redis.call('PEXPIRE', dead, deadMillis)
 end
 
 -- Given back this very millisecond: it is left to expire for the sake of those who wait for the event
@@ -1072,7 +1144,7 @@ local function attempt(entryLease, streamLease, fence, checkpoint, stream, entry
     end
     if count >= tonumber(most) then
       addDead(dead, found[2], 'too many failures: ' .. string.format('%.0f', count), entry, last or '')
-      redis.call('PEXPIRE', checkpoint, '2592000000')
+      redis.call('PEXPIRE', checkpoint, deadMillis)
       remove(stream, entry)
       return { 'buried', string.format('%.0f', count) }
     end
@@ -1085,7 +1157,7 @@ local function attempt(entryLease, streamLease, fence, checkpoint, stream, entry
     return { 'recent' }
   end
   keepFence(fence, token)
-  redis.call('PEXPIRE', checkpoint, '604800000')
+  redis.call('PEXPIRE', checkpoint, keepMillis)
   redis.call('HSET', failures, entry, string.format('%.0f', count), entry .. ':by', value)
   return { 'taken', token, string.format('%.0f', count) }
 end
@@ -1100,7 +1172,7 @@ for i = 1, (#KEYS - 4) / 4 do
   end
   replies[i] = reply
 end
-redis.call('PEXPIRE', failures, '604800000')
+redis.call('PEXPIRE', failures, keepMillis)
 return replies
 `
 
@@ -1134,20 +1206,26 @@ local function claimFor(owner, idle)
   end
 end
 
-local function gaveUp()
+-- 7 days in ms: fences, checkpoints, failures and announcements
+local keepMillis = '604800000'
+
+local function markYielded()
   redis.call('HDEL', failures, entry .. ':by')
   redis.call('HSET', failures, entry .. ':gave', value)
-  redis.call('PEXPIRE', failures, '604800000')
+  redis.call('PEXPIRE', failures, keepMillis)
 end
+
+local signals = ARGV[7]
 
 if not owns() then
   return 'NotOwner'
 end
+-- 60 s old: longer than any consumer waits before it claims, stock ones included
 claimFor(consumer, '60000')
-gaveUp()
+markYielded()
 redis.call('DEL', streamLease)
 -- Expires with its event, which a deletion or an expiry of 0 has not
 redis.call('PEXPIRE', entryLease, 1)
-redis.call('PUBLISH', ARGV[7], 'released@@' .. entry .. '@@' .. stream)
+redis.call('PUBLISH', signals, 'released@@' .. entry .. '@@' .. stream)
 return 'Released'
 `
