@@ -5,7 +5,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import { reading } from "../../internal/client/decode.ts"
+import { reader } from "../../internal/client/decode.ts"
 import { backendError, fromRedis } from "../../internal/client/errors.ts"
 import { toEntry } from "./announcementEntry.ts"
 import * as StreamKeys from "./keys.ts"
@@ -21,11 +21,11 @@ const pageSize = 500
 export const blockMargin = Duration.seconds(2)
 
 const encode = Schema.encodeEffect(StreamWire.Announcement)
-const readAnnounced = reading("the reply of the announce script", replies.AnnounceReply)
-const readPending = reading("the reply of the pending script", replies.PendingReply)
-const readEntries = reading("entries of the load-balancer stream", StreamWire.Entries)
-const readRead = reading("a read of the load-balancer stream", StreamWire.ReadReply)
-const readState = reading("the reply of the state script", Schema.Literals(["gone", "pending", "new", "finished"]))
+const readAnnounced = reader("the reply of the announce script", replies.AnnounceReply)
+const readPending = reader("the reply of the pending script", replies.PendingReply)
+const readEntries = reader("entries of the load-balancer stream", StreamWire.Entries)
+const readRead = reader("a read of the load-balancer stream", StreamWire.ReadReply)
+const readState = reader("the reply of the state script", Schema.Literals(["gone", "pending", "new", "finished"]))
 
 type Part = Pick<Service, "announce" | "find" | "pending" | "read">
 

@@ -12,7 +12,7 @@ import * as Exit from "effect/Exit"
 import * as Latch from "effect/Latch"
 import type { Connection } from "effect/persistence/Redis"
 import type * as Scope from "effect/Scope"
-import { reading } from "../../internal/client/decode.ts"
+import { reader } from "../../internal/client/decode.ts"
 import { fromRedis } from "../../internal/client/errors.ts"
 import { blockMargin } from "./announcements.ts"
 import { toMessages } from "./checkpoints.ts"
@@ -29,7 +29,7 @@ interface Waiter {
 /** Messages of one data stream in one read. */
 const most = 100
 
-const readTail = reading("a read of data streams", StreamWire.ReadReply)
+const readTail = reader("a read of data streams", StreamWire.ReadReply)
 
 const isRetryable = (error: StoreError) => error._tag === "BackendError" && error.retryable
 

@@ -4,17 +4,17 @@ import type { Held, RawMessage, Service } from "@effect-simba/core/streams/Strea
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import { reading } from "../../internal/client/decode.ts"
+import { reader } from "../../internal/client/decode.ts"
 import * as StreamKeys from "./keys.ts"
 import * as StreamWire from "./messages.ts"
 import * as scripts from "./scripts.ts"
 import type { Backend } from "./service.ts"
 
-const readMoved = reading("the reply of the commit script", Schema.Literals(["Committed", "Behind", "NotOwner"]))
-const readCheckpoint = reading("a checkpoint", Schema.NullOr(EntryId))
-const readField = reading("whether something was committed", Schema.NullOr(Schema.String))
-const readKept = reading("the reply of the keep script", Schema.Literal("1"))
-const readMessages = reading("messages of a data stream", StreamWire.Entries)
+const readMoved = reader("the reply of the commit script", Schema.Literals(["Committed", "Behind", "NotOwner"]))
+const readCheckpoint = reader("a checkpoint", Schema.NullOr(EntryId))
+const readField = reader("whether something was committed", Schema.NullOr(Schema.String))
+const readKept = reader("the reply of the keep script", Schema.Literal("1"))
+const readMessages = reader("messages of a data stream", StreamWire.Entries)
 
 export const toMessages = (rows: typeof StreamWire.Entries.Type): ReadonlyArray<RawMessage> =>
   rows.map(([id, fields]) => ({ id, fields }))

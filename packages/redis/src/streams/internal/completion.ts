@@ -2,24 +2,24 @@
 import type { Held, Service } from "@effect-simba/core/streams/StreamStore"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { reading } from "../../internal/client/decode.ts"
+import { reader } from "../../internal/client/decode.ts"
 import { toEntry } from "./announcementEntry.ts"
 import * as StreamKeys from "./keys.ts"
 import * as StreamWire from "./messages.ts"
 import * as scripts from "./scripts.ts"
 import { type Backend, millis } from "./service.ts"
 
-const readDone = reading("the reply of the done script", Schema.Literals(["Done", "AlreadyDone", "NotOwner"]))
-const readRelease = reading("the reply of the release script", Schema.Literals(["Released", "NotOwner"]))
-const readFail = reading(
+const readDone = reader("the reply of the done script", Schema.Literals(["Done", "AlreadyDone", "NotOwner"]))
+const readRelease = reader("the reply of the release script", Schema.Literals(["Released", "NotOwner"]))
+const readFail = reader(
   "the reply of the fail script",
   Schema.Union([Schema.Literal("NotOwner"), Schema.String.check(Schema.isPattern(/^\d{1,15}$/))])
 )
-const readBury = reading("the reply of the bury script", Schema.Literals(["Buried", "NotOwner"]))
-const readFlag = reading("the reply of the script for unreadable entries", Schema.Literals(["0", "1"]))
-const readHandOver = reading("the reply of the hand-over script", Schema.Literals(["HandedOver", "NotOwner"]))
-const readGiven = reading("what was handed over", Schema.Array(StreamWire.HintMessage))
-const readEntries = reading("entries of the load-balancer stream", StreamWire.Entries)
+const readBury = reader("the reply of the bury script", Schema.Literals(["Buried", "NotOwner"]))
+const readFlag = reader("the reply of the script for unreadable entries", Schema.Literals(["0", "1"]))
+const readHandOver = reader("the reply of the hand-over script", Schema.Literals(["HandedOver", "NotOwner"]))
+const readGiven = reader("what was handed over", Schema.Array(StreamWire.HintMessage))
+const readEntries = reader("entries of the load-balancer stream", StreamWire.Entries)
 
 type Part = Pick<
   Service,

@@ -4,7 +4,7 @@ import type { Held, RenewResult, Service, TakeRequest, TakeResult } from "@effec
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import { reading } from "../../internal/client/decode.ts"
+import { reader } from "../../internal/client/decode.ts"
 import { fromReply } from "../../internal/client/errors.ts"
 import * as StreamKeys from "./keys.ts"
 import * as replies from "./replies.ts"
@@ -14,8 +14,8 @@ import { type Backend, millis, type StoreError } from "./service.ts"
 /** Data streams of one script call: enough to share the round trip, few enough not to hold up the server. */
 const callSize = 200
 
-const readTake = reading("the reply of the take script", replies.TakeReply)
-const readRenew = reading("the reply of the renew script", replies.RenewReply)
+const readTake = reader("the reply of the take script", replies.TakeReply)
+const readRenew = reader("the reply of the renew script", replies.RenewReply)
 
 const renewed: RenewResult = { _tag: "Renewed" }
 const unread: TakeResult = { _tag: "Unread" }

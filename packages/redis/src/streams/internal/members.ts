@@ -4,7 +4,7 @@ import type { Service } from "@effect-simba/core/streams/StreamStore"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { reading } from "../../internal/client/decode.ts"
+import { reader } from "../../internal/client/decode.ts"
 import { toEntry } from "./announcementEntry.ts"
 import * as StreamKeys from "./keys.ts"
 import * as StreamWire from "./messages.ts"
@@ -17,20 +17,20 @@ const pageSize = 500
 
 const Digits = Schema.String.check(Schema.isPattern(/^\d{1,15}$/))
 
-const readMembers = reading("the members of the fleet", Schema.Array(replies.MemberReply))
-const readCount = reading("a count", Digits)
-const readInteger = reading("a count", Schema.Int)
-const readFinished = reading(
+const readMembers = reader("the members of the fleet", Schema.Array(replies.MemberReply))
+const readCount = reader("a count", Digits)
+const readInteger = reader("a count", Schema.Int)
+const readFinished = reader(
   "the reply of the script that removes finished entries",
   Schema.Tuple([Schema.String, Digits])
 )
-const readCursors = reading(
+const readCursors = reader(
   "the reply of the script that forgets finished entries",
   Schema.Tuple([Schema.String, Schema.String])
 )
-const readInspect = reading("the reply of the inspect script", replies.InspectReply)
-const readEntries = reading("dead letters", StreamWire.Entries)
-const readFlag = reading("the reply of the revive script", Schema.Literals(["0", "1"]))
+const readInspect = reader("the reply of the inspect script", replies.InspectReply)
+const readEntries = reader("dead letters", StreamWire.Entries)
+const readFlag = reader("the reply of the revive script", Schema.Literals(["0", "1"]))
 
 const ours = ["simba-reason", "simba-id", "simba-token"]
 

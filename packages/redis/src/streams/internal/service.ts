@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import type { Redis } from "effect/persistence/Redis"
 import * as Schema from "effect/Schema"
 import { hashTag, slot } from "../../internal/client/clusterSlot.ts"
-import { type Read, reading } from "../../internal/client/decode.ts"
+import { type Reader, reader } from "../../internal/client/decode.ts"
 import { backendError, fromRedis } from "../../internal/client/errors.ts"
 import { evaluate, type Script } from "../../internal/client/script.ts"
 import * as StreamKeys from "./keys.ts"
@@ -26,11 +26,11 @@ export interface Backend {
   readonly run: <Keys extends ReadonlyArray<string>, Args extends ReadonlyArray<string | number>, Reply, T>(
     operation: string,
     script: Script<Keys, Args, Reply>,
-    read: Read<T>
+    read: Reader<T>
   ) => (keys: Keys, args: Args) => Effect.Effect<T, StoreError>
   readonly send: <T>(
     operation: string,
-    read: Read<T>,
+    read: Reader<T>,
     command: string,
     ...args: ReadonlyArray<string>
   ) => Effect.Effect<T, StoreError>
@@ -43,7 +43,7 @@ export interface Backend {
   readonly withGroup: <A>(effect: Effect.Effect<A, StoreError>) => Effect.Effect<A, StoreError>
 }
 
-const readPrepared = reading("the reply of the prepare script", Schema.Literals(["0", "1"]))
+const readPrepared = reader("the reply of the prepare script", Schema.Literals(["0", "1"]))
 
 const lacksGroup = (error: StoreError): boolean =>
   error._tag === "BackendError" && String(error.cause).includes("NOGROUP")

@@ -5,14 +5,14 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Redis } from "effect/persistence/Redis"
 import * as Queue from "effect/Queue"
-import { reading, receiving } from "../../internal/client/decode.ts"
+import { reader, subscribe } from "../../internal/client/decode.ts"
 import * as StreamKeys from "./keys.ts"
 import * as StreamWire from "./messages.ts"
 import type { Backend } from "./service.ts"
 
 const setting = "notify-keyspace-events"
 
-const readHint = reading("a hint", StreamWire.HintMessage)
+const readHint = reader("a hint", StreamWire.HintMessage)
 
 /** The setting, or nothing where it may not be read: a managed server. */
 const flags = (redis: Redis["Service"]) =>
@@ -67,7 +67,7 @@ export const make = (backend: Backend): Pick<Service, "expiries" | "signals"> =>
   const { isCluster, redis, service, subscriber } = backend
   return {
     signals: Effect.map(
-      receiving(subscriber, StreamKeys.hintChannel(service), readHint, {
+      subscribe(subscriber, StreamKeys.hintChannel(service), readHint, {
         gap: Option.some<Signal>({ _tag: "Gap" }),
         message: (hint): Option.Option<Signal> => Option.some(hint)
       }),

@@ -226,7 +226,7 @@ export const sendDirect = (cluster: Cluster): CommandSink["send"] => (command, a
 
 export const direct = (client: Client | Cluster, send: CommandSink["send"]): CommandSink => ({
   isReady: () => client.status === "ready",
-  atEndOfTurn: queueMicrotask,
+  afterCurrentTask: queueMicrotask,
   send
 })
 
