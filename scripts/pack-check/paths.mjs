@@ -6,3 +6,6 @@ export const plans = ["mutex", "mixed-fleet", "streams"]
 
 /** What the plans import from sources. All else that they import is in their folder, or packed. */
 export const simulatorHelpers = ["packages/redis/src/internal/direct.ts"]
+
+/** The page with the table of runtimes. */
+export const requirementsPage = "docs/requirements.md"
