@@ -13,7 +13,7 @@ interface Worker {
   readonly said: (tag: WorkerReport["_tag"]) => Effect.Effect<void>
 }
 
-const file = fileURLToPath(new URL("./support/worker.ts", import.meta.url))
+const file = fileURLToPath(new URL("../../support/worker.ts", import.meta.url))
 
 /** A Node process of its own, killed with the scope. */
 const startWorker = (config: WorkerConfig): Effect.Effect<Worker, never, Scope.Scope> =>

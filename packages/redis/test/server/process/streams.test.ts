@@ -15,7 +15,7 @@ import { freshName, RedisServer, until } from "../../support/harness.ts"
 import type { Server } from "../../support/redisServer.ts"
 import { processedKey, type StreamWorkerConfig, type StreamWorkerReport } from "../../support/streamWorker.ts"
 
-const file = fileURLToPath(new URL("./support/streamWorker.ts", import.meta.url))
+const file = fileURLToPath(new URL("../../support/streamWorker.ts", import.meta.url))
 
 interface Worker {
   readonly name: string
