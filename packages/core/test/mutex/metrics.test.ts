@@ -2,8 +2,8 @@ import { Mutex, MutexMetrics, MutexStore } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Logger, Metric, Option, References, Scope, Tracer } from "effect"
 import { TestClock } from "effect/testing"
-import { Faults } from "../support/faultyStore.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
+import { Faults } from "../support/faultyStore.ts"
 import { another, start, TestLive } from "../support/setup.ts"
 
 /** With a registry of its own. */
@@ -281,3 +281,14 @@ describe("logs", () => {
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
     }).pipe(Effect.provide(TestLive)))
 })
+
+it.effect("S24: there are tokens, several mutexes at once, an inspection and figures", () =>
+  Effect.gen(function*() {
+    const { token } = yield* Effect.scoped(Mutex.acquire("a"))
+    const group = yield* Mutex.acquireAll(["a", "b"])
+    assert.isAbove(group.tokens.get("a")!, token)
+    const state = yield* Mutex.inspect("b")
+    assert.strictEqual(state.token, group.tokens.get("b"))
+    assert.strictEqual((yield* Metric.value(MutexMetrics.held)).value, 2)
+    assert.strictEqual((yield* Metric.value(MutexMetrics.attempts.granted)).count, 3)
+  }).pipe(Effect.provide(TestLive), Effect.provideService(Metric.MetricRegistry, new Map())))

@@ -473,4 +473,41 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       }
       assert.strictEqual(yield* server.send("EXISTS", keysOf(names[3]!).owner), 0)
     }))
+
+  it.effect("S22: a release that takes nothing away hands nothing over", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const store = yield* openStore(server)
+      const m = freshName("nothing to release")
+      const [a, b] = [contender(store, m), contender(store, m)]
+      yield* a.own
+      const wakeUps = yield* b.subscribe
+      yield* b.wait
+      yield* server.send("DEL", keysOf(m).owner)
+      assert.deepStrictEqual(yield* a.release, { _tag: "Free" })
+      assert.deepStrictEqual(yield* Effect.timeoutOption(wakeUps.next, "100 millis"), yield* Effect.succeedNone)
+      yield* server.send("SET", keysOf(m).owner, "somebody else", "PX", "60000")
+      assert.strictEqual(ownerOf(yield* a.release), "somebody else")
+      assert.deepStrictEqual(yield* Effect.timeoutOption(wakeUps.next, "100 millis"), yield* Effect.succeedNone)
+      assert.strictEqual(yield* server.send("GET", keysOf(m).owner), "somebody else")
+      assert.strictEqual(yield* server.send("ZCARD", keysOf(m).queue), 1)
+    }))
+
+  it.effect("B36: a renewal publishes nothing", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const stats = commandStats(server)
+      const store = yield* openStore(server)
+      const [a, b] = [contender(store, freshName("renewed")), contender(store, freshName("renewed"))]
+      yield* a.own
+      yield* a.guard
+      yield* stats.reset
+      for (let i = 0; i < 20; i++) {
+        assert.deepStrictEqual(yield* a.guard, { _tag: "Renewed" })
+        assert.strictEqual((yield* b.guard)._tag, "Lost")
+      }
+      const calls = yield* stats.calls
+      assert.strictEqual(calls.get("evalsha"), 40)
+      assert.isFalse(calls.has("publish"))
+    }))
 })

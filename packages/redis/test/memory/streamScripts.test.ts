@@ -10,8 +10,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, Duration, Effect, Fiber, Layer, Option, type Scope } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
-import { slot } from "../../../src/internal/client/clusterSlot.ts"
-import * as StreamKeys from "../../../src/streams/internal/keys.ts"
+import { slot } from "../../src/internal/client/clusterSlot.ts"
+import * as StreamKeys from "../../src/streams/internal/keys.ts"
 
 const lease = Duration.seconds(2)
 const name = ServiceName.make("{orders}")

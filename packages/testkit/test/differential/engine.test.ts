@@ -4,12 +4,12 @@
  */
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { loadLua } from "../../src/internal/redis/lua/vm.ts"
-import { toPlain } from "../differential/answers.ts"
-import type { RealServer } from "../differential/realServer.ts"
-import { startServer, versionOf } from "../differential/realServer.ts"
-import { rows } from "../differential/regressions.ts"
-import { open } from "../differential/resp.ts"
-import * as runner from "../differential/runner.ts"
+import { toPlain } from "./answers.ts"
+import type { RealServer } from "./realServer.ts"
+import { startServer, versionOf } from "./realServer.ts"
+import { rows } from "./regressions.ts"
+import { open } from "./resp.ts"
+import * as runner from "./runner.ts"
 
 const SEEDS = [1, 2, 3, 4, 5]
 const CASES = 1000
