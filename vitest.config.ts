@@ -3,8 +3,15 @@ import { defineConfig } from "vitest/config"
 /** The tests that start Redis servers. They wait most of the time, so that many fit beside each other. */
 const server = ["packages/redis/test/server/**/*.test.ts", "packages/testkit/test/differential/*.test.ts"]
 
+/** Known problems (docs/known-problems.md) by where they were found, then the properties of safety and liveness. */
+const numbered = { S: 25, B: 60, G: 32, H: 7, L: 6 }
+const tags = Object.entries(numbered).flatMap(([letter, count]) =>
+  Array.from({ length: count }, (_, index) => ({ name: `${letter}${index + 1}` }))
+)
+
 export default defineConfig({
   test: {
+    tags: [...tags, { name: "long", description: "Long simulations: `npm test` runs them, `pnpm test` does not." }],
     pool: "forks",
     isolate: false,
     testTimeout: 20_000,

@@ -8,7 +8,7 @@ import { Hands, HandsLive, settle, takeFrom } from "../support/hands.ts"
 import { start, TestLive } from "../support/setup.ts"
 
 describe("a contender", () => {
-  it.effect("S8: a late acquired message does not make a contender the owner", () =>
+  it.effect("a late acquired message does not make a contender the owner", () =>
     Effect.gen(function*() {
       const { announce } = yield* Hands
       const contention = yield* Mutex.contend("m")
@@ -25,9 +25,9 @@ describe("a contender", () => {
       assert.deepInclude(yield* SubscriptionRef.get(contention.state), { isOwner: false, after: stranger })
       assert.isFalse(yield* lease.isHeld)
       assert.strictEqual(begun, 1)
-    }).pipe(Effect.provide(HandsLive)))
+    }).pipe(Effect.provide(HandsLive)), { tags: ["S8"] })
 
-  it.effect("S15: work that is slow to stop does not hide that the leadership is over", () =>
+  it.effect("work that is slow to stop does not hide that the leadership is over", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const contention = yield* Mutex.contend("m")
@@ -42,9 +42,9 @@ describe("a contender", () => {
       assert.isFalse((yield* SubscriptionRef.get(contention.state)).isOwner)
       assert.strictEqual((yield* lease.lost).reason, "BackendGone")
       yield* gate.open
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["S15"] })
 
-  it.effect("S23: stopping a contender during an outage is bounded, and blocks nobody", () =>
+  it.effect("stopping a contender during an outage is bounded, and blocks nobody", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const contention = yield* Mutex.contend("m")
@@ -63,5 +63,5 @@ describe("a contender", () => {
       yield* Fiber.join(stopping)
       yield* TestClock.adjust("1 minute")
       assert.isTrue(yield* other.isHeld)
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["S23"] })
 })

@@ -148,7 +148,7 @@ describe("the guard of many leases", () => {
     )
   })
 
-  it.effect("S14: believes what it was told of some, where the rest of the call is not answered", () => {
+  it.effect("believes what it was told of some, where the rest of the call is not answered", () => {
     let isStuck = false
     const store = Layer.effect(
       MutexStore.MutexStore,
@@ -178,7 +178,7 @@ describe("the guard of many leases", () => {
       Effect.scoped,
       Effect.provide(Mutex.layer().pipe(Layer.provide(store), Layer.provide(MutexStore.layerMemory)))
     )
-  })
+  }, { tags: ["S14"] })
 
   it.effect.each(
     [
@@ -263,7 +263,7 @@ describe("the guard of many leases", () => {
     )
   })
 
-  it.effect("S14: a mutex whose requests hang delays neither renewals nor acquires of others", () =>
+  it.effect("a mutex whose requests hang delays neither renewals nor acquires of others", () =>
     Effect.gen(function*() {
       const { stuck } = yield* Hands
       const slow = yield* Mutex.acquire("slow")
@@ -279,25 +279,29 @@ describe("the guard of many leases", () => {
       assert.strictEqual((yield* slow.lost).reason, "BackendGone")
       assert.isTrue(yield* quick.isHeld)
       yield* Fiber.interrupt(waiting)
-    }).pipe(Effect.provide(HandsLive)))
+    }).pipe(Effect.provide(HandsLive)), { tags: ["S14"] })
 
-  it.effect("B29: work under a backend that only fails is stopped at the deadline, neither early nor late", () =>
-    Effect.gen(function*() {
-      const faults = yield* Faults
-      faults.guard = "fail"
-      let interrupted = false
-      const working = yield* start(
-        Effect.never.pipe(
-          Effect.onInterrupt(() => Effect.sync(() => interrupted = true)),
-          Mutex.withLock("m"),
-          Effect.flip
+  it.effect(
+    "work under a backend that only fails is stopped at the deadline, neither early nor late",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        faults.guard = "fail"
+        let interrupted = false
+        const working = yield* start(
+          Effect.never.pipe(
+            Effect.onInterrupt(() => Effect.sync(() => interrupted = true)),
+            Mutex.withLock("m"),
+            Effect.flip
+          )
         )
-      )
-      yield* TestClock.adjust("15199 millis")
-      assert.isAtLeast(yield* calls("guard"), 5)
-      assert.isFalse(interrupted)
-      yield* TestClock.adjust("1 millis")
-      assert.isTrue(interrupted)
-      assert.deepInclude(yield* Fiber.join(working), { _tag: "LeaseLost", reason: "BackendGone" })
-    }).pipe(Effect.provide(TestLive)))
+        yield* TestClock.adjust("15199 millis")
+        assert.isAtLeast(yield* calls("guard"), 5)
+        assert.isFalse(interrupted)
+        yield* TestClock.adjust("1 millis")
+        assert.isTrue(interrupted)
+        assert.deepInclude(yield* Fiber.join(working), { _tag: "LeaseLost", reason: "BackendGone" })
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["B29"] }
+  )
 })

@@ -8,7 +8,7 @@ import { takeFrom } from "../support/hands.ts"
 import { start, TestLive } from "../support/setup.ts"
 
 describe("errors", () => {
-  it.effect("B25: each way to fail has a tag and a message of its own", () =>
+  it.effect("each way to fail has a tag and a message of its own", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* Mutex.acquire("held")
@@ -42,5 +42,5 @@ describe("errors", () => {
       assert.deepInclude(errors[1], { reason: "TakenOver" })
       assert.deepInclude(errors[2], { reason: "Released" })
       assert.strictEqual(new Set(errors.map((error) => error.message)).size, errors.length)
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["B25"] })
 })

@@ -8,27 +8,31 @@ import { calls, Hands, HandsLive, settle } from "../support/hands.ts"
 import { another, start } from "../support/setup.ts"
 
 describe("messages that are late or lost", () => {
-  it.effect("S5: a hand-off that its waiter never hears of costs the next one a confirm period", () =>
-    Effect.gen(function*() {
-      const { lines } = yield* Hands
-      const [holder, next] = [yield* Scope.make(), yield* Scope.make()]
-      yield* Effect.provide(Scope.provide(Mutex.acquire("m"), holder), yield* another("them"))
-      const deaf = yield* start(Mutex.acquire("m"))
-      const waiter = yield* Effect.provide(start(Scope.provide(Mutex.acquire("m"), next)), yield* another("next"))
-      lines[0]!.muted = true
-      yield* Scope.close(holder, Exit.void)
-      yield* TestClock.adjust("1500 millis")
-      assert.isUndefined(waiter.pollUnsafe())
-      yield* TestClock.adjust("1 millis")
-      assert.isTrue(yield* (yield* Fiber.join(waiter)).isHeld)
-      // And the deaf one is not lost: it looks when the lease that it knew of would have ended
-      yield* TestClock.adjust("20 seconds")
-      lines[0]!.muted = false
-      yield* Scope.close(next, Exit.void)
-      assert.isTrue(yield* (yield* Fiber.join(deaf)).isHeld)
-    }).pipe(Effect.provide(HandsLive)))
+  it.effect(
+    "a hand-off that its waiter never hears of costs the next one a confirm period",
+    () =>
+      Effect.gen(function*() {
+        const { lines } = yield* Hands
+        const [holder, next] = [yield* Scope.make(), yield* Scope.make()]
+        yield* Effect.provide(Scope.provide(Mutex.acquire("m"), holder), yield* another("them"))
+        const deaf = yield* start(Mutex.acquire("m"))
+        const waiter = yield* Effect.provide(start(Scope.provide(Mutex.acquire("m"), next)), yield* another("next"))
+        lines[0]!.muted = true
+        yield* Scope.close(holder, Exit.void)
+        yield* TestClock.adjust("1500 millis")
+        assert.isUndefined(waiter.pollUnsafe())
+        yield* TestClock.adjust("1 millis")
+        assert.isTrue(yield* (yield* Fiber.join(waiter)).isHeld)
+        // And the deaf one is not lost: it looks when the lease that it knew of would have ended
+        yield* TestClock.adjust("20 seconds")
+        lines[0]!.muted = false
+        yield* Scope.close(next, Exit.void)
+        assert.isTrue(yield* (yield* Fiber.join(deaf)).isHeld)
+      }).pipe(Effect.provide(HandsLive)),
+    { tags: ["S5"] }
+  )
 
-  it.effect("S9: a late released message does not end a lease that is held", () =>
+  it.effect("a late released message does not end a lease that is held", () =>
     Effect.gen(function*() {
       const { lines } = yield* Hands
       const faults = yield* Faults
@@ -53,9 +57,9 @@ describe("messages that are late or lost", () => {
       yield* Fiber.join(waiter)
       assert.isFalse(interrupted)
       assert.strictEqual(yield* calls("acquire"), 0)
-    }).pipe(Effect.provide(HandsLive)))
+    }).pipe(Effect.provide(HandsLive)), { tags: ["S9"] })
 
-  it.effect("B9: a waiter subscribes once, however often it is woken for nothing", () =>
+  it.effect("a waiter subscribes once, however often it is woken for nothing", () =>
     Effect.gen(function*() {
       const { lines } = yield* Hands
       yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
@@ -69,5 +73,5 @@ describe("messages that are late or lost", () => {
       assert.isUndefined(waiter.pollUnsafe())
       assert.isAtLeast(yield* calls("acquire wait"), 41)
       assert.strictEqual(yield* calls("subscribe"), 1)
-    }).pipe(Effect.provide(HandsLive)))
+    }).pipe(Effect.provide(HandsLive)), { tags: ["B9"] })
 })

@@ -9,7 +9,7 @@ import { calls } from "../support/hands.ts"
 import { start, TestLive } from "../support/setup.ts"
 
 describe("leases of one name", () => {
-  it.effect("B17: a namesake renews nothing that a dead process held", () =>
+  it.effect("a namesake renews nothing that a dead process held", () =>
     Effect.gen(function*() {
       const process = yield* Scope.make()
       const namesake = yield* Layer.buildWithScope(Layer.fresh(Mutex.layer({ contender: "us" })), process)
@@ -26,34 +26,38 @@ describe("leases of one name", () => {
       yield* TestClock.adjust("1 millis")
       assert.isTrue(yield* (yield* Fiber.join(waiter)).isHeld)
       assert.isTrue(yield* own.isHeld)
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["B17"] })
 
-  it.effect("B28: a late answer about an old lease says nothing about the next one of the same name", () =>
-    Effect.gen(function*() {
-      const faults = yield* Faults
-      const store = yield* MutexStore
-      const scope = yield* Scope.make()
-      const old = yield* Scope.provide(Mutex.acquire("m"), scope)
-      // Gone at the server, which the renewal is told, and tells late
-      yield* store.release({ mutex: old.mutex, id: old.id, confirm: Duration.seconds(1) })
-      faults.guard = { late: "900 millis" }
-      yield* TestClock.adjust("10 seconds")
-      assert.strictEqual(yield* calls("guard"), 1)
-      yield* Scope.close(scope, Exit.void)
-      const lease = yield* Mutex.acquire("m")
-      const lost = yield* start(lease.lost)
-      faults.guard = "work"
-      yield* TestClock.adjust("1 hour")
-      assert.isUndefined(lost.pollUnsafe())
-      assert.strictEqual((yield* Effect.flip(old.ensure)).reason, "Released")
-    }).pipe(Effect.provide(TestLive)))
+  it.effect(
+    "a late answer about an old lease says nothing about the next one of the same name",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        const store = yield* MutexStore
+        const scope = yield* Scope.make()
+        const old = yield* Scope.provide(Mutex.acquire("m"), scope)
+        // Gone at the server, which the renewal is told, and tells late
+        yield* store.release({ mutex: old.mutex, id: old.id, confirm: Duration.seconds(1) })
+        faults.guard = { late: "900 millis" }
+        yield* TestClock.adjust("10 seconds")
+        assert.strictEqual(yield* calls("guard"), 1)
+        yield* Scope.close(scope, Exit.void)
+        const lease = yield* Mutex.acquire("m")
+        const lost = yield* start(lease.lost)
+        faults.guard = "work"
+        yield* TestClock.adjust("1 hour")
+        assert.isUndefined(lost.pollUnsafe())
+        assert.strictEqual((yield* Effect.flip(old.ensure)).reason, "Released")
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["B28"] }
+  )
 
-  it.effect("B30: who released a mutex may have it again at once", () =>
+  it.effect("who released a mutex may have it again at once", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const first = yield* Effect.scoped(Mutex.acquire("m"))
       const second = yield* Effect.scoped(Mutex.acquire("m"))
       assert.isAbove(second.token, first.token)
       assert.deepStrictEqual(faults.calls, ["acquire try", "release", "acquire try", "release"])
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["B30"] })
 })

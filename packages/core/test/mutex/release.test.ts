@@ -115,19 +115,23 @@ describe("giving back", () => {
       assert.strictEqual(sent.length, 0)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("B24: a release after a known loss is not waited for where work outlived the loss, either", () =>
-    Effect.gen(function*() {
-      const faults = yield* Faults
-      const scope = yield* Scope.make()
-      const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
-      yield* start(Effect.exit(lease.protect(Effect.onInterrupt(Effect.never, () => Effect.sleep("2 seconds")))))
-      yield* takeFrom(lease.id)
-      yield* TestClock.adjust("10 seconds")
-      assert.strictEqual((yield* lease.lost).reason, "TakenOver")
-      faults.release = "hang"
-      const closing = yield* start(Scope.close(scope, Exit.void))
-      yield* TestClock.adjust("2 seconds")
-      assert.isDefined(closing.pollUnsafe())
-      assert.strictEqual((yield* Effect.flip(lease.ensure)).reason, "TakenOver")
-    }).pipe(Effect.provide(TestLive)))
+  it.effect(
+    "a release after a known loss is not waited for where work outlived the loss, either",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        const scope = yield* Scope.make()
+        const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
+        yield* start(Effect.exit(lease.protect(Effect.onInterrupt(Effect.never, () => Effect.sleep("2 seconds")))))
+        yield* takeFrom(lease.id)
+        yield* TestClock.adjust("10 seconds")
+        assert.strictEqual((yield* lease.lost).reason, "TakenOver")
+        faults.release = "hang"
+        const closing = yield* start(Scope.close(scope, Exit.void))
+        yield* TestClock.adjust("2 seconds")
+        assert.isDefined(closing.pollUnsafe())
+        assert.strictEqual((yield* Effect.flip(lease.ensure)).reason, "TakenOver")
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["B24"] }
+  )
 })

@@ -163,7 +163,7 @@ describe("waking", () => {
       yield* letGo
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("B11: a release wakes one waiter, and the others sleep on", () =>
+  it.effect("a release wakes one waiter, and the others sleep on", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const holder = yield* Scope.make()
@@ -186,26 +186,30 @@ describe("waking", () => {
       // Only the next one looks whether the first has come
       yield* TestClock.adjust("2 seconds")
       assert.deepStrictEqual(faults.calls, ["release", "acquire wait", "acquire wait"])
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["B11"] })
 
-  it.effect("B27: a waiter goes by what the server says of the owner's lease, not by its own periods", () =>
-    Effect.gen(function*() {
-      const faults = yield* Faults
-      faults.guard = "fail"
-      faults.release = "fail"
-      yield* Mutex.acquire("long", { ttl: "60 seconds", transition: "6 seconds" })
-      yield* Mutex.acquire("short", { ttl: "2 seconds", transition: "3 seconds" })
-      const behindLong = yield* start(Mutex.acquire("long", { ttl: "2 seconds", transition: "3 seconds" }))
-      const behindShort = yield* start(Mutex.acquire("short", { ttl: "60 seconds", transition: "6 seconds" }))
-      yield* TestClock.adjust("5 seconds")
-      assert.isUndefined(behindShort.pollUnsafe())
-      yield* TestClock.adjust("1 millis")
-      yield* Fiber.join(behindShort)
-      yield* TestClock.adjust("60999 millis")
-      assert.isUndefined(behindLong.pollUnsafe())
-      yield* TestClock.adjust("1 millis")
-      yield* Fiber.join(behindLong)
-    }).pipe(Effect.provide(TestLive)))
+  it.effect(
+    "a waiter goes by what the server says of the owner's lease, not by its own periods",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        faults.guard = "fail"
+        faults.release = "fail"
+        yield* Mutex.acquire("long", { ttl: "60 seconds", transition: "6 seconds" })
+        yield* Mutex.acquire("short", { ttl: "2 seconds", transition: "3 seconds" })
+        const behindLong = yield* start(Mutex.acquire("long", { ttl: "2 seconds", transition: "3 seconds" }))
+        const behindShort = yield* start(Mutex.acquire("short", { ttl: "60 seconds", transition: "6 seconds" }))
+        yield* TestClock.adjust("5 seconds")
+        assert.isUndefined(behindShort.pollUnsafe())
+        yield* TestClock.adjust("1 millis")
+        yield* Fiber.join(behindShort)
+        yield* TestClock.adjust("60999 millis")
+        assert.isUndefined(behindLong.pollUnsafe())
+        yield* TestClock.adjust("1 millis")
+        yield* Fiber.join(behindLong)
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["B27"] }
+  )
 })
 
 describe("renewing", () => {

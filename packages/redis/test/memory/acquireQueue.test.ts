@@ -104,7 +104,7 @@ it.effect.prop(
 )
 
 describe("a place in the queue", () => {
-  it.effect("B4: places in the queue do not drift while others come, give up and die", () =>
+  it.effect("places in the queue do not drift while others come, give up and die", () =>
     Effect.gen(function*() {
       const server = yield* FakeRedis.FakeRedis
       const [holder, hasty] = yield* Effect.all([openFake("holder"), openFake("hasty")])
@@ -136,9 +136,9 @@ describe("a place in the queue", () => {
       yield* Fiber.join(late)
       assert.deepStrictEqual(order, ["patient", "late"])
       assert.deepStrictEqual((yield* server.keys).map(({ key }) => key), ["simba:{m}:fence"])
-    }).pipe(Effect.provide(FakeLive)))
+    }).pipe(Effect.provide(FakeLive)), { tags: ["B4"] })
 
-  it.effect("B10: a waiter that lost its own place notices, and takes it again where it was", () =>
+  it.effect("a waiter that lost its own place notices, and takes it again where it was", () =>
     Effect.gen(function*() {
       const server = yield* FakeRedis.FakeRedis
       const [holder, first, second] = yield* Effect.all([openFake("holder"), openFake("first"), openFake("second")])
@@ -154,5 +154,5 @@ describe("a place in the queue", () => {
       yield* Scope.close(scope, Exit.void)
       yield* Fiber.joinAll([waiting, later])
       assert.deepStrictEqual(order, ["first", "second"])
-    }).pipe(Effect.provide(FakeLive)))
+    }).pipe(Effect.provide(FakeLive)), { tags: ["B10"] })
 })

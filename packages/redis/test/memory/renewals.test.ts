@@ -29,7 +29,7 @@ describe("renewals over any provider of Redis", () => {
     }))
 })
 
-it.effect("S14: a node that hangs costs the leases there, and no others that are renewed with them", () => {
+it.effect("a node that hangs costs the leases there, and no others that are renewed with them", () => {
   let hangs = false
   const hanging = RedisKeys.owner(MutexName.MutexName.make("there")).slice(0, -1)
   const halfDeaf = Layer.effect(
@@ -63,4 +63,4 @@ it.effect("S14: a node that hangs costs the leases there, and no others that are
     assert.deepStrictEqual(held, elsewhere)
     for (const lease of there) assert.strictEqual((yield* lease.lost).reason, "BackendGone")
   }).pipe(Effect.scoped, Effect.provide(cluster))
-})
+}, { tags: ["S14"] })

@@ -1,7 +1,8 @@
 /** Fleets of consumers of ours and of stock consumers, on the fake Redis in virtual time. */
 import { FakeNetwork, FakeRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer, Scope } from "effect"
+import type { Scope } from "effect"
+import { Context, Effect, Fiber, Layer } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 import { capturingLogs } from "../support/harness.ts"
@@ -41,10 +42,10 @@ describe("with stock consumers, on the fake Redis", () => {
 
   it.effect("what a living stock consumer owns is left alone", () => fake(scenarios.livingStock))
 
-  it.effect("G20: an orderly hand-back is taken over within milliseconds", () =>
+  it.effect("an orderly hand-back is taken over within milliseconds", () =>
     Effect.gen(function*() {
       assert.isAtMost(yield* fake(scenarios.handBack), 10)
-    }))
+    }), { tags: ["G20"] })
 
   it.effect("the death of a stock consumer is noticed when its lease runs out, with events", () =>
     Effect.gen(function*() {
@@ -52,10 +53,10 @@ describe("with stock consumers, on the fake Redis", () => {
       assert.isAtMost(yield* fake((stage) => scenarios.stockDies(stage, true)), lease + 500)
     }))
 
-  it.effect("G15: and by a sweep, without", () =>
+  it.effect("and by a sweep, without", () =>
     Effect.gen(function*() {
       assert.isAtMost(yield* fake((stage) => scenarios.stockDies(stage, false)), lease + sweep)
-    }))
+    }), { tags: ["G15"] })
 
   it.effect("ours that is cut off stops before the stock consumer begins, when its lease runs out", () =>
     Effect.gen(function*() {
@@ -64,15 +65,27 @@ describe("with stock consumers, on the fake Redis", () => {
       assert.isAtLeast(millis, lease - heartbeat)
     }))
 
-  it.effect("G3: the recovery of a stock consumer finds nothing of what ours has owned for long", () =>
-    fake(scenarios.recovery))
+  it.effect(
+    "the recovery of a stock consumer finds nothing of what ours has owned for long",
+    () => fake(scenarios.recovery),
+    { tags: ["G3"] }
+  )
 
-  it.effect("G8: two announcements of one data stream are processed one after the other", () =>
-    fake(scenarios.duplicates))
+  it.effect(
+    "two announcements of one data stream are processed one after the other",
+    () => fake(scenarios.duplicates),
+    { tags: ["G8"] }
+  )
 
-  it.effect("G18: a stock owner that is late and finishes: ours stops, and nothing is made again", () =>
-    fake(scenarios.lateDone))
+  it.effect(
+    "a stock owner that is late and finishes: ours stops, and nothing is made again",
+    () => fake(scenarios.lateDone),
+    { tags: ["G18"] }
+  )
 
-  it.effect("G20: the orderly end of a stock consumer takes its own with it, and nothing of ours", () =>
-    fake(scenarios.stockDone))
+  it.effect(
+    "the orderly end of a stock consumer takes its own with it, and nothing of ours",
+    () => fake(scenarios.stockDone),
+    { tags: ["G20"] }
+  )
 })

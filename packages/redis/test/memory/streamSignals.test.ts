@@ -45,7 +45,7 @@ const count = (metric: Metric.Counter<number>) => Effect.map(Metric.value(metric
 const never = { sweepInterval: "1 hour" } as const
 
 describe("news of leases that ran out", () => {
-  it.effect("G22: come from the database of the connection, whichever it is", () =>
+  it.effect("come from the database of the connection, whichever it is", () =>
     playing(Effect.gen(function*() {
       const [a, b, other] = [
         yield* open({ service: "orders", consumer: "a", db: 3 }),
@@ -62,9 +62,9 @@ describe("news of leases that ran out", () => {
       yield* Effect.sleep("4 seconds")
       assert.deepStrictEqual((yield* b.client.owned).map(({ stream }) => String(stream)).sort(), ["one", "two"])
       assert.deepStrictEqual(yield* other.client.owned, [])
-    })))
+    })), { tags: ["G22"] })
 
-  it.effect("G23: make one member try, not all, and concern no other service", () =>
+  it.effect("make one member try, not all, and concern no other service", () =>
     playing(Effect.gen(function*() {
       const orders = yield* Effect.forEach(["a", "b", "c", "d"], (consumer) =>
         open({ service: "orders", consumer, ...never }))
@@ -102,11 +102,11 @@ describe("news of leases that ran out", () => {
         said.some(({ args }) => args.some((text) => text.includes("orders"))),
         "it looks at nothing of another service"
       )
-    })))
+    })), { tags: ["G23"] })
 })
 
 describe("figures of takings", () => {
-  it.effect("G26: count what was taken, not what was asked for", () =>
+  it.effect("count what was taken, not what was asked for", () =>
     playing(Effect.gen(function*() {
       const [a, b] = [
         yield* open({ service: "figures", consumer: "a" }),
@@ -122,5 +122,5 @@ describe("figures of takings", () => {
       assert.strictEqual(yield* count(StreamMetrics.takes.taken), taken)
       assert.strictEqual(yield* count(StreamMetrics.acquisitions.claim), claimed)
       assert.isAbove(yield* count(StreamMetrics.takes.occupied), 0)
-    })))
+    })), { tags: ["G26"] })
 })

@@ -22,5 +22,8 @@ StreamStoreSuite.suite(
   { live: false, append, publishesExpiries: true }
 )
 
-it.effect("B50: entries that were deleted while they were pending are gone", () =>
-  Effect.provide(Effect.scoped(trimmed), RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer))))
+it.effect(
+  "entries that were deleted while they were pending are gone",
+  () => Effect.provide(Effect.scoped(trimmed), RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer))),
+  { tags: ["B50"] }
+)

@@ -1,7 +1,8 @@
 /** What users of a mutex rely on, wherever their Redis runs. */
 import { Mutex } from "@effect-simba/core"
 import { FencingToken } from "@effect-simba/core/FencingToken"
-import { Fencing, IoRedis, RedisMutexStore } from "@effect-simba/redis"
+import type { IoRedis } from "@effect-simba/redis"
+import { Fencing, RedisMutexStore } from "@effect-simba/redis"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Layer, Schedule } from "effect"
 import { Redis } from "effect/persistence/Redis"

@@ -86,7 +86,7 @@ it.live(
   60_000
 )
 
-it.live("B46: all keys of a mutex, and those of its jobs, are in one slot, whatever its name", () =>
+it.live("all keys of a mutex, and those of its jobs, are in one slot, whatever its name", () =>
   Effect.gen(function*() {
     const server = yield* RedisServer.start({ args: ["--cluster-enabled", "yes"] })
     for (
@@ -102,4 +102,4 @@ it.live("B46: all keys of a mutex, and those of its jobs, are in one slot, whate
       (m) => server.send("CLUSTER", "KEYSLOT", RedisKeys.owner(m as MutexName))
     )
     assert.notStrictEqual(different[0], different[1])
-  }))
+  }), { tags: ["B46"] })

@@ -95,7 +95,7 @@ layer(Nodes.layer, { excludeTestServices: true, timeout: "60 seconds" })("data s
         }), { concurrency: "unbounded", discard: true }).pipe(Effect.provideContext(redis))
     }))
 
-  it.effect("G24: a service without a hash tag is refused when the layer is built", () =>
+  it.effect("a service without a hash tag is refused when the layer is built", () =>
     Effect.gen(function*() {
       const nodes = yield* Nodes
       for (const service of ["plain", "{}plain", "}plain{", "{plain"]) {
@@ -108,22 +108,26 @@ layer(Nodes.layer, { excludeTestServices: true, timeout: "60 seconds" })("data s
         assert.deepInclude(error, { _tag: "InvalidConfig", option: "service" })
         assert.include(error.message, "hash tag")
       }
-    }))
+    }), { tags: ["G24"] })
 
-  it.effect("G24: a data stream of another slot is refused with its name, and nothing is announced", () =>
-    Effect.gen(function*() {
-      const stage = yield* clusterStage(yield* Nodes)
-      const { client } = yield* stage.open({ service: "{refused}", consumer: "a" })
-      for (const stream of ["elsewhere", "{elsewhere}:s", "refused:s", "{refused:s"]) {
-        const error = yield* Effect.flip(client.announceAll([{ stream: "{refused}:s" }, { stream }]))
-        assert.deepInclude(error, { _tag: "BackendError", operation: "announce", retryable: false })
-        for (const part of [`"${stream}"`, `"{refused}"`, "hash tag"]) assert.include(error.message, part)
-        const claiming = yield* Effect.flip(client.claim(stream))
-        assert.deepInclude(claiming, { _tag: "BackendError", retryable: false })
-        assert.include(claiming.message, "hash tag")
-      }
-      assert.strictEqual(Number(yield* stage.send("EXISTS", "{refused}-input")), 0)
-    }))
+  it.effect(
+    "a data stream of another slot is refused with its name, and nothing is announced",
+    () =>
+      Effect.gen(function*() {
+        const stage = yield* clusterStage(yield* Nodes)
+        const { client } = yield* stage.open({ service: "{refused}", consumer: "a" })
+        for (const stream of ["elsewhere", "{elsewhere}:s", "refused:s", "{refused:s"]) {
+          const error = yield* Effect.flip(client.announceAll([{ stream: "{refused}:s" }, { stream }]))
+          assert.deepInclude(error, { _tag: "BackendError", operation: "announce", retryable: false })
+          for (const part of [`"${stream}"`, `"{refused}"`, "hash tag"]) assert.include(error.message, part)
+          const claiming = yield* Effect.flip(client.claim(stream))
+          assert.deepInclude(claiming, { _tag: "BackendError", retryable: false })
+          assert.include(claiming.message, "hash tag")
+        }
+        assert.strictEqual(Number(yield* stage.send("EXISTS", "{refused}-input")), 0)
+      }),
+    { tags: ["G24"] }
+  )
 
   it.effect("a data stream of another slot that somebody else announced goes to the dead letters", () =>
     Effect.gen(function*() {

@@ -1,7 +1,8 @@
 /** Fleets of consumers of ours and of stock consumers, on a real server. */
 import { IoRedis } from "@effect-simba/redis"
 import { describe, it } from "@effect/vitest"
-import { Effect, Layer, Scope } from "effect"
+import type { Scope } from "effect"
+import { Effect, Layer } from "effect"
 import { capturingLogs, RedisServer } from "../../support/harness.ts"
 import { consumers } from "../../support/interopConsumers.ts"
 import * as scenarios from "../../support/streamInteropScenarios.ts"
@@ -26,19 +27,26 @@ describe("with stock consumers, on a real Redis", () => {
 
   it.live("what a living stock consumer owns is left alone", () => real(scenarios.livingStock))
 
-  it.live("G20: an orderly hand-back is taken over", () => real(scenarios.handBack))
+  it.live("an orderly hand-back is taken over", () => real(scenarios.handBack), { tags: ["G20"] })
 
   it.live("a death of a stock consumer is noticed, with events", () =>
     real((stage) => scenarios.stockDies(stage, true)))
 
-  it.live("G15: and without", () => real((stage) => scenarios.stockDies(stage, false)))
+  it.live("and without", () => real((stage) => scenarios.stockDies(stage, false)), { tags: ["G15"] })
 
-  it.live("G8: two announcements of one data stream are processed one after the other", () =>
-    real(scenarios.duplicates))
+  it.live("two announcements of one data stream are processed one after the other", () => real(scenarios.duplicates), {
+    tags: ["G8"]
+  })
 
-  it.live("G18: a stock owner that is late and finishes: ours stops, and nothing is made again", () =>
-    real(scenarios.lateDone))
+  it.live(
+    "a stock owner that is late and finishes: ours stops, and nothing is made again",
+    () => real(scenarios.lateDone),
+    { tags: ["G18"] }
+  )
 
-  it.live("G20: the orderly end of a stock consumer takes its own with it, and nothing of ours", () =>
-    real(scenarios.stockDone))
+  it.live(
+    "the orderly end of a stock consumer takes its own with it, and nothing of ours",
+    () => real(scenarios.stockDone),
+    { tags: ["G20"] }
+  )
 })

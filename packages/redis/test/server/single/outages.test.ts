@@ -21,7 +21,7 @@ const queued = (server: Server, mutex: MutexName, count: number) =>
 const held = (server: Server, mutex: MutexName) =>
   until("held", Effect.map(server.send("EXISTS", keysOf(mutex).owner), (n) => n === 1))
 
-it.live("B22: no outage ends in an unhandled rejection", () =>
+it.live("no outage ends in an unhandled rejection", () =>
   Effect.gen(function*() {
     const unhandled: Array<unknown> = []
     const note = (error: unknown) => unhandled.push(error)
@@ -64,4 +64,4 @@ it.live("B22: no outage ends in an unhandled rejection", () =>
     }))
     yield* Effect.sleep("300 millis")
     assert.deepStrictEqual(unhandled, [])
-  }).pipe(Effect.provide(quiet)))
+  }).pipe(Effect.provide(quiet)), { tags: ["B22"] })

@@ -28,7 +28,7 @@ const held = (server: Server, mutex: MutexName) =>
   until("held", Effect.map(server.send("EXISTS", keysOf(mutex).owner), (n) => n === 1))
 
 layer(RedisServer.layer, { excludeTestServices: true })("settings of the server", (it) => {
-  it.effect("B47: CONFIG is never sent", () =>
+  it.effect("CONFIG is never sent", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const stats = commandStats(server)
@@ -51,9 +51,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("settings of the server"
       const calls = yield* stats.calls
       assert.isAbove(calls.get("evalsha") ?? 0, 5)
       assert.deepStrictEqual([...calls.keys()].filter((command) => command.startsWith("config")), ["config|resetstat"])
-    }).pipe(Effect.provide(quiet)))
+    }).pipe(Effect.provide(quiet)), { tags: ["B47"] })
 
-  it.effect("B48: an expiry is found by the clock, without keyspace events", () =>
+  it.effect("an expiry is found by the clock, without keyspace events", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const stats = commandStats(server)
@@ -69,7 +69,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("settings of the server"
       const lease = yield* Effect.timeout(mutex.acquire(m), "10 seconds")
       assert.strictEqual(yield* server.send("GET", keysOf(m).owner), lease.id)
       assert.isFalse((yield* stats.calls).has("psubscribe"))
-    }))
+    }), { tags: ["B48"] })
 
   it.effect("a user who may not run scripts is told so when the layer is built, and what is missing", () =>
     Effect.gen(function*() {

@@ -31,7 +31,7 @@ StreamStoreSuite.suite(
 )
 
 it.live(
-  "B50: entries that were deleted while they were pending are gone",
+  "entries that were deleted while they were pending are gone",
   () => Effect.provide(Effect.scoped(trimmed), RedisStreamStore.layer.pipe(Layer.provideMerge(alone))),
-  30_000
+  { timeout: 30_000, tags: ["B50"] }
 )

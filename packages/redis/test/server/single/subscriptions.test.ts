@@ -59,37 +59,41 @@ const proxyTo = (server: Server) =>
   )
 
 layer(RedisServer.layer, { excludeTestServices: true })("subscriptions of a layer", (it) => {
-  it.effect("S8, S9: late messages on the wire change nothing for a holder, nor for one that lost", () =>
-    Effect.gen(function*() {
-      const server = yield* RedisServer
-      const [mutex, other] = yield* Effect.all([openMutex(server, patient), openMutex(server, patient)])
-      const m = freshName("late")
-      const letGo = yield* Deferred.make<void>()
-      const holding = yield* Effect.forkScoped(other.withLock(m)(Deferred.await(letGo)))
-      yield* held(server, m)
-      const contention = yield* mutex.contend(m)
-      yield* queued(server, m, 1)
-      yield* Deferred.succeed(letGo, undefined)
-      yield* Fiber.join(holding)
-      yield* until("it leads", Effect.map(contention.lease, (lease) => lease._tag === "Some"))
-      const lease = yield* Effect.flatMap(contention.lease, Effect.fromOption)
-      const { owner } = keysOf(m)
-      yield* server.send("PUBLISH", `${owner}:${lease.id}`, "released@@1-000000000000:old")
-      yield* server.send("PUBLISH", owner, "acquired@@1-000000000000:old")
-      yield* Effect.sleep("100 millis")
-      yield* lease.ensure
-      assert.strictEqual(yield* server.send("GET", owner), lease.id)
-      yield* contention.stop
-      const rival = yield* other.acquire(m)
-      yield* contention.start
-      yield* queued(server, m, 1)
-      yield* server.send("PUBLISH", owner, `acquired@@${lease.id}`)
-      yield* Effect.sleep("100 millis")
-      assert.strictEqual((yield* contention.lease)._tag, "None")
-      assert.strictEqual(yield* server.send("GET", owner), rival.id)
-    }))
+  it.effect(
+    "late messages on the wire change nothing for a holder, nor for one that lost",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const [mutex, other] = yield* Effect.all([openMutex(server, patient), openMutex(server, patient)])
+        const m = freshName("late")
+        const letGo = yield* Deferred.make<void>()
+        const holding = yield* Effect.forkScoped(other.withLock(m)(Deferred.await(letGo)))
+        yield* held(server, m)
+        const contention = yield* mutex.contend(m)
+        yield* queued(server, m, 1)
+        yield* Deferred.succeed(letGo, undefined)
+        yield* Fiber.join(holding)
+        yield* until("it leads", Effect.map(contention.lease, (lease) => lease._tag === "Some"))
+        const lease = yield* Effect.flatMap(contention.lease, Effect.fromOption)
+        const { owner } = keysOf(m)
+        yield* server.send("PUBLISH", `${owner}:${lease.id}`, "released@@1-000000000000:old")
+        yield* server.send("PUBLISH", owner, "acquired@@1-000000000000:old")
+        yield* Effect.sleep("100 millis")
+        yield* lease.ensure
+        assert.strictEqual(yield* server.send("GET", owner), lease.id)
+        yield* contention.stop
+        const rival = yield* other.acquire(m)
+        yield* contention.start
+        yield* queued(server, m, 1)
+        yield* server.send("PUBLISH", owner, `acquired@@${lease.id}`)
+        yield* Effect.sleep("100 millis")
+        assert.strictEqual((yield* contention.lease)._tag, "None")
+        assert.strictEqual(yield* server.send("GET", owner), rival.id)
+      }),
+    { tags: ["S8", "S9"] }
+  )
 
-  it.effect("B9: a wait is no SUBSCRIBE, however often its waiter looks", () =>
+  it.effect("a wait is no SUBSCRIBE, however often its waiter looks", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const stats = commandStats(server)
@@ -110,9 +114,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("subscriptions of a laye
       yield* queued(server, m, 0)
       const calls = yield* stats.calls
       assert.deepStrictEqual(["subscribe", "unsubscribe"].map((command) => calls.has(command)), [false, false])
-    }))
+    }), { tags: ["B9"] })
 
-  it.effect("B40: a layer keeps two connections, whatever it holds and waits for", () =>
+  it.effect("a layer keeps two connections, whatever it holds and waits for", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const mutex = yield* openMutex(server, { ...patient, redis: { client: { connectionName: "budget" } } })
@@ -126,9 +130,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("subscriptions of a laye
       }
       yield* Effect.forEach(names, (m) => queued(server, m, 1), { concurrency: 8 })
       assert.strictEqual((yield* connections(server, "budget")).length, 2)
-    }))
+    }), { tags: ["B40"] })
 
-  it.effect("B43: after lost subscriptions every waiter hears its hand-off again", () =>
+  it.effect("after lost subscriptions every waiter hears its hand-off again", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const holder = yield* openMutex(server, patient)
@@ -157,24 +161,28 @@ layer(RedisServer.layer, { excludeTestServices: true })("subscriptions of a laye
       }
       yield* Deferred.succeed(letGo, undefined)
       yield* Effect.timeout(Fiber.joinAll([...holding, ...waiting]), "10 seconds")
-    }))
+    }), { tags: ["B43"] })
 })
 
-it.live("B42: a subscriber whose connection is dead without having closed is replaced, and its waiter goes on", () =>
-  Effect.gen(function*() {
-    const server = yield* RedisServer.start()
-    const proxy = yield* proxyTo(server)
-    const holder = yield* openMutex(server, patient)
-    const waiter = yield* openMutex(server, { ...patient, redis: { url: proxy.url, commandTimeout: "500 millis" } })
-    const m = freshName("half open")
-    const letGo = yield* Deferred.make<void>()
-    const holding = yield* Effect.forkScoped(holder.withLock(m)(Deferred.await(letGo)))
-    yield* held(server, m)
-    const waiting = yield* Effect.forkScoped(waiter.acquire(m))
-    yield* queued(server, m, 1)
-    proxy.deafen()
-    yield* Deferred.succeed(letGo, undefined)
-    yield* Fiber.join(holding)
-    const lease = yield* Effect.timeout(Fiber.join(waiting), "15 seconds")
-    assert.strictEqual(yield* server.send("GET", keysOf(m).owner), lease.id)
-  }).pipe(Effect.provide(quiet)))
+it.live(
+  "a subscriber whose connection is dead without having closed is replaced, and its waiter goes on",
+  () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer.start()
+      const proxy = yield* proxyTo(server)
+      const holder = yield* openMutex(server, patient)
+      const waiter = yield* openMutex(server, { ...patient, redis: { url: proxy.url, commandTimeout: "500 millis" } })
+      const m = freshName("half open")
+      const letGo = yield* Deferred.make<void>()
+      const holding = yield* Effect.forkScoped(holder.withLock(m)(Deferred.await(letGo)))
+      yield* held(server, m)
+      const waiting = yield* Effect.forkScoped(waiter.acquire(m))
+      yield* queued(server, m, 1)
+      proxy.deafen()
+      yield* Deferred.succeed(letGo, undefined)
+      yield* Fiber.join(holding)
+      const lease = yield* Effect.timeout(Fiber.join(waiting), "15 seconds")
+      assert.strictEqual(yield* server.send("GET", keysOf(m).owner), lease.id)
+    }).pipe(Effect.provide(quiet)),
+  { tags: ["B42"] }
+)
