@@ -375,7 +375,7 @@ describe("names on the wire", () => {
     )
   })
 
-  it("B59: a mutex is known by its owner key and its queue, and by no other key", () => {
+  it("a mutex is known by its owner key and its queue, and by no other key", { tags: ["B59"] }, () => {
     for (const name of ["jobs", "a}b{c", "{", "x}:contender", "line\nbreak", "x}:fence", "{braces}"]) {
       const odd = MutexName.make(name)
       assert.strictEqual(RedisKeys.mutexOf(RedisKeys.owner(odd)), name)
@@ -395,7 +395,7 @@ describe("names on the wire", () => {
     }
   })
 
-  it.prop("S19: all keys of a mutex hash by the same part of their names, whatever its name", [MutexName], ([name]) => {
+  it.prop("all keys of a mutex hash by the same part of their names, whatever its name", [MutexName], ([name]) => {
     const tag = (key: string) => {
       const open = key.indexOf("{")
       const close = key.indexOf("}", open + 1)
@@ -404,7 +404,7 @@ describe("names on the wire", () => {
     const tags = [RedisKeys.owner, RedisKeys.queue, RedisKeys.fence, RedisKeys.reserved].map((key) => tag(key(name)))
     assert.strictEqual(new Set(tags).size, 1)
     assert.isNotEmpty(tags[0]!)
-  })
+  }, { tags: ["S19"] })
 })
 
 /** A Redis that answers every script with `reply`, and whose channels bring `notices`. */

@@ -88,7 +88,7 @@ describe("hints", () => {
   ])
 })
 
-describe("announcements", () => {
+describe("announcements", { tags: ["G2"] }, () => {
   reads("announcement", StreamWire.Announcement, [
     ["{\"DataStreamName\":\"s\",\"Info\":{\"a\":[1,null]}}", { stream: "s", info: { a: [1, null] } }],
     ["{\"DataStreamName\":\"s\",\"Info\":null}", { stream: "s", info: {} }],
@@ -97,7 +97,7 @@ describe("announcements", () => {
     // As redis-stream-client-go reads it
     ["{\"dataStreamName\":\"s\",\"INFO\":{\"Info\":1}}", { stream: "s", info: { Info: 1 } }]
   ])
-  refuses("G2: announcement", StreamWire.Announcement, [
+  refuses("announcement", StreamWire.Announcement, [
     "",
     "null",
     "[]",
@@ -170,9 +170,9 @@ describe("keys", () => {
     assert.strictEqual(new Set(all).size, all.length)
   })
 
-  it.prop("G30: the key of a lease tells its data stream and its entry", [StreamName, EntryId], ([stream, entry]) => {
+  it.prop("the key of a lease tells its data stream and its entry", [StreamName, EntryId], ([stream, entry]) => {
     assert.deepStrictEqual(StreamKeys.ofEntryLease(StreamKeys.entryLease(stream, entry)), { stream, entry })
-  })
+  }, { tags: ["G30"] })
 
   it.each([
     "",
@@ -183,7 +183,8 @@ describe("keys", () => {
     "mutex:s",
     "a<MUTEX_KEY_SEP>b<MUTEX_KEY_SEP>5-0"
   ])(
-    "G30: %s is no lease of an entry",
+    "%s is no lease of an entry",
+    { tags: ["G30"] },
     (key) => assert.isUndefined(StreamKeys.ofEntryLease(key))
   )
 })

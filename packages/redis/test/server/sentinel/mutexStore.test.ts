@@ -1,4 +1,4 @@
-/** The whole contract of the store where Redis is more than one server. */
+/** The whole contract of the mutex store through Sentinel. */
 import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
 import * as MutexStoreSuite from "@effect-simba/testkit/MutexStoreSuite"
 import { Effect, Layer } from "effect"
@@ -13,10 +13,4 @@ const throughSentinel = Layer.unwrap(
     ))
 )
 
-const onCluster = Layer.unwrap(Effect.map(RedisServer.cluster(), ({ nodes }) =>
-  RedisMutexStore.layer.pipe(
-    Layer.provide(IoRedis.layerCluster({ nodes: nodes.slice(0, 1).map(at), commandTimeout: "5 seconds" }))
-  )))
-
 MutexStoreSuite.suite("through Sentinel", throughSentinel, { live: true })
-MutexStoreSuite.suite("on a Cluster", onCluster, { live: true, countsSubscribers: false })

@@ -10,8 +10,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, Duration, Effect, Fiber, Layer, Option, type Scope } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
-import { slot } from "../../../src/internal/client/clusterSlot.ts"
-import * as StreamKeys from "../../../src/streams/internal/keys.ts"
+import { slot } from "../../src/internal/client/clusterSlot.ts"
+import * as StreamKeys from "../../src/streams/internal/keys.ts"
 
 const lease = Duration.seconds(2)
 const name = ServiceName.make("{orders}")
@@ -73,7 +73,7 @@ const keysOf = ({ entry, stream }: Held) => ({
 })
 
 describe("what is left in Redis", () => {
-  it.effect("G17: done is one call, after which nothing of the holding is left", () =>
+  it.effect("done is one call, after which nothing of the holding is left", () =>
     onFake(Effect.gen(function*() {
       const { own, send, scriptCalls, server, service } = yield* setup()
       const held = yield* own("one")
@@ -90,9 +90,9 @@ describe("what is left in Redis", () => {
       assert.isFalse(left.includes(StreamKeys.failures(name)))
       assert.isFalse(left.includes(StreamKeys.announced(name)))
       assert.strictEqual(yield* send("XLEN", input), 0)
-    })))
+    })), { tags: ["G17"] })
 
-  it.effect("B53: whatever is written expires, but for unfinished announcements", () =>
+  it.effect("whatever is written expires, but for unfinished announcements", () =>
     onFake(Effect.gen(function*() {
       const { own, read, send, server, service } = yield* setup()
       const held = yield* own("one")
@@ -111,7 +111,7 @@ describe("what is left in Redis", () => {
       const keys = yield* server.keys
       assert.deepStrictEqual(keys.filter(({ expiresAt }) => expiresAt === undefined).map(({ key }) => key), [input])
       assert.isAbove(keys.length, 12)
-    })))
+    })), { tags: ["B53"] })
 
   it.effect("likewise where what is given back or handed over was owned for longer than failures are kept", () =>
     onFake(Effect.gen(function*() {
@@ -146,7 +146,7 @@ describe("what is left in Redis", () => {
       ])
     })))
 
-  it.effect("B53: dead letters are bounded, and are not kept for ever", () =>
+  it.effect("dead letters are bounded, and are not kept for ever", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const dead = StreamKeys.deadLetters(name)
@@ -167,27 +167,31 @@ describe("what is left in Redis", () => {
         "1"
       )
       assert.includeMembers([...newest![1]], ["lbs-input", "simba-reason", "why", "simba-id", "simba-token"])
-    })))
+    })), { tags: ["B53"] })
 
-  it.effect("G20: giving back acknowledges nothing, ages the entry, and lets its lease expire with the event", () =>
-    onFake(Effect.gen(function*() {
-      const { own, send, service, xpending } = yield* setup()
-      yield* send("CONFIG", "SET", "notify-keyspace-events", "Ex")
-      const expiries = Option.getOrThrow(yield* service.expiries)
-      const held = yield* own("one")
-      const { entryLease, streamLease } = keysOf(held)
-      yield* service.release(held)
-      const [[entry, consumer, idle, deliveries]] = (yield* xpending) as [[string, string, number, number]]
-      assert.deepStrictEqual([entry, consumer, deliveries], [held.entry, a, 1])
-      assert.isAtLeast(idle, 60_000)
-      assert.strictEqual(yield* send("EXISTS", streamLease), 0)
-      assert.strictEqual(yield* send("PTTL", entryLease), 1)
-      const event = yield* Effect.forkChild(expiries.next)
-      // However late the server would notice by itself
-      yield* TestClock.adjust("5 millis")
-      const { stream } = held
-      assert.deepStrictEqual(yield* Fiber.join(event), { _tag: "Expired", stream, entry: held.entry })
-    })))
+  it.effect(
+    "giving back acknowledges nothing, ages the entry, and lets its lease expire with the event",
+    () =>
+      onFake(Effect.gen(function*() {
+        const { own, send, service, xpending } = yield* setup()
+        yield* send("CONFIG", "SET", "notify-keyspace-events", "Ex")
+        const expiries = Option.getOrThrow(yield* service.expiries)
+        const held = yield* own("one")
+        const { entryLease, streamLease } = keysOf(held)
+        yield* service.release(held)
+        const [[entry, consumer, idle, deliveries]] = (yield* xpending) as [[string, string, number, number]]
+        assert.deepStrictEqual([entry, consumer, deliveries], [held.entry, a, 1])
+        assert.isAtLeast(idle, 60_000)
+        assert.strictEqual(yield* send("EXISTS", streamLease), 0)
+        assert.strictEqual(yield* send("PTTL", entryLease), 1)
+        const event = yield* Effect.forkChild(expiries.next)
+        // However late the server would notice by itself
+        yield* TestClock.adjust("5 millis")
+        const { stream } = held
+        assert.deepStrictEqual(yield* Fiber.join(event), { _tag: "Expired", stream, entry: held.entry })
+      })),
+    { tags: ["G20"] }
+  )
 
   it.effect("at ten thousand data streams a renewal is one call for every 200 of them", () =>
     onFake(Effect.gen(function*() {
@@ -219,42 +223,46 @@ describe("what is left in Redis", () => {
 })
 
 describe("what others write", () => {
-  it.effect("G2: what cannot be read is named, its neighbours are read, and it can be buried by its consumer", () =>
-    onFake(Effect.gen(function*() {
-      const { pending, read, send, service } = yield* setup()
-      const payload = JSON.stringify({ DataStreamName: "{orders}:one", Info: null })
-      const bad = [
-        ["other", "x"],
-        ["lbs-input", "{"],
-        ["lbs-input", "{}"],
-        // G30
-        ["lbs-input", JSON.stringify({ DataStreamName: "a<MUTEX_KEY_SEP>b", Info: {} })]
-      ]
-      for (const fields of bad) yield* send("XADD", input, "*", ...fields)
-      yield* send("XADD", input, "*", "more", "kept", "lbs-input", payload)
-      const entries = yield* read()
-      assert.deepStrictEqual(entries.map(({ _tag }) => _tag), [...bad.map(() => "Malformed" as const), "Announced"])
-      assert.deepInclude(entries[4] as object, { stream: "{orders}:one", info: {} })
-      const first = entries[0]!
-      assert.isFalse(yield* service.deadLetterMalformed(first.entry, b, "not mine"))
-      for (const entry of entries.slice(0, 4)) {
-        assert.isTrue(
-          yield* service.deadLetterMalformed(entry.entry, a, entry._tag === "Malformed" ? entry.problem : "")
-        )
-      }
-      assert.isFalse(yield* service.deadLetterMalformed(first.entry, a, "again"))
-      assert.deepStrictEqual(yield* pending, [entries[4]!.entry])
-      const letters = yield* service.deadLetters(undefined, 10)
-      assert.deepStrictEqual(letters.map(({ entry }) => entry), entries.slice(0, 4).map(({ entry }) => entry))
-      assert.deepStrictEqual(letters.map(({ fields }) => fields.flat()), bad)
-      assert.isTrue(letters.every(({ reason }) => reason.length > 5))
-      assert.match(letters[0]!.reason, /lbs-input/)
-      // Once more, as it was
-      assert.isTrue(yield* service.redrive(letters[0]!.id))
-      assert.strictEqual((yield* read())[0]!._tag, "Malformed")
-    })))
+  it.effect(
+    "what cannot be read is named, its neighbours are read, and it can be buried by its consumer",
+    () =>
+      onFake(Effect.gen(function*() {
+        const { pending, read, send, service } = yield* setup()
+        const payload = JSON.stringify({ DataStreamName: "{orders}:one", Info: null })
+        const bad = [
+          ["other", "x"],
+          ["lbs-input", "{"],
+          ["lbs-input", "{}"],
+          // G30
+          ["lbs-input", JSON.stringify({ DataStreamName: "a<MUTEX_KEY_SEP>b", Info: {} })]
+        ]
+        for (const fields of bad) yield* send("XADD", input, "*", ...fields)
+        yield* send("XADD", input, "*", "more", "kept", "lbs-input", payload)
+        const entries = yield* read()
+        assert.deepStrictEqual(entries.map(({ _tag }) => _tag), [...bad.map(() => "Malformed" as const), "Announced"])
+        assert.deepInclude(entries[4] as object, { stream: "{orders}:one", info: {} })
+        const first = entries[0]!
+        assert.isFalse(yield* service.deadLetterMalformed(first.entry, b, "not mine"))
+        for (const entry of entries.slice(0, 4)) {
+          assert.isTrue(
+            yield* service.deadLetterMalformed(entry.entry, a, entry._tag === "Malformed" ? entry.problem : "")
+          )
+        }
+        assert.isFalse(yield* service.deadLetterMalformed(first.entry, a, "again"))
+        assert.deepStrictEqual(yield* pending, [entries[4]!.entry])
+        const letters = yield* service.deadLetters(undefined, 10)
+        assert.deepStrictEqual(letters.map(({ entry }) => entry), entries.slice(0, 4).map(({ entry }) => entry))
+        assert.deepStrictEqual(letters.map(({ fields }) => fields.flat()), bad)
+        assert.isTrue(letters.every(({ reason }) => reason.length > 5))
+        assert.match(letters[0]!.reason, /lbs-input/)
+        // Once more, as it was
+        assert.isTrue(yield* service.redrive(letters[0]!.id))
+        assert.strictEqual((yield* read())[0]!._tag, "Malformed")
+      })),
+    { tags: ["G2"] }
+  )
 
-  it.effect("B50: what is deleted and still pending is nobody's, and pending no more", () =>
+  it.effect("what is deleted and still pending is nobody's, and pending no more", () =>
     onFake(Effect.gen(function*() {
       const { ask, own, pending, send, service, xpending } = yield* setup()
       const held = yield* own("one")
@@ -269,7 +277,7 @@ describe("what others write", () => {
       const renewed = yield* service.renew([held, other], lease)
       assert.deepStrictEqual(renewed, [{ _tag: "Lost", reason: "Vanished" }, { _tag: "Renewed" }])
       assert.strictEqual(yield* service.done(held), "AlreadyDone")
-    })))
+    })), { tags: ["B50"] })
 
   it.effect("a stock consumer's lock keeps ours out, by its name", () =>
     onFake(Effect.gen(function*() {
@@ -430,14 +438,18 @@ describe("what others write", () => {
       assert.isTrue(refused._tag === "Occupied" && !Duration.isFinite(refused.remaining))
     })))
 
-  it.effect("G3: an entry that somebody claimed away comes back with the next renewal of its owner", () =>
-    onFake(Effect.gen(function*() {
-      const { own, send, service, xpending } = yield* setup()
-      const held = yield* own("one")
-      yield* send("XCLAIM", input, group, "redis-consumer-go", "0", held.entry)
-      assert.deepStrictEqual(yield* service.renew([held], lease), [{ _tag: "Renewed" }])
-      assert.strictEqual((yield* xpending)[0]![1], a)
-    })))
+  it.effect(
+    "an entry that somebody claimed away comes back with the next renewal of its owner",
+    () =>
+      onFake(Effect.gen(function*() {
+        const { own, send, service, xpending } = yield* setup()
+        const held = yield* own("one")
+        yield* send("XCLAIM", input, group, "redis-consumer-go", "0", held.entry)
+        assert.deepStrictEqual(yield* service.renew([held], lease), [{ _tag: "Renewed" }])
+        assert.strictEqual((yield* xpending)[0]![1], a)
+      })),
+    { tags: ["G3"] }
+  )
 
   it.effect("a group that is gone is made again, and what is owned stays owned", () =>
     onFake(Effect.gen(function*() {
@@ -506,22 +518,26 @@ describe("what others write", () => {
       assert.isTrue((yield* again).isNew)
     })))
 
-  it.effect("B53: what was acknowledged and not deleted is deleted, unless another group may want it", () =>
-    onFake(Effect.gen(function*() {
-      const { own, read, send, service } = yield* setup()
-      const [done, kept] = [yield* own("one"), yield* own("two")]
-      yield* service.announce([{ stream: streamOf("three"), info: {} }])
-      yield* send("XACK", input, group, done.entry)
-      yield* send("XGROUP", "CREATE", input, "other", "$")
-      assert.deepStrictEqual(yield* service.reap(Duration.days(1)), { consumers: 0, entries: 0 })
-      yield* send("XGROUP", "DESTROY", input, "other")
-      assert.deepStrictEqual(yield* service.reap(Duration.days(1)), { consumers: 0, entries: 1 })
-      assert.strictEqual(yield* send("XLEN", input), 2)
-      assert.deepStrictEqual(yield* service.renew([kept], lease), [{ _tag: "Renewed" }])
-      assert.strictEqual((yield* read()).length, 1)
-    })))
+  it.effect(
+    "what was acknowledged and not deleted is deleted, unless another group may want it",
+    () =>
+      onFake(Effect.gen(function*() {
+        const { own, read, send, service } = yield* setup()
+        const [done, kept] = [yield* own("one"), yield* own("two")]
+        yield* service.announce([{ stream: streamOf("three"), info: {} }])
+        yield* send("XACK", input, group, done.entry)
+        yield* send("XGROUP", "CREATE", input, "other", "$")
+        assert.deepStrictEqual(yield* service.reap(Duration.days(1)), { consumers: 0, entries: 0 })
+        yield* send("XGROUP", "DESTROY", input, "other")
+        assert.deepStrictEqual(yield* service.reap(Duration.days(1)), { consumers: 0, entries: 1 })
+        assert.strictEqual(yield* send("XLEN", input), 2)
+        assert.deepStrictEqual(yield* service.renew([kept], lease), [{ _tag: "Renewed" }])
+        assert.strictEqual((yield* read()).length, 1)
+      })),
+    { tags: ["B53"] }
+  )
 
-  it.effect("B53: a large backlog of acknowledged entries is deleted page by page", () =>
+  it.effect("a large backlog of acknowledged entries is deleted page by page", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const streams = Array.from({ length: 1203 }, (_, i) => streamOf(String(i)))
@@ -531,7 +547,7 @@ describe("what others write", () => {
       yield* own("more")
       assert.deepStrictEqual(yield* service.reap(Duration.days(1)), { consumers: 0, entries: 802 })
       assert.strictEqual(yield* send("XLEN", input), 402)
-    })))
+    })), { tags: ["B53"] })
 
   it.effect("tidying up leaves what is pending, however much of what is pending was deleted", () =>
     onFake(Effect.gen(function*() {
@@ -545,30 +561,34 @@ describe("what others write", () => {
       assert.strictEqual(yield* send("XLEN", input), 501)
     })))
 
-  it.effect("B53: what stock consumers finish is forgotten in the end, and nothing else", () =>
-    onFake(Effect.gen(function*() {
-      const { own, send, service } = yield* setup()
-      const streams = Array.from({ length: 1100 }, (_, i) => streamOf(String(i)))
-      const entries = yield* service.announce(streams.map((stream) => ({ stream, info: {} })))
-      yield* service.read({ consumer: a, count: 2000, block: Duration.millis(1) })
-      const requests = streams.map((stream, i) => {
-        const { entry } = entries[i]!
-        return { stream, entry, consumer: a, epoch: epoch(), lease, minIdle: Duration.zero, maxFailures: 10 }
-      })
-      const results = yield* service.take(requests)
-      for (const [i, result] of results.entries()) {
-        if (result._tag === "Taken") yield* service.release({ ...requests[i]!, token: result.token })
-      }
-      const kept = yield* own("kept")
-      for (const { entry } of entries) {
-        yield* send("XACK", input, group, entry)
-        yield* send("XDEL", input, entry)
-      }
-      yield* service.reap(Duration.days(1))
-      const fields = yield* send<ReadonlyArray<string>>("HKEYS", StreamKeys.failures(name))
-      assert.deepStrictEqual([...fields].sort(), [kept.entry, `${kept.entry}:by`])
-      assert.deepStrictEqual(yield* send("HKEYS", StreamKeys.announced(name)), [kept.stream])
-    })))
+  it.effect(
+    "what stock consumers finish is forgotten in the end, and nothing else",
+    () =>
+      onFake(Effect.gen(function*() {
+        const { own, send, service } = yield* setup()
+        const streams = Array.from({ length: 1100 }, (_, i) => streamOf(String(i)))
+        const entries = yield* service.announce(streams.map((stream) => ({ stream, info: {} })))
+        yield* service.read({ consumer: a, count: 2000, block: Duration.millis(1) })
+        const requests = streams.map((stream, i) => {
+          const { entry } = entries[i]!
+          return { stream, entry, consumer: a, epoch: epoch(), lease, minIdle: Duration.zero, maxFailures: 10 }
+        })
+        const results = yield* service.take(requests)
+        for (const [i, result] of results.entries()) {
+          if (result._tag === "Taken") yield* service.release({ ...requests[i]!, token: result.token })
+        }
+        const kept = yield* own("kept")
+        for (const { entry } of entries) {
+          yield* send("XACK", input, group, entry)
+          yield* send("XDEL", input, entry)
+        }
+        yield* service.reap(Duration.days(1))
+        const fields = yield* send<ReadonlyArray<string>>("HKEYS", StreamKeys.failures(name))
+        assert.deepStrictEqual([...fields].sort(), [kept.entry, `${kept.entry}:by`])
+        assert.deepStrictEqual(yield* send("HKEYS", StreamKeys.announced(name)), [kept.stream])
+      })),
+    { tags: ["B53"] }
+  )
 
   it.effect("what a group of others never was given is not taken for finished", () =>
     onFake(Effect.gen(function*() {
@@ -587,33 +607,37 @@ describe("what others write", () => {
       assert.strictEqual(yield* send("XLEN", input), 1)
     })))
 
-  it.effect("G25: a key of another type fails its data stream alone, and leaves nothing half done", () =>
-    onFake(Effect.gen(function*() {
-      const { send, server, service, xpending } = yield* setup()
-      const streams = ["a", "b", "c", "d"].map(streamOf)
-      const entries = yield* service.announce(streams.map((stream) => ({ stream, info: {} })))
-      yield* service.read({ consumer: b, count: 10, block: Duration.millis(1) })
-      yield* send("RPUSH", StreamKeys.fence(streams[0]!), "x")
-      yield* send("RPUSH", StreamKeys.streamLease(streams[1]!), "x")
-      yield* send("RPUSH", StreamKeys.entryLease(streams[2]!, entries[2]!.entry), "x")
-      const results = yield* service.take(streams.map((stream, i) => ({
-        stream,
-        entry: entries[i]!.entry,
-        consumer: a,
-        epoch: epoch(),
-        lease,
-        minIdle: Duration.zero,
-        maxFailures: 10
-      })))
-      assert.deepStrictEqual(results.map(({ _tag }) => _tag), ["Failed", "Failed", "Failed", "Taken"])
-      const first = results[0]!
-      assert.isTrue(first._tag === "Failed" && first.error._tag === "BackendError" && !first.error.retryable)
-      const keys = (yield* server.keys).map(({ key }) => key)
-      assert.isFalse(keys.includes(StreamKeys.streamLease(streams[0]!)))
-      assert.isFalse(keys.includes(StreamKeys.entryLease(streams[0]!, entries[0]!.entry)))
-      assert.isFalse(keys.includes(StreamKeys.entryLease(streams[1]!, entries[1]!.entry)))
-      assert.deepStrictEqual((yield* xpending).map(([, consumer]) => consumer), [b, b, b, a])
-    })))
+  it.effect(
+    "a key of another type fails its data stream alone, and leaves nothing half done",
+    () =>
+      onFake(Effect.gen(function*() {
+        const { send, server, service, xpending } = yield* setup()
+        const streams = ["a", "b", "c", "d"].map(streamOf)
+        const entries = yield* service.announce(streams.map((stream) => ({ stream, info: {} })))
+        yield* service.read({ consumer: b, count: 10, block: Duration.millis(1) })
+        yield* send("RPUSH", StreamKeys.fence(streams[0]!), "x")
+        yield* send("RPUSH", StreamKeys.streamLease(streams[1]!), "x")
+        yield* send("RPUSH", StreamKeys.entryLease(streams[2]!, entries[2]!.entry), "x")
+        const results = yield* service.take(streams.map((stream, i) => ({
+          stream,
+          entry: entries[i]!.entry,
+          consumer: a,
+          epoch: epoch(),
+          lease,
+          minIdle: Duration.zero,
+          maxFailures: 10
+        })))
+        assert.deepStrictEqual(results.map(({ _tag }) => _tag), ["Failed", "Failed", "Failed", "Taken"])
+        const first = results[0]!
+        assert.isTrue(first._tag === "Failed" && first.error._tag === "BackendError" && !first.error.retryable)
+        const keys = (yield* server.keys).map(({ key }) => key)
+        assert.isFalse(keys.includes(StreamKeys.streamLease(streams[0]!)))
+        assert.isFalse(keys.includes(StreamKeys.entryLease(streams[0]!, entries[0]!.entry)))
+        assert.isFalse(keys.includes(StreamKeys.entryLease(streams[1]!, entries[1]!.entry)))
+        assert.deepStrictEqual((yield* xpending).map(([, consumer]) => consumer), [b, b, b, a])
+      })),
+    { tags: ["G25"] }
+  )
 })
 
 describe("hand-overs", () => {
@@ -659,40 +683,48 @@ describe("events", () => {
     ({ send }) => send<ReadonlyArray<string>>("CONFIG", "GET", "notify-keyspace-events")
   )
 
-  it.effect("G21: the server's setting is left alone, unless asked; then flags of others stay", () =>
-    onFake(Effect.gen(function*() {
-      const { open } = yield* StreamStore
-      const { send } = yield* Redis
-      yield* send("CONFIG", "SET", "notify-keyspace-events", "Kg")
-      const service = yield* open(name)
-      assert.isTrue(Option.isNone(yield* service.expiries))
-      assert.sameMembers([...(yield* flags)[1]!], ["g", "K"])
-      yield* open(name, { enableEvents: true })
-      assert.sameMembers([...(yield* flags)[1]!], ["g", "x", "K", "E"])
-      assert.isTrue(Option.isSome(yield* service.expiries))
-    })))
+  it.effect(
+    "the server's setting is left alone, unless asked; then flags of others stay",
+    () =>
+      onFake(Effect.gen(function*() {
+        const { open } = yield* StreamStore
+        const { send } = yield* Redis
+        yield* send("CONFIG", "SET", "notify-keyspace-events", "Kg")
+        const service = yield* open(name)
+        assert.isTrue(Option.isNone(yield* service.expiries))
+        assert.sameMembers([...(yield* flags)[1]!], ["g", "K"])
+        yield* open(name, { enableEvents: true })
+        assert.sameMembers([...(yield* flags)[1]!], ["g", "x", "K", "E"])
+        assert.isTrue(Option.isSome(yield* service.expiries))
+      })),
+    { tags: ["G21"] }
+  )
 
-  it.effect("G21: where the setting may neither be read nor changed, the service opens all the same", () =>
-    Effect.gen(function*() {
-      const { open } = yield* StreamStore
-      const service = yield* open(name, { enableEvents: true })
-      // Nobody knows whether there will be events: heard if there are
-      assert.isTrue(Option.isSome(yield* service.expiries))
-    }).pipe(
-      Effect.provide(RedisStreamStore.layer.pipe(
-        Layer.provide(Layer.effect(
-          Redis,
-          Effect.map(Redis, (redis) =>
-            Redis.of({
-              ...redis,
-              send: (command, ...args) => redis.send(command === "CONFIG" ? "NOSUCHCOMMAND" : command, ...args)
-            }))
-        )),
-        Layer.provide(TestRedis.layer)
-      ))
-    ))
+  it.effect(
+    "where the setting may neither be read nor changed, the service opens all the same",
+    () =>
+      Effect.gen(function*() {
+        const { open } = yield* StreamStore
+        const service = yield* open(name, { enableEvents: true })
+        // Nobody knows whether there will be events: heard if there are
+        assert.isTrue(Option.isSome(yield* service.expiries))
+      }).pipe(
+        Effect.provide(RedisStreamStore.layer.pipe(
+          Layer.provide(Layer.effect(
+            Redis,
+            Effect.map(Redis, (redis) =>
+              Redis.of({
+                ...redis,
+                send: (command, ...args) => redis.send(command === "CONFIG" ? "NOSUCHCOMMAND" : command, ...args)
+              }))
+          )),
+          Layer.provide(TestRedis.layer)
+        ))
+      ),
+    { tags: ["G21"] }
+  )
 
-  it.effect("G22: the events of the connection's own database are heard", () =>
+  it.effect("the events of the connection's own database are heard", () =>
     Effect.gen(function*() {
       const { open } = yield* StreamStore
       const { send } = yield* Redis
@@ -711,7 +743,9 @@ describe("events", () => {
         stream: streamOf("one"),
         entry: EntryId.make("5-0")
       })
-    }).pipe(Effect.provide(RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layerOptions({ db: 3 }))))))
+    }).pipe(Effect.provide(RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layerOptions({ db: 3 }))))), {
+    tags: ["G22"]
+  })
 
   it.effect("a broken connection is a gap in hints and in expiries", () =>
     onFake(Effect.gen(function*() {
@@ -742,7 +776,7 @@ describe("Cluster", () => {
     Layer.provideMerge(TestRedis.layer)
   )
 
-  it("G24: slots are those of Redis", () => {
+  it("slots are those of Redis", { tags: ["G24"] }, () => {
     // As CLUSTER KEYSLOT answers
     assert.strictEqual(slot("123456789"), 12739)
     assert.strictEqual(slot("somekey"), 11058)
@@ -753,47 +787,51 @@ describe("Cluster", () => {
     assert.strictEqual(slot("foo{{bar}}zap"), slot("{bar"))
   })
 
-  it.effect("G24: a service without a hash tag is refused, and a data stream in another slot too", () =>
-    Effect.gen(function*() {
-      const { open } = yield* StreamStore
-      const { send } = yield* Redis
-      const refused = yield* Effect.flip(open(ServiceName.make("orders")))
-      assert.instanceOf(refused, InvalidConfig)
-      const service = yield* open(name)
-      assert.isTrue(Option.isNone(yield* service.expiries))
-      const elsewhere = StreamName.make("{other}:one")
-      const untagged = StreamName.make("orders")
-      for (const stream of [elsewhere, untagged]) {
-        const errors = [
-          yield* Effect.flip(service.announce([{ stream: streamOf("one"), info: {} }, { stream, info: {} }])),
-          yield* Effect.flip(service.find(stream)),
-          yield* Effect.flip(service.checkpoint(stream)),
-          yield* Effect.flip(service.messages(stream, EntryId.make("0-0"), 1)),
-          yield* Effect.flip(service.awaitMessages(stream, EntryId.make("0-0"), 1))
-        ]
-        for (const error of errors) {
-          assert.instanceOf(error, BackendError)
-          assert.isTrue(error._tag === "BackendError" && !error.retryable, error.message)
+  it.effect(
+    "a service without a hash tag is refused, and a data stream in another slot too",
+    () =>
+      Effect.gen(function*() {
+        const { open } = yield* StreamStore
+        const { send } = yield* Redis
+        const refused = yield* Effect.flip(open(ServiceName.make("orders")))
+        assert.instanceOf(refused, InvalidConfig)
+        const service = yield* open(name)
+        assert.isTrue(Option.isNone(yield* service.expiries))
+        const elsewhere = StreamName.make("{other}:one")
+        const untagged = StreamName.make("orders")
+        for (const stream of [elsewhere, untagged]) {
+          const errors = [
+            yield* Effect.flip(service.announce([{ stream: streamOf("one"), info: {} }, { stream, info: {} }])),
+            yield* Effect.flip(service.find(stream)),
+            yield* Effect.flip(service.checkpoint(stream)),
+            yield* Effect.flip(service.messages(stream, EntryId.make("0-0"), 1)),
+            yield* Effect.flip(service.awaitMessages(stream, EntryId.make("0-0"), 1))
+          ]
+          for (const error of errors) {
+            assert.instanceOf(error, BackendError)
+            assert.isTrue(error._tag === "BackendError" && !error.retryable, error.message)
+          }
         }
-      }
-      assert.strictEqual(yield* send("XLEN", input), 0)
-      yield* send("XADD", input, "*", "lbs-input", JSON.stringify({ DataStreamName: elsewhere, Info: {} }))
-      const [answer] = yield* service.announce([{ stream: streamOf("one"), info: {} }])
-      const entries = yield* service.read({ consumer: a, count: 10, block: Duration.millis(1) })
-      assert.deepStrictEqual(entries.map(({ _tag }) => _tag), ["Malformed", "Announced"])
-      const request = { consumer: a, lease, minIdle: Duration.zero, maxFailures: 10 }
-      const results = yield* service.take([
-        { ...request, stream: elsewhere, entry: entries[0]!.entry, epoch: epoch() },
-        { ...request, stream: streamOf("one"), entry: answer!.entry, epoch: epoch() }
-      ])
-      assert.deepStrictEqual(results.map(({ _tag }) => _tag), ["Failed", "Taken"])
-      // On one server any name will do
-      const single = yield* Effect.map(
-        Layer.build(Layer.fresh(RedisStreamStore.layer)),
-        (context) => Context.get(context, StreamStore)
-      )
-      yield* (yield* single.open(ServiceName.make("orders"))).announce([{ stream: untagged, info: {} }])
-    }).pipe(Effect.provide(cluster)))
+        assert.strictEqual(yield* send("XLEN", input), 0)
+        yield* send("XADD", input, "*", "lbs-input", JSON.stringify({ DataStreamName: elsewhere, Info: {} }))
+        const [answer] = yield* service.announce([{ stream: streamOf("one"), info: {} }])
+        const entries = yield* service.read({ consumer: a, count: 10, block: Duration.millis(1) })
+        assert.deepStrictEqual(entries.map(({ _tag }) => _tag), ["Malformed", "Announced"])
+        const request = { consumer: a, lease, minIdle: Duration.zero, maxFailures: 10 }
+        const results = yield* service.take([
+          { ...request, stream: elsewhere, entry: entries[0]!.entry, epoch: epoch() },
+          { ...request, stream: streamOf("one"), entry: answer!.entry, epoch: epoch() }
+        ])
+        assert.deepStrictEqual(results.map(({ _tag }) => _tag), ["Failed", "Taken"])
+        // On one server any name will do
+        const single = yield* Effect.map(
+          Layer.build(Layer.fresh(RedisStreamStore.layer)),
+          (context) => Context.get(context, StreamStore)
+        )
+        yield* (yield* single.open(ServiceName.make("orders"))).announce([{ stream: untagged, info: {} }])
+      }).pipe(Effect.provide(cluster)),
+    { tags: ["G24"] }
+  )
 })
 
 describe("outages", () => {
@@ -814,22 +852,26 @@ describe("outages", () => {
       assert.strictEqual(yield* service.done(held), "Done")
     })))
 
-  it.effect("G31: a read whose connection breaks fails at once, and the next one works", () =>
-    onFake(Effect.gen(function*() {
-      const { server, service } = yield* setup()
-      const read = service.read({ consumer: a, count: 1, block: Duration.minutes(1) })
-      const first = yield* Effect.forkChild(Effect.flip(read), { startImmediately: true })
-      yield* TestClock.adjust("10 millis")
-      assert.strictEqual(yield* server.connections(), 2)
-      yield* server.dropConnections()
-      const error = yield* Fiber.join(first)
-      assert.isTrue(error._tag === "BackendError" && error.retryable)
-      yield* TestClock.adjust("1 second")
-      yield* service.announce([{ stream: streamOf("one"), info: {} }])
-      assert.strictEqual((yield* read).length, 1)
-    })))
+  it.effect(
+    "a read whose connection breaks fails at once, and the next one works",
+    () =>
+      onFake(Effect.gen(function*() {
+        const { server, service } = yield* setup()
+        const read = service.read({ consumer: a, count: 1, block: Duration.minutes(1) })
+        const first = yield* Effect.forkChild(Effect.flip(read), { startImmediately: true })
+        yield* TestClock.adjust("10 millis")
+        assert.strictEqual(yield* server.connections(), 2)
+        yield* server.dropConnections()
+        const error = yield* Fiber.join(first)
+        assert.isTrue(error._tag === "BackendError" && error.retryable)
+        yield* TestClock.adjust("1 second")
+        yield* service.announce([{ stream: streamOf("one"), info: {} }])
+        assert.strictEqual((yield* read).length, 1)
+      })),
+    { tags: ["G31"] }
+  )
 
-  it.effect("G31: a read that is interrupted takes nothing with it", () =>
+  it.effect("a read that is interrupted takes nothing with it", () =>
     onFake(Effect.gen(function*() {
       const { server, service } = yield* setup()
       const fiber = yield* Effect.forkChild(
@@ -842,7 +884,7 @@ describe("outages", () => {
       yield* service.announce([{ stream: streamOf("one"), info: {} }])
       const entries = yield* service.read({ consumer: b, count: 1, block: Duration.millis(1) })
       assert.strictEqual(entries.length, 1)
-    })))
+    })), { tags: ["G31"] })
 })
 
 describe("waiting for messages", () => {

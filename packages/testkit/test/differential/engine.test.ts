@@ -1,15 +1,15 @@
 /**
  * The engine against a redis-server of its own, a few thousand commands with fixed seeds. A difference is looked into
- * with `pnpm differential --seed S`, and once it is mended becomes a row of `engine.regressions.test.ts`.
+ * with `pnpm differential --seed S`, and once it is mended becomes a row of `examples.ts`.
  */
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { loadLua } from "../../src/internal/redis/lua/vm.ts"
-import { toPlain } from "../differential/answers.ts"
-import type { RealServer } from "../differential/realServer.ts"
-import { startServer, versionOf } from "../differential/realServer.ts"
-import { rows } from "../differential/regressions.ts"
-import { open } from "../differential/resp.ts"
-import * as runner from "../differential/runner.ts"
+import { toPlain } from "./answers.ts"
+import { examples } from "./examples.ts"
+import type { RealServer } from "./realServer.ts"
+import { startServer, versionOf } from "./realServer.ts"
+import { open } from "./resp.ts"
+import * as runner from "./runner.ts"
 
 const SEEDS = [1, 2, 3, 4, 5]
 const CASES = 1000
@@ -36,9 +36,9 @@ describe("the engine and redis-server", () => {
     })
   }
 
-  it("redis-server answers as the regressions have it", async () => {
+  it("redis-server answers as the examples have it", async () => {
     const connection = await open(server!.path)
-    for (const [name, commands, expected] of rows) {
+    for (const [name, commands, expected] of Object.values(examples).flat()) {
       await connection.send([["FLUSHALL"], ["SELECT", "0"], ["UNWATCH"]])
       const answers = await connection.send(commands)
       assert.deepStrictEqual(toPlain(answers.at(-1)!), expected, name)

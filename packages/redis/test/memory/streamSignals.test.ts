@@ -1,83 +1,13 @@
-/** Known problems of stream ownership that show in Redis: see docs/known-problems.md. */
+/** Who follows the news of leases that ran out, and what the figures count. */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import type * as StreamConfig from "@effect-simba/core/streams/StreamConfig"
 import * as StreamMetrics from "@effect-simba/core/streams/StreamMetrics"
-import { consumerName, type EntryId, Epoch, serviceName } from "@effect-simba/core/streams/StreamName"
-import { StreamStore } from "@effect-simba/core/streams/StreamStore"
-import { IoRedis } from "@effect-simba/redis"
 import { RedisStreamStore } from "@effect-simba/redis/streams"
-import { FakeNetwork, FakeRedis, TestRedis } from "@effect-simba/testkit"
+import { FakeNetwork, FakeRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Duration, Effect, Exit, Fiber, Layer, Metric, Scope } from "effect"
-import { Redis } from "effect/persistence/Redis"
+import { Context, Effect, Exit, Fiber, Layer, Metric, Scope } from "effect"
 import { TestClock } from "effect/testing"
-import * as StreamKeys from "../../../src/streams/internal/keys.ts"
-import { capturingLogs, freshName, RedisServer } from "../../support/harness.ts"
-
-const lease = Duration.seconds(20)
-let epochs = 0
-const epoch = () => Epoch.make(`s00000000000.${(++epochs).toString(36)}`)
-
-/** Somebody trims the load-balancer stream while entries are pending. */
-const trimmed = Effect.gen(function*() {
-  const redis = yield* Redis
-  const { open } = yield* StreamStore
-  const name = yield* serviceName(freshName("trimmed"))
-  const service = yield* open(name)
-  const consumer = yield* consumerName("a")
-  yield* service.prepare
-  const announced = yield* service.announce(
-    ["one", "two", "three", "four"].map((label) => ({ stream: `${name} ${label}` as never, info: {} }))
-  )
-  const entries = announced.map(({ entry }) => entry)
-  const read = yield* service.read({ consumer, count: 4, block: Duration.millis(10) })
-  const streamOf = (entry: EntryId) => {
-    const found = read.find((one) => one.entry === entry)
-    assert.strictEqual(found?._tag, "Announced")
-    return (found as Extract<typeof found, { readonly _tag: "Announced" }>).stream
-  }
-  const request = (entry: EntryId) => ({
-    stream: streamOf(entry),
-    entry,
-    consumer,
-    epoch: epoch(),
-    lease,
-    minIdle: Duration.zero,
-    maxFailures: 10
-  })
-  const [first, second, third, fourth] = entries as [EntryId, EntryId, EntryId, EntryId]
-  const wanted = request(first)
-  const [held] = yield* service.take([wanted])
-  assert.strictEqual(held?._tag, "Taken")
-  yield* redis.send("XDEL", StreamKeys.input(name), first, second, third)
-
-  // Taken blindly, looked for, and renewed: neither a ghost nor a nil, and the living one is not concerned
-  assert.deepStrictEqual(
-    (yield* service.take([request(second), request(fourth)])).map(({ _tag }) => _tag),
-    ["Gone", "Taken"]
-  )
-  const { entries: left } = yield* service.pending({ minIdle: Duration.zero, count: 10 })
-  assert.deepStrictEqual(left.map(({ content }) => content.entry), [fourth])
-  const token = held?._tag === "Taken" ? held.token : 0 as never
-  assert.deepStrictEqual(yield* service.renew([{ ...wanted, token }], lease), [{ _tag: "Lost", reason: "Vanished" }])
-  const [count] = yield* redis.send<[number]>("XPENDING", StreamKeys.input(name), StreamKeys.group(name))
-  assert.strictEqual(count, 1, "they are pending no more")
-})
-
-const real = Layer.unwrap(Effect.map(RedisServer, ({ url }) => IoRedis.layer({ url }))).pipe(
-  Layer.provide(RedisServer.layer)
-)
-
-describe("entries that were deleted while they were pending", () => {
-  it.effect("B50: are gone, on the fake Redis", () =>
-    Effect.provide(Effect.scoped(trimmed), RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer))))
-
-  it.live(
-    "B50: are gone, on a real one",
-    () => Effect.provide(Effect.scoped(trimmed), RedisStreamStore.layer.pipe(Layer.provideMerge(real))),
-    30_000
-  )
-})
+import { capturingLogs } from "../support/harness.ts"
 
 /** A consumer as a process of its own, until the scope closes. */
 const open = Effect.fnUntraced(function*(options: StreamConfig.Options & { readonly db?: number }) {
@@ -115,7 +45,7 @@ const count = (metric: Metric.Counter<number>) => Effect.map(Metric.value(metric
 const never = { sweepInterval: "1 hour" } as const
 
 describe("news of leases that ran out", () => {
-  it.effect("G22: come from the database of the connection, whichever it is", () =>
+  it.effect("come from the database of the connection, whichever it is", () =>
     playing(Effect.gen(function*() {
       const [a, b, other] = [
         yield* open({ service: "orders", consumer: "a", db: 3 }),
@@ -132,9 +62,9 @@ describe("news of leases that ran out", () => {
       yield* Effect.sleep("4 seconds")
       assert.deepStrictEqual((yield* b.client.owned).map(({ stream }) => String(stream)).sort(), ["one", "two"])
       assert.deepStrictEqual(yield* other.client.owned, [])
-    })))
+    })), { tags: ["G22"] })
 
-  it.effect("G23: make one member try, not all, and concern no other service", () =>
+  it.effect("make one member try, not all, and concern no other service", () =>
     playing(Effect.gen(function*() {
       const orders = yield* Effect.forEach(["a", "b", "c", "d"], (consumer) =>
         open({ service: "orders", consumer, ...never }))
@@ -172,11 +102,11 @@ describe("news of leases that ran out", () => {
         said.some(({ args }) => args.some((text) => text.includes("orders"))),
         "it looks at nothing of another service"
       )
-    })))
+    })), { tags: ["G23"] })
 })
 
 describe("figures of takings", () => {
-  it.effect("G26: count what was taken, not what was asked for", () =>
+  it.effect("count what was taken, not what was asked for", () =>
     playing(Effect.gen(function*() {
       const [a, b] = [
         yield* open({ service: "figures", consumer: "a" }),
@@ -192,5 +122,5 @@ describe("figures of takings", () => {
       assert.strictEqual(yield* count(StreamMetrics.takes.taken), taken)
       assert.strictEqual(yield* count(StreamMetrics.acquisitions.claim), claimed)
       assert.isAbove(yield* count(StreamMetrics.takes.occupied), 0)
-    })))
+    })), { tags: ["G26"] })
 })
