@@ -51,7 +51,6 @@ export interface Options {
   readonly heartbeatInterval?: Duration.Input | undefined
   readonly commandTimeout?: Duration.Input | undefined
   readonly sweepInterval?: Duration.Input | undefined
-  readonly readTimeout?: Duration.Input | undefined
   readonly gracePeriod?: Duration.Input | undefined
   readonly releaseTimeout?: Duration.Input | undefined
   readonly maxFailures?: number | undefined
@@ -60,7 +59,6 @@ export interface Options {
   readonly progressTimeout?: Duration.Input | undefined
   readonly enableEvents?: boolean | undefined
   readonly reapAfter?: Duration.Input | undefined
-  readonly notificationBuffer?: number | undefined
 }
 
 /**
@@ -78,7 +76,6 @@ export interface StreamConfig {
   readonly heartbeatInterval: Duration.Duration
   readonly commandTimeout: Duration.Duration
   readonly sweepInterval: Duration.Duration
-  readonly readTimeout: Duration.Duration
   readonly gracePeriod: Duration.Duration
   readonly releaseTimeout: Duration.Duration
   readonly maxFailures: number
@@ -87,7 +84,6 @@ export interface StreamConfig {
   readonly progressTimeout: Duration.Duration | undefined
   readonly enableEvents: boolean
   readonly reapAfter: Duration.Duration
-  readonly notificationBuffer: number
 }
 
 /**
@@ -179,7 +175,6 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     heartbeatInterval: heartbeat,
     commandTimeout,
     sweepInterval: yield* positive("sweepInterval", options.sweepInterval ?? "2 seconds"),
-    readTimeout: yield* positive("readTimeout", options.readTimeout ?? "1 second"),
     gracePeriod: yield* period("gracePeriod", options.gracePeriod ?? "5 seconds"),
     releaseTimeout: yield* positive("releaseTimeout", options.releaseTimeout ?? "2 seconds"),
     maxFailures: yield* positiveInt("maxFailures", options.maxFailures ?? 10),
@@ -189,8 +184,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
       ? undefined
       : yield* positive("progressTimeout", options.progressTimeout),
     enableEvents: yield* boolean("enableEvents", options.enableEvents ?? false),
-    reapAfter: yield* positive("reapAfter", options.reapAfter ?? "10 minutes"),
-    notificationBuffer: yield* positiveInt("notificationBuffer", options.notificationBuffer ?? 256)
+    reapAfter: yield* positive("reapAfter", options.reapAfter ?? "10 minutes")
   }
 })
 

@@ -177,7 +177,7 @@ export const make: (
         }))
 
       const notifications = Stream.unwrap(Effect.gen(function*() {
-        const own = yield* notifying.make(config.notificationBuffer, meter)
+        const own = yield* notifying.make(meter)
         yield* Effect.addFinalizer(() => own.abandon)
         const consuming = Effect.scoped(door.join({
           name: "notifications",

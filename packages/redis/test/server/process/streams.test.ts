@@ -223,7 +223,6 @@ const brisk = {
   heartbeatInterval: "400 millis",
   commandTimeout: "500 millis",
   sweepInterval: "500 millis",
-  readTimeout: "500 millis",
   gracePeriod: "500 millis",
   capacity: 12
 } as const
