@@ -8,8 +8,10 @@ import { basename, join } from "node:path"
 import { packageFolders } from "./lib/workspace.mjs"
 import { fromTarballs, install, pinned } from "./pack-check/consumer.mjs"
 import { checkImports } from "./pack-check/imports.mjs"
+import { runPrograms } from "./pack-check/programs.mjs"
 import { withRedis } from "./pack-check/redisServer.mjs"
 import { problems, step } from "./pack-check/report.mjs"
+import { simulate } from "./pack-check/simulations.mjs"
 import { inspect, lint, pack } from "./pack-check/tarballs.mjs"
 import { runTests, writeTests } from "./pack-check/tests.mjs"
 import { checkTypes } from "./pack-check/types.mjs"
@@ -40,7 +42,11 @@ if (problems.length === 0) {
       for (const one of packed) await lint(one)
     }),
     step("imports on the system's Node", () => checkImports(consumer, packed)),
-    step("types", () => checkTypes(consumer, packed)),
+    (async () => {
+      await step("types", () => checkTypes(consumer, packed, ["typescript"]))
+      await step("programs on the system's Node", () => runPrograms(consumer))
+      await step("simulations", () => simulate(consumer, 5))
+    })(),
     step("tests of the documentation, and the contracts of the stores", async () => {
       const documented = writeTests(consumer)
       const result = await withRedis((url) => runTests(consumer, url))

@@ -37,13 +37,13 @@ const openDirect = Effect.gen(function*() {
       | undefined
   } = { isReady: true, answer: undefined }
   const own: direct.CommandSink = {
-    atEndOfTurn: over.atEndOfTurn,
+    afterCurrentTask: over.afterCurrentTask,
     isReady: () => state.isReady,
     send: (command, args, done) => {
       const answer = state.answer?.(command)
       if (answer === undefined) return over.send(command, args, done)
       if (!answer.before) return over.send(command, args, () => done(answer.failure, undefined))
-      over.atEndOfTurn(() => done(answer.failure, undefined))
+      over.afterCurrentTask(() => done(answer.failure, undefined))
       return undefined
     }
   }

@@ -62,8 +62,8 @@ describe("the leases", () => {
 })
 
 describe("hints", () => {
-  roundTrips("hint", StreamWire.HintMessage)
-  reads("hint", StreamWire.HintMessage, [
+  roundTrips("hint", StreamWire.SignalMessage)
+  reads("hint", StreamWire.SignalMessage, [
     ["released@@5-0@@a@@b", { _tag: "Released", entry: "5-0", stream: "a@@b" }],
     [`given@@abcdef012345@@${epoch}@@7@@5-0@@redis-consumer-a@@a@@b`, {
       _tag: "Given",
@@ -75,7 +75,7 @@ describe("hints", () => {
       stream: "a@@b"
     }]
   ])
-  refuses("hint", StreamWire.HintMessage, [
+  refuses("hint", StreamWire.SignalMessage, [
     "",
     "released",
     "released@@5-0",
@@ -160,7 +160,7 @@ describe("keys", () => {
       StreamKeys.failures(service),
       StreamKeys.announced(service),
       StreamKeys.members(service),
-      StreamKeys.given(service),
+      StreamKeys.handOvers(service),
       StreamKeys.start(service),
       StreamKeys.streamLease(stream),
       StreamKeys.fence(stream),

@@ -764,7 +764,7 @@ describe("events", () => {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
       const hints = yield* service.signals
-      yield* send("PUBLISH", StreamKeys.hintChannel(name), "nonsense")
+      yield* send("PUBLISH", StreamKeys.signalChannel(name), "nonsense")
       yield* service.release(held)
       assert.deepInclude(yield* hints.next, { _tag: "Released", entry: held.entry })
     })))

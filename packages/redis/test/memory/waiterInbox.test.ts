@@ -181,23 +181,23 @@ describe("what the waiters of a layer are told", () => {
   it.effect("a waiter that saw another implementation listens on its own channel, once, and looks again", () =>
     Effect.gen(function*() {
       const { asked, open, publish, subscriber } = channels()
-      const { sawOthers, wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
+      const { noteForeign, wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
       const [m, id] = [freshName("foreign"), freshId()]
       const own = RedisKeys.contenderChannel(m, id)
       const scope = yield* Scope.make()
       const wait = yield* Scope.provide(wakeUps(m, id), scope)
       yield* settle
       assert.isFalse(open.has(own))
-      for (let i = 0; i < 3; i++) sawOthers(m, id)
+      for (let i = 0; i < 3; i++) noteForeign(m, id)
       assert.deepStrictEqual(yield* heard(wait), [gap])
-      sawOthers(m, id)
+      noteForeign(m, id)
       yield* settle
       assert.deepStrictEqual(asked, [RedisKeys.inboxChannel(inboxOf(id)), own])
       yield* publish(own, "released@@7:4711@stock-host")
       assert.deepStrictEqual(yield* heard(wait), [{ _tag: "YourTurn", from: "7:4711@stock-host" }])
       yield* Scope.close(scope, Exit.void)
       assert.strictEqual(open.size, 0)
-      sawOthers(m, id)
+      noteForeign(m, id)
       yield* settle
       assert.strictEqual(asked.length, 2)
     }))
@@ -205,14 +205,14 @@ describe("what the waiters of a layer are told", () => {
   it.effect("where its own channel cannot be listened to, the next refusal tries again", () =>
     Effect.gen(function*() {
       const { answering, asked, open, subscriber } = channels()
-      const { sawOthers, wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
+      const { noteForeign, wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
       const [m, id] = [freshName("foreign, failing"), freshId()]
       const wait = yield* wakeUps(m, id)
       answering(Effect.fail(lost))
-      sawOthers(m, id)
+      noteForeign(m, id)
       assert.deepStrictEqual(yield* heard(wait), [])
       answering(Effect.void)
-      sawOthers(m, id)
+      noteForeign(m, id)
       assert.deepStrictEqual(yield* heard(wait), [gap])
       assert.strictEqual(asked.length, 3)
       assert.isTrue(open.has(RedisKeys.contenderChannel(m, id)))
@@ -221,13 +221,13 @@ describe("what the waiters of a layer are told", () => {
   it.effect("a waiter that goes while it begins to listen on its own channel leaves nothing open", () =>
     Effect.gen(function*() {
       const { answering, open, subscriber } = channels()
-      const { sawOthers, wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
+      const { noteForeign, wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
       const [m, id] = [freshName("foreign, going"), freshId()]
       const scope = yield* Scope.make()
       yield* Scope.provide(wakeUps(m, id), scope)
       const acknowledged = Deferred.makeUnsafe<void>()
       answering(Deferred.await(acknowledged))
-      sawOthers(m, id)
+      noteForeign(m, id)
       yield* settle
       yield* Scope.close(scope, Exit.void)
       yield* Deferred.succeed(acknowledged, undefined)

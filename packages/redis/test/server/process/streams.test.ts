@@ -243,7 +243,7 @@ const followed = (by: "event" | "sweep") =>
     yield* fleet.append()
     yield* fleet.settled("the start")
     const successor = yield* fleet.worker("successor")
-    const channels = [StreamKeys.hintChannel(fleet.service), StreamKeys.expiredChannel(0)]
+    const channels = [StreamKeys.signalChannel(fleet.service), StreamKeys.expiredChannel(0)]
     yield* until(
       "both take part, and listen where there is something to hear",
       Effect.map(

@@ -1,13 +1,15 @@
---- Acquire and release in full: every case of them.
+--- Decides an acquire: grants the mutex, hands it to the waiter whose turn it is, or refuses and queues the caller.
+---
+--- Needs owner, queue, fence, reserved, skipDead.
+--- @include fence.lua
+--- @include grant.lua
+--- @include handOver.lua
+--- @include ownership.lua
+--- @include queue.lua
+--- @include stockSimba.lua
 
-local function grant(id, lease, spare, isOwner)
-  local token = take(id, lease, spare, isOwner)
-  redis.call('ZREM', queue, id)
-  redis.call('DEL', reserved)
-  return token
-end
-
-local function place(id, current)
+-- How many of ours are known to be ahead, and whether stock contenders take part
+local function positionOf(id, current)
   local foreign = current and not inboxOf(current)
   local ahead, found = 0, false
   local head = redis.call('ZRANGE', queue, 0, 15, 'WITHSCORES')
@@ -52,38 +54,8 @@ local function contend(current, id, mode, lease, confirm, ticket, spare)
   end
   local mine = enter(id, ticket)
   keepQueue(lease, confirm)
-  local position, foreign = place(id, current)
+  local position, foreign = positionOf(id, current)
   return { ownership(), mine, position, heldBack and '1' or foreign }
-end
-
--- It has been deleted if it was the caller's
-local function handBack(current, id, confirm, unfair, nextId, lease, spare)
-  local rank = redis.call('ZRANK', queue, id)
-  if rank then
-    redis.call('ZREM', queue, id)
-  end
-  local ticket, token = '', ''
-  if nextId ~= '' then
-    ticket = enter(nextId)
-  end
-  local isFree = false
-  if current == id then
-    isFree = not handOver(id, confirm, nextId, nil, unfair)
-  elseif nextId ~= '' and not current and redis.call('EXISTS', reserved) == 0 then
-    isFree = not handOver(id, confirm, nextId)
-  elseif rank == 0 then
-    tellFirst(math.max(redis.call('PTTL', owner), 0))
-  end
-  if nextId == '' then
-    return ownership()
-  end
-  if isFree or current == nextId then
-    token = take(nextId, lease, spare, not isFree)
-    redis.call('ZREM', queue, nextId)
-  else
-    keepQueue(lease, confirm)
-  end
-  return { ownership(), ticket, token }
 end
 
 local function acquire(id, mode, lease, confirm, ticket, unfair, spare)
@@ -100,18 +72,4 @@ local function acquire(id, mode, lease, confirm, ticket, unfair, spare)
     return grant(id, lease, spare, current)
   end
   return contend(current, id, mode, lease, confirm, ticket, spare)
-end
-
-local function release(id, confirm, unfair, nextId, lease, spare)
-  local current = redis.call('GET', owner)
-  if current == id then
-    redis.call('DEL', owner)
-    if redis.call('EXISTS', queue) == 0 then
-      if nextId == '' then
-        return '@@'
-      end
-      return { nextId .. '@@' .. lease, ticketAt(micros()), take(nextId, lease, spare) }
-    end
-  end
-  return handBack(current, id, confirm, unfair, nextId, lease, spare)
 end

@@ -1,4 +1,6 @@
---- Decides whether the caller owns both leases of an entry, and gives the entry to a consumer.
+--- Decides whether the caller owns a data stream: both leases are its own. Gives its entry to a consumer.
+---
+--- It names the slots with which all scripts of a held lease begin.
 
 local lbs, failures, announced, entryLease, streamLease = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local group, stream, entry, consumer, value, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]

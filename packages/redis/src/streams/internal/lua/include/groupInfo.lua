@@ -1,4 +1,5 @@
 --- Reads how far the group of the service is, by XINFO.
+--- Needs lbs, group.
 
 local function field(info, name)
   for i = 1, #info, 2 do

@@ -1,11 +1,9 @@
 --- Moves the checkpoint of a data stream forward, if the caller owns the stream lease.
-
-local streamLease, checkpoint, failures = KEYS[1], KEYS[2], KEYS[3]
-local held, entry, id = ARGV[1], ARGV[2], ARGV[3]
-
+--- Needs streamLease, checkpoint, failures, held, entry, id.
 --- @include compareIds.lua
+--- @include retention.lua
 
-local function move()
+local function moveCheckpoint()
   if redis.call('GET', streamLease) ~= held then
     return 'NotOwner'
   end
@@ -13,10 +11,10 @@ local function move()
   if last and compareIds(id, last) <= 0 then
     return 'Behind'
   end
-  redis.call('SET', checkpoint, id, 'PX', '604800000')
+  redis.call('SET', checkpoint, id, 'PX', keepMillis)
   redis.call('HDEL', failures, entry)
   if redis.call('HSET', failures, entry .. ':moved', '1') == 1 then
-    redis.call('PEXPIRE', failures, '604800000')
+    redis.call('PEXPIRE', failures, keepMillis)
   end
   return 'Committed'
 end

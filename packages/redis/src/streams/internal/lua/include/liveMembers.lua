@@ -1,4 +1,5 @@
 --- Reads the members that were heard of in time, and removes the others.
+--- Needs members.
 --- @include clock.lua
 
 local function living()
