@@ -15,7 +15,7 @@ import { type LeaseOptions, Mutex } from "./Mutex.ts"
 import type { MutexName } from "./MutexName.ts"
 import type { ClaimPeriodRequest, ClaimPeriodResult } from "./MutexStore.ts"
 import type { OwnerEvent } from "./OwnerEvent.ts"
-import type { BackendError, InvalidConfig, InvalidName, ProtocolError } from "./SimbaError.ts"
+import type { InvalidConfig, InvalidName, StoreError } from "./SimbaError.ts"
 
 /**
  * Options of a contender: those of its leases, and `every` (default 1 second), the longest time between two looks at
@@ -106,7 +106,7 @@ export interface Contender {
    * tells it that it missed something. Fails where the backend answers what cannot be read or will not pass; the
    * contender itself goes on, and the changes can be read again. Ends when the scope of the contender closes.
    */
-  readonly changes: Stream.Stream<OwnerEvent, BackendError | ProtocolError>
+  readonly changes: Stream.Stream<OwnerEvent, StoreError>
   /**
    * Runs `work` whenever this contender leads: from the start at each gain, interrupted at each loss. When `work` ends
    * before the leadership does, it is not run again until the next gain. A failure of `work` ends `whileLeader` with
@@ -121,7 +121,7 @@ export interface Contender {
   readonly claimPeriod: (
     job: string,
     period: Pick<ClaimPeriodRequest, "every" | "at">
-  ) => Effect.Effect<ClaimPeriodResult, BackendError | ProtocolError>
+  ) => Effect.Effect<ClaimPeriodResult, StoreError>
   /**
    * Gives the leadership up, if it has it: interrupts the work, awaits it, releases, and queues again as the last. A
    * contender that was stopped stays away.

@@ -28,7 +28,7 @@ import * as Layer from "effect/Layer"
 import type * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import type { FencingToken } from "../FencingToken.ts"
-import type { BackendError, InvalidConfig, InvalidName, ProtocolError } from "../SimbaError.ts"
+import type { BackendError, InvalidConfig, InvalidName, StoreError } from "../SimbaError.ts"
 import { make } from "./internal/client.ts"
 import * as StreamConfig from "./StreamConfig.ts"
 import type { AlreadyClaimed, StreamLost, StreamNotFound } from "./StreamError.ts"
@@ -62,17 +62,17 @@ export class StreamClient extends Context.Service<StreamClient, {
   readonly notifications: Stream.Stream<StreamNotification, InvalidConfig>
   readonly announceAll: (
     announcements: ReadonlyArray<Announcing>
-  ) => Effect.Effect<ReadonlyArray<Announced>, InvalidName | BackendError | ProtocolError>
+  ) => Effect.Effect<ReadonlyArray<Announced>, InvalidName | StoreError>
   readonly claim: (stream: string) => Effect.Effect<StreamLease["Service"], ClaimError>
   readonly doneStream: (stream: string) => Effect.Effect<void, EndError>
   readonly release: (stream: string) => Effect.Effect<void, EndError>
   readonly owned: Effect.Effect<ReadonlyArray<StreamLease["Service"]>>
-  readonly inspect: Effect.Effect<ServiceState, BackendError | ProtocolError>
+  readonly inspect: Effect.Effect<ServiceState, StoreError>
   readonly deadLetters: (options?: {
     readonly after?: EntryId | undefined
     readonly count?: number | undefined
-  }) => Effect.Effect<ReadonlyArray<DeadLetter>, BackendError | ProtocolError>
-  readonly redrive: (id: EntryId) => Effect.Effect<boolean, BackendError | ProtocolError>
+  }) => Effect.Effect<ReadonlyArray<DeadLetter>, StoreError>
+  readonly redrive: (id: EntryId) => Effect.Effect<boolean, StoreError>
 }>()("@effect-simba/core/StreamClient") {}
 
 /**
@@ -216,7 +216,7 @@ export const notifications: Stream.Stream<StreamNotification, InvalidConfig, Str
 export const announce = (
   stream: string,
   info?: Readonly<Record<string, unknown>>
-): Effect.Effect<Announced, InvalidName | BackendError | ProtocolError, StreamClient> =>
+): Effect.Effect<Announced, InvalidName | StoreError, StreamClient> =>
   StreamClient.use((client) => Effect.map(client.announceAll([{ stream, info }]), ([announced]) => announced!))
 
 /**
@@ -237,7 +237,7 @@ export const announce = (
  */
 export const announceAll = (
   announcements: ReadonlyArray<Announcing>
-): Effect.Effect<ReadonlyArray<Announced>, InvalidName | BackendError | ProtocolError, StreamClient> =>
+): Effect.Effect<ReadonlyArray<Announced>, InvalidName | StoreError, StreamClient> =>
   StreamClient.use((client) => client.announceAll(announcements))
 
 /**
@@ -297,7 +297,7 @@ export const release = (stream: string): Effect.Effect<void, EndError, StreamCli
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
- * import { Duration, Effect } from "effect"
+ * import { Effect } from "effect"
  *
  * const least = Effect.map(
  *   Effect.flatMap(StreamClient.owned, Effect.forEach(({ timeLeft }) => timeLeft)),
@@ -319,7 +319,7 @@ export const owned: Effect.Effect<ReadonlyArray<StreamLease["Service"]>, never, 
  * @category operating
  * @since 0.1.0
  */
-export const inspect: Effect.Effect<ServiceState, BackendError | ProtocolError, StreamClient> = StreamClient.use(
+export const inspect: Effect.Effect<ServiceState, StoreError, StreamClient> = StreamClient.use(
   (client) => client.inspect
 )
 
@@ -334,7 +334,7 @@ export const inspect: Effect.Effect<ServiceState, BackendError | ProtocolError, 
 export const deadLetters = (options?: {
   readonly after?: EntryId | undefined
   readonly count?: number | undefined
-}): Effect.Effect<ReadonlyArray<DeadLetter>, BackendError | ProtocolError, StreamClient> =>
+}): Effect.Effect<ReadonlyArray<DeadLetter>, StoreError, StreamClient> =>
   StreamClient.use((client) => client.deadLetters(options))
 
 /**
@@ -344,7 +344,7 @@ export const deadLetters = (options?: {
  * @category operating
  * @since 0.1.0
  */
-export const redrive = (id: EntryId): Effect.Effect<boolean, BackendError | ProtocolError, StreamClient> =>
+export const redrive = (id: EntryId): Effect.Effect<boolean, StoreError, StreamClient> =>
   StreamClient.use((client) => client.redrive(id))
 
 /**
@@ -400,7 +400,7 @@ export interface HandlerFailure {
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
- * import { Metric, Schedule } from "effect"
+ * import { Schedule } from "effect"
  *
  * const failed = Metric.counter("handlers_failed")
  *
@@ -446,7 +446,7 @@ export type Handler<A, E, R> = Effect.Effect<A, E, R> | ((lease: StreamLease["Se
  * @category errors
  * @since 0.1.0
  */
-export type RunError = InvalidConfig | BackendError | ProtocolError
+export type RunError = InvalidConfig | StoreError
 
 /**
  * Why a data stream could not be had.
@@ -455,7 +455,7 @@ export type RunError = InvalidConfig | BackendError | ProtocolError
  * @category errors
  * @since 0.1.0
  */
-export type ClaimError = AlreadyClaimed | StreamNotFound | InvalidName | BackendError | ProtocolError
+export type ClaimError = AlreadyClaimed | StreamNotFound | InvalidName | StoreError
 
 /**
  * Why a data stream could not be ended.
@@ -464,4 +464,4 @@ export type ClaimError = AlreadyClaimed | StreamNotFound | InvalidName | Backend
  * @category errors
  * @since 0.1.0
  */
-export type EndError = StreamNotFound | StreamLost | InvalidName | BackendError | ProtocolError
+export type EndError = StreamNotFound | StreamLost | InvalidName | StoreError

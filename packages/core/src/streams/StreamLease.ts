@@ -8,12 +8,10 @@ import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import type * as Option from "effect/Option"
 import type { FencingToken } from "../FencingToken.ts"
-import type { BackendError, ProtocolError } from "../SimbaError.ts"
+import type { StoreError } from "../SimbaError.ts"
 import type { StreamLost, StreamYielded } from "./StreamError.ts"
 import type { EntryId, StreamName } from "./StreamName.ts"
 import type { RawMessage } from "./StreamStore.ts"
-
-type StoreError = BackendError | ProtocolError
 
 /**
  * A data stream that this consumer owns. Renewed in the background until it is done, given back, handed over or lost.

@@ -198,7 +198,7 @@ describe("one node at a time", () => {
       assert.strictEqual(most, 1)
     }))
 
-  it.effect("S13: interrupts the run, awaits it, then releases", () =>
+  it.effect("interrupts the run, awaits it, then releases", () =>
     Effect.gen(function*() {
       const { jobs, log, node } = yield* single
       const work = Effect.never.pipe(
@@ -211,9 +211,9 @@ describe("one node at a time", () => {
       yield* start(jobs.stop)
       yield* TestClock.adjust("5 seconds")
       assert.deepStrictEqual(log.take(), ["ended@7", "next@7"])
-    }))
+    }), { tags: ["S13"] })
 
-  it.effect("S15: slow work does not delay a loss, and one lease is counted once", () =>
+  it.effect("slow work does not delay a loss, and one lease is counted once", () =>
     isolated(Effect.gen(function*() {
       const { fleet, jobs, log, node } = yield* single
       let slow = true
@@ -239,10 +239,10 @@ describe("one node at a time", () => {
       assert.strictEqual((yield* Metric.value(MutexMetrics.held)).value, 1)
       assert.strictEqual((yield* Metric.value(MutexMetrics.leadershipsGained)).count, 2)
       assert.strictEqual((yield* Metric.value(MutexMetrics.leadershipsEnded.lost)).count, 1)
-    })))
+    })), { tags: ["S15"] })
 })
 
-describe("B33: at most once per period", () => {
+describe("at most once per period", { tags: ["B33"] }, () => {
   /** Runs the same job on `a`, closes it after `handOver` seconds, and goes on with `b` until a minute has passed. */
   const handOver = Effect.fnUntraced(function*(
     schedule: (jobs: Contender.Contender, run: Effect.Effect<void>) => Effect.Effect<never, SimbaError.InvalidConfig>,
@@ -479,7 +479,7 @@ describe("layerJobs", () => {
       assert.deepStrictEqual(log.take(), ["hello b@11", "b@12"])
     }))
 
-  it.effect("closes in order: interrupts the jobs, awaits them, releases (S13)", () =>
+  it.effect("closes in order: interrupts the jobs, awaits them, releases", () =>
     Effect.gen(function*() {
       const fleet = yield* Fleet.make
       const node = yield* fleet.node("a")
@@ -501,7 +501,7 @@ describe("layerJobs", () => {
       yield* TestClock.adjust("5 seconds")
       assert.deepStrictEqual(log.take(), ["Held@8"])
       assert.strictEqual((yield* node.here(Mutex.owner("jobs")))._tag, "Free")
-    }))
+    }), { tags: ["S13"] })
 
   it.effect("refuses what cannot work when it is built", () =>
     Effect.gen(function*() {

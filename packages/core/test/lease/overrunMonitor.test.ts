@@ -7,7 +7,7 @@ import * as FaultyStore from "../support/faultyStore.ts"
 import { start } from "../support/setup.ts"
 import { stalling } from "../support/stalling.ts"
 
-describe("B26: the hard stop", () => {
+describe("the hard stop", { tags: ["B26"] }, () => {
   const overrunning = (overruns: Array<SimbaError.LeaseLost>, hook: Effect.Effect<void> = Effect.void) =>
     Mutex.layer({
       onOverrun: (loss) =>

@@ -13,13 +13,13 @@ describe("names", () => {
     ["\n\t", "blank"],
     ["}x", "hash tag"],
     ["jobs}:tick:x", "that of a job"]
-  ])("S19: %j is no mutex name: %s", ([name, why]) =>
+  ])("%j is no mutex name: %s", ([name, why]) =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(MutexName.mutexName(name!))
       assert.strictEqual(error._tag, "InvalidName")
       assert.include(error.message, why!)
       assert.isFalse(accepted(MutexName.MutexName, name!))
-    }))
+    }), { tags: ["S19"] })
 
   it.effect.each([
     ["", "blank"],
@@ -27,12 +27,12 @@ describe("names", () => {
     ["a@@b", "separates"],
     ["@a", "starts or ends"],
     ["a@", "starts or ends"]
-  ])("S19: %j is no contender name: %s", ([name, why]) =>
+  ])("%j is no contender name: %s", ([name, why]) =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(MutexName.contenderName(name!))
       assert.include(error.message, why!)
       assert.isFalse(accepted(MutexName.ContenderName, name!))
-    }))
+    }), { tags: ["S19"] })
 
   it.effect.each(["orders", "a}b", "{a}", "ü 🎏", "a@@b", "a:b", " padded "])(
     "%j is a mutex name",

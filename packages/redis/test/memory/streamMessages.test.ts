@@ -62,8 +62,8 @@ describe("the leases", () => {
 })
 
 describe("hints", () => {
-  roundTrips("hint", StreamWire.HintMessage)
-  reads("hint", StreamWire.HintMessage, [
+  roundTrips("hint", StreamWire.SignalMessage)
+  reads("hint", StreamWire.SignalMessage, [
     ["released@@5-0@@a@@b", { _tag: "Released", entry: "5-0", stream: "a@@b" }],
     [`given@@abcdef012345@@${epoch}@@7@@5-0@@redis-consumer-a@@a@@b`, {
       _tag: "Given",
@@ -75,7 +75,7 @@ describe("hints", () => {
       stream: "a@@b"
     }]
   ])
-  refuses("hint", StreamWire.HintMessage, [
+  refuses("hint", StreamWire.SignalMessage, [
     "",
     "released",
     "released@@5-0",
@@ -88,7 +88,7 @@ describe("hints", () => {
   ])
 })
 
-describe("announcements", () => {
+describe("announcements", { tags: ["G2"] }, () => {
   reads("announcement", StreamWire.Announcement, [
     ["{\"DataStreamName\":\"s\",\"Info\":{\"a\":[1,null]}}", { stream: "s", info: { a: [1, null] } }],
     ["{\"DataStreamName\":\"s\",\"Info\":null}", { stream: "s", info: {} }],
@@ -97,7 +97,7 @@ describe("announcements", () => {
     // As redis-stream-client-go reads it
     ["{\"dataStreamName\":\"s\",\"INFO\":{\"Info\":1}}", { stream: "s", info: { Info: 1 } }]
   ])
-  refuses("G2: announcement", StreamWire.Announcement, [
+  refuses("announcement", StreamWire.Announcement, [
     "",
     "null",
     "[]",
@@ -160,7 +160,7 @@ describe("keys", () => {
       StreamKeys.failures(service),
       StreamKeys.announced(service),
       StreamKeys.members(service),
-      StreamKeys.given(service),
+      StreamKeys.handOvers(service),
       StreamKeys.start(service),
       StreamKeys.streamLease(stream),
       StreamKeys.fence(stream),
@@ -170,9 +170,9 @@ describe("keys", () => {
     assert.strictEqual(new Set(all).size, all.length)
   })
 
-  it.prop("G30: the key of a lease tells its data stream and its entry", [StreamName, EntryId], ([stream, entry]) => {
+  it.prop("the key of a lease tells its data stream and its entry", [StreamName, EntryId], ([stream, entry]) => {
     assert.deepStrictEqual(StreamKeys.ofEntryLease(StreamKeys.entryLease(stream, entry)), { stream, entry })
-  })
+  }, { tags: ["G30"] })
 
   it.each([
     "",
@@ -183,7 +183,8 @@ describe("keys", () => {
     "mutex:s",
     "a<MUTEX_KEY_SEP>b<MUTEX_KEY_SEP>5-0"
   ])(
-    "G30: %s is no lease of an entry",
+    "%s is no lease of an entry",
+    { tags: ["G30"] },
     (key) => assert.isUndefined(StreamKeys.ofEntryLease(key))
   )
 })

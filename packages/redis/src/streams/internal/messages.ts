@@ -140,7 +140,7 @@ const split = (input: string, parts: number): ReadonlyArray<string> | undefined 
  * The channel of hints: `released@@<entry>@@<stream>` (it may be taken now), and
  * `given@@<session>@@<epoch>@@<token>@@<entry>@@<consumer>@@<stream>` (it was handed to that member).
  */
-export const HintMessage = text(
+export const SignalMessage = text(
   HintFields,
   "released@@<entry>@@<stream> or given@@<session>@@<epoch>@@<token>@@<entry>@@<consumer>@@<stream>",
   (input): typeof HintFields.Encoded | undefined => {
@@ -165,4 +165,4 @@ export const HintMessage = text(
       : ["given", hint.session, hint.epoch, hint.token, hint.entry, hint.consumer, hint.stream].join(separator)
 )
 
-export type HintMessage = typeof HintMessage.Type
+export type SignalMessage = typeof SignalMessage.Type

@@ -15,7 +15,7 @@ import { freshName, RedisServer, until } from "../../support/harness.ts"
 import type { Server } from "../../support/redisServer.ts"
 import { processedKey, type StreamWorkerConfig, type StreamWorkerReport } from "../../support/streamWorker.ts"
 
-const file = fileURLToPath(new URL("./support/streamWorker.ts", import.meta.url))
+const file = fileURLToPath(new URL("../../support/streamWorker.ts", import.meta.url))
 
 interface Worker {
   readonly name: string
@@ -243,7 +243,7 @@ const followed = (by: "event" | "sweep") =>
     yield* fleet.append()
     yield* fleet.settled("the start")
     const successor = yield* fleet.worker("successor")
-    const channels = [StreamKeys.hintChannel(fleet.service), StreamKeys.expiredChannel(0)]
+    const channels = [StreamKeys.signalChannel(fleet.service), StreamKeys.expiredChannel(0)]
     yield* until(
       "both take part, and listen where there is something to hear",
       Effect.map(
@@ -275,7 +275,7 @@ const followed = (by: "event" | "sweep") =>
 
 describe("processes that own data streams on one Redis", () => {
   it.live(
-    "G18, G32: killed and suspended owners and a restarted server lose no message, and no checkpoint goes back",
+    "killed and suspended owners and a restarted server lose no message, and no checkpoint goes back",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer.start({ args: appendOnly })
@@ -356,7 +356,7 @@ describe("processes that own data streams on one Redis", () => {
           assert.deepStrictEqual(reports.filter(({ _tag }) => _tag === "Failed"), [], `${name} never gave up`)
         }
       }).pipe(Effect.scoped),
-    150_000
+    { timeout: 150_000, tags: ["G18", "G32"] }
   )
 
   it.live(
@@ -365,5 +365,8 @@ describe("processes that own data streams on one Redis", () => {
     60_000
   )
 
-  it.live("B54, G15: a killed owner is followed by a sweep, where there is no news", () => followed("sweep"), 120_000)
+  it.live("a killed owner is followed by a sweep, where there is no news", () => followed("sweep"), {
+    timeout: 120_000,
+    tags: ["B54", "G15"]
+  })
 })

@@ -56,7 +56,7 @@ export interface Owned {
   readonly since: number
 }
 
-export class Locks {
+export class OwnershipTracker {
   readonly model: LockModel
   private readonly server: FakeServer
   private readonly now: () => number
