@@ -120,7 +120,7 @@ describe("a contention", () => {
   it.effect("S16: sees a foreign owner, and where in its lease it is by what is left of it", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
-      const mutex = yield* MutexName.mutexName("jobs")
+      const mutex = MutexName.MutexName.make("jobs")
       const id = "foreign" as MutexName.ContenderId
       const period = { lease: Duration.seconds(16), confirm: Duration.millis(1500) }
       yield* store.acquire({ mutex, id, mode: "try", ...period })
@@ -219,7 +219,7 @@ describe("a contention", () => {
   it.effect("S13: a lost lease whose work has not ended yet stays lost, and is not given back as if it were held", () =>
     Effect.gen(function*() {
       const holding = new HeldLease(
-        yield* MutexName.mutexName("m"),
+        MutexName.MutexName.make("m"),
         "1-aaaaaaaaaaaa:us" as MutexName.ContenderId,
         1 as FencingToken.FencingToken,
         termsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6) }),

@@ -208,7 +208,7 @@ describe("B59: MutexAdmin", () => {
 describe("B33: ticks", () => {
   const setup = Effect.gen(function*() {
     const store = yield* MutexStore.MutexStore
-    const mutex = yield* MutexName.mutexName("m")
+    const mutex = MutexName.MutexName.make("m")
     return (every: Duration.Input, at?: number) =>
       Effect.map(
         store.claimPeriod({ mutex, job: "j", every: Duration.fromInputUnsafe(every), at }),

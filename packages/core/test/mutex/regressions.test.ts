@@ -86,7 +86,7 @@ const HandsLive = Mutex.layer({ contender: "us" }).pipe(
 /** Takes the mutex away from an owner, as a stranger with access to the store can. */
 const takeFrom = Effect.fnUntraced(function*(victim: MutexName.ContenderId) {
   const store = yield* MutexStore
-  const mutex = yield* MutexName.mutexName("m")
+  const mutex = MutexName.MutexName.make("m")
   const id = "1-aaaaaaaaaaaa:stranger" as MutexName.ContenderId
   const confirm = Duration.millis(1500)
   yield* store.release({ mutex, id: victim, confirm })

@@ -122,7 +122,7 @@ describe("The mutex on a simulated Redis", () => {
   it.effect("H3: of several silent waiters of one process only one is told, so that a live one is told to look", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
-      const mutex = yield* MutexName.mutexName("m")
+      const mutex = MutexName.MutexName.make("m")
       const lease = Duration.seconds(16)
       const confirm = Duration.millis(1500)
       const party = (id: string) => ({

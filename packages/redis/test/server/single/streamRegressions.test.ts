@@ -2,7 +2,7 @@
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import type * as StreamConfig from "@effect-simba/core/streams/StreamConfig"
 import * as StreamMetrics from "@effect-simba/core/streams/StreamMetrics"
-import { consumerName, type EntryId, Epoch, serviceName } from "@effect-simba/core/streams/StreamName"
+import { ConsumerName, type EntryId, Epoch, ServiceName } from "@effect-simba/core/streams/StreamName"
 import { StreamStore } from "@effect-simba/core/streams/StreamStore"
 import { IoRedis } from "@effect-simba/redis"
 import { RedisStreamStore } from "@effect-simba/redis/streams"
@@ -22,9 +22,9 @@ const epoch = () => Epoch.make(`s00000000000.${(++epochs).toString(36)}`)
 const trimmed = Effect.gen(function*() {
   const redis = yield* Redis
   const { open } = yield* StreamStore
-  const name = yield* serviceName(freshName("trimmed"))
+  const name = ServiceName.make(freshName("trimmed"))
   const service = yield* open(name)
-  const consumer = yield* consumerName("a")
+  const consumer = ConsumerName.make("redis-consumer-a")
   yield* service.prepare
   const announced = yield* service.announce(
     ["one", "two", "three", "four"].map((label) => ({ stream: `${name} ${label}` as never, info: {} }))
