@@ -1,5 +1,5 @@
 /** A store whose messages the test forges and loses, and whose mutexes hang one by one. */
-import { type MutexName } from "@effect-simba/core"
+import { MutexName } from "@effect-simba/core"
 import * as Mutex from "@effect-simba/core/Mutex"
 import { type Change, MutexStore, type WakeUp } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
