@@ -16,7 +16,7 @@ import * as plan from "./plan.ts"
 
 const report = reporter(Event)
 
-/** A message: the number in the field `n`; the last one of a stream says so. */
+/** A message has a number. The last one of a stream says that it is. */
 const Step = Schema.Struct({ n: Schema.FiniteFromString, last: Schema.optionalKey(Schema.Literal("yes")) })
 
 const write = Effect.fnUntraced(function*(stream: string) {
@@ -25,7 +25,7 @@ const write = Effect.fnUntraced(function*(stream: string) {
     yield* redis.send("XADD", stream, "*", "n", String(n), ...n === plan.messages ? ["last", "yes"] : [])
     yield* Effect.sleep(plan.pace)
   }
-  // Nobody wants them after the show
+  // Nobody needs the stream after the show
   yield* redis.send("EXPIRE", stream, "600")
 })
 

@@ -11,12 +11,14 @@ export const messages = 60
 export const work = "100 millis"
 export const pace = "80 millis"
 
+/** Started once a stream has an owner. */
+export const joins = "dan"
+
 /** Killed in the middle of a stream: so many of its messages are processed by then, and at least as many are left. */
 export const killed = "cleo"
 export const middle = 20
-/** Started at the kill. */
-export const joins = "dan"
-/** Asked to end once the new one has a stream. */
+
+/** Asked to end once the streams of the killed consumer have new owners. */
 export const leaves = "ben"
 
 /** Of the consumers: together they have room for all, and for little more. */

@@ -14,7 +14,7 @@ import { run } from "../demo/worker.ts"
 const rehearsal = Effect.fnUntraced(function*(change: (fleet: Fleet) => Fleet = (fleet) => fleet) {
   const fleet = yield* memoryFleet.make
   const play = yield* Effect.forkChild(direct(change(fleet), () => Effect.void))
-  yield* TestClock.adjust("1 minute")
+  yield* TestClock.adjust(plan.limit)
   return yield* Fiber.join(play)
 })
 
@@ -54,7 +54,7 @@ describe("the demo", () => {
       const silent = memoryFleet.mortal(store, () => inTerm("Leading") !== undefined && lost() === undefined)
       const mutexes = Mutex.layer(plan.options).pipe(Layer.provide(Layer.succeed(MutexStore.MutexStore, silent)))
       const worker = yield* Effect.forkChild(run(plan.crash.worker, mutexes, (event) => history.push(event)))
-      yield* TestClock.adjust("1 minute")
+      yield* TestClock.adjust(plan.limit)
       yield* Fiber.join(worker)
       const { transition, ttl } = plan.options
       const lease = Duration.sum(Duration.fromInputUnsafe(ttl), Duration.fromInputUnsafe(transition))
