@@ -11,7 +11,11 @@ const tags = Object.entries(numbered).flatMap(([letter, count]) =>
 
 export default defineConfig({
   test: {
-    tags: [...tags, { name: "long", description: "Long simulations: `npm test` runs them, `pnpm test` does not." }],
+    tags: [...tags, {
+      name: "long",
+      description: "Computes for long: `npm test` runs it, `pnpm test` does not.",
+      timeout: 240_000
+    }],
     pool: "forks",
     isolate: false,
     testTimeout: 20_000,

@@ -15,7 +15,7 @@ describe("The mutex on a simulated Redis", () => {
       Array.from({ length: 150 }, (_, index) => index + 1),
       (seed) => Effect.map(Simulation.run(mutexPlan(seed)), clean),
       { discard: true }
-    ), 240_000)
+    ), { tags: ["long"] })
 
   it.effect("holds where it once did not: seeds that found something", () =>
     Effect.forEach(
@@ -164,7 +164,7 @@ describe("The mutex on a simulated Redis", () => {
         (seed) => Effect.map(Simulation.run(mixedFleetPlan(seed)), clean),
         { discard: true }
       ),
-    120_000
+    { tags: ["long"] }
   )
 
   it.effect("is fair, and leaves nothing behind, where nothing goes wrong", () =>

@@ -38,7 +38,10 @@ const playing = <A, E>(body: Effect.Effect<A, E, FakeRedis.FakeRedis | Scope.Sco
     const fiber = yield* Effect.forkChild(Effect.scoped(body))
     while (fiber.pollUnsafe() === undefined) yield* TestClock.adjust("50 millis")
     return yield* Fiber.join(fiber)
-  }).pipe(Effect.provide(Layer.merge(FakeRedis.layer(), capturingLogs([]))))
+  }).pipe(
+    Effect.provide(Layer.merge(FakeRedis.layer(), capturingLogs([]))),
+    Effect.provideService(Metric.MetricRegistry, new Map())
+  )
 
 const count = (metric: Metric.Counter<number>) => Effect.map(Metric.value(metric), ({ count }) => count)
 
