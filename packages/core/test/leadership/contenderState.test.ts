@@ -120,7 +120,7 @@ describe("a contention", () => {
   it.effect("sees a foreign owner, and where in its lease it is by what is left of it", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
-      const mutex = yield* MutexName.mutexName("jobs")
+      const mutex = MutexName.MutexName.make("jobs")
       const id = "foreign" as MutexName.ContenderId
       const period = { lease: Duration.seconds(16), confirm: Duration.millis(1500) }
       yield* store.acquire({ mutex, id, mode: "try", ...period })
@@ -221,7 +221,7 @@ describe("a contention", () => {
     () =>
       Effect.gen(function*() {
         const holding = new HeldLease(
-          yield* MutexName.mutexName("m"),
+          MutexName.MutexName.make("m"),
           "1-aaaaaaaaaaaa:us" as MutexName.ContenderId,
           1 as FencingToken.FencingToken,
           termsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6) }),

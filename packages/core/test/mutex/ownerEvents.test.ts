@@ -212,7 +212,7 @@ describe("MutexAdmin", { tags: ["B59"] }, () => {
 describe("ticks", { tags: ["B33"] }, () => {
   const setup = Effect.gen(function*() {
     const store = yield* MutexStore.MutexStore
-    const mutex = yield* MutexName.mutexName("m")
+    const mutex = MutexName.MutexName.make("m")
     return (every: Duration.Input, at?: number) =>
       Effect.map(
         store.claimPeriod({ mutex, job: "j", every: Duration.fromInputUnsafe(every), at }),

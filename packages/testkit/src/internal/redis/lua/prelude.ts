@@ -101,8 +101,11 @@ G.redis = {
   end,
   replicate_commands = function() return true end,
   set_repl = function() end,
-  setresp = function(version)
-    if version ~= 2 then error({ err = "ERR RESP version must be 2 or 3." }, 0) end
+  setresp = function(...)
+    if select("#", ...) ~= 1 then error({ err = "ERR redis.setresp() requires one argument." }, 0) end
+    local version = floor(tonumber((...)) or 0)
+    if version ~= 2 and version ~= 3 then error({ err = "ERR RESP version must be 2 or 3." }, 0) end
+    misc("setresp", version)
   end,
   breakpoint = function() return false end,
   debug = function() end,
