@@ -1,6 +1,7 @@
 /** What the fleet and the server say by themselves: hints, and leases that expired. */
 import type { BackendError } from "@effect-simba/core/SimbaError"
-import type { Expiry, Service, Signal, Signals } from "@effect-simba/core/streams/StreamStore"
+import type { Expiry, Service, Signal } from "@effect-simba/core/streams/StreamStore"
+import type { Subscription } from "@effect-simba/core/Subscriber"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Redis } from "effect/persistence/Redis"
@@ -53,7 +54,7 @@ const database = (redis: Redis["Service"]) =>
   )
 
 const expiriesOf = (backend: Backend, db: number) =>
-  Effect.map(backend.subscriber.subscribe(StreamKeys.expiredChannel(db)), (notices): Signals<Expiry> => ({
+  Effect.map(backend.subscriber.subscribe(StreamKeys.expiredChannel(db)), (notices): Subscription<Expiry> => ({
     bound: backend.subscriber.bound,
     next: Effect.flatMap(Queue.take(notices), (notice) => {
       if (notice._tag === "Gap") return Effect.succeed<Expiry>({ _tag: "Gap" })
@@ -75,10 +76,10 @@ export const make = (backend: Backend): Pick<Service, "expiries" | "signals"> =>
     ),
     expiries: Effect.gen(function*() {
       // A node of a Cluster publishes its own only
-      if (isCluster) return Option.none<Signals<Expiry>>()
+      if (isCluster) return Option.none<Subscription<Expiry>>()
       const found = yield* flags(redis)
-      if (Option.isSome(found) && missing(found.value) !== "") return Option.none<Signals<Expiry>>()
+      if (Option.isSome(found) && missing(found.value) !== "") return Option.none<Subscription<Expiry>>()
       return Option.some(yield* expiriesOf(backend, yield* database(redis)))
-    }) satisfies Effect.Effect<Option.Option<Signals<Expiry>>, BackendError, unknown>
+    }) satisfies Effect.Effect<Option.Option<Subscription<Expiry>>, BackendError, unknown>
   }
 }
