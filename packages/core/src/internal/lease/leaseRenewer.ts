@@ -69,14 +69,16 @@ export const make = Effect.fnUntraced(function*(options: {
   }
 
   /** When the guard comes back to a lease. */
-  const plan = Effect.fnUntraced(function*(holding: HeldLease, outcome: MutexSchedule.GuardOutcome, from: Instant) {
-    holding.step ??= yield* Schedule.toStep(MutexSchedule.guard)
-    const [delay] = yield* Pull.catchDone(
-      holding.step(clock.currentTimeMillisUnsafe(), outcome),
-      () => Effect.succeed([holding.ttl, holding.ttl] as [Duration.Duration, Duration.Duration])
-    )
-    renewAt(holding, holding.renewal(from.monotonic + Duration.toMillis(delay)))
-  })
+  const plan = Effect.fnUntraced(
+    function*(holding: HeldLease, outcome: Schedule.Input<typeof MutexSchedule.guard>, from: Instant) {
+      holding.step ??= yield* Schedule.toStep(MutexSchedule.guard)
+      const [delay] = yield* Pull.catchDone(
+        holding.step(clock.currentTimeMillisUnsafe(), outcome),
+        () => Effect.succeed([holding.ttl, holding.ttl] as [Duration.Duration, Duration.Duration])
+      )
+      renewAt(holding, holding.renewal(from.monotonic + Duration.toMillis(delay)))
+    }
+  )
 
   /** A holder that is not alive is treated like a backend that does not answer: asked again until the deadline. */
   const probe = Effect.fnUntraced(function*(holding: HeldLease, alive: Effect.Effect<boolean, unknown>) {

@@ -12,8 +12,9 @@ import * as Schedule from "effect/Schedule"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import type { ContenderId, MutexName } from "../../MutexName.ts"
 import * as MutexSchedule from "../../MutexSchedule.ts"
-import type { AcquireRequest, AcquireResult, MutexStore, Ticket, WakeUps } from "../../MutexStore.ts"
+import type { AcquireRequest, AcquireResult, MutexStore, Ticket, WakeUp } from "../../MutexStore.ts"
 import { AcquireTimeout, BackendError, type ProtocolError } from "../../SimbaError.ts"
+import type { Subscription } from "../../Subscriber.ts"
 import { instant } from "../lease/deadline.ts"
 import type { LeaseTable } from "../lease/leaseTable.ts"
 import * as tracing from "../tracing.ts"
@@ -111,7 +112,7 @@ export const retryOutages = <A, R>(
  * Answers whether it was told that it is its turn. Without a timer or a race of its own: who is told asks at once.
  */
 export const awaitWakeUp = (
-  { bound, next }: WakeUps,
+  { bound, next }: Subscription<WakeUp>,
   { timers: alarms, now }: LeaseTable,
   delay: Duration.Duration
 ): Effect.Effect<boolean, BackendError> =>

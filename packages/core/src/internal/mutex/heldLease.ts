@@ -3,9 +3,10 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import type * as Pull from "effect/Pull"
+import type * as Schedule from "effect/Schedule"
 import type { FencingToken } from "../../FencingToken.ts"
 import type { ContenderId, MutexName } from "../../MutexName.ts"
-import type { GuardOutcome } from "../../MutexSchedule.ts"
+import type { guard } from "../../MutexSchedule.ts"
 import type { GuardRequest } from "../../MutexStore.ts"
 import { LeaseLost, type LossReason } from "../../SimbaError.ts"
 import { Deadline, type Instant } from "../lease/deadline.ts"
@@ -16,7 +17,7 @@ import type { AcquireQueue } from "./acquirePlace.ts"
 
 export type GuardStep = (
   now: number,
-  outcome: GuardOutcome
+  outcome: Schedule.Input<typeof guard>
 ) => Pull.Pull<[Duration.Duration, Duration.Duration], never, Duration.Duration>
 
 /** What leases have in common that were asked for with the same options. */

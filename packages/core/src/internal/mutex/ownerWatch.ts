@@ -9,9 +9,10 @@ import * as Stream from "effect/Stream"
 import type { FencingToken } from "../../FencingToken.ts"
 import type { MutexName } from "../../MutexName.ts"
 import * as MutexSchedule from "../../MutexSchedule.ts"
-import type { Changes, MutexStore } from "../../MutexStore.ts"
+import type { Change, MutexStore } from "../../MutexStore.ts"
 import type { OwnerEvent } from "../../OwnerEvent.ts"
 import type { BackendError, ProtocolError } from "../../SimbaError.ts"
+import type { Subscription } from "../../Subscriber.ts"
 import { instant } from "../lease/deadline.ts"
 
 /** What one look found. `end` is when the owner's lease ends, on the observer's monotonic clock, in milliseconds. */
@@ -89,7 +90,7 @@ export const watch = Effect.fnUntraced(function*(
 
   const gap = Effect.suspend(() => on(last, [{ _tag: "Gap", mutex }]))
 
-  const follow = (changes: Changes) =>
+  const follow = (changes: Subscription<Change>) =>
     Effect.forever(Effect.gen(function*() {
       yield* look
       const every = Math.min(
