@@ -105,11 +105,15 @@ export class FakeServer {
     const session = this.engine.connectBinary((push) => end.push(writePush(push, session.protocol())), {
       onClose: () => this.closed(session, end)
     })
-    return this.serve({
-      ...session,
-      execute: (args, reply: (bytes: string) => void) =>
-        session.execute(args, (value) => reply(writeReply(value, session.protocol())))
-    }, client, "commands")
+    return this.serve(
+      {
+        ...session,
+        execute: (args, reply: (bytes: string) => void) =>
+          session.execute(args, (value) => reply(writeReply(value, session.protocol())))
+      },
+      client,
+      "commands"
+    )
   }
 
   private closed(session: { readonly id: number }, end: { readonly closed: () => void }): void {

@@ -15,10 +15,12 @@ const countOf = (kind: Kind, client: Client): number =>
 const subscribe = (kind: Kind) => ({ client, script, server }: Context, args: ReadonlyArray<string>): Value => {
   if (script) return fail("ERR This Redis command is not allowed from script")
   const command = args[0]!.toLowerCase()
-  return new Confirmations(args.slice(1).map((name) => {
-    server.subscribers.add(kind, name, client)
-    return [command, name, countOf(kind, client)]
-  }))
+  return new Confirmations(
+    args.slice(1).map((name) => {
+      server.subscribers.add(kind, name, client)
+      return [command, name, countOf(kind, client)]
+    })
+  )
 }
 
 const unsubscribe = (kind: Kind) => ({ client, server }: Context, args: ReadonlyArray<string>): Value => {

@@ -9,8 +9,8 @@ import { integer } from "../numbers.ts"
 import type { Value } from "../reply.ts"
 import { Fail, fail, OK } from "../reply.ts"
 import { RunContext } from "../runContext.ts"
-import { shape } from "../shapes.ts"
 import { sha1 } from "../sha1.ts"
+import { shape } from "../shapes.ts"
 
 const NOSCRIPT = "NOSCRIPT No matching script. Please use EVAL."
 

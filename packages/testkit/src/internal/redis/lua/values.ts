@@ -18,8 +18,7 @@ export const pushValue = (stack: LuaStack, L: number, value: Value, nil: boolean
   else if (value === null || value instanceof NullList) {
     if (nil) m._lua_pushnil(L)
     else m._lua_pushboolean(L, 0)
-  }
-  else if (value instanceof Status || value instanceof Fail) {
+  } else if (value instanceof Status || value instanceof Fail) {
     m._lua_createtable(L, 0, 1)
     stack.push(L, value instanceof Status ? "ok" : "err")
     stack.push(L, value instanceof Status ? value.ok : value.message)
