@@ -11,8 +11,8 @@ export const terms = 5
 /** Killed while it leads, in this term. */
 export const crash = { worker: "cleo", term: 3, after: "250 millis" } as const
 
-/** Interrupted while it waits for this term. */
-export const interruption = { worker: "dan", term: 3, after: "300 millis" } as const
+/** Interrupted while it waits, for this term or a later one. */
+export const interruption = { worker: "dan", term: 3 } as const
 
 /** Leads once for longer than `ttl`, so that the lease is renewed meanwhile. */
 const long = { worker: "eve", term: 2, millis: 1400 }

@@ -4,9 +4,8 @@
  * **Example** (Holding a mutex while a scope is open)
  *
  * ```ts
- * import { MutexStore, Mutex } from "@effect-simba/core"
- * import { NodeRuntime } from "@effect/platform-node"
- * import { Effect, Layer } from "effect"
+ * import { Mutex, MutexStore } from "@effect-simba/core"
+ *  * import { Effect, Layer } from "effect"
  *
  * const program = Effect.scoped(Effect.gen(function*() {
  *   const lease = yield* Mutex.acquire("invoices")
@@ -41,7 +40,7 @@ import type {
   InvalidConfig,
   InvalidName,
   LeaseLost,
-  ProtocolError,
+  StoreError,
   TryAcquireError
 } from "./SimbaError.ts"
 
@@ -51,7 +50,7 @@ import type {
  * **Example** (A service that has mutexes of its own)
  *
  * ```ts
- * import { SimbaError, Mutex } from "@effect-simba/core"
+ * import { Mutex } from "@effect-simba/core"
  * import { Context, Effect, Layer } from "effect"
  *
  * class Invoices extends Context.Service<Invoices, { readonly close: Effect.Effect<void, SimbaError.AcquireError> }>()(
@@ -94,14 +93,14 @@ export class Mutex extends Context.Service<Mutex, {
   readonly events: (
     name: string,
     options?: EventsOptions
-  ) => Stream.Stream<OwnerEvent, BackendError | ProtocolError | InvalidName | InvalidConfig>
+  ) => Stream.Stream<OwnerEvent, StoreError | InvalidName | InvalidConfig>
   readonly inspect: (
     name: string,
     options?: { readonly waiters?: number | undefined }
-  ) => Effect.Effect<MutexState, BackendError | ProtocolError | InvalidName>
-  readonly list: Stream.Stream<string, BackendError | ProtocolError>
-  readonly forceRelease: (name: string) => Effect.Effect<Ownership, BackendError | ProtocolError | InvalidName>
-  readonly owner: (name: string) => Effect.Effect<Ownership, BackendError | ProtocolError | InvalidName>
+  ) => Effect.Effect<MutexState, StoreError | InvalidName>
+  readonly list: Stream.Stream<string, StoreError>
+  readonly forceRelease: (name: string) => Effect.Effect<Ownership, StoreError | InvalidName>
+  readonly owner: (name: string) => Effect.Effect<Ownership, StoreError | InvalidName>
 }>()("@effect-simba/core/Mutex") {}
 
 /**
@@ -121,7 +120,7 @@ export const layer = (options?: MutexConfig.Options): Layer.Layer<Mutex, Invalid
  * **Example** (Durations from the environment, a name from the code)
  *
  * ```ts
- * import { MutexStore, Mutex } from "@effect-simba/core"
+ * import { Mutex, MutexStore } from "@effect-simba/core"
  * import { Layer } from "effect"
  *
  * const MutexLive = Mutex.layerFromEnv({ contender: "billing-1" }).pipe(Layer.provide(MutexStore.layerMemory))
@@ -298,7 +297,7 @@ export const withLockIfAvailable = (name: string, options?: LeaseOptions) =>
  * @category operations
  * @since 0.1.0
  */
-export const owner = (name: string): Effect.Effect<Ownership, BackendError | ProtocolError | InvalidName, Mutex> =>
+export const owner = (name: string): Effect.Effect<Ownership, StoreError | InvalidName, Mutex> =>
   Mutex.use((mutex) => mutex.owner(name))
 
 /**
@@ -349,7 +348,7 @@ export const contend = (
 export const events = (
   name: string,
   options?: EventsOptions
-): Stream.Stream<OwnerEvent, BackendError | ProtocolError | InvalidName | InvalidConfig, Mutex> =>
+): Stream.Stream<OwnerEvent, StoreError | InvalidName | InvalidConfig, Mutex> =>
   Stream.unwrap(Effect.map(Mutex, (mutex) => mutex.events(name, options)))
 
 /**
@@ -381,7 +380,7 @@ export const events = (
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
- * import { Clock, Effect, Ref } from "effect"
+ * import { Effect } from "effect"
  *
  * const program = Effect.gen(function*() {
  *   const lastRow = yield* Ref.make(yield* Clock.currentTimeMillis)
@@ -440,8 +439,7 @@ export interface AcquireOptions extends LeaseOptions {
 export const inspect = (
   name: string,
   options?: { readonly waiters?: number | undefined }
-): Effect.Effect<MutexState, BackendError | ProtocolError | InvalidName, Mutex> =>
-  Mutex.use((mutex) => mutex.inspect(name, options))
+): Effect.Effect<MutexState, StoreError | InvalidName, Mutex> => Mutex.use((mutex) => mutex.inspect(name, options))
 
 /**
  * The names of all mutexes that are owned or waited for, in no order.
@@ -458,7 +456,7 @@ export const inspect = (
  * @category observing
  * @since 0.1.0
  */
-export const list: Stream.Stream<string, BackendError | ProtocolError, Mutex> = Stream.unwrap(
+export const list: Stream.Stream<string, StoreError, Mutex> = Stream.unwrap(
   Effect.map(Mutex, (mutex) => mutex.list)
 )
 
@@ -484,5 +482,4 @@ export const list: Stream.Stream<string, BackendError | ProtocolError, Mutex> = 
  */
 export const forceRelease = (
   name: string
-): Effect.Effect<Ownership, BackendError | ProtocolError | InvalidName, Mutex> =>
-  Mutex.use((mutex) => mutex.forceRelease(name))
+): Effect.Effect<Ownership, StoreError | InvalidName, Mutex> => Mutex.use((mutex) => mutex.forceRelease(name))

@@ -19,7 +19,7 @@ import * as Stream from "effect/Stream"
 import type { FencingToken } from "./FencingToken.ts"
 import { MemoryMutex } from "./internal/mutex/memoryStore.ts"
 import { type ContenderId, inboxOf, type MutexName } from "./MutexName.ts"
-import type { BackendError, ProtocolError } from "./SimbaError.ts"
+import type { BackendError, StoreError } from "./SimbaError.ts"
 
 /**
  * Asks for a mutex.
@@ -93,7 +93,7 @@ export interface GuardRequest {
 export type GuardResult =
   | { readonly _tag: "Renewed" }
   | { readonly _tag: "Lost"; readonly ownership: Ownership }
-  | { readonly _tag: "Failed"; readonly error: BackendError | ProtocolError }
+  | { readonly _tag: "Failed"; readonly error: StoreError }
 
 /**
  * Gives a mutex back, or leaves its queue, whichever applies: also the undo of an attempt of unknown outcome.
@@ -170,7 +170,7 @@ export type WakeUp =
  * **Example** (How long a waiter may sleep on)
  *
  * ```ts
- * import type { MutexStore, MutexName } from "@effect-simba/core"
+ * import type { MutexName, MutexStore } from "@effect-simba/core"
  * import { Duration, Effect } from "effect"
  *
  * const sleeping = (store: MutexStore.MutexStore["Service"], mutex: MutexName.MutexName, id: MutexName.ContenderId) =>
@@ -236,7 +236,7 @@ export type Change = { readonly _tag: "Acquired"; readonly owner: string } | { r
  * **Example** (What the next message says)
  *
  * ```ts
- * import type { MutexStore, MutexName } from "@effect-simba/core"
+ * import type { MutexName, MutexStore } from "@effect-simba/core"
  * import { Effect } from "effect"
  *
  * const nextOwner = (store: MutexStore.MutexStore["Service"], mutex: MutexName.MutexName) =>
@@ -310,8 +310,6 @@ export interface ClaimPeriodResult {
   readonly first: boolean
   readonly next: Duration.Duration
 }
-
-type StoreError = BackendError | ProtocolError
 
 /**
  * Keeps who owns which mutex and who waits for it.
@@ -397,7 +395,7 @@ export class MutexStore extends Context.Service<MutexStore, {
  *
  * ```ts
  * import { MutexStore } from "@effect-simba/core"
- * import { DateTime, Effect, Schema } from "effect"
+ * import { Effect, Schema } from "effect"
  *
  * const arrival = (score: string) =>
  *   Effect.map(
@@ -429,7 +427,7 @@ export type Ticket = typeof Ticket.Type
  * **Example** (In words)
  *
  * ```ts
- * import { Mutex, MutexStore } from "@effect-simba/core"
+ * import { MutexStore } from "@effect-simba/core"
  * import { Duration, Effect } from "effect"
  *
  * const words = MutexStore.Ownership.match({
@@ -538,7 +536,7 @@ const make = Effect.sync((): MutexStore["Service"] => {
  * **Example** (An application of one process)
  *
  * ```ts
- * import { MutexStore, Mutex } from "@effect-simba/core"
+ * import { MutexStore } from "@effect-simba/core"
  * import { Effect, Layer } from "effect"
  *
  * const MutexLive = Mutex.layer().pipe(Layer.provide(MutexStore.layerMemory))

@@ -292,6 +292,26 @@ export class ProtocolError extends Schema.TaggedError<ProtocolError>("@effect-si
 }
 
 /**
+ * A request to the backend that got no usable answer.
+ *
+ * **Example** (Answering "unknown" when the backend does not say)
+ *
+ * ```ts
+ * import { Mutex, type SimbaError } from "@effect-simba/core"
+ * import { Effect, Stream } from "effect"
+ *
+ * const orUnknown = <A, R>(question: Effect.Effect<A, SimbaError.StoreError, R>) =>
+ *   Effect.catch(question, (error) => Effect.as(Effect.logWarning(error.message), "unknown" as const))
+ *
+ * const count = orUnknown(Effect.map(Stream.runCount(Mutex.list), String))
+ * ```
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export type StoreError = BackendError | ProtocolError
+
+/**
  * Why a mutex could not be asked for.
  *
  * **Example** (Whether it makes sense to ask again)
@@ -308,7 +328,7 @@ export class ProtocolError extends Schema.TaggedError<ProtocolError>("@effect-si
  * @category errors
  * @since 0.1.0
  */
-export type TryAcquireError = BackendError | ProtocolError | InvalidName | InvalidConfig
+export type TryAcquireError = StoreError | InvalidName | InvalidConfig
 
 /**
  * Why a mutex could not be had.

@@ -13,8 +13,7 @@
  * **Example** (Orders until the last one)
  *
  * ```ts
- * import { StreamMessages } from "@effect-simba/core/streams"
- * import { Effect, Schema } from "effect"
+ *  * import { Effect, Schema } from "effect"
  *
  * const Order = Schema.Struct({ customer: Schema.String, amount: Schema.FiniteFromString })
  *
@@ -35,7 +34,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import { type BackendError, InvalidConfig, type ProtocolError } from "../SimbaError.ts"
+import { InvalidConfig, type StoreError } from "../SimbaError.ts"
 import { MessageReader, persistently } from "./internal/messageReader.ts"
 import type { StreamLost, StreamYielded } from "./StreamError.ts"
 import { StreamLease } from "./StreamLease.ts"
@@ -94,8 +93,7 @@ export interface ProcessOptions<in A> extends ReadOptions<A> {
  * **Example** (Going on to something else when asked back)
  *
  * ```ts
- * import type { StreamMessages } from "@effect-simba/core/streams"
- * import { Effect } from "effect"
+ *  * import { Effect } from "effect"
  *
  * const noted = <A, R>(work: Effect.Effect<A, StreamMessages.MessagesError, R>) =>
  *   Effect.tapError(work, (error) =>
@@ -105,7 +103,7 @@ export interface ProcessOptions<in A> extends ReadOptions<A> {
  * @category errors
  * @since 0.1.0
  */
-export type MessagesError = StreamLost | StreamYielded | BackendError | ProtocolError | InvalidConfig
+export type MessagesError = StreamLost | StreamYielded | StoreError | InvalidConfig
 
 const check = (options: ProcessOptions<never> | undefined): Effect.Effect<void, InvalidConfig> => {
   for (const option of ["batch", "commitEvery"] as const) {
@@ -138,7 +136,7 @@ const check = (options: ProcessOptions<never> | undefined): Effect.Effect<void, 
  * **Example** (Commits at one's own pace)
  *
  * ```ts
- * import { StreamLease, StreamMessages } from "@effect-simba/core/streams"
+ * import { StreamLease } from "@effect-simba/core/streams"
  * import { Effect, Schema, Stream } from "effect"
  *
  * const Reading = Schema.Struct({ celsius: Schema.FiniteFromString })
@@ -183,8 +181,7 @@ export const messages = <A, I, RD = never>(
  * **Example** (A handler that commits less often)
  *
  * ```ts
- * import { StreamMessages } from "@effect-simba/core/streams"
- * import { Effect, Schema } from "effect"
+ *  * import { Effect, Schema } from "effect"
  *
  * const Event = Schema.Struct({ kind: Schema.Literals(["opened", "closed"]), at: Schema.DateTimeUtcFromString })
  *

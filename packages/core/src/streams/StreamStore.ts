@@ -12,10 +12,8 @@ import type * as Effect from "effect/Effect"
 import type * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import type { FencingToken } from "../FencingToken.ts"
-import type { BackendError, InvalidConfig, ProtocolError } from "../SimbaError.ts"
+import type { BackendError, InvalidConfig, StoreError } from "../SimbaError.ts"
 import type { ConsumerName, EntryId, Epoch, ServiceName, StreamName } from "./StreamName.ts"
-
-type StoreError = BackendError | ProtocolError
 
 /**
  * One service on the backend.
@@ -240,7 +238,6 @@ export type Entry =
 export interface Pending {
   readonly consumer: ConsumerName
   readonly idle: Duration.Duration
-  readonly deliveries: number
   readonly content: Entry
 }
 
@@ -276,7 +273,7 @@ export interface Held {
  * **Example** (Asking for the orphans of a sweep)
  *
  * ```ts
- * import type { StreamStore, StreamName } from "@effect-simba/core/streams"
+ * import type { StreamName, StreamStore } from "@effect-simba/core/streams"
  * import { Duration } from "effect"
  *
  * const lease = Duration.seconds(2)
@@ -337,7 +334,7 @@ export type TakeResult =
   | { readonly _tag: "Unread" }
   | { readonly _tag: "Gone" }
   | { readonly _tag: "Buried"; readonly failures: number }
-  | { readonly _tag: "Failed"; readonly error: BackendError | ProtocolError }
+  | { readonly _tag: "Failed"; readonly error: StoreError }
 
 /**
  * - `Renewed`: both leases last for the whole lease from now, and the entry's idle time is zero.
@@ -360,7 +357,7 @@ export type TakeResult =
 export type RenewResult =
   | { readonly _tag: "Renewed" }
   | { readonly _tag: "Lost"; readonly reason: "TakenOver" | "Vanished" }
-  | { readonly _tag: "Failed"; readonly error: BackendError | ProtocolError }
+  | { readonly _tag: "Failed"; readonly error: StoreError }
 
 /**
  * A consumer of ours as the fleet knows it. `session` is the first part of the epochs of its holdings.
@@ -395,7 +392,7 @@ export interface Member {
  */
 export type Signal =
   | { readonly _tag: "Released"; readonly stream: StreamName; readonly entry: EntryId }
-  | ({ readonly _tag: "Given"; readonly session: string } & Held)
+  | { readonly _tag: "Given"; readonly session: string }
   | { readonly _tag: "Gap" }
 
 /**
@@ -464,7 +461,7 @@ export interface RawMessage {
  * **Example** (Reviving what one outage has buried)
  *
  * ```ts
- * import { StreamClient, type StreamStore } from "@effect-simba/core/streams"
+ * import type { StreamStore } from "@effect-simba/core/streams"
  * import { Effect } from "effect"
  *
  * const isOurs = ({ reason }: StreamStore.DeadLetter) => reason.includes("ECONNREFUSED")
@@ -493,7 +490,7 @@ export interface DeadLetter {
  * **Example** (An alarm)
  *
  * ```ts
- * import { StreamClient, type StreamStore } from "@effect-simba/core/streams"
+ * import type { StreamStore } from "@effect-simba/core/streams"
  * import { Duration, Effect } from "effect"
  *
  * const isIll = ({ deadLetters, oldest }: StreamStore.ServiceState) =>

@@ -19,6 +19,7 @@ import type { MutexName } from "../../MutexName.ts"
 import type { MutexStore } from "../../MutexStore.ts"
 import { LeaseLost } from "../../SimbaError.ts"
 import type { AcquireError } from "../../SimbaError.ts"
+import { handle } from "../handle.ts"
 import { instant } from "../lease/deadline.ts"
 import type { Recorder } from "../lease/metricsRecorder.ts"
 import * as observer from "../mutex/ownerWatch.ts"
@@ -204,7 +205,7 @@ export const make = Effect.fnUntraced(function*(options: {
   )
   yield* begin
 
-  return {
+  return handle<Contender>({
     mutex,
     state,
     lease: Effect.suspend(() => {
@@ -236,6 +237,7 @@ export const make = Effect.fnUntraced(function*(options: {
       isWanted = false
       return ask(asking)
     }),
-    start: begin
-  }
+    start: begin,
+    toJSON: () => ({ mutex, ...present?.lease.toJSON() as object | undefined })
+  })
 })

@@ -195,7 +195,7 @@ const wait = Effect.fnUntraced(function*(
   }
 }, Effect.scoped)
 
-const outcomeOf = (exit: Exit.Exit<unknown, StoreError | AcquireTimeout>): MutexMetrics.AttemptOutcome => {
+const outcomeOf = (exit: Exit.Exit<unknown, StoreError | AcquireTimeout>): keyof typeof MutexMetrics.attempts => {
   if (Exit.isSuccess(exit)) return "refused"
   const error = Exit.findErrorOption(exit)
   return Option.isSome(error)

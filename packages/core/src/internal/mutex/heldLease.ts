@@ -4,7 +4,6 @@ import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import type * as Pull from "effect/Pull"
 import type { FencingToken } from "../../FencingToken.ts"
-import { margin } from "../../MutexConfig.ts"
 import type { ContenderId, MutexName } from "../../MutexName.ts"
 import type { GuardOutcome } from "../../MutexSchedule.ts"
 import type { GuardRequest } from "../../MutexStore.ts"
@@ -12,6 +11,7 @@ import { LeaseLost, type LossReason } from "../../SimbaError.ts"
 import { Deadline, type Instant } from "../lease/deadline.ts"
 import type { Item } from "../lease/indexedHeap.ts"
 import { awaitExit, isolate } from "../lease/observers.ts"
+import { margin } from "../optionChecks.ts"
 import type { AcquireQueue } from "./acquirePlace.ts"
 
 export type GuardStep = (
@@ -43,7 +43,7 @@ export const termsOf = (options: {
 }): Terms => {
   const { isAlive, maxHold, transition, ttl, unfair } = options
   const lease = Duration.sum(ttl, transition)
-  const lost = Duration.toMillis(margin(ttl, transition))
+  const lost = Duration.toMillis(margin(Duration.sum(ttl, transition)))
   return {
     ttl,
     lease,

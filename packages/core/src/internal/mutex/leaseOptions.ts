@@ -2,8 +2,9 @@
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { LeaseOptions } from "../../Mutex.ts"
-import * as MutexConfig from "../../MutexConfig.ts"
-import { InvalidConfig } from "../../SimbaError.ts"
+import type * as MutexConfig from "../../MutexConfig.ts"
+import type { InvalidConfig } from "../../SimbaError.ts"
+import { checkPeriods, handOffsProblem, positive, refuse } from "../optionChecks.ts"
 
 export interface Checked {
   readonly ttl: Duration.Duration
@@ -13,8 +14,6 @@ export interface Checked {
   readonly unfair?: boolean | undefined
   readonly maxLocalHandOffs: number
 }
-
-const refuse = (option: string, problem: string) => Effect.fail(new InvalidConfig({ option, problem }))
 
 /** Without effects or copies where there is nothing to check, which is the usual case. */
 export const check = (
@@ -29,14 +28,14 @@ export const check = (
   ) return undefined
   if (unfair !== undefined && typeof unfair !== "boolean") return refuse("unfair", "it must be true or false")
   if (isAlive !== undefined && !Effect.isEffect(isAlive)) return refuse("isAlive", "it must be an Effect")
-  const handovers = MutexConfig.handoverProblem(maxLocalHandOffs ?? config.maxLocalHandOffs)
+  const handovers = handOffsProblem(maxLocalHandOffs ?? config.maxLocalHandOffs)
   if (handovers !== undefined) return refuse("maxLocalHandOffs", handovers)
   const rest = { isAlive, unfair, maxLocalHandOffs: maxLocalHandOffs ?? config.maxLocalHandOffs }
   if (ttl === undefined && transition === undefined && maxHold === undefined && isAlive === undefined) {
     return Effect.succeed({ ttl: config.ttl, transition: config.transition, ...rest })
   }
   return Effect.gen(function*() {
-    const periods = yield* MutexConfig.checkPeriods({
+    const periods = yield* checkPeriods({
       commandTimeout: config.commandTimeout,
       probed: isAlive !== undefined,
       ttl: ttl ?? config.ttl,
@@ -45,7 +44,7 @@ export const check = (
     return {
       ...periods,
       ...rest,
-      maxHold: maxHold === undefined ? undefined : yield* MutexConfig.positive("maxHold", maxHold)
+      maxHold: maxHold === undefined ? undefined : yield* positive("maxHold", maxHold)
     }
   })
 }

@@ -9,13 +9,15 @@ import * as Stream from "effect/Stream"
 import type { Body } from "../../Lease.ts"
 import type { AcquireOptions, LeaseOptions, Mutex } from "../../Mutex.ts"
 import * as MutexConfig from "../../MutexConfig.ts"
-import { type MutexName, mutexName, mutexProblem } from "../../MutexName.ts"
+import type { MutexName } from "../../MutexName.ts"
 import { MutexStore } from "../../MutexStore.ts"
 import { type AcquireError, AcquireTimeout, InvalidConfig, type InvalidName } from "../../SimbaError.ts"
 import * as wireId from "../contenderId.ts"
 import * as contender from "../leadership/contender.ts"
 import { instant } from "../lease/deadline.ts"
 import * as leasesOf from "../lease/leaseTable.ts"
+import { checked, mutexProblem } from "../names.ts"
+import { positive } from "../optionChecks.ts"
 import * as tracing from "../tracing.ts"
 import * as placesOf from "./acquireQueue.ts"
 import type * as contention from "./attempt.ts"
@@ -25,6 +27,8 @@ import { LeaseImpl, protect } from "./leaseHandle.ts"
 import * as leaseOptions from "./leaseOptions.ts"
 import * as extent from "./nesting.ts"
 import * as observer from "./ownerWatch.ts"
+
+const mutexName = checked<MutexName>("mutex", mutexProblem)
 
 type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
@@ -196,7 +200,7 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
     contend: (name, options = {}) =>
       Effect.gen(function*() {
         const { mutex, transition } = yield* attempt(name, options)
-        const every = yield* MutexConfig.positive("every", options.every ?? "1 second")
+        const every = yield* positive("every", options.every ?? "1 second")
         return yield* contender.make({
           store,
           mutex,
@@ -209,7 +213,7 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
     events: (name, options = {}) =>
       Stream.unwrap(Effect.gen(function*() {
         const mutex = yield* mutexName(name)
-        const every = yield* MutexConfig.positive("every", options.every ?? "1 second")
+        const every = yield* positive("every", options.every ?? "1 second")
         return observer.events(store, mutex, { every, renewals: options.renewals ?? false })
       })),
     inspect: (name, options = {}) =>

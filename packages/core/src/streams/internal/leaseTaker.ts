@@ -9,6 +9,8 @@ import type { ClientContext, Deliver } from "./context.ts"
 import { annotations, OwnedStream } from "./ownedStream.ts"
 import { isFinal, retrySchedule, type StoreError, toFailure } from "./storeFailure.ts"
 
+type Source = keyof typeof StreamMetrics.acquisitions
+
 export interface Candidate extends Announcement {
   readonly entry: EntryId
   /** Zero where nobody else can be at it. */
@@ -22,13 +24,13 @@ export interface LeaseTaker {
    */
   readonly take: (
     candidates: ReadonlyArray<Candidate>,
-    source: StreamMetrics.Source,
+    source: Source,
     deliver: Deliver
   ) => Effect.Effect<ReadonlyArray<TakeResult>, StoreError>
   /** Takes one that was asked for by name, whether there is room or not. */
   readonly takeAnyway: (
     candidate: Candidate,
-    source: StreamMetrics.Source,
+    source: Source,
     deliver: Deliver
   ) => Effect.Effect<TakeResult, StoreError>
   /** Adds what is held already: taken, or handed over and confirmed. */
@@ -108,7 +110,7 @@ export const make = (client: ClientContext): LeaseTaker => {
     request: TakeRequest,
     result: TakeResult,
     since: OwnedStream["since"],
-    source: StreamMetrics.Source,
+    source: Source,
     deliver: Deliver
   ) => {
     meter.update(StreamMetrics.takes[outcomes[result._tag]], 1)
@@ -156,7 +158,7 @@ export const make = (client: ClientContext): LeaseTaker => {
 
   const takeAll = Effect.fnUntraced(function*(
     candidates: ReadonlyArray<Candidate>,
-    source: StreamMetrics.Source,
+    source: Source,
     deliver: Deliver
   ) {
     const { consumer } = config

@@ -3,9 +3,9 @@ import * as Duration from "effect/Duration"
 import type * as Fiber from "effect/Fiber"
 import type { FencingToken } from "../../FencingToken.ts"
 import { Deadline, type Instant } from "../../internal/lease/deadline.ts"
-import * as StreamConfig from "../StreamConfig.ts"
+import { margin } from "../../internal/optionChecks.ts"
 import { type StreamLossReason, StreamLost } from "../StreamError.ts"
-import type { EndOutcome, Source } from "../StreamMetrics.ts"
+import type * as StreamMetrics from "../StreamMetrics.ts"
 import type { ConsumerName, EntryId, Epoch, StreamName } from "../StreamName.ts"
 import type { Announcement, Held, Member } from "../StreamStore.ts"
 import type { Arrival } from "./rebalancePlan.ts"
@@ -15,6 +15,9 @@ export const annotations = ({ entry, stream, token }: Pick<Held, "entry" | "stre
   entry,
   token
 })
+
+type EndOutcome = keyof typeof StreamMetrics.ends
+type Source = keyof typeof StreamMetrics.acquisitions
 
 export class OwnedStream extends Deadline implements Held {
   readonly stream: StreamName
@@ -78,7 +81,7 @@ export class OwnedStream extends Deadline implements Held {
     this.failures = fields.failures
     this.source = fields.source
     this.since = fields.sent
-    this.usable = Duration.toMillis(fields.lease) - Duration.toMillis(StreamConfig.margin(fields.lease))
+    this.usable = Duration.toMillis(fields.lease) - Duration.toMillis(margin(fields.lease))
     this.extend(fields.sent)
     this.nextRenewal = fields.sent.monotonic + fields.heartbeat
   }

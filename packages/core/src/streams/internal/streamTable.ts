@@ -110,7 +110,7 @@ export class StreamTable {
   }
 
   /** It ended in order. */
-  end(owned: OwnedStream, how: StreamMetrics.EndOutcome): void {
+  end(owned: OwnedStream, how: keyof typeof StreamMetrics.ends): void {
     if (!this.drop(owned)) return
     owned.finish(how)
     this.meter.update(StreamMetrics.ends[how], 1)
