@@ -51,6 +51,8 @@ export class Server implements KeyspaceHost {
   expiredKeys = 0
   startedAt: number
   private outbox: Array<() => void> = []
+  /** Clients that are dropped after the reply to the running command. */
+  private readonly leaving: Array<Client> = []
 
   constructor(options: EngineOptions, commands: ReadonlyMap<string, Command>) {
     this.options = options
@@ -151,7 +153,9 @@ export class Server implements KeyspaceHost {
     const value = this.dispatch(client, request)
     this.running = undefined
     if (value !== BLOCKED) request.reply(value)
+    for (const leaving of this.leaving.splice(0)) this.outbox.push(() => this.drop(leaving))
     this.tracker.settle()
+    if (client.tracking !== undefined && client.lastCommand !== "client") client.tracking.caching = undefined
     if (client.replies === "skip") client.replies = "on"
     else if (client.replies === "skip next") client.replies = "skip"
     this.undo.commit()
@@ -255,7 +259,7 @@ export class Server implements KeyspaceHost {
 
   /** As `drop`, but what has already been said to the client still reaches it. */
   dropLater(client: Client): void {
-    this.outbox.push(() => this.drop(client))
+    this.leaving.push(client)
   }
 
   contextFor(client: Client): RunContext {

@@ -30,7 +30,7 @@ const same = (value: Value): Value => value
 
 /** XINFO nests maps: streams have groups, groups have consumers. */
 const info = (value: Value): Value => {
-  if (!isList(value)) return value
+  if (!isList(value) || value.length === 0) return value
   if (isList(value[0] ?? null)) return value.map(info)
   return new Dictionary(value.map((item, at) => {
     const name = at % 2 === 0 ? undefined : value[at - 1]

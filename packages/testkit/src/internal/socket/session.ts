@@ -82,7 +82,7 @@ export class SocketSession {
     }
     this.isParsing = false
     if (this.problem !== undefined && this.unanswered === 0 && !this.isOver) {
-      this.write(`-ERR ${this.problem.message}\r\n`)
+      this.output += `-ERR ${this.problem.message}\r\n`
       this.end()
     }
   }

@@ -76,6 +76,12 @@ G.cjson = {
   decode_invalid_numbers = function() return true end
 }
 
+G.cmsgpack = {
+  pack = host.pack, unpack = host.unpack, unpack_one = host.unpackOne, unpack_limit = host.unpackLimit,
+  _NAME = "cmsgpack", _VERSION = "lua-cmsgpack 0.4.0", _COPYRIGHT = "", _DESCRIPTION = "MessagePack C implementation for Lua"
+}
+G.struct = { pack = host.structPack, unpack = host.structUnpack, size = host.structSize }
+
 local function single(field)
   return function(...)
     local text = ...
@@ -131,7 +137,8 @@ G.setmetatable = function(t, m)
   if frozen[t] then error({ err = "ERR " .. READONLY }, 0) end
   return setmetatable_(t, m)
 end
-for _, name in ipairs_({ "string", "table", "math", "coroutine", "redis", "cjson", "bit" }) do
+for _, name in ipairs_({ "string", "table", "math", "coroutine", "redis", "cjson", "bit",
+  "cmsgpack", "struct" }) do
   G[name] = freeze(G[name])
 end
 

@@ -8,8 +8,11 @@ import { Fail } from "../reply.ts"
 import { sha1 } from "../sha1.ts"
 import { bitwise, errorText, formatInteger, Lrand48, toHex } from "./hostFunctions.ts"
 import { decode, encode } from "./json.ts"
+import { unpack, unpackLimit, unpackOne } from "./msgpackDecoder.ts"
+import { pack } from "./msgpackEncoder.ts"
 import { PRELUDE } from "./prelude.ts"
 import { LuaStack } from "./stack.ts"
+import { structPack, structSize, structUnpack } from "./struct.ts"
 import { pushValue, toValue } from "./values.ts"
 import type { LuaModule } from "./wasmModule.ts"
 import { GLOBALS, REGISTRY, T } from "./wasmModule.ts"
@@ -69,10 +72,11 @@ class Vm implements LuaVm {
     const load = stack.loadChunk(L, PRELUDE, "@prelude")
     if (load !== undefined) throw new Error(load)
     m._lua_createtable(L, 0, 3)
-    stack.pushFunction(L, (state) => encode(stack, state))
-    stack.setField(L, "encode")
-    stack.pushFunction(L, (state) => decode(stack, state))
-    stack.setField(L, "decode")
+    const functions = { encode, decode, pack, unpack, unpackOne, unpackLimit, structPack, structUnpack, structSize }
+    for (const [name, run] of Object.entries(functions)) {
+      stack.pushFunction(L, (state) => run(stack, state))
+      stack.setField(L, name)
+    }
     m._lua_pushlightuserdata(L, 0)
     stack.setField(L, "null")
     stack.pushFunction(L, (state) => this.redisCall(state, true))
