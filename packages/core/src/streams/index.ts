@@ -73,12 +73,12 @@ export * as StreamLease from "./StreamLease.ts"
 export * as StreamMessages from "./StreamMessages.ts"
 
 /**
- * What consumers of data streams measure about themselves, as Effect metrics: any exporter of Effect's shows them.
+ * Metrics of the consumers of data streams, for any exporter of Effect's (Prometheus, OTLP).
  *
- * The labels are the few words named here, never a data stream or a consumer. Durations are in milliseconds. All that a
- * client measures goes to the registry, and carries the attributes, that were in force when its layer was built.
+ * Labels take the few values named here, never a data stream or a consumer. Durations are in milliseconds. A client
+ * reports to the registry, and with the attributes, that were in force when its layer was built.
  *
- * **Example** (Reading one)
+ * **Example** (Reading two of them)
  *
  * ```ts
  * import { StreamMetrics } from "@effect-simba/core/streams"
@@ -89,21 +89,6 @@ export * as StreamMessages from "./StreamMessages.ts"
  *   const expired = yield* Metric.value(StreamMetrics.losses.Expired)
  *   yield* Effect.log(`${owned.value} data streams owned, ${expired.count} leases ran out`)
  * })
- * ```
- *
- * **Example** (What a dashboard of a fleet shows)
- *
- * ```ts
- * import { StreamMetrics } from "@effect-simba/core/streams"
- *
- * const contention = (outcome: StreamMetrics.TakeOutcome) => StreamMetrics.takes[outcome]
- * const moves = (source: StreamMetrics.Source) => StreamMetrics.acquisitions[source]
- * const renewals = (outcome: StreamMetrics.RenewOutcome) => StreamMetrics.renewals[outcome]
- * const ends = (outcome: StreamMetrics.EndOutcome) => StreamMetrics.ends[outcome]
- * const handlers = (outcome: StreamMetrics.HandlerOutcome) => StreamMetrics.processingTime[outcome]
- *
- * const health = [StreamMetrics.timeLeftAtRenewal, StreamMetrics.sweeps, StreamMetrics.heard.dropped]
- * const work = [StreamMetrics.holdTime, StreamMetrics.queued, StreamMetrics.malformed]
  * ```
  *
  * @since 0.1.0
