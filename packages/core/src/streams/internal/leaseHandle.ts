@@ -1,12 +1,12 @@
 /** A `StreamLease` over a record of the table. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import type { StoreError } from "../../SimbaError.ts"
 import { type StreamLost, StreamYielded } from "../StreamError.ts"
 import type { StreamLease } from "../StreamLease.ts"
 import type { Service } from "../StreamStore.ts"
 import type { Completion } from "./completion.ts"
 import type { OwnedStream } from "./ownedStream.ts"
-import type { StoreError } from "./storeFailure.ts"
 import type { StreamTable } from "./streamTable.ts"
 
 export interface Parts {
@@ -132,8 +132,8 @@ export class LeaseImpl implements LeaseShape {
         Effect.ensuring(Effect.sync(() => {
           owned.waiting--
           this.progressed()
-          // The watch may have slept because of it
-          parts.table.deadlineChanged.openUnsafe()
+          // Waiting was no lack of progress: the time without any begins now
+          parts.table.watch(owned)
         }))
       )
     })
