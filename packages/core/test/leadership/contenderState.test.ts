@@ -22,7 +22,8 @@ import {
   SubscriptionRef
 } from "effect"
 import { TestClock } from "effect/testing"
-import { HeldLease, termsOf } from "../../src/internal/mutex/heldLease.ts"
+import { HeldLease } from "../../src/internal/mutex/heldLease.ts"
+import { termsOf } from "../../src/internal/mutex/leaseOptions.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
 import * as Fleet from "../support/fleet.ts"
 import { start, TestLive } from "../support/setup.ts"
@@ -224,7 +225,7 @@ describe("a contention", () => {
           MutexName.MutexName.make("m"),
           "1-aaaaaaaaaaaa:us" as MutexName.ContenderId,
           1 as FencingToken.FencingToken,
-          termsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6) }),
+          termsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6), maxLocalHandOffs: 0 }),
           { monotonic: 0, wall: 0 }
         )
         const work = yield* start(Effect.uninterruptible(Effect.sleep("1 minute")))

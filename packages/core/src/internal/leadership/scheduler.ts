@@ -15,7 +15,8 @@ import type { Body, Lease } from "../../Lease.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import { InvalidConfig } from "../../SimbaError.ts"
 import { instant } from "../lease/deadline.ts"
-import { ignoreLogFailure, retrySchedule } from "./contender.ts"
+import { ignoreLogFailure } from "../lease/supervise.ts"
+import { contenderRetry } from "./contender.ts"
 import { delay, isPeriodic, type Period, TypeId } from "./timetable.ts"
 
 /** How the last run ended; none before the first. */
@@ -133,7 +134,7 @@ export const drive = <A, E, R, SE, SR>(
       const next = Cron.next(cron, at).getTime()
       const goesOn = Effect.map(Clock.currentTimeMillis, (now) => now < next)
       return ask(next - at, at).pipe(
-        Effect.retry({ schedule: retrySchedule, while: () => goesOn }),
+        Effect.retry({ schedule: contenderRetry, while: () => goesOn }),
         Effect.map(({ first }) => first),
         Effect.orElseSucceed(() => false),
         Effect.tap((first) => first ? Effect.void : count("skipped"))
@@ -173,7 +174,7 @@ export const drive = <A, E, R, SE, SR>(
         yield* Effect.sleep(initialDelay)
         while (true) {
           // The schedule does not end, so neither does the retry
-          const { first, next } = yield* Effect.orDie(Effect.retry(ask(every), retrySchedule))
+          const { first, next } = yield* Effect.orDie(Effect.retry(ask(every), contenderRetry))
           const due = (yield* monotonic) + Duration.toMillis(next)
           if (first) yield* run(lease)
           else yield* count("skipped")

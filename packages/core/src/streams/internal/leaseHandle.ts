@@ -2,12 +2,12 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { Handle, timeLeft } from "../../internal/handle.ts"
+import type { StoreError } from "../../SimbaError.ts"
 import { type StreamLost, StreamYielded } from "../StreamError.ts"
 import type { StreamLease } from "../StreamLease.ts"
 import type { Service } from "../StreamStore.ts"
 import type { Completion } from "./completion.ts"
 import type { OwnedStream } from "./ownedStream.ts"
-import type { StoreError } from "./storeFailure.ts"
 import type { StreamTable } from "./streamTable.ts"
 
 export interface Parts {
@@ -134,8 +134,8 @@ export class LeaseImpl extends Handle implements StreamLease {
         Effect.ensuring(Effect.sync(() => {
           owned.waiting--
           this.progressed()
-          // The watch may have slept because of it
-          parts.table.deadlineChanged.openUnsafe()
+          // Waiting was no lack of progress: the time without any begins now
+          parts.table.watch(owned)
         }))
       )
     })
