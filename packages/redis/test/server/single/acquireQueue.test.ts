@@ -100,7 +100,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("places on a real server
         yield* Effect.sleep("300 millis")
         yield* server.send("DEL", keysOf(m).owner, keysOf(m).queue)
       }
-      yield* Effect.timeout(Fiber.joinAll(waiters), "20 seconds")
+      yield* Effect.timeout(Fiber.joinAll(waiters), "40 seconds")
       assert.strictEqual(served + lost, 30)
       assert.isAtMost(lost, 3)
     }))
