@@ -49,10 +49,9 @@ layer(Nodes.layer, { concurrent: true, excludeTestServices: true, timeout: "60 s
     it.effect("every announced one is processed to its end, once, and leaves nothing behind", () =>
       shared(scenarios.finished))
 
-    it.effect("what a dead owner leaves is found without any event, with larger tokens", () =>
-      shared(scenarios.orphans))
+    it.effect("streams of a dead owner are found without events, with larger tokens", () => shared(scenarios.orphans))
 
-    it.effect("what is handed back in order goes on at once, by a hint that any node passes on", () =>
+    it.effect("streams that are handed back go on at once, by a signal through any node", () =>
       shared(scenarios.handedBack))
 
     it.effect("a group that is deleted is made again, and what is owned stays owned", () => shared(scenarios.groupGone))
@@ -60,7 +59,7 @@ layer(Nodes.layer, { concurrent: true, excludeTestServices: true, timeout: "60 s
     it.effect("entries that cannot be read go to the dead letters, and the reader lives", () =>
       shared(scenarios.malformed))
 
-    it.effect("poison goes to the dead letters, and can be revived", () => shared(scenarios.poison))
+    it.effect("poison goes to the dead letters, and can be redriven", () => shared(scenarios.poison))
 
     it.effect("a consumer that joins gets its share, handed over", () => shared(scenarios.balanced))
 
@@ -149,9 +148,9 @@ layer(Nodes.layer, { concurrent: true, excludeTestServices: true, timeout: "60 s
   }
 )
 
-describe.concurrent("data streams on a Cluster that is maltreated", () => {
+describe.concurrent("data streams on a Cluster that fails", () => {
   it.live(
-    "nodes that hang: all is lost at the local deadline, and taken again when they are back",
+    "nodes that hang: all leases are lost at the deadline, and taken again later",
     () => Effect.scoped(Effect.flatMap(Effect.flatMap(RedisServer.cluster(), clusterStage), scenarios.hanging))
   )
 

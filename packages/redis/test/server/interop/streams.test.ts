@@ -32,7 +32,11 @@ describe.concurrent("with stock consumers, on a real Redis", () => {
   it.live("a death of a stock consumer is noticed, with events", () =>
     real((stage) => scenarios.stockDies(stage, true)))
 
-  it.live("and without", () => real((stage) => scenarios.stockDies(stage, false)), { tags: ["G15"] })
+  it.live(
+    "a death of a stock consumer is noticed without events",
+    () => real((stage) => scenarios.stockDies(stage, false)),
+    { tags: ["G15"] }
+  )
 
   it.live("two announcements of one data stream are processed one after the other", () => real(scenarios.duplicates), {
     tags: ["G8"]

@@ -155,7 +155,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("several processes on on
   )
 
   it.effect(
-    "a holder whose key was taken from it interrupts its work, and its waiter goes on waiting",
+    "a holder whose key was taken interrupts its work, and its waiter waits on",
     () =>
       Effect.gen(function*() {
         const { lines, mutex, server, waiting, worker } = yield* setting("taken")

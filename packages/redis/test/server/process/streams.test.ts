@@ -337,11 +337,11 @@ describe("processes that own data streams on one Redis", () => {
   )
 
   it.live(
-    "a killed owner is followed by the news that its lease expired, where no sweep would see it",
+    "an event finds the streams of a killed owner, without sweeps",
     () => followed("event")
   )
 
-  it.live("a killed owner is followed by a sweep, where there is no news", () => followed("sweep"), {
+  it.live("a sweep finds the streams of a killed owner, without events", () => followed("sweep"), {
     tags: ["B54", "G15"]
   })
 })

@@ -93,7 +93,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("subscriptions of a laye
     { tags: ["S8", "S9"] }
   )
 
-  it.effect("a wait is no SUBSCRIBE, however often its waiter looks", () =>
+  it.effect("waiting sends no SUBSCRIBE", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const stats = commandStats(server)
@@ -116,7 +116,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("subscriptions of a laye
       assert.deepStrictEqual(["subscribe", "unsubscribe"].map((command) => calls.has(command)), [false, false])
     }), { tags: ["B9"] })
 
-  it.effect("a layer keeps two connections, whatever it holds and waits for", () =>
+  it.effect("a layer keeps two connections for all leases and waiters", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const mutex = yield* openMutex(server, { ...patient, redis: { client: { connectionName: "budget" } } })

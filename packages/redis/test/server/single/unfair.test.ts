@@ -170,7 +170,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("unfair", (it) => {
     { tags: ["H3"] }
   )
 
-  it.effect("a waiter that leaves before it looked passes the word on", () =>
+  it.effect("a waiter that leaves passes its wake-up on", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server)
@@ -190,7 +190,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("unfair", (it) => {
       yield* Effect.timeout(Fiber.join(waiting), "40 seconds")
     }), { tags: ["H4"] })
 
-  it.effect("a stock waiter at the head is told as ever, and ours hold back for it; unfair ones do not", () =>
+  it.effect("a stock waiter at the head is told as before, and only unfair ones overtake it", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server)
