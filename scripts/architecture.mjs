@@ -24,7 +24,8 @@ const columns = [
     "testkit/streams/internal",
     "testkit/streams/internal/suite",
     "testkit/streams/internal/checkers",
-    "testkit/internal/client"
+    "testkit/internal/client",
+    "testkit/internal/socket"
   ],
   [
     "testkit/internal/redis",

@@ -1,11 +1,31 @@
-// Runs what the compiler made of the consumer: an ES module, and CommonJS that requires ES modules.
+// Runs programs that use the packed packages, on any runtime.
+import { cpSync } from "node:fs"
+import { join } from "node:path"
+import { root } from "../lib/workspace.mjs"
 import { system } from "./consumer.mjs"
-import { must } from "./report.mjs"
+import { run } from "./processes.mjs"
+import { problems } from "./report.mjs"
 
-export const runPrograms = async (folder, node = "node") => {
-  const said = []
-  for (const file of ["out/program.js", "out/commonjs.cjs"]) {
-    said.push(await must(`${file} on ${node}`, node, [file], { cwd: folder, env: system }))
+/** The Node of the system. */
+export const systemNode = { name: "Node", command: "node", args: [] }
+
+/** Copies the programs into the folder of a consumer. */
+export const writePrograms = (folder) =>
+  cpSync(join(root, "scripts/pack-check/consumer/runtime"), join(folder, "runtime"), { recursive: true })
+
+/** Whether a program ends well and says, in its last line, that all holds. */
+export const holds = async (runtime, folder, program, redisUrl) => {
+  const { failed, text } = await run(runtime.command, [...runtime.args, program], {
+    cwd: folder,
+    env: { ...system, REDIS_URL: redisUrl }
+  })
+  return { passed: !failed && /(?:^|\n)holds$/.test(text), text }
+}
+
+/** Runs programs that have to hold. */
+export const mustHold = async (runtime, folder, programs, redisUrl) => {
+  for (const program of programs) {
+    const { passed, text } = await holds(runtime, folder, program, redisUrl)
+    if (!passed) problems.push(`${program} on ${runtime.name} (${runtime.command}):\n${text}`)
   }
-  return said.join("; ")
 }

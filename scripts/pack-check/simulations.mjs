@@ -1,7 +1,7 @@
 // Runs seeds of the simulator's plans on the packed packages: the plans are copied beside them, as they lie in the
 // repository, so that `@effect-simba/*` in them is what npm installed.
 import { cpSync, readFileSync } from "node:fs"
-import { join } from "node:path"
+import { join, posix } from "node:path"
 import { root } from "../lib/workspace.mjs"
 import { plans, simulator, simulatorHelpers } from "./paths.mjs"
 import { run } from "./processes.mjs"

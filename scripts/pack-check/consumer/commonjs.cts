@@ -8,5 +8,5 @@ const program = Mutex.withLock("m")((lease) => Effect.succeed(lease.token))
 
 Effect.runPromise(Effect.provide(program, layer)).then((token: number) => {
   if (!(token > 0) || typeof RedisMutex.layer !== "function") throw new Error("the mutex does not work")
-  console.log("require works")
+  console.log("holds")
 })

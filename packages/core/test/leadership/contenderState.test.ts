@@ -22,7 +22,8 @@ import {
   SubscriptionRef
 } from "effect"
 import { TestClock } from "effect/testing"
-import { HeldLease, termsOf } from "../../src/internal/mutex/heldLease.ts"
+import { HeldLease } from "../../src/internal/mutex/heldLease.ts"
+import { termsOf } from "../../src/internal/mutex/leaseOptions.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
 import * as Fleet from "../support/fleet.ts"
 import { start, TestLive } from "../support/setup.ts"
@@ -120,7 +121,7 @@ describe("the state of a contender over time", () => {
   it.effect("sees a foreign owner and the rest of its lease", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
-      const mutex = yield* MutexName.mutexName("jobs")
+      const mutex = MutexName.MutexName.make("jobs")
       const id = "foreign" as MutexName.ContenderId
       const period = { lease: Duration.seconds(16), confirm: Duration.millis(1500) }
       yield* store.acquire({ mutex, id, mode: "try", ...period })
@@ -221,10 +222,10 @@ describe("the state of a contender over time", () => {
     () =>
       Effect.gen(function*() {
         const holding = new HeldLease(
-          yield* MutexName.mutexName("m"),
+          MutexName.MutexName.make("m"),
           "1-aaaaaaaaaaaa:us" as MutexName.ContenderId,
           1 as FencingToken.FencingToken,
-          termsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6) }),
+          termsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6), maxLocalHandOffs: 0 }),
           { monotonic: 0, wall: 0 }
         )
         const work = yield* start(Effect.uninterruptible(Effect.sleep("1 minute")))

@@ -51,7 +51,7 @@ const single = Effect.gen(function*() {
 const isolated = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.suspend(() => Effect.provideService(effect, Metric.MetricRegistry, new Map()))
 
-const runsOf = (outcome: MutexMetrics.LeaderRunOutcome) =>
+const runsOf = (outcome: keyof typeof MutexMetrics.leaderRuns) =>
   Effect.map(Metric.value(MutexMetrics.leaderRuns[outcome]), ({ count }) => count)
 
 describe("whileLeader", () => {
@@ -62,9 +62,11 @@ describe("whileLeader", () => {
       const jobs = yield* Jobs
       yield* start(Leadership.whileLeader(Jobs, (lease) => Ref.update(seen, (n) => n + lease.token)))
       yield* start(Leadership.whileLeader(jobs, Ref.update(seen, (n) => n + 1)))
+      yield* start(Ref.update(seen, (n) => n + 10).pipe(Leadership.whileLeader(Jobs)))
+      yield* start(Leadership.whileLeader(jobs)((lease) => Ref.update(seen, (n) => n + 100 * lease.token)))
       yield* TestClock.adjust(1)
       const lease = yield* jobs.lease
-      assert.strictEqual(yield* Ref.get(seen), lease._tag === "Some" ? lease.value.token + 1 : -1)
+      assert.strictEqual(yield* Ref.get(seen), lease._tag === "Some" ? 101 * lease.value.token + 11 : -1)
     }).pipe(Effect.provide(
       Jobs.layer.pipe(
         Layer.provide(Mutex.layer()),
@@ -76,6 +78,24 @@ describe("whileLeader", () => {
 })
 
 describe("schedules", () => {
+  it.effect("work comes before the schedule, or last", () =>
+    Effect.gen(function*() {
+      const { jobs, log, node } = yield* single
+      const rate = Leadership.fixedRate("10 seconds")
+      yield* node.start(log.note("piped").pipe(Leadership.leaderSchedule(jobs, rate)))
+      yield* node.start(Leadership.leaderSchedule(jobs, rate)(() => log.note("function")))
+      const failing = Leadership.leaderSchedule(jobs, rate, { onError: "fail" })
+      const failed = yield* node.start(failing(Effect.fail("no")))
+      const refused = yield* node.start(
+        log.note("never").pipe(Leadership.leaderSchedule(jobs, rate, { name: " ", oncePerPeriod: true }))
+      )
+      yield* TestClock.adjust("11 seconds")
+      assert.deepStrictEqual(log.take(), ["piped@0", "function@0", "piped@10", "function@10"])
+      assert.strictEqual(yield* Effect.flip(Fiber.join(failed)), "no")
+      const error = yield* Effect.flip(Fiber.join(refused))
+      assert.strictEqual(error._tag, "InvalidConfig")
+    }))
+
   it.effect("fixed rate: slow runs do not move the beat, and missed runs count once", () =>
     Effect.gen(function*() {
       const { jobs, log, node } = yield* single
@@ -116,7 +136,7 @@ describe("schedules", () => {
       const { jobs, log, node } = yield* single
       const inputs: Array<string> = []
       const schedule = Schedule.spaced("10 seconds").pipe(
-        Schedule.setInputType<Leadership.Last>(),
+        Schedule.setInputType<Schedule.Input<Leadership.Timetable>>(),
         Schedule.tap(({ input }) => Effect.sync(() => inputs.push(input._tag === "None" ? "none" : input.value._tag))),
         Schedule.upTo({ times: 2 })
       )

@@ -247,7 +247,7 @@ describe("renewing many leases", () => {
         }
       }))
     )
-    let forced: MutexStore.Forced | undefined
+    let forced: { readonly id: string } | undefined
     return Effect.gen(function*() {
       const lease = yield* Mutex.acquire("m")
       forced = { id: lease.id }

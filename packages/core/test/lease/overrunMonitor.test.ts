@@ -71,7 +71,7 @@ describe("onOverrun", { tags: ["B26"] }, () => {
     const overruns: Array<SimbaError.LeaseLost> = []
     return Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
-      const mutex = yield* MutexName.mutexName("m")
+      const mutex = MutexName.MutexName.make("m")
       const body = (id: MutexName.ContenderId) =>
         Effect.andThen(store.release({ mutex, id, confirm: Duration.seconds(1) }), stubborn("1 minute"))
       yield* start(Effect.flip(Mutex.withLock("m")((lease) => body(lease.id))))

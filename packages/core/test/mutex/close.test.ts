@@ -2,8 +2,9 @@ import { Mutex, MutexConfig, MutexName, MutexStore } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Duration, Effect, Exit, Fiber, Layer, Logger, Scope } from "effect"
 import { TestClock } from "effect/testing"
-import * as leasesOf from "../../src/internal/lease/leaseTable.ts"
-import { HeldLease, termsOf } from "../../src/internal/mutex/heldLease.ts"
+import { HeldLease } from "../../src/internal/mutex/heldLease.ts"
+import * as heldLeases from "../../src/internal/mutex/heldLeases.ts"
+import { termsOf } from "../../src/internal/mutex/leaseOptions.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
 import { another, start } from "../support/setup.ts"
 
@@ -68,8 +69,8 @@ describe("a closed layer whose store lives on", () => {
       const store = yield* MutexStore.MutexStore
       const config = yield* MutexConfig.make()
       const scope = yield* Scope.make()
-      const leases = yield* Scope.provide(leasesOf.make(store, config), scope)
-      const mutex = yield* MutexName.mutexName("m")
+      const leases = yield* Scope.provide(heldLeases.make(store, config), scope)
+      const mutex = MutexName.MutexName.make("m")
       const id = "1-aaaaaaaaaaaa:us" as MutexName.ContenderId
       const sent = leases.now()
       const request = { mutex, id, mode: "try", lease: Duration.seconds(16), confirm: config.confirmTimeout } as const

@@ -10,7 +10,7 @@ import { stalling } from "../support/stalling.ts"
 const stranger = Effect.gen(function*() {
   const store = yield* MutexStore.MutexStore
   const id = "1-aaaaaaaaaaaa:stranger" as MutexName.ContenderId
-  const mutex = yield* MutexName.mutexName("m")
+  const mutex = MutexName.MutexName.make("m")
   const period = { lease: Duration.seconds(16), confirm: Duration.millis(1500) }
   return {
     id,

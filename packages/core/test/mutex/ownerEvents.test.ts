@@ -12,7 +12,7 @@ const tags = (events: ReadonlyArray<OwnerEvent.OwnerEvent>) => events.map((event
 /** Lets every fiber run that can, without moving the clock. */
 const settle = Effect.repeat(Effect.yieldNow, { times: 20 })
 
-const recording = Effect.fnUntraced(function*(options?: OwnerEvent.EventsOptions) {
+const recording = Effect.fnUntraced(function*(options?: Mutex.EventsOptions) {
   const seen: Array<OwnerEvent.OwnerEvent> = []
   yield* Effect.forkScoped(
     Stream.runForEach(Mutex.events("m", options), (event) => Effect.sync(() => seen.push(event))),
@@ -212,7 +212,7 @@ describe("MutexAdmin", { tags: ["B59"] }, () => {
 describe("ticks", { tags: ["B33"] }, () => {
   const setup = Effect.gen(function*() {
     const store = yield* MutexStore.MutexStore
-    const mutex = yield* MutexName.mutexName("m")
+    const mutex = MutexName.MutexName.make("m")
     return (every: Duration.Input, at?: number) =>
       Effect.map(
         store.claimPeriod({ mutex, job: "j", every: Duration.fromInputUnsafe(every), at }),

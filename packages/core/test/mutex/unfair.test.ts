@@ -9,7 +9,7 @@ const unfair = { unfair: true } as const
 /** One that subscribed and queued, and says nothing when it is told that it is its turn. */
 const silentWaiter = Effect.gen(function*() {
   const store = yield* MutexStore.MutexStore
-  const mutex = yield* MutexName.mutexName("m")
+  const mutex = MutexName.MutexName.make("m")
   const id = "1-aaaaaaaaaaaa:silent" as MutexName.ContenderId
   yield* store.wakeUps(mutex, id)
   const result = yield* store.acquire({
@@ -73,7 +73,7 @@ describe("unfair", () => {
   it.effect("a fair newcomer does not barge, although the mutex is free", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
-      const mutex = yield* MutexName.mutexName("m")
+      const mutex = MutexName.MutexName.make("m")
       const order: Array<string> = []
       yield* Effect.scoped(Effect.gen(function*() {
         const lease = yield* Mutex.acquire("m", unfair)
@@ -152,7 +152,7 @@ describe("unfair", () => {
   it.effect("a waiter that leaves passes its wake-up on", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
-      const mutex = yield* MutexName.mutexName("m")
+      const mutex = MutexName.MutexName.make("m")
       const scope = yield* Scope.make()
       yield* Scope.provide(Mutex.acquire("m", unfair), scope)
       const id = "1-cccccccccccc:leaving" as MutexName.ContenderId

@@ -4,8 +4,7 @@ import { Clock, Context, Duration, Effect, Exit, Fiber, Layer, Logger, Option, S
 import { TestClock } from "effect/testing"
 import { instant } from "../../src/internal/lease/deadline.ts"
 import { IndexedHeap } from "../../src/internal/lease/indexedHeap.ts"
-import type { LeaseTable } from "../../src/internal/lease/leaseTable.ts"
-import * as contention from "../../src/internal/mutex/attempt.ts"
+import * as attempt from "../../src/internal/mutex/attempt.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
 import { Faults } from "../support/faultyStore.ts"
 import { calls } from "../support/hands.ts"
@@ -118,9 +117,9 @@ describe("waking waiters", () => {
           },
           isClosed: () => false
         }
-      } as Partial<LeaseTable> as LeaseTable
+      }
       const wait = (next: Effect.Effect<{ readonly _tag: "Gap" }>) =>
-        contention.awaitWakeUp({ next, bound: undefined }, leases, Duration.seconds(10))
+        attempt.awaitWakeUp({ next, bound: undefined }, leases, Duration.seconds(10))
       const interrupted = yield* start(wait(Effect.never))
       assert.strictEqual(open, 1)
       yield* Fiber.interrupt(interrupted)

@@ -75,7 +75,7 @@ describe("closing a consumer", () => {
     () =>
       fleet.test(Effect.gen(function*() {
         const { open } = yield* fleet.make
-        const a = yield* open("a", { readTimeout: "1 hour" })
+        const a = yield* open("a")
         const running = yield* a.start(a.client.run(Effect.never))
         yield* TestClock.adjust("1 second")
         yield* Fiber.interrupt(running)

@@ -66,7 +66,7 @@ describe("notifications", () => {
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
-        const a = yield* open("a", { notificationBuffer: 10, capacity: 5000, gracePeriod: 0 })
+        const a = yield* open("a", { capacity: 5000, gracePeriod: 0 })
         yield* a.client.announceAll(names(3000))
         // Pending from an earlier life, all of them
         for (const row of backend.rows.slice(0, 1000)) row.owner = "redis-consumer-a"
@@ -293,8 +293,7 @@ describe("options", { tags: ["G29"] }, () => {
     ["gracePeriod", { gracePeriod: Infinity }],
     ["maxFailures", { maxFailures: 0 }],
     ["rebalance", { rebalance: "yes" as never }],
-    ["progressTimeout", { progressTimeout: 0 }],
-    ["notificationBuffer", { notificationBuffer: NaN }]
+    ["progressTimeout", { progressTimeout: 0 }]
   ]
 
   for (const [option, options] of refused) {

@@ -1,7 +1,6 @@
 /** A store whose messages the test forges and loses, and whose mutexes hang one by one. */
-import { type MutexName } from "@effect-simba/core"
+import { MutexName } from "@effect-simba/core"
 import * as Mutex from "@effect-simba/core/Mutex"
-import { mutexName } from "@effect-simba/core/MutexName"
 import { type Change, MutexStore, type WakeUp } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
 import { Context, Duration, Effect, Layer, Logger, Queue } from "effect"
@@ -73,7 +72,7 @@ export const HandsLive = Mutex.layer({ contender: "us" }).pipe(
 /** Takes the mutex away from an owner, as a stranger with access to the store can. */
 export const takeFrom = Effect.fnUntraced(function*(victim: MutexName.ContenderId) {
   const store = yield* MutexStore
-  const mutex = yield* mutexName("m")
+  const mutex = MutexName.MutexName.make("m")
   const id = "1-aaaaaaaaaaaa:stranger" as MutexName.ContenderId
   const confirm = Duration.millis(1500)
   yield* store.release({ mutex, id: victim, confirm })

@@ -124,7 +124,7 @@ describe("The mutex on a simulated Redis", () => {
     () =>
       Effect.gen(function*() {
         const store = yield* MutexStore.MutexStore
-        const mutex = yield* MutexName.mutexName("m")
+        const mutex = MutexName.MutexName.make("m")
         const lease = Duration.seconds(16)
         const confirm = Duration.millis(1500)
         const party = (id: string) => ({

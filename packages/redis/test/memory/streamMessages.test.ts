@@ -61,12 +61,29 @@ describe("the leases", () => {
   ])
 })
 
-describe("hints", () => {
-  roundTrips("hint", StreamWire.SignalMessage)
-  reads("hint", StreamWire.SignalMessage, [
+describe("signals", () => {
+  roundTrips("signal", StreamWire.SignalMessage)
+  reads("signal", StreamWire.SignalMessage, [
     ["released@@5-0@@a@@b", { _tag: "Released", entry: "5-0", stream: "a@@b" }],
-    [`given@@abcdef012345@@${epoch}@@7@@5-0@@redis-consumer-a@@a@@b`, {
-      _tag: "Given",
+    ["given@@abcdef012345", { _tag: "Given", session: "abcdef012345" }]
+  ])
+  refuses("signal", StreamWire.SignalMessage, [
+    "",
+    "released",
+    "released@@5-0",
+    "released@@5@@a",
+    "released@@5-0@@",
+    "released@@5-0@@ ",
+    "Released@@5-0@@a",
+    "given@@",
+    "given@@abc"
+  ])
+})
+
+describe("hand-overs", () => {
+  roundTrips("hand-over", StreamWire.HandOver)
+  reads("hand-over", StreamWire.HandOver, [
+    [`abcdef012345@@${epoch}@@7@@5-0@@redis-consumer-a@@a@@b`, {
       session: "abcdef012345",
       epoch,
       token: 7,
@@ -75,16 +92,9 @@ describe("hints", () => {
       stream: "a@@b"
     }]
   ])
-  refuses("hint", StreamWire.SignalMessage, [
-    "",
-    "released",
-    "released@@5-0",
-    "released@@5@@a",
-    "released@@5-0@@",
-    "released@@5-0@@ ",
-    "Released@@5-0@@a",
-    `given@@abcdef012345@@${epoch}@@x@@5-0@@c@@s`,
-    `given@@abcdef012345@@${epoch}@@7@@5-0@@c`
+  refuses("hand-over", StreamWire.HandOver, [
+    `abcdef012345@@${epoch}@@x@@5-0@@c@@s`,
+    `abcdef012345@@${epoch}@@7@@5-0@@c`
   ])
 })
 

@@ -7,7 +7,7 @@ import { assert } from "@effect/vitest"
 import { Clock, Effect, Fiber, Schedule, Schema, type Scope } from "effect"
 import { capturingLogs, freshName, until } from "./harness.ts"
 
-export type Lease = StreamLease["Service"]
+export type Lease = StreamLease
 
 /** One process. */
 export interface Process {

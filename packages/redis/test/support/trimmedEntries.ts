@@ -1,5 +1,5 @@
 /** What becomes of announcements that somebody deletes while they are pending. */
-import { consumerName, type EntryId, Epoch, serviceName } from "@effect-simba/core/streams/StreamName"
+import { ConsumerName, type EntryId, Epoch, ServiceName } from "@effect-simba/core/streams/StreamName"
 import { StreamStore } from "@effect-simba/core/streams/StreamStore"
 import { assert } from "@effect/vitest"
 import { Duration, Effect } from "effect"
@@ -15,9 +15,9 @@ const epoch = () => Epoch.make(`s00000000000.${(++epochs).toString(36)}`)
 export const trimmed = Effect.gen(function*() {
   const redis = yield* Redis
   const { open } = yield* StreamStore
-  const name = yield* serviceName(freshName("trimmed"))
+  const name = ServiceName.make(freshName("trimmed"))
   const service = yield* open(name)
-  const consumer = yield* consumerName("a")
+  const consumer = ConsumerName.make("redis-consumer-a")
   yield* service.prepare
   const announced = yield* service.announce(
     ["one", "two", "three", "four"].map((label) => ({ stream: `${name} ${label}` as never, info: {} }))

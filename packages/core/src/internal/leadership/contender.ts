@@ -8,7 +8,6 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
-import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
@@ -19,8 +18,11 @@ import type { MutexName } from "../../MutexName.ts"
 import type { MutexStore } from "../../MutexStore.ts"
 import { LeaseLost } from "../../SimbaError.ts"
 import type { AcquireError } from "../../SimbaError.ts"
+import { handle } from "../handle.ts"
 import { instant } from "../lease/deadline.ts"
 import type { Recorder } from "../lease/metricsRecorder.ts"
+import { retrySchedule } from "../lease/storeFailure.ts"
+import { ignoreLogFailure } from "../lease/supervise.ts"
 import * as observer from "../mutex/ownerWatch.ts"
 
 /** One leadership, and the moment at which it is over. */
@@ -34,15 +36,10 @@ const Inside = Context.Reference<ReadonlySet<object>>("@effect-simba/core/intern
   defaultValue: () => new Set()
 })
 
-/** Nothing depends on what a logger does with it. */
-export const ignoreLogFailure: (log: Effect.Effect<void>) => Effect.Effect<void> = Effect.ignoreCause
-
 const isLossOf = (lease: Lease, error: unknown) => error instanceof LeaseLost && error.id === lease.id
 
-/** A contender never gives up: 100 ms after a failure, doubling up to ten seconds. */
-export const retrySchedule = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("10 seconds")]).pipe(
-  Schedule.jittered
-)
+/** A contender never gives up. */
+export const contenderRetry = retrySchedule("100 millis", "10 seconds")
 
 export const make = Effect.fnUntraced(function*(options: {
   readonly store: MutexStore["Service"]
@@ -131,7 +128,7 @@ export const make = Effect.fnUntraced(function*(options: {
     ))
 
   // The schedule does not end, so neither does the retry
-  const contend = annotate(Effect.forever(Effect.orDie(Effect.retry(attempt, retrySchedule))))
+  const contend = annotate(Effect.forever(Effect.orDie(Effect.retry(attempt, contenderRetry))))
 
   const run = Effect.runForkWith(yield* Effect.context<never>())
   let isWanted = false
@@ -190,7 +187,7 @@ export const make = Effect.fnUntraced(function*(options: {
         )
       )
     ),
-    Effect.retry(retrySchedule),
+    Effect.retry(contenderRetry),
     Effect.forkIn(scope)
   )
   // In the context of whoever closes it: that may be the work
@@ -204,7 +201,7 @@ export const make = Effect.fnUntraced(function*(options: {
   )
   yield* begin
 
-  return {
+  return handle<Contender>({
     mutex,
     state,
     lease: Effect.suspend(() => {
@@ -236,6 +233,7 @@ export const make = Effect.fnUntraced(function*(options: {
       isWanted = false
       return ask(asking)
     }),
-    start: begin
-  }
+    start: begin,
+    toJSON: () => ({ mutex, ...present?.lease.toJSON() as object | undefined })
+  })
 })

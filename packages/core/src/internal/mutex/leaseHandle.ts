@@ -3,20 +3,21 @@ import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import { type Lease, TypeId } from "../../Lease.ts"
+import type { Lease } from "../../Lease.ts"
 import { LeaseLost } from "../../SimbaError.ts"
-import type { LeaseTable } from "../lease/leaseTable.ts"
+import { Handle, LeaseTypeId, timeLeft } from "../handle.ts"
 import { awaitExit, isolate } from "../lease/observers.ts"
 import type { HeldLease } from "./heldLease.ts"
+import type { HeldLeases } from "./heldLeases.ts"
 
 /** The loss of the lease, if it is over at this instant. */
-const over = (leases: LeaseTable, holding: HeldLease): LeaseLost | undefined => {
+const over = (leases: HeldLeases, holding: HeldLease): LeaseLost | undefined => {
   leases.check(holding, leases.now())
   return holding.state === "held" ? undefined : holding.loss ?? released(holding)
 }
 
 /** The same of the first of them that is. */
-const anyOver = (leases: LeaseTable, holdings: ReadonlyArray<HeldLease>): LeaseLost | undefined => {
+const anyOver = (leases: HeldLeases, holdings: ReadonlyArray<HeldLease>): LeaseLost | undefined => {
   for (const holding of holdings) {
     const loss = over(leases, holding)
     if (loss !== undefined) return loss
@@ -48,7 +49,7 @@ const remains = <E>(exit: Exit.Exit<unknown, E>): Effect.Effect<void, E> => {
  * context, and whoever runs this waits for its end in any case. `inside` changes that context.
  */
 export const protect = <A, E, R>(
-  leases: LeaseTable,
+  leases: HeldLeases,
   holdings: ReadonlyArray<HeldLease>,
   effect: Effect.Effect<A, E, R>,
   inside?: (context: Context.Context<never>) => Context.Context<never>
@@ -82,14 +83,15 @@ export const protect = <A, E, R>(
     })
   )
 
-export class LeaseImpl implements Lease {
+export class LeaseImpl extends Handle implements Lease {
   // Set below: with a computed field, bundlers keep a class that nobody uses
-  declare readonly [TypeId]: typeof TypeId
-  private readonly leases: LeaseTable
+  declare readonly [LeaseTypeId]: typeof LeaseTypeId
+  private readonly leases: HeldLeases
   private readonly holding: HeldLease
 
-  constructor(leases: LeaseTable, holding: HeldLease) {
-    this[TypeId] = TypeId
+  constructor(leases: HeldLeases, holding: HeldLease) {
+    super()
+    this[LeaseTypeId] = LeaseTypeId
     this.leases = leases
     this.holding = holding
   }
@@ -137,5 +139,10 @@ export class LeaseImpl implements Lease {
 
   get protect(): Lease["protect"] {
     return (effect) => protect(this.leases, [this.holding], effect)
+  }
+
+  override toJSON() {
+    const { id, mutex, state, token } = this.holding
+    return { mutex, id, token, timeLeft: timeLeft(state === "held" ? this.holding.left(this.leases.now()) : 0) }
   }
 }

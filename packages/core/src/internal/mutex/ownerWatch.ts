@@ -9,10 +9,12 @@ import * as Stream from "effect/Stream"
 import type { FencingToken } from "../../FencingToken.ts"
 import type { MutexName } from "../../MutexName.ts"
 import * as MutexSchedule from "../../MutexSchedule.ts"
-import type { Changes, MutexStore } from "../../MutexStore.ts"
+import type { Change, MutexStore } from "../../MutexStore.ts"
 import type { OwnerEvent } from "../../OwnerEvent.ts"
-import type { BackendError, ProtocolError } from "../../SimbaError.ts"
+import type { StoreError } from "../../SimbaError.ts"
+import type { Subscription } from "../../Subscriber.ts"
 import { instant } from "../lease/deadline.ts"
+import { isTransient } from "../lease/storeFailure.ts"
 
 /** What one look found. `end` is when the owner's lease ends, on the observer's monotonic clock, in milliseconds. */
 export interface Look {
@@ -20,8 +22,6 @@ export interface Look {
   readonly token: FencingToken | undefined
   readonly end: number
 }
-
-type StoreError = BackendError | ProtocolError
 
 export interface Options {
   /** The longest time between two looks. */
@@ -89,7 +89,7 @@ export const watch = Effect.fnUntraced(function*(
 
   const gap = Effect.suspend(() => on(last, [{ _tag: "Gap", mutex }]))
 
-  const follow = (changes: Changes) =>
+  const follow = (changes: Subscription<Change>) =>
     Effect.forever(Effect.gen(function*() {
       yield* look
       const every = Math.min(
@@ -102,11 +102,10 @@ export const watch = Effect.fnUntraced(function*(
       if (Option.isSome(change) && change.value._tag === "Gap") yield* gap
     }))
 
-  const passes = (error: StoreError) => error._tag === "BackendError" && error.retryable
   const attempt: Effect.Effect<never, StoreError> = Effect.scoped(Effect.flatMap(store.changes(mutex), follow)).pipe(
-    Effect.tapError((error) => passes(error) ? gap : Effect.void)
+    Effect.tapError((error) => isTransient(error) ? gap : Effect.void)
   )
-  return yield* Effect.retry(attempt, { schedule: MutexSchedule.outage, while: passes })
+  return yield* Effect.retry(attempt, { schedule: MutexSchedule.outage, while: isTransient })
 })
 
 /** How many events a slow reader may be behind before the oldest are dropped and a gap says so. */

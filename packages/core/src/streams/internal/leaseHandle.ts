@@ -1,12 +1,13 @@
 /** A `StreamLease` over a record of the table. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import { Handle, timeLeft } from "../../internal/handle.ts"
+import type { StoreError } from "../../SimbaError.ts"
 import { type StreamLost, StreamYielded } from "../StreamError.ts"
 import type { StreamLease } from "../StreamLease.ts"
 import type { Service } from "../StreamStore.ts"
 import type { Completion } from "./completion.ts"
 import type { OwnedStream } from "./ownedStream.ts"
-import type { StoreError } from "./storeFailure.ts"
 import type { StreamTable } from "./streamTable.ts"
 
 export interface Parts {
@@ -21,11 +22,12 @@ const over = ({ table }: Parts, owned: OwnedStream): StreamLost | undefined => {
   return owned.isOpen() ? undefined : owned.loss ?? owned.lossOf("Released")
 }
 
-export class LeaseImpl implements LeaseShape {
+export class LeaseImpl extends Handle implements StreamLease {
   private readonly parts: Parts
   private readonly owned: OwnedStream
 
   constructor(parts: Parts, owned: OwnedStream) {
+    super()
     this.parts = parts
     this.owned = owned
   }
@@ -117,12 +119,12 @@ export class LeaseImpl implements LeaseShape {
     return Effect.suspend(() => this.parts.store.hasCommitted(this.owned))
   }
 
-  readonly commit: LeaseShape["commit"] = (id) => this.committing(() => this.parts.store.commit(this.owned, id))
+  readonly commit: StreamLease["commit"] = (id) => this.committing(() => this.parts.store.commit(this.owned, id))
 
-  readonly deadLetter: LeaseShape["deadLetter"] = (message, reason) =>
+  readonly deadLetter: StreamLease["deadLetter"] = (message, reason) =>
     this.committing(() => this.parts.store.deadLetterMessage(this.owned, message, reason))
 
-  readonly messagesAfter: LeaseShape["messagesAfter"] = (after, count) =>
+  readonly messagesAfter: StreamLease["messagesAfter"] = (after, count) =>
     Effect.suspend(() => {
       const loss = over(this.parts, this.owned)
       if (loss !== undefined) return Effect.fail(loss)
@@ -132,11 +134,17 @@ export class LeaseImpl implements LeaseShape {
         Effect.ensuring(Effect.sync(() => {
           owned.waiting--
           this.progressed()
-          // The watch may have slept because of it
-          parts.table.deadlineChanged.openUnsafe()
+          // Waiting was no lack of progress: the time without any begins now
+          parts.table.watch(owned)
         }))
       )
     })
+
+  override toJSON() {
+    const { owned, parts } = this
+    const { entry, stream, token } = owned
+    return { stream, entry, token, timeLeft: timeLeft(owned.isOpen() ? owned.left(parts.table.now()) : 0) }
+  }
 
   private progressed(): void {
     if (this.owned.progressed !== undefined) this.owned.progressed = this.parts.table.now().monotonic
@@ -156,5 +164,3 @@ export class LeaseImpl implements LeaseShape {
     })
   }
 }
-
-type LeaseShape = StreamLease["Service"]

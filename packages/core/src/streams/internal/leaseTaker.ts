@@ -2,12 +2,15 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import { isRefusal, retrySchedule, toFailure } from "../../internal/lease/storeFailure.ts"
+import type { StoreError } from "../../SimbaError.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId } from "../StreamName.ts"
 import type { Announcement, Held, TakeRequest, TakeResult } from "../StreamStore.ts"
 import type { ClientContext, Deliver } from "./context.ts"
 import { annotations, OwnedStream } from "./ownedStream.ts"
-import { isFinal, retrySchedule, type StoreError, toFailure } from "./storeFailure.ts"
+
+type Source = keyof typeof StreamMetrics.acquisitions
 
 export interface Candidate extends Announcement {
   readonly entry: EntryId
@@ -22,13 +25,13 @@ export interface LeaseTaker {
    */
   readonly take: (
     candidates: ReadonlyArray<Candidate>,
-    source: StreamMetrics.Source,
+    source: Source,
     deliver: Deliver
   ) => Effect.Effect<ReadonlyArray<TakeResult>, StoreError>
   /** Takes one that was asked for by name, whether there is room or not. */
   readonly takeAnyway: (
     candidate: Candidate,
-    source: StreamMetrics.Source,
+    source: Source,
     deliver: Deliver
   ) => Effect.Effect<TakeResult, StoreError>
   /** Adds what is held already: taken, or handed over and confirmed. */
@@ -83,16 +86,7 @@ export const make = (client: ClientContext): LeaseTaker => {
 
   const add: LeaseTaker["add"] = (held, { arrival, failures, info, since, source }, deliver) =>
     Effect.suspend(() => {
-      const owned = new OwnedStream({
-        ...held,
-        info,
-        failures,
-        source,
-        lease: config.leaseDuration,
-        heartbeat: Duration.toMillis(config.heartbeatInterval),
-        sent: since
-      })
-      owned.arrival = arrival
+      const owned = new OwnedStream({ ...held, info, failures, source, since, arrival }, table.terms)
       if (owned.left(table.now()) <= 0) {
         // The answer came when the lease was as good as over: nobody has begun, so it is given back
         owned.isStopped = true
@@ -108,7 +102,7 @@ export const make = (client: ClientContext): LeaseTaker => {
     request: TakeRequest,
     result: TakeResult,
     since: OwnedStream["since"],
-    source: StreamMetrics.Source,
+    source: Source,
     deliver: Deliver
   ) => {
     meter.update(StreamMetrics.takes[outcomes[result._tag]], 1)
@@ -149,14 +143,14 @@ export const make = (client: ClientContext): LeaseTaker => {
         return yield* Effect.failCause(exit.cause)
       }).pipe(Effect.catchCause((cause) => Effect.fail(toFailure("take", cause))))
       return yield* Effect.retry(attempt, {
-        schedule: retrySchedule,
-        while: (error) => !isFinal(error) && table.now().monotonic < until
+        schedule: retrySchedule("100 millis", "5 seconds"),
+        while: (error) => !isRefusal(error) && table.now().monotonic < until
       })
     })
 
   const takeAll = Effect.fnUntraced(function*(
     candidates: ReadonlyArray<Candidate>,
-    source: StreamMetrics.Source,
+    source: Source,
     deliver: Deliver
   ) {
     const { consumer } = config

@@ -113,10 +113,9 @@ export const make = (context: ServiceContext): Part => {
         )),
         ([next, rows]) => ({
           next: next === "" ? undefined : next,
-          entries: rows.map(([entry, consumer, idle, deliveries, fields]) => ({
+          entries: rows.map(([entry, consumer, idle, fields]) => ({
             consumer: consumer as ConsumerName,
             idle: Duration.millis(idle),
-            deliveries,
             content: parse(entry, fields)
           }))
         })

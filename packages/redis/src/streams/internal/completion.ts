@@ -18,7 +18,7 @@ const readFail = reader(
 const readDeadLetter = reader("the reply of the bury script", Schema.Literals(["Buried", "NotOwner"]))
 const readFlag = reader("the reply of the script for unreadable entries", Schema.Literals(["0", "1"]))
 const readHandOver = reader("the reply of the hand-over script", Schema.Literals(["HandedOver", "NotOwner"]))
-const readHandOvers = reader("what was handed over", Schema.Array(StreamWire.SignalMessage))
+const readHandOvers = reader("what was handed over", Schema.Array(StreamWire.HandOver))
 const readEntries = reader("entries of the load-balancer stream", StreamWire.Entries)
 
 type Part = Pick<
@@ -84,9 +84,9 @@ export const make = (context: ServiceContext, expire: (key: string) => void): Pa
       ),
     handedOver: Effect.fnUntraced(function*(consumer, session) {
       const found: Array<Held & { readonly info: Readonly<Record<string, unknown>> }> = []
-      for (const hint of yield* listHandOvers([handOversKey], [consumer, session])) {
-        if (hint._tag !== "Given" || hint.consumer !== consumer || hint.session !== session) continue
-        const { entry, epoch, stream, token } = hint
+      for (const handOver of yield* listHandOvers([handOversKey], [consumer, session])) {
+        if (handOver.consumer !== consumer || handOver.session !== session) continue
+        const { entry, epoch, stream, token } = handOver
         const held: Held = { stream, entry, consumer, epoch, token }
         const [row] = yield* adopt([...keysOf(held), keys.checkpoint(stream)], argsOf(held))
         const content = row && parse(...row)

@@ -417,15 +417,15 @@ keepFence(fence, newToken)
 redis.call('SET', entryLease, newValue, 'PX', confirm)
 redis.call('SET', streamLease, newValue .. '@@' .. newToken, 'PX', confirm)
 markYielded()
-local message = table.concat({ 'given', session, epoch, newToken, entry, receiver, stream }, '@@')
+local handOver = table.concat({ session, epoch, newToken, entry, receiver, stream }, '@@')
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 redis.call('ZREMRANGEBYSCORE', given, '-inf', string.format('%.0f', now - 1))
-redis.call('ZADD', given, string.format('%.0f', now + tonumber(confirm)), message)
+redis.call('ZADD', given, string.format('%.0f', now + tonumber(confirm)), handOver)
 if redis.call('PTTL', given) < tonumber(confirm) then
 redis.call('PEXPIRE', given, confirm)
 end
-redis.call('PUBLISH', signals, message)
+redis.call('PUBLISH', signals, 'given@@' .. session)
 return 'HandedOver'
 `
 
@@ -496,10 +496,10 @@ local given, receiver, session = KEYS[1], ARGV[1], ARGV[2]
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local found = {}
-local prefix, middle = 'given@@' .. session .. '@@', '@@' .. receiver .. '@@'
-for _, message in ipairs(redis.call('ZRANGEBYSCORE', given, string.format('%.0f', now), '+inf')) do
-if string.sub(message, 1, #prefix) == prefix and string.find(message, middle, 1, true) then
-found[#found + 1] = message
+local prefix, middle = session .. '@@', '@@' .. receiver .. '@@'
+for _, handOver in ipairs(redis.call('ZRANGEBYSCORE', given, string.format('%.0f', now), '+inf')) do
+if string.sub(handOver, 1, #prefix) == prefix and string.find(handOver, middle, 1, true) then
+found[#found + 1] = handOver
 end
 end
 return found
@@ -529,7 +529,7 @@ local found = {}
 for _, row in ipairs(rows) do
 local entry = redis.call('XRANGE', lbs, row[1], row[1])[1]
 if entry then
-found[#found + 1] = { row[1], row[2], row[3], row[4], entry[2] }
+found[#found + 1] = { row[1], row[2], row[3], entry[2] }
 else
 remove('', row[1])
 end

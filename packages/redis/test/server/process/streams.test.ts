@@ -1,6 +1,6 @@
 /** Consumers of data streams as processes that are killed and suspended, on a server that is killed too. */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
-import { type EntryId, serviceName, type StreamName } from "@effect-simba/core/streams/StreamName"
+import { type EntryId, ServiceName, type StreamName } from "@effect-simba/core/streams/StreamName"
 import { type Held, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import { IoRedis } from "@effect-simba/redis"
 import { RedisStreamStore } from "@effect-simba/redis/streams"
@@ -57,7 +57,7 @@ const setting = Effect.fnUntraced(function*(
   defaults: Omit<StreamWorkerConfig["options"], "service"> = {}
 ) {
   const name = freshName(label)
-  const service = yield* serviceName(name)
+  const service = ServiceName.make(name)
   const redis = IoRedis.layer({ url: server.url, commandTimeout: "2 seconds" })
   const context = yield* Layer.build(
     StreamClient.layer({ service: name, consumer: "producer" }).pipe(
@@ -200,7 +200,6 @@ const brisk = {
   heartbeatInterval: "400 millis",
   commandTimeout: "500 millis",
   sweepInterval: "500 millis",
-  readTimeout: "500 millis",
   gracePeriod: "500 millis",
   capacity: 12
 } as const

@@ -7,7 +7,7 @@ interface Queued {
   readonly place: number
   readonly at: number
   readonly client: string
-  /** What queued it first. */
+  /** The command that queued it first. */
   readonly by: object
 }
 
@@ -19,9 +19,9 @@ export const firstComeFirstServed: Checker = {
     const places = new Map<string, number>()
     const unfair = new Set<string>()
     const queues = new Map<string, Map<string, Queued>>()
-    // Who does not listen while a script runs may be skipped, and is out until it queues again
+    // A script may skip a waiter without a subscription, which is out of the queue until it queues again
     const seen = new Map<string, number>()
-    // Ids that were given back: a request of theirs that comes later is nobody's
+    // Released ids: a later request of theirs counts for nobody
     const left = new Set<string>()
     const queueOf = (resource: string) => {
       const queue = queues.get(resource) ?? new Map<string, Queued>()
@@ -90,7 +90,7 @@ interface Asking {
   readonly asksLater: boolean
 }
 
-/** Waiters of one process, in the order in which they said so. */
+/** Waiters of one process, in the order of their notes. */
 export const inOrderWithinLines: Checker = {
   name: "in order within a process",
   start: (view) => {
@@ -100,7 +100,7 @@ export const inOrderWithinLines: Checker = {
     let order = 0
     return {
       onEvent: (event) => {
-        // Who gives up at this very instant may say so a step later
+        // A waiter that gives up at this instant may note it one step later
         if (overtaken.length > 0) {
           for (const { at, key, text, wait } of overtaken) {
             if (event.at > at && asking.get(key) === wait) return view.violated(text)
@@ -122,7 +122,7 @@ export const inOrderWithinLines: Checker = {
             client: event.client,
             line: `${process} ${resource}`,
             unfair,
-            // It says so before it asks: when its leadership ends, or after a failure
+            // A contender notes its wait before it asks, when its leadership ends or after a failure
             asksLater: event.fields["recovery"] !== undefined
           })
         } else if (event.kind === "waited") {

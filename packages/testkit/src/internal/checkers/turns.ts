@@ -5,10 +5,10 @@ import type { Checker, View } from "../simulation/setup.ts"
 import { field, seconds } from "./fields.ts"
 import { all } from "./ownershipTracker.ts"
 
-/** For so long after a process died commands of it may arrive, which look like those of the next. Milliseconds. */
+/** Commands of a dead process may arrive this much later, and look like those of its successor. Milliseconds. */
 const straggling = 4000
 
-/** Which processes that live ask under which ids. */
+/** The live process behind each id. */
 const owners = (view: View) => {
   const clients = new Map<string, string | undefined>()
   const born = new Map<string, number>()
@@ -65,7 +65,7 @@ export const noFlapping = (options: { readonly recovery: Duration.Input; readonl
         if (event._tag !== "Owner") return
         if (event.to !== undefined) {
           const channel = view.lock.channel?.(event.resource, event.to)
-          // Who only tries does not listen
+          // A `try` has no subscription
           if (channel !== undefined && (!placed.has(event.to) || view.subscribers(channel) === 0)) silent.add(event.to)
           else silent.delete(event.to)
         }
@@ -75,7 +75,7 @@ export const noFlapping = (options: { readonly recovery: Duration.Input; readonl
         const released = command === undefined ? [] : all(view.lock.released?.(command.args, command.reply))
         if (released.some(({ id }) => id === from)) return
         const client = clientOf(from)
-        // A fault undid its grant or its leaving, refused that, or brought a request long after it was given up
+        // A fault undid its grant or its release, refused the release, or delayed a request of an abandoned attempt
         const over = left.has(from) || told.has(from) || silent.has(from)
         if (client !== undefined && over && view.disturbedAt(client) > -Infinity) return
         if (client === undefined || !isUndisturbed(client, since, recovery)) return
@@ -117,11 +117,11 @@ export const servedInTurn = (options: {
     const freeSince = new Map<string, number>()
     const { isUndisturbed, onEvent } = owners(view)
     const waiting = new Map<string, Turn>()
-    /** Ids that were given back: a request of theirs that comes later is nobody's. */
+    /** Released ids: a later request of theirs counts for nobody. */
     const left = new Set<string>()
     const unfair = new Set<string>()
     const lineOf = view.lock.line ?? ((id) => id)
-    /** A line that begins to wait anew has given up its place of before, whether or not that could be given back. */
+    /** A line that queues again has abandoned its former place. */
     const supersede = (resource: string, id: string) => {
       if (unfair.has(id)) return
       for (const [other, wait] of [...waiting]) {
@@ -133,7 +133,7 @@ export const servedInTurn = (options: {
       for (const other of waiting.values()) if (other.resource === resource && other.place < place) ahead++
       return ahead
     }
-    /** Who was disturbed begins to count anew. */
+    /** A disturbed waiter starts to count again. */
     const isLive = (id: string, wait: Turn) => {
       const channel = view.lock.channel?.(wait.resource, id)
       if (
@@ -179,7 +179,7 @@ export const servedInTurn = (options: {
           freeSince.set(event.resource, event.at)
         } else if (event._tag === "Owner" && event.to !== undefined) {
           waiting.delete(event.to)
-          // Won a race against a message under way, which faults may delay again and again
+          // A stock contender won a race against a message, which faults may delay repeatedly
           const raced = event.from === undefined && view.phase() === "safety" && isForeign(event.to) &&
             event.at - (freeSince.get(event.resource) ?? -Infinity) <= notice
           for (const [id, wait] of waiting) {

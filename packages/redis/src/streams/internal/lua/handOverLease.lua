@@ -40,14 +40,14 @@ redis.call('SET', entryLease, newValue, 'PX', confirm)
 redis.call('SET', streamLease, newValue .. '@@' .. newToken, 'PX', confirm)
 -- Until the receiver asks for it, no handler runs under its lease
 markYielded()
-local message = table.concat({ 'given', session, epoch, newToken, entry, receiver, stream }, '@@')
+local handOver = table.concat({ session, epoch, newToken, entry, receiver, stream }, '@@')
 
 --- @include include/clock.lua
 
 redis.call('ZREMRANGEBYSCORE', given, '-inf', string.format('%.0f', now - 1))
-redis.call('ZADD', given, string.format('%.0f', now + tonumber(confirm)), message)
+redis.call('ZADD', given, string.format('%.0f', now + tonumber(confirm)), handOver)
 if redis.call('PTTL', given) < tonumber(confirm) then
   redis.call('PEXPIRE', given, confirm)
 end
-redis.call('PUBLISH', signals, message)
+redis.call('PUBLISH', signals, 'given@@' .. session)
 return 'HandedOver'
