@@ -53,7 +53,7 @@ it.effect.prop(
 )
 
 it.effect.prop(
-  "and where they hand leases on: others wait for bound and one holders at most",
+  "two processes that hand leases on: others wait for a bounded number of holders",
   [ContentionScript.arbitrary({ ...crowded, kinds: ["acquire", "timeout", "tryAcquire"] })],
   ([script]) =>
     Effect.gen(function*() {
@@ -86,7 +86,7 @@ it.effect.prop(
 )
 
 it.effect.prop(
-  "likewise on the in-process store",
+  "one crowded process on the in-process store",
   [ContentionScript.arbitrary(crowded)],
   ([script]) =>
     Effect.gen(function*() {

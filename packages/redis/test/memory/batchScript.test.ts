@@ -103,13 +103,14 @@ const callOf = (
 
 const commandOf = (step: Step): ReadonlyArray<string> => {
   const [owner, queue, fence, reserved] = keysOf(mutexes[step.mutex]!) as [string, string, string, string]
-  const ticket = `1750000000.${step.value}${step.id}`
+  // Never whole seconds: those are tickets of stock contenders
+  const ticket = `1750000000.${step.value}${step.id}5`
   switch (step.act) {
     case "crowd":
       return [
         "ZADD",
         queue,
-        ...Array.from({ length: 15 }, (_, i) => [`${ticket}${i}5`, `${20 * step.id + i}-${layers[0]}:h`]).flat()
+        ...Array.from({ length: 15 }, (_, i) => [`${ticket}${i}`, `${20 * step.id + i}-${layers[0]}:h`]).flat()
       ]
     case "ghost":
       return ["ZADD", queue, ticket, ids[step.id]!]

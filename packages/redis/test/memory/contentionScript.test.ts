@@ -22,7 +22,7 @@ it.effect.prop(
 )
 
 it.effect.prop(
-  "and on a network that is slow and loses replies: never two, and growing tokens",
+  "on a slow network that loses replies: never two, and growing tokens",
   [ContentionScript.arbitrary({ workers: ["a", "b", "c"], mutexes: 1, length: [1, 12] })],
   ([script]) =>
     Effect.gen(function*() {

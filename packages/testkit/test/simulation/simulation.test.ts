@@ -201,7 +201,7 @@ describe("Checkers catch a lock that", () => {
 })
 
 describe("A failure", () => {
-  it.effect("is made shorter, and told", () =>
+  it.effect("is shrunk and reported", () =>
     Effect.gen(function*() {
       const setup = { ...options(1, "lets newcomers in first"), clients: 5, faults: Simulation.allFaults }
       const result = yield* Simulation.run(setup)
