@@ -180,7 +180,7 @@ const toProtocolError = (resource: string, read: unknown) =>
  * what Redis answers, unchecked: decode it.
  *
  * @see {@link script}
- * @category operations
+ * @category combinators
  * @since 0.1.0
  */
 export const run = <Params extends ReadonlyArray<unknown>>(
@@ -227,7 +227,7 @@ const nothing = script(() => [], { numberOfKeys: 0, lua: "return nil" })
  * )
  * ```
  *
- * @category operations
+ * @category combinators
  * @since 0.1.0
  */
 export const guard = (
@@ -258,7 +258,7 @@ end`
  * )
  * ```
  *
- * @category operations
+ * @category combinators
  * @since 0.1.0
  */
 export const set = (
