@@ -4,7 +4,7 @@
  */
 import { Mutex } from "@effect-simba/core"
 import { RedisMutexStore } from "@effect-simba/redis"
-import { Checkers, Simulation } from "@effect-simba/testkit"
+import { Checker, Simulation } from "@effect-simba/testkit"
 import { Duration, Effect, Layer } from "effect"
 import { lock } from "../packages/redis/test/simulate/mutexPlan.ts"
 
@@ -21,7 +21,7 @@ const options = (seed: number, seconds: number) => ({
   clients: 20,
   program: contend,
   lock,
-  checkers: Checkers.all({ sleepBound: "5 seconds" }),
+  checkers: Checker.all({ sleepBound: "5 seconds" }),
   duration: Duration.seconds(seconds)
 } as const)
 

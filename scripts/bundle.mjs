@@ -16,13 +16,12 @@ import { filesBelow, packageFolders, publicModules, root } from "./lib/workspace
  * what nobody wants is placed by who imports it.
  */
 const files = {
-  core: { mutex: /src[\\/]Mutex\.ts$/, streams: /src[\\/]StreamClient\.ts$/ },
+  core: { mutex: /src[\\/]Mutex\.ts$/, streams: /streams[\\/]StreamClient\.ts$/ },
   redis: {
-    // Bundlers keep a text that is put together from others, unless its whole file is not needed
-    mutexScripts: /internal[\\/](?:adminScripts|batchScript|lua|mutexScripts|operations)\.ts$/,
-    streamScripts: /internal[\\/]streamScripts\w*\.ts$/,
+    mutexScripts: /internal[\\/]mutex[\\/]scripts(?:\.generated)?\.ts$/,
+    streamScripts: /streams[\\/]internal[\\/]scripts(?:\.generated)?\.ts$/,
     mutex: /src[\\/]RedisMutexStore\.ts$/,
-    streams: /src[\\/]RedisStreamStore\.ts$/
+    streams: /streams[\\/]RedisStreamStore\.ts$/
   },
   testkit: {}
 }
@@ -57,7 +56,7 @@ const bundle = async (folder, dist) => {
 
   const modules = publicModules(folder)
   const build = await rolldown({
-    input: Object.fromEntries([...modules, "index"].map((module) => [module, source(module)])),
+    input: Object.fromEntries([...modules, "index", "streams/index"].map((module) => [module, source(module)])),
     cwd: folder,
     platform: "neutral",
     external: isExternal,

@@ -5,7 +5,7 @@
 //   node scripts/doc-snippets.mjs
 import { spawnSync } from "node:child_process"
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { basename, join } from "node:path"
 import { docBlocks } from "./lib/doc-blocks.mjs"
 import { undocumented } from "./lib/documented.mjs"
 import { packageFolders, publicModules, root } from "./lib/workspace.mjs"
@@ -68,7 +68,7 @@ const { names, problems } = undocumented(packageFolders, publicModules)
 const index = readFileSync(join(root, "docs/README.md"), "utf8")
 for (const folder of packageFolders) {
   for (const module of publicModules(folder)) {
-    if (!index.includes(`\`${module}\``)) problems.push(`docs/README.md does not name the module ${module}`)
+    if (!index.includes(`\`${basename(module)}\``)) problems.push(`docs/README.md does not name the module ${module}`)
   }
 }
 if (problems.length > 0) console.error(problems.join("\n"))

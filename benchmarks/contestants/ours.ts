@@ -24,7 +24,7 @@ const periods = ({ handover, leaseMillis }: Connect) => {
     ttl: leaseMillis - transition,
     transition,
     commandTimeout: Math.min(1000, Math.round(transition / 2)),
-    ...(handover > 0 ? { localHandover: handover } : {})
+    ...(handover > 0 ? { maxLocalHandOffs: handover } : {})
   }
 }
 

@@ -1,6 +1,7 @@
 /** A consumer of data streams as a process of its own, which says what happens and answers questions. */
-import { StreamClient, type StreamConfig, StreamLease, StreamMessages } from "@effect-simba/core"
-import { IoRedis, RedisStreamStore } from "@effect-simba/redis"
+import { StreamClient, type StreamConfig, StreamLease, StreamMessages } from "@effect-simba/core/streams"
+import { IoRedis } from "@effect-simba/redis"
+import { RedisStreamStore } from "@effect-simba/redis/streams"
 import { Effect, Layer, Schema } from "effect"
 
 export interface Setup {

@@ -1,6 +1,7 @@
 /** Consumers as processes, and the server that they share. */
-import { StreamClient, type StreamConfig } from "@effect-simba/core"
-import { IoRedis, RedisStreamStore } from "@effect-simba/redis"
+import { StreamClient, type StreamConfig } from "@effect-simba/core/streams"
+import { IoRedis } from "@effect-simba/redis"
+import { RedisStreamStore } from "@effect-simba/redis/streams"
 import { Effect, Layer, type Scope } from "effect"
 import { spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"

@@ -88,7 +88,7 @@ export const takeover = (server: Server, kind: "events" | "sweep" | "events-1000
       repetitions,
       Effect.gen(function*() {
         const service = freshService("takeover")
-        const options = { lease, sweep, balance: false } as const
+        const options = { leaseDuration: lease, sweepInterval: sweep, rebalance: false } as const
         yield* announce(server, service, 1)
         const owner = yield* start(setup(server, service, "messages", options))
         yield* owner.until("it owns", began(1))
@@ -131,7 +131,12 @@ export const owning = (server: Server, count: number, heartbeats: number, repeti
         const heartbeat = 1000
         const service = freshService("owning")
         const consumer = yield* start(
-          setup(server, service, "none", { capacity: count, lease: 5000, heartbeat, commandTimeout: 1000 })
+          setup(server, service, "none", {
+            capacity: count,
+            leaseDuration: 5000,
+            heartbeatInterval: heartbeat,
+            commandTimeout: 1000
+          })
         )
         yield* consumer.until("it takes part", (said) => said._tag === "Joined")
         yield* Effect.sleep("2 seconds")

@@ -1,6 +1,4 @@
 /** How long after the end of a killed owner's key its successor has the mutex, and what the waiters send until then. */
-import { Names } from "@effect-simba/core"
-import { RedisKeys } from "@effect-simba/redis"
 import { Effect } from "effect"
 import type { AgentError } from "../lib/agent.ts"
 import type { Bench, Entrant } from "../lib/bench.ts"
@@ -24,7 +22,7 @@ interface TakeOver {
 const keyOf = (contestant: string, name: string): string => {
   switch (contestant) {
     case "ours":
-      return RedisKeys.owner(Names.MutexName.make(name))
+      return `simba:{${name}}`
     case "redis-semaphore":
       return `mutex:${name}`
     case "effect-distributed-lock":

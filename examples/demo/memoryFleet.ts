@@ -1,5 +1,5 @@
 /** Workers as fibers of one process, on the in-process store. */
-import { MemoryMutexStore, Mutex, MutexStore } from "@effect-simba/core"
+import { Mutex, MutexStore } from "@effect-simba/core"
 import { Context, Effect, Fiber, Layer, Queue, type Scope } from "effect"
 import type { Event } from "./events.ts"
 import type { Fleet } from "./fleet.ts"
@@ -10,8 +10,8 @@ type Store = MutexStore.MutexStore["Service"]
 
 type Command = (...args: ReadonlyArray<unknown>) => Effect.Effect<unknown>
 
-/** The store as a process sees it that can die: from then on no command of its own gets through, and none is answered. */
-const mortal = (store: Store, isDead: () => boolean): Store => {
+/** The store of one worker. Once the worker is dead, no command gets through, and none is answered. */
+export const mortal = (store: Store, isDead: () => boolean): Store => {
   const whileAlive = (command: Command): Command => (...args) =>
     Effect.suspend(() => isDead() ? Effect.never : command(...args))
   return Object.fromEntries(
@@ -23,7 +23,7 @@ const mortal = (store: Store, isDead: () => boolean): Store => {
 }
 
 export const make: Effect.Effect<Fleet, never, Scope.Scope> = Effect.gen(function*() {
-  const store = Context.get(yield* Layer.build(MemoryMutexStore.layer), MutexStore.MutexStore)
+  const store = Context.get(yield* Layer.build(MutexStore.layerMemory), MutexStore.MutexStore)
   const shared = Layer.succeed(MutexStore.MutexStore, store)
   const observer = Context.get(
     yield* Layer.build(Layer.orDie(Mutex.layer(plan.options).pipe(Layer.provide(shared)))),
@@ -47,9 +47,9 @@ export const make: Effect.Effect<Fleet, never, Scope.Scope> = Effect.gen(functio
     crash: (worker) =>
       Effect.sync(() => {
         dead.add(worker)
-        fibers.get(worker)?.interruptUnsafe()
+        fibers.get(worker)!.interruptUnsafe()
       }),
-    interrupt: (worker) => Effect.suspend(() => Fiber.interrupt(fibers.get(worker)!)),
-    owner: Effect.orDie(observer.owner(plan.mutex))
+    interrupt: (worker) => Fiber.interrupt(fibers.get(worker)!),
+    inspect: Effect.orDie(observer.inspect(plan.mutex))
   }
 })

@@ -1,4 +1,4 @@
-import { MemoryMutexStore, Mutex, MutexStore } from "@effect-simba/core"
+import { Mutex, MutexStore } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Fiber, Layer, Option } from "effect"
 import { TestClock } from "effect/testing"
@@ -6,7 +6,7 @@ import * as mutexExample from "../mutex.ts"
 import * as serviceExample from "../service.ts"
 import * as withLockExample from "../with-lock.ts"
 
-const Mutexes = Mutex.layer().pipe(Layer.provide(MemoryMutexStore.layer))
+const Mutexes = Mutex.layer().pipe(Layer.provide(MutexStore.layerMemory))
 
 /** Runs an example to its end, with the clock as fast as it will go. */
 const inNoTime = <A, E, R>(example: Effect.Effect<A, E, R>) =>
@@ -59,7 +59,7 @@ describe("with-lock.ts", () => {
             : store.guard(requests)
         }
       }))
-    ).pipe(Layer.provide(MemoryMutexStore.layer))
+    ).pipe(Layer.provide(MutexStore.layerMemory))
     return Effect.gen(function*() {
       yield* inNoTime(withLockExample.program)
       assert.deepStrictEqual([renewals > 0, grants > 1], [true, true])

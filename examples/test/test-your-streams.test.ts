@@ -2,9 +2,10 @@
  * How to test handlers of data streams: on an in-memory Redis that runs the scripts of production, first in one process,
  * then in several. The clock is in your hands, and nothing waits for real time.
  */
-import { StreamClient } from "@effect-simba/core"
-import { RedisStreamStore } from "@effect-simba/redis"
-import { FakeNetwork, FakeRedis, TestStreams } from "@effect-simba/testkit"
+import { StreamClient } from "@effect-simba/core/streams"
+import { RedisStreamStore } from "@effect-simba/redis/streams"
+import { FakeNetwork, FakeRedis } from "@effect-simba/testkit"
+import { TestStreams } from "@effect-simba/testkit/streams"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Ref, Scope } from "effect"
 import { Redis } from "effect/persistence/Redis"

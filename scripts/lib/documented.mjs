@@ -105,7 +105,8 @@ const isWord = (code, word) => new RegExp(`(?<![\\w$.])${word}\\b`).test(code)
 /** Whether an example imports `name` of a module and does something with it. */
 const imports = (example, { module, name, scope }) =>
   example.imports.some(({ from, imported, local }) =>
-    from === scope && imported === module || from === `${scope}/${module}` && imported === "*"
+    from === dirname(`${scope}/${module}`) && imported === basename(module) ||
+      from === `${scope}/${module}` && imported === "*"
       ? new RegExp(`(?<![\\w$.])${local}\\.${name}\\b`).test(example.code)
       : from === `${scope}/${module}` && imported === name && isWord(example.code, local)
   )
@@ -139,8 +140,10 @@ export const undocumented = (packageFolders, publicModules) => {
     })
   )
   const linked = (from, link) => {
-    const [name, module = from.module] = link.split(".").reverse()
-    return modules.filter((other) => other.module === module && (module !== from.module || other === from))
+    const [name, module = basename(from.module)] = link.split(".").reverse()
+    return modules.filter((other) =>
+      basename(other.module) === module && (module !== basename(from.module) || other === from)
+    )
       .map((other) => other.found.get(name)).find((entry) => entry !== undefined)
   }
   let names = 0

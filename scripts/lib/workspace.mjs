@@ -23,9 +23,18 @@ export const filesBelow = (folder, keep) => {
     })
 }
 
-/** The public modules of a package: the names of `src/*.ts` without the barrel. */
-export const publicModules = (packageFolder) =>
-  readdirSync(join(packageFolder, "src"), { withFileTypes: true })
+/** Folders of a package that have a barrel: its root, and `streams`. */
+export const barrelFolders = (packageFolder) => ["src", "src/streams"].map((name) => join(packageFolder, name))
+
+/** The public modules of a folder: the names of its `*.ts` without the barrel. */
+export const modulesIn = (folder) =>
+  readdirSync(folder, { withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.name.endsWith(".ts") && entry.name !== "index.ts")
     .map((entry) => basename(entry.name, ".ts"))
     .sort()
+
+/** The public modules of a package, as in its subpath exports: `Mutex`, `streams/StreamClient`. */
+export const publicModules = (packageFolder) =>
+  barrelFolders(packageFolder).flatMap((folder) =>
+    modulesIn(folder).map((name) => relative(join(packageFolder, "src"), join(folder, name)).split(sep).join("/"))
+  )

@@ -13,9 +13,7 @@
  * **Example** (A write that a stale holder cannot do)
  *
  * ```ts
- * import { Mutex } from "@effect-simba/core"
- * import { Fencing } from "@effect-simba/redis"
- * import { Effect } from "effect"
+ *  *  * import { Effect } from "effect"
  *
  * const program = Mutex.withLock("report")((lease) => Fencing.set("report:latest", "...", lease.token)).pipe(
  *   Effect.catchTag("StaleToken", (error) => Effect.logError(error.message))
@@ -24,15 +22,15 @@
  *
  * @since 0.1.0
  */
-import { type BackendError, InvalidConfig, ProtocolError } from "@effect-simba/core/Errors"
-import { FencingToken } from "@effect-simba/core/Ownership"
+import { FencingToken } from "@effect-simba/core/FencingToken"
+import { InvalidConfig, ProtocolError, type StoreError } from "@effect-simba/core/SimbaError"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redis from "effect/persistence/Redis"
 import * as Schema from "effect/Schema"
-import { evaluate } from "./internal/evaluate.ts"
-import { fromRedis } from "./internal/redisFailure.ts"
-import * as RedisKeys from "./RedisKeys.ts"
+import { fromRedis } from "./internal/client/errors.ts"
+import { evaluate } from "./internal/client/script.ts"
+import * as RedisKeys from "./internal/mutex/keys.ts"
 
 /**
  * Somebody with a newer lease of the mutex has been here. Nothing was written. Stop: this lease is over, whatever the
@@ -41,9 +39,7 @@ import * as RedisKeys from "./RedisKeys.ts"
  * **Example** (Stopping, and looking at what the successor did)
  *
  * ```ts
- * import { Mutex } from "@effect-simba/core"
- * import { Fencing } from "@effect-simba/redis"
- * import { Effect } from "effect"
+ *  *  * import { Effect } from "effect"
  *
  * const program = Mutex.withLock("report")((lease) => Fencing.set("report:latest", "...", lease.token)).pipe(
  *   Effect.catchTag("StaleToken", ({ key, seen, token }) => Effect.logWarning(`${key}: ${seen} came after ${token}`))
@@ -73,8 +69,7 @@ export class StaleToken extends Schema.TaggedError<StaleToken>("@effect-simba/re
  * **Example** (Trying again what an outage has cut short)
  *
  * ```ts
- * import { Fencing } from "@effect-simba/redis"
- * import { Effect } from "effect"
+ *  * import { Effect } from "effect"
  *
  * const isOutage = (error: Fencing.FencingError) => error._tag === "BackendError" && error.retryable
  *
@@ -85,7 +80,7 @@ export class StaleToken extends Schema.TaggedError<StaleToken>("@effect-simba/re
  * @category errors
  * @since 0.1.0
  */
-export type FencingError = StaleToken | BackendError | ProtocolError | InvalidConfig
+export type FencingError = StaleToken | StoreError | InvalidConfig
 
 /** How long a token is remembered after its last use. Milliseconds. */
 const keepMillis = 7 * 24 * 60 * 60 * 1000
@@ -139,9 +134,8 @@ export interface Script<Params extends ReadonlyArray<unknown>> {
  * **Example** (A counter that only the holder of a mutex advances)
  *
  * ```ts
- * import type { FencingToken } from "@effect-simba/core/Ownership"
- * import { Fencing } from "@effect-simba/redis"
- *
+ * import type { FencingToken } from "@effect-simba/core/FencingToken"
+ *  *
  * const advance: Fencing.Script<[key: string, by: number]> = Fencing.script((key, by) => [key, by], {
  *   numberOfKeys: 1,
  *   lua: `return redis.call('INCRBY', KEYS[1], ARGV[1])`
@@ -194,7 +188,7 @@ export const run = <Params extends ReadonlyArray<unknown>>(
   resource: string,
   token: FencingToken
 ) =>
-(...params: Params): Effect.Effect<unknown, StaleToken | BackendError | ProtocolError, Redis.Redis> =>
+(...params: Params): Effect.Effect<unknown, StaleToken | StoreError, Redis.Redis> =>
   Effect.flatMap(Redis.Redis, (redis) => {
     const fence = RedisKeys.seenToken(resource)
     return evaluate(redis, script.fenced)(fence, token, ...params).pipe(
@@ -220,9 +214,7 @@ const nothing = script(() => [], { numberOfKeys: 0, lua: "return nil" })
  * **Example** (Reading what nobody else can change any more)
  *
  * ```ts
- * import { Mutex } from "@effect-simba/core"
- * import { Fencing } from "@effect-simba/redis"
- * import { Effect } from "effect"
+ *  *  * import { Effect } from "effect"
  * import { Redis } from "effect/persistence/Redis"
  *
  * const program = Mutex.withLock("balance")((lease) =>
@@ -241,8 +233,7 @@ const nothing = script(() => [], { numberOfKeys: 0, lua: "return nil" })
 export const guard = (
   resource: string,
   token: FencingToken
-): Effect.Effect<void, StaleToken | BackendError | ProtocolError, Redis.Redis> =>
-  Effect.asVoid(run(nothing, resource, token)())
+): Effect.Effect<void, StaleToken | StoreError, Redis.Redis> => Effect.asVoid(run(nothing, resource, token)())
 
 const write = script((key: string, value: string, millis: number | "") => [key, value, millis], {
   numberOfKeys: 1,
@@ -261,9 +252,7 @@ end`
  * **Example** (A value that must not stay for ever)
  *
  * ```ts
- * import { Mutex } from "@effect-simba/core"
- * import { Fencing } from "@effect-simba/redis"
- *
+ *  *  *
  * const program = Mutex.withLock("rates")((lease) =>
  *   Fencing.set("rates:latest", "1.07", lease.token, { ttl: "10 minutes" })
  * )

@@ -7,8 +7,8 @@
  *
  * @since 0.1.0
  */
-import type { BackendError } from "@effect-simba/core/Errors"
-import { InvalidConfig } from "@effect-simba/core/Errors"
+import type { BackendError } from "@effect-simba/core/SimbaError"
+import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Config from "effect/Config"
 import * as Context from "effect/Context"
@@ -21,14 +21,14 @@ import * as Redis from "effect/persistence/Redis"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import type { Cluster, ClusterNode, Redis as Client } from "ioredis"
-import { Direct } from "./internal/direct.ts"
-import * as channels from "./internal/ioredis/channels.ts"
-import * as connection from "./internal/ioredis/connection.ts"
-import * as switches from "./internal/ioredis/switches.ts"
-import * as url from "./internal/ioredis/url.ts"
-import { watched } from "./internal/ioredis/watched.ts"
-import { fromRedis } from "./internal/redisFailure.ts"
-import { Topology } from "./Topology.ts"
+import { CommandSink } from "./internal/client/commandSink.ts"
+import { fromRedis } from "./internal/client/errors.ts"
+import { withTimeouts } from "./internal/client/ioredis/commandTimeouts.ts"
+import * as connection from "./internal/client/ioredis/connection.ts"
+import * as switches from "./internal/client/ioredis/failover.ts"
+import * as channels from "./internal/client/ioredis/subscriptions.ts"
+import * as url from "./internal/client/ioredis/url.ts"
+import { RedisTopology } from "./RedisTopology.ts"
 
 /**
  * - `url` (default `redis://localhost:6379`): `redis://`, or `rediss://` for TLS, with user, password and database.
@@ -153,11 +153,11 @@ const besides = (environment: connection.ClientOptions | undefined, { db, passwo
 interface Driver {
   readonly client: Client | Cluster
   readonly send: Redis.Redis["Service"]["send"]
-  readonly direct: Direct["send"]
+  readonly direct: CommandSink["send"]
   readonly subscriber: Effect.Effect<Client, Redis.RedisError, Scope.Scope>
   readonly reserved: Effect.Effect<Redis.Redis["Service"]["send"], Redis.RedisError, Scope.Scope>
   readonly pool: Redis.PoolOptions | undefined
-  readonly topology: Topology
+  readonly topology: RedisTopology
 }
 
 const provide = Effect.fnUntraced(function*(driver: Driver) {
@@ -189,8 +189,8 @@ const provide = Effect.fnUntraced(function*(driver: Driver) {
       bound: undefined
     }),
     Context.add(IoRedis, { client: driver.client }),
-    Context.add(Direct, connection.direct(driver.client, driver.direct)),
-    Context.add(Topology, driver.topology)
+    Context.add(CommandSink, connection.commandSink(driver.client, driver.direct)),
+    Context.add(RedisTopology, driver.topology)
   )
 })
 
@@ -204,10 +204,10 @@ const make = Effect.fnUntraced(function*(options: Options = {}) {
   const { follow, onReplica } = yield* switches.watch(settings)
   const open = (role: connection.Role) => follow(connection.open(role, { ...settings, onReplica }))
   const commands = yield* Effect.mapError(open("commands"), fromRedis("connect"))
-  const direct = yield* watched(commands, settings.commandTimeout)
+  const direct = yield* withTimeouts(commands, settings.commandTimeout)
   return yield* provide({
     client: commands,
-    send: connection.sendBy(direct),
+    send: connection.sendThrough(direct),
     direct,
     subscriber: open("subscriber"),
     reserved: Effect.map(open("reserved"), connection.send),
@@ -230,7 +230,7 @@ const makeCluster = Effect.fnUntraced(function*(options: ClusterOptions) {
   return yield* provide({
     client,
     send: connection.sendCluster(client),
-    direct: connection.sendDirect(client),
+    direct: connection.sendToCluster(client),
     subscriber: connection.openNode(client, settings),
     reserved: Effect.map(connection.openCluster("reserved", settings), connection.sendCluster),
     pool: options.pool,
@@ -346,16 +346,16 @@ export const config: Config.Config<Options> = Config.flatMap(
  * import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
  * import { Layer } from "effect"
  *
- * const MutexLive = Mutex.layerConfig().pipe(
+ * const MutexLive = Mutex.layerFromEnv().pipe(
  *   Layer.provide(RedisMutexStore.layer),
- *   Layer.provide(IoRedis.layerConfig({ commandTimeout: "500 millis" }))
+ *   Layer.provide(IoRedis.layerFromEnv({ commandTimeout: "500 millis" }))
  * )
  * ```
  *
  * @category layers
  * @since 0.1.0
  */
-export const layerConfig = (
+export const layerFromEnv = (
   options?: Options
 ): Layer.Layer<Redis.Redis | Subscriber | IoRedis, BackendError | InvalidConfig | Config.ConfigError> =>
   Layer.effectContext(Effect.gen(function*() {

@@ -3,9 +3,9 @@
  *
  * @since 0.1.0
  */
-import { type BackendError, InvalidConfig } from "@effect-simba/core/Errors"
 import * as Mutex from "@effect-simba/core/Mutex"
 import type * as MutexConfig from "@effect-simba/core/MutexConfig"
+import { type BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -77,7 +77,7 @@ const switchedOn = (name: string) =>
         new InvalidConfig({
           option: name,
           problem: "it is off, and a mutex that silently excludes nobody is worse than none: " +
-            "switch it on, or provide MemoryMutexStore.layer yourself where one process is all there is"
+            "switch it on, or provide MutexStore.layerMemory yourself where one process is all there is"
         })
       )
   )
@@ -96,19 +96,19 @@ const switchedOn = (name: string) =>
  *
  * const program = Effect.log("only one of us").pipe(Mutex.withLock("report"))
  *
- * NodeRuntime.runMain(Effect.provide(program, RedisMutex.layerConfig({ transition: "10 seconds" })))
+ * NodeRuntime.runMain(Effect.provide(program, RedisMutex.layerFromEnv({ transition: "10 seconds" })))
  * ```
  *
  * @category layers
  * @since 0.1.0
  */
-export const layerConfig = (
+export const layerFromEnv = (
   options?: Options
 ): Layer.Layer<Mutex.Mutex, BackendError | InvalidConfig | Config.ConfigError> =>
   Layer.unwrap(Effect.as(
     Effect.andThen(switchedOn("SIMBA_ENABLED"), switchedOn("SIMBA_REDIS_ENABLED")),
-    Mutex.layerConfig(options).pipe(
+    Mutex.layerFromEnv(options).pipe(
       Layer.provide(RedisMutexStore.layer),
-      Layer.provide(IoRedis.layerConfig(connectionOf(options)))
+      Layer.provide(IoRedis.layerFromEnv(connectionOf(options)))
     )
   ))

@@ -15,9 +15,7 @@
  * **Example** (A write that a stale holder cannot do)
  *
  * ```ts
- * import { Mutex } from "@effect-simba/core"
- * import { Fencing } from "@effect-simba/redis"
- * import { Effect } from "effect"
+ *  *  * import { Effect } from "effect"
  *
  * const program = Mutex.withLock("report")((lease) => Fencing.set("report:latest", "...", lease.token)).pipe(
  *   Effect.catchTag("StaleToken", (error) => Effect.logError(error.message))
@@ -40,16 +38,6 @@ export * as Fencing from "./Fencing.ts"
 export * as IoRedis from "./IoRedis.ts"
 
 /**
- * The names of keys and channels, built here and nowhere else.
- *
- * All keys of one mutex share the hash tag `{<mutex>}`, so that they live in one slot of a Cluster and ACLs can name
- * them by prefix. The owner key, the wait queue and the channels of a mutex and of a contender are those of Simba.
- *
- * @since 0.1.0
- */
-export * as RedisKeys from "./RedisKeys.ts"
-
-/**
  * Mutexes on Redis in one layer, for applications that need nothing else of Redis.
  *
  * @since 0.1.0
@@ -64,20 +52,6 @@ export * as RedisMutex from "./RedisMutex.ts"
 export * as RedisMutexStore from "./RedisMutexStore.ts"
 
 /**
- * The store of stream ownership on Redis, over Effect's own `Redis` service.
- *
- * @since 0.1.0
- */
-export * as RedisStreamStore from "./RedisStreamStore.ts"
-
-/**
- * Stream ownership on Redis in one layer, for applications that need nothing else of Redis.
- *
- * @since 0.1.0
- */
-export * as RedisStreams from "./RedisStreams.ts"
-
-/**
  * `Subscriber` over any provider of Effect's `Redis` service, for those that are not ioredis.
  *
  * @since 0.1.0
@@ -85,53 +59,8 @@ export * as RedisStreams from "./RedisStreams.ts"
 export * as RedisSubscriber from "./RedisSubscriber.ts"
 
 /**
- * What travels between contenders and Redis, as Schema codecs in both directions.
- *
- * @since 0.1.0
- */
-export * as RedisWire from "./RedisWire.ts"
-
-/**
- * The names of the keys and channels of stream ownership, built here and nowhere else.
- *
- * The load-balancer stream, its group and the leases of entries are those of redis-stream-client-go. On Redis Cluster
- * all keys of a service are in one slot if the service and its data streams carry the same hash tag.
- *
- * **Example** (What an operator looks at, for one data stream of one service)
- *
- * ```ts
- * import type { StreamNames } from "@effect-simba/core"
- * import { StreamKeys } from "@effect-simba/redis"
- *
- * const keysOf = (service: StreamNames.ServiceName, stream: StreamNames.StreamName, entry: StreamNames.EntryId) => ({
- *   announcements: StreamKeys.input(service),
- *   group: StreamKeys.group(service),
- *   entryLease: StreamKeys.entryLease(stream, entry),
- *   streamLease: StreamKeys.streamLease(stream),
- *   fence: StreamKeys.fence(stream),
- *   checkpoint: StreamKeys.checkpoint(stream),
- *   poison: [StreamKeys.deadLetters(service), StreamKeys.deadMessages(stream), StreamKeys.failures(service)],
- *   members: StreamKeys.members(service),
- *   others: [StreamKeys.announced(service), StreamKeys.given(service), StreamKeys.start(service)],
- *   channels: [StreamKeys.hintChannel(service), StreamKeys.expiredChannel(0)],
- *   parsed: StreamKeys.ofEntryLease(StreamKeys.entryLease(stream, entry))
- * })
- * ```
- *
- * @since 0.1.0
- */
-export * as StreamKeys from "./StreamKeys.ts"
-
-/**
- * What travels between consumers and Redis for stream ownership, as Schema codecs in both directions.
- *
- * @since 0.1.0
- */
-export * as StreamWire from "./StreamWire.ts"
-
-/**
  * What this package must know about the shape of the Redis behind Effect's `Redis` service.
  *
  * @since 0.1.0
  */
-export * as Topology from "./Topology.ts"
+export * as RedisTopology from "./RedisTopology.ts"

@@ -18,8 +18,9 @@
  *
  * @since 0.1.0
  */
-import type { LeaseLost } from "@effect-simba/core/Errors"
+import type { SimbaError } from "@effect-simba/core"
 import * as Mutex from "@effect-simba/core/Mutex"
+import type { LeaseLost } from "@effect-simba/core/SimbaError"
 import type * as Arbitrary from "effect/Arbitrary"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -30,7 +31,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import * as TestClock from "effect/testing/TestClock"
-import { draw, millis } from "./internal/contentionSteps.ts"
+import { draw, millis } from "./internal/contentionScript/steps.ts"
 
 /**
  * One attempt. It begins `at` milliseconds after the beginning of the script, and works for `hold` milliseconds if it
@@ -155,7 +156,7 @@ export interface History {
   readonly holdings: ReadonlyArray<Holding>
   readonly refused: ReadonlyArray<Step>
   readonly gaveUp: ReadonlyArray<Step>
-  readonly failed: ReadonlyArray<{ readonly step: Step; readonly error: Mutex.AcquireError | LeaseLost }>
+  readonly failed: ReadonlyArray<{ readonly step: Step; readonly error: SimbaError.AcquireError | LeaseLost }>
   readonly unserved: ReadonlyArray<Step>
   readonly isOneProcess?: boolean
 }
@@ -353,7 +354,7 @@ export const tokensGrow = (history: History): boolean => notGrowing(history).len
 /**
  * Whether who asked earlier held the mutex earlier: among the fibers of one worker, and among workers by when each came
  * to its place, at which it asks for itself again after each holding. On a network with delays, who asked first may arrive
- * second; and with `localHandover`, holders of one worker follow one another.
+ * second; and with `maxLocalHandOffs`, holders of one worker follow one another.
  *
  * @see {@link problems}
  * @category predicates

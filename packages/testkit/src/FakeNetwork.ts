@@ -21,7 +21,7 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { FakeRedis } from "./FakeRedis.ts"
-import type { Direction as LinkDirection, LinkFaults } from "./internal/link.ts"
+import type { Direction as LinkDirection, LinkFaults } from "./internal/client/link.ts"
 
 /**
  * What a link does to each command and message. Delays are in milliseconds, a draw between the two; the others are

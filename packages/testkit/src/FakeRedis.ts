@@ -29,12 +29,12 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Redis } from "effect/persistence/Redis"
-import { loadLua, type LuaVm } from "./internal/engine/lua.ts"
-import type { ErrorState as ErrorStateName, Reply as ReplyValue } from "./internal/engine/types.ts"
-import * as fakeClient from "./internal/fakeClient.ts"
-import { FakeServer } from "./internal/fakeServer.ts"
-import { Prng } from "./internal/prng.ts"
-import * as timers from "./internal/timers.ts"
+import * as fakeClient from "./internal/client/client.ts"
+import { FakeServer } from "./internal/client/server.ts"
+import { loadLua, type LuaVm } from "./internal/redis/lua/vm.ts"
+import type { ErrorState as ErrorStateName, Reply as ReplyValue } from "./internal/redis/types.ts"
+import { Prng } from "./internal/simulation/prng.ts"
+import * as timers from "./internal/simulation/timers.ts"
 
 /**
  * A reply as a client library hands it out: `null` is nil, nested arrays nest, an error is a value.

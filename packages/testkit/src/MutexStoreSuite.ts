@@ -9,21 +9,21 @@ import * as Arbitrary from "effect/Arbitrary"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { type Cases, long, makeBench } from "./internal/mutexStoreSuite/bench.ts"
-import { counting } from "./internal/mutexStoreSuite/counting.ts"
-import { expiring } from "./internal/mutexStoreSuite/expiring.ts"
-import { forcing } from "./internal/mutexStoreSuite/forcing.ts"
-import { granting } from "./internal/mutexStoreSuite/granting.ts"
-import { guarding } from "./internal/mutexStoreSuite/guarding.ts"
-import { handingOver } from "./internal/mutexStoreSuite/handingOver.ts"
-import { Command, runHistory } from "./internal/mutexStoreSuite/history.ts"
-import { naming } from "./internal/mutexStoreSuite/naming.ts"
-import { observing } from "./internal/mutexStoreSuite/observing.ts"
-import { requeueing } from "./internal/mutexStoreSuite/requeueing.ts"
-import { reserving } from "./internal/mutexStoreSuite/reserving.ts"
-import { ticking } from "./internal/mutexStoreSuite/ticking.ts"
-import { uncounted } from "./internal/mutexStoreSuite/uncounted.ts"
-import { unfairness } from "./internal/mutexStoreSuite/unfairness.ts"
+import { type Cases, long, makeBench } from "./internal/suite/bench.ts"
+import { observing } from "./internal/suite/changes.ts"
+import { ticking } from "./internal/suite/claimPeriods.ts"
+import { counting } from "./internal/suite/deadWaiters.ts"
+import { expiring } from "./internal/suite/expiry.ts"
+import { forcing } from "./internal/suite/forcedRelease.ts"
+import { granting } from "./internal/suite/grants.ts"
+import { handingOver } from "./internal/suite/handOff.ts"
+import { Command, runHistory } from "./internal/suite/history.ts"
+import { naming } from "./internal/suite/names.ts"
+import { guarding } from "./internal/suite/renewals.ts"
+import { requeueing } from "./internal/suite/requeue.ts"
+import { reserving } from "./internal/suite/reservations.ts"
+import { uncounted } from "./internal/suite/silentWaiters.ts"
+import { unfairness } from "./internal/suite/unfair.ts"
 
 /**
  * - `live`: time passes by itself, and the suite really sleeps (for a store behind real I/O). Otherwise the store lives
@@ -51,10 +51,10 @@ export interface Options {
  * **Example** (A store of one's own)
  *
  * ```ts
- * import { MemoryMutexStore } from "@effect-simba/core"
+ * import { MutexStore } from "@effect-simba/core"
  * import { MutexStoreSuite } from "@effect-simba/testkit"
  *
- * MutexStoreSuite.suite("memory", MemoryMutexStore.layer, { live: false })
+ * MutexStoreSuite.suite("memory", MutexStore.layerMemory, { live: false })
  * ```
  *
  * @category suites

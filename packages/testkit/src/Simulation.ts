@@ -30,15 +30,15 @@ import * as Effect from "effect/Effect"
 import type { Redis } from "effect/persistence/Redis"
 import type * as Scope from "effect/Scope"
 import { loadVm } from "./FakeRedis.ts"
-import type { LuaVm } from "./internal/engine/lua.ts"
-import { type Event as AnyEvent, format } from "./internal/history.ts"
-import type { LockModel as AnyLockModel } from "./internal/locks.ts"
-import type { FaultName as AnyFaultName, Faults as AnyFaults } from "./internal/nemesis.ts"
-import type { Range } from "./internal/prng.ts"
-import { run as runSetup } from "./internal/run.ts"
-import { shrink as shrinkSetup } from "./internal/shrink.ts"
-import type * as engine from "./internal/simulated.ts"
-import * as timelineOf from "./internal/timeline.ts"
+import type { LockModel as AnyLockModel } from "./internal/checkers/ownershipTracker.ts"
+import type { LuaVm } from "./internal/redis/lua/vm.ts"
+import type { FaultName as AnyFaultName, Faults as AnyFaults } from "./internal/simulation/faults.ts"
+import { type Event as AnyEvent, format } from "./internal/simulation/history.ts"
+import type { Range } from "./internal/simulation/prng.ts"
+import { run as runSetup } from "./internal/simulation/run.ts"
+import type * as engine from "./internal/simulation/setup.ts"
+import { shrink as shrinkSetup } from "./internal/simulation/shrink.ts"
+import * as timelineOf from "./internal/simulation/timeline.ts"
 
 /**
  * The simulated process in which a program runs. A program that fails is started again a second later, in a new process;
@@ -258,7 +258,7 @@ const runWith = <E>(options: Options<E>, vm: LuaVm): Result => {
  *
  * ```ts
  * import { assert, it } from "@effect/vitest"
- * import { Checkers, Simulation } from "@effect-simba/testkit"
+ * import { Checker, Simulation } from "@effect-simba/testkit"
  * import { Effect } from "effect"
  * import { Redis } from "effect/persistence/Redis"
  *
@@ -280,7 +280,7 @@ const runWith = <E>(options: Options<E>, vm: LuaVm): Result => {
  *       seed: 1,
  *       program: holding,
  *       lock,
- *       checkers: [Checkers.workIsProtected],
+ *       checkers: [Checker.workIsProtected],
  *       duration: "10 seconds"
  *     })
  *     assert.isAbove(result.violations.length, 0)

@@ -23,11 +23,10 @@
  *
  * @since 0.1.0
  */
-import type { BackendError, InvalidConfig } from "@effect-simba/core/Errors"
-import * as MemoryMutexStore from "@effect-simba/core/MemoryMutexStore"
 import * as Mutex from "@effect-simba/core/Mutex"
 import type * as MutexConfig from "@effect-simba/core/MutexConfig"
-import type { MutexStore } from "@effect-simba/core/MutexStore"
+import * as MutexStore from "@effect-simba/core/MutexStore"
+import type { BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Layer from "effect/Layer"
 import type { Redis } from "effect/persistence/Redis"
@@ -40,7 +39,7 @@ import * as FakeRedis from "./FakeRedis.ts"
  * @since 0.1.0
  */
 export const layer = (options?: MutexConfig.Options): Layer.Layer<Mutex.Mutex, BackendError | InvalidConfig> =>
-  Mutex.layer(options).pipe(Layer.provide(MemoryMutexStore.layer))
+  Mutex.layer(options).pipe(Layer.provide(MutexStore.layerMemory))
 
 /**
  * Whatever keeps mutexes in Redis: `RedisMutexStore.layer` of `@effect-simba/redis`.
@@ -67,7 +66,7 @@ export const layer = (options?: MutexConfig.Options): Layer.Layer<Mutex.Mutex, B
  * @category models
  * @since 0.1.0
  */
-export type StoreLayer<E> = Layer.Layer<MutexStore, E, Redis | Subscriber>
+export type StoreLayer<E> = Layer.Layer<MutexStore.MutexStore, E, Redis | Subscriber>
 
 /**
  * One contender on a fake Redis, and its `Redis`, for code that fences or writes there: use it several times, with several names, to test what several processes do to one

@@ -11,7 +11,7 @@ import * as FakeRedis from "./FakeRedis.ts"
 /**
  * Those of the server, and those of its client.
  *
- * @see {@link layerWith}
+ * @see {@link layerOptions}
  * @category models
  * @since 0.1.0
  */
@@ -27,13 +27,13 @@ export interface Options extends FakeRedis.Options, FakeRedis.ClientOptions {}
  *
  * const options: TestRedis.Options = { commandTimeout: "100 millis", expiryDelay: ["1 second", "1 second"] }
  *
- * const RedisTest = TestRedis.layerWith(options)
+ * const RedisTest = TestRedis.layerOptions(options)
  * ```
  *
  * @category layers
  * @since 0.1.0
  */
-export const layerWith = (options?: Options): Layer.Layer<FakeRedis.FakeRedis | Redis | Subscriber> =>
+export const layerOptions = (options?: Options): Layer.Layer<FakeRedis.FakeRedis | Redis | Subscriber> =>
   FakeRedis.layerClient(options).pipe(Layer.provideMerge(FakeRedis.layer(options)))
 
 /**
@@ -61,4 +61,4 @@ export const layerWith = (options?: Options): Layer.Layer<FakeRedis.FakeRedis | 
  * @category layers
  * @since 0.1.0
  */
-export const layer: Layer.Layer<FakeRedis.FakeRedis | Redis | Subscriber> = layerWith()
+export const layer: Layer.Layer<FakeRedis.FakeRedis | Redis | Subscriber> = layerOptions()

@@ -17,30 +17,30 @@
  * **Example** (Those that fit a lock)
  *
  * ```ts
- * import { Checkers } from "@effect-simba/testkit"
+ * import { Checker } from "@effect-simba/testkit"
  *
  * // They read the server alone
- * const always = [Checkers.oneOwner, Checkers.nothingIsLeft]
+ * const always = [Checker.oneOwner, Checker.nothingIsLeft]
  *
  * // For leases with tokens, where programs note `granted` and `ensured`
- * const leases = [Checkers.tokensGrow, Checkers.ensureTellsTheTruth, Checkers.noFlapping({ recovery: "1 second" })]
+ * const leases = [Checker.tokensGrow, Checker.ensureTellsTheTruth, Checker.noFlapping({ recovery: "1 second" })]
  *
  * // Where they note `begin`, `step`, `stopped`, `end`, and `writing`
- * const work = [Checkers.workIsProtected, Checkers.workNeverOverlaps, Checkers.releasedAfterWork, Checkers.writesAreFenced]
+ * const work = [Checker.workIsProtected, Checker.workNeverOverlaps, Checker.releasedAfterWork, Checker.writesAreFenced]
  *
  * // For locks that queue, where they note `waiting` and `waited`
  * const order = [
- *   Checkers.firstComeFirstServed,
- *   Checkers.inOrderWithinLines,
- *   Checkers.servedInTurn({ barges: 0, turn: "5 seconds", recovery: "1 second" }),
- *   Checkers.nobodyOversleeps({ bound: "2 seconds", afterLoss: "20 seconds" }),
- *   Checkers.everybodyIsServed
+ *   Checker.firstComeFirstServed,
+ *   Checker.inOrderWithinLines,
+ *   Checker.servedInTurn({ barges: 0, turn: "5 seconds", recovery: "1 second" }),
+ *   Checker.nobodyOversleeps({ bound: "2 seconds", afterLoss: "20 seconds" }),
+ *   Checker.everybodyIsServed
  * ]
  * ```
  *
  * @since 0.1.0
  */
-export * as Checkers from "./Checkers.ts"
+export * as Checker from "./Checker.ts"
 
 /**
  * Scripts of contention, for property tests of whatever uses or provides mutexes: who asks when, for which mutex, and
@@ -160,61 +160,6 @@ export * as Simulation from "./Simulation.ts"
 export * as StockSimba from "./StockSimba.ts"
 
 /**
- * A model of a stock consumer, one that runs redis-stream-client-go, written from the description of its wire: for tests
- * of mixed fleets.
- *
- * It keeps the habits of the original, the bad ones too: it takes all there is at once, locks entries and not data
- * streams, re-creates a lock that has vanished when it renews, leaves the consumer group for good at the first lock it
- * does not get, never looks for what it was not told, and finishes what it has not finished when it is asked to end.
- *
- * @since 0.1.0
- */
-export * as StockStreamConsumer from "./StockStreamConsumer.ts"
-
-/**
- * What must hold in every history of a simulated fleet that shares data streams. Added to the `Checkers` of leases, which
- * judge the lease of each data stream as they do any lock.
- *
- * Programs `client.note(kind, { resource, id, ... })`, where `resource` is a data stream, and `id` its name, `#`, and the
- * token of the holding, as `lock.identify` makes of the stored value:
- *
- * - `joined`, with `consumer` and `capacity`, and `left`: from when until when this process takes data streams.
- * - `expects`: `message` is the id of the last message of the data stream. `announced`: it was announced.
- * - `begin`, `step`, `stopped`, `end`: the work of a handler, with the `entry` that announced the data stream.
- * - `processed`: the handler is through with the `message` of that id. `failed`: it failed, with its `entry`.
- *
- * **Example** (Some of them, for a fleet of one's own making)
- *
- * ```ts
- * import { StreamCheckers } from "@effect-simba/testkit"
- *
- * const aboutMessages = (model: StreamCheckers.Model) => [
- *   StreamCheckers.checkpointsGrow(model),
- *   StreamCheckers.messagesInOrder(model),
- *   StreamCheckers.nothingIsForgotten(model),
- *   StreamCheckers.deadLettersAreEarned(model, { maxFailures: 10 })
- * ]
- *
- * const aboutOwners = (model: StreamCheckers.Model) => [
- *   StreamCheckers.noOrphans(model, { bound: "6 seconds", recovery: "8 seconds" }),
- *   StreamCheckers.noPingPong(model, { settle: "6 seconds", stay: "55 seconds" }),
- *   StreamCheckers.livingAreLeftAlone(model),
- *   StreamCheckers.consumersAreReaped(model, { bound: "15 minutes" })
- * ]
- * ```
- *
- * @since 0.1.0
- */
-export * as StreamCheckers from "./StreamCheckers.ts"
-
-/**
- * The contract of a stream store, as tests: whatever passes them can carry `StreamClient`.
- *
- * @since 0.1.0
- */
-export * as StreamStoreSuite from "./StreamStoreSuite.ts"
-
-/**
  * Mutexes for tests of services that use them: in memory, under `TestClock`.
  *
  * **Example** (Testing a service that holds a mutex)
@@ -247,36 +192,3 @@ export * as TestMutex from "./TestMutex.ts"
  * @since 0.1.0
  */
 export * as TestRedis from "./TestRedis.ts"
-
-/**
- * Data streams for tests of the handlers that process them: a client on a Redis in memory, under `TestClock`.
- *
- * **Example** (Testing a handler)
- *
- * ```ts
- * import { assert, it } from "@effect/vitest"
- * import { StreamClient, StreamMessages } from "@effect-simba/core"
- * import { RedisStreamStore } from "@effect-simba/redis"
- * import { TestStreams } from "@effect-simba/testkit"
- * import { Effect, Ref, Schema } from "effect"
- * import { Redis } from "effect/persistence/Redis"
- * import { TestClock } from "effect/testing"
- *
- * const Order = Schema.Struct({ amount: Schema.FiniteFromString })
- *
- * it.effect("adds up", () =>
- *   Effect.gen(function*() {
- *     const sum = yield* Ref.make(0)
- *     yield* Effect.forkChild(StreamClient.run(
- *       StreamMessages.process(Order, ({ value }) => Ref.update(sum, (n) => n + value.amount))
- *     ))
- *     yield* StreamClient.announce("orders:eu", {})
- *     yield* Redis.use((redis) => redis.send("XADD", "orders:eu", "*", "amount", "42"))
- *     yield* TestClock.adjust("5 seconds")
- *     assert.strictEqual(yield* Ref.get(sum), 42)
- *   }).pipe(Effect.provide(TestStreams.layerWith(RedisStreamStore.layer, { service: "orders" }))))
- * ```
- *
- * @since 0.1.0
- */
-export * as TestStreams from "./TestStreams.ts"

@@ -1,6 +1,5 @@
 /** Contenders of a fleet, and all that can be done with them, at random and at once. */
-import type { Contention, Lease } from "@effect-simba/core"
-import { Mutex, MutexStore, Names } from "@effect-simba/core"
+import { type Contender, type Lease, Mutex, MutexName, MutexStore } from "@effect-simba/core"
 import { Context, Effect, Exit, Fiber, Option, Random, Scope, Stream, SubscriptionRef } from "effect"
 import { TestClock } from "effect/testing"
 import type * as FaultyStore from "./faultyStore.ts"
@@ -10,7 +9,7 @@ type Ask = "stop" | "start" | "stepDown"
 
 interface Party {
   readonly name: string
-  readonly jobs: Contention.Contention
+  readonly jobs: Contender.Contender
   readonly scope: Scope.Closeable
   /** What was asked for last. */
   wanted: boolean
@@ -37,7 +36,7 @@ export const simulate = Effect.fnUntraced(function*(seed: string, outages: boole
   const scope = yield* Effect.scope
   const fleet = yield* Fleet.make
   const store = Context.get(fleet.store, MutexStore.MutexStore)
-  const mutex = yield* Names.mutexName("jobs")
+  const mutex = MutexName.MutexName.make("jobs")
   const owner = Effect.map(Effect.orDie(store.owner(mutex)), (found) => found._tag === "Free" ? undefined : found.owner)
   const problem = (party: Party, what: string) => void problems.push(`${party.name}: ${what}`)
   const fork = <A, E>(effect: Effect.Effect<A, E>) => Effect.forkIn(effect, scope, { startImmediately: chance() < 0.5 })

@@ -1,7 +1,6 @@
 /** The in-process store with a switch for each operation: to fail, to hang, to answer late. */
-import * as Errors from "@effect-simba/core/Errors"
-import * as MemoryMutexStore from "@effect-simba/core/MemoryMutexStore"
-import { MutexStore } from "@effect-simba/core/MutexStore"
+import * as MutexStore from "@effect-simba/core/MutexStore"
+import * as SimbaError from "@effect-simba/core/SimbaError"
 import { Context, type Duration, Effect, Layer } from "effect"
 
 export interface Switches {
@@ -19,9 +18,9 @@ export interface Switches {
 
 export class Faults extends Context.Service<Faults, Switches>()("test/Faults") {}
 
-export const outage = new Errors.BackendError({ operation: "test", retryable: true, cause: new Error("outage") })
+export const outage = new SimbaError.BackendError({ operation: "test", retryable: true, cause: new Error("outage") })
 
-export const refusal = new Errors.BackendError({
+export const refusal = new SimbaError.BackendError({
   operation: "test",
   retryable: false,
   cause: new Error("refused for good")
@@ -30,7 +29,7 @@ export const refusal = new Errors.BackendError({
 const through = <A, E, R>(
   mode: Switches["acquire"],
   effect: Effect.Effect<A, E, R>
-): Effect.Effect<A, E | Errors.BackendError, R> =>
+): Effect.Effect<A, E | SimbaError.BackendError, R> =>
   mode === "work"
     ? effect
     : mode === "fail"
@@ -39,8 +38,8 @@ const through = <A, E, R>(
     ? Effect.never
     : Effect.tap(effect, () => Effect.sleep(mode.late))
 
-export const layer: Layer.Layer<MutexStore | Faults> = Layer.effectContext(Effect.gen(function*() {
-  const store = yield* MutexStore
+export const layer: Layer.Layer<MutexStore.MutexStore | Faults> = Layer.effectContext(Effect.gen(function*() {
+  const store = yield* MutexStore.MutexStore
   const faults: Switches = {
     acquire: "work",
     guard: "work",
@@ -51,7 +50,7 @@ export const layer: Layer.Layer<MutexStore | Faults> = Layer.effectContext(Effec
     tick: "work",
     calls: []
   }
-  const faulty = MutexStore.of({
+  const faulty = MutexStore.MutexStore.of({
     ...store,
     get isListening() {
       return faults.subscribe === "work"
@@ -76,7 +75,7 @@ export const layer: Layer.Layer<MutexStore | Faults> = Layer.effectContext(Effec
         return through(faults.release, store.release(request))
       }),
     inspect: (mutex, limit) => Effect.suspend(() => through(faults.inspect, store.inspect(mutex, limit))),
-    tick: (request) => Effect.suspend(() => through(faults.tick, store.tick(request))),
+    claimPeriod: (request) => Effect.suspend(() => through(faults.tick, store.claimPeriod(request))),
     wakeUps: (mutex, id) =>
       Effect.suspend(() => {
         faults.calls.push("subscribe")
@@ -88,5 +87,5 @@ export const layer: Layer.Layer<MutexStore | Faults> = Layer.effectContext(Effec
           : through(subscribe, wakeUps)
       })
   })
-  return Context.make(MutexStore, faulty).pipe(Context.add(Faults, faults))
-})).pipe(Layer.provide(MemoryMutexStore.layer))
+  return Context.make(MutexStore.MutexStore, faulty).pipe(Context.add(Faults, faults))
+})).pipe(Layer.provide(MutexStore.layerMemory))

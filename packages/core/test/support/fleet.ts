@@ -13,7 +13,7 @@ const wrap = (store: Store, through: <A, E>(effect: Effect.Effect<A, E>) => Effe
   owner: (mutex) => through(store.owner(mutex)),
   inspect: (mutex, limit) => through(store.inspect(mutex, limit)),
   forceRelease: (mutex, confirm) => through(store.forceRelease(mutex, confirm)),
-  tick: (request) => through(store.tick(request))
+  claimPeriod: (request) => through(store.claimPeriod(request))
 })
 
 export const make = Effect.gen(function*() {

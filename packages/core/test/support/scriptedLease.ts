@@ -1,14 +1,14 @@
 /** A lease of a data stream in memory: tests write its messages, ask it back, lose it, and break its backend. */
-import type { StreamErrors } from "@effect-simba/core"
-import { Errors } from "@effect-simba/core"
-import { FencingToken } from "@effect-simba/core/Ownership"
-import { HandedBack, StreamLost } from "@effect-simba/core/StreamErrors"
-import { StreamLease } from "@effect-simba/core/StreamLease"
-import { compareEntryIds, EntryId, StreamName } from "@effect-simba/core/StreamNames"
-import type { RawMessage } from "@effect-simba/core/StreamStore"
-import { Deferred, Duration, Effect, Latch, Layer, Option } from "effect"
+import { SimbaError } from "@effect-simba/core"
+import { FencingToken } from "@effect-simba/core/FencingToken"
+import type { StreamError } from "@effect-simba/core/streams"
+import { StreamLost, StreamYielded } from "@effect-simba/core/streams/StreamError"
+import { StreamLease } from "@effect-simba/core/streams/StreamLease"
+import { compareEntryIds, EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
+import type { RawMessage } from "@effect-simba/core/streams/StreamStore"
+import { Deferred, Duration, Effect, Inspectable, Latch, Layer, Option, Pipeable } from "effect"
 
-const outage = new Errors.BackendError({ operation: "test", retryable: true, cause: new Error("no connection") })
+const outage = new SimbaError.BackendError({ operation: "test", retryable: true, cause: new Error("no connection") })
 
 export const message = (id: string, fields: Record<string, string>): RawMessage => ({
   id: EntryId.make(id),
@@ -29,8 +29,8 @@ export class ScriptedLease {
   isSilent = false
   private readonly arrival = Latch.makeUnsafe(false)
   private readonly asked = Latch.makeUnsafe(false)
-  private readonly lost = Deferred.makeUnsafe<StreamErrors.StreamLost>()
-  private loss: StreamErrors.StreamLost | undefined
+  private readonly lost = Deferred.makeUnsafe<StreamError.StreamLost>()
+  private loss: StreamError.StreamLost | undefined
   private readonly token = FencingToken.make(1)
   private readonly name = StreamName.make("orders")
   private readonly entry = EntryId.make("1-0")
@@ -50,7 +50,7 @@ export class ScriptedLease {
   }
 
   private guarded<A>(name: string, run: () => A) {
-    return Effect.suspend((): Effect.Effect<A, StreamErrors.StreamLost | Errors.BackendError> => {
+    return Effect.suspend((): Effect.Effect<A, StreamError.StreamLost | SimbaError.BackendError> => {
       this.calls.push(name)
       if (this.isSilent) return Effect.never
       if (this.loss !== undefined) return Effect.fail(this.loss)
@@ -67,6 +67,8 @@ export class ScriptedLease {
   }
 
   readonly layer = Layer.sync(StreamLease, () => ({
+    ...Inspectable.BaseProto,
+    ...Pipeable.Prototype,
     stream: this.name,
     entry: this.entry,
     info: {},
@@ -76,11 +78,11 @@ export class ScriptedLease {
     ensure: Effect.suspend(() => this.loss === undefined ? Effect.void : Effect.fail(this.loss)),
     timeLeft: Effect.sync(() => this.loss === undefined ? Duration.seconds(2) : Duration.zero),
     lost: Deferred.await(this.lost),
-    handBackRequested: this.asked.await,
-    isHandBackRequested: Effect.sync(() => this.asked.isOpen()),
-    handBack: Effect.suspend(() => {
+    revoked: this.asked.await,
+    isRevoked: Effect.sync(() => this.asked.isOpen()),
+    yield: Effect.suspend(() => {
       this.calls.push("handBack")
-      return Effect.fail(new HandedBack({ stream: this.name }))
+      return Effect.fail(new StreamYielded({ stream: this.name }))
     }),
     progress: Effect.sync(() => void this.calls.push("progress")),
     checkpoint: Effect.catchTag(
@@ -90,7 +92,7 @@ export class ScriptedLease {
     ),
     hasCommitted: Effect.sync(() => this.hasCommitted),
     commit: (id) => this.guarded(`commit ${id}`, () => this.move(id)),
-    bury: (raw, reason) =>
+    deadLetter: (raw, reason) =>
       this.guarded(`bury ${raw.id}`, () => {
         this.dead.push([raw.id, reason])
         this.move(raw.id)

@@ -1,4 +1,4 @@
-import { MemoryMutexStore, Mutex } from "@effect-simba/core"
+import { Mutex, MutexStore } from "@effect-simba/core"
 import type { Fiber } from "effect"
 import { Duration, Effect, Layer, Logger } from "effect"
 import * as FaultyStore from "./faultyStore.ts"
@@ -9,7 +9,7 @@ export const TestLive = Mutex.layer({ contender: "us" }).pipe(
   Layer.provideMerge(Logger.layer([]))
 )
 
-export const MemoryLive = Mutex.layer().pipe(Layer.provideMerge(MemoryMutexStore.layer))
+export const MemoryLive = Mutex.layer().pipe(Layer.provideMerge(MutexStore.layerMemory))
 
 /** Another layer on the same store: a place of its own in the queue. */
 export const another = (contender: string) => Layer.build(Layer.fresh(Mutex.layer({ contender })))

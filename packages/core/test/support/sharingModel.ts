@@ -1,6 +1,6 @@
 /** A fleet that shares streams by `sharing.ts`: what each knows is old, and hand-overs take their time. */
-import type { Member } from "@effect-simba/core/StreamStore"
-import * as sharing from "../../src/internal/streams/sharing.ts"
+import type { Member } from "@effect-simba/core/streams/StreamStore"
+import * as sharing from "../../src/streams/internal/rebalancePlan.ts"
 
 export interface Start {
   readonly capacity: number

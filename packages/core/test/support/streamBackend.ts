@@ -1,14 +1,14 @@
 /** One service in memory, as the port describes it, and clients of it whose calls can fail, hang, or lose their answer. */
-import * as Errors from "@effect-simba/core/Errors"
-import type { FencingToken } from "@effect-simba/core/Ownership"
-import * as StreamNames from "@effect-simba/core/StreamNames"
-import * as StreamStore from "@effect-simba/core/StreamStore"
+import type { FencingToken } from "@effect-simba/core/FencingToken"
+import * as SimbaError from "@effect-simba/core/SimbaError"
+import * as StreamName from "@effect-simba/core/streams/StreamName"
+import * as StreamStore from "@effect-simba/core/streams/StreamStore"
 import { type Clock, Duration, Effect, Latch, Layer, Option, Queue } from "effect"
 
 type Service = StreamStore.Service
 
 interface Row {
-  readonly entry: StreamNames.EntryId
+  readonly entry: StreamName.EntryId
   readonly content: StreamStore.Entry
   owner: string | undefined
   delivered: number
@@ -21,12 +21,12 @@ interface Lease {
   readonly epoch: string
 }
 
-const id = (n: number) => StreamNames.EntryId.make(`${n}-0`)
+const id = (n: number) => StreamName.EntryId.make(`${n}-0`)
 const num = (entry: string) => Number(entry.split("-")[0])
 const valueOf = (held: { readonly consumer: string; readonly epoch: string }) => `${held.consumer}@@${held.epoch}`
 
-export const outage = new Errors.BackendError({ operation: "test", retryable: true, cause: new Error("outage") })
-export const refusal = new Errors.BackendError({ operation: "test", retryable: false, cause: new Error("NOPERM") })
+export const outage = new SimbaError.BackendError({ operation: "test", retryable: true, cause: new Error("outage") })
+export const refusal = new SimbaError.BackendError({ operation: "test", retryable: false, cause: new Error("NOPERM") })
 
 /** `hang`: never arrives. `lost`: arrives, and is never answered. */
 export type Mode = "work" | "fail" | "refuse" | "hang" | "lost"
@@ -38,7 +38,7 @@ export class Backend {
   readonly streamLeases = new Map<string, Lease & { readonly token: number; readonly entry: string }>()
   readonly failures = new Map<string, number>()
   readonly running = new Map<string, string>()
-  readonly checkpoints = new Map<string, StreamNames.EntryId>()
+  readonly checkpoints = new Map<string, StreamName.EntryId>()
   readonly dead: Array<StreamStore.DeadLetter> = []
   readonly members = new Map<string, StreamStore.Member & { readonly until: number }>()
   /** Entries under which something was committed. */
@@ -50,7 +50,7 @@ export class Backend {
   readonly tidied: Array<{ readonly at: number; readonly idle: number }> = []
   /** What whoever tidies up next finds. */
   rubbish = { consumers: 0, entries: 0 }
-  private readonly hintQueues = new Set<Queue.Queue<StreamStore.Hint>>()
+  private readonly hintQueues = new Set<Queue.Queue<StreamStore.Signal>>()
   private readonly expiryQueues = new Set<Queue.Queue<StreamStore.Expiry>>()
   private arrived = Latch.makeUnsafe(false)
   private read = 0
@@ -82,12 +82,12 @@ export class Backend {
     content: { readonly stream: string; readonly info?: StreamStore.Announcement["info"] } | {
       readonly problem: string
     }
-  ): StreamNames.EntryId {
+  ): StreamName.EntryId {
     const entry = id(++this.count)
     this.rows.push({
       entry,
       content: "stream" in content
-        ? { _tag: "Announced", entry, stream: StreamNames.StreamName.make(content.stream), info: content.info ?? {} }
+        ? { _tag: "Announced", entry, stream: StreamName.StreamName.make(content.stream), info: content.info ?? {} }
         : { _tag: "Malformed", entry, problem: content.problem },
       owner: undefined,
       delivered: 0,
@@ -119,7 +119,7 @@ export class Backend {
     row.delivered = this.now()
   }
 
-  hint(hint: StreamStore.Hint) {
+  hint(hint: StreamStore.Signal) {
     for (const queue of this.hintQueues) Queue.offerUnsafe(queue, hint)
   }
 
@@ -175,7 +175,7 @@ export class Backend {
     this.drop(row.entry)
   }
 
-  service(through: <A>(name: string, call: () => A) => Effect.Effect<A, Errors.BackendError>): Service {
+  service(through: <A>(name: string, call: () => A) => Effect.Effect<A, SimbaError.BackendError>): Service {
     const subscribe = <A>(queues: Set<Queue.Queue<A>>) =>
       Effect.map(
         Effect.acquireRelease(
@@ -184,10 +184,10 @@ export class Backend {
         ),
         (queue) => ({ next: Queue.take(queue), bound: undefined })
       )
-    const commit = (held: StreamStore.Held, to: StreamNames.EntryId) => {
+    const commit = (held: StreamStore.Held, to: StreamName.EntryId) => {
       if (this.lease(this.streamLeases, held.stream)?.value !== valueOf(held)) return "NotOwner"
       const last = this.checkpoints.get(held.stream)
-      if (last !== undefined && StreamNames.compareEntryIds(to, last) <= 0) return "Behind"
+      if (last !== undefined && StreamName.compareEntryIds(to, last) <= 0) return "Behind"
       this.checkpoints.set(held.stream, to)
       this.failures.set(held.entry, 0)
       this.moved.add(held.entry)
@@ -224,15 +224,14 @@ export class Backend {
         through("pending", () => {
           const found = this.rows.filter((row) =>
             row.owner !== undefined && (consumer === undefined || row.owner === consumer) &&
-            (after === undefined || StreamNames.compareEntryIds(row.entry, after) > 0) &&
+            (after === undefined || StreamName.compareEntryIds(row.entry, after) > 0) &&
             this.now() - row.delivered >= Duration.toMillis(minIdle)
           )
           const page = found.slice(0, count)
           return {
             entries: page.map((row) => ({
-              consumer: row.owner as StreamNames.ConsumerName,
+              consumer: row.owner as StreamName.ConsumerName,
               idle: Duration.millis(this.now() - row.delivered),
-              deliveries: row.deliveries,
               content: row.content
             })),
             next: found.length > count ? page[page.length - 1]!.entry : undefined
@@ -279,50 +278,50 @@ export class Backend {
           this.failures.set(held.entry, failures)
           return failures
         }),
-      bury: (held, reason) =>
-        through("bury", () => {
+      deadLetter: (held, reason) =>
+        through("deadLetter", () => {
           if (!this.isMine(held)) return "NotOwner"
           this.unlock(held)
           this.bury(this.row(held.entry)!, reason)
           return "Buried"
         }),
-      buryMalformed: (entry, consumer, reason) =>
-        through("buryMalformed", () => {
+      deadLetterMalformed: (entry, consumer, reason) =>
+        through("deadLetterMalformed", () => {
           const row = this.row(entry)
           if (row?.owner !== consumer) return false
           this.bury(row, reason)
           return true
         }),
       commit: (held, to) => through("commit", () => commit(held, to)),
-      buryMessage: (held, message) => through("buryMessage", () => commit(held, message.id)),
+      deadLetterMessage: (held, message) => through("deadLetterMessage", () => commit(held, message.id)),
       checkpoint: (stream) => through("checkpoint", () => Option.fromNullishOr(this.checkpoints.get(stream))),
       hasCommitted: (held) => through("hasCommitted", () => this.moved.has(held.entry)),
-      keep: (streams) => through("keep", () => void this.kept.push(...streams)),
+      keepCheckpoints: (streams) => through("keepCheckpoints", () => void this.kept.push(...streams)),
       messages: () => through("messages", () => []),
       awaitMessages: () => Effect.andThen(through("awaitMessages", () => []), Effect.never),
       handOver: (held, to, confirm) =>
         through("handOver", () => {
           if (!this.isMine(held)) return "NotOwner"
-          const epoch = StreamNames.Epoch.make(`${to.session}.h${++this.given}`)
+          const epoch = StreamName.Epoch.make(`${to.session}.h${++this.given}`)
           const next = { ...held, consumer: to.consumer, epoch, token: ++this.token as FencingToken }
           this.lock(next, confirm)
           this.running.set(held.entry, valueOf(next))
-          this.hint({ _tag: "Given", session: to.session, ...next })
+          this.hint({ _tag: "Given", session: to.session })
           return "HandedOver"
         }),
-      given: (consumer, session) =>
-        through("given", () =>
+      handedOver: (consumer, session) =>
+        through("handedOver", () =>
           this.rows.flatMap((row) => {
             const { content } = row
             if (content._tag !== "Announced" || row.owner !== consumer) return []
             const lease = this.lease(this.streamLeases, content.stream)
             if (lease === undefined || !lease.epoch.startsWith(`${session}.h`) || lease.entry !== row.entry) return []
             const { entry, info, stream } = content
-            const epoch = lease.epoch as StreamNames.Epoch
+            const epoch = lease.epoch as StreamName.Epoch
             return [{ stream, entry, info, consumer, epoch, token: lease.token as FencingToken }]
           })),
-      beat: (member, expiry) =>
-        through("beat", () => {
+      heartbeat: (member, expiry) =>
+        through("heartbeat", () => {
           this.members.set(member.consumer, { ...member, until: this.now() + Duration.toMillis(expiry) })
           for (const [name, { until }] of this.members) if (until <= this.now()) this.members.delete(name)
           return [...this.members.values()].map(({ capacity, consumer, owned, session }) => ({
@@ -333,20 +332,20 @@ export class Backend {
           }))
         }),
       leave: ({ consumer }) => through("leave", () => void this.members.delete(consumer)),
-      tidy: (idle) =>
-        through("tidy", () => {
+      reap: (idle) =>
+        through("reap", () => {
           this.tidied.push({ at: this.now(), idle: Duration.toMillis(idle) })
           const found = this.rubbish
           this.rubbish = { consumers: 0, entries: 0 }
           return found
         }),
-      hints: subscribe(this.hintQueues),
+      signals: subscribe(this.hintQueues),
       expiries: Effect.suspend(() =>
         this.publishesExpiries ? Effect.asSome(subscribe(this.expiryQueues)) : Effect.succeedNone
       ),
       inspect: Effect.die("unused"),
       deadLetters: () => through("deadLetters", () => this.dead),
-      revive: () => through("revive", () => false)
+      redrive: () => through("redrive", () => false)
     }
   }
 }

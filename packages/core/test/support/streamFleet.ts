@@ -1,5 +1,5 @@
 /** Consumers of one service on one backend in memory. */
-import { StreamClient, type StreamConfig, type StreamLease } from "@effect-simba/core"
+import { StreamClient, type StreamConfig, type StreamLease } from "@effect-simba/core/streams"
 import { Clock, Context, Effect, Exit, Fiber, Layer, Logger, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Backend, connect } from "./streamBackend.ts"
@@ -15,7 +15,7 @@ export const make = Effect.gen(function*() {
   ) {
     const { layer, link } = connect(backend)
     const own = yield* Scope.fork(scope)
-    const live = StreamClient.layer({ service: "svc", consumer, balance: false, ...options }).pipe(
+    const live = StreamClient.layer({ service: "svc", consumer, rebalance: false, ...options }).pipe(
       Layer.provide(layer),
       Layer.provideMerge(Logger.layer([]))
     )
@@ -49,6 +49,6 @@ export const test = <A, E>(body: Effect.Effect<A, E, Scope.Scope>) =>
 
 export type Fleet = Effect.Success<typeof make>
 
-export type Lease = StreamLease.StreamLease["Service"]
+export type Lease = StreamLease.StreamLease
 
 export type Consumer = Effect.Success<ReturnType<Fleet["open"]>>

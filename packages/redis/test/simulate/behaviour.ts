@@ -1,6 +1,5 @@
 /** What the processes of a simulated fleet do with mutexes: they wait, work, contend and write, in every way there is. */
-import { Mutex } from "@effect-simba/core"
-import type { Lease } from "@effect-simba/core"
+import { type Lease, Mutex } from "@effect-simba/core"
 import { Fencing } from "@effect-simba/redis"
 import type { Simulation } from "@effect-simba/testkit"
 import { Duration, Effect, Option } from "effect"

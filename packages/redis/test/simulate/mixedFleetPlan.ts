@@ -3,8 +3,7 @@
  * that know neither tokens nor turns is left out: first come, first served, and tokens of theirs. What does hold is that
  * no grant comes to nothing without a reason, and that ours are served in turn, as far as the others let them.
  */
-import type { Simulation } from "@effect-simba/testkit"
-import { Checkers, StockSimba } from "@effect-simba/testkit"
+import { Checker, type Simulation, StockSimba } from "@effect-simba/testkit"
 import { Duration, Effect } from "effect"
 import { confirm, type Settings, transition, ttl } from "./behaviour.ts"
 import { line, loadOf, lock, mutexPlan, program, recovery } from "./mutexPlan.ts"
@@ -31,7 +30,7 @@ const mixedLock: Simulation.LockModel = {
 }
 
 /** Grants to contenders that have no token do not concern the checker. */
-const oursOnly = (checker: Checkers.Checker): Checkers.Checker => ({
+const oursOnly = (checker: Checker.Checker): Checker.Checker => ({
   name: `${checker.name}, among ours`,
   start: (view) => {
     const inner = checker.start(view)
@@ -93,22 +92,22 @@ export const mixedFleetPlan = (seed: number | string, overrides?: Partial<Simula
       client.index < stockClients ? stock(client, settings.resources) : ours(client),
     lock: { ...mixedLock, line, reserve: settings.handovers },
     checkers: [
-      Checkers.oneOwner,
-      oursOnly(Checkers.tokensGrow),
-      Checkers.ensureTellsTheTruth,
-      Checkers.workIsProtected,
-      Checkers.releasedAfterWork,
-      Checkers.workNeverOverlaps,
-      Checkers.writesAreFenced,
-      Checkers.noFlapping({ recovery }),
-      Checkers.servedInTurn({ barges, turn: turnOf(settings), recovery, notice, foreign: (id) => !isOurs(id) }),
-      Checkers.nobodyOversleeps({
+      Checker.oneOwner,
+      oursOnly(Checker.tokensGrow),
+      Checker.ensureTellsTheTruth,
+      Checker.workIsProtected,
+      Checker.releasedAfterWork,
+      Checker.workNeverOverlaps,
+      Checker.writesAreFenced,
+      Checker.noFlapping({ recovery }),
+      Checker.servedInTurn({ barges, turn: turnOf(settings), recovery, notice, foreign: (id) => !isOurs(id) }),
+      Checker.nobodyOversleeps({
         bound: Duration.millis(sleepBound),
         afterLoss: Duration.millis(sleepBound),
         recovery
       }),
-      Checkers.everybodyIsServed,
-      Checkers.nothingIsLeft
+      Checker.everybodyIsServed,
+      Checker.nothingIsLeft
     ],
     ...overrides
   } as const

@@ -3,13 +3,14 @@
  * under every fault there is. The plain plan does without what came later: unfair holders, contenders that stay, writes
  * under a fence, and servers that cannot tell whether somebody listens.
  */
-import { Mutex, Names } from "@effect-simba/core"
+import { Mutex, MutexName } from "@effect-simba/core"
 import { Subscriber } from "@effect-simba/core/Subscriber"
-import { RedisKeys, RedisMutexStore } from "@effect-simba/redis"
-import { Checkers, Simulation } from "@effect-simba/testkit"
+import { RedisMutexStore } from "@effect-simba/redis"
+import { Checker, Simulation } from "@effect-simba/testkit"
 import { Duration, Effect, Layer } from "effect"
 import { Redis } from "effect/persistence/Redis"
-import { Direct, overRedis } from "../../src/internal/direct.ts"
+import { CommandSink, overRedis } from "../../src/internal/client/commandSink.ts"
+import * as RedisKeys from "../../src/internal/mutex/keys.ts"
 import { busy, confirm, fencedKey, type Settings, transition, ttl } from "./behaviour.ts"
 import { draws } from "./draws.ts"
 import { type Operation, operationsOf } from "./operations.ts"
@@ -44,7 +45,7 @@ export const lock: Simulation.LockModel = {
   ownerKey: (resource) => RedisKeys.owner(name(resource)),
   tokenKey: (resource) => RedisKeys.fence(name(resource)),
   channel: (resource, id) => {
-    const layer = Names.inboxOf(id)
+    const layer = MutexName.inboxOf(id)
     return layer === "" ? RedisKeys.contenderChannel(name(resource), id) : RedisKeys.inboxChannel(layer)
   },
   fencedKey,
@@ -67,7 +68,7 @@ const uncounted = Layer.effect(Subscriber, Effect.map(Subscriber, (real) => ({ .
 
 /** As over ioredis: what is asked for in one turn goes out in one call. */
 const coalescing = Layer.effect(
-  Direct,
+  CommandSink,
   Effect.flatMap(Redis, (redis) => overRedis(redis, { coalescing: true }))
 )
 
@@ -75,7 +76,13 @@ export const program = (settings: Settings, on = RedisMutexStore.layer) => (clie
   const counted = settings.countsSubscribers ? on : on.pipe(Layer.provide(uncounted))
   const store = settings.coalescing ? counted.pipe(Layer.provide(coalescing)) : counted
   const contender = `${client.name}.${client.generation}`
-  const mutex = Mutex.layer({ ttl, transition, confirm, contender, localHandover: settings.handovers })
+  const mutex = Mutex.layer({
+    ttl,
+    transition,
+    confirmTimeout: confirm,
+    contender,
+    maxLocalHandOffs: settings.handovers
+  })
   return Effect.provide(busy(client, settings), Layer.provide(mutex, store))
 }
 
@@ -110,7 +117,7 @@ export const loadOf = (seed: number | string) => {
 }
 
 /** What the ids of one layer have in common. */
-export const line = (id: string): string => Names.inboxOf(id) || id
+export const line = (id: string): string => MutexName.inboxOf(id) || id
 
 const plan = (seed: number | string, clients: number, settings: Settings) =>
   ({
@@ -121,8 +128,8 @@ const plan = (seed: number | string, clients: number, settings: Settings) =>
     lock: { ...lock, line, reserve: settings.handovers },
     faults: Simulation.allFaults,
     checkers: [
-      Checkers.inOrderWithinLines,
-      ...Checkers.all({
+      Checker.inOrderWithinLines,
+      ...Checker.all({
         // Behind unfair holders, a waiter that was woken and says nothing costs the next one two confirm periods
         sleepBound: Duration.millis(sleepBound + (settings.unfair > 0 ? confirm : 0)),
         sleepBoundAfterLoss,

@@ -1,10 +1,10 @@
 /** What the processes of a simulated fleet do with data streams: they produce, consume, fail, hang, leave and come back. */
-import { StreamClient, StreamMessages } from "@effect-simba/core"
-import type { StreamLease } from "@effect-simba/core"
-import type { StreamStore } from "@effect-simba/core/StreamStore"
+import type { SimbaError } from "@effect-simba/core"
+import { StreamClient, type StreamLease, StreamMessages } from "@effect-simba/core/streams"
+import type { StreamStore } from "@effect-simba/core/streams/StreamStore"
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import type { Simulation } from "@effect-simba/testkit"
-import { StockStreamConsumer } from "@effect-simba/testkit"
+import { StockStreamConsumer } from "@effect-simba/testkit/streams"
 import { Cause, Duration, Effect, Exit, Schedule, Schema } from "effect"
 import { Redis } from "effect/persistence/Redis"
 
@@ -14,10 +14,10 @@ export const maxFailures = 6
 
 /** Times of our consumers, in milliseconds. */
 export interface Pace {
-  readonly lease: number
-  readonly heartbeat: number
-  readonly sweep: number
-  readonly confirm: number
+  readonly leaseDuration: number
+  readonly heartbeatInterval: number
+  readonly sweepInterval: number
+  readonly confirmTimeout: number
 }
 
 /** What is wrong with the handler of a data stream: nothing, or one of these. */
@@ -73,12 +73,12 @@ const optionsOf = (client: Simulation.Client, settings: Settings, session: numbe
   consumer: settings.freshIds ? `${client.name}.${client.generation}.${session}` : client.name,
   capacity: settings.capacity,
   ...settings.pace,
-  grace: settings.grace,
+  gracePeriod: settings.grace,
   maxFailures,
-  balance: settings.balance,
+  rebalance: settings.balance,
   enableEvents: settings.enableEvents,
   reapAfter: settings.reapAfter,
-  progressWithin: [...settings.streams.values()].includes("hangs") ? "3 seconds" as const : undefined
+  progressTimeout: [...settings.streams.values()].includes("hangs") ? "3 seconds" as const : undefined
 })
 
 /** Its data streams, each from the first message to the last, again from the start in each process: the ids are fixed. */
@@ -160,7 +160,7 @@ const handler = (client: Simulation.Client, settings: Settings) => {
       })
     })
 
-  return (lease: StreamLease.StreamLease["Service"]) =>
+  return (lease: StreamLease.StreamLease) =>
     Effect.suspend(() => {
       const { entry, stream, token } = lease
       const ailment = settings.streams.get(stream) ?? "none"
@@ -197,7 +197,7 @@ const handler = (client: Simulation.Client, settings: Settings) => {
           Effect.sync(() => {
             if (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) return
             const handedBack = exit.cause.reasons.some((reason) =>
-              Cause.isFailReason(reason) && typeof reason.error === "object" && reason.error._tag === "HandedBack"
+              Cause.isFailReason(reason) && typeof reason.error === "object" && reason.error._tag === "StreamYielded"
             )
             if (!handedBack) note("failed", { resource: stream, entry })
           })
@@ -259,7 +259,7 @@ const stock = (client: Simulation.Client, settings: Settings) => {
 export const busy = (
   client: Simulation.Client,
   settings: Settings
-): Effect.Effect<void, StreamClient.RunError, Redis | StreamStore | Subscriber> =>
+): Effect.Effect<void, SimbaError.InvalidConfig | SimbaError.StoreError, Redis | StreamStore | Subscriber> =>
   client.index < settings.stock
     ? stock(client, settings)
     : Effect.all([produce(client, settings), consume(client, settings)], { concurrency: "unbounded", discard: true })

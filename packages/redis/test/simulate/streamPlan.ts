@@ -2,9 +2,11 @@
  * The plan of stream ownership: a few consumers share a few data streams while producers announce and fill them, under
  * faults; in a part of the seeds beside stock consumers.
  */
-import { RedisStreamStore, StreamKeys } from "@effect-simba/redis"
-import { Checkers, Simulation, StreamCheckers } from "@effect-simba/testkit"
+import { RedisStreamStore } from "@effect-simba/redis/streams"
+import { Checker, Simulation } from "@effect-simba/testkit"
+import { StreamChecker } from "@effect-simba/testkit/streams"
 import { Duration, Effect } from "effect"
+import * as StreamKeys from "../../src/streams/internal/keys.ts"
 import { draws } from "./draws.ts"
 import { type Ailment, busy, maxFailures, type Pace, service as serviceName, type Settings } from "./streamBehaviour.ts"
 
@@ -47,7 +49,7 @@ const fieldOf = (fields: ReadonlyArray<string>, name: string) => {
   return undefined
 }
 
-const modelOf = ({ stock, streams }: Settings): StreamCheckers.Model => {
+const modelOf = ({ stock, streams }: Settings): StreamChecker.Model => {
   const stockClients = Array.from({ length: stock }, (_, index) => `c${index + 1}`)
   return {
     streams: [...streams.keys()],
@@ -74,21 +76,22 @@ const recovery = Duration.millis(6000 + 2000)
 
 /** As they are by default, and a fleet in a hurry, which has time to share evenly while there are faults. */
 const paces: ReadonlyArray<Pace> = [
-  { lease: 2000, heartbeat: 1000, sweep: 2000, confirm: 1500 },
-  { lease: 1500, heartbeat: 400, sweep: 1000, confirm: 700 }
+  { leaseDuration: 2000, heartbeatInterval: 1000, sweepInterval: 2000, confirmTimeout: 1500 },
+  { leaseDuration: 1500, heartbeatInterval: 400, sweepInterval: 1000, confirmTimeout: 700 }
 ]
 
 /**
  * After the lease (of a stock consumer, it may be), a sweep by somebody who was to leave it to others first, and then the
  * next. A server whose clock is set back prolongs every lease by as much.
  */
-const orphan = ({ sweep }: Pace) => Duration.millis(2000 + 2 * 1.2 * sweep + 2000 + 1500)
+const orphan = ({ sweepInterval: sweep }: Pace) => Duration.millis(2000 + 2 * 1.2 * sweep + 2000 + 1500)
 
 /** The time that a silent member is still one. */
-const settle = ({ confirm, heartbeat, lease }: Pace) => Duration.millis(Math.max(4 * heartbeat, lease) + confirm + 500)
+const settle = ({ confirmTimeout: confirm, heartbeatInterval: heartbeat, leaseDuration: lease }: Pace) =>
+  Duration.millis(Math.max(4 * heartbeat, lease) + confirm + 500)
 
 /** How long what was handed over is kept, by a clock that runs too fast by as much as the clocks of clients do. */
-const stay = ({ confirm, heartbeat }: Pace) =>
+const stay = ({ confirmTimeout: confirm, heartbeatInterval: heartbeat }: Pace) =>
   Duration.millis(10 * (confirm + 4 * heartbeat) / (1 + Simulation.allFaults.clockRate!))
 
 export const loadOf = (seed: number | string) => {
@@ -160,15 +163,15 @@ export const planOf = (
     lock: lockOf([...streams.keys()]),
     faults: losses ? Simulation.allFaults : mild ? gentle : lossless,
     checkers: [
-      Checkers.oneOwner,
-      Checkers.tokensGrow,
-      Checkers.ensureTellsTheTruth,
-      Checkers.workIsProtected,
-      Checkers.workNeverOverlaps,
-      Checkers.writesAreFenced,
-      Checkers.releasedAfterWork,
-      Checkers.nothingIsLeft,
-      ...StreamCheckers.all(modelOf(settings), {
+      Checker.oneOwner,
+      Checker.tokensGrow,
+      Checker.ensureTellsTheTruth,
+      Checker.workIsProtected,
+      Checker.workNeverOverlaps,
+      Checker.writesAreFenced,
+      Checker.releasedAfterWork,
+      Checker.nothingIsLeft,
+      ...StreamChecker.all(modelOf(settings), {
         orphan: orphan(pace),
         recovery,
         settle: settle(pace),

@@ -1,14 +1,14 @@
 /** What the tests of this package share: layers on a server of their own, stock contenders, and looking until. */
-import * as Errors from "@effect-simba/core/Errors"
 import * as Mutex from "@effect-simba/core/Mutex"
 import type * as MutexConfig from "@effect-simba/core/MutexConfig"
-import { type AcquireResult, MutexStore } from "@effect-simba/core/MutexStore"
-import { inboxOf, MutexName, WireId } from "@effect-simba/core/Names"
-import type { Ownership, Ticket } from "@effect-simba/core/Ownership"
-import { IoRedis, RedisKeys, RedisMutexStore } from "@effect-simba/redis"
+import { ContenderId, inboxOf, MutexName } from "@effect-simba/core/MutexName"
+import { type AcquireResult, MutexStore, type Ownership, type Ticket } from "@effect-simba/core/MutexStore"
+import * as SimbaError from "@effect-simba/core/SimbaError"
+import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
 import { assert } from "@effect/vitest"
 import { Context, Duration, Effect, Layer, Logger, type Scope } from "effect"
 import { Redis as Client } from "ioredis"
+import * as RedisKeys from "../../src/internal/mutex/keys.ts"
 import { RedisServerError } from "./redisProtocol.ts"
 import { RedisServer, type Reply, type Server } from "./redisServer.ts"
 
@@ -45,14 +45,14 @@ export const freshName = (label: string): MutexName => MutexName.make(`${label} 
 const random = Math.random().toString(36).slice(2, 8).padEnd(8, "0")
 
 /** Wire ids whose order is not the order of arrival, of a layer each; or of the layer of another. */
-export const freshId = (sibling?: WireId): WireId => {
+export const freshId = (sibling?: ContenderId): ContenderId => {
   const number = 1_000_000 - ++count
   const layer = sibling === undefined ? random + number.toString(36).padStart(4, "0") : inboxOf(sibling)
-  return WireId.make(`${number}-${layer}:test@host`)
+  return ContenderId.make(`${number}-${layer}:test@host`)
 }
 
 /** The channel of the layer that an id belongs to. */
-export const inboxChannelOf = (id: WireId): string => RedisKeys.inboxChannel(inboxOf(id))
+export const inboxChannelOf = (id: ContenderId): string => RedisKeys.inboxChannel(inboxOf(id))
 
 /** A stock Simba contender's id: it lacks our counter and random part. */
 export const stockId = (): string => `${++count}:4711@stock-host`
@@ -107,7 +107,7 @@ export const refused = (result: AcquireResult) => {
 export const contender = (
   store: MutexStore["Service"],
   mutex: MutexName,
-  periods: { readonly lease?: Duration.Input; readonly confirm?: Duration.Input; readonly sibling?: WireId } = {}
+  periods: { readonly lease?: Duration.Input; readonly confirm?: Duration.Input; readonly sibling?: ContenderId } = {}
 ) => {
   const id = freshId(periods.sibling)
   const lease = Duration.fromInputUnsafe(periods.lease ?? "60 seconds")
@@ -190,4 +190,4 @@ export const capturingLogs = (lines: Array<string>): Layer.Layer<never> =>
     lines.push([entry.message].flat().map(String).join(" "))
   })])
 
-export { Errors, RedisServer }
+export { RedisServer, SimbaError }

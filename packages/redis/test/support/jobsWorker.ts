@@ -2,9 +2,10 @@
 import { Leadership } from "@effect-simba/core"
 import type { Lease } from "@effect-simba/core/Lease"
 import * as Mutex from "@effect-simba/core/Mutex"
-import { MutexName } from "@effect-simba/core/Names"
-import { Fencing, IoRedis, RedisKeys, RedisMutexStore } from "@effect-simba/redis"
+import { MutexName } from "@effect-simba/core/MutexName"
+import { Fencing, IoRedis, RedisMutexStore } from "@effect-simba/redis"
 import { Effect, Layer } from "effect"
+import * as RedisKeys from "../../src/internal/mutex/keys.ts"
 
 export interface JobsConfig {
   readonly url: string

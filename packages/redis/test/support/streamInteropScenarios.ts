@@ -2,9 +2,9 @@
  * Consumers of ours and stock consumers in one service, for a real server and for the fake one. The titles are with the
  * tests: `streamInterop.test.ts`.
  */
-import type { StreamConfig } from "@effect-simba/core"
-import type { StreamClient } from "@effect-simba/core/StreamClient"
-import type { StockStreamConsumer } from "@effect-simba/testkit"
+import type { StreamConfig } from "@effect-simba/core/streams"
+import type { StreamClient } from "@effect-simba/core/streams/StreamClient"
+import type { StockStreamConsumer } from "@effect-simba/testkit/streams"
 import { assert } from "@effect/vitest"
 import { Clock, Effect, type Scope } from "effect"
 import { until } from "./harness.ts"
@@ -115,7 +115,7 @@ export const livingStock: Scenario = (stage) =>
     const entry = yield* announceAsStock(stage, "held")
     yield* until("stock owns it", stockOwns(stock, "held"))
     const started: Array<string> = []
-    const ours = yield* stage.ours("ours", { sweep: "500 millis" })
+    const ours = yield* stage.ours("ours", { sweepInterval: "500 millis" })
     yield* ours.run((stream) => Effect.andThen(Effect.sync(() => started.push(stream)), Effect.never))
     yield* Effect.sleep("6 seconds")
     assert.deepStrictEqual(started, [])

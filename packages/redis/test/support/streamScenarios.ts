@@ -1,13 +1,13 @@
 /** What consumers of data streams on Redis must live through, for a real server and for the fake one. */
-import type * as StreamClient from "@effect-simba/core/StreamClient"
-import type * as StreamConfig from "@effect-simba/core/StreamConfig"
-import type { StreamLease } from "@effect-simba/core/StreamLease"
-import * as StreamMessages from "@effect-simba/core/StreamMessages"
+import type * as StreamClient from "@effect-simba/core/streams/StreamClient"
+import type * as StreamConfig from "@effect-simba/core/streams/StreamConfig"
+import type { StreamLease } from "@effect-simba/core/streams/StreamLease"
+import * as StreamMessages from "@effect-simba/core/streams/StreamMessages"
 import { assert } from "@effect/vitest"
 import { Clock, Effect, Fiber, Schedule, Schema, type Scope } from "effect"
 import { capturingLogs, freshName, until } from "./harness.ts"
 
-export type Lease = StreamLease["Service"]
+export type Lease = StreamLease
 
 /** One process. */
 export interface Process {
@@ -49,7 +49,7 @@ const pendingCount = (stage: Stage, lbs: string, group: string) =>
   Effect.map(stage.send("XPENDING", lbs, group), (reply) => Number((reply as ReadonlyArray<unknown>)[0]))
 
 /** Far longer than any test: only news can be in time. */
-const neverSweeps = { sweep: "1 hour" } as const
+const neverSweeps = { sweepInterval: "1 hour" } satisfies Partial<StreamConfig.Options>
 
 export const finished = scenario(function*(stage) {
   const { group, lbs, service, streams } = named(stage, "finished", 20)
@@ -69,8 +69,8 @@ export const finished = scenario(function*(stage) {
 
 export const orphans = scenario(function*(stage) {
   const { service, streams } = named(stage, "orphans", 5)
-  const a = yield* stage.open({ service, consumer: "a", balance: false })
-  const b = yield* stage.open({ service, consumer: "b", balance: false })
+  const a = yield* stage.open({ service, consumer: "a", rebalance: false })
+  const b = yield* stage.open({ service, consumer: "b", rebalance: false })
   yield* a.client.announceAll(streams)
   yield* a.start(a.client.run(Effect.never))
   yield* owns(a, 5)
@@ -90,7 +90,7 @@ export const orphans = scenario(function*(stage) {
 export const expiries = scenario(function*(stage) {
   const { service, streams } = named(stage, "expiries", 5)
   const a = yield* stage.open({ service, consumer: "a", enableEvents: true })
-  const b = yield* stage.open({ service, consumer: "b", enableEvents: true, balance: false, ...neverSweeps })
+  const b = yield* stage.open({ service, consumer: "b", enableEvents: true, rebalance: false, ...neverSweeps })
   yield* a.client.announceAll(streams)
   yield* a.start(a.client.run(Effect.never))
   yield* owns(a, 5)
@@ -102,10 +102,10 @@ export const expiries = scenario(function*(stage) {
 
 export const handedBack = scenario(function*(stage) {
   const { service, streams } = named(stage, "handed-back", 5)
-  const a = yield* stage.open({ service, consumer: "a", balance: false })
-  const b = yield* stage.open({ service, consumer: "b", balance: false, ...neverSweeps })
+  const a = yield* stage.open({ service, consumer: "a", rebalance: false })
+  const b = yield* stage.open({ service, consumer: "b", rebalance: false, ...neverSweeps })
   yield* a.client.announceAll(streams)
-  yield* a.start(a.client.run((lease) => Effect.andThen(lease.handBackRequested, lease.handBack)))
+  yield* a.start(a.client.run((lease) => Effect.andThen(lease.revoked, lease.yield)))
   yield* owns(a, 5)
   yield* b.start(b.client.run(Effect.never))
   yield* Effect.sleep("1 second")
@@ -141,7 +141,7 @@ export const groupGone = scenario(function*(stage) {
   const before = yield* a.client.owned
   yield* stage.send("XGROUP", "DESTROY", lbs, group)
   // A lease and more: the new group hands out again what is owned, to whoever reads first
-  const b = yield* stage.open({ service, consumer: "b", balance: false })
+  const b = yield* stage.open({ service, consumer: "b", rebalance: false })
   yield* b.start(b.client.run(Effect.never))
   yield* Effect.sleep("4 seconds")
   for (const lease of before) yield* lease.ensure
@@ -184,7 +184,7 @@ export const poison = scenario(function*(stage) {
   yield* owns(a, 1)
   assert.strictEqual(Number(yield* stage.send("XLEN", lbs)), 1)
   const [letter] = yield* a.client.deadLetters()
-  assert.isTrue(yield* a.client.revive(letter!.id))
+  assert.isTrue(yield* a.client.redrive(letter!.id))
   yield* until("buried again", Effect.sync(() => runs === 6))
 })
 
@@ -197,10 +197,15 @@ export const balanced = scenario(function*(stage) {
         assert.isFalse(running.has(lease.stream))
         running.add(lease.stream)
       }),
-      () => Effect.andThen(lease.handBackRequested, lease.handBack),
+      () => Effect.andThen(lease.revoked, lease.yield),
       () => Effect.sync(() => running.delete(lease.stream))
     )
-  const options = { service, heartbeat: "300 millis", lease: "1500 millis", confirm: "700 millis" } as const
+  const options = {
+    service,
+    heartbeatInterval: "300 millis",
+    leaseDuration: "1500 millis",
+    confirmTimeout: "700 millis"
+  } satisfies StreamConfig.Options
   const a = yield* stage.open({ ...options, consumer: "a" })
   yield* a.client.announceAll(streams)
   yield* a.start(a.client.run(handler))
@@ -249,7 +254,7 @@ export const checkpoints = scenario(function*(stage) {
 
 export const processed = scenario(function*(stage) {
   const { group, lbs, service, streams } = named(stage, "processed", 3)
-  const open = (consumer: string) => stage.open({ service, consumer, balance: false })
+  const open = (consumer: string) => stage.open({ service, consumer, rebalance: false })
   const seen: Array<{ readonly by: string; readonly stream: string; readonly n: number }> = []
   const startOn = (process: Process, by: string) =>
     process.start(process.client.run((lease) =>

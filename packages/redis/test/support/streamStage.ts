@@ -1,6 +1,7 @@
 /** Consumers of data streams with connections of their own, as processes would have, wherever their Redis runs. */
-import * as StreamClient from "@effect-simba/core/StreamClient"
-import { type IoRedis, RedisStreamStore } from "@effect-simba/redis"
+import * as StreamClient from "@effect-simba/core/streams/StreamClient"
+import { type IoRedis } from "@effect-simba/redis"
+import { RedisStreamStore } from "@effect-simba/redis/streams"
 import { Context, Effect, Exit, Layer, Scope } from "effect"
 import type { Stage } from "./streamScenarios.ts"
 
@@ -18,9 +19,10 @@ export const stageOver = (
       Layer.fresh(RedisStreamStore.layer.pipe(Layer.provide(connection))),
       connections
     )
-    const context = yield* Layer.buildWithScope(StreamClient.layer({ grace: "200 millis", ...options }), own).pipe(
-      Effect.provideContext(redis)
-    )
+    const context = yield* Layer.buildWithScope(StreamClient.layer({ gracePeriod: "200 millis", ...options }), own)
+      .pipe(
+        Effect.provideContext(redis)
+      )
     const closing = Scope.close(own, Exit.void)
     return {
       client: Context.get(context, StreamClient.StreamClient),

@@ -2,11 +2,12 @@
  * A process that owns data streams and says in Redis what it processes. `streamProcesses.test.ts` starts it, and reads
  * afterwards what the server kept.
  */
-import * as StreamClient from "@effect-simba/core/StreamClient"
-import type * as StreamConfig from "@effect-simba/core/StreamConfig"
-import { StreamLease } from "@effect-simba/core/StreamLease"
-import * as StreamMessages from "@effect-simba/core/StreamMessages"
-import { IoRedis, RedisStreamStore } from "@effect-simba/redis"
+import * as StreamClient from "@effect-simba/core/streams/StreamClient"
+import type * as StreamConfig from "@effect-simba/core/streams/StreamConfig"
+import { StreamLease } from "@effect-simba/core/streams/StreamLease"
+import * as StreamMessages from "@effect-simba/core/streams/StreamMessages"
+import { IoRedis } from "@effect-simba/redis"
+import { RedisStreamStore } from "@effect-simba/redis/streams"
 import { Effect, Fiber, Layer, Schema } from "effect"
 import * as Redis from "effect/persistence/Redis"
 

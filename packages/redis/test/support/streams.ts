@@ -1,6 +1,6 @@
 /** What the tests of stream ownership share: producers. */
-import { EntryId, type StreamName } from "@effect-simba/core/StreamNames"
-import type { RawMessage } from "@effect-simba/core/StreamStore"
+import { EntryId, type StreamName } from "@effect-simba/core/streams/StreamName"
+import type { RawMessage } from "@effect-simba/core/streams/StreamStore"
 import { Effect } from "effect"
 import { Redis } from "effect/persistence/Redis"
 

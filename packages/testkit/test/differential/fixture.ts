@@ -1,9 +1,9 @@
 /**
  * An engine with a clock in hand, for tests of the engine itself.
  */
-import { Engine } from "../../src/internal/engine/Engine.ts"
-import { loadLua } from "../../src/internal/engine/lua.ts"
-import type { EngineOptions, Push, Session } from "../../src/internal/engine/types.ts"
+import { Engine } from "../../src/internal/redis/engine.ts"
+import { loadLua } from "../../src/internal/redis/lua/vm.ts"
+import type { EngineOptions, Push, Session } from "../../src/internal/redis/types.ts"
 import { toAnswer, toPlain } from "./answers.ts"
 import { makeDraw } from "./draw.ts"
 

@@ -3,7 +3,7 @@
  * own unless a port is given.
  */
 import { parseArgs } from "node:util"
-import { loadLua } from "../../src/internal/engine/lua.ts"
+import { loadLua } from "../../src/internal/redis/lua/vm.ts"
 import { startServer, versionOf } from "./realServer.ts"
 import { open } from "./resp.ts"
 import { describe, run } from "./runner.ts"

@@ -2,8 +2,8 @@
  * Runs generated sequences against the engine and a real server. TIME goes before each command and becomes the engine's
  * clock, so that both see the same instant within a millisecond or two.
  */
-import { Engine } from "../../src/internal/engine/Engine.ts"
-import type { LuaVm } from "../../src/internal/engine/lua.ts"
+import { Engine } from "../../src/internal/redis/engine.ts"
+import type { LuaVm } from "../../src/internal/redis/lua/vm.ts"
 import type { Normal } from "./answers.ts"
 import { isList, normalise, same, show, toAnswer } from "./answers.ts"
 import { makeDraw } from "./draw.ts"

@@ -1,0 +1,35 @@
+/**
+ * Fencing tokens: numbers by which a resource refuses a former holder.
+ *
+ * @since 0.1.0
+ */
+import * as Schema from "effect/Schema"
+
+/**
+ * A number that grows with every grant of a mutex. Hand it to the resource that the mutex protects: one that refuses
+ * tokens smaller than the largest it has seen is safe even from a holder that was paused past its deadline.
+ *
+ * **Example** (Refusing what comes from a former holder)
+ *
+ * ```ts
+ * import { FencingToken } from "@effect-simba/core"
+ * import { Ref, Schema } from "effect"
+ *
+ * const Write = Schema.Struct({ token: FencingToken.FencingToken, text: Schema.String })
+ *
+ * const accept = (largest: Ref.Ref<number>, write: typeof Write.Type) =>
+ *   Ref.modify(largest, (seen) => [write.token >= seen, Math.max(seen, write.token)])
+ * ```
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const FencingToken = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })).pipe(
+  Schema.brand("@effect-simba/FencingToken")
+)
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type FencingToken = typeof FencingToken.Type

@@ -1,0 +1,175 @@
+/**
+ * Names of mutexes and contenders, and the ids under which the backend knows them.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
+import * as Schema from "effect/Schema"
+import { contenderProblem, mutexProblem } from "./internal/names.ts"
+import * as host from "./internal/processIdentity.ts"
+
+/**
+ * The name of a mutex: not blank, not starting with `}`, without `}:tick:`.
+ *
+ * **Example** (A name from outside)
+ *
+ * ```ts
+ * import { MutexName } from "@effect-simba/core"
+ * import { Schema } from "effect"
+ *
+ * const Request = Schema.Struct({ mutex: MutexName.MutexName })
+ *
+ * const decode = Schema.decodeUnknownEffect(Request)
+ * ```
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const MutexName = Schema.String.check(
+  Schema.makeFilter(mutexProblem, { expected: "a mutex name" }),
+  // Said again for generators of examples, which do not look into filters
+  Schema.isMinLength(1)
+).pipe(Schema.brand("@effect-simba/MutexName"))
+
+/**
+ * The checked name of a mutex.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type MutexName = typeof MutexName.Type
+
+/**
+ * The name of a contender: not blank, without `@@`, and without `@` at either end.
+ *
+ * **Example** (A name from the environment)
+ *
+ * ```ts
+ * import { Mutex, MutexName } from "@effect-simba/core"
+ * import { Config, Effect, Layer } from "effect"
+ *
+ * const MutexLive = Layer.unwrap(
+ *   Effect.map(Config.schema(MutexName.ContenderName, "POD_NAME"), (contender) => Mutex.layer({ contender }))
+ * )
+ * ```
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const ContenderName = Schema.String.check(
+  Schema.makeFilter(contenderProblem, { expected: "a contender name" }),
+  // Said again for generators of examples, which do not look into filters
+  Schema.isMinLength(1)
+).pipe(Schema.brand("@effect-simba/ContenderName"))
+
+/**
+ * The checked name of a contender.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type ContenderName = typeof ContenderName.Type
+
+/**
+ * The id of one attempt and its lease in the backend: `<counter>-<random>:<contender name>`.
+ *
+ * **Details**
+ *
+ * Each attempt has a new id, which is never used again. So an attempt of unknown outcome can be undone safely.
+ *
+ * **Example** (Whether an owner is one of ours)
+ *
+ * ```ts
+ * import { Mutex, MutexName } from "@effect-simba/core"
+ * import { Effect, Schema } from "effect"
+ *
+ * const isOurs = Schema.is(MutexName.ContenderId)
+ *
+ * const program = Effect.map(
+ *   Mutex.inspect("invoices"),
+ *   ({ ownership }) => ownership._tag === "Held" && isOurs(ownership.owner)
+ * )
+ * ```
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const ContenderId = Schema.String.check(
+  Schema.isPattern(/^\d+-[0-9a-z]{12}:./),
+  Schema.makeFilter(contenderProblem)
+).pipe(Schema.brand("@effect-simba/ContenderId"))
+
+/**
+ * The checked id of an attempt.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type ContenderId = typeof ContenderId.Type
+
+/**
+ * The part of an id that all ids of one layer share, empty for ids of other implementations.
+ *
+ * **Example** (Waiters by the process that they belong to)
+ *
+ * ```ts
+ * import { Mutex, MutexName } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const processes = Effect.map(
+ *   Mutex.inspect("invoices"),
+ *   ({ waiters }) => new Set(waiters.map(({ id }) => MutexName.inboxOf(id)))
+ * )
+ * ```
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const inboxOf = (id: string): string => /^\d+-([0-9a-z]{12}):/.exec(id)?.[1] ?? ""
+
+/**
+ * The default name of a contender, `<pid>@<host>`, which tells an operator where to look.
+ *
+ * **Example** (The same name in the logs)
+ *
+ * ```ts
+ * import { MutexName } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const annotated = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+ *   Effect.flatMap(MutexName.contenderByHost, (contender) => Effect.annotateLogs(effect, { contender }))
+ * ```
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const contenderByHost: Effect.Effect<ContenderName> = Effect.sync(() =>
+  `${host.pid()}@${host.name()}` as ContenderName
+)
+
+/**
+ * A random UUID, for contenders whose host must not show.
+ *
+ * **Example** (A contender that does not tell its host)
+ *
+ * ```ts
+ * import { Mutex, MutexName } from "@effect-simba/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * const MutexLive = Layer.unwrap(Effect.map(MutexName.contenderByUuid, (contender) => Mutex.layer({ contender })))
+ * ```
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const contenderByUuid: Effect.Effect<ContenderName> = Effect.map(
+  Effect.all(Array.from({ length: 8 }, () => Random.nextIntBetween(0, 0x10000))),
+  (words) => {
+    const [a, b, c, d, e, f, g, h] = words.map((word) => word.toString(16).padStart(4, "0")) as [
+      string,
+      ...Array<string>
+    ]
+    return `${a}${b}-${c}-4${d!.slice(1)}-a${e!.slice(1)}-${f}${g}${h}` as ContenderName
+  }
+)

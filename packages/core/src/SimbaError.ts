@@ -1,0 +1,351 @@
+/**
+ * The failures of this library, each named for what the caller does next.
+ *
+ * @since 0.1.0
+ */
+import * as Duration from "effect/Duration"
+import * as Schema from "effect/Schema"
+import { FencingToken } from "./FencingToken.ts"
+
+/**
+ * The mutex stayed with somebody else for the whole `timeout`. Nothing is held, and the place in the queue is given up.
+ * Try again later, or do without.
+ *
+ * **Example** (Answering that somebody else is at it)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const program = Effect.as(Effect.log("closing the books"), "done").pipe(
+ *   Mutex.withLock("books", { timeout: "2 seconds" }),
+ *   Effect.catchTag("AcquireTimeout", ({ owner }) => Effect.succeed(`busy: ${owner ?? "somebody"} is at it`))
+ * )
+ * ```
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class AcquireTimeout extends Schema.TaggedError<AcquireTimeout>("@effect-simba/core/AcquireTimeout")(
+  "AcquireTimeout",
+  {
+    mutex: Schema.String,
+    timeout: Schema.Duration,
+    /** The last owner that was seen, where one was. */
+    owner: Schema.optionalKey(Schema.String)
+  }
+) {
+  override get message(): string {
+    const owner = this.owner === undefined ? "" : `; last seen owner: ${this.owner}`
+    return `Mutex "${this.mutex}" was not free within ${Duration.format(this.timeout)}${owner}. ` +
+      "Wait longer, or hold it for shorter."
+  }
+}
+
+/**
+ * Why a lease ended before its holder released it.
+ *
+ * - `Expired`: the local deadline passed without a renewal (an event-loop stall, a suspended process, `isAlive` that did not
+ *   say yes), or the lease was held for `maxHold`.
+ * - `TakenOver`: the server names another owner.
+ * - `Vanished`: the server names no owner (expiry, eviction, a flush, a lost write).
+ * - `BackendGone`: every renewal failed until the local deadline, or the layer was closed.
+ * - `ForcedRelease`: an operator took it away.
+ * - `Released`: the holder itself released it, and used the lease afterwards.
+ *
+ * **Example** (What an operator has to look at)
+ *
+ * ```ts
+ * import type { SimbaError } from "@effect-simba/core"
+ *
+ * const advice = (reason: SimbaError.LossReason) =>
+ *   reason === "Expired" || reason === "BackendGone"
+ *     ? "look for event-loop stalls and outages of the backend"
+ *     : reason === "Released"
+ *     ? "look for work that outlives its scope"
+ *     : "look at the log of the backend"
+ * ```
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const LossReason = Schema.Literals([
+  "Expired",
+  "TakenOver",
+  "Vanished",
+  "BackendGone",
+  "ForcedRelease",
+  "Released"
+])
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type LossReason = typeof LossReason.Type
+
+const lossText: Record<LossReason, string> = {
+  Expired: "its deadline passed without a renewal",
+  TakenOver: "somebody else owns it now",
+  Vanished: "the server knows no owner",
+  BackendGone: "it could not be renewed before its deadline",
+  ForcedRelease: "it was released by force",
+  Released: "it was already released"
+}
+
+/**
+ * The lease is over. Protected work was interrupted: stop, and leave the resource alone. Retry by acquiring anew.
+ *
+ * **Example** (Beginning anew after a loss)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const program = Effect.log("importing from the last checkpoint").pipe(
+ *   Mutex.withLock("import"),
+ *   Effect.retry({ while: (error) => error._tag === "LeaseLost" && error.reason !== "ForcedRelease", times: 3 })
+ * )
+ * ```
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class LeaseLost extends Schema.TaggedError<LeaseLost>("@effect-simba/core/LeaseLost")("LeaseLost", {
+  mutex: Schema.String,
+  /** The wire id of the lost lease. */
+  id: Schema.String,
+  token: FencingToken,
+  reason: LossReason,
+  /** Who owns the mutex now, where the server named somebody. */
+  owner: Schema.optionalKey(Schema.String)
+}) {
+  override get message(): string {
+    const owner = this.owner === undefined ? "" : ` (owner: ${this.owner})`
+    return `Lease ${this.token} of mutex "${this.mutex}" is over: ${lossText[this.reason]}${owner}. ` +
+      "Stop touching what it protects, and acquire it anew."
+  }
+}
+
+/**
+ * `withLock`, `acquire` or `acquireAll` was asked for a mutex inside a `withLock` of the same name, child fibers included,
+ * and would wait for itself. Pass the outer lease to the inner work instead. (`tryAcquire` and `withLockIfAvailable` do not
+ * wait: there they answer `None`.)
+ *
+ * **Example** (Passing the outer lease on)
+ *
+ * ```ts
+ * import { type Lease, Mutex } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const append = (lease: Lease.Lease) => Effect.log(`appending with token ${lease.token}`)
+ *
+ * // Within a lock of "ledger" this would fail with "AlreadyHeld"
+ * const alone = Mutex.withLock("ledger")(append)
+ *
+ * const twice = Mutex.withLock("ledger")((lease) => Effect.andThen(append(lease), append(lease)))
+ * ```
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class AlreadyHeld extends Schema.TaggedError<AlreadyHeld>("@effect-simba/core/AlreadyHeld")("AlreadyHeld", {
+  mutex: Schema.String,
+  /** The wire id of the lease that is open around the call. */
+  id: Schema.String,
+  token: FencingToken
+}) {
+  override get message(): string {
+    return `Mutex "${this.mutex}" is already held by the lock around this call (lease ${this.token}), which would ` +
+      "wait for itself. Pass that lease to the inner work."
+  }
+}
+
+/**
+ * A name cannot be used. Nothing was sent. Choose another.
+ *
+ * **Example** (Names that come from users)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const lockOf = (tenant: string) =>
+ *   Effect.log("working").pipe(
+ *     Mutex.withLock(tenant),
+ *     Effect.catchTag("InvalidName", ({ name, problem }) => Effect.logWarning(`tenant ${name} is refused: ${problem}`))
+ *   )
+ * ```
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class InvalidName extends Schema.TaggedError<InvalidName>("@effect-simba/core/InvalidName")("InvalidName", {
+  kind: Schema.Literals(["mutex", "contender", "service", "stream", "consumer", "entry"]),
+  value: Schema.String,
+  problem: Schema.String
+}) {
+  override get message(): string {
+    const wanted = this.kind === "entry" ? "the id of an entry" : `a ${this.kind} name`
+    return `${JSON.stringify(this.value)} cannot be ${wanted}: ${this.problem}.`
+  }
+}
+
+/**
+ * A configuration cannot work. Raised where it enters: when the layer is built, or by the call that overrides it.
+ *
+ * **Example** (Saying which option is wrong)
+ *
+ * ```ts
+ * import { MutexStore, Mutex } from "@effect-simba/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * const MutexLive = Mutex.layer({ ttl: "1 minute", transition: "2 seconds" }).pipe(
+ *   Layer.provide(MutexStore.layerMemory)
+ * )
+ *
+ * // The option is "transition": it leaves no time to renew
+ * const check = Layer.build(MutexLive).pipe(
+ *   Effect.scoped,
+ *   Effect.catchTag("InvalidConfig", ({ option, problem }) => Effect.logError(`${option}: ${problem}`))
+ * )
+ * ```
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class InvalidConfig extends Schema.TaggedError<InvalidConfig>("@effect-simba/core/InvalidConfig")(
+  "InvalidConfig",
+  { option: Schema.String, problem: Schema.String }
+) {
+  override get message(): string {
+    return `Configuration "${this.option}": ${this.problem}.`
+  }
+}
+
+/** Never throws: a cause may have come through a serializer, which leaves objects without a prototype. */
+const causeText = (cause: unknown): string =>
+  typeof cause !== "object" || cause === null
+    ? String(cause)
+    : "message" in cause && typeof cause.message === "string"
+    ? cause.message
+    : Object.prototype.toString.call(cause)
+
+/**
+ * The backend did not do what was asked, or its answer did not come. `retryable` tells an outage (wait and try again)
+ * from a refusal that will come again (permissions, a key of the wrong type).
+ *
+ * **Example** (Waiting for the end of an outage)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Effect, Schedule } from "effect"
+ *
+ * const program = Effect.log("working").pipe(
+ *   Mutex.withLock("invoices"),
+ *   Effect.retry({
+ *     schedule: Schedule.spaced("5 seconds"),
+ *     while: (error) => error._tag === "BackendError" && error.retryable
+ *   })
+ * )
+ * ```
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class BackendError extends Schema.TaggedError<BackendError>("@effect-simba/core/BackendError")("BackendError", {
+  operation: Schema.String,
+  retryable: Schema.Boolean,
+  cause: Schema.Defect()
+}) {
+  override get message(): string {
+    return `${this.operation} failed: ${causeText(this.cause)}. ` +
+      (this.retryable ? "The backend may recover: try again." : "Trying again will not help: see the cause.")
+  }
+}
+
+/**
+ * The backend answered something that this library does not understand. `read` is what came, `where` names its place.
+ *
+ * **Example** (Telling what stands in the way)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const program = Mutex.owner("invoices").pipe(
+ *   Effect.catchTag("ProtocolError", ({ read, where }) => Effect.logError(`${where} cannot be read: ${read}`))
+ * )
+ * ```
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class ProtocolError extends Schema.TaggedError<ProtocolError>("@effect-simba/core/ProtocolError")(
+  "ProtocolError",
+  { where: Schema.String, read: Schema.String, problem: Schema.String }
+) {
+  override get message(): string {
+    return `Cannot read ${this.where}: ${this.problem}. Read: ${JSON.stringify(this.read)}. ` +
+      "Is something else writing there, or an incompatible version?"
+  }
+}
+
+/**
+ * A request to the backend that got no usable answer.
+ *
+ * **Example** (Answering "unknown" when the backend does not say)
+ *
+ * ```ts
+ * import { Mutex, type SimbaError } from "@effect-simba/core"
+ * import { Effect, Stream } from "effect"
+ *
+ * const orUnknown = <A, R>(question: Effect.Effect<A, SimbaError.StoreError, R>) =>
+ *   Effect.catch(question, (error) => Effect.as(Effect.logWarning(error.message), "unknown" as const))
+ *
+ * const count = orUnknown(Effect.map(Stream.runCount(Mutex.list), String))
+ * ```
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export type StoreError = BackendError | ProtocolError
+
+/**
+ * Why a mutex could not be asked for.
+ *
+ * **Example** (Whether it makes sense to ask again)
+ *
+ * ```ts
+ * import { type SimbaError, Mutex } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const isPassing = (error: SimbaError.TryAcquireError) => error._tag === "BackendError" && error.retryable
+ *
+ * const ask = Effect.retry(Mutex.tryAcquire("invoices"), { while: isPassing, times: 3 })
+ * ```
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export type TryAcquireError = StoreError | InvalidName | InvalidConfig
+
+/**
+ * Why a mutex could not be had.
+ *
+ * **Example** (Failures of a service that has its own)
+ *
+ * ```ts
+ * import { type SimbaError, Mutex } from "@effect-simba/core"
+ * import { Data, Effect } from "effect"
+ *
+ * class Unavailable extends Data.TaggedError("Unavailable")<{ readonly cause: SimbaError.AcquireError }> {}
+ *
+ * const reserved = (seat: string) =>
+ *   Mutex.acquire(seat, { timeout: "1 second" }).pipe(Effect.mapError((cause) => new Unavailable({ cause })))
+ * ```
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export type AcquireError = TryAcquireError | AcquireTimeout | AlreadyHeld

@@ -1,0 +1,243 @@
+/** The loop behind `Mutex.contend`: acquire, lead until it is over, again. */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
+import * as Queue from "effect/Queue"
+import * as Schedule from "effect/Schedule"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as SubscriptionRef from "effect/SubscriptionRef"
+import type { Contender, ContenderState } from "../../Contender.ts"
+import type { Body, Lease } from "../../Lease.ts"
+import * as MutexMetrics from "../../MutexMetrics.ts"
+import type { MutexName } from "../../MutexName.ts"
+import type { MutexStore } from "../../MutexStore.ts"
+import { LeaseLost } from "../../SimbaError.ts"
+import type { AcquireError } from "../../SimbaError.ts"
+import { handle } from "../handle.ts"
+import { instant } from "../lease/deadline.ts"
+import type { Recorder } from "../lease/metricsRecorder.ts"
+import * as observer from "../mutex/ownerWatch.ts"
+
+/** One leadership, and the moment at which it is over. */
+interface Leadership {
+  readonly lease: Lease
+  readonly over: Deferred.Deferred<void>
+}
+
+/** The contenders whose work the running fiber belongs to, that of child fibers included. */
+const Inside = Context.Reference<ReadonlySet<object>>("@effect-simba/core/internal/Inside", {
+  defaultValue: () => new Set()
+})
+
+/** Nothing depends on what a logger does with it. */
+export const ignoreLogFailure: (log: Effect.Effect<void>) => Effect.Effect<void> = Effect.ignoreCause
+
+const isLossOf = (lease: Lease, error: unknown) => error instanceof LeaseLost && error.id === lease.id
+
+/** A contender never gives up: 100 ms after a failure, doubling up to ten seconds. */
+export const retrySchedule = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("10 seconds")]).pipe(
+  Schedule.jittered
+)
+
+export const make = Effect.fnUntraced(function*(options: {
+  readonly store: MutexStore["Service"]
+  readonly mutex: MutexName
+  readonly transition: Duration.Duration
+  readonly every: Duration.Duration
+  readonly recorder: Recorder
+  readonly acquire: Effect.Effect<Lease, AcquireError, Scope.Scope>
+}): Effect.fn.Return<Contender, never, Scope.Scope> {
+  const { every, mutex, recorder, store } = options
+  const transition = Duration.toMillis(options.transition)
+  const scope = yield* Effect.scope
+  const clock = yield* Clock.Clock
+  const readers = new Set<observer.Reader>()
+  let upcoming = Deferred.makeUnsafe<Leadership>()
+  let present: Leadership | undefined
+  const state = yield* SubscriptionRef.make<ContenderState>({
+    before: undefined,
+    after: undefined,
+    isOwner: false,
+    isInTtl: false,
+    isInTransition: false
+  })
+
+  /** Everything that such a lease protects is awaited before its release. */
+  const marked = (lease: Lease): Lease => {
+    const protect: Lease["protect"] = (effect) =>
+      lease.protect(Effect.updateService(effect, Inside, (outer) => new Set(outer).add(state)))
+    return Object.create(lease, { protect: { value: protect } })
+  }
+
+  const annotate = Effect.annotateLogs({ mutex })
+
+  /** The server says who owns it; whether that is us, and may still act, is judged locally. */
+  const see = (owner: string | undefined, end: number) =>
+    Effect.flatMap(
+      present === undefined ? Effect.succeed(false) : present.lease.isHeld,
+      (isOwner) =>
+        SubscriptionRef.updateSome(state, (last) => {
+          const left = end - instant(clock).monotonic
+          const next = {
+            before: owner === last.after ? last.before : last.after,
+            after: owner,
+            isOwner,
+            isInTtl: owner !== undefined && left > transition,
+            isInTransition: owner !== undefined && left <= transition && left >= 0
+          }
+          return JSON.stringify(next) === JSON.stringify(last) ? Option.none() : Option.some(next)
+        })
+    )
+
+  const lead = Effect.scoped(Effect.gen(function*() {
+    const lease = marked(yield* options.acquire)
+    const leadership: Leadership = { lease, over: Deferred.makeUnsafe() }
+    // Registered after the lease, so undone before its release
+    yield* Effect.acquireRelease(
+      Effect.sync(() => {
+        present = leadership
+        recorder.update(MutexMetrics.leadershipsGained, 1, mutex)
+      }),
+      () =>
+        Effect.gen(function*() {
+          present = undefined
+          // One that ended before it was announced is not what is waited for
+          if (Deferred.isDoneUnsafe(upcoming)) upcoming = Deferred.makeUnsafe()
+          Deferred.doneUnsafe(leadership.over, Exit.void)
+          const how = (yield* lease.isHeld) ? "released" : "lost"
+          recorder.update(MutexMetrics.leadershipsEnded[how], 1, mutex)
+          yield* ignoreLogFailure(Effect.annotateLogs(Effect.logInfo("Leadership ends"), { token: lease.token }))
+          yield* see((yield* SubscriptionRef.get(state)).after, -Infinity)
+        })
+    )
+    yield* ignoreLogFailure(
+      Effect.annotateLogs(Effect.logInfo("Leadership begins"), { contender: lease.id, token: lease.token })
+    )
+    yield* see(lease.id, instant(clock).monotonic + Duration.toMillis(yield* lease.timeLeft) + transition)
+    yield* Deferred.succeed(upcoming, leadership)
+    yield* lease.lost
+  }))
+
+  // What interrupts the loop itself does not come here
+  const attempt = Effect.catchCause(lead, (cause) =>
+    Effect.andThen(
+      ignoreLogFailure(Effect.logWarning("Cannot contend at present, and tries again", cause)),
+      Effect.fail("again" as const)
+    ))
+
+  // The schedule does not end, so neither does the retry
+  const contend = annotate(Effect.forever(Effect.orDie(Effect.retry(attempt, retrySchedule))))
+
+  const run = Effect.runForkWith(yield* Effect.context<never>())
+  let isWanted = false
+  let isClosed = false
+  let loop: Fiber.Fiber<never> | undefined
+
+  /** In the context of whoever made the contender. What ends the loop but `stop` makes it queue again. */
+  const go = () => {
+    if (!isWanted || loop !== undefined) return
+    loop = run(Effect.andThen(Effect.yieldNow, contend))
+    loop.addObserver(() => {
+      loop = undefined
+      go()
+    })
+  }
+
+  const begin = Effect.sync(() => {
+    isWanted = !isClosed
+    go()
+  })
+
+  /**
+   * Goes on where whoever asks is interrupted by what it asked for, the work of the leadership above all. Not at once:
+   * work that asks as its first act is registered with its lease, and awaited, only after that.
+   */
+  const leave = () => {
+    const fiber = loop
+    if (fiber === undefined) return Effect.void
+    run(Effect.andThen(Effect.yieldNow, Fiber.interrupt(fiber)))
+    return Effect.asVoid(Fiber.await(fiber))
+  }
+
+  /** Work that waited here for its own end could wait for ever: it gives way to its interruption, if it can have one. */
+  const ask = (asking: Fiber.Fiber<unknown, unknown>) => {
+    const left = leave()
+    return asking.getRef(Inside).has(state) ? Effect.yieldNow : left
+  }
+
+  // What will not pass is told to those who read, and looked at again: the state must not stay behind for ever
+  yield* observer.watch(
+    store,
+    mutex,
+    { every, renewals: false },
+    (look, seen) =>
+      Effect.tap(
+        see(look.owner, look.end),
+        () => Effect.sync(() => readers.forEach((reader) => observer.serve(reader, mutex, seen)))
+      )
+  ).pipe(
+    Effect.catchCause((cause) =>
+      Effect.andThen(
+        annotate(ignoreLogFailure(Effect.logWarning("Cannot see who owns the mutex, and looks again", cause))),
+        Effect.andThen(
+          Effect.forEach(readers, (reader) => Queue.failCause(reader, cause)),
+          Effect.fail("again" as const)
+        )
+      )
+    ),
+    Effect.retry(retrySchedule),
+    Effect.forkIn(scope)
+  )
+  // In the context of whoever closes it: that may be the work
+  yield* Scope.addFinalizer(
+    scope,
+    Effect.withFiber((closing) => {
+      isClosed = true
+      isWanted = false
+      return Effect.andThen(ask(closing), Effect.sync(() => readers.forEach(Queue.endUnsafe)))
+    })
+  )
+  yield* begin
+
+  return handle<Contender>({
+    mutex,
+    state,
+    lease: Effect.suspend(() => {
+      const lease = present?.lease
+      return lease === undefined
+        ? Effect.succeedNone
+        : Effect.map(lease.isHeld, (held) => held ? Option.some(lease) : Option.none())
+    }),
+    changes: Stream.unwrap(Effect.gen(function*() {
+      const reader = yield* Effect.acquireRelease(
+        Effect.tap(observer.makeReader, (reader) => Effect.sync(() => readers.add(reader))),
+        (reader) => Effect.sync(() => readers.delete(reader))
+      )
+      if (isClosed) Queue.endUnsafe(reader)
+      return Stream.fromQueue(reader)
+    })),
+    whileLeader: <A, E, R>(work: Body<A, E, R>): Effect.Effect<never, E, R> =>
+      Effect.forever(Effect.gen(function*() {
+        const { lease, over } = yield* Deferred.await(upcoming)
+        const body = Effect.isEffect(work) ? work : Effect.suspend(() => work(lease))
+        yield* lease.protect(Effect.asVoid(body)).pipe(
+          Effect.catch((error) => isLossOf(lease, error) ? Effect.void : Effect.fail(error as E))
+        )
+        yield* Deferred.await(over)
+      })),
+    claimPeriod: (job, { at, every }) => store.claimPeriod({ mutex, job, every, at }),
+    stepDown: Effect.withFiber(ask),
+    stop: Effect.withFiber((asking) => {
+      isWanted = false
+      return ask(asking)
+    }),
+    start: begin,
+    toJSON: () => ({ mutex, ...present?.lease.toJSON() as object | undefined })
+  })
+})

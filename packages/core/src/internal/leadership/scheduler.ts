@@ -1,0 +1,193 @@
+/** Work on a schedule while a contender leads: what is run when, once per period where asked, and what failures do. */
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Cron from "effect/Cron"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Metric from "effect/Metric"
+import * as Option from "effect/Option"
+import * as Pull from "effect/Pull"
+import * as Schedule from "effect/Schedule"
+import type { Contender } from "../../Contender.ts"
+import type { Timetable } from "../../Leadership.ts"
+import type { Body, Lease } from "../../Lease.ts"
+import * as MutexMetrics from "../../MutexMetrics.ts"
+import { InvalidConfig } from "../../SimbaError.ts"
+import { instant } from "../lease/deadline.ts"
+import { ignoreLogFailure, retrySchedule } from "./contender.ts"
+import { delay, isPeriodic, type Period, TypeId } from "./timetable.ts"
+
+/** How the last run ended; none before the first. */
+export type Last = Option.Option<Exit.Exit<unknown, unknown>>
+
+export type OnError = "continue" | "stepDown" | "fail"
+
+type Outcome = keyof typeof MutexMetrics.leaderRuns
+
+/** Checked options of one scheduled work. */
+export interface Plan<SE, SR> {
+  readonly name: string
+  readonly onError: OnError
+  readonly schedule: Timetable<SE, SR>
+  readonly period: Period | undefined
+  readonly oncePerPeriod: boolean
+  /** Milliseconds. */
+  readonly catchUp: number
+}
+
+export interface Options {
+  readonly name?: string | undefined
+  readonly onError?: OnError | undefined
+  readonly oncePerPeriod?: boolean | undefined
+  readonly catchUp?: Duration.Input | undefined
+}
+
+export const plan = <SE, SR>(
+  schedule: Timetable<SE, SR>,
+  options: Options = {}
+): Effect.Effect<Plan<SE, SR>, InvalidConfig> =>
+  Effect.gen(function*() {
+    const name = options.name ?? "work"
+    if (name.trim() === "") return yield* new InvalidConfig({ option: "name", problem: "the name of a job is blank" })
+    const period = isPeriodic(schedule) ? yield* schedule[TypeId] : undefined
+    const oncePerPeriod = options.oncePerPeriod === true
+    const hasPeriod = period !== undefined && period._tag !== "Delay"
+    if (oncePerPeriod && (!hasPeriod || options.name === undefined)) {
+      const problem = !hasPeriod
+        ? "it needs a schedule from Leadership.fixedRate or Leadership.cron, as it is: others have no period"
+        : "it needs a name, by which the fleet knows the work"
+      return yield* new InvalidConfig({ option: "oncePerPeriod", problem })
+    }
+    const catchUp = yield* delay("catchUp", options.catchUp ?? 0)
+    return { name, onError: options.onError ?? "continue", schedule, period, oncePerPeriod, catchUp }
+  })
+
+/** Timers stand still while a machine is suspended, and clocks are set: the wall clock is looked at this often. */
+const slice = 60_000
+
+const untilInstant = (at: number): Effect.Effect<void> =>
+  Clock.clockWith((clock) => {
+    const left = at - clock.currentTimeMillisUnsafe()
+    return left <= 0
+      ? Effect.void
+      : Effect.flatMap(Effect.sleep(Duration.millis(Math.min(left, slice))), () => untilInstant(at))
+  })
+
+const monotonic = Clock.clockWith((clock) => Effect.succeed(instant(clock).monotonic))
+
+const outcomeOf = (exit: Exit.Exit<unknown, unknown>): Outcome =>
+  Exit.isSuccess(exit)
+    ? "success"
+    : Cause.hasFails(exit.cause)
+    ? "failure"
+    : Cause.hasDies(exit.cause)
+    ? "defect"
+    : "interrupted"
+
+const count = (outcome: Outcome) => Metric.update(MutexMetrics.leaderRuns[outcome], 1)
+
+export const drive = <A, E, R, SE, SR>(
+  contention: Contender,
+  plan: Plan<SE, SR>,
+  work: Body<A, E, R>
+): Effect.Effect<never, E | SE, R | SR> =>
+  Effect.suspend(() => {
+    const { catchUp, name, onError, oncePerPeriod, period, schedule } = plan
+    let stepsDown = 0
+
+    const run = (lease: Lease): Effect.Effect<Exit.Exit<A, E>, E, R> =>
+      Effect.uninterruptibleMask((restore) =>
+        Effect.gen(function*() {
+          const exit = yield* Effect.exit(restore(Effect.isEffect(work) ? work : Effect.suspend(() => work(lease))))
+          const outcome = outcomeOf(exit)
+          yield* count(outcome)
+          if (Exit.isSuccess(exit)) {
+            stepsDown = 0
+            return exit
+          }
+          if (outcome !== "interrupted") yield* ignoreLogFailure(Effect.logError(`Run of "${name}" failed`, exit.cause))
+          // Ends here if it is over; from here on, the run has ended by itself
+          yield* restore(Effect.void)
+          if (outcome === "interrupted") {
+            yield* ignoreLogFailure(Effect.logWarning(`Run of "${name}" interrupted itself`))
+          }
+          if (onError === "fail") return yield* Effect.failCause(exit.cause)
+          if (onError === "stepDown") {
+            stepsDown++
+            return yield* restore(Effect.andThen(contention.stepDown, Effect.never))
+          }
+          return exit
+        })
+      )
+
+    const ask = (every: number, at?: number) =>
+      contention.claimPeriod(name, { every: Duration.millis(every), at }).pipe(
+        Effect.tapError((error) =>
+          ignoreLogFailure(Effect.logWarning(`Cannot ask whether "${name}" has run: ${error.message}`))
+        )
+      )
+
+    /** An instant is worth asking for until the next one has come. */
+    const claim = (cron: Cron.Cron, at: number) => {
+      const next = Cron.next(cron, at).getTime()
+      const goesOn = Effect.map(Clock.currentTimeMillis, (now) => now < next)
+      return ask(next - at, at).pipe(
+        Effect.retry({ schedule: retrySchedule, while: () => goesOn }),
+        Effect.map(({ first }) => first),
+        Effect.orElseSucceed(() => false),
+        Effect.tap((first) => first ? Effect.void : count("skipped"))
+      )
+    }
+
+    const missed = (lease: Lease) =>
+      Effect.gen(function*() {
+        if (!oncePerPeriod || period?._tag !== "Cron" || catchUp === 0) return
+        const now = yield* Clock.currentTimeMillis
+        const at = Cron.prev(period.cron, now + 1).getTime()
+        if (now - at <= catchUp && (yield* claim(period.cron, at))) yield* run(lease)
+      })
+
+    const bySchedule = (lease: Lease) =>
+      Effect.gen(function*() {
+        yield* missed(lease)
+        const step = yield* Schedule.toStep(schedule)
+        let last: Last = Option.none()
+        while (true) {
+          const now = yield* Clock.currentTimeMillis
+          const next = yield* Pull.catchDone(step(now, last), () => Effect.undefined)
+          if (next === undefined) return
+          if (period?._tag === "Cron") {
+            const at = next[0] as number
+            yield* untilInstant(at)
+            if (oncePerPeriod && !(yield* claim(period.cron, at))) continue
+          } else {
+            yield* Effect.sleep(next[1])
+          }
+          last = Option.some(yield* run(lease))
+        }
+      })
+
+    const byServerTime = (lease: Lease, every: number, initialDelay: number) =>
+      Effect.gen(function*() {
+        yield* Effect.sleep(initialDelay)
+        while (true) {
+          // The schedule does not end, so neither does the retry
+          const { first, next } = yield* Effect.orDie(Effect.retry(ask(every), retrySchedule))
+          const due = (yield* monotonic) + Duration.toMillis(next)
+          if (first) yield* run(lease)
+          else yield* count("skipped")
+          yield* Effect.sleep(Math.max(0, due - (yield* monotonic)))
+        }
+      })
+
+    return contention.whileLeader((lease) =>
+      Effect.gen(function*() {
+        // A failure right after each gain must not make the mutex go round and round
+        if (stepsDown > 0) yield* Effect.sleep(Math.min(100 * 2 ** (stepsDown - 1), 10_000))
+        yield* oncePerPeriod && period?._tag === "Rate"
+          ? byServerTime(lease, period.every, period.initialDelay)
+          : bySchedule(lease)
+      }).pipe(Effect.annotateLogs({ mutex: contention.mutex, job: name, token: lease.token }))
+    )
+  })

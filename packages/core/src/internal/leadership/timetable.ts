@@ -1,0 +1,141 @@
+/** Schedules that know their period, so that a fleet can agree on it. */
+import * as Cron from "effect/Cron"
+import * as DateTime from "effect/DateTime"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { dual } from "effect/Function"
+import * as Option from "effect/Option"
+import type * as Pull from "effect/Pull"
+import * as Result from "effect/Result"
+import * as Schedule from "effect/Schedule"
+import type { Periodic } from "../../Leadership.ts"
+import { InvalidConfig } from "../../SimbaError.ts"
+import { positive } from "../optionChecks.ts"
+
+export const TypeId = "~@effect-simba/core/Leadership/Periodic" as const
+
+/** In milliseconds. */
+export type Period =
+  | { readonly _tag: "Rate"; readonly every: number; readonly initialDelay: number }
+  | { readonly _tag: "Delay"; readonly delay: number; readonly initialDelay: number }
+  | { readonly _tag: "Cron"; readonly cron: Cron.Cron }
+
+/** A clock that is set back by less stays ahead of what has run; one that is set back by more was wrong before. */
+const believed = 3 * 60 * 60 * 1000
+
+/** Finite, and not negative. Milliseconds. */
+export const delay = (option: string, input: Duration.Input): Effect.Effect<number, InvalidConfig> => {
+  const duration = Duration.fromInput(input)
+  return Option.isSome(duration) && Duration.isZero(duration.value)
+    ? Effect.succeed(0)
+    : Effect.map(positive(option, input), Duration.toMillis)
+}
+
+type Step = (now: number) => Effect.Effect<[number, Duration.Duration]>
+
+const periodic = <P extends Period>(period: Effect.Effect<P, InvalidConfig>, steps: (period: P) => Step): Periodic =>
+  Object.assign(
+    Schedule.fromStep<unknown, number, never, InvalidConfig, never, never>(Effect.map(period, steps)),
+    { [TypeId]: period }
+  )
+
+export const isPeriodic = (schedule: object): schedule is Periodic => TypeId in schedule
+
+export const fixedRate = (
+  period: Duration.Input,
+  options: { readonly initialDelay?: Duration.Input | undefined } = {}
+): Periodic =>
+  periodic(
+    Effect.map(
+      Effect.all([positive("period", period), delay("initialDelay", options.initialDelay ?? 0)]),
+      ([every, initialDelay]) => ({ _tag: "Rate", every: Duration.toMillis(every), initialDelay } as const)
+    ),
+    ({ every, initialDelay }) => {
+      let due: number | undefined
+      let count = 0
+      return (now) =>
+        Effect.sync(() => {
+          due = due === undefined ? now + initialDelay : due + every
+          // Behind: once for all that were missed. A clock that was set back does not stretch the period
+          if (due < now) due += Math.floor((now - due) / every) * every
+          else if (count > 0) due = Math.min(due, now + every)
+          return [count++, Duration.millis(Math.max(0, due - now))]
+        })
+    }
+  )
+
+export const fixedDelay = (
+  input: Duration.Input,
+  options: { readonly initialDelay?: Duration.Input | undefined } = {}
+): Periodic =>
+  periodic(
+    Effect.map(
+      Effect.all([positive("delay", input), delay("initialDelay", options.initialDelay ?? 0)]),
+      ([delay, initialDelay]) => ({ _tag: "Delay", delay: Duration.toMillis(delay), initialDelay } as const)
+    ),
+    ({ delay, initialDelay }) => {
+      let count = 0
+      return () => Effect.sync(() => [count++, Duration.millis(count === 1 ? initialDelay : delay)])
+    }
+  )
+
+/** Only a zone makes an instant of a cron expression, the same on all nodes. */
+const inZone = (cron: Cron.Cron): Cron.Cron =>
+  Option.isSome(cron.tz)
+    ? cron
+    : Object.assign(Object.create(Object.getPrototypeOf(cron)), cron, {
+      tz: Option.some(DateTime.zoneMakeNamedUnsafe("UTC"))
+    })
+
+const invalid = (problem: string) => new InvalidConfig({ option: "cron", problem })
+
+interface CronOptions {
+  readonly timeZone?: string | DateTime.TimeZone | undefined
+  readonly onDstOverlap?: Cron.DstOverlapPolicy | undefined
+}
+
+const checkCron = (expression: string | Cron.Cron, options: CronOptions) => {
+  if (Cron.isCron(expression) && (options.timeZone ?? options.onDstOverlap) !== undefined) {
+    return Effect.fail(invalid("a Cron has options of its own: give the time zone to Cron.parse or Cron.make"))
+  }
+  const parsed = Cron.isCron(expression)
+    ? Result.succeed(expression)
+    : Cron.parse(expression, options.timeZone, { onDstOverlap: options.onDstOverlap })
+  if (Result.isFailure(parsed)) {
+    return Effect.fail(invalid(`${JSON.stringify(expression)}: ${parsed.failure.message}`))
+  }
+  const cron = inZone(parsed.success)
+  return Effect.try({
+    try: () => Cron.next(cron, 0),
+    catch: () => invalid(`${JSON.stringify(expression)} never comes`)
+  }).pipe(Effect.as({ _tag: "Cron", cron } as const))
+}
+
+export const cron = (expression: string | Cron.Cron, options: CronOptions = {}): Periodic =>
+  periodic(Effect.suspend(() => checkCron(expression, options)), ({ cron }) => {
+    let last = -Infinity
+    return (now) =>
+      Effect.sync(() => {
+        // A timer may fire early, and clocks are set: what has run is not scheduled again
+        last = Cron.next(cron, last > now && last - now < believed ? last : now).getTime()
+        return [last, Duration.millis(last - now)]
+      })
+  })
+
+export const startingAfter = dual(
+  2,
+  <A, I, E, R>(
+    schedule: Schedule.Schedule<A, I, E, R>,
+    input: Duration.Input
+  ): Schedule.Schedule<A | undefined, I, E | InvalidConfig, R> =>
+    Schedule.fromStep(
+      Effect.map(Effect.all([delay("initialDelay", input), Schedule.toStep(schedule)]), ([first, step]) => {
+        let begun = false
+        return (now: number, last: I): Pull.Pull<[A | undefined, Duration.Duration], E, A | undefined, R> => {
+          if (begun) return step(now, last)
+          begun = true
+          return Effect.succeed([undefined, Duration.millis(first)])
+        }
+      })
+    )
+)

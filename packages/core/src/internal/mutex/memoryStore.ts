@@ -1,0 +1,229 @@
+/** The state of one mutex in the in-process store: the rules of the Redis scripts, on plain data. */
+import * as Duration from "effect/Duration"
+import { type FencingToken } from "../../FencingToken.ts"
+import type { ContenderId } from "../../MutexName.ts"
+import {
+  type AcquireRequest,
+  type AcquireResult,
+  type ClaimPeriodResult,
+  type GuardResult,
+  type MutexState,
+  type Ownership,
+  type Released,
+  type ReleaseRequest,
+  type Ticket,
+  type WakeUp
+} from "../../MutexStore.ts"
+
+interface Waiter {
+  readonly id: ContenderId
+  /** Microseconds. */
+  readonly ticket: number
+}
+
+type Listener = (wakeUp: WakeUp) => void
+
+const toTicket = (micros: number) => (micros / 1e6).toFixed(6) as Ticket
+const fromTicket = (ticket: Ticket) => Math.round(Number(ticket) * 1e6)
+
+export class MemoryMutex {
+  private now = 0
+  private micros = 0
+  private owner: ContenderId | undefined
+  /** Monotonic milliseconds. */
+  private deadline = 0
+  private token = 0
+  /** How many tokens behind it are the owner's too. */
+  private reserved = 0
+  private lastTicket = 0
+  private readonly queue: Array<Waiter> = []
+  private readonly listeners = new Map<ContenderId, Listener>()
+  private readonly observers = new Set<(owner: string) => void>()
+  private readonly ticks = new Map<string, number>()
+
+  advance(monotonicMillis: number, wallMillis: number): void {
+    this.now = monotonicMillis
+    this.micros = Math.floor(wallMillis * 1000)
+    if (this.owner !== undefined && this.now > this.deadline) this.owner = undefined
+  }
+
+  /** Nothing to remember: the token is seeded by the clock, as on Redis after the fence has expired. */
+  isIdle(): boolean {
+    return this.owner === undefined && this.queue.length === 0 && this.listeners.size === 0 &&
+      this.observers.size === 0 && this.ticks.size === 0 &&
+      this.token + this.reserved < this.micros && this.lastTicket < this.micros
+  }
+
+  isWanted(): boolean {
+    return this.owner !== undefined || this.queue.length > 0
+  }
+
+  ownership(): Ownership {
+    return this.owner === undefined
+      ? { _tag: "Free" }
+      : { _tag: "Held", owner: this.owner, remaining: Duration.millis(this.deadline - this.now) }
+  }
+
+  acquire(request: AcquireRequest): AcquireResult {
+    const { id } = request
+    if (this.owner === undefined && request.unfair !== true) {
+      this.handOver("", Duration.toMillis(request.confirm), request)
+    }
+    if (this.owner === undefined || this.owner === id) {
+      return { _tag: "Granted", token: this.take(id, request.lease, request.reserve ?? 0) }
+    }
+    const place = request.mode === "wait" ? this.enter(id, request.ticket) : undefined
+    return {
+      _tag: "Refused",
+      ownership: this.ownership(),
+      ticket: place === undefined ? undefined : toTicket(place.ticket),
+      position: place === undefined ? this.queue.length : this.queue.indexOf(place),
+      foreign: false
+    }
+  }
+
+  guard(id: ContenderId, lease: number): GuardResult {
+    if (this.owner !== id) return { _tag: "Lost", ownership: this.ownership() }
+    this.deadline = this.now + lease
+    return { _tag: "Renewed" }
+  }
+
+  release({ confirm, id, requeue, unfair }: ReleaseRequest): Released {
+    const millis = Duration.toMillis(confirm)
+    const wasFirst = this.leave(id)
+    const queued = requeue === undefined ? undefined : this.enter(requeue.id, undefined)
+    // Whether there was somebody before the one that is queued
+    let isTaken = true
+    if (this.owner === id) {
+      this.owner = undefined
+      isTaken = unfair === true ? this.callFirst(id, millis, requeue) : this.handOver(id, millis, requeue)
+    } else if (this.owner === undefined && requeue !== undefined) {
+      isTaken = this.handOver(id, millis, requeue)
+    } else if (wasFirst) {
+      this.tellFirst(this.owner === undefined ? 0 : this.deadline - this.now)
+    }
+    if (requeue === undefined || queued === undefined) return { ownership: this.ownership(), requeued: undefined }
+    const token = !isTaken || this.owner === requeue.id
+      ? this.take(requeue.id, requeue.lease, requeue.reserve)
+      : undefined
+    return { ownership: this.ownership(), requeued: { ticket: toTicket(queued.ticket), token } }
+  }
+
+  inspect(limit: number): MutexState {
+    return {
+      ownership: this.ownership(),
+      token: this.owner === undefined ? undefined : this.token as FencingToken,
+      waiting: this.queue.length,
+      waiters: this.queue.slice(0, limit).map(({ id, ticket }) => ({
+        id,
+        waited: Duration.millis(Math.round(Math.max(0, this.micros - ticket) / 1000))
+      }))
+    }
+  }
+
+  /** The fence moves on although nobody may be granted: what the old owner still writes is older than that. */
+  force(confirm: number): Ownership {
+    const before = this.ownership()
+    const owner = this.owner
+    this.owner = undefined
+    this.mint(0)
+    this.handOver(owner ?? "", confirm)
+    return before
+  }
+
+  tick(job: string, every: number, at: number | undefined): ClaimPeriodResult {
+    const now = this.micros / 1000
+    const period = at ?? Math.floor(now / every) * every
+    const first = period > (this.ticks.get(job) ?? -Infinity)
+    if (first) this.ticks.set(job, period)
+    return { first, next: Duration.millis(at === undefined ? period + every - now : 0) }
+  }
+
+  observe(observer: (owner: string) => void): () => void {
+    this.observers.add(observer)
+    return () => this.observers.delete(observer)
+  }
+
+  listen(id: ContenderId, listener: Listener): void {
+    this.listeners.set(id, listener)
+  }
+
+  unlisten(id: ContenderId): void {
+    this.listeners.delete(id)
+  }
+
+  private enter(id: ContenderId, ticket: Ticket | undefined): Waiter {
+    const queued = this.queue.find((waiter) => waiter.id === id)
+    if (queued !== undefined) return queued
+    this.lastTicket = Math.max(this.micros, this.lastTicket + 1)
+    const micros = ticket === undefined ? this.lastTicket : Math.min(fromTicket(ticket), this.lastTicket)
+    const waiter = { id, ticket: micros }
+    const index = this.queue.findIndex((other) => other.ticket > micros)
+    this.queue.splice(index === -1 ? this.queue.length : index, 0, waiter)
+    return waiter
+  }
+
+  /** Answers whether the waiter was the first. */
+  private leave(id: ContenderId): boolean {
+    const index = this.queue.findIndex((waiter) => waiter.id === id)
+    if (index !== -1) this.queue.splice(index, 1)
+    return index === 0
+  }
+
+  private mint(reserve: number): void {
+    this.token = Math.max(this.token + this.reserved + 1, this.micros)
+    this.reserved = reserve
+  }
+
+  private grant(id: ContenderId): void {
+    this.owner = id
+    this.mint(0)
+  }
+
+  /** Becomes the owner, or is it already and keeps its token. */
+  private take(id: ContenderId, lease: Duration.Duration, reserve: number): FencingToken {
+    if (this.owner !== id) this.grant(id)
+    this.reserved = Math.max(this.reserved, reserve)
+    this.deadline = this.now + Duration.toMillis(lease)
+    this.leave(id)
+    this.observers.forEach((observer) => observer(id))
+    return this.token as FencingToken
+  }
+
+  private first(): Waiter | undefined {
+    while (this.queue.length > 0 && !this.listeners.has(this.queue[0]!.id)) this.queue.shift()
+    return this.queue[0]
+  }
+
+  private tellToLook(waiter: Waiter | undefined, millis: number): void {
+    if (waiter !== undefined) {
+      this.listeners.get(waiter.id)!({ _tag: "LookIn", delay: Duration.millis(Math.max(0, millis)) })
+    }
+  }
+
+  private tellFirst(millis: number): void {
+    this.tellToLook(this.first(), millis)
+  }
+
+  /** Tells the first live waiter that the mutex is free, and the one behind it to look whether that was of use. */
+  private callFirst(from: string, confirm: number, last: ReleaseRequest["requeue"]): boolean {
+    const first = this.first()
+    if (first === undefined || first.id === last?.id) return false
+    this.listeners.get(first.id)!({ _tag: "YourTurn", from })
+    this.tellToLook(this.queue.find((waiter) => waiter !== first && this.listeners.has(waiter.id)), confirm)
+    return true
+  }
+
+  /** Grants the first live waiter for the confirm period, unless `newcomer` comes before it. Answers whether it did. */
+  private handOver(from: string, confirm: number, newcomer?: Pick<AcquireRequest, "id" | "ticket">): boolean {
+    const next = this.first()
+    if (next === undefined || next.id === newcomer?.id) return false
+    if (newcomer?.ticket !== undefined && fromTicket(newcomer.ticket) < next.ticket) return false
+    this.leave(next.id)
+    this.grant(next.id)
+    this.deadline = this.now + confirm
+    this.listeners.get(next.id)!({ _tag: "YourTurn", from })
+    this.tellFirst(confirm)
+    return true
+  }
+}

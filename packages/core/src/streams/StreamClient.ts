@@ -1,0 +1,516 @@
+/**
+ * Data streams that a fleet of consumers shares, each with one owner at a time.
+ *
+ * A producer announces data streams to a service. The consumers of the service share them evenly, and take over the
+ * streams of consumers that die, hang or leave.
+ *
+ * **Example** (A handler that owns one data stream at a time)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { Effect } from "effect"
+ *
+ * const producer = StreamClient.announce("orders:eu", { region: "eu" })
+ *
+ * const consumer = StreamClient.run((lease) => Effect.log(`${lease.stream} is ours, with token ${lease.token}`))
+ * ```
+ *
+ * @since 0.1.0
+ */
+import type * as Cause from "effect/Cause"
+import type * as Config from "effect/Config"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Schedule from "effect/Schedule"
+import * as Stream from "effect/Stream"
+import type { FencingToken } from "../FencingToken.ts"
+import type { BackendError, InvalidConfig, InvalidName, StoreError } from "../SimbaError.ts"
+import { make } from "./internal/client.ts"
+import * as StreamConfig from "./StreamConfig.ts"
+import type { AlreadyClaimed, StreamLost, StreamNotFound } from "./StreamError.ts"
+import type { StreamLease } from "./StreamLease.ts"
+import type { EntryId, StreamName } from "./StreamName.ts"
+import type { StreamNotification } from "./StreamNotification.ts"
+import type { DeadLetter, ServiceState, StreamStore } from "./StreamStore.ts"
+
+type Announcing = {
+  readonly stream: string
+  /** What its consumers should know about it: anything that JSON can say. */
+  readonly info?: Readonly<Record<string, unknown>> | undefined
+}
+
+type Announced = {
+  readonly stream: StreamName
+  readonly entry: EntryId
+  /** False where it was announced before and is not finished yet. */
+  readonly isNew: boolean
+}
+
+/**
+ * The operations of this module, for one service and one consumer.
+ *
+ * **Example** (A consumer that knows its own name)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { Effect } from "effect"
+ *
+ * const program = StreamClient.StreamClient.use(({ id, run }) => run((lease) => Effect.log(`${lease.stream} is at ${id}`)))
+ * ```
+ *
+ * @category services
+ * @since 0.1.0
+ */
+export class StreamClient extends Context.Service<StreamClient, {
+  /** The name of the consumer in the consumer group. */
+  readonly id: string
+  readonly run: <A, E, R, R2 = never>(
+    handler: Handler<A, E, R>,
+    options?: RunOptions<R2>
+  ) => Effect.Effect<never, InvalidConfig | StoreError, Exclude<R, StreamLease> | R2>
+  readonly notifications: Stream.Stream<StreamNotification, InvalidConfig>
+  readonly announceAll: (
+    announcements: ReadonlyArray<Announcing>
+  ) => Effect.Effect<ReadonlyArray<Announced>, InvalidName | StoreError>
+  readonly claim: (
+    stream: string
+  ) => Effect.Effect<StreamLease, AlreadyClaimed | StreamNotFound | InvalidName | StoreError>
+  readonly doneStream: (stream: string) => Effect.Effect<void, StreamNotFound | StreamLost | InvalidName | StoreError>
+  readonly release: (stream: string) => Effect.Effect<void, StreamNotFound | StreamLost | InvalidName | StoreError>
+  readonly owned: Effect.Effect<ReadonlyArray<StreamLease>>
+  readonly inspect: Effect.Effect<ServiceState, StoreError>
+  readonly deadLetters: (options?: {
+    readonly after?: EntryId | undefined
+    readonly count?: number | undefined
+  }) => Effect.Effect<ReadonlyArray<DeadLetter>, StoreError>
+  readonly redrive: (id: string) => Effect.Effect<boolean, InvalidName | StoreError>
+}>()("@effect-simba/core/StreamClient") {}
+
+/**
+ * Provides `StreamClient` using the current `StreamStore`.
+ *
+ * **Details**
+ *
+ * Invalid options are refused when the layer is built. Building it joins nothing, so it serves producers too. Closing it
+ * revokes all that is owned, waits for the grace period, and releases the rest. Nothing unfinished is acknowledged.
+ *
+ * **Example** (A consumer as a layer of its own)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { Effect, Layer } from "effect"
+ *
+ * const Consumer = Layer.effectDiscard(
+ *   StreamClient.run(({ stream }) => Effect.log(stream)).pipe(
+ *     Effect.tapError((error) => Effect.logFatal(error.message)),
+ *     Effect.forkScoped
+ *   )
+ * ).pipe(Layer.provideMerge(StreamClient.layer({ service: "orders", capacity: 100 })))
+ * ```
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layer = (
+  options: StreamConfig.Options
+): Layer.Layer<StreamClient, InvalidConfig | BackendError, StreamStore> => Layer.effect(StreamClient, make(options))
+
+/**
+ * Like `layer`, with the consumer's id from `POD_NAME`, else from `POD_IP`, unless it is given.
+ *
+ * **Example** (In Kubernetes)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ *
+ * // POD_NAME comes from the field metadata.name of the pod
+ * const Orders = StreamClient.layerFromEnv({ service: "orders" })
+ * ```
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerFromEnv = (
+  options: StreamConfig.Options
+): Layer.Layer<StreamClient, InvalidConfig | BackendError | Config.ConfigError, StreamStore> =>
+  Layer.effect(
+    StreamClient,
+    Effect.flatMap(
+      StreamConfig.config,
+      ({ consumer }) => make({ ...options, consumer: options.consumer ?? consumer })
+    )
+  )
+
+/**
+ * Joins the service until interrupted, and runs the handler for each data stream that it takes, in a fiber of its own.
+ *
+ * **Details**
+ *
+ * As long as it has room it takes new data streams, and those whose owner died, hangs or gave them up. What becomes of a
+ * data stream:
+ *
+ * - Its handler succeeds: it is done, and its announcement is removed.
+ * - Its handler fails: see `RunOptions`. `StreamLease.yield` is no failure, and leaves it to others.
+ * - It is lost: its handler is interrupted, no later than the local deadline.
+ * - It is revoked for a consumer with more room: `StreamLease.revoked` completes. After the grace period its handler is
+ *   interrupted, and the other consumer gets it when the handler and its finalizers have ended.
+ *
+ * Interrupting `run` revokes all in the same way, and returns when all handlers have ended. Outages of the backend are
+ * waited for. A refusal for good (permissions, a key of the wrong type) fails with its error.
+ *
+ * **Gotchas**
+ *
+ * Handlers run at least once: a successor may begin with work that its predecessor did not commit. A client joins once at
+ * a time: another `run`, or reading `notifications`, fails with `InvalidConfig`.
+ *
+ * **Example** (A handler that comes to a good point when it is revoked)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { Effect, Schedule } from "effect"
+ *
+ * const step = Effect.sleep("100 millis")
+ *
+ * const consumer = StreamClient.run((lease) =>
+ *   Effect.forever(Effect.gen(function*() {
+ *     yield* step
+ *     yield* lease.progress
+ *     if (yield* lease.isRevoked) return yield* lease.yield
+ *   })), { retry: Schedule.spaced("5 seconds") })
+ * ```
+ *
+ * @category running
+ * @since 0.1.0
+ */
+export const run = <A, E, R, R2 = never>(
+  handler: Handler<A, E, R>,
+  options?: RunOptions<R2>
+): Effect.Effect<never, InvalidConfig | StoreError, StreamClient | Exclude<R, StreamLease> | R2> =>
+  StreamClient.use((client) => client.run(handler, options))
+
+/**
+ * Joins the service while it is read, and tells what comes and goes.
+ *
+ * **When to use**
+ *
+ * Use instead of `run` to start and stop the work on data streams yourself. `owned` has their leases.
+ *
+ * **Details**
+ *
+ * Where the backend publishes expiries, `StreamExpired` comes before the next sweep: `claim` the data stream, or wait.
+ * Nothing is dropped: too many unread notifications stop the taking of data streams. The stream ends with
+ * `StreamTerminated` when the client closes, or when the backend refuses for good. Ending the reading leaves the service:
+ * all that it took is revoked, and released after the grace period.
+ *
+ * **Example** (What comes and goes)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { Effect, Stream } from "effect"
+ *
+ * const watch = Stream.runForEach(StreamClient.notifications, (notification) =>
+ *   notification._tag === "StreamTerminated" ? Effect.log(notification.reason) : Effect.log(notification.stream))
+ * ```
+ *
+ * @category running
+ * @since 0.1.0
+ */
+export const notifications: Stream.Stream<StreamNotification, InvalidConfig, StreamClient> = Stream.unwrap(
+  Effect.map(StreamClient, (client) => client.notifications)
+)
+
+/**
+ * Announces a data stream to the consumers of the service, now or later.
+ *
+ * **Details**
+ *
+ * Announcing twice is harmless while the first announcement is unfinished. `info` is what its consumers should know about
+ * it: anything that JSON can say. A name that cannot be used fails with `InvalidName` before anything is sent.
+ *
+ * **Example** (Only the first time)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { Effect } from "effect"
+ *
+ * const announced = Effect.map(StreamClient.announce("orders:eu"), ({ entry, isNew }) => isNew ? entry : undefined)
+ * ```
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const announce = (
+  stream: string,
+  info?: Readonly<Record<string, unknown>>
+): Effect.Effect<Announced, InvalidName | StoreError, StreamClient> =>
+  StreamClient.use((client) => Effect.map(client.announceAll([{ stream, info }]), ([announced]) => announced!))
+
+/**
+ * Announces many data streams in one call, in order.
+ *
+ * **Example** (A day's work)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ *
+ * const day = StreamClient.announceAll(
+ *   ["eu", "us", "asia"].map((region) => ({ stream: `orders:${region}`, info: { region } }))
+ * )
+ * ```
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const announceAll = (
+  announcements: ReadonlyArray<Announcing>
+): Effect.Effect<ReadonlyArray<Announced>, InvalidName | StoreError, StreamClient> =>
+  StreamClient.use((client) => client.announceAll(announcements))
+
+/**
+ * Takes one data stream by name, without joining the service and whether there is room or not.
+ *
+ * **Details**
+ *
+ * It stays owned until it is done, released or lost, or the client closes. Fails with `AlreadyClaimed` if anybody owns it,
+ * this client included. Fails with `StreamNotFound` if it is not announced, or if no consumer was ever given it.
+ *
+ * **Example** (One data stream, by hand)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { Effect } from "effect"
+ *
+ * const work = Effect.succeed(true)
+ *
+ * const byHand = Effect.gen(function*() {
+ *   const { stream } = yield* StreamClient.claim("orders:eu")
+ *   const isFinished = yield* work
+ *   yield* isFinished ? StreamClient.doneStream(stream) : StreamClient.release(stream)
+ * })
+ * ```
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const claim = (
+  stream: string
+): Effect.Effect<StreamLease, AlreadyClaimed | StreamNotFound | InvalidName | StoreError, StreamClient> =>
+  StreamClient.use((client) => client.claim(stream))
+
+/**
+ * Finishes an owned data stream, and removes its announcement for good.
+ *
+ * **Details**
+ *
+ * Its handler is interrupted and awaited first, unless it or its `onError` is the caller. Fails with `StreamLost` where
+ * the ownership ended otherwise before that.
+ *
+ * **Gotchas**
+ *
+ * After a `BackendError` the data stream may still be owned: try again.
+ *
+ * **Example** (Work that was done elsewhere)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { Effect } from "effect"
+ *
+ * const finish = Effect.retry(StreamClient.doneStream("orders:eu"), {
+ *   while: (error) => error._tag === "BackendError" && error.retryable,
+ *   times: 3
+ * })
+ * ```
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const doneStream = (
+  stream: string
+): Effect.Effect<void, StreamNotFound | StreamLost | InvalidName | StoreError, StreamClient> =>
+  StreamClient.use((client) => client.doneStream(stream))
+
+/**
+ * Gives up an owned data stream unfinished, for others to take at once.
+ *
+ * **Details**
+ *
+ * Its handler is interrupted and awaited first. Where the handler or its `onError` is the caller, the release follows
+ * their end.
+ *
+ * **Example** (Leaving the largest to others)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { Effect } from "effect"
+ *
+ * const leave = Effect.flatMap(
+ *   StreamClient.owned,
+ *   Effect.forEach(({ info, stream }) => info["size"] === "large" ? StreamClient.release(stream) : Effect.void)
+ * )
+ * ```
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const release = (
+  stream: string
+): Effect.Effect<void, StreamNotFound | StreamLost | InvalidName | StoreError, StreamClient> =>
+  StreamClient.use((client) => client.release(stream))
+
+/**
+ * The leases of all data streams that this client owns at this instant.
+ *
+ * **Example** (The least time left)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { Duration, Effect } from "effect"
+ *
+ * const least = Effect.map(
+ *   Effect.flatMap(StreamClient.owned, Effect.forEach(({ timeLeft }) => timeLeft)),
+ *   (all) => all.reduce(Duration.min, Duration.infinity)
+ * )
+ * ```
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const owned: Effect.Effect<ReadonlyArray<StreamLease>, never, StreamClient> = StreamClient.use(
+  (client) => client.owned
+)
+
+/**
+ * Reads how the service is doing.
+ *
+ * **Example** (Whether anything went to the dead letters)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { Effect } from "effect"
+ *
+ * const isHealthy = Effect.map(StreamClient.inspect, ({ deadLetters }) => deadLetters === 0)
+ * ```
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const inspect: Effect.Effect<ServiceState, StoreError, StreamClient> = StreamClient.use(
+  (client) => client.inspect
+)
+
+/**
+ * Lists announcements that could not be read, or whose handlers failed too often, the oldest first.
+ *
+ * **Example** (Why they are there)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { Effect } from "effect"
+ *
+ * const reasons = Effect.map(StreamClient.deadLetters({ count: 20 }), (letters) => letters.map(({ reason }) => reason))
+ * ```
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const deadLetters = (options?: {
+  /** Only those after this id. */
+  readonly after?: EntryId | undefined
+  /** At most so many. Default: 100. */
+  readonly count?: number | undefined
+}): Effect.Effect<ReadonlyArray<DeadLetter>, StoreError, StreamClient> =>
+  StreamClient.use((client) => client.deadLetters(options))
+
+/**
+ * Announces a dead letter again, with no failures counted, and returns whether it was there.
+ *
+ * **Example** (Those that one outage caused)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { Effect } from "effect"
+ *
+ * const redriveAll = Effect.gen(function*() {
+ *   for (const { id, reason } of yield* StreamClient.deadLetters()) {
+ *     if (reason.includes("ECONNREFUSED")) yield* StreamClient.redrive(id)
+ *   }
+ * })
+ * ```
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const redrive = (id: string): Effect.Effect<boolean, InvalidName | StoreError, StreamClient> =>
+  StreamClient.use((client) => client.redrive(id))
+
+/**
+ * A failure of a handler.
+ *
+ * @see {@link RunOptions}
+ * @category models
+ * @since 0.1.0
+ */
+export interface HandlerFailure {
+  readonly stream: StreamName
+  readonly entry: EntryId
+  readonly token: FencingToken
+  readonly cause: Cause.Cause<unknown>
+  /**
+   * How many handlers of this announcement have failed, or had their lease run out, since the last commit. All consumers
+   * count.
+   */
+  readonly failures: number
+}
+
+/**
+ * Options of `run`.
+ *
+ * **Example** (A counter, and five attempts)
+ *
+ * ```ts
+ * import type { StreamClient } from "@effect-simba/core/streams"
+ * import { Metric, Schedule } from "effect"
+ *
+ * const failed = Metric.counter("handlers_failed")
+ *
+ * const options: StreamClient.RunOptions = {
+ *   retry: Schedule.recurs(4),
+ *   onError: ({ failures }) => Metric.update(failed, failures === 1 ? 1 : 0)
+ * }
+ * ```
+ *
+ * @category options
+ * @since 0.1.0
+ */
+export interface RunOptions<R = never> {
+  /**
+   * When a failed handler runs again. The data stream stays owned meanwhile. When the schedule ends, or after `maxFailures`
+   * failures without a commit in between, the announcement goes to the dead letters with the cause as its reason. Default:
+   * a second after the first failure, doubling up to half a minute, without end.
+   */
+  readonly retry?: Schedule.Schedule<unknown, HandlerFailure, never, R> | undefined
+  /** Runs at each failure. Default: log an error. */
+  readonly onError?: ((failure: HandlerFailure) => Effect.Effect<void>) | undefined
+}
+
+/**
+ * Work on one data stream: an effect that finds the lease in its context, or a function from the lease to an effect.
+ *
+ * **Example** (A line before and after)
+ *
+ * ```ts
+ * import type { StreamClient } from "@effect-simba/core/streams"
+ * import { Effect } from "effect"
+ *
+ * const noted = <A, E, R>(handler: Effect.Effect<A, E, R>): StreamClient.Handler<A, E, R> => ({ stream }) =>
+ *   Effect.log(`begins with ${stream}`).pipe(
+ *     Effect.andThen(handler),
+ *     Effect.ensuring(Effect.log(`leaves ${stream}`))
+ *   )
+ * ```
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Handler<A, E, R> = Effect.Effect<A, E, R> | ((lease: StreamLease) => Effect.Effect<A, E, R>)

@@ -1,0 +1,163 @@
+/**
+ * The failures of stream ownership, each named for what the caller does next.
+ *
+ * @since 0.1.0
+ */
+import * as Schema from "effect/Schema"
+import { FencingToken } from "../FencingToken.ts"
+
+/**
+ * Somebody else owns the data stream. Leave it; a notification says when it is free.
+ *
+ * **Example** (Leaving a data stream to its owner)
+ *
+ * ```ts
+ * import type { StreamError } from "@effect-simba/core/streams"
+ * import { Effect } from "effect"
+ *
+ * const unlessOwned = <A, R>(claim: Effect.Effect<A, StreamError.AlreadyClaimed, R>) =>
+ *   Effect.catchTag(claim, "AlreadyClaimed", ({ owner, stream }) => Effect.log(`${stream} is owned by ${owner}`))
+ * ```
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class AlreadyClaimed extends Schema.TaggedError<AlreadyClaimed>("@effect-simba/core/AlreadyClaimed")(
+  "AlreadyClaimed",
+  {
+    stream: Schema.String,
+    /** Who holds it, as far as the backend says. */
+    owner: Schema.optionalKey(Schema.String)
+  }
+) {
+  override get message(): string {
+    const owner = this.owner === undefined ? "" : ` (owner: ${this.owner})`
+    return `Data stream "${this.stream}" is owned by another consumer${owner}. Leave it to its owner.`
+  }
+}
+
+/**
+ * No such data stream: it is not announced, it is finished, or (for `doneStream` and `release`) it is not owned here.
+ *
+ * **Example** (Finished already)
+ *
+ * ```ts
+ * import type { StreamError } from "@effect-simba/core/streams"
+ * import { Effect } from "effect"
+ *
+ * const finished = <R>(done: Effect.Effect<void, StreamError.StreamNotFound, R>) =>
+ *   Effect.catchTag(done, "StreamNotFound", ({ problem, stream }) => Effect.logDebug(`${stream}: ${problem}`))
+ * ```
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class StreamNotFound extends Schema.TaggedError<StreamNotFound>("@effect-simba/core/StreamNotFound")(
+  "StreamNotFound",
+  { stream: Schema.String, problem: Schema.String }
+) {
+  override get message(): string {
+    return `Data stream "${this.stream}": ${this.problem}.`
+  }
+}
+
+/**
+ * Why a data stream is no longer owned.
+ *
+ * - `Expired`: the local deadline passed without a renewal (an event-loop stall, a suspended process).
+ * - `TakenOver`: the backend names another owner.
+ * - `Vanished`: the backend names no owner, or the announcement is gone.
+ * - `BackendGone`: every renewal failed until the local deadline.
+ * - `Stalled`: neither a commit nor progress was reported within `progressTimeout`; or what runs its handler died, such as a
+ *   `retry` schedule.
+ * - `Released`: it was given back, handed over or finished, and the lease was used afterwards.
+ *
+ * @see {@link StreamLost}
+ * @category models
+ * @since 0.1.0
+ */
+export const StreamLossReason = Schema.Literals([
+  "Expired",
+  "TakenOver",
+  "Vanished",
+  "BackendGone",
+  "Stalled",
+  "Released"
+])
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type StreamLossReason = typeof StreamLossReason.Type
+
+const lossText: Record<StreamLossReason, string> = {
+  Expired: "its deadline passed without a renewal",
+  TakenOver: "another consumer owns it now",
+  Vanished: "the backend knows no owner",
+  BackendGone: "it could not be renewed before its deadline",
+  Stalled: "its handler made no progress in time",
+  Released: "it was already given back"
+}
+
+/**
+ * The data stream is not owned any more: stop now, and touch nothing of it. Somebody else may already process it.
+ *
+ * **Example** (A handler that is too slow for its limit)
+ *
+ * ```ts
+ * import { StreamError } from "@effect-simba/core/streams"
+ * import { Effect, Schema } from "effect"
+ *
+ * const isReason = Schema.is(StreamError.StreamLossReason)
+ *
+ * const explain = (loss: StreamError.StreamLost) =>
+ *   loss.reason === "Stalled"
+ *     ? Effect.logWarning(`${loss.stream}: report progress more often`)
+ *     : Effect.log(loss.message)
+ *
+ * const isKnown = (reason: unknown) => isReason(reason)
+ * ```
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class StreamLost extends Schema.TaggedError<StreamLost>("@effect-simba/core/StreamLost")("StreamLost", {
+  stream: Schema.String,
+  entry: Schema.String,
+  token: FencingToken,
+  reason: StreamLossReason
+}) {
+  override get message(): string {
+    return `Data stream "${this.stream}" (token ${this.token}) is lost: ${lossText[this.reason]}. Stop touching it.`
+  }
+}
+
+/**
+ * The handler gave its data stream back, unfinished: see `StreamLease.handBack`. Not a failure of the stream.
+ *
+ * **Example** (No reason to count a failure)
+ *
+ * ```ts
+ * import type { StreamError } from "@effect-simba/core/streams"
+ * import { Effect } from "effect"
+ *
+ * const handled = <A, E, R>(handler: Effect.Effect<A, E | StreamError.StreamYielded, R>) =>
+ *   Effect.tapError(handler, (error) =>
+ *     typeof error === "object" && error !== null && "_tag" in error && error._tag === "StreamYielded"
+ *       ? Effect.void
+ *       : Effect.logError("a handler failed", error))
+ * ```
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class StreamYielded
+  extends Schema.TaggedError<StreamYielded>("@effect-simba/core/StreamYielded")("StreamYielded", {
+    stream: Schema.String
+  })
+{
+  override get message(): string {
+    return `Data stream "${this.stream}" was given back by its handler.`
+  }
+}

@@ -1,0 +1,243 @@
+/**
+ * Metrics of the consumers of data streams, for any exporter of Effect's (Prometheus, OTLP).
+ *
+ * Labels take the few values named here, never a data stream or a consumer. Durations are in milliseconds. A client
+ * reports to the registry, and with the attributes, that were in force when its layer was built.
+ *
+ * **Example** (Reading two of them)
+ *
+ * ```ts
+ * import { StreamMetrics } from "@effect-simba/core/streams"
+ * import { Effect, Metric } from "effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const owned = yield* Metric.value(StreamMetrics.owned)
+ *   const expired = yield* Metric.value(StreamMetrics.losses.Expired)
+ *   yield* Effect.log(`${owned.value} data streams owned, ${expired.count} leases ran out`)
+ * })
+ * ```
+ *
+ * @since 0.1.0
+ */
+import * as Metric from "effect/Metric"
+import type { StreamLossReason } from "./StreamError.ts"
+
+const counter = (id: string, description: string, attributes?: Record<string, string>) =>
+  Metric.counter(id, { description, incremental: true, ...(attributes === undefined ? {} : { attributes }) })
+
+const gauge = (id: string, description: string) => Metric.gauge(id, { description })
+
+/** From one millisecond to some days. */
+const milliseconds = (id: string, description: string, attributes: Record<string, string> = {}) =>
+  Metric.histogram(id, {
+    description,
+    attributes: { time_unit: "milliseconds", ...attributes },
+    boundaries: Metric.exponentialBoundaries({ start: 1, factor: 2, count: 28 })
+  })
+
+type TakeOutcome = "taken" | "occupied" | "recent" | "gone" | "buried" | "failed"
+
+const take = (outcome: TakeOutcome) =>
+  counter("simba_stream_takes", "Attempts to take a data stream, by outcome", { outcome })
+
+/**
+ * Counts attempts to take a data stream, by outcome. `occupied` is contention: somebody holds a lease on it.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const takes: { readonly [Outcome in TakeOutcome]: Metric.Counter<number> } = {
+  taken: take("taken"),
+  occupied: take("occupied"),
+  recent: take("recent"),
+  gone: take("gone"),
+  buried: take("buried"),
+  failed: take("failed")
+}
+
+type Source = "intake" | "start" | "sweep" | "expiry" | "hint" | "claim" | "given"
+
+const acquisition = (source: Source) =>
+  counter("simba_stream_acquisitions", "Data streams that came to be owned, by what brought them", { source })
+
+/**
+ * Counts data streams that this consumer took, by cause.
+ *
+ * **Details**
+ *
+ * - `intake`: a new announcement.
+ * - `start`: unfinished streams of its own after a restart.
+ * - `sweep`: a sweep found the stream without an owner.
+ * - `expiry`: the backend published that its lease ran out.
+ * - `hint`: another consumer published that it was released.
+ * - `claim`: it was claimed by name.
+ * - `given`: another consumer handed it over.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const acquisitions: { readonly [Kind in Source]: Metric.Counter<number> } = {
+  intake: acquisition("intake"),
+  start: acquisition("start"),
+  sweep: acquisition("sweep"),
+  expiry: acquisition("expiry"),
+  hint: acquisition("hint"),
+  claim: acquisition("claim"),
+  given: acquisition("given")
+}
+
+type RenewOutcome = "renewed" | "failed" | "lost"
+
+const renewal = (outcome: RenewOutcome) =>
+  counter("simba_stream_renewals", "Attempts to renew a stream lease, by outcome", { outcome })
+
+/**
+ * Counts attempts to renew, once for each lease, by outcome.
+ *
+ * **Details**
+ *
+ * - `failed`: no usable answer.
+ * - `lost`: the backend says that the lease is over.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const renewals: { readonly [Outcome in RenewOutcome]: Metric.Counter<number> } = {
+  renewed: renewal("renewed"),
+  failed: renewal("failed"),
+  lost: renewal("lost")
+}
+
+/**
+ * Measures the time until the local deadline when a renewal succeeded. Values that drift towards zero announce losses.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const timeLeftAtRenewal: Metric.Histogram<number> = milliseconds(
+  "simba_stream_time_left_at_renewal",
+  "Time left until the local deadline when a renewal succeeded"
+)
+
+const loss = (reason: StreamLossReason) => counter("simba_stream_losses", "Stream leases lost, by reason", { reason })
+
+/**
+ * Counts lost data streams, by reason.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const losses: { readonly [Reason in Exclude<StreamLossReason, "Released">]: Metric.Counter<number> } = {
+  Expired: loss("Expired"),
+  TakenOver: loss("TakenOver"),
+  Vanished: loss("Vanished"),
+  BackendGone: loss("BackendGone"),
+  Stalled: loss("Stalled")
+}
+
+type EndOutcome = "done" | "released" | "handedOver" | "buried"
+
+const end = (outcome: EndOutcome) => counter("simba_stream_ends", "Holdings that ended in order, by how", { outcome })
+
+/**
+ * Counts data streams whose ownership ended in order, by how.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const ends: { readonly [Outcome in EndOutcome]: Metric.Counter<number> } = {
+  done: end("done"),
+  released: end("released"),
+  handedOver: end("handedOver"),
+  buried: end("buried")
+}
+
+/**
+ * Measures how long data streams were owned, from just before the taking to the end or loss.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const holdTime: Metric.Histogram<number> = milliseconds(
+  "simba_stream_hold_time",
+  "Time from the taking of a data stream to its end or loss"
+)
+
+type HandlerOutcome = "success" | "failure" | "handedBack" | "interrupted"
+
+const processing = (outcome: HandlerOutcome) =>
+  milliseconds("simba_stream_processing_time", "Time that one run of a handler took, by outcome", { outcome })
+
+/**
+ * Measures runs of handlers, by outcome. Its counts are the counts of runs.
+ *
+ * **Details**
+ *
+ * - `handedBack`: the handler yielded the data stream.
+ * - `interrupted`: the handler lost its data stream, or did not stop within the grace period.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const processingTime: { readonly [Outcome in HandlerOutcome]: Metric.Histogram<number> } = {
+  success: processing("success"),
+  failure: processing("failure"),
+  handedBack: processing("handedBack"),
+  interrupted: processing("interrupted")
+}
+
+const news = (outcome: "used" | "dropped" | "gap") =>
+  counter("simba_stream_news", "News that a data stream is free, by what was made of them", { outcome })
+
+/**
+ * Counts signals that a data stream may be free: expired leases, and releases by other consumers.
+ *
+ * **Details**
+ *
+ * - `used`: the signal led to an attempt.
+ * - `dropped`: there was no room, and the sweep will find the stream.
+ * - `gap`: signals may have been missed.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const heard: { readonly [Outcome in "used" | "dropped" | "gap"]: Metric.Counter<number> } = {
+  used: news("used"),
+  dropped: news("dropped"),
+  gap: news("gap")
+}
+
+/**
+ * Counts sweeps for data streams without an owner.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const sweeps: Metric.Counter<number> = counter("simba_stream_sweeps", "Sweeps for orphaned data streams")
+
+/**
+ * Counts announcements that could not be read. They are in the dead letters.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const malformed: Metric.Counter<number> = counter(
+  "simba_stream_malformed_announcements",
+  "Announcements that could not be read"
+)
+
+/**
+ * Shows how many data streams are owned at present.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const owned: Metric.Gauge<number> = gauge("simba_stream_owned", "Data streams that are owned")
+
+/**
+ * Shows how many notifications wait to be read at present.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const queued: Metric.Gauge<number> = gauge("simba_stream_notifications_queued", "Notifications that wait")

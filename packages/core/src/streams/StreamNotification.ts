@@ -1,0 +1,49 @@
+/**
+ * What happens to data streams, as a consumer hears of it.
+ *
+ * @since 0.1.0
+ */
+import * as Schema from "effect/Schema"
+import { FencingToken } from "../FencingToken.ts"
+import { StreamLossReason } from "./StreamError.ts"
+import { EntryId, StreamName } from "./StreamName.ts"
+
+/**
+ * - `StreamAdded`: this consumer owns the data stream now, with this token.
+ * - `StreamExpired`: the lease of an owner ran out; `claim` may take it.
+ * - `StreamDisowned`: this consumer owns it no longer, otherwise than by `doneStream` or `release`.
+ * - `StreamTerminated`: there will be no more notifications: the client closes, or the backend refuses for good.
+ *
+ * **Example** (A line for each)
+ *
+ * ```ts
+ * import { StreamNotification } from "@effect-simba/core/streams"
+ *
+ * const line = StreamNotification.StreamNotification.match({
+ *   StreamAdded: ({ stream, token }) => `${stream} is ours, with token ${token}`,
+ *   StreamExpired: ({ stream }) => `${stream} has no owner`,
+ *   StreamDisowned: ({ reason, stream }) => `${stream} is ours no longer: ${reason}`,
+ *   StreamTerminated: ({ reason }) => reason
+ * })
+ * ```
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const StreamNotification = Schema.TaggedUnion({
+  StreamAdded: {
+    stream: StreamName,
+    entry: EntryId,
+    info: Schema.Record(Schema.String, Schema.Unknown),
+    token: FencingToken
+  },
+  StreamExpired: { stream: StreamName, entry: EntryId },
+  StreamDisowned: { stream: StreamName, entry: EntryId, token: FencingToken, reason: StreamLossReason },
+  StreamTerminated: { reason: Schema.String }
+})
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type StreamNotification = typeof StreamNotification.Type

@@ -1,0 +1,224 @@
+/** The operations of `StreamClient`, from a store and a configuration. */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as FiberSet from "effect/FiberSet"
+import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { supervise } from "../../internal/lease/supervise.ts"
+import * as names from "../../internal/names.ts"
+import type { BackendError, InvalidConfig, InvalidName } from "../../SimbaError.ts"
+import type { Handler, RunOptions, StreamClient } from "../StreamClient.ts"
+import * as StreamConfig from "../StreamConfig.ts"
+import { AlreadyClaimed, StreamNotFound } from "../StreamError.ts"
+import { StreamLease } from "../StreamLease.ts"
+import type { EntryId, StreamName } from "../StreamName.ts"
+import { type Announcement, StreamStore } from "../StreamStore.ts"
+import * as endingOf from "./completion.ts"
+import * as joining from "./consumption.ts"
+import type { ClientContext } from "./context.ts"
+import * as deadlines from "./deadlines.ts"
+import * as sessions from "./epochs.ts"
+import * as runner from "./handlerRunner.ts"
+import { LeaseImpl } from "./leaseHandle.ts"
+import * as renewal from "./leaseRenewer.ts"
+import * as takingOf from "./leaseTaker.ts"
+import * as metering from "./metricsRecorder.ts"
+import * as notifying from "./notificationQueue.ts"
+import type { OwnedStream } from "./ownedStream.ts"
+import * as tidying from "./reaper.ts"
+import * as handBack from "./revocation.ts"
+import * as bounded from "./storeTimeouts.ts"
+import { StreamTable } from "./streamTable.ts"
+
+const entryId = names.checked<EntryId>("entry", names.entryProblem)
+const streamName = names.checked<StreamName>("stream", names.streamProblem)
+
+interface Announcing {
+  readonly stream: string
+  readonly info?: Announcement["info"] | undefined
+}
+
+const announcement = (input: Announcing): Effect.Effect<Announcement, InvalidName> =>
+  Effect.map(streamName(input.stream), (stream) => ({ stream, info: input.info ?? {} }))
+
+export const make: (
+  options: StreamConfig.Options
+) => Effect.Effect<StreamClient["Service"], InvalidConfig | BackendError, StreamStore | Scope.Scope> = Effect
+  .fnUntraced(
+    function*(options: StreamConfig.Options) {
+      const config = yield* StreamConfig.make(options)
+      const clock = yield* Clock.Clock
+      const meter = yield* metering.make
+      const opened = yield* (yield* StreamStore).open(config.service, { enableEvents: config.enableEvents })
+      const store = bounded.make(opened, config)
+      const table = new StreamTable(clock, config, meter)
+      const ending = endingOf.make(table, store, config)
+      const client: ClientContext = { clock, config, store, meter, table, ending, ...yield* sessions.make }
+      const taking = takingOf.make(client)
+      const door = joining.make(client, taking)
+      const undoing = yield* FiberSet.make()
+      let notices: notifying.NotificationQueue | undefined
+
+      table.onLost = ({ entry, stream, token }, reason) =>
+        notices?.push({ _tag: "StreamDisowned", stream, entry, token, reason })
+
+      yield* Effect.forkScoped(
+        supervise("The renewal of stream leases", yield* renewal.make(table, store, config, meter))
+      )
+      yield* Effect.forkScoped(supervise("The watch over stream leases", deadlines.loop(table, config)))
+      yield* Effect.forkScoped(supervise("The keeping of checkpoints", tidying.keeping(client)))
+      yield* Effect.addFinalizer(() =>
+        Effect.gen(function*() {
+          yield* door.close
+          yield* handBack.all(client, [...table.all()])
+        })
+      )
+
+      const leaseOf = (owned: OwnedStream): StreamLease => new LeaseImpl(client, owned)
+
+      const find = (name: string) =>
+        Effect.flatMap(streamName(name), (stream) => {
+          const owned = table.get(stream)
+          if (owned !== undefined) table.check(owned, table.now())
+          return owned?.isOpen() === true
+            ? Effect.succeed(owned)
+            : Effect.fail(new StreamNotFound({ stream, problem: "it is not owned by this client" }))
+        })
+
+      const claiming = Effect.fnUntraced(function*(name: string, claimed: Array<OwnedStream>) {
+        const stream = yield* streamName(name)
+        if (table.get(stream) !== undefined) {
+          return yield* new AlreadyClaimed({ stream, owner: `${config.consumer} (this client)` })
+        }
+        const found = yield* store.find(stream)
+        if (Option.isNone(found)) {
+          return yield* new StreamNotFound({ stream, problem: "it is not announced, or it is finished" })
+        }
+        // Who was given it a moment ago may be about to take it
+        const candidate = { ...found.value, minIdle: config.leaseDuration }
+        const result = yield* taking.takeAnyway(candidate, "claim", (owned) => claimed.push(owned))
+        if (claimed[0] !== undefined) return leaseOf(claimed[0])
+        switch (result._tag) {
+          case "Occupied":
+            return yield* new AlreadyClaimed({ stream, owner: result.by })
+          case "Failed":
+            return yield* result.error
+          case "Buried":
+            return yield* new StreamNotFound({ stream, problem: "its handlers failed too often: see the dead letters" })
+          case "Gone":
+            return yield* new StreamNotFound({ stream, problem: "it is finished" })
+          case "Unread":
+            return yield* new StreamNotFound({ stream, problem: "no consumer was given it yet, as `run` would be" })
+          default:
+            return yield* new AlreadyClaimed({ stream })
+        }
+      })
+
+      const claim = (name: string) =>
+        Effect.suspend(() => {
+          const claimed: Array<OwnedStream> = []
+          // Whoever asked is gone: nobody else would end it
+          return Effect.onInterrupt(claiming(name, claimed), () =>
+            Effect.forEach(claimed, (owned) => FiberSet.run(undoing, ending.giveBack(owned)), { discard: true }))
+        })
+
+      /** Whether the caller is the handler of it, which cannot wait for its own end. */
+      const isHandlerOf = (owned: OwnedStream) =>
+        Effect.map(
+          Effect.serviceOption(StreamLease),
+          Option.exists(({ entry, token }) => entry === owned.entry && token === owned.token)
+        )
+
+      const doneStream = (name: string) =>
+        Effect.gen(function*() {
+          const owned = yield* find(name)
+          if (owned.work === undefined || (yield* isHandlerOf(owned))) return yield* ending.done(owned)
+          yield* handBack.finished(owned)
+          // It may have been given back or buried already
+          if (owned.outcome !== "done") return yield* owned.loss ?? owned.lossOf("Released")
+        })
+
+      const release = (name: string) =>
+        Effect.gen(function*() {
+          const owned = yield* find(name)
+          // Others first
+          taking.rest(owned.entry, config.sweepInterval)
+          if (owned.work === undefined) return yield* ending.release(owned)
+          if (!(yield* isHandlerOf(owned))) return yield* handBack.now(owned)
+          owned.stop()
+          yield* Effect.yieldNow
+        })
+
+      const announceAll = (inputs: ReadonlyArray<Announcing>) =>
+        Effect.flatMap(
+          Effect.forEach(inputs, announcement),
+          (announcements) =>
+            announcements.length === 0 ? Effect.succeed([]) : Effect.map(
+              store.announce(announcements),
+              (answers) => answers.map((answer, i) => ({ stream: announcements[i]!.stream, ...answer }))
+            )
+        )
+
+      const run: StreamClient["Service"]["run"] = <A, E, R, R2>(handler: Handler<A, E, R>, options?: RunOptions<R2>) =>
+        Effect.scoped(Effect.gen(function*() {
+          const body = Effect.isEffect(handler) ? () => handler : handler
+          const fibers = yield* FiberSet.make<void>()
+          const start = yield* FiberSet.runtime(fibers)<Exclude<R, StreamLease> | R2>()
+          return yield* door.join({
+            name: "run",
+            onJoined: () => {},
+            deliver: (owned) => {
+              start(Effect.catchCause(
+                runner.process(client, taking, owned, body, options ?? {}),
+                (cause) =>
+                  Effect.andThen(
+                    Effect.logError("The runner of a data stream died; its lease runs out", cause),
+                    Effect.sync(() => table.lose(owned, "Stalled"))
+                  )
+              ))
+            },
+            onExpired: undefined,
+            ready: Effect.void,
+            mayGive: true
+          })
+        }))
+
+      const notifications = Stream.unwrap(Effect.gen(function*() {
+        const own = yield* notifying.make(meter)
+        yield* Effect.addFinalizer(() => own.abandon)
+        const consuming = Effect.scoped(door.join({
+          name: "notifications",
+          onJoined: () => {
+            notices = own
+          },
+          deliver: ({ entry, info, stream, token }) => own.push({ _tag: "StreamAdded", stream, entry, info, token }),
+          onExpired: own.expired,
+          ready: own.ready,
+          mayGive: false
+        }))
+        yield* Effect.forkScoped(Effect.onExit(consuming, (exit) => {
+          if (notices === own) notices = undefined
+          const error = Option.getOrUndefined(Exit.findErrorOption(exit))
+          if (error?._tag === "InvalidConfig") return own.fail(error)
+          return own.end(error === undefined ? "the client is closed" : error.message)
+        }))
+        return own.stream
+      }))
+
+      return {
+        id: config.consumer,
+        run,
+        notifications,
+        announceAll,
+        claim,
+        doneStream,
+        release,
+        owned: Effect.sync(() => Array.from(table.all(), leaseOf)),
+        inspect: store.inspect,
+        deadLetters: ({ after, count = 100 } = {}) => store.deadLetters(after, count),
+        redrive: (id) => Effect.flatMap(entryId(id), store.redrive)
+      }
+    }
+  )

@@ -1,0 +1,166 @@
+/** A `StreamLease` over a record of the table. */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { Handle, timeLeft } from "../../internal/handle.ts"
+import { type StreamLost, StreamYielded } from "../StreamError.ts"
+import type { StreamLease } from "../StreamLease.ts"
+import type { Service } from "../StreamStore.ts"
+import type { Completion } from "./completion.ts"
+import type { OwnedStream } from "./ownedStream.ts"
+import type { StoreError } from "./storeFailure.ts"
+import type { StreamTable } from "./streamTable.ts"
+
+export interface Parts {
+  readonly table: StreamTable
+  readonly store: Service
+  readonly ending: Completion
+}
+
+/** The loss of it, if it is over at this instant. */
+const over = ({ table }: Parts, owned: OwnedStream): StreamLost | undefined => {
+  table.check(owned, table.now())
+  return owned.isOpen() ? undefined : owned.loss ?? owned.lossOf("Released")
+}
+
+export class LeaseImpl extends Handle implements StreamLease {
+  private readonly parts: Parts
+  private readonly owned: OwnedStream
+
+  constructor(parts: Parts, owned: OwnedStream) {
+    super()
+    this.parts = parts
+    this.owned = owned
+  }
+
+  get stream() {
+    return this.owned.stream
+  }
+
+  get entry() {
+    return this.owned.entry
+  }
+
+  get info() {
+    return this.owned.info
+  }
+
+  get token() {
+    return this.owned.token
+  }
+
+  get failures() {
+    return this.owned.failures
+  }
+
+  get isHeld() {
+    return Effect.sync(() => over(this.parts, this.owned) === undefined)
+  }
+
+  get ensure() {
+    return Effect.suspend(() => {
+      const loss = over(this.parts, this.owned)
+      return loss === undefined ? Effect.void : Effect.fail(loss)
+    })
+  }
+
+  get timeLeft() {
+    return Effect.sync(() =>
+      over(this.parts, this.owned) === undefined
+        ? Duration.millis(this.owned.left(this.parts.table.now()))
+        : Duration.zero
+    )
+  }
+
+  get lost() {
+    return Effect.callback<StreamLost>((resume) => {
+      over(this.parts, this.owned)
+      const { loss, state } = this.owned
+      if (loss !== undefined) return resume(Effect.succeed(loss))
+      // Finished or given back in order: it never will be
+      if (state === "released") return
+      const unlisten = this.owned.onLoss((loss) => resume(Effect.succeed(loss)))
+      return Effect.sync(unlisten)
+    })
+  }
+
+  /** Whatever the end: nothing is to be read of it any more. */
+  private get ended() {
+    return Effect.callback<never, StreamLost>((resume) => {
+      const unlisten = this.owned.onEnd(() => resume(Effect.fail(this.owned.loss ?? this.owned.lossOf("Released"))))
+      return Effect.sync(unlisten)
+    })
+  }
+
+  get revoked() {
+    return Effect.callback<void>((resume) => {
+      if (this.owned.isAskedBack) return resume(Effect.void)
+      const unlisten = this.owned.onAsked(() => resume(Effect.void))
+      return Effect.sync(unlisten)
+    })
+  }
+
+  get isRevoked() {
+    return Effect.sync(() => this.owned.isAskedBack)
+  }
+
+  get yield() {
+    return Effect.suspend(() => Effect.fail(new StreamYielded({ stream: this.owned.stream })))
+  }
+
+  get progress() {
+    return Effect.sync(() => this.progressed())
+  }
+
+  get checkpoint() {
+    return Effect.suspend(() => this.parts.store.checkpoint(this.owned.stream))
+  }
+
+  get hasCommitted() {
+    return Effect.suspend(() => this.parts.store.hasCommitted(this.owned))
+  }
+
+  readonly commit: StreamLease["commit"] = (id) => this.committing(() => this.parts.store.commit(this.owned, id))
+
+  readonly deadLetter: StreamLease["deadLetter"] = (message, reason) =>
+    this.committing(() => this.parts.store.deadLetterMessage(this.owned, message, reason))
+
+  readonly messagesAfter: StreamLease["messagesAfter"] = (after, count) =>
+    Effect.suspend(() => {
+      const loss = over(this.parts, this.owned)
+      if (loss !== undefined) return Effect.fail(loss)
+      const { owned, parts } = this
+      owned.waiting++
+      return Effect.raceFirst(parts.store.awaitMessages(owned.stream, after, count), this.ended).pipe(
+        Effect.ensuring(Effect.sync(() => {
+          owned.waiting--
+          this.progressed()
+          // The watch may have slept because of it
+          parts.table.deadlineChanged.openUnsafe()
+        }))
+      )
+    })
+
+  override toJSON() {
+    const { owned, parts } = this
+    const { entry, stream, token } = owned
+    return { stream, entry, token, timeLeft: timeLeft(owned.isOpen() ? owned.left(parts.table.now()) : 0) }
+  }
+
+  private progressed(): void {
+    if (this.owned.progressed !== undefined) this.owned.progressed = this.parts.table.now().monotonic
+  }
+
+  private committing(
+    call: () => Effect.Effect<"Committed" | "Behind" | "NotOwner", StoreError>
+  ): Effect.Effect<void, StreamLost | StoreError> {
+    return Effect.suspend(() => {
+      const loss = over(this.parts, this.owned)
+      if (loss !== undefined) return Effect.fail(loss)
+      return Effect.flatMap(call(), (answer) => {
+        if (answer === "NotOwner") return Effect.flatMap(this.parts.ending.refused(this.owned), Effect.fail)
+        this.progressed()
+        return Effect.void
+      })
+    })
+  }
+}

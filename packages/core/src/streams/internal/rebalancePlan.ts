@@ -1,0 +1,172 @@
+/**
+ * Who hands how many data streams to whom: decided by each member for itself, from what the last beat answered.
+ *
+ * The fair share of a member is the part of all owned streams that its capacity is of all capacity, rounded down (floor)
+ * or up (ceiling). A member above its ceiling hands over to one below its ceiling; when nobody has been above for a
+ * while, a member at its ceiling hands over to one below its floor. So a giver never falls below what it should have,
+ * no receiver is filled beyond it, and each hand-over brings down the sum of what is above ceilings and below floors:
+ * that sum bounds the number of hand-overs, and where it is zero everything rests.
+ *
+ * Views are old. What keeps members that act on old views from giving too much:
+ *
+ * - all make the same pairs of givers and receivers out of one view, and each acts for itself only;
+ * - what was handed over is registered as the giver's for as long as the receiver may not have registered it, so that a
+ *   stream is counted twice rather than not at all, and shares are seen too large rather than too small;
+ * - whoever does know of it (the giver) counts it for the receiver at once;
+ * - a stream that came by a hand-over stays for a while, unless the membership changes: see `isMovable`.
+ *
+ * Streams without an owner are nobody's share, and are taken whatever is decided here.
+ */
+import type { Member } from "../StreamStore.ts"
+
+/**
+ * - `settle`: rest after a change of membership, and how long nobody must have been above a ceiling before a member that
+ *   is not above its own gives.
+ * - `rest`: rest after a hand-over.
+ * - `transit`: how long a stream that was handed over is registered as the giver's: until the receiver has surely
+ *   adopted and registered it, or it is an orphan.
+ * - `stay`: how long a stream that came by a hand-over is not handed on.
+ */
+export interface Settings {
+  readonly settle: number
+  readonly rest: number
+  readonly transit: number
+  readonly stay: number
+}
+
+/** All in milliseconds. */
+export const settingsFor = (heartbeat: number, confirm: number): Settings => ({
+  settle: confirm + 4 * heartbeat,
+  rest: heartbeat,
+  transit: confirm + 3 * heartbeat,
+  stay: 10 * (confirm + 4 * heartbeat)
+})
+
+export interface State {
+  readonly membership: string
+  readonly quietUntil: number
+  /** Since when nobody was seen above a ceiling; infinite while somebody is. */
+  readonly levelSince: number
+  readonly sent: ReadonlyArray<{ readonly to: string; readonly until: number }>
+}
+
+export const initial: State = { membership: "", quietUntil: -Infinity, levelSince: Infinity, sent: [] }
+
+/**
+ * - `members`: as the last beat answered; of oneself, the session counts only.
+ * - `owned`: what oneself owns at this instant.
+ * - `movable`: how many of these may be handed over.
+ */
+export interface View {
+  readonly members: ReadonlyArray<Member>
+  readonly session: string
+  readonly owned: number
+  readonly movable: number
+}
+
+interface Party {
+  readonly member: Member
+  readonly owned: number
+  readonly floor: number
+  readonly ceiling: number
+}
+
+const partiesOf = (view: View, sent: State["sent"]): ReadonlyArray<Party> => {
+  const inTransit = new Map<string, number>()
+  for (const { to } of sent) inTransit.set(to, (inTransit.get(to) ?? 0) + 1)
+  const counted = view.members.map((member) => ({
+    member,
+    owned: member.session === view.session ? view.owned : member.owned + (inTransit.get(member.session) ?? 0)
+  }))
+  const capacity = counted.reduce((sum, { member }) => sum + member.capacity, 0)
+  const owned = counted.reduce((sum, party) => sum + party.owned, 0)
+  // More than all capacity is nobody's share: it stays where it is
+  const shared = Math.min(owned, capacity)
+  return counted.map((party) => {
+    const share = capacity === 0 ? 0 : shared * party.member.capacity / capacity
+    return { ...party, floor: Math.floor(share), ceiling: Math.ceil(share) }
+  })
+}
+
+interface Amount {
+  readonly party: Party
+  readonly streams: number
+}
+
+/** The parties with an amount, the largest first, in an order that all members agree on. */
+const amounts = (parties: ReadonlyArray<Party>, streams: (party: Party) => number): ReadonlyArray<Amount> =>
+  parties.map((party) => ({ party, streams: streams(party) })).filter((amount) => amount.streams > 0).sort((a, b) =>
+    b.streams - a.streams || (a.party.member.session < b.party.member.session ? -1 : 1)
+  )
+
+/** Fills the receivers from the givers, each in order, and answers whom `session` gives to first. */
+const pairOf = (
+  session: string,
+  givers: ReadonlyArray<Amount>,
+  receivers: ReadonlyArray<Amount>
+): Member | undefined => {
+  const mine = givers.findIndex(({ party }) => party.member.session === session)
+  if (mine === -1) return undefined
+  let before = givers.slice(0, mine).reduce((sum, { streams }) => sum + streams, 0)
+  for (const { party, streams } of receivers) {
+    if (before < streams) return party.member
+    before -= streams
+  }
+  return undefined
+}
+
+const above = ({ ceiling, owned }: Party) => owned - ceiling
+
+/** To whom to hand over one data stream now, if to anybody. `now` is monotonic, in milliseconds. */
+export const plan = (state: State, view: View, now: number, settings: Settings): Member | undefined => {
+  if (view.movable <= 0 || now < state.quietUntil) return undefined
+  const parties = partiesOf(view, state.sent)
+  const overfull = amounts(parties, above)
+  if (overfull.length > 0) {
+    return pairOf(view.session, overfull, amounts(parties, ({ ceiling, owned }) => ceiling - owned))
+  }
+  if (now - state.levelSince < settings.settle) return undefined
+  return pairOf(
+    view.session,
+    amounts(parties, ({ floor, owned }) => owned > floor ? 1 : 0),
+    amounts(parties, ({ floor, owned }) => floor - owned)
+  )
+}
+
+const membershipOf = (members: ReadonlyArray<Member>): string =>
+  members.map(({ capacity, session }) => `${session}/${capacity}`).sort().join(" ")
+
+/** When a stream came by a hand-over, and which `membership` there was. */
+export interface Arrival {
+  readonly membership: string
+  readonly at: number
+}
+
+/** Whether a stream may be handed over: one that was not handed over itself, or not lately, or to another membership. */
+export const isMovable = (state: State, arrival: Arrival | undefined, now: number, settings: Settings): boolean =>
+  arrival === undefined || arrival.membership !== state.membership || now - arrival.at >= settings.stay
+
+/** The state after a beat. */
+export const seen = (state: State, view: View, now: number, settings: Settings): State => {
+  const membership = membershipOf(view.members)
+  const changed = membership !== state.membership
+  const sent = state.sent.filter(({ until }) => until > now)
+  const level = partiesOf(view, sent).every((party) => above(party) <= 0)
+  return {
+    membership,
+    quietUntil: changed ? now + settings.settle : state.quietUntil,
+    levelSince: !level ? Infinity : changed ? now : Math.min(state.levelSince, now),
+    sent
+  }
+}
+
+/** The state after one stream was handed to the member with this session. */
+export const handedOver = (state: State, to: string, now: number, settings: Settings): State => ({
+  ...state,
+  quietUntil: Math.max(state.quietUntil, now + settings.rest),
+  sent: [...state.sent, { to, until: now + settings.transit }]
+})
+
+/** How many streams to register at the next beat. */
+export const registered = (state: State, owned: number, now: number): number =>
+  owned + state.sent.filter(({ until }) => until > now).length

@@ -1,0 +1,366 @@
+import { Leadership, Mutex, MutexStore } from "@effect-simba/core"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Fiber, Layer, Logger, Scope, Stream, SubscriptionRef } from "effect"
+import { TestClock } from "effect/testing"
+import * as FaultyStore from "../support/faultyStore.ts"
+import { start, TestLive } from "../support/setup.ts"
+
+/** Lets every fiber run that can, without moving the clock. */
+const settle = Effect.repeat(TestClock.adjust(0), { times: 5 })
+
+const ownerOf = (mutex: string) => Effect.orDie(Effect.map(Mutex.owner(mutex), ({ _tag }) => _tag))
+
+const isDone = (fiber: Fiber.Fiber<unknown, unknown>) => fiber.pollUnsafe() !== undefined
+
+describe("stop", () => {
+  /** The first of its runs takes five seconds to end. */
+  const slowToEnd = () => {
+    let runs = 0
+    return Effect.suspend(() =>
+      runs++ > 0 ? Effect.never : Effect.onInterrupt(Effect.never, () => Effect.sleep("5 seconds"))
+    )
+  }
+
+  it.effect("is not undone by a step-down that is under way, and waits for the work like it", () =>
+    Effect.gen(function*() {
+      const jobs = yield* Mutex.contend("jobs")
+      yield* start(jobs.whileLeader(slowToEnd()))
+      yield* settle
+      const down = yield* start(jobs.stepDown)
+      yield* TestClock.adjust("1 second")
+      const stop = yield* start(jobs.stop)
+      yield* TestClock.adjust("3900 millis")
+      assert.deepStrictEqual([isDone(down), isDone(stop)], [false, false])
+      yield* TestClock.adjust("100 millis")
+      assert.deepStrictEqual([isDone(down), isDone(stop)], [true, true])
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(yield* ownerOf("jobs"), "Free")
+      yield* jobs.start
+      yield* settle
+      assert.strictEqual(yield* ownerOf("jobs"), "Held")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("is undone by start alone: not by a step-down, but also by a start while the work is still ending", () =>
+    Effect.gen(function*() {
+      const jobs = yield* Mutex.contend("jobs")
+      yield* settle
+      yield* jobs.stop
+      yield* jobs.stepDown
+      yield* settle
+      assert.strictEqual(yield* ownerOf("jobs"), "Free")
+      yield* jobs.start
+      yield* start(jobs.whileLeader(slowToEnd()))
+      yield* settle
+      const stop = yield* start(jobs.stop)
+      yield* TestClock.adjust("1 second")
+      yield* jobs.start
+      yield* TestClock.adjust("3 seconds")
+      assert.isFalse(isDone(stop))
+      yield* TestClock.adjust("2 seconds")
+      assert.isTrue(isDone(stop))
+      assert.strictEqual(yield* ownerOf("jobs"), "Held")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("goes on where whoever asked for it is interrupted", () =>
+    Effect.gen(function*() {
+      const jobs = yield* Mutex.contend("jobs")
+      yield* start(jobs.whileLeader(slowToEnd()))
+      yield* settle
+      yield* Fiber.interrupt(yield* start(jobs.stop))
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(yield* ownerOf("jobs"), "Free")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("a contender whose scope is closed does not come back, whoever asks", () =>
+    Effect.gen(function*() {
+      const scope = yield* Scope.make()
+      const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)
+      yield* start(jobs.whileLeader(slowToEnd()))
+      yield* settle
+      const asked = [yield* start(jobs.stepDown)]
+      const closed = yield* start(Scope.close(scope, Exit.void))
+      asked.push(yield* start(jobs.stepDown), yield* start(jobs.start), yield* start(jobs.stop))
+      yield* TestClock.adjust("4 seconds")
+      assert.isFalse(isDone(closed))
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual([closed, ...asked].map(isDone), [true, true, true, true, true])
+      yield* jobs.start
+      yield* jobs.stepDown
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(yield* ownerOf("jobs"), "Free")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect(
+    "closing releases after the work, also when the first act of the work has it closed",
+    () =>
+      Effect.gen(function*() {
+        const owners: Array<string> = []
+        const scope = yield* Scope.make()
+        const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)
+        yield* settle
+        const work = Effect.andThen(
+          Effect.forkDetach(Scope.close(scope, Exit.void), { startImmediately: true }),
+          Effect.never
+        ).pipe(Effect.ensuring(
+          Effect.andThen(Effect.sleep("5 seconds"), Effect.map(ownerOf("jobs"), (owner) => owners.push(owner)))
+        ))
+        yield* start(jobs.whileLeader(work))
+        yield* TestClock.adjust("10 seconds")
+        assert.deepStrictEqual(owners, ["Held"])
+        assert.strictEqual(yield* ownerOf("jobs"), "Free")
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["S13"] }
+  )
+})
+
+describe("asking from inside the work", () => {
+  const asks = ["stepDown", "stop"] as const
+  type Asking = (ask: Effect.Effect<void>) => Effect.Effect<void>
+  const batch = Effect.sleep("1 second")
+  const ways: ReadonlyArray<readonly [string, Asking]> = [
+    ["a finalizer", (ask) => Effect.ensuring(batch, ask)],
+    ["a finalizer with a time limit", (ask) => Effect.ensuring(batch, Effect.timeoutOption(ask, "1 hour"))],
+    ["an uninterruptible region", (ask) => Effect.uninterruptible(Effect.andThen(batch, ask))],
+    [
+      "fibers that a finalizer waits for",
+      (ask) => Effect.ensuring(batch, Effect.all([ask, Effect.sleep(10), ask], { concurrency: "unbounded" }))
+    ],
+    [
+      "a detached fiber that a finalizer waits for",
+      (ask) => Effect.ensuring(batch, Effect.flatMap(Effect.forkDetach(ask), Fiber.await))
+    ]
+  ]
+
+  for (const [way, asking] of ways) {
+    it.effect(`${way}: is done, without a wait for the work itself`, () =>
+      Effect.gen(function*() {
+        for (const ask of asks) {
+          const scope = yield* Scope.make()
+          const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)
+          let runs = 0
+          const work = Effect.andThen(Effect.sync(() => runs++), asking(jobs[ask]))
+          yield* Effect.forkIn(jobs.whileLeader(work), scope)
+          yield* TestClock.adjust("900 millis")
+          assert.deepStrictEqual([runs, yield* ownerOf("jobs")], [1, "Held"])
+          yield* TestClock.adjust("3200 millis")
+          assert.strictEqual(runs, ask === "stop" ? 1 : 5)
+          assert.strictEqual(yield* ownerOf("jobs"), ask === "stop" ? "Free" : "Held")
+          const closed = yield* start(Scope.close(scope, Exit.void))
+          yield* TestClock.adjust("2 seconds")
+          assert.isTrue(isDone(closed))
+          assert.strictEqual(yield* ownerOf("jobs"), "Free")
+        }
+      }).pipe(Effect.provide(TestLive)))
+  }
+
+  const closings: typeof ways = [["the work itself", (close) => Effect.andThen(batch, close)], ...ways]
+  for (const [way, asking] of closings) {
+    it.effect(`${way}: closes the scope of the contender, which is released after the work`, () =>
+      Effect.gen(function*() {
+        const scope = yield* Scope.make()
+        const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)
+        const work = Effect.ensuring(asking(Scope.close(scope, Exit.void)), Effect.sleep("5 seconds"))
+        yield* start(jobs.whileLeader(work))
+        yield* TestClock.adjust("5900 millis")
+        assert.strictEqual(yield* ownerOf("jobs"), "Held")
+        yield* TestClock.adjust("200 millis")
+        assert.strictEqual(yield* ownerOf("jobs"), "Free")
+        yield* jobs.start
+        yield* TestClock.adjust("1 minute")
+        assert.strictEqual(yield* ownerOf("jobs"), "Free")
+      }).pipe(Effect.provide(TestLive)))
+  }
+
+  it.effect("a finalizer that runs because of a step-down from outside", () =>
+    Effect.gen(function*() {
+      const jobs = yield* Mutex.contend("jobs")
+      yield* start(jobs.whileLeader(Effect.ensuring(Effect.never, jobs.stop)))
+      yield* settle
+      yield* jobs.stepDown
+      yield* settle
+      assert.strictEqual(yield* ownerOf("jobs"), "Free")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("work that another contender leads inside of it, and work that its lease protects elsewhere", () =>
+    Effect.gen(function*() {
+      const outer = yield* Mutex.contend("outer")
+      const inner = yield* Mutex.contend("inner")
+      yield* start(outer.whileLeader(inner.whileLeader(Effect.ensuring(batch, outer.stop))))
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual([yield* ownerOf("outer"), yield* ownerOf("inner")], ["Free", "Held"])
+      const lease = yield* Effect.fromOption(yield* inner.lease)
+      yield* start(Effect.ignore(lease.protect(Effect.ensuring(batch, inner.stop))))
+      yield* TestClock.adjust("2 seconds")
+      assert.strictEqual(yield* ownerOf("inner"), "Free")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("is what the work comes to, where it can be interrupted; whoever is outside waits for it", () =>
+    Effect.gen(function*() {
+      const jobs = yield* Mutex.contend("jobs")
+      const log: Array<string> = []
+      const note = (line: string) => Effect.sync(() => void log.push(line))
+      const work = Effect.gen(function*() {
+        yield* batch
+        yield* jobs.stop
+        yield* note("went on")
+      }).pipe(Effect.onInterrupt(() => Effect.delay(note("ended"), "5 seconds")))
+      yield* start(jobs.whileLeader(work))
+      yield* TestClock.adjust("2 seconds")
+      yield* start(Effect.andThen(jobs.stop, note("stopped")))
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(log, ["ended", "stopped"])
+    }).pipe(Effect.provide(TestLive)))
+})
+
+describe("a contender goes on", () => {
+  const counting = () => {
+    const work = { runs: 0 }
+    return Object.assign(work, { effect: Effect.andThen(Effect.sync(() => work.runs++), Effect.never) })
+  }
+
+  it.effect("where loggers throw, and its work with it", () => {
+    const told: Array<string> = []
+    const logger = Logger.make(({ message }) => {
+      told.push(String(message))
+      throw new Error("a logger")
+    })
+    return Effect.gen(function*() {
+      const faults = yield* FaultyStore.Faults
+      const jobs = yield* Mutex.contend("jobs")
+      const work = counting()
+      let failed = 0
+      const failing = Effect.andThen(Effect.sync(() => failed++), Effect.fail("no"))
+      yield* start(jobs.whileLeader(work.effect))
+      yield* start(Leadership.leaderSchedule(jobs, failing, Leadership.fixedRate("10 seconds")))
+      yield* settle
+      yield* jobs.stepDown
+      yield* settle
+      assert.deepStrictEqual([work.runs, failed], [2, 2])
+      yield* TestClock.adjust("20 seconds")
+      assert.deepStrictEqual([work.runs, failed], [2, 4])
+      yield* jobs.stop
+      faults.refusals = 3
+      yield* jobs.start
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual(work.runs, 3)
+      assert.includeMembers(told, ["Leadership begins", "Leadership ends"])
+      assert.isTrue(told.some((line) => line.includes("Cannot contend")))
+    }).pipe(Effect.provide(
+      Mutex.layer().pipe(Layer.provideMerge(FaultyStore.layer), Layer.provideMerge(Logger.layer([logger])))
+    ))
+  })
+
+  it.effect("where it steps down before its work was told that it leads", () =>
+    Effect.gen(function*() {
+      const jobs = yield* Mutex.contend("jobs")
+      const work = counting()
+      yield* start(jobs.whileLeader(work.effect))
+      yield* start(SubscriptionRef.updateEffect(jobs.state, (state) => Effect.as(Effect.sleep("1 second"), state)))
+      yield* settle
+      assert.deepStrictEqual([work.runs, yield* ownerOf("jobs")], [0, "Held"])
+      yield* start(jobs.stepDown)
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual([work.runs, yield* ownerOf("jobs")], [1, "Held"])
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("where the backend interrupts itself or dies", () => {
+    let broken: Effect.Effect<never> | undefined
+    const through = <A, E>(effect: Effect.Effect<A, E>) => Effect.suspend(() => broken ?? effect)
+    const store = Layer.effect(
+      MutexStore.MutexStore,
+      Effect.map(MutexStore.MutexStore, (store) => ({
+        ...store,
+        acquire: (request) => through(store.acquire(request)),
+        inspect: (mutex, limit) => through(store.inspect(mutex, limit))
+      }))
+    ).pipe(Layer.provide(MutexStore.layerMemory))
+    return Effect.gen(function*() {
+      const jobs = yield* Mutex.contend("jobs")
+      const work = counting()
+      yield* start(jobs.whileLeader(work.effect))
+      yield* settle
+      for (const how of [Effect.interrupt, Effect.die(new Error("a bug"))]) {
+        const reader = yield* start(Effect.exit(Stream.runDrain(jobs.changes)))
+        broken = how
+        yield* start(jobs.stepDown)
+        yield* TestClock.adjust("20 seconds")
+        assert.isTrue(isDone(reader))
+        broken = undefined
+        yield* TestClock.adjust("20 seconds")
+        const { after, isOwner } = yield* SubscriptionRef.get(jobs.state)
+        assert.deepStrictEqual([isOwner, after !== undefined], [true, true])
+      }
+      assert.strictEqual(work.runs, 3)
+      yield* jobs.stop
+      yield* TestClock.adjust("2 seconds")
+      assert.isUndefined((yield* SubscriptionRef.get(jobs.state)).after)
+    }).pipe(Effect.provide(Mutex.layer().pipe(Layer.provide(store), Layer.provideMerge(Logger.layer([])))))
+  })
+})
+
+describe("the state of a contender", () => {
+  it.effect("is told when it changes, and only then", () =>
+    Effect.gen(function*() {
+      const jobs = yield* Mutex.contend("jobs")
+      const seen: Array<string> = []
+      yield* start(
+        Stream.runForEach(SubscriptionRef.changes(jobs.state), (state) =>
+          Effect.sync(() => seen.push(JSON.stringify(state))))
+      )
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(seen.length, 2)
+      yield* jobs.stop
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(seen, [...new Set(seen)])
+      assert.strictEqual(seen.at(-1), JSON.stringify(yield* SubscriptionRef.get(jobs.state)))
+    }).pipe(Effect.provide(TestLive)))
+})
+
+describe("the changes of a contender", () => {
+  it.effect("end with its scope, for whoever reads them then or later", () =>
+    Effect.gen(function*() {
+      const scope = yield* Scope.make()
+      const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)
+      const seen: Array<string> = []
+      const read = Stream.runForEach(jobs.changes, ({ _tag }) => Effect.sync(() => seen.push(_tag)))
+      const reader = yield* start(read)
+      yield* TestClock.adjust("2 seconds")
+      yield* jobs.stop
+      yield* TestClock.adjust("2 seconds")
+      assert.isFalse(isDone(reader))
+      yield* Scope.close(scope, Exit.void)
+      yield* settle
+      assert.isTrue(isDone(reader))
+      yield* Fiber.join(reader)
+      assert.deepStrictEqual(seen, ["Acquired", "Released"])
+      yield* read
+    }).pipe(Effect.provide(TestLive)))
+})
+
+describe("the context of a contender", () => {
+  it.effect("is that of whoever made it, not of whoever started it last or made it step down", () => {
+    const lines: Array<string> = []
+    const logger = Logger.map(
+      Logger.formatStructured,
+      ({ annotations, message, spans }) =>
+        lines.push(JSON.stringify([message, Object.keys(annotations).sort(), Object.keys(spans)]))
+    )
+    const foreign = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+      effect.pipe(Effect.annotateLogs({ request: "r1" }), Effect.withLogSpan("request"))
+    return Effect.gen(function*() {
+      const jobs = yield* Effect.annotateLogs(Mutex.contend("jobs"), { app: "mine" })
+      const work = Effect.andThen(Effect.sleep("1 second"), foreign(jobs.stepDown))
+      yield* start(jobs.whileLeader(work))
+      yield* TestClock.adjust("1500 millis")
+      yield* foreign(jobs.stepDown)
+      yield* settle
+      yield* jobs.stop
+      yield* foreign(jobs.start)
+      yield* settle
+      const begins = JSON.stringify(["Leadership begins", ["app", "contender", "mutex", "token"], []])
+      assert.deepStrictEqual(lines.filter((line) => line.includes("begins")), [begins, begins, begins, begins])
+    }).pipe(Effect.provide(
+      Mutex.layer().pipe(Layer.provide(MutexStore.layerMemory), Layer.provideMerge(Logger.layer([logger])))
+    ))
+  })
+})

@@ -1,0 +1,21 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Scope } from "effect"
+import { simulate } from "../support/contenderModel.ts"
+
+describe("contenders that are started, stopped, made to step down and closed at random, from inside and outside", () => {
+  for (const outages of [false, true]) {
+    it.effect(
+      `never hang, lead where they should not, or work beside each other; outages: ${outages}`,
+      () =>
+        Effect.gen(function*() {
+          for (let seed = 0; seed < 60; seed++) {
+            const scope = yield* Scope.make()
+            assert.deepStrictEqual(yield* Scope.provide(simulate(`${seed}`, outages), scope), [], `seed ${seed}`)
+            // Not where something hangs: that would not end either
+            yield* Scope.close(scope, Exit.void)
+          }
+        }),
+      60_000
+    )
+  }
+})

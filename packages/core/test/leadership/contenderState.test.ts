@@ -1,0 +1,360 @@
+import {
+  Contender,
+  type FencingToken,
+  Mutex,
+  MutexName,
+  MutexStore,
+  type OwnerEvent,
+  type SimbaError
+} from "@effect-simba/core"
+import { assert, describe, it } from "@effect/vitest"
+import {
+  Clock,
+  Context,
+  Deferred,
+  Duration,
+  Effect,
+  Fiber,
+  Layer,
+  Logger,
+  Option,
+  Stream,
+  SubscriptionRef
+} from "effect"
+import { TestClock } from "effect/testing"
+import { HeldLease, termsOf } from "../../src/internal/mutex/heldLease.ts"
+import * as FaultyStore from "../support/faultyStore.ts"
+import * as Fleet from "../support/fleet.ts"
+import { start, TestLive } from "../support/setup.ts"
+import { stalling } from "../support/stalling.ts"
+
+/** Lets every fiber run that can, without moving the clock. */
+const settle = TestClock.adjust(0)
+
+const stateOf = (contention: Contender.Contender) => SubscriptionRef.get(contention.state)
+
+const recording = Effect.fnUntraced(function*(contention: Contender.Contender) {
+  const seen: Array<OwnerEvent.OwnerEvent["_tag"]> = []
+  yield* start(Stream.runForEach(contention.changes, (event) => Effect.sync(() => seen.push(event._tag))))
+  yield* settle
+  return seen
+})
+
+/** Counts its gains, and whether it runs. */
+const makeWork = () => {
+  const work = { gains: 0, running: 0 }
+  const effect = Effect.acquireUseRelease(
+    Effect.sync(() => {
+      work.gains++
+      work.running++
+    }),
+    () => Effect.never,
+    () => Effect.sync(() => work.running--)
+  )
+  return { work, effect }
+}
+
+describe("a contention", () => {
+  it.effect("leads many times over one lifetime, its work with it", () =>
+    Effect.gen(function*() {
+      const fleet = yield* Fleet.make
+      const both = yield* Effect.forEach(["a", "b"], (name) =>
+        Effect.gen(function*() {
+          const node = yield* fleet.node(name)
+          const jobs = yield* node.here(Mutex.contend("jobs"))
+          const { effect, work } = makeWork()
+          yield* node.start(jobs.whileLeader(effect))
+          yield* settle
+          return { jobs, work }
+        }))
+      const [a, b] = [both[0]!, both[1]!]
+      for (let i = 0; i < 20; i++) {
+        assert.deepStrictEqual([a.work.running, b.work.running], [1, 0])
+        yield* a.jobs.stepDown
+        yield* settle
+        assert.deepStrictEqual([a.work.running, b.work.running], [0, 1])
+        yield* b.jobs.stepDown
+        yield* settle
+      }
+      assert.deepStrictEqual([a.work.gains, b.work.gains], [21, 20])
+    }))
+
+  it.effect("tells its state truthfully from before its first leadership to after its last", () =>
+    Effect.gen(function*() {
+      const fleet = yield* Fleet.make
+      const node = yield* fleet.node("a")
+      const states: Array<Contender.ContenderState> = []
+      const jobs = yield* node.here(Mutex.contend("jobs"))
+      yield* start(Stream.runForEach(SubscriptionRef.changes(jobs.state), (s) => Effect.sync(() => states.push(s))))
+      yield* TestClock.adjust("1 second")
+      const lease = yield* Effect.fromOption(yield* jobs.lease)
+      const held = { before: undefined, after: lease.id, isOwner: true, isInTtl: true, isInTransition: false }
+      assert.deepStrictEqual(yield* stateOf(jobs), held)
+
+      fleet.faults.guard = "fail"
+      yield* TestClock.adjust("11 seconds")
+      assert.deepStrictEqual(yield* stateOf(jobs), { ...held, isInTtl: false, isInTransition: true })
+      fleet.faults.acquire = "fail"
+      yield* TestClock.adjust("3500 millis")
+      const expired = yield* stateOf(jobs)
+      assert.deepStrictEqual([expired.isOwner, Option.isNone(yield* jobs.lease)], [false, true])
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual(yield* stateOf(jobs), {
+        before: lease.id,
+        after: undefined,
+        isOwner: false,
+        isInTtl: false,
+        isInTransition: false
+      })
+
+      fleet.faults.guard = "work"
+      fleet.faults.acquire = "work"
+      yield* TestClock.adjust("15 seconds")
+      const again = yield* Effect.fromOption(yield* jobs.lease)
+      assert.isAbove(again.token, lease.token)
+      assert.deepStrictEqual(yield* stateOf(jobs), { ...held, after: again.id })
+      const transitions = states.map(({ isInTransition, isInTtl, isOwner }) => [isOwner, isInTtl, isInTransition])
+      assert.isTrue(transitions.every(([, ttl, transition]) => !(ttl && transition)))
+    }))
+
+  it.effect("sees a foreign owner, and where in its lease it is by what is left of it", () =>
+    Effect.gen(function*() {
+      const store = yield* MutexStore.MutexStore
+      const mutex = MutexName.MutexName.make("jobs")
+      const id = "foreign" as MutexName.ContenderId
+      const period = { lease: Duration.seconds(16), confirm: Duration.millis(1500) }
+      yield* store.acquire({ mutex, id, mode: "try", ...period })
+      const jobs = yield* Mutex.contend("jobs")
+      const seen = yield* recording(jobs)
+      const foreign = { before: undefined, after: id, isOwner: false, isInTtl: true, isInTransition: false }
+      assert.deepStrictEqual(yield* stateOf(jobs), foreign)
+      yield* TestClock.adjust("11 seconds")
+      assert.deepStrictEqual(yield* stateOf(jobs), { ...foreign, isInTtl: false, isInTransition: true })
+      yield* TestClock.adjust("6 seconds")
+      const own = yield* stateOf(jobs)
+      assert.deepStrictEqual([own.before, own.isOwner], [id, true])
+      assert.includeMembers(seen, ["Expired", "Acquired"])
+    }).pipe(Effect.provide(TestLive)), { tags: ["S16"] })
+
+  it.effect("announces changes, and tells a slow reader that it missed some", () =>
+    Effect.gen(function*() {
+      const jobs = yield* Mutex.contend("jobs")
+      yield* settle
+      const seen = yield* recording(jobs)
+      const gate = yield* Deferred.make<void>()
+      const slow: Array<string> = []
+      yield* start(Stream.runForEach(jobs.changes, (event) =>
+        Effect.andThen(
+          Deferred.await(gate),
+          Effect.sync(() => slow.push(event._tag))
+        )))
+      yield* settle
+      for (let i = 0; i < 200; i++) {
+        yield* jobs.stop
+        yield* TestClock.adjust("2 seconds")
+        yield* jobs.start
+        yield* TestClock.adjust("2 seconds")
+      }
+      assert.deepStrictEqual(seen.slice(0, 5), ["Acquired", "Released", "Acquired", "Released", "Acquired"])
+      assert.strictEqual(seen.length, 401)
+      yield* Deferred.succeed(gate, undefined)
+      yield* TestClock.adjust("2 seconds")
+      assert.isBelow(slow.length, 200)
+      assert.include(slow, "Gap")
+      assert.strictEqual(slow.at(-1), "Acquired")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("stop and start, in any order and more than once", () =>
+    Effect.gen(function*() {
+      const jobs = yield* Mutex.contend("jobs")
+      const { effect, work } = makeWork()
+      yield* start(jobs.whileLeader(effect))
+      yield* settle
+      assert.strictEqual(work.running, 1)
+      yield* jobs.stop
+      yield* jobs.stop
+      assert.strictEqual(work.running, 0)
+      assert.strictEqual((yield* Mutex.owner("jobs"))._tag, "Free")
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual((yield* Mutex.owner("jobs"))._tag, "Free")
+      yield* jobs.start
+      yield* jobs.start
+      yield* settle
+      assert.strictEqual(work.running, 1)
+    }).pipe(Effect.provide(TestLive)), { tags: ["B60"] })
+
+  it.effect("the work itself may step down, even before it first waits", () =>
+    Effect.gen(function*() {
+      const jobs = yield* Mutex.contend("jobs")
+      const tokens: Array<number> = []
+      yield* start(
+        jobs.whileLeader((lease) => Effect.suspend(() => tokens.push(lease.token) < 4 ? jobs.stepDown : Effect.never))
+      )
+      yield* Effect.repeat(settle, { times: 9 })
+      assert.strictEqual(tokens.length, 4)
+      assert.deepStrictEqual(tokens, [...new Set(tokens)].sort((a, b) => a - b))
+      yield* start(jobs.whileLeader(Effect.andThen(Effect.sleep("1 second"), jobs.stop)))
+      yield* TestClock.adjust("5 seconds")
+      assert.strictEqual((yield* Mutex.owner("jobs"))._tag, "Free")
+      yield* jobs.start
+      yield* settle
+      assert.strictEqual(tokens.length, 5)
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("work that finds its lease over as its first act is interrupted", () =>
+    Effect.gen(function*() {
+      const { clock, stall } = yield* stalling
+      yield* Effect.gen(function*() {
+        const lease = yield* Mutex.acquire("m")
+        const work = Effect.suspend(() => {
+          stall.millis = 20_000
+          return Effect.andThen(lease.isHeld, Effect.never)
+        })
+        const fiber = yield* start(Effect.flip(lease.protect(work)))
+        yield* settle
+        assert.strictEqual((yield* Fiber.join(fiber)).reason, "Expired")
+      }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
+    }))
+
+  it.effect(
+    "a lost lease whose work has not ended yet stays lost, and is not given back as if it were held",
+    () =>
+      Effect.gen(function*() {
+        const holding = new HeldLease(
+          MutexName.MutexName.make("m"),
+          "1-aaaaaaaaaaaa:us" as MutexName.ContenderId,
+          1 as FencingToken.FencingToken,
+          termsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6) }),
+          { monotonic: 0, wall: 0 }
+        )
+        const work = yield* start(Effect.uninterruptible(Effect.sleep("1 minute")))
+        holding.addWork(work)
+        holding.lose("TakenOver")
+        const ended = yield* start(holding.endWorks() ?? Effect.die("there is work"))
+        assert.isFalse(holding.isOpen())
+        assert.isUndefined(ended.pollUnsafe())
+        yield* TestClock.adjust("1 minute")
+        yield* Fiber.join(ended)
+      }),
+    { tags: ["S13"] }
+  )
+
+  it.effect("survives outages, with one leadership at a time", () =>
+    Effect.gen(function*() {
+      const fleet = yield* Fleet.make
+      let running = 0
+      let most = 0
+      let gains = 0
+      for (const name of ["a", "b", "c"]) {
+        const node = yield* fleet.node(name)
+        const jobs = yield* node.here(Mutex.contend("jobs"))
+        yield* node.start(jobs.whileLeader(Effect.acquireUseRelease(
+          Effect.sync(() => {
+            gains++
+            most = Math.max(most, ++running)
+          }),
+          () => Effect.never,
+          () => Effect.sync(() => running--)
+        )))
+      }
+      yield* TestClock.adjust("1 second")
+      for (const mode of ["fail", "hang"] as const) {
+        Object.assign(fleet.faults, { acquire: mode, guard: mode, release: mode, inspect: "fail" })
+        yield* TestClock.adjust("10 minutes")
+        assert.strictEqual(running, 0)
+        Object.assign(fleet.faults, { acquire: "work", guard: "work", release: "work", inspect: "work" })
+        yield* TestClock.adjust("1 minute")
+        // What hung stays so: waiters look again at the end of their own bounds
+        assert.isAtMost(running, 1)
+      }
+      assert.isAtLeast(gains, 2)
+      assert.strictEqual(most, 1)
+    }))
+
+  it.effect("a failure of the work ends whileLeader, and leaves the leadership", () =>
+    Effect.gen(function*() {
+      const jobs = yield* Mutex.contend("jobs")
+      const fiber = yield* start(jobs.whileLeader(Effect.fail("no")))
+      yield* settle
+      assert.strictEqual(yield* Effect.flip(Fiber.join(fiber)), "no")
+      assert.isTrue((yield* stateOf(jobs)).isOwner)
+      const finished = yield* start(jobs.whileLeader(Effect.void))
+      yield* TestClock.adjust("1 minute")
+      assert.isUndefined(finished.pollUnsafe())
+      assert.isTrue((yield* stateOf(jobs)).isOwner)
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("what cannot be read is told to those who read, and looked at again", () => {
+    let broken = false
+    const store = Layer.effect(
+      MutexStore.MutexStore,
+      Effect.map(MutexStore.MutexStore, (store) => ({
+        ...store,
+        inspect: (mutex, limit) =>
+          Effect.suspend(() =>
+            broken
+              ? Effect.fail(
+                { ...FaultyStore.outage, retryable: false, _tag: "BackendError" } as SimbaError.BackendError
+              )
+              : store.inspect(mutex, limit)
+          )
+      }))
+    ).pipe(Layer.provide(FaultyStore.layer))
+    return Effect.gen(function*() {
+      const jobs = yield* Mutex.contend("jobs")
+      yield* settle
+      const reader = yield* start(Effect.flip(Stream.runDrain(jobs.changes)))
+      broken = true
+      yield* TestClock.adjust("2 seconds")
+      assert.strictEqual((yield* Fiber.join(reader))._tag, "BackendError")
+      broken = false
+      yield* TestClock.adjust("20 seconds")
+      const seen = yield* recording(jobs)
+      yield* jobs.stop
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual(seen, ["Released"])
+      assert.isUndefined((yield* stateOf(jobs)).after)
+    }).pipe(Effect.provide(
+      Mutex.layer().pipe(Layer.provide(store), Layer.provideMerge(Logger.layer([])))
+    ))
+  })
+
+  it.effect("refuses invalid names and options", () =>
+    Effect.gen(function*() {
+      assert.strictEqual((yield* Effect.flip(Mutex.contend("")))._tag, "InvalidName")
+      assert.strictEqual((yield* Effect.flip(Mutex.contend("m", { every: 0 })))._tag, "InvalidConfig")
+      assert.strictEqual((yield* Effect.flip(Mutex.contend("m", { ttl: "-1 second" })))._tag, "InvalidConfig")
+    }).pipe(Effect.provide(TestLive)))
+})
+
+describe("contenders as classes", () => {
+  class Jobs extends Contender.Service<Jobs>()("jobs", { ttl: "5 seconds" }) {}
+  class Mails extends Contender.Service<Mails>()("mails") {}
+  class Leads
+    extends Context.Service<Leads, { readonly owners: Effect.Effect<ReadonlyArray<boolean>> }>()("test/Leads")
+  {
+    static readonly layer = Layer.effect(
+      Leads,
+      Effect.gen(function*() {
+        const contenders = [yield* Jobs, yield* Mails]
+        return { owners: Effect.forEach(contenders, (c) => Effect.map(stateOf(c), (state) => state.isOwner)) }
+      })
+    )
+  }
+
+  it.effect("several live in one app, on one Mutex, each with its own mutex, and let go when the app closes", () =>
+    Effect.gen(function*() {
+      yield* Effect.gen(function*() {
+        yield* settle
+        assert.deepStrictEqual(yield* (yield* Leads).owners, [true, true])
+        const [jobs, mails] = [yield* Jobs, yield* Mails]
+        assert.deepStrictEqual([jobs.mutex, mails.mutex] as ReadonlyArray<string>, ["jobs", "mails"])
+        yield* jobs.stop
+        yield* settle
+        assert.deepStrictEqual(yield* (yield* Leads).owners, [false, true])
+        const faults = yield* FaultyStore.Faults
+        assert.isAbove(faults.calls.length, 0)
+      }).pipe(Effect.provide(Leads.layer.pipe(Layer.provideMerge([Jobs.layer, Mails.layer]))))
+      assert.strictEqual((yield* Mutex.owner("mails"))._tag, "Free")
+    }).pipe(Effect.provide(TestLive)))
+})

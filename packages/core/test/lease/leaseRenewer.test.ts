@@ -1,0 +1,307 @@
+import { type Lease, Mutex, MutexMetrics, MutexStore, SimbaError } from "@effect-simba/core"
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Effect, Exit, Fiber, Layer, Logger, Metric, Scope } from "effect"
+import { TestClock } from "effect/testing"
+import * as FaultyStore from "../support/faultyStore.ts"
+import { Faults } from "../support/faultyStore.ts"
+import { calls, Hands, HandsLive } from "../support/hands.ts"
+import { start, TestLive, timeLeft } from "../support/setup.ts"
+
+/** With a registry of its own. */
+const isolated = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.suspend(() => Effect.provideService(effect, Metric.MetricRegistry, new Map()))
+
+const count = (metric: Metric.Counter<number>) => Effect.map(Metric.value(metric), (state) => state.count)
+
+const acquireMany = (total: number) =>
+  Effect.forEach(Array.from({ length: total }, (_, i) => `m${i}`), (name) => Mutex.acquire(name))
+
+const guards = Effect.map(Faults, ({ calls }) => calls.filter((call) => call.startsWith("guard")))
+
+describe("the guard of many leases", () => {
+  it.effect("renews each of them, 200 to a call", () =>
+    Effect.gen(function*() {
+      const leases = yield* acquireMany(450)
+      yield* TestClock.adjust("35 seconds")
+      for (const lease of leases) assert.isTrue(yield* lease.isHeld)
+      const calls = ["guard 200", "guard 200", "guard 50"]
+      assert.deepStrictEqual(yield* guards, [...calls, ...calls, ...calls])
+      assert.strictEqual(yield* count(MutexMetrics.guards.renewed), 3 * 450)
+      const left = yield* Metric.value(MutexMetrics.timeLeftAtRenewal)
+      assert.deepInclude(left, { count: 3 * 450, min: left.max })
+    }).pipe(Effect.scoped, Effect.provide(TestLive), isolated))
+
+  it.effect("leaves none behind when some are released, and others added, between renewals", () =>
+    Effect.gen(function*() {
+      const scopes: Array<Scope.Closeable> = []
+      const held = new Set<string>()
+      for (let i = 0; i < 60; i++) {
+        const scope = yield* Scope.make()
+        scopes.push(scope)
+        yield* Scope.provide(Mutex.acquire(`m${i}`), scope)
+        held.add(`m${i}`)
+        yield* TestClock.adjust(i % 3 === 0 ? "700 millis" : 0)
+        const gone = (i * 7) % 60
+        if (gone < i && held.delete(`m${gone}`)) yield* Scope.close(scopes[gone]!, Exit.void)
+      }
+      yield* TestClock.adjust("2 minutes")
+      for (let i = 0; i < 60; i++) {
+        const owner = yield* Mutex.owner(`m${i}`)
+        assert.strictEqual(owner._tag, held.has(`m${i}`) ? "Held" : "Free", `m${i}`)
+      }
+      yield* Effect.forEach(scopes, (scope) => Scope.close(scope, Exit.void))
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("tries all of a call again that had no answer in time", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const leases = yield* acquireMany(250)
+      faults.guard = "hang"
+      yield* TestClock.adjust("10900 millis")
+      assert.strictEqual(yield* count(MutexMetrics.guards.failed), 0)
+      yield* TestClock.adjust("100 millis")
+      assert.strictEqual(yield* count(MutexMetrics.guards.failed), 250)
+      faults.guard = "work"
+      yield* TestClock.adjust("1 minute")
+      for (const lease of leases) assert.isTrue(yield* lease.isHeld)
+    }).pipe(Effect.scoped, Effect.provide(TestLive), isolated))
+
+  it.effect("takes no alarm for a call that was answered", () =>
+    Effect.gen(function*() {
+      yield* acquireMany(3)
+      yield* TestClock.adjust("1 hour")
+      assert.strictEqual(yield* count(MutexMetrics.guards.failed), 0)
+      assert.strictEqual((yield* guards).length, 360)
+    }).pipe(Effect.scoped, Effect.provide(TestLive), isolated))
+
+  it.effect("counts each mutex by itself where metrics name it", () =>
+    Effect.gen(function*() {
+      yield* acquireMany(3)
+      yield* TestClock.adjust("25 seconds")
+      for (let i = 0; i < 3; i++) {
+        const renewed = Metric.withAttributes(MutexMetrics.guards.renewed, { mutex: `m${i}` })
+        assert.strictEqual(yield* count(renewed), 2)
+      }
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(Mutex.layer({ metricsByMutex: true }).pipe(Layer.provide(FaultyStore.layer))),
+      isolated
+    ))
+
+  it.effect("that ends amid a renewal has nothing to say about it", () => {
+    const lines: Array<unknown> = []
+    const logger = Logger.make(({ message }) => void lines.push(message))
+    return Effect.gen(function*() {
+      const faults = yield* Faults
+      const scope = yield* Scope.make()
+      const service = yield* Scope.provide(Layer.build(Layer.fresh(Mutex.layer())), scope)
+      yield* Scope.provide(Effect.provide(Mutex.acquire("m"), service), yield* Scope.make())
+      faults.guard = "hang"
+      yield* TestClock.adjust("10500 millis")
+      assert.strictEqual((yield* guards).length, 1)
+      yield* Scope.close(scope, Exit.void)
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(lines.filter((line) => String(line).includes("lease(s)")), [])
+    }).pipe(Effect.provide([FaultyStore.layer, Logger.layer([logger])]))
+  })
+
+  it.effect("warns of each outage once, and says what it was", () => {
+    const lines: Array<string> = []
+    const logger = Logger.make(({ message }) => void lines.push(String(message)))
+    return Effect.gen(function*() {
+      const faults = yield* Faults
+      yield* acquireMany(2)
+      for (const outage of ["12 seconds", "10 seconds"] as const) {
+        faults.guard = "hang"
+        yield* TestClock.adjust(outage)
+        faults.guard = "work"
+        yield* TestClock.adjust("2 seconds")
+        const warnings = lines.splice(0).filter((line) => line.includes("could not be renewed"))
+        // Jitter of the attempts in between may part the two, so that each is in a call of its own the next time
+        assert.strictEqual(warnings.reduce((sum, line) => sum + Number.parseInt(line), 0), 2)
+        for (const line of warnings) assert.include(line, "no answer within 1s")
+      }
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(Mutex.layer().pipe(Layer.provideMerge([FaultyStore.layer, Logger.layer([logger])])))
+    )
+  })
+
+  it.effect("goes on with all of a call whose answer made no sense", () => {
+    let isShort = true
+    const store = Layer.effect(
+      MutexStore.MutexStore,
+      Effect.map(MutexStore.MutexStore, (store) => ({
+        ...store,
+        guard: (requests) => isShort ? Effect.succeed([]) : store.guard(requests)
+      }))
+    )
+    return Effect.gen(function*() {
+      const leases = yield* acquireMany(3)
+      yield* TestClock.adjust("10500 millis")
+      isShort = false
+      yield* TestClock.adjust("1 minute")
+      for (const lease of leases) assert.isTrue(yield* lease.isHeld)
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(Mutex.layer().pipe(Layer.provide(store), Layer.provide(MutexStore.layerMemory)))
+    )
+  })
+
+  it.effect("believes what it was told of some, where the rest of the call is not answered", () => {
+    let isStuck = false
+    const store = Layer.effect(
+      MutexStore.MutexStore,
+      Effect.map(MutexStore.MutexStore, (store) => ({
+        ...store,
+        guard: (requests, told) =>
+          Effect.forEach(requests, (request, index) =>
+            isStuck && request.mutex.startsWith("slow")
+              ? Effect.never
+              : Effect.tap(Effect.map(store.guard([request]), ([result]) => result!), (result) =>
+                Effect.sync(() => told?.(index, result))), { concurrency: "unbounded" })
+      }))
+    )
+    return Effect.gen(function*() {
+      const slow: Array<Lease.Lease> = []
+      const quick: Array<Lease.Lease> = []
+      // Enough of them for each call to have some of both
+      for (let i = 0; i < 50; i++) {
+        slow.push(yield* Mutex.acquire(`slow ${i}`))
+        quick.push(yield* Mutex.acquire(`quick ${i}`))
+      }
+      isStuck = true
+      yield* TestClock.adjust("1 hour")
+      for (const lease of slow) assert.strictEqual((yield* lease.lost).reason, "BackendGone")
+      for (const lease of quick) assert.isTrue(yield* lease.isHeld)
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(Mutex.layer().pipe(Layer.provide(store), Layer.provide(MutexStore.layerMemory)))
+    )
+  }, { tags: ["S14"] })
+
+  it.effect.each(
+    [
+      { ttl: "10 seconds", calls: ["guard 11", "guard 9"] },
+      { ttl: "4 seconds", calls: ["guard 6", "guard 6", "guard 6", "guard 2"] }
+    ] as const
+  )(
+    "wakes up for many at once: with a ttl of $ttl those due a little later are renewed too",
+    ({ calls, ttl }) =>
+      Effect.gen(function*() {
+        for (let i = 0; i < 20; i++) {
+          yield* Mutex.acquire(`m${i}`, { ttl })
+          yield* TestClock.adjust("100 millis")
+        }
+        yield* TestClock.adjust(ttl)
+        assert.deepStrictEqual(yield* guards, [...calls])
+      }).pipe(Effect.scoped, Effect.provide(TestLive))
+  )
+
+  it.effect("what fails is asked for at its own pace, however many others begin to fail", () => {
+    const asked: Array<number> = []
+    const store = Layer.effect(
+      MutexStore.MutexStore,
+      Effect.map(MutexStore.MutexStore, (store) => ({
+        ...store,
+        guard: (requests) =>
+          Effect.flatMap(Clock.currentTimeMillis, (now) => {
+            if (requests.some(({ mutex }) => mutex === "first")) asked.push(now)
+            return Effect.fail(new SimbaError.BackendError({ operation: "guard", retryable: true, cause: "down" }))
+          })
+      }))
+    )
+    return Effect.gen(function*() {
+      yield* Mutex.acquire("first", { ttl: "2 seconds", transition: "1 minute" })
+      for (let i = 0; i < 20; i++) {
+        yield* Mutex.acquire(`m${i}`, { ttl: 10_000 + 700 * i, transition: "1 minute" })
+      }
+      yield* TestClock.adjust("30 seconds")
+      // It has come to a second by then, less a fifth
+      const late = asked.filter((at) => at > 9000)
+      assert.isAbove(late.length, 10)
+      for (const [i, at] of late.slice(1).entries()) assert.isAtLeast(at - late[i]!, 750)
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(Mutex.layer().pipe(Layer.provide(store), Layer.provide(MutexStore.layerMemory)))
+    )
+  })
+
+  it.effect("forgets a hint of force that a renewal has proved wrong", () => {
+    let isVanished = false
+    let guarded = 0
+    let hints = 0
+    const store = Layer.effect(
+      MutexStore.MutexStore,
+      Effect.map(MutexStore.MutexStore, (store) => ({
+        ...store,
+        inbox: () =>
+          Effect.succeed({
+            next: Effect.delay(Effect.suspend(() => hints++ === 0 ? Effect.succeed(forced!) : Effect.never), 500)
+          }),
+        guard: (requests) => {
+          guarded++
+          return isVanished
+            ? Effect.succeed(requests.map(() => ({ _tag: "Lost", ownership: { _tag: "Free" } })))
+            : store.guard(requests)
+        }
+      }))
+    )
+    let forced: { readonly id: string } | undefined
+    return Effect.gen(function*() {
+      const lease = yield* Mutex.acquire("m")
+      forced = { id: lease.id }
+      yield* TestClock.adjust("1 second")
+      assert.isTrue(yield* lease.isHeld)
+      assert.strictEqual(guarded, 1)
+      isVanished = true
+      yield* TestClock.adjust("15 seconds")
+      assert.strictEqual((yield* Effect.flip(lease.ensure)).reason, "Vanished")
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(Mutex.layer().pipe(Layer.provide(store), Layer.provide(MutexStore.layerMemory)))
+    )
+  })
+
+  it.effect("a mutex whose requests hang delays neither renewals nor acquires of others", () =>
+    Effect.gen(function*() {
+      const { stuck } = yield* Hands
+      const slow = yield* Mutex.acquire("slow")
+      yield* TestClock.adjust("1500 millis")
+      const quick = yield* Mutex.acquire("quick")
+      stuck.add("slow")
+      const waiting = yield* start(Effect.scoped(Mutex.acquire("slow")))
+      yield* TestClock.adjust("10001 millis")
+      assert.isAtLeast(yield* timeLeft(quick), 15_199)
+      assert.isUndefined(waiting.pollUnsafe())
+      yield* Effect.scoped(Mutex.acquire("another"))
+      yield* TestClock.adjust("1 hour")
+      assert.strictEqual((yield* slow.lost).reason, "BackendGone")
+      assert.isTrue(yield* quick.isHeld)
+      yield* Fiber.interrupt(waiting)
+    }).pipe(Effect.provide(HandsLive)), { tags: ["S14"] })
+
+  it.effect(
+    "work under a backend that only fails is stopped at the deadline, neither early nor late",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        faults.guard = "fail"
+        let interrupted = false
+        const working = yield* start(
+          Effect.never.pipe(
+            Effect.onInterrupt(() => Effect.sync(() => interrupted = true)),
+            Mutex.withLock("m"),
+            Effect.flip
+          )
+        )
+        yield* TestClock.adjust("15199 millis")
+        assert.isAtLeast(yield* calls("guard"), 5)
+        assert.isFalse(interrupted)
+        yield* TestClock.adjust("1 millis")
+        assert.isTrue(interrupted)
+        assert.deepInclude(yield* Fiber.join(working), { _tag: "LeaseLost", reason: "BackendGone" })
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["B29"] }
+  )
+})

@@ -1,0 +1,67 @@
+import { Mutex } from "@effect-simba/core"
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Exit, Fiber, Scope } from "effect"
+import { TestClock } from "effect/testing"
+import { Faults } from "../support/faultyStore.ts"
+import { start, TestLive } from "../support/setup.ts"
+import { uncaught } from "../support/uncaught.ts"
+
+const fail = () => {
+  throw new Error("observer")
+}
+
+/** Runs it in a fiber whose observer throws. */
+const observed = Effect.fnUntraced(function*<A, E>(effect: Effect.Effect<A, E>) {
+  Effect.runCallbackWith(yield* Effect.context<never>())(effect, { onExit: fail })
+})
+
+const observedItself = Effect.withFiber<never>((fiber) => {
+  fiber.addObserver(fail)
+  return Effect.never
+})
+
+describe("an observer of a fiber that throws", () => {
+  it.effect("keeps no other from being told that a lease is lost, nor other leases from being lost", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const thrown = yield* uncaught
+      const scope = yield* Effect.scope
+      const leases = yield* Effect.forEach(["a", "b"], (name) => Scope.provide(Mutex.acquire(name), scope))
+      yield* observed(leases[0]!.lost)
+      yield* observed(leases[0]!.protect(Effect.never))
+      yield* start(leases[0]!.protect(observedItself))
+      const told = yield* Effect.forEach(leases, (lease) =>
+        Effect.all([
+          start(Effect.flip(lease.protect(Effect.never))),
+          start(lease.lost)
+        ]))
+      faults.guard = "fail"
+      yield* TestClock.adjust("15200 millis")
+      for (const fibers of told) {
+        for (const fiber of fibers) {
+          const exit = fiber.pollUnsafe()
+          assert.isTrue(exit !== undefined && Exit.isSuccess(exit) && exit.value.reason === "BackendGone")
+        }
+      }
+      yield* TestClock.adjust(1)
+      assert.deepStrictEqual(thrown.map(String), ["Error: observer", "Error: observer", "Error: observer"])
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it.effect("keeps no lease from being released", () =>
+    Effect.gen(function*() {
+      const thrown = yield* uncaught
+      const scope = yield* Scope.make()
+      const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
+      const ended = yield* Deferred.make<void>()
+      yield* observed(lease.protect(Effect.never))
+      yield* observed(lease.protect(Effect.onInterrupt(Effect.never, () => Deferred.await(ended))))
+      const closing = yield* start(Scope.close(scope, Exit.void))
+      yield* TestClock.adjust(1)
+      assert.isUndefined(closing.pollUnsafe())
+      yield* Deferred.succeed(ended, undefined)
+      yield* Fiber.join(closing)
+      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+      yield* TestClock.adjust(1)
+      assert.deepStrictEqual(thrown.map(String), ["Error: observer", "Error: observer"])
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+})

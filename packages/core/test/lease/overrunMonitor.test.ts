@@ -1,0 +1,134 @@
+import { Mutex, MutexName, MutexStore, type SimbaError } from "@effect-simba/core"
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Duration, Effect, Fiber, Layer, Logger, References } from "effect"
+import { TestClock } from "effect/testing"
+import { Faults } from "../support/faultyStore.ts"
+import * as FaultyStore from "../support/faultyStore.ts"
+import { start } from "../support/setup.ts"
+import { stalling } from "../support/stalling.ts"
+
+describe("the hard stop", { tags: ["B26"] }, () => {
+  const overrunning = (overruns: Array<SimbaError.LeaseLost>, hook: Effect.Effect<void> = Effect.void) =>
+    Mutex.layer({
+      onOverrun: (loss) =>
+        Effect.suspend(() => {
+          overruns.push(loss)
+          return hook
+        })
+    }).pipe(Layer.provideMerge(FaultyStore.layer), Layer.provideMerge(Logger.layer([])))
+
+  const stubborn = (duration: Duration.Input) => Effect.uninterruptible(Effect.sleep(duration))
+
+  it.effect("runs once, when the server's lease has ended and uninterruptible work has not", () => {
+    const overruns: Array<SimbaError.LeaseLost> = []
+    return Effect.gen(function*() {
+      const faults = yield* Faults
+      const fiber = yield* start(Effect.flip(Mutex.withLock("m")(stubborn("1 minute"))))
+      faults.guard = "fail"
+      // The deadline is at 15.2 s, the end of the server's lease at 16 s
+      yield* TestClock.adjust("15999 millis")
+      assert.strictEqual(overruns.length, 0)
+      yield* TestClock.adjust("1 millis")
+      assert.strictEqual(overruns.length, 1)
+      assert.deepInclude(overruns[0], { mutex: "m", reason: "BackendGone" })
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual((yield* Fiber.join(fiber))._tag, "LeaseLost")
+      assert.strictEqual(overruns.length, 1)
+    }).pipe(Effect.provide(overrunning(overruns)))
+  })
+
+  it.effect("does not run for work that ends within the margin, nor for a lease without work", () => {
+    const overruns: Array<SimbaError.LeaseLost> = []
+    return Effect.gen(function*() {
+      const faults = yield* Faults
+      faults.guard = "fail"
+      yield* start(Effect.flip(Mutex.withLock("m")(Effect.onInterrupt(Effect.never, () => Effect.sleep("700 millis")))))
+      yield* Mutex.acquire("bare")
+      yield* TestClock.adjust("1 hour")
+      assert.strictEqual(overruns.length, 0)
+    }).pipe(Effect.provide(overrunning(overruns)))
+  })
+
+  it.effect("does not run for work in whose first moment the lease ran out, and that ends with it", () => {
+    const overruns: Array<SimbaError.LeaseLost> = []
+    return Effect.gen(function*() {
+      const { clock, stall } = yield* stalling
+      yield* Effect.gen(function*() {
+        const work = Mutex.withLock("m")((lease) =>
+          Effect.suspend(() => {
+            stall.millis = 15_500
+            return Effect.andThen(lease.isHeld, Effect.never)
+          })
+        )
+        assert.strictEqual((yield* Effect.flip(work))._tag, "LeaseLost")
+        yield* TestClock.adjust("1 hour")
+        assert.strictEqual(overruns.length, 0)
+      }).pipe(Effect.provide(overrunning(overruns)), Effect.provideService(Clock.Clock, clock))
+    })
+  })
+
+  it.effect("leaves the margin to work whose lease the server gave to another", () => {
+    const overruns: Array<SimbaError.LeaseLost> = []
+    return Effect.gen(function*() {
+      const store = yield* MutexStore.MutexStore
+      const mutex = MutexName.MutexName.make("m")
+      const body = (id: MutexName.ContenderId) =>
+        Effect.andThen(store.release({ mutex, id, confirm: Duration.seconds(1) }), stubborn("1 minute"))
+      yield* start(Effect.flip(Mutex.withLock("m")((lease) => body(lease.id))))
+      yield* TestClock.adjust("10799 millis")
+      assert.strictEqual(overruns.length, 0)
+      yield* TestClock.adjust("1 millis")
+      assert.deepInclude(overruns[0], { reason: "Vanished" })
+      yield* TestClock.adjust("1 minute")
+    }).pipe(Effect.provide(overrunning(overruns)))
+  })
+
+  it.effect("waits for the end of the server's lease after maxHold", () => {
+    const overruns: Array<SimbaError.LeaseLost> = []
+    return Effect.gen(function*() {
+      yield* start(Effect.flip(Mutex.withLock("m", { maxHold: "20 seconds" })(stubborn("1 minute"))))
+      yield* TestClock.adjust("25999 millis")
+      assert.strictEqual(overruns.length, 0)
+      yield* TestClock.adjust("1 millis")
+      assert.strictEqual(overruns.length, 1)
+      yield* TestClock.adjust("1 minute")
+    }).pipe(Effect.provide(overrunning(overruns)))
+  })
+
+  it.effect("a hook that dies harms nobody", () => {
+    const overruns: Array<SimbaError.LeaseLost> = []
+    return Effect.gen(function*() {
+      yield* start(Effect.flip(Mutex.withLock("a", { maxHold: "1 second" })(stubborn("1 minute"))))
+      yield* start(Effect.flip(Mutex.withLock("b", { maxHold: "2 seconds" })(stubborn("1 minute"))))
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(overruns.map((loss) => loss.mutex), ["a", "b"])
+      yield* Mutex.withLock("a")(Effect.void)
+    }).pipe(Effect.provide(overrunning(overruns, Effect.die("broken"))))
+  })
+
+  it.effect("without a hook an error is logged that names mutex and token", () => {
+    const lines: Array<{ readonly level: string; readonly text: string; readonly annotations: unknown }> = []
+    const logger = Logger.make((entry) => {
+      lines.push({
+        level: entry.logLevel,
+        text: [entry.message].flat().map(String).join(" "),
+        annotations: entry.fiber.getRef(References.CurrentLogAnnotations)
+      })
+    })
+    const live = Mutex.layer().pipe(Layer.provideMerge(FaultyStore.layer), Layer.provideMerge(Logger.layer([logger])))
+    return Effect.gen(function*() {
+      let token = 0
+      yield* start(Effect.flip(
+        Mutex.withLock("m", { maxHold: "1 second" })((lease) => {
+          token = lease.token
+          return stubborn("1 minute")
+        })
+      ))
+      yield* TestClock.adjust("1 minute")
+      const errors = lines.filter((line) => line.level === "Error")
+      assert.strictEqual(errors.length, 1)
+      assert.include(errors[0]!.text, `lease ${token} of mutex "m"`)
+      assert.deepInclude(errors[0]!.annotations as object, { mutex: "m", token })
+    }).pipe(Effect.provide(live))
+  })
+})

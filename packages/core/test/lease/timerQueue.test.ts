@@ -1,0 +1,80 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Effect, Schema } from "effect"
+import { TestClock } from "effect/testing"
+import { instant } from "../../src/internal/lease/deadline.ts"
+import { IndexedHeap, type Item } from "../../src/internal/lease/indexedHeap.ts"
+import * as alarmsOf from "../../src/internal/lease/timerQueue.ts"
+
+const keysTo = (maximum: number) => Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum })))
+
+describe("a heap", () => {
+  const givesAll = ([first, changes]: readonly [ReadonlyArray<number>, ReadonlyArray<number>]) => {
+    const heap = new IndexedHeap<Item>()
+    const items = first.map((key): Item => ({ key, position: -1, before: undefined, behind: undefined }))
+    for (const item of items) heap.place(item, item.key)
+    const inside = new Set(items)
+    changes.forEach((change, index) => {
+      const item = items[(change * 7 + index) % Math.max(1, items.length)]
+      if (item === undefined) return
+      if (change % 3 === 0) {
+        heap.remove(item)
+        inside.delete(item)
+      } else {
+        heap.place(item, change)
+        inside.add(item)
+      }
+    })
+    const expected = [...inside].map(({ key }) => key).sort((a, b) => a - b)
+    const given: Array<number> = []
+    for (let item = heap.first; item !== undefined; item = heap.first) {
+      given.push(item.key)
+      heap.remove(item)
+      assert.strictEqual(item.position, -1)
+    }
+    assert.deepStrictEqual(given, expected)
+  }
+
+  it.prop("gives its items by their keys, whatever was moved or taken out before", [keysTo(20), keysTo(20)], givesAll)
+  it.prop("gives them also where many have the same key", [keysTo(2), keysTo(4)], givesAll)
+})
+
+describe("alarms", () => {
+  const now = Effect.map(Clock.Clock, (clock) => instant(clock).monotonic)
+
+  it.effect("ring at their instants, each once, and not when they were called off", () =>
+    Effect.gen(function*() {
+      const alarms = yield* alarmsOf.make
+      const start = yield* now
+      const rung: Array<string> = []
+      alarms.at(start + 300, () => rung.push("c"))
+      alarms.at(start + 100, () => rung.push("a"))
+      const callOff = alarms.at(start + 150, () => rung.push("never"))
+      alarms.at(start + 200, () => rung.push("b"))
+      callOff()
+      yield* TestClock.adjust(99)
+      assert.deepStrictEqual(rung, [])
+      yield* TestClock.adjust(1)
+      assert.deepStrictEqual(rung, ["a"])
+      callOff()
+      yield* TestClock.adjust(100)
+      assert.deepStrictEqual(rung, ["a", "b"])
+      yield* TestClock.adjust("1 hour")
+      assert.deepStrictEqual(rung, ["a", "b", "c"])
+    }).pipe(Effect.scoped))
+
+  it.effect("an alarm may set others, also for an instant that has passed", () =>
+    Effect.gen(function*() {
+      const alarms = yield* alarmsOf.make
+      const start = yield* now
+      const rung: Array<string> = []
+      alarms.at(start + 100, () => {
+        rung.push("first")
+        alarms.at(start, () => rung.push("late"))
+        alarms.at(start + 101, () => rung.push("next"))
+      })
+      yield* TestClock.adjust(100)
+      assert.deepStrictEqual(rung, ["first", "late"])
+      yield* TestClock.adjust(1)
+      assert.deepStrictEqual(rung, ["first", "late", "next"])
+    }).pipe(Effect.scoped))
+})

@@ -1,0 +1,304 @@
+import type { SimbaError } from "@effect-simba/core"
+import { Mutex, MutexConfig } from "@effect-simba/core"
+import { assert, describe, it } from "@effect/vitest"
+import { ConfigProvider, Deferred, Duration, Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
+import { TestClock } from "effect/testing"
+import { Faults } from "../support/faultyStore.ts"
+import * as FaultyStore from "../support/faultyStore.ts"
+import { another, MemoryLive, start, TestLive } from "../support/setup.ts"
+
+describe("acquire", () => {
+  it.effect("a free mutex costs one request and no subscription", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      yield* Mutex.acquire("m")
+      assert.deepStrictEqual(faults.calls, ["acquire try"])
+    }).pipe(Effect.provide(TestLive)), { tags: ["H4"] })
+
+  it.effect("a held one is tried, then subscribed to, then queued for", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const them = yield* another("them")
+      yield* Effect.provide(Mutex.acquire("m"), them)
+      yield* start(Effect.scoped(Mutex.acquire("m")))
+      assert.deepStrictEqual(faults.calls, ["acquire try", "acquire try", "subscribe", "acquire wait"])
+    }).pipe(Effect.provide(TestLive)), { tags: ["H4", "B1"] })
+
+  it.effect("serves waiters first come, first served, one confirming request each", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const order: Array<number> = []
+      const scope = yield* Scope.make()
+      yield* Scope.provide(Mutex.acquire("m"), scope)
+      const waiters = yield* Effect.forEach([0, 1, 2, 3, 4], (n) =>
+        Effect.flatMap(another(`${n}`), (place) =>
+          Effect.provide(
+            start(
+              Mutex.withLock("m")(Effect.sync(() =>
+                order.push(n)
+              ))
+            ),
+            place
+          )))
+      faults.calls.length = 0
+      yield* Scope.close(scope, Exit.void)
+      yield* Fiber.joinAll(waiters)
+      assert.deepStrictEqual(order, [0, 1, 2, 3, 4])
+      assert.strictEqual(
+        faults.calls.filter((call) => call === "acquire wait").length,
+        5
+      )
+      assert.strictEqual(faults.calls.filter((call) => call === "release").length, 6)
+    }).pipe(Effect.provide(TestLive)), { tags: ["H1"] })
+
+  it.effect(
+    "when an owner dies, the first waiter has the mutex right after the key has expired",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        faults.guard = "fail"
+        faults.release = "fail"
+        yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
+        const waiter = yield* start(Mutex.acquire("m"))
+        yield* TestClock.adjust("16 seconds")
+        assert.isUndefined(waiter.pollUnsafe())
+        yield* TestClock.adjust("1 millis")
+        assert.isTrue(yield* (yield* Fiber.join(waiter)).isHeld)
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["H6"] }
+  )
+
+  it.effect("times out with an error that names the owner, and leaves nothing behind", () =>
+    Effect.gen(function*() {
+      const scope = yield* Scope.make()
+      const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
+      const fiber = yield* start(Effect.flip(Effect.scoped(Mutex.acquire("m", { timeout: "3 seconds" }))))
+      yield* TestClock.adjust("2999 millis")
+      assert.isUndefined(fiber.pollUnsafe())
+      yield* TestClock.adjust("1 millis")
+      const error = yield* Fiber.join(fiber)
+      assert.strictEqual(error._tag, "AcquireTimeout")
+      assert.include(error.message, lease.id)
+      yield* Scope.close(scope, Exit.void)
+      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+    }).pipe(Effect.provide(TestLive)), { tags: ["H7"] })
+
+  it.effect("an interrupted wait returns at once although the undo hangs", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
+      const waiter = yield* start(Effect.scoped(Mutex.acquire("m")))
+      faults.release = "hang"
+      yield* Fiber.interrupt(waiter)
+      assert.include(faults.calls, "release")
+      yield* TestClock.adjust("2 seconds")
+      faults.release = "work"
+    }).pipe(Effect.provide(TestLive)), { tags: ["H7"] })
+
+  it.effect("an attempt interrupted while its answer is on the way is undone", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      faults.acquire = { late: "500 millis" }
+      const fiber = yield* start(Effect.scoped(Mutex.acquire("m")))
+      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Held")
+      yield* Fiber.interrupt(fiber)
+      yield* Effect.yieldNow
+      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+    }).pipe(Effect.provide(TestLive)), { tags: ["H7", "B41"] })
+
+  it.effect("a time-out while the grant is on the way gives the mutex back", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      faults.acquire = { late: "500 millis" }
+      const fiber = yield* start(Effect.flip(Effect.scoped(Mutex.acquire("m", { timeout: "200 millis" }))))
+      yield* TestClock.adjust("200 millis")
+      assert.strictEqual((yield* Fiber.join(fiber))._tag, "AcquireTimeout")
+      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+    }).pipe(Effect.provide(TestLive)), { tags: ["H7"] })
+
+  it.effect("closing the layer waits for undos, for at most releaseTimeout", () =>
+    Effect.gen(function*() {
+      const scope = yield* Scope.make()
+      const context = yield* Layer.buildWithScope(TestLive, scope)
+      yield* Effect.gen(function*() {
+        const faults = yield* Faults
+        yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
+        const waiter = yield* start(Effect.scoped(Mutex.acquire("m")))
+        faults.release = { late: "1 second" }
+        yield* Fiber.interrupt(waiter)
+      }).pipe(Effect.scoped, Effect.provide(context), start)
+      yield* Effect.yieldNow
+      const closing = yield* start(Scope.close(scope, Exit.void))
+      yield* TestClock.adjust("999 millis")
+      assert.isUndefined(closing.pollUnsafe())
+      yield* TestClock.adjust("1001 millis")
+      yield* Fiber.join(closing)
+    }), { tags: ["H7"] })
+
+  it.effect("an outage is sat out for as long as a lease lasts, and no longer", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      faults.acquire = "fail"
+      const patient = yield* start(Effect.scoped(Mutex.acquire("m")))
+      yield* TestClock.adjust("10 seconds")
+      faults.acquire = "work"
+      yield* TestClock.adjust("2 seconds")
+      yield* Fiber.join(patient)
+      faults.acquire = "fail"
+      const hopeless = yield* start(Effect.flip(Effect.scoped(Mutex.acquire("m"))))
+      yield* TestClock.adjust("18 seconds")
+      const error = yield* Fiber.join(hopeless)
+      assert.deepInclude(error, { _tag: "BackendError", retryable: true })
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("a waiter that is granted while its confirming answer is lost asks again and is recognised", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const scope = yield* Scope.make()
+      yield* Effect.provide(Scope.provide(Mutex.acquire("m"), scope), yield* another("them"))
+      const waiter = yield* start(Mutex.acquire("m"))
+      faults.acquire = "fail"
+      yield* Scope.close(scope, Exit.void)
+      yield* TestClock.adjust("500 millis")
+      assert.isUndefined(waiter.pollUnsafe())
+      faults.acquire = "work"
+      yield* TestClock.adjust("700 millis")
+      assert.isTrue(yield* (yield* Fiber.join(waiter)).isHeld)
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("tryAcquire answers None while somebody else holds it, and never queues", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
+      assert.isTrue(Option.isNone(yield* Mutex.tryAcquire("m")))
+      assert.isTrue(Option.isSome(yield* Mutex.tryAcquire("n")))
+      assert.notInclude(faults.calls, "subscribe")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("many fibers of several layers on one store exclude each other", () =>
+    Effect.gen(function*() {
+      let inside = 0
+      let most = 0
+      const turns: Array<string> = []
+      const work = (name: string) =>
+        Effect.gen(function*() {
+          most = Math.max(most, ++inside)
+          yield* Effect.sleep("10 millis")
+          turns.push(name)
+          inside--
+        }).pipe(Mutex.withLock("m"), Effect.repeat({ times: 9 }))
+      const layers = ["a", "b", "c"].map((contender) => [contender, Layer.fresh(Mutex.layer({ contender }))] as const)
+      const fibers = yield* Effect.forEach(layers, ([name, layer]) => start(Effect.provide(work(name), layer)))
+      yield* TestClock.adjust("10 seconds")
+      yield* Fiber.joinAll(fibers)
+      assert.strictEqual(most, 1)
+      assert.strictEqual(turns.length, 30)
+    }).pipe(Effect.provide(FaultyStore.layer)))
+
+  it.effect("bad names and options are refused where they enter", () =>
+    Effect.gen(function*() {
+      const refused = (effect: Effect.Effect<unknown, { readonly _tag: string }, Mutex.Mutex | Scope.Scope>) =>
+        Effect.map(Effect.flip(effect), (error) => error._tag)
+      assert.strictEqual(yield* refused(Mutex.acquire("")), "InvalidName")
+      assert.strictEqual(yield* refused(Mutex.tryAcquire("  ")), "InvalidName")
+      assert.strictEqual(yield* refused(Mutex.withLock("}m")(Effect.void)), "InvalidName")
+      assert.strictEqual(yield* refused(Mutex.owner("\t")), "InvalidName")
+      assert.strictEqual(yield* refused(Mutex.acquire("m", { ttl: 0 })), "InvalidConfig")
+      assert.strictEqual(yield* refused(Mutex.acquire("m", { transition: "1 second" })), "InvalidConfig")
+      for (const timeout of [-1, "-1 millis", -Infinity, "-Infinity", [-1, 0], NaN, "soon" as never] as const) {
+        assert.strictEqual(yield* refused(Mutex.acquire("m", { timeout })), "InvalidConfig")
+        assert.strictEqual(yield* refused(Mutex.withLock("m", { timeout })(Effect.void)), "InvalidConfig")
+        assert.strictEqual(yield* refused(Mutex.acquireAll(["m"], { timeout })), "InvalidConfig")
+      }
+    }).pipe(Effect.provide(MemoryLive)))
+
+  it.effect("a timeout of zero takes a mutex that is free, and an infinite one waits", () =>
+    Effect.gen(function*() {
+      const scope = yield* Scope.make()
+      yield* Scope.provide(Mutex.acquire("m", { timeout: 0 }), scope)
+      assert.strictEqual((yield* Effect.flip(Mutex.acquire("m", { timeout: 0 })))._tag, "AcquireTimeout")
+      const waiter = yield* start(Mutex.acquire("m", { timeout: Infinity }))
+      yield* TestClock.adjust("1 hour")
+      assert.isUndefined(waiter.pollUnsafe())
+      yield* Scope.close(scope, Exit.void)
+      yield* Fiber.join(waiter)
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+})
+
+describe("configuration", () => {
+  const refusal = (options: MutexConfig.Options) =>
+    Effect.map(Effect.flip(MutexConfig.make(options)), (error) => error.option)
+
+  it.effect("is checked when the layer is built", () =>
+    Effect.gen(function*() {
+      assert.strictEqual(yield* refusal({ ttl: 0 }), "ttl")
+      assert.strictEqual(yield* refusal({ ttl: "forever" as never }), "ttl")
+      assert.strictEqual(yield* refusal({ ttl: Infinity }), "ttl")
+      assert.strictEqual(yield* refusal({ transition: -1 }), "transition")
+      assert.strictEqual(yield* refusal({ confirmTimeout: 0 }), "confirmTimeout")
+      assert.strictEqual(yield* refusal({ contender: "a@@b" }), "contender")
+      assert.strictEqual(yield* refusal({ contender: "@a" }), "contender")
+      assert.strictEqual(yield* refusal({ contender: "a@" }), "contender")
+      assert.strictEqual(yield* refusal({ contender: " " }), "contender")
+      // The margin of 0.8 s plus a command timeout of 1 s
+      assert.strictEqual(yield* refusal({ ttl: "14200 millis", transition: "1800 millis" }), "transition")
+      yield* MutexConfig.make({ ttl: "14200 millis", transition: "1900 millis" })
+      const built = yield* Effect.exit(Layer.build(Mutex.layer({ ttl: 0 }).pipe(Layer.provide(FaultyStore.layer))))
+      assert.isTrue(Exit.isFailure(built))
+    }))
+
+  it.effect("has the documented defaults", () =>
+    Effect.gen(function*() {
+      const config = yield* MutexConfig.make()
+      assert.deepStrictEqual(
+        [config.ttl, config.transition, config.confirmTimeout, config.commandTimeout, config.releaseTimeout].map(
+          Duration.toMillis
+        ),
+        [10_000, 6_000, 1_500, 1_000, 2_000]
+      )
+      assert.match(config.contender, /^\d+@.+/)
+    }))
+
+  it.effect("reads SIMBA_REDIS_TTL and SIMBA_REDIS_TRANSITION, and refuses what is no duration", () =>
+    Effect.gen(function*() {
+      const build = (env: Record<string, string>) =>
+        Mutex.acquire("m").pipe(
+          Effect.flatMap((lease) => lease.timeLeft),
+          Effect.provide(Mutex.layerFromEnv().pipe(Layer.provide(FaultyStore.layer))),
+          Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnv({ env }))
+        )
+      const left = yield* build({ SIMBA_REDIS_TTL: "20 seconds", SIMBA_REDIS_TRANSITION: "20s" })
+      assert.strictEqual(Duration.toMillis(left), 38_000)
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(build({ SIMBA_REDIS_TTL: "soon" }))))
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(build({ SIMBA_REDIS_TRANSITION: "1 second" }))))
+    }))
+})
+
+it.effect("a lease outlives the fiber that asked for it, not its scope", () =>
+  Effect.gen(function*() {
+    const scope = yield* Scope.make()
+    const done = yield* Deferred.make<SimbaError.AcquireError | "ok">()
+    yield* start(
+      Scope.provide(Mutex.acquire("m"), scope).pipe(
+        Effect.andThen(Deferred.succeed(done, "ok" as const))
+      )
+    )
+    assert.strictEqual(yield* Deferred.await(done), "ok")
+    yield* TestClock.adjust("1 minute")
+    assert.strictEqual((yield* Mutex.owner("m"))._tag, "Held")
+    yield* Scope.close(scope, Exit.void)
+    assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+  }).pipe(Effect.provide(MemoryLive)))
+
+it.effect("a grant whose answer comes after its own deadline is asked for again, not handed out dead", () =>
+  Effect.gen(function*() {
+    const faults = yield* Faults
+    faults.acquire = { late: "15500 millis" }
+    const fiber = yield* start(Mutex.acquire("m"))
+    yield* TestClock.adjust("15 seconds")
+    faults.acquire = "work"
+    yield* TestClock.adjust("500 millis")
+    const lease = yield* Fiber.join(fiber)
+    yield* lease.ensure
+    assert.deepStrictEqual(faults.calls.filter((call) => call.startsWith("acquire")), ["acquire try", "acquire try"])
+  }).pipe(Effect.provide(TestLive)))

@@ -1,0 +1,99 @@
+import { Mutex, MutexConfig, MutexName, MutexStore } from "@effect-simba/core"
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Duration, Effect, Exit, Fiber, Layer, Logger, Scope } from "effect"
+import { TestClock } from "effect/testing"
+import * as leasesOf from "../../src/internal/lease/leaseTable.ts"
+import { HeldLease, termsOf } from "../../src/internal/mutex/heldLease.ts"
+import * as FaultyStore from "../support/faultyStore.ts"
+import { another, start } from "../support/setup.ts"
+
+const closed = (error: unknown) =>
+  assert.deepInclude(error as object, { _tag: "BackendError", operation: "acquire", retryable: false })
+
+/** A layer on the store, and what closes it. The store goes on. */
+const open = Effect.gen(function*() {
+  const scope = yield* Scope.make()
+  const context = yield* Layer.buildWithScope(Layer.fresh(Mutex.layer({ contender: "us" })), scope)
+  return { mutex: Context.get(context, Mutex.Mutex), close: Scope.close(scope, Exit.void) }
+})
+
+const test = <A, E>(body: Effect.Effect<A, E, MutexStore.MutexStore | FaultyStore.Faults | Scope.Scope>) =>
+  body.pipe(Effect.scoped, Effect.provide(Layer.provideMerge(FaultyStore.layer, Logger.layer([]))))
+
+const unfair = [["fair", {}], ["unfair", { unfair: true }]] as const
+
+describe("a layer that is closed, on a store that goes on", () => {
+  it.effect.each(unfair)("grants nothing any more (%s)", ([, options]) =>
+    test(Effect.gen(function*() {
+      const { close, mutex } = yield* open
+      yield* close
+      const faults = yield* FaultyStore.Faults
+      let runs = 0
+      const body = Effect.sync(() => runs++)
+      closed(yield* Effect.flip(mutex.withLock("m", options)(body)))
+      closed(yield* Effect.flip(mutex.withLockIfAvailable("m", options)(body)))
+      closed(yield* Effect.flip(Effect.scoped(mutex.acquire("m", options))))
+      closed(yield* Effect.flip(Effect.scoped(mutex.tryAcquire("m", options))))
+      closed(yield* Effect.flip(Effect.scoped(mutex.acquireAll(["m", "n"], options))))
+      assert.strictEqual(runs, 0)
+      assert.deepStrictEqual(faults.calls, [])
+    })))
+
+  type Ask = (mutex: Mutex.Mutex["Service"]) => Effect.Effect<unknown, unknown>
+  const ways = unfair.flatMap(([name, options]): ReadonlyArray<readonly [string, Ask]> => [
+    [`withLock, ${name}`, (mutex) => mutex.withLock("m", options)(Effect.never)],
+    [`withLockIfAvailable, ${name}`, (mutex) => mutex.withLockIfAvailable("m", options)(Effect.never)],
+    [`acquire, ${name}`, (mutex) => Effect.scoped(mutex.acquire("m", options))]
+  ])
+
+  it.effect.each(ways)("gives back what it is granted too late (%s)", ([, ask]) =>
+    test(Effect.gen(function*() {
+      const { close, mutex } = yield* open
+      const faults = yield* FaultyStore.Faults
+      faults.acquire = { late: "10 seconds" }
+      const asking = yield* start(Effect.flip(ask(mutex)))
+      yield* TestClock.adjust("1 second")
+      yield* close
+      yield* TestClock.adjust("8 seconds")
+      assert.isUndefined(asking.pollUnsafe())
+      const other = Context.get(yield* another("them"), Mutex.Mutex)
+      assert.strictEqual((yield* other.owner("m"))._tag, "Held")
+      yield* TestClock.adjust("1 second")
+      closed(yield* Fiber.join(asking))
+      assert.strictEqual((yield* other.owner("m"))._tag, "Free")
+    })))
+
+  it.effect("loses and gives back a lease that comes when its table is gone", () =>
+    test(Effect.gen(function*() {
+      const store = yield* MutexStore.MutexStore
+      const config = yield* MutexConfig.make()
+      const scope = yield* Scope.make()
+      const leases = yield* Scope.provide(leasesOf.make(store, config), scope)
+      const mutex = MutexName.MutexName.make("m")
+      const id = "1-aaaaaaaaaaaa:us" as MutexName.ContenderId
+      const sent = leases.now()
+      const request = { mutex, id, mode: "try", lease: Duration.seconds(16), confirm: config.confirmTimeout } as const
+      const granted = yield* store.acquire(request)
+      yield* Scope.close(scope, Exit.void)
+      assert.strictEqual(granted._tag, "Granted")
+      if (granted._tag !== "Granted") return
+      const holding = new HeldLease(mutex, id, granted.token, termsOf(config), sent)
+      leases.add(holding)
+      assert.strictEqual(holding.loss?.reason, "BackendGone")
+      assert.isFalse(holding.isOpen())
+      assert.strictEqual((yield* store.owner(mutex))._tag, "Free")
+    })))
+
+  it.effect("work that outlives the layer gives its mutex back when it has ended", () =>
+    test(Effect.gen(function*() {
+      const { close, mutex } = yield* open
+      const work = yield* start(Effect.flip(mutex.withLock("m")(Effect.uninterruptible(Effect.sleep("10 seconds")))))
+      yield* close
+      const other = Context.get(yield* another("them"), Mutex.Mutex)
+      yield* TestClock.adjust("9 seconds")
+      assert.strictEqual((yield* other.owner("m"))._tag, "Held")
+      yield* TestClock.adjust("1 second")
+      assert.deepInclude(yield* Fiber.join(work), { _tag: "LeaseLost", reason: "BackendGone" })
+      assert.strictEqual((yield* other.owner("m"))._tag, "Free")
+    })))
+})

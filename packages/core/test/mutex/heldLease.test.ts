@@ -1,0 +1,315 @@
+import { Mutex, MutexName, MutexStore } from "@effect-simba/core"
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Duration, Effect, Exit, Fiber, Scope } from "effect"
+import { TestClock } from "effect/testing"
+import { Faults } from "../support/faultyStore.ts"
+import { start, TestLive, timeLeft } from "../support/setup.ts"
+import { stalling } from "../support/stalling.ts"
+
+/** Somebody else's hand in the store: it speaks to the port itself. */
+const stranger = Effect.gen(function*() {
+  const store = yield* MutexStore.MutexStore
+  const id = "1-aaaaaaaaaaaa:stranger" as MutexName.ContenderId
+  const mutex = MutexName.MutexName.make("m")
+  const period = { lease: Duration.seconds(16), confirm: Duration.millis(1500) }
+  return {
+    id,
+    take: store.acquire({ mutex, id, mode: "try", ...period }),
+    release: (victim: MutexName.ContenderId) => store.release({ mutex, id: victim, confirm: period.confirm })
+  }
+})
+
+const calls = (name: string) =>
+  Effect.map(Faults, (faults) => faults.calls.filter((call) => call.startsWith(name)).length)
+
+describe("a lease in its scope", () => {
+  it.effect("is released when the scope closes, and not before", () =>
+    Effect.gen(function*() {
+      const scope = yield* Scope.make()
+      const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
+      yield* TestClock.adjust("1 hour")
+      assert.isTrue(yield* lease.isHeld)
+      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Held")
+      yield* Scope.close(scope, Exit.void)
+      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+      assert.isFalse(yield* lease.isHeld)
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("says Released to a holder that goes on after its scope has closed", () =>
+    Effect.gen(function*() {
+      const lease = yield* Effect.scoped(Mutex.acquire("m"))
+      const error = yield* Effect.flip(lease.ensure)
+      assert.strictEqual(error.reason, "Released")
+      const protectedError = yield* Effect.flip(lease.protect(Effect.void))
+      assert.strictEqual(protectedError._tag, "LeaseLost")
+      assert.strictEqual(yield* timeLeft(lease), 0)
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("carries a token that grows with every grant", () =>
+    Effect.gen(function*() {
+      const tokens: Array<number> = []
+      for (let i = 0; i < 5; i++) tokens.push((yield* Effect.scoped(Mutex.acquire("m"))).token)
+      assert.deepStrictEqual(tokens, [...new Set(tokens)].sort((a, b) => a - b))
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("has a wire id of its own each time", () =>
+    Effect.gen(function*() {
+      const first = yield* Effect.scoped(Mutex.acquire("m"))
+      const second = yield* Effect.scoped(Mutex.acquire("m"))
+      assert.notStrictEqual(first.id, second.id)
+      assert.match(first.id, /^\d+-[0-9a-z]{12}:us$/)
+    }).pipe(Effect.provide(TestLive)), { tags: ["H7"] })
+})
+
+describe("the local deadline", { tags: ["L1"] }, () => {
+  it.effect("counts from before the command was sent, not from its reply", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      faults.acquire = { late: "900 millis" }
+      const fiber = yield* start(Mutex.acquire("m"))
+      yield* TestClock.adjust("900 millis")
+      // 16 s, less the margin of 0.8 s, less the 0.9 s that the reply took
+      assert.strictEqual(yield* timeLeft(yield* Fiber.join(fiber)), 14_300)
+    }).pipe(Effect.provide(TestLive)), { tags: ["S10", "B23"] })
+
+  it.effect("a renewal extends it from before the renewal was sent", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const lease = yield* Mutex.acquire("m")
+      faults.guard = { late: "700 millis" }
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual(yield* timeLeft(lease), 5_200)
+      yield* TestClock.adjust("700 millis")
+      assert.strictEqual(yield* timeLeft(lease), 14_500)
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("ends the lease although every renewal hangs", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      faults.guard = "hang"
+      const lease = yield* Mutex.acquire("m")
+      const lost = yield* start(lease.lost)
+      yield* TestClock.adjust("15199 millis")
+      assert.isTrue(yield* lease.isHeld)
+      assert.isUndefined(lost.pollUnsafe())
+      yield* TestClock.adjust("1 millis")
+      assert.isFalse(yield* lease.isHeld)
+      assert.strictEqual((yield* Fiber.join(lost)).reason, "BackendGone")
+    }).pipe(Effect.provide(TestLive)), { tags: ["S11"] })
+
+  it.effect(
+    "after a stall of the event loop, ensure is right before any timer could fire",
+    () =>
+      Effect.gen(function*() {
+        const { clock, stall } = yield* stalling
+        yield* Effect.gen(function*() {
+          const lease = yield* Mutex.acquire("m")
+          stall.millis = 15_199
+          yield* lease.ensure
+          stall.millis = 15_200
+          const error = yield* Effect.flip(lease.ensure)
+          assert.strictEqual(error.reason, "Expired")
+        }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
+      }),
+    { tags: ["B20"] }
+  )
+
+  it.effect("counts on the wall clock too, so that a suspended machine wakes up without its lease", () =>
+    Effect.gen(function*() {
+      const base = yield* Clock.Clock
+      let suspended = 0
+      const clock: Clock.Clock = {
+        ...base,
+        currentTimeMillisUnsafe: () => base.currentTimeMillisUnsafe() + suspended,
+        monotonicTimeNanosUnsafe: () => base.monotonicTimeNanosUnsafe(),
+        sleep: (duration) => base.sleep(duration)
+      }
+      yield* Effect.gen(function*() {
+        const lease = yield* Mutex.acquire("m")
+        const lost = yield* start(lease.lost)
+        suspended = 60_000
+        assert.isFalse(yield* lease.isHeld)
+        assert.strictEqual((yield* Fiber.join(lost)).reason, "Expired")
+
+        const unasked = yield* Mutex.acquire("n")
+        const noticed = yield* start(unasked.lost)
+        suspended = 120_000
+        yield* TestClock.adjust("1 second")
+        assert.strictEqual((yield* Fiber.join(noticed)).reason, "Expired")
+      }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
+    }))
+})
+
+describe("a wall clock that is set back", { tags: ["L1"] }, () => {
+  it.effect("does not lengthen a lease for a machine that is suspended afterwards", () =>
+    Effect.gen(function*() {
+      const base = yield* Clock.Clock
+      let step = 0
+      const clock: Clock.Clock = {
+        ...base,
+        currentTimeMillisUnsafe: () => base.currentTimeMillisUnsafe() + step,
+        monotonicTimeNanosUnsafe: () => base.monotonicTimeNanosUnsafe(),
+        sleep: (duration) => base.sleep(duration)
+      }
+      yield* Effect.gen(function*() {
+        const lease = yield* Mutex.acquire("m")
+        step = -60_000
+        yield* TestClock.adjust("1 second")
+        assert.isTrue(yield* lease.isHeld)
+        step += 20_000
+        assert.isFalse(yield* lease.isHeld)
+      }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
+    }))
+})
+
+describe("the guard", { tags: ["L2"] }, () => {
+  it.effect("renews at ttl, again and again", () =>
+    Effect.gen(function*() {
+      yield* Mutex.acquire("m")
+      yield* TestClock.adjust("9999 millis")
+      assert.strictEqual(yield* calls("guard"), 0)
+      yield* TestClock.adjust("1 millis")
+      assert.strictEqual(yield* calls("guard"), 1)
+      yield* TestClock.adjust("30 seconds")
+      assert.strictEqual(yield* calls("guard"), 4)
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect(
+    "a failed renewal is tried again within the transition, and the lease goes on",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        const lease = yield* Mutex.acquire("m")
+        faults.guard = "fail"
+        yield* TestClock.adjust("14 seconds")
+        assert.isAbove(yield* calls("guard"), 3)
+        assert.isTrue(yield* lease.isHeld)
+        faults.guard = "work"
+        yield* TestClock.adjust("1200 millis")
+        assert.isTrue(yield* lease.isHeld)
+        yield* TestClock.adjust("10 minutes")
+        assert.isTrue(yield* lease.isHeld)
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["S12", "B13"] }
+  )
+
+  it.effect("a renewal that hangs is given up after commandTimeout and tried again", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const lease = yield* Mutex.acquire("m")
+      faults.guard = "hang"
+      yield* TestClock.adjust("10500 millis")
+      faults.guard = "work"
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(yield* calls("guard"), 2)
+      yield* TestClock.adjust("1 hour")
+      assert.isTrue(yield* lease.isHeld)
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("ends the lease when the server names another owner", () =>
+    Effect.gen(function*() {
+      const lease = yield* Mutex.acquire("m")
+      const { id, release, take } = yield* stranger
+      yield* release(lease.id)
+      assert.strictEqual((yield* take)._tag, "Granted")
+      yield* TestClock.adjust("10 seconds")
+      const loss = yield* lease.lost
+      assert.strictEqual(loss.reason, "TakenOver")
+      assert.strictEqual(loss.owner, id)
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("ends the lease when the server knows no owner, and does not take it again", () =>
+    Effect.gen(function*() {
+      const lease = yield* Mutex.acquire("m")
+      const { release } = yield* stranger
+      yield* release(lease.id)
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual((yield* lease.lost).reason, "Vanished")
+      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+    }).pipe(Effect.provide(TestLive)), { tags: ["B18"] })
+
+  it.effect("a renewal under way while the lease is released reports no loss", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const scope = yield* Scope.make()
+      const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
+      const lost = yield* start(lease.lost)
+      faults.guard = { late: "500 millis" }
+      yield* TestClock.adjust("10 seconds")
+      yield* Scope.close(scope, Exit.void)
+      yield* TestClock.adjust("1 minute")
+      assert.isUndefined(lost.pollUnsafe())
+      assert.strictEqual(yield* calls("guard"), 1)
+    }).pipe(Effect.provide(TestLive)), { tags: ["B19"] })
+
+  it.effect("nothing is renewed after the release", () =>
+    Effect.gen(function*() {
+      yield* Effect.scoped(Mutex.acquire("m"))
+      yield* TestClock.adjust("1 hour")
+      assert.strictEqual(yield* calls("guard"), 0)
+    }).pipe(Effect.provide(TestLive)), { tags: ["B16"] })
+
+  it.effect("renews a thousand leases in batches", () =>
+    Effect.gen(function*() {
+      for (let i = 0; i < 1000; i++) yield* Mutex.acquire(`m${i}`)
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual(yield* calls("guard"), 5)
+    }).pipe(Effect.provide(TestLive)), { tags: ["L6"] })
+
+  it.effect("a lease with a shorter ttl is renewed on its own rhythm", () =>
+    Effect.gen(function*() {
+      yield* Mutex.acquire("slow")
+      const quick = yield* Mutex.acquire("quick", { ttl: "1 second", transition: "2 seconds" })
+      yield* TestClock.adjust("5 seconds")
+      assert.strictEqual(yield* calls("guard"), 5)
+      assert.isTrue(yield* quick.isHeld)
+    }).pipe(Effect.provide(TestLive)))
+})
+
+describe("release", () => {
+  it.effect("is bounded by releaseTimeout, and the scope closes without a failure", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      faults.release = "hang"
+      const fiber = yield* start(Effect.scoped(Mutex.acquire("m")))
+      yield* TestClock.adjust("1999 millis")
+      assert.isUndefined(fiber.pollUnsafe())
+      yield* TestClock.adjust("1 millis")
+      yield* Fiber.join(fiber)
+    }).pipe(Effect.provide(TestLive)), { tags: ["L4"] })
+
+  it.effect("is bounded by the deadline where that comes first", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const scope = yield* Scope.make()
+      yield* Scope.provide(Mutex.acquire("m"), scope)
+      faults.guard = "hang"
+      faults.release = "hang"
+      yield* TestClock.adjust("14700 millis")
+      const closing = yield* start(Scope.close(scope, Exit.void))
+      yield* TestClock.adjust("500 millis")
+      yield* Fiber.join(closing)
+    }).pipe(Effect.provide(TestLive)), { tags: ["L4"] })
+
+  it.effect("a failing release is no failure of the work", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      faults.release = "fail"
+      assert.strictEqual(yield* Mutex.withLock("m")(Effect.succeed(42)), 42)
+      assert.strictEqual(yield* Effect.flip(Mutex.withLock("n")(Effect.fail("mine"))), "mine")
+    }).pipe(Effect.provide(TestLive)), { tags: ["L4"] })
+
+  it.effect("after a known loss nobody waits for a hopeless release", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const scope = yield* Scope.make()
+      const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
+      faults.guard = "hang"
+      faults.release = "hang"
+      yield* TestClock.adjust("20 seconds")
+      assert.isFalse(yield* lease.isHeld)
+      yield* Scope.close(scope, Exit.void)
+      assert.include(faults.calls, "release")
+      yield* TestClock.adjust("2 seconds")
+    }).pipe(Effect.provide(TestLive)), { tags: ["B24"] })
+})

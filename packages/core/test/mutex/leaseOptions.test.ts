@@ -1,0 +1,221 @@
+import { Mutex, type SimbaError } from "@effect-simba/core"
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect, Exit, Fiber, Option, Scope } from "effect"
+import { TestClock } from "effect/testing"
+import { Faults } from "../support/faultyStore.ts"
+import { start, TestLive, timeLeft } from "../support/setup.ts"
+
+const calls = (name: string) =>
+  Effect.map(Faults, (faults) => faults.calls.filter((call) => call.startsWith(name)).length)
+
+const tagOf = (ownership: { readonly _tag: string }) => ownership._tag
+
+/** Answers what `answer` says at the time, and counts how often it was asked. */
+const probe = (answer: Effect.Effect<boolean, unknown>) => {
+  const asked = { times: 0 }
+  const alive = Effect.suspend(() => {
+    asked.times++
+    return answer
+  })
+  return { asked, alive }
+}
+
+describe("maxHold", { tags: ["B31"] }, () => {
+  it.effect("ends a lease that is renewed for ever, and not before", () =>
+    Effect.gen(function*() {
+      const fiber = yield* start(Effect.flip(Mutex.withLock("m", { maxHold: "1 hour" })(Effect.never)))
+      yield* TestClock.adjust(Duration.millis(3_600_000 - 1))
+      assert.isUndefined(fiber.pollUnsafe())
+      yield* TestClock.adjust("1 millis")
+      const loss = yield* Fiber.join(fiber)
+      assert.deepInclude(loss, { _tag: "LeaseLost", reason: "Expired" })
+      yield* Effect.yieldNow
+      assert.strictEqual(tagOf(yield* Mutex.owner("m")), "Free")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("is not renewed once the deadline is the last one", () =>
+    Effect.gen(function*() {
+      const lease = yield* Mutex.acquire("m", { maxHold: "25 seconds" })
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual(yield* timeLeft(lease), 15_000)
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(yield* calls("guard"), 1)
+      assert.strictEqual((yield* lease.lost).reason, "Expired")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("may be shorter than ttl, and counts from before the grant was asked for", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      faults.acquire = { late: "300 millis" }
+      const acquiring = yield* start(Mutex.acquire("m", { maxHold: "1 second" }))
+      yield* TestClock.adjust("300 millis")
+      const lease = yield* Fiber.join(acquiring)
+      assert.strictEqual(yield* timeLeft(lease), 700)
+      yield* TestClock.adjust("700 millis")
+      assert.isFalse(yield* lease.isHeld)
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(yield* calls("guard"), 0)
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("that is over before the grant is known does not ask again and again", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      faults.acquire = { late: "20 millis" }
+      for (const unfair of [false, true]) {
+        let ran = false
+        const options = { maxHold: "10 millis", timeout: "5 minutes", unfair } as const
+        const fiber = yield* start(Effect.flip(Mutex.withLock("m", options)(Effect.sync(() => ran = true))))
+        yield* TestClock.adjust("20 millis")
+        assert.deepInclude(yield* Fiber.join(fiber), { _tag: "LeaseLost", reason: "Expired" })
+        assert.isFalse(ran)
+        assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+      }
+      assert.deepStrictEqual(faults.calls, ["acquire try", "release", "acquire try", "release"])
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect(
+    "gives the mutex back after the work has ended, not while its finalizers run",
+    () =>
+      Effect.gen(function*() {
+        const fiber = yield* start(
+          Effect.flip(
+            Mutex.withLock("m", { maxHold: "5 seconds" })(
+              Effect.onInterrupt(Effect.never, () => Effect.sleep("3 seconds"))
+            )
+          )
+        )
+        yield* TestClock.adjust("7999 millis")
+        assert.isUndefined(fiber.pollUnsafe())
+        assert.strictEqual(tagOf(yield* Mutex.owner("m")), "Held")
+        yield* TestClock.adjust("1 millis")
+        assert.strictEqual((yield* Fiber.join(fiber))._tag, "LeaseLost")
+        yield* Effect.yieldNow
+        assert.strictEqual(tagOf(yield* Mutex.owner("m")), "Free")
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["L4"] }
+  )
+
+  it.effect("is an option of every way to acquire", () =>
+    Effect.gen(function*() {
+      const options = { maxHold: "2 seconds" } as const
+      const tried = Option.getOrThrow(yield* Mutex.tryAcquire("a", options))
+      const group = yield* Mutex.acquireAll(["b", "c"], options)
+      const available = yield* start(Effect.flip(Mutex.withLockIfAvailable("d", options)(Effect.never)))
+      yield* TestClock.adjust("2 seconds")
+      assert.isFalse(yield* tried.isHeld)
+      assert.isFalse(yield* group.isHeld)
+      assert.strictEqual((yield* Fiber.join(available))._tag, "LeaseLost")
+    }).pipe(Effect.provide(TestLive)))
+})
+
+describe("alive", { tags: ["B31"] }, () => {
+  it.effect("is asked before each renewal, and at no other time", () =>
+    Effect.gen(function*() {
+      const { alive, asked } = probe(Effect.succeed(true))
+      const scope = yield* Scope.make()
+      const lease = yield* Scope.provide(Mutex.acquire("m", { isAlive: alive }), scope)
+      yield* TestClock.adjust("9999 millis")
+      assert.strictEqual(asked.times, 0)
+      yield* TestClock.adjust("35 seconds")
+      assert.strictEqual(asked.times, 4)
+      assert.strictEqual(yield* calls("guard"), 4)
+      assert.isTrue(yield* lease.isHeld)
+      yield* Scope.close(scope, Exit.void)
+      yield* TestClock.adjust("1 hour")
+      assert.strictEqual(asked.times, 4)
+    }).pipe(Effect.provide(TestLive)))
+
+  const dead: ReadonlyArray<readonly [string, Effect.Effect<boolean, unknown>]> = [
+    ["says no", Effect.succeed(false)],
+    ["fails", Effect.fail("broken")],
+    ["dies", Effect.die("broken")],
+    ["hangs", Effect.never],
+    ["hangs and cannot be interrupted", Effect.uninterruptible(Effect.as(Effect.sleep("1 minute"), true))]
+  ]
+
+  it.effect.each(dead)("a lease whose probe %s ends at its deadline", ([, answer]) =>
+    Effect.gen(function*() {
+      const { alive, asked } = probe(answer)
+      const fiber = yield* start(Effect.flip(Mutex.withLock("m", { isAlive: alive })(Effect.never)))
+      yield* TestClock.adjust("15199 millis")
+      assert.isUndefined(fiber.pollUnsafe())
+      assert.isAbove(asked.times, 0)
+      yield* TestClock.adjust("1 millis")
+      assert.deepInclude(yield* Fiber.join(fiber), { _tag: "LeaseLost", reason: "Expired" })
+      assert.strictEqual(yield* calls("guard"), 0)
+      yield* Effect.yieldNow
+      assert.strictEqual(tagOf(yield* Mutex.owner("m")), "Free")
+      yield* TestClock.adjust("1 minute")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("a holder that recovers in time keeps its lease", () =>
+    Effect.gen(function*() {
+      let answer = false
+      const { alive, asked } = probe(Effect.sync(() => answer))
+      const lease = yield* Mutex.acquire("m", { isAlive: alive })
+      yield* TestClock.adjust("13500 millis")
+      assert.isAbove(asked.times, 2)
+      assert.strictEqual(yield* calls("guard"), 0)
+      answer = true
+      yield* TestClock.adjust("1500 millis")
+      assert.strictEqual(yield* calls("guard"), 1)
+      yield* TestClock.adjust("1 hour")
+      assert.isTrue(yield* lease.isHeld)
+      answer = false
+      yield* TestClock.adjust("30 seconds")
+      assert.strictEqual((yield* lease.lost).reason, "Expired")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("an outage under a holder that is alive is BackendGone", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      faults.guard = "fail"
+      const lease = yield* Mutex.acquire("m", { isAlive: Effect.succeed(true) })
+      yield* TestClock.adjust("16 seconds")
+      assert.strictEqual((yield* lease.lost).reason, "BackendGone")
+      assert.isAbove(yield* calls("guard"), 3)
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("a slow probe holds up no other lease", () =>
+    Effect.gen(function*() {
+      yield* Mutex.acquire("stuck", { isAlive: Effect.never })
+      const probed = yield* Mutex.acquire("probed", { isAlive: Effect.succeed(true) })
+      const plain = yield* Mutex.acquire("plain")
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual(yield* timeLeft(probed), 15_200)
+      assert.strictEqual(yield* timeLeft(plain), 15_200)
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("leases with a probe are renewed in batches, too", () =>
+    Effect.gen(function*() {
+      for (let i = 0; i < 300; i++) yield* Mutex.acquire(`m${i}`, { isAlive: Effect.succeed(true) })
+      yield* TestClock.adjust("10 seconds")
+      assert.isAtMost(yield* calls("guard"), 4)
+    }).pipe(Effect.provide(TestLive)), { tags: ["L6"] })
+})
+
+describe("options of a lease are checked by the call", () => {
+  const wrong: ReadonlyArray<readonly [string, Mutex.LeaseOptions]> = [
+    ["maxHold", { maxHold: 0 }],
+    ["maxHold", { maxHold: "-1 seconds" }],
+    ["maxHold", { maxHold: Duration.infinity }],
+    ["maxHold", { maxHold: "soon" as never }],
+    ["isAlive", { isAlive: true as never }],
+    ["unfair", { unfair: "yes" as never }],
+    ["transition", { isAlive: Effect.succeed(true), transition: "2500 millis" }]
+  ]
+
+  it.effect.each(wrong)("%s: %j", ([option, options]) =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const errors: ReadonlyArray<SimbaError.InvalidConfig> = (yield* Effect.all([
+        Effect.flip(Mutex.acquire("m", options)),
+        Effect.flip(Mutex.tryAcquire("m", options)),
+        Effect.flip(Mutex.withLock("m", options)(Effect.void)),
+        Effect.flip(Mutex.withLockIfAvailable("m", options)(Effect.void)),
+        Effect.flip(Mutex.acquireAll(["m"], options))
+      ])) as never
+      for (const error of errors) assert.deepInclude(error, { _tag: "InvalidConfig", option })
+      assert.deepStrictEqual(faults.calls, [])
+    }).pipe(Effect.provide(TestLive)))
+})

@@ -1,0 +1,298 @@
+import { Mutex, MutexMetrics, MutexStore } from "@effect-simba/core"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Fiber, Layer, Logger, Metric, Option, References, Scope, Tracer } from "effect"
+import { TestClock } from "effect/testing"
+import * as FaultyStore from "../support/faultyStore.ts"
+import { Faults } from "../support/faultyStore.ts"
+import { another, start, TestLive } from "../support/setup.ts"
+
+/** With a registry of its own. */
+const isolated = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.suspend(() => Effect.provideService(effect, Metric.MetricRegistry, new Map()))
+
+const count = (metric: Metric.Counter<number>) => Effect.map(Metric.value(metric), (state) => state.count)
+const gauge = (metric: Metric.Gauge<number>) => Effect.map(Metric.value(metric), (state) => state.value)
+const histogram = (metric: Metric.Histogram<number>) =>
+  Effect.map(Metric.value(metric), ({ count, max, min }) => ({ count, min, max }))
+
+const noGaugeIsUp = Effect.gen(function*() {
+  assert.strictEqual(yield* gauge(MutexMetrics.held), 0)
+  assert.strictEqual(yield* gauge(MutexMetrics.waiters), 0)
+})
+
+describe("metrics", () => {
+  it.effect("attempts are counted by outcome", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      yield* Mutex.acquire("m")
+      yield* Effect.scoped(Mutex.tryAcquire("m"))
+      const timing = yield* start(Effect.flip(Effect.scoped(Mutex.acquire("m", { timeout: "1 second" }))))
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.join(timing)
+      yield* Fiber.interrupt(yield* start(Effect.scoped(Mutex.acquire("m"))))
+      faults.acquire = "fail"
+      yield* Effect.flip(Effect.scoped(Mutex.tryAcquire("n")))
+      yield* Effect.flip(Effect.scoped(Mutex.acquire(" ")))
+      for (const outcome of ["granted", "refused", "timeout", "interrupted", "error"] as const) {
+        assert.strictEqual(yield* count(MutexMetrics.attempts[outcome]), 1, outcome)
+      }
+    }).pipe(Effect.scoped, Effect.provide(TestLive), isolated))
+
+  it.effect("times: latency of requests, waiting and holding", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const scope = yield* Scope.make()
+      yield* Effect.provide(Scope.provide(Mutex.acquire("m"), scope), yield* another("them"))
+      const waiter = yield* start(Mutex.withLock("m")(Effect.sleep("2 seconds")))
+      yield* TestClock.adjust("3 seconds")
+      yield* Scope.close(scope, Exit.void)
+      yield* TestClock.adjust("2 seconds")
+      yield* Fiber.join(waiter)
+      assert.deepStrictEqual(yield* histogram(MutexMetrics.waitTime), { count: 1, min: 3000, max: 3000 })
+      assert.deepStrictEqual(yield* histogram(MutexMetrics.holdTime), { count: 2, min: 2000, max: 3000 })
+      assert.strictEqual(yield* count(MutexMetrics.handOffs), 1)
+      faults.acquire = { late: "70 millis" }
+      const late = yield* start(Effect.scoped(Mutex.acquire("n")))
+      yield* TestClock.adjust("70 millis")
+      yield* Fiber.join(late)
+      assert.deepStrictEqual(yield* histogram(MutexMetrics.acquireLatency), { count: 5, min: 0, max: 70 })
+      yield* noGaugeIsUp
+    }).pipe(Effect.provide(TestLive), isolated))
+
+  it.effect(
+    "the guard's outcomes, and the time that was left when a renewal came through",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        const lease = yield* Mutex.acquire("m")
+        faults.guard = { late: "200 millis" }
+        yield* TestClock.adjust("10200 millis")
+        assert.deepStrictEqual(yield* histogram(MutexMetrics.timeLeftAtRenewal), { count: 1, min: 5000, max: 5000 })
+        faults.guard = "fail"
+        yield* TestClock.adjust("20 seconds")
+        assert.isFalse(yield* lease.isHeld)
+        assert.strictEqual(yield* count(MutexMetrics.guards.renewed), 1)
+        assert.isAbove(yield* count(MutexMetrics.guards.failed), 3)
+        assert.strictEqual(yield* count(MutexMetrics.losses.BackendGone), 1)
+        yield* Mutex.acquire("n", { isAlive: Effect.succeed(false) })
+        yield* TestClock.adjust("20 seconds")
+        assert.isAbove(yield* count(MutexMetrics.guards.notAlive), 3)
+        assert.strictEqual(yield* count(MutexMetrics.losses.Expired), 1)
+        yield* noGaugeIsUp
+      }).pipe(Effect.scoped, Effect.provide(TestLive), isolated),
+    { tags: ["B15"] }
+  )
+
+  it.effect("gauges go up, and return to zero however a wait or a lease ends", () =>
+    Effect.gen(function*() {
+      yield* Effect.scoped(Effect.gen(function*() {
+        const faults = yield* Faults
+        const scope = yield* Scope.make()
+        yield* Scope.provide(Mutex.acquire("a"), scope)
+        yield* Mutex.acquire("b")
+        const expired = yield* start(Effect.flip(Mutex.withLock("c", { maxHold: "1 second" })(Effect.never)))
+        const granted = yield* start(Effect.scoped(Mutex.acquire("a")))
+        const interrupted = yield* start(Effect.scoped(Mutex.acquire("b")))
+        const timing = yield* start(Effect.flip(Effect.scoped(Mutex.acquire("b", { timeout: "2 seconds" }))))
+        assert.strictEqual(yield* gauge(MutexMetrics.held), 3)
+        assert.strictEqual(yield* gauge(MutexMetrics.waiters), 3)
+        yield* Scope.close(scope, Exit.void)
+        yield* Fiber.join(granted)
+        yield* Fiber.interrupt(interrupted)
+        yield* TestClock.adjust("2 seconds")
+        yield* Fiber.joinAll([timing, expired])
+        assert.strictEqual(yield* gauge(MutexMetrics.held), 1)
+        assert.strictEqual(yield* gauge(MutexMetrics.waiters), 0)
+        // A grant that nobody waits for any more
+        faults.acquire = { late: "500 millis" }
+        const unwanted = yield* start(Effect.scoped(Mutex.acquire("d")))
+        yield* Fiber.interrupt(unwanted)
+      }))
+      yield* noGaugeIsUp
+    }).pipe(Effect.provide(TestLive), isolated))
+
+  it.effect("gauges return to zero when the layer closes under a lease", () =>
+    Effect.gen(function*() {
+      const scope = yield* Scope.make()
+      yield* Effect.scoped(Effect.gen(function*() {
+        const context = yield* Layer.build(TestLive)
+        yield* Scope.provide(Effect.provide(Mutex.acquire("m"), context), scope)
+        assert.strictEqual(yield* gauge(MutexMetrics.held), 1)
+      }))
+      yield* noGaugeIsUp
+      assert.strictEqual(yield* count(MutexMetrics.losses.BackendGone), 1)
+      yield* Scope.close(scope, Exit.void)
+      yield* noGaugeIsUp
+    }).pipe(isolated))
+
+  const labels = Effect.map(
+    Metric.snapshot,
+    (snapshot) =>
+      snapshot.flatMap(({ attributes }) => Object.entries(attributes ?? {}).map(([key, value]) => `${key}=${value}`))
+  )
+
+  it.effect("no mutex and no contender is a label", () =>
+    Effect.gen(function*() {
+      for (let i = 0; i < 20; i++) yield* Effect.scoped(Mutex.acquire(`secret-${i}`))
+      assert.isEmpty((yield* labels).filter((label) => /secret|us/.test(label)))
+    }).pipe(Effect.provide(TestLive), isolated))
+
+  it.effect("metricsByMutex adds the name of the mutex, and nothing else", () =>
+    Effect.gen(function*() {
+      yield* Mutex.withLock("a")(Effect.void)
+      yield* Mutex.withLock("a")(Effect.void)
+      yield* Mutex.withLock("b")(Effect.void)
+      assert.includeMembers([...yield* labels], ["mutex=a", "mutex=b"])
+      const granted = Metric.withAttributes(MutexMetrics.attempts.granted, { mutex: "a" })
+      assert.strictEqual(yield* count(granted), 2)
+      assert.strictEqual(yield* gauge(Metric.withAttributes(MutexMetrics.held, { mutex: "a" })), 0)
+    }).pipe(
+      Effect.provide(Mutex.layer({ metricsByMutex: true }).pipe(Layer.provide(MutexStore.layerMemory))),
+      isolated
+    ))
+})
+
+/** A tracer that remembers its spans. */
+const tracing = () => {
+  const spans: Array<Tracer.NativeSpan> = []
+  const tracer = Tracer.make({
+    span: (options) => {
+      const span = new Tracer.NativeSpan(options)
+      spans.push(span)
+      return span
+    }
+  })
+  return { spans, tracer }
+}
+
+const busy = Effect.gen(function*() {
+  yield* Effect.scoped(Mutex.acquire("m"))
+  yield* Mutex.withLock("m")(Effect.sleep("15 seconds"))
+  yield* Effect.scoped(Mutex.tryAcquire("m"))
+})
+
+const runBusy = Effect.gen(function*() {
+  const fiber = yield* start(busy)
+  yield* TestClock.adjust("20 seconds")
+  yield* Fiber.join(fiber)
+}).pipe(Effect.provide(TestLive))
+
+describe("spans", () => {
+  it.effect("none is made by default: the native tracer is asked for nothing", () =>
+    Effect.gen(function*() {
+      const made: Array<string> = []
+      const native = Tracer.nativeTracer.span
+      // Restored below: the tracer that Effect falls back to is a constant of its module
+      Object.assign(Tracer.nativeTracer, {
+        span: (options: Parameters<typeof native>[0]) => {
+          made.push(options.name)
+          return native.call(Tracer.nativeTracer, options)
+        }
+      })
+      yield* Effect.ensuring(
+        Effect.withSpan(runBusy, "of the application"),
+        Effect.sync(() => Object.assign(Tracer.nativeTracer, { span: native }))
+      )
+      assert.deepStrictEqual(made, ["of the application"])
+    }))
+
+  it.effect("none is made where tracing is switched off", () => {
+    const { spans, tracer } = tracing()
+    return runBusy.pipe(
+      Effect.withTracerEnabled(false),
+      Effect.withTracer(tracer),
+      Effect.andThen(Effect.sync(() => assert.isEmpty(spans)))
+    )
+  })
+
+  it.effect("with a tracer: acquire, withLock and guard, with mutex, contender and token", () => {
+    const { spans, tracer } = tracing()
+    return Effect.gen(function*() {
+      yield* runBusy
+      assert.deepStrictEqual(
+        spans.map((span) => span.name),
+        ["simba.acquire", "simba.withLock", "simba.acquire", "simba.guard", "simba.acquire"]
+      )
+      for (const span of spans) {
+        assert.strictEqual(span.attributes.get("simba.mutex"), "m")
+        assert.match(String(span.attributes.get("simba.contender")), /^\d+-\w{12}:us$/)
+        assert.isAbove(Number(span.attributes.get("simba.token")), 0)
+        assert.strictEqual(span.status._tag, "Ended")
+      }
+      const [, lock, inner, guard] = spans
+      assert.strictEqual(Option.getOrUndefined(inner!.parent), lock)
+      assert.isTrue(Option.isNone(guard!.parent))
+    }).pipe(Effect.withTracer(tracer))
+  })
+
+  it.effect("spans of the body are children of withLock, and a loss ends the span with a failure", () => {
+    const { spans, tracer } = tracing()
+    return Effect.gen(function*() {
+      const body = Effect.withSpan(Effect.never, "body")
+      const fiber = yield* start(Effect.flip(Mutex.withLock("m", { maxHold: "1 second" })(body)))
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.join(fiber)
+      const named = new Map(spans.map((span) => [span.name, span]))
+      assert.strictEqual(Option.getOrUndefined(named.get("body")!.parent), named.get("simba.withLock"))
+      const { status } = named.get("simba.withLock")!
+      assert.isTrue(status._tag === "Ended" && Exit.isFailure(status.exit))
+    }).pipe(Effect.provide(TestLive), Effect.withTracer(tracer))
+  })
+})
+
+describe("logs", () => {
+  it.effect("a gain is said at Debug and a loss at Warn, with mutex, contender and token", () => {
+    const lines: Array<{ readonly level: string; readonly text: string; readonly annotations: object }> = []
+    const logger = Logger.make((entry) => {
+      lines.push({
+        level: entry.logLevel,
+        text: [entry.message].flat().map(String).join(" "),
+        annotations: entry.fiber.getRef(References.CurrentLogAnnotations)
+      })
+    })
+    const live = Mutex.layer().pipe(Layer.provide(FaultyStore.layer), Layer.provideMerge(Logger.layer([logger])))
+    return Effect.gen(function*() {
+      const lease = yield* Mutex.acquire("m", { maxHold: "1 second" })
+      assert.isEmpty(lines)
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(lines.map((line) => line.level), ["Warn"])
+      const other = yield* Effect.provideService(Mutex.acquire("n"), References.MinimumLogLevel, "Debug")
+      assert.deepStrictEqual(lines.map((line) => line.level), ["Warn", "Debug"])
+      assert.deepStrictEqual(lines.map((line) => line.annotations), [
+        { mutex: "m", contender: lease.id, token: lease.token },
+        { mutex: "n", contender: other.id, token: other.token }
+      ])
+    }).pipe(Effect.scoped, Effect.provide(live))
+  })
+
+  it.effect("a logger or a span that throws keeps nobody from the lease, nor the lease from its end", () =>
+    Effect.gen(function*() {
+      const logger = Logger.make(({ message }) => {
+        if (String(message).includes("Mutex acquired")) throw new Error("the logger is broken")
+      })
+      class Broken extends Tracer.NativeSpan {
+        override attribute(key: string, value: unknown) {
+          if (key === "simba.token") throw new Error("the span is broken")
+          super.attribute(key, value)
+        }
+      }
+      const tracer = Tracer.make({ span: (options) => new Broken(options) })
+      const acquire = Effect.scoped(Mutex.acquire("m"))
+      const loud = Effect.provideService(References.MinimumLogLevel, "Debug")
+      const lease = yield* acquire.pipe(loud, Effect.provide(Logger.layer([logger])))
+      yield* acquire.pipe(Effect.withTracer(tracer))
+      assert.isAbove(lease.token, 0)
+      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+    }).pipe(Effect.provide(TestLive)))
+})
+
+it.effect("there are tokens, several mutexes at once, an inspection and figures", () =>
+  Effect.gen(function*() {
+    const { token } = yield* Effect.scoped(Mutex.acquire("a"))
+    const group = yield* Mutex.acquireAll(["a", "b"])
+    assert.isAbove(group.tokens.get("a")!, token)
+    const state = yield* Mutex.inspect("b")
+    assert.strictEqual(state.token, group.tokens.get("b"))
+    assert.strictEqual((yield* Metric.value(MutexMetrics.held)).value, 2)
+    assert.strictEqual((yield* Metric.value(MutexMetrics.attempts.granted)).count, 3)
+  }).pipe(Effect.provide(TestLive), Effect.provideService(Metric.MetricRegistry, new Map())), { tags: ["S24"] })

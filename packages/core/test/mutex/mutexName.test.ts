@@ -1,0 +1,114 @@
+import { FencingToken, Mutex, MutexConfig, MutexName, MutexStore, OwnerEvent, SimbaError } from "@effect-simba/core"
+import type { StreamName } from "@effect-simba/core/streams"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Layer, Random, Schema } from "effect"
+import { checked, entryProblem } from "../../src/internal/names.ts"
+
+const accepted = (schema: Schema.Codec<unknown, string>, text: string) =>
+  Exit.isSuccess(Schema.decodeUnknownExit(schema)(text))
+
+/** Names enter by the operations. */
+const owner = (name: string) => Effect.provide(Mutex.owner(name), Layer.provide(Mutex.layer(), MutexStore.layerMemory))
+
+describe("names", () => {
+  it.effect.each([
+    ["", "blank"],
+    ["   ", "blank"],
+    ["\n\t", "blank"],
+    ["}x", "hash tag"],
+    ["x".repeat(1025), "longer than 1024"],
+    ["jobs}:tick:x", "that of a job"]
+  ])("%j is no mutex name: %s", ([name, why]) =>
+    Effect.gen(function*() {
+      const error = yield* Effect.flip(owner(name!))
+      assert.strictEqual(error._tag, "InvalidName")
+      assert.include(error.message, why!)
+      assert.isFalse(accepted(MutexName.MutexName, name!))
+    }), { tags: ["S19"] })
+
+  it.effect.each([
+    ["", "blank"],
+    [" ", "blank"],
+    ["a@@b", "separates"],
+    ["@a", "starts or ends"],
+    ["a@", "starts or ends"]
+  ])("%j is no contender name: %s", ([name, why]) =>
+    Effect.gen(function*() {
+      const error = yield* Effect.flip(MutexConfig.make({ contender: name! }))
+      assert.strictEqual(error.option, "contender")
+      assert.include(error.message, why!)
+      assert.isFalse(accepted(MutexName.ContenderName, name!))
+    }), { tags: ["S19"] })
+
+  it.effect.each(["orders", "a}b", "{a}", "ü 🎏", "a@@b", "a:b", " padded "])(
+    "%j is a mutex name",
+    (name) =>
+      Effect.gen(function*() {
+        assert.deepStrictEqual(yield* owner(name), { _tag: "Free" })
+        assert.isTrue(accepted(MutexName.MutexName, name))
+      })
+  )
+
+  it.effect("ids of entries that operators give are checked", () =>
+    Effect.gen(function*() {
+      const entryId = checked<StreamName.EntryId>("entry", entryProblem)
+      assert.strictEqual(yield* entryId("1795227205908-0"), "1795227205908-0")
+      for (const id of ["", "1795227205908", "-0", "1-", "1-2-3", " 1-2", "$"]) {
+        const error = yield* Effect.flip(entryId(id))
+        assert.include(error.message, `${JSON.stringify(id)} cannot be the id of an entry`)
+      }
+    }))
+
+  it.effect("by host and by UUID are contender names", () =>
+    Effect.gen(function*() {
+      for (const name of [yield* MutexName.contenderByHost, yield* MutexName.contenderByUuid]) {
+        assert.strictEqual((yield* MutexConfig.make({ contender: name })).contender, name)
+      }
+      assert.match(yield* MutexName.contenderByUuid, /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-a[0-9a-f]{3}-[0-9a-f]{12}$/)
+      assert.notStrictEqual(yield* MutexName.contenderByUuid, yield* MutexName.contenderByUuid)
+      const seeded = Random.withSeed(MutexName.contenderByUuid, "one")
+      assert.strictEqual(yield* seeded, yield* seeded)
+    }))
+
+  it.effect("a wire id has a counter and a random part before the contender's name", () =>
+    Effect.sync(() => {
+      assert.isTrue(accepted(MutexName.ContenderId, "12-0123456789ab:7@host"))
+      for (
+        const id of ["12:7@host", "7@host", "a-0123456789ab:x", "12-0123456789AB:x", "12-0123456789ab:", "1-012:x"]
+      ) {
+        assert.isFalse(accepted(MutexName.ContenderId, id), id)
+      }
+    }))
+})
+
+describe("models", () => {
+  it.effect.prop("an owner event survives its JSON", [OwnerEvent.OwnerEvent], ([event]) =>
+    Effect.gen(function*() {
+      const json = Schema.fromJsonString(OwnerEvent.OwnerEvent)
+      const text = yield* Schema.encodeEffect(json)(event)
+      assert.deepStrictEqual(yield* Schema.decodeEffect(json)(text), event)
+    }))
+
+  it.effect("a fencing token is a positive integer that a double can hold", () =>
+    Effect.sync(() => {
+      const is = Schema.is(FencingToken.FencingToken)
+      assert.isTrue(is(1_763_678_096_123_456))
+      for (const no of [0, -1, 1.5, NaN, 2 ** 53]) assert.isFalse(is(no), String(no))
+    }))
+
+  it.effect("every error says what to do", () =>
+    Effect.sync(() => {
+      const token = FencingToken.FencingToken.make(7)
+      const errors = [
+        new SimbaError.LeaseLost({ mutex: "m", id: "i", token, reason: "TakenOver", owner: "o" }),
+        new SimbaError.BackendError({ operation: "acquire", retryable: true, cause: new Error("boom") }),
+        new SimbaError.BackendError({ operation: "acquire", retryable: false, cause: "NOPERM" }),
+        new SimbaError.ProtocolError({ where: "a reply", read: "x", problem: "odd" }),
+        new SimbaError.InvalidConfig({ option: "ttl", problem: "it must be finite" })
+      ]
+      for (const error of errors) assert.isAbove(error.message.length, 20)
+      assert.include(errors[0]!.message, "owner: o")
+      assert.include(errors[1]!.message, "boom")
+      assert.include(errors[2]!.message, "will not help")
+    }))
+})

@@ -1,0 +1,251 @@
+import { Mutex, MutexName, MutexStore, type OwnerEvent } from "@effect-simba/core"
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect, Exit, Fiber, Latch, Layer, Scope, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import { between } from "../../src/internal/mutex/ownerWatch.ts"
+import { Faults } from "../support/faultyStore.ts"
+import * as FaultyStore from "../support/faultyStore.ts"
+import { another, start, TestLive } from "../support/setup.ts"
+
+const tags = (events: ReadonlyArray<OwnerEvent.OwnerEvent>) => events.map((event) => event._tag)
+
+/** Lets every fiber run that can, without moving the clock. */
+const settle = Effect.repeat(Effect.yieldNow, { times: 20 })
+
+const recording = Effect.fnUntraced(function*(options?: Mutex.EventsOptions) {
+  const seen: Array<OwnerEvent.OwnerEvent> = []
+  yield* Effect.forkScoped(
+    Stream.runForEach(Mutex.events("m", options), (event) => Effect.sync(() => seen.push(event))),
+    { startImmediately: true }
+  )
+  yield* settle
+  return seen
+})
+
+describe("Mutex.events", { tags: ["S16"] }, () => {
+  it.effect("tells of acquisitions at once, of hand-overs, releases and renewals when they are seen", () =>
+    Effect.gen(function*() {
+      const seen = yield* recording({ renewals: true })
+      const first = yield* Scope.make()
+      const lease = yield* Scope.provide(Mutex.acquire("m"), first)
+      yield* settle
+      assert.deepStrictEqual(tags(seen), ["Acquired"])
+      assert.deepInclude(seen[0], { owner: lease.id, token: lease.token })
+      yield* TestClock.adjust("11 seconds")
+      assert.deepStrictEqual(tags(seen), ["Acquired", "Renewed"])
+
+      const second = yield* Scope.make()
+      const waiter = yield* start(Scope.provide(Mutex.acquire("m"), second))
+      yield* Scope.close(first, Exit.void)
+      const successor = yield* Fiber.join(waiter)
+      yield* settle
+      assert.deepInclude(seen[2], { _tag: "HandedOver", owner: lease.id, successor: successor.id })
+
+      yield* Scope.close(second, Exit.void)
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(tags(seen), ["Acquired", "Renewed", "HandedOver", "Released"])
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("begins with the present owner, and sees it expire", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      faults.guard = "fail"
+      faults.release = "fail"
+      yield* Mutex.acquire("m")
+      yield* TestClock.adjust("3 seconds")
+      const seen = yield* recording()
+      assert.deepStrictEqual(tags(seen), ["Acquired"])
+      yield* TestClock.adjust("14 seconds")
+      assert.deepStrictEqual(tags(seen), ["Acquired", "Expired"])
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("an outage is a gap, after which the state is told again as far as it changed", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const seen = yield* recording()
+      faults.inspect = "fail"
+      yield* TestClock.adjust("5 seconds")
+      assert.isAbove(seen.length, 0)
+      assert.deepStrictEqual([...new Set(tags(seen))], ["Gap"])
+      faults.inspect = "work"
+      yield* Mutex.acquire("m")
+      yield* TestClock.adjust("2 seconds")
+      assert.strictEqual(seen.at(-1)!._tag, "Acquired")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect(
+    "a slow reader neither blocks nor loses the latest state, and is told of the gap",
+    () =>
+      Effect.gen(function*() {
+        const gate = yield* Latch.make(false)
+        const seen: Array<OwnerEvent.OwnerEvent> = []
+        yield* Effect.forkScoped(
+          Stream.runForEach(
+            Mutex.events("m"),
+            (event) => Effect.andThen(gate.await, Effect.sync(() => seen.push(event)))
+          ),
+          { startImmediately: true }
+        )
+        for (let i = 0; i < 300; i++) {
+          yield* Effect.scoped(Effect.andThen(Mutex.acquire("m"), TestClock.adjust("1 millis")))
+          yield* TestClock.adjust("1 second")
+        }
+        const last = yield* Mutex.acquire("m")
+        yield* TestClock.adjust("1 millis")
+        yield* gate.open
+        yield* TestClock.adjust("1 millis")
+        assert.isBelow(seen.length, 300)
+        assert.include(tags(seen), "Gap")
+        assert.isTrue(seen.some((event) => event._tag === "Acquired" && event.owner === last.id))
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["B12"] }
+  )
+
+  it.effect("refuses bad names and options in the stream", () =>
+    Effect.gen(function*() {
+      const refused = (stream: Stream.Stream<unknown, { readonly _tag: string }, Mutex.Mutex>) =>
+        Effect.map(Effect.flip(Stream.runDrain(stream)), (error) => error._tag)
+      assert.strictEqual(yield* refused(Mutex.events(" ")), "InvalidName")
+      assert.strictEqual(yield* refused(Mutex.events("m", { every: 0 })), "InvalidConfig")
+    }).pipe(Effect.provide(TestLive)))
+})
+
+describe("what must have happened between two looks", () => {
+  const nobody = { owner: undefined, token: undefined, end: Infinity }
+  const held = (owner: string, end: number) => ({ owner, token: undefined, end })
+
+  it.effect.each(
+    [
+      ["free, then owned", nobody, held("a", 100), 0, ["Acquired"]],
+      ["still free", nobody, nobody, 0, []],
+      ["renewed", held("a", 100), held("a", 300), 50, ["Renewed"]],
+      ["the same lease, seen a little later", held("a", 100), held("a", 102), 50, []],
+      ["gone before its end", held("a", 100), nobody, 50, ["Released"]],
+      ["gone after its end", held("a", 100), nobody, 101, ["Expired"]],
+      ["another before its end", held("a", 100), held("b", 200), 50, ["HandedOver"]],
+      ["another after its end", held("a", 100), held("b", 200), 101, ["Expired", "Acquired"]],
+      ["held without end, then gone", held("a", Infinity), nobody, 1e9, ["Released"]]
+    ] as const
+  )("%s", ([, before, after, now, expected]) =>
+    Effect.sync(() => {
+      assert.deepStrictEqual(tags(between("m", before, after, now, true)), [...expected])
+    }))
+
+  it.effect("renewals are told only to those who ask", () =>
+    Effect.sync(() => assert.deepStrictEqual(between("m", held("a", 100), held("a", 900), 50, false), [])))
+})
+
+describe("MutexAdmin", { tags: ["B59"] }, () => {
+  it.effect("shows owner, time left, token and the queue with waiting times", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(yield* Mutex.inspect("m"), {
+        ownership: { _tag: "Free" },
+        token: undefined,
+        waiting: 0,
+        waiters: []
+      })
+      const lease = yield* Mutex.acquire("m")
+      const [b, c] = [yield* another("b"), yield* another("c")]
+      yield* Effect.provide(start(Mutex.acquire("m")), b)
+      yield* TestClock.adjust("3 seconds")
+      yield* Effect.provide(start(Mutex.acquire("m")), c)
+      yield* TestClock.adjust("1 second")
+      const state = yield* Mutex.inspect("m", { waiters: 1 })
+      assert.strictEqual(state.token, lease.token)
+      assert.strictEqual(state.waiting, 2)
+      assert.deepStrictEqual(state.waiters.map(({ waited }) => Duration.toMillis(waited)), [4000])
+      assert.isTrue(state.ownership._tag === "Held" && state.ownership.owner === lease.id)
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("lists what is owned or waited for", () =>
+    Effect.gen(function*() {
+      yield* Mutex.acquire("a")
+      yield* Mutex.acquire("b")
+      yield* Effect.scoped(Mutex.acquire("c"))
+      const names = yield* Stream.runCollect(Mutex.list)
+      assert.deepStrictEqual([...names].sort(), ["a", "b"])
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("forced release hands over, moves the fence on, and tells the old owner at once", () =>
+    Effect.gen(function*() {
+      const old = yield* Mutex.acquire("m")
+      const work = yield* start(Effect.flip(old.protect(Effect.never)))
+      const waiter = yield* start(Mutex.acquire("m"))
+      const from = yield* Mutex.forceRelease("m")
+      assert.isTrue(from._tag === "Held" && from.owner === old.id)
+      const next = yield* Fiber.join(waiter)
+      assert.isAbove(next.token, old.token)
+      assert.strictEqual((yield* Fiber.join(work)).reason, "ForcedRelease")
+      assert.isTrue(yield* next.isHeld)
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("forced release of a mutex that nobody waits for frees it, under a larger token", () =>
+    Effect.gen(function*() {
+      const old = yield* Mutex.acquire("m")
+      const lost = yield* start(old.lost)
+      yield* Mutex.forceRelease("m")
+      assert.strictEqual((yield* Fiber.join(lost)).reason, "ForcedRelease")
+      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+      assert.isAbove((yield* Mutex.acquire("m")).token, old.token)
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("a false alarm costs a question, not the lease", () =>
+    Effect.gen(function*() {
+      const lease = yield* Mutex.acquire("m")
+      const store = yield* MutexStore.MutexStore
+      const forged = Layer.effect(
+        MutexStore.MutexStore,
+        Effect.succeed({
+          ...store,
+          inbox: () => Effect.succeed({ next: Effect.delay(Effect.succeed({ id: lease.id }), 100) })
+        })
+      )
+      yield* Effect.gen(function*() {
+        const mine = yield* Mutex.acquire("n")
+        yield* TestClock.adjust("1 second")
+        assert.isTrue(yield* mine.isHeld)
+      }).pipe(Effect.provide(Mutex.layer().pipe(Layer.provide(forged))))
+      assert.isTrue(yield* lease.isHeld)
+    }).pipe(Effect.provide(TestLive)), { tags: ["H5"] })
+})
+
+describe("ticks", { tags: ["B33"] }, () => {
+  const setup = Effect.gen(function*() {
+    const store = yield* MutexStore.MutexStore
+    const mutex = MutexName.MutexName.make("m")
+    return (every: Duration.Input, at?: number) =>
+      Effect.map(
+        store.claimPeriod({ mutex, job: "j", every: Duration.fromInputUnsafe(every), at }),
+        ({ first, next }) => [first, Duration.toMillis(next)]
+      )
+  })
+
+  it.effect("one caller per period of the backend's time", () =>
+    Effect.gen(function*() {
+      const tick = yield* setup
+      yield* TestClock.adjust("1200 millis")
+      assert.deepStrictEqual(yield* tick("1 second"), [true, 800])
+      assert.deepStrictEqual(yield* tick("1 second"), [false, 800])
+      yield* TestClock.adjust("800 millis")
+      assert.deepStrictEqual(yield* tick("1 second"), [true, 1000])
+    }).pipe(Effect.provide(FaultyStore.layer)))
+
+  it.effect("one caller per scheduled instant, and none for an earlier one", () =>
+    Effect.gen(function*() {
+      const tick = yield* setup
+      assert.deepStrictEqual(yield* tick("1 minute", 60_000), [true, 0])
+      assert.deepStrictEqual(yield* tick("1 minute", 60_000), [false, 0])
+      assert.deepStrictEqual(yield* tick("1 minute", 0), [false, 0])
+      assert.deepStrictEqual(yield* tick("1 minute", 120_000), [true, 0])
+    }).pipe(Effect.provide(FaultyStore.layer)))
+
+  it.effect("a job whose period changes goes on within one period", () =>
+    Effect.gen(function*() {
+      const tick = yield* setup
+      yield* TestClock.adjust("61 seconds")
+      assert.deepStrictEqual(yield* tick("1 second"), [true, 1000])
+      assert.deepStrictEqual(yield* tick("1 minute"), [false, 59_000])
+      yield* TestClock.adjust("59 seconds")
+      assert.deepStrictEqual(yield* tick("1 minute"), [true, 60_000])
+    }).pipe(Effect.provide(FaultyStore.layer)))
+})

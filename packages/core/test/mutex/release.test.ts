@@ -1,0 +1,137 @@
+import { Mutex, MutexStore, type SimbaError } from "@effect-simba/core"
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Duration, Effect, Exit, Fiber, Layer, Scope } from "effect"
+import { TestClock } from "effect/testing"
+import { Faults, outage } from "../support/faultyStore.ts"
+import { takeFrom } from "../support/hands.ts"
+import { start, TestLive } from "../support/setup.ts"
+
+const names = ["a", "b", "c", "d", "e"]
+
+const acquireAll = Effect.forEach(names, (name) => Mutex.acquire(name), { discard: true })
+
+type Done = (exit: Exit.Exit<MutexStore.Released, SimbaError.BackendError | SimbaError.ProtocolError>) => void
+
+/** A mutex whose store takes releases without being waited for, and answers them when it is told to. */
+const sending = Effect.gen(function*() {
+  const store = yield* MutexStore.MutexStore
+  const sent: Array<{ readonly request: MutexStore.ReleaseRequest; readonly done: Done }> = []
+  const state = { isReady: true }
+  const scope = yield* Scope.make()
+  const context = yield* Layer.buildWithScope(
+    Layer.fresh(Mutex.layer({ contender: "sender" })).pipe(
+      Layer.provide(Layer.succeed(MutexStore.MutexStore, {
+        ...store,
+        sendRelease: (request, done) => {
+          if (state.isReady) sent.push({ request, done })
+          return state.isReady
+        }
+      }))
+    ),
+    scope
+  )
+  return { close: Scope.close(scope, Exit.void), mutex: Context.get(context, Mutex.Mutex), sent, state, store }
+})
+
+describe("giving back", () => {
+  it.effect("releases that hang take the release timeout together, not each, to close a scope", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const scope = yield* Scope.make()
+      yield* Scope.provide(acquireAll, scope)
+      faults.release = "hang"
+      const closing = yield* start(Scope.close(scope, Exit.void))
+      yield* TestClock.adjust("1999 millis")
+      assert.isUndefined(closing.pollUnsafe())
+      yield* TestClock.adjust("1 millis")
+      assert.isDefined(closing.pollUnsafe())
+      assert.strictEqual(faults.calls.filter((call) => call === "release").length, names.length)
+      // Once somebody answers again, it is waited for again
+      faults.release = "work"
+      yield* Effect.scoped(Mutex.acquire("f"))
+      faults.release = { late: "300 millis" }
+      const again = yield* start(Effect.scoped(Mutex.acquire("g")))
+      yield* TestClock.adjust("299 millis")
+      assert.isUndefined(again.pollUnsafe())
+      yield* TestClock.adjust("1 millis")
+      assert.isDefined(again.pollUnsafe())
+      // Closing the layer is not to wait for those that hang
+      yield* TestClock.adjust("10 seconds")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("closing the layer waits for releases that are under way, for the release timeout in all", () =>
+    Effect.gen(function*() {
+      const { close, mutex, sent } = yield* sending
+      yield* Effect.scoped(Effect.forEach(names, (name) => mutex.acquire(name)))
+      assert.deepStrictEqual(sent.map(({ request }) => request.mutex), [...names].reverse())
+      const closing = yield* start(close)
+      for (const { done } of sent.slice(1)) done(Exit.succeed({ ownership: { _tag: "Free" }, requeued: undefined }))
+      yield* TestClock.adjust("1999 millis")
+      assert.isUndefined(closing.pollUnsafe())
+      yield* TestClock.adjust("1 millis")
+      assert.isDefined(closing.pollUnsafe())
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("closing the layer ends as soon as the last is answered", () =>
+    Effect.gen(function*() {
+      const { close, mutex, sent } = yield* sending
+      yield* Effect.scoped(mutex.acquire("a"))
+      const closing = yield* start(close)
+      yield* TestClock.adjust("1 second")
+      assert.isUndefined(closing.pollUnsafe())
+      sent[0]!.done(Exit.succeed({ ownership: { _tag: "Free" }, requeued: undefined }))
+      yield* TestClock.adjust(Duration.zero)
+      assert.isDefined(closing.pollUnsafe())
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("a release that was sent and failed is asked for anew, until it comes through", () =>
+    Effect.gen(function*() {
+      const { mutex, sent, state, store } = yield* sending
+      yield* Effect.scoped(mutex.acquire("a"))
+      const { done, request } = sent[0]!
+      const faults = yield* Faults
+      faults.release = "fail"
+      state.isReady = false
+      done(Exit.fail(outage))
+      yield* TestClock.adjust("500 millis")
+      assert.strictEqual((yield* store.owner(request.mutex))._tag, "Held")
+      faults.release = "work"
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual((yield* store.owner(request.mutex))._tag, "Free")
+      assert.strictEqual(sent.length, 1)
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("where the store cannot do without, a release is waited for", () =>
+    Effect.gen(function*() {
+      const { mutex, sent, state } = yield* sending
+      const faults = yield* Faults
+      state.isReady = false
+      faults.release = { late: "1 second" }
+      const closing = yield* start(Effect.scoped(mutex.acquire("a")))
+      yield* TestClock.adjust("999 millis")
+      assert.isUndefined(closing.pollUnsafe())
+      yield* TestClock.adjust("1 millis")
+      yield* Fiber.join(closing)
+      assert.strictEqual(sent.length, 0)
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect(
+    "a release after a known loss is not waited for where work outlived the loss, either",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        const scope = yield* Scope.make()
+        const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
+        yield* start(Effect.exit(lease.protect(Effect.onInterrupt(Effect.never, () => Effect.sleep("2 seconds")))))
+        yield* takeFrom(lease.id)
+        yield* TestClock.adjust("10 seconds")
+        assert.strictEqual((yield* lease.lost).reason, "TakenOver")
+        faults.release = "hang"
+        const closing = yield* start(Scope.close(scope, Exit.void))
+        yield* TestClock.adjust("2 seconds")
+        assert.isDefined(closing.pollUnsafe())
+        assert.strictEqual((yield* Effect.flip(lease.ensure)).reason, "TakenOver")
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["B24"] }
+  )
+})

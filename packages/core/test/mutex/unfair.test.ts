@@ -1,0 +1,177 @@
+import { Mutex, MutexName, MutexStore } from "@effect-simba/core"
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect, Exit, Fiber, Option, Scope } from "effect"
+import { TestClock } from "effect/testing"
+import { MemoryLive, start, TestLive } from "../support/setup.ts"
+
+const unfair = { unfair: true } as const
+
+/** One that subscribed and queued, and says nothing when it is told that it is its turn. */
+const silentWaiter = Effect.gen(function*() {
+  const store = yield* MutexStore.MutexStore
+  const mutex = MutexName.MutexName.make("m")
+  const id = "1-aaaaaaaaaaaa:silent" as MutexName.ContenderId
+  yield* store.wakeUps(mutex, id)
+  const result = yield* store.acquire({
+    mutex,
+    id,
+    mode: "wait",
+    lease: Duration.seconds(16),
+    confirm: Duration.millis(1500)
+  })
+  assert.strictEqual(result._tag, "Refused")
+})
+
+describe("unfair", () => {
+  it.effect("a holder that is unfair takes the mutex again before a waiter that was woken", () =>
+    Effect.gen(function*() {
+      const order: Array<string> = []
+      const scope = yield* Scope.make()
+      yield* Scope.provide(Mutex.acquire("m", unfair), scope)
+      const waiter = yield* start(Mutex.withLock("m")(Effect.sync(() => order.push("waiter"))))
+      yield* Scope.close(scope, Exit.void)
+      yield* Mutex.withLock("m", unfair)(Effect.sync(() => order.push("barger")))
+      yield* Fiber.join(waiter)
+      assert.deepStrictEqual(order, ["barger", "waiter"])
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("its release wakes the first waiter, which needs no clock to get the mutex", () =>
+    Effect.gen(function*() {
+      const scope = yield* Scope.make()
+      yield* Scope.provide(Mutex.acquire("m", unfair), scope)
+      const waiters = yield* Effect.forEach([1, 2, 3], () => start(Mutex.withLock("m")(Effect.void)))
+      yield* Scope.close(scope, Exit.void)
+      yield* Fiber.joinAll(waiters)
+    }).pipe(Effect.provide(TestLive)), { tags: ["H4"] })
+
+  it.effect(
+    "a waiter that lost the race keeps its place and is woken again, round after round",
+    () =>
+      Effect.gen(function*() {
+        const order: Array<number> = []
+        const scope = yield* Scope.make()
+        yield* Scope.provide(Mutex.acquire("m", unfair), scope)
+        const waiters = yield* Effect.forEach(
+          [1, 2],
+          (n) => start(Mutex.withLock("m")(Effect.sync(() => order.push(n))))
+        )
+        let last = scope
+        for (let round = 0; round < 5; round++) {
+          const next = yield* Scope.make()
+          yield* Scope.close(last, Exit.void)
+          yield* Scope.provide(Mutex.acquire("m", unfair), next)
+          last = next
+        }
+        assert.deepStrictEqual(order, [])
+        yield* Scope.close(last, Exit.void)
+        yield* Fiber.joinAll(waiters)
+        assert.deepStrictEqual(order, [1, 2])
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["H4"] }
+  )
+
+  it.effect("a fair newcomer does not barge, although the mutex is free", () =>
+    Effect.gen(function*() {
+      const store = yield* MutexStore.MutexStore
+      const mutex = MutexName.MutexName.make("m")
+      const order: Array<string> = []
+      yield* Effect.scoped(Effect.gen(function*() {
+        const lease = yield* Mutex.acquire("m", unfair)
+        const waiter = yield* start(Mutex.withLock("m")(Effect.sync(() => order.push("waiter"))))
+        // Without a turn for the waiter between the two
+        const { ownership: owner } = yield* store.release({
+          mutex,
+          id: lease.id,
+          confirm: Duration.seconds(1),
+          unfair: true
+        })
+        assert.strictEqual(owner._tag, "Free")
+        const newcomer = { mutex, id: "1-bbbbbbbbbbbb:new" as MutexName.ContenderId, mode: "try" as const }
+        const periods = { lease: Duration.seconds(16), confirm: Duration.seconds(1) }
+        const fair = yield* store.acquire({ ...newcomer, ...periods })
+        assert.strictEqual(fair._tag, "Refused")
+        yield* Fiber.join(waiter)
+      }))
+      assert.deepStrictEqual(order, ["waiter"])
+    }).pipe(Effect.provide(MemoryLive)), { tags: ["H1"] })
+
+  it.effect("a fair holder hands over, and nobody can barge, unfair ones neither", () =>
+    Effect.gen(function*() {
+      const order: Array<string> = []
+      const scope = yield* Scope.make()
+      yield* Scope.provide(Mutex.acquire("m"), scope)
+      const waiter = yield* start(Mutex.withLock("m")(Effect.sync(() => order.push("waiter"))))
+      yield* Scope.close(scope, Exit.void)
+      yield* Mutex.withLock("m", unfair)(Effect.sync(() => order.push("unfair")))
+      yield* Fiber.join(waiter)
+      assert.deepStrictEqual(order, ["waiter", "unfair"])
+    }).pipe(Effect.provide(TestLive)), { tags: ["H1"] })
+
+  it.effect("tryAcquire takes a free mutex that others wait for", () =>
+    Effect.gen(function*() {
+      const scope = yield* Scope.make()
+      yield* Scope.provide(Mutex.acquire("m", unfair), scope)
+      const waiter = yield* start(Effect.scoped(Mutex.acquire("m")))
+      yield* Scope.close(scope, Exit.void)
+      yield* Effect.scoped(Effect.gen(function*() {
+        assert.isTrue(Option.isSome(yield* Mutex.tryAcquire("m", unfair)))
+      }))
+      yield* Fiber.join(waiter)
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("unfair waiters queue, too, and are served", () =>
+    Effect.gen(function*() {
+      let inside = 0
+      const workers = yield* Effect.forEach(
+        [1, 2, 3, 4],
+        (n) =>
+          start(Effect.forEach([1, 2, 3], () =>
+            Mutex.withLock("m", n % 2 === 0 ? unfair : {})(Effect.gen(function*() {
+              assert.strictEqual(++inside, 1)
+              yield* Effect.sleep("10 millis")
+              assert.strictEqual(inside--, 1)
+            }))))
+      )
+      yield* TestClock.adjust("500 millis")
+      yield* Fiber.joinAll(workers)
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("a silent waiter costs the one behind it two confirm periods at most", () =>
+    Effect.gen(function*() {
+      const scope = yield* Scope.make()
+      yield* Scope.provide(Mutex.acquire("m", unfair), scope)
+      yield* silentWaiter
+      const behind = yield* start(Effect.scoped(Mutex.acquire("m")))
+      yield* Scope.close(scope, Exit.void)
+      yield* TestClock.adjust("1400 millis")
+      assert.isUndefined(behind.pollUnsafe())
+      yield* TestClock.adjust("1610 millis")
+      yield* Fiber.join(behind)
+    }).pipe(Effect.provide(MemoryLive)), { tags: ["H3"] })
+
+  it.effect("a waiter that leaves before it looked passes the word on", () =>
+    Effect.gen(function*() {
+      const store = yield* MutexStore.MutexStore
+      const mutex = MutexName.MutexName.make("m")
+      const scope = yield* Scope.make()
+      yield* Scope.provide(Mutex.acquire("m", unfair), scope)
+      const id = "1-cccccccccccc:leaving" as MutexName.ContenderId
+      const confirm = Duration.minutes(1)
+      yield* store.wakeUps(mutex, id)
+      yield* store.acquire({ mutex, id, mode: "wait", lease: Duration.seconds(16), confirm })
+      const behind = yield* start(Effect.scoped(Mutex.acquire("m")))
+      yield* Scope.close(scope, Exit.void)
+      yield* store.release({ mutex, id, confirm })
+      yield* TestClock.adjust("1 millis")
+      yield* Fiber.join(behind)
+    }).pipe(Effect.provide(MemoryLive)), { tags: ["H4"] })
+
+  it.effect("tokens grow all the same", () =>
+    Effect.gen(function*() {
+      const tokens: Array<number> = []
+      for (let i = 0; i < 6; i++) {
+        tokens.push((yield* Effect.scoped(Mutex.acquire("m", i % 2 === 0 ? unfair : {}))).token)
+      }
+      assert.deepStrictEqual(tokens, [...new Set(tokens)].sort((a, b) => a - b))
+    }).pipe(Effect.provide(TestLive)))
+})

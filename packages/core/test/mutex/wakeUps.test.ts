@@ -1,0 +1,286 @@
+import { Mutex, SimbaError } from "@effect-simba/core"
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Context, Duration, Effect, Exit, Fiber, Layer, Logger, Option, Scope } from "effect"
+import { TestClock } from "effect/testing"
+import { instant } from "../../src/internal/lease/deadline.ts"
+import { IndexedHeap } from "../../src/internal/lease/indexedHeap.ts"
+import type { LeaseTable } from "../../src/internal/lease/leaseTable.ts"
+import * as contention from "../../src/internal/mutex/attempt.ts"
+import * as FaultyStore from "../support/faultyStore.ts"
+import { Faults } from "../support/faultyStore.ts"
+import { calls } from "../support/hands.ts"
+import { another, start, TestLive } from "../support/setup.ts"
+import { uncaught } from "../support/uncaught.ts"
+
+const settle = Effect.repeat(TestClock.adjust(0), { times: 3 })
+
+const hold = Effect.fnUntraced(function*(name: string, options?: Mutex.AcquireOptions) {
+  const scope = yield* Scope.make()
+  yield* Scope.provide(Mutex.acquire(name, options), scope)
+  return Scope.close(scope, Exit.void)
+})
+
+/** The clock of the test, which can be ahead of every timer. */
+const stalling = Effect.map(Clock.Clock, (base) => {
+  const state = { millis: 0 }
+  const clock: Clock.Clock = {
+    ...base,
+    currentTimeMillisUnsafe: () => base.currentTimeMillisUnsafe() + state.millis,
+    monotonicTimeNanosUnsafe: () => base.monotonicTimeNanosUnsafe() + BigInt(state.millis) * 1_000_000n,
+    sleep: (duration) => base.sleep(duration)
+  }
+  return { state, clock }
+})
+
+describe("waking", () => {
+  it.effect("an observer that throws when a waiter is served keeps nobody else waiting", () =>
+    Effect.gen(function*() {
+      const letGo = yield* hold("m", { maxLocalHandOffs: 8 })
+      const other = yield* Effect.provide(hold("other"), yield* another("them"))
+      const context = yield* Effect.context<Mutex.Mutex>()
+      const thrown = yield* uncaught
+      Effect.runCallbackWith(context)(Mutex.withLock("m", { maxLocalHandOffs: 8 })(Effect.void), {
+        onExit: () => {
+          throw new Error("observer")
+        }
+      })
+      const waiters = [
+        yield* start(Mutex.withLock("m")(Effect.void)),
+        yield* start(Mutex.withLock("other")(Effect.void))
+      ]
+      yield* settle
+      assert.deepStrictEqual(yield* Effect.exit(letGo), Exit.void)
+      yield* other
+      yield* settle
+      for (const waiter of waiters) assert.deepStrictEqual(waiter.pollUnsafe(), Exit.void)
+      yield* TestClock.adjust(1)
+      assert.deepStrictEqual(thrown.map(String), ["Error: observer"])
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it.effect("fibers that take long give the event loop its turn between them", () =>
+    Effect.gen(function*() {
+      const { clock, state } = yield* stalling
+      yield* Effect.gen(function*() {
+        const letGo = yield* hold("m", { maxLocalHandOffs: 8 })
+        const ran: Array<number> = []
+        for (let i = 0; i < 4; i++) {
+          yield* start(
+            Mutex.withLock("m", { maxLocalHandOffs: 8 })(Effect.sync(() => {
+              state.millis += 4
+              ran.push(i)
+            }))
+          )
+        }
+        yield* letGo
+        assert.deepStrictEqual(ran, [0, 1])
+        yield* settle
+        assert.deepStrictEqual(ran, [0, 1, 2, 3])
+      }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
+    }))
+
+  it.effect("who fails is told when others have had a turn, and may take the next one along", () =>
+    Effect.gen(function*() {
+      const faults = yield* FaultyStore.Faults
+      const letGo = yield* Effect.provide(hold("m"), yield* another("them"))
+      const short = { ttl: "3 seconds", transition: "3 seconds" } as const
+      const behind: Array<Fiber.Fiber<unknown, unknown>> = []
+      const first = yield* start(
+        Mutex.withLock("m", short)(Effect.void).pipe(
+          Effect.onError(() => Effect.sync(() => behind[0]!.interruptUnsafe()))
+        )
+      )
+      behind.push(yield* start(Mutex.withLock("m", short)(Effect.void)))
+      const third = yield* start(Mutex.withLock("m", { ttl: "1 minute" })(Effect.void))
+      yield* settle
+      faults.acquire = "fail"
+      yield* TestClock.adjust("40 seconds")
+      assert.isTrue(Exit.isFailure(yield* Fiber.await(first)))
+      faults.acquire = "work"
+      yield* letGo
+      yield* TestClock.adjust("20 seconds")
+      assert.deepStrictEqual(third.pollUnsafe(), Exit.void)
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it.effect("a wait leaves no alarm behind, however it ends", () =>
+    Effect.gen(function*() {
+      const clock = yield* Clock.Clock
+      let open = 0
+      const leases = {
+        now: () => instant(clock),
+        timers: {
+          at: () => {
+            let isOpen = true
+            open++
+            return () => {
+              if (isOpen) open--
+              isOpen = false
+            }
+          },
+          isClosed: () => false
+        }
+      } as Partial<LeaseTable> as LeaseTable
+      const wait = (next: Effect.Effect<{ readonly _tag: "Gap" }>) =>
+        contention.awaitWakeUp({ next, bound: undefined }, leases, Duration.seconds(10))
+      const interrupted = yield* start(wait(Effect.never))
+      assert.strictEqual(open, 1)
+      yield* Fiber.interrupt(interrupted)
+      assert.strictEqual(open, 0)
+      assert.isFalse(yield* wait(Effect.succeed({ _tag: "Gap" })))
+      assert.strictEqual(open, 0)
+      const told = yield* start(wait(Effect.as(Effect.sleep(1), { _tag: "Gap" } as const)))
+      yield* TestClock.adjust(1)
+      assert.isFalse(yield* Fiber.join(told))
+      assert.strictEqual(open, 0)
+    }))
+
+  it.effect("a store that may fail to listen is tried first, however busy the mutex was", () =>
+    Effect.gen(function*() {
+      const faults = yield* FaultyStore.Faults
+      const letGo = yield* Effect.provide(hold("m"), yield* another("them"))
+      assert.deepStrictEqual(yield* Effect.scoped(Mutex.tryAcquire("m")), Option.none())
+      yield* letGo
+      faults.subscribe = "fail"
+      yield* Effect.scoped(Mutex.acquire("m"))
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it.effect("when the layer closes, an unfair waiter fails too", () =>
+    Effect.gen(function*() {
+      const letGo = yield* Effect.provide(hold("m"), yield* another("them"))
+      const scope = yield* Scope.make()
+      const layer = yield* Scope.provide(another("closing"), scope)
+      const waiter = yield* start(
+        Effect.provide(Effect.exit(Mutex.withLock("m", { unfair: true })(Effect.void)), layer)
+      )
+      yield* settle
+      yield* Scope.close(scope, Exit.void)
+      yield* settle
+      const exit = yield* Fiber.join(waiter)
+      const error = Exit.findErrorOption(exit)
+      assert.isTrue(Option.isSome(error) && error.value instanceof SimbaError.BackendError)
+      // Whoever comes later fails as well, instead of asking without end
+      const late = yield* Effect.flip(Effect.scoped(Context.get(layer, Mutex.Mutex).acquire("m")))
+      assert.strictEqual(late._tag, "BackendError")
+      yield* letGo
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it.effect("a release wakes one waiter, and the others sleep on", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const holder = yield* Scope.make()
+      yield* Scope.provide(Mutex.acquire("m"), holder)
+      const waiters = yield* Effect.forEach(Array.from({ length: 20 }), (_, n) =>
+        Effect.flatMap(another(`${n}`), (place) => Effect.provide(start(Mutex.acquire("m")), place)))
+      faults.calls.length = 0
+      yield* Scope.close(holder, Exit.void)
+      yield* settle
+      assert.deepStrictEqual(faults.calls, ["release", "acquire wait"])
+      assert.deepStrictEqual(
+        waiters.map((waiter) =>
+          waiter.pollUnsafe() !== undefined
+        ),
+        [
+          true,
+          ...waiters.slice(1).map(() => false)
+        ]
+      )
+      // Only the next one looks whether the first has come
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual(faults.calls, ["release", "acquire wait", "acquire wait"])
+    }).pipe(Effect.provide(TestLive)), { tags: ["B11"] })
+
+  it.effect(
+    "a waiter goes by what the server says of the owner's lease, not by its own periods",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        faults.guard = "fail"
+        faults.release = "fail"
+        yield* Mutex.acquire("long", { ttl: "60 seconds", transition: "6 seconds" })
+        yield* Mutex.acquire("short", { ttl: "2 seconds", transition: "3 seconds" })
+        const behindLong = yield* start(Mutex.acquire("long", { ttl: "2 seconds", transition: "3 seconds" }))
+        const behindShort = yield* start(Mutex.acquire("short", { ttl: "60 seconds", transition: "6 seconds" }))
+        yield* TestClock.adjust("5 seconds")
+        assert.isUndefined(behindShort.pollUnsafe())
+        yield* TestClock.adjust("1 millis")
+        yield* Fiber.join(behindShort)
+        yield* TestClock.adjust("60999 millis")
+        assert.isUndefined(behindLong.pollUnsafe())
+        yield* TestClock.adjust("1 millis")
+        yield* Fiber.join(behindLong)
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["B27"] }
+  )
+})
+
+describe("renewing", () => {
+  it.effect("a lease that was taken away while it was being renewed is asked for once more, and lost", () =>
+    Effect.gen(function*() {
+      const faults = yield* FaultyStore.Faults
+      const lease = yield* Mutex.acquire("m")
+      faults.guard = { late: "500 millis" }
+      yield* TestClock.adjust("10100 millis")
+      yield* Effect.flatMap(Mutex.Mutex, (mutex) => mutex.forceRelease("m"))
+      yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
+      yield* TestClock.adjust("2 seconds")
+      assert.strictEqual((yield* Effect.flip(lease.ensure)).reason, "ForcedRelease")
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it.effect("a probe whose report dies is asked again", () =>
+    Effect.gen(function*() {
+      let asked = 0
+      let deaths = 0
+      const logger = Logger.make(() => {
+        if (deaths++ === 0) throw new Error("the logger is broken")
+      })
+      const live = Mutex.layer().pipe(
+        Layer.provideMerge(FaultyStore.layer),
+        Layer.provideMerge(Logger.layer([logger]))
+      )
+      yield* Effect.gen(function*() {
+        const lease = yield* Mutex.acquire("m", { isAlive: Effect.sync(() => ++asked > 1) })
+        yield* TestClock.adjust("1 minute")
+        assert.isAbove(deaths, 0)
+        assert.isTrue(yield* lease.isHeld)
+        assert.isAbove(asked, 2)
+      }).pipe(Effect.scoped, Effect.provide(live))
+    }))
+
+  it.effect("what is released is not kept for its renewal", () =>
+    Effect.gen(function*() {
+      const inside = new Set<unknown>()
+      const { place, remove } = IndexedHeap.prototype
+      IndexedHeap.prototype.place = function(item, key) {
+        inside.add(item)
+        return place.call(this, item, key)
+      }
+      IndexedHeap.prototype.remove = function(item) {
+        inside.delete(item)
+        return remove.call(this, item)
+      }
+      yield* Effect.addFinalizer(() => Effect.sync(() => Object.assign(IndexedHeap.prototype, { place, remove })))
+      for (let i = 0; i < 3; i++) yield* Effect.scoped(Mutex.acquire(`m${i}`))
+      assert.strictEqual(inside.size, 0)
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it.effect("what ended in a stall is not renewed behind it, though somebody asks for it", () =>
+    Effect.gen(function*() {
+      const { clock, state } = yield* stalling
+      yield* Effect.gen(function*() {
+        const lease = yield* Mutex.acquire("m")
+        state.millis = 15_500
+        yield* Effect.flatMap(Mutex.Mutex, (mutex) => mutex.forceRelease("m"))
+        yield* settle
+        assert.strictEqual(yield* calls("guard"), 0)
+        assert.isFalse(yield* lease.isHeld)
+      }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
+    }))
+
+  it.effect("the next renewal counts from when the last was sent, not from its reply", () =>
+    Effect.gen(function*() {
+      const faults = yield* FaultyStore.Faults
+      yield* Mutex.acquire("m")
+      faults.guard = { late: "900 millis" }
+      yield* TestClock.adjust("20 seconds")
+      assert.strictEqual(yield* calls("guard"), 2)
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+})

@@ -1,0 +1,378 @@
+import { Mutex, type SimbaError } from "@effect-simba/core"
+import { assert, describe, it } from "@effect/vitest"
+import { Cause, Context, Deferred, Effect, Exit, Fiber, Option, Scope } from "effect"
+import { TestClock } from "effect/testing"
+import { Faults } from "../support/faultyStore.ts"
+import { start, TestLive } from "../support/setup.ts"
+
+const isLost = (reason: SimbaError.LossReason) => (error: unknown) =>
+  assert.deepInclude(error as object, { _tag: "LeaseLost", reason })
+
+describe("withLock", () => {
+  it.effect("answers what the body answers, and fails as the body fails", () =>
+    Effect.gen(function*() {
+      assert.strictEqual(yield* Effect.succeed(1).pipe(Mutex.withLock("m")), 1)
+      assert.strictEqual(yield* Effect.flip(Effect.fail("no").pipe(Mutex.withLock("m"))), "no")
+      const died = yield* Effect.exit(Effect.die("bug").pipe(Mutex.withLock("m")))
+      assert.isTrue(Exit.isFailure(died) && Cause.hasDies(died.cause))
+      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("hands its lease to a body that is a function", () =>
+    Effect.gen(function*() {
+      const token = yield* Mutex.withLock("m")((lease) => Effect.as(lease.ensure, lease.token))
+      assert.isAbove(token, 0)
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("gives the body the services of its surroundings", () =>
+    Effect.gen(function*() {
+      class Name extends Context.Service<Name, string>()("test/Name") {}
+      const body = Effect.map(Name, (name) => `hello ${name}`)
+      assert.strictEqual(
+        yield* body.pipe(Mutex.withLock("m"), Effect.provideService(Name, "you")),
+        "hello you"
+      )
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("interrupts the body at the local deadline and fails with LeaseLost", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      faults.guard = "hang"
+      let interrupted = false
+      const fiber = yield* start(
+        Effect.never.pipe(
+          Effect.onInterrupt(() => Effect.sync(() => interrupted = true)),
+          Mutex.withLock("m"),
+          Effect.flip
+        )
+      )
+      yield* TestClock.adjust("15199 millis")
+      assert.isFalse(interrupted)
+      yield* TestClock.adjust("1 millis")
+      assert.isTrue(interrupted)
+      isLost("BackendGone")(yield* Fiber.join(fiber))
+    }).pipe(Effect.provide(TestLive)), { tags: ["L3", "B12"] })
+
+  it.effect("releases only after the body and its finalizers have ended", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const ended = yield* Deferred.make<void>()
+      const fiber = yield* start(
+        Effect.never.pipe(
+          Effect.onInterrupt(() => Deferred.await(ended)),
+          Mutex.withLock("m")
+        )
+      )
+      const stop = yield* start(Fiber.interrupt(fiber))
+      yield* TestClock.adjust("5 seconds")
+      assert.notInclude(faults.calls, "release")
+      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Held")
+      yield* Deferred.succeed(ended, undefined)
+      yield* Fiber.join(stop)
+      assert.include(faults.calls, "release")
+      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+    }).pipe(Effect.provide(TestLive)), { tags: ["L4", "S13"] })
+
+  it.effect("is LeaseLost when the lease was over before an uninterruptible body succeeded", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      faults.guard = "fail"
+      const fiber = yield* start(
+        Effect.sleep("20 seconds").pipe(Effect.uninterruptible, Mutex.withLock("m"), Effect.flip)
+      )
+      yield* TestClock.adjust("20 seconds")
+      isLost("BackendGone")(yield* Fiber.join(fiber))
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("a finalizer that dies at a loss does not hide LeaseLost", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      faults.guard = "hang"
+      const fiber = yield* start(
+        Effect.never.pipe(
+          Effect.ensuring(Effect.die("finalizer")),
+          Mutex.withLock("m"),
+          Effect.catchTag("LeaseLost", (error) => Effect.succeed(error.reason))
+        )
+      )
+      yield* TestClock.adjust("16 seconds")
+      assert.strictEqual(yield* Fiber.join(fiber), "BackendGone")
+    }).pipe(Effect.provide(TestLive)), { tags: ["L4"] })
+
+  it.effect("can be interrupted from outside like any effect", () =>
+    Effect.gen(function*() {
+      const fiber = yield* start(Mutex.withLock("m")(Effect.never))
+      yield* Fiber.interrupt(fiber)
+      const exit = yield* Fiber.await(fiber)
+      assert.isTrue(Exit.hasInterrupts(exit))
+      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+    }).pipe(Effect.provide(TestLive)))
+
+  const ends: ReadonlyArray<readonly [string, Effect.Effect<never, string>]> = [
+    ["a finalizer that dies", Effect.onInterrupt(Effect.never, () => Effect.die("finalizer"))],
+    ["a finalizer that fails", Effect.onInterrupt(Effect.never, () => Effect.fail("finalizer"))],
+    ["a finalizer", Effect.onInterrupt(Effect.never, () => Effect.void)],
+    ["a failure that comes first", Effect.uninterruptible(Effect.delay(Effect.fail("body"), 1))],
+    ["a defect that comes first", Effect.uninterruptible(Effect.delay(Effect.die("body"), 1))]
+  ]
+
+  it.effect.each(ends)(
+    "interrupted from outside, ends as the body would without a lock: %s",
+    ([, body]) =>
+      Effect.gen(function*() {
+        const endOf = Effect.fnUntraced(function*(effect: Effect.Effect<unknown, unknown, Mutex.Mutex>) {
+          const fiber = yield* start(effect)
+          yield* start(Fiber.interrupt(fiber))
+          yield* TestClock.adjust(1)
+          const exit = yield* Fiber.await(fiber)
+          if (Exit.isSuccess(exit)) return []
+          return exit.cause.reasons.map((reason) =>
+            reason._tag === "Fail"
+              ? `Fail ${reason.error}`
+              : reason._tag === "Die"
+              ? `Die ${reason.defect}`
+              : reason._tag
+          )
+        })
+        assert.sameMembers(yield* endOf(Mutex.withLock("m")(body)), yield* endOf(body))
+        assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+      }).pipe(Effect.provide(TestLive))
+  )
+
+  it.effect("withLockIfAvailable runs the body, or says None without running it", () =>
+    Effect.gen(function*() {
+      let ran = 0
+      const body = Effect.sync(() => ++ran)
+      assert.deepStrictEqual(yield* body.pipe(Mutex.withLockIfAvailable("m")), Option.some(1))
+      yield* Mutex.acquire("m")
+      assert.deepStrictEqual(yield* body.pipe(Mutex.withLockIfAvailable("m")), Option.none())
+      assert.strictEqual(ran, 1)
+    }).pipe(Effect.provide(TestLive)))
+})
+
+describe("lease.protect", () => {
+  it.effect("a bare lease does not interrupt its holder, protect does", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      faults.guard = "hang"
+      const lease = yield* Mutex.acquire("m")
+      const bare = yield* start(Effect.never)
+      const guarded = yield* start(Effect.flip(lease.protect(Effect.never)))
+      yield* TestClock.adjust("16 seconds")
+      assert.isUndefined(bare.pollUnsafe())
+      isLost("BackendGone")(yield* Fiber.join(guarded))
+      isLost("BackendGone")(yield* Effect.flip(lease.ensure))
+      isLost("BackendGone")(yield* lease.lost)
+      isLost("BackendGone")(yield* Effect.flip(lease.protect(Effect.void)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["L3"] })
+
+  it.effect("interrupts several works of one lease", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      faults.guard = "hang"
+      const lease = yield* Mutex.acquire("m")
+      const works = yield* Effect.forEach([1, 2, 3], () => start(Effect.flip(lease.protect(Effect.never))))
+      yield* TestClock.adjust("16 seconds")
+      const errors = yield* Fiber.joinAll(works)
+      errors.forEach(isLost("BackendGone"))
+    }).pipe(Effect.provide(TestLive)))
+})
+
+describe("closing the scope of a lease", () => {
+  it.effect("interrupts protected work in other fibers and awaits it before the release", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const scope = yield* Scope.make()
+      const ended = yield* Deferred.make<void>()
+      const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
+      const work = yield* start(
+        Effect.flip(lease.protect(Effect.onInterrupt(Effect.never, () => Deferred.await(ended))))
+      )
+      const closing = yield* start(Scope.close(scope, Exit.void))
+      yield* TestClock.adjust("1 minute")
+      // As long as the work goes on, so does the lease; but nothing new may begin under it
+      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Held")
+      assert.notInclude(faults.calls, "release")
+      isLost("Released")(yield* Effect.flip(lease.ensure))
+      yield* Deferred.succeed(ended, undefined)
+      yield* Fiber.join(closing)
+      isLost("Released")(yield* Fiber.join(work))
+      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+    }).pipe(Effect.provide(TestLive)), { tags: ["L4", "B26"] })
+
+  it.effect("awaits work that resumes in its first moment who closes the scope", () =>
+    Effect.gen(function*() {
+      const scope = yield* Scope.make()
+      const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
+      const started = yield* Deferred.make<void>()
+      const ended = yield* Deferred.make<void>()
+      const closing = yield* start(Effect.andThen(Deferred.await(started), Scope.close(scope, Exit.void)))
+      const work = yield* start(Effect.flip(lease.protect(
+        Effect.andThen(Deferred.succeed(started, undefined), Effect.never).pipe(
+          Effect.onInterrupt(() => Deferred.await(ended))
+        )
+      )))
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Held")
+      assert.isUndefined(closing.pollUnsafe())
+      yield* Deferred.succeed(ended, undefined)
+      isLost("Released")(yield* Fiber.join(work))
+      yield* Fiber.join(closing)
+      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+    }).pipe(Effect.provide(TestLive)), { tags: ["L4"] })
+})
+
+describe("protected work that closes the scope of its own lease", () => {
+  const moments = [["in its first moment", Effect.void], ["later", Effect.sleep("1 second")]] as const
+
+  it.effect.each(moments)(
+    "gives the mutex back once other work has ended, and is interrupted then: %s",
+    ([, first]) =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        const scope = yield* Scope.make()
+        const ended = yield* Deferred.make<void>()
+        const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
+        const other = yield* start(
+          Effect.flip(lease.protect(Effect.onInterrupt(Effect.never, () => Deferred.await(ended))))
+        )
+        let closed = false
+        let ranOn = false
+        const work = yield* start(Effect.flip(lease.protect(
+          first.pipe(
+            Effect.andThen(Scope.close(scope, Exit.void).pipe(Effect.ensuring(Effect.sync(() => closed = true)))),
+            Effect.andThen(Effect.sleep("1 second")),
+            Effect.andThen(Effect.sync(() => ranOn = true))
+          )
+        )))
+        yield* TestClock.adjust("1 second")
+        assert.notInclude(faults.calls, "release")
+        yield* Deferred.succeed(ended, undefined)
+        isLost("Released")(yield* Fiber.join(other))
+        isLost("Released")(yield* Fiber.join(work))
+        assert.deepStrictEqual([closed, ranOn], [true, false])
+        assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+        yield* TestClock.adjust("1 minute")
+        assert.notInclude(faults.calls, "guard 1")
+      }).pipe(Effect.provide(TestLive))
+  )
+})
+
+describe("a lock inside itself", () => {
+  it.effect("fails fast with AlreadyHeld, in child fibers too", () =>
+    Effect.gen(function*() {
+      const nested = Mutex.withLock("m")(Effect.void)
+      const error = yield* Effect.flip(nested.pipe(Mutex.withLock("m")))
+      assert.strictEqual(error._tag, "AlreadyHeld")
+      const child = Effect.flatMap(Effect.forkChild(Effect.scoped(Mutex.acquire("m"))), Fiber.join)
+      assert.deepInclude(yield* Effect.flip(child.pipe(Mutex.withLock("m"))), { _tag: "AlreadyHeld", mutex: "m" })
+      const deep = nested.pipe(Mutex.withLock("n"), Mutex.withLock("m"))
+      assert.deepInclude(yield* Effect.flip(deep), { _tag: "AlreadyHeld" })
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("is no obstacle once the outer lease is over, nor for other names or layers", () =>
+    Effect.gen(function*() {
+      yield* Mutex.withLock("n")(Effect.void).pipe(Mutex.withLock("m"))
+      const orphan = yield* Effect.forkDetach(
+        Effect.andThen(Effect.sleep("1 second"), Mutex.withLock("m")(Effect.succeed("later")))
+      ).pipe(Mutex.withLock("m"))
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(yield* Fiber.join(orphan), "later")
+      assert.deepStrictEqual(
+        yield* Mutex.withLockIfAvailable("m")(Effect.void).pipe(Mutex.withLock("m")),
+        Option.none()
+      )
+    }).pipe(Effect.provide(TestLive)))
+})
+
+describe("acquireAll", () => {
+  it.effect("holds all of them, with one lease object", () =>
+    Effect.gen(function*() {
+      yield* Effect.scoped(Effect.gen(function*() {
+        const group = yield* Mutex.acquireAll(["b", "a", "b"])
+        assert.deepStrictEqual([...group.tokens.keys()], ["a", "b"])
+        assert.isTrue(yield* group.isHeld)
+        yield* group.ensure
+        assert.strictEqual(yield* group.protect(Effect.succeed(1)), 1)
+        assert.strictEqual((yield* Mutex.owner("a"))._tag, "Held")
+        assert.strictEqual((yield* Mutex.owner("b"))._tag, "Held")
+      }))
+      assert.strictEqual((yield* Mutex.owner("a"))._tag, "Free")
+      assert.strictEqual((yield* Mutex.owner("b"))._tag, "Free")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("does not deadlock, in whatever order the names are given", () =>
+    Effect.gen(function*() {
+      let rounds = 0
+      const work = (names: ReadonlyArray<string>) =>
+        Effect.andThen(Mutex.acquireAll(names), Effect.sleep("10 millis")).pipe(
+          Effect.scoped,
+          Effect.tap(() => Effect.sync(() => rounds++)),
+          Effect.repeat({ times: 9 })
+        )
+      const fibers = yield* Effect.forEach(
+        [["a", "b", "c"], ["c", "b", "a"], ["b", "c"], ["c", "a"]],
+        (names) => start(work(names))
+      )
+      yield* TestClock.adjust("1 minute")
+      yield* Fiber.joinAll(fibers)
+      assert.strictEqual(rounds, 40)
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("is all or nothing: a time-out gives back what was obtained", () =>
+    Effect.gen(function*() {
+      yield* Mutex.acquire("b")
+      const fiber = yield* start(Effect.flip(Effect.scoped(Mutex.acquireAll(["a", "b"], { timeout: "3 seconds" }))))
+      assert.strictEqual((yield* Mutex.owner("a"))._tag, "Held")
+      yield* TestClock.adjust("3 seconds")
+      const error = yield* Fiber.join(fiber)
+      assert.deepInclude(error, { _tag: "AcquireTimeout", mutex: "b" })
+      assert.strictEqual((yield* Mutex.owner("a"))._tag, "Free")
+      assert.strictEqual((yield* Effect.flip(Effect.scoped(Mutex.acquireAll([]))))._tag, "InvalidConfig")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("is lost as soon as one of them is", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const group = yield* Mutex.acquireAll(["a", "b"])
+      const fiber = yield* start(Effect.flip(group.protect(Effect.never)))
+      faults.guard = "hang"
+      yield* TestClock.adjust("16 seconds")
+      isLost("BackendGone")(yield* Fiber.join(fiber))
+      isLost("BackendGone")(yield* group.lost)
+      assert.isFalse(yield* group.isHeld)
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect(
+    "interrupts work at the loss of any, and gives none back before it has ended",
+    () =>
+      Effect.gen(function*() {
+        const admin = yield* Mutex.Mutex
+        for (const name of ["a", "b"]) {
+          const scope = yield* Scope.make()
+          const group = yield* Scope.provide(Mutex.acquireAll(["a", "b"]), scope)
+          const ended = yield* Deferred.make<void>()
+          const work = yield* start(
+            Effect.flip(group.protect(Effect.onInterrupt(Effect.never, () => Deferred.await(ended))))
+          )
+          yield* admin.forceRelease(name)
+          yield* TestClock.adjust("11 seconds")
+          const closing = yield* start(Scope.close(scope, Exit.void))
+          const other = name === "a" ? "b" : "a"
+          assert.deepStrictEqual((yield* Mutex.owner(other))._tag, "Held")
+          yield* Deferred.succeed(ended, undefined)
+          assert.deepInclude(yield* Fiber.join(work), { _tag: "LeaseLost", mutex: name })
+          yield* Fiber.join(closing)
+          assert.deepStrictEqual((yield* Mutex.owner(other))._tag, "Free")
+        }
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["L4"] }
+  )
+
+  it.effect("protects work by two thousand leases within the stack", () =>
+    Effect.gen(function*() {
+      const group = yield* Mutex.acquireAll(Array.from({ length: 2000 }, (_, i) => `m${i}`))
+      assert.strictEqual(yield* group.protect(Effect.succeed("ok")), "ok")
+      assert.strictEqual(yield* group.protect(Effect.as(Effect.yieldNow, "ok")), "ok")
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+})

@@ -1,0 +1,214 @@
+/** The end of a consumer: everything is asked back, and nothing unfinished is acknowledged. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import * as fleet from "../support/streamFleet.ts"
+
+const names = (count: number) => Array.from({ length: count }, (_, i) => ({ stream: `s${i + 1}` }))
+
+const owned = (consumer: fleet.Consumer) =>
+  Effect.map(consumer.client.owned, (leases) => leases.map(({ stream }) => stream).sort())
+
+describe("closing a consumer", () => {
+  it.effect(
+    "asks first, interrupts after the grace, gives back after the work has ended",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const a = yield* open("a", { gracePeriod: "5 seconds" })
+        const notes: Array<string> = []
+        const running = yield* a.start(a.client.run((lease) =>
+          Effect.gen(function*() {
+            yield* lease.revoked
+            notes.push(`${lease.stream} asked`)
+            if (lease.stream === "s1") return yield* lease.yield
+            if (lease.stream === "s2") return yield* Effect.sleep("3 seconds")
+            return yield* Effect.onInterrupt(Effect.never, () =>
+              Effect.gen(function*() {
+                yield* Effect.sleep("4 seconds")
+                notes.push(`${lease.stream} cleaned up, owning: ${yield* lease.isHeld}`)
+              }))
+          })
+        ))
+        yield* a.client.announceAll(names(3))
+        yield* TestClock.adjust("10 seconds")
+        const closing = yield* Effect.forkChild(Fiber.interrupt(running), { startImmediately: true })
+        yield* TestClock.adjust("10 millis")
+        assert.deepStrictEqual(notes, ["s1 asked", "s2 asked", "s3 asked"])
+        assert.deepStrictEqual(yield* owned(a), ["s2", "s3"])
+        yield* TestClock.adjust("3 seconds")
+        assert.deepStrictEqual(backend.done, ["s2"])
+        yield* TestClock.adjust("5900 millis")
+        assert.isUndefined(closing.pollUnsafe())
+        assert.deepStrictEqual(yield* owned(a), ["s3"])
+        yield* TestClock.adjust("200 millis")
+        assert.isDefined(closing.pollUnsafe())
+        assert.strictEqual(notes[3], "s3 cleaned up, owning: true")
+        assert.deepStrictEqual(backend.rows.map(({ content }) => "stream" in content ? String(content.stream) : ""), [
+          "s1",
+          "s3"
+        ])
+        assert.strictEqual(backend.entryLeases.size, 0)
+        assert.deepStrictEqual([...backend.failures.values()], [])
+      })),
+    { tags: ["B57", "G20"] }
+  )
+
+  it.effect("the others go on at once, told by a hint, and count no failure", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { gracePeriod: 0 })
+      const b = yield* open("b", { sweepInterval: "1 hour" })
+      yield* a.start(a.client.run(Effect.never))
+      yield* a.client.announceAll(names(3))
+      yield* b.start(b.client.run(Effect.never))
+      yield* TestClock.adjust("5 seconds")
+      yield* a.close
+      yield* TestClock.adjust("200 millis")
+      assert.deepStrictEqual(yield* owned(b), ["s1", "s2", "s3"])
+      assert.deepStrictEqual(backend.done, [])
+      assert.isTrue((yield* b.client.owned).every(({ failures }) => failures === 0))
+    })), { tags: ["G20"] })
+
+  it.effect(
+    "needs no news from the backend: a reader that waits for announcements is let go at once",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { open } = yield* fleet.make
+        const a = yield* open("a")
+        const running = yield* a.start(a.client.run(Effect.never))
+        yield* TestClock.adjust("1 second")
+        yield* Fiber.interrupt(running)
+        yield* a.close
+      })),
+    { tags: ["G31"] }
+  )
+
+  it.effect("is bounded by the release timeout while the backend hangs, for any number of data streams", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const a = yield* open("a", { gracePeriod: 0, capacity: 300 })
+      yield* a.start(a.client.run(Effect.never))
+      yield* a.client.announceAll(names(300))
+      yield* TestClock.adjust("900 millis")
+      a.link.mode = "hang"
+      const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
+      yield* TestClock.adjust("4 seconds")
+      assert.isDefined(closing.pollUnsafe())
+    })))
+
+  it.effect("does not wait for an onError that hangs", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { gracePeriod: "1 second" })
+      yield* a.start(a.client.run(Effect.fail("x"), { onError: () => Effect.never }))
+      yield* a.client.announceAll(names(2))
+      yield* TestClock.adjust("1 minute")
+      assert.lengthOf(yield* owned(a), 2)
+      backend.streamLeases.delete("s1")
+      yield* TestClock.adjust("2 seconds")
+      assert.include([...backend.failures.values()], 1)
+      const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
+      yield* TestClock.adjust("1100 millis")
+      assert.isDefined(closing.pollUnsafe())
+      assert.strictEqual(backend.streamLeases.size, 0)
+    })))
+
+  it.effect.each([["is told", Effect.void], ["hangs", Effect.never]] as const)(
+    "tells onError of what a handler failed of as it was interrupted, and does not wait for long: it %s",
+    ([, onError]) =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const a = yield* open("a", { gracePeriod: "1 second" })
+        const told: Array<number> = []
+        yield* a.start(a.client.run(Effect.onInterrupt(Effect.never, () => Effect.die("finalizer")), {
+          onError: ({ failures }) => Effect.andThen(Effect.sync(() => told.push(failures)), onError)
+        }))
+        yield* a.client.announceAll(names(1))
+        yield* TestClock.adjust("1 second")
+        const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
+        yield* TestClock.adjust("3100 millis")
+        assert.isDefined(closing.pollUnsafe())
+        assert.deepStrictEqual([told, backend.streamLeases.size], [[1], 0])
+      }))
+  )
+
+  it.effect("does not wait for a backend that nobody could join yet", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const a = yield* open("a")
+      a.link.mode = "fail"
+      // In no scope of the client
+      const running = yield* Effect.forkChild(Effect.exit(a.client.run(Effect.never)), { startImmediately: true })
+      yield* TestClock.adjust("2 seconds")
+      const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
+      yield* TestClock.adjust("10 millis")
+      assert.isDefined(closing.pollUnsafe())
+      assert.isDefined(running.pollUnsafe())
+    })))
+
+  it.effect("work that cannot be interrupted keeps its data stream renewed until it ends", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const a = yield* open("a", { gracePeriod: 0 })
+      const b = yield* open("b")
+      yield* a.start(a.client.run(() => Effect.uninterruptible(Effect.sleep("1 minute"))))
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("10 millis")
+      yield* b.start(b.client.run(Effect.never))
+      const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
+      yield* TestClock.adjust("59 seconds")
+      assert.isUndefined(closing.pollUnsafe())
+      assert.deepStrictEqual(yield* owned(b), [])
+      yield* TestClock.adjust("2 seconds")
+      assert.isDefined(closing.pollUnsafe())
+    })))
+
+  // Every 50 ms of a life in which something is always under way
+  for (const slow of ["prepare", "read", "take", "renew", "done", "fail", "release"] as const) {
+    it.effect(`leaves nothing behind at any moment, while ${slow} is slow`, () =>
+      fleet.test(Effect.gen(function*() {
+        for (let at = 0; at <= 2500; at += 250) {
+          const { backend, open } = yield* fleet.make
+          const a = yield* open("a", { gracePeriod: 200, capacity: 2, sweepInterval: "300 millis" })
+          let runs = 0
+          a.link.delays[slow] = 130
+          yield* a.start(a.client.run(() =>
+            Effect.andThen(
+              Effect.sleep("150 millis"),
+              Effect.suspend(() => ++runs % 2 === 0 ? Effect.fail("x") : Effect.void)
+            )
+          ))
+          yield* a.client.announceAll(names(20))
+          yield* TestClock.adjust(at)
+          const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
+          yield* TestClock.adjust("5 seconds")
+          assert.isDefined(closing.pollUnsafe(), `closing at ${at} ends`)
+          assert.strictEqual(backend.done.length + backend.rows.length, 20, "nothing is lost")
+          for (const row of backend.rows) {
+            assert.isUndefined(backend.lease(backend.entryLeases, row.entry), `nothing is held, closed at ${at}`)
+          }
+        }
+      })))
+  }
+})
+
+describe("releasing one", () => {
+  it.effect("interrupts its handler, awaits it, and leaves it to others for a moment", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const a = yield* open("a")
+      const b = yield* open("b", { sweepInterval: "1 hour" })
+      yield* a.start(a.client.run(() => Effect.onInterrupt(Effect.never, () => Effect.sleep("1 second"))))
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("10 millis")
+      yield* b.start(b.client.run(Effect.never))
+      const releasing = yield* Effect.forkChild(a.client.release("s1"), { startImmediately: true })
+      yield* TestClock.adjust("900 millis")
+      assert.deepStrictEqual(yield* owned(a), ["s1"])
+      yield* TestClock.adjust("300 millis")
+      yield* Fiber.join(releasing)
+      assert.deepStrictEqual(yield* owned(b), ["s1"])
+      assert.strictEqual((yield* Effect.flip(a.client.release("s1")))._tag, "StreamNotFound")
+    })))
+})

@@ -1,0 +1,504 @@
+/** Owners that die, hang, stall or are cut off, and who goes on. */
+import type { StreamError } from "@effect-simba/core/streams"
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Duration, Effect, Exit, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import * as fleet from "../support/streamFleet.ts"
+
+const names = (count: number) => Array.from({ length: count }, (_, i) => ({ stream: `s${i + 1}` }))
+
+const owned = (consumer: fleet.Consumer) =>
+  Effect.map(consumer.client.owned, (leases) => leases.map(({ stream }) => stream).sort())
+
+/** Handlers that note when they begin and by what they end. */
+const noting = () => {
+  const notes: Array<string> = []
+  const handler = (lease: fleet.Lease) =>
+    Effect.gen(function*() {
+      const begin = yield* Clock.currentTimeMillis
+      notes.push(`${lease.stream} begins`)
+      return yield* Effect.onInterrupt(Effect.never, () =>
+        Effect.flatMap(Clock.currentTimeMillis, (now) =>
+          Effect.map(lease.isHeld, (held) =>
+            notes.push(`${lease.stream} is interrupted after ${now - begin}${held ? ", owning" : ""}`))))
+    })
+  return { notes, handler }
+}
+
+const lossOf = (lease: fleet.Lease) =>
+  Effect.map(Effect.forkChild(lease.lost, { startImmediately: true }), (fiber) => ({
+    reason: () => {
+      const exit = fiber.pollUnsafe() as Exit.Exit<StreamError.StreamLost> | undefined
+      return exit !== undefined && Exit.isSuccess(exit) ? exit.value.reason : undefined
+    }
+  }))
+
+describe("an owner that dies", () => {
+  it.effect(
+    "is followed within lease plus sweep although nothing is ever published",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const a = yield* open("a")
+        const b = yield* open("b")
+        yield* a.start(a.client.run(Effect.never))
+        yield* a.client.announceAll(names(3))
+        yield* TestClock.adjust("7 seconds")
+        yield* b.start(b.client.run(Effect.never))
+        yield* TestClock.adjust("7 seconds")
+        yield* a.kill
+        assert.deepStrictEqual(yield* owned(b), [])
+        // 2 s of lease, and a sweep that is late by a fifth
+        yield* TestClock.adjust("4400 millis")
+        assert.deepStrictEqual(yield* owned(b), ["s1", "s2", "s3"])
+        assert.deepStrictEqual([...backend.failures.values()], [1, 1, 1])
+        assert.isTrue((yield* b.client.owned).every(({ failures }) => failures === 1))
+      })),
+    { tags: ["G15"] }
+  )
+
+  it.effect("is followed at once where expiries are published", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      backend.publishesExpiries = true
+      const expiring = yield* Effect.forkChild(backend.expiring)
+      const a = yield* open("a")
+      const b = yield* open("b", { sweepInterval: "1 hour" })
+      yield* a.start(a.client.run(Effect.never))
+      yield* a.client.announceAll(names(3))
+      yield* b.start(b.client.run(Effect.never))
+      yield* TestClock.adjust("5 seconds")
+      yield* a.kill
+      yield* TestClock.adjust("2200 millis")
+      assert.deepStrictEqual(yield* owned(b), ["s1", "s2", "s3"])
+      yield* Fiber.interrupt(expiring)
+    })))
+
+  it.effect(
+    "goes on with what was its own right after a restart under the same name",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const a = yield* open("a")
+        yield* a.start(a.client.run(Effect.never))
+        yield* a.client.announceAll(names(2))
+        yield* TestClock.adjust("1 second")
+        yield* a.kill
+        const [first] = backend.rows
+        // Its leases are gone before their time, as those of an orderly end are
+        backend.entryLeases.clear()
+        backend.streamLeases.clear()
+        const again = yield* open("a", { sweepInterval: "1 hour" })
+        yield* again.start(again.client.run(Effect.never))
+        yield* TestClock.adjust("10 millis")
+        assert.deepStrictEqual(yield* owned(again), ["s1", "s2"])
+        assert.strictEqual(backend.rows[0], first)
+      })),
+    { tags: ["G16"] }
+  )
+
+  // With a short interval there is nearly always a look just before there is room
+  it.effect.each(["2 seconds", "50 millis", "55 millis"] as const)(
+    "leaves what goes before all that is new, looking every %s",
+    (sweep) =>
+      fleet.test(Effect.gen(function*() {
+        const { open } = yield* fleet.make
+        const a = yield* open("a", { capacity: 1 })
+        const b = yield* open("b", { capacity: 1, sweepInterval: sweep })
+        const order: Array<string> = []
+        yield* a.client.announceAll(names(6))
+        yield* a.start(a.client.run(Effect.never))
+        yield* TestClock.adjust("10 millis")
+        yield* b.start(b.client.run(({ stream }) => {
+          order.push(stream)
+          return Effect.sleep("6 seconds")
+        }))
+        yield* TestClock.adjust("1 second")
+        yield* a.kill
+        yield* TestClock.adjust("18 seconds")
+        assert.deepStrictEqual(order, ["s2", "s1", "s3", "s4"])
+      }))
+  )
+
+  it.effect("who was given an entry a moment ago is left alone, lease or none", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a")
+      const b = yield* open("b")
+      yield* b.client.announceAll(names(1))
+      const [row] = backend.rows
+      // It has read it, and takes its lease in a moment
+      a.link.modes.take = "hang"
+      yield* a.start(a.client.run(Effect.never))
+      yield* TestClock.adjust("10 millis")
+      b.link.delays.take = 300
+      yield* b.start(b.client.run(Effect.never))
+      while (!b.link.calls.includes("take")) yield* TestClock.adjust("10 millis")
+      row!.delivered = backend.now()
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(row!.owner, "redis-consumer-a")
+      assert.deepStrictEqual(yield* owned(b), [])
+    })))
+
+  it.effect("takes a data stream with it only so many times", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      for (let i = 0; i < 3; i++) {
+        const a = yield* open(`a${i}`, { maxFailures: 3 })
+        yield* a.start(a.client.run(Effect.never))
+        yield* a.client.announceAll(names(1))
+        yield* TestClock.adjust("4400 millis")
+        assert.deepStrictEqual(yield* owned(a), ["s1"])
+        yield* a.kill
+      }
+      const b = yield* open("b", { maxFailures: 3 })
+      yield* b.start(b.client.run(Effect.never))
+      yield* TestClock.adjust("4400 millis")
+      assert.deepStrictEqual(yield* owned(b), [])
+      assert.strictEqual(backend.dead.length, 1)
+    })), { tags: ["B52"] })
+
+  it.effect("is followed by whoever has room, whether shares are even or not", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const a = yield* open("a", { rebalance: true })
+      const b = yield* open("b", { rebalance: true })
+      yield* a.start(a.client.run(Effect.never))
+      yield* b.start(b.client.run(Effect.never))
+      yield* a.client.announceAll(names(10))
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual((yield* owned(a)).length, 5)
+      yield* a.kill
+      yield* TestClock.adjust("4400 millis")
+      assert.strictEqual((yield* owned(b)).length, 10)
+    })), { tags: ["B56"] })
+})
+
+describe("an owner that is cut off", () => {
+  it.effect(
+    "has its handlers interrupted at the local deadline, before anybody else begins",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { open } = yield* fleet.make
+        const a = yield* open("a")
+        const b = yield* open("b")
+        const { handler, notes } = noting()
+        yield* a.start(a.client.run(handler))
+        yield* a.client.announceAll(names(1))
+        yield* b.start(b.client.run(handler))
+        yield* TestClock.adjust("500 millis")
+        const loss = yield* lossOf((yield* a.client.owned)[0]!)
+        a.link.mode = "hang"
+        yield* TestClock.adjust("1399 millis")
+        assert.isUndefined(loss.reason())
+        yield* TestClock.adjust("1 millis")
+        assert.strictEqual(loss.reason(), "BackendGone")
+        yield* TestClock.adjust("5 seconds")
+        assert.deepStrictEqual(notes, ["s1 begins", "s1 is interrupted after 1900", "s1 begins"])
+        a.link.mode = "work"
+        yield* TestClock.adjust("10 seconds")
+        assert.deepStrictEqual(yield* owned(b), ["s1"])
+        assert.deepStrictEqual(yield* owned(a), [])
+      })),
+    { tags: ["B57"] }
+  )
+
+  it.effect(
+    "renewals that fail are tried again, and a short outage costs nothing, whenever it begins",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { open } = yield* fleet.make
+        const a = yield* open("a")
+        const { handler, notes } = noting()
+        yield* a.start(a.client.run(handler))
+        yield* a.client.announceAll(names(1))
+        yield* TestClock.adjust("900 millis")
+        for (let i = 0; i < 40; i++) {
+          // The lease's 2 s, less margin, heartbeat and the last pause; a call that hangs costs its timeout besides
+          const [mode, length] = i % 2 === 0 ? ["fail", 700] as const : ["hang", 250] as const
+          a.link.mode = mode
+          yield* TestClock.adjust(length)
+          a.link.mode = "work"
+          yield* TestClock.adjust(1000 + 37 * i)
+        }
+        assert.deepStrictEqual(notes, ["s1 begins"])
+      })),
+    { tags: ["G11"] }
+  )
+
+  it.effect("counts its lease from before a renewal was sent, not from the answer", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const a = yield* open("a")
+      a.link.delays.renew = 400
+      yield* a.start(a.client.run(Effect.never))
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("10 millis")
+      const [lease] = yield* a.client.owned
+      const left = Effect.map(lease!.timeLeft, (left) => Math.round(Duration.toMillis(left)))
+      const before = yield* left
+      // The renewal is sent a second after the taking, and answered 400 ms later
+      yield* TestClock.adjust("1389 millis")
+      assert.strictEqual(yield* left, before - 1389)
+      yield* TestClock.adjust("2 millis")
+      assert.isAbove(yield* left, 1400)
+      assert.isAtMost(yield* left, 1500)
+    })))
+
+  it.effect("takes up its work again after an outage that was longer than the lease", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a")
+      const { handler, notes } = noting()
+      yield* a.start(a.client.run(handler))
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("500 millis")
+      a.link.mode = "fail"
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(yield* owned(a), [])
+      a.link.mode = "work"
+      yield* TestClock.adjust("8 seconds")
+      assert.deepStrictEqual(notes, ["s1 begins", "s1 is interrupted after 1900", "s1 begins"])
+      assert.deepStrictEqual(backend.dead, [])
+    })))
+
+  it.effect("a suspended machine wakes up without its data streams, by the clock itself", () =>
+    fleet.test(Effect.gen(function*() {
+      const base = yield* Clock.Clock
+      let asleep = 0
+      const clock: Clock.Clock = {
+        ...base,
+        currentTimeMillisUnsafe: () => base.currentTimeMillisUnsafe() + asleep,
+        currentTimeMillis: Effect.sync(() => base.currentTimeMillisUnsafe() + asleep),
+        monotonicTimeNanosUnsafe: () => base.monotonicTimeNanosUnsafe(),
+        sleep: (duration) => base.sleep(duration)
+      }
+      const { open } = yield* fleet.make
+      const a = yield* Effect.provideService(open("a"), Clock.Clock, clock)
+      yield* a.start(Effect.provideService(a.client.run(Effect.never), Clock.Clock, clock))
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("500 millis")
+      const [lease] = yield* a.client.owned
+      yield* lease!.ensure
+      asleep = 1399
+      yield* lease!.ensure
+      asleep = 1400
+      assert.strictEqual((yield* Effect.flip(lease!.ensure)).reason, "Expired")
+      assert.strictEqual(Duration.toMillis(yield* lease!.timeLeft), 0)
+    })))
+
+  it.effect("an answer to a taking that was lost is asked for again: one owner, one token, no failure", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a")
+      a.link.modes.take = "lost"
+      yield* a.start(a.client.run(Effect.never))
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("400 millis")
+      a.link.modes.take = "work"
+      yield* TestClock.adjust("1 second")
+      const [lease] = yield* a.client.owned
+      assert.strictEqual(lease?.token, 1)
+      assert.deepStrictEqual([...backend.failures.values()], [])
+    })))
+})
+
+describe("what the backend says", () => {
+  it.effect("leases that vanished are lost, and never made again", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { sweepInterval: "1 hour" })
+      const { handler, notes } = noting()
+      yield* a.start(a.client.run(handler))
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("500 millis")
+      const loss = yield* lossOf((yield* a.client.owned)[0]!)
+      backend.entryLeases.clear()
+      backend.streamLeases.clear()
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(loss.reason(), "Vanished")
+      assert.deepStrictEqual(notes, ["s1 begins", "s1 is interrupted after 1000"])
+      assert.strictEqual(backend.entryLeases.size, 0)
+    })), { tags: ["G10"] })
+
+  it.effect(
+    "the end of an old holding does nothing to a newer one of the same data stream",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const a = yield* open("a")
+        let runs = 0
+        // The first does not let itself be interrupted, and outlives its loss by far
+        yield* a.start(
+          a.client.run(() =>
+            Effect.suspend(() => ++runs === 1 ? Effect.uninterruptible(Effect.sleep("20 seconds")) : Effect.never)
+          )
+        )
+        yield* a.client.announceAll(names(1))
+        yield* TestClock.adjust("500 millis")
+        backend.entryLeases.clear()
+        backend.streamLeases.clear()
+        yield* TestClock.adjust("5 seconds")
+        const [lease] = yield* a.client.owned
+        assert.strictEqual(lease?.token, 2)
+        yield* TestClock.adjust("1 minute")
+        yield* lease!.ensure
+        assert.strictEqual(runs, 2)
+        assert.deepStrictEqual(backend.done, [])
+      })),
+    { tags: ["G13"] }
+  )
+
+  it.effect("neither does an ending of the old one that comes too late", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { sweepInterval: "50 millis" })
+      let runs = 0
+      a.link.modes.renew = "fail"
+      a.link.delays.done = 490
+      yield* a.start(
+        a.client.run(() => Effect.suspend(() => ++runs === 1 ? Effect.sleep("1600 millis") : Effect.never))
+      )
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("1700 millis")
+      backend.entryLeases.clear()
+      backend.streamLeases.clear()
+      // Lost at 1,900, taken again after 2,000; the done arrives at 2,090
+      yield* TestClock.adjust("380 millis")
+      a.link.modes.renew = "work"
+      const [lease] = yield* a.client.owned
+      assert.strictEqual(lease?.token, 2)
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual((yield* a.client.owned)[0]?.token, 2)
+      yield* lease!.ensure
+    })), { tags: ["G13"] })
+
+  it.effect("a handler that outlives its loss takes up room until it ends", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { capacity: 1 })
+      let running = 0
+      yield* a.start(a.client.run(() => {
+        running++
+        assert.strictEqual(running, 1)
+        return Effect.ensuring(Effect.uninterruptible(Effect.sleep("20 seconds")), Effect.sync(() => running--))
+      }))
+      yield* a.client.announceAll(names(2))
+      yield* TestClock.adjust("500 millis")
+      backend.entryLeases.clear()
+      backend.streamLeases.clear()
+      yield* TestClock.adjust("19 seconds")
+      assert.deepStrictEqual(yield* owned(a), [])
+      yield* TestClock.adjust("3 seconds")
+      assert.strictEqual((yield* owned(a)).length, 1)
+    })))
+
+  it.effect("what is lost makes room once: no loss adds to the capacity", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { capacity: 1 })
+      yield* a.start(a.client.run(Effect.never))
+      yield* a.client.announceAll(names(6))
+      for (let i = 0; i < 3; i++) {
+        yield* TestClock.adjust("10 seconds")
+        assert.lengthOf(yield* owned(a), 1)
+        backend.entryLeases.clear()
+        backend.streamLeases.clear()
+      }
+      yield* TestClock.adjust("10 seconds")
+      assert.lengthOf(yield* owned(a), 1)
+    })))
+
+  it.effect(
+    "what cannot be taken or read does not end the consumer, and its neighbours are taken",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const a = yield* open("a")
+        yield* a.start(a.client.run(Effect.never))
+        backend.add({ problem: "no JSON" })
+        yield* a.client.announceAll(names(1))
+        a.link.modes.take = "fail"
+        yield* TestClock.adjust("10 seconds")
+        assert.strictEqual(backend.dead[0]?.reason, "no JSON")
+        a.link.modes.take = "work"
+        backend.add({ problem: "no JSON either" })
+        yield* a.client.announceAll(names(2))
+        yield* TestClock.adjust("8 seconds")
+        assert.deepStrictEqual(yield* owned(a), ["s1", "s2"])
+        assert.strictEqual(backend.dead.length, 2)
+      })),
+    { tags: ["G1", "G2"] }
+  )
+
+  it.effect("what cannot be read and another consumer was given is its matter, until that has been silent for long", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { reapAfter: "1 minute" })
+      backend.add({ problem: "not for us" })
+      backend.rows[0]!.owner = "redis-consumer-of-another-kind"
+      a.link.modes.read = "hang"
+      yield* a.start(a.client.run(Effect.never))
+      yield* TestClock.adjust("55 seconds")
+      assert.lengthOf(backend.dead, 0)
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(backend.dead.map(({ reason }) => reason), ["not for us"])
+    })))
+
+  it.effect("a second entry for a data stream is taken when the first is done", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a")
+      let running = 0
+      yield* a.start(a.client.run(() => {
+        assert.strictEqual(++running, 1)
+        return Effect.ensuring(Effect.sleep("10 seconds"), Effect.sync(() => running--))
+      }))
+      backend.add({ stream: "s1" })
+      backend.add({ stream: "s1" })
+      yield* TestClock.adjust("25 seconds")
+      assert.deepStrictEqual(backend.done, ["s1", "s1"])
+    })))
+})
+
+describe("a handler that makes no progress", { tags: ["G32"] }, () => {
+  it.effect("loses its data stream, although its process renews, and another one goes on", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { progressTimeout: "10 seconds" })
+      const b = yield* open("b", { progressTimeout: "10 seconds" })
+      yield* a.start(a.client.run(Effect.never))
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("1 second")
+      const loss = yield* lossOf((yield* a.client.owned)[0]!)
+      yield* b.start(b.client.run((lease) => Effect.forever(Effect.andThen(Effect.sleep("9 seconds"), lease.progress))))
+      yield* TestClock.adjust("8900 millis")
+      assert.isUndefined(loss.reason())
+      yield* TestClock.adjust("200 millis")
+      assert.strictEqual(loss.reason(), "Stalled")
+      // Both may take it: who hangs hangs again, who gets on keeps it
+      yield* TestClock.adjust("2 minutes")
+      assert.deepStrictEqual(yield* owned(b), ["s1"])
+      assert.isAtLeast([...backend.failures.values()][0]!, 1)
+    })))
+
+  it.effect("commits are progress, and waiting for messages is no lack of it", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const a = yield* open("a", { progressTimeout: "10 seconds" })
+      let commits = 0
+      yield* a.start(a.client.run((lease) =>
+        lease.stream === "s1"
+          ? lease.messagesAfter("0-0" as never, 10)
+          : Effect.forever(Effect.andThen(
+            Effect.sleep("9 seconds"),
+            Effect.suspend(() => lease.commit(`${++commits}-0` as never))
+          ))
+      ))
+      yield* a.client.announceAll(names(2))
+      yield* TestClock.adjust("5 minutes")
+      assert.deepStrictEqual(yield* owned(a), ["s1", "s2"])
+      assert.isAbove(commits, 30)
+      assert.deepStrictEqual((yield* a.client.owned).map(({ token }) => token), [1, 2])
+    })))
+})

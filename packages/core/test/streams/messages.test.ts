@@ -1,0 +1,445 @@
+import { StreamError, StreamMessages } from "@effect-simba/core/streams"
+import { StreamLease } from "@effect-simba/core/streams/StreamLease"
+import { assert, describe, it } from "@effect/vitest"
+import { Cause, Effect, Exit, Fiber, Logger, Schema, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import { message, ScriptedLease } from "../support/scriptedLease.ts"
+
+const Numbered = Schema.Struct({ n: Schema.FiniteFromString.check(Schema.isInt()) })
+
+const numbered = (n: number | string, id = `${n}-0`) => message(id, { n: String(n) })
+
+const isEnd = ({ value }: StreamMessages.Message<{ readonly n: number }>) => value.n === 0
+
+const end = (id: string) => numbered(0, id)
+
+/** Processes, and keeps what was processed. */
+const processing = (
+  lease: ScriptedLease,
+  options?: StreamMessages.ProcessOptions<typeof Numbered.Type>,
+  handler: (n: number) => Effect.Effect<void, string> = () => Effect.void
+) => {
+  const seen: Array<number> = []
+  const run = StreamMessages.process(
+    Numbered,
+    ({ value }) => Effect.andThen(handler(value.n), Effect.sync(() => seen.push(value.n))),
+    options
+  ).pipe(Effect.provide(lease.layer))
+  return { seen, run }
+}
+
+const commits = (lease: ScriptedLease) => lease.calls.filter((call) => call.startsWith("commit"))
+const reads = (lease: ScriptedLease) => lease.calls.filter((call) => call.startsWith("read"))
+
+const start = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.forkChild(effect, { startImmediately: true })
+
+const failureOf = (exit: Exit.Exit<unknown, unknown>): unknown =>
+  Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined
+
+describe("process", () => {
+  it.effect("gives all messages in order, commits each, waits for more, and ends after the last", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(numbered(1), numbered(2))
+      const { run, seen } = processing(lease, { until: isEnd })
+      const fiber = yield* start(run)
+      yield* Effect.yieldNow
+      assert.deepStrictEqual(seen, [1, 2])
+      assert.isUndefined(fiber.pollUnsafe())
+      lease.add(numbered(3), end("4-0"), numbered(5))
+      yield* Fiber.join(fiber)
+      assert.deepStrictEqual(seen, [1, 2, 3, 0])
+      assert.deepStrictEqual(commits(lease), ["commit 1-0", "commit 2-0", "commit 3-0", "commit 4-0"])
+    }))
+
+  it.effect("begins after the checkpoint", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.checkpoint = numbered(2).id
+      lease.add(numbered(1), numbered(2), numbered(3), end("4-0"))
+      for (const until of [isEnd, undefined]) {
+        const { run, seen } = processing(lease, { until })
+        const fiber = yield* start(run)
+        yield* Effect.yieldNow
+        assert.deepStrictEqual(seen, [3, 0])
+        yield* Fiber.interrupt(fiber)
+        lease.checkpoint = numbered(2).id
+      }
+      assert.deepStrictEqual(reads(lease), ["read 1-18446744073709551615", "read 2-0", "read 4-0"])
+    }))
+
+  it.effect("reads a long stream in batches, and gives each message once", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      const all = Array.from({ length: 25 }, (_, index) => index + 1)
+      lease.add(...all.map((n) => numbered(n)), end("26-0"))
+      const { run, seen } = processing(lease, { until: isEnd, batch: 10 })
+      yield* run
+      assert.deepStrictEqual(seen, [...all, 0])
+      assert.deepStrictEqual(reads(lease), ["read 0-0", "read 10-0", "read 20-0"])
+    }))
+
+  it.effect("is at its end where its owner committed the last message and died, and nothing follows", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(numbered(1), end("2-0"))
+      lease.checkpoint = end("2-0").id
+      const { run, seen } = processing(lease, { until: isEnd })
+      yield* run
+      assert.deepStrictEqual(seen, [])
+    }))
+
+  it.effect.each([[undefined, 60_000], ["5 minutes", 300_000]] as const)(
+    "announced anew after its end it waits for more, up to the next end, or until nothing came within %s (%i ms)",
+    ([moreWithin, millis]) =>
+      Effect.gen(function*() {
+        const lease = new ScriptedLease()
+        lease.add(numbered(1), end("2-0"))
+        lease.checkpoint = end("2-0").id
+        lease.hasCommitted = false
+        const again = { until: isEnd, moreWithin }
+        const { run, seen } = processing(lease, again)
+        const fiber = yield* start(run)
+        yield* TestClock.adjust("59 seconds")
+        lease.add(numbered(3))
+        yield* TestClock.adjust("1 hour")
+        assert.isUndefined(fiber.pollUnsafe())
+        lease.add(end("4-0"))
+        yield* Fiber.join(fiber)
+        assert.deepStrictEqual(seen, [3, 0])
+        // Nobody commits: a second announcement without anything
+        const empty = yield* start(processing(lease, again).run)
+        yield* TestClock.adjust(millis - 1)
+        assert.isUndefined(empty.pollUnsafe())
+        yield* TestClock.adjust("1 millis")
+        assert.isDefined(empty.pollUnsafe())
+      })
+  )
+
+  it.effect("goes on where the committed message has been trimmed", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.checkpoint = numbered(2).id
+      const { run, seen } = processing(lease, { until: isEnd })
+      const fiber = yield* start(run)
+      lease.add(numbered(3), end("4-0"))
+      yield* Fiber.join(fiber)
+      assert.deepStrictEqual(seen, [3, 0])
+    }))
+
+  it.effect("a failing handler ends it with its error, with what was before committed, and is tried again from there", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(numbered(1), numbered(2), numbered(3), end("4-0"))
+      const { run, seen } = processing(
+        lease,
+        { until: isEnd, commitEvery: 10 },
+        (n) => n === 3 ? Effect.fail("no three") : Effect.void
+      )
+      assert.strictEqual(failureOf(yield* Effect.exit(run)), "no three")
+      assert.deepStrictEqual(seen, [1, 2])
+      assert.strictEqual(lease.checkpoint, "2-0")
+      const next = processing(lease, { until: isEnd })
+      yield* next.run
+      assert.deepStrictEqual(next.seen, [3, 0])
+    }))
+
+  it.effect("commits after every n, and says in between that it is getting on", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(...[1, 2, 3, 4, 5].map((n) => numbered(n)), end("6-0"), numbered(7))
+      const { run } = processing(lease, { until: isEnd, commitEvery: 4 })
+      yield* run
+      assert.deepStrictEqual(lease.calls.slice(2), [
+        "progress",
+        "progress",
+        "progress",
+        "commit 4-0",
+        "progress",
+        "progress",
+        "commit 6-0"
+      ])
+    }))
+
+  it.effect("commits after a time, between messages or while it waits", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      const { run } = processing(
+        lease,
+        { commitEvery: 100, commitWithin: "1 second" },
+        () => Effect.sleep("400 millis")
+      )
+      const fiber = yield* start(run)
+      lease.add(numbered(1), numbered(2), numbered(3), numbered(4), numbered(5))
+      // The first is through after 400 ms; a second later the fourth is not, and 200 ms after that it is
+      yield* TestClock.adjust("1599 millis")
+      assert.deepStrictEqual(commits(lease), [])
+      yield* TestClock.adjust("1 millis")
+      assert.deepStrictEqual(commits(lease), ["commit 4-0"])
+      // The fifth is through at 2000 ms
+      yield* TestClock.adjust("1399 millis")
+      assert.deepStrictEqual(commits(lease), ["commit 4-0"])
+      yield* TestClock.adjust("1 millis")
+      assert.deepStrictEqual(commits(lease), ["commit 4-0", "commit 5-0"])
+      yield* TestClock.adjust("1 minute")
+      assert.lengthOf(commits(lease), 2)
+      yield* Fiber.interrupt(fiber)
+    }))
+
+  it.effect(
+    "what cannot be decoded goes to the dead letters with the reason, in its turn, and the next one follows",
+    () =>
+      Effect.gen(function*() {
+        const lease = new ScriptedLease()
+        lease.add(numbered(1), numbered("x", "2-0"), message("3-0", { other: "1" }), numbered(4), end("5-0"))
+        const { run, seen } = processing(lease, { until: isEnd })
+        yield* run
+        assert.deepStrictEqual(seen, [1, 4, 0])
+        assert.deepStrictEqual(lease.dead.map(([id]) => id), ["2-0", "3-0"])
+        assert.include(lease.dead[0]![1], "[\"n\"]")
+        assert.include(lease.dead[1]![1], "[\"n\"]")
+        assert.deepStrictEqual(lease.calls.slice(2), [
+          "commit 1-0",
+          "bury 2-0",
+          "bury 3-0",
+          "commit 4-0",
+          "commit 5-0"
+        ])
+      }),
+    { tags: ["G2"] }
+  )
+
+  it.effect("says in one line of the log why a message cannot be decoded", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(numbered("x", "1-0"), end("2-0"))
+      const said: Array<unknown> = []
+      const logger = Logger.make(({ message }) => {
+        said.push(message)
+      })
+      yield* processing(lease, { until: isEnd }).run.pipe(Effect.provide(Logger.layer([logger])))
+      const reason = lease.dead[0]![1]
+      assert.deepStrictEqual(said, [[`A message cannot be decoded, and goes to the dead letters: ${reason}`]])
+    }))
+
+  it.effect("a message that cannot be decoded moves the checkpoint past no message that is not processed", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(numbered(1), numbered("x", "2-0"))
+      const { run } = processing(lease, undefined, () => Effect.sleep("1 minute"))
+      const fiber = yield* start(run)
+      yield* TestClock.adjust("59 seconds")
+      assert.deepStrictEqual(lease.dead, [])
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(lease.checkpoint, "2-0")
+      yield* Fiber.interrupt(fiber)
+    }))
+
+  it.effect("reads JSON from one field", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(
+        message("1-0", { json: "{\"n\":1,\"extra\":true}", other: "x" }),
+        message("2-0", { json: "{\"n\":" }),
+        message("3-0", { n: "3" }),
+        message("4-0", { json: "{\"n\":0}" })
+      )
+      const seen: Array<unknown> = []
+      yield* StreamMessages.process(
+        Schema.Struct({ n: Schema.Finite }),
+        ({ fields, value }) => Effect.sync(() => seen.push([fields.length, value])),
+        { field: "json", until: ({ value }) => value.n === 0 }
+      ).pipe(Effect.provide(lease.layer))
+      assert.deepStrictEqual(seen, [[2, { n: 1 }], [1, { n: 0 }]])
+      assert.deepStrictEqual(lease.dead.map(([id]) => id), ["2-0", "3-0"])
+      assert.strictEqual(lease.dead[1]![1], "there is no field \"json\"")
+    }))
+
+  it.effect("a handler may bury a message itself, and goes on", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(numbered(1), numbered(2), end("3-0"))
+      yield* StreamMessages.process(Numbered, (message) =>
+        Effect.flatMap(StreamLease, (lease) =>
+          message.value.n === 1 ? lease.deadLetter(message, "unwanted") : Effect.void), { until: isEnd }).pipe(
+          Effect.provide(lease.layer)
+        )
+      assert.deepStrictEqual(lease.dead, [["1-0", "unwanted"]])
+      assert.strictEqual(lease.checkpoint, "3-0")
+    }))
+})
+
+describe("asked back", { tags: ["B57"] }, () => {
+  it.effect("it stops between two messages, commits what was processed, and hands back", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(numbered(1), numbered(2), numbered(3))
+      const { run, seen } = processing(lease, { commitEvery: 10 }, () => Effect.sleep("1 second"))
+      const fiber = yield* start(run)
+      yield* TestClock.adjust("1500 millis")
+      lease.askBack()
+      yield* TestClock.adjust("499 millis")
+      assert.isUndefined(fiber.pollUnsafe())
+      yield* TestClock.adjust("1 millis")
+      assert.instanceOf(failureOf(yield* Fiber.await(fiber)), StreamError.StreamYielded)
+      assert.deepStrictEqual(seen, [1, 2])
+      assert.deepStrictEqual(lease.calls.slice(2), ["progress", "progress", "handBack", "commit 2-0"])
+    }))
+
+  it.effect("it stops at once while it waits for messages", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(numbered(1))
+      const { run } = processing(lease, { commitEvery: 10 })
+      const fiber = yield* start(run)
+      yield* Effect.yieldNow
+      assert.isUndefined(fiber.pollUnsafe())
+      lease.askBack()
+      assert.instanceOf(failureOf(yield* Fiber.await(fiber)), StreamError.StreamYielded)
+      assert.strictEqual(lease.checkpoint, "1-0")
+    }))
+
+  it.effect("before the first message it hands back untouched; after the last it is done", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(end("1-0"))
+      lease.askBack()
+      assert.instanceOf(
+        failureOf(yield* Effect.exit(processing(lease, { until: isEnd }).run)),
+        StreamError.StreamYielded
+      )
+      assert.isUndefined(lease.checkpoint)
+      const other = new ScriptedLease()
+      other.add(end("1-0"))
+      yield* processing(other, { until: isEnd }, () => Effect.sync(() => other.askBack())).run
+      assert.strictEqual(other.checkpoint, "1-0")
+    }))
+
+  it.effect("hands back although the backend is gone", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(numbered(1))
+      const fiber = yield* start(processing(lease, { commitEvery: 10 }).run)
+      yield* Effect.yieldNow
+      lease.outages = Infinity
+      lease.askBack()
+      assert.instanceOf(failureOf(yield* Fiber.await(fiber)), StreamError.StreamYielded)
+      assert.isUndefined(lease.checkpoint)
+    }))
+})
+
+describe("lost", () => {
+  it.effect("an owner that was replaced commits nothing, and fails with the loss", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(numbered(1), numbered(2))
+      const { run, seen } = processing(lease, undefined, (n) => Effect.sync(() => n === 2 && lease.lose()))
+      assert.instanceOf(failureOf(yield* Effect.exit(run)), StreamError.StreamLost)
+      assert.deepStrictEqual(seen, [1, 2])
+      assert.strictEqual(lease.checkpoint, "1-0")
+    }), { tags: ["B55"] })
+
+  it.effect("interrupted, it commits what was processed while it owns the stream, and asks for nothing when it does not", () =>
+    Effect.gen(function*() {
+      for (const isLost of [false, true]) {
+        const lease = new ScriptedLease()
+        lease.add(numbered(1), numbered(2))
+        const { run } = processing(lease, { commitEvery: 10 }, (n) => n === 2 ? Effect.never : Effect.void)
+        const fiber = yield* start(run)
+        yield* Effect.yieldNow
+        if (isLost) lease.lose()
+        yield* Fiber.interrupt(fiber)
+        assert.deepStrictEqual(commits(lease), isLost ? [] : ["commit 1-0"])
+      }
+    }))
+
+  it.effect("interrupted, it does not wait for a backend that is silent for longer than the lease lasts", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(numbered(1), numbered(2))
+      const { run } = processing(lease, { commitEvery: 10 }, (n) => n === 2 ? Effect.never : Effect.void)
+      const fiber = yield* start(run)
+      yield* Effect.yieldNow
+      lease.isSilent = true
+      const interrupting = yield* start(Fiber.interrupt(fiber))
+      yield* TestClock.adjust("1999 millis")
+      assert.isUndefined(interrupting.pollUnsafe())
+      yield* TestClock.adjust("1 millis")
+      yield* Fiber.join(interrupting)
+      assert.deepStrictEqual(commits(lease), ["commit 1-0"])
+    }))
+
+  it.effect("waits out an outage at each step", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(numbered("x", "1-0"), numbered(2), end("3-0"))
+      lease.outages = 3
+      const { run, seen } = processing(lease, { until: isEnd }, () => Effect.sync(() => void (lease.outages = 2)))
+      const fiber = yield* start(run)
+      yield* TestClock.adjust("10 seconds")
+      yield* Fiber.join(fiber)
+      assert.deepStrictEqual(seen, [2, 0])
+      assert.strictEqual(lease.checkpoint, "3-0")
+      assert.strictEqual(commits(lease).length, 6)
+    }))
+})
+
+describe("messages", () => {
+  it.effect("commits nothing by itself, ends after the last, and ends with HandedBack when asked back", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(numbered(1), numbered(2), end("3-0"), numbered(4))
+      const all = yield* StreamMessages.messages(Numbered, { until: isEnd }).pipe(
+        Stream.runCollect,
+        Effect.provide(lease.layer)
+      )
+      assert.deepStrictEqual(all.map(({ id, value }) => [id, value.n]), [["1-0", 1], ["2-0", 2], ["3-0", 0]])
+      assert.deepStrictEqual(commits(lease), [])
+      const seen: Array<number> = []
+      const exit = yield* StreamMessages.messages(Numbered).pipe(
+        Stream.runForEach(({ value }) =>
+          Effect.sync(() => {
+            seen.push(value.n)
+            if (value.n === 2) lease.askBack()
+          })
+        ),
+        Effect.provide(lease.layer),
+        Effect.exit
+      )
+      assert.instanceOf(failureOf(exit), StreamError.StreamYielded)
+      assert.deepStrictEqual(seen, [1, 2])
+    }))
+
+  it.effect("buries what cannot be decoded when the message before it is through", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(numbered(1), numbered("x", "2-0"), end("3-0"))
+      yield* StreamMessages.messages(Numbered, { until: isEnd }).pipe(
+        Stream.runForEach(({ value }) => Effect.sync(() => lease.calls.push(`through ${value.n}`))),
+        Effect.provide(lease.layer)
+      )
+      assert.deepStrictEqual(lease.calls.slice(2), ["through 1", "bury 2-0", "through 0"])
+    }))
+})
+
+describe("options", () => {
+  it.effect("what cannot work is refused before anything is asked", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      for (
+        const options of [
+          { commitEvery: 0 },
+          { commitEvery: 1.5 },
+          { batch: 0 },
+          { commitWithin: 0 },
+          { commitWithin: -1 },
+          { moreWithin: -1 },
+          { moreWithin: NaN }
+        ]
+      ) {
+        const failure = failureOf(yield* Effect.exit(processing(lease, options).run))
+        assert.deepInclude(failure, { _tag: "InvalidConfig", option: Object.keys(options)[0] })
+      }
+      assert.deepStrictEqual(lease.calls, [])
+    }))
+})

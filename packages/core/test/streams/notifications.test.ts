@@ -1,0 +1,351 @@
+/** Notifications and claims: for those who run handlers themselves. */
+import { StreamClient, StreamConfig, StreamMetrics, type StreamNotification } from "@effect-simba/core/streams"
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, ConfigProvider, Effect, Fiber, Layer, Metric, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import { Backend, connect } from "../support/streamBackend.ts"
+import * as fleet from "../support/streamFleet.ts"
+
+type Notification = StreamNotification.StreamNotification
+
+const names = (count: number) => Array.from({ length: count }, (_, i) => ({ stream: `s${i + 1}` }))
+
+const owned = (consumer: fleet.Consumer) =>
+  Effect.map(consumer.client.owned, (leases) => leases.map(({ stream }) => stream).sort())
+
+const collecting = (consumer: fleet.Consumer) =>
+  Effect.gen(function*() {
+    const seen: Array<Notification> = []
+    const reading = Stream.runForEach(
+      consumer.client.notifications,
+      (notification) => Effect.sync(() => seen.push(notification))
+    )
+    const fiber = yield* Effect.forkChild(reading, { startImmediately: true })
+    return { seen, fiber, tags: () => seen.map(({ _tag }) => _tag) }
+  })
+
+describe("notifications", () => {
+  it.effect("tell what is added and disowned, and end with StreamTerminated when the client closes", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { gracePeriod: 0, sweepInterval: "1 hour" })
+      const { fiber, seen, tags } = yield* collecting(a)
+      yield* a.client.announceAll(names(2))
+      yield* TestClock.adjust("10 millis")
+      yield* TestClock.adjust("490 millis")
+      assert.deepStrictEqual(tags(), ["StreamAdded", "StreamAdded"])
+      backend.entryLeases.delete(backend.rows[0]!.entry)
+      backend.streamLeases.delete("s1")
+      yield* TestClock.adjust("1 second")
+      const last = seen[2]!
+      assert.isTrue(last._tag === "StreamDisowned" && last.stream === "s1" && last.reason === "Vanished")
+      yield* a.close
+      yield* Fiber.join(fiber)
+      assert.strictEqual(tags().at(-1), "StreamTerminated")
+      assert.strictEqual(seen.length, 4)
+      assert.strictEqual(backend.done.length, 0)
+    })))
+
+  it.effect("nothing is said about what its user ended", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a")
+      const { tags } = yield* collecting(a)
+      yield* a.client.announceAll(names(2))
+      yield* TestClock.adjust("10 millis")
+      yield* a.client.doneStream("s1")
+      yield* a.client.release("s2")
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(tags(), ["StreamAdded", "StreamAdded"])
+      assert.deepStrictEqual(backend.done, ["s1"])
+      assert.strictEqual((yield* Effect.flip(a.client.doneStream("s1")))._tag, "StreamNotFound")
+    })), { tags: ["B57"] })
+
+  it.effect(
+    "an unread backlog is bounded, makes the reader of announcements wait, and hinders no closing",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const a = yield* open("a", { capacity: 5000, gracePeriod: 0 })
+        yield* a.client.announceAll(names(3000))
+        // Pending from an earlier life, all of them
+        for (const row of backend.rows.slice(0, 1000)) row.owner = "redis-consumer-a"
+        const reading = yield* a.start(Effect.scoped(
+          Effect.flatMap(Stream.toPull(a.client.notifications), (pull) => Effect.andThen(pull, Effect.never))
+        ))
+        yield* TestClock.adjust("10 seconds")
+        const held = (yield* a.client.owned).length
+        // A batch is the unit of taking
+        assert.isAtMost(held, 1000 + 200)
+        const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
+        yield* TestClock.adjust("5 seconds")
+        assert.isDefined(closing.pollUnsafe())
+        assert.isDefined(reading.pollUnsafe())
+        assert.strictEqual(backend.rows.length, 3000)
+      })),
+    { tags: ["G5", "G27"] }
+  )
+
+  it.effect(
+    "a lease is renewed from the grant on, however late its notification is read",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { open } = yield* fleet.make
+        const a = yield* open("a")
+        const tokens: Array<number> = []
+        yield* a.start(Stream.runForEach(
+          a.client.notifications,
+          (notification) =>
+            Effect.andThen(
+              Effect.sleep("1 minute"),
+              Effect.sync(() => notification._tag === "StreamAdded" ? tokens.push(notification.token) : undefined)
+            )
+        ))
+        yield* a.client.announceAll(names(2))
+        yield* TestClock.adjust("10 millis")
+        yield* TestClock.adjust("130 seconds")
+        assert.deepStrictEqual(tokens, [1, 2])
+        assert.deepStrictEqual((yield* a.client.owned).map(({ token }) => Number(token)), [1, 2])
+      })),
+    { tags: ["G14"] }
+  )
+
+  it.effect("say StreamExpired where expiries are published, once, and a claim takes it", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      backend.publishesExpiries = true
+      const expiring = yield* Effect.forkChild(backend.expiring)
+      const a = yield* open("a")
+      const b = yield* open("b", { sweepInterval: "1 hour" })
+      yield* a.start(a.client.run(Effect.never))
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("10 millis")
+      const { seen } = yield* collecting(b)
+      yield* TestClock.adjust("1 second")
+      yield* a.kill
+      yield* TestClock.adjust("3 seconds")
+      assert.deepStrictEqual(seen.map(({ _tag }) => _tag), ["StreamExpired"])
+      const lease = yield* b.client.claim("s1")
+      yield* lease.ensure
+      assert.strictEqual(lease.failures, 1)
+      yield* Fiber.interrupt(expiring)
+    })))
+
+  it.effect("StreamTerminated has the reason where the backend refuses for good", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const a = yield* open("a")
+      const { fiber, seen } = yield* collecting(a)
+      yield* TestClock.adjust("10 millis")
+      a.link.modes.read = "refuse"
+      yield* TestClock.adjust("2 seconds")
+      yield* Fiber.join(fiber)
+      const last = seen.at(-1)!
+      assert.isTrue(last._tag === "StreamTerminated" && last.reason.includes("NOPERM"))
+      const again = yield* collecting(a)
+      a.link.modes.read = "work"
+      yield* TestClock.adjust("1 second")
+      assert.isUndefined(again.fiber.pollUnsafe())
+      const refused = yield* Effect.flip(Stream.runDrain(a.client.notifications))
+      assert.strictEqual(refused._tag, "InvalidConfig")
+    })))
+
+  it.effect("who stops reading leaves: what he was brought is given back, what he claimed is not", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { gracePeriod: "2 seconds" })
+      const other = yield* open("b")
+      const b = yield* other.start(other.client.run((lease) => lease.stream === "s1" ? lease.yield : Effect.never))
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("10 millis")
+      yield* Fiber.interrupt(b)
+      const claimed = yield* a.client.claim("s1")
+      const { fiber } = yield* collecting(a)
+      yield* a.client.announceAll(names(2))
+      yield* TestClock.adjust("100 millis")
+      assert.deepStrictEqual(yield* owned(a), ["s1", "s2"])
+      yield* Effect.forkChild(Fiber.interrupt(fiber), { startImmediately: true })
+      yield* TestClock.adjust("1900 millis")
+      assert.deepStrictEqual(yield* owned(a), ["s1", "s2"])
+      yield* TestClock.adjust("200 millis")
+      assert.deepStrictEqual(yield* owned(a), ["s1"])
+      yield* claimed.ensure
+      assert.strictEqual(backend.rows.length, 2)
+    })))
+})
+
+/** Announces a data stream whose consumer has gone. */
+const orphan = (backend: Backend, consumer: fleet.Consumer) =>
+  Effect.gen(function*() {
+    yield* consumer.client.announceAll(names(1))
+    backend.rows[0]!.owner = "redis-consumer-gone"
+    yield* TestClock.adjust("3 seconds")
+  })
+
+describe("claims", () => {
+  it.effect("are refused while anybody owns it, this client included", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const a = yield* open("a")
+      const b = yield* open("b")
+      yield* a.start(a.client.run(Effect.never))
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("10 seconds")
+      const errors = [
+        yield* Effect.flip(a.client.claim("s1")),
+        yield* Effect.flip(b.client.claim("s1")),
+        yield* Effect.flip(b.client.claim("s9")),
+        yield* Effect.flip(b.client.claim(" "))
+      ]
+      assert.deepStrictEqual(errors.map(({ _tag }) => _tag), [
+        "AlreadyClaimed",
+        "AlreadyClaimed",
+        "StreamNotFound",
+        "InvalidName"
+      ])
+      assert.deepStrictEqual(yield* owned(a), ["s1"])
+    })), { tags: ["G9"] })
+
+  it.effect("are refused where no consumer was given it yet, and nothing is taken", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a")
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("10 seconds")
+      const error = yield* Effect.flip(a.client.claim("s1"))
+      assert.strictEqual(error._tag, "StreamNotFound")
+      assert.include(error.message, "no consumer was given it yet")
+      assert.strictEqual(backend.streamLeases.size, 0)
+    })))
+
+  it.effect("last longer than the call, its fiber and its scope", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a")
+      yield* orphan(backend, a)
+      const lease = yield* Effect.scoped(Effect.timeout(a.client.claim("s1"), "5 seconds"))
+      yield* TestClock.adjust("1 hour")
+      yield* lease.ensure
+      yield* a.client.doneStream("s1")
+      assert.deepStrictEqual(backend.done, ["s1"])
+    })), { tags: ["G12"] })
+})
+
+describe("a claim that is given up", () => {
+  it.effect("leaves nothing behind, although it is granted afterwards", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a")
+      yield* orphan(backend, a)
+      a.link.delays.take = 300
+      a.link.modes.release = "fail"
+      const claiming = yield* Effect.forkChild(Effect.exit(Effect.timeout(a.client.claim("s1"), "100 millis")))
+      yield* TestClock.adjust("1 second")
+      assert.isDefined(claiming.pollUnsafe())
+      a.link.modes.release = "work"
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(yield* owned(a), [])
+      assert.deepStrictEqual([backend.streamLeases.size, backend.running.size], [0, 0])
+      a.link.delays.take = 0
+      yield* (yield* a.client.claim("s1")).ensure
+    })), { tags: ["H7"] })
+})
+
+describe("announcing", () => {
+  it.effect(
+    "refuses names before anything is sent, and a list with one of them as a whole",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { open } = yield* fleet.make
+        const a = yield* open("a")
+        for (const stream of ["", "  ", "a<MUTEX_KEY_SEP>b"]) {
+          const error = yield* Effect.flip(a.client.announceAll([{ stream: "fine" }, { stream }]))
+          assert.isTrue(error._tag === "InvalidName" && error.kind === "stream" && error.value === stream)
+        }
+        assert.deepStrictEqual(a.link.calls, [])
+        assert.deepStrictEqual(yield* a.client.announceAll([]), [])
+      })),
+    { tags: ["G30"] }
+  )
+
+  it.effect("twice is harmless while the first is unfinished", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const a = yield* open("a")
+      const [first] = yield* a.client.announceAll(names(1))
+      const [second] = yield* a.client.announceAll(names(1))
+      assert.deepStrictEqual([first!.isNew, second!.isNew], [true, false])
+      assert.strictEqual(first!.entry, second!.entry)
+    })), { tags: ["G8"] })
+})
+
+describe("options", { tags: ["G29"] }, () => {
+  const refused: ReadonlyArray<readonly [option: string, options: Partial<StreamConfig.Options>]> = [
+    ["service", { service: " " }],
+    ["consumer", { consumer: "a@@b" }],
+    ["capacity", { capacity: 0 }],
+    ["capacity", { capacity: 1.5 }],
+    ["leaseDuration", { leaseDuration: "1600 millis" }],
+    ["leaseDuration", { heartbeatInterval: "1400 millis" }],
+    ["leaseDuration", { leaseDuration: "1 hour", heartbeatInterval: "57 minutes" }],
+    ["confirmTimeout", { confirmTimeout: "500 millis" }],
+    ["sweepInterval", { sweepInterval: "nonsense" as never }],
+    ["gracePeriod", { gracePeriod: Infinity }],
+    ["maxFailures", { maxFailures: 0 }],
+    ["rebalance", { rebalance: "yes" as never }],
+    ["progressTimeout", { progressTimeout: 0 }]
+  ]
+
+  for (const [option, options] of refused) {
+    it.effect(`${JSON.stringify(options)} is refused, by name`, () =>
+      Effect.gen(function*() {
+        const error = yield* Effect.flip(StreamConfig.make({ service: "svc", ...options }))
+        assert.strictEqual(error.option, option)
+      }))
+  }
+
+  it.effect("the consumer comes from POD_NAME, else POD_IP, else what is given, else process and host", () =>
+    Effect.gen(function*() {
+      const id = (env: Record<string, string>, consumer?: string) =>
+        Effect.gen(function*() {
+          const { layer } = connect(new Backend(yield* Clock.Clock))
+          return yield* Effect.map(StreamClient.StreamClient, ({ id }) => id).pipe(
+            Effect.provide(
+              StreamClient.layerFromEnv({ service: "svc", consumer }).pipe(
+                Layer.provide(layer),
+                Layer.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env })))
+              )
+            )
+          )
+        })
+      assert.strictEqual(yield* id({ POD_NAME: "pod-1", POD_IP: "10.0.0.1" }), "redis-consumer-pod-1")
+      assert.strictEqual(yield* id({ POD_IP: "10.0.0.1" }), "redis-consumer-10.0.0.1")
+      assert.strictEqual(yield* id({ POD_NAME: "pod-1" }, "mine"), "redis-consumer-mine")
+      assert.match(yield* id({}), /^redis-consumer-\d+@.+$/)
+    }))
+})
+
+describe("figures", () => {
+  it.effect("are counted where things happen, and gauges come back to zero", () =>
+    Effect.gen(function*() {
+      yield* fleet.test(Effect.gen(function*() {
+        const { open } = yield* fleet.make
+        const a = yield* open("a", { gracePeriod: 0, rebalance: true })
+        yield* a.start(a.client.run((lease) => lease.stream === "s1" ? Effect.sleep("3 seconds") : Effect.never))
+        yield* a.client.announceAll(names(3))
+        yield* TestClock.adjust("1500 millis")
+        assert.strictEqual((yield* Metric.value(StreamMetrics.owned)).value, 3)
+        yield* TestClock.adjust("3 seconds")
+      }))
+      const count = (metric: Metric.Counter<number>) => Effect.map(Metric.value(metric), ({ count }) => count)
+      assert.strictEqual(yield* count(StreamMetrics.acquisitions.intake), 3)
+      assert.strictEqual(yield* count(StreamMetrics.takes.taken), 3)
+      assert.strictEqual(yield* count(StreamMetrics.ends.done), 1)
+      assert.strictEqual(yield* count(StreamMetrics.ends.released), 2)
+      assert.isAtLeast(yield* count(StreamMetrics.renewals.renewed), 6)
+      assert.strictEqual((yield* Metric.value(StreamMetrics.processingTime.success)).count, 1)
+      assert.strictEqual((yield* Metric.value(StreamMetrics.processingTime.interrupted)).count, 2)
+      assert.strictEqual((yield* Metric.value(StreamMetrics.owned)).value, 0)
+      assert.strictEqual((yield* Metric.value(StreamMetrics.queued)).value, 0)
+    }).pipe(Effect.provideService(Metric.MetricRegistry, new Map())))
+})

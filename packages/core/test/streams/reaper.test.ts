@@ -1,0 +1,167 @@
+/** Removing what nobody needs any more: at a slow pace, by one member of the fleet, and never at the cost of the others. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Logger } from "effect"
+import { TestClock } from "effect/testing"
+import * as fleet from "../support/streamFleet.ts"
+
+const minute = 60_000
+
+const tidies = (consumer: fleet.Consumer) => consumer.link.calls.filter((call) => call === "reap").length
+
+/** Runs it, and collects what it logs. */
+const startLogging = (consumer: fleet.Consumer) => {
+  const lines: Array<string> = []
+  const logger = Logger.make<unknown, void>(({ logLevel, message }) => {
+    lines.push(`${logLevel}: ${[message].flat().map(String).join(" ")}`)
+  })
+  return Effect.as(
+    consumer.start(consumer.client.run(Effect.never).pipe(Effect.provide(Logger.layer([logger])))),
+    lines
+  )
+}
+
+const removals = (lines: ReadonlyArray<string>) => lines.filter((line) => line.includes("Removed"))
+
+describe("keeping checkpoints", () => {
+  it.effect("of what is owned for long: once a day, through outages, claims too", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { heartbeatInterval: "1 hour", leaseDuration: "3 hours", sweepInterval: "1 hour" })
+      yield* a.client.announceAll([{ stream: "s1" }, { stream: "s2" }])
+      for (const row of backend.rows) row.owner = "redis-consumer-gone"
+      yield* TestClock.adjust("23 hours")
+      yield* a.client.claim("s1")
+      yield* TestClock.adjust("58 minutes")
+      yield* a.client.claim("s2")
+      a.link.modes.keepCheckpoints = "fail"
+      yield* TestClock.adjust("4 minutes")
+      assert.include(a.link.calls, "keepCheckpoints")
+      assert.deepStrictEqual(backend.kept, [])
+      a.link.modes.keepCheckpoints = "work"
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(backend.kept, ["s1", "s2"])
+    })))
+})
+
+describe("tidying up", () => {
+  it.effect("happens once in each half to whole reapAfter, of what was silent for that long", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { reapAfter: "1 minute" })
+      yield* a.start(a.client.run(Effect.never))
+      const began = backend.now()
+      yield* TestClock.adjust("20 minutes")
+      const times = [began, ...backend.tidied.map(({ at }) => at)]
+      assert.isAbove(times.length, 20)
+      for (let i = 1; i < times.length; i++) {
+        const pause = times[i]! - times[i - 1]!
+        assert.isAtLeast(pause, minute / 2)
+        assert.isAtMost(pause, minute)
+      }
+      const pauses = new Set(times.slice(1).map((at, i) => Math.round(at - times[i]!)))
+      assert.isAbove(pauses.size, 1, "not all members of all services at the same instants")
+      assert.isTrue(backend.tidied.every(({ idle }) => idle === minute))
+    })))
+
+  it.effect("is done by one member for all: the first by name, and the next one when that has gone", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const options = { rebalance: true, reapAfter: "1 minute" } as const
+      const c = yield* open("c", options)
+      const b = yield* open("b", options)
+      for (const one of [c, b]) yield* one.start(one.client.run(Effect.never))
+      yield* TestClock.adjust("10 minutes")
+      assert.isAtLeast(tidies(b), 10)
+      assert.strictEqual(tidies(c), 0)
+      yield* b.close
+      const last = tidies(b)
+      yield* TestClock.adjust("10 minutes")
+      assert.isAtLeast(tidies(c), 9)
+      assert.strictEqual(tidies(b), last)
+    })))
+
+  it.effect("is done by everybody where members do not know one another", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const a = yield* open("a", { reapAfter: "1 minute" })
+      const b = yield* open("b", { reapAfter: "1 minute" })
+      for (const one of [a, b]) yield* one.start(one.client.run(Effect.never))
+      yield* TestClock.adjust("10 minutes")
+      for (const one of [a, b]) assert.isAtLeast(tidies(one), 10)
+    })))
+
+  it.effect("tells how much was removed, and nothing where nothing was", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { reapAfter: "1 minute" })
+      const lines = yield* startLogging(a)
+      yield* TestClock.adjust("5 minutes")
+      assert.deepStrictEqual(removals(lines), [])
+      backend.rubbish = { consumers: 2, entries: 0 }
+      yield* TestClock.adjust("5 minutes")
+      backend.rubbish = { consumers: 0, entries: 3 }
+      yield* TestClock.adjust("5 minutes")
+      assert.deepStrictEqual(removals(lines), [
+        "Info: Removed 2 silent consumer(s) and 0 finished announcement(s)",
+        "Info: Removed 0 silent consumer(s) and 3 finished announcement(s)"
+      ])
+    })))
+
+  it.effect.each(["fail", "refuse"] as const)(
+    "is tried again later when the backend answers with: %s",
+    (mode) =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const a = yield* open("a", { reapAfter: "1 minute" })
+        const lines = yield* startLogging(a)
+        a.link.modes.reap = mode
+        yield* a.client.announceAll([{ stream: "s1" }])
+        yield* TestClock.adjust("10 minutes")
+        const told = lines.filter((line) => line.startsWith("Warn: Cannot tidy up, and tries again later: "))
+        assert.strictEqual(told.length, tidies(a))
+        assert.isAtLeast(tidies(a), 10)
+        assert.isAtMost(tidies(a), 20, "at its own pace")
+        assert.strictEqual((yield* a.client.owned).length, 1, "and keeps nobody from work")
+        delete a.link.modes.reap
+        yield* TestClock.adjust("1 minute")
+        assert.isAtLeast(backend.tidied.length, 1)
+      }))
+  )
+
+  it.effect("may take longer than other calls, where there is much to remove", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { reapAfter: "1 minute" })
+      const lines = yield* startLogging(a)
+      a.link.delays.reap = 50_000
+      backend.rubbish = { consumers: 5000, entries: 0 }
+      yield* TestClock.adjust("2 minutes")
+      assert.deepStrictEqual(removals(lines), ["Info: Removed 5000 silent consumer(s) and 0 finished announcement(s)"])
+    })))
+
+  it.effect("does not wait for ever for a backend that does not answer", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { reapAfter: "1 minute" })
+      a.link.modes.reap = "hang"
+      yield* a.start(a.client.run(Effect.never))
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(tidies(a), 1)
+      delete a.link.modes.reap
+      // One pause and the time that it was given have passed, and one pause more
+      yield* TestClock.adjust("2 minutes")
+      assert.isAtLeast(backend.tidied.length, 1)
+    })))
+
+  it.effect("ends with the consumer", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { reapAfter: "1 minute" })
+      yield* a.start(a.client.run(Effect.never))
+      yield* TestClock.adjust("1 minute")
+      yield* a.close
+      const { length } = backend.tidied
+      yield* TestClock.adjust("10 minutes")
+      assert.strictEqual(backend.tidied.length, length)
+    })))
+})

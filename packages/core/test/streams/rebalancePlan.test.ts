@@ -1,0 +1,208 @@
+import type { Member } from "@effect-simba/core/streams/StreamStore"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Random, Schema } from "effect"
+import * as sharing from "../../src/streams/internal/rebalancePlan.ts"
+import { Fleet, settings, type Start } from "../support/sharingModel.ts"
+
+const member = (session: string, capacity: number, owned: number): Member => ({
+  consumer: `redis-consumer-${session}` as Member["consumer"],
+  session,
+  capacity,
+  owned
+})
+
+/** What each member would do if all saw this now, and had seen it for long. */
+const plans = (members: ReadonlyArray<Member>, state: sharing.State = { ...sharing.initial, levelSince: -Infinity }) =>
+  members.map(({ owned, session }) =>
+    sharing.plan(state, { members, session, owned, movable: owned }, 0, settings)?.session
+  )
+
+const numbers = Schema.Array(Schema.Struct({
+  capacity: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 40 })),
+  owned: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 60 }))
+})).check(Schema.isMinLength(1), Schema.isMaxLength(9))
+
+/** A fleet in which nobody owns more than its capacity. */
+const within = (starts: ReadonlyArray<Start>): ReadonlyArray<Start> =>
+  starts.map(({ capacity, owned }) => ({ capacity, owned: owned % (capacity + 1) }))
+
+const sum = (values: ReadonlyArray<number>) => values.reduce((a, b) => a + b, 0)
+
+/** What is above ceilings and below floors. */
+const imbalance = (starts: ReadonlyArray<Start>): number => {
+  const [owned, capacity] = [sum(starts.map((one) => one.owned)), sum(starts.map((one) => one.capacity))]
+  return sum(starts.map((one) => {
+    const share = capacity === 0 ? 0 : Math.min(owned, capacity) * one.capacity / capacity
+    return Math.max(0, one.owned - Math.ceil(share)) + Math.max(0, Math.floor(share) - one.owned)
+  }))
+}
+
+/** Numbers from 0 to 1, the same for the same seed. */
+const chances = (seed: number) =>
+  Random.withSeed(Effect.map(Random.Random, (random) => () => random.nextDoubleUnsafe()), String(seed))
+
+describe("plan", () => {
+  it("hands over from above the share to below it, and rests within it", () => {
+    assert.deepStrictEqual(plans([member("a", 64, 10), member("b", 64, 0)]), ["b", undefined])
+    assert.deepStrictEqual(plans([member("a", 64, 5), member("b", 64, 5)]), [undefined, undefined])
+    assert.deepStrictEqual(plans([member("a", 64, 1), member("b", 64, 0)]), [undefined, undefined])
+    assert.deepStrictEqual(plans([member("a", 64, 3), member("b", 64, 2)]), [undefined, undefined])
+  })
+
+  it("shares in proportion to capacity", () => {
+    assert.deepStrictEqual(plans([member("a", 10, 8), member("b", 30, 24)]), [undefined, undefined])
+    assert.deepStrictEqual(plans([member("a", 10, 9), member("b", 30, 23)]), ["b", undefined])
+    assert.deepStrictEqual(plans([member("a", 0, 1), member("b", 30, 3)]), ["b", undefined])
+  })
+
+  it("a member who joins a fleet at its ceilings gets one stream from one member", () => {
+    const members = [member("c", 64, 2), member("a", 64, 2), member("b", 64, 0)]
+    assert.deepStrictEqual(plans(members), [undefined, "b", undefined])
+    // ... and only after nobody was above its ceiling for a while
+    assert.deepStrictEqual(plans(members, sharing.initial), [undefined, undefined, undefined])
+  })
+
+  it("never fills anybody beyond its capacity", () => {
+    assert.deepStrictEqual(plans([member("a", 4, 9), member("b", 4, 4)]), [undefined, undefined])
+    assert.deepStrictEqual(plans([member("a", 4, 9), member("b", 4, 3)]), ["b", undefined])
+  })
+
+  it("needs a stream that may be moved, and to be a member oneself", () => {
+    const members = [member("a", 64, 10), member("b", 64, 0)]
+    const view = { members, session: "a", owned: 10, movable: 0 }
+    assert.isUndefined(sharing.plan(sharing.initial, view, 0, settings))
+    assert.isUndefined(sharing.plan(sharing.initial, { ...view, session: "x", movable: 10 }, 0, settings))
+    assert.strictEqual(sharing.plan(sharing.initial, { ...view, movable: 1 }, 0, settings)?.session, "b")
+  })
+
+  it.prop("all that act on one view together fill nobody beyond its ceiling", [numbers], ([starts]) => {
+    const members = starts.map(({ capacity, owned }, index) => member(String(index), capacity, owned))
+    const [owned, capacity] = [sum(starts.map((one) => one.owned)), sum(starts.map((one) => one.capacity))]
+    const received = new Map<string, number>()
+    for (const to of plans(members)) if (to !== undefined) received.set(to, (received.get(to) ?? 0) + 1)
+    for (const [session, count] of received) {
+      const to = members.find((one) => one.session === session)!
+      const ceiling = Math.ceil(Math.min(owned, capacity) * to.capacity / capacity)
+      assert.isAtMost(to.owned + count, ceiling)
+      assert.isAtMost(ceiling, to.capacity)
+    }
+  })
+
+  it.prop(
+    "one by one, it takes as many hand-overs as the imbalance at most, and none at the end",
+    [numbers],
+    ([starts]) => {
+      const now = starts.map((one) => ({ ...one }))
+      let moves = 0
+      for (;;) {
+        const members = now.map(({ capacity, owned }, index) => member(String(index), capacity, owned))
+        const planned = plans(members)
+        const from = planned.findIndex((to) => to !== undefined)
+        if (from === -1) break
+        const before = imbalance(now)
+        now[from] = { ...now[from]!, owned: now[from]!.owned - 1 }
+        const to = Number(planned[from])
+        now[to] = { ...now[to]!, owned: now[to]!.owned + 1 }
+        assert.isBelow(imbalance(now), before)
+        moves++
+      }
+      assert.isAtMost(moves, imbalance(starts))
+      const [owned, capacity] = [sum(starts.map((one) => one.owned)), sum(starts.map((one) => one.capacity))]
+      if (owned <= capacity) assert.strictEqual(imbalance(now), 0)
+    }
+  )
+})
+
+describe("pacing", () => {
+  const [a, b] = [member("a", 64, 10), member("b", 64, 0)]
+  const view = { members: [a, b], session: "a", owned: 10, movable: 10 }
+
+  it("rests after a change of membership", () => {
+    const state = sharing.seen(sharing.initial, view, 1000, settings)
+    assert.isUndefined(sharing.plan(state, view, 1000 + settings.settle - 1, settings))
+    assert.strictEqual(sharing.plan(state, view, 1000 + settings.settle, settings)?.session, "b")
+    const again = sharing.seen(state, view, 2000, settings)
+    assert.strictEqual(again.quietUntil, state.quietUntil)
+    // Order is no change; capacity is
+    const turned = sharing.seen(state, { ...view, members: [b, a] }, 3000, settings)
+    assert.strictEqual(turned.quietUntil, state.quietUntil)
+    const smaller = sharing.seen(state, { ...view, members: [a, { ...b, capacity: 8 }] }, 3000, settings)
+    assert.strictEqual(smaller.quietUntil, 3000 + settings.settle)
+  })
+
+  it("rests after a hand-over, and counts it on both sides while it is in transit", () => {
+    const state = sharing.handedOver(sharing.initial, "b", 1000, settings)
+    assert.isUndefined(sharing.plan(state, view, 1000 + settings.rest - 1, settings))
+    assert.strictEqual(sharing.plan(state, view, 1000 + settings.rest, settings)?.session, "b")
+    assert.strictEqual(sharing.registered(state, 9, 1000 + settings.transit - 1), 10)
+    assert.strictEqual(sharing.registered(state, 9, 1000 + settings.transit), 9)
+    // The receiver has not said yet that it has six: with the one under way nobody is above its share
+    const known = { members: [a, { ...b, owned: 5 }], session: "a", owned: 7, movable: 7 }
+    assert.strictEqual(sharing.plan(sharing.initial, known, 1000 + settings.rest, settings)?.session, "b")
+    assert.isUndefined(sharing.plan({ ...state, levelSince: -Infinity }, known, 1000 + settings.rest, settings))
+    assert.lengthOf(sharing.seen(state, view, 1000 + settings.transit, settings).sent, 0)
+  })
+
+  it("what came by a hand-over stays, until the membership changes or its time is over", () => {
+    const state = sharing.seen(sharing.initial, view, 0, settings)
+    const arrival = { membership: state.membership, at: 1000 }
+    assert.isTrue(sharing.isMovable(state, undefined, 1000, settings))
+    assert.isFalse(sharing.isMovable(state, arrival, 1000 + settings.stay - 1, settings))
+    assert.isTrue(sharing.isMovable(state, arrival, 1000 + settings.stay, settings))
+    const joined = sharing.seen(state, { ...view, members: [a, b, member("c", 64, 0)] }, 2000, settings)
+    assert.isTrue(sharing.isMovable(joined, arrival, 2000, settings))
+  })
+})
+
+/** No stream comes to a member that had it since the move with this index. */
+const assertNothingWentBack = (fleet: Fleet, first = 0) => {
+  const had = new Map<number, Set<number>>()
+  for (const { from, stream, to } of fleet.moves.slice(first)) {
+    const owners = had.get(stream) ?? new Set()
+    assert.isFalse(owners.add(from).has(to), `stream ${stream} went back to member ${to}`)
+    had.set(stream, owners)
+  }
+}
+
+describe("a fleet whose members know only what was true a while ago", { tags: ["G32"] }, () => {
+  it.effect.prop(
+    "comes to rest in balance, with one hand-over more than needed at most, and no stream goes back",
+    [numbers.check(Schema.isMinLength(2)), Schema.Int],
+    ([wild, seed]) =>
+      Effect.gen(function*() {
+        const starts = within(wild)
+        const fleet = new Fleet(starts, yield* chances(seed), 500)
+        assert.isTrue(fleet.rest())
+        const now = fleet.owned().map((owned, index) => ({ capacity: starts[index]!.capacity, owned }))
+        assert.strictEqual(imbalance(now), 0, JSON.stringify(now))
+        assert.isAtMost(fleet.moves.length, imbalance(starts) + 1)
+        assertNothingWentBack(fleet)
+      }),
+    { arbitrary: { runs: 150, seed: "sharing" } }
+  )
+
+  it.effect.prop(
+    "a member that joins gets its share, and one that leaves disturbs nobody",
+    [numbers.check(Schema.isMinLength(2)), Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 40 })), Schema.Int],
+    ([wild, capacity, seed]) =>
+      Effect.gen(function*() {
+        const starts = within(wild)
+        const fleet = new Fleet(starts, yield* chances(seed), 500)
+        assert.isTrue(fleet.rest())
+        const first = fleet.moves.length
+        fleet.join({ capacity, owned: 0 })
+        assert.isTrue(fleet.rest())
+        const all = [...starts, { capacity, owned: 0 }]
+        const now = fleet.owned().map((owned, index) => ({ capacity: all[index]!.capacity, owned }))
+        assert.strictEqual(imbalance(now), 0, JSON.stringify(now))
+        assertNothingWentBack(fleet, first)
+        const second = fleet.moves.length
+        fleet.leave(starts.length)
+        assert.isTrue(fleet.rest())
+        const left = now.slice(0, -1)
+        assert.isAtMost(fleet.moves.length - second, imbalance(left) + 1)
+        assertNothingWentBack(fleet, second)
+      }),
+    { arbitrary: { runs: 60, seed: "joining" } }
+  )
+})

@@ -1,0 +1,181 @@
+/** Sharing evenly: hand-overs between members, and what becomes of them where one of the two dies. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import * as fleet from "../support/streamFleet.ts"
+
+const names = (count: number) => Array.from({ length: count }, (_, i) => ({ stream: `s${i + 1}` }))
+
+const count = (consumer: fleet.Consumer) => Effect.map(consumer.client.owned, ({ length }) => length)
+
+describe("balance", () => {
+  it.effect(
+    "a consumer that joins gets its share, one at a time, never two at one data stream",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const running = new Set<string>()
+        let moves = 0
+        const handler = (lease: fleet.Lease) =>
+          Effect.acquireUseRelease(
+            Effect.sync(() => {
+              assert.isFalse(running.has(lease.stream))
+              running.add(lease.stream)
+              moves++
+            }),
+            () => Effect.andThen(lease.revoked, lease.yield),
+            () => Effect.andThen(Effect.sleep("200 millis"), Effect.sync(() => running.delete(lease.stream)))
+          )
+        const a = yield* open("a", { rebalance: true })
+        yield* a.start(a.client.run(handler))
+        yield* a.client.announceAll(names(9))
+        yield* TestClock.adjust("20 seconds")
+        const b = yield* open("b", { rebalance: true, capacity: 32 })
+        yield* b.start(b.client.run(handler))
+        yield* TestClock.adjust("2 minutes")
+        // 64 and 32 of capacity
+        assert.deepStrictEqual([yield* count(a), yield* count(b)], [6, 3])
+        assert.strictEqual(moves, 12)
+        yield* TestClock.adjust("10 minutes")
+        assert.strictEqual(moves, 12, "and it rests")
+        assert.deepStrictEqual([...backend.failures.values()], [])
+        assert.isTrue((yield* b.client.owned).every(({ info }) => info !== undefined))
+      })),
+    { tags: ["G32", "B55"] }
+  )
+
+  it.effect("a handler that does not hear is interrupted after the grace, and its data stream handed over then", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const a = yield* open("a", { rebalance: true, gracePeriod: "3 seconds" })
+      const b = yield* open("b", { rebalance: true })
+      yield* a.start(a.client.run(Effect.never))
+      yield* a.client.announceAll(names(2))
+      yield* TestClock.adjust("20 seconds")
+      yield* b.start(b.client.run(Effect.never))
+      yield* TestClock.adjust("30 seconds")
+      assert.deepStrictEqual([yield* count(a), yield* count(b)], [1, 1])
+    })))
+
+  it.effect("can be turned off, on either side", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { rebalance: true })
+      const b = yield* open("b", { rebalance: false })
+      yield* a.start(a.client.run(Effect.never))
+      yield* a.client.announceAll(names(4))
+      yield* TestClock.adjust("10 seconds")
+      yield* b.start(b.client.run(Effect.never))
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual([yield* count(a), yield* count(b)], [4, 0])
+      assert.deepStrictEqual([...backend.members.keys()], ["redis-consumer-a"])
+    })))
+
+  it.effect(
+    "a hand-over to a member that just died is an orphan after the confirm period, and taken",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const a = yield* open("a", { rebalance: true })
+        const b = yield* open("b", { rebalance: true })
+        yield* a.start(a.client.run((lease) => Effect.andThen(lease.revoked, lease.yield)))
+        yield* a.client.announceAll(names(4))
+        yield* TestClock.adjust("20 seconds")
+        yield* b.start(b.client.run(Effect.never))
+        yield* TestClock.adjust("1500 millis")
+        // Still registered, and deaf
+        b.link.modes.handedOver = "hang"
+        b.link.modes.renew = "hang"
+        b.link.modes.pending = "hang"
+        b.link.modes.read = "hang"
+        let handedOver = false
+        for (let i = 0; i < 200 && !handedOver; i++) {
+          yield* TestClock.adjust("100 millis")
+          handedOver = backend.rows.some((row) => row.owner === "redis-consumer-b")
+        }
+        assert.isTrue(handedOver)
+        assert.strictEqual(yield* count(a), 3)
+        b.link.mode = "hang"
+        yield* TestClock.adjust("8 seconds")
+        assert.strictEqual(yield* count(a), 4)
+      })),
+    { tags: ["B55"] }
+  )
+
+  it.effect("what was handed over and is gone before it is confirmed is not owned", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { rebalance: true, sweepInterval: "1 hour" })
+      const b = yield* open("b", { rebalance: true, sweepInterval: "1 hour" })
+      yield* a.start(a.client.run((lease) => Effect.andThen(lease.revoked, lease.yield)))
+      yield* a.client.announceAll(names(2))
+      yield* TestClock.adjust("20 seconds")
+      yield* b.start(b.client.run(Effect.never))
+      b.link.delays.renew = 300
+      while (!b.link.calls.includes("renew")) yield* TestClock.adjust("50 millis")
+      const [row] = backend.rows.filter(({ owner }) => owner === "redis-consumer-b")
+      backend.entryLeases.delete(row!.entry)
+      backend.streamLeases.delete(row!.content._tag === "Announced" ? row!.content.stream : "")
+      yield* TestClock.adjust("350 millis")
+      assert.strictEqual(yield* count(b), 0)
+    })))
+
+  it.effect("what was handed over and cannot be confirmed is given back, and is no failure of it", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { rebalance: true })
+      const b = yield* open("b", { rebalance: true })
+      yield* a.start(a.client.run((lease) => Effect.andThen(lease.revoked, lease.yield)))
+      yield* a.client.announceAll(names(2))
+      yield* TestClock.adjust("20 seconds")
+      yield* b.start(b.client.run(Effect.never))
+      b.link.modes.renew = "fail"
+      // So that it takes nothing by itself
+      b.link.modes.pending = "hang"
+      while (!b.link.calls.includes("renew")) yield* TestClock.adjust("50 millis")
+      yield* TestClock.adjust("5 seconds")
+      assert.isTrue(b.link.calls.includes("release"))
+      assert.deepStrictEqual([...backend.failures.values()], [])
+    })))
+
+  it.effect("who closes is no member any more while its handlers come to their end", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { rebalance: true })
+      yield* a.start(a.client.run(Effect.never))
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("3 seconds")
+      assert.strictEqual(backend.members.size, 1)
+      const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
+      yield* TestClock.adjust("100 millis")
+      assert.strictEqual(backend.members.size, 0)
+      assert.strictEqual(yield* count(a), 1)
+      yield* TestClock.adjust("10 seconds")
+      assert.isDefined(closing.pollUnsafe())
+    })))
+
+  it.effect("a giver that dies during the grace takes nothing with it", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const a = yield* open("a", { rebalance: true, gracePeriod: "10 seconds" })
+      const b = yield* open("b", { rebalance: true })
+      let asked = false
+      yield* a.start(a.client.run((lease) =>
+        Effect.andThen(
+          lease.revoked,
+          Effect.suspend(() => {
+            asked = true
+            return Effect.never
+          })
+        )
+      ))
+      yield* a.client.announceAll(names(4))
+      yield* TestClock.adjust("20 seconds")
+      yield* b.start(b.client.run(Effect.never))
+      for (let i = 0; i < 200 && !asked; i++) yield* TestClock.adjust("100 millis")
+      assert.isTrue(asked)
+      yield* a.kill
+      yield* TestClock.adjust("4400 millis")
+      assert.strictEqual(yield* count(b), 4)
+    })))
+})

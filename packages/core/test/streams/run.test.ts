@@ -1,0 +1,515 @@
+/** `StreamClient.run` while all is well, and while handlers fail. */
+import { type StreamClient, StreamError, StreamLease, StreamMetrics } from "@effect-simba/core/streams"
+import { assert, describe, it } from "@effect/vitest"
+import { Cause, Effect, Exit, Fiber, Metric, Schedule } from "effect"
+import { TestClock } from "effect/testing"
+import { refusal } from "../support/streamBackend.ts"
+import * as fleet from "../support/streamFleet.ts"
+
+const names = (count: number) => Array.from({ length: count }, (_, i) => ({ stream: `s${i + 1}` }))
+
+const owned = (consumer: fleet.Consumer) =>
+  Effect.map(consumer.client.owned, (leases) => leases.map(({ stream }) => stream).sort())
+
+describe("running handlers", () => {
+  it.effect("runs one for each announced data stream, with its info and token, and removes what is done", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a")
+      const seen: Array<unknown> = []
+      yield* a.start(a.client.run(Effect.gen(function*() {
+        const lease = yield* StreamLease.StreamLease
+        seen.push([lease.stream, lease.info, lease.token])
+        yield* Effect.sleep("3 seconds")
+        yield* lease.ensure
+      })))
+      yield* a.client.announceAll([{ stream: "s1", info: { a: 1 } }, { stream: "s2" }])
+      yield* TestClock.adjust("2999 millis")
+      assert.deepStrictEqual(yield* owned(a), ["s1", "s2"])
+      assert.deepStrictEqual(seen, [["s1", { a: 1 }, 1], ["s2", {}, 2]])
+      assert.deepStrictEqual(backend.done, [])
+      yield* TestClock.adjust("2 millis")
+      assert.deepStrictEqual(backend.done, ["s1", "s2"])
+      assert.deepStrictEqual(backend.rows, [])
+      assert.deepStrictEqual(yield* owned(a), [])
+    })))
+
+  it.effect(
+    "building a client and announcing joins nothing; what was announced before is not missed",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { open } = yield* fleet.make
+        const producer = yield* open("p")
+        yield* producer.client.announceAll(names(2))
+        yield* TestClock.adjust("1 minute")
+        assert.deepStrictEqual(producer.link.calls, ["announce"])
+        const a = yield* open("a")
+        yield* a.start(a.client.run(Effect.never))
+        yield* TestClock.adjust("10 millis")
+        assert.deepStrictEqual(yield* owned(a), ["s1", "s2"])
+      })),
+    { tags: ["G6"] }
+  )
+
+  it.effect(
+    "takes no more than its capacity, and reads no more than it has room for",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const a = yield* open("a", { capacity: 2 })
+        const b = yield* open("b", { capacity: 2 })
+        let running = 0
+        let most = 0
+        const work = Effect.acquireUseRelease(
+          Effect.sync(() => {
+            most = Math.max(most, ++running)
+          }),
+          () => Effect.sleep("10 seconds"),
+          () => Effect.sync(() => running--)
+        )
+        yield* a.client.announceAll(names(5))
+        yield* a.start(a.client.run(work))
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(yield* owned(a), ["s1", "s2"])
+        assert.strictEqual(backend.rows.filter((row) => row.owner !== undefined).length, 2, "the rest is nobody's")
+        yield* b.start(b.client.run(Effect.never))
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(yield* owned(b), ["s3", "s4"])
+        yield* TestClock.adjust("10 seconds")
+        assert.deepStrictEqual(yield* owned(a), ["s5"])
+        assert.strictEqual(most, 2)
+      })),
+    { tags: ["G7", "G32"] }
+  )
+
+  it.effect("refuses a second consumption of one client, and allows it after the first", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const a = yield* open("a")
+      const first = yield* a.start(a.client.run(Effect.never))
+      yield* TestClock.adjust("10 millis")
+      const error = yield* Effect.flip(a.client.run(Effect.never))
+      assert.strictEqual(error._tag, "InvalidConfig")
+      yield* Fiber.interrupt(first)
+      const second = yield* a.start(a.client.run(Effect.never))
+      yield* TestClock.adjust("10 millis")
+      assert.isUndefined(second.pollUnsafe())
+    })))
+
+  it.effect("a living owner is left alone, for however long it takes", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a")
+      const b = yield* open("b")
+      yield* a.start(a.client.run(Effect.never))
+      yield* a.client.announceAll(names(3))
+      yield* TestClock.adjust("10 millis")
+      yield* b.start(b.client.run(Effect.never))
+      yield* TestClock.adjust("10 minutes")
+      assert.deepStrictEqual(yield* owned(a), ["s1", "s2", "s3"])
+      assert.deepStrictEqual(backend.rows.map(({ deliveries }) => deliveries), [2, 2, 2])
+      assert.isFalse(b.link.calls.includes("take"))
+    })), { tags: ["B58"] })
+
+  it.effect("a thousand data streams are renewed by five calls per heartbeat", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const a = yield* open("a", { capacity: 1000 })
+      yield* a.start(a.client.run(Effect.never))
+      yield* a.client.announceAll(names(300))
+      // Their leases begin at different times
+      yield* TestClock.adjust("400 millis")
+      yield* a.client.announceAll(names(1000))
+      yield* TestClock.adjust("5 seconds")
+      assert.strictEqual((yield* a.client.owned).length, 1000)
+      a.link.calls.length = 0
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual(a.link.calls.filter((call) => call === "renew").length, 50)
+    })), { tags: ["G28"] })
+})
+
+describe("handlers that fail", () => {
+  const failing = (failures: number) => {
+    const state = { runs: 0, observed: [] as Array<number> }
+    return {
+      state,
+      handler: Effect.suspend(() => ++state.runs <= failures ? Effect.fail("broken") : Effect.void),
+      onError: ({ failures }: { readonly failures: number }) => Effect.sync(() => state.observed.push(failures))
+    }
+  }
+
+  it.effect("are run again by the schedule, still owning, and every failure is observed", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a")
+      const { handler, onError, state } = failing(3)
+      yield* a.start(a.client.run(handler, { retry: Schedule.spaced("5 seconds"), onError }))
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("14900 millis")
+      assert.deepStrictEqual(yield* owned(a), ["s1"])
+      assert.strictEqual(state.runs, 3)
+      yield* TestClock.adjust("200 millis")
+      assert.strictEqual(state.runs, 4)
+      assert.deepStrictEqual(state.observed, [1, 2, 3])
+      assert.deepStrictEqual(backend.done, ["s1"])
+    })))
+
+  it.effect("go to the dead letters with the cause when the schedule ends; the others go on", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a")
+      yield* a.start(a.client.run(
+        (lease) => lease.stream === "s1" ? Effect.die(new Error("poisoned")) : Effect.void,
+        { retry: Schedule.recurs(2) }
+      ))
+      yield* a.client.announceAll(names(2))
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(backend.done, ["s2"])
+      assert.strictEqual(backend.dead.length, 1)
+      assert.include(backend.dead[0]!.reason, "poisoned")
+      assert.deepStrictEqual(backend.rows, [])
+    })))
+
+  it.effect(
+    "go to the dead letters after maxFailures, whatever the schedule says and whoever counted",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const a = yield* open("a", { maxFailures: 5 })
+        const { handler, onError, state } = failing(Infinity)
+        yield* a.start(a.client.run(handler, { retry: Schedule.spaced("100 millis"), onError }))
+        const [{ entry } = { entry: "" }] = yield* a.client.announceAll(names(1))
+        yield* TestClock.adjust("250 millis")
+        // Another consumer failed meanwhile
+        backend.failures.set(entry, backend.failures.get(entry)! + 1)
+        yield* TestClock.adjust("1 minute")
+        assert.deepStrictEqual(state.observed, [1, 2, 3, 5])
+        assert.strictEqual(backend.dead.length, 1)
+      })),
+    { tags: ["B52", "G1"] }
+  )
+
+  it.effect("a commit in between sets the count back, and the schedule begins anew", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { maxFailures: 3 })
+      let runs = 0
+      const seen: Array<number> = []
+      yield* a.start(a.client.run(
+        (lease) =>
+          Effect.andThen(
+            lease.commit(`${++runs}-0` as never),
+            Effect.fail("after some progress")
+          ),
+        { retry: Schedule.recurs(1), onError: ({ failures }) => Effect.sync(() => seen.push(failures)) }
+      ))
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("10 millis")
+      assert.isAbove(seen.length, 5)
+      assert.deepStrictEqual([...new Set(seen)], [1])
+      assert.deepStrictEqual(backend.dead, [])
+      yield* a.close
+    })))
+
+  it.effect("handing back of its own accord is no failure, and others go first", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a")
+      const b = yield* open("b")
+      let runs = 0
+      yield* a.start(a.client.run((lease) => Effect.suspend(() => ++runs === 1 ? lease.yield : Effect.never)))
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("10 millis")
+      assert.deepStrictEqual(yield* owned(a), [])
+      assert.strictEqual(runs, 1)
+      assert.deepStrictEqual([...backend.failures.values()], [])
+      yield* b.start(b.client.run(Effect.never))
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(yield* owned(b), ["s1"])
+    })))
+
+  it.effect("a handler that interrupts itself has failed", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const a = yield* open("a")
+      const causes: Array<Cause.Cause<unknown>> = []
+      yield* a.start(a.client.run(Effect.interrupt, { onError: ({ cause }) => Effect.sync(() => causes.push(cause)) }))
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("500 millis")
+      assert.strictEqual(causes.length, 1)
+      assert.isTrue(Cause.hasInterruptsOnly(causes[0]!))
+      assert.deepStrictEqual(yield* owned(a), ["s1"])
+    })))
+
+  it.effect(
+    "a done that does not come through leaves it owned, and is tried again until it does",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const a = yield* open("a")
+        a.link.modes.done = "fail"
+        yield* a.start(a.client.run(Effect.void))
+        yield* a.client.announceAll(names(1))
+        yield* TestClock.adjust("10 seconds")
+        assert.deepStrictEqual(yield* owned(a), ["s1"])
+        a.link.modes.done = "work"
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(backend.done, ["s1"])
+        assert.deepStrictEqual(yield* owned(a), [])
+      })),
+    { tags: ["G17"] }
+  )
+
+  it.effect("a done whose answer is lost is done, and no loss", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a")
+      a.link.modes.done = "lost"
+      yield* a.start(a.client.run(Effect.void))
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("1500 millis")
+      a.link.modes.done = "work"
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual(backend.done, ["s1"])
+      assert.deepStrictEqual(yield* owned(a), [])
+      assert.strictEqual((yield* Metric.value(StreamMetrics.ends.done)).count, 1)
+      for (const loss of Object.values(StreamMetrics.losses)) assert.strictEqual((yield* Metric.value(loss)).count, 0)
+    })).pipe(Effect.provideService(Metric.MetricRegistry, new Map())), { tags: ["G17"] })
+
+  it.effect("a done that is refused for good ends the holding: nothing renews it for ever", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a")
+      a.link.modes.done = "refuse"
+      yield* a.start(a.client.run(Effect.void))
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("10 millis")
+      assert.deepStrictEqual(yield* owned(a), [])
+      assert.deepStrictEqual(backend.done, [])
+    })))
+
+  it.effect(
+    "a retry schedule that dies ends the holding, and is a failure: nothing is owned without a handler",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const a = yield* open("a", { maxFailures: 3 })
+        const retry = Schedule.spaced("1 second").pipe(Schedule.while((): boolean => {
+          throw new Error("a mistake")
+        }))
+        yield* a.start(a.client.run(Effect.fail("x"), { retry }))
+        yield* a.client.announceAll(names(1))
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(yield* owned(a), [])
+        yield* TestClock.adjust("1 minute")
+        assert.lengthOf(backend.dead, 1)
+      })),
+    { tags: ["B52"] }
+  )
+
+  it.effect("a backend that refuses for good ends the run with its error, after everything is given back", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a")
+      const running = yield* a.start(a.client.run(Effect.never))
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("10 millis")
+      a.link.modes.read = "refuse"
+      yield* TestClock.adjust("10 seconds")
+      const exit = running.pollUnsafe()
+      assert.isTrue(exit !== undefined && Exit.isFailure(exit) && Cause.squash(exit.cause) === refusal)
+      assert.strictEqual(backend.entryLeases.size, 0)
+      assert.strictEqual(backend.rows.length, 1)
+    })))
+})
+
+describe("done, said from outside of the handler", () => {
+  it.effect("interrupts it and awaits it first: then there is one handler at most for each data stream", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a")
+      let running = 0
+      yield* a.start(a.client.run(() =>
+        Effect.acquireUseRelease(
+          Effect.sync(() => assert.strictEqual(++running, 1)),
+          () => Effect.never,
+          () => Effect.andThen(Effect.sleep("1 second"), Effect.sync(() => running--))
+        )
+      ))
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("10 millis")
+      const done = yield* Effect.forkChild(a.client.doneStream("s1"), { startImmediately: true })
+      yield* TestClock.adjust("900 millis")
+      assert.deepStrictEqual([running, backend.done.length], [1, 0])
+      yield* TestClock.adjust("200 millis")
+      yield* Fiber.join(done)
+      assert.deepStrictEqual(backend.done, ["s1"])
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual(running, 1)
+    })))
+
+  it.effect("between two runs of a handler that failed, it is not run again", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a")
+      let runs = 0
+      yield* a.start(
+        a.client.run(() => Effect.suspend(() => Effect.fail(++runs)), { retry: Schedule.spaced("1 hour") })
+      )
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("10 millis")
+      yield* a.client.doneStream("s1")
+      assert.deepStrictEqual([runs, backend.done, backend.dead], [1, ["s1"], []])
+    })))
+
+  it.effect("tells onError of what the handler failed of as it was interrupted", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a")
+      const told: Array<unknown> = []
+      yield* a.start(a.client.run(Effect.onInterrupt(Effect.never, () => Effect.die("finalizer")), {
+        onError: ({ cause }) => Effect.sync(() => told.push(...Cause.prettyErrors(cause).map(({ message }) => message)))
+      }))
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("10 millis")
+      yield* a.client.doneStream("s1")
+      assert.include(told, "finalizer")
+      assert.deepStrictEqual(backend.done, ["s1"])
+    })))
+
+  it.effect("fails where it cannot be done any more", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const a = yield* open("a")
+      a.link.modes.done = "refuse"
+      yield* a.start(a.client.run(Effect.never))
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("10 millis")
+      assert.strictEqual((yield* Effect.flip(a.client.doneStream("s1")))._tag, "StreamLost")
+      assert.deepStrictEqual(yield* owned(a), [])
+    })))
+
+  it.effect.each(["give it back", "bury it"] as const)(
+    "fails where the handler is about to %s",
+    (what) =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const a = yield* open("a", { maxFailures: 1 })
+        a.link.delays.release = a.link.delays.deadLetter = 200
+        yield* a.start(
+          a.client.run((lease): Effect.Effect<never, unknown> => what === "bury it" ? Effect.fail("x") : lease.yield)
+        )
+        yield* a.client.announceAll(names(1))
+        yield* TestClock.adjust("100 millis")
+        const error = yield* Effect.forkChild(Effect.flip(a.client.doneStream("s1")), { startImmediately: true })
+        yield* TestClock.adjust("150 millis")
+        assert.deepInclude(yield* Fiber.join(error), { _tag: "StreamLost", reason: "Released" })
+        assert.deepStrictEqual([backend.done, backend.dead.length], [[], what === "bury it" ? 1 : 0])
+      }))
+  )
+
+  it.effect("by onError, it is done at once, and onError goes on, even where it cannot be interrupted", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a")
+      const told: Array<string> = []
+      const onError = ({ stream }: StreamClient.HandlerFailure) =>
+        Effect.andThen(a.client.doneStream(stream), Effect.sync(() => told.push(stream)))
+      yield* a.start(
+        a.client.run((lease) => Effect.fail(lease.stream), {
+          onError: (failure) =>
+            failure.stream === "s1"
+              ? Effect.orDie(onError(failure))
+              : Effect.uninterruptible(Effect.orDie(onError(failure)))
+        })
+      )
+      yield* a.client.announceAll(names(2))
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual([backend.done, told], [["s1", "s2"], ["s1", "s2"]])
+    })))
+
+  it.effect("by the handler itself it ends the holding, and reading on fails; its room is free when it ends", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { capacity: 1 })
+      const ends: Array<unknown> = []
+      let runs = 0
+      yield* a.start(a.client.run((lease) =>
+        Effect.gen(function*() {
+          if (++runs > 1) return yield* Effect.never
+          const reading = yield* Effect.forkChild(lease.messagesAfter("0-0" as never, 1), { startImmediately: true })
+          yield* a.client.doneStream(lease.stream)
+          ends.push(Cause.squash(yield* Effect.flip(Effect.sandbox(Fiber.join(reading)))))
+          yield* Effect.sleep("10 seconds")
+        })
+      ))
+      yield* a.client.announceAll(names(2))
+      yield* TestClock.adjust("5 seconds")
+      assert.deepStrictEqual(ends.map((end) => end instanceof StreamError.StreamLost && end.reason), ["Released"])
+      assert.deepStrictEqual([backend.done, runs], [["s1"], 1])
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual(runs, 2)
+    })))
+})
+
+describe("a release that the handler asks for", () => {
+  const ways: ReadonlyArray<readonly [string, (release: Effect.Effect<void>) => Effect.Effect<unknown>]> = [
+    ["as its last act", (release) => Effect.andThen(Effect.sleep("1 second"), release)],
+    ["in a finalizer", (release) => Effect.ensuring(Effect.sleep("1 second"), release)],
+    [
+      "in a fiber that a finalizer waits for",
+      (release) => Effect.ensuring(Effect.sleep("1 second"), Effect.flatMap(Effect.forkDetach(release), Fiber.await))
+    ]
+  ]
+
+  it.effect.each(ways)(
+    "gives the data stream back when the handler has ended: %s",
+    ([, way]) =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const a = yield* open("a", { sweepInterval: "1 minute" })
+        yield* a.start(
+          a.client.run(({ stream }) =>
+            Effect.ensuring(way(Effect.orDie(a.client.release(stream))), Effect.sleep("1 second"))
+          )
+        )
+        yield* a.client.announceAll(names(1))
+        yield* TestClock.adjust("1900 millis")
+        assert.deepStrictEqual(yield* owned(a), ["s1"])
+        yield* TestClock.adjust("200 millis")
+        assert.deepStrictEqual(yield* owned(a), [])
+        assert.deepStrictEqual([backend.rows.length, backend.done, [...backend.failures.values()]], [1, [], []])
+      }))
+  )
+})
+
+describe("a lease in a handler", () => {
+  it.effect("a commit of an owner that was replaced fails, moves nothing, and ends the holding", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a")
+      const errors: Array<unknown> = []
+      yield* a.start(a.client.run((lease) =>
+        Effect.andThen(
+          Effect.sleep("300 millis"),
+          Effect.uninterruptible(
+            Effect.tapError(lease.commit("7-0" as never), (error) => Effect.sync(() => errors.push(error)))
+          )
+        )
+      ))
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("100 millis")
+      const [entry, lease] = [...backend.entryLeases][0]!
+      const other = { ...lease, value: "somebody", epoch: "else" }
+      backend.entryLeases.set(entry, other)
+      backend.streamLeases.set("s1", { ...backend.streamLeases.get("s1")!, ...other })
+      yield* TestClock.adjust("500 millis")
+      assert.deepStrictEqual(
+        errors.map((error) => error instanceof StreamError.StreamLost ? error.reason : error),
+        ["TakenOver"]
+      )
+      assert.strictEqual(backend.checkpoints.size, 0)
+      assert.deepStrictEqual(yield* owned(a), [])
+    })))
+})

@@ -1,0 +1,44 @@
+/**
+ * What this package must know about the shape of the Redis behind Effect's `Redis` service.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type { Redis } from "effect/persistence/Redis"
+
+/**
+ * - `Single`: one primary has all keys (also behind Sentinel).
+ * - `Cluster`: keys are spread over slots, so that a script may name the keys of one mutex only; `primaries` are the
+ *   nodes that have keys, each with its own way to send.
+ *
+ * **Example** (A provider of `Redis` that reaches a Cluster)
+ *
+ * ```ts
+ * import { RedisTopology } from "@effect-simba/redis"
+ * import { Effect, Layer } from "effect"
+ * import type { Redis } from "effect/persistence/Redis"
+ *
+ * const clusterOf = (primaries: ReadonlyArray<Redis["Service"]["send"]>) =>
+ *   Layer.succeed(RedisTopology.RedisTopology, { _tag: "Cluster", primaries: Effect.succeed(primaries) })
+ * ```
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type RedisTopology =
+  | { readonly _tag: "Single" }
+  | { readonly _tag: "Cluster"; readonly primaries: Effect.Effect<ReadonlyArray<Redis["Service"]["send"]>> }
+
+/**
+ * `Single` unless a layer that connects to a Cluster says otherwise.
+ *
+ * @category references
+ * @since 0.1.0
+ */
+export const RedisTopology: Context.Reference<RedisTopology> = Context.Reference<RedisTopology>(
+  "@effect-simba/redis/RedisTopology",
+  {
+    defaultValue: () => ({ _tag: "Single" })
+  }
+)

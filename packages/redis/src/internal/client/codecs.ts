@@ -1,0 +1,39 @@
+/** Codecs that mutexes and streams share. */
+import { FencingToken } from "@effect-simba/core/FencingToken"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as SchemaIssue from "effect/SchemaIssue"
+import * as SchemaTransformation from "effect/SchemaTransformation"
+
+export const separator = "@@"
+
+/** `decode` splits a text into the fields of `target`, or returns the problem as a string. */
+export const text = <T, E extends object>(
+  target: Schema.Codec<T, E>,
+  decode: (text: string) => E | string,
+  encode: (value: E) => string
+): Schema.Codec<T, string> =>
+  Schema.String.pipe(Schema.decodeTo(
+    target,
+    SchemaTransformation.transformEffect({
+      decode: (input: string, options) => {
+        const result = decode(input)
+        return typeof result === "string"
+          ? Effect.fail(new SchemaIssue.InvalidValue({ message: result }, input, options))
+          : Effect.succeed(result)
+      },
+      encode: (value: E) => Effect.succeed(encode(value))
+    })
+  ))
+
+const digits = Schema.String.check(Schema.isPattern(/^(0|[1-9]\d{0,15})$/))
+
+export const Count = digits.pipe(Schema.decodeTo(
+  Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+  SchemaTransformation.transform({ decode: (text) => Number(text), encode: (count) => String(count) })
+))
+
+export const Token = digits.pipe(Schema.decodeTo(
+  Schema.toType(FencingToken),
+  SchemaTransformation.transform({ decode: (text) => Number(text) as FencingToken, encode: (token) => String(token) })
+))

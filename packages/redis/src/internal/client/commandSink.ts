@@ -1,0 +1,59 @@
+/** Sends commands without a fiber each, which Effect's `Redis` service cannot: the hot path of acquires and releases. */
+import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import { type Redis, RedisError } from "effect/persistence/Redis"
+import * as Scheduler from "effect/Scheduler"
+
+export interface Failure {
+  readonly cause: unknown
+}
+
+export interface CommandSink {
+  /** Whether the connection is in order: commands are written at once, and later ones come behind them. */
+  readonly isReady: () => boolean
+  /** Runs `task` when the fibers that run now have yielded. */
+  readonly afterCurrentTask: (task: () => void) => void
+  /** Calls `done` once. Returns a function that cancels a command that is not written yet. */
+  readonly send: (
+    command: string,
+    args: ReadonlyArray<string>,
+    done: (failure: Failure | undefined, reply: unknown) => void
+  ) => (() => void) | undefined
+}
+
+/** Undefined where the provider of `Redis` offers none: commands go through `Redis` then. */
+export const CommandSink: Context.Reference<CommandSink | undefined> = Context.Reference<CommandSink | undefined>(
+  "@effect-simba/redis/internal/CommandSink",
+  { defaultValue: () => undefined }
+)
+
+const causeOf = (cause: Cause.Cause<RedisError>): unknown => {
+  const error = Cause.squash(cause)
+  return error instanceof RedisError ? error.cause : error
+}
+
+/**
+ * A sink over Effect's service, with a fiber for each command. Without `coalescing` a command is sent at once, since
+ * `TestClock` does not wait for another pass of the scheduler.
+ */
+export const overRedis = (
+  redis: Redis["Service"],
+  { coalescing }: { readonly coalescing: boolean }
+): Effect.Effect<CommandSink> =>
+  Effect.map(Effect.context<never>(), (context) => {
+    const run = Effect.runForkWith(context)
+    const dispatcher = Context.get(context, Scheduler.Scheduler).makeDispatcher()
+    return {
+      isReady: () => false,
+      afterCurrentTask: coalescing ? (task) => dispatcher.scheduleTask(task, 0) : (task) => task(),
+      send: (command, args, done) => {
+        const fiber = run(redis.send(command, ...args))
+        fiber.addObserver((exit) =>
+          Exit.isSuccess(exit) ? done(undefined, exit.value) : done({ cause: causeOf(exit.cause) }, undefined)
+        )
+        return () => fiber.interruptUnsafe()
+      }
+    }
+  })

@@ -1,0 +1,53 @@
+/** Decodes every text of Redis, once and where it enters; a text that cannot be decoded is a `ProtocolError`. */
+import * as MutexMetrics from "@effect-simba/core/MutexMetrics"
+import { type BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
+import type { Subscriber } from "@effect-simba/core/Subscriber"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Metric from "effect/Metric"
+import * as Queue from "effect/Queue"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+
+export type Reader<T> = (input: unknown) => Exit.Exit<T, ProtocolError>
+
+/** `where` names the text in error messages. */
+export const reader = <T, E>(where: string, codec: Schema.Codec<T, E>): Reader<T> => {
+  const decode = Schema.decodeUnknownResult(codec)
+  return (input) => {
+    const result = decode(input)
+    if (Result.isSuccess(result)) return Exit.succeed(result.success)
+    const read = typeof input === "string" ? input : JSON.stringify(input) ?? String(input)
+    return Exit.fail(new ProtocolError({ where, read, problem: result.failure.message }))
+  }
+}
+
+export const reportMalformed = (channel: string, error: ProtocolError): Effect.Effect<void> =>
+  Effect.logWarning(error.message).pipe(
+    Effect.annotateLogs({ channel }),
+    Effect.andThen(Metric.update(MutexMetrics.malformedMessages, 1))
+  )
+
+/** The messages of a channel, decoded. A malformed message is logged and skipped. */
+export const subscribe = <M, A>(
+  subscriber: Subscriber["Service"],
+  channel: string,
+  read: Reader<M>,
+  on: { readonly message: (message: M) => A; readonly gap: A }
+): Effect.Effect<
+  { readonly next: Effect.Effect<A>; readonly bound: Duration.Duration | undefined },
+  BackendError,
+  Scope.Scope
+> =>
+  Effect.map(subscriber.subscribe(channel), (notices) => ({
+    bound: subscriber.bound,
+    next: Effect.flatMap(
+      Queue.take(notices),
+      (notice) => notice._tag === "Gap" ? Effect.succeed(on.gap) : Effect.map(read(notice.text), on.message)
+    ).pipe(
+      Effect.tapError((error) => reportMalformed(channel, error)),
+      Effect.eventually
+    )
+  }))

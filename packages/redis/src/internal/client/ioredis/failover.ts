@@ -1,0 +1,113 @@
+/**
+ * Watches for fail-overs: by Sentinels' messages, and by a primary that became a replica. A live primary learns only
+ * after some ten seconds that Sentinels replaced it, and serves its clients until then. A replica keeps its subscribers,
+ * which the new primary does not see.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type { RedisError } from "effect/persistence/Redis"
+import type * as Scope from "effect/Scope"
+import { Redis as Client } from "ioredis"
+import { refusedCommand, type Settings } from "./connection.ts"
+
+const channel = "+switch-master"
+
+const reconnectDelay = (attempt: number): number => Math.min(100 * attempt, 5000)
+
+type Opening = Effect.Effect<Client, RedisError, Scope.Scope>
+
+export interface FailoverWatch {
+  /** Drops the connection at each fail-over, so that it reconnects to the new primary; until its scope closes. */
+  readonly follow: (open: Opening) => Opening
+  /** Call it when a server replied that it is a replica. The first connection to find a primary makes the others follow. */
+  readonly onReplica: () => void
+}
+
+export const watch = Effect.fnUntraced(function*(
+  { client: options, connectTimeout }: Settings
+): Effect.fn.Return<FailoverWatch, never, Scope.Scope> {
+  const connected = new Map<Client, { isStale: boolean }>()
+  let switches = 0
+  let wasReplica = false
+  const runLog = Effect.runForkWith(yield* Effect.context<never>())
+  const log = (cause: unknown) => {
+    refusedCommand(cause)
+    runLog(Effect.logDebug("Redis connection (Sentinel)", cause))
+  }
+
+  const drop = (except?: Client) => {
+    switches++
+    for (const [client, state] of connected) {
+      if (client === except) continue
+      if (client.status === "ready" || client.status === "connect") client.disconnect(true)
+      // ioredis would never reconnect a connection that is dropped at this stage
+      else if (client.status === "connecting") state.isStale = true
+    }
+  }
+  const listen = ({ host, port, family }: NonNullable<typeof options.sentinels>[number]) =>
+    Effect.acquireRelease(
+      Effect.sync(() => {
+        const sentinel = new Client({
+          host: host ?? "localhost",
+          port: port ?? 26379,
+          connectionName: "simba:sentinel",
+          connectTimeout: Duration.toMillis(connectTimeout),
+          enableReadyCheck: false,
+          lazyConnect: true,
+          maxRetriesPerRequest: null,
+          retryStrategy: reconnectDelay,
+          ...(family === undefined ? {} : { family }),
+          ...(options.sentinelUsername === undefined ? {} : { username: options.sentinelUsername }),
+          ...(options.sentinelPassword === undefined ? {} : { password: options.sentinelPassword }),
+          ...(options.sentinelTLS === undefined ? {} : { tls: options.sentinelTLS })
+        })
+        sentinel.on("error", log)
+        // "<name> <old host> <old port> <new host> <new port>", once from each Sentinel
+        sentinel.on("message", (_: string, text: string) => {
+          if (text.startsWith(`${options.name} `)) drop()
+        })
+        sentinel.subscribe(channel).catch(log)
+        return sentinel
+      }),
+      (sentinel) => Effect.sync(() => sentinel.disconnect())
+    )
+
+  yield* Effect.forEach(options.sentinels ?? [], listen, { discard: true })
+  const follow = (open: Opening) =>
+    Effect.gen(function*() {
+      const before = switches
+      const client = yield* open
+      const state = { isStale: false }
+      const onReady = () => {
+        if (!wasReplica) return
+        client.info("replication").then((text) => {
+          if (!wasReplica || !text.includes("role:master")) return
+          wasReplica = false
+          drop(client)
+        }, log)
+      }
+      const onConnect = () => {
+        if (state.isStale) client.disconnect(true)
+        state.isStale = false
+      }
+      yield* Effect.acquireRelease(
+        Effect.sync(() => {
+          connected.set(client, state)
+          client.on("connect", onConnect).on("ready", onReady)
+          if (switches !== before) client.disconnect(true)
+        }),
+        () =>
+          Effect.sync(() => {
+            connected.delete(client)
+            client.off("connect", onConnect).off("ready", onReady)
+          })
+      )
+      return client
+    })
+  return {
+    follow,
+    onReplica: () => {
+      wasReplica = true
+    }
+  }
+})

@@ -1,0 +1,164 @@
+/**
+ * All subscriptions of a layer on one connection, one for each channel. Every reconnect is a gap for all listeners. A
+ * heartbeat detects a dead connection that has not closed.
+ */
+import type { BackendError } from "@effect-simba/core/SimbaError"
+import type { Notice } from "@effect-simba/core/Subscriber"
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Redis from "effect/persistence/Redis"
+import * as Queue from "effect/Queue"
+import type * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import type { Redis as Client } from "ioredis"
+import { backendError, fromRedis } from "../errors.ts"
+
+/** Unread notices of a slow reader. Beyond that the oldest are dropped, and a gap replaces them. */
+const capacity = 256
+
+/** Channels of one SUBSCRIBE after a reconnect. */
+const pageSize = 500
+
+const heartbeatInterval = Duration.seconds(3)
+
+type Listener = (message: string | undefined) => void
+
+export interface Subscriptions {
+  readonly listen: (channel: string, listener: Listener) => Effect.Effect<void, BackendError, Scope.Scope>
+  readonly subscribe: (channel: string) => Effect.Effect<Queue.Dequeue<Notice>, BackendError, Scope.Scope>
+}
+
+const gap: Notice = { _tag: "Gap" }
+
+const offer = (queue: Queue.Queue<Notice>, notice: Notice) => {
+  if (Queue.sizeUnsafe(queue) >= capacity - 1) Queue.offerUnsafe(queue, gap)
+  Queue.offerUnsafe(queue, notice)
+}
+
+/** `open` returns a connection that does not reconnect by itself: it is replaced here, where the gap is reported. */
+export const make = Effect.fnUntraced(function*(open: Effect.Effect<Client, Redis.RedisError, Scope.Scope>) {
+  const layerScope = yield* Effect.scope
+  const opening = Semaphore.makeUnsafe(1)
+  const listeners = new Map<string, Set<Listener>>()
+  let started = false
+  let connected: Client | undefined
+
+  const subscribeTo = (client: Client, channels: ReadonlyArray<string>) =>
+    Effect.callback<void, BackendError>((resume) => {
+      client.subscribe(...channels).then(
+        () => resume(Effect.void),
+        (cause: unknown) => resume(Effect.fail(backendError("subscribe", cause)))
+      )
+    })
+
+  const connect = Effect.gen(function*() {
+    const client = yield* Effect.mapError(open, fromRedis("connect the subscriber"))
+    client.on("message", (channel: string, message: string) => {
+      listeners.get(channel)?.forEach((listener) => listener(message))
+    })
+    // New subscriptions use this connection from now on; the old ones are restored page by page
+    connected = client
+    yield* Effect.addFinalizer(() =>
+      Effect.sync(() => {
+        connected = undefined
+      })
+    )
+    const channels = [...listeners.keys()]
+    for (let i = 0; i < channels.length; i += pageSize) {
+      // Listeners may have left during the restore
+      const some = channels.slice(i, i + pageSize).filter((channel) => listeners.has(channel))
+      if (some.length === 0) continue
+      yield* subscribeTo(client, some)
+      for (const channel of some) listeners.get(channel)?.forEach((listener) => listener(undefined))
+    }
+    return client
+  })
+
+  const ended = (client: Client) =>
+    Effect.callback<void>((resume) => {
+      if (client.status === "end") return resume(Effect.void)
+      client.once("end", () => resume(Effect.void))
+    })
+
+  const heartbeat = (client: Client) =>
+    Effect.callback<void, BackendError>((resume) => {
+      client.ping().then(
+        () => resume(Effect.void),
+        (cause: unknown) => resume(Effect.fail(backendError("ping the subscriber", cause)))
+      )
+    })
+
+  const watch = (client: Client) =>
+    Effect.raceFirst(ended(client), Effect.forever(Effect.delay(heartbeat(client), heartbeatInterval)))
+
+  /** Keeps a connection open while the layer lives. `first` completes with the first connection or its failure. */
+  const supervise = (first: Deferred.Deferred<void, BackendError>) =>
+    Effect.gen(function*() {
+      let failures = 0
+      for (;;) {
+        const exit = yield* Effect.exit(Effect.scoped(Effect.gen(function*() {
+          const client = yield* connect
+          failures = 0
+          yield* Deferred.succeed(first, undefined)
+          yield* watch(client)
+        })))
+        if (Exit.isFailure(exit) && (yield* Deferred.failCause(first, exit.cause))) {
+          started = false
+          return
+        }
+        yield* Effect.logDebug("The subscriber connection is lost; reconnecting")
+        yield* Effect.sleep(Duration.millis(Math.min(50 * 2 ** failures++, 1000)))
+      }
+    })
+
+  const subscriber = opening.withPermit(Effect.suspend(() => {
+    if (connected !== undefined) return Effect.succeed(connected)
+    if (started) return Effect.fail(backendError("subscribe", new Error("the subscriber connection is down")))
+    started = true
+    const first = Deferred.makeUnsafe<void, BackendError>()
+    return Effect.forkIn(supervise(first), layerScope).pipe(
+      Effect.andThen(Deferred.await(first)),
+      Effect.flatMap(() =>
+        connected === undefined
+          ? Effect.fail(backendError("subscribe", new Error("the subscriber connection is down")))
+          : Effect.succeed(connected)
+      )
+    )
+  }))
+
+  const forget = (channel: string, listener: Listener) => {
+    const set = listeners.get(channel)
+    if (set === undefined || !set.delete(listener) || set.size > 0) return
+    listeners.delete(channel)
+    // Not awaited: a closed connection has no subscriptions
+    connected?.unsubscribe(channel).catch(() => undefined)
+  }
+
+  const listen: Subscriptions["listen"] = (channel, listener) =>
+    Effect.flatMap(subscriber, (client) =>
+      Effect.andThen(
+        Effect.acquireRelease(
+          Effect.sync(() => {
+            const set = listeners.get(channel) ?? new Set()
+            listeners.set(channel, set.add(listener))
+          }),
+          () => Effect.sync(() => forget(channel, listener))
+        ),
+        // Each listener waits for an acknowledgement of its own
+        Effect.onError(subscribeTo(client, [channel]), () => Effect.sync(() => forget(channel, listener)))
+      ))
+
+  const subscribe: Subscriptions["subscribe"] = Effect.fnUntraced(function*(channel) {
+    const queue = yield* Queue.sliding<Notice>(capacity)
+    yield* Effect.addFinalizer(() => Queue.shutdown(queue))
+    yield* listen(
+      channel,
+      (text) => offer(queue, text === undefined ? gap : { _tag: "Message", channel, text })
+    )
+    return queue
+  })
+
+  return { listen, subscribe } satisfies Subscriptions
+})

@@ -1,0 +1,34 @@
+/** Parses URLs of servers. ioredis would let the parts of a URL win over options. */
+import { InvalidConfig } from "@effect-simba/core/SimbaError"
+import * as Effect from "effect/Effect"
+import type { RedisOptions } from "ioredis"
+
+export type Parts = Pick<RedisOptions, "host" | "port" | "username" | "password" | "db" | "tls">
+
+/** Does not echo the URL, which may contain a password. */
+const refuse = (problem: string) => Effect.fail(new InvalidConfig({ option: "url", problem }))
+
+const decoded = (text: string) =>
+  Effect.try({
+    try: () => decodeURIComponent(text),
+    catch: () =>
+      new InvalidConfig({ option: "url", problem: "a % in the user or in the password has to be written as %25" })
+  })
+
+export const read = Effect.fnUntraced(function*(text: string): Effect.fn.Return<Parts, InvalidConfig> {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url?.protocol !== "redis:" && url?.protocol !== "rediss:") {
+    return yield* refuse("expected redis://host:port or rediss://host:port")
+  }
+  const path = url.pathname.replace(/^\//, "")
+  const db = path === "" ? url.searchParams.get("db") : path
+  if (db !== null && !/^\d+$/.test(db)) return yield* refuse("expected the number of a database after the port")
+  return {
+    host: url.hostname.replace(/^\[(.*)\]$/, "$1") || "localhost",
+    port: url.port === "" ? 6379 : Number(url.port),
+    ...(url.username === "" ? {} : { username: yield* decoded(url.username) }),
+    ...(url.password === "" ? {} : { password: yield* decoded(url.password) }),
+    ...(db === null ? {} : { db: Number(db) }),
+    ...(url.protocol === "rediss:" ? { tls: {} } : {})
+  }
+})

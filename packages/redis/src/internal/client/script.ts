@@ -1,0 +1,34 @@
+/** Descriptors of scripts, and how a script reaches a server that does not know it. */
+import * as Effect from "effect/Effect"
+import * as Redis from "effect/persistence/Redis"
+import { isForgotten } from "./errors.ts"
+
+/** Keys and arguments of a script, and its expected reply. A codec reads the reply all the same. */
+export type Script<Keys extends ReadonlyArray<string>, Args extends ReadonlyArray<string | number>, Reply> =
+  Redis.Script<{ readonly params: readonly [keys: Keys, args: Args]; readonly result: Reply }>
+
+/** Slots that come again for each item, in the order of `Slots`. */
+export type Each<Slots extends ReadonlyArray<unknown>> = ReadonlyArray<Slots[number]>
+
+/** The descriptor of a script. The text is constant: names and numbers travel in KEYS and ARGV only. */
+export const script = <Keys extends ReadonlyArray<string>, Args extends ReadonlyArray<string | number>, Reply>(
+  lua: string
+): Script<Keys, Args, Reply> =>
+  Redis.script((keys: Keys, args: Args) => [...keys, ...args], { numberOfKeys: (keys) => keys.length, lua })
+    .withReturnType<Reply>()
+
+/** Effect reloads a forgotten script once. If it is forgotten again, or was loaded on another node, EVAL sends the text. */
+export const evaluate = <Config extends { readonly params: ReadonlyArray<unknown>; readonly result: unknown }>(
+  redis: Redis.Redis["Service"],
+  script: Redis.Script<Config>
+) => {
+  const run = redis.eval(script)
+  return (...params: Config["params"]): Effect.Effect<Config["result"], Redis.RedisError> =>
+    Effect.catchIf(run(...params), (error) => isForgotten(error.cause), () =>
+      redis.send<Config["result"]>(
+        "EVAL",
+        script.lua,
+        String(script.numberOfKeys(...params)),
+        ...script.params(...params).map(String)
+      ))
+}

@@ -1,0 +1,54 @@
+/**
+ * The names of keys and channels, built here and nowhere else.
+ *
+ * All keys of one mutex share the hash tag `{<mutex>}`, so that they live in one slot of a Cluster and ACLs can name
+ * them by prefix. The owner key, the wait queue and the channels of a mutex and of a contender are those of Simba.
+ */
+import type { MutexName } from "@effect-simba/core/MutexName"
+
+/** String: the owner's wire id. Expires with the lease. */
+export const owner = (mutex: MutexName): string => `simba:{${mutex}}`
+
+/** Sorted set of wire ids by ticket. */
+export const queue = (mutex: MutexName): string => `simba:{${mutex}}:contender`
+
+/** String: the last fencing token. */
+export const fence = (mutex: MutexName): string => `simba:{${mutex}}:fence`
+
+/** String: the stock Simba contender that was told to come, while ours hold back for it. */
+export const reserved = (mutex: MutexName): string => `simba:{${mutex}}:reserved`
+
+/** The channel on which every acquisition is announced. */
+export const mutexChannel = (mutex: MutexName): string => `simba:{${mutex}}`
+
+/**
+ * The channel on which a contender of another implementation is told that it is its turn, and on which it tells one of
+ * ours. Ours listen there only while they see such contenders: ours tell ours on `inboxChannel`. The scripts build the
+ * same name from the owner key.
+ */
+export const contenderChannel = (mutex: MutexName, id: string): string => `simba:{${mutex}}:${id}`
+
+/** String: the last period in which a job of the fleet ran. */
+export const tick = (mutex: MutexName, job: string): string => `simba:{${mutex}}:tick:${job}`
+
+/**
+ * Where a layer of ours is told what concerns its waiters and leases, by the part that its wire ids share. It listens
+ * there from its beginning to its end; a waiter is dead when nobody does. The scripts build the same name from the ids.
+ */
+export const inboxChannel = (key: string): string => `simba:inbox:${key}`
+
+/** What `SCAN` matches to find mutexes. */
+export const pattern = "simba:{*"
+
+// Not the tick of a job whose name ends as those keys do
+const ofMutex = /^simba:\{((?:(?!\}:tick:)[^])*)\}(?::contender)?$/
+
+/** The mutex whose owner key or wait queue this is, if it is one. */
+export const mutexOf = (key: string): string | undefined => ofMutex.exec(key)?.[1]
+
+/**
+ * String: the largest fencing token that a fenced resource has seen. In the slot of the resource, unless its name has a
+ * `}` but no hash tag: on a Cluster such a name cannot be fenced.
+ */
+export const seenToken = (resource: string): string =>
+  /^[^{]*\{[^}]+\}/.test(resource) ? `${resource}:simba-token` : `{${resource}}:simba-token`

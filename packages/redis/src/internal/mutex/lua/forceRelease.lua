@@ -1,0 +1,34 @@
+--- Takes a mutex from its owner and hands it over as a release does.
+---
+--- Moves the fence on. Tells the old owner: one of ours through its layer, a stock one by the message that makes it look.
+---
+--- KEYS[1] owner
+--- KEYS[2] queue
+--- KEYS[3] fence
+--- KEYS[4] reserved
+--- ARGV[1] confirm   ms
+--- ARGV[2] skipDead  '1' if dead waiters may be passed over
+--- Reply: the ownership before.
+
+local owner, queue, fence, reserved = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local confirm, skipDead = ARGV[1], ARGV[2] == '1'
+
+--- @include include/fence.lua
+--- @include include/handOver.lua
+--- @include include/ownership.lua
+
+local before = ownership()
+local current = redis.call('GET', owner)
+-- First, so that a fence of the wrong type takes nothing from anybody
+mint()
+redis.call('DEL', owner, reserved)
+handOver(current or 'nobody', confirm)
+if current then
+  local inbox = inboxOf(current)
+  if inbox then
+    redis.call('PUBLISH', inbox, 'forced@@' .. current)
+  else
+    redis.call('PUBLISH', owner .. ':' .. current, 'released@@' .. current)
+  end
+end
+return before

@@ -1,0 +1,27 @@
+--- Makes a contender the owner, with a new token. An owner keeps the token that it has.
+---
+--- At least `spare` tokens are reserved. Tokens that were reserved are never given back.
+--- Needs owner, queue, fence, reserved.
+--- @include fence.lua
+
+local function take(id, lease, spare, isOwner)
+  local token, had
+  if isOwner then
+    token, had = readFence()
+  end
+  if not token then
+    token = mint(spare)
+  elseif spare > had then
+    writeFence(token, spare)
+  end
+  redis.call('SET', owner, id, 'PX', lease)
+  redis.call('PUBLISH', owner, 'acquired@@' .. id)
+  return token
+end
+
+local function grant(id, lease, spare, isOwner)
+  local token = take(id, lease, spare, isOwner)
+  redis.call('ZREM', queue, id)
+  redis.call('DEL', reserved)
+  return token
+end

@@ -1,0 +1,46 @@
+--- Visits the live waiters in order. A waiter is dead when nobody subscribes to its channel.
+---
+--- It removes the dead on its way, in growing pages: each dead entry is paid for once.
+--- `visit` returns 'take' to remove a waiter, 'pass' to go on, 'stop' to end.
+--- Needs owner, queue, skipDead.
+--- @include stockSimba.lua
+
+local function walk(visit)
+  local offset, size = 0, 2
+  while true do
+    local page = redis.call('ZRANGE', queue, offset, offset + size - 1, 'WITHSCORES')
+    if #page == 0 then
+      return
+    end
+    local counts
+    if skipDead then
+      local channels = {}
+      for i = 1, #page, 2 do
+        channels[#channels + 1] = inboxOf(page[i]) or owner .. ':' .. page[i]
+      end
+      counts = redis.call('PUBSUB', 'NUMSUB', unpack(channels))
+    end
+    local gone, stopped = {}, false
+    for i = 1, #page, 2 do
+      if counts and tonumber(counts[i + 1]) == 0 then
+        gone[#gone + 1] = page[i]
+      elseif not stopped then
+        local verdict = visit(page[i], tonumber(page[i + 1]))
+        if verdict == 'take' then
+          gone[#gone + 1] = page[i]
+        elseif verdict == 'stop' then
+          stopped = true
+        else
+          offset = offset + 1
+        end
+      end
+    end
+    if #gone > 0 then
+      redis.call('ZREM', queue, unpack(gone))
+    end
+    if stopped then
+      return
+    end
+    size = math.min(size * 4, 128)
+  end
+end

@@ -1,0 +1,32 @@
+--- Puts a waiter into the queue, and keeps the queue from expiring under it.
+---
+--- Its place is the one that it had; else that of its ticket; else behind all that wait.
+--- Needs owner, queue.
+--- @include clock.lua
+
+local function enter(id, ticket)
+  local score = redis.call('ZSCORE', queue, id)
+  if score then
+    return string.format('%.6f', tonumber(score))
+  end
+  local at = micros()
+  if ticket and ticket * 1000000 < at + 1 then
+    at = math.floor(ticket * 1000000 + 0.5)
+  else
+    local last = redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2]
+    if last then
+      at = math.max(at, math.floor(tonumber(last) * 1000000 + 0.5) + 1)
+    end
+  end
+  local text = ticketAt(at)
+  redis.call('ZADD', queue, text, id)
+  return text
+end
+
+-- Every waiter touches the queue before it sleeps, for longer than it will sleep
+local function keepQueue(lease, confirm)
+  local keep = math.max(redis.call('PTTL', owner), 0) + tonumber(lease) + tonumber(confirm)
+  if redis.call('PTTL', queue) < keep then
+    redis.call('PEXPIRE', queue, string.format('%.0f', keep))
+  end
+end

@@ -1,0 +1,13 @@
+--- Tells contenders of ours from those of stock Simba.
+---
+--- Stock tickets are whole seconds; ours never are. Stock ids lack the counter and the random part of ours.
+
+local function isOurTicket(score)
+  return score % 1 ~= 0
+end
+
+-- The channel of its layer; nothing for a stock id
+local function inboxOf(id)
+  local layer = string.match(id, '^%d+%-(%w%w%w%w%w%w%w%w%w%w%w%w):')
+  return layer and 'simba:inbox:' .. layer
+end

@@ -1,0 +1,10 @@
+--- Reads the owner of a mutex.
+---
+--- KEYS[1] owner
+--- Reply: the ownership.
+
+local owner = KEYS[1]
+
+--- @include include/ownership.lua
+
+return ownership()

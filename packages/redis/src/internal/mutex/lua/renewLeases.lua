@@ -1,0 +1,22 @@
+--- Renews each lease to its full length if its id is still the owner. Never creates a key.
+---
+--- An error at one key leaves the others alone.
+---
+--- KEYS[n] owner
+--- ARGV[1..] idsAndLeases  the wire id of each key, then the lease in ms of each key, or one for all
+--- Reply: { index from 1, 'owner' or 'error', ownership or error } for each key that was not renewed.
+
+local missed = {}
+for i, owner in ipairs(KEYS) do
+  local current = redis.pcall('GET', owner)
+  if type(current) == 'table' then
+    missed[#missed + 1] = { i, 'error', current.err }
+  elseif current == ARGV[i] then
+    redis.call('PEXPIRE', owner, ARGV[#KEYS + i] or ARGV[#KEYS + 1])
+  elseif current then
+    missed[#missed + 1] = { i, 'owner', current .. '@@' .. string.format('%.0f', redis.call('PTTL', owner)) }
+  else
+    missed[#missed + 1] = { i, 'owner', '@@' }
+  end
+end
+return missed

@@ -1,0 +1,66 @@
+/** Sends renewals: one call for all leases that are due together. */
+import type { GuardRequest, GuardResult } from "@effect-simba/core/MutexStore"
+import type { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type { CommandSink } from "../client/commandSink.ts"
+import { backendError, fromReply, isForgotten } from "../client/errors.ts"
+import * as keys from "./keys.ts"
+import { readGuard } from "./replies.ts"
+import { renewLeases } from "./scripts.ts"
+
+const renewed: GuardResult = { _tag: "Renewed" }
+
+const argsOf = (script: string, requests: ReadonlyArray<GuardRequest>): ReadonlyArray<string> => {
+  const args = [script, String(requests.length)]
+  for (const request of requests) args.push(keys.owner(request.mutex))
+  for (const request of requests) args.push(request.id)
+  const lease = requests[0]?.lease
+  if (lease === undefined) return args
+  const millis = String(Duration.toMillis(lease))
+  if (requests.every((request) => request.lease === lease || Duration.equals(request.lease, lease))) args.push(millis)
+  else for (const request of requests) args.push(String(Duration.toMillis(request.lease)))
+  return args
+}
+
+const resultsOf = (
+  requests: ReadonlyArray<GuardRequest>,
+  reply: unknown
+): Exit.Exit<ReadonlyArray<GuardResult>, ProtocolError> => {
+  const results = requests.map((): GuardResult => renewed)
+  return Exit.map(readGuard(reply), (missed) => {
+    for (const [index, kind, what] of missed) {
+      results[index - 1] = kind === "owner"
+        ? { _tag: "Lost", ownership: what }
+        : { _tag: "Failed", error: fromReply("guard", what) }
+    }
+    return results
+  })
+}
+
+export const make = (sink: CommandSink, sha: string) =>
+(
+  requests: ReadonlyArray<GuardRequest>
+): Effect.Effect<ReadonlyArray<GuardResult>, BackendError | ProtocolError> =>
+  Effect.callback((resume) => {
+    let isAbandoned = false
+    let cancel: (() => void) | undefined
+    const send = (isKnown: boolean) => {
+      cancel = sink.send(
+        isKnown ? "EVALSHA" : "EVAL",
+        argsOf(isKnown ? sha : renewLeases.lua, requests),
+        (failure, reply) => {
+          if (failure === undefined) resume(resultsOf(requests, reply))
+          else if (!isKnown || !isForgotten(failure.cause)) resume(Exit.fail(backendError("guard", failure.cause)))
+          else if (!isAbandoned) send(false)
+        }
+      )
+    }
+    send(true)
+    // A late renewal would revive a lease that was given up
+    return Effect.sync(() => {
+      isAbandoned = true
+      cancel?.()
+    })
+  })

@@ -1,0 +1,73 @@
+/** The replies of the mutex scripts, as Schema codecs, and their readers. */
+import { type AcquireResult, type Released, Ticket } from "@effect-simba/core/MutexStore"
+import * as Exit from "effect/Exit"
+import * as Schema from "effect/Schema"
+import { Count, Token } from "../client/codecs.ts"
+import { reader } from "../client/decode.ts"
+import { OwnershipText } from "./messages.ts"
+
+/** An absent field is the empty text: a Lua array ends at its first nil. */
+const orEmpty = <T, E extends string>(codec: Schema.Codec<T, E>) => Schema.Union([Schema.Literal(""), codec])
+
+const Flag = Schema.Literals(["0", "1"])
+
+/**
+ * The token of a grant; or ownership, ticket, position among our waiters, and whether contenders of another
+ * implementation take part.
+ */
+export const AcquireReply = Schema.Union([
+  Token,
+  Schema.Tuple([OwnershipText, orEmpty(Schema.toType(Ticket)), Count, Flag])
+])
+
+/** The ownership; and the ticket of an attempt that was queued with the release, with its token if it was granted. */
+export const ReleaseReply = Schema.Union([
+  OwnershipText,
+  Schema.Tuple([OwnershipText, Schema.toType(Ticket), orEmpty(Token)])
+])
+
+/** For each lease that was not renewed its index, counted from 1, and the ownership that was found or the error. */
+export const GuardReply = Schema.Array(
+  Schema.Union([
+    Schema.Tuple([Schema.Int, Schema.Literal("owner"), OwnershipText]),
+    Schema.Tuple([Schema.Int, Schema.Literal("error"), Schema.String])
+  ])
+)
+
+export const InspectReply = Schema.Tuple([
+  OwnershipText,
+  orEmpty(Token),
+  Count,
+  Schema.Array(Schema.Tuple([Schema.String, Count]))
+])
+
+/** Whether the caller is the first in this period, and the milliseconds until the next one. */
+export const ClaimPeriodReply = Schema.Tuple([Flag, Count])
+
+const decodeAcquire = reader("the reply to an acquire", AcquireReply)
+const decodeRelease = reader("the reply to a release", ReleaseReply)
+
+export const readAcquire = (reply: unknown) =>
+  Exit.map(decodeAcquire(reply), (decoded): AcquireResult => {
+    if (typeof decoded === "number") return { _tag: "Granted", token: decoded }
+    const [ownership, ticket, position, foreign] = decoded
+    return {
+      _tag: "Refused",
+      ownership,
+      ticket: ticket === "" ? undefined : ticket,
+      position,
+      foreign: foreign === "1"
+    }
+  })
+
+export const readRelease = (reply: unknown) =>
+  Exit.map(decodeRelease(reply), (decoded): Released => {
+    if ("_tag" in decoded) return { ownership: decoded, requeued: undefined }
+    const [ownership, ticket, token] = decoded
+    return { ownership, requeued: { ticket, token: token === "" ? undefined : token } }
+  })
+
+export const readGuard = reader("the reply of the guard script", GuardReply)
+export const readInspect = reader("the reply of the inspect script", InspectReply)
+export const readClaimPeriod = reader("the reply of the claim script", ClaimPeriodReply)
+export const readOwnership = reader("the owner of a mutex", OwnershipText)

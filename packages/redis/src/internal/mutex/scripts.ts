@@ -1,0 +1,53 @@
+/** The scripts of the mutex. Each decides by the time of the server, and touches no key that is not in KEYS. */
+import { type Each, script } from "../client/script.ts"
+import * as lua from "./scripts.generated.ts"
+
+/**
+ * Does acquires and releases, any number in one call.
+ *
+ * **Gotchas**
+ *
+ * An operation on the mutex of the one before it has no keys of its own.
+ */
+export const acquireAndRelease = script<
+  readonly [...each: Each<[owner: string, queue: string, fence: string, reserved: string]>],
+  readonly [
+    codes: string,
+    skipDead: string,
+    plainLease: string,
+    plainConfirm: string,
+    ...operands: ReadonlyArray<string>
+  ],
+  ReadonlyArray<unknown>
+>(lua.acquireAndRelease)
+
+/** Renews leases, any number in one call. Replies for those that were not renewed. */
+export const renewLeases = script<
+  readonly [...each: Each<[owner: string]>],
+  readonly [...idsAndLeases: ReadonlyArray<string>],
+  ReadonlyArray<readonly [index: number, kind: "owner" | "error", ownershipOrError: string]>
+>(lua.renewLeases)
+
+/** Reads the owner of a mutex. */
+export const readOwner = script<readonly [owner: string], readonly [], string>(lua.readOwner)
+
+/** Reads who owns a mutex and who waits for it. */
+export const inspectMutex = script<
+  readonly [owner: string, queue: string, fence: string],
+  readonly [limit: number],
+  readonly [ownership: string, token: string, waiting: string, waiters: ReadonlyArray<readonly [string, string]>]
+>(lua.inspectMutex)
+
+/** Takes a mutex from its owner and hands it over as a release does. Replies the ownership before. */
+export const forceRelease = script<
+  readonly [owner: string, queue: string, fence: string, reserved: string],
+  readonly [confirm: number, skipDead: "0" | "1"],
+  string
+>(lua.forceRelease)
+
+/** Gives a period of a timetable to the first that asks. */
+export const claimPeriod = script<
+  readonly [claimed: string],
+  readonly [every: number, at: number | ""],
+  readonly [first: "0" | "1", next: string]
+>(lua.claimPeriod)

@@ -1,0 +1,168 @@
+/**
+ * Delivers messages to waiters. One channel serves all waiters of a layer, so that a wait costs no subscription. Where
+ * contenders of another implementation are seen, a waiter also subscribes to a channel of its own.
+ */
+import { type ContenderId, inboxOf, type MutexName } from "@effect-simba/core/MutexName"
+import type { MutexStore, WakeUp } from "@effect-simba/core/MutexStore"
+import type { BackendError } from "@effect-simba/core/SimbaError"
+import type { Subscriber, Subscription } from "@effect-simba/core/Subscriber"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import * as Queue from "effect/Queue"
+import * as RcMap from "effect/RcMap"
+import * as Scope from "effect/Scope"
+import { reader, reportMalformed, subscribe } from "../client/decode.ts"
+import * as keys from "./keys.ts"
+import { ContenderMessage, InboxMessage } from "./messages.ts"
+
+const readContenderMessage = reader("a message on a contender channel", ContenderMessage)
+const readInboxMessage = reader("a message on the channel of a layer", InboxMessage)
+
+const toWakeUp = (message: ContenderMessage): WakeUp =>
+  message._tag === "Released"
+    ? { _tag: "YourTurn", from: message.owner }
+    : { _tag: "LookIn", delay: Duration.millis(message.millis) }
+
+const gap: WakeUp = { _tag: "Gap" }
+
+/** Hints that wait unread. A gap replaces what exceeds that: it asks for a look, as any hint does. */
+const maxUnread = 16
+
+/** Resumes its fiber at once, where a Queue would cost another pass of the scheduler. */
+class Waiter {
+  readonly scope: Scope.Scope
+  /** To the channel of its own. */
+  isSubscribed = false
+  private readonly hints: Array<WakeUp> = []
+  private resume: ((wakeUp: Effect.Effect<WakeUp>) => void) | undefined
+
+  constructor(scope: Scope.Scope) {
+    this.scope = scope
+  }
+
+  tell(wakeUp: WakeUp): void {
+    const { hints, resume } = this
+    if (resume === undefined) {
+      return void (hints[Math.min(hints.length, maxUnread - 1)] = hints.length < maxUnread - 1 ? wakeUp : gap)
+    }
+    this.resume = undefined
+    resume(Effect.succeed(wakeUp))
+  }
+
+  readonly next = Effect.callback<WakeUp>((resume) => {
+    const hint = this.hints.shift()
+    if (hint !== undefined) return resume(Effect.succeed(hint))
+    this.resume = resume
+    return Effect.sync(() => {
+      if (this.resume === resume) this.resume = undefined
+    })
+  })
+}
+
+interface Inbox {
+  readonly waiters: Map<string, Waiter>
+  readonly forced: Set<Queue.Queue<{ readonly id: string }>>
+}
+
+export interface WaiterInbox {
+  readonly wakeUps: (
+    mutex: MutexName,
+    id: ContenderId
+  ) => Effect.Effect<Subscription<WakeUp>, BackendError, Scope.Scope>
+  readonly forced: MutexStore["Service"]["inbox"]
+  /** The waiter has seen contenders of another implementation, and subscribes to its own channel. */
+  readonly noteForeign: (mutex: MutexName, id: ContenderId) => void
+}
+
+/** `onStranger` is called for a message to an id that does not wait here. */
+export const make = Effect.fnUntraced(function*(
+  subscriber: Subscriber["Service"],
+  onStranger: (id: string) => void
+): Effect.fn.Return<WaiterInbox, never, Scope.Scope> {
+  const run = Effect.runForkWith(yield* Effect.context<never>())
+  const waiting = new Map<string, Waiter>()
+
+  const open = Effect.fnUntraced(function*(key: string) {
+    const inbox: Inbox = { waiters: new Map(), forced: new Set() }
+    const report = Effect.runForkWith(yield* Effect.context<never>())
+    const channel = keys.inboxChannel(key)
+    const deliver = (message: InboxMessage) => {
+      if (message._tag === "Forced") return inbox.forced.forEach((queue) => Queue.offerUnsafe(queue, message))
+      const waiter = inbox.waiters.get(message.id)
+      if (waiter === undefined) onStranger(message.id)
+      else waiter.tell(toWakeUp(message))
+    }
+    const hear = (text: string | undefined) => {
+      if (text === undefined) return inbox.waiters.forEach((waiter) => waiter.tell(gap))
+      const message = readInboxMessage(text)
+      if (Exit.isSuccess(message)) deliver(message.value)
+      else {report(Effect.forEach(Option.toArray(Exit.findErrorOption(message)), (error) =>
+          reportMalformed(channel, error)))}
+    }
+    if (subscriber.listen !== undefined) yield* subscriber.listen(channel, hear)
+    else {
+      const notices = yield* subscriber.subscribe(channel)
+      yield* Effect.map(Queue.takeAll(notices), (all) => {
+        for (const notice of all) hear(notice._tag === "Gap" ? undefined : notice.text)
+      }).pipe(Effect.forever, Effect.forkScoped)
+    }
+    return inbox
+  })
+  const inboxes = yield* RcMap.make({ lookup: open })
+
+  /** A failed inbox leaves the map with its last user, so that the next one opens it anew. */
+  const inboxByKey = Effect.fnUntraced(function*(key: string) {
+    const scope = yield* Scope.fork(yield* Effect.scope)
+    return yield* Effect.onError(
+      Scope.provide(RcMap.get(inboxes, key), scope),
+      (cause) => Scope.close(scope, Exit.failCause(cause))
+    )
+  })
+
+  /** A gap follows the subscription, since messages before it were missed. After a failure the next refusal tries again. */
+  const subscribeOwn = Effect.fnUntraced(function*(mutex: MutexName, id: ContenderId, waiter: Waiter) {
+    const { next } = yield* Effect.onError(
+      subscribe(subscriber, keys.contenderChannel(mutex, id), readContenderMessage, { gap, message: toWakeUp }),
+      () => Effect.sync(() => (waiter.isSubscribed = false))
+    )
+    waiter.tell(gap)
+    return yield* Effect.forever(Effect.map(next, (wakeUp) => waiter.tell(wakeUp)))
+  })
+
+  return {
+    wakeUps: Effect.fnUntraced(function*(_mutex, id) {
+      const inbox = yield* inboxByKey(inboxOf(id))
+      const waiter = new Waiter(yield* Effect.scope)
+      inbox.waiters.set(id, waiter)
+      waiting.set(id, waiter)
+      yield* Effect.addFinalizer(() =>
+        Effect.sync(() => {
+          inbox.waiters.delete(id)
+          waiting.delete(id)
+        })
+      )
+      return { next: waiter.next, bound: subscriber.bound }
+    }),
+    forced: Effect.fnUntraced(function*(key) {
+      const inbox = yield* inboxByKey(key)
+      const queue = yield* Queue.unbounded<{ readonly id: string }>()
+      inbox.forced.add(queue)
+      yield* Effect.addFinalizer(() => Effect.sync(() => inbox.forced.delete(queue)))
+      return { next: Queue.take(queue) }
+    }),
+    noteForeign: (mutex, id) => {
+      const waiter = waiting.get(id)
+      if (waiter === undefined || waiter.isSubscribed) return
+      waiter.isSubscribed = true
+      run(
+        subscribeOwn(mutex, id, waiter).pipe(
+          Effect.scoped,
+          Effect.ignore({ log: "Debug" }),
+          Effect.forkIn(waiter.scope)
+        )
+      )
+    }
+  }
+})

@@ -1,0 +1,78 @@
+/**
+ * The store of stream ownership on Redis, over Effect's own `Redis` service.
+ *
+ * @since 0.1.0
+ */
+import { type BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
+import { StreamStore } from "@effect-simba/core/streams/StreamStore"
+import { Subscriber } from "@effect-simba/core/Subscriber"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { Redis } from "effect/persistence/Redis"
+import { hashTag } from "../internal/client/clusterSlot.ts"
+import { fromRedis } from "../internal/client/errors.ts"
+import { RedisTopology } from "../RedisTopology.ts"
+import * as announcements from "./internal/announcements.ts"
+import * as blockingRead from "./internal/blockingRead.ts"
+import * as checkpoints from "./internal/checkpoints.ts"
+import * as completion from "./internal/completion.ts"
+import * as expiryNudge from "./internal/expiryNudge.ts"
+import * as leases from "./internal/leases.ts"
+import * as members from "./internal/members.ts"
+import * as serviceContext from "./internal/service.ts"
+import * as signals from "./internal/signals.ts"
+
+const make = Effect.gen(function*() {
+  const redis = yield* Redis
+  const subscriber = yield* Subscriber
+  const topology = yield* RedisTopology
+  const isCluster = topology._tag === "Cluster"
+  yield* Effect.mapError(redis.send("PING"), fromRedis("connect"))
+
+  return StreamStore.of({
+    open: Effect.fnUntraced(function*(service, options) {
+      if (isCluster && hashTag(service) === undefined) {
+        return yield* new InvalidConfig({
+          option: "service",
+          problem: `on a Cluster it needs a hash tag, which its data streams share, such as "{${service}}"`
+        })
+      }
+      const context = serviceContext.make(redis, subscriber, service, isCluster)
+      if (options?.enableEvents === true && !isCluster) yield* signals.enable(redis)
+      const messages = checkpoints.make(context)
+      return {
+        prepare: context.prepare,
+        ...announcements.make(context),
+        ...leases.make(context),
+        ...completion.make(context, yield* expiryNudge.make(redis)),
+        ...messages,
+        awaitMessages: yield* blockingRead.make(context, messages.messages),
+        ...members.make(context),
+        ...signals.make(context)
+      }
+    })
+  })
+})
+
+/**
+ * Data streams shared by all processes that use the same Redis. Fails to build with `BackendError` when Redis is out of
+ * reach. Needs Redis 6.2 or newer.
+ *
+ * **Example** (A client of one service)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { IoRedis } from "@effect-simba/redis"
+ * import { RedisStreamStore } from "@effect-simba/redis/streams"
+ * import { Layer } from "effect"
+ *
+ * const OrdersLive = StreamClient.layer({ service: "orders" }).pipe(
+ *   Layer.provide(RedisStreamStore.layer),
+ *   Layer.provide(IoRedis.layer({ url: "redis://localhost:6379" }))
+ * )
+ * ```
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layer: Layer.Layer<StreamStore, BackendError, Redis | Subscriber> = Layer.effect(StreamStore, make)

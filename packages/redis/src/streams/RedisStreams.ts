@@ -1,0 +1,104 @@
+/**
+ * Stream ownership on Redis in one layer, for applications that need nothing else of Redis.
+ *
+ * @since 0.1.0
+ */
+import type { BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
+import * as StreamClient from "@effect-simba/core/streams/StreamClient"
+import type * as StreamConfig from "@effect-simba/core/streams/StreamConfig"
+import type * as Config from "effect/Config"
+import * as Layer from "effect/Layer"
+import * as IoRedis from "../IoRedis.ts"
+import * as RedisStreamStore from "./RedisStreamStore.ts"
+
+/**
+ * The options of the client, and those of the connection. `commandTimeout` is for both, unless `redis` has its own.
+ *
+ * **Example** (A client and its connection)
+ *
+ * ```ts
+ * import { RedisStreams } from "@effect-simba/redis/streams"
+ *
+ * const options: RedisStreams.Options = {
+ *   service: "orders",
+ *   capacity: 200,
+ *   redis: { url: "rediss://streams.example.com:6380" }
+ * }
+ *
+ * const StreamsLive = RedisStreams.layer(options)
+ * ```
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Options extends StreamConfig.Options {
+  readonly redis?: IoRedis.Options | undefined
+}
+
+const connectionOf = (options: Options): IoRedis.Options => ({
+  ...options.redis,
+  ...(options.redis?.commandTimeout !== undefined || options.commandTimeout === undefined
+    ? {}
+    : { commandTimeout: options.commandTimeout })
+})
+
+/**
+ * A client of one service on the Redis server at `redis.url` (default `redis://localhost:6379`), with the defaults of
+ * `StreamConfig` and `IoRedis`. Besides the connections of `IoRedis`, a consumer has one that waits for announcements,
+ * and one that waits for the messages of all its data streams.
+ *
+ * **Example** (An application)
+ *
+ * ```ts
+ * import { StreamClient, StreamLease } from "@effect-simba/core/streams"
+ * import { RedisStreams } from "@effect-simba/redis/streams"
+ * import { NodeRuntime } from "@effect/platform-node"
+ * import { Effect } from "effect"
+ *
+ * const program = StreamClient.run(Effect.gen(function*() {
+ *   const { stream } = yield* StreamLease.StreamLease
+ *   yield* Effect.log(`${stream} is mine`)
+ * }))
+ *
+ * // Leaves in order at a signal, which Effect.runPromise would not
+ * NodeRuntime.runMain(
+ *   Effect.provide(program, RedisStreams.layer({ service: "orders", redis: { url: "redis://localhost:6379" } }))
+ * )
+ * ```
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layer = (options: Options): Layer.Layer<StreamClient.StreamClient, BackendError | InvalidConfig> =>
+  StreamClient.layer(options).pipe(
+    Layer.provide(RedisStreamStore.layer),
+    Layer.provide(IoRedis.layer(connectionOf(options)))
+  )
+
+/**
+ * Like `layer`, with the consumer's id and the connection from the environment: what `StreamClient.layerFromEnv` and
+ * `IoRedis.config` read. Options that are given here win.
+ *
+ * **Example** (An application that operators configure)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { RedisStreams } from "@effect-simba/redis/streams"
+ * import { NodeRuntime } from "@effect/platform-node"
+ * import { Effect } from "effect"
+ *
+ * const program = StreamClient.announce("orders:eu", { region: "eu" })
+ *
+ * NodeRuntime.runMain(Effect.provide(program, RedisStreams.layerFromEnv({ service: "orders" })))
+ * ```
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerFromEnv = (
+  options: Options
+): Layer.Layer<StreamClient.StreamClient, BackendError | InvalidConfig | Config.ConfigError> =>
+  StreamClient.layerFromEnv(options).pipe(
+    Layer.provide(RedisStreamStore.layer),
+    Layer.provide(IoRedis.layerFromEnv(connectionOf(options)))
+  )

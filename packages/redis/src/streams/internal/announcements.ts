@@ -1,0 +1,132 @@
+/** Adds announcements, reads new ones, and finds pending ones. */
+import type { ConsumerName, EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
+import type { Announcement, Entry, Service } from "@effect-simba/core/streams/StreamStore"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import { reader } from "../../internal/client/decode.ts"
+import { backendError, fromRedis } from "../../internal/client/errors.ts"
+import { toEntry } from "./announcementEntry.ts"
+import * as keys from "./keys.ts"
+import * as StreamWire from "./messages.ts"
+import * as replies from "./replies.ts"
+import * as scripts from "./scripts.ts"
+import { millis, type ServiceContext, withTimeout } from "./service.ts"
+
+/** Entries of one page. */
+const pageSize = 500
+
+/** A blocking read that replies this much too late has failed: its connection has no command timeout. */
+export const replyMargin = Duration.seconds(2)
+
+const encode = Schema.encodeEffect(StreamWire.Announcement)
+const readAnnounced = reader("the reply of the announce script", replies.AnnounceReply)
+const readPending = reader("the reply of the pending script", replies.PendingReply)
+const readEntries = reader("entries of the load-balancer stream", StreamWire.Entries)
+const readRead = reader("a read of the load-balancer stream", StreamWire.ReadReply)
+const readState = reader("the reply of the state script", Schema.Literals(["gone", "pending", "new", "finished"]))
+
+type Part = Pick<Service, "announce" | "find" | "pending" | "read">
+
+export const make = (context: ServiceContext): Part => {
+  const { group, input, redis, service } = context
+  const failures = keys.failures(service)
+  const announced = keys.announced(service)
+  const parse = toEntry(context.problemWith)
+
+  const announce = context.run("announce", scripts.announceStreams, readAnnounced)
+  const pending = context.run("look at pending entries", scripts.listPending, readPending)
+  const findAnnounced = context.run("find", scripts.findAnnouncement, readEntries)
+  const state = context.run("find", scripts.readEntryState, readState)
+
+  const announceAll = Effect.fnUntraced(function*(announcements: ReadonlyArray<Announcement>) {
+    for (const { stream } of announcements) yield* context.admit("announce", stream)
+    const found: Array<{ readonly entry: EntryId; readonly isNew: boolean }> = []
+    const args = yield* Effect.forEach(announcements, (announcement) =>
+      Effect.map(
+        Effect.mapError(encode(announcement), (error) => backendError("announce", error)),
+        (payload) => [announcement.stream, payload] as const
+      ))
+    for (let i = 0; i < args.length; i += pageSize) {
+      const replies = yield* announce([input, announced], [group, ...args.slice(i, i + pageSize).flat()])
+      for (const [entry, isNew] of replies) found.push({ entry, isNew: isNew === "1" })
+    }
+    return found
+  })
+
+  /** Stock producers write no table of announcements, so all entries are searched, page by page. */
+  const search = Effect.fnUntraced(function*(stream: StreamName) {
+    let from = "-"
+    for (;;) {
+      const page = yield* context.send("find", readEntries, "XRANGE", input, from, "+", "COUNT", String(pageSize))
+      for (const [entry, fields] of page) {
+        const content = parse(entry, fields)
+        if (content._tag !== "Announced" || content.stream !== stream) continue
+        const found = yield* state([input], [group, entry])
+        if (found === "pending" || found === "new") return Option.some(content)
+      }
+      if (page.length < pageSize) return Option.none()
+      from = `(${page[page.length - 1]![0]}`
+    }
+  })
+
+  return {
+    announce: announceAll,
+    read: ({ block, consumer, count }) =>
+      context.withGroup(
+        Effect.scoped(Effect.gen(function*() {
+          const connection = yield* redis.reserve
+          return yield* connection.send(
+            "XREADGROUP",
+            "GROUP",
+            group,
+            consumer,
+            "COUNT",
+            String(Math.max(1, count)),
+            "BLOCK",
+            String(millis(block)),
+            "STREAMS",
+            input,
+            ">"
+          )
+        })).pipe(
+          Effect.mapError(fromRedis("read")),
+          withTimeout("read", Duration.sum(block, replyMargin)),
+          Effect.flatMap(readRead),
+          Effect.map((reply) =>
+            (reply ?? []).flatMap(([, rows]) => rows.map(([entry, fields]): Entry => parse(entry, fields)))
+          )
+        )
+      ),
+    pending: ({ after, consumer, count, minIdle }) =>
+      Effect.map(
+        context.withGroup(pending(
+          [input, failures, announced],
+          [
+            group,
+            Math.max(0, Math.round(Duration.toMillis(minIdle))),
+            after === undefined ? "-" : `(${after}`,
+            Math.max(1, count),
+            consumer ?? ""
+          ]
+        )),
+        ([next, rows]) => ({
+          next: next === "" ? undefined : next,
+          entries: rows.map(([entry, consumer, idle, fields]) => ({
+            consumer: consumer as ConsumerName,
+            idle: Duration.millis(idle),
+            content: parse(entry, fields)
+          }))
+        })
+      ),
+    find: Effect.fnUntraced(function*(stream) {
+      yield* context.admit("find", stream)
+      const [found] = yield* findAnnounced([input, announced], [group, stream])
+      const content = found && parse(...found)
+      return content?._tag === "Announced" && content.stream === stream
+        ? Option.some(content)
+        : yield* search(stream)
+    })
+  }
+}

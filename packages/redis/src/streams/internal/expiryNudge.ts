@@ -1,0 +1,49 @@
+/**
+ * Makes Redis publish the expiry of a key at once. Redis publishes it when it removes the key: upon an access, or in its
+ * periodic sample, which is slow among many keys. So a command accesses the key.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import type { Redis } from "effect/persistence/Redis"
+import type * as Scope from "effect/Scope"
+
+/** The keys expire after 1 millisecond. */
+const delay = Duration.millis(3)
+
+/** A finalizer does not sleep: this many round trips take about as long. */
+const attempts = 20
+
+export const make = Effect.fnUntraced(function*(
+  redis: Redis["Service"]
+): Effect.fn.Return<(key: string) => void, never, Scope.Scope> {
+  const due = new Set<string>()
+  const wanted = Latch.makeUnsafe(false)
+
+  /** How many keys remain. They expire also if this fails. */
+  const touch = (keys: ReadonlyArray<string>) =>
+    Effect.catch(
+      redis.send<number>("EXISTS", ...keys),
+      (error) => Effect.as(Effect.logDebug("Cannot touch the keys of yielded leases", error.cause), 0)
+    )
+
+  yield* Effect.addFinalizer(() =>
+    due.size === 0 ? Effect.void : Effect.repeat(touch([...due]), { times: attempts, until: (left) => left === 0 })
+  )
+  yield* Effect.gen(function*() {
+    for (;;) {
+      yield* wanted.await
+      wanted.closeUnsafe()
+      yield* Effect.sleep(delay)
+      const keys = [...due]
+      yield* touch(keys)
+      for (const key of keys) due.delete(key)
+      if (due.size > 0) wanted.openUnsafe()
+    }
+  }).pipe(Effect.forkScoped)
+
+  return (key) => {
+    due.add(key)
+    wanted.openUnsafe()
+  }
+})

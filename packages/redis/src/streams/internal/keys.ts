@@ -1,0 +1,73 @@
+/**
+ * The names of the keys and channels of stream ownership, built here and nowhere else.
+ *
+ * The load-balancer stream, its group and the leases of entries are those of redis-stream-client-go. On Redis Cluster
+ * all keys of a service are in one slot if the service and its data streams carry the same hash tag.
+ */
+import { EntryId, leaseSeparator, type ServiceName, StreamName } from "@effect-simba/core/streams/StreamName"
+import * as Schema from "effect/Schema"
+
+/** Stream: the load-balancer stream, on which data streams are announced. */
+export const input = (service: ServiceName): string => `${service}-input`
+
+/** The name of the consumer group of the load-balancer stream. */
+export const group = (service: ServiceName): string => `${service}-group`
+
+/** String: the consumer and the epoch that hold this entry. Expires with the lease. */
+export const entryLease = (stream: StreamName, entry: EntryId): string => `${stream}${leaseSeparator}${entry}`
+
+/** String: the consumer, the epoch and the token that hold the data stream, under whichever entry. Expires with the lease. */
+export const streamLease = (stream: StreamName): string => `mutex:${stream}`
+
+/** String: the last fencing token of the data stream. Expires 7 days after it was last taken. */
+export const fence = (stream: StreamName): string => `simba:fence:${stream}`
+
+/** String: the last committed message. Expires 7 days after the last commit or taking. */
+export const checkpoint = (stream: StreamName): string => `simba:checkpoint:${stream}`
+
+/** Stream: the dead letters of the load-balancer stream. Expires 30 days after the last. */
+export const deadLetters = (service: ServiceName): string => `simba:dead:${input(service)}`
+
+/** Stream: the messages of a data stream that could not be processed. Expires 30 days after the last. */
+export const deadMessages = (stream: StreamName): string => `simba:dead:${stream}`
+
+/**
+ * Hash: for each entry how often its handlers failed, and under `<entry>:by` who runs it, and under
+ * `<entry>:last` which failure was counted last. Expires 7 days after last use.
+ */
+export const failures = (service: ServiceName): string => `simba:failures:${input(service)}`
+
+/** Hash: data streams and the entries that announced them. Expires 7 days after last use. */
+export const announced = (service: ServiceName): string => `simba:announced:${input(service)}`
+
+/** Hash: the members of the fleet, by consumer and session. Expires when none has been heard of. */
+export const members = (service: ServiceName): string => `simba:members:${input(service)}`
+
+/** Sorted set: what was handed over and is not confirmed yet, by the end of the time for it. Expires with the last. */
+export const handOvers = (service: ServiceName): string => `simba:given:${input(service)}`
+
+/**
+ * String: the entry after which the group is known to have been given all, so that what it has finished can be told
+ * from what it never had. Expires 7 days after last use.
+ */
+export const start = (service: ServiceName): string => `simba:start:${input(service)}`
+
+/** The channel on which members tell one another what was given back or handed over. */
+export const signalChannel = (service: ServiceName): string => `simba:streams:${input(service)}`
+
+/** The channel on which Redis says which keys of a database expired. */
+export const expiredChannel = (db: number): string => `__keyevent@${db}__:expired`
+
+const isStream = Schema.is(StreamName)
+const isEntry = Schema.is(EntryId)
+
+/** The data stream and the entry whose lease this key is, if it is one. */
+export const ofEntryLease = (
+  key: string
+): { readonly stream: StreamName; readonly entry: EntryId } | undefined => {
+  const at = key.lastIndexOf(leaseSeparator)
+  if (at === -1) return undefined
+  const stream = key.slice(0, at)
+  const entry = key.slice(at + leaseSeparator.length)
+  return isStream(stream) && isEntry(entry) ? { stream, entry } : undefined
+}

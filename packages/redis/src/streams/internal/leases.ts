@@ -1,0 +1,178 @@
+/** Takes and renews stream leases, in calls of bounded size. */
+import type { FencingToken } from "@effect-simba/core/FencingToken"
+import type { StoreError } from "@effect-simba/core/SimbaError"
+import type { Held, RenewResult, Service, TakeRequest, TakeResult } from "@effect-simba/core/streams/StreamStore"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import { reader } from "../../internal/client/decode.ts"
+import { fromReply } from "../../internal/client/errors.ts"
+import * as keys from "./keys.ts"
+import * as replies from "./replies.ts"
+import * as scripts from "./scripts.ts"
+import { millis, type ServiceContext } from "./service.ts"
+
+/** Leases of one call: they share a round trip, and block the server only briefly. */
+const batchSize = 200
+
+const readTake = reader("the reply of the take script", replies.TakeReply)
+const readRenew = reader("the reply of the renew script", replies.RenewReply)
+
+const renewed: RenewResult = { _tag: "Renewed" }
+const unread: TakeResult = { _tag: "Unread" }
+
+/** The consumer in the value of a lease. */
+const nameOf = (value: string): string => {
+  const at = value.indexOf("@@")
+  return at <= 0 ? value : value.slice(0, at)
+}
+
+/** Items of one `key` share calls. A failed call fails its own items; it fails everything if it was the only call. */
+const inBatches = <A, B>(
+  items: ReadonlyArray<A>,
+  key: (item: A) => string | undefined,
+  call: (items: ReadonlyArray<A>) => Effect.Effect<ReadonlyArray<B>, StoreError>,
+  failed: (error: StoreError, item: A) => B
+): Effect.Effect<ReadonlyArray<B>, StoreError> => {
+  const calls: Array<Array<number>> = []
+  const open = new Map<string, Array<number>>()
+  const results: Array<B> = []
+  for (let i = 0; i < items.length; i++) {
+    const of = key(items[i]!)
+    if (of === undefined) continue
+    let indices = open.get(of)
+    if (indices === undefined || indices.length === batchSize) {
+      calls.push(indices = [])
+      open.set(of, indices)
+    }
+    indices.push(i)
+  }
+  return Effect.gen(function*() {
+    let failures = 0
+    for (const indices of calls) {
+      const result = yield* Effect.result(call(indices.map((i) => items[i]!)))
+      if (Result.isFailure(result) && ++failures === calls.length) return yield* result.failure
+      for (let i = 0; i < indices.length; i++) {
+        const at = indices[i]!
+        results[at] = Result.isSuccess(result) ? result.success[i]! : failed(result.failure, items[at]!)
+      }
+    }
+    return results
+  })
+}
+
+export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> => {
+  const { group, input, service } = context
+  const shared = [
+    input,
+    keys.failures(service),
+    keys.deadLetters(service),
+    keys.announced(service)
+  ] as const
+  const takeScript = context.run("take", scripts.takeLeases, readTake)
+  const renewScript = context.run("renew", scripts.renewLeases, readRenew)
+
+  const toResult = (reply: (typeof replies.TakeReply.Type)[number]): TakeResult => {
+    switch (reply[0]) {
+      case "taken":
+        return { _tag: "Taken", token: reply[1], failures: reply[2] }
+      case "occupied":
+        return {
+          _tag: "Occupied",
+          by: nameOf(reply[1]),
+          remaining: reply[2] === "-1" ? Duration.infinity : Duration.millis(Number(reply[2]))
+        }
+      case "recent":
+        return { _tag: "Recent" }
+      case "unread":
+        return unread
+      case "gone":
+        return { _tag: "Gone" }
+      case "buried":
+        return { _tag: "Buried", failures: reply[1] }
+      case "error":
+        return { _tag: "Failed", error: fromReply("take", reply[1]) }
+    }
+  }
+
+  const takeAll = (requests: ReadonlyArray<TakeRequest>) =>
+    Effect.gen(function*() {
+      const replies = yield* takeScript(
+        [
+          ...shared,
+          ...requests.flatMap(({ entry, stream }) => [
+            keys.entryLease(stream, entry),
+            keys.streamLease(stream),
+            keys.fence(stream),
+            keys.checkpoint(stream)
+          ])
+        ],
+        [
+          group,
+          ...requests.flatMap(({ consumer, entry, epoch, lease, maxFailures, minIdle, stream }) => [
+            stream,
+            entry,
+            `${consumer}@@${epoch}`,
+            consumer,
+            millis(lease),
+            Math.round(Duration.toMillis(minIdle)),
+            maxFailures
+          ])
+        ]
+      )
+      // Without a group nothing is pending: the new group delivers all entries again
+      if (!replies.some((reply) => reply[0] === "error" && reply[1].includes("NOGROUP"))) return replies.map(toResult)
+      yield* context.prepare
+      return replies.map((reply) => reply[0] === "error" && reply[1].includes("NOGROUP") ? unread : toResult(reply))
+    })
+
+  const renewAll = (holdings: ReadonlyArray<Held>, lease: Duration.Duration) =>
+    Effect.map(
+      renewScript(
+        [
+          input,
+          ...holdings.flatMap(({ entry, stream }) => [
+            keys.entryLease(stream, entry),
+            keys.streamLease(stream)
+          ])
+        ],
+        [
+          group,
+          holdings[0]!.consumer,
+          millis(lease),
+          ...holdings.flatMap(({ entry, epoch, token }: Held & { token: FencingToken }) => [entry, epoch, token])
+        ]
+      ),
+      (missed) => {
+        const results: Array<RenewResult> = holdings.map(() => renewed)
+        for (const [index, why] of missed) {
+          results[index - 1] = { _tag: "Lost", reason: why === "takenOver" ? "TakenOver" : "Vanished" }
+        }
+        return results
+      }
+    )
+
+  return {
+    take: (requests) =>
+      Effect.map(
+        inBatches<TakeRequest, TakeResult>(
+          requests,
+          ({ stream }) => context.problemWith(stream) === undefined ? "" : undefined,
+          takeAll,
+          (error) => ({ _tag: "Failed", error })
+        ),
+        (results) =>
+          requests.map((request, i): TakeResult => {
+            const problem = context.problemWith(request.stream)
+            return problem === undefined ? results[i]! : { _tag: "Failed", error: fromReply("take", problem) }
+          })
+      ),
+    renew: (holdings, lease) =>
+      inBatches<Held, RenewResult>(
+        holdings,
+        ({ consumer }) => consumer,
+        (holdings) => renewAll(holdings, lease),
+        (error) => ({ _tag: "Failed", error })
+      )
+  }
+}

@@ -1,0 +1,16 @@
+--- Moves the checkpoint of a data stream forward.
+---
+--- KEYS[1] streamLease
+--- KEYS[2] checkpoint
+--- KEYS[3] failures
+--- ARGV[1] held   value of the stream lease
+--- ARGV[2] entry
+--- ARGV[3] id     of the message
+--- Reply: 'Committed', 'Behind' or 'NotOwner'.
+
+local streamLease, checkpoint, failures = KEYS[1], KEYS[2], KEYS[3]
+local held, entry, id = ARGV[1], ARGV[2], ARGV[3]
+
+--- @include include/moveCheckpoint.lua
+
+return moveCheckpoint()

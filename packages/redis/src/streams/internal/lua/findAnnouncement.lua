@@ -1,0 +1,19 @@
+--- Finds the unfinished entry by which a data stream was announced here last.
+---
+--- KEYS[1] lbs
+--- KEYS[2] announced
+--- ARGV[1] group
+--- ARGV[2] stream
+--- Reply: the entry with its fields, or nothing.
+
+local lbs, announced = KEYS[1], KEYS[2]
+local group, stream = ARGV[1], ARGV[2]
+
+--- @include include/entryState.lua
+
+local entry = redis.call('HGET', announced, stream)
+local state = entry and stateOf(entry)
+if state == 'pending' or state == 'new' then
+  return redis.call('XRANGE', lbs, entry, entry)
+end
+return {}

@@ -1,0 +1,35 @@
+--- Forgets entries that others have finished, a page: their consumers know nothing of these tables.
+---
+--- KEYS[1] lbs
+--- KEYS[2] announced
+--- KEYS[3] failures
+--- ARGV[1] failuresCursor   '' once it came to its end
+--- ARGV[2] announcedCursor  '' once it came to its end
+--- ARGV[3] count            fields of a page
+--- Reply: { cursor of failures, cursor of announced } to go on, '' at the end.
+
+local lbs, announced, failures = KEYS[1], KEYS[2], KEYS[3]
+local failuresCursor, announcedCursor, count = ARGV[1], ARGV[2], ARGV[3]
+
+local function scan(key, cursor, entryOf)
+  if cursor == '' then
+    return ''
+  end
+  local reply = redis.call('HSCAN', key, cursor, 'COUNT', count)
+  for i = 1, #reply[2], 2 do
+    local entry = entryOf(reply[2][i], reply[2][i + 1])
+    if entry and #redis.call('XRANGE', lbs, entry, entry) == 0 then
+      redis.call('HDEL', key, reply[2][i])
+    end
+  end
+  return reply[1] == '0' and '' or reply[1]
+end
+
+local function id(text)
+  return string.match(text, '^%d+%-%d+')
+end
+
+return {
+  scan(failures, failuresCursor, function(field) return id(field) end),
+  scan(announced, announcedCursor, function(_, entry) return id(entry) end)
+}

@@ -1,0 +1,18 @@
+--- Adds to dead letters: the fields as they are, then the reason, the id and the token.
+---
+--- About 10,000 letters are kept.
+
+-- 30 days in ms: dead letters, and the checkpoints that belong to them
+local deadMillis = '2592000000'
+
+local function addDead(dead, content, reason, id, token)
+  local letter = { 'XADD', dead, 'MAXLEN', '~', '10000', '*' }
+  for _, text in ipairs(content) do
+    letter[#letter + 1] = text
+  end
+  for _, text in ipairs({ 'simba-reason', reason, 'simba-id', id, 'simba-token', token }) do
+    letter[#letter + 1] = text
+  end
+  redis.call(unpack(letter))
+  redis.call('PEXPIRE', dead, deadMillis)
+end

@@ -1,0 +1,16 @@
+--- Ends an entry: acknowledges and deletes it, with all that is known about it.
+--- Needs lbs, failures, announced, group.
+
+local function forget(stream, entry)
+  redis.call('HDEL', failures, entry, entry .. ':by', entry .. ':last', entry .. ':gave', entry .. ':moved')
+  if stream ~= '' and redis.call('HGET', announced, stream) == entry then
+    redis.call('HDEL', announced, stream)
+  end
+end
+
+local function remove(stream, entry)
+  redis.call('XACK', lbs, group, entry)
+  local count = redis.call('XDEL', lbs, entry)
+  forget(stream, entry)
+  return count
+end

@@ -1,0 +1,12 @@
+--- Reads the state of an entry.
+---
+--- KEYS[1] lbs
+--- ARGV[1] group
+--- ARGV[2] entry
+--- Reply: 'gone', 'pending', 'new' or 'finished'.
+
+local lbs, group, entry = KEYS[1], ARGV[1], ARGV[2]
+
+--- @include include/entryState.lua
+
+return stateOf(entry)

@@ -1,0 +1,18 @@
+--- Notes that a member is alive, and forgets the members that were not heard of in time.
+---
+--- KEYS[1] members
+--- ARGV[1] member    consumer@@session
+--- ARGV[2] capacity
+--- ARGV[3] owned
+--- ARGV[4] expiry    ms
+--- Reply: { consumer@@session, capacity, owned } for each member.
+
+local members, member, capacity, owned, expiry = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+
+--- @include include/liveMembers.lua
+
+redis.call('HSET', members, member, table.concat({ capacity, owned, string.format('%.0f', now), expiry }, '|'))
+if redis.call('PTTL', members) < tonumber(expiry) then
+  redis.call('PEXPIRE', members, expiry)
+end
+return living()

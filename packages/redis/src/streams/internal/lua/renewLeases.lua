@@ -1,0 +1,56 @@
+--- Renews both leases of each data stream that is still the caller's, and makes its entry young. Never creates a key.
+---
+--- Leases of others are left to run out: until the answer comes, or the deadline, their owner works under them.
+---
+--- KEYS[1] lbs
+--- KEYS[2n] entryLease
+--- KEYS[2n+1] streamLease
+--- ARGV[1] group
+--- ARGV[2] consumer
+--- ARGV[3] lease     ms
+--- ARGV[3n+1] entry
+--- ARGV[3n+2] epoch
+--- ARGV[3n+3] token
+--- Reply: { index from 1, 'takenOver' or 'vanished' } for each that was not renewed.
+
+local lbs = KEYS[1]
+local group, consumer, lease = ARGV[1], ARGV[2], ARGV[3]
+local missed, mine, claim = {}, {}, { 'XCLAIM', lbs, group, consumer, '0' }
+
+-- A key of another type reads as none
+local found = redis.call('MGET', unpack(KEYS, 2))
+for i = 1, (#KEYS - 1) / 2 do
+  local entry, epoch, token = ARGV[3 * i + 1], ARGV[3 * i + 2], ARGV[3 * i + 3]
+  local value = consumer .. '@@' .. epoch
+  local by, held = found[2 * i - 1], found[2 * i]
+  local byIsMine, heldIsMine = by == value, held == value .. '@@' .. token
+  if byIsMine and heldIsMine then
+    mine[#mine + 1] = i
+    claim[#claim + 1] = entry
+  else
+    local isTaken = (by and not byIsMine) or (held and not heldIsMine)
+    missed[#missed + 1] = { i, isTaken and 'takenOver' or 'vanished' }
+  end
+end
+
+if #mine > 0 then
+  claim[#claim + 1] = 'JUSTID'
+  local claimed, young = redis.pcall(unpack(claim)), {}
+  if claimed.err and not string.find(claimed.err, 'NOGROUP', 1, true) then
+    return redis.error_reply(claimed.err)
+  end
+  for _, entry in ipairs(claimed) do
+    young[entry] = true
+  end
+  for _, i in ipairs(mine) do
+    local entryLease, streamLease, entry = KEYS[2 * i], KEYS[2 * i + 1], ARGV[3 * i + 1]
+    -- Not pending, but there: the group was made anew, and will hand it out again
+    if young[entry] or #redis.call('XRANGE', lbs, entry, entry) > 0 then
+      redis.call('PEXPIRE', entryLease, lease)
+      redis.call('PEXPIRE', streamLease, lease)
+    else
+      missed[#missed + 1] = { i, 'vanished' }
+    end
+  end
+end
+return missed

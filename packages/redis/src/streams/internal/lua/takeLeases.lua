@@ -1,0 +1,121 @@
+--- Takes data streams whose entry is pending, old enough and leased by nobody: both leases first, then the entry.
+---
+--- Taken already with the same value: extends, same token. A lease that ran out under its owner counts as a failure.
+---
+--- KEYS[1] lbs
+--- KEYS[2] failures
+--- KEYS[3] dead         dead letters of the service
+--- KEYS[4] announced
+--- KEYS[4n+1] entryLease
+--- KEYS[4n+2] streamLease
+--- KEYS[4n+3] fence
+--- KEYS[4n+4] checkpoint
+--- ARGV[1] group
+--- ARGV[7n-5] stream
+--- ARGV[7n-4] entry
+--- ARGV[7n-3] value     of the entry lease: consumer@@epoch
+--- ARGV[7n-2] consumer
+--- ARGV[7n-1] lease     ms
+--- ARGV[7n] minIdle     ms
+--- ARGV[7n+1] most      failures that are too many
+--- Reply: for each { 'taken', token, failures }, { 'occupied', value, ms }, { 'recent' }, { 'unread' } (no consumer was
+---   given it yet), { 'gone' }, { 'buried', failures } or { 'error', message }.
+
+local lbs, failures, dead, announced = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local group = ARGV[1]
+
+--- @include include/entryState.lua
+--- @include include/fence.lua
+--- @include include/removeEntry.lua
+--- @include include/deadLetter.lua
+
+-- Given back this very millisecond: it is left to expire for the sake of those who wait for the event
+local function isLapsing(key, value)
+  return string.find(value, '@@', 1, true) and redis.call('PTTL', key) <= 1 and redis.call('PTTL', key) >= 0
+end
+
+-- What was asked before this value gave it back, and arrives only now: nobody waits for it any more. Epochs of a session
+-- are counted; those of a hand-over are longer than any count
+local function isLate(value, gave)
+  local session, count = string.match(value, '^(.*%.)([0-9a-z]+)$')
+  local session2, count2 = string.match(gave or '', '^(.*%.)([0-9a-z]+)$')
+  return gave == value or session and session == session2 and #count2 < 11 and
+    tonumber(count, 36) <= tonumber(count2, 36)
+end
+
+local function occupied(key, value)
+  return { 'occupied', value, string.format('%.0f', redis.call('PTTL', key)) }
+end
+
+local function attempt(entryLease, streamLease, fence, checkpoint, stream, entry, value, consumer, lease, minIdle, most)
+  local by, held = redis.call('GET', entryLease), redis.call('GET', streamLease)
+  local token
+  if held and string.sub(held, 1, #value + 2) == value .. '@@' then
+    token = string.sub(held, #value + 3)
+  end
+  if held and not token then
+    return occupied(streamLease, held)
+  elseif by and by ~= value and (held or not isLapsing(entryLease, by)) then
+    return occupied(entryLease, by)
+  end
+  local again = token and by == value
+  local function drop()
+    if again then
+      redis.call('DEL', entryLease, streamLease)
+    end
+  end
+  local pending = redis.call('XPENDING', lbs, group, entry, entry, 1)[1]
+  if not pending then
+    drop()
+    return { stateOf(entry) == 'new' and 'unread' or 'gone' }
+  elseif not again and pending[3] < tonumber(minIdle) then
+    return { 'recent' }
+  end
+  local found = redis.call('XRANGE', lbs, entry, entry)[1]
+  if not found then
+    drop()
+    remove(stream, entry)
+    return { 'gone' }
+  end
+  local counts = redis.call('HMGET', failures, entry, entry .. ':by', entry .. ':gave')
+  if not again and isLate(value, counts[3]) then
+    return { 'recent' }
+  end
+  local count = tonumber(counts[1] or '0') or 0
+  local last = redis.call('GET', fence)
+  if not again then
+    if counts[2] and counts[2] ~= value then
+      count = count + 1
+    end
+    if count >= tonumber(most) then
+      addDead(dead, found[2], 'too many failures: ' .. string.format('%.0f', count), entry, last or '')
+      redis.call('PEXPIRE', checkpoint, deadMillis)
+      remove(stream, entry)
+      return { 'buried', string.format('%.0f', count) }
+    end
+    token = token or nextToken(last)
+  end
+  redis.call('SET', entryLease, value, 'PX', lease)
+  redis.call('SET', streamLease, value .. '@@' .. token, 'PX', lease)
+  if #redis.call('XCLAIM', lbs, group, consumer, again and '0' or minIdle, entry, 'JUSTID') == 0 then
+    redis.call('DEL', entryLease, streamLease)
+    return { 'recent' }
+  end
+  keepFence(fence, token)
+  redis.call('PEXPIRE', checkpoint, keepMillis)
+  redis.call('HSET', failures, entry, string.format('%.0f', count), entry .. ':by', value)
+  return { 'taken', token, string.format('%.0f', count) }
+end
+
+local replies = {}
+for i = 1, (#KEYS - 4) / 4 do
+  local key, at = 4 * i, 7 * i - 6
+  local done, reply = pcall(attempt, KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], KEYS[key + 4],
+    ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4], ARGV[at + 5], ARGV[at + 6], ARGV[at + 7])
+  if not done then
+    reply = { 'error', type(reply) == 'table' and reply.err or tostring(reply) }
+  end
+  replies[i] = reply
+end
+redis.call('PEXPIRE', failures, keepMillis)
+return replies

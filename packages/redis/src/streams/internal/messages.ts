@@ -1,0 +1,176 @@
+/** What travels between consumers and Redis for stream ownership, as Schema codecs in both directions. */
+import { ConsumerName, EntryId, Epoch, StreamName } from "@effect-simba/core/streams/StreamName"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as SchemaIssue from "effect/SchemaIssue"
+import * as SchemaTransformation from "effect/SchemaTransformation"
+import { separator, Token } from "../../internal/client/codecs.ts"
+import { Session, text } from "./codecs.ts"
+
+/** The value of the lease of an entry: `<consumer>@@<epoch>`. A consumer of redis-stream-client-go writes its name alone. */
+export const EntryLease = text(
+  Schema.Struct({ consumer: ConsumerName, epoch: Epoch }),
+  "<consumer>@@<epoch>",
+  (input) => {
+    const at = input.lastIndexOf(separator)
+    return at === -1 ? undefined : { consumer: input.slice(0, at), epoch: input.slice(at + 2) }
+  },
+  ({ consumer, epoch }) => `${consumer}${separator}${epoch}`
+)
+
+export type EntryLease = typeof EntryLease.Type
+
+/** The value of the lease of a data stream: `<consumer>@@<epoch>@@<token>`. */
+export const StreamLease = text(
+  Schema.Struct({ consumer: ConsumerName, epoch: Epoch, token: Token }),
+  "<consumer>@@<epoch>@@<token>",
+  (input) => {
+    const parts = input.split(separator)
+    return parts.length === 3 ? { consumer: parts[0]!, epoch: parts[1]!, token: parts[2]! } : undefined
+  },
+  ({ consumer, epoch, token }) => `${consumer}${separator}${epoch}${separator}${token}`
+)
+
+export type StreamLease = typeof StreamLease.Type
+
+/** The field of an entry that has the announcement. The others are kept, and ignored. */
+const announcementField = "lbs-input"
+
+const Info = Schema.Record(Schema.String, Schema.Unknown)
+
+/** Names in other letters are the same to redis-stream-client-go. */
+const spelled = (announcement: unknown): { readonly DataStreamName: string } => {
+  const names = new Map(["DataStreamName", "Info"].map((name) => [name.toLowerCase(), name]))
+  const isObject = typeof announcement === "object" && announcement !== null && !Array.isArray(announcement)
+  return (isObject
+    ? Object.fromEntries(
+      Object.entries(announcement).map(([name, value]) => [names.get(name.toLowerCase()) ?? name, value])
+    )
+    : announcement) as { readonly DataStreamName: string }
+}
+
+/**
+ * The text of an announcement: `{"DataStreamName": ..., "Info": {...}}`. An `Info` that is missing or null is empty; names
+ * are read in whatever letters.
+ */
+export const Announcement = Schema.fromJsonString(Schema.Unknown).pipe(
+  Schema.decodeTo(
+    Schema.Struct({ DataStreamName: StreamName, Info: Schema.optionalKey(Schema.NullOr(Info)) }),
+    SchemaTransformation.transform({ decode: spelled, encode: (announcement): unknown => announcement })
+  ),
+  Schema.decodeTo(
+    Schema.Struct({ stream: Schema.toType(StreamName), info: Info }),
+    SchemaTransformation.transform({
+      decode: ({ DataStreamName, Info }) => ({ stream: DataStreamName, info: Info ?? {} }),
+      encode: ({ info, stream }) => ({ DataStreamName: stream, Info: info })
+    })
+  )
+)
+
+export type Announcement = typeof Announcement.Type
+
+/** Fields of an entry as Redis answers them: names and values in turns. */
+export const Fields = Schema.Array(Schema.String).pipe(Schema.decodeTo(
+  Schema.Array(Schema.Tuple([Schema.String, Schema.String])),
+  SchemaTransformation.transformEffect({
+    decode: (flat: ReadonlyArray<string>, options) => {
+      if (flat.length % 2 !== 0) {
+        return Effect.fail(
+          new SchemaIssue.InvalidValue({ message: "expected names and values in turns" }, flat, options)
+        )
+      }
+      const pairs: Array<readonly [string, string]> = []
+      for (let i = 0; i < flat.length; i += 2) pairs.push([flat[i]!, flat[i + 1]!])
+      return Effect.succeed(pairs)
+    },
+    encode: (pairs: ReadonlyArray<readonly [string, string]>) => Effect.succeed(pairs.flat())
+  })
+))
+
+export type Fields = typeof Fields.Type
+
+/** The text of the announcement among the fields of an entry. */
+export const announcementOf = (fields: Fields): string | undefined =>
+  fields.find(([name]) => name === announcementField)?.[1]
+
+/** Entries of a stream: `[id, fields]` each. */
+export const Entries = Schema.Array(Schema.Tuple([EntryId, Fields]))
+
+const Pairs = Schema.Array(Schema.Tuple([Schema.String, Entries]))
+
+/** As pairs, whatever it was on the way. What is none of these is left for the schema to refuse. */
+const toPairs = (reply: unknown): typeof Pairs.Encoded | null => {
+  if (Array.isArray(reply) && typeof reply[0] === "string" && reply.length % 2 === 0) {
+    return Array.from({ length: reply.length / 2 }, (_, i) => [reply[2 * i], reply[2 * i + 1]] as const)
+  }
+  if (reply instanceof Map) return [...reply]
+  return (typeof reply === "object" && reply !== null && !Array.isArray(reply) ? Object.entries(reply) : reply) as
+    | typeof Pairs.Encoded
+    | null
+}
+
+/**
+ * What XREAD and XREADGROUP answer: `[key, entries]` for each stream that has something, or null if none has. Newer
+ * protocols answer a map instead, which clients hand out as they like: flat, or as an object.
+ */
+export const ReadReply = Schema.Unknown.pipe(Schema.decodeTo(
+  Schema.NullOr(Pairs),
+  SchemaTransformation.transform({ decode: toPairs, encode: (reply): unknown => reply })
+))
+
+/** The rest of the text goes to the last part: the name of a data stream may contain the separator. */
+const split = (input: string, parts: number): ReadonlyArray<string> | undefined => {
+  const found = input.split(separator)
+  return found.length < parts ? undefined : [...found.slice(0, parts - 1), found.slice(parts - 1).join(separator)]
+}
+
+const SignalFields = Schema.TaggedUnion({
+  Released: { entry: EntryId, stream: StreamName },
+  Given: { session: Session }
+})
+
+/**
+ * The channel of signals: `released@@<entry>@@<stream>` (anybody may take it now), and `given@@<session>` (a data stream
+ * was handed over to that member).
+ */
+export const SignalMessage = text(
+  SignalFields,
+  "released@@<entry>@@<stream> or given@@<session>",
+  (input): typeof SignalFields.Encoded | undefined => {
+    if (input.startsWith("given@@")) return { _tag: "Given", session: input.slice("given@@".length) }
+    const parts = input.startsWith("released@@") ? split(input, 3) : undefined
+    return parts && { _tag: "Released", entry: parts[1]!, stream: parts[2]! }
+  },
+  (signal) =>
+    signal._tag === "Released"
+      ? ["released", signal.entry, signal.stream].join(separator)
+      : `given${separator}${signal.session}`
+)
+
+export type SignalMessage = typeof SignalMessage.Type
+
+/** A hand-over that may be unconfirmed: `<session>@@<epoch>@@<token>@@<entry>@@<consumer>@@<stream>`. */
+export const HandOver = text(
+  Schema.Struct({
+    session: Session,
+    epoch: Epoch,
+    token: Token,
+    entry: EntryId,
+    consumer: ConsumerName,
+    stream: StreamName
+  }),
+  "<session>@@<epoch>@@<token>@@<entry>@@<consumer>@@<stream>",
+  (input) => {
+    const parts = split(input, 6)
+    return parts && {
+      session: parts[0]!,
+      epoch: parts[1]!,
+      token: parts[2]!,
+      entry: parts[3]!,
+      consumer: parts[4]!,
+      stream: parts[5]!
+    }
+  },
+  ({ consumer, entry, epoch, session, stream, token }) =>
+    [session, epoch, token, entry, consumer, stream].join(separator)
+)

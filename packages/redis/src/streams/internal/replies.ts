@@ -1,0 +1,72 @@
+/** What the scripts of stream ownership answer. */
+import { ConsumerName, EntryId } from "@effect-simba/core/streams/StreamName"
+import * as Schema from "effect/Schema"
+import * as SchemaTransformation from "effect/SchemaTransformation"
+import { Count, separator, Token } from "../../internal/client/codecs.ts"
+import { Natural, Session, text } from "./codecs.ts"
+import { Fields } from "./messages.ts"
+
+/** A member of the fleet: its name and session as one text, its capacity, and how many data streams it owns. */
+export const MemberReply = Schema.Tuple([
+  text(
+    Schema.Struct({ consumer: ConsumerName, session: Session }),
+    "<consumer>@@<session>",
+    (input) => {
+      const at = input.lastIndexOf(separator)
+      return at === -1 ? undefined : { consumer: input.slice(0, at), session: input.slice(at + 2) }
+    },
+    ({ consumer, session }) => `${consumer}${separator}${session}`
+  ),
+  Count,
+  Count
+]).pipe(Schema.decodeTo(
+  Schema.Struct({
+    consumer: Schema.toType(ConsumerName),
+    session: Session,
+    capacity: Schema.toType(Count),
+    owned: Schema.toType(Count)
+  }),
+  SchemaTransformation.transform({
+    decode: ([{ consumer, session }, capacity, owned]) => ({ consumer, session, capacity, owned }),
+    encode: ({ capacity, consumer, owned, session }) => [{ consumer, session }, capacity, owned] as const
+  })
+))
+
+/** The replies of the take script, one for each data stream. */
+export const TakeReply = Schema.Array(Schema.Union([
+  Schema.Tuple([Schema.Literal("taken"), Token, Count]),
+  Schema.Tuple([Schema.Literal("occupied"), Schema.String, Schema.String.check(Schema.isPattern(/^-1$|^\d+$/))]),
+  Schema.Tuple([Schema.Literal("recent")]),
+  Schema.Tuple([Schema.Literal("unread")]),
+  Schema.Tuple([Schema.Literal("gone")]),
+  Schema.Tuple([Schema.Literal("buried"), Count]),
+  Schema.Tuple([Schema.Literal("error"), Schema.String])
+]))
+
+/** The reply of the renew script: for each lease that was not renewed its index, counted from 1, and why. */
+export const RenewReply = Schema.Array(
+  Schema.Tuple([Schema.Int, Schema.Literals(["takenOver", "vanished"])])
+)
+
+/**
+ * The reply of the pending script: where to go on, or the empty text, and id, consumer, idle time in milliseconds and
+ * fields of each entry.
+ */
+export const PendingReply = Schema.Tuple([
+  Schema.Union([Schema.Literal(""), EntryId]),
+  // Consumers of other implementations may be called anything
+  Schema.Array(Schema.Tuple([EntryId, Schema.String, Natural, Fields]))
+])
+
+/** The replies of the announce script: the entry of each, and `1` if it is new. */
+export const AnnounceReply = Schema.Array(Schema.Tuple([EntryId, Schema.Literals(["0", "1"])]))
+
+/** The reply of the inspect script. */
+export const InspectReply = Schema.Tuple([
+  Natural,
+  Natural,
+  Natural,
+  Natural,
+  Schema.Array(Schema.Tuple([Schema.String, Natural, Natural])),
+  Schema.Array(MemberReply)
+])

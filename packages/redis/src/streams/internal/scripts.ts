@@ -1,0 +1,228 @@
+/** The scripts of stream ownership. Each decides by the time of the server, and touches no key that is not in KEYS. */
+import { type Each, script } from "../../internal/client/script.ts"
+import * as lua from "./scripts.generated.ts"
+
+type Member = readonly [consumerAndSession: string, capacity: string, owned: string]
+
+/** An entry with its fields, name and value in turn. */
+type Entry = readonly [id: string, fields: ReadonlyArray<string>]
+
+/** Of a lease that the caller holds, or once held. */
+type HeldKeys = readonly [lbs: string, failures: string, announced: string, entryLease: string, streamLease: string]
+type HeldArgs = readonly [group: string, stream: string, entry: string, consumer: string, value: string, token: number]
+
+// Announcements
+
+/** Makes the group of a service. Replies `1` if it was made. */
+export const createGroup = script<
+  readonly [lbs: string, start: string],
+  readonly [group: string],
+  "0" | "1"
+>(lua.createGroup)
+
+/** Announces data streams, except those that have an unfinished announcement. */
+export const announceStreams = script<
+  readonly [lbs: string, announced: string],
+  readonly [group: string, ...each: Each<[stream: string, payload: string]>],
+  ReadonlyArray<readonly [entry: string, isNew: "0" | "1"]>
+>(lua.announceStreams)
+
+/** Finds the unfinished entry by which a data stream was announced here last. */
+export const findAnnouncement = script<
+  readonly [lbs: string, announced: string],
+  readonly [group: string, stream: string],
+  ReadonlyArray<Entry>
+>(lua.findAnnouncement)
+
+/** Reads the state of an entry. */
+export const readEntryState = script<
+  readonly [lbs: string],
+  readonly [group: string, entry: string],
+  "gone" | "pending" | "new" | "finished"
+>(lua.readEntryState)
+
+/** Lists pending entries, a page. */
+export const listPending = script<
+  readonly [lbs: string, failures: string, announced: string],
+  readonly [group: string, minIdle: number, from: string, count: number, consumer: string],
+  readonly [
+    next: string,
+    entries: ReadonlyArray<
+      readonly [id: string, consumer: string, idle: number, fields: ReadonlyArray<string>]
+    >
+  ]
+>(lua.listPending)
+
+// Leases
+
+/** Takes data streams that nobody has, any number in one call. */
+export const takeLeases = script<
+  readonly [
+    lbs: string,
+    failures: string,
+    dead: string,
+    announced: string,
+    ...each: Each<[entryLease: string, streamLease: string, fence: string, checkpoint: string]>
+  ],
+  readonly [
+    group: string,
+    ...each: Each<
+      [
+        stream: string,
+        entry: string,
+        value: string,
+        consumer: string,
+        lease: number,
+        minIdle: number,
+        most: number
+      ]
+    >
+  ],
+  ReadonlyArray<ReadonlyArray<string>>
+>(lua.takeLeases)
+
+/** Renews leases of one consumer, any number in one call. Replies for those that were not renewed. */
+export const renewLeases = script<
+  readonly [lbs: string, ...each: Each<[entryLease: string, streamLease: string]>],
+  readonly [
+    group: string,
+    consumer: string,
+    lease: number,
+    ...each: Each<[entry: string, epoch: string, token: number]>
+  ],
+  ReadonlyArray<readonly [index: number, why: "takenOver" | "vanished"]>
+>(lua.renewLeases)
+
+/** Gives a data stream back unfinished: anybody may take it at once. */
+export const yieldLease = script<
+  HeldKeys,
+  readonly [...HeldArgs, signals: string],
+  "Released" | "NotOwner"
+>(lua.yieldLease)
+
+/** Marks a data stream done. */
+export const markDone = script<
+  HeldKeys,
+  HeldArgs,
+  "Done" | "AlreadyDone" | "NotOwner"
+>(lua.markDone)
+
+/** Counts the failure of a handler, once for each attempt. Replies the failures so far. */
+export const recordFailure = script<
+  HeldKeys,
+  readonly [...HeldArgs, attempt: number | ""],
+  string
+>(lua.recordFailure)
+
+// Hand-overs
+
+/** Hands a data stream over to another member. */
+export const handOverLease = script<
+  readonly [...HeldKeys, fence: string, given: string],
+  readonly [...HeldArgs, signals: string, receiver: string, session: string, confirm: number],
+  "HandedOver" | "NotOwner"
+>(lua.handOverLease)
+
+/** Lists the hand-overs to a member that may be unconfirmed. */
+export const listHandOvers = script<
+  readonly [given: string],
+  readonly [receiver: string, session: string],
+  ReadonlyArray<string>
+>(lua.listHandOvers)
+
+/** Begins the work under a hand-over, if the lease is still the receiver's. */
+export const adoptHandOver = script<
+  readonly [...HeldKeys, checkpoint: string],
+  HeldArgs,
+  ReadonlyArray<Entry>
+>(lua.adoptHandOver)
+
+// Checkpoints
+
+/** Moves the checkpoint of a data stream forward. */
+export const commitCheckpoint = script<
+  readonly [streamLease: string, checkpoint: string, failures: string],
+  readonly [held: string, entry: string, id: string],
+  "Committed" | "Behind" | "NotOwner"
+>(lua.commitCheckpoint)
+
+/** Keeps checkpoints, any number in one call. */
+export const keepCheckpoints = script<
+  readonly [...each: Each<[checkpoint: string]>],
+  readonly [],
+  "1"
+>(lua.keepCheckpoints)
+
+// Dead letters
+
+/** Moves an entry to the dead letters of its service. */
+export const deadLetterEntry = script<
+  readonly [...HeldKeys, dead: string, checkpoint: string],
+  readonly [...HeldArgs, reason: string],
+  "Buried" | "NotOwner"
+>(lua.deadLetterEntry)
+
+/** Moves an entry that cannot be read to the dead letters. Replies `0` if it is not pending at that consumer. */
+export const deadLetterMalformed = script<
+  readonly [lbs: string, failures: string, announced: string, dead: string],
+  readonly [group: string, entry: string, consumer: string, reason: string],
+  "0" | "1"
+>(lua.deadLetterMalformed)
+
+/** Moves the checkpoint behind a message, and the message to the dead letters of its data stream. */
+export const deadLetterMessage = script<
+  readonly [streamLease: string, checkpoint: string, failures: string, dead: string],
+  readonly [held: string, entry: string, id: string, reason: string, token: number, ...fields: ReadonlyArray<string>],
+  "Committed" | "Behind" | "NotOwner"
+>(lua.deadLetterMessage)
+
+/** Announces a dead letter again. Replies `0` if there is no such letter. */
+export const redriveDeadLetter = script<
+  readonly [lbs: string, dead: string, announced: string, failures: string],
+  readonly [letter: string, stream: string],
+  "0" | "1"
+>(lua.redriveDeadLetter)
+
+// The service
+
+/** Notes that a member is alive. Replies the members. */
+export const recordHeartbeat = script<
+  readonly [members: string],
+  readonly [member: string, capacity: number, owned: number, expiry: number],
+  ReadonlyArray<Member>
+>(lua.recordHeartbeat)
+
+/** Removes consumers that are silent and have nothing pending. Replies how many. */
+export const removeSilentConsumers = script<
+  readonly [lbs: string, announced: string, failures: string],
+  readonly [group: string, idle: number],
+  string
+>(lua.removeSilentConsumers)
+
+/** Deletes finished entries that their consumers left, a page. */
+export const removeFinishedEntries = script<
+  readonly [lbs: string, start: string],
+  readonly [group: string, after: string, count: number],
+  readonly [next: string, removed: string]
+>(lua.removeFinishedEntries)
+
+/** Forgets what is known about entries that are gone, a page. */
+export const forgetFinishedEntries = script<
+  readonly [lbs: string, announced: string, failures: string],
+  readonly [failuresCursor: string, announcedCursor: string, count: number],
+  readonly [failuresCursor: string, announcedCursor: string]
+>(lua.forgetFinishedEntries)
+
+/** Counts the entries, dead letters, consumers and members of a service. */
+export const inspectService = script<
+  readonly [lbs: string, dead: string, members: string],
+  readonly [group: string],
+  readonly [
+    announced: number,
+    pending: number,
+    longestIdle: number,
+    deadLetters: number,
+    consumers: ReadonlyArray<readonly [name: string, pending: number, idle: number]>,
+    members: ReadonlyArray<Member>
+  ]
+>(lua.inspectService)

@@ -1,0 +1,204 @@
+/** The usual cases of the script of acquires and releases do what the operations in full do. */
+import { Subscriber } from "@effect-simba/core/Subscriber"
+import { FakeRedis } from "@effect-simba/testkit"
+import { assert, describe, it } from "@effect/vitest"
+import { Arbitrary, Context, Duration, Effect, Layer, Queue, Schema } from "effect"
+import { Redis } from "effect/persistence/Redis"
+import { TestClock } from "effect/testing"
+import { fileURLToPath } from "node:url"
+import { assemble } from "../../../../scripts/lib/lua.mjs"
+import { acquireAndRelease } from "../../src/internal/mutex/scripts.ts"
+
+const batch = acquireAndRelease.lua
+const file = fileURLToPath(new URL("../../src/internal/mutex/lua/acquireAndRelease.lua", import.meta.url))
+const withoutFree = assemble(file, {
+  uncontended:
+    "at = first + (code == 97 and 7 or code == 100 and 6 or 1)\nisMine = redis.pcall('GET', owner) == ARGV[first]"
+})
+const inFull = withoutFree.replace("pcall(try, code, first)", "true, nil")
+
+const mutexes = ["m0", "m1"]
+const layers = ["aaaaaaaaaaaa", "bbbbbbbbbbbb", "cccccccccccc"]
+const nobody = "dddddddddddd"
+const ids = [...layers, ...layers, nobody, nobody].map((layer, i) => `${i}-${layer}:host-1`)
+const keysOf = (mutex: string) => ["", ":contender", ":fence", ":reserved"].map((part) => `simba:{${mutex}}${part}`)
+
+/** Of a type that no script expects, for a while. That of a reservation is noticed in full only, and does no harm. */
+const odd = "redis.call('DEL', KEYS[1]) redis.call('RPUSH', KEYS[1], 'x') return redis.call('PEXPIRE', KEYS[1], 800)"
+
+const to = (most: number) => Schema.Literals(Array.from({ length: most + 1 }, (_, i) => i))
+const Step = Schema.Struct({
+  act: Schema.Literals([
+    ...["t", "r", "r", "r", "a", "a", "a", "d"] as const,
+    ...["crowd", "ghost", "stock waits", "stock owns", "reserved", "fence", "forever", "odd", "later"] as const
+  ]),
+  mutex: Schema.Literals([0, 0, 0, 1]),
+  id: to(ids.length - 1),
+  /** In one call with the step before, where both are operations. */
+  together: Schema.Boolean,
+  value: to(3),
+  ticket: Schema.Literals(["", "", "", "1749999999.500001", "1750000020.500001"])
+})
+type Step = typeof Step.Type
+
+const isOperation = ({ act }: Step) => act.length === 1
+
+/** Calls of one or more operations, or one other step each. */
+const grouped = (steps: ReadonlyArray<Step>) => {
+  const groups: Array<Array<Step>> = []
+  for (const step of steps) {
+    const last = groups.at(-1)
+    if (last !== undefined && step.together && isOperation(step) && isOperation(last[0]!)) last.push(step)
+    else groups.push([step])
+  }
+  return groups
+}
+
+/** `owners` are those of the mutexes. Most releases are by the owner, as most are that arrive. */
+const argumentsOf = (
+  { act, id, mutex, ticket, value }: Step,
+  owners: ReadonlyArray<string | null>
+): ReadonlyArray<string> => {
+  const owner = owners[mutex]
+  const mine = (act === "r" || act === "d") && value > 0 && owner ? owner : ids[id]!
+  switch (act) {
+    case "a":
+      return [
+        mine,
+        value === 0 ? "try" : "wait",
+        "9000",
+        "1500",
+        ticket,
+        value === 3 ? "1" : "0",
+        value === 2 ? "2" : "0"
+      ]
+    case "d":
+      return [mine, "1500", value === 3 ? "1" : "0", value > 1 ? `9-${layers[id % 3]}:host-1` : "", "9000", "1"]
+    default:
+      return [mine]
+  }
+}
+
+const callOf = (
+  script: string,
+  group: ReadonlyArray<Step>,
+  skipDead: string,
+  owners: ReadonlyArray<string | null>
+) => {
+  let codes = ""
+  const keys: Array<string> = []
+  group.forEach((step, i) => {
+    const isSame = i > 0 && group[i - 1]!.mutex === step.mutex
+    codes += isSame ? step.act.toUpperCase() : step.act
+    if (!isSame) keys.push(...keysOf(mutexes[step.mutex]!))
+  })
+  return [
+    "EVAL",
+    script,
+    String(keys.length),
+    ...keys,
+    codes,
+    skipDead,
+    "9000",
+    "1500",
+    ...group.flatMap((step) => argumentsOf(step, owners))
+  ]
+}
+
+const commandOf = (step: Step): ReadonlyArray<string> => {
+  const [owner, queue, fence, reserved] = keysOf(mutexes[step.mutex]!) as [string, string, string, string]
+  const ticket = `1750000000.${step.value}${step.id}`
+  switch (step.act) {
+    case "crowd":
+      return [
+        "ZADD",
+        queue,
+        ...Array.from({ length: 15 }, (_, i) => [`${ticket}${i}5`, `${20 * step.id + i}-${layers[0]}:h`]).flat()
+      ]
+    case "ghost":
+      return ["ZADD", queue, ticket, ids[step.id]!]
+    case "reserved":
+      return ["SET", reserved, "1:1@stock", "PX", "1500"]
+    case "stock waits":
+      return ["ZADD", queue, "1700000000", "1:1@stock"]
+    case "forever":
+      return ["SET", owner, ids[step.id]!]
+    case "odd":
+      return ["EVAL", odd, "1", keysOf(mutexes[step.mutex]!)[step.value % 3]!]
+    case "stock owns":
+      return ["SET", owner, "1:1@stock", "NX", "PX", "4000"]
+    default:
+      return ["SET", fence, ["9007199254740000", "7/2", "12", "2750000000000000/9"][step.value]!]
+  }
+}
+
+/** What a server answers and publishes, and what it holds in the end. */
+const open = Effect.fnUntraced(function*(script: string, skipDead: string) {
+  const server = yield* Layer.build(Layer.fresh(FakeRedis.layer({ expiryDelay: [0, 0] })))
+  const client = Context.merge(
+    server,
+    yield* Layer.build(Layer.fresh(FakeRedis.layerClient())).pipe(
+      Effect.provide(server)
+    )
+  )
+  const { keys, dump } = Context.get(server, FakeRedis.FakeRedis)
+  const { send } = Context.get(client, Redis)
+  const { subscribe } = Context.get(client, Subscriber)
+  const channels = [...layers.map((layer) => `simba:inbox:${layer}`), ...mutexes.map((mutex) => `simba:{${mutex}}`)]
+  const heard = yield* Effect.forEach(channels, (channel) => subscribe(channel))
+  return {
+    does: Effect.fnUntraced(function*(group: ReadonlyArray<Step>) {
+      const owners = yield* Effect.forEach(
+        mutexes,
+        (mutex) => Effect.catch(send<string | null>("GET", keysOf(mutex)[0]!), () => Effect.succeed(null))
+      )
+      const [command, ...args] = isOperation(group[0]!)
+        ? callOf(script, group, skipDead, owners)
+        : commandOf(group[0]!)
+      return yield* Effect.catch(send<unknown>(command!, ...args), (error) => Effect.succeed(String(error.cause)))
+    }),
+    state: Effect.gen(function*() {
+      const messages = yield* Effect.forEach(heard, (queue) => Queue.clear(queue))
+      const held = yield* Effect.forEach(
+        yield* keys,
+        (info) => Effect.map(dump(info.key), (value) => ({ info, value }))
+      )
+      return { messages, held }
+    })
+  }
+})
+
+const same = (script: string, steps: ReadonlyArray<Step>, skipDead: string) =>
+  Effect.gen(function*() {
+    const one = yield* open(batch, skipDead)
+    const other = yield* open(script, skipDead)
+    for (const group of grouped(steps)) {
+      if (group[0]!.act === "later") {
+        yield* TestClock.adjust(Duration.millis([1, 900, 1500, 9000][group[0]!.value]!))
+      } else assert.deepStrictEqual(yield* one.does(group), yield* other.does(group))
+      assert.deepStrictEqual(yield* one.state, yield* other.state)
+    }
+  })
+
+const script = Arbitrary.schema(Schema.Array(Step).check(Schema.isMinLength(20), Schema.isMaxLength(60)))
+
+describe("the script of acquires and releases", () => {
+  it("the texts that are left out are there", () => {
+    assert.notStrictEqual(withoutFree, batch)
+    assert.notStrictEqual(inFull, withoutFree)
+  })
+
+  it.effect.prop(
+    "its usual cases are what the operations in full do",
+    [script],
+    ([steps]) => same(inFull, steps, "1"),
+    { timeout: 120_000, arbitrary: { runs: 800 } }
+  )
+
+  it.effect.prop(
+    "and where the dead cannot be counted",
+    [script],
+    ([steps]) => same(inFull, steps, "0"),
+    { timeout: 120_000, arbitrary: { runs: 100 } }
+  )
+})

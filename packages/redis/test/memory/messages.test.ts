@@ -1,0 +1,559 @@
+import type { FencingToken } from "@effect-simba/core"
+import { ContenderId, MutexName } from "@effect-simba/core/MutexName"
+import * as MutexStore from "@effect-simba/core/MutexStore"
+import { ProtocolError } from "@effect-simba/core/SimbaError"
+import { type Notice, Subscriber } from "@effect-simba/core/Subscriber"
+import { RedisMutexStore } from "@effect-simba/redis"
+import { assert, describe, it } from "@effect/vitest"
+import { Arbitrary, Duration, Effect, Equal, Layer, Queue, Result, Schema } from "effect"
+import * as Redis from "effect/persistence/Redis"
+import * as RedisKeys from "../../src/internal/mutex/keys.ts"
+import * as RedisWire from "../../src/internal/mutex/messages.ts"
+import * as replies from "../../src/internal/mutex/replies.ts"
+import { capturingLogs } from "../support/harness.ts"
+
+const mutex = MutexName.make("jobs")
+const id = ContenderId.make("7-abcdef012345:4711@host")
+
+const roundTrips = <T, E>(name: string, codec: Schema.Codec<T, E>) => {
+  const decode = Schema.decodeUnknownResult(codec)
+  const encode = Schema.encodeResult(codec)
+
+  it.prop(
+    `${name}: what was written is what is read, and the text is written the same way again`,
+    [Arbitrary.schema(codec)],
+    ([value]) => {
+      const text = Result.getOrThrow(encode(value))
+      const read = Result.getOrThrow(decode(text))
+      assert.isTrue(
+        Equal.equals(read, value),
+        `${JSON.stringify(value)} -> ${JSON.stringify(text)} -> ${JSON.stringify(read)}`
+      )
+      assert.deepStrictEqual(Result.getOrThrow(encode(read)), text)
+    },
+    { arbitrary: { runs: 300 } }
+  )
+
+  it.prop(`${name}: any text has at most one reading`, [Schema.String], ([text]) => {
+    const read = decode(text as unknown)
+    if (Result.isSuccess(read)) assert.deepStrictEqual<unknown>(Result.getOrThrow(encode(read.success)), text)
+  }, { arbitrary: { runs: 300 } })
+}
+
+const reads = <T, E>(name: string, codec: Schema.Codec<T, E>, table: ReadonlyArray<readonly [E, T]>) =>
+  it.each(table.map(([text, value]) => ({ text, value })))(`${name}: $text is $value`, ({ text, value }) => {
+    assert.isTrue(Equal.equals(Result.getOrThrow(Schema.decodeUnknownResult(codec)(text)), value))
+    assert.deepStrictEqual(Result.getOrThrow(Schema.encodeResult(codec)(value as T)), text)
+  })
+
+const refuses = (name: string, codec: Schema.Codec<unknown, unknown>, table: ReadonlyArray<unknown>) =>
+  it.each(table.map((text) => ({ text })))(`${name}: $text is refused`, ({ text }) => {
+    const result = Schema.decodeUnknownResult(codec)(text)
+    assert.isTrue(Result.isFailure(result), JSON.stringify(result))
+  })
+
+const badOwnerships = [
+  "",
+  "@",
+  "x",
+  "x@5",
+  "x@@",
+  "@@5",
+  "@@-1",
+  "@@@",
+  "@@@@",
+  "x@@-2",
+  "x@@--1",
+  "x@@1.5",
+  "x@@ 5",
+  "x@@5 ",
+  "x@@+5",
+  "x@@1e3",
+  "x@@05",
+  "x@@0x10",
+  "x@@five",
+  "x@@５",
+  "x@@NaN",
+  "x@@Infinity",
+  "x@@1000000000000000",
+  "@x@@5",
+  "x@@@5",
+  "a@@b@@5",
+  "x@@5@@",
+  "x@@5\n"
+]
+
+describe("ownership: <owner>@@<milliseconds>", () => {
+  roundTrips("OwnershipText", RedisWire.OwnershipText)
+  reads("OwnershipText", RedisWire.OwnershipText, [
+    ["@@", { _tag: "Free" }],
+    ["x@@0", { _tag: "Held", owner: "x", remaining: Duration.zero }],
+    ["x@@16000", { _tag: "Held", owner: "x", remaining: Duration.seconds(16) }],
+    ["x@@999999999999999", { _tag: "Held", owner: "x", remaining: Duration.millis(999_999_999_999_999) }],
+    // S20: a key without expiry
+    ["x@@-1", { _tag: "Held", owner: "x" }],
+    // A stock Simba contender
+    ["1:4711@192.168.0.1@@9999", {
+      _tag: "Held",
+      owner: "1:4711@192.168.0.1",
+      remaining: Duration.millis(9999)
+    }],
+    ["ü ✓@@1", { _tag: "Held", owner: "ü ✓", remaining: Duration.millis(1) }]
+  ])
+  refuses("OwnershipText", RedisWire.OwnershipText, [...badOwnerships, null, 5, [], {}])
+})
+
+describe("the mutex channel", () => {
+  roundTrips("MutexMessage", RedisWire.MutexMessage)
+  reads("MutexMessage", RedisWire.MutexMessage, [
+    ["acquired@@x", { _tag: "Acquired", owner: "x" }],
+    ["acquired@@1:4711@host", { _tag: "Acquired", owner: "1:4711@host" }]
+  ])
+  refuses("MutexMessage", RedisWire.MutexMessage, [
+    "",
+    "acquired",
+    "acquired@",
+    "acquired@x",
+    "acquired@@",
+    "acquired@@@x",
+    "acquired@@x@",
+    "acquired@@a@@b",
+    "Acquired@@x",
+    " acquired@@x",
+    "released@@x",
+    "look@@1",
+    null,
+    1
+  ])
+})
+
+const badMessages = [
+  "",
+  "@@",
+  "released",
+  "released@x",
+  "released@@",
+  "released@@@x",
+  "released@@x@",
+  "released@@a@@b",
+  "RELEASED@@x",
+  "\nreleased@@x",
+  "look",
+  "look@@",
+  "look@@-1",
+  "look@@1.5",
+  "look@@01",
+  "look@@ 1",
+  "look@@1 ",
+  "look@@soon",
+  "look@@1e3",
+  "look@@1000000000000000",
+  "look@@1@@",
+  "acquired@@x"
+]
+
+describe("a contender's channel", () => {
+  roundTrips("ContenderMessage", RedisWire.ContenderMessage)
+  reads("ContenderMessage", RedisWire.ContenderMessage, [
+    ["released@@x", { _tag: "Released", owner: "x" }],
+    ["released@@1:4711@host", { _tag: "Released", owner: "1:4711@host" }],
+    ["look@@0", { _tag: "Look", millis: 0 }],
+    ["look@@1500", { _tag: "Look", millis: 1500 }]
+  ])
+  refuses("ContenderMessage", RedisWire.ContenderMessage, [...badMessages, null, 1])
+})
+
+const badInboxMessages = [
+  "",
+  "@@",
+  "forced",
+  "forced@x",
+  "forced@@",
+  "forced@@@x",
+  "forced@@x@",
+  "forced@@a@@b",
+  "Forced@@x",
+  " forced@@x",
+  "released@@x",
+  "look@@1",
+  "acquired@@x",
+  "x@@acquired@@y",
+  "x@@forced@@y",
+  "x@released@@y",
+  "@@released@@y",
+  "@x@@released@@y",
+  "x@@@released@@y",
+  "x@@look@@y@@1",
+  ...badMessages.map((text) => `x@@${text}`)
+]
+
+describe("the channel of a layer", () => {
+  roundTrips("InboxMessage", RedisWire.InboxMessage)
+  reads("InboxMessage", RedisWire.InboxMessage, [
+    ["forced@@x", { _tag: "Forced", id: "x" }],
+    ["forced@@7-abcdef012345:4711@host", { _tag: "Forced", id: "7-abcdef012345:4711@host" }],
+    ["x@@released@@y", { _tag: "Released", id: "x", owner: "y" }],
+    [
+      "7-abcdef012345:4711@host@@released@@1:4711@stock-host",
+      { _tag: "Released", id: "7-abcdef012345:4711@host", owner: "1:4711@stock-host" }
+    ],
+    ["7-abcdef012345:4711@host@@look@@0", { _tag: "Look", id: "7-abcdef012345:4711@host", millis: 0 }],
+    ["x@@look@@1500", { _tag: "Look", id: "x", millis: 1500 }]
+  ])
+  refuses("InboxMessage", RedisWire.InboxMessage, [...badInboxMessages, null, 1])
+})
+
+const goodAcquire = ["x@@16000", "1700000000.000001", "0", "0"] as const
+
+const badAcquires: ReadonlyArray<unknown> = [
+  null,
+  "",
+  "x@@16000",
+  "0",
+  "-5",
+  "1.5",
+  "01",
+  "5/6",
+  "9999999999999999",
+  "1.7e15",
+  5,
+  [],
+  goodAcquire.slice(0, 3),
+  [...goodAcquire, ""],
+  ...badOwnerships.slice(0, 8).map((text) => [text, ...goodAcquire.slice(1)]),
+  ["x@@1", "1700000000", "0", "0"],
+  ["x@@1", "1700000000.5", "0", "0"],
+  ["x@@1", "1700000000.1234567", "0", "0"],
+  ["x@@1", "-1.000001", "0", "0"],
+  ["x@@1", "1.7e9", "0", "0"],
+  ["x@@1", "", "", "0"],
+  ["x@@1", "", "-1", "0"],
+  ["x@@1", "", "1.5", "0"],
+  ["x@@1", "", "0", ""],
+  ["x@@1", "", "0", "2"],
+  ["x@@1", null, "0", "0"]
+]
+
+const goodRelease: readonly [string, MutexStore.Ticket, string] = [
+  "x@@16000",
+  "1700000000.000001" as MutexStore.Ticket,
+  "1700000000000000"
+]
+
+const badReleases: ReadonlyArray<unknown> = [
+  null,
+  5,
+  ...badOwnerships.slice(0, 8),
+  [],
+  goodRelease.slice(0, 2),
+  [...goodRelease, ""],
+  ...badOwnerships.slice(0, 8).map((text) => [text, ...goodRelease.slice(1)]),
+  ["x@@1", "1700000000", ""],
+  ["x@@1", "-1.000001", ""],
+  ["x@@1", "", ""],
+  [...goodRelease.slice(0, 2), "0"],
+  [...goodRelease.slice(0, 2), "1.5"],
+  [...goodRelease.slice(0, 2), "5/6"],
+  [...goodRelease.slice(0, 2), 5],
+  ["x@@1", null, ""]
+]
+
+const goodInspect = ["x@@16000", "1700000000000000", "1", [["7-abcdef012345:4711@host", "1500"]]] as const
+
+const badInspects: ReadonlyArray<unknown> = [
+  null,
+  "x@@16000",
+  [],
+  goodInspect.slice(0, 3),
+  [...goodInspect, ""],
+  ...badOwnerships.slice(0, 8).map((text) => [text, ...goodInspect.slice(1)]),
+  ["x@@1", "0", "0", []],
+  ["x@@1", "1.5", "0", []],
+  ["x@@1", null, "0", []],
+  ["x@@1", "", "", []],
+  ["x@@1", "", "-1", []],
+  ["x@@1", "", 0, []],
+  ["x@@1", "", "0", ""],
+  ["x@@1", "", "0", {}],
+  ["x@@1", "", "1", ["id"]],
+  ["x@@1", "", "1", [["id"]]],
+  ["x@@1", "", "1", [["id", ""]]],
+  ["x@@1", "", "1", [["id", "-1"]]],
+  ["x@@1", "", "1", [["id", "1.5"]]],
+  ["x@@1", "", "1", [["id", 5]]],
+  ["x@@1", "", "1", [[null, "5"]]],
+  ["x@@1", "", "1", [["id", "5", "6"]]]
+]
+
+const badTicks: ReadonlyArray<unknown> = [
+  null,
+  "1",
+  [],
+  ["1"],
+  ["1", "0", ""],
+  ["", "0"],
+  ["2", "0"],
+  [1, "0"],
+  ["1", ""],
+  ["1", "-1"],
+  ["1", "1.5"],
+  ["1", "01"],
+  ["1", "soon"],
+  ["1", 5]
+]
+
+describe("the replies of the scripts", () => {
+  roundTrips("AcquireReply", replies.AcquireReply)
+  refuses("AcquireReply", replies.AcquireReply, badAcquires)
+  roundTrips("ReleaseReply", replies.ReleaseReply)
+  reads("ReleaseReply", replies.ReleaseReply, [
+    ["@@", { _tag: "Free" }],
+    [
+      goodRelease,
+      [
+        { _tag: "Held", owner: "x", remaining: Duration.seconds(16) },
+        goodRelease[1],
+        1_700_000_000_000_000 as FencingToken.FencingToken
+      ]
+    ]
+  ])
+  refuses("ReleaseReply", replies.ReleaseReply, badReleases)
+  roundTrips("GuardReply", replies.GuardReply)
+  refuses("GuardReply", replies.GuardReply, [
+    null,
+    "OK",
+    [1],
+    [[1]],
+    [[1, "owner"]],
+    [["1", "owner", "@@"]],
+    [[1.5, "owner", "@@"]],
+    [[1, "lost", "@@"]],
+    [[1, "owner", "x"]],
+    [[1, "error", null]],
+    [[1, "owner", "@@", ""]]
+  ])
+  roundTrips("InspectReply", replies.InspectReply)
+  reads("InspectReply", replies.InspectReply, [
+    [["@@", "", "0", []], [{ _tag: "Free" }, "", 0, []]],
+    [
+      ["x@@16000", "1700000000000000", "250", [["7-abcdef012345:4711@host", "1500"], ["1:4711@stock-host", "0"]]],
+      [
+        { _tag: "Held", owner: "x", remaining: Duration.seconds(16) },
+        1_700_000_000_000_000 as FencingToken.FencingToken,
+        250,
+        [["7-abcdef012345:4711@host", 1500], ["1:4711@stock-host", 0]]
+      ]
+    ]
+  ])
+  refuses("InspectReply", replies.InspectReply, badInspects)
+  roundTrips("TickReply", replies.ClaimPeriodReply)
+  reads("TickReply", replies.ClaimPeriodReply, [
+    [["1", "0"], ["1", 0]],
+    [["0", "59999"], ["0", 59_999]]
+  ])
+  refuses("TickReply", replies.ClaimPeriodReply, badTicks)
+})
+
+describe("names on the wire", () => {
+  it("keys and channels are byte for byte those of the wire table", () => {
+    assert.strictEqual(RedisKeys.owner(mutex), "simba:{jobs}")
+    assert.strictEqual(RedisKeys.queue(mutex), "simba:{jobs}:contender")
+    assert.strictEqual(RedisKeys.fence(mutex), "simba:{jobs}:fence")
+    assert.strictEqual(RedisKeys.mutexChannel(mutex), "simba:{jobs}")
+    assert.strictEqual(RedisKeys.contenderChannel(mutex, id), "simba:{jobs}:7-abcdef012345:4711@host")
+    assert.strictEqual(RedisKeys.tick(mutex, "nightly"), "simba:{jobs}:tick:nightly")
+    assert.strictEqual(RedisKeys.inboxChannel("abcdef012345"), "simba:inbox:abcdef012345")
+    assert.isTrue(RedisKeys.reserved(mutex).startsWith("simba:{jobs}:"))
+    assert.strictEqual(
+      new Set([
+        RedisKeys.owner(mutex),
+        RedisKeys.queue(mutex),
+        RedisKeys.fence(mutex),
+        RedisKeys.reserved(mutex)
+      ]).size,
+      4
+    )
+  })
+
+  it("a mutex is known by its owner key and its queue, and by no other key", { tags: ["B59"] }, () => {
+    for (const name of ["jobs", "a}b{c", "{", "x}:contender", "line\nbreak", "x}:fence", "{braces}"]) {
+      const odd = MutexName.make(name)
+      assert.strictEqual(RedisKeys.mutexOf(RedisKeys.owner(odd)), name)
+      assert.strictEqual(RedisKeys.mutexOf(RedisKeys.queue(odd)), name)
+      const others = ["job", "}", "{job}", "x}:contender"].map((job) => RedisKeys.tick(odd, job))
+      for (
+        const key of [
+          RedisKeys.fence(odd),
+          RedisKeys.reserved(odd),
+          ...others,
+          "simba:jobs",
+          `x${RedisKeys.owner(odd)}`
+        ]
+      ) {
+        assert.isUndefined(RedisKeys.mutexOf(key), key)
+      }
+    }
+  })
+
+  it.prop("all keys of a mutex hash by the same part of their names, whatever its name", [MutexName], ([name]) => {
+    const tag = (key: string) => {
+      const open = key.indexOf("{")
+      const close = key.indexOf("}", open + 1)
+      return key.slice(open + 1, close)
+    }
+    const tags = [RedisKeys.owner, RedisKeys.queue, RedisKeys.fence, RedisKeys.reserved].map((key) => tag(key(name)))
+    assert.strictEqual(new Set(tags).size, 1)
+    assert.isNotEmpty(tags[0]!)
+  }, { tags: ["S19"] })
+})
+
+/** A Redis that answers every script with `reply`, and whose channels bring `notices`. */
+const storeOver = (reply: unknown, notices: ReadonlyArray<Notice> = []) =>
+  RedisMutexStore.layer.pipe(
+    Layer.provide(Layer.mock(Redis.Redis, {
+      eval: () => () => Effect.succeed(reply as never),
+      send: (command) => Effect.succeed((command === "SCRIPT" ? "sha" : reply) as never)
+    })),
+    Layer.provide(Layer.succeed(Subscriber, {
+      countable: false,
+      bound: undefined,
+      subscribe: () =>
+        Effect.gen(function*() {
+          const queue = yield* Queue.unbounded<Notice>()
+          yield* Queue.offerAll(queue, notices)
+          return queue
+        })
+    }))
+  )
+
+const period = Duration.seconds(1)
+
+const readingFails = <A>(
+  reply: unknown,
+  use: (store: MutexStore.MutexStore["Service"]) => Effect.Effect<A, unknown>,
+  answer: unknown = reply
+) =>
+  Effect.gen(function*() {
+    const error = yield* Effect.flip(MutexStore.MutexStore.use(use))
+    assert.instanceOf(error, ProtocolError)
+    assert.strictEqual(error.read, typeof reply === "string" ? reply : JSON.stringify(reply))
+    assert.include(error.message, JSON.stringify(error.read))
+    assert.isNotEmpty(error.where)
+  }).pipe(Effect.provide(storeOver(answer)))
+
+describe("the store says what it could not read", () => {
+  it.effect.each(badOwnerships)("owner: %j", (text) => readingFails(text, (store) => store.owner(mutex)))
+
+  it.effect.each(badReleases.map((reply) => ({ reply })))(
+    "release: $reply",
+    ({ reply }) => readingFails(reply, (store) => store.release({ mutex, id, confirm: period }), [reply])
+  )
+
+  it.effect.each(badAcquires.map((reply) => ({ reply })))(
+    "acquire: $reply",
+    ({ reply }) =>
+      readingFails(
+        reply,
+        (store) => store.acquire({ mutex, id, mode: "try", lease: period, confirm: period }),
+        [reply]
+      )
+  )
+
+  it.effect.each([null, "x", [], ["1", "2"], {}].map((replies) => ({ replies })))(
+    "not one reply for each operation: $replies",
+    ({ replies }) =>
+      readingFails(replies, (store) => store.acquire({ mutex, id, mode: "try", lease: period, confirm: period }))
+  )
+
+  it.effect.each([["x"], [[1, "owner", "x@@"]], [[1, "what", ""]]].map((reply) => ({ reply })))(
+    "guard: $reply",
+    ({ reply }) => readingFails(reply, (store) => store.guard([{ mutex, id, lease: period }]))
+  )
+
+  it.effect.each(badInspects.map((reply) => ({ reply })))(
+    "inspect: $reply",
+    ({ reply }) => readingFails(reply, (store) => store.inspect(mutex, 10))
+  )
+
+  it.effect.each(badTicks.map((reply) => ({ reply })))(
+    "tick: $reply",
+    ({ reply }) => readingFails(reply, (store) => store.claimPeriod({ mutex, job: "job", every: period }))
+  )
+
+  it.effect.each(badOwnerships)(
+    "force release: %j",
+    (text) => readingFails(text, (store) => store.forceRelease(mutex, period))
+  )
+
+  it.effect("a malformed message to a layer is logged with its text, and gaps are no news to it", () => {
+    const lines: Array<string> = []
+    const notices = [...badInboxMessages, "forced@@one", "nonsense", "forced@@two"].flatMap((text): Array<Notice> => [
+      { _tag: "Message", channel: RedisKeys.inboxChannel("abcdef012345"), text },
+      { _tag: "Gap" }
+    ])
+    return Effect.gen(function*() {
+      const inbox = yield* MutexStore.MutexStore.use((store) => store.inbox("abcdef012345"))
+      assert.strictEqual((yield* inbox.next).id, "one")
+      assert.strictEqual((yield* inbox.next).id, "two")
+    }).pipe(
+      Effect.provide([storeOver("@@", notices), capturingLogs(lines)]),
+      Effect.andThen(Effect.sync(() => {
+        assert.strictEqual(lines.length, badInboxMessages.length + 1)
+        for (const [index, text] of [...badInboxMessages, "nonsense"].entries()) {
+          assert.include(lines[index]!, JSON.stringify(text))
+        }
+      }))
+    )
+  })
+
+  it.effect("a malformed message about a mutex is logged with its text, and the observer goes on", () => {
+    const lines: Array<string> = []
+    const notices = ["", "acquired@@", "released@@x", "acquired@@x"].map((text): Notice => ({
+      _tag: "Message",
+      channel: RedisKeys.mutexChannel(mutex),
+      text
+    }))
+    return Effect.gen(function*() {
+      const changes = yield* MutexStore.MutexStore.use((store) => store.changes(mutex))
+      assert.deepStrictEqual(yield* changes.next, { _tag: "Acquired", owner: "x" })
+      assert.deepStrictEqual(yield* changes.next, { _tag: "Gap" })
+    }).pipe(
+      Effect.provide([storeOver("@@", [...notices, { _tag: "Gap" }]), capturingLogs(lines)]),
+      Effect.andThen(Effect.sync(() => {
+        assert.strictEqual(lines.length, 3)
+      }))
+    )
+  })
+
+  it.effect("a malformed message is logged with its text, and the wait goes on", () => {
+    const lines: Array<string> = []
+    // What is for another waiter is none for this one
+    const texts = [
+      `${id}x@@look@@1`,
+      `${id}@@released@@old`,
+      "nonsense",
+      "1-abcdef012345:x@@look@@2",
+      `${id}@@look@@250`
+    ]
+    const notices = [...badInboxMessages, ...texts].map((text): Notice => ({
+      _tag: "Message",
+      channel: RedisKeys.inboxChannel("abcdef012345"),
+      text
+    }))
+    return Effect.gen(function*() {
+      const store = yield* MutexStore.MutexStore
+      const wakeUps = yield* store.wakeUps(mutex, id)
+      assert.deepStrictEqual(yield* wakeUps.next, { _tag: "YourTurn", from: "old" })
+      assert.deepStrictEqual(yield* wakeUps.next, { _tag: "LookIn", delay: Duration.millis(250) })
+      assert.deepStrictEqual(yield* wakeUps.next, { _tag: "Gap" })
+    }).pipe(
+      Effect.provide([storeOver("@@", [...notices, { _tag: "Gap" }]), capturingLogs(lines)]),
+      Effect.andThen(Effect.sync(() => {
+        assert.strictEqual(lines.length, badInboxMessages.length + 1)
+        for (const [index, text] of [...badInboxMessages, "nonsense"].entries()) {
+          assert.include(lines[index]!, JSON.stringify(text))
+        }
+      }))
+    )
+  })
+})

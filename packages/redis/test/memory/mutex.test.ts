@@ -1,0 +1,122 @@
+/** The scenarios of `mutexRedis.test.ts` on the fake Redis, in virtual time: the same scripts, and no waiting. */
+import * as Mutex from "@effect-simba/core/Mutex"
+import { Fencing, RedisMutexStore } from "@effect-simba/redis"
+import { FakeNetwork, FakeRedis, TestMutex } from "@effect-simba/testkit"
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Effect, Fiber, Layer } from "effect"
+import { Redis } from "effect/persistence/Redis"
+import { TestClock } from "effect/testing"
+import * as scenarios from "../support/mutexScenarios.ts"
+
+/** All processes of a scenario, and who looks on. */
+const stage = Effect.gen(function*() {
+  const fake = yield* FakeRedis.FakeRedis
+  const observer = Context.get(yield* Layer.build(FakeRedis.layerClient({ name: "observer" })), Redis)
+  const names: Array<string> = []
+  let isCut = false
+  const links = (change: (link: FakeNetwork.Link) => Effect.Effect<void>) =>
+    Effect.forEach(names, (name) => Effect.flatMap(FakeNetwork.link(name), change), { discard: true })
+  const cut = Effect.suspend(() => {
+    isCut = true
+    return links((link) => link.clog())
+  })
+  const heal = Effect.suspend(() => {
+    const wasCut = isCut
+    isCut = false
+    return wasCut ? links((link) => link.release()) : Effect.void
+  })
+  const context = yield* Effect.context<FakeRedis.FakeRedis>()
+  const here = Effect.provideContext(context)
+  return {
+    open: ({ clientTimeout, name = `process-${names.length}`, ...options } = {}) => {
+      names.push(name)
+      // One option for the mutex and for its client
+      const commandTimeout = clientTimeout ?? options.commandTimeout
+      const process = TestMutex.layerClient(RedisMutexStore.layer, { ...options, name, commandTimeout })
+      return here(Effect.map(Layer.build(process), Context.get(Mutex.Mutex)))
+    },
+    server: {
+      send: (command, ...args) => observer.send(command!, ...args),
+      pause: here(cut),
+      resume: here(heal),
+      kill: here(Effect.andThen(cut, Effect.forEach(names, fake.dropConnections, { discard: true }))),
+      restart: here(Effect.andThen(fake.restart({ keepData: false }), heal)),
+      loseSubscription: () => observer.send("CLIENT", "KILL", "TYPE", "pubsub"),
+      loseConnections: Effect.forEach(names, fake.dropConnections, { discard: true })
+    }
+  } satisfies scenarios.Stage
+})
+
+const fake = (scenario: (stage: scenarios.Stage) => Effect.Effect<void, unknown>) =>
+  Effect.gen(function*() {
+    const playing = yield* Effect.forkChild(Effect.flatMap(stage, scenario))
+    while (playing.pollUnsafe() === undefined) yield* TestClock.adjust("100 millis")
+    yield* Fiber.join(playing)
+  }).pipe(Effect.provide(FakeRedis.layer()))
+
+describe("a mutex on the fake Redis", () => {
+  it.effect("code that fences its writes has the Redis of its mutexes", () =>
+    Effect.gen(function*() {
+      yield* Mutex.withLock("report")((lease) => Fencing.set("report:latest", "42", lease.token))
+      const { dump } = yield* FakeRedis.FakeRedis
+      assert.deepStrictEqual(yield* dump("report:latest"), { type: "string", value: "42" })
+    }).pipe(Effect.provide(TestMutex.layerWith(RedisMutexStore.layer))))
+
+  it.effect("excludes: fifteen fibers of three processes, many rounds", () => fake(scenarios.exclusion))
+
+  it.effect("first come, first served, between processes", () => fake(scenarios.order), { tags: ["H1"] })
+
+  it.effect("a waiter whose subscription was lost still gets the mutex", () => fake(scenarios.lostSubscription), {
+    tags: ["B2"]
+  })
+
+  it.effect(
+    "a key that was deleted is a loss: the work is interrupted, and the mutex is not made again",
+    () => fake(scenarios.deleted),
+    { tags: ["B18"] }
+  )
+
+  it.effect("a key that was overwritten is a loss that names the new owner, and is left alone", () =>
+    fake(scenarios.overwritten))
+
+  it.effect("a lease is renewed for as long as its work takes", () => fake(scenarios.renewed), { tags: ["L2"] })
+
+  it.effect("an interrupted acquire returns at once and leaves nothing behind", () => fake(scenarios.interrupted), {
+    tags: ["H7"]
+  })
+
+  it.effect(
+    "an acquire that is interrupted at any moment leaves nothing behind",
+    () => fake(scenarios.interruptedAnywhere),
+    { tags: ["H7"] }
+  )
+
+  it.effect(
+    "an acquire that timed out leaves nothing behind, and names the owner it saw",
+    () => fake(scenarios.timedOut),
+    { tags: ["H7"] }
+  )
+
+  it.effect("a waiter that leaves does not hold up the one behind it", () => fake(scenarios.leaving), { tags: ["H3"] })
+})
+
+describe("a mutex on a fake Redis that fails", () => {
+  it.effect(
+    "a server that starts anew while somebody waits: the waiter gets the mutex, the holder loses it",
+    () => fake(scenarios.restarted),
+    { tags: ["B2"] }
+  )
+
+  it.effect(
+    "a server that hangs: the work is interrupted at the local deadline, with BackendGone",
+    () => fake(scenarios.hanging),
+    { tags: ["L1"] }
+  )
+
+  it.effect("an outage that is shorter than the transition costs nothing", () => fake(scenarios.shortOutage), {
+    tags: ["L2", "B13"]
+  })
+
+  it.effect("an acquire sits out an outage, and fails as a BackendError where that lasts longer than a lease", () =>
+    fake(scenarios.outage))
+})

@@ -1,0 +1,200 @@
+import { EntryId, ServiceName, StreamName } from "@effect-simba/core/streams/StreamName"
+import { assert, describe, it } from "@effect/vitest"
+import { Arbitrary, Equal, Result, Schema } from "effect"
+import * as StreamKeys from "../../src/streams/internal/keys.ts"
+import * as StreamWire from "../../src/streams/internal/messages.ts"
+import { MemberReply } from "../../src/streams/internal/replies.ts"
+
+const roundTrips = <T, E>(name: string, codec: Schema.Codec<T, E>) => {
+  const decode = Schema.decodeUnknownResult(codec)
+  const encode = Schema.encodeResult(codec)
+
+  it.prop(`${name}: what was written is what is read`, [Arbitrary.schema(codec)], ([value]) => {
+    const text = Result.getOrThrow(encode(value))
+    const read = Result.getOrThrow(decode(text))
+    assert.isTrue(
+      Equal.equals(read, value),
+      `${JSON.stringify(value)} -> ${JSON.stringify(text)} -> ${JSON.stringify(read)}`
+    )
+    assert.deepStrictEqual(Result.getOrThrow(encode(read)), text)
+  }, { arbitrary: { runs: 200 } })
+
+  it.prop(`${name}: any text has at most one reading`, [Schema.String], ([text]) => {
+    const read = decode(text as unknown)
+    if (Result.isSuccess(read)) assert.deepStrictEqual<unknown>(Result.getOrThrow(encode(read.success)), text)
+  }, { arbitrary: { runs: 200 } })
+}
+
+const reads = <T, E>(name: string, codec: Schema.Codec<T, E>, table: ReadonlyArray<readonly [unknown, unknown]>) =>
+  it.each(table.map(([text, value]) => ({ text, value })))(`${name}: $text is $value`, ({ text, value }) => {
+    assert.deepStrictEqual<unknown>(Result.getOrThrow(Schema.decodeUnknownResult(codec)(text)), value)
+  })
+
+const refuses = (name: string, codec: Schema.Codec<unknown, unknown>, table: ReadonlyArray<unknown>) =>
+  it.each(table.map((text) => ({ text })))(`${name}: $text is refused`, ({ text }) => {
+    const result = Schema.decodeUnknownResult(codec)(text)
+    assert.isTrue(Result.isFailure(result), JSON.stringify(result))
+  })
+
+const epoch = "abcdef012345.1a"
+
+describe("the leases", () => {
+  roundTrips("entry", StreamWire.EntryLease)
+  roundTrips("data stream", StreamWire.StreamLease)
+  reads("entry", StreamWire.EntryLease, [
+    [`redis-consumer-a@b@@${epoch}`, { consumer: "redis-consumer-a@b", epoch }]
+  ])
+  reads("data stream", StreamWire.StreamLease, [
+    [`redis-consumer-a@@${epoch}@@1750000000000000`, { consumer: "redis-consumer-a", epoch, token: 1750000000000000 }]
+  ])
+  // The name alone is what a stock consumer writes
+  refuses("entry", StreamWire.EntryLease, ["", "redis-consumer-a", "@@", `@@${epoch}`, "a@@b", `a@@${epoch}@@1`])
+  refuses("data stream", StreamWire.StreamLease, [
+    "",
+    `a@@${epoch}`,
+    `a@@${epoch}@@`,
+    `a@@${epoch}@@0`,
+    `a@@${epoch}@@01`,
+    `a@@${epoch}@@1e3`,
+    `a@@${epoch}@@9007199254740993`,
+    `a@@b@@${epoch}@@1`
+  ])
+})
+
+describe("signals", () => {
+  roundTrips("signal", StreamWire.SignalMessage)
+  reads("signal", StreamWire.SignalMessage, [
+    ["released@@5-0@@a@@b", { _tag: "Released", entry: "5-0", stream: "a@@b" }],
+    ["given@@abcdef012345", { _tag: "Given", session: "abcdef012345" }]
+  ])
+  refuses("signal", StreamWire.SignalMessage, [
+    "",
+    "released",
+    "released@@5-0",
+    "released@@5@@a",
+    "released@@5-0@@",
+    "released@@5-0@@ ",
+    "Released@@5-0@@a",
+    "given@@",
+    "given@@abc"
+  ])
+})
+
+describe("hand-overs", () => {
+  roundTrips("hand-over", StreamWire.HandOver)
+  reads("hand-over", StreamWire.HandOver, [
+    [`abcdef012345@@${epoch}@@7@@5-0@@redis-consumer-a@@a@@b`, {
+      session: "abcdef012345",
+      epoch,
+      token: 7,
+      entry: "5-0",
+      consumer: "redis-consumer-a",
+      stream: "a@@b"
+    }]
+  ])
+  refuses("hand-over", StreamWire.HandOver, [
+    `abcdef012345@@${epoch}@@x@@5-0@@c@@s`,
+    `abcdef012345@@${epoch}@@7@@5-0@@c`
+  ])
+})
+
+describe("announcements", { tags: ["G2"] }, () => {
+  reads("announcement", StreamWire.Announcement, [
+    ["{\"DataStreamName\":\"s\",\"Info\":{\"a\":[1,null]}}", { stream: "s", info: { a: [1, null] } }],
+    ["{\"DataStreamName\":\"s\",\"Info\":null}", { stream: "s", info: {} }],
+    ["{\"DataStreamName\":\"s\"}", { stream: "s", info: {} }],
+    ["{\"Other\":1,\"DataStreamName\":\"s\",\"Info\":{}}", { stream: "s", info: {} }],
+    // As redis-stream-client-go reads it
+    ["{\"dataStreamName\":\"s\",\"INFO\":{\"Info\":1}}", { stream: "s", info: { Info: 1 } }]
+  ])
+  refuses("announcement", StreamWire.Announcement, [
+    "",
+    "null",
+    "[]",
+    "{",
+    "{}",
+    "{\"DataStreamName\":\"\"}",
+    "{\"DataStreamName\":\" \"}",
+    "{\"DataStreamName\":3}",
+    "{\"DataStreamName\":\"s\",\"Info\":[]}",
+    "{\"DataStreamName\":\"s\",\"Info\":\"x\"}",
+    "{\"DataStreamName\":\"a<MUTEX_KEY_SEP>b\"}"
+  ])
+  it.prop("what is announced is read", [StreamName, Schema.Record(Schema.String, Schema.String)], ([stream, info]) => {
+    const text = Result.getOrThrow(Schema.encodeResult(StreamWire.Announcement)({ stream, info }))
+    const read = Result.getOrThrow(Schema.decodeResult(StreamWire.Announcement)(text))
+    assert.deepStrictEqual(JSON.stringify(read), JSON.stringify({ stream, info: JSON.parse(JSON.stringify(info)) }))
+  })
+})
+
+describe("what a read answers", () => {
+  const rows = [["5-0", ["a", "1", "a", "2"]]]
+  const read = [["s", [["5-0", [["a", "1"], ["a", "2"]]]]]]
+  reads("a read", StreamWire.ReadReply, [
+    [null, null],
+    [[], []],
+    [[["s", rows]], read],
+    [["s", rows], read],
+    [["s", rows, "t", rows], [...read, ["t", read[0]![1]]]],
+    [{ s: rows }, read],
+    [new Map([["s", rows]]), read]
+  ])
+  refuses("a read", StreamWire.ReadReply, ["", 5, ["s"], [["s"]], [["s", [["5", []]]]], [["s", [["5-0", ["a"]]]]]])
+  roundTrips("fields", StreamWire.Fields)
+})
+
+describe("members", () => {
+  roundTrips("member", MemberReply)
+  refuses("member", MemberReply, [["a", "1", "2"], ["a@@s", "1", "-2"], ["a@@s", "x", "2"], [
+    "@@s",
+    "1",
+    "2"
+  ]])
+})
+
+describe("keys", () => {
+  const service = ServiceName.make("{svc}:orders")
+  const stream = StreamName.make("{svc}:s")
+
+  it("are those of redis-stream-client-go where it has them", () => {
+    assert.strictEqual(StreamKeys.input(service), "{svc}:orders-input")
+    assert.strictEqual(StreamKeys.group(service), "{svc}:orders-group")
+    assert.strictEqual(StreamKeys.entryLease(stream, EntryId.make("5-0")), "{svc}:s<MUTEX_KEY_SEP>5-0")
+    assert.strictEqual(StreamKeys.expiredChannel(3), "__keyevent@3__:expired")
+  })
+
+  it("differ from one another", () => {
+    const all = [
+      StreamKeys.input(service),
+      StreamKeys.deadLetters(service),
+      StreamKeys.failures(service),
+      StreamKeys.announced(service),
+      StreamKeys.members(service),
+      StreamKeys.handOvers(service),
+      StreamKeys.start(service),
+      StreamKeys.streamLease(stream),
+      StreamKeys.fence(stream),
+      StreamKeys.checkpoint(stream),
+      StreamKeys.deadMessages(stream)
+    ]
+    assert.strictEqual(new Set(all).size, all.length)
+  })
+
+  it.prop("the key of a lease tells its data stream and its entry", [StreamName, EntryId], ([stream, entry]) => {
+    assert.deepStrictEqual(StreamKeys.ofEntryLease(StreamKeys.entryLease(stream, entry)), { stream, entry })
+  }, { tags: ["G30"] })
+
+  it.each([
+    "",
+    "s",
+    "<MUTEX_KEY_SEP>5-0",
+    "s<MUTEX_KEY_SEP>",
+    "s<MUTEX_KEY_SEP>5",
+    "mutex:s",
+    "a<MUTEX_KEY_SEP>b<MUTEX_KEY_SEP>5-0"
+  ])(
+    "%s is no lease of an entry",
+    { tags: ["G30"] },
+    (key) => assert.isUndefined(StreamKeys.ofEntryLease(key))
+  )
+})

@@ -1,0 +1,236 @@
+import type { EntryId } from "@effect-simba/core/streams/StreamName"
+import { type Held, type Service, StreamStore } from "@effect-simba/core/streams/StreamStore"
+import { RedisStreamStore } from "@effect-simba/redis/streams"
+import { Checker, Simulation } from "@effect-simba/testkit"
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Duration, Effect, Layer } from "effect"
+import { Redis } from "effect/persistence/Redis"
+import * as StreamKeys from "../../src/streams/internal/keys.ts"
+import type { Settings } from "../simulate/streamBehaviour.ts"
+import { loadOf, planOf, program, streamPlan } from "../simulate/streamPlan.ts"
+
+const clean = (result: Simulation.Result) => assert.deepStrictEqual(result.violations, [], Simulation.report(result))
+
+/** A store that is wrong in one thing. */
+const mistaken = (wrong: (service: Service, redis: Redis["Service"]) => Partial<Service>) =>
+  Layer.effect(
+    StreamStore,
+    Effect.gen(function*() {
+      const store = yield* StreamStore
+      const redis = yield* Redis
+      return StreamStore.of({
+        open: (name, options) =>
+          Effect.map(store.open(name, options), (service) => ({ ...service, ...wrong(service, redis) }))
+      })
+    })
+  ).pipe(Layer.provide(RedisStreamStore.layer))
+
+const calm: Settings = {
+  ...loadOf(1).settings,
+  streams: new Map([["s1", "none"], ["s2", "slow"], ["s3", "none"], ["s4", "slow"]]),
+  stock: 0,
+  consumers: 3,
+  capacity: 2,
+  balance: false,
+  enableEvents: false,
+  freshIds: false,
+  grace: 500,
+  commitEvery: 1,
+  messages: 10,
+  rest: 50,
+  work: 50,
+  late: 0,
+  stays: 3000,
+  duplicates: 0,
+  malformed: false
+}
+
+const found = (
+  settings: Settings,
+  on?: Parameters<typeof program>[1],
+  enabled: ReadonlyArray<Simulation.FaultName> = []
+) =>
+  Effect.map(
+    Simulation.run(
+      planOf(1, { losses: false, mild: false, settings }, {
+        enabled,
+        program: program(settings, on),
+        liveness: "60 seconds"
+      })
+    ),
+    ({ violations }) => violations.map(({ checker }) => checker)
+  )
+
+describe("Stream ownership on a simulated Redis", () => {
+  it.effect("holds under every fault: 60 seeds of the plan", () =>
+    Effect.forEach(
+      Array.from({ length: 60 }, (_, index) => index + 1),
+      (seed) => Effect.map(Simulation.run(streamPlan(seed)), clean),
+      { discard: true }
+    ), { tags: ["long"] })
+
+  it.effect("holds where it once did not: seeds that found something", () =>
+    Effect.forEach(
+      // A hand-back was counted as a failure where the grace ended meanwhile (26, 27), and a failure twice where the
+      // answer was lost (14), also where the first request came later than the next failure (401095). Mistakes of
+      // checkers: what is lost may have been committed (1460), and being done with it be lost besides (401478),
+      // announcements that stock consumers have acknowledged and not deleted (32, 82), leases that a clock that was set
+      // forward has ended (1184), and what was handed over may be handed on at its time, when shares are others (400148,
+      // 401424).
+      [14, 26, 27, 32, 82, 1184, 1460, 400148, 401095, 401424, 401478],
+      (seed) => Effect.map(Simulation.run(streamPlan(seed)), clean),
+      { discard: true }
+    ), 60_000)
+
+  it.effect("has one history for one seed", () =>
+    Effect.gen(function*() {
+      const traces = new Set<string>()
+      for (let i = 0; i < 4; i++) traces.add(Simulation.trace(yield* Simulation.run(streamPlan(11))).join("\n"))
+      assert.strictEqual(traces.size, 1)
+    }), 60_000)
+
+  it.effect(
+    "finds nothing in a calm fleet",
+    () => Effect.map(found(calm), (checkers) => assert.deepStrictEqual(checkers, [])),
+    60_000
+  )
+
+  it.effect("finds a store that says done, and forgets the unfinished", () =>
+    Effect.map(
+      // What is given back is acknowledged, as a consumer does that tidies up after itself
+      found(
+        calm,
+        mistaken((service) => ({
+          release: (held: Held) => Effect.as(service.done(held), "Released" as const)
+        }))
+      ),
+      (checkers) => assert.include(checkers, "nothing is forgotten")
+    ), 60_000)
+
+  it.effect("finds a store that says nothing of what is pending", () =>
+    Effect.map(
+      found(calm, mistaken(() => ({ pending: () => Effect.succeed({ entries: [], next: undefined }) })), ["kill"]),
+      (checkers) => assert.include(checkers, "orphans are taken")
+    ), 60_000)
+
+  it.effect("finds a store that skips messages", () =>
+    Effect.map(
+      found(
+        calm,
+        mistaken((service) => ({
+          awaitMessages: (stream, after, count) =>
+            Effect.map(service.awaitMessages(stream, after, count), (found) => found.filter(({ id }) => id !== "3-0"))
+        }))
+      ),
+      (checkers) => assert.include(checkers, "messages come in order")
+    ), 60_000)
+
+  it.effect("finds a checkpoint that anybody may move", () =>
+    Effect.map(
+      found(
+        calm,
+        mistaken((_, redis) => ({
+          commit: (held: Held, id: EntryId) =>
+            Effect.as(
+              Effect.orDie(redis.send("SET", StreamKeys.checkpoint(held.stream), `0-${id.length}`)),
+              "Committed" as const
+            )
+        }))
+      ),
+      (checkers) => assert.isNotEmpty(checkers)
+    ), 60_000)
+
+  it.effect("finds a store that counts what is given back as a failure", () =>
+    Effect.map(
+      found(
+        calm,
+        mistaken((service) => ({
+          release: (held: Held) => Effect.andThen(service.fail(held), service.release(held))
+        }))
+      ),
+      (checkers) => assert.include(checkers, "dead letters are earned")
+    ), 60_000)
+
+  const greedy = mistaken((service, redis) => ({
+    take: (requests) =>
+      Effect.andThen(
+        Effect.forEach(requests, ({ entry, stream }) =>
+          Effect.orDie(redis.send("DEL", StreamKeys.streamLease(stream), StreamKeys.entryLease(stream, entry)))),
+        service.take(requests.map((request) => ({ ...request, minIdle: Duration.zero })))
+      ),
+    pending: (options) => service.pending({ ...options, minIdle: Duration.zero })
+  }))
+
+  it.effect(
+    "finds a store that takes what has an owner",
+    () => Effect.map(found(calm, greedy), (checkers) => assert.include(checkers, Checker.oneOwner.name)),
+    60_000
+  )
+
+  it.effect("finds a store that takes what a stock consumer has", () =>
+    Effect.map(
+      found({ ...calm, stock: 1, consumers: 1, capacity: 64, late: 3000 }, greedy),
+      (checkers) => assert.include(checkers, "stock consumers that live are left alone")
+    ), 60_000)
+
+  /** Members that take the others for empty, and see their capacity change as often as that. */
+  const lavish = (changeEvery: number) =>
+    found(
+      {
+        ...calm,
+        streams: new Map(Array.from({ length: 10 }, (_, index) => [`s${index + 1}`, "none"])),
+        pace: { leaseDuration: 1500, heartbeatInterval: 400, sweepInterval: 1000, confirmTimeout: 700 },
+        consumers: 2,
+        capacity: 64,
+        messages: 50,
+        rest: 1500,
+        stays: 60_000,
+        balance: true
+      },
+      mistaken((service) => ({
+        heartbeat: (member, expiry) =>
+          Effect.gen(function*() {
+            const members = yield* service.heartbeat(member, expiry)
+            const changed = Math.floor((yield* Clock.currentTimeMillis) / changeEvery) % 2
+            return members.map((other) =>
+              other.session === member.session ? other : { ...other, owned: 0, capacity: other.capacity + changed }
+            )
+          })
+      }))
+    )
+
+  it.effect(
+    "finds members that give whatever their share is",
+    () => Effect.map(lavish(Infinity), (checkers) => assert.include(checkers, "no ping-pong")),
+    60_000
+  )
+
+  it.effect(
+    "finds members that hand on at once what they were given",
+    () => Effect.map(lavish(4000), (checkers) => assert.include(checkers, "no ping-pong")),
+    60_000
+  )
+
+  it.effect("finds consumers that are never removed", () =>
+    Effect.map(
+      found(
+        { ...calm, freshIds: true, reapAfter: 4000 },
+        mistaken(() => ({
+          reap: () => Effect.succeed({ consumers: 0, entries: 0 })
+        }))
+      ),
+      (checkers) => assert.include(checkers, "consumers are reaped")
+    ), 60_000)
+
+  it.effect("finds a store that does not leave", () =>
+    Effect.map(
+      found(
+        { ...calm, balance: true },
+        mistaken((service) => ({
+          leave: () => Effect.void,
+          heartbeat: (member) => service.heartbeat(member, Duration.hours(1))
+        }))
+      ),
+      (checkers) => assert.include(checkers, Checker.nothingIsLeft.name)
+    ), 60_000)
+})

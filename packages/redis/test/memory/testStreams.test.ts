@@ -1,0 +1,92 @@
+/** How a user tests handlers of data streams. */
+import { Mutex } from "@effect-simba/core"
+import { StreamClient, StreamMessages } from "@effect-simba/core/streams"
+import { RedisMutexStore } from "@effect-simba/redis"
+import { RedisStreamStore } from "@effect-simba/redis/streams"
+import { FakeNetwork, FakeRedis, TestRedis } from "@effect-simba/testkit"
+import { TestStreams } from "@effect-simba/testkit/streams"
+import { assert, it } from "@effect/vitest"
+import { Context, Effect, Layer, Ref, Schema } from "effect"
+import { Redis } from "effect/persistence/Redis"
+import { TestClock } from "effect/testing"
+
+const Step = Schema.Struct({ n: Schema.FiniteFromString })
+
+const add = (...numbers: ReadonlyArray<number>) =>
+  Redis.use((redis) => Effect.forEach(numbers, (n) => redis.send("XADD", "orders:eu", "*", "n", String(n))))
+
+it.effect("one client: what is announced and added is processed, and FakeRedis sees it", () =>
+  Effect.gen(function*() {
+    const seen = yield* Ref.make<ReadonlyArray<number>>([])
+    yield* StreamClient.announce("orders:eu", {})
+    yield* add(1, 2, 3)
+    yield* Effect.forkChild(StreamClient.run(
+      StreamMessages.process(Step, ({ value }) => Ref.update(seen, (before) => [...before, value.n]), {
+        until: ({ value }) => value.n === 3
+      })
+    ))
+    yield* TestClock.adjust("5 seconds")
+    assert.deepStrictEqual(yield* Ref.get(seen), [1, 2, 3])
+    assert.strictEqual((yield* StreamClient.inspect).announced, 0)
+    const server = yield* FakeRedis.FakeRedis
+    assert.include((yield* server.keys).map(({ key }) => key), "orders:eu")
+  }).pipe(Effect.provide(TestStreams.layerWith(RedisStreamStore.layer, { service: "orders" }))))
+
+it.effect("several: another goes on after the last commit of one that was cut off", () =>
+  Effect.gen(function*() {
+    const processOf = (name: string) =>
+      Layer.build(TestStreams.layerClient(RedisStreamStore.layer, { service: "orders", name }))
+    const [a, b] = yield* Effect.all([processOf("a"), processOf("b")])
+    const seen = yield* Ref.make<ReadonlyArray<string>>([])
+    const consumer = (name: string) =>
+      StreamClient.run(
+        StreamMessages.process(Step, ({ value }) => Ref.update(seen, (before) => [...before, `${name}${value.n}`]))
+      )
+    yield* Effect.provideContext(StreamClient.announce("orders:eu", {}), a)
+    yield* Effect.forkChild(Effect.provideContext(consumer("a"), a))
+    yield* TestClock.adjust("1 second")
+    yield* Effect.forkChild(Effect.provideContext(consumer("b"), b))
+    yield* Effect.provideContext(add(1, 2), a)
+    yield* TestClock.adjust("3 seconds")
+    const name = yield* Redis.use((redis) => redis.send<string>("GET", "mutex:orders:eu")).pipe(
+      Effect.provideContext(b)
+    )
+    assert.match(name, /^redis-consumer-a@@/)
+
+    const link = yield* FakeNetwork.link("a")
+    yield* link.partition()
+    yield* Effect.provideContext(add(3), b)
+    yield* TestClock.adjust("5 seconds")
+
+    assert.deepStrictEqual(yield* Ref.get(seen), ["a1", "a2", "b3"])
+    assert.lengthOf(yield* Context.get(b, StreamClient.StreamClient).owned, 1)
+    // What is cut off cannot leave, and at the end nobody moves the clock
+    yield* link.heal()
+  }).pipe(Effect.provide(FakeRedis.layer())))
+
+class Returns extends Context.Service<Returns, StreamClient.StreamClient["Service"]>()("test/Returns") {
+  static readonly layer = Layer.effect(Returns, StreamClient.StreamClient).pipe(
+    Layer.provide(StreamClient.layer({ service: "returns", gracePeriod: 0 }))
+  )
+}
+
+it.effect("two services and mutexes of one process, on one client of Redis", () => {
+  const StoreLive = RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer))
+  const Live = Layer.mergeAll(
+    Mutex.layer().pipe(Layer.provide(RedisMutexStore.layer)),
+    StreamClient.layer({ service: "orders", gracePeriod: 0 }),
+    Returns.layer
+  ).pipe(Layer.provideMerge(StoreLive))
+  return Effect.gen(function*() {
+    const returns = yield* Returns
+    yield* StreamClient.announce("orders:eu", {})
+    yield* returns.announceAll([{ stream: "returns:eu", info: {} }])
+    yield* Effect.forkChild(StreamClient.run(Effect.never))
+    yield* Effect.forkChild(returns.run(Effect.never))
+    yield* TestClock.adjust("5 seconds")
+    const held = yield* Effect.map(Mutex.owner("m"), ({ _tag }) => _tag).pipe(Mutex.withLock("m"))
+    assert.strictEqual(held, "Held")
+    assert.deepStrictEqual((yield* StreamClient.owned).map(({ stream }) => String(stream)), ["orders:eu"])
+    assert.deepStrictEqual((yield* returns.owned).map(({ stream }) => String(stream)), ["returns:eu"])
+  }).pipe(Effect.provide(Live))
+})

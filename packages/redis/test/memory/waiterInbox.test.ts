@@ -1,0 +1,402 @@
+import * as Mutex from "@effect-simba/core/Mutex"
+import { inboxOf } from "@effect-simba/core/MutexName"
+import { MutexStore, type WakeUp } from "@effect-simba/core/MutexStore"
+import { BackendError } from "@effect-simba/core/SimbaError"
+import type { Notice, Subscriber } from "@effect-simba/core/Subscriber"
+import { RedisMutexStore } from "@effect-simba/redis"
+import { FakeRedis, TestMutex } from "@effect-simba/testkit"
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Deferred, Duration, Effect, Exit, Fiber, Layer, Logger, Option, Queue, Scope } from "effect"
+import { Redis, RedisError } from "effect/persistence/Redis"
+import { TestClock } from "effect/testing"
+import * as RedisKeys from "../../src/internal/mutex/keys.ts"
+import * as mailboxes from "../../src/internal/mutex/waiterInbox.ts"
+import { contender, freshId, freshName, ownerOf } from "../support/harness.ts"
+
+const lost = new BackendError({ operation: "subscribe", retryable: true, cause: new Error("the connection is down") })
+
+/** Channels that are driven by hand: what is subscribed, what comes, and what fails. */
+const channels = () => {
+  const open = new Map<string, Set<Queue.Queue<Notice>>>()
+  const asked: Array<string> = []
+  let answer: Effect.Effect<void, BackendError> = Effect.void
+  const subscribe: Subscriber["Service"]["subscribe"] = Effect.fnUntraced(function*(channel) {
+    asked.push(channel)
+    yield* answer
+    const queue = yield* Queue.unbounded<Notice>()
+    const queues = open.get(channel) ?? new Set()
+    open.set(channel, queues.add(queue))
+    yield* Effect.addFinalizer(() =>
+      Effect.sync(() => {
+        queues.delete(queue)
+        if (queues.size === 0) open.delete(channel)
+      })
+    )
+    return queue
+  })
+  const offer = (channel: string, notice: Notice) =>
+    Effect.sync(() => open.get(channel)?.forEach((queue) => Queue.offerUnsafe(queue, notice)))
+  return {
+    subscriber: { subscribe, countable: true, bound: undefined } as Subscriber["Service"],
+    open,
+    asked,
+    answering: (effect: Effect.Effect<void, BackendError>) => {
+      answer = effect
+    },
+    publish: (channel: string, text: string) => offer(channel, { _tag: "Message", channel, text }),
+    gap: (channel: string) => offer(channel, { _tag: "Gap" })
+  }
+}
+
+/** All that has come, once nothing moves any more. */
+const heard = Effect.fnUntraced(function*({ next }: { readonly next: Effect.Effect<WakeUp> }) {
+  const all: Array<WakeUp> = []
+  for (;;) {
+    const fiber = yield* Effect.forkChild(next, { startImmediately: true })
+    for (let i = 0; i < 20 && fiber.pollUnsafe() === undefined; i++) yield* Effect.yieldNow
+    if (fiber.pollUnsafe() === undefined) {
+      yield* Fiber.interrupt(fiber)
+      return all
+    }
+    all.push(yield* Fiber.join(fiber))
+  }
+})
+
+const settle = Effect.repeat(Effect.yieldNow, { times: 20 })
+
+const look = (millis: number): WakeUp => ({ _tag: "LookIn", delay: Duration.millis(millis) })
+const gap: WakeUp = { _tag: "Gap" }
+
+describe("what the waiters of a layer are told", () => {
+  it.effect("10,000 waiters are one subscription, and each is told what is for it", () =>
+    Effect.gen(function*() {
+      const { asked, open, publish, subscriber } = channels()
+      const { wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
+      const first = freshId()
+      const inbox = RedisKeys.inboxChannel(inboxOf(first))
+      const ids = [first, ...Array.from({ length: 9999 }, () => freshId(first))]
+      const scope = yield* Scope.make()
+      const waiting = yield* Effect.forEach(ids, (id) => Scope.provide(wakeUps(freshName("many"), id), scope))
+      assert.deepStrictEqual(asked, [inbox])
+      assert.strictEqual(open.get(inbox)?.size, 1)
+      for (const [index, id] of ids.entries()) yield* publish(inbox, `${id}@@look@@${index}`)
+      for (const [index, wait] of waiting.entries()) assert.deepStrictEqual(yield* wait.next, look(index))
+      yield* Scope.close(scope, Exit.void)
+      assert.strictEqual(open.size, 0)
+    }), { tags: ["B40"] })
+
+  it.effect("a gap reaches every waiter, those of other layers only theirs", () =>
+    Effect.gen(function*() {
+      const { gap: lose, subscriber } = channels()
+      const { wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
+      const [a, b] = [freshId(), freshId()]
+      const of = (id: typeof a) => Effect.forEach([id, freshId(id), freshId(id)], (id) => wakeUps(freshName("gap"), id))
+      const [as, bs] = [yield* of(a), yield* of(b)]
+      yield* lose(RedisKeys.inboxChannel(inboxOf(a)))
+      for (const wait of as) assert.deepStrictEqual(yield* heard(wait), [gap])
+      for (const wait of bs) assert.deepStrictEqual(yield* heard(wait), [])
+    }), { tags: ["B43"] })
+
+  it.effect(
+    "a subscription that fails is an error to those who wait for it, and made anew for the next",
+    () =>
+      Effect.gen(function*() {
+        const { answering, asked, publish, subscriber } = channels()
+        const { forced, wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
+        const id = freshId()
+        const failing = Deferred.makeUnsafe<void, BackendError>()
+        answering(Deferred.await(failing))
+        const attempt = (id: Parameters<typeof wakeUps>[1]) => Effect.exit(wakeUps(freshName("failing"), id))
+        // In scopes that stay open, as that of a wait does between its attempts
+        const first = yield* Effect.forkChild(Effect.all([attempt(id), attempt(freshId(id))], { concurrency: 2 }))
+        const layer = yield* Effect.forkChild(Effect.exit(forced(inboxOf(id))))
+        yield* settle
+        assert.strictEqual(asked.length, 1)
+        yield* Deferred.fail(failing, lost)
+        for (const exit of [...yield* Fiber.join(first), yield* Fiber.join(layer)]) {
+          assert.deepStrictEqual(Exit.findErrorOption(exit as Exit.Exit<unknown, BackendError>), Option.some(lost))
+        }
+        answering(Effect.void)
+        const wait = yield* wakeUps(freshName("failing"), id)
+        assert.strictEqual(asked.length, 2)
+        yield* publish(RedisKeys.inboxChannel(inboxOf(id)), `${id}@@released@@x`)
+        assert.deepStrictEqual(yield* wait.next, { _tag: "YourTurn", from: "x" })
+      }),
+    { tags: ["B43"] }
+  )
+
+  it.effect("a waiter that goes while the subscription is made takes it along", () =>
+    Effect.gen(function*() {
+      const { answering, open, subscriber } = channels()
+      const { wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
+      const acknowledged = Deferred.makeUnsafe<void>()
+      answering(Deferred.await(acknowledged))
+      const going = yield* Effect.forkChild(Effect.scoped(wakeUps(freshName("going"), freshId())))
+      yield* settle
+      yield* Fiber.interrupt(going)
+      yield* Deferred.succeed(acknowledged, undefined)
+      yield* settle
+      assert.strictEqual(open.size, 0)
+    }))
+
+  it.effect(
+    "what a waiter leaves unread is kept in order up to 15 hints, and is one gap beyond",
+    () =>
+      Effect.gen(function*() {
+        const { publish, subscriber } = channels()
+        const { wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
+        const id = freshId()
+        const inbox = RedisKeys.inboxChannel(inboxOf(id))
+        const wait = yield* wakeUps(freshName("slow"), id)
+        const tell = (count: number) =>
+          Effect.andThen(
+            Effect.forEach(Array.from({ length: count }, (_, n) => n), (n) => publish(inbox, `${id}@@look@@${n}`)),
+            settle
+          )
+        const hints = Array.from({ length: 15 }, (_, n) => look(n))
+        yield* tell(15)
+        assert.deepStrictEqual(yield* heard(wait), hints)
+        yield* tell(500)
+        yield* publish(inbox, `${id}@@released@@x`)
+        yield* settle
+        assert.deepStrictEqual(yield* heard(wait), [...hints, gap])
+        yield* tell(1)
+        assert.deepStrictEqual(yield* heard(wait), [look(0)])
+      }),
+    { tags: ["H5"] }
+  )
+
+  it.effect("of many leases that are taken away at once none is forgotten", () =>
+    Effect.gen(function*() {
+      const { publish, subscriber } = channels()
+      const { forced } = yield* mailboxes.make(subscriber, () => undefined)
+      const first = freshId()
+      const { next } = yield* forced(inboxOf(first))
+      const ids = [first, ...Array.from({ length: 200 }, () => freshId(first))]
+      for (const id of ids) yield* publish(RedisKeys.inboxChannel(inboxOf(id)), `forced@@${id}`)
+      yield* settle
+      for (const id of ids) assert.strictEqual((yield* next).id, id)
+    }), { tags: ["B59"] })
+
+  it.effect("a waiter that saw another implementation listens on its own channel, once, and looks again", () =>
+    Effect.gen(function*() {
+      const { asked, open, publish, subscriber } = channels()
+      const { noteForeign, wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
+      const [m, id] = [freshName("foreign"), freshId()]
+      const own = RedisKeys.contenderChannel(m, id)
+      const scope = yield* Scope.make()
+      const wait = yield* Scope.provide(wakeUps(m, id), scope)
+      yield* settle
+      assert.isFalse(open.has(own))
+      for (let i = 0; i < 3; i++) noteForeign(m, id)
+      assert.deepStrictEqual(yield* heard(wait), [gap])
+      noteForeign(m, id)
+      yield* settle
+      assert.deepStrictEqual(asked, [RedisKeys.inboxChannel(inboxOf(id)), own])
+      yield* publish(own, "released@@7:4711@stock-host")
+      assert.deepStrictEqual(yield* heard(wait), [{ _tag: "YourTurn", from: "7:4711@stock-host" }])
+      yield* Scope.close(scope, Exit.void)
+      assert.strictEqual(open.size, 0)
+      noteForeign(m, id)
+      yield* settle
+      assert.strictEqual(asked.length, 2)
+    }))
+
+  it.effect("where its own channel cannot be listened to, the next refusal tries again", () =>
+    Effect.gen(function*() {
+      const { answering, asked, open, subscriber } = channels()
+      const { noteForeign, wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
+      const [m, id] = [freshName("foreign, failing"), freshId()]
+      const wait = yield* wakeUps(m, id)
+      answering(Effect.fail(lost))
+      noteForeign(m, id)
+      assert.deepStrictEqual(yield* heard(wait), [])
+      answering(Effect.void)
+      noteForeign(m, id)
+      assert.deepStrictEqual(yield* heard(wait), [gap])
+      assert.strictEqual(asked.length, 3)
+      assert.isTrue(open.has(RedisKeys.contenderChannel(m, id)))
+    }))
+
+  it.effect("a waiter that goes while it begins to listen on its own channel leaves nothing open", () =>
+    Effect.gen(function*() {
+      const { answering, open, subscriber } = channels()
+      const { noteForeign, wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
+      const [m, id] = [freshName("foreign, going"), freshId()]
+      const scope = yield* Scope.make()
+      yield* Scope.provide(wakeUps(m, id), scope)
+      const acknowledged = Deferred.makeUnsafe<void>()
+      answering(Deferred.await(acknowledged))
+      noteForeign(m, id)
+      yield* settle
+      yield* Scope.close(scope, Exit.void)
+      yield* Deferred.succeed(acknowledged, undefined)
+      yield* settle
+      assert.strictEqual(open.size, 0)
+    }))
+})
+
+const FakeLive = Layer.merge(FakeRedis.layer(), Logger.layer([]))
+
+describe("what a layer that lives could not give back", () => {
+  /** Stores of two layers; what the first sends fails while it is told so. */
+  const stores = Effect.gen(function*() {
+    const failing = { now: false }
+    const open = Effect.fnUntraced(function*(name: string) {
+      const context = yield* Layer.build(FakeRedis.layerClient({ name }))
+      const redis = Context.get(context, Redis)
+      const send: Redis["Service"]["send"] = (command, ...args) =>
+        failing.now && name === "a" && command === "EVALSHA"
+          ? Effect.fail(new RedisError({ cause: new Error("the connection is down") }))
+          : redis.send(command, ...args)
+      const store = Layer.fresh(RedisMutexStore.layer).pipe(
+        Layer.provide(Layer.succeedContext(Context.add(context, Redis, { ...redis, send })))
+      )
+      return Context.get(yield* Layer.build(store), MutexStore)
+    })
+    return { failing, a: yield* open("a"), b: yield* open("b"), late: yield* open("late") }
+  })
+
+  const settled = Effect.repeat(TestClock.adjust(0), { times: 5 })
+
+  it.effect("is given back when it is called up, so that it costs a round trip", () =>
+    Effect.gen(function*() {
+      const { a, b, failing } = yield* stores
+      const m = freshName("owed")
+      const [holder, gone, next] = [contender(b, m), contender(a, m), contender(b, m)]
+      // As a layer does
+      yield* a.inbox(inboxOf(gone.id))
+      yield* holder.own
+      yield* Effect.scoped(Effect.andThen(gone.subscribe, gone.wait))
+      const wakeUps = yield* next.subscribe
+      yield* next.wait
+      failing.now = true
+      assert.strictEqual((yield* Effect.flip(gone.release))._tag, "BackendError")
+      failing.now = false
+      assert.strictEqual(ownerOf(yield* holder.release), gone.id)
+      yield* settled
+      assert.strictEqual(ownerOf(yield* b.owner(m)), next.id)
+      assert.strictEqual((yield* wakeUps.next)._tag, "LookIn")
+      assert.deepStrictEqual(yield* wakeUps.next, { _tag: "YourTurn", from: gone.id })
+      // However late, and however often
+      const server = yield* FakeRedis.FakeRedis
+      const late = Context.get(yield* Layer.build(FakeRedis.layerClient({ name: "late" })), Redis)
+      yield* server.clearTrace
+      yield* late.send("PUBLISH", RedisKeys.inboxChannel(inboxOf(gone.id)), `${gone.id}@@released@@${holder.id}`)
+      yield* settled
+      assert.deepStrictEqual((yield* server.trace).map(({ args }) => args[0]), ["PUBLISH", "EVALSHA"])
+    }).pipe(Effect.provide(FakeLive)))
+
+  it.effect("is given back when it is called up, where a late request queued it after it had been given back", () =>
+    Effect.gen(function*() {
+      const { a, b, late } = yield* stores
+      const m = freshName("queued late")
+      const [holder, gone, next] = [contender(b, m), contender(a, m), contender(b, m)]
+      yield* a.inbox(inboxOf(gone.id))
+      yield* holder.own
+      yield* Effect.scoped(Effect.andThen(gone.subscribe, gone.wait))
+      yield* gone.release
+      // By another connection, as far as the store knows
+      yield* late.acquire({
+        mutex: m,
+        id: gone.id,
+        mode: "wait",
+        lease: Duration.minutes(1),
+        confirm: Duration.seconds(30)
+      })
+      yield* next.subscribe
+      yield* next.wait
+      assert.strictEqual(ownerOf(yield* holder.release), gone.id)
+      yield* settled
+      assert.strictEqual(ownerOf(yield* b.owner(m)), next.id)
+    }).pipe(Effect.provide(FakeLive)))
+
+  it.effect("leaves the queue when it is told to look, and the next is told instead", () =>
+    Effect.gen(function*() {
+      const { a, b, failing } = yield* stores
+      const m = freshName("owed, told to look")
+      const [holder, first, gone, next] = [contender(b, m), contender(b, m), contender(a, m), contender(b, m)]
+      yield* a.inbox(inboxOf(gone.id))
+      yield* holder.own
+      yield* first.subscribe
+      yield* first.wait
+      yield* Effect.scoped(Effect.andThen(gone.subscribe, gone.wait))
+      const wakeUps = yield* next.subscribe
+      yield* next.wait
+      failing.now = true
+      yield* Effect.flip(gone.release)
+      failing.now = false
+      assert.strictEqual(ownerOf(yield* holder.release), first.id)
+      yield* settled
+      assert.strictEqual((yield* wakeUps.next)._tag, "LookIn")
+      assert.deepStrictEqual((yield* b.inspect(m, 10)).waiters.map(({ id }) => id), [next.id])
+    }).pipe(Effect.provide(FakeLive)))
+
+  it.effect("is kept while it lives: no message gives back what nobody wanted to give back", () =>
+    Effect.gen(function*() {
+      const { a, b } = yield* stores
+      const m = freshName("kept")
+      const [holder, owner] = [contender(b, m), contender(a, m)]
+      yield* a.inbox(inboxOf(owner.id))
+      yield* holder.own
+      yield* Effect.scoped(Effect.gen(function*() {
+        yield* owner.subscribe
+        yield* owner.wait
+        yield* holder.release
+        yield* owner.confirm
+      }))
+      const redis = Context.get(yield* Layer.build(FakeRedis.layerClient({ name: "late" })), Redis)
+      const late = `${owner.id}@@released@@${holder.id}`
+      assert.strictEqual(yield* redis.send("PUBLISH", RedisKeys.inboxChannel(inboxOf(owner.id)), late), 1)
+      yield* settled
+      assert.strictEqual(ownerOf(yield* b.owner(m)), owner.id)
+    }).pipe(Effect.provide(FakeLive)))
+})
+
+describe("what a contended mutex costs", () => {
+  /** What `count` layers send that queue behind a holder and have it one after the other, from first to last. */
+  const sent = Effect.fnUntraced(function*(count: number) {
+    const server = yield* FakeRedis.FakeRedis
+    const open = Effect.map(
+      Layer.build(
+        Layer.fresh(
+          TestMutex.layerClient(RedisMutexStore.layer, {
+            ttl: "10 minutes",
+            transition: "5 minutes",
+            confirmTimeout: "1 minute"
+          })
+        )
+      ),
+      Context.get(Mutex.Mutex)
+    )
+    const holder = yield* open
+    const others = yield* Effect.all(Array.from({ length: count }, () => open))
+    const scope = yield* Scope.make()
+    yield* Scope.provide(holder.acquire("m"), scope)
+    yield* server.clearTrace
+    const served: Array<number> = []
+    const waiting = []
+    for (const [index, mutex] of others.entries()) {
+      waiting.push(yield* Effect.forkChild(mutex.withLock("m")(Effect.sync(() => served.push(index)))))
+      yield* TestClock.adjust("10 millis")
+    }
+    yield* Scope.close(scope, Exit.void)
+    yield* TestClock.adjust("1 second")
+    yield* Fiber.joinAll(waiting)
+    assert.deepStrictEqual(served, others.map((_, index) => index))
+    const commands = (yield* server.trace).map(({ args }) => args[0]!).filter((name) => name !== "PING")
+    // The release of the holder is the first hand-off, the last release is none
+    assert.deepStrictEqual([...new Set(commands)], ["EVALSHA"])
+    return (commands.length - 1) / count
+  }, Effect.scoped)
+
+  it.effect(
+    "a hand-off between layers is four commands from asking to release, for 2 waiters and for 100",
+    () =>
+      Effect.gen(function*() {
+        // Try, queue, confirm, release: nothing is subscribed to, and nobody looks in between
+        assert.deepStrictEqual([yield* sent(2), yield* sent(100)], [4, 4])
+      }).pipe(Effect.provide(FakeLive)),
+    { tags: ["H2"] }
+  )
+})

@@ -1,0 +1,234 @@
+/** Consumers of data streams where Redis is more than one server: on a Cluster, and through a fail-over by Sentinel. */
+import * as StreamClient from "@effect-simba/core/streams/StreamClient"
+import * as StreamMessages from "@effect-simba/core/streams/StreamMessages"
+import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
+import { IoRedis } from "@effect-simba/redis"
+import { RedisStreamStore } from "@effect-simba/redis/streams"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Context, Effect, Fiber, Layer, Schedule, Schema } from "effect"
+import { Redis } from "effect/persistence/Redis"
+import * as StreamKeys from "../../../src/streams/internal/keys.ts"
+import { capturingLogs, until } from "../../support/harness.ts"
+import { type ClusterSetup, RedisServer } from "../../support/redisServer.ts"
+import { keysInSlot, moveSlot, ownerOfSlot } from "../../support/resharding.ts"
+import * as scenarios from "../../support/streamScenarios.ts"
+import { stageOver } from "../../support/streamStage.ts"
+
+const at = ({ port }: { readonly port: number }) => ({ host: "127.0.0.1", port })
+
+const clusterLayer = ({ nodes }: ClusterSetup) =>
+  IoRedis.layerCluster({ nodes: nodes.slice(0, 1).map(at), commandTimeout: "500 millis" })
+
+/** What the test itself says goes to the node that has the key; of all nodes where it names none. */
+const clusterStage = Effect.fnUntraced(function*(setup: ClusterSetup) {
+  const redis = Context.get(yield* Layer.build(Layer.fresh(clusterLayer(setup))), Redis)
+  const onAll = <A, E>(act: (node: ClusterSetup["nodes"][number]) => Effect.Effect<A, E>) =>
+    Effect.forEach(setup.nodes, act)
+  return stageOver(clusterLayer(setup), {
+    isTagged: true,
+    send: (command, ...args) =>
+      command === "KEYS"
+        ? Effect.map(onAll((node) => node.send(command, ...args)), (replies) => replies.flat())
+        : redis.send(command!, ...args),
+    pause: Effect.asVoid(onAll((node) => node.pause)),
+    resume: Effect.asVoid(onAll((node) => node.resume))
+  })
+})
+
+class Nodes extends Context.Service<Nodes, ClusterSetup>()("test/Nodes") {
+  static readonly layer = Layer.effect(Nodes, RedisServer.cluster())
+}
+
+type Scenario = (stage: scenarios.Stage) => Effect.Effect<void, unknown>
+
+const shared = (scenario: Scenario) => Effect.scoped(Effect.flatMap(Effect.flatMap(Nodes, clusterStage), scenario))
+
+layer(Nodes.layer, { excludeTestServices: true, timeout: "60 seconds" })("data streams on a Cluster", (it) => {
+  it.effect("every announced one is processed to its end, once, and leaves nothing behind", () =>
+    shared(scenarios.finished))
+
+  it.effect("what a dead owner leaves is found without any event, with larger tokens", () => shared(scenarios.orphans))
+
+  it.effect("what is handed back in order goes on at once, by a hint that any node passes on", () =>
+    shared(scenarios.handedBack))
+
+  it.effect("a group that is deleted is made again, and what is owned stays owned", () => shared(scenarios.groupGone))
+
+  it.effect("entries that cannot be read go to the dead letters, and the reader lives", () =>
+    shared(scenarios.malformed))
+
+  it.effect("poison goes to the dead letters, and can be revived", () => shared(scenarios.poison))
+
+  it.effect("a consumer that joins gets its share, handed over", () => shared(scenarios.balanced))
+
+  it.effect("a successor resumes after the last commit, and the stale owner cannot move it", () =>
+    shared(scenarios.checkpoints))
+
+  it.effect("messages are processed in order through a death and a close, and none is left out", () =>
+    shared(scenarios.processed))
+
+  it.effect("services of every node live side by side on one set of connections", () =>
+    Effect.gen(function*() {
+      const redis = yield* Layer.build(RedisStreamStore.layer.pipe(Layer.provideMerge(clusterLayer(yield* Nodes))))
+      const { send } = Context.get(redis, Redis)
+      // Tags whose slots are in the first, the second and the last third
+      const services = ["{a}", "{b}", "{c}"].map((tag) => `${tag}:side-by-side`)
+      const nodes = yield* Effect.forEach(services, (service) => send<number>("CLUSTER", "KEYSLOT", service))
+      assert.strictEqual(new Set(nodes.map((slot) => Math.floor(slot * 3 / 16_384))).size, 3)
+      yield* Effect.forEach(services, (service) =>
+        Effect.gen(function*() {
+          const { announceAll, run } = Context.get(
+            yield* Layer.build(Layer.fresh(StreamClient.layer({ service, consumer: "a" }))),
+            StreamClient.StreamClient
+          )
+          const stream = `${service}:s`
+          const seen: Array<number> = []
+          yield* announceAll([{ stream }])
+          yield* Effect.forkChild(run(StreamMessages.process(
+            Schema.Struct({ n: Schema.FiniteFromString }),
+            ({ value }) => Effect.sync(() => seen.push(value.n)),
+            { until: ({ value }) => value.n === 10 }
+          )))
+          for (let n = 1; n <= 10; n++) yield* send("XADD", stream, "*", "n", String(n))
+          yield* until(`${service} done`, Effect.map(send("XLEN", `${service}-input`), (left) => left === 0))
+          assert.deepStrictEqual(seen, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+        }), { concurrency: "unbounded", discard: true }).pipe(Effect.provideContext(redis))
+    }))
+
+  it.effect("a service without a hash tag is refused when the layer is built", () =>
+    Effect.gen(function*() {
+      const nodes = yield* Nodes
+      for (const service of ["plain", "{}plain", "}plain{", "{plain"]) {
+        const error = yield* Effect.flip(Layer.build(
+          StreamClient.layer({ service }).pipe(
+            Layer.provide(RedisStreamStore.layer),
+            Layer.provide(clusterLayer(nodes))
+          )
+        ))
+        assert.deepInclude(error, { _tag: "InvalidConfig", option: "service" })
+        assert.include(error.message, "hash tag")
+      }
+    }), { tags: ["G24"] })
+
+  it.effect(
+    "a data stream of another slot is refused with its name, and nothing is announced",
+    () =>
+      Effect.gen(function*() {
+        const stage = yield* clusterStage(yield* Nodes)
+        const { client } = yield* stage.open({ service: "{refused}", consumer: "a" })
+        for (const stream of ["elsewhere", "{elsewhere}:s", "refused:s", "{refused:s"]) {
+          const error = yield* Effect.flip(client.announceAll([{ stream: "{refused}:s" }, { stream }]))
+          assert.deepInclude(error, { _tag: "BackendError", operation: "announce", retryable: false })
+          for (const part of [`"${stream}"`, `"{refused}"`, "hash tag"]) assert.include(error.message, part)
+          const claiming = yield* Effect.flip(client.claim(stream))
+          assert.deepInclude(claiming, { _tag: "BackendError", retryable: false })
+          assert.include(claiming.message, "hash tag")
+        }
+        assert.strictEqual(Number(yield* stage.send("EXISTS", "{refused}-input")), 0)
+      }),
+    { tags: ["G24"] }
+  )
+
+  it.effect("a data stream of another slot that somebody else announced goes to the dead letters", () =>
+    Effect.gen(function*() {
+      const stage = yield* clusterStage(yield* Nodes)
+      const a = yield* stage.open({ service: "{foreign}", consumer: "a" })
+      const announced = JSON.stringify({ DataStreamName: "{elsewhere}:s", Info: {} })
+      yield* stage.send("XADD", "{foreign}-input", "*", "lbs-input", announced)
+      yield* a.client.announceAll([{ stream: "{foreign}:s" }])
+      yield* a.start(a.client.run(Effect.never))
+      yield* until("owned", Effect.map(a.client.owned, ({ length }) => length === 1))
+      yield* until("buried", Effect.map(a.client.deadLetters(), ({ length }) => length === 1))
+      const [letter] = yield* a.client.deadLetters()
+      assert.include(letter!.reason, "{elsewhere}:s")
+      assert.deepStrictEqual(letter!.fields, [["lbs-input", announced]])
+    }).pipe(Effect.provide(capturingLogs([]))))
+})
+
+describe("data streams on a Cluster that is maltreated", () => {
+  it.live(
+    "nodes that hang: all is lost at the local deadline, and taken again when they are back",
+    () => Effect.scoped(Effect.flatMap(Effect.flatMap(RedisServer.cluster(), clusterStage), scenarios.hanging)),
+    60_000
+  )
+
+  it.live(
+    "a slot that moves to another node and back: its owner keeps its data streams, and reads and commits on, each message once",
+    () =>
+      Effect.scoped(Effect.gen(function*() {
+        const setup = yield* RedisServer.cluster()
+        const stage = yield* clusterStage(setup)
+        const service = "{moved}"
+        const streams = Array.from({ length: 3 }, (_, i) => StreamName.make(`${service}:s${i}`))
+        const slot = Number(yield* setup.nodes[0]!.send("CLUSTER", "KEYSLOT", service))
+        const [a, b] = yield* Effect.forEach(
+          ["a", "b"],
+          (consumer) => stage.open({ service, consumer, rebalance: false })
+        )
+        const runs: Array<Run> = []
+        yield* a!.client.announceAll(streams.map((stream) => ({ stream })))
+        yield* a!.start(a!.client.run((lease) => {
+          const run: Run = { stream: lease.stream, token: lease.token, ids: [] }
+          runs.push(run)
+          return StreamMessages.process(
+            Schema.Struct({ n: Schema.FiniteFromString }),
+            ({ id }) => Effect.sync(() => run.ids.push(id))
+          )
+        }))
+        yield* until("all are owned", Effect.map(a!.client.owned, ({ length }) => length === streams.length))
+        const leases = yield* a!.client.owned
+        // It has room, and would take what its neighbour lost
+        yield* b!.start(b!.client.run(Effect.never))
+
+        let sent = 0
+        const producing = yield* Effect.forkChild(Effect.forever(Effect.gen(function*() {
+          sent++
+          for (const stream of streams) {
+            yield* Effect.retry(stage.send("XADD", stream, "*", "n", String(sent)), Schedule.spaced("50 millis"))
+          }
+          yield* Effect.sleep("10 millis")
+        })))
+        const read = Effect.suspend(() => {
+          const target = sent + 10
+          return until(
+            "what is sent now is read",
+            Effect.sync(() => runs.every(({ ids }) => ids.length >= target))
+          )
+        })
+        yield* read
+        const first = yield* ownerOfSlot(setup, slot)
+        const others = setup.nodes.filter((node) => node !== first)
+        for (const to of [others[0]!, first]) {
+          yield* moveSlot(setup, slot, to, Effect.sleep("400 millis"))
+          assert.strictEqual(yield* ownerOfSlot(setup, slot), to)
+          yield* read
+          for (const lease of leases) yield* lease.ensure
+          // Longer than a lease: without renewals at the new node it would be over
+          yield* Effect.sleep("2500 millis")
+        }
+        yield* Fiber.interrupt(producing)
+
+        for (const [i, stream] of streams.entries()) {
+          const rows = (yield* stage.send("XRANGE", stream, "-", "+")) as ReadonlyArray<readonly [string, unknown]>
+          const ids = rows.map(([id]) => EntryId.make(id))
+          yield* until(
+            `all of ${stream} are committed`,
+            Effect.map(stage.send("GET", StreamKeys.checkpoint(stream)), (id) => id === ids.at(-1))
+          )
+          const [run, ...more] = runs.filter((run) => run.stream === stream)
+          assert.deepStrictEqual(more, [], "it is never lost, nor begun again")
+          assert.deepStrictEqual(run!.ids, ids)
+          yield* leases[i]!.ensure
+        }
+        assert.deepStrictEqual(yield* b!.client.owned, [])
+        for (const node of others) assert.deepStrictEqual(yield* keysInSlot(node, slot), [])
+      })).pipe(Effect.provide(capturingLogs([]))),
+    60_000
+  )
+})
+
+interface Run {
+  readonly stream: string
+  readonly token: number
+  readonly ids: Array<EntryId>
+}

@@ -1,0 +1,485 @@
+import * as Mutex from "@effect-simba/core/Mutex"
+import { type ContenderId, inboxOf, type MutexName } from "@effect-simba/core/MutexName"
+import { BackendError } from "@effect-simba/core/SimbaError"
+import { Subscriber } from "@effect-simba/core/Subscriber"
+import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+import { assert, layer } from "@effect/vitest"
+import { Context, Deferred, Effect, Fiber, Layer } from "effect"
+import type { Redis as Client } from "ioredis"
+import * as RedisKeys from "../../../src/internal/mutex/keys.ts"
+import {
+  capturingLogs,
+  channelsOpen,
+  client,
+  commandStats,
+  contender,
+  freshId,
+  freshName,
+  granted,
+  inboxChannelOf,
+  keysOf,
+  messagesOn,
+  type MutexOptions,
+  openMutex,
+  openStore,
+  ownerOf,
+  RedisServer,
+  refused,
+  stockId,
+  until
+} from "../../support/harness.ts"
+
+/** A stock release is one script: DEL, pop one, tell it. */
+const stockRelease = `
+redis.call('DEL', KEYS[1])
+local next = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
+if next then
+  redis.call('ZREM', KEYS[2], next)
+  redis.call('PUBLISH', KEYS[1] .. ':' .. next, 'released@@' .. ARGV[1])
+end
+return next
+`
+
+/** What a stock Simba contender's scripts do. */
+const stockContender = (redis: Client, mutex: MutexName, id = stockId()) => {
+  const { owner, queue } = keysOf(mutex)
+  const call = (command: string, ...args: ReadonlyArray<string | number>) =>
+    Effect.promise(() => redis.call(command, ...args))
+  return {
+    id,
+    acquire: Effect.fnUntraced(function*(millis: number) {
+      if ((yield* call("SET", owner, id, "NX", "PX", millis)) === "OK") {
+        yield* call("PUBLISH", owner, `acquired@@${id}`)
+        return true
+      }
+      const [seconds] = (yield* call("TIME")) as [string, string]
+      yield* call("ZADD", queue, "NX", seconds, id)
+      return false
+    }),
+    guard: (millis: number) => call("PEXPIRE", owner, millis),
+    /** Answers whom it told. */
+    release: Effect.map(call("EVAL", stockRelease, 2, owner, queue, id), (next) => next ?? undefined)
+  }
+}
+
+/** With a confirm period so long that only a message can wake a waiter in time. */
+const patient = { confirmTimeout: "50 seconds" } as const
+
+layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with stock Simba contenders", (it) => {
+  const queued = (mutex: MutexName, count: number) =>
+    Effect.flatMap(
+      RedisServer,
+      (server) =>
+        until(`${count} in the queue`, Effect.map(server.send("ZCARD", keysOf(mutex).queue), (n) => n === count))
+    )
+
+  /** Ours that have seen a stock contender listen on their own channels, as stock ones do. */
+  const listening = (mutex: MutexName, count: number) =>
+    Effect.flatMap(
+      RedisServer,
+      (server) =>
+        until(
+          `${count} listen`,
+          Effect.map(
+            channelsOpen(server, "simba:{*"),
+            (channels) => channels.filter((channel) => String(channel).startsWith(`simba:{${mutex}}:`)).length === count
+          )
+        )
+    )
+
+  it.effect("a foreign owner is seen, waited for, and followed after its expiry", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const mutex = yield* openMutex(server)
+      const m = freshName("foreign owner")
+      const begun = performance.now()
+      yield* server.send("SET", keysOf(m).owner, "3:4711@stock-host", "PX", "1200")
+      const ownership = yield* mutex.owner(m)
+      assert.strictEqual(ownerOf(ownership), "3:4711@stock-host")
+      assert.isTrue((yield* Effect.scoped(mutex.tryAcquire(m)))._tag === "None")
+      yield* Effect.scoped(Effect.gen(function*() {
+        const lease = yield* mutex.acquire(m)
+        assert.isAtLeast(performance.now() - begun, 1200)
+        assert.strictEqual(yield* server.send("GET", keysOf(m).owner), lease.id)
+      }))
+    }))
+
+  it.effect("a foreign owner that renews is waited for on", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const mutex = yield* openMutex(server, { confirmTimeout: "200 millis" })
+      const m = freshName("renewing stock")
+      const owner = stockContender(yield* client(server), m)
+      assert.isTrue(yield* owner.acquire(800))
+      const waiting = yield* Effect.forkScoped(Effect.scoped(mutex.acquire(m)))
+      const begun = performance.now()
+      for (let i = 0; i < 5; i++) {
+        yield* owner.guard(800)
+        yield* Effect.sleep("300 millis")
+        assert.strictEqual(yield* server.send("GET", keysOf(m).owner), owner.id)
+        assert.isUndefined(waiting.pollUnsafe())
+      }
+      yield* Fiber.join(waiting)
+      assert.isAtLeast(performance.now() - begun, 1200 + 800)
+    }))
+
+  it.effect("a foreign release wakes ours at once", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const mutex = yield* openMutex(server, patient)
+      const m = freshName("foreign release")
+      const stock = stockContender(yield* client(server), m)
+      assert.isTrue(yield* stock.acquire(60_000))
+      const waiting = yield* Effect.forkScoped(mutex.acquire(m))
+      yield* listening(m, 1)
+      const told = yield* stock.release
+      const lease = yield* Fiber.join(waiting)
+      assert.strictEqual(told, lease.id)
+      assert.strictEqual(yield* server.send("EXISTS", keysOf(m).queue), 0)
+    }))
+
+  /** A process whose subscriptions to channels of contenders wait for `ready`. */
+  const openLate = (ready: Effect.Effect<void, BackendError>, options: MutexOptions) =>
+    Effect.flatMap(RedisServer, ({ url }) =>
+      Effect.map(
+        Layer.build(Layer.fresh(
+          Mutex.layer(options).pipe(
+            Layer.provide(RedisMutexStore.layer),
+            Layer.provide(Layer.effect(
+              Subscriber,
+              Effect.map(Subscriber, (subscriber) => ({
+                ...subscriber,
+                subscribe: (channel: string) =>
+                  Effect.andThen(channel.startsWith("simba:{") ? ready : Effect.void, subscriber.subscribe(channel))
+              }))
+            )),
+            Layer.provide(IoRedis.layer({ url }))
+          )
+        )),
+        Context.get(Mutex.Mutex)
+      ))
+
+  it.effect("a foreign release that comes before ours listens is made up for once it does", () =>
+    Effect.gen(function*() {
+      const ready = Deferred.makeUnsafe<void>()
+      const mutex = yield* openLate(Deferred.await(ready), patient)
+      const m = freshName("release before listening")
+      const stock = stockContender(yield* client(yield* RedisServer), m)
+      assert.isTrue(yield* stock.acquire(60_000))
+      const waiting = yield* Effect.forkScoped(mutex.acquire(m))
+      yield* queued(m, 1)
+      // It takes ours out of the queue, and tells nobody
+      const told = yield* stock.release
+      yield* Effect.sleep("50 millis")
+      assert.isUndefined(waiting.pollUnsafe())
+      yield* Deferred.succeed(ready, undefined)
+      assert.strictEqual((yield* Effect.timeout(Fiber.join(waiting), "10 seconds")).id, told)
+    }))
+
+  it.effect(
+    "ours that cannot listen to a stock release has the mutex within a confirm period",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const down = new BackendError({ operation: "subscribe", retryable: true, cause: new Error("down") })
+        const tried: Array<number> = []
+        const refusing = Effect.andThen(Effect.sync(() => tried.push(performance.now())), Effect.fail(down))
+        const mutex = yield* openLate(refusing, {
+          ttl: "10 minutes",
+          transition: "5 minutes",
+          confirmTimeout: "400 millis"
+        })
+        const m = freshName("cannot listen")
+        const stock = stockContender(yield* client(server), m)
+        assert.isTrue(yield* stock.acquire(3_600_000))
+        const waiting = yield* Effect.forkScoped(mutex.acquire(m))
+        // Each refusal makes it try again to listen
+        yield* until("it looks", Effect.sync(() => tried.length >= 3))
+        assert.isAtLeast(tried[2]! - tried[0]!, 700)
+        const told = yield* stock.release
+        assert.strictEqual((yield* Effect.timeout(Fiber.join(waiting), "10 seconds")).id, told)
+      }),
+    { tags: ["H4"] }
+  )
+
+  it.effect(
+    "ours that a stock contender passed unseen looks when the mutex is kept for that one",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const confirm = "400 millis"
+        const [holder, mutex] = yield* Effect.all([
+          openMutex(server, { ttl: "10 minutes", transition: "5 minutes", confirmTimeout: confirm }),
+          openMutex(server, { ttl: "10 minutes", transition: "5 minutes", confirmTimeout: confirm })
+        ])
+        const m = freshName("passed unseen")
+        const stock = stockContender(yield* client(server), m)
+        const letGo = yield* Deferred.make<void>()
+        const holding = yield* Effect.forkScoped(holder.withLock(m)(Deferred.await(letGo)))
+        yield* until("held", Effect.map(server.send("EXISTS", keysOf(m).owner), (n) => n === 1))
+        const waiting = yield* Effect.forkScoped(mutex.acquire(m))
+        yield* queued(m, 1)
+        // A ticket of an earlier second, which ours has not seen when it queued
+        const heard = yield* messagesOn(server, RedisKeys.contenderChannel(m, stock.id))
+        yield* server.send("ZADD", keysOf(m).queue, "1700000000", stock.id)
+        yield* Deferred.succeed(letGo, undefined)
+        yield* Fiber.join(holding)
+        yield* until("the stock waiter is told", Effect.sync(() => heard.length > 0))
+        assert.isTrue(yield* stock.acquire(3_600_000))
+        // Its release takes ours out of the queue, which may not listen yet: told or not, it comes
+        const told = yield* stock.release
+        assert.strictEqual((yield* Effect.timeout(Fiber.join(waiting), "10 seconds")).id, told)
+      }),
+    { tags: ["H4"] }
+  )
+
+  it.effect("a foreign release serves our waiters one after the other, in order", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const stats = commandStats(server)
+      const m = freshName("foreign release of three")
+      const stock = stockContender(yield* client(server), m)
+      assert.isTrue(yield* stock.acquire(60_000))
+      const order: Array<number> = []
+      const waiters = []
+      for (let i = 0; i < 3; i++) {
+        const mutex = yield* openMutex(server, patient)
+        yield* stats.reset
+        waiters.push(yield* Effect.forkScoped(mutex.withLock(m)(Effect.sync(() => order.push(i)))))
+        yield* queued(m, i + 1)
+        // It tries, queues, and looks again once it listens: a look that comes when the key is free has it
+        yield* until("it has looked again", Effect.map(stats.calls, (calls) => (calls.get("evalsha") ?? 0) >= 3))
+      }
+      yield* listening(m, 3)
+      yield* stock.release
+      for (const waiter of waiters) yield* Fiber.join(waiter)
+      assert.deepStrictEqual(order, [0, 1, 2])
+    }))
+
+  it.effect("our release gives a stock waiter what Simba gives it, and ours hold back for the confirm period", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const store = yield* openStore(server)
+      const m = freshName("stock waiter")
+      const { owner, queue, reserved } = keysOf(m)
+      const [a, b, c] = [contender(store, m), contender(store, m), contender(store, m)]
+      const stock = stockContender(yield* client(server), m)
+      yield* a.own
+      const messages = yield* messagesOn(server, RedisKeys.contenderChannel(m, stock.id))
+      assert.isFalse(yield* stock.acquire(16_000))
+      const wakeUps = yield* b.subscribe
+      assert.isTrue((yield* b.wait).foreign)
+      assert.strictEqual((yield* wakeUps.next)._tag, "Gap")
+      assert.deepStrictEqual(yield* a.release, { _tag: "Free" })
+      yield* until("the stock waiter is told", Effect.sync(() => messages.length > 0))
+      assert.deepStrictEqual(messages, [[`simba:{${m}}:${stock.id}`, `released@@${a.id}`]])
+      assert.strictEqual(yield* server.send("EXISTS", owner), 0)
+      assert.deepStrictEqual(yield* server.send("ZRANGE", queue, "0", "-1"), [b.id])
+      assert.strictEqual((yield* wakeUps.next)._tag, "LookIn")
+      for (const ask of [b.ask("wait"), c.ask("try"), c.ask("wait")]) {
+        assert.deepStrictEqual(refused(yield* ask).ownership, { _tag: "Free" })
+      }
+      const { foreign, ticket } = yield* b.wait
+      assert.isTrue(foreign)
+      assert.isTrue(yield* stock.acquire(16_000), "the stock waiter's own SET NX succeeds")
+      assert.strictEqual(ownerOf(refused(yield* b.ask("wait")).ownership), stock.id)
+      assert.strictEqual(yield* stock.release, b.id)
+      granted(yield* b.ask("wait", ticket))
+      assert.strictEqual(yield* server.send("EXISTS", reserved), 0)
+    }))
+
+  it.effect("a stock waiter that does not come costs the confirm period", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const options = { confirmTimeout: "400 millis" } as const
+      const [holder, mutex] = yield* Effect.all([openMutex(server, options), openMutex(server, options)])
+      const m = freshName("stock waiter that stays away")
+      const stock = stockContender(yield* client(server), m)
+      yield* messagesOn(server, RedisKeys.contenderChannel(m, stock.id))
+      const letGo = yield* Deferred.make<void>()
+      const holding = yield* Effect.forkScoped(holder.withLock(m)(Deferred.await(letGo)))
+      yield* until("held", Effect.map(server.send("EXISTS", keysOf(m).owner), (n) => n === 1))
+      assert.isFalse(yield* stock.acquire(16_000))
+      const waiting = yield* Effect.forkScoped(Effect.scoped(mutex.acquire(m)))
+      yield* queued(m, 2)
+      const released = performance.now()
+      yield* Deferred.succeed(letGo, undefined)
+      yield* Fiber.join(holding)
+      yield* Fiber.join(waiting)
+      assert.isAtLeast(performance.now() - released, 400)
+    }))
+
+  it.effect("stock waiters that nobody listens for are passed over", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const store = yield* openStore(server)
+      const m = freshName("dead stock waiters")
+      const [a, b] = [contender(store, m), contender(store, m)]
+      const redis = yield* client(server)
+      yield* a.own
+      for (let i = 0; i < 20; i++) assert.isFalse(yield* stockContender(redis, m).acquire(16_000))
+      yield* b.subscribe
+      yield* b.wait
+      // They came earlier within the second, or have the second before: all are ahead, or after, and none is alive
+      assert.strictEqual(ownerOf(yield* a.release), b.id)
+      yield* b.confirm
+      assert.deepStrictEqual(yield* b.release, { _tag: "Free" })
+      assert.strictEqual(yield* server.send("EXISTS", keysOf(m).reserved), 0)
+    }))
+
+  it.effect("ours come after an older stock ticket, and before a younger one", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const store = yield* openStore(server)
+      const m = freshName("order")
+      const { queue } = keysOf(m)
+      const [a, b] = [contender(store, m), contender(store, m)]
+      const [older, younger] = [stockId(), stockId()]
+      const messages = yield* messagesOn(
+        server,
+        RedisKeys.contenderChannel(m, older),
+        RedisKeys.contenderChannel(m, younger)
+      )
+      yield* a.own
+      yield* b.subscribe
+      const { ticket } = yield* b.wait
+      const second = Math.floor(Number(ticket))
+      yield* server.send("ZADD", queue, String(second - 5), older, String(second + 5), younger)
+      assert.deepStrictEqual(yield* server.send("ZRANGE", queue, "0", "-1"), [older, b.id, younger])
+      yield* a.release
+      yield* until("the older one is told", Effect.sync(() => messages.length === 1))
+      assert.deepStrictEqual(messages, [[RedisKeys.contenderChannel(m, older), `released@@${a.id}`]])
+      // It comes, works, and releases: next is ours
+      const stock = stockContender(yield* client(server), m, older)
+      assert.isTrue(yield* stock.acquire(16_000))
+      assert.strictEqual(yield* stock.release, b.id)
+      granted(yield* b.ask("wait", ticket))
+      assert.deepStrictEqual(yield* b.release, { _tag: "Free" })
+      yield* until("the younger one is told", Effect.sync(() => messages.length === 2))
+      assert.deepStrictEqual(messages[1], [RedisKeys.contenderChannel(m, younger), `released@@${b.id}`])
+    }))
+
+  it.effect(
+    "behind a stock owner the first of ours looks every confirm period, message or none",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const mutex = yield* openMutex(server, { confirmTimeout: "300 millis" })
+        const m = freshName("silent stock release")
+        yield* server.send("SET", keysOf(m).owner, stockId(), "PX", "3600000")
+        const waiting = yield* Effect.forkScoped(Effect.scoped(mutex.acquire(m)))
+        yield* queued(m, 1)
+        // A stock release that tells somebody else, who is dead
+        yield* server.send("DEL", keysOf(m).owner)
+        yield* Effect.timeout(Fiber.join(waiting), "10 seconds")
+      }),
+    { tags: ["H4"] }
+  )
+
+  it.effect("malformed messages on the channels are logged with their text, and kill no wait", () => {
+    const lines: Array<string> = []
+    return Effect.gen(function*() {
+      const server = yield* RedisServer
+      const mutex = yield* openMutex(server, patient)
+      const m = freshName("malformed")
+      const stock = stockContender(yield* client(server), m)
+      assert.isTrue(yield* stock.acquire(60_000))
+      const waiting = yield* Effect.forkScoped(mutex.acquire(m))
+      yield* queued(m, 1)
+      yield* listening(m, 1)
+      const [id] = (yield* server.send("ZRANGE", keysOf(m).queue, "0", "-1")) as [ContenderId]
+      const garbage = [
+        "",
+        "@@",
+        "released",
+        "released@@",
+        "look@@soon",
+        "acquired@@x",
+        "{\"json\":1}",
+        "x".repeat(5000)
+      ]
+      for (const text of garbage) {
+        assert.strictEqual(yield* server.send("PUBLISH", `simba:{${m}}:${id}`, text), 1)
+        assert.strictEqual(yield* server.send("PUBLISH", inboxChannelOf(id), text), 1)
+        yield* server.send("PUBLISH", `simba:{${m}}`, text)
+      }
+      yield* until("all are logged", Effect.sync(() => lines.length >= 2 * garbage.length))
+      for (const text of garbage) {
+        assert.strictEqual(lines.filter((line) => line.includes(`Read: ${JSON.stringify(text)}`)).length, 2, text)
+      }
+      assert.isUndefined(waiting.pollUnsafe())
+      assert.strictEqual(yield* stock.release, id)
+      yield* Fiber.join(waiting)
+    }).pipe(Effect.provide(capturingLogs(lines)))
+  })
+
+  it.effect("a message that lies wakes ours, and gives it nothing", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const mutex = yield* openMutex(server, patient)
+      const m = freshName("lies")
+      const stock = stockContender(yield* client(server), m)
+      assert.isTrue(yield* stock.acquire(60_000))
+      const waiting = yield* Effect.forkScoped(mutex.acquire(m))
+      yield* queued(m, 1)
+      yield* listening(m, 1)
+      const [id] = (yield* server.send("ZRANGE", keysOf(m).queue, "0", "-1")) as [ContenderId]
+      for (const text of [`released@@${stock.id}`, "look@@0", `released@@${id}`]) {
+        assert.strictEqual(yield* server.send("PUBLISH", `simba:{${m}}:${id}`, text), 1)
+        assert.strictEqual(yield* server.send("PUBLISH", inboxChannelOf(id), `${id}@@${text}`), 1)
+      }
+      yield* server.send("PUBLISH", `simba:{${m}}`, `acquired@@${id}`)
+      yield* Effect.sleep("200 millis")
+      assert.isUndefined(waiting.pollUnsafe())
+      assert.strictEqual(yield* server.send("GET", keysOf(m).owner), stock.id)
+      yield* stock.release
+      yield* Fiber.join(waiting)
+    }), { tags: ["H5"] })
+
+  it.effect("what ours publish is byte for byte what the wire table says", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const store = yield* openStore(server)
+      const m = freshName("bytes")
+      const [a, b, c] = [contender(store, m), contender(store, m), contender(store, m, { confirm: "1500 millis" })]
+      const channel = `simba:{${m}}`
+      const [ofB, ofC] = [b, c].map(({ id }) => `simba:inbox:${inboxOf(id)}`) as [string, string]
+      const messages = yield* messagesOn(server, channel, ofB, ofC, `${channel}:${b.id}`, `${channel}:${c.id}`)
+      yield* a.own
+      yield* b.wait
+      yield* c.wait
+      yield* a.release
+      yield* b.confirm
+      yield* b.release
+      yield* c.confirm
+      yield* until("all messages", Effect.sync(() => messages.length >= 6))
+      assert.deepStrictEqual(messages, [
+        [channel, `acquired@@${a.id}`],
+        [ofB, `${b.id}@@released@@${a.id}`],
+        [ofC, `${c.id}@@look@@30000`],
+        [channel, `acquired@@${b.id}`],
+        [ofC, `${c.id}@@released@@${b.id}`],
+        [channel, `acquired@@${c.id}`]
+      ])
+      assert.strictEqual(yield* server.send("GET", keysOf(m).owner), c.id)
+    }), { tags: ["B60"] })
+
+  it.effect("our tickets are never whole seconds, and our ids never look like stock ones", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const store = yield* openStore(server)
+      const m = freshName("tickets")
+      yield* contender(store, m).own
+      for (let i = 0; i < 50; i++) {
+        const { foreign, ticket } = yield* contender(store, m).wait
+        assert.match(ticket!, /^\d+\.\d{6}$/)
+        assert.isFalse(ticket!.endsWith(".000000"))
+        assert.isFalse(foreign)
+      }
+      // The next ticket after this one would be a whole second
+      yield* server.send("ZADD", keysOf(m).queue, "4102444799.999999", freshId())
+      const { foreign, ticket } = yield* contender(store, m).wait
+      assert.strictEqual(ticket as string, "4102444800.000001")
+      assert.isFalse(foreign)
+    }))
+})

@@ -1,0 +1,52 @@
+/** Fleets of consumers of ours and of stock consumers, on a real server. */
+import { IoRedis } from "@effect-simba/redis"
+import { describe, it } from "@effect/vitest"
+import type { Scope } from "effect"
+import { Effect, Layer } from "effect"
+import { capturingLogs, RedisServer } from "../../support/harness.ts"
+import { consumers } from "../../support/interopConsumers.ts"
+import * as scenarios from "../../support/streamInteropScenarios.ts"
+
+const quiet = capturingLogs([])
+
+/** On a server of its own: its settings and its whole keyspace are looked at. */
+const real = <A>(scenario: (stage: scenarios.Stage) => Effect.Effect<A, unknown, Scope.Scope>) =>
+  Effect.gen(function*() {
+    const server = yield* RedisServer.start()
+    return yield* scenario({
+      send: server.send,
+      ...consumers(
+        () => Layer.fresh(IoRedis.layer({ url: server.url })),
+        () => Effect.die("a process of this test cannot be cut off")
+      )
+    })
+  }).pipe(Effect.scoped, Effect.provide(quiet))
+
+describe("with stock consumers, on a real Redis", () => {
+  it.live("data streams flow both ways, each to one consumer, and none is left behind", () => real(scenarios.bothWays))
+
+  it.live("what a living stock consumer owns is left alone", () => real(scenarios.livingStock))
+
+  it.live("an orderly hand-back is taken over", () => real(scenarios.handBack), { tags: ["G20"] })
+
+  it.live("a death of a stock consumer is noticed, with events", () =>
+    real((stage) => scenarios.stockDies(stage, true)))
+
+  it.live("and without", () => real((stage) => scenarios.stockDies(stage, false)), { tags: ["G15"] })
+
+  it.live("two announcements of one data stream are processed one after the other", () => real(scenarios.duplicates), {
+    tags: ["G8"]
+  })
+
+  it.live(
+    "a stock owner that is late and finishes: ours stops, and nothing is made again",
+    () => real(scenarios.lateDone),
+    { tags: ["G18"] }
+  )
+
+  it.live(
+    "the orderly end of a stock consumer takes its own with it, and nothing of ours",
+    () => real(scenarios.stockDone),
+    { tags: ["G20"] }
+  )
+})

@@ -1,0 +1,209 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, type Scope } from "effect"
+import { spawn } from "node:child_process"
+import { fileURLToPath } from "node:url"
+import { freshName, keysOf, RedisServer, until } from "../../support/harness.ts"
+import type { LogLine, WorkerConfig, WorkerReport } from "../../support/worker.ts"
+
+interface Worker {
+  readonly pid: number
+  readonly reports: ReadonlyArray<WorkerReport>
+  readonly signal: (signal: NodeJS.Signals) => Effect.Effect<void>
+  /** Waits until it has said so. */
+  readonly said: (tag: WorkerReport["_tag"]) => Effect.Effect<void>
+}
+
+const file = fileURLToPath(new URL("../../support/worker.ts", import.meta.url))
+
+/** A Node process of its own, killed with the scope. */
+const startWorker = (config: WorkerConfig): Effect.Effect<Worker, never, Scope.Scope> =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.sync(() => {
+        const child = spawn(process.execPath, [file], {
+          env: { ...process.env, NODE_OPTIONS: "", SIMBA_TEST_WORKER: JSON.stringify(config) },
+          stdio: ["ignore", "pipe", "pipe", "ipc"]
+        })
+        const reports: Array<WorkerReport> = []
+        let output = ""
+        const keep = (chunk: Buffer) => {
+          output += chunk.toString("utf8")
+        }
+        child.stdout!.on("data", keep)
+        child.stderr!.on("data", keep)
+        child.on("message", (report) => reports.push(report as WorkerReport))
+        return { child, reports, output: () => output }
+      }),
+      ({ child }) => Effect.sync(() => child.kill("SIGKILL"))
+    ),
+    ({ child, output, reports }) => ({
+      pid: child.pid!,
+      reports,
+      signal: (signal) => Effect.sync(() => void child.kill(signal)),
+      said: (tag) =>
+        Effect.suspend(() =>
+          until(
+            `${config.name} says ${tag}; it said ${JSON.stringify(reports)} ${output()}`,
+            Effect.sync(() => reports.some((report) => report._tag === tag))
+          )
+        )
+    })
+  )
+
+/** A mutex, its log, and workers for both. */
+const setting = Effect.fnUntraced(function*(label: string) {
+  const server = yield* RedisServer
+  const mutex = freshName(label)
+  const log = `log of ${mutex}`
+  return {
+    server,
+    mutex,
+    worker: (name: string, options: Pick<WorkerConfig, "rounds" | "writes" | "pauseMillis" | "go">) =>
+      startWorker({ url: server.url, name, mutex, log, ...options }),
+    lines: Effect.map(
+      server.send("LRANGE", log, "0", "-1"),
+      (lines) => (lines as ReadonlyArray<string>).map((line) => JSON.parse(line) as LogLine)
+    ),
+    waiting: (count: number) =>
+      until(`${count} waiting`, Effect.map(server.send("ZCARD", keysOf(mutex).queue), (n) => n === count))
+  }
+})
+
+/** Each holder's lines are together, from its entry on, and tokens grow from one holder to the next. */
+const assertExclusive = (lines: ReadonlyArray<LogLine>) => {
+  let holder: LogLine | undefined
+  for (const line of lines) {
+    const [, act, token, worker] = line
+    if (act === "enter") {
+      if (holder !== undefined) assert.isAbove(token, holder[2], `tokens grow: ${JSON.stringify(lines)}`)
+      holder = line
+    } else {
+      assert.deepStrictEqual(
+        [token, worker],
+        [holder?.[2], holder?.[3]],
+        `nobody interleaves: ${JSON.stringify(lines)}`
+      )
+    }
+  }
+}
+
+const endless = { rounds: 1, writes: 1_000_000 } as const
+
+layer(RedisServer.layer, { excludeTestServices: true })("several processes on one Redis", (it) => {
+  it.effect("exclude each other, are all served, and get growing tokens", () =>
+    Effect.gen(function*() {
+      const { lines, mutex, server, worker } = yield* setting("exclusion")
+      const names = ["a", "b", "c", "d", "e"]
+      const rounds = 20
+      const go = `go ${mutex}`
+      const workers = yield* Effect.forEach(names, (name) => worker(name, { rounds, writes: 2, pauseMillis: 1, go }))
+      for (const one of workers) yield* one.said("Ready")
+      yield* server.send("SET", go, "1")
+      for (const one of workers) yield* one.said("Done")
+      const log = yield* lines
+      assertExclusive(log)
+      assert.deepStrictEqual(
+        log.map(([, act]) => act),
+        Array.from({ length: names.length * rounds }, () => ["enter", "write", "write", "leave"]).flat()
+      )
+      const holders = log.filter(([, act]) => act === "enter").map(([, , , worker]) => worker)
+      assert.isAbove(
+        holders.filter((name, index) => name !== holders[index - 1]).length,
+        names.length,
+        "they took turns"
+      )
+      for (const name of names) {
+        assert.strictEqual(holders.filter((holder) => holder === name).length, rounds)
+      }
+      assert.strictEqual(yield* server.send("EXISTS", keysOf(mutex).owner, keysOf(mutex).queue), 0)
+    }), 60_000)
+
+  it.effect(
+    "when a holder is killed, the first waiter takes over once its key has expired",
+    () =>
+      Effect.gen(function*() {
+        const { lines, mutex, server, waiting, worker } = yield* setting("killed")
+        const holder = yield* worker("holder", { ...endless, pauseMillis: 20 })
+        yield* until("it holds", Effect.map(lines, (lines) => lines.length > 0))
+        const first = yield* worker("first", { rounds: 1, writes: 1, pauseMillis: 1 })
+        yield* waiting(1)
+        const second = yield* worker("second", { rounds: 1, writes: 1, pauseMillis: 1 })
+        yield* waiting(2)
+        // Past a renewal or two
+        yield* Effect.sleep("1500 millis")
+        yield* holder.signal("SIGKILL")
+        yield* Effect.sleep("100 millis")
+        const expiry = Number(yield* server.send("PEXPIRETIME", keysOf(mutex).owner))
+        assert.isAbove(expiry, 0, "the holder's key is still there")
+        yield* first.said("Done")
+        yield* second.said("Done")
+        const log = yield* lines
+        assertExclusive(log)
+        const entries = log.filter(([, act]) => act === "enter")
+        assert.deepStrictEqual(entries.map(([, , , worker]) => worker), ["holder", "first", "second"])
+        const took = entries[1]![0] / 1000 - expiry
+        yield* Effect.log(`took over ${took.toFixed(1)} ms after the key of the killed holder expired`)
+        assert.isAtLeast(took, 0)
+      }),
+    { timeout: 30_000, tags: ["H6"] }
+  )
+
+  it.effect(
+    "a holder that was suspended past its lease stops before it touches anything again",
+    () =>
+      Effect.gen(function*() {
+        const { lines, waiting, worker } = yield* setting("suspended")
+        const holder = yield* worker("holder", { ...endless, pauseMillis: 250 })
+        yield* until("it holds", Effect.map(lines, (lines) => lines.length > 0))
+        const successor = yield* worker("successor", { rounds: 1, writes: 8, pauseMillis: 100 })
+        yield* waiting(1)
+        // It pauses after each write: stop it there, not between a check and its write
+        const before = (yield* lines).length
+        yield* until("it has just written", Effect.map(lines, (lines) => lines.length > before))
+        yield* holder.signal("SIGSTOP")
+        yield* until(
+          "the successor is at work",
+          Effect.map(lines, (lines) => lines.some(([, act, , worker]) => act === "write" && worker === "successor"))
+        )
+        yield* holder.signal("SIGCONT")
+        yield* holder.said("Failed")
+        const failed = holder.reports.find((report) => report._tag === "Failed")
+        assert.strictEqual(failed?.error, "LeaseLost")
+        assert.include(["Expired", "BackendGone"], failed?.reason)
+        yield* successor.said("Done")
+        const log = yield* lines
+        assertExclusive(log)
+        assert.strictEqual(log.filter(([, act]) => act === "enter").length, 2)
+      }),
+    { timeout: 30_000, tags: ["L3"] }
+  )
+
+  it.effect(
+    "a holder whose key was taken from it interrupts its work, and its waiter goes on waiting",
+    () =>
+      Effect.gen(function*() {
+        const { lines, mutex, server, waiting, worker } = yield* setting("taken")
+        const holder = yield* worker("holder", { rounds: 1, writes: 1, pauseMillis: 600_000 })
+        yield* until("it holds", Effect.map(lines, (lines) => lines.length > 1))
+        const successor = yield* worker("successor", { rounds: 1, writes: 1, pauseMillis: 1 })
+        yield* waiting(1)
+        yield* server.send("SET", keysOf(mutex).owner, "operator", "PX", "3000")
+        yield* holder.said("BodyInterrupted")
+        assert.isTrue((yield* lines).every(([, , , worker]) => worker === "holder"))
+        yield* holder.said("Failed")
+        const failed = holder.reports.find((report) => report._tag === "Failed")
+        assert.deepStrictEqual([failed?.error, failed?.reason], ["LeaseLost", "TakenOver"])
+        yield* successor.said("Done")
+        const log = yield* lines
+        assertExclusive(log)
+        assert.deepStrictEqual(log.map(([, , , worker]) => worker), [
+          "holder",
+          "holder",
+          "successor",
+          "successor",
+          "successor"
+        ])
+      }),
+    { timeout: 30_000, tags: ["L3"] }
+  )
+})

@@ -1,0 +1,371 @@
+/** Consumers of data streams as processes that are killed and suspended, on a server that is killed too. */
+import * as StreamClient from "@effect-simba/core/streams/StreamClient"
+import { type EntryId, ServiceName, type StreamName } from "@effect-simba/core/streams/StreamName"
+import { type Held, StreamStore } from "@effect-simba/core/streams/StreamStore"
+import { IoRedis } from "@effect-simba/redis"
+import { RedisStreamStore } from "@effect-simba/redis/streams"
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Effect, Layer, Schema, type Scope } from "effect"
+import { spawn } from "node:child_process"
+import { fileURLToPath } from "node:url"
+import * as StreamKeys from "../../../src/streams/internal/keys.ts"
+import * as StreamWire from "../../../src/streams/internal/messages.ts"
+import { appendOnly, commandsWritten } from "../../support/appendOnlyFile.ts"
+import { freshName, RedisServer, until } from "../../support/harness.ts"
+import type { Server } from "../../support/redisServer.ts"
+import { processedKey, type StreamWorkerConfig, type StreamWorkerReport } from "../../support/streamWorker.ts"
+
+const file = fileURLToPath(new URL("../../support/streamWorker.ts", import.meta.url))
+
+interface Worker {
+  readonly name: string
+  readonly reports: ReadonlyArray<StreamWorkerReport>
+  readonly signal: (signal: NodeJS.Signals) => Effect.Effect<void>
+  readonly said: (tag: StreamWorkerReport["_tag"]) => Effect.Effect<void>
+  /** Ends it in order. */
+  readonly end: Effect.Effect<void>
+}
+
+/** A Node process of its own, killed with the scope. */
+const startWorker = (config: StreamWorkerConfig): Effect.Effect<Worker, never, Scope.Scope> =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.sync(() => {
+        const child = spawn(process.execPath, [file], {
+          env: { ...process.env, NODE_OPTIONS: "", SIMBA_TEST_STREAM_WORKER: JSON.stringify(config) },
+          stdio: ["ignore", "pipe", "pipe", "ipc"]
+        })
+        const reports: Array<StreamWorkerReport> = []
+        let output = ""
+        const keep = (chunk: Buffer) => {
+          output = (output + chunk.toString("utf8")).slice(-4000)
+        }
+        child.stdout!.on("data", keep)
+        child.stderr!.on("data", keep)
+        child.on("message", (report) => reports.push(report as StreamWorkerReport))
+        return { child, reports, output: () => output }
+      }),
+      ({ child }) => Effect.sync(() => child.kill("SIGKILL"))
+    ),
+    ({ child, output, reports }): Worker => {
+      const name = config.options.consumer ?? ""
+      const said: Worker["said"] = (tag) =>
+        Effect.suspend(() =>
+          until(
+            `${name} says ${tag}; it said ${JSON.stringify(reports.slice(-5))} ${output()}`,
+            Effect.sync(() => reports.some((report) => report._tag === tag)),
+            "30 seconds"
+          )
+        )
+      const signal: Worker["signal"] = (signal) => Effect.sync(() => void child.kill(signal))
+      return {
+        name,
+        reports,
+        signal,
+        said,
+        // One that is still starting does not know the signal
+        end: Effect.andThen(said("Ready"), Effect.andThen(signal("SIGTERM"), said("Done")))
+      }
+    }
+  )
+
+const decodeLease = Schema.decodeUnknownEffect(StreamWire.StreamLease)
+
+/** A service with its data streams, their producer, and workers for them. */
+const setting = Effect.fnUntraced(function*(
+  server: Server,
+  label: string,
+  size: { readonly streams: number; readonly messages: number },
+  defaults: Omit<StreamWorkerConfig["options"], "service"> = {}
+) {
+  const name = freshName(label)
+  const service = ServiceName.make(name)
+  const redis = IoRedis.layer({ url: server.url, commandTimeout: "2 seconds" })
+  const context = yield* Layer.build(
+    StreamClient.layer({ service: name, consumer: "producer" }).pipe(
+      Layer.provideMerge(RedisStreamStore.layer),
+      Layer.provide(redis)
+    )
+  )
+  const producer = Context.get(context, StreamClient.StreamClient)
+  const store = yield* Context.get(context, StreamStore).open(service)
+  const announced = yield* producer.announceAll(
+    Array.from({ length: size.streams }, (_, index) => ({ stream: `${name} data@@${index}`, info: { index } }))
+  )
+  const streams = announced.map(({ stream }) => stream)
+  const latest = new Map<StreamName, EntryId>()
+  let written = 0
+  const append = (isLast = false) =>
+    Effect.gen(function*() {
+      for (let n = 0; n < size.messages; n++) {
+        written += 1
+        const ends = isLast && n === size.messages - 1 ? ["last", "yes"] : []
+        for (const stream of streams) {
+          latest.set(stream, (yield* server.send("XADD", stream, "*", "n", String(written), ...ends)) as EntryId)
+        }
+      }
+    })
+  const checkpoints = Effect.forEach(streams, (stream) => server.send("GET", StreamKeys.checkpoint(stream)))
+  /** The lease of a data stream, once somebody has it. */
+  const leaseOf = (stream: StreamName) =>
+    Effect.gen(function*() {
+      for (;;) {
+        const value = yield* server.send("GET", StreamKeys.streamLease(stream))
+        if (value !== null) return yield* decodeLease(value)
+        yield* Effect.sleep("10 millis")
+      }
+    })
+  return {
+    service,
+    announced,
+    streams,
+    store,
+    append,
+    leaseOf,
+    /** All that was written is processed and committed. */
+    settled: (what: string) =>
+      until(
+        `everything is committed after ${what}`,
+        Effect.map(
+          checkpoints,
+          (found) => streams.every((stream, index) => found[index] === latest.get(stream))
+        ),
+        "30 seconds"
+      ),
+    worker: (consumer: string, options: Omit<StreamWorkerConfig["options"], "service"> = {}) =>
+      startWorker({
+        url: server.url,
+        workMillis: 5,
+        options: { ...defaults, ...options, service: name, consumer }
+      }),
+    /** The worker that owns most, and one of its data streams. */
+    busiest: (workers: ReadonlyArray<Worker>) =>
+      Effect.gen(function*() {
+        for (;;) {
+          const leases = yield* Effect.forEach(streams, (stream) =>
+            Effect.map(leaseOf(stream), (lease) => ({ ...lease, stream })))
+          const owned = (worker: Worker) =>
+            leases.filter((lease) => lease.consumer === `redis-consumer-${worker.name}`)
+          const [first] = workers.map((worker) => ({ worker, leases: owned(worker) }))
+            .sort((a, b) => b.leases.length - a.leases.length)
+          const lease = first?.leases[0]
+          if (first !== undefined && lease !== undefined) return { worker: first.worker, lease }
+          yield* Effect.sleep("50 millis")
+        }
+      }).pipe(Effect.timeout("30 seconds"))
+  }
+})
+
+const indexOf = <A>(items: ReadonlyArray<A>, item: A) => {
+  const index = items.indexOf(item)
+  assert.isAtLeast(index, 0, `${String(item)} is known`)
+  return index
+}
+
+/**
+ * Reads in the order of the server what became of each message, and what did not happen is a failure: tokens grow with
+ * every taking, the checkpoint moves over one message at a time, and each was processed under the token of the owner of
+ * that instant before.
+ */
+const audit = (commands: ReadonlyArray<ReadonlyArray<string>>, streams: ReadonlyArray<StreamName>) =>
+  streams.map((stream) => {
+    const messages: Array<string> = []
+    const processed = new Set<string>()
+    let owners = 0
+    let token = 0
+    let committed = 0
+    let writer = 0
+    let writes = 0
+    for (const [name, key, value, ...rest] of commands) {
+      if (name?.toUpperCase() === "XADD" && key === stream) messages.push(value!)
+      else if (name?.toUpperCase() === "SET" && key === StreamKeys.streamLease(stream)) {
+        const next = Number(value!.slice(value!.lastIndexOf("@@") + 2))
+        assert.isAbove(next, token, `tokens of ${stream} grow`)
+        token = next
+        owners += 1
+      } else if (name?.toUpperCase() === "RPUSH" && key === processedKey(stream)) {
+        const [by, message] = value!.split(" ") as [string, string]
+        assert.isAtLeast(Number(by), writer, `the resource of ${stream} refuses old tokens`)
+        writer = Number(by)
+        writes += 1
+        assert.isAtMost(indexOf(messages, message), committed, `nothing of ${stream} is left out: ${rest.join(" ")}`)
+        processed.add(value!.split(" ", 2).join(" "))
+      } else if (name?.toUpperCase() === "SET" && key === StreamKeys.checkpoint(stream)) {
+        assert.strictEqual(indexOf(messages, value!), committed, `the checkpoint of ${stream} moves over one message`)
+        assert.isTrue(processed.has(`${token} ${value}`), `${stream}: its owner ${token} processed ${value} before`)
+        committed += 1
+      }
+    }
+    return { stream, messages: messages.length, committed, owners, writes }
+  })
+
+/** Nothing is left of the service but what is kept on purpose. */
+const assertFinished = Effect.fnUntraced(function*(
+  server: Server,
+  { announced, service, streams }: Effect.Success<ReturnType<typeof setting>>
+) {
+  const input = StreamKeys.input(service)
+  yield* until("all are done", Effect.map(server.send("XLEN", input), (length) => length === 0), "30 seconds")
+  const [pending] = (yield* server.send("XPENDING", input, StreamKeys.group(service))) as [number]
+  assert.strictEqual(pending, 0)
+  for (const { entry, stream } of announced) {
+    assert.strictEqual(
+      yield* server.send("EXISTS", StreamKeys.entryLease(stream, entry), StreamKeys.streamLease(stream)),
+      0
+    )
+  }
+  const dead = [StreamKeys.deadLetters(service), ...streams.map(StreamKeys.deadMessages)]
+  assert.strictEqual(yield* server.send("EXISTS", ...dead), 0, "nothing is in the dead letters")
+})
+
+const brisk = {
+  leaseDuration: "1500 millis",
+  heartbeatInterval: "400 millis",
+  commandTimeout: "500 millis",
+  sweepInterval: "500 millis",
+  gracePeriod: "500 millis",
+  capacity: 12
+} as const
+
+/** An owner is killed, and its data streams go on, although whatever is not looked for here comes too late. */
+const followed = (by: "event" | "sweep") =>
+  Effect.gen(function*() {
+    const server = yield* RedisServer.start()
+    const sweep = by === "event" ? "10 minutes" : "500 millis"
+    const fleet = yield* setting(server, by, { streams: 3, messages: 3 }, {
+      ...brisk,
+      sweepInterval: sweep,
+      enableEvents: by === "event",
+      rebalance: false
+    })
+    const owner = yield* fleet.worker("owner")
+    yield* fleet.append()
+    yield* fleet.settled("the start")
+    const successor = yield* fleet.worker("successor")
+    const channels = [StreamKeys.signalChannel(fleet.service), StreamKeys.expiredChannel(0)]
+    yield* until(
+      "both take part, and listen where there is something to hear",
+      Effect.map(
+        server.send("PUBSUB", "NUMSUB", ...channels),
+        (counts) => {
+          const [, hints, , expiries] = counts as ReadonlyArray<unknown>
+          return hints === 2 && expiries === (by === "event" ? 2 : 0)
+        }
+      )
+    )
+    const before = yield* fleet.leaseOf(fleet.streams[0]!)
+    assert.strictEqual(before.consumer, "redis-consumer-owner")
+    if (by === "sweep") {
+      assert.deepStrictEqual(
+        yield* server.send("CONFIG", "GET", "notify-keyspace-events"),
+        ["notify-keyspace-events", ""]
+      )
+    }
+    yield* fleet.append()
+    yield* owner.signal("SIGKILL")
+    yield* fleet.settled("a kill")
+    const after = yield* fleet.leaseOf(fleet.streams[0]!)
+    assert.strictEqual(after.consumer, "redis-consumer-successor")
+    assert.isAbove(after.token, before.token)
+    yield* fleet.append(true)
+    yield* assertFinished(server, fleet)
+    yield* successor.end
+  }).pipe(Effect.scoped)
+
+describe("processes that own data streams on one Redis", () => {
+  it.live(
+    "killed and suspended owners and a restarted server lose no message, and no checkpoint goes back",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer.start({ args: appendOnly })
+        const fleet = yield* setting(server, "chaos", { streams: 8, messages: 6 }, brisk)
+        const { append, busiest, leaseOf, settled, store, streams, worker } = fleet
+        const everybody: Array<Worker> = []
+        const start = (name: string) =>
+          Effect.tap(worker(name), (started) => Effect.sync(() => everybody.push(started)))
+        let living: ReadonlyArray<Worker> = yield* Effect.forEach(["a", "b", "c"], start)
+        const without = (gone: Worker) => living.filter((worker) => worker !== gone)
+        yield* append()
+        yield* settled("the start")
+
+        // Killed in the midst of its work, and started again under the same name
+        const first = yield* busiest(living)
+        yield* append()
+        yield* first.worker.signal("SIGKILL")
+        living = [...without(first.worker), yield* start(first.worker.name)]
+        yield* settled("a kill")
+
+        // Suspended until somebody else has gone on, then awake again
+        const second = yield* busiest(living)
+        yield* second.worker.signal("SIGSTOP")
+        yield* append()
+        yield* settled("a suspension")
+        const { lease } = second
+        const next = yield* leaseOf(lease.stream)
+        assert.isAbove(next.token, lease.token)
+        yield* second.worker.signal("SIGCONT")
+        yield* append()
+        // What it would say if nothing but the server stopped it
+        const entry = fleet.announced.find(({ stream }) => stream === lease.stream)!.entry
+        const stale: Held = { ...lease, entry }
+        const [message] = yield* store.messages(lease.stream, "0-0" as EntryId, 1)
+        assert.strictEqual(yield* store.commit(stale, "99999999999999-0" as EntryId), "NotOwner")
+        assert.strictEqual(yield* store.deadLetterMessage(stale, message!, "late"), "NotOwner")
+        assert.strictEqual(yield* store.done(stale), "NotOwner")
+        assert.strictEqual(yield* store.release(stale), "NotOwner")
+        yield* settled("its return")
+
+        // A server that is killed and comes back with its data
+        yield* append()
+        yield* server.restart
+        yield* append()
+        yield* settled("a restart of the server")
+
+        // Both at once: an owner dies and another one sleeps while there is no server
+        const third = yield* busiest(living)
+        const sleeper = without(third.worker)[0]!
+        yield* append()
+        yield* server.kill()
+        yield* third.worker.signal("SIGKILL")
+        yield* sleeper.signal("SIGSTOP")
+        yield* server.restart
+        living = [...without(third.worker), yield* start("d")]
+        yield* append()
+        yield* settled("an outage with a kill and a suspension")
+        yield* sleeper.signal("SIGCONT")
+
+        // One leaves in order, the others go on
+        const fourth = yield* busiest(living)
+        yield* append()
+        yield* fourth.worker.end
+        living = without(fourth.worker)
+        yield* append(true)
+        yield* settled("a clean end")
+        yield* assertFinished(server, fleet)
+        for (const worker of living) yield* worker.end
+        assert.strictEqual(yield* server.send("EXISTS", StreamKeys.members(fleet.service)), 0, "nobody is a member")
+
+        const found = audit(yield* commandsWritten(server), streams)
+        for (const { committed, messages, stream, writes } of found) {
+          assert.strictEqual(committed, messages, `${stream} was committed to its end`)
+          assert.isAtLeast(writes, messages, `${stream} was processed to its end`)
+        }
+        assert.isAbove(found.reduce((sum, { owners }) => sum + owners, 0), streams.length, "they changed hands")
+        for (const { name, reports } of everybody) {
+          assert.deepStrictEqual(reports.filter(({ _tag }) => _tag === "Failed"), [], `${name} never gave up`)
+        }
+      }).pipe(Effect.scoped),
+    { timeout: 150_000, tags: ["G18", "G32"] }
+  )
+
+  it.live(
+    "a killed owner is followed by the news that its lease expired, where no sweep would see it",
+    () => followed("event"),
+    60_000
+  )
+
+  it.live("a killed owner is followed by a sweep, where there is no news", () => followed("sweep"), {
+    timeout: 120_000,
+    tags: ["B54", "G15"]
+  })
+})

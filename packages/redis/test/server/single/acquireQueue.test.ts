@@ -1,0 +1,107 @@
+/** Waiters of one process share one place: random scripts on the fake Redis, and what it costs on a real one. */
+import { assert, layer } from "@effect/vitest"
+import { Deferred, Effect, Fiber } from "effect"
+import { commandStats, freshName, keysOf, openMutex, RedisServer, until } from "../../support/harness.ts"
+
+const patient = { ttl: "10 minutes", transition: "5 minutes", confirmTimeout: "1 minute" } as const
+
+layer(RedisServer.layer, { excludeTestServices: true })("places on a real server", (it) => {
+  it.effect("a thousand waiters behind another process: two requests, one entry, no subscription; then one release each", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const stats = commandStats(server)
+      const [holder, mutex] = yield* Effect.all([openMutex(server, patient), openMutex(server, patient)])
+      const m = freshName("a thousand")
+      const letGo = yield* Deferred.make<void>()
+      const holding = yield* Effect.forkScoped(holder.withLock(m)(Deferred.await(letGo)))
+      yield* until("held", Effect.map(server.send("EXISTS", keysOf(m).owner), (n) => n === 1))
+      yield* stats.reset
+      const order: Array<number> = []
+      const tokens: Array<number> = []
+      const waiters = yield* Effect.forEach(
+        Array.from({ length: 1000 }, (_, n) => n),
+        (n) =>
+          Effect.forkScoped(
+            mutex.withLock(m)((lease) =>
+              Effect.sync(() => {
+                order.push(n)
+                tokens.push(lease.token)
+              })
+            )
+          )
+      )
+      yield* until("queued", Effect.map(server.send("ZCARD", keysOf(m).queue), (n) => n === 1))
+      const waiting = yield* stats.calls
+      assert.deepStrictEqual([waiting.get("evalsha"), waiting.get("subscribe")], [2, undefined])
+      yield* stats.reset
+      yield* Deferred.succeed(letGo, undefined)
+      yield* Fiber.joinAll([holding, ...waiters])
+      assert.deepStrictEqual(order, [...order].sort((a, b) => a - b))
+      assert.deepStrictEqual(tokens, [...new Set(tokens)].sort((a, b) => a - b))
+      yield* until("free", Effect.map(server.send("EXISTS", keysOf(m).owner, keysOf(m).queue), (n) => n === 0))
+      const handing = yield* stats.calls
+      // The holder's release, the confirmation of the first, a release each
+      assert.isAtMost(handing.get("evalsha")!, 1 + 1 + 1000)
+      assert.deepStrictEqual([handing.has("subscribe"), handing.has("unsubscribe")], [false, false])
+    }))
+
+  it.effect("with maxLocalHandOffs they share turns, and another process has its own between two of them", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const stats = commandStats(server)
+      const maxLocalHandOffs = 63
+      const [us, them] = yield* Effect.all([
+        openMutex(server, { ...patient, maxLocalHandOffs }),
+        openMutex(server, patient)
+      ])
+      const m = freshName("turns")
+      const letGo = yield* Deferred.make<void>()
+      const served: Array<string> = []
+      const tokens: Array<number> = []
+      const work = (name: string) => (lease: { readonly token: number }) =>
+        Effect.sync(() => {
+          served.push(name)
+          tokens.push(lease.token)
+        })
+      const holding = yield* Effect.forkScoped(us.withLock(m)(Deferred.await(letGo)))
+      yield* until("held", Effect.map(server.send("EXISTS", keysOf(m).owner), (n) => n === 1))
+      const waiters = yield* Effect.forEach(
+        Array.from({ length: 320 }),
+        () => Effect.forkScoped(us.withLock(m)(work("us")))
+      )
+      // Four in line, so that each release queues the next in the same script: they never cease to wait
+      const others = yield* Effect.forEach(
+        Array.from({ length: 4 }),
+        () => Effect.forkScoped(them.withLock(m)(work("them")))
+      )
+      yield* until("they wait", Effect.map(server.send("ZCARD", keysOf(m).queue), (n) => n === 1))
+      yield* stats.reset
+      yield* Deferred.succeed(letGo, undefined)
+      yield* Fiber.joinAll([holding, ...waiters, ...others])
+      assert.deepStrictEqual(tokens, [...new Set(tokens)].sort((a, b) => a - b))
+      const runs = served.join(" ").split(/ ?them ?/).map((run) => run === "" ? 0 : run.split(" ").length)
+      assert.strictEqual(runs[0], maxLocalHandOffs, "behind the holder, who was the first of that turn")
+      for (const run of runs.slice(0, -1)) assert.isAtMost(run, maxLocalHandOffs + 1)
+      assert.isAtMost((yield* stats.calls).get("evalsha")!, 40)
+    }))
+
+  it.effect("a layer whose server is flushed under a line goes on with it", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const mutex = yield* openMutex(server, { ttl: "300 millis", transition: "2 seconds", maxLocalHandOffs: 5 })
+      const m = freshName("flushed")
+      let served = 0
+      let lost = 0
+      const work = mutex.withLock(m)(
+        Effect.andThen(Effect.sleep("40 millis"), Effect.sync(() => served++))
+      ).pipe(Effect.catchTag("LeaseLost", () => Effect.sync(() => lost++)))
+      const waiters = yield* Effect.forEach(Array.from({ length: 30 }), () => Effect.forkScoped(work))
+      for (let i = 0; i < 3; i++) {
+        yield* Effect.sleep("300 millis")
+        yield* server.send("DEL", keysOf(m).owner, keysOf(m).queue)
+      }
+      yield* Effect.timeout(Fiber.joinAll(waiters), "20 seconds")
+      assert.strictEqual(served + lost, 30)
+      assert.isAtMost(lost, 3)
+    }))
+})

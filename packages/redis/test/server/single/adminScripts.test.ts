@@ -1,0 +1,406 @@
+import type { MutexName } from "@effect-simba/core/MutexName"
+import { inboxOf } from "@effect-simba/core/MutexName"
+import type { MutexStore } from "@effect-simba/core/MutexStore"
+import { BackendError } from "@effect-simba/core/SimbaError"
+import { assert, layer } from "@effect/vitest"
+import { Duration, Effect, Stream } from "effect"
+import * as RedisKeys from "../../../src/internal/mutex/keys.ts"
+import {
+  commandStats,
+  contender,
+  freshName,
+  granted,
+  keysOf,
+  messagesOn,
+  openStore,
+  ownerOf,
+  RedisServer,
+  refused,
+  stockId,
+  until
+} from "../../support/harness.ts"
+import type { Server } from "../../support/redisServer.ts"
+
+const confirm = Duration.seconds(30)
+const hour = Duration.hours(1)
+const dayMillis = 24 * 60 * 60 * 1000
+
+const refusedForGood = <A, E>(effect: Effect.Effect<A, E>) =>
+  Effect.map(Effect.flip(effect as Effect.Effect<A, unknown>), (error) => {
+    assert.instanceOf(error, BackendError)
+    assert.isFalse(error.retryable, error.message)
+    assert.match(error.message, /WRONGTYPE/)
+  })
+
+const spoil = (server: Server, key: string) =>
+  Effect.andThen(server.send("DEL", key), server.send("LPUSH", key, "not what it should be"))
+
+/** What Simba's acquire does when it gets the mutex. */
+const stockTakes = (server: Server, mutex: MutexName, id: string) =>
+  Effect.map(server.send("SET", keysOf(mutex).owner, id, "NX", "PX", "60000"), (reply) => reply === "OK")
+
+/** A stock contender that waits, and listens; and what it hears. */
+const stockWaits = Effect.fnUntraced(function*(server: Server, mutex: MutexName) {
+  const id = stockId()
+  const heard = yield* messagesOn(server, RedisKeys.contenderChannel(mutex, id))
+  yield* server.send("ZADD", keysOf(mutex).queue, "1700000000", id)
+  return { id, heard }
+})
+
+const listOf = (store: MutexStore["Service"]) => Effect.map(Stream.runCollect(store.list), (names) => [...names].sort())
+
+layer(RedisServer.layer, { excludeTestServices: true })(
+  "the scripts for looking, intervening and sharing schedules",
+  (it) => {
+    it.effect("a forced release tells the layer of the old owner, byte for byte as the wire table says", () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const store = yield* openStore(server)
+        const m = freshName("forced")
+        const [a, b, c] = [contender(store, m), contender(store, m), contender(store, m)]
+        const inboxes = [a, b, c].map(({ id }) => `simba:inbox:${inboxOf(id)}`) as [string, string, string]
+        assert.strictEqual(RedisKeys.inboxChannel(inboxOf(a.id)), inboxes[0])
+        const channel = `simba:{${m}}`
+        const messages = yield* messagesOn(
+          server,
+          ...inboxes,
+          ...[a, b, c].map(({ id }) => `${channel}:${id}`),
+          channel
+        )
+        yield* a.own
+        yield* b.wait
+        yield* c.wait
+        assert.strictEqual(ownerOf(yield* store.forceRelease(m, confirm)), a.id)
+        yield* b.release
+        yield* c.release
+        assert.deepStrictEqual(yield* store.forceRelease(m, confirm), { _tag: "Free" })
+        yield* server.send("PUBLISH", channel, "the end")
+        yield* until("all messages", Effect.sync(() => messages.at(-1)?.[1] === "the end"))
+        assert.deepStrictEqual(messages, [
+          [channel, `acquired@@${a.id}`],
+          [inboxes[1], `${b.id}@@released@@${a.id}`],
+          [inboxes[2], `${c.id}@@look@@30000`],
+          [inboxes[0], `forced@@${a.id}`],
+          [inboxes[2], `${c.id}@@released@@${b.id}`],
+          [channel, "the end"]
+        ])
+      }))
+
+    it.effect("a forced release of what nobody owns grants the first waiter, in nobody's name", () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const store = yield* openStore(server)
+        const m = freshName("forced from nobody")
+        const [a, b] = [contender(store, m), contender(store, m)]
+        yield* a.own
+        const wakeUps = yield* b.subscribe
+        yield* b.wait
+        yield* server.send("DEL", keysOf(m).owner)
+        assert.deepStrictEqual(yield* store.forceRelease(m, confirm), { _tag: "Free" })
+        assert.deepStrictEqual(yield* wakeUps.next, { _tag: "YourTurn", from: "nobody" })
+        yield* b.confirm
+      }))
+
+    it.effect("a stock owner that is forced out is told on its own channel, and ours has the mutex", () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const store = yield* openStore(server)
+        const m = freshName("forced stock")
+        const [b, c] = [contender(store, m), contender(store, m)]
+        const stock = stockId()
+        const messages = yield* messagesOn(server, `simba:{${m}}:${stock}`, RedisKeys.inboxChannel(""))
+        yield* stockTakes(server, m, stock)
+        const [first, second] = [yield* b.subscribe, yield* c.subscribe]
+        yield* b.wait
+        yield* c.wait
+        // They have seen the stock owner, listen on channels of their own from now on, and look again
+        for (const wakeUps of [first, second]) assert.deepStrictEqual(yield* wakeUps.next, { _tag: "Gap" })
+        assert.strictEqual(ownerOf(yield* store.forceRelease(m, confirm)), stock)
+        assert.deepStrictEqual(yield* first.next, { _tag: "YourTurn", from: stock })
+        assert.deepStrictEqual(yield* second.next, { _tag: "LookIn", delay: confirm })
+        yield* until("the stock owner is told", Effect.sync(() => messages.length > 0))
+        assert.deepStrictEqual(messages, [[`simba:{${m}}:${stock}`, `released@@${stock}`]])
+        assert.strictEqual(yield* server.send("GET", keysOf(m).owner), b.id)
+        yield* b.confirm
+      }))
+
+    it.effect("a forced release to a stock waiter reserves the mutex for it, as a release does", () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const store = yield* openStore(server)
+        const m = freshName("forced to stock")
+        const { owner, reserved } = keysOf(m)
+        const [a, b] = [contender(store, m), contender(store, m)]
+        const { token } = yield* a.own
+        const { heard, id } = yield* stockWaits(server, m)
+        const wakeUps = yield* b.subscribe
+        yield* b.wait
+        assert.deepStrictEqual(yield* wakeUps.next, { _tag: "Gap" })
+        yield* store.forceRelease(m, confirm)
+        yield* until("the stock waiter is told", Effect.sync(() => heard.length > 0))
+        assert.deepStrictEqual(heard, [[`simba:{${m}}:${id}`, `released@@${a.id}`]])
+        assert.deepStrictEqual([yield* server.send("GET", owner), yield* server.send("GET", reserved)], [null, id])
+        assert.deepStrictEqual(yield* wakeUps.next, { _tag: "LookIn", delay: confirm })
+        assert.deepStrictEqual(refused(yield* b.ask("wait")).ownership, { _tag: "Free" })
+        // Forced again, the reservation is gone, and ours comes next
+        yield* store.forceRelease(m, confirm)
+        assert.strictEqual(yield* server.send("EXISTS", reserved), 0)
+        assert.isAbove((yield* b.confirm).token, token + 1)
+      }))
+
+    it.effect("a forced release moves a fence that is ahead of the clock", () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const store = yield* openStore(server)
+        const m = freshName("forced fence")
+        yield* server.send("SET", keysOf(m).fence, "8000000000000000")
+        const a = contender(store, m)
+        assert.strictEqual((yield* a.own).token as number, 8_000_000_000_000_001)
+        yield* store.forceRelease(m, confirm)
+        assert.strictEqual(yield* server.send("GET", keysOf(m).fence), "8000000000000002")
+        assert.isAbove(Number(yield* server.send("PTTL", keysOf(m).fence)), dayMillis)
+        assert.strictEqual((yield* contender(store, m).own).token as number, 8_000_000_000_000_003)
+      }), { tags: ["B32"] })
+
+    it.effect("the reservation goes once the stock waiter that was told to come has come, and not before", () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const store = yield* openStore(server)
+        const m = freshName("reservation")
+        const { owner, reserved } = keysOf(m)
+        const [a, b] = [contender(store, m), contender(store, m)]
+        yield* a.own
+        const { id } = yield* stockWaits(server, m)
+        yield* b.subscribe
+        yield* b.wait
+        yield* a.release
+        assert.strictEqual(yield* server.send("GET", reserved), id)
+        // Another stock contender barges in: the one that was told has still not come
+        const barger = stockId()
+        assert.isTrue(yield* stockTakes(server, m, barger))
+        assert.strictEqual(ownerOf(refused(yield* b.ask("wait")).ownership), barger)
+        assert.strictEqual(yield* server.send("GET", reserved), id)
+        yield* server.send("DEL", owner)
+        assert.deepStrictEqual(refused(yield* b.ask("wait")).ownership, { _tag: "Free" })
+        assert.isTrue(yield* stockTakes(server, m, id))
+        assert.strictEqual(ownerOf(refused(yield* b.ask("wait")).ownership), id)
+        assert.strictEqual(yield* server.send("EXISTS", reserved), 0)
+        // It works for less than the confirm period, and releases without a word: nothing holds ours back
+        yield* server.send("DEL", owner)
+        yield* b.confirm
+      }))
+
+    it.effect(
+      "a fence of the wrong type fails a release, and leaves no owner that does not know",
+      () =>
+        Effect.gen(function*() {
+          const server = yield* RedisServer
+          const store = yield* openStore(server)
+          const m = freshName("spoilt fence")
+          const { fence, owner, queue } = keysOf(m)
+          const [a, b] = [contender(store, m), contender(store, m)]
+          yield* a.own
+          const wakeUps = yield* b.subscribe
+          const { ticket } = yield* b.wait
+          yield* spoil(server, fence)
+          yield* refusedForGood(a.release)
+          assert.strictEqual(yield* server.send("EXISTS", owner), 0)
+          assert.deepStrictEqual(yield* server.send("ZRANGE", queue, "0", "-1"), [b.id])
+          assert.deepStrictEqual(yield* wakeUps.next, { _tag: "YourTurn", from: a.id })
+          yield* refusedForGood(b.ask("wait", ticket))
+          assert.deepStrictEqual(yield* store.owner(m), { _tag: "Free" })
+          yield* server.send("DEL", fence)
+          granted(yield* b.ask("wait", ticket))
+        }),
+      { tags: ["S21"] }
+    )
+
+    it.effect(
+      "a fence of the wrong type fails a forced release, which takes nothing from anybody",
+      () =>
+        Effect.gen(function*() {
+          const server = yield* RedisServer
+          const store = yield* openStore(server)
+          const m = freshName("spoilt fence, forced")
+          const a = contender(store, m)
+          yield* a.own
+          yield* spoil(server, keysOf(m).fence)
+          yield* refusedForGood(store.forceRelease(m, confirm))
+          assert.deepStrictEqual(yield* a.guard, { _tag: "Renewed" })
+        }),
+      { tags: ["S21"] }
+    )
+
+    it.effect(
+      "what has a wrong type is said when it is looked at or ticked, and left alone",
+      () =>
+        Effect.gen(function*() {
+          const server = yield* RedisServer
+          const store = yield* openStore(server)
+          for (const part of ["owner", "queue"] as const) {
+            const m = freshName(`spoilt ${part}`)
+            yield* spoil(server, keysOf(m)[part])
+            yield* refusedForGood(store.inspect(m, 10))
+            assert.strictEqual(yield* server.send("TYPE", keysOf(m)[part]), "list")
+          }
+          const m = freshName("spoilt tick")
+          yield* spoil(server, RedisKeys.tick(m, "job"))
+          yield* refusedForGood(store.claimPeriod({ mutex: m, job: "job", every: hour }))
+          assert.strictEqual(yield* server.send("TYPE", RedisKeys.tick(m, "job")), "list")
+        }),
+      { tags: ["S21"] }
+    )
+
+    it.effect("a look shows stock owners without a token, and waiters of both kinds", () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const store = yield* openStore(server)
+        const m = freshName("inspect stock")
+        const a = contender(store, m)
+        yield* a.own
+        yield* a.release
+        assert.strictEqual(yield* server.send("EXISTS", keysOf(m).fence), 1)
+        yield* server.send("SET", keysOf(m).owner, "1:4711@stock-host")
+        const { id } = yield* stockWaits(server, m)
+        const b = contender(store, m)
+        yield* b.wait
+        const { ownership, token, waiters, waiting } = yield* store.inspect(m, 10)
+        assert.deepStrictEqual(ownership, { _tag: "Held", owner: "1:4711@stock-host" })
+        assert.isUndefined(token)
+        assert.strictEqual(waiting, 2)
+        assert.deepStrictEqual(waiters.map((waiter) => waiter.id), [id, b.id])
+        const waited = waiters.map((waiter) => Duration.toMillis(waiter.waited))
+        assert.isAtLeast(waited[0]!, dayMillis)
+        assert.isBelow(waited[1]!, 60_000)
+      }), { tags: ["B59"] })
+
+    it.effect("a look is one script call, and costs the same for 3 and for 300 waiters", () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const { calls, reset } = commandStats(server)
+        const store = yield* openStore(server)
+        const look = Effect.fnUntraced(function*(waiters: number) {
+          const m = freshName(`look at ${waiters}`)
+          yield* contender(store, m).own
+          yield* Effect.forEach(Array.from({ length: waiters }), () => contender(store, m).wait, { concurrency: 50 })
+          yield* store.inspect(m, 3)
+          yield* reset
+          assert.strictEqual((yield* store.inspect(m, 3)).waiting, waiters)
+          const counted = yield* calls
+          assert.strictEqual(counted.get("evalsha"), 1)
+          assert.isFalse(counted.has("set") || counted.has("zrem") || counted.has("publish"))
+          return ["get", "zrange", "zcard", "pttl", "time"].map((command) => counted.get(command))
+        })
+        assert.deepStrictEqual(yield* look(300), yield* look(3))
+      }), { tags: ["B59"] })
+
+    it.effect(
+      "a tick is one key, the instant of the period that ran, and goes after a while",
+      () =>
+        Effect.gen(function*() {
+          const server = yield* RedisServer
+          const store = yield* openStore(server)
+          const m = freshName("tick")
+          const key = `simba:{${m}}:tick:nightly`
+          assert.strictEqual(RedisKeys.tick(m, "nightly"), key)
+          const tick = (every: Duration.Duration, at?: number) =>
+            store.claimPeriod({ mutex: m, job: "nightly", every, at })
+          const { first, next } = yield* tick(hour)
+          assert.isTrue(first)
+          const period = Number(yield* server.send("GET", key))
+          assert.strictEqual(period % Duration.toMillis(hour), 0)
+          const [seconds] = (yield* server.send("TIME")) as ReadonlyArray<string>
+          const left = period + Duration.toMillis(hour) - Number(seconds) * 1000
+          assert.isAtMost(Math.abs(left - Duration.toMillis(next)), 10_000)
+          const kept = Number(yield* server.send("PTTL", key))
+          assert.isAtMost(kept, dayMillis)
+          assert.isAbove(kept, dayMillis - 60_000)
+          // An instant that was refused leaves no trace, one that runs does, for two periods if they are long
+          yield* tick(Duration.days(3), period)
+          assert.strictEqual(yield* server.send("GET", key), String(period))
+          assert.isAtMost(Number(yield* server.send("PTTL", key)), dayMillis)
+          yield* tick(Duration.days(3), 4_000_000_000_123)
+          assert.strictEqual(yield* server.send("GET", key), "4000000000123")
+          assert.isAbove(Number(yield* server.send("PTTL", key)), 6 * dayMillis - 60_000)
+          assert.deepStrictEqual(yield* server.send("KEYS", `simba:{${m}}*`), [key])
+        }),
+      { tags: ["B33"] }
+    )
+
+    it.effect(
+      "1,000 mutexes among other keys are listed page by page, each once, without KEYS",
+      () =>
+        Effect.gen(function*() {
+          const server = yield* RedisServer.start()
+          const { calls, reset } = commandStats(server)
+          const store = yield* openStore(server)
+          const names = Array.from({ length: 1000 }, (_, index) => `listed ${index}`)
+          const noise = ["", ":fence", ":reserved", ":tick:job", ":tick:{job}", ":contender:x"]
+          yield* server.send("MSET", ...names.flatMap((name) => [`simba:{${name}}`, "1-000000000000:x"]))
+          yield* server.send("MSET", ...names.flatMap((name, n) => [`simba:{free ${name}}${noise[1 + n % 5]}`, "1"]))
+          yield* server.send("MSET", ...names.flatMap((name) => [`other:{${name}}`, "1", `{${name}}`, "1"]))
+          for (const name of [...names.slice(0, 50), "waited for"]) {
+            yield* server.send("ZADD", `simba:{${name}}:contender`, "1.000001", "2-000000000000:x")
+          }
+          yield* reset
+          assert.deepStrictEqual(yield* listOf(store), [...names, "waited for"].sort())
+          const counted = yield* calls
+          assert.isAbove(counted.get("scan") ?? 0, 2)
+          assert.isAtMost(counted.get("scan") ?? 0, 30)
+          assert.isFalse(counted.has("keys"))
+        }),
+      { tags: ["B59"] }
+    )
+
+    it.effect("keys of others that look like mutexes and cannot be ones are not listed", () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer.start()
+        const store = yield* openStore(server)
+        for (const name of ["", " ", "}x"]) yield* server.send("SET", `simba:{${name}}`, "1-000000000000:x")
+        yield* server.send("SET", "simba:{open", "x")
+        yield* server.send("SET", "simba:{m}", "1-000000000000:x")
+        assert.deepStrictEqual<ReadonlyArray<string>>(yield* listOf(store), ["m"])
+      }), { tags: ["B59"] })
+
+    it.effect("they touch keys and channels of simba only, as an ACL user can be told", () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer.start()
+        const rules = ["reset", "on", ">secret", "~simba:*", "&simba:*", "+@all", "-@dangerous", "+info"]
+        yield* server.send("ACL", "SETUSER", "app", ...rules)
+        const store = yield* openStore(server, { url: `redis://app:secret@127.0.0.1:${server.port}` })
+        const m = freshName("acl")
+        const [a, b] = [contender(store, m), contender(store, m)]
+        const inbox = yield* store.inbox(inboxOf(a.id))
+        const changes = yield* store.changes(m)
+        yield* a.own
+        assert.deepStrictEqual(yield* changes.next, { _tag: "Acquired", owner: a.id })
+        yield* b.subscribe
+        yield* b.wait
+        assert.strictEqual((yield* store.inspect(m, 1)).waiting, 1)
+        assert.deepStrictEqual(yield* listOf(store), [m])
+        assert.isTrue((yield* store.claimPeriod({ mutex: m, job: "j", every: hour })).first)
+        assert.strictEqual(ownerOf(yield* store.forceRelease(m, confirm)), a.id)
+        assert.strictEqual((yield* inbox.next).id, a.id)
+        yield* b.confirm
+      }), { tags: ["S18"] })
+
+    it.effect("the server may forget these scripts, too, and its cache does not grow", () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer.start()
+        const store = yield* openStore(server)
+        for (let i = 0; i < 20; i++) {
+          const m = freshName("forgotten")
+          yield* contender(store, m).own
+          yield* server.send("SCRIPT", "FLUSH")
+          assert.strictEqual((yield* store.inspect(m, i)).ownership._tag, "Held")
+          yield* server.send("SCRIPT", "FLUSH")
+          assert.isTrue((yield* store.claimPeriod({ mutex: m, job: `job ${i}`, every: Duration.seconds(i + 1) })).first)
+          yield* server.send("SCRIPT", "FLUSH")
+          assert.strictEqual((yield* store.forceRelease(m, Duration.seconds(i + 1)))._tag, "Held")
+        }
+        yield* contender(store, freshName("last")).own
+        const cached = /number_of_cached_scripts:(\d+)/.exec(String(yield* server.send("INFO", "memory")))
+        assert.isAtMost(Number(cached![1]), 4)
+      }), { tags: ["B38", "B39"] })
+  }
+)

@@ -1,0 +1,156 @@
+import * as Mutex from "@effect-simba/core/Mutex"
+import { InvalidConfig } from "@effect-simba/core/SimbaError"
+import { RedisMutex } from "@effect-simba/redis"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { ConfigProvider, Effect, Layer } from "effect"
+import { connections, freshName, keysOf, killConnections, openMutex, RedisServer } from "../../support/harness.ts"
+import * as scenarios from "../../support/mutexScenarios.ts"
+import type { Server } from "../../support/redisServer.ts"
+
+const stageOn = (server: Server): scenarios.Stage => ({
+  open: ({ clientTimeout, name, ...options } = {}) =>
+    openMutex(server, {
+      ...options,
+      redis: {
+        ...(clientTimeout === undefined ? {} : { commandTimeout: clientTimeout }),
+        ...(name === undefined ? {} : { client: { connectionName: name } })
+      }
+    }),
+  server: {
+    send: server.send,
+    pause: server.pause,
+    resume: server.resume,
+    kill: server.kill(),
+    restart: server.restart,
+    loseSubscription: (name) =>
+      Effect.flatMap(connections(server, name), (ids) => server.send("CLIENT", "KILL", "ID", ids.at(-1)!)),
+    loseConnections: killConnections(server, "simba:commands")
+  }
+})
+
+type Scenario = (stage: scenarios.Stage) => Effect.Effect<void, unknown>
+
+/** On the server that all of these tests share. */
+const shared = (scenario: Scenario) => Effect.flatMap(RedisServer, (server) => scenario(stageOn(server)))
+
+/** On a server of its own, for it will be maltreated. */
+const alone = (scenario: Scenario) => Effect.flatMap(RedisServer.start(), (server) => scenario(stageOn(server)))
+
+layer(RedisServer.layer, { excludeTestServices: true })("a mutex on Redis", (it) => {
+  it.effect("excludes: fifteen fibers of three processes, many rounds", () => shared(scenarios.exclusion), {
+    tags: ["B60"]
+  })
+
+  it.effect("first come, first served, between processes", () => shared(scenarios.order), { tags: ["H1"] })
+
+  it.effect("a waiter whose subscription was lost still gets the mutex", () => shared(scenarios.lostSubscription), {
+    tags: ["B2"]
+  })
+
+  it.effect(
+    "a key that was deleted is a loss: the work is interrupted, and the mutex is not made again",
+    () => shared(scenarios.deleted),
+    { tags: ["B18"] }
+  )
+
+  it.effect("a key that was overwritten is a loss that names the new owner, and is left alone", () =>
+    shared(scenarios.overwritten))
+
+  it.effect("a lease is renewed for as long as its work takes", () => shared(scenarios.renewed), { tags: ["L2"] })
+
+  it.effect("an interrupted acquire returns at once and leaves nothing behind", () => shared(scenarios.interrupted), {
+    tags: ["H7"]
+  })
+
+  it.effect(
+    "an acquire that is interrupted at any moment leaves nothing behind",
+    () => shared(scenarios.interruptedAnywhere),
+    { tags: ["H7"] }
+  )
+
+  it.effect(
+    "an acquire that timed out leaves nothing behind, and names the owner it saw",
+    () => shared(scenarios.timedOut),
+    { tags: ["H7"] }
+  )
+
+  it.effect("a waiter that leaves does not hold up the one behind it", () => shared(scenarios.leaving), {
+    tags: ["H3"]
+  })
+})
+
+describe("a mutex on a Redis that fails", () => {
+  it.live(
+    "a server that starts anew while somebody waits: the waiter gets the mutex, the holder loses it",
+    () => alone(scenarios.restarted),
+    { tags: ["B2"] }
+  )
+
+  it.live(
+    "a server that hangs: the work is interrupted at the local deadline, with BackendGone",
+    () => alone(scenarios.hanging),
+    { tags: ["L1"] }
+  )
+
+  it.live("an outage that is shorter than the transition costs nothing", () => alone(scenarios.shortOutage), {
+    tags: ["L2", "B13"]
+  })
+
+  it.live("an acquire sits out an outage, and fails as a BackendError where that lasts longer than a lease", () =>
+    alone(scenarios.outage))
+})
+
+describe("a mutex on Redis, from the environment", () => {
+  const build = (env: Record<string, string>) =>
+    Layer.fresh(RedisMutex.layerFromEnv()).pipe(
+      Layer.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env })))
+    )
+
+  it.live.each(["SIMBA_ENABLED", "SIMBA_REDIS_ENABLED"])(
+    "%s=false: refuses to build, and says why",
+    (option) =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer.start()
+        const error = yield* Effect.flip(
+          Effect.scoped(Layer.build(build({ REDIS_URL: server.url, [option]: "false" })))
+        )
+        assert.instanceOf(error, InvalidConfig)
+        assert.strictEqual((error as InvalidConfig).option, option)
+        assert.include((error as InvalidConfig).message, "MutexStore.layerMemory")
+        assert.strictEqual((yield* connections(server, "simba:commands")).length, 0)
+      })
+  )
+
+  it.live("periods and URL are those of the environment", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer.start()
+      const env = {
+        REDIS_URL: server.url,
+        SIMBA_ENABLED: "true",
+        SIMBA_REDIS_TTL: "40 seconds",
+        SIMBA_REDIS_TRANSITION: "20 seconds"
+      }
+      const m = freshName("environment")
+      yield* Effect.gen(function*() {
+        yield* Mutex.acquire(m)
+        const left = Number(yield* server.send("PTTL", keysOf(m).owner))
+        assert.isAbove(left, 50_000)
+        assert.isAtMost(left, 60_000)
+      }).pipe(Effect.scoped, Effect.provide(build(env)))
+    }))
+
+  it.live.each([
+    { SIMBA_REDIS_TTL: "soon" },
+    { SIMBA_REDIS_TTL: "0 seconds" },
+    { SIMBA_REDIS_TRANSITION: "1 second" },
+    { SIMBA_REDIS_TRANSITION: "-1 second" },
+    { SIMBA_ENABLED: "perhaps" },
+    { REDIS_URL: "http://localhost" }
+  ])("%j: refuses to build", (env) =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer.start()
+      const error = yield* Effect.flip(Effect.scoped(Layer.build(build({ REDIS_URL: server.url, ...env }))))
+      assert.include(["InvalidConfig", "ConfigError"], error._tag)
+      assert.strictEqual((yield* connections(server, "simba:commands")).length, 0)
+    }))
+})

@@ -1,0 +1,132 @@
+import type { AcquireRequest } from "@effect-simba/core/MutexStore"
+import { assert, layer } from "@effect/vitest"
+import { Duration, Effect, Exit } from "effect"
+import {
+  channelsOpen,
+  commandStats,
+  freshId,
+  freshName,
+  granted,
+  keysOf,
+  openMutex,
+  openStore,
+  RedisServer,
+  until
+} from "../../support/harness.ts"
+
+const period = Duration.seconds(60)
+
+const plain = (label: string): AcquireRequest => ({
+  mutex: freshName(label),
+  id: freshId(),
+  mode: "try",
+  lease: period,
+  confirm: period
+})
+
+const all = <A, E, R>(effects: ReadonlyArray<Effect.Effect<A, E, R>>) =>
+  Effect.forEach(effects, (effect) => Effect.exit(effect), { concurrency: "unbounded" })
+
+layer(RedisServer.layer, { excludeTestServices: true })("requests of one turn on Redis", (it) => {
+  it.effect("share calls of at most 64, and each has its own answer", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const store = yield* openStore(server)
+      const requests = Array.from({ length: 150 }, () => plain("turn"))
+      yield* Effect.scoped(store.wakeUps(requests[0]!.mutex, requests[0]!.id))
+      const stats = commandStats(server)
+      yield* stats.reset
+      const results = yield* Effect.forEach(requests, store.acquire, { concurrency: "unbounded" })
+      assert.strictEqual((yield* stats.calls).get("evalsha"), 3)
+      results.forEach(granted)
+      for (const { id, mutex } of requests) assert.strictEqual(yield* server.send("GET", keysOf(mutex).owner), id)
+      yield* stats.reset
+      yield* Effect.forEach(requests, store.release, { concurrency: "unbounded" })
+      assert.strictEqual((yield* stats.calls).get("evalsha"), 3)
+      for (const { mutex } of requests) assert.strictEqual(yield* server.send("EXISTS", keysOf(mutex).owner), 0)
+    }))
+
+  it.effect("one that meets a wrong type fails by itself", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const store = yield* openStore(server)
+      const requests = Array.from({ length: 9 }, () => plain("neighbours"))
+      yield* server.send("LPUSH", keysOf(requests[1]!.mutex).owner, "x")
+      yield* server.send("LPUSH", keysOf(requests[4]!.mutex).fence, "x")
+      yield* server.send("SET", keysOf(requests[7]!.mutex).queue, "x")
+      const exits = yield* all(requests.map(store.acquire))
+      for (const [index, exit] of exits.entries()) {
+        if (index % 3 !== 1) granted(Exit.isSuccess(exit) ? exit.value : assert.fail(String(exit)))
+        else {
+          assert.isTrue(Exit.isFailure(exit))
+          assert.match(String(exit), /WRONGTYPE/)
+        }
+      }
+      assert.strictEqual(yield* server.send("EXISTS", keysOf(requests[4]!.mutex).owner), 0)
+      const released = yield* all(requests.map(store.release))
+      assert.deepStrictEqual(
+        released.map(Exit.isSuccess),
+        [true, false, true, true, true, true, true, false, true]
+      )
+    }))
+
+  it.effect("tokens grow past a fence that is ahead of the clock or has tokens reserved", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const store = yield* openStore(server)
+      for (const [fence, token] of [["8000000000000000", 8000000000000001], ["8000000000000000/5", 8000000000000006]]) {
+        const request = plain("ahead")
+        yield* server.send("SET", keysOf(request.mutex).fence, String(fence))
+        assert.strictEqual(granted(yield* store.acquire(request)).token, token)
+        assert.strictEqual(yield* server.send("GET", keysOf(request.mutex).fence), String(token))
+        assert.strictEqual(yield* server.send("GET", keysOf(request.mutex).owner), request.id)
+      }
+      // Within one call the clock stands still
+      const first = plain("same instant")
+      const second = { ...first, id: freshId() }
+      const [before, , after] = yield* Effect.all(
+        [store.acquire(first), store.release(first), store.acquire(second)],
+        { concurrency: "unbounded" }
+      )
+      assert.isAbove(granted(after).token, granted(before).token)
+    }))
+
+  it.effect("are done in the order in which they were asked, also for one mutex", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const store = yield* openStore(server)
+      const first = plain("order")
+      granted(yield* store.acquire(first))
+      const ids = Array.from({ length: 20 }, () => freshId())
+      let last = first.id
+      const asked: Array<Effect.Effect<unknown, unknown>> = []
+      for (const id of ids) {
+        asked.push(store.release({ ...first, id: last }), Effect.map(store.acquire({ ...first, id }), granted))
+        last = id
+      }
+      const exits = yield* all(asked)
+      assert.isTrue(exits.every(Exit.isSuccess), String(exits.find(Exit.isFailure)))
+      assert.strictEqual(yield* server.send("GET", keysOf(first.mutex).owner), last)
+    }))
+
+  it.effect("a fiber that gives back and asks again has the mutex again, in one call and without waiting", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const mutex = yield* openMutex(server)
+      const m = freshName("again")
+      const once = Effect.scoped(Effect.map(mutex.acquire(m), ({ token }) => token))
+      let last: number = yield* once
+      const stats = commandStats(server)
+      yield* stats.reset
+      for (let i = 0; i < 200; i++) {
+        const token = yield* once
+        assert.isAbove(token, last)
+        last = token
+      }
+      // The last release has no acquire behind it
+      assert.isAtMost((yield* stats.calls).get("evalsha")!, 201)
+      assert.isUndefined((yield* stats.calls).get("subscribe"))
+      yield* until("given back", Effect.map(server.send("EXISTS", keysOf(m).owner), (n) => n === 0))
+      assert.deepStrictEqual(yield* channelsOpen(server, `simba:{${m}}*`), [])
+    }))
+})

@@ -1,0 +1,77 @@
+/** What a program gets from the fake Redis has the shape of what `IoRedis.layer` gives it, whichever protocol is spoken. */
+import { IoRedis } from "@effect-simba/redis"
+import { TestRedis } from "@effect-simba/testkit"
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { Redis } from "effect/persistence/Redis"
+import { RedisServer } from "../../support/harness.ts"
+
+const commands = [
+  "FLUSHDB",
+  "ZADD z 1.5 a 2 b inf WITHSCORES",
+  "HSET h field value",
+  "SADD s a",
+  "XADD x 1-1 f v",
+  "XADD y 1-1 f v",
+  "ZRANGE z 0 -1",
+  "ZRANGE z 0 -1 withscores",
+  "ZRANGE none 0 -1 WITHSCORES",
+  "ZREVRANGE z 0 -1 WITHSCORES",
+  "ZRANGEBYSCORE z 0 9 WITHSCORES LIMIT 0 1",
+  "ZREVRANGEBYSCORE z 9 0 WITHSCORES",
+  "ZRANDMEMBER none 1 WITHSCORES",
+  "ZUNION 1 z WITHSCORES",
+  "ZINTER 1 z WITHSCORES",
+  "ZDIFF 1 z WITHSCORES",
+  "ZSCORE z a",
+  "ZMSCORE z a none",
+  "ZSCAN z 0",
+  "ZPOPMIN z",
+  "ZPOPMAX z 1",
+  "ZPOPMIN none 1",
+  "ZADD z INCR 1 b",
+  "BZPOPMIN z 1",
+  "HGETALL h",
+  "HSCAN h 0",
+  "HRANDFIELD h",
+  "HRANDFIELD h 1",
+  "HRANDFIELD h 1 WITHVALUES",
+  "SMEMBERS s",
+  "XREAD COUNT 1 STREAMS x y 0 0",
+  "XREAD STREAMS x 9-9",
+  "XGROUP CREATE x g 0",
+  "XREADGROUP GROUP g c STREAMS x >",
+  "XREADGROUP GROUP g c STREAMS x >",
+  "XRANGE x - +",
+  "XPENDING x g",
+  "XINFO GROUPS x",
+  "CONFIG GET maxmemory-policy",
+  "GET none",
+  "PUBSUB NUMSUB none",
+  "EVAL return{redis.call('HGETALL','h'),redis.call('ZRANGE','z',0,-1,'WITHSCORES'),false} 0"
+]
+
+const replies = Effect.forEach(commands, (line) => {
+  const [command, ...args] = line.split(" ")
+  return Effect.map(Redis.use((redis) => redis.send(command!, ...args)), (reply) => [line, reply] as const)
+})
+
+layer(RedisServer.layer, { excludeTestServices: true })("replies of the fake", (it) => {
+  it.effect.each([2, 3] as const)(
+    "have the shape of those of ioredis over RESP%d",
+    (protocol) =>
+      Effect.gen(function*() {
+        const { url } = yield* RedisServer
+        const real = yield* Effect.provide(replies, IoRedis.layer({ url, client: { protocol } }))
+        const fake = yield* Effect.provide(replies, TestRedis.layerOptions({ protocol }))
+        assert.deepStrictEqual(fake, real)
+      })
+  )
+
+  it.effect("have that of IoRedis.layer without being told", () =>
+    Effect.gen(function*() {
+      const { url } = yield* RedisServer
+      const real = yield* Effect.provide(replies, IoRedis.layer({ url }))
+      assert.deepStrictEqual(yield* Effect.provide(replies, TestRedis.layer), real)
+    }))
+})

@@ -1,0 +1,545 @@
+import { MutexStore } from "@effect-simba/core/MutexStore"
+import { BackendError } from "@effect-simba/core/SimbaError"
+import { Subscriber } from "@effect-simba/core/Subscriber"
+import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+import { assert, layer } from "@effect/vitest"
+import { Context, Duration, Effect, Layer } from "effect"
+import * as RedisKeys from "../../../src/internal/mutex/keys.ts"
+import {
+  commandStats,
+  contender,
+  freshId,
+  freshName,
+  granted,
+  infoField,
+  keysOf,
+  messagesOn,
+  openMutex,
+  openStore,
+  ownerOf,
+  RedisServer,
+  refused,
+  until
+} from "../../support/harness.ts"
+import type { Server } from "../../support/redisServer.ts"
+
+/** What the tests themselves call, and what connections do by themselves. */
+const own = new Set(["info", "config|resetstat", "ping", "client|setinfo", "client|setname", "hello"])
+
+const serverStats = Effect.gen(function*() {
+  const server = yield* RedisServer
+  const stats = commandStats(server)
+  return {
+    reset: stats.reset,
+    calls: Effect.map(stats.calls, (calls) => new Map([...calls].filter(([command]) => !own.has(command))))
+  }
+})
+
+const refusedForGood = <A, E>(effect: Effect.Effect<A, E>) =>
+  Effect.map(Effect.flip(effect as Effect.Effect<A, unknown>), (error) => {
+    assert.instanceOf(error, BackendError)
+    assert.isFalse(error.retryable, error.message)
+    assert.match(error.message, /WRONGTYPE/)
+  })
+
+const openStoreThatCannotCount = (server: Server) =>
+  Effect.map(
+    Layer.build(
+      Layer.fresh(RedisMutexStore.layer).pipe(
+        Layer.provide(
+          Layer.effect(Subscriber, Effect.map(Subscriber, (subscriber) => ({ ...subscriber, countable: false })))
+        ),
+        Layer.provide(Layer.fresh(IoRedis.layer({ url: server.url })))
+      )
+    ),
+    (context) => Context.get(context, MutexStore)
+  )
+
+layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it) => {
+  it.effect(
+    "they touch declared keys and channels of simba only, as an ACL user can be told",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        yield* server.send(
+          "ACL",
+          "SETUSER",
+          "app",
+          "reset",
+          "on",
+          ">secret",
+          "~simba:*",
+          "&simba:*",
+          "+@all",
+          "-@dangerous",
+          "+info"
+        )
+        const store = yield* openStore(server, { url: `redis://app:secret@127.0.0.1:${server.port}` })
+        const m = freshName("acl")
+        const [a, b, c] = [contender(store, m), contender(store, m), contender(store, m)]
+        yield* a.own
+        yield* b.subscribe
+        yield* b.wait
+        yield* c.subscribe
+        yield* c.wait
+        assert.strictEqual(ownerOf(yield* a.release), b.id)
+        yield* b.confirm
+        assert.deepStrictEqual(yield* b.guard, { _tag: "Renewed" })
+        assert.strictEqual(ownerOf(yield* c.release), b.id)
+        assert.deepStrictEqual(yield* b.release, { _tag: "Free" })
+        assert.deepStrictEqual(yield* store.owner(m), { _tag: "Free" })
+        // The same with a stock waiter, which takes the way over the reservation
+        yield* a.own
+        const stock = "1:1@stock"
+        const told = yield* messagesOn(server, RedisKeys.contenderChannel(m, stock))
+        yield* server.send("ZADD", keysOf(m).queue, "1700000000", stock)
+        // One of ours that sees it listens on a channel of its own
+        const d = contender(store, m)
+        const wakeUps = yield* d.subscribe
+        assert.isTrue((yield* d.wait).foreign)
+        assert.deepStrictEqual(yield* wakeUps.next, { _tag: "Gap" })
+        const heard = yield* server.send("PUBSUB", "NUMSUB", RedisKeys.contenderChannel(m, d.id))
+        assert.deepStrictEqual(heard, [RedisKeys.contenderChannel(m, d.id), 1])
+        assert.deepStrictEqual(yield* a.release, { _tag: "Free" })
+        assert.strictEqual(yield* server.send("GET", keysOf(m).reserved), stock)
+        yield* until("the stock waiter is told", Effect.sync(() => told.length > 0))
+        assert.deepStrictEqual(told, [[`simba:{${m}}:${stock}`, `released@@${a.id}`]])
+        yield* server.send("ACL", "DELUSER", "app")
+      }),
+    { tags: ["S18"] }
+  )
+
+  it.effect("the script cache does not grow with the number of mutexes", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const store = yield* openStore(server)
+      const round = Effect.suspend(() => {
+        const m = freshName("cache")
+        const a = contender(store, m)
+        return Effect.andThen(a.own, Effect.all([a.guard, store.owner(m), a.release]))
+      })
+      yield* round
+      const before = yield* infoField(server, "memory", "number_of_cached_scripts")
+      assert.isAtMost(Number(before), 20)
+      for (let i = 0; i < 60; i++) yield* round
+      assert.strictEqual(yield* infoField(server, "memory", "number_of_cached_scripts"), before)
+    }), { tags: ["B38"] })
+
+  it.effect("the server may forget the scripts at any time", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const store = yield* openStore(server)
+      let running = 8
+      const worker = Effect.gen(function*() {
+        const m = freshName("flush")
+        let last = 0
+        for (let i = 0; i < 40; i++) {
+          const a = contender(store, m)
+          const { token } = yield* a.own
+          assert.isAbove(token, last)
+          last = token
+          assert.deepStrictEqual(yield* a.guard, { _tag: "Renewed" })
+          assert.deepStrictEqual(yield* a.release, { _tag: "Free" })
+        }
+        running--
+      })
+      const flush = Effect.gen(function*() {
+        let flushes = 0
+        while (running > 0) {
+          yield* server.send("SCRIPT", "FLUSH")
+          flushes++
+          yield* Effect.sleep("4 millis")
+        }
+        return flushes
+      })
+      const [flushes] = yield* Effect.all([
+        flush,
+        Effect.all(Array.from({ length: 8 }, () => worker), { concurrency: "unbounded" })
+      ], { concurrency: "unbounded" })
+      assert.isAbove(flushes, 1)
+    }), { tags: ["B39"] })
+
+  it.effect("concurrent first calls load a script once", () =>
+    Effect.gen(function*() {
+      const { calls, reset } = yield* serverStats
+      const store = yield* openStore(yield* RedisServer)
+      yield* reset
+      yield* Effect.all(
+        Array.from({ length: 30 }, () => store.owner(freshName("first call"))),
+        { concurrency: "unbounded" }
+      )
+      const counted = yield* calls
+      assert.strictEqual(counted.get("script|load"), 1)
+      assert.strictEqual(counted.get("evalsha"), 30)
+    }), { tags: ["B39"] })
+
+  it.effect(
+    "a wrong type at the owner key is refused for good, and leaves everything as it is",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const store = yield* openStore(server)
+        const m = freshName("wrong owner")
+        yield* server.send("LPUSH", keysOf(m).owner, "x")
+        const a = contender(store, m)
+        yield* refusedForGood(a.ask("try"))
+        yield* refusedForGood(a.ask("wait"))
+        yield* refusedForGood(a.release)
+        yield* refusedForGood(store.owner(m))
+        assert.deepStrictEqual(yield* server.send("LRANGE", keysOf(m).owner, "0", "-1"), ["x"])
+        assert.strictEqual(yield* server.send("EXISTS", keysOf(m).queue, keysOf(m).fence), 0)
+      }),
+    { tags: ["S21"] }
+  )
+
+  it.effect(
+    "a wrong type at the queue or the fence is refused for good, and nobody is granted",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const store = yield* openStore(server)
+        for (const part of ["queue", "fence"] as const) {
+          const m = freshName(`wrong ${part}`)
+          yield* server.send("LPUSH", keysOf(m)[part], "x")
+          const a = contender(store, m)
+          yield* refusedForGood(a.ask("try"))
+          yield* refusedForGood(a.ask("wait"))
+          assert.deepStrictEqual(yield* store.owner(m), { _tag: "Free" })
+          assert.deepStrictEqual(yield* server.send("LRANGE", keysOf(m)[part], "0", "-1"), ["x"])
+        }
+      }),
+    { tags: ["S21"] }
+  )
+
+  it.effect(
+    "a wrong type under a held mutex is refused for good, and its owner can still renew and release",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const store = yield* openStore(server)
+        const m = freshName("wrong queue of a held one")
+        const a = contender(store, m)
+        yield* a.own
+        yield* server.send("SADD", keysOf(m).queue, "x")
+        const b = contender(store, m)
+        yield* refusedForGood(b.ask("wait"))
+        assert.deepStrictEqual(yield* a.guard, { _tag: "Renewed" })
+        yield* Effect.exit(a.release)
+        assert.deepStrictEqual(yield* store.owner(m), { _tag: "Free" })
+      }),
+    { tags: ["S21"] }
+  )
+
+  it.effect("an acquire meets a wrong type once, without a storm of retries", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const { calls, reset } = yield* serverStats
+      const mutex = yield* openMutex(server)
+      yield* Effect.scoped(mutex.acquire(freshName("warm")))
+      for (const part of ["owner", "queue", "fence"] as const) {
+        const m = freshName(`storm ${part}`)
+        yield* server.send("LPUSH", keysOf(m)[part], "x")
+        yield* reset
+        yield* refusedForGood(Effect.scoped(mutex.acquire(m)))
+        yield* Effect.sleep("300 millis")
+        // The attempt, and its undo
+        assert.isAtMost((yield* calls).get("evalsha") ?? 0, 2, part)
+      }
+    }), { tags: ["S21"] })
+
+  it.effect("a key without expiry is held without end", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const store = yield* openStore(server)
+      const m = freshName("endless")
+      yield* server.send("SET", keysOf(m).owner, "operator")
+      assert.deepStrictEqual(yield* store.owner(m), { _tag: "Held", owner: "operator" })
+      const a = contender(store, m)
+      assert.deepStrictEqual(refused(yield* a.ask("try")).ownership, { _tag: "Held", owner: "operator" })
+      const waiting = yield* a.wait
+      assert.deepStrictEqual(waiting.ownership, { _tag: "Held", owner: "operator" })
+      assert.isTrue(waiting.foreign)
+      const guard = yield* a.guard
+      assert.deepStrictEqual(guard, { _tag: "Lost", ownership: { _tag: "Held", owner: "operator" } })
+      assert.strictEqual(yield* server.send("PTTL", keysOf(m).owner), -1)
+    }), { tags: ["S20"] })
+
+  it.effect("who waits behind a key without expiry does not hammer the server", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const { calls, reset } = yield* serverStats
+      const mutex = yield* openMutex(server, { confirmTimeout: "500 millis" })
+      yield* Effect.scoped(mutex.acquire(freshName("warm")))
+      const m = freshName("endless wait")
+      yield* server.send("SET", keysOf(m).owner, "operator")
+      yield* reset
+      const error = yield* Effect.flip(Effect.scoped(mutex.acquire(m, { timeout: "1700 millis" })))
+      assert.strictEqual(error._tag, "AcquireTimeout")
+      // try, wait, once more since it listens for the operator, a look every confirm period, undo
+      assert.isAtMost((yield* calls).get("evalsha") ?? 0, 7)
+      assert.strictEqual((yield* calls).get("subscribe"), 1)
+    }), { tags: ["S20"] })
+
+  it.effect("the fence expires, and a fence that was lost grows all the same", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const store = yield* openStore(server)
+      const m = freshName("fence")
+      const a = contender(store, m)
+      const first = yield* a.own
+      assert.strictEqual(yield* server.send("GET", keysOf(m).fence), String(first.token))
+      const day = 24 * 60 * 60 * 1000
+      assert.isAbove(Number(yield* server.send("PTTL", keysOf(m).fence)), day)
+      yield* a.release
+      assert.isAbove(Number(yield* server.send("PTTL", keysOf(m).fence)), day)
+      yield* server.send("DEL", keysOf(m).fence)
+      const b = contender(store, m)
+      const second = yield* b.own
+      assert.isAbove(second.token, first.token)
+      yield* b.release
+      // A fence ahead of the clock, as after a fail-over to a server whose clock is behind
+      yield* server.send("SET", keysOf(m).fence, "8000000000000000")
+      assert.strictEqual((yield* contender(store, m).own).token as number, 8_000_000_000_000_001)
+    }), { tags: ["B37"] })
+
+  it.effect("the queue expires, but not before its waiters have looked again", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const store = yield* openStore(server)
+      const m = freshName("queue")
+      const a = contender(store, m)
+      yield* a.own
+      const short = contender(store, m, { lease: "1 second" })
+      const longer = contender(store, m, { lease: "100 seconds" })
+      for (const waiter of [short, longer, short]) {
+        yield* waiter.wait
+        const waits = Number(yield* server.send("PTTL", keysOf(m).owner))
+        assert.isAbove(Number(yield* server.send("PTTL", keysOf(m).queue)), waits)
+      }
+      // H7: what a dead waiter leaves behind goes with the queue, a lease after the last live one should have looked
+      const waits = Number(yield* server.send("PTTL", keysOf(m).owner))
+      assert.isAtMost(Number(yield* server.send("PTTL", keysOf(m).queue)), waits + 131_000)
+      yield* server.send("PERSIST", keysOf(m).owner)
+      yield* server.send("DEL", keysOf(m).queue)
+      yield* longer.wait
+      assert.isAbove(Number(yield* server.send("PTTL", keysOf(m).queue)), 100_000)
+    }), { tags: ["S6"] })
+
+  it.effect("nothing without an expiry is left behind", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const store = yield* openStore(server)
+      const m = freshName("expiries")
+      const [a, b] = [contender(store, m), contender(store, m)]
+      yield* a.own
+      yield* b.subscribe
+      yield* b.wait
+      yield* a.release
+      yield* b.confirm
+      yield* contender(store, m).wait
+      const keys = Object.values(keysOf(m))
+      for (const key of keys) assert.notStrictEqual(yield* server.send("PTTL", key), -1, key)
+    }))
+
+  it.effect(
+    "a hand-off takes the same commands for 20 and for 500 waiters, and at most two publishes",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const { calls, reset } = yield* serverStats
+        const store = yield* openStore(server)
+        const handOff = Effect.fnUntraced(function*(waiters: number) {
+          const m = freshName(`hand-off of ${waiters}`)
+          const a = contender(store, m)
+          yield* a.own
+          const all = Array.from({ length: waiters }, () => contender(store, m))
+          yield* Effect.forEach(all, (waiter) => waiter.subscribe, { concurrency: "unbounded" })
+          for (const waiter of all) yield* waiter.wait
+          yield* reset
+          assert.strictEqual(ownerOf(yield* a.release), all[0]!.id)
+          const releasing = yield* calls
+          yield* reset
+          yield* all[0]!.confirm
+          const confirming = yield* calls
+          assert.strictEqual(releasing.get("evalsha"), 1)
+          assert.strictEqual(confirming.get("evalsha"), 1)
+          assert.isAtMost(releasing.get("publish") ?? 0, 2)
+          return { releasing: Object.fromEntries(releasing), confirming: Object.fromEntries(confirming) }
+        }, Effect.scoped)
+        yield* handOff(20)
+        assert.deepStrictEqual(yield* handOff(500), yield* handOff(20))
+      }),
+    { tags: ["H2"] }
+  )
+
+  it.effect(
+    "the dead are passed over in bounded steps: 500 of them in one round trip and a few commands",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const { calls, reset } = yield* serverStats
+        const store = yield* openStore(server)
+        const m = freshName("many dead")
+        const [a, b] = [contender(store, m), contender(store, m)]
+        yield* a.own
+        for (let i = 0; i < 5; i++) {
+          const members = Array.from(
+            { length: 100 },
+            (_, index) => [`${1_700_000_000 + i * 100 + index}.000001`, freshId()]
+          )
+          yield* server.send("ZADD", keysOf(m).queue, ...members.flat())
+        }
+        yield* b.subscribe
+        yield* b.wait
+        yield* reset
+        assert.strictEqual(ownerOf(yield* a.release), b.id)
+        const counted = yield* calls
+        assert.strictEqual(counted.get("evalsha"), 1)
+        assert.isAtMost([...counted.values()].reduce((sum, calls) => sum + calls, 0), 40)
+        assert.strictEqual(yield* server.send("EXISTS", keysOf(m).queue), 0)
+      }),
+    { tags: ["H3"] }
+  )
+
+  it.effect(
+    "where subscribers cannot be counted nobody is taken for dead, and a silent waiter costs the confirm period",
+    () =>
+      Effect.gen(function*() {
+        const { calls, reset } = yield* serverStats
+        const store = yield* openStoreThatCannotCount(yield* RedisServer)
+        const m = freshName("uncountable")
+        const confirm = "300 millis"
+        const [a, b, c] = [contender(store, m, { confirm }), contender(store, m), contender(store, m)]
+        yield* a.own
+        yield* b.wait
+        const wakeUps = yield* c.subscribe
+        yield* c.wait
+        yield* reset
+        assert.strictEqual(ownerOf(yield* a.release), b.id)
+        assert.isFalse((yield* calls).has("pubsub|numsub"))
+        assert.deepStrictEqual(yield* wakeUps.next, { _tag: "LookIn", delay: Duration.millis(300) })
+        yield* Effect.sleep("320 millis")
+        yield* c.confirm
+      }),
+    { tags: ["H3"] }
+  )
+
+  it.effect(
+    "an uncontended acquire is one script call and no subscription, and so is its release",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const { calls, reset } = yield* serverStats
+        const mutex = yield* openMutex(server)
+        yield* Effect.scoped(mutex.acquire(freshName("warm")))
+        yield* reset
+        yield* Effect.scoped(Effect.gen(function*() {
+          yield* mutex.acquire(freshName("uncontended"))
+          const counted = yield* calls
+          assert.strictEqual(counted.get("evalsha"), 1)
+          for (const command of ["subscribe", "unsubscribe", "pubsub|numsub", "script|load", "zadd"]) {
+            assert.isFalse(counted.has(command), command)
+          }
+          yield* reset
+        }))
+        const counted = yield* calls
+        assert.strictEqual(counted.get("evalsha"), 1)
+        assert.isFalse(counted.has("publish"))
+      }),
+    { tags: ["H4"] }
+  )
+
+  it.effect("one call of the guard renews each lease to its own length", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const { calls, reset } = yield* serverStats
+      const store = yield* openStore(server)
+      const leases = [20_000, 60_000, 20_000].map((lease) => ({
+        mutex: freshName("own length"),
+        id: freshId(),
+        lease: Duration.millis(lease)
+      }))
+      for (const lease of leases) {
+        granted(
+          yield* store.acquire({ ...lease, lease: Duration.seconds(2), mode: "try", confirm: Duration.seconds(1) })
+        )
+      }
+      yield* reset
+      const results = yield* store.guard(leases)
+      assert.strictEqual((yield* calls).get("evalsha"), 1)
+      assert.deepStrictEqual(results.map((result) => result._tag), ["Renewed", "Renewed", "Renewed"])
+      for (const { lease, mutex } of leases) {
+        const left = Number(yield* server.send("PTTL", keysOf(mutex).owner))
+        assert.isAtMost(left, Duration.toMillis(lease))
+        assert.isAbove(left, Duration.toMillis(lease) - 15_000)
+      }
+    }))
+
+  it.effect("the guard renews the neighbours of a key of the wrong type", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const { calls, reset } = yield* serverStats
+      const store = yield* openStore(server)
+      const names = Array.from({ length: 5 }, (_, index) => freshName(`batch ${index}`))
+      const ids = names.map(() => freshId())
+      const request = (index: number, lease: number) => ({
+        mutex: names[index]!,
+        id: ids[index]!,
+        lease: Duration.millis(lease)
+      })
+      for (const index of [0, 2, 4]) {
+        granted(yield* store.acquire({ ...request(index, 10_000), mode: "try", confirm: Duration.seconds(1) }))
+      }
+      yield* server.send("LPUSH", keysOf(names[1]!).owner, "x")
+      yield* store.guard([request(0, 10_000)])
+      yield* reset
+      const results = yield* store.guard(names.map((_, index) => request(index, 60_000)))
+      assert.strictEqual((yield* calls).get("evalsha"), 1)
+      assert.deepStrictEqual(results.map((result) => result._tag), ["Renewed", "Failed", "Renewed", "Lost", "Renewed"])
+      const [, failed] = results
+      if (failed?._tag !== "Failed" || failed.error._tag !== "BackendError") assert.fail("expected a BackendError")
+      assert.isFalse(failed.error.retryable)
+      assert.match(failed.error.message, /WRONGTYPE/)
+      for (const index of [0, 2, 4]) {
+        assert.isAbove(Number(yield* server.send("PTTL", keysOf(names[index]!).owner)), 20_000)
+      }
+      assert.strictEqual(yield* server.send("EXISTS", keysOf(names[3]!).owner), 0)
+    }))
+
+  it.effect("a release that takes nothing away hands nothing over", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const store = yield* openStore(server)
+      const m = freshName("nothing to release")
+      const [a, b] = [contender(store, m), contender(store, m)]
+      yield* a.own
+      const wakeUps = yield* b.subscribe
+      yield* b.wait
+      yield* server.send("DEL", keysOf(m).owner)
+      assert.deepStrictEqual(yield* a.release, { _tag: "Free" })
+      assert.deepStrictEqual(yield* Effect.timeoutOption(wakeUps.next, "100 millis"), yield* Effect.succeedNone)
+      yield* server.send("SET", keysOf(m).owner, "somebody else", "PX", "60000")
+      assert.strictEqual(ownerOf(yield* a.release), "somebody else")
+      assert.deepStrictEqual(yield* Effect.timeoutOption(wakeUps.next, "100 millis"), yield* Effect.succeedNone)
+      assert.strictEqual(yield* server.send("GET", keysOf(m).owner), "somebody else")
+      assert.strictEqual(yield* server.send("ZCARD", keysOf(m).queue), 1)
+    }), { tags: ["S22"] })
+
+  it.effect("a renewal publishes nothing", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const stats = commandStats(server)
+      const store = yield* openStore(server)
+      const [a, b] = [contender(store, freshName("renewed")), contender(store, freshName("renewed"))]
+      yield* a.own
+      yield* a.guard
+      yield* stats.reset
+      for (let i = 0; i < 20; i++) {
+        assert.deepStrictEqual(yield* a.guard, { _tag: "Renewed" })
+        assert.strictEqual((yield* b.guard)._tag, "Lost")
+      }
+      const calls = yield* stats.calls
+      assert.strictEqual(calls.get("evalsha"), 40)
+      assert.isFalse(calls.has("publish"))
+    }), { tags: ["B36"] })
+})

@@ -1,0 +1,37 @@
+/** The whole contract of the stream store on a real server. */
+import { IoRedis } from "@effect-simba/redis"
+import * as RedisStreamStore from "@effect-simba/redis/streams/RedisStreamStore"
+import * as StreamStoreSuite from "@effect-simba/testkit/streams/StreamStoreSuite"
+import { it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { Redis } from "effect/persistence/Redis"
+import { RedisServer } from "../../support/redisServer.ts"
+import { append } from "../../support/streams.ts"
+import { trimmed } from "../../support/trimmedEntries.ts"
+
+const alone = Layer.unwrap(
+  Effect.map(
+    RedisServer,
+    ({ url }) => IoRedis.layer({ url, commandTimeout: "5 seconds", pool: { maxConnections: 64 } })
+  )
+).pipe(Layer.provide(RedisServer.layer))
+
+const withEvents = Layer.effectDiscard(
+  Effect.flatMap(Redis, (redis) => redis.send("CONFIG", "SET", "notify-keyspace-events", "Ex"))
+)
+
+StreamStoreSuite.suite("a real Redis, by ioredis", RedisStreamStore.layer.pipe(Layer.provideMerge(alone)), {
+  live: true,
+  append
+})
+StreamStoreSuite.suite(
+  "a real Redis with events",
+  RedisStreamStore.layer.pipe(Layer.provide(withEvents), Layer.provideMerge(alone)),
+  { live: true, append, publishesExpiries: true }
+)
+
+it.live(
+  "entries that were deleted while they were pending are gone",
+  () => Effect.provide(Effect.scoped(trimmed), RedisStreamStore.layer.pipe(Layer.provideMerge(alone))),
+  { timeout: 30_000, tags: ["B50"] }
+)

@@ -1,0 +1,65 @@
+/** The scenarios of `streamsFake.test.ts` on a real server. */
+import { IoRedis } from "@effect-simba/redis"
+import { describe, it, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { RedisServer } from "../../support/harness.ts"
+import type { Server } from "../../support/redisServer.ts"
+import * as scenarios from "../../support/streamScenarios.ts"
+import { stageOver } from "../../support/streamStage.ts"
+
+const stageOn = (server: Server): scenarios.Stage =>
+  stageOver(IoRedis.layer({ url: server.url }), {
+    send: server.send,
+    pause: server.pause,
+    resume: server.resume
+  })
+
+type Scenario = (stage: scenarios.Stage) => Effect.Effect<void, unknown>
+
+/** On the server that all of these tests share. */
+const shared = (scenario: Scenario) => Effect.flatMap(RedisServer, (server) => scenario(stageOn(server)))
+
+/** On a server of its own, for it will be maltreated. */
+const alone = (scenario: Scenario) => Effect.flatMap(RedisServer.start(), (server) => scenario(stageOn(server)))
+
+layer(RedisServer.layer, { excludeTestServices: true })("data streams on Redis", (it) => {
+  it.effect("every announced one is processed to its end, once, and leaves nothing behind", () =>
+    shared(scenarios.finished))
+
+  it.effect(
+    "what a dead owner leaves is found without any event, with larger tokens",
+    () => shared(scenarios.orphans),
+    { tags: ["G15", "G32"] }
+  )
+
+  it.effect(
+    "what is handed back in order goes on at once, by a hint, and counts no failure",
+    () => shared(scenarios.handedBack),
+    { tags: ["B57", "G20"] }
+  )
+
+  it.effect("a group that is deleted is made again, and what is owned stays owned", () => shared(scenarios.groupGone))
+
+  it.effect(
+    "entries that cannot be read go to the dead letters, and the reader lives",
+    () => shared(scenarios.malformed),
+    { tags: ["G1", "G2", "B52"] }
+  )
+
+  it.effect("poison goes to the dead letters, and can be revived", () => shared(scenarios.poison), { tags: ["B52"] })
+
+  it.effect("a consumer that joins gets its share", () => shared(scenarios.balanced), { tags: ["B55"] })
+
+  it.effect("a successor resumes after the last commit, and the stale owner cannot move it", () =>
+    shared(scenarios.checkpoints))
+
+  it.effect("messages are processed in order through a death and a close, and none is left out", () =>
+    shared(scenarios.processed))
+})
+
+describe("data streams on a Redis that is maltreated", () => {
+  it.live("expiries: what a dead owner leaves is found without any sweep", () => alone(scenarios.expiries))
+
+  it.live("a server that hangs: all is lost at the local deadline, and taken again when it is back", () =>
+    alone(scenarios.hanging))
+})

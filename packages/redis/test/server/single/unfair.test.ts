@@ -1,0 +1,220 @@
+import { assert, layer } from "@effect/vitest"
+import { Deferred, Duration, Effect, Fiber } from "effect"
+import {
+  channelsOpen,
+  commandStats,
+  contender,
+  freshName,
+  granted,
+  keysLeft,
+  keysOf,
+  messagesOn,
+  openMutex,
+  openStore,
+  ownerOf,
+  RedisServer,
+  refused,
+  stockId,
+  until
+} from "../../support/harness.ts"
+import type { Server } from "../../support/redisServer.ts"
+
+/** A lease far longer than any test, so that only a message can wake a waiter in time. */
+const patient = { ttl: "10 minutes", transition: "5 minutes", confirmTimeout: "1 minute" } as const
+
+const unfair = { unfair: true } as const
+
+const queueLength = (server: Server, mutex: Parameters<typeof keysOf>[0], count: number) =>
+  until(`${count} in the queue`, Effect.map(server.send("ZCARD", keysOf(mutex).queue), (n) => n === count))
+
+layer(RedisServer.layer, { excludeTestServices: true })("unfair", (it) => {
+  it.effect(
+    "excludes: fair and unfair fibers of three processes, and nobody is left asleep",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const m = freshName("mixed")
+        let inside = 0
+        const tokens: Array<number> = []
+        const places = yield* Effect.all([
+          openMutex(server, patient),
+          openMutex(server, patient),
+          openMutex(server, patient)
+        ])
+        const worker = (n: number) =>
+          Effect.repeat(
+            places[n % 3]!.withLock(m, n % 2 === 0 ? unfair : {})((lease) =>
+              Effect.gen(function*() {
+                assert.strictEqual(++inside, 1)
+                tokens.push(lease.token)
+                yield* n % 4 === 0 ? Effect.void : Effect.sleep("1 millis")
+                assert.strictEqual(inside--, 1)
+              })
+            ),
+            { times: 19 }
+          )
+        yield* Effect.timeout(
+          Effect.all(Array.from({ length: 12 }, (_, n) => worker(n)), { concurrency: "unbounded" }),
+          "15 seconds"
+        )
+        assert.deepStrictEqual(tokens, [...new Set(tokens)].sort((a, b) => a - b))
+        assert.strictEqual(tokens.length, 240)
+        assert.deepStrictEqual(yield* keysLeft(server, `simba:{${m}}*`), [keysOf(m).fence])
+        yield* until(
+          "no channel",
+          Effect.map(channelsOpen(server), (channels) => !channels.some((channel) => String(channel).includes(m)))
+        )
+      }),
+    { tags: ["H4"] }
+  )
+
+  it.effect("throughput before order: the mutex is not idle while the waiter that was woken takes its time", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const store = yield* openStore(server)
+      const mutex = yield* openMutex(server, patient)
+      const rounds = Effect.fnUntraced(function*(options: { readonly unfair: boolean }) {
+        const m = freshName("throughput")
+        let rounds = 0
+        const slow = contender(store, m)
+        yield* mutex.withLock(m, options)(Effect.andThen(slow.subscribe, slow.wait))
+        yield* Effect.timeoutOption(
+          Effect.repeat(mutex.withLock(m, options)(Effect.sync(() => rounds++)), { times: 99 }),
+          "2 seconds"
+        )
+        yield* slow.confirm
+        return rounds
+      })
+      assert.strictEqual(yield* rounds({ unfair: false }), 0)
+      assert.strictEqual(yield* rounds({ unfair: true }), 100)
+    }))
+
+  it.effect("a release frees the mutex, wakes the first waiter at once and the next after the confirm period", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const store = yield* openStore(server)
+      const m = freshName("release")
+      const [a, b, c] = [contender(store, m), contender(store, m), contender(store, m)]
+      yield* a.own
+      const first = yield* b.subscribe
+      yield* b.wait
+      const second = yield* c.subscribe
+      yield* c.wait
+      const stats = commandStats(server)
+      yield* stats.reset
+      assert.deepStrictEqual(yield* store.release({ mutex: m, id: a.id, confirm: Duration.seconds(3), ...unfair }), {
+        ownership: { _tag: "Free" },
+        requeued: undefined
+      })
+      assert.strictEqual((yield* stats.calls).get("publish"), 2)
+      assert.deepStrictEqual(yield* first.next, { _tag: "YourTurn", from: a.id })
+      assert.deepStrictEqual(yield* second.next, { _tag: "LookIn", delay: Duration.seconds(3) })
+      assert.strictEqual(yield* server.send("ZCARD", keysOf(m).queue), 2, "both keep their places")
+      yield* b.confirm
+      assert.strictEqual(yield* server.send("ZCARD", keysOf(m).queue), 1)
+    }))
+
+  it.effect(
+    "a fair newcomer does not take a free mutex that somebody waits for; an unfair one does",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const store = yield* openStore(server)
+        const m = freshName("newcomers")
+        const [a, b, c, d] = [contender(store, m), contender(store, m), contender(store, m), contender(store, m)]
+        const ask = (id: typeof a.id, unfair: boolean) =>
+          store.acquire({
+            mutex: m,
+            id,
+            mode: "try",
+            lease: Duration.seconds(60),
+            confirm: Duration.seconds(30),
+            unfair
+          })
+        yield* a.own
+        yield* b.subscribe
+        yield* b.wait
+        yield* store.release({ mutex: m, id: a.id, confirm: Duration.seconds(30), ...unfair })
+        granted(yield* ask(c.id, true))
+        assert.strictEqual(ownerOf(refused(yield* b.ask("wait")).ownership), c.id)
+        yield* store.release({ mutex: m, id: c.id, confirm: Duration.seconds(30), ...unfair })
+        assert.strictEqual(ownerOf(refused(yield* ask(d.id, false)).ownership), b.id)
+        yield* b.confirm
+      }),
+    { tags: ["H1"] }
+  )
+
+  it.effect(
+    "a dead first waiter is passed over, a silent one costs two confirm periods at most",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const store = yield* openStore(server)
+        const mutex = yield* openMutex(server, { ...patient, confirmTimeout: "400 millis" })
+        const m = freshName("dead and silent")
+        const [dead, silent] = [contender(store, m), contender(store, m)]
+        const letGo = yield* Deferred.make<void>()
+        const holding = yield* Effect.forkScoped(mutex.withLock(m, unfair)(Deferred.await(letGo)))
+        yield* until("held", Effect.map(server.send("EXISTS", keysOf(m).owner), (n) => n === 1))
+        yield* dead.wait
+        yield* silent.subscribe
+        yield* silent.wait
+        const waiting = yield* Effect.forkScoped(mutex.withLock(m)(Effect.void))
+        yield* queueLength(server, m, 3)
+        const begun = performance.now()
+        yield* Deferred.succeed(letGo, undefined)
+        yield* Fiber.join(holding)
+        yield* Effect.timeout(Fiber.join(waiting), "10 seconds")
+        assert.isBelow(performance.now() - begun, 1500)
+      }),
+    { tags: ["H3"] }
+  )
+
+  it.effect("a waiter that leaves before it looked passes the word on", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const store = yield* openStore(server)
+      const mutex = yield* openMutex(server, patient)
+      const m = freshName("leaving")
+      const leaving = contender(store, m)
+      const letGo = yield* Deferred.make<void>()
+      const holding = yield* Effect.forkScoped(mutex.withLock(m, unfair)(Deferred.await(letGo)))
+      yield* until("held", Effect.map(server.send("EXISTS", keysOf(m).owner), (n) => n === 1))
+      yield* leaving.subscribe
+      yield* leaving.wait
+      const waiting = yield* Effect.forkScoped(mutex.withLock(m)(Effect.void))
+      yield* queueLength(server, m, 2)
+      yield* Deferred.succeed(letGo, undefined)
+      yield* Fiber.join(holding)
+      yield* leaving.release
+      yield* Effect.timeout(Fiber.join(waiting), "10 seconds")
+    }), { tags: ["H4"] })
+
+  it.effect("a stock waiter at the head is told as ever, and ours hold back for it; unfair ones do not", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const store = yield* openStore(server)
+      const m = freshName("stock")
+      const [a, b, c] = [contender(store, m), contender(store, m), contender(store, m)]
+      const stock = stockId()
+      yield* a.own
+      const told = yield* messagesOn(server, `simba:{${m}}:${stock}`)
+      yield* server.send("ZADD", keysOf(m).queue, "1700000000", stock)
+      yield* store.release({ mutex: m, id: a.id, confirm: Duration.seconds(30), ...unfair })
+      yield* until("the stock waiter is told", Effect.sync(() => told.length > 0))
+      assert.deepStrictEqual(told, [[`simba:{${m}}:${stock}`, `released@@${a.id}`]])
+      assert.strictEqual(yield* server.send("GET", keysOf(m).reserved), stock)
+      refused(yield* b.ask("try"))
+      granted(
+        yield* store.acquire({
+          mutex: m,
+          id: c.id,
+          mode: "try",
+          lease: Duration.seconds(60),
+          confirm: Duration.seconds(30),
+          unfair: true
+        })
+      )
+      assert.isNull(yield* server.send("GET", keysOf(m).reserved))
+    }))
+})

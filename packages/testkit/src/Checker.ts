@@ -1,0 +1,351 @@
+/**
+ * What must hold in every history of a simulation. Checkers read the server; from programs they take only what a server
+ * cannot know: when protected work begins and ends, and what a lease said of itself.
+ *
+ * Programs say so by `client.note(kind, { resource, id, ... })`:
+ *
+ * - `waiting`, `waited`: asks for a `resource`, and has it (`served` is 1) or has given up; `wait` is a name of its own.
+ *   `unfair` (1) does not queue for it; `recovery` is how long after a fault it may take to ask again, in milliseconds.
+ * - `granted`: has it, with `id`, and `token` where there is one.
+ * - `ensured`: the lease has just said that it is held; `left` is the milliseconds until its deadline.
+ * - `begin`, `step`, `stopped`, `end`: protected work under `id`; from `stopped` on only its finalizers run.
+ * - `writing`: sends the `write` of that name to a resource outside, under `id`. The resource notes `written`, with its
+ *   `token`, and whether it was `accepted` (1 or 0).
+ *
+ * **Example** (Those that fit a lock)
+ *
+ * ```ts
+ * import { Checker } from "@effect-simba/testkit"
+ *
+ * // They read the server alone
+ * const always = [Checker.oneOwner, Checker.nothingIsLeft]
+ *
+ * // For leases with tokens, where programs note `granted` and `ensured`
+ * const leases = [Checker.tokensGrow, Checker.ensureTellsTheTruth, Checker.noFlapping({ recovery: "1 second" })]
+ *
+ * // Where they note `begin`, `step`, `stopped`, `end`, and `writing`
+ * const work = [Checker.workIsProtected, Checker.workNeverOverlaps, Checker.releasedAfterWork, Checker.writesAreFenced]
+ *
+ * // For locks that queue, where they note `waiting` and `waited`
+ * const order = [
+ *   Checker.firstComeFirstServed,
+ *   Checker.inOrderWithinLines,
+ *   Checker.servedInTurn({ barges: 0, turn: "5 seconds", recovery: "1 second" }),
+ *   Checker.nobodyOversleeps({ bound: "2 seconds", afterLoss: "20 seconds" }),
+ *   Checker.everybodyIsServed
+ * ]
+ * ```
+ *
+ * @since 0.1.0
+ */
+import type * as Duration from "effect/Duration"
+import * as arrivalOrder from "./internal/checkers/arrivalOrder.ts"
+import { excused, grants } from "./internal/checkers/excuses.ts"
+import { field, seconds } from "./internal/checkers/fields.ts"
+import { all as allOf } from "./internal/checkers/ownershipTracker.ts"
+import * as turns from "./internal/checkers/turns.ts"
+import { everybodyIsServed, nobodyOversleeps } from "./internal/checkers/waits.ts"
+import * as work from "./internal/checkers/work.ts"
+import type { Checker as AnyChecker } from "./internal/simulation/setup.ts"
+
+/**
+ * Something that must hold in every history: told of each event, it reports what violates it.
+ *
+ * **Example** (Nobody works for longer than a second)
+ *
+ * ```ts
+ * import type { Checker } from "@effect-simba/testkit"
+ *
+ * const isBrief: Checker.Checker = {
+ *   name: "work is brief",
+ *   start: (view) => {
+ *     const since = new Map<unknown, number>()
+ *     return {
+ *       onEvent: (event) => {
+ *         if (event._tag !== "Note") return
+ *         const id = event.fields["id"]
+ *         if (event.kind === "begin") since.set(id, event.at)
+ *         if (event.kind === "end" && event.at - since.get(id)! > 1000) view.violated(`${id} worked for too long`)
+ *       }
+ *     }
+ *   }
+ * }
+ * ```
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Checker = AnyChecker
+
+/**
+ * An owner is followed by another only after it released, after its time was up, or after the server lost data.
+ *
+ * @category checkers
+ * @since 0.1.0
+ */
+export const oneOwner: Checker = {
+  name: "one owner at a time",
+  start: (view) => ({
+    onEvent: (event) => {
+      if (event._tag !== "Owner" || event.from === undefined || view.lossAt() >= event.since) return
+      const { command, deadline, from, resource, to } = event
+      const released = command === undefined ? [] : allOf(view.lock.released?.(command.args, command.reply))
+      if (released.some((party) => party.resource === resource && party.id === from)) return
+      const left = deadline - view.serverNow()
+      if (left < 0) return
+      view.violated(`${resource} went from ${from} to ${to ?? "nobody"}, ${seconds(left)} before its time was up`)
+    }
+  })
+}
+
+/**
+ * Each grant has a token greater than all before it, unless the server lost data; and who is granted is told that token.
+ *
+ * @category checkers
+ * @since 0.1.0
+ */
+export const tokensGrow: Checker = {
+  name: "tokens grow",
+  start: (view) => {
+    const largest = new Map<string, { readonly id: string; readonly token: number; readonly at: number }>()
+    const minted = new Map<string, number>()
+    const told = new Map<string, number>()
+    return {
+      onEvent: (event) => {
+        if (event._tag === "Owner" && event.to !== undefined) {
+          // What a loss, or a clock that was set back, has brought back is not a grant
+          if (view.lossAt() >= event.at || event.command === undefined) return
+          const { resource, to, token } = event
+          if (token === undefined || Number.isNaN(token)) {
+            return view.violated(`${to} was granted ${resource} without a token`)
+          }
+          const before = largest.get(resource)
+          if (before !== undefined && token <= before.token && view.lossAt() < before.at) {
+            view.violated(`${to} was granted ${resource} with token ${token}, after ${before.token}`)
+          }
+          largest.set(resource, { id: to, token, at: event.at })
+          minted.set(to, token)
+        } else if (event._tag === "Note" && event.kind === "granted" && "token" in event.fields) {
+          const id = field(event.fields, "id")
+          const resource = field(event.fields, "resource")
+          const token = minted.get(id)
+          const given = Number(event.fields["token"])
+          const next = told.get(id) ?? token ?? 0
+          if (!(given >= next && given <= (token ?? NaN) + (view.lock.reserve ?? 0)) && view.lossAt() < 0) {
+            view.violated(`${id} was told token ${given}, the server had ${token ?? "none"}`)
+          }
+          told.set(id, given)
+          const before = largest.get(resource)
+          // Not by one from before a loss, that does not know of it yet
+          if (before?.id === id && before.token < given) largest.set(resource, { ...before, token: given })
+        }
+      }
+    }
+  }
+}
+
+const whatTheServerSays = (name: string, kinds: ReadonlyArray<string>, act: string, timers: boolean): Checker => ({
+  name,
+  start: (view) => {
+    const { grantedAt, onEvent } = grants()
+    return {
+      onEvent: (event) => {
+        onEvent(event)
+        if (event._tag !== "Note" || !kinds.includes(event.kind)) return
+        const id = field(event.fields, "id")
+        const resource = field(event.fields, "resource")
+        if (event.kind === "ensured" && Number(event.fields["left"]) <= 0) {
+          return view.violated(`ensure of ${id} passed after its deadline`)
+        }
+        const owner = view.owner(resource)?.id
+        if (owner === id || excused(view, event.client, grantedAt(id), timers)) return
+        view.violated(`${id} ${act} while ${resource} belonged to ${owner ?? "nobody"}`)
+      }
+    }
+  }
+})
+
+/**
+ * `ensure` passes before the local deadline only, and only while the server agrees: unless it lost data, its wall clock
+ * was stepped, the client's was while its machine slept, or the process has just gone on after a pause.
+ *
+ * @category checkers
+ * @since 0.1.0
+ */
+export const ensureTellsTheTruth: Checker = whatTheServerSays(
+  "ensure tells the truth",
+  ["ensured"],
+  "passed ensure",
+  false
+)
+
+/**
+ * Protected work takes its steps only while its lease is in force on the server, with the same exceptions.
+ *
+ * @category checkers
+ * @since 0.1.0
+ */
+export const workIsProtected: Checker = whatTheServerSays("work is protected", ["begin", "step"], "worked", true)
+
+/**
+ * No process releases what its own work still uses.
+ *
+ * @category checkers
+ * @since 0.1.0
+ */
+export const releasedAfterWork: Checker = {
+  name: "released after the work ended",
+  start: (view) => {
+    const working = new Map<string, string>()
+    return {
+      onEvent: (event) => {
+        if (event._tag === "Note") {
+          const id = field(event.fields, "id")
+          if (event.kind === "begin") working.set(id, event.client)
+          else if (event.kind === "end") working.delete(id)
+        } else if (event._tag === "Fault" && event.fault === "kill") {
+          for (const [id, client] of [...working]) if (client === event.target) working.delete(id)
+        } else if (event._tag === "Command") {
+          for (const { id, resource } of allOf(view.lock.released?.(event.command.args, event.command.reply))) {
+            if (working.has(id)) view.violated(`${id} released ${resource} while its work went on`)
+          }
+        }
+      }
+    }
+  }
+}
+
+/**
+ * Protected work does not begin while other work goes on, under another lease or the same: unless the process of that was
+ * paused past its deadline, the server lost data, or its wall clock was stepped. From `stopped` on only finalizers run, which may go on.
+ *
+ * @category checkers
+ * @since 0.1.0
+ */
+export const workNeverOverlaps: Checker = work.workNeverOverlaps
+
+/**
+ * Resources that check tokens take no write with a smaller token after one with a larger: `fencedKey` in Redis, unless
+ * the server lost data since, and one outside. And outside a write is not refused whose lease was in force on the server
+ * when it was sent, unless the server lost data or its wall clock was stepped since.
+ *
+ * @category checkers
+ * @since 0.1.0
+ */
+export const writesAreFenced: Checker = work.writesAreFenced
+
+/**
+ * Among waiters that listen, the one with the earliest place is granted first: unless it is taken by somebody `unfair`,
+ * or the server lost data, its wall clock was stepped, or a fault touched the waiter, since it queued. Ids of one `line`
+ * are not compared.
+ *
+ * @category checkers
+ * @since 0.1.0
+ */
+export const firstComeFirstServed: Checker = arrivalOrder.firstComeFirstServed
+
+/**
+ * Waiters of one process for one resource are served in the order in which they noted `waiting`, unless they are unfair,
+ * give up, or were touched by a fault since. Not among `all`: it is for locks whose waiters form a line within the process.
+ *
+ * @category checkers
+ * @since 0.1.0
+ */
+export const inOrderWithinLines: Checker = arrivalOrder.inOrderWithinLines
+
+/**
+ * Who is granted the lock has it: a grant that ends although its holder has neither noted `granted` nor given it back must
+ * have a reason. Reasons are a fault that touched the holder within `recovery` before the grant, or since; a loss of data;
+ * and a step of the server's clock. So a lock that goes round and round without work being done is found; `bound` (default
+ * 0) grants in a row may come to nothing without a reason.
+ *
+ * @category checkers
+ * @since 0.1.0
+ */
+export const noFlapping: (
+  options: { readonly recovery: Duration.Input; readonly bound?: number }
+) => Checker = turns.noFlapping
+
+/**
+ * While a waiter listens and no fault touches it, no more grants go to others than were ahead of it when it queued, and
+ * `barges`: how often those who do not keep to the queue may come in between. Each turn takes at most `turn`. After a
+ * fault, and `recovery`, a waiter counts anew.
+ *
+ * Of `foreign` ids nobody knows the place: their grants are barges, and they are not waited for. While there are faults,
+ * one that comes within `notice` (default zero) after the lock became free is not counted: it has won a race against the
+ * message to the next, and may do so again and again.
+ *
+ * @category checkers
+ * @since 0.1.0
+ */
+export const servedInTurn: (options: {
+  readonly barges: number
+  readonly turn: Duration.Input
+  readonly recovery: Duration.Input
+  readonly notice?: Duration.Input
+  readonly foreign?: (id: string) => boolean
+}) => Checker = turns.servedInTurn
+
+export { everybodyIsServed, nobodyOversleeps }
+
+/**
+ * When all scopes are closed nothing is left: no keys but those that may stay, no subscription, connection, fiber or
+ * timer.
+ *
+ * @category checkers
+ * @since 0.1.0
+ */
+export const nothingIsLeft: Checker = {
+  name: "nothing is left behind",
+  start: (view) => ({
+    onClosed: () => {
+      const keep = view.lock.keep ?? (() => false)
+      const keys = view.keys().filter(({ expiresAt, key }) => !keep(key, expiresAt !== undefined)).map(({ key }) => key)
+      if (keys.length > 0) view.violated(`keys are left: ${keys.join(", ")}`)
+      const rest = {
+        subscriptions: view.subscriptions(),
+        connections: view.connections(),
+        fibers: view.fibers(),
+        timers: view.timers()
+      }
+      for (const [what, count] of Object.entries(rest)) if (count > 0) view.violated(`${count} ${what} are left`)
+    }
+  })
+}
+
+/**
+ * All of them.
+ *
+ * **Example** (A lock that looks again every 1.5 seconds)
+ *
+ * ```ts
+ * import { Checker } from "@effect-simba/testkit"
+ *
+ * const strict = Checker.all({ sleepBound: "2 seconds", sleepBoundAfterLoss: "20 seconds" })
+ * ```
+ *
+ * @category checkers
+ * @since 0.1.0
+ */
+export const all = (options: {
+  readonly sleepBound: Duration.Input
+  readonly sleepBoundAfterLoss?: Duration.Input | undefined
+  readonly recovery?: Duration.Input | undefined
+}): ReadonlyArray<Checker> => [
+  oneOwner,
+  tokensGrow,
+  ensureTellsTheTruth,
+  workIsProtected,
+  releasedAfterWork,
+  workNeverOverlaps,
+  writesAreFenced,
+  firstComeFirstServed,
+  nobodyOversleeps({
+    bound: options.sleepBound,
+    afterLoss: options.sleepBoundAfterLoss ?? options.sleepBound,
+    recovery: options.recovery
+  }),
+  noFlapping({ recovery: options.recovery ?? 0 }),
+  everybodyIsServed,
+  nothingIsLeft
+]

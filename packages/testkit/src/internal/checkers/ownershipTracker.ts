@@ -1,0 +1,124 @@
+/** Tracks the owner of each resource by the server's keys, after each command and expiry. */
+import type { FakeServer, TraceEntry } from "../client/server.ts"
+import type { Reply } from "../redis/types.ts"
+import type { Event } from "../simulation/history.ts"
+
+/**
+ * How to read locks from a server. The testkit knows Redis commands, and no keys of an implementation.
+ *
+ * - `ownerKey`: a string key whose value is the owner's id. `tokenKey`: a string key that begins with the fencing token.
+ * - `asked`: the ids for which a command asks; an `unfair` one may pass waiters.
+ * - `queued`: the ids that a command put into the queue, with their places: smaller is earlier.
+ * - `released`: the ids that a command released, owners or waiters; for a null reply, the ids that it would release.
+ * - `channel`: the channel of a waiter. `keep`: keys that may remain when all scopes are closed.
+ * - `line` (default: the id): ids of one line, such as those of one process, may pass each other.
+ * - `identify` (default: the value): the id of the owner that the value of an owner key stands for.
+ * - `reserve` (default 0): how many tokens a grant may have besides its first, for holders that follow one another
+ *   under the same id.
+ * - `fencedKey`: a string key into which holders write their tokens, in a way that refuses stale ones.
+ */
+export interface LockModel {
+  readonly resources: ReadonlyArray<string>
+  readonly ownerKey: (resource: string) => string
+  readonly tokenKey?: (resource: string) => string
+  readonly asked?: (args: ReadonlyArray<string>, reply: Reply) => Parties<Party & { readonly unfair: boolean }>
+  readonly queued?: (args: ReadonlyArray<string>, reply: Reply) => Parties<Party & { readonly place: number }>
+  readonly released?: (args: ReadonlyArray<string>, reply: Reply) => Parties<Party>
+  readonly channel?: (resource: string, id: string) => string
+  readonly keep?: (key: string, expires: boolean) => boolean
+  readonly line?: (id: string) => string
+  readonly identify?: (resource: string, value: string) => string
+  readonly reserve?: number
+  readonly fencedKey?: (resource: string) => string
+}
+
+/** One id at one resource. */
+export interface Party {
+  readonly resource: string
+  readonly id: string
+}
+
+/** None, one, or several: one command may do many things. */
+export type Parties<P extends Party = Party> = P | ReadonlyArray<P> | undefined
+
+const none: ReadonlyArray<never> = []
+
+export const all = <P extends Party>(parties: Parties<P>): ReadonlyArray<P> =>
+  parties === undefined ? none : Array.isArray(parties) ? parties as ReadonlyArray<P> : [parties as P]
+
+export interface Owned {
+  readonly id: string
+  readonly token: number | undefined
+  /** Server time in milliseconds, or Infinity. */
+  readonly until: number
+  /** Virtual time of the grant. */
+  readonly since: number
+}
+
+export class OwnershipTracker {
+  readonly model: LockModel
+  private readonly server: FakeServer
+  private readonly now: () => number
+  private readonly owners = new Map<string, Owned>()
+
+  constructor(model: LockModel, server: FakeServer, now: () => number) {
+    this.model = model
+    this.server = server
+    this.now = now
+  }
+
+  /** The owner, unless its lease has ended. */
+  owner(resource: string): Owned | undefined {
+    const owned = this.owners.get(resource)
+    return owned !== undefined && this.isLive(owned) ? owned : undefined
+  }
+
+  /** A string and its deadline; nothing after the deadline, also before the server removes the key. */
+  private read(key: string): { readonly value: string; readonly until: number } | undefined {
+    const dump = this.server.engine.dump(0, key)
+    if (dump?.type !== "string") return undefined
+    const until = this.server.engine.keys().find((info) => info.db === 0 && info.key === key)?.expiresAt ?? Infinity
+    return this.server.micros() / 1000 < until + 1 ? { value: dump.value, until } : undefined
+  }
+
+  private isLive(owned: Owned): boolean {
+    return this.server.micros() / 1000 < owned.until + 1
+  }
+
+  /** The changes since the last look. */
+  look(command: TraceEntry | undefined): ReadonlyArray<Event> {
+    let events: Array<Event> | undefined
+    const { model } = this
+    for (const resource of model.resources) {
+      const key = model.ownerKey(resource)
+      if (command !== undefined && !command.args.includes(key)) continue
+      const before = this.owners.get(resource)
+      const found = this.read(key)
+      const id = found === undefined ? undefined : model.identify?.(resource, found.value) ?? found.value
+      const until = found?.until ?? Infinity
+      const tokenKey = model.tokenKey?.(resource)
+      const fence = tokenKey === undefined ? undefined : this.server.engine.dump(0, tokenKey)
+      const token = fence?.type === "string" ? parseInt(fence.value, 10) : undefined
+      if (id === before?.id && (before === undefined || token === before.token || this.isLive(before))) {
+        if (before !== undefined && before.until !== until) this.owners.set(resource, { ...before, until })
+        continue
+      }
+      const at = this.now()
+      if (id === undefined) this.owners.delete(resource)
+      else this.owners.set(resource, { id, token, until, since: at })
+      events ??= []
+      events.push({
+        _tag: "Owner",
+        at,
+        resource,
+        from: before?.id,
+        since: before?.since ?? at,
+        deadline: before?.until ?? Infinity,
+        to: id,
+        token,
+        command
+      })
+    }
+    return events ?? []
+  }
+}

@@ -1,0 +1,200 @@
+/** The checkers of turns: each grant is used, and each waiter is served before others have passed it too often. */
+import * as Duration from "effect/Duration"
+import type { Event } from "../simulation/history.ts"
+import type { Checker, View } from "../simulation/setup.ts"
+import { field, seconds } from "./fields.ts"
+import { all } from "./ownershipTracker.ts"
+
+/** Commands of a dead process may arrive this much later, and look like those of its successor. Milliseconds. */
+const straggling = 4000
+
+/** The live process behind each id. */
+const owners = (view: View) => {
+  const clients = new Map<string, string | undefined>()
+  const born = new Map<string, number>()
+  return {
+    onEvent: (event: Event) => {
+      if (event._tag === "Command") {
+        const { args, client, reply } = event.command
+        for (const { id } of all(view.lock.asked?.(args, reply))) {
+          if (clients.has(id)) continue
+          clients.set(id, event.at - (born.get(client) ?? -Infinity) < straggling ? undefined : client)
+        }
+      }
+      const gone = event._tag === "Note" && event.kind === "crashed"
+        ? event.client
+        : event._tag === "Fault" && event.fault === "kill"
+        ? event.target
+        : undefined
+      if (gone === undefined) return
+      born.set(gone, event.at)
+      for (const [id, client] of [...clients]) if (client === gone) clients.set(id, undefined)
+    },
+    clientOf: (id: string) => clients.get(id),
+    /** Whether nothing went wrong around a client since then. */
+    isUndisturbed: (client: string, since: number, recovery: number) =>
+      view.isRunning(client) && view.lossAt() < since && view.serverStepAt() < since &&
+      view.disturbedAt(client) + recovery < since && view.resumedAt(client) + recovery < since
+  }
+}
+
+export const noFlapping = (options: { readonly recovery: Duration.Input; readonly bound?: number }): Checker => ({
+  name: "no grant comes to nothing",
+  start: (view) => {
+    const recovery = Duration.toMillis(Duration.fromInputUnsafe(options.recovery))
+    const bound = options.bound ?? 0
+    const { clientOf, isUndisturbed, onEvent } = owners(view)
+    const held = new Set<string>()
+    const told = new Set<string>()
+    const left = new Set<string>()
+    const silent = new Set<string>()
+    const placed = new Set<string>()
+    const inVain = new Map<string, number>()
+    return {
+      onEvent: (event) => {
+        onEvent(event)
+        if (event._tag === "Command") {
+          const { args, reply } = event.command
+          for (const { id } of all(view.lock.released?.(args, null))) left.add(id)
+          for (const { id } of all(view.lock.queued?.(args, reply))) placed.add(id)
+        }
+        if (event._tag === "Note" && event.kind === "granted") {
+          held.add(field(event.fields, "id"))
+          told.add(field(event.fields, "id"))
+        }
+        if (event._tag !== "Owner") return
+        if (event.to !== undefined) {
+          const channel = view.lock.channel?.(event.resource, event.to)
+          // A `try` has no subscription
+          if (channel !== undefined && (!placed.has(event.to) || view.subscribers(channel) === 0)) silent.add(event.to)
+          else silent.delete(event.to)
+        }
+        if (event.from === undefined || view.phase() === "closing") return
+        const { command, from, resource, since } = event
+        if (held.delete(from)) return void inVain.delete(resource)
+        const released = command === undefined ? [] : all(view.lock.released?.(command.args, command.reply))
+        if (released.some(({ id }) => id === from)) return
+        const client = clientOf(from)
+        // A fault undid its grant or its release, refused the release, or delayed a request of an abandoned attempt
+        const over = left.has(from) || told.has(from) || silent.has(from)
+        if (client !== undefined && over && view.disturbedAt(client) > -Infinity) return
+        if (client === undefined || !isUndisturbed(client, since, recovery)) return
+        const count = (inVain.get(resource) ?? 0) + 1
+        inVain.set(resource, count)
+        if (count > bound) {
+          view.violated(
+            `${resource} was granted to ${from}, which never had it, ${count} times in a row without reason`
+          )
+        }
+      }
+    }
+  }
+})
+
+interface Turn {
+  readonly resource: string
+  readonly place: number
+  readonly client: string
+  since: number
+  ahead: number
+  passed: number
+  turns: number
+}
+
+export const servedInTurn = (options: {
+  readonly barges: number
+  readonly turn: Duration.Input
+  readonly recovery: Duration.Input
+  readonly notice?: Duration.Input
+  readonly foreign?: (id: string) => boolean
+}): Checker => ({
+  name: "everybody is served in turn",
+  start: (view) => {
+    const turn = Duration.toMillis(Duration.fromInputUnsafe(options.turn))
+    const recovery = Duration.toMillis(Duration.fromInputUnsafe(options.recovery))
+    const notice = Duration.toMillis(Duration.fromInputUnsafe(options.notice ?? 0))
+    const isForeign = options.foreign ?? (() => false)
+    const freeSince = new Map<string, number>()
+    const { isUndisturbed, onEvent } = owners(view)
+    const waiting = new Map<string, Turn>()
+    /** Released ids: a later request of theirs counts for nobody. */
+    const left = new Set<string>()
+    const unfair = new Set<string>()
+    const lineOf = view.lock.line ?? ((id) => id)
+    /** A line that queues again has abandoned its former place. */
+    const supersede = (resource: string, id: string) => {
+      if (unfair.has(id)) return
+      for (const [other, wait] of [...waiting]) {
+        if (wait.resource === resource && lineOf(other) === lineOf(id) && !unfair.has(other)) waiting.delete(other)
+      }
+    }
+    const countAhead = (resource: string, place: number) => {
+      let ahead = view.owner(resource) === undefined ? 0 : 1
+      for (const other of waiting.values()) if (other.resource === resource && other.place < place) ahead++
+      return ahead
+    }
+    /** A disturbed waiter starts to count again. */
+    const isLive = (id: string, wait: Turn) => {
+      const channel = view.lock.channel?.(wait.resource, id)
+      if (
+        isUndisturbed(wait.client, wait.since, recovery) && (channel === undefined || view.subscribers(channel) > 0)
+      ) return true
+      wait.since = view.now()
+      wait.ahead = countAhead(wait.resource, wait.place)
+      wait.passed = wait.turns = 0
+      return false
+    }
+    view.every(250, () => {
+      for (const [id, wait] of waiting) {
+        if (!isLive(id, wait)) continue
+        const waited = view.now() - wait.since
+        if (waited > (wait.turns + 1) * turn) {
+          return view.violated(
+            `${id} waits for ${wait.resource} for ${seconds(waited)}, while ${wait.turns} others had their turns`
+          )
+        }
+      }
+    })
+    return {
+      onEvent: (event) => {
+        onEvent(event)
+        if (event._tag === "Command") {
+          const { args, client, reply } = event.command
+          for (const { id, unfair: isUnfair } of all(view.lock.asked?.(args, reply))) if (isUnfair) unfair.add(id)
+          for (const { id, place, resource } of all(view.lock.queued?.(args, reply))) {
+            if (isForeign(id) || waiting.has(id) || left.has(id)) continue
+            supersede(resource, id)
+            const ahead = countAhead(resource, place)
+            waiting.set(id, { resource, place, client, since: event.at, ahead, passed: 0, turns: 0 })
+          }
+          for (const { id } of all(view.lock.released?.(args, reply))) {
+            waiting.delete(id)
+            if (!isForeign(id)) left.add(id)
+          }
+        } else if (event._tag === "Fault" && event.fault === "kill") {
+          for (const [id, { client }] of [...waiting]) if (client === event.target) waiting.delete(id)
+        } else if (event._tag === "Note" && event.kind === "crashed") {
+          for (const [id, { client }] of [...waiting]) if (client === event.client) waiting.delete(id)
+        } else if (event._tag === "Owner" && event.to === undefined) {
+          freeSince.set(event.resource, event.at)
+        } else if (event._tag === "Owner" && event.to !== undefined) {
+          waiting.delete(event.to)
+          // A stock contender won a race against a message, which faults may delay repeatedly
+          const raced = event.from === undefined && view.phase() === "safety" && isForeign(event.to) &&
+            event.at - (freeSince.get(event.resource) ?? -Infinity) <= notice
+          for (const [id, wait] of waiting) {
+            if (wait.resource !== event.resource || !isLive(id, wait)) continue
+            wait.turns++
+            if (raced) continue
+            if (++wait.passed > wait.ahead + options.barges) {
+              return view.violated(
+                `${wait.passed} others were granted ${wait.resource} since ${seconds(wait.since)}, when ` +
+                  `${wait.ahead} were ahead of ${id}`
+              )
+            }
+          }
+        }
+      }
+    }
+  }
+})

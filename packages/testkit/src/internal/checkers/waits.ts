@@ -1,0 +1,127 @@
+/** The checkers of waiting: nobody sleeps before a free lock, and everybody is served in the end. */
+import * as Duration from "effect/Duration"
+import type { Event } from "../simulation/history.ts"
+import type { Checker } from "../simulation/setup.ts"
+import { field, seconds } from "./fields.ts"
+
+interface Waiting {
+  readonly client: string
+  readonly resource: string
+  readonly at: number
+  /** Milliseconds; of this waiter. */
+  readonly recovery: number | undefined
+}
+
+/** The waiters, by the notes of their programs. */
+const waits = () => {
+  const waiting = new Map<string, Waiting>()
+  return {
+    waiting,
+    onEvent: (event: Event) => {
+      if (event._tag === "Note") {
+        const key = `${event.client}#${event.generation}/${field(event.fields, "wait")}`
+        if (event.kind === "waiting") {
+          const recovery = event.fields["recovery"]
+          waiting.set(key, {
+            client: event.client,
+            resource: field(event.fields, "resource"),
+            at: event.at,
+            recovery: recovery === undefined ? undefined : Number(recovery)
+          })
+        } else if (event.kind === "waited") waiting.delete(key)
+        if (event.kind !== "crashed") return
+      }
+      const gone = event._tag === "Note"
+        ? event.client
+        : event._tag === "Fault" && event.fault === "kill"
+        ? event.target
+        : ""
+      if (gone !== "") { for (const [key, wait] of [...waiting]) if (wait.client === gone) waiting.delete(key) }
+    }
+  }
+}
+
+/**
+ * While the lock is free, no undisturbed waiter sleeps longer than `bound`. The limit is `afterLoss` if the server lost
+ * the owner or its clock was stepped, if the waiter was paused or suspended, or if several others are silent. A disturbed
+ * waiter has `recovery` (default zero) more: a lost command costs its timeout and the pause after it.
+ *
+ * @category checkers
+ * @since 0.1.0
+ */
+export const nobodyOversleeps = (options: {
+  readonly bound: Duration.Input
+  readonly afterLoss: Duration.Input
+  readonly recovery?: Duration.Input | undefined
+}): Checker => ({
+  name: "nobody sleeps before a free lock",
+  start: (view) => {
+    const bound = Duration.toMillis(Duration.fromInputUnsafe(options.bound))
+    const afterLoss = Duration.toMillis(Duration.fromInputUnsafe(options.afterLoss))
+    const recovery = Duration.toMillis(Duration.fromInputUnsafe(options.recovery ?? 0))
+    const { onEvent, waiting } = waits()
+    const freeSince = new Map<string, number>()
+    // A hand-off tells one waiter and the one behind it. If both are silent, the others sleep until their next look
+    const manySilent = (free: number, waiter: string) =>
+      view.names().filter((name) =>
+        name !== waiter && (!view.isRunning(name) || view.disturbedAt(name) + recovery >= free - bound)
+      ).length > 1
+    view.every(250, () => {
+      const now = view.now()
+      for (const resource of view.lock.resources) {
+        if (view.owner(resource) !== undefined) {
+          freeSince.delete(resource)
+          continue
+        }
+        const free = freeSince.get(resource) ?? now
+        const limit = now - Math.max(view.lossAt(), view.serverStepAt()) > afterLoss ? bound : afterLoss
+        freeSince.set(resource, free)
+        for (const wait of waiting.values()) {
+          if (wait.resource !== resource || !view.isRunning(wait.client)) continue
+          const recovered = view.disturbedAt(wait.client) + (wait.recovery ?? recovery)
+          const since = Math.max(free, wait.at, recovered, view.resumedAt(wait.client))
+          // Its timers stood still too, and its place may be gone: it notices when they fire
+          const own = view.resumedAt(wait.client) > wait.at || manySilent(free, wait.client)
+            ? Math.max(limit, afterLoss)
+            : limit
+          if (now - since > own) {
+            return view.violated(`${wait.client} sleeps for ${seconds(now - since)} although ${resource} is free`)
+          }
+        }
+      }
+    })
+    return {
+      onEvent: (event) => {
+        onEvent(event)
+        if (event._tag === "Owner" && event.to !== undefined) freeSince.delete(event.resource)
+      }
+    }
+  }
+})
+
+/**
+ * Every waiter at the end of the faults is served before the end of the liveness phase.
+ *
+ * @category checkers
+ * @since 0.1.0
+ */
+export const everybodyIsServed: Checker = {
+  name: "everybody is served",
+  start: (view) => {
+    const { onEvent, waiting } = waits()
+    let over = Infinity
+    const left = () => [...waiting.values()].filter(({ at }) => at <= over)
+    return {
+      onEvent: (event) => {
+        if (event._tag === "Phase" && event.phase === "liveness") over = event.at
+        onEvent(event)
+      },
+      isConverged: () => left().length === 0,
+      onConverged: () => {
+        for (const { at, client, resource } of left()) {
+          view.violated(`${client} waits for ${resource} since ${seconds(at)}, faults were over at ${seconds(over)}`)
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,109 @@
+/** The checkers of holders: their work does not overlap, and stale writes are refused. */
+import type { Checker } from "../simulation/setup.ts"
+import { excused, grants } from "./excuses.ts"
+import { field, seconds } from "./fields.ts"
+
+interface Working {
+  readonly id: string
+  readonly client: string
+  readonly at: number
+}
+
+/**
+ * Protected work does not begin while other work runs, under another lease or the same. Work of a process that was paused
+ * past its deadline is excused until a moment after the process resumes. Finalizers do not count.
+ */
+export const workNeverOverlaps: Checker = {
+  name: "work never overlaps",
+  start: (view) => {
+    const { grantedAt, onEvent } = grants()
+    const working = new Map<string, Map<string, Working>>()
+    return {
+      onEvent: (event) => {
+        onEvent(event)
+        if (event._tag === "Fault" && event.fault === "kill") {
+          for (const at of working.values()) {
+            for (const { client, id } of [...at.values()]) if (client === event.target) at.delete(id)
+          }
+        }
+        if (event._tag !== "Note") return
+        const id = field(event.fields, "id")
+        const resource = field(event.fields, "resource")
+        if (event.kind === "stopped" || event.kind === "end") return void working.get(resource)?.delete(id)
+        if (event.kind !== "begin") return
+        const present = working.get(resource) ?? new Map<string, Working>()
+        working.set(resource, present)
+        for (const other of present.values()) {
+          if (!view.isRunning(other.client)) continue
+          if (
+            excused(view, other.client, grantedAt(other.id), true) || excused(view, event.client, grantedAt(id), true)
+          ) continue
+          view.violated(
+            `${id} begins to work on ${resource} while ${other.id} works on it, since ${seconds(other.at)}`
+          )
+        }
+        present.set(id, { id, client: event.client, at: event.at })
+      }
+    }
+  }
+}
+
+/**
+ * A resource that checks tokens accepts no token below the largest it has seen: in Redis unless the server lost that
+ * token, outside never. Outside it refuses no write that a holder sent within its lease, by the server's judgement, unless
+ * data or time was lost since.
+ */
+export const writesAreFenced: Checker = {
+  name: "writes are fenced",
+  start: (view) => {
+    const inRedis = new Map<string, { readonly token: number; readonly at: number }>()
+    const outside = new Map<string, number>()
+    const sent = new Map<string, { readonly at: number; readonly agreed: boolean }>()
+    const { grantedAt, onEvent } = grants()
+    const look = (resource: string, key: string, at: number) => {
+      const token = Number(view.read(key) ?? NaN)
+      if (Number.isNaN(token)) return
+      const before = inRedis.get(resource)
+      if (before !== undefined && token < before.token && view.lossAt() < before.at) {
+        view.violated(`${resource} took a write with token ${token} after one with ${before.token}`)
+      }
+      if (token !== before?.token) inRedis.set(resource, { token, at })
+    }
+    return {
+      onEvent: (event) => {
+        onEvent(event)
+        const { fencedKey, resources } = view.lock
+        if (event._tag === "Command" && fencedKey !== undefined) {
+          for (const resource of resources) {
+            const key = fencedKey(resource)
+            if (event.command.args.includes(key)) look(resource, key, event.at)
+          }
+        }
+        if (event._tag !== "Note") return
+        const id = field(event.fields, "id")
+        const resource = field(event.fields, "resource")
+        const write = field(event.fields, "write")
+        if (event.kind === "writing") {
+          // A loss of data may restore a former owner, or grant to it again
+          const isOwner = view.owner(resource)?.id === id && view.lossAt() < grantedAt(id)
+          sent.set(write, { at: event.at, agreed: isOwner })
+        } else if (event.kind === "written") {
+          const token = Number(event.fields["token"])
+          const largest = outside.get(resource) ?? -Infinity
+          if (Number(event.fields["accepted"]) === 1) {
+            if (token < largest) {
+              view.violated(`the resource ${resource} took a write with token ${token} after one with ${largest}`)
+            }
+            outside.set(resource, Math.max(token, largest))
+            return
+          }
+          const before = sent.get(write)
+          const shrunk = view.lossAt() > -Infinity && view.serverStepAt() > -Infinity
+          if (before?.agreed !== true || shrunk) return
+          if (view.lossAt() >= before.at || view.serverStepAt() >= before.at) return
+          view.violated(`a write of ${id} was stale for ${resource}, although its lease was in force when it was sent`)
+        }
+      }
+    }
+  }
+}

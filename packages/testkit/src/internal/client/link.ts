@@ -1,0 +1,319 @@
+/**
+ * The network between one client and the server. Each connection is two pipes that keep their order, as TCP does;
+ * different connections overtake one another. Without faults nothing is delayed: a command is answered before `send`
+ * returns, without a fiber or a timer.
+ */
+import type { Prng, Range } from "../simulation/prng.ts"
+import { type Timer, type Timers, tolerance } from "../simulation/timers.ts"
+
+export type Direction = "requests" | "replies"
+
+export interface LinkFaults {
+  /** Milliseconds on the way to the server, on the way back, and of published messages. */
+  readonly requestDelay?: Range | undefined
+  readonly replyDelay?: Range | undefined
+  readonly messageDelay?: Range | undefined
+  /** Probabilities. A request that never arrives; a reply that never arrives: the command was run. */
+  readonly loseRequest?: number | undefined
+  readonly loseReply?: number | undefined
+  /** Probability, per request, that the connection breaks right after it was sent. */
+  readonly reset?: number | undefined
+  /** How much later than usual arrives what was on its way over a connection that broke, if it arrives. Milliseconds. */
+  readonly straggle?: Range | undefined
+}
+
+const none: Range = [0, 0]
+
+interface Parcel {
+  at: number
+  readonly run: () => void
+}
+
+export class Pipe {
+  private readonly timers: Timers
+  private queue: Array<Parcel> = []
+  private last = -Infinity
+  private timer: Timer | undefined
+  private held: boolean
+
+  constructor(timers: Timers, held: boolean) {
+    this.timers = timers
+    this.held = held
+  }
+
+  push(run: () => void, delay: number): void {
+    if (delay <= 0 && this.last === -Infinity && !this.held) return run()
+    const now = this.timers.now()
+    const at = Math.max(now + delay, this.last)
+    if (this.queue.length === 0 && at <= now && !this.held) return run()
+    this.last = at
+    this.queue.push({ at, run })
+    if (this.queue.length === 1) this.arm()
+  }
+
+  hold(held: boolean): void {
+    this.held = held
+    if (!held) this.drain()
+  }
+
+  /** The connection broke: the first `keep` of what is under way still arrive, so much later, the rest never. */
+  sever(keep: number, later: number): void {
+    this.queue.length = Math.min(this.queue.length, keep)
+    for (const parcel of this.queue) parcel.at += later
+    this.last = this.queue.length === 0 ? -Infinity : this.queue[this.queue.length - 1]!.at
+    this.timer?.cancel()
+    this.arm()
+  }
+
+  get length(): number {
+    return this.queue.length
+  }
+
+  private arm(): void {
+    if (this.held || this.queue.length === 0) return
+    this.timer = this.timers.at(this.queue[0]!.at, () => this.drain())
+  }
+
+  private drain(): void {
+    this.timer?.cancel()
+    while (!this.held && this.queue.length > 0 && this.queue[0]!.at <= this.timers.now() + tolerance) {
+      this.queue.shift()!.run()
+    }
+    this.arm()
+  }
+}
+
+/** What the link needs of the server. */
+export interface ServerSide<Reply> {
+  readonly execute: (args: ReadonlyArray<string>, reply: (reply: Reply) => void) => void
+  readonly close: () => void
+}
+
+export interface ClientSide<Push> {
+  readonly opened: () => void
+  readonly pushed: (push: Push) => void
+  readonly broken: () => void
+}
+
+/** One connection, as its client holds it. */
+export interface Wire<Reply> {
+  readonly send: (args: ReadonlyArray<string>, reply: (reply: Reply) => void) => void
+  /** In order: what was sent before still arrives. */
+  readonly close: () => void
+  /** The client gives the connection up: what is under way may arrive late or never. */
+  readonly abandon: () => void
+}
+
+export interface LinkEvent {
+  readonly link: string
+  readonly what: "lost request" | "lost reply" | "reset" | "refused"
+  readonly args?: ReadonlyArray<string>
+}
+
+/** What a link does to each of its connections. */
+interface Breakable {
+  readonly isOpen: boolean
+  readonly pipe: (direction: Direction) => Pipe
+  readonly reset: () => void
+  readonly abandon: () => void
+}
+
+export class Link {
+  readonly name: string
+  faults: LinkFaults = {}
+  onEvent: ((event: LinkEvent) => void) | undefined
+  private readonly timers: Timers
+  private readonly prng: Prng
+  private readonly holds: Record<Direction, number> = { requests: 0, replies: 0 }
+  private readonly connections = new Set<Breakable>()
+  private readonly holdListeners = new Set<() => void>()
+
+  constructor(name: string, timers: Timers, prng: Prng) {
+    this.name = name
+    this.timers = timers
+    this.prng = prng
+  }
+
+  isHeld(direction: Direction): boolean {
+    return this.holds[direction] > 0
+  }
+
+  /** Counted: what was held twice must be released twice. */
+  hold(direction: Direction): void {
+    if (this.holds[direction]++ > 0) return
+    for (const connection of [...this.connections]) connection.pipe(direction).hold(true)
+    for (const listener of [...this.holdListeners]) listener()
+  }
+
+  release(direction: Direction): void {
+    if (this.holds[direction] === 0 || --this.holds[direction] > 0) return
+    for (const connection of [...this.connections]) connection.pipe(direction).hold(false)
+  }
+
+  onHold(listener: () => void): () => void {
+    this.holdListeners.add(listener)
+    return () => this.holdListeners.delete(listener)
+  }
+
+  /** Breaks every connection, for both ends. */
+  reset(): void {
+    for (const connection of [...this.connections]) connection.reset()
+  }
+
+  /** The client is no more: whatever it has sent may arrive, nothing else ever happens. */
+  cut(): void {
+    for (const connection of [...this.connections]) connection.abandon()
+  }
+
+  /** How many connections the client holds open or opens. */
+  get size(): number {
+    let size = 0
+    for (const connection of this.connections) if (connection.isOpen) size++
+    return size
+  }
+
+  /** A stream of bytes cannot skip a request or a reply: where one is lost, the connection breaks. */
+  connect<Reply, Push>(
+    open: (wire: ConnectionEnd<Push>) => ServerSide<Reply>,
+    client: ClientSide<Push>,
+    isStream = false
+  ): Wire<Reply> {
+    const connection = new Connection<Reply, Push>(this, this.timers, this.prng, open, client, isStream)
+    this.connections.add(connection)
+    connection.open()
+    return connection
+  }
+
+  forget(connection: Breakable): void {
+    this.connections.delete(connection)
+  }
+}
+
+/** How the server talks to a client unasked. */
+export interface ConnectionEnd<Push> {
+  readonly push: (push: Push) => void
+  readonly closed: () => void
+}
+
+class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
+  private readonly link: Link
+  private readonly isStream: boolean
+  private readonly prng: Prng
+  private readonly client: ClientSide<Push>
+  private readonly accept: (wire: ConnectionEnd<Push>) => ServerSide<Reply>
+  private readonly requests: Pipe
+  private readonly replies: Pipe
+  private server: ServerSide<Reply> | undefined
+  /** As the client sees it. */
+  isOpen = true
+
+  constructor(
+    link: Link,
+    timers: Timers,
+    prng: Prng,
+    accept: (wire: ConnectionEnd<Push>) => ServerSide<Reply>,
+    client: ClientSide<Push>,
+    isStream: boolean
+  ) {
+    this.link = link
+    this.isStream = isStream
+    this.prng = prng
+    this.accept = accept
+    this.client = client
+    this.requests = new Pipe(timers, link.isHeld("requests"))
+    this.replies = new Pipe(timers, link.isHeld("replies"))
+  }
+
+  pipe(direction: Direction): Pipe {
+    return direction === "requests" ? this.requests : this.replies
+  }
+
+  private delay(range: Range | undefined): number {
+    return this.prng.between(range ?? none)
+  }
+
+  private back(run: () => void, delay: number): void {
+    if (!this.isOpen) return
+    this.replies.push(() => {
+      if (this.isOpen) run()
+    }, delay)
+  }
+
+  open(): void {
+    this.requests.push(() => {
+      this.server = this.accept(this)
+      this.back(this.client.opened, this.delay(this.link.faults.replyDelay))
+    }, this.delay(this.link.faults.requestDelay))
+  }
+
+  send(args: ReadonlyArray<string>, reply: (reply: Reply) => void): void {
+    const { link, prng } = this
+    const { faults } = link
+    if (prng.chance(faults.loseRequest ?? 0)) {
+      link.onEvent?.({ link: link.name, what: "lost request", args })
+      if (this.isStream) this.reset()
+      return
+    }
+    this.requests.push(() => {
+      this.server?.execute(args, (answer) => {
+        if (!this.isOpen) return
+        if (prng.chance(link.faults.loseReply ?? 0)) {
+          link.onEvent?.({ link: link.name, what: "lost reply", args })
+          if (this.isStream) this.reset()
+          return
+        }
+        this.back(() => reply(answer), this.delay(link.faults.replyDelay))
+      })
+    }, this.delay(faults.requestDelay))
+    if (prng.chance(faults.reset ?? 0)) this.reset()
+  }
+
+  push(push: Push): void {
+    const { faults } = this.link
+    this.back(() => this.client.pushed(push), this.delay(faults.messageDelay ?? faults.replyDelay))
+  }
+
+  /** The server has dropped the connection. */
+  closed(): void {
+    this.server = undefined
+    this.back(() => this.end(), this.delay(this.link.faults.replyDelay))
+  }
+
+  private end(): void {
+    if (!this.isOpen) return
+    this.isOpen = false
+    this.link.forget(this)
+    this.client.broken()
+  }
+
+  reset(): void {
+    if (!this.isOpen) return
+    this.link.onEvent?.({ link: this.link.name, what: "reset" })
+    this.abandon()
+    this.client.broken()
+  }
+
+  close(): void {
+    if (!this.isOpen) return
+    this.isOpen = false
+    this.leave(0)
+  }
+
+  abandon(): void {
+    if (!this.isOpen) return
+    this.isOpen = false
+    const { length } = this.requests
+    const later = this.delay(this.link.faults.straggle)
+    if (length > 0) this.requests.sever(this.prng.int(length + 1), later)
+    this.leave(later)
+  }
+
+  /** The server notices in order, after whatever still arrives. */
+  private leave(later: number): void {
+    this.requests.push(() => {
+      this.link.forget(this)
+      this.server?.close()
+      this.server = undefined
+    }, later + this.delay(this.link.faults.requestDelay))
+  }
+}

@@ -1,0 +1,33 @@
+/**
+ * What ioredis makes of the replies that have a type of their own in RESP3, which it speaks unless it is told otherwise:
+ * pairs for scores and values that go with something, and maps with keys and values in turn. All else is the same in both.
+ */
+import type { Reply } from "../redis/types.ts"
+
+const scored = new Set([
+  "ZRANGE",
+  "ZREVRANGE",
+  "ZRANGEBYSCORE",
+  "ZREVRANGEBYSCORE",
+  "ZRANDMEMBER",
+  "ZUNION",
+  "ZINTER",
+  "ZDIFF"
+])
+
+const has = (args: ReadonlyArray<string>, word: string) => args.some((arg, i) => i > 0 && arg.toUpperCase() === word)
+
+const toPairs = (flat: ReadonlyArray<Reply>): Reply =>
+  Array.from({ length: flat.length / 2 }, (_, i) => [flat[2 * i]!, flat[2 * i + 1]!])
+
+export const inResp3 = (command: string, args: ReadonlyArray<string>, reply: Reply): Reply => {
+  if (!Array.isArray(reply)) return reply
+  const name = command.toUpperCase()
+  return name === "XREAD" || name === "XREADGROUP"
+    ? reply.flat(1)
+    : scored.has(name) && has(args, "WITHSCORES") ||
+        (name === "ZPOPMIN" || name === "ZPOPMAX") && args.length > 1 ||
+        name === "HRANDFIELD" && has(args, "WITHVALUES")
+    ? toPairs(reply)
+    : reply
+}

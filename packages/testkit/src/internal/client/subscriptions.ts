@@ -1,0 +1,155 @@
+/** All subscriptions of a fake client on one connection, as our ioredis layer has them; every reconnect is a gap. */
+import { BackendError } from "@effect-simba/core/SimbaError"
+import type { Notice, Subscriber } from "@effect-simba/core/Subscriber"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Redis from "effect/persistence/Redis"
+import * as Queue from "effect/Queue"
+import type * as Scope from "effect/Scope"
+import { ReplyError } from "../redis/types.ts"
+import { Connection, type Settings } from "./connection.ts"
+
+const capacity = 256
+const page = 500
+
+/** An unanswered heartbeat: sent every three seconds, and given a second. */
+const heartbeat = 3000
+
+type Listener = (message: string | undefined) => void
+
+const gap: Notice = { _tag: "Gap" }
+
+const offer = (queue: Queue.Queue<Notice>, notice: Notice) => {
+  if (Queue.sizeUnsafe(queue) >= capacity - 1) Queue.offerUnsafe(queue, gap)
+  Queue.offerUnsafe(queue, notice)
+}
+
+const passing = /\b(LOADING|BUSY|READONLY|TRYAGAIN|CLUSTERDOWN|MASTERDOWN)\b/
+
+const backendError = (operation: string, cause: unknown) =>
+  new BackendError({
+    operation,
+    retryable: !(cause instanceof ReplyError) || passing.test(cause.message),
+    cause
+  })
+
+export interface Subscriptions {
+  readonly listen: (channel: string, listener: Listener) => Effect.Effect<void, BackendError, Scope.Scope>
+  readonly subscribe: Subscriber["Service"]["subscribe"]
+}
+
+export const make = Effect.fnUntraced(function*(settings: Settings) {
+  const run = Effect.runForkWith(yield* Effect.context<never>())
+  const { host } = settings
+  const link = settings.server.link(settings.client)
+  const connection = new Connection(settings, "subscriber")
+  const listeners = new Map<string, Set<Listener>>()
+  const opening = new Set<(exit: Exit.Exit<void, BackendError>) => void>()
+  let opened = false
+
+  const tellAll = (channels: ReadonlyArray<string>) => {
+    for (const channel of channels) listeners.get(channel)?.forEach((listener) => listener(undefined))
+  }
+
+  const call = (channels: ReadonlyArray<string>): Effect.Effect<void, BackendError> =>
+    connection.send("SUBSCRIBE", ...channels).pipe(
+      Effect.asVoid,
+      Effect.mapError((error: Redis.RedisError) => backendError("subscribe", error.cause))
+    )
+
+  const restore = Effect.gen(function*() {
+    const channels = [...listeners.keys()]
+    for (let i = 0; i < channels.length; i += page) {
+      const some = channels.slice(i, i + page)
+      yield* call(some)
+      tellAll(some)
+    }
+  }).pipe(Effect.catchCause(() =>
+    Effect.sync(() => {
+      if (connection.state === "ready") connection.replace()
+    })
+  ))
+
+  const settle = (exit: Exit.Exit<void, BackendError>) => {
+    const waiting = [...opening]
+    opening.clear()
+    for (const resume of waiting) resume(exit)
+  }
+
+  connection.onPush = (push) => {
+    if (push._tag === "message") listeners.get(push.channel)?.forEach((listener) => listener(push.message))
+  }
+  connection.onReady = () => {
+    if (opened) return void run(restore)
+    opened = true
+    settle(Exit.void)
+  }
+
+  /** A heartbeat under way while nothing passes finds out that the connection is dead. */
+  const unwatch = link.onHold(() => {
+    if (!opened) return
+    host.timers.at(host.timers.now() + host.random() * heartbeat + settings.commandTimeout, () => {
+      const held = link.isHeld("requests") || link.isHeld("replies")
+      if (held && connection.state === "ready") connection.replace()
+    })
+  })
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      unwatch()
+      connection.close()
+    })
+  )
+
+  /** The first subscription opens the connection, and waits for it as long as connecting may take. */
+  const open = Effect.suspend((): Effect.Effect<void, BackendError> => {
+    if (opened) return Effect.void
+    if (connection.state === "closed") connection.connect()
+    if (opened) return Effect.void
+    return Effect.callback<void, BackendError>((resume) => {
+      const timer = host.timers.at(host.timers.now() + settings.connectTimeout, () => {
+        opening.delete(done)
+        resume(Effect.fail(backendError("connect the subscriber", new Error("connect ETIMEDOUT"))))
+      })
+      const done = (exit: Exit.Exit<void, BackendError>) => {
+        timer.cancel()
+        resume(exit)
+      }
+      opening.add(done)
+      return Effect.sync(() => {
+        timer.cancel()
+        opening.delete(done)
+      })
+    })
+  })
+
+  const forget = (channel: string, listener: Listener) => {
+    const set = listeners.get(channel)
+    if (set === undefined || !set.delete(listener) || set.size > 0) return
+    listeners.delete(channel)
+    if (connection.state === "ready") run(Effect.ignore(connection.send("UNSUBSCRIBE", channel)))
+  }
+
+  const listen: Subscriptions["listen"] = (channel, listener) =>
+    Effect.andThen(
+      open,
+      Effect.andThen(
+        Effect.acquireRelease(
+          Effect.sync(() => {
+            const set = listeners.get(channel) ?? new Set()
+            listeners.set(channel, set.add(listener))
+          }),
+          () => Effect.sync(() => forget(channel, listener))
+        ),
+        call([channel])
+      )
+    )
+
+  const subscribe: Subscriptions["subscribe"] = Effect.fnUntraced(function*(channel) {
+    const queue = yield* Queue.sliding<Notice>(capacity)
+    yield* Effect.addFinalizer(() => Queue.shutdown(queue))
+    yield* listen(channel, (text) => offer(queue, text === undefined ? gap : { _tag: "Message", channel, text }))
+    return queue
+  })
+
+  return { listen, subscribe } satisfies Subscriptions
+})

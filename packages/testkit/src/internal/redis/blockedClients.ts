@@ -1,0 +1,131 @@
+/**
+ * Blocked clients: who waits for which keys, in order of arrival, and who is served when a key becomes ready. A key
+ * is marked while a command runs and served after it, so that scripts and transactions stay whole.
+ */
+import type { Client } from "./client.ts"
+import type { Context } from "./command.ts"
+import type { TypeName } from "./data/values.ts"
+import type { Keyspace } from "./keyspace.ts"
+import type { Value } from "./reply.ts"
+import { Fail } from "./reply.ts"
+
+/** What a command waits for. */
+export interface Wait {
+  readonly type: TypeName
+  readonly keys: ReadonlyArray<string>
+  /** Micros, or Infinity. */
+  readonly deadline: number
+  /** The reply if the key can serve the client now. SWAPDB may have put another database in place of the first. */
+  readonly serve: (context: Context, key: string) => Value | undefined
+  /** The reply when time is up. */
+  readonly timedOut: Value
+  /** The reply when a key vanishes or changes its type, for those who may not wait on. */
+  readonly vanished?: () => Value
+}
+
+export interface Blocked extends Wait {
+  readonly client: Client
+  readonly db: number
+  readonly reply: (value: Value) => void
+}
+
+interface Ready {
+  readonly db: Keyspace
+  readonly key: string
+}
+
+export class BlockedClients {
+  readonly all = new Set<Blocked>()
+  private readonly byKey = new Map<string, Array<Blocked>>()
+  private ready: Array<Ready> = []
+  private readonly marked = new Set<string>()
+
+  add(blocked: Blocked): void {
+    blocked.client.blocked = blocked
+    this.all.add(blocked)
+    for (const key of new Set(blocked.keys)) {
+      const slot = `${blocked.db} ${key}`
+      const queue = this.byKey.get(slot)
+      if (queue === undefined) this.byKey.set(slot, [blocked])
+      else queue.push(blocked)
+    }
+  }
+
+  remove(blocked: Blocked): void {
+    if (!this.all.delete(blocked)) return
+    blocked.client.blocked = undefined
+    for (const key of new Set(blocked.keys)) {
+      const slot = `${blocked.db} ${key}`
+      const queue = this.byKey.get(slot)!
+      queue.splice(queue.indexOf(blocked), 1)
+      if (queue.length === 0) this.byKey.delete(slot)
+    }
+  }
+
+  mark(db: Keyspace, key: string): void {
+    if (this.byKey.size === 0) return
+    const slot = `${db.index} ${key}`
+    if (!this.byKey.has(slot) || this.marked.has(slot)) return
+    this.marked.add(slot)
+    this.ready.push({ db, key })
+  }
+
+  markAll(db: Keyspace): void {
+    for (const slot of this.byKey.keys()) {
+      const at = slot.indexOf(" ")
+      if (Number(slot.slice(0, at)) === db.index) this.mark(db, slot.slice(at + 1))
+    }
+  }
+
+  get pending(): boolean {
+    return this.ready.length > 0
+  }
+
+  /** Serves who can be served; what that writes may make further keys ready. */
+  serveReady(run: (blocked: Blocked, serve: (context: Context) => Value | undefined) => void): void {
+    while (this.ready.length > 0) {
+      const batch = this.ready
+      this.ready = []
+      this.marked.clear()
+      for (const { db, key } of batch) {
+        const queue = this.byKey.get(`${db.index} ${key}`)
+        if (queue === undefined) continue
+        for (const blocked of queue.slice()) {
+          if (!this.all.has(blocked)) continue
+          run(
+            blocked,
+            (context) => db.peek(key)?.type === blocked.type ? blocked.serve(context, key) : blocked.vanished?.()
+          )
+        }
+      }
+    }
+  }
+
+  nextDeadline(): number | undefined {
+    let next = Infinity
+    for (const blocked of this.all) next = Math.min(next, blocked.deadline)
+    return next === Infinity ? undefined : next
+  }
+
+  /** Those whose time is up, earliest first. */
+  due(micros: number): Array<Blocked> {
+    return Array.from(this.all).filter((blocked) => blocked.deadline <= micros)
+      .sort((a, b) => a.deadline - b.deadline || a.client.id - b.client.id)
+  }
+
+  clear(): void {
+    for (const blocked of Array.from(this.all)) this.remove(blocked)
+    this.ready = []
+    this.marked.clear()
+  }
+}
+
+/** The timeout argument of a blocking command, in seconds, as a deadline in micros. */
+export const blockUntil = (text: string, micros: number): number => {
+  // Infinity overflows to a negative number of milliseconds in Redis.
+  if (/^[+-]?inf(?:inity)?$/i.test(text)) throw new Fail("ERR timeout is negative")
+  const match = /^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/.test(text) ? Number(text) : undefined
+  if (match === undefined) throw new Fail("ERR timeout is not a float or out of range")
+  if (match < 0) throw new Fail("ERR timeout is negative")
+  return match === 0 ? Infinity : micros + Math.ceil(match * 1000) * 1000
+}

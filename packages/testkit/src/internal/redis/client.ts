@@ -1,0 +1,58 @@
+/**
+ * The server's side of one connection.
+ */
+import type { Blocked } from "./blockedClients.ts"
+import type { Command } from "./command.ts"
+import type { Value } from "./reply.ts"
+import type { Tracking } from "./tracking.ts"
+import type { BinaryPush } from "./types.ts"
+
+export interface Queued {
+  readonly command: Command
+  readonly args: ReadonlyArray<string>
+}
+
+export interface Watched {
+  readonly db: number
+  readonly key: string
+  /** Whether the key had already expired when it was watched. */
+  expired: boolean
+}
+
+export interface Request {
+  readonly args: ReadonlyArray<string>
+  readonly reply: (value: Value) => void
+}
+
+export interface Client {
+  readonly id: number
+  readonly push: (push: BinaryPush) => void
+  readonly createdAt: number
+  /** Whether replies and pushes go out as bytes: they then have the types and the shapes of the protocol. */
+  readonly wire: boolean
+  protocol: 2 | 3
+  /** CLIENT REPLY: what becomes of the replies to this command and to the next. */
+  replies: "on" | "off" | "skip next" | "skip"
+  tracking: Tracking | undefined
+  db: number
+  name: string
+  libName: string
+  libVersion: string
+  lastCommand: string
+  lastAt: number
+  closed: boolean
+  readonly channels: Set<string>
+  readonly patterns: Set<string>
+  readonly shards: Set<string>
+  queue: Array<Queued> | undefined
+  queueFailed: boolean
+  /** A watched key changed since WATCH. */
+  touched: boolean
+  watched: Array<Watched>
+  blocked: Blocked | undefined
+  /** What arrived while the client was blocked. */
+  readonly waiting: Array<Request>
+}
+
+export const subscriptions = (client: Client): number =>
+  client.channels.size + client.patterns.size + client.shards.size

@@ -1,0 +1,63 @@
+/**
+ * The table of all commands, by name.
+ */
+import type { Command } from "./command.ts"
+import { bitmapCommands } from "./commands/bitmaps.ts"
+import { clientCommands } from "./commands/client.ts"
+import { configCommands } from "./commands/config.ts"
+import { connectionCommands } from "./commands/connection.ts"
+import { diagnosticCommands } from "./commands/diagnostics.ts"
+import { dumpCommands } from "./commands/dumps.ts"
+import { hashCommands } from "./commands/hashes.ts"
+import { keyCommands } from "./commands/keys.ts"
+import { lcsCommands } from "./commands/lcs.ts"
+import { listCommands } from "./commands/lists.ts"
+import { streamPendingCommands } from "./commands/pendingEntries.ts"
+import { pubsubCommands } from "./commands/pubsub.ts"
+import { scriptingCommands } from "./commands/scripting.ts"
+import { serverCommands } from "./commands/server.ts"
+import { setCommands } from "./commands/sets.ts"
+import { sortedSetAlgebraCommands } from "./commands/sortedSetAlgebra.ts"
+import { sortedSetPopCommands } from "./commands/sortedSetPops.ts"
+import { sortedSetRangeCommands } from "./commands/sortedSetRanges.ts"
+import { sortedSetCommands } from "./commands/sortedSets.ts"
+import { streamGroupReadingCommands } from "./commands/streamGroupReads.ts"
+import { streamGroupCommands } from "./commands/streamGroups.ts"
+import { streamInfoCommands } from "./commands/streamInfo.ts"
+import { streamReadingCommands } from "./commands/streamReads.ts"
+import { streamCommands } from "./commands/streams.ts"
+import { streamTrimmingCommands } from "./commands/streamTrim.ts"
+import { stringCommands } from "./commands/strings.ts"
+import { transactionCommands } from "./commands/transactions.ts"
+
+export const commands: ReadonlyMap<string, Command> = new Map(
+  [
+    ...keyCommands,
+    ...dumpCommands,
+    ...stringCommands,
+    ...bitmapCommands,
+    ...lcsCommands,
+    ...hashCommands,
+    ...listCommands,
+    ...setCommands,
+    ...sortedSetCommands,
+    ...sortedSetPopCommands,
+    ...sortedSetRangeCommands,
+    ...sortedSetAlgebraCommands,
+    ...streamCommands,
+    ...streamTrimmingCommands,
+    ...streamReadingCommands,
+    ...streamGroupCommands,
+    ...streamGroupReadingCommands,
+    ...streamPendingCommands,
+    ...streamInfoCommands,
+    ...pubsubCommands,
+    ...transactionCommands,
+    ...scriptingCommands,
+    ...connectionCommands,
+    ...clientCommands,
+    ...configCommands,
+    ...serverCommands,
+    ...diagnosticCommands
+  ].map((command) => [command.name, command])
+)

@@ -1,0 +1,99 @@
+/**
+ * Commands about the connection itself: greeting, authentication, the choice of a database, and its end.
+ */
+import { subscriptions } from "../client.ts"
+import type { Command, Handler } from "../command.ts"
+import { define } from "../command.ts"
+import { DATABASES } from "../keyspace.ts"
+import { parseInteger, smallInteger } from "../numbers.ts"
+import { fail, OK, Status, syntaxError } from "../reply.ts"
+import { leaveMulti } from "../watches.ts"
+
+const WRONG_PASSWORD = "WRONGPASS invalid username-password pair or user is disabled."
+
+/** The name that a client gives itself. */
+export const clientName = (name: string): string =>
+  /[^!-~]/.test(name) ? fail("ERR Client names cannot contain spaces, newlines or special characters.") : name
+
+const ping: Handler = ({ client }, args) => {
+  if (args.length > 2) return fail("ERR wrong number of arguments for 'ping' command")
+  if (client.protocol === 2 && subscriptions(client) > 0) return ["pong", args[1] ?? ""]
+  return args[1] ?? new Status("PONG")
+}
+
+const select: Handler = ({ client }, args) => {
+  const index = smallInteger(args[1]!)
+  if (index < 0 || index >= DATABASES) return fail("ERR DB index is out of range")
+  client.db = index
+  return OK
+}
+
+const auth: Handler = (_context, args) => {
+  if (args.length > 3) return syntaxError()
+  if (args.length === 3 && args[1] === "default") return OK
+  if (args.length === 3) return fail(WRONG_PASSWORD)
+  return fail(
+    "ERR AUTH <password> called without any password configured for the default user. " +
+      "Are you sure your configuration is correct?"
+  )
+}
+
+const hello: Handler = ({ client }, args) => {
+  const version = args[1] === undefined ? client.protocol : parseInteger(args[1])
+  if (version === undefined) return fail("ERR Protocol version is not an integer or out of range")
+  // A text session has the shapes of RESP2
+  if (version !== 2 && (version !== 3 || !client.wire)) return fail("NOPROTO unsupported protocol version")
+  let name = client.name
+  for (let i = 2; i < args.length; i++) {
+    const option = args[i]!.toLowerCase()
+    if (option === "auth" && i + 2 < args.length) {
+      if (args[i + 1] !== "default") return fail(WRONG_PASSWORD)
+      i += 2
+    } else if (option === "setname" && i + 1 < args.length) name = clientName(args[++i]!)
+    else return fail(`ERR Syntax error in HELLO option '${args[i]!}'`)
+  }
+  client.name = name
+  client.protocol = version
+  return [
+    "server",
+    "redis",
+    "version",
+    "7.0.15",
+    "proto",
+    version,
+    "id",
+    client.id,
+    "mode",
+    "standalone",
+    "role",
+    "master",
+    "modules",
+    []
+  ]
+}
+
+const quit: Handler = ({ client, server }) => {
+  server.dropLater(client)
+  return OK
+}
+
+const reset: Handler = ({ client, server }) => {
+  server.subscribers.removeAll(client)
+  leaveMulti(server, client)
+  server.tracker.disable(client)
+  client.db = 0
+  client.name = ""
+  client.protocol = 2
+  client.replies = "on"
+  return new Status("RESET")
+}
+
+export const connectionCommands: ReadonlyArray<Command> = [
+  define("ping", -1, "p", ping),
+  define("echo", 2, "", (_context, args) => args[1]!),
+  define("select", 2, "l", select),
+  define("auth", -2, "sl", auth),
+  define("hello", -1, "sl", hello),
+  define("quit", -1, "smpl", quit),
+  define("reset", 1, "smpl", reset)
+]

@@ -1,0 +1,159 @@
+/**
+ * EVAL and its relatives. A script is compiled once per engine and kept until SCRIPT FLUSH.
+ */
+import type { Command, Context, Handler } from "../command.ts"
+import { BLOCKED, checkArity, define } from "../command.ts"
+import { refusalIn } from "../errorStates.ts"
+import type { LuaScript } from "../lua/vm.ts"
+import { integer } from "../numbers.ts"
+import type { Value } from "../reply.ts"
+import { Fail, fail, OK } from "../reply.ts"
+import { RunContext } from "../runContext.ts"
+import { sha1 } from "../sha1.ts"
+import { shape } from "../shapes.ts"
+
+const NOSCRIPT = "NOSCRIPT No matching script. Please use EVAL."
+
+interface Header {
+  readonly body: string
+  readonly readOnly: boolean
+}
+
+const header = (source: string): Header => {
+  if (!source.startsWith("#!")) return { body: source, readOnly: false }
+  const end = source.indexOf("\n")
+  if (end < 0) return fail("ERR Invalid script shebang")
+  const words = source.slice(2, end).trim().split(/ +/)
+  if (words[0] !== "lua") return fail(`ERR Unexpected engine in script shebang: ${words[0] ?? ""}`)
+  let readOnly = false
+  for (const word of words.slice(1)) {
+    if (!word.startsWith("flags=")) return fail(`ERR Unknown lua shebang option: ${word}`)
+    for (const flag of word.slice(6).split(",").filter((text) => text !== "")) {
+      if (flag === "no-writes") readOnly = true
+      else if (!["allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys"].includes(flag)) {
+        return fail(`ERR Unexpected flag in script shebang: ${flag}`)
+      }
+    }
+  }
+  // The first line stays as an empty one, so that errors name the right line.
+  return { body: source.slice(end), readOnly }
+}
+
+const load = (context: Context, source: string, sha = sha1(source)): LuaScript => {
+  const { server } = context
+  const known = server.scripts.get(sha)
+  if (known !== undefined) return known
+  const { lua } = server.options
+  if (lua === undefined) return fail("ERR this server was made without a Lua VM")
+  const { body, readOnly } = header(source)
+  const compiled = lua.compile(body)
+  if (typeof compiled === "string") return fail(`ERR Error compiling script (new function): ${compiled}`)
+  const script = readOnly ? { ...compiled, readOnly } : compiled
+  server.scripts.set(sha, script)
+  return script
+}
+
+const UNKNOWN = new Fail("ERR Unknown Redis command called from script")
+const ARITY = new Fail("ERR Wrong number of args calling Redis command from script")
+const FORBIDDEN = new Fail("ERR This Redis command is not allowed from script")
+const READ_ONLY = new Fail("ERR Write commands are not allowed from read-only scripts.")
+
+const caller = (context: Context, readOnly: boolean) => {
+  const { server } = context
+  let inner = new RunContext(server, context.client, true, true)
+  return (args: ReadonlyArray<string>, protocol: 2 | 3): Value => {
+    const command = server.commands.get(args[0]!.toLowerCase())
+    if (command === undefined) return UNKNOWN
+    const problem = checkArity(command, args)
+    if (problem !== undefined) return problem.startsWith("ERR unknown") ? UNKNOWN : ARITY
+    if (command.flags.includes("s")) return FORBIDDEN
+    if (command.write && readOnly) return READ_ONLY
+    const refusal = refusalIn(server.errorState, command)
+    if (refusal !== undefined) return new Fail(refusal)
+    const value = server.call(inner, command, args)
+    if (context.client.db !== inner.db.index) inner = new RunContext(server, context.client, true, true)
+    const reply = value === BLOCKED ? null : value
+    return protocol === 3 ? shape(3, args, reply) : reply
+  }
+}
+
+const evaluate = (
+  context: Context,
+  args: ReadonlyArray<string>,
+  script: () => readonly [string, LuaScript],
+  readOnly: boolean
+): Value => {
+  const count = integer(args[2]!)
+  if (count > args.length - 3) return fail("ERR Number of keys can't be greater than number of args")
+  if (count < 0) return fail("ERR Number of keys can't be negative")
+  const [sha, compiled] = script()
+  const { db } = context.client
+  const value = compiled.run(
+    args.slice(3, 3 + count),
+    args.slice(3 + count),
+    { call: caller(context, readOnly || compiled.readOnly === true), random: context.server.options.random },
+    sha
+  )
+  // SELECT inside a script ends with it.
+  context.client.db = db
+  return value
+}
+
+/** Names of sources seen, so that EVAL does not hash the same text again and again. */
+const names = new Map<string, string>()
+
+const nameOf = (source: string): string => {
+  const known = names.get(source)
+  if (known !== undefined) return known
+  const sha = sha1(source)
+  if (names.size > 1000) names.clear()
+  names.set(source, sha)
+  return sha
+}
+
+const evalSource = (readOnly: boolean) => (context: Context, args: ReadonlyArray<string>): Value =>
+  evaluate(context, args, () => {
+    const sha = nameOf(args[1]!)
+    return [sha, load(context, args[1]!, sha)]
+  }, readOnly)
+
+const evalSha = (readOnly: boolean) => (context: Context, args: ReadonlyArray<string>): Value => {
+  const sha = args[1]!.toLowerCase()
+  const known = context.server.scripts.get(sha)
+  if (args[1]!.length !== 40) return fail(NOSCRIPT)
+  return evaluate(context, args, () => known === undefined ? fail(NOSCRIPT) : [sha, known], readOnly)
+}
+
+const script: Handler = (context, args) => {
+  const sub = args[1]!.toLowerCase()
+  switch (sub) {
+    case "load": {
+      const sha = sha1(args[2]!)
+      load(context, args[2]!, sha)
+      return sha
+    }
+    case "exists":
+      return args.slice(2).map((sha) => context.server.scripts.has(sha.toLowerCase()) ? 1 : 0)
+    case "flush":
+      if (args.length > 3) {
+        return fail("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
+      }
+      if (args[2] !== undefined && !/^(?:sync|async)$/i.test(args[2])) {
+        return fail("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
+      }
+      context.server.flushScripts()
+      return OK
+    case "kill":
+      return fail("NOTBUSY No scripts in execution right now.")
+    default:
+      return OK
+  }
+}
+
+export const scriptingCommands: ReadonlyArray<Command> = [
+  define("eval", -3, "s", evalSource(false)),
+  define("eval_ro", -3, "s", evalSource(true)),
+  define("evalsha", -3, "s", evalSha(false)),
+  define("evalsha_ro", -3, "s", evalSha(true)),
+  define("script", -2, "sl", script)
+]

@@ -1,0 +1,156 @@
+/**
+ * XREADGROUP: handing new entries to a consumer, or again those that it has not acknowledged.
+ */
+import type { Command, Context, Handler } from "../command.ts"
+import { define } from "../command.ts"
+import type { Consumer, Group, Stream, StreamEntry, StreamId } from "../data/stream.ts"
+import {
+  addPending,
+  advance,
+  between,
+  compareIds,
+  findById,
+  lastEntryId,
+  MAX_ID,
+  nextId,
+  parseId,
+  position,
+  printId,
+  removePending
+} from "../data/stream.ts"
+import { integer } from "../numbers.ts"
+import type { Value } from "../reply.ts"
+import { Fail, fail, syntaxError } from "../reply.ts"
+import { consumerOf } from "./streamGroups.ts"
+import { blockMillis, streamArguments } from "./streamReads.ts"
+import { entryReply } from "./streams.ts"
+
+const deliver = (
+  context: Context,
+  stream: Stream,
+  group: Group,
+  consumer: Consumer,
+  count: number,
+  noAck: boolean
+): Array<StreamEntry> => {
+  const from = nextId(group.lastId)
+  const entries = from === undefined ? [] : between(stream, from, MAX_ID, count)
+  for (const { id } of entries) {
+    advance(stream, group, id)
+    if (noAck) continue
+    const old = findById(group.pending, id)
+    if (old !== undefined) removePending(group, old)
+    addPending(group, { id, consumer, deliveredAt: context.now, deliveries: 1 })
+  }
+  return entries
+}
+
+/** What a consumer was given after an id and has not acknowledged, which counts as one more delivery. */
+const history = (
+  context: Context,
+  stream: Stream,
+  group: Group,
+  consumer: Consumer,
+  after: StreamId,
+  count: number
+): ReadonlyArray<Value> => {
+  const from = nextId(after)
+  const found: Array<Value> = []
+  for (
+    let i = from === undefined ? group.pending.length : position(group.pending, from);
+    i < group.pending.length && found.length < count;
+    i++
+  ) {
+    const item = group.pending[i]!
+    if (item.consumer !== consumer) continue
+    const entry = findById(stream.entries, item.id)
+    if (entry === undefined) found.push([printId(item.id), null])
+    else {
+      found.push(entryReply(entry))
+      item.deliveredAt = context.now
+      item.deliveries++
+    }
+  }
+  return found
+}
+
+const xreadgroup: Handler = (context, args) => {
+  let count = Infinity
+  let block: number | undefined
+  let noAck = false
+  let groupName: string | undefined
+  let consumerName = ""
+  let at = -1
+  for (let i = 1; i < args.length; i++) {
+    const option = args[i]!.toLowerCase()
+    const more = args.length - 1 - i
+    if (option === "block" && more > 0) {
+      if (context.script) return fail("ERR xreadgroup command is not allowed with BLOCK option from scripts")
+      block = blockMillis(args[++i]!)
+    } else if (option === "count" && more > 0) {
+      count = integer(args[++i]!)
+      if (count <= 0) count = Infinity
+    } else if (option === "streams" && more > 0) {
+      at = i + 1
+      break
+    } else if (option === "group" && more >= 2) {
+      groupName = args[i + 1]!
+      consumerName = args[i + 2]!
+      i += 2
+    } else if (option === "noack") noAck = true
+    else return syntaxError()
+  }
+  const { ids, keys } = streamArguments(args, at)
+  if (groupName === undefined) return fail("ERR Missing GROUP option for XREADGROUP")
+  const name = groupName
+  const plan = keys.map((key, index) => {
+    const stream = context.db.writeAs(key, "stream")?.value
+    const group = stream?.groups.get(name)
+    const text = ids[index]!
+    if (group === undefined || stream === undefined) {
+      return fail(
+        `NOGROUP No such key '${key}' or consumer group '${name}' in XREADGROUP with GROUP option`
+      )
+    }
+    if (text === "$") {
+      return fail(
+        "ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by " +
+          "specifying a proper ID, or use the > ID to get new messages. The $ ID would just return an empty result set."
+      )
+    }
+    return { key, stream, group, after: text === ">" ? undefined : parseId(text, 0) }
+  })
+  const found: Array<Value> = []
+  for (const { after, group, key, stream } of plan) {
+    if (after === undefined && compareIds(lastEntryId(stream), group.lastId) <= 0) continue
+    const consumer = consumerOf(context, group, key, consumerName)
+    const entries = after === undefined
+      ? deliver(context, stream, group, consumer, count, noAck).map(entryReply)
+      : history(context, stream, group, consumer, after, count)
+    found.push([key, entries])
+  }
+  if (found.length > 0) return found
+  if (block === undefined || context.atomic) return null
+  return context.server.block(context, {
+    type: "stream",
+    keys,
+    deadline: block === 0 ? Infinity : context.server.micros + block * 1000,
+    timedOut: null,
+    serve: (later, key) => {
+      const stream = later.db.writeAs(key, "stream")!.value
+      const group = stream.groups.get(name)
+      if (group === undefined) {
+        return new Fail("NOGROUP the consumer group this client was blocked on no longer exists")
+      }
+      if (compareIds(lastEntryId(stream), group.lastId) <= 0) return undefined
+      const consumer = consumerOf(later, group, key, consumerName)
+      const entries = deliver(later, stream, group, consumer, count, noAck)
+      return entries.length === 0 ? undefined : [[key, entries.map(entryReply)]]
+    },
+    vanished: () => new Fail("UNBLOCKED the stream key no longer exists")
+  })
+}
+
+export const streamGroupReadingCommands: ReadonlyArray<Command> = [
+  define("xreadgroup", -7, "w", xreadgroup)
+]

@@ -1,0 +1,89 @@
+/**
+ * XREAD, and what XREADGROUP has in common with it: how long to block, and the list of keys and ids.
+ */
+import type { Command, Context, Handler } from "../command.ts"
+import { define } from "../command.ts"
+import type { StreamId } from "../data/stream.ts"
+import { between, compareIds, MAX_ID, MIN_ID, nextId, parseId } from "../data/stream.ts"
+import { integer } from "../numbers.ts"
+import type { Value } from "../reply.ts"
+import { fail, syntaxError } from "../reply.ts"
+import { entryReply, readStream } from "./streams.ts"
+
+export const blockMillis = (text: string): number => {
+  const value = integer(text, "ERR timeout is not an integer or out of range")
+  return value < 0 ? fail("ERR timeout is negative") : value
+}
+
+export const streamArguments = (
+  args: ReadonlyArray<string>,
+  at: number
+): { readonly keys: ReadonlyArray<string>; readonly ids: ReadonlyArray<string> } => {
+  if (at < 0) return syntaxError()
+  const rest = args.length - at
+  if (rest % 2 !== 0) {
+    return fail(
+      `ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified.`
+    )
+  }
+  return { keys: args.slice(at, at + rest / 2), ids: args.slice(at + rest / 2) }
+}
+
+const xread: Handler = (context, args) => {
+  let count = Infinity
+  let block: number | undefined
+  let at = -1
+  for (let i = 1; i < args.length; i++) {
+    const option = args[i]!.toLowerCase()
+    const more = args.length - 1 - i
+    if (option === "block" && more > 0) {
+      if (context.script) return fail("ERR xread command is not allowed with BLOCK option from scripts")
+      block = blockMillis(args[++i]!)
+    } else if (option === "count" && more > 0) {
+      count = integer(args[++i]!)
+      if (count <= 0) count = Infinity
+    } else if (option === "streams" && more > 0) {
+      at = i + 1
+      break
+    } else if (option === "group") {
+      return fail("ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead.")
+    } else if (option === "noack") {
+      return fail("ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead.")
+    } else return syntaxError()
+  }
+  const { ids: texts, keys } = streamArguments(args, at)
+  const after = texts.map((text, index): StreamId => {
+    const stream = readStream(context, keys[index]!)
+    if (text === "$") return stream?.lastId ?? MIN_ID
+    if (text === ">") {
+      return fail(
+        "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option."
+      )
+    }
+    return parseId(text, 0)
+  })
+  const readFrom = (at: Context, key: string, index: number): Value | undefined => {
+    const stream = readStream(at, key)
+    if (stream === undefined || compareIds(stream.lastId, after[index]!) <= 0) return undefined
+    const from = nextId(after[index]!)
+    const entries = from === undefined ? [] : between(stream, from, MAX_ID, count)
+    return entries.length === 0 ? undefined : [key, entries.map(entryReply)]
+  }
+  const found = keys.map((key, index) => readFrom(context, key, index)).filter((value) => value !== undefined)
+  if (found.length > 0) return found
+  if (block === undefined || context.atomic) return null
+  return context.server.block(context, {
+    type: "stream",
+    keys,
+    deadline: block === 0 ? Infinity : context.server.micros + block * 1000,
+    timedOut: null,
+    serve: (later, key) => {
+      const value = readFrom(later, key, keys.indexOf(key))
+      return value === undefined ? undefined : [value]
+    }
+  })
+}
+
+export const streamReadingCommands: ReadonlyArray<Command> = [
+  define("xread", -4, "", xread)
+]

@@ -1,0 +1,106 @@
+/**
+ * How a stream is kept short: the trimming options of XADD and XTRIM, what `~` spares, and XTRIM itself.
+ */
+import type { Command, Handler } from "../command.ts"
+import { define } from "../command.ts"
+import type { Stream, StreamId } from "../data/stream.ts"
+import { parseId, position, trim } from "../data/stream.ts"
+import { integer } from "../numbers.ts"
+import { fail, syntaxError } from "../reply.ts"
+
+interface Trimming {
+  readonly strategy: "maxlen" | "minid" | undefined
+  readonly keep: number
+  readonly minId: StreamId | undefined
+  readonly approximate: boolean
+  readonly limit: number | undefined
+}
+
+interface TrimOptions extends Trimming {
+  readonly noMake: boolean
+  /** Where the options end. */
+  readonly next: number
+}
+
+/** The options from `args[at]` on, each as such; `checkTrimming` looks at how they go together. */
+export const trimOptions = (args: ReadonlyArray<string>, at: number, adding: boolean): TrimOptions => {
+  let strategy: "maxlen" | "minid" | undefined
+  let keep = Infinity
+  let minId: StreamId | undefined
+  let approximate = false
+  let limit: number | undefined
+  let noMake = false
+  let i = at
+  for (; i < args.length; i++) {
+    const option = args[i]!.toLowerCase()
+    const more = args.length - 1 - i
+    if (adding && option === "*") break
+    if ((option === "maxlen" || option === "minid") && more > 0) {
+      if (strategy !== undefined) {
+        return fail("ERR syntax error, MAXLEN and MINID options at the same time are not compatible")
+      }
+      approximate = false
+      const sign = args[i + 1]!
+      if (more >= 2 && (sign === "~" || sign === "=")) {
+        approximate = sign === "~"
+        i++
+      }
+      strategy = option
+      i++
+      if (option === "maxlen") {
+        keep = integer(args[i]!)
+        if (keep < 0) return fail("ERR The MAXLEN argument must be >= 0.")
+      } else minId = parseId(args[i]!, 0)
+    } else if (option === "limit" && more > 0) {
+      i++
+      limit = integer(args[i]!)
+      if (limit < 0) return fail("ERR The LIMIT argument must be >= 0.")
+    } else if (adding && option === "nomkstream") noMake = true
+    else if (adding) break
+    else return syntaxError()
+  }
+  return { strategy, keep, minId, approximate, limit, noMake, next: i }
+}
+
+export const checkTrimming = ({ approximate, limit, strategy }: Trimming, adding: boolean): void => {
+  if (limit !== undefined && limit > 0 && strategy === undefined) {
+    return fail("ERR syntax error, LIMIT cannot be used without specifying a trimming strategy")
+  }
+  if (!adding && strategy === undefined) {
+    return fail("ERR syntax error, XTRIM must be called with a trimming strategy")
+  }
+  if (limit !== undefined && !approximate) {
+    return fail("ERR syntax error, LIMIT cannot be used without the special ~ option")
+  }
+}
+
+/** A node holds so many entries, the last one what is left, and `~` removes whole nodes only. */
+const NODE = 100
+
+export const trimStream = (stream: Stream, { approximate, keep, limit, minId }: Trimming): number => {
+  if (!approximate) return trim(stream, keep, minId)
+  const { length } = stream.entries
+  const wanted = minId === undefined ? length - keep : position(stream.entries, minId)
+  const most = Math.min(wanted, limit === undefined ? NODE * 100 : limit === 0 ? Infinity : limit)
+  let count = 0
+  for (;;) {
+    const node = Math.min(NODE, length - count)
+    if (node === 0 || count + node > most) break
+    count += node
+  }
+  return trim(stream, length - count, undefined)
+}
+
+const xtrim: Handler = (context, args) => {
+  const options = trimOptions(args, 2, false)
+  checkTrimming(options, false)
+  const entry = context.db.writeAs(args[1]!, "stream")
+  if (entry === undefined) return 0
+  const count = trimStream(entry.value, options)
+  if (count > 0) context.changed(args[1]!, "t", "xtrim")
+  return count
+}
+
+export const streamTrimmingCommands: ReadonlyArray<Command> = [
+  define("xtrim", -4, "w", xtrim)
+]

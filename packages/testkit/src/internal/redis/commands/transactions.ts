@@ -1,0 +1,67 @@
+/**
+ * MULTI, EXEC and optimistic locking.
+ */
+import type { Command, Handler } from "../command.ts"
+import { BLOCKED, define } from "../command.ts"
+import type { Value } from "../reply.ts"
+import { fail, OK } from "../reply.ts"
+import { RunContext } from "../runContext.ts"
+import { shape } from "../shapes.ts"
+import { leaveMulti, unwatchAll, watch } from "../watches.ts"
+
+const multi: Handler = ({ client }) => {
+  if (client.queue !== undefined) return fail("ERR MULTI calls can not be nested")
+  client.queue = []
+  client.queueFailed = false
+  return OK
+}
+
+const discard: Handler = ({ client, server }) => {
+  if (client.queue === undefined) return fail("ERR DISCARD without MULTI")
+  leaveMulti(server, client)
+  return OK
+}
+
+const runWatch: Handler = ({ client, db, server }, args) => {
+  if (client.queue !== undefined) return fail("ERR WATCH inside MULTI is not allowed")
+  if (client.touched) return OK
+  for (const key of args.slice(1)) {
+    const entry = db.entries.get(key)
+    watch(server, client, db.index, key, entry !== undefined && db.isExpired(entry))
+  }
+  return OK
+}
+
+const unwatch: Handler = ({ client, server }) => {
+  unwatchAll(server, client)
+  return OK
+}
+
+const exec: Handler = ({ client, server }) => {
+  const { queue } = client
+  if (queue === undefined) return fail("ERR EXEC without MULTI")
+  for (const { db, expired, key } of client.watched) {
+    const entry = server.dbs[db]!.entries.get(key)
+    if (!expired && entry !== undefined && server.dbs[db]!.isExpired(entry)) client.touched = true
+  }
+  const failed = client.queueFailed
+  const { touched } = client
+  leaveMulti(server, client)
+  if (failed) return fail("EXECABORT Transaction discarded because of previous errors.")
+  if (touched) return null
+  const replies: Array<Value> = []
+  for (const { args, command } of queue) {
+    const value = server.call(new RunContext(server, client, true, false), command, args)
+    const reply = value === BLOCKED ? null : value
+    replies.push(client.wire ? shape(client.protocol, args, reply) : reply)
+  }
+  return replies
+}
+
+export const transactionCommands: ReadonlyArray<Command> = [
+  define("multi", 1, "sml", multi),
+  define("discard", 1, "sml", discard),
+  define("watch", -2, "sml", runWatch),
+  define("unwatch", 1, "sl", unwatch),
+  define("exec", 1, "sml", exec)
+]

@@ -1,0 +1,191 @@
+/**
+ * Streams: entries in order of their ids, consumer groups with their pending entries, and the arithmetic of ids. Parts
+ * of an id are doubles; the largest 64-bit value stands for itself, others beyond 2^53 lose their last digits.
+ */
+import { fail } from "../reply.ts"
+
+export interface StreamId {
+  readonly ms: number
+  readonly seq: number
+}
+
+export interface StreamEntry {
+  readonly id: StreamId
+  readonly fields: ReadonlyArray<string>
+}
+
+export interface Pending {
+  readonly id: StreamId
+  consumer: Consumer
+  deliveredAt: number
+  deliveries: number
+}
+
+export interface Consumer {
+  readonly name: string
+  seenAt: number
+  /** How many of the group's pending entries are its own. */
+  pending: number
+}
+
+export interface Group {
+  readonly name: string
+  lastId: StreamId
+  /** How many entries the group has read, or -1 if unknown. */
+  entriesRead: number
+  readonly consumers: Map<string, Consumer>
+  /** In order of ids. */
+  readonly pending: Array<Pending>
+}
+
+export interface Stream {
+  readonly entries: Array<StreamEntry>
+  lastId: StreamId
+  maxDeletedId: StreamId
+  entriesAdded: number
+  readonly groups: Map<string, Group>
+}
+
+/** Stands for 2^64 - 1, which is no double; `printId` writes it as it is meant. */
+export const MAX_U64 = 2 ** 64
+export const MIN_ID: StreamId = { ms: 0, seq: 0 }
+export const MAX_ID: StreamId = { ms: MAX_U64, seq: MAX_U64 }
+export const INVALID_ID = "ERR Invalid stream ID specified as stream command argument"
+
+export const makeStream = (): Stream => ({
+  entries: [],
+  lastId: MIN_ID,
+  maxDeletedId: MIN_ID,
+  entriesAdded: 0,
+  groups: new Map()
+})
+
+export const cloneStream = (stream: Stream): Stream => ({
+  ...stream,
+  entries: stream.entries.slice(),
+  groups: new Map(Array.from(stream.groups, ([name, group]) => {
+    const consumers = new Map(Array.from(group.consumers, ([key, consumer]) => [key, { ...consumer }]))
+    const pending = group.pending.map((item) => ({ ...item, consumer: consumers.get(item.consumer.name)! }))
+    return [name, { ...group, consumers, pending }]
+  }))
+})
+
+export const compareIds = (a: StreamId, b: StreamId): number =>
+  a.ms < b.ms ? -1 : a.ms > b.ms ? 1 : a.seq < b.seq ? -1 : a.seq > b.seq ? 1 : 0
+
+const part = (value: number): string => value >= MAX_U64 ? "18446744073709551615" : String(value)
+
+export const printId = (id: StreamId): string => `${part(id.ms)}-${part(id.seq)}`
+
+const U64 = /^ *\+?[0-9]+$/
+const MAX_U64_BIG = 18446744073709551615n
+
+export const parseU64 = (text: string): number | undefined =>
+  !U64.test(text) || (text.length > 15 && BigInt(text.trim().replace("+", "")) > MAX_U64_BIG) ? undefined : Number(text)
+
+/** `ms` or `ms-seq`; `missing` is the sequence number that is meant when there is none. */
+export const parseId = (text: string, missing: number): StreamId => {
+  const at = text.indexOf("-")
+  const ms = parseU64(at < 0 ? text : text.slice(0, at))
+  const seq = at < 0 ? missing : parseU64(text.slice(at + 1))
+  return ms === undefined || seq === undefined ? fail(INVALID_ID) : { ms, seq }
+}
+
+export const nextId = (id: StreamId): StreamId | undefined =>
+  id.seq < MAX_U64 ? { ms: id.ms, seq: id.seq + 1 } : id.ms < MAX_U64 ? { ms: id.ms + 1, seq: 0 } : undefined
+
+export const previousId = (id: StreamId): StreamId | undefined =>
+  id.seq > 0 ? { ms: id.ms, seq: id.seq - 1 } : id.ms > 0 ? { ms: id.ms - 1, seq: MAX_U64 } : undefined
+
+/** The position of the first item whose id is not before `id`. */
+export const position = (items: ReadonlyArray<{ readonly id: StreamId }>, id: StreamId): number => {
+  let low = 0
+  let high = items.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (compareIds(items[middle]!.id, id) < 0) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+export const findById = <A extends { readonly id: StreamId }>(items: ReadonlyArray<A>, id: StreamId): A | undefined => {
+  const item = items[position(items, id)]
+  return item !== undefined && compareIds(item.id, id) === 0 ? item : undefined
+}
+
+export const addPending = (group: Group, item: Pending): void => {
+  group.pending.splice(position(group.pending, item.id), 0, item)
+  item.consumer.pending++
+}
+
+export const removePending = (group: Group, item: Pending): void => {
+  group.pending.splice(position(group.pending, item.id), 1)
+  item.consumer.pending--
+}
+
+/** Entries between two ids, both included. */
+export const between = (stream: Stream, from: StreamId, to: StreamId, count = Infinity): Array<StreamEntry> => {
+  const found: Array<StreamEntry> = []
+  for (let i = position(stream.entries, from); i < stream.entries.length && found.length < count; i++) {
+    const entry = stream.entries[i]!
+    if (compareIds(entry.id, to) > 0) break
+    found.push(entry)
+  }
+  return found
+}
+
+/** Removes entries from the front until at most `keep` are left, or none is before `minId`. */
+export const trim = (stream: Stream, keep: number, minId: StreamId | undefined): number => {
+  let count = Math.max(0, stream.entries.length - keep)
+  if (minId !== undefined) count = position(stream.entries, minId)
+  if (count > 0) stream.entries.splice(0, count)
+  return count
+}
+
+const hasTombstone = (stream: Stream, from: StreamId): boolean =>
+  stream.entries.length > 0 && compareIds(stream.maxDeletedId, MIN_ID) !== 0 &&
+  compareIds(stream.entries[0]!.id, stream.maxDeletedId) <= 0 &&
+  compareIds(from, stream.maxDeletedId) <= 0
+
+/** The id of the last entry that is there, which may be behind the last that ever was. */
+export const lastEntryId = (stream: Stream): StreamId => stream.entries.at(-1)?.id ?? MIN_ID
+
+const firstId = (stream: Stream): StreamId => stream.entries[0]?.id ?? MIN_ID
+
+/** How many entries up to `id` were ever added, or -1 when it cannot be told. */
+export const estimateEntriesRead = (stream: Stream, id: StreamId): number => {
+  if (stream.entriesAdded === 0) return 0
+  if (stream.entries.length === 0 && compareIds(id, stream.lastId) < 1) return stream.entriesAdded
+  const last = compareIds(id, stream.lastId)
+  if (last === 0) return stream.entriesAdded
+  if (last > 0) return -1
+  const first = compareIds(id, firstId(stream))
+  const neverDeleted = compareIds(stream.maxDeletedId, MIN_ID) === 0
+  if (neverDeleted || compareIds(stream.maxDeletedId, firstId(stream)) < 0) {
+    if (first < 0) return stream.entriesAdded - stream.entries.length
+    if (first === 0) return stream.entriesAdded - stream.entries.length + 1
+  }
+  return -1
+}
+
+/** What XINFO calls the lag of a group, or null when it cannot be told. */
+export const lag = (stream: Stream, group: Group): number | null => {
+  if (stream.entriesAdded === 0) return 0
+  if (group.entriesRead !== -1 && !hasTombstone(stream, group.lastId)) {
+    return stream.entriesAdded - group.entriesRead
+  }
+  const read = estimateEntriesRead(stream, group.lastId)
+  return read === -1 ? null : stream.entriesAdded - read
+}
+
+/** Moves the group past an entry that it has just read, keeping count where that can be known. */
+export const advance = (stream: Stream, group: Group, id: StreamId): void => {
+  if (compareIds(id, group.lastId) <= 0) return
+  if (group.entriesRead !== -1 && !hasTombstone(stream, id)) {
+    group.entriesRead++
+  } else if (stream.entriesAdded > 0) {
+    group.entriesRead = estimateEntriesRead(stream, id)
+  }
+  group.lastId = id
+}

@@ -1,0 +1,286 @@
+/**
+ * A deterministic in-memory Redis 7.0, without clock, timers or randomness of its own: connections, time, and what a
+ * test wants to look at or to break.
+ */
+import type { Client } from "./client.ts"
+import { subscriptions } from "./client.ts"
+import { commands } from "./commandTable.ts"
+import { defaultConfig } from "./config.ts"
+import { SortedSet } from "./data/sortedSet.ts"
+import type { Stream } from "./data/stream.ts"
+import { printId } from "./data/stream.ts"
+import type { Entry, TypeName } from "./data/values.ts"
+import { cloneEntry } from "./data/values.ts"
+import type { Value } from "./reply.ts"
+import { fromBytes, toBytes, toPush, toReply } from "./reply.ts"
+import { Server } from "./server.ts"
+import type { BinaryPush, EngineOptions, ErrorState, Push, Session, Trace } from "./types.ts"
+
+export interface KeyInfo {
+  readonly db: number
+  readonly key: string
+  readonly type: TypeName
+  /** ms since the epoch, if the key expires. */
+  readonly expiresAt: number | undefined
+}
+
+export type Dump =
+  | { readonly type: "string"; readonly value: string }
+  | { readonly type: "list" | "set"; readonly value: ReadonlyArray<string> }
+  | { readonly type: "hash"; readonly value: ReadonlyArray<readonly [field: string, value: string]> }
+  | { readonly type: "zset"; readonly value: ReadonlyArray<readonly [member: string, score: number]> }
+  | { readonly type: "stream"; readonly value: ReadonlyArray<readonly [id: string, fields: ReadonlyArray<string>]> }
+
+export interface Snapshot {
+  readonly dbs: ReadonlyArray<ReadonlyMap<string, Entry>>
+}
+
+/** A session in binary strings. */
+export interface BinarySession extends Session<Value> {
+  readonly protocol: () => 2 | 3
+}
+
+export interface ConnectOptions {
+  readonly db?: number
+  /** The server has dropped the connection: CLIENT KILL, QUIT, or a restart. */
+  readonly onClose?: () => void
+}
+
+export class Engine {
+  private readonly server: Server
+
+  constructor(options: EngineOptions) {
+    this.server = new Server(options, commands)
+  }
+
+  /** A session in text. */
+  connect(push: (push: Push) => void, options: ConnectOptions = {}): Session {
+    const send = (binary: BinaryPush) => {
+      const text = toPush(binary)
+      if (text !== undefined) push(text)
+    }
+    const session = this.open(send, options, false)
+    return {
+      ...session,
+      execute: (args, reply) => session.execute(args.map(toBytes), (value) => reply(toReply(value)))
+    }
+  }
+
+  /** A session in binary strings, whose replies have the shapes of the protocol that the client asks for. */
+  connectBinary(push: (push: BinaryPush) => void, options: ConnectOptions = {}): BinarySession {
+    return this.open(push, options, true)
+  }
+
+  private open(push: (push: BinaryPush) => void, options: ConnectOptions, wire: boolean): BinarySession {
+    const { server } = this
+    server.readTime()
+    const client: Client = {
+      id: server.nextClientId++,
+      push,
+      createdAt: server.now,
+      wire,
+      protocol: 2,
+      replies: "on",
+      tracking: undefined,
+      db: options.db ?? 0,
+      name: "",
+      libName: "",
+      libVersion: "",
+      lastCommand: "",
+      lastAt: server.now,
+      closed: false,
+      channels: new Set(),
+      patterns: new Set(),
+      shards: new Set(),
+      queue: undefined,
+      queueFailed: false,
+      touched: false,
+      watched: [],
+      blocked: undefined,
+      waiting: []
+    }
+    server.clients.set(client.id, client)
+    if (options.onClose !== undefined) server.onClosed.set(client.id, options.onClose)
+    return {
+      id: client.id,
+      protocol: () => client.protocol,
+      execute: (args, reply) => server.submit(client, args, reply),
+      close: () => {
+        server.onClosed.delete(client.id)
+        server.drop(client)
+      }
+    }
+  }
+
+  /** Removes what active expiry would have removed by now, and ends the waits whose time is up. */
+  tick(): void {
+    const { server } = this
+    server.readTime()
+    for (const db of server.dbs) {
+      for (;;) {
+        const at = db.nextActive()
+        if (at === undefined || at > server.micros) break
+        const key = db.takeActive()
+        db.entries.get(key)!.heapAt = Infinity
+        server.undo.begin()
+        db.peek(key)
+        server.undo.commit()
+        const left = db.entries.get(key)
+        // The clock was set back after the draw: look again at the deadline.
+        if (left !== undefined && left.activeAt !== Infinity) db.setExpiry(key, left, left.expiresAt)
+      }
+    }
+    server.settle()
+    for (const blocked of server.blocked.due(server.micros)) {
+      if (blocked.client.blocked === blocked) server.unblock(blocked, blocked.timedOut)
+    }
+    server.settle()
+    server.flush()
+  }
+
+  /** The earliest server time, in micros, at which `tick` has something to do. */
+  nextWake(): number | undefined {
+    let next = this.server.blocked.nextDeadline() ?? Infinity
+    for (const db of this.server.dbs) next = Math.min(next, db.nextActive() ?? Infinity)
+    return next === Infinity ? undefined : next
+  }
+
+  /** Called with every command and its reply, just before the session gets the reply. */
+  set onCommand(hook: ((trace: Trace) => void) | undefined) {
+    this.server.onCommand = hook
+  }
+
+  /** Every key that has not been removed yet, in order of database and name. */
+  keys(): ReadonlyArray<KeyInfo> {
+    const found: Array<KeyInfo> = []
+    for (const db of this.server.dbs) {
+      for (const key of Array.from(db.entries.keys()).sort()) {
+        const entry = db.entries.get(key)!
+        found.push({
+          db: db.index,
+          key: fromBytes(key),
+          type: entry.type,
+          expiresAt: entry.expiresAt === Infinity ? undefined : entry.expiresAt
+        })
+      }
+    }
+    return found
+  }
+
+  dump(db: number, key: string): Dump | undefined {
+    const entry = this.server.dbs[db]?.entries.get(toBytes(key))
+    if (entry === undefined) return undefined
+    const { value } = entry
+    if (typeof value === "string") return { type: "string", value: fromBytes(value) }
+    if (Array.isArray(value)) return { type: "list", value: value.map(fromBytes) }
+    if (value instanceof Set) return { type: "set", value: Array.from(value, fromBytes) }
+    if (value instanceof Map) {
+      return { type: "hash", value: Array.from(value, ([field, text]) => [fromBytes(field), fromBytes(text)]) }
+    }
+    if (value instanceof SortedSet) {
+      return { type: "zset", value: value.order.map((item) => [fromBytes(item.member), item.score]) }
+    }
+    return {
+      type: "stream",
+      value: (value as Stream).entries.map((item) => [printId(item.id), item.fields.map(fromBytes)])
+    }
+  }
+
+  /** A stream as it is, to look at only. */
+  stream(db: number, key: string): Stream | undefined {
+    const entry = this.server.dbs[db]?.entries.get(toBytes(key))
+    return entry?.type === "stream" ? entry.value as Stream : undefined
+  }
+
+  /** Removes a key as expiry does, whatever its deadline. */
+  forceExpire(db: number, key: string): boolean {
+    return this.change(() => {
+      const space = this.server.dbs[db]!
+      if (!space.entries.has(toBytes(key))) return false
+      space.expire(toBytes(key))
+      return true
+    })
+  }
+
+  /** Removes a key as eviction does. */
+  evict(db: number, key: string): boolean {
+    return this.change(() => {
+      const space = this.server.dbs[db]!
+      const name = toBytes(key)
+      if (!space.remove(name)) return false
+      this.server.touch(space, name)
+      this.server.notify(space, name, "e", "evicted")
+      return true
+    })
+  }
+
+  private change<A>(run: () => A): A {
+    const { server } = this
+    server.readTime()
+    server.undo.begin()
+    const result = run()
+    server.undo.commit()
+    server.settle()
+    server.flush()
+    return result
+  }
+
+  flushScripts(): void {
+    this.server.flushScripts()
+  }
+
+  /** Answers commands with an error state, those aside that Redis serves in it; READONLY concerns writes only. */
+  setErrorState(state: ErrorState | undefined): void {
+    this.server.errorState = state
+  }
+
+  /** Drops every session and all volatile state: scripts, configuration changes, subscriptions, blocked commands. */
+  restart(options: { readonly keepData: boolean; readonly keepConfig?: boolean }): void {
+    const { server } = this
+    for (const client of Array.from(server.clients.values())) server.drop(client)
+    server.blocked.clear()
+    server.flushScripts()
+    if (!options.keepData) { for (const db of server.dbs) db.clear() }
+    server.undo.clear()
+    if (options.keepConfig !== true) {
+      server.config = defaultConfig()
+      server.flags = 0
+    }
+    server.errorState = undefined
+    server.readTime()
+    server.startedAt = server.now
+    server.flush()
+  }
+
+  snapshot(): Snapshot {
+    return {
+      dbs: this.server.dbs.map((db) => new Map(Array.from(db.entries, ([key, entry]) => [key, cloneEntry(entry)])))
+    }
+  }
+
+  /** Puts the data back as it was. Nobody is notified, as after a fail-over. */
+  restore(snapshot: Snapshot): void {
+    this.server.dbs.forEach((db, index) => {
+      db.clear()
+      for (const [key, entry] of snapshot.dbs[index] ?? []) db.reinstate(key, entry)
+    })
+    this.server.undo.clear()
+  }
+
+  /** Takes back the last commands that wrote something, at most `undoDepth`; returns how many. */
+  rollback(count: number): number {
+    return this.server.undo.rollback(count)
+  }
+
+  /** How many subscriptions there are, over all sessions. */
+  subscriptions(): number {
+    let count = 0
+    for (const client of this.server.clients.values()) count += subscriptions(client)
+    return count
+  }
+
+  /** How many sessions are open, and how many of them wait in a blocking command. */
+  sessions(): { readonly open: number; readonly blocked: number } {
+    return { open: this.server.clients.size, blocked: this.server.blocked.all.size }
+  }
+}

@@ -1,0 +1,21 @@
+/**
+ * The error states that a server can be in, and which commands it refuses in each.
+ */
+import type { Command } from "./command.ts"
+import type { ErrorState } from "./types.ts"
+
+const ERROR_STATES: Readonly<Record<ErrorState, string>> = {
+  LOADING: "LOADING Redis is loading the dataset in memory",
+  BUSY: "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+  READONLY: "READONLY You can't write against a read only replica.",
+  MASTERDOWN: "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+  CLUSTERDOWN: "CLUSTERDOWN The cluster is down",
+  TRYAGAIN: "TRYAGAIN Multiple keys request during rehashing of slot"
+}
+
+/** Why a command is refused, if it is: READONLY concerns writes only, and some commands are always served. */
+export const refusalIn = (state: ErrorState | undefined, command: Command): string | undefined => {
+  if (state === undefined || (state === "READONLY" && !command.write)) return undefined
+  if (state !== "READONLY" && command.flags.includes("l")) return undefined
+  return ERROR_STATES[state]
+}

@@ -1,0 +1,37 @@
+/**
+ * The functions behind `cjson.encode` and `cjson.decode`, as Lua calls them. Raising an error unwinds by a JavaScript
+ * exception that belongs to the VM, so it is done outside of `try`.
+ */
+import { decodeJson } from "./jsonDecoder.ts"
+import { encodeJson } from "./jsonEncoder.ts"
+import { JsonError } from "./jsonError.ts"
+import type { LuaStack } from "./stack.ts"
+import { T } from "./wasmModule.ts"
+
+const failed = (stack: LuaStack, L: number, error: unknown): number =>
+  stack.fail(L, error instanceof JsonError ? error.message : String(error))
+
+export const encode = (stack: LuaStack, L: number): number => {
+  let text: string
+  try {
+    text = encodeJson(stack, L)
+  } catch (error) {
+    return failed(stack, L, error)
+  }
+  stack.m._lua_settop(L, 0)
+  stack.push(L, text)
+  return 1
+}
+
+export const decode = (stack: LuaStack, L: number): number => {
+  const type = stack.m._lua_type(L, 1)
+  if (type !== T.string && type !== T.number) {
+    return stack.fail(L, "bad argument #1 to 'decode' (string expected, got no value)")
+  }
+  try {
+    decodeJson(stack, L, stack.read(L, 1))
+  } catch (error) {
+    return failed(stack, L, error)
+  }
+  return 1
+}

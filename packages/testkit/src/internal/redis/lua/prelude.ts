@@ -1,0 +1,170 @@
+/**
+ * Lua that makes a stock Lua 5.1 look like the one inside Redis 7.0: libraries removed, tables frozen by proxies (stock
+ * Lua has no read-only tables), `pcall` that hands out the text of an error, the handler that notes where it happened.
+ * It gets the host's functions as arguments, and returns the handler and the table of globals.
+ */
+export const PRELUDE = `
+local host, call, pcallRedis, misc = ...
+local G = _G
+local type, error, rawpcall, tostring, select = type, error, pcall, tostring, select
+local rawset_, setmetatable_, getinfo = rawset, setmetatable, debug.getinfo
+local rawformat, abs, ipairs_, floor = string.format, math.abs, ipairs, math.floor
+
+for _, name in ipairs_({ "os", "io", "debug", "package", "require", "module", "print", "dofile", "loadfile", "newproxy",
+  "getfenv", "setfenv" }) do G[name] = nil end
+
+local function fix(ok, ...)
+  if ok then return true, ... end
+  local e = ...
+  if type(e) == "table" and type(e.err) == "string" then return false, e.err end
+  return false, e
+end
+G.pcall = function(...) return fix(rawpcall(...)) end
+
+-- wasm32 has a 32-bit long, Redis a 64-bit one.
+string.format = function(fmt, ...)
+  local wide = false
+  for i = 1, select("#", ...) do
+    local v = select(i, ...)
+    if type(v) ~= "number" then v = type(v) == "string" and tonumber(v) or 0 end
+    if v >= 2147483648 or v < 0 then wide = true end
+  end
+  if not wide or type(fmt) ~= "string" then return rawformat(fmt, ...) end
+  local args, n, i = { ... }, select("#", ...), 0
+  local out = string.gsub(fmt, "%%([-+ #0]*%d*%.?%d*)([%a%%])", function(spec, kind)
+    if kind == "%" then return nil end
+    i = i + 1
+    if string.find("diuoxX", kind, 1, true) and tonumber(args[i]) then
+      args[i] = misc("int", spec, kind, tonumber(args[i]))
+      return "%s"
+    end
+    return nil
+  end)
+  return rawformat(out, unpack(args, 1, n))
+end
+
+math.random = function(...) return misc("random", ...) end
+math.randomseed = function(seed) return misc("seed", seed) end
+
+G.bit = {
+  tobit = function(a) return misc("bit", "tobit", a, 0) end,
+  bnot = function(a) return misc("bit", "bnot", a, 0) end,
+  bswap = function(a) return misc("bit", "bswap", a, 0) end,
+  lshift = function(a, b) return misc("bit", "lshift", a, b) end,
+  rshift = function(a, b) return misc("bit", "rshift", a, b) end,
+  arshift = function(a, b) return misc("bit", "arshift", a, b) end,
+  rol = function(a, b) return misc("bit", "rol", a, b) end,
+  ror = function(a, b) return misc("bit", "ror", a, b) end,
+  tohex = function(a, n) return misc("tohex", a, n or 8) end
+}
+for _, name in ipairs_({ "band", "bor", "bxor" }) do
+  G.bit[name] = function(a, ...)
+    a = misc("bit", "tobit", a, 0)
+    for i = 1, select("#", ...) do a = misc("bit", name, a, (select(i, ...))) end
+    return a
+  end
+end
+
+G.cjson = {
+  encode = host.encode, decode = host.decode, null = host.null, _NAME = "cjson", _VERSION = "2.1.0",
+  encode_keep_buffer = function() return true end,
+  encode_max_depth = function() return 1000 end,
+  decode_max_depth = function() return 1000 end,
+  encode_number_precision = function() return 14 end,
+  encode_sparse_array = function() return false, 2, 10 end,
+  encode_invalid_numbers = function() return false end,
+  decode_invalid_numbers = function() return true end
+}
+
+G.cmsgpack = {
+  pack = host.pack, unpack = host.unpack, unpack_one = host.unpackOne, unpack_limit = host.unpackLimit,
+  _NAME = "cmsgpack", _VERSION = "lua-cmsgpack 0.4.0", _COPYRIGHT = "", _DESCRIPTION = "MessagePack C implementation for Lua"
+}
+G.struct = { pack = host.structPack, unpack = host.structUnpack, size = host.structSize }
+
+local function single(field)
+  return function(...)
+    local text = ...
+    if select("#", ...) ~= 1 or type(text) ~= "string" then
+      return { err = "ERR wrong number or type of arguments" }
+    end
+    if field == "ok" then return { ok = text } end
+    text = misc("errtext", text)
+    return { err = text }
+  end
+end
+G.redis = {
+  call = call, pcall = pcallRedis, status_reply = single("ok"), error_reply = single("err"),
+  sha1hex = function(...)
+    if select("#", ...) ~= 1 then error({ err = "ERR wrong number of arguments" }, 0) end
+    return misc("sha1", tostring((...)))
+  end,
+  log = function(...)
+    if select("#", ...) < 2 then error({ err = "ERR redis.log() requires two arguments or more." }, 0) end
+    if type((...)) ~= "number" then error({ err = "ERR First argument must be a number (log level)." }, 0) end
+    local level = (...)
+    if level < 0 or level > 3 then error({ err = "ERR Invalid debug level." }, 0) end
+  end,
+  replicate_commands = function() return true end,
+  set_repl = function() end,
+  setresp = function(...)
+    if select("#", ...) ~= 1 then error({ err = "ERR redis.setresp() requires one argument." }, 0) end
+    local version = floor(tonumber((...)) or 0)
+    if version ~= 2 and version ~= 3 then error({ err = "ERR RESP version must be 2 or 3." }, 0) end
+    misc("setresp", version)
+  end,
+  breakpoint = function() return false end,
+  debug = function() end,
+  acl_check_cmd = function() return true end,
+  LOG_DEBUG = 0, LOG_VERBOSE = 1, LOG_NOTICE = 2, LOG_WARNING = 3,
+  REPL_NONE = 0, REPL_AOF = 1, REPL_SLAVE = 2, REPL_REPLICA = 2, REPL_ALL = 3,
+  REDIS_VERSION = "7.0.15", REDIS_VERSION_NUM = 458767
+}
+
+local READONLY = "Attempt to modify a readonly table"
+local frozen = setmetatable_({}, { __mode = "k" })
+local function deny() error(READONLY, 2) end
+local function freeze(real, index)
+  local proxy = setmetatable_({}, { __index = index or real, __newindex = deny, __metatable = {} })
+  frozen[proxy] = true
+  return proxy
+end
+G.rawset = function(t, k, v)
+  if frozen[t] then error({ err = "ERR " .. READONLY }, 0) end
+  return rawset_(t, k, v)
+end
+G.setmetatable = function(t, m)
+  if frozen[t] then error({ err = "ERR " .. READONLY }, 0) end
+  return setmetatable_(t, m)
+end
+for _, name in ipairs_({ "string", "table", "math", "coroutine", "redis", "cjson", "bit",
+  "cmsgpack", "struct" }) do
+  G[name] = freeze(G[name])
+end
+
+setmetatable_(G, {
+  __index = function(_, name)
+    error("Script attempted to access nonexistent global variable '" .. tostring(name) .. "'", 2)
+  end
+})
+local proxy = freeze(G)
+G._G = proxy
+
+local function handler(e)
+  local level = 2
+  local info = getinfo(level, "nSl")
+  while info and (info.what == "C" or info.what == "tail" or info.source == "@prelude") do
+    level = level + 1
+    info = getinfo(level, "nSl")
+  end
+  if type(e) ~= "table" then e = { err = "ERR " .. tostring(e) } end
+  if info then
+    e.source = info.source
+    e.line = info.currentline
+  end
+  return e
+end
+G.__redis__err__handler = handler
+
+return handler, G, proxy
+`

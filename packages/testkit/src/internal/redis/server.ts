@@ -1,0 +1,278 @@
+/**
+ * The state of the server and the path of a command through it: arity, error states, subscribed mode, MULTI, the
+ * command itself, then those whom it unblocked. Replies and pushes leave only when the state is consistent, so that
+ * whoever gets one may send the next command at once.
+ */
+import type { Blocked, Wait } from "./blockedClients.ts"
+import { BlockedClients } from "./blockedClients.ts"
+import type { Client, Request } from "./client.ts"
+import { subscriptions } from "./client.ts"
+import type { Command, Context } from "./command.ts"
+import { BLOCKED, checkArity } from "./command.ts"
+import { defaultConfig } from "./config.ts"
+import { refusalIn } from "./errorStates.ts"
+import { Journal } from "./journal.ts"
+import type { KeyspaceHost } from "./keyspace.ts"
+import { DATABASES, Keyspace } from "./keyspace.ts"
+import type { LuaScript } from "./lua/vm.ts"
+import type { EventClass } from "./notifications.ts"
+import { wants, wantsKeyevent, wantsKeyspace } from "./notifications.ts"
+import type { Value } from "./reply.ts"
+import { Fail, QUEUED } from "./reply.ts"
+import { RunContext } from "./runContext.ts"
+import { shape } from "./shapes.ts"
+import { Subscribers } from "./subscribers.ts"
+import { Tracker } from "./tracking.ts"
+import type { BinaryPush, EngineOptions, ErrorState, Trace } from "./types.ts"
+import { leaveMulti, touchWatchers, unwatchAll } from "./watches.ts"
+
+export class Server implements KeyspaceHost {
+  readonly options: EngineOptions
+  readonly commands: ReadonlyMap<string, Command>
+  readonly dbs: Array<Keyspace>
+  readonly clients = new Map<number, Client>()
+  readonly blocked = new BlockedClients()
+  readonly scripts = new Map<string, LuaScript>()
+  readonly subscribers = new Subscribers((client, push) => this.push(client, push))
+  readonly watchers = new Map<string, Set<Client>>()
+  readonly tracker = new Tracker(this.clients, (client, push) => this.push(client, push))
+  /** The client whose command runs. */
+  running: Client | undefined
+  readonly onClosed = new Map<number, () => void>()
+  readonly undo: Journal
+  config = defaultConfig()
+  flags = 0
+  now = 0
+  micros = 0
+  errorState: ErrorState | undefined
+  onCommand: ((trace: Trace) => void) | undefined
+  nextClientId = 1
+  commandsProcessed = 0
+  expiredKeys = 0
+  startedAt: number
+  private outbox: Array<() => void> = []
+  /** Clients that are dropped after the reply to the running command. */
+  private readonly leaving: Array<Client> = []
+
+  constructor(options: EngineOptions, commands: ReadonlyMap<string, Command>) {
+    this.options = options
+    this.commands = commands
+    this.undo = new Journal(options.undoDepth ?? 0)
+    this.dbs = Array.from({ length: DATABASES }, (_, index) => new Keyspace(this, index))
+    this.readTime()
+    this.startedAt = this.now
+  }
+
+  readTime(): void {
+    this.micros = this.options.nowMicros()
+    this.now = Math.floor(this.micros / 1000)
+  }
+
+  drawActive(deadline: number): number {
+    const [low, high] = this.options.expiryDelayMillis ?? [0, 100]
+    const delay = high <= low ? low : low + (high - low) * this.options.random()
+    return (deadline + 1) * 1000 + Math.floor(delay * 1000)
+  }
+
+  journal(db: Keyspace, key: string): void {
+    this.undo.record(db, key)
+  }
+
+  expired(db: Keyspace, key: string): void {
+    this.expiredKeys++
+    this.notify(db, key, "x", "expired")
+    this.touch(db, key, true)
+  }
+
+  missed(db: Keyspace, key: string): void {
+    this.notify(db, key, "m", "keymiss")
+  }
+
+  created(db: Keyspace, key: string): void {
+    this.blocked.mark(db, key)
+    this.notify(db, key, "n", "new")
+  }
+
+  removed(db: Keyspace, key: string): void {
+    this.blocked.mark(db, key)
+  }
+
+  touch(db: Keyspace, key: string, byExpiry = false): void {
+    touchWatchers(this, db.index, key, byExpiry)
+    this.tracker.changed(key, this.running)
+  }
+
+  notify(db: Keyspace, key: string, kind: EventClass, event: string): void {
+    if (!wants(this.flags, kind)) return
+    if (wantsKeyspace(this.flags)) this.subscribers.publish(`__keyspace@${db.index}__:${key}`, event)
+    if (wantsKeyevent(this.flags)) this.subscribers.publish(`__keyevent@${db.index}__:${event}`, key)
+  }
+
+  push(client: Client, push: BinaryPush): void {
+    this.outbox.push(() => {
+      if (!client.closed) client.push(push)
+    })
+  }
+
+  flush(): void {
+    for (;;) {
+      const next = this.outbox.shift()
+      if (next === undefined) return
+      next()
+    }
+  }
+
+  /** Entry of a session's command. */
+  submit(client: Client, args: ReadonlyArray<string>, reply: (reply: Value) => void): void {
+    if (client.closed || args.length === 0) return
+    const micros = this.options.nowMicros()
+    const request: Request = {
+      args,
+      reply: (value) => {
+        const shaped = client.wire ? shape(client.protocol, args, value) : value
+        const isHeard = client.replies === "on" || !client.wire
+        this.outbox.push(() => {
+          if (client.closed) return
+          this.onCommand?.({ args, reply: value, session: client.id, micros })
+          if (isHeard) reply(shaped)
+        })
+      }
+    }
+    if (client.blocked !== undefined) client.waiting.push(request)
+    else {
+      this.readTime()
+      this.process(client, request)
+    }
+    this.settle()
+    this.flush()
+  }
+
+  private process(client: Client, request: Request): void {
+    this.undo.begin()
+    this.running = client
+    const value = this.dispatch(client, request)
+    this.running = undefined
+    if (value !== BLOCKED) request.reply(value)
+    for (const leaving of this.leaving.splice(0)) this.outbox.push(() => this.drop(leaving))
+    this.tracker.settle()
+    if (client.tracking !== undefined && client.lastCommand !== "client") client.tracking.caching = undefined
+    if (client.replies === "skip") client.replies = "on"
+    else if (client.replies === "skip next") client.replies = "skip"
+    this.undo.commit()
+  }
+
+  /** Serves the blocked, and what their sessions sent meanwhile. */
+  settle(): void {
+    while (this.blocked.pending) {
+      this.blocked.serveReady((blocked, serve) => {
+        this.undo.begin()
+        let value: Value | undefined
+        try {
+          value = serve(this.contextFor(blocked.client))
+        } catch (error) {
+          if (!(error instanceof Fail)) throw error
+          value = error
+        }
+        this.undo.commit()
+        if (value !== undefined) this.unblock(blocked, value)
+      })
+    }
+  }
+
+  unblock(blocked: Blocked, value: Value): void {
+    this.blocked.remove(blocked)
+    blocked.reply(value)
+    const { client } = blocked
+    while (client.blocked === undefined && !client.closed) {
+      const next = client.waiting.shift()
+      if (next === undefined) return
+      this.process(client, next)
+    }
+  }
+
+  private dispatch(client: Client, request: Request): Value | typeof BLOCKED {
+    const { args } = request
+    const name = args[0]!.toLowerCase()
+    const command = this.commands.get(name)
+    this.commandsProcessed++
+    client.lastCommand = name
+    client.lastAt = this.now
+    if (command === undefined) return this.refuse(client, unknownCommand(args))
+    const problem = checkArity(command, args)
+    if (problem !== undefined) return this.refuse(client, problem, name)
+    const refusal = refusalIn(this.errorState, command)
+    if (refusal !== undefined) return this.refuse(client, refusal)
+    if (client.protocol === 2 && subscriptions(client) > 0 && !command.flags.includes("p")) {
+      return this.refuse(
+        client,
+        `ERR Can't execute '${name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context`
+      )
+    }
+    if (client.queue !== undefined && !command.flags.includes("m")) {
+      client.queue.push({ command, args })
+      return QUEUED
+    }
+    this.blockedReply = request.reply
+    return this.call(new RunContext(this, client, false, false), command, args)
+  }
+
+  /** Who gets the reply of a command that blocks. */
+  blockedReply: (value: Value) => void = () => {}
+
+  call(context: Context, command: Command, args: ReadonlyArray<string>): Value | typeof BLOCKED {
+    if (context.client.tracking !== undefined) this.tracker.read(context.client, command, args)
+    try {
+      return command.run(context, args)
+    } catch (error) {
+      if (error instanceof Fail) return error
+      throw error
+    }
+  }
+
+  private refuse(client: Client, message: string, name?: string): Fail {
+    if (name === "exec") {
+      leaveMulti(this, client)
+      return new Fail(`EXECABORT Transaction discarded because of: ${message.replace(/^ERR /, "")}`)
+    }
+    if (client.queue !== undefined) client.queueFailed = true
+    return new Fail(message)
+  }
+
+  block(context: Context, wait: Wait): typeof BLOCKED {
+    this.blocked.add({ ...wait, client: context.client, db: context.db.index, reply: this.blockedReply })
+    return BLOCKED
+  }
+
+  drop(client: Client): void {
+    if (client.closed) return
+    client.closed = true
+    if (client.blocked !== undefined) this.blocked.remove(client.blocked)
+    client.waiting.length = 0
+    this.subscribers.removeAll(client)
+    this.tracker.disable(client)
+    unwatchAll(this, client)
+    this.clients.delete(client.id)
+    const onClosed = this.onClosed.get(client.id)
+    this.onClosed.delete(client.id)
+    if (onClosed !== undefined) this.outbox.push(onClosed)
+  }
+
+  /** As `drop`, but what has already been said to the client still reaches it. */
+  dropLater(client: Client): void {
+    this.leaving.push(client)
+  }
+
+  contextFor(client: Client): RunContext {
+    return new RunContext(this, client, false, false)
+  }
+
+  flushScripts(): void {
+    this.scripts.clear()
+  }
+}
+
+const unknownCommand = (args: ReadonlyArray<string>): string => {
+  let shown = ""
+  for (let i = 1; i < args.length && shown.length < 128; i++) shown += `'${args[i]!.slice(0, 128 - shown.length)}' `
+  return `ERR unknown command '${args[0]!.slice(0, 128)}', with args beginning with: ${shown}`.replace(/[\r\n]/g, " ")
+}

@@ -1,0 +1,165 @@
+/**
+ * A simulated process, with its own clocks and scheduler on the world's time. All its tasks pass one gate: a paused
+ * process runs none for a while, a killed one never again.
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Metric from "effect/Metric"
+import * as Random from "effect/Random"
+import * as Scheduler from "effect/Scheduler"
+import { Host } from "./host.ts"
+import type { Prng } from "./prng.ts"
+import { type Timer, type Timers, tolerance } from "./timers.ts"
+import { clockOf, type World } from "./world.ts"
+
+export interface ProcessOptions {
+  readonly world: World
+  readonly prng: Prng
+  /** Of the wall clock, against the world's, in milliseconds. */
+  readonly offset: number
+  /** How fast both clocks of the process run: 1.01 gains one percent. */
+  readonly rate: number
+}
+
+/** Any 13-digit time. */
+const epoch = 1_750_000_000_000
+
+export class Process implements Host {
+  readonly clock: Clock.Clock
+  readonly timers: Timers
+  readonly random: () => number
+  readonly context: Context.Context<never>
+  state: "running" | "paused" | "dead" = "running"
+  /** World time of the last resumption. */
+  resumedAt = -Infinity
+  wasSuspended = false
+  /** How many timers of the process are set. */
+  openTimers = 0
+  /** How many of its fibers have not ended. */
+  openFibers = 0
+  private readonly world: World
+  private readonly prng: Prng
+  private readonly rate: number
+  private readonly born: number
+  private wallOffset: number
+  /** How long the monotonic clock stood still. */
+  private suspended = 0
+  private suspendedAt: number | undefined
+  private heldTasks: Array<() => void> = []
+  private heldTimers: Array<() => void> = []
+  private heldMail: Array<() => void> = []
+
+  constructor(options: ProcessOptions) {
+    this.world = options.world
+    this.prng = options.prng
+    this.rate = options.rate
+    this.wallOffset = options.offset
+    this.born = this.world.now()
+    this.random = this.prng.stream("host").next
+    this.timers = { now: this.monotonic, at: this.at }
+    this.clock = clockOf(
+      this.timers,
+      () => epoch + this.born + this.wallOffset + (this.world.now() - this.born) * this.rate
+    )
+    const scheduler = this.world.makeScheduler((task) => () => {
+      if (this.state === "running") task()
+      else if (this.state === "paused") this.heldTasks.push(task)
+    })
+    const { next } = this.prng.stream("program")
+    const random: Random.Random = {
+      nextDoubleUnsafe: next,
+      nextIntUnsafe: () => Math.floor(next() * 2 ** 53) - 2 ** 52
+    }
+    this.context = Context.make(Clock.Clock, this.clock).pipe(
+      Context.add(Scheduler.Scheduler, scheduler),
+      Context.add(Random.Random, random),
+      Context.add(Metric.FiberRuntimeMetrics, {
+        recordFiberStart: () => {
+          this.openFibers++
+        },
+        recordFiberEnd: () => {
+          this.openFibers--
+        }
+      }),
+      Context.add(Host, this)
+    ) as Context.Context<never>
+  }
+
+  private readonly monotonic = (): number =>
+    ((this.suspendedAt ?? this.world.now()) - this.born - this.suspended) * this.rate + 1000
+
+  private readonly at = (time: number, run: () => void): Timer => {
+    let cancelled = false
+    let timer: Timer | undefined
+    const fire = () => {
+      if (cancelled) return
+      if (this.monotonic() < time - tolerance) return set()
+      cancelled = true
+      this.openTimers--
+      run()
+    }
+    const set = () => {
+      timer = this.world.at(this.world.now() + Math.max(0, time - this.monotonic()) / this.rate, () => {
+        if (this.state === "running") fire()
+        else if (this.state === "paused") this.heldTimers.push(fire)
+      })
+    }
+    this.openTimers++
+    set()
+    return {
+      cancel: () => {
+        if (cancelled) return
+        cancelled = true
+        this.openTimers--
+        timer?.cancel()
+      }
+    }
+  }
+
+  readonly deliver = (run: () => void): void => {
+    if (this.state === "running") run()
+    else if (this.state === "paused") this.heldMail.push(run)
+  }
+
+  stepWall(millis: number): void {
+    this.wallOffset += millis
+  }
+
+  /** `suspend`: the machine sleeps, and its monotonic clock with it. */
+  pause(suspend = false): void {
+    if (this.state !== "running") return
+    this.state = "paused"
+    this.wasSuspended = suspend
+    if (suspend) this.suspendedAt = this.world.now()
+  }
+
+  /** Timers and network data resume in either order, as in a real event loop. */
+  resume(): void {
+    if (this.state !== "paused") return
+    this.state = "running"
+    this.resumedAt = this.world.now()
+    if (this.suspendedAt !== undefined) {
+      this.suspended += this.world.now() - this.suspendedAt
+      this.suspendedAt = undefined
+    }
+    const [first, second] = this.prng.chance(0.5) ? [this.heldTimers, this.heldMail] : [this.heldMail, this.heldTimers]
+    const held = [...this.heldTasks, ...first, ...second]
+    this.heldTasks = []
+    this.heldTimers = []
+    this.heldMail = []
+    for (const run of held) {
+      this.world.enqueue(() => {
+        if (this.state === "running") run()
+        else if (this.state === "paused") this.heldTasks.push(run)
+      })
+    }
+  }
+
+  /** No task of it runs again, finalizers included. Cut its links first. */
+  kill(): void {
+    this.state = "dead"
+    this.heldTasks = []
+    this.heldTimers = []
+    this.heldMail = []
+  }
+}

@@ -1,0 +1,127 @@
+/** The parts of a simulation: programs, checkers, and their view of it. */
+import type { Subscriber } from "@effect-simba/core/Subscriber"
+import type * as Effect from "effect/Effect"
+import type { Redis } from "effect/persistence/Redis"
+import type * as Scope from "effect/Scope"
+import type { LockModel, Owned } from "../checkers/ownershipTracker.ts"
+import type { FaultName, Faults } from "./faults.ts"
+import type { Event, Fields, Phase } from "./history.ts"
+import type { Range } from "./prng.ts"
+
+/** The process in which a program runs. */
+export interface Client {
+  readonly name: string
+  readonly index: number
+  /** Counts the processes of this client: a killed one is followed by the next. */
+  readonly generation: number
+  /** Uniform in [0, 1), from a stream of this process. */
+  readonly random: () => number
+  readonly phase: () => Phase
+  /** Adds a note to the history, for the checkers and the trace. */
+  readonly note: (kind: string, fields?: Fields) => void
+  /**
+   * Acts on a system outside, such as a file or another database. `act` runs there after `delay` milliseconds, also if
+   * the process dies meanwhile, and the answer takes as long to come back.
+   */
+  readonly outside: <A>(delay: number, act: (outside: Outside) => A) => Effect.Effect<A>
+}
+
+/** A system outside of all processes, which no fault touches. */
+export interface Outside {
+  /** Its memory: empty when a run begins. */
+  readonly state: Map<string, unknown>
+  readonly note: (kind: string, fields?: Fields) => void
+}
+
+/** A stream with its groups: ids are text, and times those of the server, in milliseconds. */
+export interface StreamView {
+  readonly entries: ReadonlyArray<readonly [id: string, fields: ReadonlyArray<string>]>
+  readonly groups: ReadonlyMap<string, {
+    readonly consumers: ReadonlyArray<string>
+    readonly lastDelivered: string
+    readonly pending: ReadonlyMap<string, { readonly consumer: string; readonly deliveredAt: number }>
+  }>
+}
+
+export interface View {
+  readonly now: () => number
+  readonly phase: () => Phase
+  readonly clients: number
+  readonly names: () => ReadonlyArray<string>
+  readonly lock: LockModel
+  readonly owner: (resource: string) => Owned | undefined
+  /** Server time in milliseconds. */
+  readonly serverNow: () => number
+  readonly subscribers: (channel: string) => number
+  /** Counts unsubscriptions. */
+  readonly departures: () => number
+  readonly subscriptions: () => number
+  readonly connections: () => number
+  readonly fibers: () => number
+  readonly timers: () => number
+  /** A string on the server. */
+  readonly read: (key: string) => string | undefined
+  /** A hash on the server; empty where there is none. */
+  readonly hash: (key: string) => ReadonlyMap<string, string>
+  /** A stream on the server. */
+  readonly stream: (key: string) => StreamView | undefined
+  readonly keys: () => ReadonlyArray<{ readonly key: string; readonly expiresAt: number | undefined }>
+  /** When a fault last touched a client, or the server. Now, while one does. */
+  readonly disturbedAt: (client?: string) => number
+  /** When the server last lost data, by a fault or by an eviction. */
+  readonly lossAt: () => number
+  /** When the server's wall clock was last stepped. */
+  readonly serverStepAt: () => number
+  /** When a client's wall clock was last stepped. */
+  readonly clockStepAt: (client: string) => number
+  readonly isRunning: (client: string) => boolean
+  readonly resumedAt: (client: string) => number
+  /** Whether its last pause was that of a sleeping machine. */
+  readonly wasSuspended: (client: string) => boolean
+  readonly every: (millis: number, run: () => void) => void
+  readonly violated: (message: string) => void
+}
+
+export interface Checker {
+  readonly name: string
+  readonly start: (view: View) => {
+    readonly onEvent?: (event: Event) => void
+    /** Whether everything has happened that must happen after the last fault. The liveness phase ends then. */
+    readonly isConverged?: () => boolean
+    /** Called at the end of the liveness phase. */
+    readonly onConverged?: () => void
+    /** Called when all scopes are closed. */
+    readonly onClosed?: () => void
+  }
+}
+
+export interface Setup<E> {
+  readonly seed: string
+  readonly clients: number
+  readonly program: (client: Client) => Effect.Effect<void, E, Redis | Subscriber | Scope.Scope>
+  readonly lock: LockModel
+  readonly checkers: ReadonlyArray<Checker>
+  readonly network: { readonly requestDelay: Range; readonly replyDelay: Range }
+  readonly faults: Faults
+  /** Which of the faults take part; by default a random half. */
+  readonly enabled: ReadonlyArray<FaultName> | undefined
+  /** Milliseconds. */
+  readonly duration: number
+  readonly calm: number
+  readonly liveness: number
+  readonly closing: number
+}
+
+export interface Violation {
+  readonly checker: string
+  readonly at: number
+  readonly message: string
+}
+
+export interface Outcome {
+  readonly enabled: ReadonlyArray<FaultName>
+  readonly violations: ReadonlyArray<Violation>
+  readonly events: ReadonlyArray<Event>
+  readonly commands: number
+  readonly virtualMillis: number
+}

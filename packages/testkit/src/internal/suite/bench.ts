@@ -1,0 +1,212 @@
+/** One mutex under test, and the attempts at it. */
+import { ContenderId, inboxOf, MutexName } from "@effect-simba/core/MutexName"
+import {
+  type AcquireResult,
+  type GuardResult,
+  MutexStore,
+  type Ownership,
+  type Ticket,
+  type WakeUp
+} from "@effect-simba/core/MutexStore"
+import type { Subscription } from "@effect-simba/core/Subscriber"
+import { assert, type Vitest } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Random from "effect/Random"
+import * as Scope from "effect/Scope"
+import * as suiteTime from "./time.ts"
+
+export type Granted = Extract<AcquireResult, { readonly _tag: "Granted" }>
+export type Refused = Extract<AcquireResult, { readonly _tag: "Refused" }>
+
+export interface Periods {
+  readonly lease: Duration.Duration
+  readonly confirm: Duration.Duration
+}
+
+/** Longer than any test. */
+export const long: Periods = { lease: Duration.minutes(2), confirm: Duration.minutes(1) }
+
+export const granted = (result: AcquireResult): Granted => {
+  assert.strictEqual(result._tag, "Granted", `expected a grant: ${JSON.stringify(result)}`)
+  return result as Granted
+}
+
+export const refused = (result: AcquireResult): Refused => {
+  assert.strictEqual(result._tag, "Refused", `expected a refusal: ${JSON.stringify(result)}`)
+  return result as Refused
+}
+
+export const ownerOf = (ownership: Ownership): string | undefined =>
+  ownership._tag === "Held" ? ownership.owner : undefined
+
+export const remainingOf = (ownership: Ownership): number => {
+  assert.isTrue(ownership._tag === "Held" && ownership.remaining !== undefined, "expected an owner with an end")
+  return ownership._tag === "Held" ? Duration.toMillis(ownership.remaining!) : NaN
+}
+
+export const tagOf = (result: GuardResult) => result._tag
+
+/** One attempt: its contender id, and its wake-ups. */
+export class Party {
+  readonly id: ContenderId
+  ticket: Ticket | undefined
+  wakeUps: Subscription<WakeUp> | undefined
+  private subscription: Scope.Closeable | undefined
+  private readonly bench: Bench
+
+  constructor(bench: Bench, id: ContenderId) {
+    this.bench = bench
+    this.id = id
+  }
+
+  ask(mode: "try" | "wait", ticket: Ticket | undefined = this.ticket, unfair?: boolean, reserve?: number) {
+    const { confirm, lease, mutex, store } = this.bench
+    return Effect.tap(
+      store.acquire({ mutex, id: this.id, mode, lease, confirm, ticket, unfair, reserve }),
+      (result) =>
+        Effect.sync(() => {
+          if (result._tag === "Refused") this.ticket = result.ticket ?? this.ticket
+        })
+    )
+  }
+
+  readonly tryIt = Effect.suspend(() => this.ask("try"))
+
+  /** Subscribes and queues, as a waiter does. */
+  readonly queue = Effect.suspend(() => Effect.andThen(this.subscribe, Effect.map(this.ask("wait"), refused)))
+
+  readonly own = Effect.suspend(() => Effect.map(this.ask("try"), granted))
+
+  readonly confirm = Effect.suspend(() => Effect.map(this.ask("wait"), granted))
+
+  readonly release = Effect.suspend(() => this.leave())
+
+  leave(unfair?: boolean) {
+    const { confirm, mutex, store } = this.bench
+    return Effect.map(store.release({ mutex, id: this.id, confirm, unfair }), ({ ownership }) => ownership)
+  }
+
+  /** Releases, and queues `next` with the same request. */
+  requeue(next: Party, { reserve = 0, unfair }: { readonly reserve?: number; readonly unfair?: boolean } = {}) {
+    const { confirm, lease, mutex, store } = this.bench
+    return Effect.map(
+      store.release({ mutex, id: this.id, confirm, unfair, requeue: { id: next.id, lease, reserve } }),
+      ({ ownership, requeued }) => {
+        assert.isDefined(requeued)
+        next.ticket = requeued!.ticket
+        return { ownership, token: requeued!.token }
+      }
+    )
+  }
+
+  readonly guard = Effect.suspend(() => {
+    const { lease, mutex, store } = this.bench
+    return Effect.map(store.guard([{ mutex, id: this.id, lease }]), (results) => results[0]!)
+  })
+
+  get subscribed(): boolean {
+    return this.subscription !== undefined
+  }
+
+  readonly subscribe = Effect.suspend(() => {
+    const { mutex, scope, store } = this.bench
+    return Effect.gen({ self: this }, function*() {
+      this.subscription = yield* Scope.fork(scope)
+      this.wakeUps = yield* Scope.provide(store.wakeUps(mutex, this.id), this.subscription)
+    })
+  })
+
+  /** Ends the subscription and waits for the backend, so that a later subscription comes after it. */
+  readonly unsubscribe = Effect.suspend(() => {
+    const { mutex, newId, store } = this.bench
+    return Effect.gen({ self: this }, function*() {
+      if (this.subscription === undefined) return
+      yield* Scope.close(this.subscription, Exit.void)
+      this.subscription = undefined
+      yield* Effect.scoped(store.wakeUps(mutex, newId()))
+    })
+  })
+
+  /** The next wake-up; fails the test if none comes. */
+  get wakeUp(): Effect.Effect<WakeUp> {
+    return this.bench.next(this.wakeUps!)
+  }
+
+  /** Fails the test if a wake-up comes. */
+  get noWakeUp(): Effect.Effect<void> {
+    return this.bench.nothing(this.wakeUps!)
+  }
+
+  readonly expectTurn = Effect.suspend(() =>
+    Effect.map(this.wakeUp, (wakeUp) => {
+      assert.strictEqual(wakeUp._tag, "YourTurn")
+      return wakeUp._tag === "YourTurn" ? wakeUp.from : ""
+    })
+  )
+
+  readonly expectLook = Effect.suspend(() =>
+    Effect.map(this.wakeUp, (wakeUp) => {
+      assert.strictEqual(wakeUp._tag, "LookIn")
+      return wakeUp._tag === "LookIn" ? Duration.toMillis(wakeUp.delay) : NaN
+    })
+  )
+}
+
+export interface Bench extends Periods, suiteTime.SuiteTime {
+  readonly store: MutexStore["Service"]
+  readonly scope: Scope.Scope
+  readonly mutex: MutexName
+  readonly newId: () => ContenderId
+  readonly party: () => Party
+  readonly parties: (count: number) => ReadonlyArray<Party>
+  /** Parties of one layer. */
+  readonly siblings: (count: number) => ReadonlyArray<Party>
+  readonly owner: Effect.Effect<Ownership, Effect.Error<ReturnType<MutexStore["Service"]["owner"]>>>
+}
+
+export const makeBench = Effect.fnUntraced(function*(
+  options: { readonly live: boolean },
+  label: string,
+  periods: Periods = long
+) {
+  const store = yield* MutexStore
+  const scope = yield* Effect.scope
+  const unique = (yield* Random.nextIntBetween(0, 36 ** 8)).toString(36).padStart(12, "0")
+  const mutex = MutexName.make(`${label} ${unique}`)
+  // Counts down, so that the order of ids is never the order of arrival
+  let counter = 100_000
+  // To a store each party is a layer of its own; siblings share one
+  const newId = (sibling?: ContenderId) => {
+    const own = `${unique.slice(4)}${(--counter).toString(36).padStart(4, "0")}`
+    return ContenderId.make(`${counter}-${sibling === undefined ? own : inboxOf(sibling)}:suite@host`)
+  }
+  const party = () => new Party(bench, newId())
+  const bench: Bench = {
+    ...periods,
+    ...suiteTime.make(options),
+    store,
+    scope,
+    mutex,
+    newId,
+    party,
+    parties: (count) => Array.from({ length: count }, party),
+    siblings: (count) => {
+      const first = party()
+      return [first, ...Array.from({ length: count - 1 }, () => new Party(bench, newId(first.id)))]
+    },
+    owner: store.owner(mutex)
+  }
+  return bench
+})
+
+/** The context of the cases: where to register, and how time passes. */
+export interface Cases {
+  readonly it: Vitest.MethodsNonLive<MutexStore>
+  readonly bench: (label: string, periods?: Periods) => ReturnType<typeof makeBench>
+  /** Whether the store sees subscribers, and so skips dead waiters. */
+  readonly countsSubscribers: boolean
+  /** Periods short enough to wait for in a test. */
+  readonly short: Periods
+}

@@ -1,0 +1,184 @@
+/** What a store shows to those who only look. */
+import { MutexName } from "@effect-simba/core/MutexName"
+import { assert } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { type Bench, type Cases, granted, ownerOf, type Party, refused, remainingOf } from "./bench.ts"
+import { oddNames } from "./names.ts"
+
+/** The listed mutexes whose name contains that of the bench, sorted; the backend may have others. */
+const listed = ({ mutex, store }: Bench) =>
+  Effect.map(
+    Stream.runCollect(Stream.filter(store.list, (name) => name.includes(mutex))),
+    (names) => [...names].sort()
+  )
+
+export const observing = ({ bench, it, short }: Cases): void => {
+  it.effect("S16: observers are told of acquisitions and confirmations, by the owner's id, in order", () =>
+    Effect.gen(function*() {
+      const { mutex, next, nothing, parties, store } = yield* bench("changes")
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      const observers = yield* Effect.all([store.changes(mutex), store.changes(mutex)])
+      yield* a.own
+      yield* b.queue
+      yield* a.guard
+      yield* a.release
+      yield* b.confirm
+      yield* c.tryIt
+      yield* b.release
+      yield* c.own
+      for (const changes of observers) {
+        for (const { id } of [a, b, c]) assert.deepStrictEqual(yield* next(changes), { _tag: "Acquired", owner: id })
+        yield* nothing(changes)
+      }
+    }))
+
+  it.effect("S16: observers are told of their own mutex only", () =>
+    Effect.gen(function*() {
+      const one = yield* bench("changes of one")
+      const other = yield* bench("changes of another")
+      const changes = yield* one.store.changes(one.mutex)
+      yield* other.party().own
+      yield* one.nothing(changes)
+      const a = one.party()
+      yield* a.own
+      assert.deepStrictEqual(yield* one.next(changes), { _tag: "Acquired", owner: a.id })
+    }))
+
+  it.effect("S16: an observer that has ceased to listen is told nothing, and the others still are", () =>
+    Effect.gen(function*() {
+      const { mutex, newId, next, party, scope, store, within } = yield* bench("changes closed")
+      const subscription = yield* Scope.fork(scope)
+      const closed = yield* Scope.provide(store.changes(mutex), subscription)
+      const open = yield* store.changes(mutex)
+      yield* Scope.close(subscription, Exit.void)
+      yield* Effect.scoped(store.wakeUps(mutex, newId()))
+      const a = party()
+      yield* a.own
+      assert.deepStrictEqual(yield* next(open), { _tag: "Acquired", owner: a.id })
+      const left = yield* Effect.exit(within(closed.next, 100))
+      assert.isTrue(Exit.isFailure(left) || Option.isNone(left.value))
+    }))
+
+  it.effect("B59: a look shows owner, time left and token", () =>
+    Effect.gen(function*() {
+      const { confirm, lease, mutex, parties, store } = yield* bench("inspect")
+      const nobody = { ownership: { _tag: "Free" }, token: undefined, waiting: 0, waiters: [] } as const
+      assert.deepStrictEqual(yield* store.inspect(mutex, 10), nobody)
+      const [a, b] = parties(2) as [Party, Party]
+      const { token } = yield* a.own
+      const held = yield* store.inspect(mutex, 10)
+      assert.deepStrictEqual([ownerOf(held.ownership), held.token], [a.id, token])
+      assert.deepStrictEqual([held.waiting, held.waiters], [0, []])
+      assert.isAtMost(remainingOf(held.ownership), Duration.toMillis(lease))
+      assert.isAbove(remainingOf(held.ownership), Duration.toMillis(lease) / 2)
+      yield* b.queue
+      yield* a.release
+      const handed = yield* store.inspect(mutex, 10)
+      assert.strictEqual(ownerOf(handed.ownership), b.id)
+      assert.isAtMost(remainingOf(handed.ownership), Duration.toMillis(confirm))
+      assert.isAbove(handed.token!, token)
+      assert.strictEqual((yield* b.confirm).token, handed.token)
+      yield* b.release
+      assert.deepStrictEqual(yield* store.inspect(mutex, 10), nobody, "the token is that of an owner")
+    }))
+
+  it.effect("B59: a look shows the waiters in their order, the first of them by name, and for how long they wait", () =>
+    Effect.gen(function*() {
+      const { mutex, parties, pass, store } = yield* bench("inspect queue")
+      const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
+      yield* a.own
+      yield* b.queue
+      yield* pass(Duration.millis(300))
+      yield* c.queue
+      refused(yield* d.ask("wait"))
+      yield* pass(Duration.millis(200))
+      const all = yield* store.inspect(mutex, 3)
+      assert.strictEqual(all.waiting, 3)
+      assert.deepStrictEqual(all.waiters.map(({ id }) => id), [b.id, c.id, d.id])
+      const [first, second] = all.waiters.map(({ waited }) => Duration.toMillis(waited)) as [number, number, number]
+      assert.isAtLeast(second, 200)
+      assert.isAtLeast(first - second, 300 - 1)
+      assert.isBelow(first, 60_000)
+      for (const limit of [0, 1, 2]) {
+        const some = yield* store.inspect(mutex, limit)
+        assert.strictEqual(some.waiting, 3)
+        assert.deepStrictEqual(some.waiters.map(({ id }) => id), [b.id, c.id, d.id].slice(0, limit))
+      }
+    }))
+
+  it.effect("B59: a look changes nothing: neither the owner, nor who is next", () =>
+    Effect.gen(function*() {
+      const { mutex, owner, parties, pass, store } = yield* bench("inspect only", short)
+      const [a, b] = parties(2) as [Party, Party]
+      yield* a.own
+      yield* b.queue
+      yield* pass(short.lease)
+      for (let i = 0; i < 2; i++) {
+        const { ownership, token, waiting } = yield* store.inspect(mutex, 10)
+        assert.deepStrictEqual([ownership, token, waiting], [{ _tag: "Free" }, undefined, 1])
+      }
+      assert.deepStrictEqual(yield* owner, { _tag: "Free" })
+      yield* b.noWakeUp
+      yield* b.confirm
+    }))
+
+  it.effect("B59: the list has what is owned and what is waited for, and nothing that was freed or ran out", () =>
+    Effect.gen(function*() {
+      const one = yield* bench("list", short)
+      const { confirm, lease, mutex, newId, pass, store } = one
+      const ask = (name: string, mode: "try" | "wait", lasting = lease) =>
+        store.acquire({ mutex: MutexName.make(`${mutex} ${name}`), id: newId(), mode, lease: lasting, confirm })
+      assert.deepStrictEqual(yield* listed(one), [])
+      yield* ask("ran out", "try")
+      yield* ask("waited for", "try")
+      refused(yield* ask("waited for", "wait", Duration.minutes(2)))
+      yield* pass(lease)
+      yield* ask("owned", "try", Duration.minutes(2))
+      yield* ask("owned and waited for", "try", Duration.minutes(2))
+      refused(yield* ask("owned and waited for", "wait", Duration.minutes(2)))
+      const freed = MutexName.make(`${mutex} freed`)
+      const id = newId()
+      granted(yield* store.acquire({ mutex: freed, id, mode: "try", lease, confirm }))
+      yield* store.release({ mutex: freed, id, confirm })
+      for (const job of ["job", "{job}", "}:contender"]) {
+        yield* store.claimPeriod({ mutex: MutexName.make(`${mutex} ticked`), job, every: lease })
+      }
+      assert.deepStrictEqual(
+        yield* listed(one),
+        ["owned", "owned and waited for", "waited for"].map((name) => `${mutex} ${name}`)
+      )
+    }))
+
+  it.effect("S19, B59: the list has names as they are, whatever they are", () =>
+    Effect.gen(function*() {
+      const one = yield* bench("list odd")
+      const { confirm, lease, mutex, newId, store } = one
+      const names = oddNames.flatMap((odd) => [`${odd} ${mutex}`, `${mutex} ${odd}`]).map((name) =>
+        MutexName.make(name)
+      )
+      for (const name of names) {
+        granted(yield* store.acquire({ mutex: name, id: newId(), mode: "try", lease, confirm }))
+        refused(yield* store.acquire({ mutex: name, id: newId(), mode: "wait", lease, confirm }))
+      }
+      assert.deepStrictEqual(yield* listed(one), [...names].sort())
+    }))
+
+  it.effect("B59: the list has many names, each of them once", () =>
+    Effect.gen(function*() {
+      const one = yield* bench("list many")
+      const { confirm, lease, mutex, newId, store } = one
+      const names = Array.from({ length: 300 }, (_, index) => MutexName.make(`${mutex} ${index}`))
+      yield* Effect.forEach(
+        names,
+        (name) => store.acquire({ mutex: name, id: newId(), mode: "try", lease, confirm }),
+        { concurrency: 50 }
+      )
+      assert.deepStrictEqual(yield* listed(one), [...names].sort())
+      assert.strictEqual((yield* Stream.runCollect(Stream.take(store.list, 3))).length, 3)
+    }))
+}

@@ -1,0 +1,160 @@
+/** What a forced release does to the old owner, to the next one, and to those who wait. */
+import { inboxOf } from "@effect-simba/core/MutexName"
+import { assert } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import * as Scope from "effect/Scope"
+import { type Cases, ownerOf, type Party, refused, remainingOf } from "./bench.ts"
+
+export const forcing = ({ bench, it }: Cases): void => {
+  it.effect("B59: it answers whom the mutex was taken from, and frees it where nobody waits", () =>
+    Effect.gen(function*() {
+      const { confirm, lease, mutex, owner, party, store } = yield* bench("force")
+      const a = party()
+      yield* a.own
+      const before = yield* store.forceRelease(mutex, confirm)
+      assert.strictEqual(ownerOf(before), a.id)
+      assert.isAtMost(remainingOf(before), Duration.toMillis(lease))
+      assert.isAbove(remainingOf(before), Duration.toMillis(lease) / 2)
+      assert.deepStrictEqual(yield* owner, { _tag: "Free" })
+    }))
+
+  it.effect("B59, B32: it hands the mutex to the first waiter, for the confirm period, with a larger token", () =>
+    Effect.gen(function*() {
+      const { confirm, mutex, owner, parties, store } = yield* bench("force to the next")
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      const { token } = yield* a.own
+      yield* b.queue
+      yield* c.queue
+      assert.strictEqual(ownerOf(yield* store.forceRelease(mutex, confirm)), a.id)
+      const ownership = yield* owner
+      assert.strictEqual(ownerOf(ownership), b.id)
+      assert.isAtMost(remainingOf(ownership), Duration.toMillis(confirm))
+      assert.strictEqual(yield* b.expectTurn, a.id)
+      assert.strictEqual(yield* c.expectLook, Duration.toMillis(confirm))
+      assert.isAbove((yield* b.confirm).token, token)
+      assert.strictEqual(ownerOf(yield* b.release), c.id)
+    }))
+
+  it.effect("B59: the old owner's renewal is a loss, and its release changes nothing", () =>
+    Effect.gen(function*() {
+      const { confirm, mutex, owner, parties, store } = yield* bench("force, old owner")
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      yield* a.own
+      yield* b.queue
+      yield* c.queue
+      yield* store.forceRelease(mutex, confirm)
+      const lost = yield* a.guard
+      assert.strictEqual(lost._tag, "Lost")
+      if (lost._tag === "Lost") assert.strictEqual(ownerOf(lost.ownership), b.id)
+      for (let i = 0; i < 2; i++) assert.strictEqual(ownerOf(yield* a.release), b.id)
+      assert.strictEqual(ownerOf(yield* owner), b.id)
+      yield* b.confirm
+      assert.strictEqual(ownerOf(yield* a.release), b.id)
+      assert.deepStrictEqual(yield* b.guard, { _tag: "Renewed" })
+      assert.strictEqual(ownerOf(yield* b.release), c.id)
+    }))
+
+  it.effect("B59, B18: where nobody waits, the old owner's renewal creates nothing", () =>
+    Effect.gen(function*() {
+      const { confirm, mutex, owner, party, store } = yield* bench("force, vanished")
+      const a = party()
+      yield* a.own
+      yield* store.forceRelease(mutex, confirm)
+      assert.deepStrictEqual(yield* a.guard, { _tag: "Lost", ownership: { _tag: "Free" } })
+      assert.deepStrictEqual(yield* a.release, { _tag: "Free" })
+      assert.deepStrictEqual(yield* owner, { _tag: "Free" })
+    }))
+
+  it.effect("B59, B32: tokens move on with every forced release, also where nobody owns or waits", () =>
+    Effect.gen(function*() {
+      const { confirm, mutex, parties, store } = yield* bench("force, tokens")
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      const first = (yield* a.own).token
+      yield* store.forceRelease(mutex, confirm)
+      const second = (yield* b.own).token
+      assert.isAbove(second, first + 1, "one for the release, one for the grant")
+      yield* b.release
+      for (let i = 0; i < 3; i++) assert.deepStrictEqual(yield* store.forceRelease(mutex, confirm), { _tag: "Free" })
+      assert.isAbove((yield* c.own).token, second)
+    }))
+
+  it.effect("B59: it takes a grant that was not confirmed, and the next has it", () =>
+    Effect.gen(function*() {
+      const { confirm, mutex, parties, store } = yield* bench("force, unconfirmed")
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      yield* a.own
+      yield* b.queue
+      yield* c.queue
+      yield* a.release
+      assert.strictEqual(ownerOf(yield* store.forceRelease(mutex, confirm)), b.id)
+      assert.strictEqual(ownerOf(refused(yield* b.ask("wait")).ownership), c.id)
+      yield* c.confirm
+    }))
+
+  it.effect("B59: where nobody owns a mutex that is waited for, the first waiter has it", () =>
+    Effect.gen(function*() {
+      const { confirm, mutex, owner, parties, store } = yield* bench("force, free but wanted")
+      const [a, b] = parties(2) as [Party, Party]
+      yield* a.own
+      yield* b.queue
+      yield* a.leave(true)
+      yield* b.expectTurn
+      assert.deepStrictEqual(yield* store.forceRelease(mutex, confirm), { _tag: "Free" })
+      assert.strictEqual(ownerOf(yield* owner), b.id)
+      yield* b.expectTurn
+      yield* b.confirm
+    }))
+
+  it.effect("B59: other mutexes of the same owner are left alone", () =>
+    Effect.gen(function*() {
+      const one = yield* bench("force, one")
+      const other = yield* bench("force, other")
+      const [a, b] = [one.party(), other.party()]
+      yield* a.own
+      yield* b.own
+      yield* one.store.forceRelease(one.mutex, one.confirm)
+      assert.deepStrictEqual(yield* b.guard, { _tag: "Renewed" })
+    }))
+
+  it.effect("B59: the layer of the old owner is told of the very lease, and no other layer is", () =>
+    Effect.gen(function*() {
+      const { confirm, mutex, newId, next, nothing, party, siblings, store } = yield* bench("inbox")
+      const stranger = newId()
+      const [a, b, c] = siblings(3) as [Party, Party, Party]
+      const inbox = yield* store.inbox(inboxOf(a.id))
+      const others = yield* store.inbox(inboxOf(stranger))
+      for (const party of [a, b]) {
+        yield* party.own
+        yield* store.forceRelease(mutex, confirm)
+        assert.strictEqual((yield* next(inbox)).id, party.id)
+      }
+      yield* nothing(others)
+      yield* store.acquire({ mutex, id: stranger, mode: "try", lease: confirm, confirm })
+      yield* store.forceRelease(mutex, confirm)
+      assert.strictEqual((yield* next(others)).id, stranger)
+      // Neither a release, nor a forced one that takes from nobody, is news
+      yield* c.own
+      yield* c.release
+      yield* store.forceRelease(mutex, confirm)
+      yield* party().own
+      yield* store.forceRelease(mutex, confirm)
+      yield* nothing(inbox)
+    }))
+
+  it.effect("B59: a layer that has ceased to listen is told nothing", () =>
+    Effect.gen(function*() {
+      const { confirm, mutex, newId, party, scope, store, within } = yield* bench("inbox closed")
+      const a = party()
+      const subscription = yield* Scope.fork(scope)
+      const inbox = yield* Scope.provide(store.inbox(inboxOf(a.id)), subscription)
+      yield* Scope.close(subscription, Exit.void)
+      yield* Effect.scoped(store.wakeUps(mutex, newId()))
+      yield* a.own
+      yield* store.forceRelease(mutex, confirm)
+      const left = yield* Effect.exit(within(inbox.next, 100))
+      assert.isTrue(Exit.isFailure(left) || Option.isNone(left.value))
+    }))
+}

@@ -1,0 +1,82 @@
+/** What a renewal does, and what it never does. */
+import { MutexName } from "@effect-simba/core/MutexName"
+import { assert } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { type Cases, ownerOf, type Party, remainingOf, tagOf } from "./bench.ts"
+
+export const guarding = ({ bench, it, short }: Cases): void => {
+  it.effect("the guard renews to the whole lease", () =>
+    Effect.gen(function*() {
+      const { owner, party, pass } = yield* bench("renewal", short)
+      const a = party()
+      yield* a.own
+      for (let i = 0; i < 4; i++) {
+        yield* pass(Duration.millis(Duration.toMillis(short.lease) / 3))
+        const before = remainingOf(yield* owner)
+        assert.isBelow(before, Duration.toMillis(short.lease) * 0.7)
+        assert.deepStrictEqual(yield* a.guard, { _tag: "Renewed" })
+        assert.isAbove(remainingOf(yield* owner), before)
+      }
+    }))
+
+  it.effect("the guard names the owner that took over", () =>
+    Effect.gen(function*() {
+      const { owner, parties, pass } = yield* bench("taken over", short)
+      const [a, b] = parties(2) as [Party, Party]
+      yield* a.own
+      yield* pass(short.lease)
+      yield* b.own
+      const result = yield* a.guard
+      assert.strictEqual(result._tag, "Lost")
+      if (result._tag === "Lost") assert.strictEqual(ownerOf(result.ownership), b.id)
+      assert.strictEqual(ownerOf(yield* owner), b.id)
+    }))
+
+  it.effect("B18: the guard never creates a mutex that vanished", () =>
+    Effect.gen(function*() {
+      const { owner, parties, pass } = yield* bench("vanished", short)
+      const [a, b] = parties(2) as [Party, Party]
+      yield* a.own
+      yield* pass(short.lease)
+      for (let i = 0; i < 2; i++) {
+        assert.deepStrictEqual(yield* a.guard, { _tag: "Lost", ownership: { _tag: "Free" } })
+        assert.deepStrictEqual(yield* owner, { _tag: "Free" })
+      }
+      yield* b.own
+    }))
+
+  it.effect("the guard of one that only waits is a loss, and keeps its place", () =>
+    Effect.gen(function*() {
+      const { parties } = yield* bench("guard of a waiter")
+      const [a, b] = parties(2) as [Party, Party]
+      yield* a.own
+      yield* b.queue
+      assert.strictEqual((yield* b.guard)._tag, "Lost")
+      assert.strictEqual(ownerOf(yield* a.release), b.id)
+    }))
+
+  it.effect("B34: the guard answers many in their order", () =>
+    Effect.gen(function*() {
+      const { lease, mutex, newId, owner, party, store } = yield* bench("guard of many")
+      const a = party()
+      yield* a.own
+      const other = newId()
+      const requests = Array.from({ length: 300 }, (_, index) => ({
+        mutex: index % 3 === 2 ? MutexName.make(`${mutex} missing ${index}`) : mutex,
+        id: index % 3 === 0 ? a.id : other,
+        lease
+      }))
+      const results = yield* store.guard(requests)
+      assert.deepStrictEqual(
+        results.map(tagOf),
+        requests.map((_, index) => index % 3 === 0 ? "Renewed" : "Lost")
+      )
+      results.forEach((result, index) => {
+        if (result._tag !== "Lost") return
+        assert.strictEqual(ownerOf(result.ownership), index % 3 === 1 ? a.id : undefined)
+      })
+      assert.strictEqual(ownerOf(yield* owner), a.id)
+      assert.deepStrictEqual(yield* store.guard([]), [])
+    }))
+}

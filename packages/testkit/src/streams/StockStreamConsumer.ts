@@ -1,0 +1,295 @@
+/**
+ * A model of a stock consumer, one that runs redis-stream-client-go, written from the description of its wire: for tests
+ * of mixed fleets.
+ *
+ * It keeps the habits of the original, the bad ones too: it takes all there is at once, locks entries and not data
+ * streams, re-creates a lock that has vanished when it renews, leaves the consumer group for good at the first lock it
+ * does not get, never looks for what it was not told, and finishes what it has not finished when it is asked to end.
+ *
+ * @since 0.1.0
+ */
+import { type Notice, Subscriber } from "@effect-simba/core/Subscriber"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Redis from "effect/persistence/Redis"
+import * as Queue from "effect/Queue"
+import * as Schema from "effect/Schema"
+
+const separator = "<MUTEX_KEY_SEP>"
+const leaseMillis = "2000"
+const claimIdleMillis = "2000"
+const recoveryIdleMillis = "40000"
+const recoveryCount = "1000"
+
+const extendScript = Redis.script((key: string, value: string) => [key, value, leaseMillis], {
+  numberOfKeys: 1,
+  lua: `
+local key, value, lease = KEYS[1], ARGV[1], ARGV[2]
+if redis.call('GET', key) == value then
+  return redis.call('PEXPIRE', key, lease)
+end
+return redis.call('SET', key, value, 'NX', 'PX', lease) and 1 or 0
+`
+}).withReturnType<number>()
+
+const unlockScript = Redis.script((key: string, value: string) => [key, value], {
+  numberOfKeys: 1,
+  lua: `
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+  return 0
+end
+return redis.call('DEL', KEYS[1])
+`
+}).withReturnType<number>()
+
+const Announcement = Schema.fromJsonString(Schema.Struct({
+  DataStreamName: Schema.String,
+  Info: Schema.optionalKey(Schema.NullOr(Schema.Record(Schema.String, Schema.Unknown)))
+}))
+
+const decode = Schema.decodeUnknownEffect(Announcement)
+
+/**
+ * - `service`: whose load-balancer stream it reads.
+ * - `id`: what it got as `POD_NAME`. Its name in the group, and the value of its locks, is `redis-consumer-<id>`.
+ * - `db` (default 0, where the original looks always): whose expiries it hears.
+ * - `work`: what the program does with a data stream. When it succeeds, the stream is done. It is not interrupted when
+ *   the stream is lost.
+ *
+ * @see {@link join}
+ * @category models
+ * @since 0.1.0
+ */
+export interface Options<E, R> {
+  readonly service: string
+  readonly id: string
+  readonly db?: number | undefined
+  readonly work: (stream: string) => Effect.Effect<unknown, E, R>
+}
+
+/**
+ * - `Added`: it has the lock of this entry. `Disowned`: it could not renew it.
+ * - `Expired`: it heard that a lock ran out. `Claimed`: whether it got what it claimed then.
+ * - `Done`: it finished the stream. `Terminated`: its reader has ended, for good.
+ *
+ * @see {@link join}
+ * @category models
+ * @since 0.1.0
+ */
+export type Event =
+  | { readonly _tag: "Added" | "Disowned" | "Expired" | "Done"; readonly stream: string; readonly entry: string }
+  | { readonly _tag: "Claimed"; readonly stream: string; readonly entry: string; readonly isMine: boolean }
+  | { readonly _tag: "Terminated" }
+
+/**
+ * - `events`: what happened to it so far.
+ * - `owned`: the data streams that it thinks are its own.
+ * - `done`: its orderly end: acknowledges and deletes all that it owns, finished or not, up to the first failure.
+ *
+ * @see {@link join}
+ * @category models
+ * @since 0.1.0
+ */
+export interface Consumer {
+  readonly name: string
+  readonly events: ReadonlyArray<Event>
+  readonly owned: Effect.Effect<ReadonlyArray<string>>
+  readonly done: Effect.Effect<void, Redis.RedisError>
+}
+
+type Rows = ReadonlyArray<readonly [id: string, fields: ReadonlyArray<string> | null]>
+
+/** Pairs of a stream and its rows; under RESP3, as clients flatten its maps, one after the other. */
+type ReadReply = ReadonlyArray<readonly [stream: string, rows: Rows]> | readonly [stream: string, rows: Rows] | null
+
+const rowsOf = (reply: ReadReply): Rows => {
+  const [first, second] = reply ?? []
+  return typeof first === "string" ? second as Rows : first?.[1] ?? []
+}
+
+interface Entry {
+  readonly stream: string
+  readonly entry: string
+}
+
+const read = (rows: Rows): Effect.Effect<ReadonlyArray<Entry>, Schema.SchemaError> =>
+  Effect.forEach(rows, ([entry, fields]) =>
+    Effect.map(
+      decode(fields?.[fields.indexOf("lbs-input") + 1]),
+      ({ DataStreamName }) => ({ stream: DataStreamName, entry })
+    ))
+
+/**
+ * Joins the service: recovers, reads, renews and claims until the scope closes, which ends it as a kill does: nothing is
+ * given back. For an orderly end, run `done` before.
+ *
+ * It hears expiries only where the server publishes them: `notify-keyspace-events` with `Ex`.
+ *
+ * **Example** (One that is killed after a while)
+ *
+ * ```ts
+ * import { StockStreamConsumer } from "@effect-simba/testkit/streams"
+ * import { TestRedis } from "@effect-simba/testkit"
+ * import { Effect } from "effect"
+ *
+ * const program = Effect.scoped(Effect.gen(function*() {
+ *   const { events, owned } = yield* StockStreamConsumer.join({
+ *     service: "orders",
+ *     id: "pod-7",
+ *     work: (stream) => Effect.delay(Effect.log(`through with ${stream}`), "5 seconds")
+ *   })
+ *   yield* Effect.sleep("1 minute")
+ *   const finished = events.filter((event) => event._tag === "Done")
+ *   yield* Effect.log(`${finished.length} finished, ${(yield* owned).length} left behind`)
+ * })).pipe(Effect.provide(TestRedis.layer))
+ * ```
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
+  const redis = yield* Redis.Redis
+  const subscriber = yield* Subscriber
+  const scope = yield* Effect.scope
+  const name = `redis-consumer-${options.id}`
+  const input = `${options.service}-input`
+  const group = `${options.service}-group`
+  const events: Array<Event> = []
+  /** By the name of the stream, so that a second entry of one stream displaces the first. */
+  const owned = new Map<string, string>()
+
+  const keyOf = ({ entry, stream }: Entry) => `${stream}${separator}${entry}`
+  const unlock = (entry: Entry) => redis.eval(unlockScript)(keyOf(entry), name)
+
+  const lock = (entry: Entry): Effect.Effect<boolean, Redis.RedisError> =>
+    Effect.flatMap(
+      redis.send("SET", keyOf(entry), name, "NX", "PX", leaseMillis),
+      (reply) =>
+        reply === "OK"
+          ? Effect.succeed(true)
+          // What it did not get it releases, and what has its name it deletes
+          : Effect.as(unlock(entry), false)
+    )
+
+  const finish = Effect.fnUntraced(function*(stream: string) {
+    const entry = owned.get(stream)
+    if (entry === undefined) return
+    owned.delete(stream)
+    yield* unlock({ stream, entry })
+    yield* redis.send("XACK", input, group, entry)
+    yield* redis.send("XDEL", input, entry)
+    events.push({ _tag: "Done", stream, entry })
+  })
+
+  const renewing = Effect.fnUntraced(function*(entry: Entry) {
+    for (;;) {
+      yield* Effect.sleep("1 second")
+      if (owned.get(entry.stream) !== entry.entry) return
+      const extended = yield* Effect.option(redis.eval(extendScript)(keyOf(entry), name))
+      if (Option.isSome(extended) && extended.value === 1) continue
+      // By the name of the stream, whichever entry it is by now
+      owned.delete(entry.stream)
+      events.push({ _tag: "Disowned", ...entry })
+      return
+    }
+  })
+
+  const working = (entry: Entry) =>
+    Effect.catchCauseIf(
+      Effect.andThen(options.work(entry.stream), finish(entry.stream)),
+      (cause) => !Cause.hasInterruptsOnly(cause),
+      (cause) => Effect.logDebug("The work on a data stream failed, and is left as it is", cause)
+    )
+
+  /** Has the lock: owns it, renews it, and tells the program. */
+  const own = Effect.fnUntraced(function*(entry: Entry) {
+    owned.set(entry.stream, entry.entry)
+    events.push({ _tag: "Added", ...entry })
+    yield* Effect.forkIn(renewing(entry), scope)
+    yield* Effect.forkIn(working(entry), scope)
+  })
+
+  /** Locks one after the other; the first that it does not get ends it, with what would have come after. */
+  const takeAll = Effect.fnUntraced(function*(rows: Rows) {
+    for (const entry of yield* read(rows)) {
+      if (!(yield* lock(entry))) return false
+      yield* own(entry)
+    }
+    return true
+  })
+
+  const recovering = Effect.gen(function*() {
+    for (;;) {
+      // From the beginning each time: what it claimed is young by then
+      const [, rows] = (yield* redis.send(
+        "XAUTOCLAIM",
+        input,
+        group,
+        name,
+        recoveryIdleMillis,
+        "0-0",
+        "COUNT",
+        recoveryCount
+      )) as readonly [string, Rows]
+      if (rows.length === 0 || !(yield* takeAll(rows))) return
+    }
+  })
+
+  const reading = Effect.scoped(Effect.gen(function*() {
+    const connection = yield* redis.reserve
+    for (;;) {
+      const reply = yield* connection.send<ReadReply>(
+        "XREADGROUP",
+        "GROUP",
+        group,
+        name,
+        "BLOCK",
+        "0",
+        "STREAMS",
+        input,
+        ">"
+      )
+      if (!(yield* takeAll(rowsOf(reply)))) return
+    }
+  }))
+
+  const claim = Effect.fnUntraced(function*(entry: Entry) {
+    const rows = (yield* redis.send("XCLAIM", input, group, name, claimIdleMillis, entry.entry)) as Rows
+    // First the entry, then the lock: without the lock the entry is its own all the same
+    const isMine = rows.length > 0 && (yield* lock(entry))
+    events.push({ _tag: "Claimed", ...entry, isMine })
+    if (isMine) yield* own(entry)
+  })
+
+  const hearing = Effect.fnUntraced(function*(expiries: Queue.Dequeue<Notice>) {
+    for (;;) {
+      const notice = yield* Queue.take(expiries)
+      if (notice._tag !== "Message") continue
+      // Every expiry of every service comes by here
+      const [stream, entry, ...rest] = notice.text.split(separator)
+      if (stream === undefined || entry === undefined || rest.length > 0) continue
+      events.push({ _tag: "Expired", stream, entry })
+      yield* Effect.forkIn(Effect.ignore(claim({ stream, entry }), { log: "Debug" }), scope)
+    }
+  })
+
+  yield* Effect.ignore(redis.send("XGROUP", "CREATE", input, group, "$", "MKSTREAM"))
+  const expiries = yield* subscriber.subscribe(`__keyevent@${options.db ?? 0}__:expired`)
+  yield* Effect.forkIn(hearing(expiries), scope)
+  yield* Effect.forkIn(
+    Effect.andThen(Effect.ignore(recovering, { log: "Debug" }), reading).pipe(
+      Effect.ignore({ log: "Debug" }),
+      Effect.andThen(Effect.sync(() => events.push({ _tag: "Terminated" })))
+    ),
+    scope,
+    { startImmediately: true }
+  )
+
+  return {
+    name,
+    events,
+    owned: Effect.sync(() => [...owned.keys()]),
+    done: Effect.suspend(() => Effect.forEach([...owned.keys()], finish, { discard: true }))
+  } satisfies Consumer as Consumer
+})

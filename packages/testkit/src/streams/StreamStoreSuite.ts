@@ -1,0 +1,110 @@
+/**
+ * The contract of a stream store, as tests: whatever passes them can carry `StreamClient`.
+ *
+ * @since 0.1.0
+ */
+import type { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
+import type { RawMessage, StreamStore } from "@effect-simba/core/streams/StreamStore"
+import { layer as layerTests } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import { announcing } from "./internal/suite/announcements.ts"
+import { type Append, type Cases, makeBench } from "./internal/suite/bench.ts"
+import { committing } from "./internal/suite/checkpoints.ts"
+import { ending } from "./internal/suite/completion.ts"
+import { reading } from "./internal/suite/entries.ts"
+import { Command, runHistory } from "./internal/suite/history.ts"
+import { taking } from "./internal/suite/leases.ts"
+import { sharing } from "./internal/suite/members.ts"
+import { messaging } from "./internal/suite/messages.ts"
+import { tidying } from "./internal/suite/reaper.ts"
+import { renewing } from "./internal/suite/renewals.ts"
+import { listening } from "./internal/suite/signals.ts"
+
+/**
+ * - `live`: time passes by itself, and the suite really sleeps (for a store behind real I/O). Otherwise the store lives
+ *   on `Clock`, and the suite moves it with `TestClock`. Live tests run side by side.
+ * - `append`: adds a message to a data stream, as its producer does. Without it, waiting for messages is not tested.
+ * - `publishesExpiries` (default false): whether the backend is set up to tell which leases expire.
+ * - `runs` (default 100, live 25): how many random histories are compared with the model.
+ * - `seed`: fixes them.
+ *
+ * @see {@link suite}
+ * @category models
+ * @since 0.1.0
+ */
+export interface Options<R = never> {
+  readonly live: boolean
+  readonly publishesExpiries?: boolean | undefined
+  readonly runs?: number | undefined
+  readonly seed?: number | string | undefined
+  readonly append?:
+    | ((stream: StreamName, fields: RawMessage["fields"]) => Effect.Effect<EntryId, unknown, R>)
+    | undefined
+}
+
+/**
+ * Registers the contract of `StreamStore` as tests of whatever `layer` provides. The names of services and data streams
+ * are new in every run, so the backend may be shared. All names of one service share a hash tag.
+ *
+ * **Example** (A store of one's own)
+ *
+ * ```ts
+ * import type { StreamStore } from "@effect-simba/core/streams"
+ * import { StreamStoreSuite } from "@effect-simba/testkit/streams"
+ * import type { Layer } from "effect"
+ *
+ * const check = (store: Layer.Layer<StreamStore.StreamStore>) =>
+ *   StreamStoreSuite.suite("mine", store, { live: true })
+ * ```
+ *
+ * @category suites
+ * @since 0.1.0
+ */
+export const suite = <E, R = never>(
+  name: string,
+  layer: Layer.Layer<StreamStore | R, E>,
+  options: Options<R>
+): void =>
+  layerTests(layer, {
+    excludeTestServices: options.live,
+    concurrent: options.live,
+    timeout: "30 seconds"
+  })(`StreamStore: ${name}`, (it) => {
+    const cases: Cases = {
+      it,
+      // Whatever it needs comes with the layer
+      append: options.append as Append | undefined,
+      publishesExpiries: options.publishesExpiries === true,
+      bench: (label, lease) => makeBench(options, label, lease),
+      short: options.live ? Duration.millis(1200) : Duration.seconds(2)
+    }
+    announcing(cases)
+    reading(cases)
+    taking(cases)
+    renewing(cases)
+    ending(cases)
+    committing(cases)
+    messaging(cases)
+    sharing(cases)
+    tidying(cases)
+    listening(cases)
+
+    it.effect.prop(
+      "random histories agree with the model: one owner, growing tokens, nothing forgotten",
+      [Arbitrary.array(Arbitrary.schema(Command), { minLength: 1, maxLength: 40 })],
+      ([commands]) =>
+        Effect.scoped(
+          Effect.flatMap(cases.bench("history"), (bench) => runHistory(bench, commands, { live: options.live }))
+        ),
+      {
+        timeout: 120_000,
+        arbitrary: {
+          runs: options.runs ?? (options.live ? 25 : 100),
+          ...(options.seed === undefined ? {} : { seed: options.seed })
+        }
+      }
+    )
+  })

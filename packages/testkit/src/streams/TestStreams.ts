@@ -1,0 +1,136 @@
+/**
+ * Data streams for tests of the handlers that process them: a client on a Redis in memory, under `TestClock`.
+ *
+ * **Example** (Testing a handler)
+ *
+ * ```ts
+ * import { assert, it } from "@effect/vitest"
+ * import { StreamClient, StreamMessages } from "@effect-simba/core/streams"
+ * import { RedisStreamStore } from "@effect-simba/redis/streams"
+ * import { TestStreams } from "@effect-simba/testkit/streams"
+ * import { Effect, Ref, Schema } from "effect"
+ * import { Redis } from "effect/persistence/Redis"
+ * import { TestClock } from "effect/testing"
+ *
+ * const Order = Schema.Struct({ amount: Schema.FiniteFromString })
+ *
+ * it.effect("adds up", () =>
+ *   Effect.gen(function*() {
+ *     const sum = yield* Ref.make(0)
+ *     yield* Effect.forkChild(StreamClient.run(
+ *       StreamMessages.process(Order, ({ value }) => Ref.update(sum, (n) => n + value.amount))
+ *     ))
+ *     yield* StreamClient.announce("orders:eu", {})
+ *     yield* Redis.use((redis) => redis.send("XADD", "orders:eu", "*", "amount", "42"))
+ *     yield* TestClock.adjust("5 seconds")
+ *     assert.strictEqual(yield* Ref.get(sum), 42)
+ *   }).pipe(Effect.provide(TestStreams.layerWith(RedisStreamStore.layer, { service: "orders" }))))
+ * ```
+ *
+ * @since 0.1.0
+ */
+import type { BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
+import * as StreamClient from "@effect-simba/core/streams/StreamClient"
+import type * as StreamConfig from "@effect-simba/core/streams/StreamConfig"
+import type { StreamStore } from "@effect-simba/core/streams/StreamStore"
+import type { Subscriber } from "@effect-simba/core/Subscriber"
+import * as Layer from "effect/Layer"
+import type { Redis } from "effect/persistence/Redis"
+import * as FakeRedis from "../FakeRedis.ts"
+
+/**
+ * Whatever keeps data streams in Redis: `RedisStreamStore.layer` of `@effect-simba/redis`.
+ *
+ * **Example** (The same tests for every store)
+ *
+ * ```ts
+ * import { assert, it } from "@effect/vitest"
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { RedisStreamStore } from "@effect-simba/redis/streams"
+ * import { TestStreams } from "@effect-simba/testkit/streams"
+ * import { Effect } from "effect"
+ *
+ * const testsOf = <E>(name: string, store: TestStreams.StoreLayer<E>) =>
+ *   it.effect(name, () =>
+ *     Effect.gen(function*() {
+ *       yield* StreamClient.announce("orders:eu", {})
+ *       assert.strictEqual((yield* StreamClient.inspect).announced, 1)
+ *     }).pipe(Effect.provide(TestStreams.layerWith(store, { service: "orders" }))))
+ *
+ * testsOf("the production store", RedisStreamStore.layer)
+ * ```
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type StoreLayer<E> = Layer.Layer<StreamStore, E, Redis | Subscriber>
+
+/**
+ * One process on a fake Redis, and its `Redis`, to add messages with: use it several times, with several names, to test
+ * what happens when owners die, leave or come. The name is that of the consumer, too, unless `consumer` is given.
+ *
+ * When the test ends, nobody moves the clock any more. So heal the links that are cut (what is cut off waits for its
+ * timeouts), and set `grace` to 0 where handlers do not end when they are asked back (they would be waited for).
+ *
+ * **Example** (Two consumers, of which one is cut off)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { RedisStreamStore } from "@effect-simba/redis/streams"
+ * import { FakeNetwork, FakeRedis } from "@effect-simba/testkit"
+ * import { TestStreams } from "@effect-simba/testkit/streams"
+ * import { Context, Effect, Layer } from "effect"
+ * import { TestClock } from "effect/testing"
+ *
+ * const processOf = (name: string) =>
+ *   Layer.build(TestStreams.layerClient(RedisStreamStore.layer, { service: "orders", name, gracePeriod: 0 })).pipe(
+ *     Effect.map(Context.get(StreamClient.StreamClient))
+ *   )
+ *
+ * const program = Effect.scoped(Effect.gen(function*() {
+ *   const [a, b] = yield* Effect.all([processOf("a"), processOf("b")])
+ *   yield* a.announceAll([{ stream: "orders:eu", info: {} }])
+ *   yield* Effect.forkChild(a.run(Effect.never))
+ *   yield* Effect.forkChild(b.run(Effect.never))
+ *   yield* TestClock.adjust("1 second")
+ *   const link = yield* FakeNetwork.link("a")
+ *   yield* link.partition()
+ *   yield* TestClock.adjust("5 seconds")
+ *   yield* link.heal() // so that it can leave at the end
+ *   return yield* b.owned // whatever `a` had
+ * })).pipe(Effect.provide(FakeRedis.layer()))
+ * ```
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerClient = <E>(
+  store: StoreLayer<E>,
+  options: StreamConfig.Options & FakeRedis.ClientOptions
+): Layer.Layer<StreamClient.StreamClient | Redis, E | BackendError | InvalidConfig, FakeRedis.FakeRedis> =>
+  StreamClient.layer({ ...options, consumer: options.consumer ?? options.name }).pipe(
+    Layer.provide(store),
+    Layer.provideMerge(FakeRedis.layerClient(options))
+  )
+
+/**
+ * A client of one service on a fake Redis, by the scripts, codecs and layers that production runs. Its `Redis` is there
+ * too, to add messages with, and `FakeRedis`, to look and to break things.
+ *
+ * **Example** (The production store, in memory)
+ *
+ * ```ts
+ * import { RedisStreamStore } from "@effect-simba/redis/streams"
+ * import { TestStreams } from "@effect-simba/testkit/streams"
+ *
+ * const OrdersTest = TestStreams.layerWith(RedisStreamStore.layer, { service: "orders", capacity: 8 })
+ * ```
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerWith = <E>(
+  store: StoreLayer<E>,
+  options: StreamConfig.Options & FakeRedis.ClientOptions & FakeRedis.Options
+): Layer.Layer<StreamClient.StreamClient | Redis | FakeRedis.FakeRedis, E | BackendError | InvalidConfig> =>
+  layerClient(store, options).pipe(Layer.provideMerge(FakeRedis.layer(options)))

@@ -1,0 +1,83 @@
+/** The checkers of failures, dead letters and consumers. */
+import { all } from "../../../internal/checkers/ownershipTracker.ts"
+import type { Checker } from "../../../internal/simulation/setup.ts"
+import { checker, fallen, field, named, type StreamModel, touches } from "./model.ts"
+
+export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): Checker =>
+  checker("dead letters are earned", (view) => {
+    /** By entry: failures of handlers. By data stream: leases that ended otherwise than by their owner. */
+    const failed = new Map<string, number>()
+    const ended = new Map<string, number>()
+    const streams = new Map<string, string | undefined>()
+    const known = new Set<string>()
+    let before: ReturnType<typeof seen> | undefined
+    const more = (counts: Map<string, number>, key: string) => counts.set(key, (counts.get(key) ?? 0) + 1)
+    const earned = (entry: string) => (failed.get(entry) ?? 0) + (ended.get(streams.get(entry) ?? "") ?? 0)
+    const seen = () => {
+      for (const [entry, fields] of view.stream(model.input)?.entries ?? []) {
+        if (!streams.has(entry)) streams.set(entry, model.announcement(fields))
+      }
+      return { counts: view.hash(model.failures), letters: view.stream(model.deadLetters)?.entries ?? [] }
+    }
+    const check = ({ counts, letters }: ReturnType<typeof seen>) => {
+      if (view.lossAt() >= 0) return
+      for (const [entry, text] of counts) {
+        if (entry.includes(":") || Number(text) <= earned(entry)) continue
+        view.violated(`${entry} (${streams.get(entry)}) has ${text} failures, of which ${earned(entry)} happened`)
+      }
+      for (const [letter, fields] of letters) {
+        if (known.has(letter)) continue
+        known.add(letter)
+        const entry = model.deadId(fields) ?? ""
+        if (model.announcement(fields) === undefined || earned(entry) >= maxFailures) continue
+        view.violated(`${entry} (${streams.get(entry)}) is a dead letter after ${earned(entry)} failures`)
+      }
+    }
+    return {
+      onEvent: (event) => {
+        if (event._tag === "Owner" && event.from !== undefined) {
+          const { command, from, resource } = event
+          const released = command === undefined ? [] : all(view.lock.released?.(command.args, command.reply))
+          if (!released.some(({ id }) => id === from)) more(ended, resource)
+        }
+        const note = named(event, "failed")
+        if (note !== undefined && "entry" in note.fields) more(failed, field(note.fields, "entry"))
+        // The script that takes an expired lease counts the failure before the expiry event arrives
+        if (event._tag === "Owner") return
+        if (before !== undefined) check(before)
+        before = touches(event, model.input) ? seen() : undefined
+      }
+    }
+  })
+
+export const consumersAreReaped = (model: StreamModel, bound: number): Checker =>
+  checker("consumers are reaped", (view) => {
+    const present = new Map<string, string>()
+    const absent = new Map<string, number>()
+    const look = () => {
+      const names = view.stream(model.input)?.groups.get(model.group)?.consumers ?? []
+      const living = new Set(present.values())
+      for (const name of names) if (!living.has(name) && !absent.has(name)) absent.set(name, view.now())
+      for (const name of [...absent.keys()]) if (living.has(name) || !names.includes(name)) absent.delete(name)
+    }
+    view.every(1000, look)
+    return {
+      onEvent: (event) => {
+        const gone = fallen(event)
+        if (gone !== undefined) present.delete(gone)
+        const note = named(event, "joined", "left")
+        if (note?.kind === "joined") present.set(note.client, field(note.fields, "consumer"))
+        else if (note !== undefined) present.delete(note.client)
+      },
+      isConverged: () => {
+        look()
+        return absent.size === 0
+      },
+      onConverged: () => {
+        look()
+        for (const [name, since] of absent) {
+          if (view.now() - since > bound) view.violated(`${name} is still a consumer, though nobody is called so`)
+        }
+      }
+    }
+  })

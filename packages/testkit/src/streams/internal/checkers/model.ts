@@ -1,0 +1,73 @@
+/** The keys of stream ownership on the server, and helpers that its checkers share. */
+import { field } from "../../../internal/checkers/fields.ts"
+import type { Event } from "../../../internal/simulation/history.ts"
+import type { Checker, View } from "../../../internal/simulation/setup.ts"
+
+export interface StreamModel {
+  readonly streams: ReadonlyArray<string>
+  readonly input: string
+  readonly group: string
+  readonly deadLetters: string
+  readonly failures: string
+  readonly members: string
+  readonly checkpoint: (stream: string) => string
+  readonly deadMessages: (stream: string) => string
+  readonly entryLease: (stream: string, entry: string) => string
+  readonly announcement: (fields: ReadonlyArray<string>) => string | undefined
+  readonly deadId: (fields: ReadonlyArray<string>) => string | undefined
+  readonly holder: (value: string) => string | undefined
+  readonly isStock: (client: string) => boolean
+}
+
+export type Parts = ReturnType<Checker["start"]>
+
+/** Ids of entries and messages: negative where `a` comes first. */
+export const compareIds = (a: string, b: string): number => {
+  const [aMillis, aSequence] = a.split("-").map(Number) as [number, number]
+  const [bMillis, bSequence] = b.split("-").map(Number) as [number, number]
+  return aMillis - bMillis || aSequence - bSequence
+}
+
+/** The smallest id. */
+export const beginning = "0-0"
+
+export const checker = (name: string, start: (view: View) => Parts): Checker => ({ name, start })
+
+export const named = (event: Event, ...kinds: ReadonlyArray<string>) =>
+  event._tag === "Note" && kinds.includes(event.kind) ? event : undefined
+
+/** Clients whose process was killed or gave up. */
+export const fallen = (event: Event): string | undefined =>
+  event._tag === "Fault" && event.fault === "kill"
+    ? event.target
+    : event._tag === "Note" && event.kind === "crashed"
+    ? event.client
+    : undefined
+
+export const touches = (event: Event, key: string): boolean =>
+  event._tag === "Command" && event.command.args.includes(key)
+
+/** Entries that are acknowledged but not deleted: their owner died in between. */
+export const isFinished = (view: View, model: StreamModel, entry: string): boolean => {
+  const group = view.stream(model.input)?.groups.get(model.group)
+  return group !== undefined && !group.pending.has(entry) && compareIds(entry, group.lastDelivered) <= 0
+}
+
+/** Messages that went to the dead letters of their data stream. */
+export const deadMessages = (view: View, model: StreamModel, stream: string): ReadonlySet<string> =>
+  new Set(
+    view.stream(model.deadMessages(stream))?.entries.flatMap(([, fields]) => model.deadId(fields) ?? [])
+  )
+
+/** The messages of a data stream after one id, up to another. */
+export const messagesBetween = (
+  view: View,
+  stream: string,
+  after: string,
+  upTo: string
+): ReadonlyArray<string> =>
+  (view.stream(stream)?.entries ?? []).map(([id]) => id).filter((id) =>
+    compareIds(id, after) > 0 && compareIds(id, upTo) <= 0
+  )
+
+export { field }

@@ -1,0 +1,158 @@
+/** The checkers of messages and announcements: none is skipped, none is forgotten, and no checkpoint moves back. */
+import type { Checker } from "../../../internal/simulation/setup.ts"
+import {
+  beginning,
+  checker,
+  compareIds,
+  deadMessages,
+  field,
+  isFinished,
+  messagesBetween,
+  named,
+  type StreamModel,
+  touches
+} from "./model.ts"
+
+export const checkpointsGrow = (model: StreamModel): Checker =>
+  checker("checkpoints grow over what was processed", (view) => {
+    const last = new Map<string, { readonly id: string; readonly at: number }>()
+    const highest = new Map<string, string>()
+    const processed = new Map<string, Set<string>>()
+    const look = (stream: string, at: number) => {
+      const id = view.read(model.checkpoint(stream))
+      const before = last.get(stream)
+      if (id === undefined || id === before?.id) return
+      last.set(stream, { id, at })
+      // A commit that the server lost may still be known to the next owner
+      const from = highest.get(stream) ?? beginning
+      if (compareIds(id, from) > 0) highest.set(stream, id)
+      if (view.lossAt() >= (before?.at ?? 0)) return
+      if (before !== undefined && compareIds(id, before.id) < 0) {
+        return view.violated(`the checkpoint of ${stream} went from ${before.id} back to ${id}`)
+      }
+      const dead = deadMessages(view, model, stream)
+      const passed = messagesBetween(view, stream, from, id).find((message) =>
+        processed.get(stream)?.has(message) !== true && !dead.has(message)
+      )
+      if (passed !== undefined) view.violated(`${stream} is committed up to ${id}, and ${passed} was not processed`)
+    }
+    return {
+      onEvent: (event) => {
+        if (event._tag === "Command") {
+          for (const stream of model.streams) if (touches(event, model.checkpoint(stream))) look(stream, event.at)
+        }
+        const note = named(event, "processed")
+        if (note === undefined) return
+        const stream = field(note.fields, "resource")
+        const messages = processed.get(stream) ?? new Set()
+        processed.set(stream, messages.add(field(note.fields, "message")))
+      }
+    }
+  })
+
+export const messagesInOrder = (model: StreamModel): Checker =>
+  checker("messages come in order", (view) => {
+    const runs = new Map<string, { readonly at: number; readonly from: string; last: string | undefined }>()
+    return {
+      onEvent: (event) => {
+        const note = named(event, "begin", "processed")
+        if (note === undefined) return
+        const id = field(note.fields, "id")
+        const stream = field(note.fields, "resource")
+        const checkpoint = view.read(model.checkpoint(stream)) ?? beginning
+        if (note.kind === "begin") {
+          runs.set(id, { at: note.at, from: checkpoint, last: undefined })
+          return
+        }
+        const message = field(note.fields, "message")
+        const run = runs.get(id)
+        if (run === undefined) return view.violated(`${id} processed ${message} before it began`)
+        const first = run.last === undefined
+        const from = run.last ?? run.from
+        run.last = message
+        if (view.lossAt() >= run.at) return
+        if (compareIds(message, from) <= 0) {
+          return view.violated(`${id} processed ${message} again, after ${from}`)
+        }
+        const dead = deadMessages(view, model, stream)
+        const skipped = messagesBetween(view, stream, from, message).find((other) =>
+          other !== message && !dead.has(other) && !(first && compareIds(other, checkpoint) <= 0)
+        )
+        if (skipped !== undefined) view.violated(`${id} processed ${message}, and left out ${skipped}`)
+      }
+    }
+  })
+
+export const nothingIsForgotten = (model: StreamModel): Checker =>
+  checker("nothing is forgotten", (view) => {
+    const known = new Map<string, { readonly stream: string | undefined; readonly at: number }>()
+    const ends = new Map<string, string>()
+    const announced = new Set<string>()
+    const finished = new Set<string>()
+    /** Acknowledged by stock consumers, which delete the entry next, unless they die in between. */
+    const acknowledged = new Set<string>()
+    const highest = new Map<string, string>()
+    const begun = new Map<string, number>()
+    const reaches = (stream: string, checkpoint: string | undefined) => {
+      const end = ends.get(stream)
+      return end !== undefined && compareIds(checkpoint ?? beginning, end) >= 0
+    }
+    const isAtItsEnd = (stream: string) => reaches(stream, view.read(model.checkpoint(stream)))
+    /** Handlers that began before a loss of data and were done: they may report it again. */
+    const wasAtItsEnd = (stream: string, entry: string) =>
+      view.lossAt() >= (begun.get(entry) ?? Infinity) && reaches(stream, highest.get(stream))
+    const isDead = (entry: string) =>
+      view.stream(model.deadLetters)?.entries.some(([, fields]) => model.deadId(fields) === entry) === true
+    const look = (at: number, client: string) => {
+      const present = new Map(view.stream(model.input)?.entries)
+      for (const [entry, fields] of present) {
+        if (!known.has(entry)) known.set(entry, { stream: model.announcement(fields), at })
+      }
+      for (const [entry, { at: since, stream }] of known) {
+        if (present.has(entry)) continue
+        known.delete(entry)
+        const isLost = view.lossAt() >= since
+        const dead = isDead(entry)
+        if (stream !== undefined && (dead || !isLost)) finished.add(stream)
+        if (isLost || dead || model.isStock(client) || acknowledged.has(entry)) continue
+        if (stream === undefined) view.violated(`${entry}, which cannot be read, is gone, and not in the dead letters`)
+        else if (!isAtItsEnd(stream) && !wasAtItsEnd(stream, entry)) {
+          const checkpoint = view.read(model.checkpoint(stream)) ?? "its beginning"
+          view.violated(`${entry} of ${stream} is gone, which was committed up to ${checkpoint} only`)
+        }
+      }
+    }
+    const missing = () =>
+      [...ends.keys()].filter((stream) => !announced.has(stream) || !(finished.has(stream) || isAtItsEnd(stream)))
+    return {
+      onEvent: (event) => {
+        for (const stream of model.streams) {
+          if (!touches(event, model.checkpoint(stream))) continue
+          const id = view.read(model.checkpoint(stream)) ?? beginning
+          if (compareIds(id, highest.get(stream) ?? beginning) > 0) highest.set(stream, id)
+        }
+        if (event._tag === "Command" && touches(event, model.input)) {
+          const { args, client } = event.command
+          if (args[0] === "XACK" && model.isStock(client)) acknowledged.add(args[3]!)
+          look(event.at, client)
+        }
+        const note = named(event, "announced", "expects", "begin")
+        if (note === undefined) return
+        if (note.kind === "begin") {
+          if ("entry" in note.fields) begun.set(field(note.fields, "entry"), note.at)
+          return
+        }
+        const stream = field(note.fields, "resource")
+        if (note.kind === "announced") announced.add(stream)
+        else ends.set(stream, field(note.fields, "message"))
+      },
+      isConverged: () => [...known.keys()].every((entry) => isFinished(view, model, entry)) && missing().length === 0,
+      onConverged: () => {
+        for (const [entry, { stream }] of known) {
+          if (isFinished(view, model, entry)) continue
+          view.violated(`${entry} (${stream ?? "unreadable"}) is not finished`)
+        }
+        for (const stream of missing()) view.violated(`${stream} was never finished`)
+      }
+    }
+  })

@@ -1,0 +1,189 @@
+/** One service under test, and the consumers that share it. */
+import { ConsumerName, type EntryId, Epoch, ServiceName, StreamName } from "@effect-simba/core/streams/StreamName"
+import {
+  type Entry,
+  type Held,
+  type RawMessage,
+  type RenewResult,
+  type Service,
+  StreamStore,
+  type TakeResult
+} from "@effect-simba/core/streams/StreamStore"
+import { assert, type Vitest } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Random from "effect/Random"
+import * as TestClock from "effect/testing/TestClock"
+import * as suiteTime from "../../../internal/suite/time.ts"
+
+export type Taken = Extract<TakeResult, { readonly _tag: "Taken" }>
+
+export const taken = (result: TakeResult): Taken => {
+  assert.strictEqual(result._tag, "Taken", `expected to take it: ${JSON.stringify(result)}`)
+  return result as Taken
+}
+
+export const announcedOf = (entry: Entry) => {
+  assert.strictEqual(entry._tag, "Announced", `expected an announcement: ${JSON.stringify(entry)}`)
+  return entry as Extract<Entry, { readonly _tag: "Announced" }>
+}
+
+export const only = <A>(items: ReadonlyArray<A>): A => {
+  assert.strictEqual(items.length, 1, `expected exactly one: ${JSON.stringify(items)}`)
+  return items[0]!
+}
+
+export interface TakeOptions {
+  readonly lease?: Duration.Duration
+  readonly minIdle?: Duration.Duration
+  readonly maxFailures?: number
+  readonly epoch?: Epoch
+}
+
+/** One session of a consumer. */
+export class Party {
+  readonly consumer: ConsumerName
+  readonly session: string
+  private count = 0
+  private readonly bench: Bench
+
+  constructor(bench: Bench, consumer: ConsumerName, session: string) {
+    this.bench = bench
+    this.consumer = consumer
+    this.session = session
+  }
+
+  readonly epoch = (): Epoch => Epoch.make(`${this.session}.${(++this.count).toString(36)}`)
+
+  read(count = 10, block: Duration.Duration = Duration.millis(10)) {
+    return this.bench.service.read({ consumer: this.consumer, count, block })
+  }
+
+  ask(stream: StreamName, entry: EntryId, options: TakeOptions = {}) {
+    const epoch = options.epoch ?? this.epoch()
+    return Effect.map(
+      this.bench.service.take([{
+        stream,
+        entry,
+        consumer: this.consumer,
+        epoch,
+        lease: options.lease ?? this.bench.lease,
+        minIdle: options.minIdle ?? Duration.zero,
+        maxFailures: options.maxFailures ?? 10
+      }]),
+      (results) => ({ result: only(results), epoch })
+    )
+  }
+
+  /** Takes it, or fails the test. */
+  take(stream: StreamName, entry: EntryId, options: TakeOptions = {}) {
+    return Effect.map(this.ask(stream, entry, options), ({ epoch, result }): Held & { readonly failures: number } => {
+      const { failures, token } = taken(result)
+      return { stream, entry, consumer: this.consumer, epoch, token, failures }
+    })
+  }
+
+  /** Fails to take it, and returns why. */
+  refused(stream: StreamName, entry: EntryId, options: TakeOptions = {}) {
+    return Effect.map(this.ask(stream, entry, options), ({ result }) => {
+      assert.notStrictEqual(result._tag, "Taken")
+      return result
+    })
+  }
+
+  /** Announces a data stream, reads it, and takes it. */
+  own(label: string, options: TakeOptions = {}) {
+    const { bench } = this
+    return Effect.gen({ self: this }, function*() {
+      const stream = bench.stream(label)
+      const entry = yield* bench.announce(label)
+      const entries = yield* this.read(1)
+      assert.strictEqual(only(entries).entry, entry)
+      return yield* this.take(stream, entry, options)
+    })
+  }
+}
+
+export interface Bench extends suiteTime.SuiteTime {
+  readonly store: StreamStore["Service"]
+  readonly service: Service
+  readonly name: ServiceName
+  readonly lease: Duration.Duration
+  readonly stream: (label: string) => StreamName
+  readonly party: (name?: string) => Party
+  readonly announce: (label: string, info?: Record<string, unknown>) => Effect.Effect<EntryId, unknown>
+  readonly renew: (held: Held, lease?: Duration.Duration) => Effect.Effect<RenewResult, unknown>
+  readonly pending: (
+    options?: { readonly consumer?: ConsumerName; readonly minIdle?: Duration.Duration }
+  ) => Effect.Effect<Effect.Success<ReturnType<Service["pending"]>>["entries"], unknown>
+  /** Runs effects that wait for time to pass. */
+  readonly during: <A, E, R>(
+    effect: Effect.Effect<A, E, R>,
+    duration: Duration.Duration
+  ) => Effect.Effect<A, E, R>
+}
+
+/** Longer than any test. */
+export const long = Duration.minutes(2)
+
+let count = 0
+
+export const makeBench = Effect.fnUntraced(function*(
+  options: { readonly live: boolean },
+  label: string,
+  lease: Duration.Duration = long
+) {
+  const store = yield* StreamStore
+  const unique = (yield* Random.nextIntBetween(0, 36 ** 8)).toString(36).padStart(8, "0")
+  // One hash tag, so that it works on a Cluster too
+  const tag = `{${label} ${unique}}`
+  const name = ServiceName.make(tag)
+  const service = yield* store.open(name)
+  yield* service.prepare
+  const stream = (label: string) => StreamName.make(`${tag}:${label}`)
+  const bench: Bench = {
+    ...suiteTime.make(options),
+    store,
+    service,
+    name,
+    lease,
+    stream,
+    party: (name = `${++count}`) =>
+      new Party(bench, ConsumerName.make(`redis-consumer-${name}`), `s${(++count).toString(36).padStart(11, "0")}`),
+    announce: (label, info = {}) =>
+      Effect.map(service.announce([{ stream: stream(label), info }]), (answers) => only(answers).entry),
+    renew: (held, lease = bench.lease) => Effect.map(service.renew([held], lease), only),
+    pending: (options = {}) =>
+      Effect.map(
+        service.pending({ consumer: options.consumer, minIdle: options.minIdle ?? Duration.zero, count: 1000 }),
+        ({ entries }) => entries
+      ),
+    during: (effect, duration) =>
+      options.live
+        ? effect
+        : Effect.gen(function*() {
+          const fiber = yield* Effect.forkChild(effect, { startImmediately: true })
+          yield* TestClock.adjust(duration)
+          return yield* Fiber.join(fiber)
+        })
+  }
+  return bench
+})
+
+/** The context of the cases: where to register, and how time passes. */
+export interface Cases {
+  readonly it: Vitest.MethodsNonLive<StreamStore>
+  readonly bench: (label: string, lease?: Duration.Duration) => ReturnType<typeof makeBench>
+  /** A lease short enough to wait for in a test. */
+  readonly short: Duration.Duration
+  /** Whether the backend publishes expiries. */
+  readonly publishesExpiries: boolean
+  /** Adds a message to a data stream, as its producer does. */
+  readonly append: Append | undefined
+}
+
+export type Append = (
+  stream: StreamName,
+  fields: RawMessage["fields"]
+) => Effect.Effect<EntryId, unknown, StreamStore>

@@ -1,0 +1,98 @@
+import { EntryId } from "@effect-simba/core/streams/StreamName"
+import { assert } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import { type Cases, only } from "./bench.ts"
+
+const id = (text: string) => EntryId.make(text)
+
+export const committing = ({ bench, it, short }: Cases): void => {
+  it.effect("the checkpoint moves forward only, in the order of ids", () =>
+    Effect.gen(function*() {
+      const { party, service } = yield* bench("checkpoint")
+      const held = yield* party().own("one")
+      const checkpoint = service.checkpoint(held.stream)
+      assert.isTrue(Option.isNone(yield* checkpoint))
+      const steps = [
+        ["9-1", "Committed", "9-1"],
+        ["9-1", "Behind", "9-1"],
+        ["8-99", "Behind", "9-1"],
+        ["9-10", "Committed", "9-10"],
+        ["9-9", "Behind", "9-10"],
+        ["10-0", "Committed", "10-0"],
+        ["1750000000000-18446744073709551614", "Committed", "1750000000000-18446744073709551614"],
+        ["1750000000000-18446744073709551613", "Behind", "1750000000000-18446744073709551614"],
+        ["1750000000000-18446744073709551615", "Committed", "1750000000000-18446744073709551615"]
+      ] as const
+      for (const [to, answer, after] of steps) {
+        assert.strictEqual(yield* service.commit(held, id(to)), answer, to)
+        assert.deepStrictEqual(yield* checkpoint, Option.some(id(after)))
+      }
+    }))
+
+  it.effect("B55: whoever was replaced commits nothing, and the next goes on where it was", () =>
+    Effect.gen(function*() {
+      const { party, pass, service } = yield* bench("replaced", short)
+      const [a, b] = [party(), party()]
+      const held = yield* a.own("one")
+      yield* service.commit(held, id("5-0"))
+      yield* pass(short)
+      assert.strictEqual(yield* service.commit(held, id("6-0")), "NotOwner")
+      const other = yield* b.take(held.stream, held.entry)
+      assert.strictEqual(yield* service.commit(held, id("6-0")), "NotOwner")
+      const message = { id: id("6-0"), fields: [["n", "6"]] as const }
+      assert.strictEqual(yield* service.deadLetterMessage(held, message, "stale"), "NotOwner")
+      assert.deepStrictEqual(yield* service.checkpoint(held.stream), Option.some(id("5-0")))
+      assert.strictEqual(yield* service.commit(other, id("6-0")), "Committed")
+    }))
+
+  it.effect("whether something was committed is known for each announcement, whoever did it", () =>
+    Effect.gen(function*() {
+      const { announce, party, service, stream } = yield* bench("committed")
+      const [a, b] = [party(), party()]
+      const held = yield* a.own("one")
+      assert.isFalse(yield* service.hasCommitted(held))
+      yield* service.commit(held, id("5-0"))
+      assert.isTrue(yield* service.hasCommitted(held))
+      yield* service.release(held)
+      const other = yield* b.take(held.stream, held.entry)
+      assert.isTrue(yield* service.hasCommitted(other))
+      yield* service.done(other)
+      const anew = yield* b.own("one")
+      assert.isFalse(yield* service.hasCommitted(anew))
+      assert.deepStrictEqual(yield* service.checkpoint(anew.stream), Option.some(id("5-0")))
+      // What is revived goes on with its old announcement
+      yield* service.deadLetter(anew, "poison")
+      yield* service.redrive(only(yield* service.deadLetters(undefined, 10)).id)
+      const revived = only(yield* b.read())
+      assert.isTrue(yield* service.hasCommitted(yield* b.take(stream("one"), revived.entry)))
+      assert.notStrictEqual(yield* announce("two"), revived.entry)
+    }))
+
+  it.effect("keeping the checkpoints of what has some and of what has none changes nothing else", () =>
+    Effect.gen(function*() {
+      const { party, service, stream } = yield* bench("keep")
+      const held = yield* party().own("one")
+      yield* service.commit(held, id("5-0"))
+      yield* service.keepCheckpoints([held.stream, stream("two")])
+      yield* service.keepCheckpoints([])
+      assert.deepStrictEqual(yield* service.checkpoint(held.stream), Option.some(id("5-0")))
+      assert.isTrue(Option.isNone(yield* service.checkpoint(stream("two"))))
+    }))
+
+  it.effect("a message that is buried is passed", () =>
+    Effect.gen(function*() {
+      const { party, service } = yield* bench("bury message")
+      const held = yield* party().own("one")
+      const message = { id: id("3-0"), fields: [["n", "3"], ["n", "three"]] as const }
+      assert.strictEqual(yield* service.deadLetterMessage(held, message, "unreadable"), "Committed")
+      assert.deepStrictEqual(yield* service.checkpoint(held.stream), Option.some(message.id))
+      assert.strictEqual(yield* service.deadLetterMessage(held, message, "unreadable"), "Behind")
+    }))
+
+  it.effect("a stream that has no messages yet has none", () =>
+    Effect.gen(function*() {
+      const { service, stream } = yield* bench("no messages")
+      assert.deepStrictEqual(yield* service.messages(stream("one"), id("0-0"), 10), [])
+    }))
+}

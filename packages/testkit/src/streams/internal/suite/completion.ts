@@ -1,0 +1,133 @@
+import { assert } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { type Cases, only } from "./bench.ts"
+
+export const ending = ({ bench, it, short }: Cases): void => {
+  it.effect("done is final, and done twice is done", () =>
+    Effect.gen(function*() {
+      const { party, pending, service } = yield* bench("done")
+      const a = party()
+      const held = yield* a.own("one")
+      assert.strictEqual(yield* service.done(held), "Done")
+      assert.strictEqual(yield* service.done(held), "AlreadyDone")
+      assert.deepStrictEqual(yield* pending(), [])
+      assert.strictEqual((yield* service.inspect).announced, 0)
+    }))
+
+  it.effect("G18: whoever lost it can neither finish it nor give it back, nor anything else", () =>
+    Effect.gen(function*() {
+      const { party, pass, pending, renew, service } = yield* bench("stale", short)
+      const [a, b] = [party(), party()]
+      const held = yield* a.own("one")
+      yield* pass(short)
+      const nobodys = [
+        yield* service.done(held),
+        yield* service.release(held),
+        yield* service.fail(held),
+        yield* service.deadLetter(held, "stale")
+      ]
+      assert.deepStrictEqual(nobodys, ["NotOwner", "NotOwner", "NotOwner", "NotOwner"])
+      const other = yield* b.take(held.stream, held.entry)
+      const stale = [
+        yield* service.done(held),
+        yield* service.release(held),
+        yield* service.fail(held),
+        yield* service.deadLetter(held, "stale"),
+        yield* service.handOver(held, a, short)
+      ]
+      assert.deepStrictEqual(stale, ["NotOwner", "NotOwner", "NotOwner", "NotOwner", "NotOwner"])
+      assert.strictEqual(only(yield* pending()).consumer, b.consumer)
+      assert.strictEqual((yield* renew(other))._tag, "Renewed")
+      assert.strictEqual((yield* service.inspect).deadLetters, 0)
+      assert.strictEqual(yield* service.done(other), "Done")
+      assert.strictEqual(yield* service.done(held), "AlreadyDone")
+    }))
+
+  it.effect("G20: what is given back is unfinished, and anybody's at once", () =>
+    Effect.gen(function*() {
+      const { next, party, pending, service } = yield* bench("release")
+      const [a, b] = [party(), party()]
+      const held = yield* a.own("one")
+      const hints = yield* service.signals
+      assert.strictEqual(yield* service.release(held), "Released")
+      const { entry, stream } = held
+      assert.deepStrictEqual(yield* next(hints), { _tag: "Released", stream, entry })
+      // As others look for it: by how long it was left alone
+      const minIdle = Duration.seconds(30)
+      assert.strictEqual(only(yield* pending({ minIdle })).content.entry, entry)
+      const other = yield* b.take(stream, entry, { minIdle })
+      assert.isAbove(other.token, held.token)
+      assert.strictEqual(other.failures, 0)
+      assert.strictEqual(yield* service.release(held), "NotOwner")
+    }))
+
+  it.effect("B52: failures are counted until a commit; too many, and it goes to the dead letters", () =>
+    Effect.gen(function*() {
+      const { party, service } = yield* bench("failures")
+      const [a, b] = [party(), party()]
+      const held = yield* a.own("one")
+      const last = (n: number) => `${n}-0` as typeof held.entry
+      assert.strictEqual(yield* service.fail(held), 1)
+      assert.strictEqual(yield* service.fail(held, 2), 2)
+      // Its answer was lost
+      assert.strictEqual(yield* service.fail(held, 2), 2)
+      // It was late, and the same was sent again meanwhile
+      assert.strictEqual(yield* service.fail(held, 1), 2)
+      assert.strictEqual(yield* service.commit(held, last(1)), "Committed")
+      assert.strictEqual(yield* service.fail(held), 1)
+      assert.strictEqual(yield* service.commit(held, last(1)), "Behind")
+      assert.strictEqual(yield* service.fail(held), 2)
+      yield* service.release(held)
+      const again = yield* b.take(held.stream, held.entry)
+      assert.strictEqual(again.failures, 2)
+      yield* service.release(again)
+      const refused = yield* a.refused(held.stream, held.entry, { maxFailures: 2 })
+      assert.deepStrictEqual(refused, { _tag: "Buried", failures: 2 })
+      assert.strictEqual(only(yield* service.deadLetters(undefined, 10)).entry, held.entry)
+      assert.strictEqual((yield* a.refused(held.stream, held.entry))._tag, "Gone")
+    }))
+
+  it.effect("hand-backs and start-up reads are no failures, run-out leases are", () =>
+    Effect.gen(function*() {
+      const { party, pass, service } = yield* bench("counting", short)
+      const [a, b] = [party(), party()]
+      let held = yield* a.own("one")
+      for (let i = 0; i < 3; i++) {
+        yield* service.release(held)
+        held = yield* b.take(held.stream, held.entry)
+        assert.strictEqual(held.failures, 0)
+      }
+      for (let i = 1; i <= 2; i++) {
+        yield* pass(short)
+        held = yield* b.take(held.stream, held.entry)
+        assert.strictEqual(held.failures, i)
+      }
+      yield* pass(short)
+      const refused = yield* a.refused(held.stream, held.entry, { maxFailures: 3 })
+      assert.deepStrictEqual(refused, { _tag: "Buried", failures: 3 })
+    }))
+
+  it.effect("a dead letter has its fields and its reason, and can be announced again", () =>
+    Effect.gen(function*() {
+      const { announce, party, renew, service, stream } = yield* bench("letters")
+      const a = party()
+      const entry = yield* announce("one", { kind: "poison" })
+      yield* a.read()
+      const held = yield* a.take(stream("one"), entry)
+      yield* service.fail(held)
+      assert.strictEqual(yield* service.deadLetter(held, "it does not work"), "Buried")
+      assert.strictEqual((yield* renew(held))._tag, "Lost")
+      const letter = only(yield* service.deadLetters(undefined, 10))
+      assert.strictEqual(letter.entry, entry)
+      assert.strictEqual(letter.reason, "it does not work")
+      assert.strictEqual(letter.fields.length, 1)
+      assert.deepStrictEqual(yield* service.deadLetters(letter.id, 10), [])
+      assert.strictEqual((yield* service.inspect).deadLetters, 1)
+      assert.isTrue(yield* service.redrive(letter.id))
+      assert.isFalse(yield* service.redrive(letter.id))
+      const again = only(yield* a.read())
+      assert.deepInclude(again, { _tag: "Announced", stream: stream("one"), info: { kind: "poison" } })
+      assert.strictEqual((yield* a.take(stream("one"), again.entry)).failures, 0)
+    }))
+}

@@ -1,0 +1,101 @@
+import { ServiceName } from "@effect-simba/core/streams/StreamName"
+import { assert } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import { announcedOf, type Cases, only } from "./bench.ts"
+
+export const reading = ({ bench, it }: Cases): void => {
+  it.effect("G6: what was announced before there was a group is read", () =>
+    Effect.gen(function*() {
+      const { name, party, store, stream } = yield* bench("before")
+      const service = yield* store.open(ServiceName.make(`${name}:late`))
+      yield* service.announce([{ stream: stream("one"), info: {} }])
+      assert.isTrue(yield* service.prepare)
+      assert.isFalse(yield* service.prepare)
+      const { consumer } = party()
+      const entries = yield* service.read({ consumer, count: 10, block: Duration.millis(10) })
+      assert.strictEqual(announcedOf(only(entries)).stream, stream("one"))
+    }))
+
+  it.effect("reading makes the group where there is none", () =>
+    Effect.gen(function*() {
+      const { name, party, store, stream } = yield* bench("none")
+      const service = yield* store.open(ServiceName.make(`${name}:unprepared`))
+      yield* service.announce([{ stream: stream("one"), info: {} }])
+      const { consumer } = party()
+      const entries = yield* service.read({ consumer, count: 10, block: Duration.millis(10) })
+      assert.strictEqual(entries.length, 1)
+      assert.isFalse(yield* service.prepare)
+    }))
+
+  it.effect("G7: nobody is given more than it asked for, and nobody the same", () =>
+    Effect.gen(function*() {
+      const { announce, party } = yield* bench("count")
+      for (let i = 0; i < 5; i++) yield* announce(String(i))
+      const [a, b] = [party(), party()]
+      const first = yield* a.read(2)
+      const second = yield* b.read(2)
+      const third = yield* a.read(2)
+      assert.deepStrictEqual([first.length, second.length, third.length], [2, 2, 1])
+      assert.strictEqual(new Set([...first, ...second, ...third].map(({ entry }) => entry)).size, 5)
+    }))
+
+  it.effect("G31: a read without news ends, and is no error", () =>
+    Effect.gen(function*() {
+      const { during, party } = yield* bench("empty")
+      const block = Duration.millis(200)
+      assert.deepStrictEqual(yield* during(party().read(10, block), Duration.millis(250)), [])
+    }))
+
+  it.effect("a waiting read is given what comes, at once", () =>
+    Effect.gen(function*() {
+      const { announce, party } = yield* bench("waiting")
+      const fiber = yield* Effect.forkChild(party().read(10, Duration.minutes(1)), { startImmediately: true })
+      yield* Effect.yieldNow
+      const entry = yield* announce("one")
+      assert.strictEqual(only(yield* Fiber.join(fiber)).entry, entry)
+    }))
+
+  it.effect("pending entries tell whose they are and for how long, page by page", () =>
+    Effect.gen(function*() {
+      const { announce, party, pass, pending } = yield* bench("pending")
+      const labels = ["a", "b", "c", "d", "e"]
+      for (const label of labels) yield* announce(label)
+      const [a, b] = [party(), party()]
+      const mine = yield* a.read(3)
+      yield* pass(Duration.millis(500))
+      const others = yield* b.read(3)
+      const all = yield* pending()
+      assert.deepStrictEqual(all.map(({ content }) => content), [...mine, ...others])
+      assert.deepStrictEqual(
+        all.map(({ consumer }) => consumer),
+        [a, a, a, b, b].map(({ consumer }) => consumer)
+      )
+      assert.isTrue(all.slice(0, 3).every(({ idle }) => Duration.toMillis(idle) >= 500))
+      assert.isTrue(all.slice(3).every(({ idle }) => Duration.toMillis(idle) < 500))
+      assert.deepStrictEqual((yield* pending({ consumer: b.consumer })).map(({ content }) => content), others)
+      assert.deepStrictEqual(
+        (yield* pending({ minIdle: Duration.millis(500) })).map(({ content }) => content),
+        mine
+      )
+      assert.deepStrictEqual(yield* pending({ consumer: party().consumer }), [])
+    }))
+
+  it.effect("G4: pages of pending entries go on where the last ended, and end", () =>
+    Effect.gen(function*() {
+      const { announce, party, service } = yield* bench("pages")
+      for (let i = 0; i < 7; i++) yield* announce(String(i))
+      const entries = yield* party().read(7)
+      const found: Array<string> = []
+      let after: Parameters<typeof service.pending>[0]["after"]
+      let calls = 0
+      do {
+        const page = yield* service.pending({ minIdle: Duration.zero, after, count: 3 })
+        found.push(...page.entries.map(({ content }) => content.entry))
+        after = page.next
+      } while (after !== undefined && ++calls < 10)
+      assert.deepStrictEqual(found, entries.map(({ entry }) => entry))
+      assert.isBelow(calls, 4)
+    }))
+}

@@ -1,0 +1,214 @@
+/** Random histories of a few consumers on a few data streams, compared with a model of who owns what. */
+import { EntryId } from "@effect-simba/core/streams/StreamName"
+import type { Held } from "@effect-simba/core/streams/StreamStore"
+import { assert } from "@effect/vitest"
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import { type Bench, only, type Party } from "./bench.ts"
+
+const Stream = Schema.Literals(["x", "y"])
+const By = Schema.Literals([0, 1, 2])
+const at = { stream: Stream, by: By }
+
+export const Command = Schema.TaggedUnion({
+  Announce: { stream: Stream },
+  Read: { by: By },
+  Take: at,
+  Again: at,
+  Renew: at,
+  Done: at,
+  Release: at,
+  Fail: at,
+  Commit: { ...at, id: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 5 })) },
+  HandOver: { ...at, to: By },
+  Bury: at,
+  Tidy: {},
+  Pass: { share: Schema.Literals([0.3, 0.6, 1.2]) }
+})
+
+export type Command = typeof Command.Type
+
+interface Model {
+  entry: EntryId | undefined
+  isDelivered: boolean
+  /** The last grant, and its end. */
+  owner: { held: Held; until: number; counts: boolean } | undefined
+  token: number
+  failures: number
+  checkpoint: number
+  /** The last grant of each party, owned or not. */
+  readonly had: Map<Party, Held>
+}
+
+const lease = Duration.seconds(2)
+
+export const runHistory = Effect.fnUntraced(function*(
+  bench: Bench,
+  commands: ReadonlyArray<Command>,
+  options: { readonly live: boolean }
+) {
+  const { service } = bench
+  const parties = [bench.party(), bench.party(), bench.party()]
+  const period = options.live ? bench.lease : lease
+  const models = new Map<string, Model>(
+    Stream.literals.map((label) => [label, {
+      entry: undefined,
+      isDelivered: false,
+      owner: undefined,
+      token: 0,
+      failures: 0,
+      checkpoint: 0,
+      had: new Map()
+    }])
+  )
+  let buried = 0
+
+  const read = (party: Party) => bench.during(party.read(10, Duration.millis(1)), Duration.millis(5))
+
+  /** Whether this lease is the owner's; a lease includes its last millisecond. */
+  const owns = (model: Model, held: Held | undefined, now: number): held is Held =>
+    held !== undefined && model.owner?.held === held && now <= model.owner.until
+
+  const isFree = (model: Model, now: number) => model.owner === undefined || now > model.owner.until
+
+  const grant = (model: Model, party: Party, held: Held, now: number) => {
+    assert.isAbove(held.token, model.token, "tokens grow")
+    model.token = held.token
+    model.owner = { held, until: now + Duration.toMillis(period), counts: true }
+    model.had.set(party, held)
+  }
+
+  const forget = (model: Model) => {
+    model.entry = undefined
+    model.isDelivered = false
+    model.owner = undefined
+    model.failures = 0
+  }
+
+  const step = Effect.fnUntraced(function*(command: Command) {
+    const now = options.live ? 0 : yield* Clock.currentTimeMillis
+    switch (command._tag) {
+      case "Pass":
+        return options.live ? undefined : yield* bench.pass(Duration.times(period, command.share))
+      case "Tidy":
+        assert.strictEqual((yield* service.reap(Duration.days(1))).entries, 0)
+        return
+      case "Read": {
+        for (const content of yield* read(parties[command.by]!)) {
+          const model = [...models.values()].find(({ entry }) => entry === content.entry)
+          assert.isFalse(model?.isDelivered, "what is new is given out once")
+          model!.isDelivered = true
+        }
+        return
+      }
+      case "Announce": {
+        const model = models.get(command.stream)!
+        const stream = bench.stream(command.stream)
+        const { entry, isNew } = only(yield* service.announce([{ stream, info: {} }]))
+        assert.strictEqual(isNew, model.entry === undefined)
+        if (!isNew) assert.strictEqual(entry, model.entry)
+        model.entry = entry
+        return
+      }
+    }
+    const model = models.get(command.stream)!
+    const stream = bench.stream(command.stream)
+    const party = parties[command.by]!
+    const held = model.had.get(party)
+    const isOwner = owns(model, held, now)
+    if (command._tag === "Take") {
+      const entry = model.entry ?? EntryId.make("1-1")
+      const { epoch, result } = yield* party.ask(stream, entry, { lease: period, maxFailures: 1000 })
+      if (model.entry === undefined) assert.strictEqual(result._tag, "Gone")
+      else if (!isFree(model, now)) assert.strictEqual(result._tag, "Occupied")
+      else if (!model.isDelivered) assert.strictEqual(result._tag, "Unread")
+      else {
+        if (model.owner?.counts === true) model.failures++
+        assert.deepInclude<object>(result, { _tag: "Taken", failures: model.failures })
+        if (result._tag === "Taken") {
+          grant(model, party, { stream, entry, consumer: party.consumer, epoch, token: result.token }, now)
+        }
+      }
+      return
+    }
+    if (held === undefined) return
+    switch (command._tag) {
+      case "Again": {
+        // Only requests that may still be under way are repeated
+        if (!isOwner) return
+        const { result } = yield* party.ask(stream, held.entry, { lease: period, epoch: held.epoch })
+        assert.deepStrictEqual(result, { _tag: "Taken", token: held.token, failures: model.failures })
+        model.owner!.until = now + Duration.toMillis(period)
+        return
+      }
+      case "Renew": {
+        const { _tag } = yield* bench.renew(held, period)
+        assert.strictEqual(_tag, isOwner ? "Renewed" : "Lost")
+        if (isOwner) model.owner!.until = now + Duration.toMillis(period)
+        return
+      }
+      case "Done": {
+        const isThere = model.entry === held.entry
+        assert.strictEqual(yield* service.done(held), isOwner ? "Done" : isThere ? "NotOwner" : "AlreadyDone")
+        if (isOwner) forget(model)
+        return
+      }
+      case "Release":
+        assert.strictEqual(yield* service.release(held), isOwner ? "Released" : "NotOwner")
+        if (isOwner) model.owner = undefined
+        return
+      case "Fail":
+        assert.strictEqual(yield* service.fail(held), isOwner ? ++model.failures : "NotOwner")
+        return
+      case "Bury":
+        assert.strictEqual(yield* service.deadLetter(held, "test"), isOwner ? "Buried" : "NotOwner")
+        if (isOwner) {
+          buried++
+          forget(model)
+        }
+        return
+      case "Commit": {
+        const isAhead = command.id > model.checkpoint
+        const id = EntryId.make(`${command.id}-0`)
+        const expected = isOwner ? isAhead ? "Committed" : "Behind" : "NotOwner"
+        assert.strictEqual(yield* service.commit(held, id), expected)
+        if (expected === "Committed") {
+          model.checkpoint = command.id
+          model.failures = 0
+        }
+        return
+      }
+      case "HandOver": {
+        const to = parties[command.to]!
+        assert.strictEqual(yield* service.handOver(held, to, period), isOwner ? "HandedOver" : "NotOwner")
+        if (!isOwner) return
+        const given = (yield* service.handedOver(to.consumer, to.session)).find((given) => given.stream === stream)!
+        const { info: _, ...next } = given
+        grant(model, to, next, now)
+        return
+      }
+    }
+  })
+
+  for (const command of commands) {
+    yield* step(command)
+    for (const [label, model] of models) {
+      const checkpoint = Option.getOrElse(yield* service.checkpoint(bench.stream(label)), () => "0-0")
+      assert.strictEqual(checkpoint, `${model.checkpoint}-0`)
+    }
+  }
+
+  // Nothing is forgotten: any party can finish the unfinished streams
+  if (!options.live) yield* bench.pass(Duration.times(period, 2))
+  yield* read(parties[0]!)
+  for (const [label, model] of models) {
+    if (model.entry === undefined) continue
+    const owner = options.live ? model.owner?.held : undefined
+    const held = owner ?? (yield* parties[0]!.take(bench.stream(label), model.entry, { maxFailures: 1000 }))
+    assert.strictEqual(yield* service.done(held), "Done")
+  }
+  assert.deepInclude(yield* service.inspect, { announced: 0, pending: 0, deadLetters: buried })
+})

@@ -1,0 +1,188 @@
+import { EntryId } from "@effect-simba/core/streams/StreamName"
+import { assert } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { type Cases, only } from "./bench.ts"
+
+export const taking = ({ bench, it, short }: Cases): void => {
+  it.effect("one takes it, the others are told by whom, and for how long", () =>
+    Effect.gen(function*() {
+      const { lease, party } = yield* bench("take")
+      const [a, b] = [party(), party()]
+      const held = yield* a.own("one")
+      assert.strictEqual(held.failures, 0)
+      assert.isAbove(held.token, 0)
+      const refused = yield* b.refused(held.stream, held.entry)
+      assert.strictEqual(refused._tag, "Occupied")
+      if (refused._tag !== "Occupied") return
+      assert.strictEqual(refused.by, a.consumer)
+      assert.isAtMost(Duration.toMillis(refused.remaining), Duration.toMillis(lease))
+      assert.isAbove(Duration.toMillis(refused.remaining), 0)
+    }))
+
+  it.effect("G9: another session of the same name does not get it", () =>
+    Effect.gen(function*() {
+      const { party, renew } = yield* bench("same name")
+      const [first, second] = [party("twin"), party("twin")]
+      const held = yield* first.own("one")
+      assert.strictEqual((yield* second.refused(held.stream, held.entry))._tag, "Occupied")
+      assert.strictEqual((yield* first.refused(held.stream, held.entry))._tag, "Occupied")
+      assert.strictEqual((yield* renew(held))._tag, "Renewed")
+    }))
+
+  it.effect("asked again with the same epoch, it answers the same, for the whole lease", () =>
+    Effect.gen(function*() {
+      const { party, pass, renew } = yield* bench("repeated", short)
+      const a = party()
+      const held = yield* a.own("one")
+      yield* pass(Duration.times(short, 0.6))
+      const again = yield* a.take(held.stream, held.entry, { epoch: held.epoch })
+      assert.deepStrictEqual(again, held)
+      yield* pass(Duration.times(short, 0.6))
+      assert.strictEqual((yield* renew(held))._tag, "Renewed")
+    }))
+
+  it.effect("G8: two entries of one data stream have one owner, and both are finished in turn", () =>
+    Effect.gen(function*() {
+      const { party, service, stream } = yield* bench("duplicate")
+      const [a, b] = [party(), party()]
+      yield* service.deadLetter(yield* a.own("one"), "to have it twice")
+      const held = yield* a.own("one")
+      const letter = only(yield* service.deadLetters(undefined, 10))
+      assert.isTrue(yield* service.redrive(letter.id))
+      const { entry } = only(yield* b.read())
+      const refused = yield* b.refused(held.stream, entry)
+      assert.strictEqual(refused._tag === "Occupied" ? refused.by : refused._tag, a.consumer)
+      assert.strictEqual(yield* service.done(held), "Done")
+      const second = yield* b.take(stream("one"), entry)
+      assert.isAbove(second.token, held.token)
+      assert.strictEqual(yield* service.done(second), "Done")
+      assert.isTrue(only(yield* service.announce([{ stream: stream("one"), info: {} }])).isNew)
+    }))
+
+  it.effect("what was delivered lately is left alone", () =>
+    Effect.gen(function*() {
+      const { announce, party, pass, stream } = yield* bench("recent")
+      const [a, b] = [party(), party()]
+      const entry = yield* announce("one")
+      yield* a.read()
+      const minIdle = Duration.millis(400)
+      assert.strictEqual((yield* b.refused(stream("one"), entry, { minIdle }))._tag, "Recent")
+      yield* pass(minIdle)
+      yield* b.take(stream("one"), entry, { minIdle })
+    }))
+
+  it.effect("what nobody was given yet is left to the group", () =>
+    Effect.gen(function*() {
+      const { announce, party, stream } = yield* bench("undelivered")
+      const entry = yield* announce("one")
+      assert.strictEqual((yield* party().refused(stream("one"), entry))._tag, "Unread")
+    }))
+
+  it.effect("a request that arrives after what was asked for later was given back is refused: nobody waits for it", () =>
+    Effect.gen(function*() {
+      const { announce, party, service, stream } = yield* bench("late")
+      const [a, b] = [party(), party()]
+      const entry = yield* announce("one")
+      yield* a.read()
+      const early = a.epoch()
+      const held = yield* a.take(stream("one"), entry)
+      assert.strictEqual(yield* service.release(held), "Released")
+      for (const epoch of [held.epoch, early]) {
+        assert.strictEqual((yield* a.refused(stream("one"), entry, { epoch }))._tag, "Recent")
+      }
+      const next = yield* b.take(stream("one"), entry)
+      assert.strictEqual(next.failures, 0)
+      assert.strictEqual(yield* service.release(next), "Released")
+      yield* a.take(stream("one"), entry)
+    }))
+
+  it.effect("likewise after a hand-over, and what was handed over can be given back by its epoch", () =>
+    Effect.gen(function*() {
+      const { party, pass, service } = yield* bench("late hand-over", short)
+      const [a, b] = [party(), party()]
+      const held = yield* a.own("one")
+      assert.strictEqual(yield* service.handOver(held, b, short), "HandedOver")
+      const { info: _, ...given } = only(yield* service.handedOver(b.consumer, b.session))
+      assert.strictEqual(yield* service.release(given), "Released")
+      assert.strictEqual((yield* b.refused(held.stream, held.entry, { epoch: given.epoch }))._tag, "Recent")
+      assert.strictEqual((yield* b.take(held.stream, held.entry)).failures, 0)
+      yield* pass(short)
+      assert.strictEqual((yield* a.take(held.stream, held.entry)).failures, 1)
+    }))
+
+  it.effect("what is finished, or never was, is gone", () =>
+    Effect.gen(function*() {
+      const { party, service, stream } = yield* bench("gone")
+      const a = party()
+      const held = yield* a.own("one")
+      yield* service.done(held)
+      assert.strictEqual((yield* a.refused(held.stream, held.entry))._tag, "Gone")
+      assert.strictEqual((yield* a.refused(stream("two"), EntryId.make("1-1")))._tag, "Gone")
+    }))
+
+  it.effect("when the lease has run out another takes it, with a larger token and one failure", () =>
+    Effect.gen(function*() {
+      const { party, pass } = yield* bench("run out", short)
+      const [a, b] = [party(), party()]
+      const held = yield* a.own("one")
+      yield* pass(short)
+      const next = yield* b.take(held.stream, held.entry, { minIdle: short })
+      assert.isAbove(next.token, held.token)
+      assert.strictEqual(next.failures, 1)
+    }))
+
+  it.effect("of many that try at once one gets it", () =>
+    Effect.gen(function*() {
+      const { announce, party, stream } = yield* bench("race")
+      const entry = yield* announce("one")
+      yield* party().read()
+      const results = yield* Effect.forEach(
+        Array.from({ length: 10 }, () => party()),
+        (party) => party.ask(stream("one"), entry),
+        { concurrency: "unbounded" }
+      )
+      assert.deepStrictEqual(results.map(({ result }) => result._tag).sort(), [
+        ...Array.from({ length: 9 }, () => "Occupied"),
+        "Taken"
+      ])
+    }))
+
+  it.effect("many are taken at once, answered in order", () =>
+    Effect.gen(function*() {
+      const { lease, party, service, stream } = yield* bench("batch")
+      const [a, b] = [party(), party()]
+      const streams = Array.from({ length: 450 }, (_, i) => stream(String(i)))
+      const entries = yield* service.announce(streams.map((stream) => ({ stream, info: {} })))
+      yield* a.read(1000)
+      yield* b.take(streams[7]!, entries[7]!.entry)
+      const requests = streams.map((stream, i) => ({
+        stream,
+        entry: entries[i]!.entry,
+        consumer: a.consumer,
+        epoch: a.epoch(),
+        lease,
+        minIdle: Duration.zero,
+        maxFailures: 10
+      }))
+      const results = yield* service.take(requests)
+      assert.deepStrictEqual(
+        results.map(({ _tag }) => _tag),
+        streams.map((_, i) => i === 7 ? "Occupied" : "Taken")
+      )
+      const held = requests.flatMap((request, i) => {
+        const result = results[i]!
+        return result._tag === "Taken" ? [{ ...request, token: result.token }] : []
+      })
+      const renewed = yield* service.renew(held, lease)
+      assert.strictEqual(renewed.length, held.length)
+      assert.isTrue(renewed.every(({ _tag }) => _tag === "Renewed"))
+    }))
+
+  it.effect("nothing is asked, and nothing answered", () =>
+    Effect.gen(function*() {
+      const { lease, service } = yield* bench("nothing")
+      assert.deepStrictEqual(yield* service.take([]), [])
+      assert.deepStrictEqual(yield* service.renew([], lease), [])
+    }))
+}

@@ -1,0 +1,112 @@
+import { assert } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { type Cases, only } from "./bench.ts"
+
+export const sharing = ({ bench, it, short }: Cases): void => {
+  it.effect("what is handed over is the receiver's, which confirms by renewing it", () =>
+    Effect.gen(function*() {
+      const { announce, lease, next, party, pass, pending, renew, service, stream } = yield* bench("hand over")
+      const [a, b, c] = [party(), party(), party()]
+      const entry = yield* announce("one", { kind: "moved" })
+      yield* a.read()
+      const held = yield* a.take(stream("one"), entry)
+      yield* service.fail(held)
+      const hints = yield* service.signals
+      assert.strictEqual(yield* service.handOver(held, b, short), "HandedOver")
+      const hint = yield* next(hints)
+      assert.strictEqual(hint._tag, "Given")
+      if (hint._tag !== "Given") return
+      assert.strictEqual(hint.session, b.session)
+      const { info, ...given } = only(yield* service.handedOver(b.consumer, b.session))
+      assert.deepStrictEqual(info, { kind: "moved" })
+      assert.strictEqual(given.consumer, b.consumer)
+      assert.isTrue(given.epoch.startsWith(`${b.session}.`))
+      assert.isAbove(given.token, held.token)
+      assert.deepStrictEqual({ stream: given.stream, entry: given.entry }, { stream: stream("one"), entry })
+      assert.deepStrictEqual(yield* service.handedOver(c.consumer, c.session), [])
+      assert.deepStrictEqual(yield* service.handedOver(b.consumer, c.session), [])
+      assert.strictEqual((yield* renew(held))._tag, "Lost")
+      assert.strictEqual(only(yield* pending()).consumer, b.consumer)
+      assert.strictEqual((yield* renew(given, lease))._tag, "Renewed")
+      yield* pass(short)
+      assert.strictEqual((yield* renew(given, lease))._tag, "Renewed")
+      assert.strictEqual((yield* c.refused(stream("one"), entry))._tag, "Occupied")
+      assert.strictEqual(yield* service.fail(given), 2)
+    }))
+
+  it.effect("B55: what was handed over and not confirmed is anybody's", () =>
+    Effect.gen(function*() {
+      const { party, pass, service } = yield* bench("unconfirmed")
+      const [a, b, c] = [party(), party(), party()]
+      const held = yield* a.own("one")
+      yield* service.handOver(held, b, short)
+      yield* pass(short)
+      assert.deepStrictEqual(yield* service.handedOver(b.consumer, b.session), [])
+      const next = yield* c.take(held.stream, held.entry, { minIdle: short })
+      assert.isAbove(next.token, held.token)
+      // No handler ran meanwhile
+      assert.strictEqual(yield* service.fail(next), 1)
+    }))
+
+  it.effect("what was handed over and adopted counts when its lease runs out", () =>
+    Effect.gen(function*() {
+      const { party, pass, service } = yield* bench("adopted")
+      const [a, b, c] = [party(), party(), party()]
+      const held = yield* a.own("one")
+      yield* service.handOver(held, b, short)
+      assert.strictEqual((yield* service.handedOver(b.consumer, b.session)).length, 1)
+      yield* pass(short)
+      const next = yield* c.take(held.stream, held.entry, { minIdle: short })
+      assert.strictEqual(yield* service.fail(next), 2)
+    }))
+
+  it.effect("epochs of what is handed over are never used twice", () =>
+    Effect.gen(function*() {
+      const { party, service } = yield* bench("epochs")
+      const [a, b] = [party(), party()]
+      const epochs = new Set<string>()
+      for (let i = 0; i < 5; i++) {
+        const held = yield* a.own(String(i))
+        yield* service.handOver(held, b, Duration.minutes(1))
+      }
+      for (const { epoch } of yield* service.handedOver(b.consumer, b.session)) epochs.add(epoch)
+      assert.strictEqual(epochs.size, 5)
+    }))
+
+  it.effect("members know one another until they leave or fall silent", () =>
+    Effect.gen(function*() {
+      const { party, pass, service } = yield* bench("members")
+      const [a, b] = [party(), party()]
+      const member = (of: typeof a, owned: number) => ({
+        consumer: of.consumer,
+        session: of.session,
+        capacity: 64,
+        owned
+      })
+      const sorted = (members: ReadonlyArray<{ readonly session: string }>) =>
+        [...members].sort((a, b) => a.session < b.session ? -1 : 1)
+      assert.deepStrictEqual(yield* service.heartbeat(member(a, 3), short), [member(a, 3)])
+      const both = yield* service.heartbeat(member(b, 0), Duration.minutes(1))
+      assert.deepStrictEqual(sorted(both), sorted([member(a, 3), member(b, 0)]))
+      assert.deepStrictEqual(sorted((yield* service.inspect).members), sorted(both))
+      yield* pass(short)
+      assert.deepStrictEqual((yield* service.inspect).members, [member(b, 0)])
+      assert.deepStrictEqual(yield* service.heartbeat(member(b, 1), Duration.minutes(1)), [member(b, 1)])
+      yield* service.heartbeat(member(a, 4), Duration.minutes(1))
+      yield* service.leave(b)
+      assert.deepStrictEqual((yield* service.inspect).members, [member(a, 4)])
+    }))
+
+  it.effect("two sessions of one name are two members, and each leaves for itself", () =>
+    Effect.gen(function*() {
+      const { party, service } = yield* bench("twins")
+      const [a, b] = [party("twin"), party("twin")]
+      const beat = (of: typeof a) =>
+        service.heartbeat({ consumer: of.consumer, session: of.session, capacity: 1, owned: 0 }, Duration.minutes(1))
+      yield* beat(a)
+      assert.strictEqual((yield* beat(b)).length, 2)
+      yield* service.leave(a)
+      assert.strictEqual(only((yield* service.inspect).members).session, b.session)
+    }))
+}

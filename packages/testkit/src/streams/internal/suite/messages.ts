@@ -1,0 +1,82 @@
+import { EntryId } from "@effect-simba/core/streams/StreamName"
+import { assert } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import { type Cases, only } from "./bench.ts"
+
+const first = EntryId.make("0-0")
+
+export const messaging = ({ append, bench, it }: Cases): void => {
+  if (append === undefined) return
+
+  it.effect("messages come in order, with their fields, from where one asks", () =>
+    Effect.gen(function*() {
+      const { service, stream } = yield* bench("messages")
+      const one = stream("one")
+      const fields = [["n", "1"], ["n", "one"], ["", ""], ["ü", "☃"]] as const
+      const ids = [yield* append(one, fields)]
+      for (const n of ["2", "3", "4"]) ids.push(yield* append(one, [["n", n]]))
+      const all = yield* service.messages(one, first, 10)
+      assert.deepStrictEqual(all.map(({ id }) => id), ids)
+      assert.deepStrictEqual(all[0]!.fields, fields)
+      assert.deepStrictEqual(yield* service.messages(one, ids[0]!, 2), all.slice(1, 3))
+      assert.deepStrictEqual(yield* service.awaitMessages(one, ids[0]!, 2), all.slice(1, 3))
+      assert.deepStrictEqual(yield* service.messages(one, ids[3]!, 2), [])
+    }))
+
+  it.effect("whoever waits gets what comes, and only of its own data stream", () =>
+    Effect.gen(function*() {
+      const { service, stream } = yield* bench("waiting")
+      const streams = ["a", "b", "c"].map(stream)
+      const fibers = yield* Effect.forEach(streams, (stream) =>
+        Effect.forkChild(service.awaitMessages(stream, first, 10), { startImmediately: true }))
+      const late = yield* Effect.forkChild(service.awaitMessages(streams[1]!, first, 10), { startImmediately: true })
+      for (const [i, label] of [[1, "b"], [0, "a"], [2, "c"]] as const) {
+        const id = yield* append(streams[i]!, [["label", label]])
+        const message = { id, fields: [["label", label]] }
+        assert.deepStrictEqual<unknown>(yield* Fiber.join(fibers[i]!), [message])
+        if (i === 1) {
+          assert.deepStrictEqual<unknown>(yield* Fiber.join(late), [message])
+        }
+      }
+    }))
+
+  it.effect("one after the other, nothing is missed and nothing comes twice", () =>
+    Effect.gen(function*() {
+      const { service, stream } = yield* bench("following")
+      const one = stream("one")
+      const count = 30
+      const reader = yield* Effect.forkChild(
+        Effect.gen(function*() {
+          const found: Array<string> = []
+          let after = first
+          while (found.length < count) {
+            const messages = yield* service.awaitMessages(one, after, 4)
+            assert.isAtMost(messages.length, 4)
+            found.push(...messages.map(({ fields }) => only(fields)[1]))
+            after = messages[messages.length - 1]!.id
+          }
+          return found
+        }),
+        { startImmediately: true }
+      )
+      for (let i = 0; i < count; i++) {
+        yield* append(one, [["n", String(i)]])
+        if (i % 3 === 0) yield* Effect.yieldNow
+      }
+      assert.deepStrictEqual(yield* Fiber.join(reader), Array.from({ length: count }, (_, i) => String(i)))
+    }))
+
+  it.effect("who waits no more disturbs nobody", () =>
+    Effect.gen(function*() {
+      const { service, stream } = yield* bench("left")
+      const [one, two] = [stream("one"), stream("two")]
+      const gone = yield* Effect.forkChild(service.awaitMessages(one, first, 1), { startImmediately: true })
+      const stays = yield* Effect.forkChild(service.awaitMessages(two, first, 1), { startImmediately: true })
+      yield* Effect.yieldNow
+      yield* Fiber.interrupt(gone)
+      yield* append(one, [["n", "1"]])
+      const id = yield* append(two, [["n", "2"]])
+      assert.deepStrictEqual(yield* Fiber.join(stays), [{ id, fields: [["n", "2"]] }])
+    }))
+}

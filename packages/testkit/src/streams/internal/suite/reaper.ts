@@ -1,0 +1,53 @@
+import { assert } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { type Cases, only } from "./bench.ts"
+
+export const tidying = ({ bench, it }: Cases): void => {
+  it.effect("B51: a consumer that is silent goes, unless something is pending at it", () =>
+    Effect.gen(function*() {
+      const { party, pass, pending, service } = yield* bench("reap")
+      const [a, b, c] = [party(), party(), party()]
+      yield* service.done(yield* a.own("one"))
+      const held = yield* b.own("two")
+      const idle = Duration.millis(600)
+      yield* pass(idle)
+      yield* service.done(yield* c.own("three"))
+      assert.deepStrictEqual(yield* service.reap(idle), { consumers: 1, entries: 0 })
+      const { consumers } = yield* service.inspect
+      assert.deepStrictEqual(consumers.map(({ name }) => name).sort(), [b.consumer, c.consumer].sort())
+      assert.strictEqual(only(yield* pending()).content.entry, held.entry)
+    }))
+
+  it.effect("B53: the state of a service is bounded, and can be seen", () =>
+    Effect.gen(function*() {
+      const { announce, party, pass, service, stream } = yield* bench("inspect")
+      const a = party()
+      for (const label of ["one", "two", "three"]) yield* announce(label)
+      const [first] = yield* a.read(2)
+      yield* pass(Duration.millis(300))
+      const before = yield* service.inspect
+      assert.strictEqual(before.announced, 3)
+      assert.strictEqual(before.pending, 2)
+      assert.isAtLeast(Duration.toMillis(before.oldest), 300)
+      const consumer = only(before.consumers)
+      assert.strictEqual(consumer.name, a.consumer)
+      assert.strictEqual(consumer.pending, 2)
+      yield* service.done(yield* a.take(stream("one"), first!.entry))
+      const after = yield* service.inspect
+      assert.strictEqual(after.announced, 2)
+      assert.strictEqual(after.pending, 1)
+    }))
+
+  it.effect("what is unfinished stays, however often it is tidied", () =>
+    Effect.gen(function*() {
+      const { announce, party, service, stream } = yield* bench("unfinished")
+      const a = party()
+      const entry = yield* announce("one")
+      yield* announce("two")
+      yield* a.read(1)
+      for (let i = 0; i < 2; i++) yield* service.reap(Duration.zero)
+      assert.strictEqual((yield* service.inspect).announced, 2)
+      yield* a.take(stream("one"), entry)
+    }))
+}

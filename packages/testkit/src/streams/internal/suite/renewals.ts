@@ -1,0 +1,79 @@
+import { assert } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { type Cases, only } from "./bench.ts"
+
+export const renewing = ({ bench, it, short }: Cases): void => {
+  it.effect("a renewed lease lasts, and keeps others out", () =>
+    Effect.gen(function*() {
+      const { party, pass, renew } = yield* bench("renew", short)
+      const [a, b] = [party(), party()]
+      const held = yield* a.own("one")
+      for (let i = 0; i < 4; i++) {
+        yield* pass(Duration.times(short, 0.4))
+        assert.strictEqual((yield* renew(held))._tag, "Renewed")
+        assert.strictEqual((yield* b.refused(held.stream, held.entry))._tag, "Occupied")
+      }
+    }))
+
+  it.effect("G3: what is renewed is never old, so no recovery takes it", () =>
+    Effect.gen(function*() {
+      const { party, pass, pending, renew } = yield* bench("idle", short)
+      const a = party()
+      const held = yield* a.own("one")
+      for (let i = 0; i < 4; i++) {
+        yield* pass(Duration.times(short, 0.4))
+        yield* renew(held)
+      }
+      const found = only(yield* pending())
+      assert.isBelow(Duration.toMillis(found.idle), Duration.toMillis(short) * 0.4)
+      assert.deepStrictEqual(yield* pending({ minIdle: short }), [])
+    }))
+
+  it.effect("G10: a lease that ran out is lost, and not made again", () =>
+    Effect.gen(function*() {
+      const { party, pass, renew } = yield* bench("vanished", short)
+      const [a, b] = [party(), party()]
+      const held = yield* a.own("one")
+      yield* pass(short)
+      assert.deepStrictEqual(yield* renew(held), { _tag: "Lost", reason: "Vanished" })
+      yield* b.take(held.stream, held.entry)
+    }))
+
+  it.effect("a lease that another has is lost, and the other keeps it", () =>
+    Effect.gen(function*() {
+      const { party, pass, renew } = yield* bench("taken over", short)
+      const [a, b] = [party(), party()]
+      const held = yield* a.own("one")
+      yield* pass(short)
+      const other = yield* b.take(held.stream, held.entry)
+      assert.deepStrictEqual(yield* renew(held), { _tag: "Lost", reason: "TakenOver" })
+      assert.strictEqual((yield* renew(other))._tag, "Renewed")
+    }))
+
+  it.effect("what is finished cannot be renewed, and what is given back neither", () =>
+    Effect.gen(function*() {
+      const { party, pass, renew, service } = yield* bench("finished")
+      const a = party()
+      const done = yield* a.own("one")
+      yield* service.done(done)
+      const released = yield* a.own("two")
+      yield* service.release(released)
+      yield* pass(Duration.millis(5))
+      assert.deepStrictEqual(yield* renew(done), { _tag: "Lost", reason: "Vanished" })
+      assert.deepStrictEqual(yield* renew(released), { _tag: "Lost", reason: "Vanished" })
+    }))
+
+  it.effect("a lost one does not concern its neighbours", () =>
+    Effect.gen(function*() {
+      const { lease, party, service } = yield* bench("neighbours")
+      const a = party()
+      const held = [yield* a.own("one"), yield* a.own("two"), yield* a.own("three")]
+      yield* service.done(held[1]!)
+      assert.deepStrictEqual((yield* service.renew(held, lease)).map(({ _tag }) => _tag), [
+        "Renewed",
+        "Lost",
+        "Renewed"
+      ])
+    }))
+}

@@ -1,0 +1,52 @@
+import type { StreamName } from "@effect-simba/core/streams/StreamName"
+import type { Expiry } from "@effect-simba/core/streams/StreamStore"
+import type { Subscription } from "@effect-simba/core/Subscriber"
+import { assert } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import type { Bench, Cases } from "./bench.ts"
+
+/** The next expiry of this data stream: those of others come by too. */
+const expiryOf = (bench: Bench, expiries: Subscription<Expiry>, stream: StreamName): Effect.Effect<Expiry> =>
+  Effect.filterOrElse(
+    bench.next(expiries),
+    (expiry) => expiry._tag === "Gap" || expiry.stream === stream,
+    () => expiryOf(bench, expiries, stream)
+  )
+
+export const listening = ({ bench, it, publishesExpiries, short }: Cases): void => {
+  it.effect("hints are those of the service", () =>
+    Effect.gen(function*() {
+      const [one, two] = [yield* bench("hints"), yield* bench("hints")]
+      const hints = yield* two.service.signals
+      yield* one.service.release(yield* one.party().own("one"))
+      yield* two.nothing(hints)
+    }))
+
+  if (publishesExpiries) {
+    it.effect("a lease that runs out is told, and one that is given back", () =>
+      Effect.gen(function*() {
+        const tested = yield* bench("expiries", short)
+        const { party, pass, renew, service } = tested
+        const a = party()
+        const expiries = Option.getOrThrow(yield* service.expiries)
+        const first = yield* a.own("one")
+        const { entry, stream } = first
+        yield* pass(short)
+        // Among many keys it may not be noticed for long, unless somebody asks
+        assert.strictEqual((yield* renew(first))._tag, "Lost")
+        assert.deepStrictEqual(yield* expiryOf(tested, expiries, stream), { _tag: "Expired", stream, entry })
+        const second = yield* a.take(stream, entry)
+        yield* service.release(second)
+        yield* pass(Duration.millis(200))
+        assert.deepStrictEqual(yield* expiryOf(tested, expiries, stream), { _tag: "Expired", stream, entry })
+      }))
+  } else {
+    it.effect("a backend that publishes no expiries says so", () =>
+      Effect.gen(function*() {
+        const { service } = yield* bench("no expiries")
+        assert.isTrue(Option.isNone(yield* service.expiries))
+      }))
+  }
+}

@@ -1,0 +1,332 @@
+/** Each checker sees what it is there for, in a history made for it, and nothing in one that is right. */
+import { Subscriber } from "@effect-simba/core/Subscriber"
+import { Checker, Simulation } from "@effect-simba/testkit"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, type Scope } from "effect"
+import { Redis } from "effect/persistence/Redis"
+
+type Program = Effect.Effect<void, unknown, Redis | Subscriber | Scope.Scope>
+
+const send = (...args: readonly [command: string, ...args: ReadonlyArray<string>]) =>
+  Effect.asVoid(Redis.use((redis) => redis.send(...args)))
+
+/** A lock of plain commands: `SET`, `DEL`, and `ZADD` to wait. Foreign ids begin with `stock`, unfair ones with `unfair`. */
+const lock: Simulation.LockModel = {
+  resources: ["m"],
+  ownerKey: () => "owner",
+  fencedKey: () => "fenced",
+  asked: (args) =>
+    args[0] === "SET" && args[1] === "owner"
+      ? [{ resource: "m", id: args[2]!, unfair: args[2]!.startsWith("unfair") }]
+      : args[0] === "ZADD"
+      ? { resource: "m", id: args[3]!, unfair: false }
+      : undefined,
+  queued: (args) => args[0] === "ZADD" ? [{ resource: "m", id: args[3]!, place: Number(args[2]) }] : undefined,
+  released: (args) => args[0] === "DEL" && args.length === 3 ? { resource: "m", id: args[2]! } : undefined,
+  channel: (_, id) => `channel:${id}`
+}
+
+const take = (id: string, millis = 10_000) => send("SET", "owner", id, "PX", String(millis))
+const giveBack = (id: string) => send("DEL", "owner", id)
+
+/** What a checker says about a history of one client. */
+const said = (
+  checker: Checker.Checker,
+  program: (client: Simulation.Client) => Program,
+  model: Partial<Simulation.LockModel> = {}
+) =>
+  Effect.map(
+    Simulation.run({
+      seed: 1,
+      clients: 1,
+      program: (client) => Effect.andThen(Effect.orDie(program(client)), Effect.never),
+      lock: { ...lock, ...model },
+      checkers: [checker],
+      duration: "60 seconds"
+    }),
+    ({ violations }) => violations.map(({ message }) => message).join()
+  )
+
+const finds = (
+  checker: Checker.Checker,
+  what: RegExp,
+  program: (client: Simulation.Client) => Program,
+  model?: Partial<Simulation.LockModel>
+) => Effect.map(said(checker, program, model), (text) => assert.match(text, what))
+
+const accepts = (
+  checker: Checker.Checker,
+  program: (client: Simulation.Client) => Program,
+  model?: Partial<Simulation.LockModel>
+) => Effect.map(said(checker, program, model), (text) => assert.strictEqual(text, ""))
+
+describe("workNeverOverlaps", () => {
+  const first = { resource: "m", id: "a" }
+  const second = { resource: "m", id: "b" }
+
+  it.effect("finds work that begins beside other work", () =>
+    finds(
+      Checker.workNeverOverlaps,
+      /^b begins to work on m while a works on it/,
+      ({ note }) =>
+        Effect.gen(function*() {
+          yield* take("a")
+          note("begin", first)
+          yield* Effect.sleep("1 second")
+          note("begin", second)
+        })
+    ))
+
+  it.effect("finds work that begins beside work under the same lease", () =>
+    finds(
+      Checker.workNeverOverlaps,
+      /^a begins to work on m while a works on it/,
+      ({ note }) =>
+        Effect.gen(function*() {
+          yield* take("a")
+          note("begin", first)
+          yield* Effect.sleep("1 second")
+          note("begin", first)
+        })
+    ))
+
+  it.effect("lets finalizers run on, and other resources be", () =>
+    accepts(Checker.workNeverOverlaps, ({ note }) =>
+      Effect.gen(function*() {
+        yield* take("a")
+        note("begin", first)
+        note("begin", { resource: "n", id: "c" })
+        yield* Effect.sleep("1 second")
+        note("stopped", first)
+        note("begin", second)
+        yield* Effect.sleep("1 second")
+        note("end", first)
+      })))
+})
+
+describe("writesAreFenced", () => {
+  const write = (client: Simulation.Client, token: number, accepted: (seen: number) => boolean) =>
+    Effect.suspend(() => {
+      client.note("writing", { resource: "m", id: "a", write: token })
+      return client.outside(1, ({ note, state }) => {
+        const took = accepted(state.get("m") as number ?? 0)
+        if (took) state.set("m", token)
+        note("written", { resource: "m", id: "a", write: token, token, accepted: took ? 1 : 0 })
+      })
+    })
+
+  it.effect("finds a smaller token after a larger in Redis", () =>
+    finds(
+      Checker.writesAreFenced,
+      /m took a write with token 4 after one with 5/,
+      () => Effect.andThen(send("SET", "fenced", "5"), send("SET", "fenced", "4"))
+    ))
+
+  it.effect("finds a resource outside that takes all", () =>
+    finds(
+      Checker.writesAreFenced,
+      /the resource m took a write with token 4 after one with 5/,
+      (client) => Effect.andThen(write(client, 5, () => true), write(client, 4, () => true))
+    ))
+
+  it.effect("finds a write that was refused while its lease was in force", () =>
+    finds(
+      Checker.writesAreFenced,
+      /a write of a was stale for m/,
+      (client) =>
+        Effect.andThen(take("a"), Effect.andThen(write(client, 5, () => true), write(client, 4, (seen) => seen <= 4)))
+    ))
+
+  it.effect("accepts that former holders are refused, and tokens that grow", () =>
+    accepts(Checker.writesAreFenced, (client) =>
+      Effect.gen(function*() {
+        yield* send("SET", "fenced", "5")
+        yield* send("SET", "fenced", "6")
+        yield* write(client, 5, () => true)
+        yield* write(client, 4, (seen) => seen <= 4)
+        yield* write(client, 6, () => true)
+      })))
+
+  it.effect("what was sent happens, also when its sender is gone", () =>
+    finds(Checker.writesAreFenced, /took a write with token 4 after one with 5/, (client) =>
+      Effect.gen(function*() {
+        yield* Effect.forkChild(write(client, 4, () => true).pipe(Effect.timeoutOption("1 millis")))
+        yield* Effect.sleep("0.5 millis")
+        yield* client.outside(0, ({ note, state }) => {
+          state.set("m", 5)
+          note("written", { resource: "m", id: "b", write: 5, token: 5, accepted: 1 })
+        })
+      })))
+})
+
+describe("noFlapping", () => {
+  const checker = Checker.noFlapping({ recovery: "1 second" })
+
+  it.effect("finds a grant that nobody had", () =>
+    finds(checker, /m was granted to a, which never had it, 1 times in a row/, () => take("a", 100)))
+
+  it.effect("finds them in a row, where some are allowed", () =>
+    Effect.gen(function*() {
+      const twice = (client: Simulation.Client, between: string | undefined) =>
+        Effect.forEach(["a", "b"], (id, index) =>
+          Effect.gen(function*() {
+            if (index === 1 && between !== undefined) {
+              yield* take(between, 100)
+              client.note("granted", { resource: "m", id: between })
+              yield* Effect.sleep("1 second")
+            }
+            yield* take(id, 100)
+            yield* Effect.sleep("1 second")
+          }), { discard: true })
+      const lenient = Checker.noFlapping({ recovery: "1 second", bound: 1 })
+      yield* finds(lenient, /granted to b, which never had it, 2 times in a row/, (client) => twice(client, undefined))
+      yield* accepts(lenient, (client) => twice(client, "c"))
+    }))
+
+  it.effect("accepts what was had, and what was given back", () =>
+    accepts(checker, ({ note }) =>
+      Effect.gen(function*() {
+        yield* take("a", 100)
+        note("granted", { resource: "m", id: "a" })
+        yield* Effect.sleep("1 second")
+        yield* take("b")
+        yield* giveBack("b")
+      })))
+})
+
+describe("servedInTurn", () => {
+  const checker = (options: { readonly notice?: number } = {}) =>
+    Checker.servedInTurn({
+      barges: 2,
+      turn: "5 seconds",
+      recovery: "1 second",
+      foreign: (id) => id.startsWith("stock"),
+      ...options
+    })
+  const listening = { channel: () => "all" }
+  const wait = (...ids: ReadonlyArray<string>) =>
+    Effect.andThen(
+      Effect.flatMap(Subscriber, (subscriber) => subscriber.subscribe("all")),
+      Effect.forEach(ids, (id, index) => send("ZADD", "queue", String(index + 1), id), { discard: true })
+    )
+  const barge = (count: number, pause = "1 second" as const) =>
+    Effect.forEach(Array.from({ length: count }, (_, index) => `stock${index}`), (id) =>
+      Effect.gen(function*() {
+        yield* take(id)
+        yield* Effect.sleep("1 second")
+        yield* giveBack(id)
+        yield* Effect.sleep(pause)
+      }), { discard: true })
+
+  it.effect("finds that others are granted again and again", () =>
+    finds(
+      checker(),
+      /^3 others were granted m since .* when 0 were ahead of a/,
+      () => Effect.andThen(wait("a"), barge(3)),
+      listening
+    ))
+
+  it.effect("knows how many are ahead", () =>
+    Effect.gen(function*() {
+      const inTurn = Effect.andThen(
+        wait("a", "b"),
+        Effect.forEach(["stock1", "stock2", "a", "b"], (id) =>
+          Effect.gen(function*() {
+            yield* take(id)
+            yield* Effect.sleep("1 second")
+            yield* giveBack(id)
+          }), { discard: true })
+      )
+      yield* accepts(checker(), () => inTurn, listening)
+    }))
+
+  it.effect("finds a waiter before a lock that nobody passes on", () =>
+    finds(
+      checker(),
+      /^a waits for m for .* while 0 others had their turns/,
+      () => Effect.andThen(take("stock1", 60_000), wait("a")),
+      listening
+    ))
+
+  it.effect("does not count races against a message under way", () =>
+    accepts(checker({ notice: 2000 }), () =>
+      Effect.andThen(wait("a"), barge(5)).pipe(
+        Effect.andThen(take("a"))
+      ), listening))
+})
+
+describe("inOrderWithinLines", () => {
+  const ask = (note: Simulation.Client["note"], wait: string, more = {}) =>
+    note("waiting", { resource: "m", wait, ...more })
+
+  it.effect("finds who is served before an earlier one", () =>
+    finds(Checker.inOrderWithinLines, /^c1#1\/2 was served before c1#1\/1/, ({ note }) =>
+      Effect.gen(function*() {
+        ask(note, "1")
+        ask(note, "2")
+        note("waited", { resource: "m", wait: "2", served: 1 })
+        yield* Effect.sleep("1 second")
+        yield* send("PING")
+      })))
+
+  it.effect("accepts who gives up, who is unfair, and other resources", () =>
+    accepts(Checker.inOrderWithinLines, ({ note }) =>
+      Effect.gen(function*() {
+        ask(note, "1")
+        note("waiting", { resource: "n", wait: "other" })
+        ask(note, "unfair", { unfair: 1 })
+        ask(note, "2")
+        ask(note, "3", { unfair: 1 })
+        note("waited", { resource: "m", wait: "3", served: 1 })
+        note("waited", { resource: "m", wait: "2", served: 1 })
+        // A step later, within the same instant
+        note("waited", { resource: "m", wait: "1" })
+        yield* Effect.sleep("1 second")
+        yield* send("PING")
+      })))
+})
+
+describe("firstComeFirstServed", () => {
+  const first = Effect.gen(function*() {
+    const subscriber = yield* Subscriber
+    yield* subscriber.subscribe("all")
+    yield* send("ZADD", "queue", "1", "line:a")
+    yield* send("ZADD", "queue", "2", "line:b")
+  })
+  const listening = { channel: () => "all" }
+
+  it.effect("finds who is served before an earlier one, unless both stand in one line", () =>
+    Effect.gen(function*() {
+      const overtaken = () => Effect.andThen(first, take("line:b"))
+      yield* finds(Checker.firstComeFirstServed, /granted to line:b although line:a waits/, overtaken, listening)
+      yield* accepts(Checker.firstComeFirstServed, overtaken, { ...listening, line: (id) => id.split(":")[0]! })
+    }))
+
+  it.effect("finds a newcomer, unless it is unfair", () =>
+    Effect.gen(function*() {
+      const newcomer = (id: string) => () => Effect.andThen(first, take(id))
+      yield* finds(Checker.firstComeFirstServed, /although line:a waits/, newcomer("fair"), listening)
+      yield* accepts(Checker.firstComeFirstServed, newcomer("unfair"), listening)
+    }))
+})
+
+describe("tokensGrow", () => {
+  const model = { tokenKey: () => "fence" }
+  const grantedWith = (token: number) => Effect.andThen(send("SET", "fence", String(token)), take(`id${token}`))
+  const holders = (...tokens: ReadonlyArray<number>) => ({ note }: Simulation.Client) =>
+    Effect.gen(function*() {
+      yield* grantedWith(10)
+      for (const token of tokens) note("granted", { resource: "m", id: "id10", token })
+      yield* grantedWith(13)
+      note("granted", { resource: "m", id: "id13", token: 13 })
+    })
+
+  it.effect("knows how many tokens a grant has", () =>
+    Effect.gen(function*() {
+      const reserving = { ...model, reserve: 2 }
+      yield* accepts(Checker.tokensGrow, holders(10, 11, 12), reserving)
+      yield* finds(Checker.tokensGrow, /id10 was told token 11, the server had 10/, holders(10, 11), model)
+      yield* finds(Checker.tokensGrow, /id10 was told token 13/, holders(10, 13), reserving)
+      yield* finds(Checker.tokensGrow, /id10 was told token 10/, holders(11, 10), reserving)
+    }))
+})

@@ -1,0 +1,180 @@
+import { Mutex, MutexStore, SimbaError } from "@effect-simba/core"
+import { ContentionScript, TestMutex } from "@effect-simba/testkit"
+import { assert, describe, it } from "@effect/vitest"
+import { Arbitrary, Duration, Effect, Layer } from "effect"
+
+const step = (at: number, worker: string, hold: number): ContentionScript.Step => ({
+  ...{ at, worker, mutex: "m", hold },
+  kind: "acquire"
+})
+
+const holding = (
+  worker: string,
+  token: number,
+  [asked, from, to]: readonly [number, number, number],
+  order: readonly [number, number]
+): ContentionScript.Holding => ({
+  ...{ step: step(asked, worker, to - from), worker, mutex: "m", token, asked, from, to, order },
+  lost: false
+})
+
+const historyOf = (...holdings: ReadonlyArray<ContentionScript.Holding>): ContentionScript.History => ({
+  holdings,
+  refused: [],
+  gaveUp: [],
+  failed: [],
+  unserved: []
+})
+
+describe("ContentionScript.arbitrary", () => {
+  it.effect.prop(
+    "keeps to its options",
+    [ContentionScript.arbitrary({
+      workers: ["a", "b"],
+      mutexes: 1,
+      length: [2, 5],
+      within: "1 second",
+      hold: ["5 millis", "10 millis"],
+      patience: [1, 2],
+      kinds: ["timeout", "tryAcquire"]
+    })],
+    ([script]) =>
+      Effect.sync(() => {
+        assert.isTrue(script.length >= 2 && script.length <= 5)
+        script.forEach((step, index) => {
+          assert.isTrue(step.at >= (script[index - 1]?.at ?? 0) && step.at <= 1000)
+          assert.include(["a", "b"], step.worker)
+          assert.strictEqual(step.mutex, "mutex-1")
+          assert.isTrue(step.hold >= 5 && step.hold <= 10)
+          assert.include(["timeout", "tryAcquire"], step.kind)
+          if (step.kind === "timeout") assert.include([1, 2], step.patience)
+        })
+      })
+  )
+
+  it.effect("draws all kinds, workers and mutexes", () =>
+    Effect.gen(function*() {
+      const steps = (yield* Arbitrary.sampleEffect(ContentionScript.arbitrary(), { count: 30, seed: 1 })).flat()
+      const drawn = (field: "kind" | "worker" | "mutex") => new Set(steps.map((step) => step[field])).size
+      assert.deepStrictEqual([drawn("kind"), drawn("worker"), drawn("mutex")], [4, 3, 2])
+      assert.isAbove(Math.max(...steps.map(({ at }) => at)), 8000)
+    }))
+})
+
+describe("ContentionScript.run", () => {
+  it.effect.prop("one Mutex for all workers", [ContentionScript.arbitrary()], ([script]) =>
+    Effect.gen(function*() {
+      const history = yield* ContentionScript.run(script, { layer: TestMutex.layer() })
+      assert.deepStrictEqual(ContentionScript.problems(history), [])
+      assert.strictEqual(history.holdings.length + history.refused.length + history.gaveUp.length, script.length)
+    }))
+
+  it.effect.prop(
+    "a Mutex for each worker, on one store",
+    [ContentionScript.arbitrary({ workers: 5, mutexes: 1, within: "3 seconds" })],
+    ([script]) =>
+      Effect.gen(function*() {
+        const history = yield* ContentionScript.run(script, {
+          layer: (worker) => Mutex.layer({ contender: worker })
+        })
+        assert.deepStrictEqual(ContentionScript.problems(history), [])
+      }).pipe(Effect.provide(MutexStore.layerMemory))
+  )
+
+  it.effect("says who held what when, and who did not", () =>
+    Effect.gen(function*() {
+      const script: ContentionScript.Script = [
+        step(0, "a", 1000),
+        { at: 100, worker: "b", mutex: "m", hold: 500, kind: "tryAcquire" },
+        { at: 200, worker: "b", mutex: "m", hold: 500, kind: "timeout", patience: 300 },
+        { at: 300, worker: "c", mutex: "m", hold: 500, kind: "interrupt", patience: 300 },
+        { at: 400, worker: "b", mutex: "m", hold: 500, kind: "interrupt", patience: 700 },
+        step(500, "c", 250),
+        step(500, "d", 5)
+      ]
+      const { gaveUp, holdings, refused, unserved } = yield* ContentionScript.run(script, { layer: TestMutex.layer() })
+      assert.deepStrictEqual(
+        holdings.map(({ asked, from, to, worker }) => [worker, asked, from, to]),
+        [["a", 0, 0, 1000], ["b", 400, 1000, 1100], ["c", 500, 1100, 1350], ["d", 500, 1350, 1355]]
+      )
+      assert.deepStrictEqual([refused, gaveUp, unserved], [[script[1]!], [script[2]!, script[3]!], []])
+    }))
+
+  it.effect("a holder that never ends leaves the others unserved", () =>
+    Effect.gen(function*() {
+      const script = [step(10, "a", 50), step(20, "b", 50)]
+      const history = yield* Effect.scoped(Effect.gen(function*() {
+        yield* Mutex.acquire("m")
+        return yield* ContentionScript.run(script, { layer: (worker) => Mutex.layer({ contender: worker }) })
+      })).pipe(Effect.provide(Mutex.layer()))
+      assert.deepStrictEqual(history.unserved, script)
+      assert.isFalse(ContentionScript.everybodyServed(history))
+      assert.deepStrictEqual(ContentionScript.problems(history), [
+        "m: a is never served",
+        "m: b is never served"
+      ])
+    }).pipe(Effect.provide(MutexStore.layerMemory)))
+})
+
+it.effect("failures are part of the history", () =>
+  Effect.gen(function*() {
+    const down = Layer.effect(
+      MutexStore.MutexStore,
+      Effect.map(MutexStore.MutexStore, (store) => ({
+        ...store,
+        acquire: () =>
+          Effect.fail(
+            new SimbaError.BackendError({ operation: "acquire", retryable: false, cause: "down" })
+          )
+      }))
+    ).pipe(Layer.provide(MutexStore.layerMemory))
+    const history = yield* ContentionScript.run([step(0, "a", 1)], { layer: Mutex.layer().pipe(Layer.provide(down)) })
+    assert.deepStrictEqual(history.failed.map(({ error }) => error._tag), ["BackendError"])
+    assert.deepStrictEqual([history.holdings, history.gaveUp, history.unserved], [[], [], []])
+    assert.match(ContentionScript.problems(history).join(), /^m: a failed: acquire/)
+  }))
+
+describe("predicates", () => {
+  const first = holding("a", 1, [0, 0, 10], [0, 1])
+
+  it("hold where one follows the other, in the same millisecond too", () => {
+    assert.deepStrictEqual(
+      ContentionScript.problems(historyOf(first, holding("b", 2, [5, 10, 20], [2, 3]))),
+      []
+    )
+  })
+
+  it("neverTwo", () => {
+    const history = historyOf({ ...first, order: [0, 2] }, holding("b", 2, [5, 10, 20], [1, 3]))
+    assert.isFalse(ContentionScript.neverTwo(history))
+    assert.deepStrictEqual(ContentionScript.problems(history), [
+      "m: b (10 to 20 ms, token 2) holds it together with a (0 to 10 ms, token 1)"
+    ])
+    assert.isTrue(ContentionScript.neverTwo(historyOf(first, { ...history.holdings[1]!, mutex: "other" })))
+  })
+
+  it("tokensGrow", () => {
+    assert.isFalse(ContentionScript.tokensGrow(historyOf(first, holding("b", 1, [5, 10, 20], [2, 3]))))
+  })
+
+  it("inOrder", () => {
+    const late = holding("b", 2, [5, 10, 20], [2, 3])
+    assert.isFalse(ContentionScript.inOrder(historyOf(first, late, holding("c", 3, [4, 20, 30], [4, 5]))))
+    assert.isTrue(ContentionScript.inOrder(historyOf(first, late, holding("c", 3, [5, 20, 30], [4, 5]))))
+  })
+})
+
+it.effect("a property that does not hold is shrunk to a script that shows it", () =>
+  Effect.gen(function*() {
+    const result = yield* Arbitrary.checkEffect(
+      ContentionScript.arbitrary(),
+      (script) =>
+        Effect.map(
+          ContentionScript.run(script, { layer: TestMutex.layer() }),
+          (history) => history.holdings.every(({ asked, from }) => from - asked < Duration.toMillis("1 second"))
+        ),
+      { seed: 3 }
+    )
+    assert.strictEqual(result._tag, "Falsified")
+    if (result._tag === "Falsified") assert.isAtMost(result.shrunkInput.length, 3)
+  }))

@@ -1,0 +1,398 @@
+/** Each checker of stream ownership sees what it is there for, in a history made for it, and nothing in one that is right. */
+import type { Subscriber } from "@effect-simba/core/Subscriber"
+import { type Checker, Simulation } from "@effect-simba/testkit"
+import { StreamChecker } from "@effect-simba/testkit/streams"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Schedule, type Scope } from "effect"
+import { Redis } from "effect/persistence/Redis"
+
+type Program = Effect.Effect<void, unknown, Redis | Subscriber | Scope.Scope>
+type Client = Simulation.Client
+
+const send = (...args: readonly [command: string, ...args: ReadonlyArray<string>]) =>
+  Effect.asVoid(Redis.use((redis) => redis.send(...args)))
+
+const valueOf = (fields: ReadonlyArray<string>, name: string) => {
+  const at = fields.indexOf(name)
+  return at === -1 ? undefined : fields[at + 1]
+}
+
+/** Leases are `owner:<stream>` and `entry:<stream>:<entry>`, and their values the name of the consumer. */
+const model: StreamChecker.Model = {
+  streams: ["s"],
+  input: "input",
+  group: "group",
+  deadLetters: "dead",
+  failures: "failures",
+  members: "members",
+  checkpoint: (stream) => `checkpoint:${stream}`,
+  deadMessages: (stream) => `dead:${stream}`,
+  entryLease: (stream, entry) => `entry:${stream}:${entry}`,
+  announcement: (fields) => valueOf(fields, "stream"),
+  deadId: (fields) => valueOf(fields, "id"),
+  holder: (value) => value,
+  isStock: (text) => text.startsWith("stock")
+}
+
+const lock: Simulation.LockModel = {
+  resources: ["s"],
+  ownerKey: (stream) => `owner:${stream}`,
+  identify: (stream, value) => `${stream}#${value}`
+}
+
+const said = (
+  checker: Checker.Checker,
+  program: (client: Client) => Program,
+  also: Partial<Simulation.LockModel> = {},
+  faults: Simulation.Faults = {}
+) =>
+  Effect.map(
+    Simulation.run({
+      seed: 1,
+      clients: 1,
+      faults,
+      enabled: Object.keys(faults) as Array<Simulation.FaultName>,
+      program: (client) => Effect.andThen(Effect.orDie(program(client)), Effect.never),
+      lock: { ...lock, ...also },
+      checkers: [checker],
+      duration: "60 seconds",
+      liveness: "10 seconds"
+    }),
+    ({ violations }) => violations.map(({ message }) => message).join()
+  )
+
+const finds = (
+  checker: Checker.Checker,
+  what: RegExp,
+  program: (client: Client) => Program,
+  also?: Partial<Simulation.LockModel>,
+  faults?: Simulation.Faults
+) => Effect.map(said(checker, program, also, faults), (text) => assert.match(text, what))
+
+const accepts = (
+  checker: Checker.Checker,
+  program: (client: Client) => Program,
+  also?: Partial<Simulation.LockModel>,
+  faults?: Simulation.Faults
+) => Effect.map(said(checker, program, also, faults), (text) => assert.strictEqual(text, ""))
+
+const message = (id: string) => send("XADD", "s", id, "n", id)
+const commit = (id: string) => send("SET", "checkpoint:s", id)
+const announce = (entry: string) => send("XADD", "input", entry, "stream", "s")
+const prepare = send("XGROUP", "CREATE", "input", "group", "0", "MKSTREAM")
+const read = (consumer: string) => send("XREADGROUP", "GROUP", "group", consumer, "STREAMS", "input", ">")
+const remove = (entry: string) => Effect.andThen(send("XACK", "input", "group", entry), send("XDEL", "input", entry))
+
+describe("checkpointsGrow", () => {
+  const checker = StreamChecker.checkpointsGrow(model)
+  const processed = ({ note }: Client, id: string) => note("processed", { resource: "s", id: "s#1", message: id })
+
+  it.effect("finds a checkpoint that passes over a message", () =>
+    finds(checker, /^s is committed up to 2-0, and 1-0 was not processed/, (client) =>
+      Effect.gen(function*() {
+        yield* message("1-0")
+        yield* message("2-0")
+        processed(client, "2-0")
+        yield* commit("2-0")
+      })))
+
+  it.effect("finds a checkpoint that goes back", () =>
+    finds(checker, /^the checkpoint of s went from 2-0 back to 1-0/, (client) =>
+      Effect.gen(function*() {
+        yield* message("1-0")
+        yield* message("2-0")
+        processed(client, "1-0")
+        processed(client, "2-0")
+        yield* commit("2-0")
+        yield* commit("1-0")
+      })))
+
+  it.effect("accepts what was processed, or is a dead letter", () =>
+    accepts(checker, (client) =>
+      Effect.gen(function*() {
+        yield* message("1-0")
+        yield* message("2-0")
+        processed(client, "1-0")
+        yield* send("XADD", "dead:s", "*", "id", "2-0")
+        yield* commit("2-0")
+      })))
+})
+
+describe("messagesInOrder", () => {
+  const checker = StreamChecker.messagesInOrder(model)
+  const run = (...ids: ReadonlyArray<string>) => ({ note }: Client) =>
+    Effect.gen(function*() {
+      for (const id of ["1-0", "2-0", "3-0"]) yield* message(id)
+      yield* commit("1-0")
+      note("begin", { resource: "s", id: "s#1" })
+      for (const id of ids) note("processed", { resource: "s", id: "s#1", message: id })
+    })
+
+  it.effect("finds what is left out", () => finds(checker, /^s#1 processed 3-0, and left out 2-0/, run("3-0")))
+
+  it.effect("finds what was committed already", () => finds(checker, /^s#1 processed 1-0 again/, run("1-0")))
+
+  it.effect("finds what comes twice", () => finds(checker, /^s#1 processed 2-0 again/, run("2-0", "2-0")))
+
+  it.effect("accepts all of them in order", () => accepts(checker, run("2-0", "3-0")))
+})
+
+describe("nothingIsForgotten", () => {
+  const checker = StreamChecker.nothingIsForgotten(model)
+  const announced = ({ note }: Client) =>
+    Effect.gen(function*() {
+      yield* prepare
+      yield* announce("1-0")
+      note("expects", { resource: "s", message: "2-0" })
+      note("announced", { resource: "s" })
+      yield* read("a")
+    })
+
+  it.effect("finds an announcement that went before its data stream was at its end", () =>
+    finds(checker, /^1-0 of s is gone, which was committed up to 1-0 only/, (client) =>
+      Effect.gen(function*() {
+        yield* announced(client)
+        yield* commit("1-0")
+        yield* remove("1-0")
+      })))
+
+  it.effect("finds an announcement that nobody finishes", () =>
+    finds(checker, /^1-0 \(s\) is not finished,s was never finished/, announced))
+
+  it.effect("finds an announcement that never came to be", () =>
+    finds(
+      checker,
+      /^s was never finished/,
+      ({ note }) => Effect.sync(() => note("expects", { resource: "s", message: "2-0" }))
+    ))
+
+  it.effect("finds rubbish that is thrown away", () =>
+    finds(checker, /^1-0, which cannot be read, is gone/, () =>
+      Effect.gen(function*() {
+        yield* prepare
+        yield* send("XADD", "input", "1-0", "rubbish", "1")
+        yield* remove("1-0")
+      })))
+
+  describe("where the server forgets the end and that it was said to be the end", () => {
+    const faults: Simulation.Faults = { failOver: { every: 20_000, lose: [3, 3] } }
+    const present = Redis.use((redis) => redis.send("XLEN", "input")).pipe(
+      Effect.orElseSucceed(() => 0),
+      Effect.repeat({ schedule: Schedule.spaced("10 millis"), until: (length) => Number(length) === 1 })
+    )
+    const twice = (afterwards: (client: Client) => void) => (client: Client) =>
+      Effect.gen(function*() {
+        yield* announced(client)
+        client.note("begin", { resource: "s", id: "s#1", entry: "1-0" })
+        yield* commit("2-0")
+        yield* remove("1-0")
+        yield* present
+        afterwards(client)
+        return yield* Effect.forever(Effect.andThen(Effect.ignore(remove("1-0")), present))
+      })
+
+    it.effect("accepts it from the handler that was there, once more", () =>
+      accepts(checker, twice(() => undefined), {}, faults))
+
+    it.effect("finds one that began afterwards, and takes its word for it", () =>
+      finds(
+        checker,
+        /^1-0 of s is gone, which was committed up to its beginning only/,
+        twice(({ note }) => note("begin", { resource: "s", id: "s#2", entry: "1-0" })),
+        {},
+        faults
+      ))
+  })
+
+  it.effect("accepts the end, and a dead letter", () =>
+    accepts(checker, (client) =>
+      Effect.gen(function*() {
+        yield* announced(client)
+        yield* commit("2-0")
+        yield* remove("1-0")
+        yield* announce("3-0")
+        yield* send("XADD", "dead", "*", "id", "3-0")
+        yield* remove("3-0")
+      })))
+})
+
+describe("noOrphans", () => {
+  const checker = StreamChecker.noOrphans(model, { bound: "5 seconds", recovery: "1 second" })
+  const joined = ({ note }: Client, capacity: number) => note("joined", { consumer: "a", capacity })
+
+  it.effect("finds one that nobody takes", () =>
+    finds(
+      checker,
+      /^1-0 \(s\) has had no owner since .*, and c1 has room/,
+      (client) => Effect.andThen(announce("1-0"), Effect.sync(() => joined(client, 1)))
+    ))
+
+  it.effect("finds one that lost its owner", () =>
+    finds(checker, /^1-0 \(s\) has had no owner since 1[0-9]\./, (client) =>
+      Effect.gen(function*() {
+        joined(client, 2)
+        yield* send("SET", "owner:s", "a", "PX", "10000")
+        yield* announce("1-0")
+      })))
+
+  it.effect("leaves alone what has an owner, what is finished, and who has no room, or has left", () =>
+    accepts(checker, (client) =>
+      Effect.gen(function*() {
+        yield* prepare
+        joined(client, 2)
+        yield* send("SET", "owner:s", "a", "PX", "30000")
+        yield* announce("1-0")
+        yield* read("a")
+        yield* send("XACK", "input", "group", "1-0")
+        yield* Effect.sleep("40 seconds")
+        client.note("left")
+        yield* announce("2-0")
+      })))
+
+  it.effect("leaves alone who has no room", () =>
+    accepts(
+      StreamChecker.noOrphans({ ...model, streams: ["s", "t"] }, { bound: "5 seconds", recovery: "1 second" }),
+      (client) =>
+        Effect.gen(function*() {
+          joined(client, 1)
+          yield* send("SET", "owner:t", "a")
+          yield* announce("1-0")
+        })
+    ))
+})
+
+describe("noPingPong", () => {
+  const checker = StreamChecker.noPingPong({ ...model, streams: ["s", "t"] }, {
+    settle: "1 second",
+    stay: "10 seconds"
+  })
+  const join = (name: string) => send("HSET", "members", name, "8|0")
+  const handOver = (from: string, to: string) =>
+    send("EVAL", "return redis.call('SET', KEYS[1], ARGV[1])", "1", "owner:s", to, from)
+  const also: Partial<Simulation.LockModel> = {
+    resources: ["s", "t"],
+    released: (args) => args[0] === "EVAL" ? { resource: "s", id: `s#${args[5]}` } : undefined
+  }
+  /** `before` comes three seconds before the first hand-over, `between` before the second. */
+  const moves = (between: Program, before: Program = Effect.void) => () =>
+    Effect.gen(function*() {
+      yield* join("a")
+      yield* send("SET", "owner:s", "1")
+      yield* Effect.sleep("5 seconds")
+      yield* before
+      yield* Effect.sleep("3 seconds")
+      yield* handOver("1", "2")
+      yield* between
+      yield* handOver("2", "3")
+    })
+  const stays = Effect.sleep("20 seconds")
+  const taken = send("SET", "owner:t", "1")
+
+  it.effect("finds a data stream that is handed on at once, whatever else comes and ends", () =>
+    Effect.gen(function*() {
+      const what = /^s was handed over at 8\..*, and again, though nobody came or went$/
+      yield* finds(checker, what, moves(Effect.void), also)
+      yield* finds(checker, what, moves(taken), also)
+      yield* finds(checker, what, moves(Effect.void, taken), also)
+    }))
+
+  it.effect("finds one that is handed on later, where everything is as it was", () =>
+    Effect.gen(function*() {
+      const what = /^s was handed over at 8\..*, and again at its time, though everything was as before$/
+      yield* finds(checker, what, moves(stays), also)
+      yield* finds(checker, what, moves(stays, taken), also)
+    }))
+
+  it.effect("accepts it where somebody came, and later where a share is another", () =>
+    Effect.gen(function*() {
+      yield* accepts(checker, moves(join("b")), also)
+      yield* accepts(checker, moves(Effect.andThen(taken, stays)), also)
+      yield* accepts(checker, moves(Effect.andThen(stays, taken)), also)
+    }))
+})
+
+describe("livingAreLeftAlone", () => {
+  const checker = StreamChecker.livingAreLeftAlone(model)
+  const stolen = (after: "1 second" | "3 seconds") => () =>
+    Effect.gen(function*() {
+      yield* announce("1-0")
+      yield* send("SET", "entry:s:1-0", "stock-a", "PX", "2000")
+      yield* Effect.sleep(after)
+      yield* send("SET", "entry:s:1-0", "b", "PX", "2000")
+    })
+
+  it.effect("finds a lease that is taken before its time", () =>
+    finds(checker, /^c1 took entry:s:1-0 from stock-a, \d\.\d+ s before its time was up/, stolen("1 second")))
+
+  it.effect("accepts one that ran out", () => accepts(checker, stolen("3 seconds")))
+
+  it.effect("finds work under the lease of another", () =>
+    finds(checker, /^s#1 works under entry:s:1-0, which belongs to stock-a/, ({ note }) =>
+      Effect.gen(function*() {
+        yield* announce("1-0")
+        yield* send("SET", "entry:s:1-0", "stock-a", "PX", "2000")
+        yield* Effect.sleep("10 millis")
+        note("step", { resource: "s", id: "s#1", entry: "1-0" })
+      })))
+})
+
+describe("deadLettersAreEarned", () => {
+  const checker = StreamChecker.deadLettersAreEarned(model, { maxFailures: 2 })
+  const failed = ({ note }: Client) => note("failed", { resource: "s", entry: "1-0" })
+  const look = send("XLEN", "input")
+
+  it.effect("finds a failure that nobody had", () =>
+    finds(checker, /^1-0 \(s\) has 1 failures, of which 0 happened/, () =>
+      Effect.gen(function*() {
+        yield* announce("1-0")
+        yield* send("HSET", "failures", "1-0", "1")
+        yield* look
+        yield* look
+      })))
+
+  it.effect("finds a dead letter that came too soon", () =>
+    finds(checker, /^1-0 \(s\) is a dead letter after 1 failures/, (client) =>
+      Effect.gen(function*() {
+        yield* announce("1-0")
+        failed(client)
+        yield* send("XADD", "dead", "*", "id", "1-0", "stream", "s")
+        yield* look
+        yield* look
+      })))
+
+  it.effect("accepts failures of handlers, and leases that ran out", () =>
+    accepts(checker, (client) =>
+      Effect.gen(function*() {
+        yield* announce("1-0")
+        failed(client)
+        yield* send("SET", "owner:s", "1", "PX", "1000")
+        yield* Effect.sleep("2 seconds")
+        yield* send("HSET", "failures", "1-0", "2")
+        yield* send("XADD", "dead", "*", "id", "1-0", "stream", "s")
+        yield* look
+        yield* look
+      })))
+})
+
+describe("consumersAreReaped", () => {
+  const checker = StreamChecker.consumersAreReaped(model, { bound: "20 seconds" })
+
+  it.effect("finds a consumer that nobody is called by", () =>
+    finds(checker, /^b is still a consumer/, ({ note }) =>
+      Effect.gen(function*() {
+        note("joined", { consumer: "a", capacity: 1 })
+        yield* prepare
+        yield* read("a")
+        yield* announce("1-0")
+        yield* read("b")
+      })))
+
+  it.effect("accepts the living", () =>
+    accepts(checker, ({ note }) =>
+      Effect.gen(function*() {
+        note("joined", { consumer: "a", capacity: 1 })
+        yield* prepare
+        yield* announce("1-0")
+        yield* read("a")
+      })))
+})

@@ -1,0 +1,279 @@
+/** The model of a stock consumer does what the original does, its mistakes included: interop is tested against them. */
+import { FakeRedis } from "@effect-simba/testkit"
+import { StockStreamConsumer } from "@effect-simba/testkit/streams"
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Effect, Exit, Layer, Scope } from "effect"
+import { Redis } from "effect/persistence/Redis"
+import { TestClock } from "effect/testing"
+
+const input = "svc-input"
+const group = "svc-group"
+
+const admin = Effect.map(Layer.build(FakeRedis.layerClient({ name: "admin" })), Context.get(Redis))
+
+/** What takes no time is over, and ten milliseconds at most have passed. */
+const settled = Effect.repeat(TestClock.adjust("1 millis"), { times: 9 })
+
+/** A consumer on a connection of its own. `kill` ends it without a word. */
+const consumer = Effect.fnUntraced(function*(
+  id: string,
+  work: (stream: string) => Effect.Effect<unknown, unknown> = () => Effect.never
+) {
+  const scope = yield* Scope.make()
+  yield* Effect.addFinalizer((exit) => Scope.close(scope, exit))
+  const client = yield* Layer.buildWithScope(FakeRedis.layerClient({ name: id }), scope)
+  const joined = yield* StockStreamConsumer.join({ service: "svc", id, work }).pipe(
+    Effect.provideContext(client),
+    Scope.provide(scope)
+  )
+  const tags = () => joined.events.map((event) => event._tag)
+  return { ...joined, tags, kill: Scope.close(scope, Exit.void) }
+})
+
+const announcing = (redis: Redis["Service"]) => (stream: string) =>
+  redis.send<string>("XADD", input, "*", "lbs-input", JSON.stringify({ DataStreamName: stream, Info: { a: 1 } }))
+
+const events = (redis: Redis["Service"]) => redis.send("CONFIG", "SET", "notify-keyspace-events", "Ex")
+
+const pending = (redis: Redis["Service"]) =>
+  Effect.map(
+    redis.send<ReadonlyArray<readonly [string, string, number, number]>>("XPENDING", input, group, "-", "+", "100"),
+    (rows) => rows.map(([entry, owner]) => [entry, owner])
+  )
+
+const test = <E>(body: (redis: Redis["Service"]) => Effect.Effect<void, E, Scope.Scope | FakeRedis.FakeRedis>) => () =>
+  Effect.flatMap(admin, body).pipe(Effect.provide(FakeRedis.layer({ expiryDelay: [0, 0] })))
+
+describe("a stock consumer", () => {
+  it.effect(
+    "locks the entry of what is announced with its name, renews, and cleans up when the work is done",
+    test((redis) =>
+      Effect.gen(function*() {
+        const a = yield* consumer("a", () => Effect.sleep("10500 millis"))
+        yield* settled
+        const entry = yield* announcing(redis)("orders")
+        yield* TestClock.adjust("10 seconds")
+        const key = `orders<MUTEX_KEY_SEP>${entry}`
+        assert.strictEqual(yield* redis.send("GET", key), "redis-consumer-a")
+        assert.isAbove(yield* redis.send<number>("PTTL", key), 900)
+        assert.deepStrictEqual(yield* pending(redis), [[entry, "redis-consumer-a"]])
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(a.tags(), ["Added", "Done"])
+        assert.isNull(yield* redis.send("GET", key))
+        assert.deepStrictEqual(yield* pending(redis), [])
+        assert.strictEqual(yield* redis.send("XLEN", input), 0)
+      })
+    )
+  )
+
+  it.effect(
+    "is not given what was announced before the group was there, and takes all that comes at once",
+    test((redis) =>
+      Effect.gen(function*() {
+        yield* announcing(redis)("early")
+        const a = yield* consumer("a")
+        yield* settled
+        yield* redis.send("MULTI")
+        for (let i = 0; i < 300; i++) yield* announcing(redis)(`s${i}`)
+        yield* redis.send("EXEC")
+        const b = yield* consumer("b")
+        while ((yield* b.owned).length + (yield* a.owned).length < 300) yield* settled
+        assert.lengthOf(yield* a.owned, 300)
+        assert.lengthOf(yield* b.owned, 0)
+      })
+    ),
+    { tags: ["G6"] }
+  )
+
+  it.effect(
+    "takes over what another did not renew, when it hears of it",
+    test((redis) =>
+      Effect.gen(function*() {
+        yield* events(redis)
+        const a = yield* consumer("a")
+        yield* settled
+        const entry = yield* announcing(redis)("orders")
+        yield* TestClock.adjust("10 seconds")
+        const b = yield* consumer("b")
+        yield* a.kill
+        yield* TestClock.adjust("2100 millis")
+        assert.deepStrictEqual(b.tags(), ["Expired", "Claimed", "Added"])
+        assert.deepStrictEqual(yield* pending(redis), [[entry, "redis-consumer-b"]])
+        yield* TestClock.adjust("10 seconds")
+        assert.deepStrictEqual(yield* b.owned, ["orders"])
+      })
+    )
+  )
+
+  it.effect(
+    "leaves it where it is when it does not hear of it; one that starts 40 seconds later takes it",
+    test((redis) =>
+      Effect.gen(function*() {
+        const a = yield* consumer("a")
+        yield* settled
+        yield* announcing(redis)("orders")
+        yield* TestClock.adjust("1 second")
+        const b = yield* consumer("b")
+        yield* a.kill
+        yield* TestClock.adjust("38 seconds")
+        const c = yield* consumer("c")
+        yield* TestClock.adjust("2 seconds")
+        assert.deepStrictEqual([...b.events, ...c.events], [])
+        const d = yield* consumer("d")
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(yield* d.owned, ["orders"])
+      })
+    ),
+    { tags: ["G15"] }
+  )
+
+  it.effect(
+    "claims at its start what another holds and renews, and that is where its recovery ends",
+    test((redis) =>
+      Effect.gen(function*() {
+        yield* consumer("a")
+        yield* settled
+        const held = yield* announcing(redis)("held")
+        yield* TestClock.adjust("41 seconds")
+        const b = yield* consumer("b")
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(yield* b.owned, [])
+        assert.deepStrictEqual(yield* pending(redis), [[held, "redis-consumer-b"]])
+        assert.strictEqual(yield* redis.send("GET", `held<MUTEX_KEY_SEP>${held}`), "redis-consumer-a")
+      })
+    ),
+    { tags: ["G3"] }
+  )
+
+  it.effect(
+    "leaves for good at the first lock that it does not get, and goes on renewing",
+    test((redis) =>
+      Effect.gen(function*() {
+        const a = yield* consumer("a")
+        yield* settled
+        yield* announcing(redis)("one")
+        yield* redis.send("SET", "two<MUTEX_KEY_SEP>99999999999999-0", "somebody")
+        yield* redis.send("XADD", input, "99999999999999-0", "lbs-input", "{\"DataStreamName\":\"two\",\"Info\":null}")
+        yield* settled
+        yield* redis.send("XADD", input, "99999999999999-1", "lbs-input", "{\"DataStreamName\":\"three\"}")
+        yield* TestClock.adjust("10 seconds")
+        assert.deepStrictEqual(a.tags(), ["Added", "Terminated"])
+        assert.deepStrictEqual(yield* a.owned, ["one"])
+        assert.strictEqual(yield* redis.send("GET", "two<MUTEX_KEY_SEP>99999999999999-0"), "somebody")
+      })
+    ),
+    { tags: ["G1"] }
+  )
+
+  it.effect(
+    "leaves for good at what it cannot read",
+    test((redis) =>
+      Effect.gen(function*() {
+        const a = yield* consumer("a")
+        yield* settled
+        yield* redis.send("XADD", input, "*", "lbs-input", "{")
+        yield* settled
+        assert.deepStrictEqual(a.tags(), ["Terminated"])
+      })
+    ),
+    { tags: ["G2"] }
+  )
+
+  it.effect(
+    "two entries of one stream have two owners",
+    test((redis) =>
+      Effect.gen(function*() {
+        const a = yield* consumer("a")
+        const b = yield* consumer("b")
+        yield* settled
+        yield* announcing(redis)("orders")
+        yield* settled
+        yield* announcing(redis)("orders")
+        yield* settled
+        assert.deepStrictEqual([yield* a.owned, yield* b.owned], [["orders"], ["orders"]])
+      })
+    ),
+    { tags: ["G8"] }
+  )
+
+  it.effect(
+    "makes a lock again that has vanished, and gives way to one that is another's",
+    test((redis) =>
+      Effect.gen(function*() {
+        const a = yield* consumer("a")
+        yield* settled
+        const key = `orders<MUTEX_KEY_SEP>${yield* announcing(redis)("orders")}`
+        yield* settled
+        yield* redis.send("DEL", key)
+        yield* TestClock.adjust("1 second")
+        assert.strictEqual(yield* redis.send("GET", key), "redis-consumer-a")
+        yield* redis.send("SET", key, "somebody")
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(a.tags(), ["Added", "Disowned"])
+        assert.strictEqual(yield* redis.send("GET", key), "somebody")
+      })
+    ),
+    { tags: ["G10"] }
+  )
+
+  it.effect(
+    "of one name there are two in one lock: the failure of the second deletes the lock of the first",
+    test((redis) =>
+      Effect.gen(function*() {
+        yield* events(redis)
+        const first = yield* consumer("a")
+        yield* settled
+        const key = `orders<MUTEX_KEY_SEP>${yield* announcing(redis)("orders")}`
+        yield* TestClock.adjust("41 seconds")
+        assert.deepStrictEqual(yield* first.owned, ["orders"])
+        yield* consumer("a")
+        yield* settled
+        assert.isNull(yield* redis.send("GET", key))
+      })
+    ),
+    { tags: ["G9"] }
+  )
+
+  it.effect(
+    "acknowledges and deletes what it has not finished when it is asked to end",
+    test((redis) =>
+      Effect.gen(function*() {
+        const a = yield* consumer("a")
+        yield* settled
+        yield* announcing(redis)("one")
+        yield* announcing(redis)("two")
+        yield* settled
+        yield* a.done
+        assert.strictEqual(yield* redis.send("XLEN", input), 0)
+        assert.deepStrictEqual(yield* a.owned, [])
+      })
+    ),
+    { tags: ["G20"] }
+  )
+
+  it.effect(
+    "takes what was given back with an aged entry and a lock that runs out, within milliseconds, and nothing younger",
+    test((redis) =>
+      Effect.gen(function*() {
+        yield* events(redis)
+        const a = yield* consumer("a")
+        yield* settled
+        const giveBack = Effect.fnUntraced(function*(stream: string, ...aged: ReadonlyArray<string>) {
+          const entry = `${99_999_999_999_000 + stream.length}-0`
+          const key = `${stream}<MUTEX_KEY_SEP>${entry}`
+          yield* redis.send("SET", key, "redis-consumer-ours@@0123456789ab.1", "PX", "60000")
+          yield* redis.send("XADD", input, entry, "lbs-input", JSON.stringify({ DataStreamName: stream }))
+          yield* redis.send("XCLAIM", input, group, "redis-consumer-ours", "0", entry, ...aged, "JUSTID")
+          yield* redis.send("PEXPIRE", key, "1")
+        })
+        // Its reader is blocked by an entry that it cannot lock: from here on it hears only
+        yield* giveBack("aged", "IDLE", "60000")
+        yield* settled
+        assert.include(yield* a.owned, "aged")
+        yield* giveBack("young!")
+        yield* TestClock.adjust("1 minute")
+        assert.notInclude(yield* a.owned, "young!")
+      })
+    )
+  )
+})
