@@ -65,7 +65,7 @@ const main = Effect.gen(function*() {
   const [role, who, service] = yield* stdio.args
   const client = StreamClient.layer({ ...plan.options, service: service!, consumer: who }).pipe(
     Layer.provide(RedisStreamStore.layer),
-    Layer.provideMerge(IoRedis.layerConfig())
+    Layer.provideMerge(IoRedis.layerConfig({ commandTimeout: plan.commandTimeout }))
   )
   const work: Effect.Effect<void, unknown, StreamClient.StreamClient | Redis> = role === "producer"
     ? produce(who!, service!)

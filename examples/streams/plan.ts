@@ -30,5 +30,8 @@ export const options = {
   grace: "2 seconds"
 } as const
 
+/** Longer than the default, because a busy machine answers late. */
+export const commandTimeout = "5 seconds"
+
 /** Far longer than it takes. */
 export const limit = "2 minutes"
