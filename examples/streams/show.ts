@@ -19,7 +19,7 @@ const show = Effect.gen(function*() {
   if (Option.isNone(redis)) {
     return yield* new Failed({ problem: "The demo needs a Redis: set REDIS_URL, or put a redis-server on the PATH." })
   }
-  yield* print([`They share ${redis.value.name}.`, ""])
+  yield* print([`All of them use ${redis.value.name}.`, ""])
   const history = yield* direct(redis.value.url)
   const results = checks(history)
   yield* print([
