@@ -14,8 +14,11 @@ const header = (text) => {
   return text.startsWith("/**") && end !== -1 ? `${text.slice(0, end + 2)}\n` : ""
 }
 
+/** Modules that run on Node only: a barrel that exported them would, too. */
+const alone = new Set(["FakeRedisServer"])
+
 const barrel = (folder) => {
-  const exported = modulesIn(folder).map((name) =>
+  const exported = modulesIn(folder).filter((name) => !alone.has(name)).map((name) =>
     `${header(readFileSync(join(folder, `${name}.ts`), "utf8"))}export * as ${name} from "./${name}.ts"\n`
   )
   return `${notice}\n\n${exported.join("\n")}`

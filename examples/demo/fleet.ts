@@ -5,10 +5,10 @@ import type { Event } from "./events.ts"
 
 export interface Fleet {
   readonly events: Queue.Queue<Event>
-  /** Ends a worker on the spot: it releases nothing and reports nothing. */
+  /** Kills a worker, which releases nothing and reports nothing more. Awaits its death. */
   readonly crash: (worker: string) => Effect.Effect<void>
-  /** Asks a worker to stop: it leaves in good order. */
+  /** Interrupts a worker, which leaves in order. */
   readonly interrupt: (worker: string) => Effect.Effect<void>
-  /** Who owns the mutex, as the store says. */
-  readonly owner: Effect.Effect<MutexStore.Ownership>
+  /** The mutex as the store has it. */
+  readonly inspect: Effect.Effect<MutexStore.MutexState>
 }

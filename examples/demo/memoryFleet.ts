@@ -10,8 +10,8 @@ type Store = MutexStore.MutexStore["Service"]
 
 type Command = (...args: ReadonlyArray<unknown>) => Effect.Effect<unknown>
 
-/** The store as a process sees it that can die: from then on no command of its own gets through, and none is answered. */
-const mortal = (store: Store, isDead: () => boolean): Store => {
+/** The store of one worker. Once the worker is dead, no command gets through, and none is answered. */
+export const mortal = (store: Store, isDead: () => boolean): Store => {
   const whileAlive = (command: Command): Command => (...args) =>
     Effect.suspend(() => isDead() ? Effect.never : command(...args))
   return Object.fromEntries(
@@ -47,9 +47,9 @@ export const make: Effect.Effect<Fleet, never, Scope.Scope> = Effect.gen(functio
     crash: (worker) =>
       Effect.sync(() => {
         dead.add(worker)
-        fibers.get(worker)?.interruptUnsafe()
+        fibers.get(worker)!.interruptUnsafe()
       }),
-    interrupt: (worker) => Effect.suspend(() => Fiber.interrupt(fibers.get(worker)!)),
-    owner: Effect.orDie(observer.owner(plan.mutex))
+    interrupt: (worker) => Fiber.interrupt(fibers.get(worker)!),
+    inspect: Effect.orDie(observer.inspect(plan.mutex))
   }
 })

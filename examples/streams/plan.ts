@@ -11,9 +11,14 @@ export const messages = 60
 export const work = "100 millis"
 export const pace = "80 millis"
 
-/** Once everything has an owner, one consumer is killed; another one comes; and when it is there, a third one leaves. */
-export const killed = "cleo"
+/** Started once a stream has an owner. */
 export const joins = "dan"
+
+/** Killed in the middle of a stream: so many of its messages are processed by then, and at least as many are left. */
+export const killed = "cleo"
+export const middle = 20
+
+/** Asked to end once the streams of the killed consumer have new owners. */
 export const leaves = "ben"
 
 /** Of the consumers: together they have room for all, and for little more. */
@@ -24,3 +29,6 @@ export const options = {
   sweepInterval: "1 second",
   gracePeriod: "2 seconds"
 } as const
+
+/** Far longer than it takes. */
+export const limit = "2 minutes"

@@ -11,6 +11,9 @@ import { problems } from "./report.mjs"
 const isTest = ({ code }) =>
   /^import \{.*\b(?:it|layer)\b.*\} from "@effect\/vitest"$/m.test(code) || /^\w+Suite\.suite\(/m.test(code)
 
+// Most of what the examples cost is to load the packages, so they share them
+const vitest = { include: ["test/**/*.test.ts"], testTimeout: 20_000, maxWorkers: 2, isolate: false }
+
 /** Writes the tests into the folder of the consumer, and answers how many files of the documentation's there are. */
 export const writeTests = (folder) => {
   const tests = docBlocks().filter(isTest)
@@ -18,10 +21,7 @@ export const writeTests = (folder) => {
   mkdirSync(join(folder, "test/docs"), { recursive: true })
   for (const { code, name } of tests) writeFileSync(join(folder, "test/docs", `${name}.test.ts`), code)
   cpSync(join(root, "scripts/pack-check/consumer/test"), join(folder, "test"), { recursive: true })
-  writeFileSync(
-    join(folder, "vitest.config.mjs"),
-    `export default { test: { include: ["test/**/*.test.ts"], testTimeout: 20_000, maxWorkers: 2, pool: "forks" } }\n`
-  )
+  writeFileSync(join(folder, "vitest.config.mjs"), `export default ${JSON.stringify({ test: vitest })}\n`)
   return tests.length
 }
 

@@ -1,13 +1,15 @@
 /**
- * Taking part in the contention for a mutex over a long time: owning it whenever it can be had, many times over.
+ * A contender for a mutex, which owns it whenever it can, many times over.
  *
  * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
+import type { Inspectable } from "effect/Inspectable"
 import * as Layer from "effect/Layer"
 import type * as Option from "effect/Option"
+import type { Pipeable } from "effect/Pipeable"
 import type * as Stream from "effect/Stream"
 import type * as SubscriptionRef from "effect/SubscriptionRef"
 import type { Body, Lease } from "./Lease.ts"
@@ -18,8 +20,7 @@ import type { OwnerEvent } from "./OwnerEvent.ts"
 import type { InvalidConfig, InvalidName, StoreError } from "./SimbaError.ts"
 
 /**
- * Options of a contender: those of its leases, and `every` (default 1 second), the longest time between two looks at
- * who owns the mutex while nothing is announced.
+ * Options of a contender and of its leases.
  *
  * **Example** (A contender that may stay away for a while)
  *
@@ -31,20 +32,16 @@ import type { InvalidConfig, InvalidName, StoreError } from "./SimbaError.ts"
  * class Reports extends Contender.Service<Reports>()("reports", options) {}
  * ```
  *
- * @category models
+ * @category options
  * @since 0.1.0
  */
 export interface ContenderOptions extends LeaseOptions {
+  /** The longest time between two looks at the owner while nothing is announced. Default: 1 second. */
   readonly every?: Duration.Input | undefined
 }
 
 /**
- * What a contender knows of the mutex.
- *
- * - `before`, `after`: the wire id of the owner before and after the last change; `undefined` is nobody.
- * - `isOwner`: this contender holds it, judged locally.
- * - `isInTtl`, `isInTransition`: whether the owner's lease is in its ttl, or in the grace after it. Of a foreign owner
- *   only the remaining time is known: it is in its ttl while more than the transition remains.
+ * What a contender knows of its mutex.
  *
  * **Example** (What a health check may say)
  *
@@ -65,17 +62,27 @@ export interface ContenderOptions extends LeaseOptions {
  * @since 0.1.0
  */
 export interface ContenderState {
+  /** The id of the owner before the last change, `undefined` for nobody. */
   readonly before: string | undefined
+  /** The id of the owner since the last change, `undefined` for nobody. */
   readonly after: string | undefined
+  /** Whether this contender owns the mutex, judged locally. */
   readonly isOwner: boolean
+  /** Whether the owner's lease is in its ttl. A foreign owner's is while more than the transition remains. */
   readonly isInTtl: boolean
+  /** Whether the owner's lease is in the transition after its ttl. */
   readonly isInTransition: boolean
 }
 
 /**
- * A contender, from `Mutex.contend` or as a Layer from `Contender.Service`. It contends as long as its scope is open, and
- * survives whatever happens to the backend. It does so in the context in which it was made: what it logs has the
- * annotations of that, whoever starts it or makes it step down.
+ * A contender, from `Mutex.contend` or as a Layer from `Contender.Service`.
+ *
+ * **Details**
+ *
+ * It contends while its scope is open, and survives outages of the backend. It runs in the context that made it: its logs
+ * carry the annotations of that context.
+ *
+ * Printing a contender shows `mutex` and, while it leads, `id`, `token` and `timeLeft` of its lease.
  *
  * **Example** (Making room for another node after each batch)
  *
@@ -83,11 +90,11 @@ export interface ContenderState {
  * import type { Contender } from "@effect-simba/core"
  * import { Effect } from "effect"
  *
- * const inTurns = (contention: Contender.Contender, batch: Effect.Effect<void>) =>
- *   contention.whileLeader((lease) =>
+ * const inTurns = (contender: Contender.Contender, batch: Effect.Effect<void>) =>
+ *   contender.whileLeader((lease) =>
  *     Effect.log(`a batch with token ${lease.token}`).pipe(
  *       Effect.andThen(batch),
- *       Effect.andThen(contention.stepDown)
+ *       Effect.andThen(contender.stepDown)
  *     )
  *   )
  * ```
@@ -95,47 +102,44 @@ export interface ContenderState {
  * @category models
  * @since 0.1.0
  */
-export interface Contender {
+export interface Contender extends Pipeable, Inspectable {
   readonly mutex: MutexName
   /** The present state, and its changes by `SubscriptionRef.changes`. */
   readonly state: SubscriptionRef.SubscriptionRef<ContenderState>
   /** The lease, while this contender leads. */
   readonly lease: Effect.Effect<Option.Option<Lease>>
   /**
-   * The changes of ownership of this mutex, also of foreign owners, from now on. A slow reader blocks nobody: a `Gap`
-   * tells it that it missed something. Fails where the backend answers what cannot be read or will not pass; the
-   * contender itself goes on, and the changes can be read again. Ends when the scope of the contender closes.
+   * The changes of ownership of this mutex from now on, by any owner. A slow reader blocks nobody: a `Gap` tells it that
+   * it missed something. Fails where the backend refuses or cannot be read, and can then be read again: the contender goes
+   * on. Ends with the scope of the contender.
    */
   readonly changes: Stream.Stream<OwnerEvent, StoreError>
   /**
-   * Runs `work` whenever this contender leads: from the start at each gain, interrupted at each loss. When `work` ends
-   * before the leadership does, it is not run again until the next gain. A failure of `work` ends `whileLeader` with
-   * it, and leaves the leadership alone. Never ends by itself, not even with the scope of the contender. `work` may be
-   * a function: it is given the lease.
+   * Runs `work` from the start at each gain of the leadership, and interrupts it at each loss. Work that ends early is not
+   * run again before the next gain. Only a failure of `work` ends `whileLeader`, and it leaves the leadership alone.
    */
   readonly whileLeader: <A, E, R>(work: Body<A, E, R>) => Effect.Effect<never, E, R>
   /**
-   * Whether the caller is the first of the fleet in a period of `job`, by the backend's own time: see `TickRequest`.
-   * `Leadership.leaderSchedule` asks it for work that is to run once per period. It is answered whoever leads.
+   * Whether the caller is the first of the fleet in a period of `job`, by the backend's time. It is answered to leaders and
+   * others alike. `Leadership.leaderSchedule` asks it for work that runs once per period.
    */
   readonly claimPeriod: (
     job: string,
     period: Pick<ClaimPeriodRequest, "every" | "at">
   ) => Effect.Effect<ClaimPeriodResult, StoreError>
   /**
-   * Gives the leadership up, if it has it: interrupts the work, awaits it, releases, and queues again as the last. A
-   * contender that was stopped stays away.
+   * Gives up the leadership: interrupts the work, awaits it, releases, and queues again as the last. Does nothing in a
+   * contender that does not lead.
    *
-   * The work itself may ask for it, from wherever it is, finalizers and uninterruptible regions included, and is
-   * interrupted by that. Inside the work, which is also what was forked there and what `lease.protect` runs, neither
-   * this nor `stop` waits, nor does the end of the scope: the work would wait for its own end.
+   * The work may ask for it, also in finalizers and uninterruptible regions, and is interrupted by it. Inside the work,
+   * in what it forked, and in what `lease.protect` runs, `stepDown` and `stop` do not wait: the work would wait for its
+   * own end.
    */
   readonly stepDown: Effect.Effect<void>
   /**
-   * Drains this contender: it asks no more, and gives up its place in the queue. If it leads, the work is interrupted
-   * and awaited with its finalizers, then the leadership is handed over to the first who waits. Returns when that is
-   * done (inside the work at once), and stays away until `start`, whatever else was under way. What `whileLeader` runs
-   * stays registered.
+   * Leaves the queue and stays away until `start`. A leader's work is interrupted and awaited with its finalizers, then
+   * the first waiter gets the mutex. Returns when that is done, inside the work at once. What `whileLeader` runs stays
+   * registered.
    */
   readonly stop: Effect.Effect<void>
   /** Contends again after `stop`, but not once its scope has closed. */
@@ -143,25 +147,17 @@ export interface Contender {
 }
 
 /**
- * What `Contender.Service` makes: the tag of a contender, and its Layer.
+ * Makes a class that is the service of one contender, with its Layer.
  *
- * @see {@link Contender.Service}
- * @category models
- * @since 0.1.0
- */
-export interface ContenderClass<in out Self, Name extends string>
-  extends Context.ServiceClass<Self, `@effect-simba/core/Contender/${Name}`, Contender>
-{
-  readonly layer: Layer.Layer<Self, InvalidName | InvalidConfig, Mutex>
-}
-
-/**
- * A contender as a class: a service that is a `Contention`, with the Layer that makes it. The tag carries the name of
- * the mutex, so that several contenders live in one application, on the connections of one `Mutex`.
+ * **Details**
  *
- * Two classes with one name are one service to Effect: whoever asks for either gets the same contender, with the options of
- * one of them. Make one class, and share it. The name is that of a mutex like any other: work of the leader that takes a
- * lock of that name waits for its own leadership to end.
+ * The tag carries the name of the mutex, so several contenders can live in one application, on the connections of one
+ * `Mutex`.
+ *
+ * **Gotchas**
+ *
+ * Two classes with one name are one service to Effect, with the options of one of them: make one class and share it. A
+ * leader's work that takes a lock of the same name waits for its own leadership to end.
  *
  * **Example** (A service built on being the leader)
  *
@@ -177,11 +173,16 @@ export interface ContenderClass<in out Self, Name extends string>
  * })).pipe(Layer.provide(Jobs.layer))
  * ```
  *
- * @category contention
+ * @category constructors
  * @since 0.1.0
  */
-export const Service =
-  <Self>() => <const Name extends string>(name: Name, options?: ContenderOptions): ContenderClass<Self, Name> =>
-    class extends Context.Service<Self, Contender>()(`@effect-simba/core/Contender/${name}`) {
-      static readonly layer = Layer.effect(this, Mutex.use((mutex) => mutex.contend(name, options)))
-    } as unknown as ContenderClass<Self, Name>
+export const Service = <Self>() =>
+<const Name extends string>(
+  name: Name,
+  options?: ContenderOptions
+):
+  & Context.ServiceClass<Self, `@effect-simba/core/Contender/${Name}`, Contender>
+  & { readonly layer: Layer.Layer<Self, InvalidName | InvalidConfig, Mutex> } =>
+  class extends Context.Service<Self, Contender>()(`@effect-simba/core/Contender/${name}`) {
+    static readonly layer = Layer.effect(this, Mutex.use((mutex) => mutex.contend(name, options)))
+  }

@@ -1,8 +1,8 @@
 /**
- * Work that runs on one node of a fleet: the one whose contender leads.
+ * Work that runs on one node of a fleet: the node whose contender leads.
  *
- * Work runs from each gain of the leadership on, in a fiber of its own. A loss is an interruption: it is not delayed by
- * slow work, and the mutex is given back after the work, its finalizers included, has ended.
+ * Work runs in a fiber of its own from each gain of the leadership on. A loss interrupts it at once, and the mutex is
+ * released after the work and its finalizers have ended.
  *
  * **Example** (Background jobs of a service)
  *
@@ -24,23 +24,33 @@ import type * as Cron from "effect/Cron"
 import type * as DateTime from "effect/DateTime"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
-import type * as Option from "effect/Option"
-import type * as Schedule from "effect/Schedule"
+import * as Schedule from "effect/Schedule"
 import type { Contender, ContenderOptions } from "./Contender.ts"
-import * as leadership from "./internal/leadership/scheduler.ts"
-import * as periodic from "./internal/leadership/timetable.ts"
+import * as scheduler from "./internal/leadership/scheduler.ts"
+import * as timetable from "./internal/leadership/timetable.ts"
 import type { Body, Lease } from "./Lease.ts"
 import { contend, type Mutex } from "./Mutex.ts"
 import { InvalidConfig, type InvalidName } from "./SimbaError.ts"
 
-const contentionOf = <E, R>(contender: ContenderSource<E, R>): Effect.Effect<Contender, E, R> =>
-  Effect.isEffect(contender) ? contender : Effect.succeed(contender)
+type ContenderSource<E = never, R = never> = Contender | Effect.Effect<Contender, E, R>
+
+const contenderOf = <E, R>(source: ContenderSource<E, R>): Effect.Effect<Contender, E, R> =>
+  Effect.isEffect(source) ? source : Effect.succeed(source)
+
+const lead = <A, E, R, CE, CR>(
+  contender: ContenderSource<CE, CR>,
+  work: Body<A, E, R>
+): Effect.Effect<never, E | CE, R | CR> =>
+  Effect.flatMap(contenderOf(contender), (contender) => contender.whileLeader(work))
 
 /**
- * Runs `work` whenever the contender leads: from the start at each gain, interrupted at each loss. Ends only by a failure
- * of `work`, which leaves the leadership alone. See `Contention.whileLeader`.
+ * Runs `work` from the start at each gain of the leadership, and interrupts it at each loss.
+ *
+ * **Details**
+ *
+ * `contender` is a contender, or an effect or service of one. Only a failure of `work` ends the effect, and it leaves the
+ * leadership alone.
  *
  * **Example** (A consumer of which the fleet wants one)
  *
@@ -50,24 +60,49 @@ const contentionOf = <E, R>(contender: ContenderSource<E, R>): Effect.Effect<Con
  *
  * class Poller extends Contender.Service<Poller>()("poller") {}
  *
- * const poll = Effect.forever(Effect.delay(Effect.log("polling"), "1 second"))
- * const program = Leadership.whileLeader(Poller, poll).pipe(Effect.provide(Poller.layer))
+ * const program = Effect.log("polling").pipe(
+ *   Effect.delay("1 second"),
+ *   Effect.forever,
+ *   Leadership.whileLeader(Poller),
+ *   Effect.provide(Poller.layer)
+ * )
  * ```
  *
  * @category combinators
  * @since 0.1.0
  */
-export const whileLeader = <A, E, R, CE = never, CR = never>(
+export const whileLeader: {
+  <CE = never, CR = never>(
+    contender: ContenderSource<CE, CR>
+  ): <A, E, R>(work: Body<A, E, R>) => Effect.Effect<never, E | CE, R | CR>
+  <A, E, R, CE = never, CR = never>(
+    contender: ContenderSource<CE, CR>,
+    work: Body<A, E, R>
+  ): Effect.Effect<never, E | CE, R | CR>
+} = <A, E, R, CE, CR>(contender: ContenderSource<CE, CR>, work?: Body<A, E, R>): never =>
+  (work === undefined ? (work: Body<A, E, R>) => lead(contender, work) : lead(contender, work)) as never
+
+const leadBySchedule = <A, E, R, SE, SR, CE, CR>(
   contender: ContenderSource<CE, CR>,
-  work: Body<A, E, R>
-): Effect.Effect<never, E | CE, R | CR> =>
-  Effect.flatMap(contentionOf(contender), (contention) => contention.whileLeader(work))
+  work: Body<A, E, R>,
+  schedule: Timetable<SE, SR>,
+  options: scheduler.Options | undefined
+): Effect.Effect<never, E | InvalidConfig | SE | CE, R | SR | CR> =>
+  Effect.gen(function*() {
+    const plan = yield* scheduler.plan(schedule, options)
+    return yield* scheduler.drive(yield* contenderOf(contender), plan, work)
+  })
+
+type ScheduleFailure<S, E, H> = InvalidConfig | Schedule.Error<S> | ("fail" extends H ? E : never)
 
 /**
- * Runs `work` on a schedule while the contender leads. The schedule starts anew at each gain; at each loss the run that
- * is under way is interrupted. Runs of one schedule never overlap within a process, and overlap with those of the next
- * leader only as a lock may (see the guarantees). Never ends, but by a failure where `onError` is `"fail"`, or with
- * `InvalidConfig`.
+ * Runs `work` on a schedule while the contender leads.
+ *
+ * **Details**
+ *
+ * The schedule starts anew at each gain, and each loss interrupts the present run. Runs of one schedule never overlap
+ * within a process, and overlap with runs of the next leader only as far as locks may. The effect ends with
+ * `InvalidConfig`, or with a failure of `work` where `onError` is `"fail"`.
  *
  * **Example** (Every minute, and every night at most once in the fleet)
  *
@@ -77,7 +112,9 @@ export const whileLeader = <A, E, R, CE = never, CR = never>(
  *
  * class Jobs extends Contender.Service<Jobs>()("jobs") {}
  *
- * const sweeping = Leadership.leaderSchedule(Jobs, Effect.log("sweeping"), Leadership.fixedRate("1 minute"))
+ * const sweeping = Effect.log("sweeping").pipe(
+ *   Leadership.leaderSchedule(Jobs, Leadership.fixedRate("1 minute"))
+ * )
  *
  * const reporting = Leadership.leaderSchedule(Jobs, Effect.log("reporting"), Leadership.cron("0 3 * * *"), {
  *   name: "report",
@@ -90,35 +127,45 @@ export const whileLeader = <A, E, R, CE = never, CR = never>(
  * @since 0.1.0
  */
 export const leaderSchedule: {
-  <A, E, R, CE = never, CR = never, const H extends OnError = "continue">(
+  <S extends Timetable<unknown, unknown>, CE = never, CR = never, const H extends scheduler.OnError = "continue">(
+    contender: ContenderSource<CE, CR>,
+    schedule: S,
+    options?: ScheduleOptions<H, S>
+  ): <A, E, R>(work: Body<A, E, R>) => Effect.Effect<never, ScheduleFailure<S, E, H> | CE, R | Schedule.Env<S> | CR>
+  <
+    A,
+    E,
+    R,
+    S extends Timetable<unknown, unknown>,
+    CE = never,
+    CR = never,
+    const H extends scheduler.OnError = "continue"
+  >(
     contender: ContenderSource<CE, CR>,
     work: Body<A, E, R>,
-    schedule: Periodic,
-    options: OncePerPeriodOptions<H>
-  ): Effect.Effect<never, ("fail" extends H ? E : never) | InvalidConfig | CE, R | CR>
-  <A, E, R, SE, SR, CE = never, CR = never, const H extends OnError = "continue">(
-    contender: ContenderSource<CE, CR>,
-    work: Body<A, E, R>,
-    schedule: Timetable<SE, SR>,
-    options?: ScheduleOptions<H>
-  ): Effect.Effect<never, ("fail" extends H ? E : never) | InvalidConfig | SE | CE, R | SR | CR>
+    schedule: S,
+    options?: ScheduleOptions<H, S>
+  ): Effect.Effect<never, ScheduleFailure<S, E, H> | CE, R | Schedule.Env<S> | CR>
 } = <A, E, R, SE, SR, CE, CR>(
   contender: ContenderSource<CE, CR>,
-  work: Body<A, E, R>,
-  schedule: Timetable<SE, SR>,
-  options?: leadership.Options
-): Effect.Effect<never, E | InvalidConfig | SE | CE, R | SR | CR> =>
-  Effect.gen(function*() {
-    const plan = yield* leadership.plan(schedule, options)
-    const contention = yield* contentionOf(contender)
-    return yield* leadership.drive(contention, plan, work)
-  })
+  ...[first, second, third]:
+    | [schedule: Timetable<SE, SR>, options?: scheduler.Options | undefined]
+    | [work: Body<A, E, R>, schedule: Timetable<SE, SR>, options?: scheduler.Options | undefined]
+): never =>
+  (Schedule.isSchedule(first)
+    ? (work: Body<A, E, R>) => leadBySchedule(contender, work, first, second as scheduler.Options | undefined)
+    : leadBySchedule(contender, first, second as Timetable<SE, SR>, third)) as never
 
-/**
- * Checks all jobs, and answers one effect for each.
- */
+/** What a job needs to run. */
+type JobServices<J extends Job> =
+  | Schedule.Env<J["schedule"]>
+  | (J["run"] extends infer Run
+    ? Run extends (lease: Lease) => infer Made ? Effect.Services<Made> : Effect.Services<Run>
+    : never)
+
+/** Checks all jobs, and answers one effect for each. */
 const prepare = <const Jobs extends ReadonlyArray<Job>>(
-  contention: Contender,
+  contender: Contender,
   jobs: Jobs
 ): Effect.Effect<
   ReadonlyArray<Effect.Effect<never, InvalidConfig, JobServices<Jobs[number]>>>,
@@ -133,11 +180,11 @@ const prepare = <const Jobs extends ReadonlyArray<Job>>(
         )
       }
       names.add(job.name)
-      // With these, nothing of a run fails
+      // A job's `onError` is never "fail", so its runs cannot fail the effect
       return Effect.map(
-        leadership.plan(job.schedule, job),
+        scheduler.plan(job.schedule, job),
         (plan) =>
-          leadership.drive(contention, plan, job.run) as Effect.Effect<
+          scheduler.drive(contender, plan, job.run) as Effect.Effect<
             never,
             InvalidConfig,
             JobServices<Jobs[number]>
@@ -147,8 +194,11 @@ const prepare = <const Jobs extends ReadonlyArray<Job>>(
   })
 
 /**
- * Runs jobs while the contender leads, each in a fiber of its own. Never ends but with `InvalidConfig`: a name that is
- * blank or given twice, or a schedule that cannot work.
+ * Runs jobs while the contender leads, each in a fiber of its own.
+ *
+ * **Details**
+ *
+ * Ends only with `InvalidConfig`, for a name that is blank or given twice, or for a schedule that cannot work.
  *
  * **Example** (Jobs of a contender that leads other work too)
  *
@@ -166,7 +216,7 @@ const prepare = <const Jobs extends ReadonlyArray<Job>>(
  * const program = Leadership.runJobs(Node, jobs).pipe(Effect.provide(Node.layer))
  * ```
  *
- * @category jobs
+ * @category running
  * @since 0.1.0
  */
 export const runJobs = <const Jobs extends ReadonlyArray<Job>, CE = never, CR = never>(
@@ -174,18 +224,29 @@ export const runJobs = <const Jobs extends ReadonlyArray<Job>, CE = never, CR = 
   jobs: Jobs
 ): Effect.Effect<never, InvalidConfig | CE, JobServices<Jobs[number]> | CR> =>
   Effect.gen(function*() {
-    const prepared = yield* prepare(yield* contentionOf(contender), jobs)
+    const prepared = yield* prepare(yield* contenderOf(contender), jobs)
     yield* Effect.all(prepared, { concurrency: "unbounded", discard: true })
     return yield* Effect.never
   })
 
 /**
- * Background jobs that run on one node of the fleet at a time: contends for the mutex `name` while the layer is open, and
- * runs the jobs while it leads. Closing the layer interrupts the jobs, awaits them, then gives the mutex up.
+ * Contends for the mutex `name` while the layer is open, and runs the jobs while it leads.
  *
- * Invalid names, options and jobs are refused when the layer is built.
+ * **Details**
  *
- * @category jobs
+ * Invalid names, options and jobs are refused when the layer is built. Closing the layer interrupts the jobs, awaits them,
+ * then releases the mutex.
+ *
+ * **Example** (Jobs of any kind, with short leases)
+ *
+ * ```ts
+ * import { Leadership } from "@effect-simba/core"
+ *
+ * const layerShort = <const Jobs extends ReadonlyArray<Leadership.Job>>(jobs: Jobs) =>
+ *   Leadership.layerJobs("jobs", jobs, { ttl: "3 seconds", transition: "3 seconds" })
+ * ```
+ *
+ * @category layers
  * @since 0.1.0
  */
 export const layerJobs = <const Jobs extends ReadonlyArray<Job>>(
@@ -194,8 +255,7 @@ export const layerJobs = <const Jobs extends ReadonlyArray<Job>>(
   options?: ContenderOptions
 ): Layer.Layer<never, InvalidName | InvalidConfig, Mutex | JobServices<Jobs[number]>> =>
   Layer.effectDiscard(Effect.gen(function*() {
-    const contention = yield* contend(name, options)
-    const prepared = yield* prepare(contention, jobs)
+    const prepared = yield* prepare(yield* contend(name, options), jobs)
     yield* Effect.forEach(prepared, (job) =>
       Effect.forkScoped(
         Effect.tapCause(job, (cause) => Effect.logError("A background job ended, and does not come back", cause))
@@ -203,8 +263,11 @@ export const layerJobs = <const Jobs extends ReadonlyArray<Job>>(
   }))
 
 /**
- * At a fixed rate: at once at each gain, or after `initialDelay`, and from then on every `period`, however long the runs
- * take. A run that is late begins at once, and stands for all that were missed; the beat stays.
+ * Runs at once at each gain, and from then on every `period`, however long the runs take.
+ *
+ * **Details**
+ *
+ * A late run begins at once and stands for all that were missed. The beat stays.
  *
  * **Example** (Every minute, the first time 10 seconds after a gain)
  *
@@ -214,30 +277,45 @@ export const layerJobs = <const Jobs extends ReadonlyArray<Job>>(
  * const schedule = Leadership.fixedRate("1 minute", { initialDelay: "10 seconds" })
  * ```
  *
- * @category schedules
+ * @category constructors
  * @since 0.1.0
  */
-export const fixedRate = (period: Duration.Input, options?: RateOptions): Periodic =>
-  periodic.fixedRate(period, options)
+export const fixedRate = (period: Duration.Input, options?: {
+  /** How long after each gain the first run begins. Default: at once. */
+  readonly initialDelay?: Duration.Input | undefined
+}): Periodic => timetable.fixedRate(period, options)
 
 /**
- * With a fixed delay: at once at each gain, or after `initialDelay`, and from then on `delay` after the end of the last
- * run.
+ * Runs at once at each gain, and from then on `delay` after the end of the last run.
  *
- * @category schedules
+ * **Example** (A pause of ten seconds between two sweeps)
+ *
+ * ```ts
+ * import { Leadership } from "@effect-simba/core"
+ *
+ * const schedule = Leadership.fixedDelay("10 seconds")
+ * ```
+ *
+ * @category constructors
  * @since 0.1.0
  */
-export const fixedDelay = (
-  delay: Duration.Input,
-  options?: RateOptions
-): Schedule.Schedule<number, unknown, InvalidConfig> => periodic.fixedDelay(delay, options)
+export const fixedDelay = (delay: Duration.Input, options?: {
+  /** How long after each gain the first run begins. Default: at once. */
+  readonly initialDelay?: Duration.Input | undefined
+}): Schedule.Schedule<number, unknown, InvalidConfig> => timetable.fixedDelay(delay, options)
 
 /**
- * At the instants of a cron expression, of five fields or, with seconds, six. In UTC unless a time zone is given, so that
- * all nodes mean the same instants. A run that takes longer than until the next instant makes that one pass.
+ * Runs at the instants of a cron expression, of five fields or, with seconds, six.
  *
- * An instant comes by the clock of the node that leads. `oncePerPeriod` and `catchUp` are for nodes whose clocks differ,
- * and for instants that fall into a change of leaders.
+ * **Details**
+ *
+ * Instants are in UTC unless a time zone is given, so all nodes mean the same instants. A run that lasts until the next
+ * instant makes that one pass.
+ *
+ * **Gotchas**
+ *
+ * An instant comes by the clock of the leading node. Add `oncePerPeriod` and `catchUp` where clocks may differ, or where an
+ * instant must not get lost in a change of leaders.
  *
  * **Example** (At half past six of each working day, in Vienna)
  *
@@ -247,14 +325,22 @@ export const fixedDelay = (
  * const schedule = Leadership.cron("30 6 * * 1-5", { timeZone: "Europe/Vienna" })
  * ```
  *
- * @category schedules
+ * @category constructors
  * @since 0.1.0
  */
-export const cron = (expression: string | Cron.Cron, options?: CronOptions): Periodic =>
-  periodic.cron(expression, options)
+export const cron = (
+  expression: string | Cron.Cron,
+  /** Only for expressions that are texts: a `Cron` has options of its own. */
+  options?: {
+    /** An IANA name or a time zone. Default: UTC, whatever the zone of the machine. */
+    readonly timeZone?: string | DateTime.TimeZone | undefined
+    /** Which of two equal local times counts when clocks are set back. Default: `"earlier"`. */
+    readonly onDstOverlap?: Cron.DstOverlapPolicy | undefined
+  }
+): Periodic => timetable.cron(expression, options)
 
 /**
- * The first run after `delay`, all further ones by `schedule`.
+ * Begins the first run `delay` after each gain, and all further ones by `schedule`.
  *
  * **Example** (Half a minute after each gain, then hourly and a little apart)
  *
@@ -265,7 +351,7 @@ export const cron = (expression: string | Cron.Cron, options?: CronOptions): Per
  * const schedule = Schedule.spaced("1 hour").pipe(Schedule.jittered, Leadership.startingAfter("30 seconds"))
  * ```
  *
- * @category schedules
+ * @category combinators
  * @since 0.1.0
  */
 export const startingAfter: {
@@ -276,39 +362,19 @@ export const startingAfter: {
     schedule: Schedule.Schedule<A, I, E, R>,
     delay: Duration.Input
   ): Schedule.Schedule<A | undefined, I, E | InvalidConfig, R>
-} = periodic.startingAfter
+} = timetable.startingAfter
 
 /**
- * A contender: from `Mutex.contend`, or the class made by `Contender.Service`, which is looked up in the context.
+ * When work runs: a `Schedule` that is asked before each run, the first one included.
  *
- * **Example** (Work that does not care how its contender came about)
+ * **Details**
  *
- * ```ts
- * import { Leadership } from "@effect-simba/core"
- * import { Effect } from "effect"
+ * Its input is the `Exit` of the last run, `None` before the first. When the schedule ends, the work rests until the next
+ * gain.
  *
- * const announcing = <E, R>(contender: Leadership.ContenderSource<E, R>) =>
- *   Leadership.whileLeader(contender, (lease) => Effect.log(`leading ${lease.mutex} with token ${lease.token}`))
- * ```
+ * **Gotchas**
  *
- * @category models
- * @since 0.1.0
- */
-export type ContenderSource<E = never, R = never> = Contender | Effect.Effect<Contender, E, R>
-
-/**
- * How the last run ended; none before the first.
- *
- * @see {@link Timetable}
- * @category models
- * @since 0.1.0
- */
-export type Last = Option.Option<Exit.Exit<unknown, unknown>>
-
-/**
- * When work runs: a `Schedule`, which is asked before each run, the first one included, and is told how the last run
- * ended. So `Schedule.spaced("1 minute")` waits a minute first, and `fixedDelay("1 minute")` does not. When the schedule
- * ends, the work rests until the next gain.
+ * `Schedule.spaced("1 minute")` waits a minute before the first run, and `fixedDelay("1 minute")` does not.
  *
  * **Example** (A minute after a success, ten seconds after a failure)
  *
@@ -316,22 +382,26 @@ export type Last = Option.Option<Exit.Exit<unknown, unknown>>
  * import type { Leadership } from "@effect-simba/core"
  * import { Duration, Effect, Exit, Option, Schedule } from "effect"
  *
- * const hasFailed = (last: Leadership.Last) => Option.exists(last, Exit.isFailure)
- *
- * const timetable: Leadership.Timetable = Schedule.fromStep(Effect.succeed((_now: number, last: Leadership.Last) => {
- *   const pause = hasFailed(last) ? Duration.seconds(10) : Duration.minutes(1)
- *   return Effect.succeed<[Duration.Duration, Duration.Duration]>([pause, pause])
- * }))
+ * const timetable: Leadership.Timetable = Schedule.fromStep(Effect.succeed(
+ *   (_now: number, last: Option.Option<Exit.Exit<unknown, unknown>>) => {
+ *     const pause = Option.exists(last, Exit.isFailure) ? Duration.seconds(10) : Duration.minutes(1)
+ *     return Effect.succeed<[Duration.Duration, Duration.Duration]>([pause, pause])
+ *   }
+ * ))
  * ```
  *
  * @category models
  * @since 0.1.0
  */
-export type Timetable<E = never, R = never> = Schedule.Schedule<unknown, Last, E, R>
+export type Timetable<E = never, R = never> = Schedule.Schedule<unknown, scheduler.Last, E, R>
 
 /**
- * A schedule whose period the whole fleet knows, from `fixedRate` or `cron`. Piped through an operator of `Schedule` it
- * is a schedule like any other. Fails with `InvalidConfig` if it was made of what cannot work.
+ * A schedule from `fixedRate` or `cron`, whose period the whole fleet knows.
+ *
+ * **Details**
+ *
+ * Piped through an operator of `Schedule` it is a schedule like any other. It fails with `InvalidConfig` if its period or
+ * expression cannot work.
  *
  * **Example** (A nightly run, at the hour that a region likes)
  *
@@ -354,52 +424,20 @@ export type Timetable<E = never, R = never> = Schedule.Schedule<unknown, Last, E
  * @since 0.1.0
  */
 export interface Periodic extends Schedule.Schedule<number, unknown, InvalidConfig> {
-  readonly [periodic.TypeId]: Effect.Effect<periodic.Period, InvalidConfig>
+  readonly [timetable.TypeId]: Effect.Effect<timetable.Period, InvalidConfig>
 }
 
 /**
- * `initialDelay` (default none): how long after each gain of the leadership the first run begins.
+ * Options of scheduled work. `oncePerPeriod` needs a `name` and a `Periodic` schedule.
  *
- * @see {@link Leadership.fixedRate}
- * @category models
- * @since 0.1.0
- */
-export interface RateOptions {
-  readonly initialDelay?: Duration.Input | undefined
-}
-
-/**
- * For expressions that are texts: a `Cron` has them already, and is refused with further ones.
+ * **Details**
  *
- * - `timeZone` (default UTC, whatever the zone of the machine): an IANA name or a `DateTime.TimeZone`.
- * - `onDstOverlap` (default `"earlier"`): which of two equal local times counts when clocks are set back.
+ * With `oncePerPeriod` the backend keeps a ticket for each `name` and gives it out once. For a cron schedule the ticket is
+ * the scheduled instant. For a rate it is the backend's time divided by the period, so periods begin at multiples of the
+ * period since 1970. A run that failed, was interrupted, or never began because the leadership ended, has had its period.
  *
- * @see {@link Leadership.cron}
- * @category models
- * @since 0.1.0
- */
-export interface CronOptions {
-  readonly timeZone?: string | DateTime.TimeZone | undefined
-  readonly onDstOverlap?: Cron.DstOverlapPolicy | undefined
-}
-
-/**
- * What a failure or a defect of a run does, besides being logged with its cause and counted:
- *
- * - `continue` (the default): nothing more. The next run comes when the schedule says.
- * - `stepDown`: the leadership is given up, with all work that hangs on it, so that another node may try. Where this node
- *   leads again, the work waits, from 100 milliseconds up to 10 seconds, twice as long after each such failure in a row.
- * - `fail`: the schedule ends with that failure. The leadership stays.
- *
- * @see {@link ScheduleOptions}
- * @category models
- * @since 0.1.0
- */
-export type OnError = "continue" | "stepDown" | "fail"
-
-/**
- * - `onError` (default `"continue"`): see `OnError`.
- * - `name` (default `"work"`): what logs call the work.
+ * A backend that does not answer is asked again after 100 milliseconds, later every 10 seconds. An instant of a cron
+ * schedule is given up when the next one has come.
  *
  * **Example** (A failure that another node may not have)
  *
@@ -411,94 +449,76 @@ export type OnError = "continue" | "stepDown" | "fail"
  *
  * const options: Leadership.ScheduleOptions<"stepDown"> = { name: "mirror", onError: "stepDown" }
  *
- * const mirroring = Leadership.leaderSchedule(Jobs, Effect.fail("disk full"), Leadership.fixedDelay("5 minutes"), options)
+ * const mirroring = Leadership.leaderSchedule(Jobs, Effect.fail("disk full"), Leadership.fixedRate("5 minutes"), options)
  * ```
  *
- * @category models
+ * @category options
  * @since 0.1.0
  */
-export interface ScheduleOptions<H extends OnError = OnError> {
-  readonly onError?: H | undefined
-  readonly name?: string | undefined
-  readonly oncePerPeriod?: false | undefined
-}
+export type ScheduleOptions<H extends scheduler.OnError = scheduler.OnError, S = Periodic> =
+  & {
+    /**
+     * What follows a failure or a defect of a run, which is logged and counted in any case.
+     *
+     * - `continue` (default): the next run comes when the schedule says.
+     * - `stepDown`: the leadership is given up with all its work, so that another node may try. Where this node leads
+     *   again, the work waits 100 milliseconds, doubling up to 10 seconds with each such failure in a row.
+     * - `fail`: the schedule ends with that failure. The leadership stays.
+     */
+    readonly onError?: H | undefined
+  }
+  & (
+    | {
+      /** What logs call the work. Default: `"work"`. */
+      readonly name?: string | undefined
+      readonly oncePerPeriod?: false | undefined
+    }
+    | ([S] extends [Periodic] ? OncePerPeriod & {
+        /** How the fleet knows the work, within the mutex. Not blank. */
+        readonly name: string
+      }
+      : never)
+  )
 
-/**
- * At most one run per period in the whole fleet, whatever the clocks of the nodes say: the backend keeps a ticket for
- * each `name`, and gives it out once. Of a cron schedule the ticket is the scheduled instant: one that is not later than
- * the last that was given out is refused. Of a rate it is the backend's own time divided by the period, so that periods
- * begin at multiples of the period since 1970, and the first run in a period at once where it has had none.
- *
- * A run that failed, was interrupted, or never began because the leadership ended just then, has had its period. So has
- * one whose ticket was given out by a backend that could not say so any more.
- *
- * - `name`: by which the fleet knows the work, within the mutex. Not blank.
- * - `catchUp` (default none): of a cron schedule, how late the last instant may be made up for at a gain of the
- *   leadership, if nobody has had it. A fail-over takes up to a ttl plus a transition: `"1 minute"` covers it. A name
- *   that is new to the fleet has had no instant, so its first leader may make up for the one before its start.
- *
- * While the backend cannot be asked it is asked again, 100 milliseconds later at first, up to every 10 seconds, until
- * the leadership ends; an instant of a cron schedule is given up when the next one has come.
- *
- * @see {@link Leadership.leaderSchedule}
- * @category models
- * @since 0.1.0
- */
-export interface OncePerPeriodOptions<H extends OnError = OnError> {
-  readonly onError?: H | undefined
-  readonly name: string
+type OncePerPeriod = {
+  /** At most one run per period in the whole fleet, whatever the clocks of the nodes say. */
   readonly oncePerPeriod: true
+  /**
+   * How late a gain of the leadership may make up for the last instant of a cron schedule that nobody has had. A fail-over
+   * takes up to a ttl plus a transition, and `"1 minute"` covers it. The first leader with a new name may make up for the
+   * instant before its start. Default: not at all.
+   */
   readonly catchUp?: Duration.Input | undefined
 }
 
 /**
- * One background job. `run` may be a function: it is given the lease, with its fencing token.
+ * One background job of `runJobs` or `layerJobs`. Its failures do not end it.
  *
- * - `name`: not blank, and not that of another job of the same contender.
- * - `schedule`, `oncePerPeriod`, `catchUp`, `onError`: as for `leaderSchedule`. A job does not end by its failures.
+ * **Example** (Work that gets the lease)
  *
- * @see {@link Leadership.runJobs}
+ * ```ts
+ * import { Leadership } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const job: Leadership.Job = {
+ *   name: "sweep",
+ *   schedule: Leadership.fixedDelay("10 seconds"),
+ *   run: (lease) => Effect.log(`sweeping with token ${lease.token}`)
+ * }
+ * ```
+ *
  * @category models
  * @since 0.1.0
  */
 export type Job<E = unknown, R = unknown> =
   & {
+    /** Not blank, and not the name of another job of the same contender. */
     readonly name: string
     readonly run: Body<unknown, E, R>
-    readonly onError?: Exclude<OnError, "fail"> | undefined
+    /** As for `leaderSchedule`. Default: `"continue"`. */
+    readonly onError?: Exclude<scheduler.OnError, "fail"> | undefined
   }
   & (
     | { readonly schedule: Timetable<InvalidConfig, R>; readonly oncePerPeriod?: false | undefined }
-    | {
-      readonly schedule: Periodic
-      readonly oncePerPeriod: true
-      readonly catchUp?: Duration.Input | undefined
-    }
+    | (OncePerPeriod & { readonly schedule: Periodic })
   )
-
-/**
- * What jobs need to run.
- *
- * **Example** (A layer of one's own for jobs of any kind)
- *
- * ```ts
- * import { type SimbaError, Leadership, type Mutex } from "@effect-simba/core"
- * import type { Layer } from "effect"
- *
- * const shortLeases = <const Jobs extends ReadonlyArray<Leadership.Job>>(
- *   jobs: Jobs
- * ): Layer.Layer<
- *   never,
- *   SimbaError.InvalidName | SimbaError.InvalidConfig,
- *   Mutex.Mutex | Leadership.JobServices<Jobs[number]>
- * > => Leadership.layerJobs("jobs", jobs, { ttl: "3 seconds", transition: "3 seconds" })
- * ```
- *
- * @category models
- * @since 0.1.0
- */
-export type JobServices<J extends Job> =
-  | Schedule.Env<J["schedule"]>
-  | (J["run"] extends infer Run
-    ? Run extends (lease: Lease) => infer Made ? Effect.Services<Made> : Effect.Services<Run>
-    : never)

@@ -1,41 +1,33 @@
 /**
- * One holding of a mutex, from the grant to its release or loss.
+ * A held mutex, from the grant to its release or loss.
  *
  * @since 0.1.0
  */
 import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
+import type { Inspectable } from "effect/Inspectable"
+import type { Pipeable } from "effect/Pipeable"
+import * as Predicate from "effect/Predicate"
 import type { FencingToken } from "./FencingToken.ts"
+import { LeaseTypeId } from "./internal/handle.ts"
 import type { ContenderId, MutexName } from "./MutexName.ts"
 import type { LeaseLost } from "./SimbaError.ts"
 
 /**
- * Marks a lease.
+ * One holding of a mutex, renewed in the background until its scope closes or it is lost.
  *
- * **Example** (Telling a lease from a group of them)
+ * **Details**
  *
- * ```ts
- * import { Lease } from "@effect-simba/core"
- *
- * const tokensOf = (held: Lease.Lease | Lease.LeaseGroup) =>
- *   Lease.TypeId in held ? [held.token] : [...held.tokens.values()]
- * ```
- *
- * @category type IDs
- * @since 0.1.0
- */
-export const TypeId = "~@effect-simba/core/Lease" as const
-
-/**
- * A lease is renewed in the background while its scope is open. It ends when the scope closes, or is lost earlier.
- *
- * A lease from `Mutex.acquire` does not interrupt its holder by itself: put work that must stop at a loss into
- * `protect`, or ask `ensure` before each step that must not happen without the mutex. `Mutex.withLock` protects its
- * body.
- *
- * All judgements are local, by the clock: they hold even if no timer could fire since the deadline passed. The
+ * Every answer is local and by the clock, so it holds even where no timer could fire after the deadline passed. The
  * deadline counts from just before the last successful renewal was sent, and lies a safety margin before the end of the
- * server's lease.
+ * lease on the server.
+ *
+ * Printing a lease shows `mutex`, `id`, `token` and `timeLeft`.
+ *
+ * **Gotchas**
+ *
+ * A lease from `Mutex.acquire` does not interrupt its holder. Run the work in `protect`, or ask `ensure` before each step
+ * that needs the mutex. `Mutex.withLock` protects its body.
  *
  * **Example** (A step at a time)
  *
@@ -55,8 +47,8 @@ export const TypeId = "~@effect-simba/core/Lease" as const
  * @category models
  * @since 0.1.0
  */
-export interface Lease {
-  readonly [TypeId]: typeof TypeId
+export interface Lease extends Pipeable, Inspectable {
+  readonly [LeaseTypeId]: typeof LeaseTypeId
   readonly mutex: MutexName
   /** The owner's id in the backend, unique to this lease. */
   readonly id: ContenderId
@@ -66,40 +58,40 @@ export interface Lease {
   readonly isHeld: Effect.Effect<boolean>
   /** Succeeds while the lease is held, otherwise fails with `LeaseLost` and the reason. */
   readonly ensure: Effect.Effect<void, LeaseLost>
-  /** Time until the local deadline; zero once the lease is over. */
+  /** Time until the local deadline, zero once the lease is over. */
   readonly timeLeft: Effect.Effect<Duration.Duration>
   /**
-   * Waits for the loss of the lease. Who waits while it is released in order goes on waiting; who asks after that is told
-   * `Released` at once.
+   * Waits for the loss of the lease. A release in order does not end a wait that began before it; a wait that begins after
+   * it gets `Released` at once.
    */
   readonly lost: Effect.Effect<LeaseLost>
   /**
-   * Runs `effect` as long as the lease is held. When it is lost, `effect` is interrupted no later than the local
-   * deadline, its finalizers are awaited, and the result is `LeaseLost`. It is `LeaseLost` too if the lease was over
-   * before `effect` succeeded. A failure of `effect` itself stays what it is.
+   * Runs `effect` while the lease is held. A loss interrupts it no later than the local deadline, awaits its finalizers,
+   * and fails with `LeaseLost`; so does a lease that was over before `effect` succeeded. A failure of `effect` wins over
+   * the loss.
    */
   readonly protect: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | LeaseLost, R>
 }
 
 /**
- * Marks a group of leases.
+ * Checks whether a value is a `Lease`.
  *
- * **Example** (Naming what is held)
+ * **Example** (Telling a lease from a group of them)
  *
  * ```ts
  * import { Lease } from "@effect-simba/core"
  *
- * const namesOf = (held: Lease.Lease | Lease.LeaseGroup) =>
- *   Lease.LeaseGroupTypeId in held ? held.leases.map(({ mutex }) => mutex) : [held.mutex]
+ * const tokensOf = (held: Lease.Lease | Lease.LeaseGroup) =>
+ *   Lease.isLease(held) ? [held.token] : [...held.tokens.values()]
  * ```
  *
- * @category type IDs
+ * @category guards
  * @since 0.1.0
  */
-export const LeaseGroupTypeId = "~@effect-simba/core/LeaseGroup" as const
+export const isLease = (u: unknown): u is Lease => Predicate.hasProperty(u, LeaseTypeId)
 
 /**
- * Several leases held together: lost as soon as one of them is.
+ * Several leases that are held together, and lost as soon as one of them is lost.
  *
  * **Example** (Work that needs both)
  *
@@ -116,8 +108,7 @@ export const LeaseGroupTypeId = "~@effect-simba/core/LeaseGroup" as const
  * @category models
  * @since 0.1.0
  */
-export interface LeaseGroup {
-  readonly [LeaseGroupTypeId]: typeof LeaseGroupTypeId
+export interface LeaseGroup extends Pipeable, Inspectable {
   readonly leases: ReadonlyArray<Lease>
   /** The fencing token of each mutex, by its name. */
   readonly tokens: ReadonlyMap<string, FencingToken>
@@ -129,12 +120,12 @@ export interface LeaseGroup {
   readonly timeLeft: Effect.Effect<Duration.Duration>
   /** Waits for the first loss. */
   readonly lost: Effect.Effect<LeaseLost>
-  /** Runs `effect` as long as all are held. See `Lease.protect`. */
+  /** Runs `effect` while all are held. See `Lease.protect`. */
   readonly protect: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | LeaseLost, R>
 }
 
 /**
- * What a lock protects: an effect, or a function that is given the lease.
+ * Work under a lock: an effect, or a function from the lease to an effect.
  *
  * **Example** (A lock with a name and options of one's own)
  *

@@ -1,5 +1,5 @@
 /**
- * How long things last. Checked when the layer is built.
+ * Options of the mutexes of one layer, checked when the layer is built.
  *
  * @since 0.1.0
  */
@@ -10,23 +10,13 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 import * as SchemaTransformation from "effect/SchemaTransformation"
+import * as names from "./internal/names.ts"
+import { checkPeriods, handOffsProblem, positive, refuse } from "./internal/optionChecks.ts"
 import * as MutexName from "./MutexName.ts"
 import { InvalidConfig, type LeaseLost } from "./SimbaError.ts"
 
 /**
- * - `ttl` (default 10 seconds): how long an owner works before it renews, or an eighth less together with another lease.
- * - `transition` (default 6 seconds): grace after `ttl` in which the owner may still renew and nobody else takes over.
- *   Renewals that fail are tried again within it. It must exceed the safety margin plus `commandTimeout`.
- * - `confirm` (default 1.5 seconds): how long a waiter that was handed the mutex has to say that it is there.
- * - `commandTimeout` (default 1 second): how long one attempt to renew may take before it counts as failed.
- * - `releaseTimeout` (default 2 seconds): the longest that a closing scope, or the closing layer, waits for releases.
- * - `contender` (default `<pid>@<host>`): the name under which this process appears in the backend.
- * - `onOverrun` (default: log an error): what to do about work that was interrupted because its lease was lost, and is
- *   still running when the server's lease has ended, so that somebody else may be working too. See `Overrun`.
- * - `metricsByMutex` (default false): label the metrics of `MutexMetrics` with the name of the mutex, too. Switch it on
- *   only where the names are few: each makes time series of its own, for as long as the process lives.
- * - `maxLocalHandOffs` (default 0; a whole number up to 10,000): how often in a row a lease may go from fiber to fiber of this
- *   layer without the backend. `LeaseOptions` has the details.
+ * Options of `Mutex.layer`.
  *
  * **Example** (Short leases, for work that must be taken over soon)
  *
@@ -38,23 +28,39 @@ import { InvalidConfig, type LeaseLost } from "./SimbaError.ts"
  * const MutexLive = Mutex.layer(options)
  * ```
  *
- * @category models
+ * @category options
  * @since 0.1.0
  */
 export interface Options {
+  /** How long an owner works before it renews, up to an eighth less together with other leases. Default: 10 seconds. */
   readonly ttl?: Duration.Input | undefined
+  /**
+   * Grace after `ttl`, in which the owner may still renew and nobody else takes over. Failed renewals are tried again
+   * within it. It must exceed the safety margin (5 % of `ttl` plus `transition`, at least 100 milliseconds) plus
+   * `commandTimeout`. Default: 6 seconds.
+   */
   readonly transition?: Duration.Input | undefined
+  /** How long a waiter that was handed the mutex has to confirm it. Default: 1.5 seconds. */
   readonly confirmTimeout?: Duration.Input | undefined
+  /** How long one attempt to renew may take before it counts as failed. Default: 1 second. */
   readonly commandTimeout?: Duration.Input | undefined
+  /** The longest that a closing scope or layer waits for releases. Default: 2 seconds. */
   readonly releaseTimeout?: Duration.Input | undefined
+  /** The name of this process in the backend. Default: `<pid>@<host>`. */
   readonly contender?: string | undefined
+  /** Runs for work that outlives the server's lease. Default: log an error. */
   readonly onOverrun?: Overrun | undefined
+  /**
+   * Whether `MutexMetrics` carry the name of the mutex as a label. Each name makes time series that stay for the life of
+   * the process. Default: false.
+   */
   readonly metricsByMutex?: boolean | undefined
+  /** How often in a row a lease may stay within this layer, see `LeaseOptions`. From 0 to 10,000. Default: 0. */
   readonly maxLocalHandOffs?: number | undefined
 }
 
 /**
- * Checked options.
+ * Checked options, with their defaults.
  *
  * @see {@link make}
  * @category models
@@ -73,12 +79,19 @@ export interface MutexConfig {
 }
 
 /**
- * The hard stop. Protected work that lost its lease is interrupted at the local deadline, a safety margin before the
- * server's lease ends. Where it is uninterruptible, or its finalizers take longer than the margin, it overlaps with the
- * next holder. Nothing within a process can stop it then; the process itself can be ended:
+ * Reacts to work that is still running after the server's lease has ended.
  *
- * Run once for each such lease: at the end of the server's lease where the lease ran out, otherwise (another owner, no
- * owner) a margin after the loss was noticed. Not run any more once the layer is closed. What it fails with is logged.
+ * **When to use**
+ *
+ * Use as the hard stop: nothing inside a process can stop uninterruptible work, but the process itself can end.
+ *
+ * **Details**
+ *
+ * Protected work is interrupted at the local deadline, a safety margin before the server's lease ends. Uninterruptible
+ * work, or finalizers that take longer than the margin, overlap with the next holder.
+ *
+ * The effect runs once for each such lease: at the end of the server's lease if the lease ran out, otherwise a margin
+ * after the loss was noticed. It does not run after the layer has closed. A failure of it is logged.
  *
  * **Example** (Ending the process)
  *
@@ -101,75 +114,13 @@ export interface MutexConfig {
 export type Overrun = (loss: LeaseLost) => Effect.Effect<void>
 
 /**
- * What an owner gives up of its lease at the end, so that it stops before anybody else may start: 5 % of ttl plus
- * transition, at least 100 milliseconds. It covers clocks whose rates differ by as much.
+ * Fills in the defaults and checks the options.
  *
- * **Example** (When an owner stops at the latest)
+ * **Details**
  *
- * ```ts
- * import { MutexConfig } from "@effect-simba/core"
- * import { Duration } from "effect"
+ * Fails with `InvalidConfig` that names the option.
  *
- * const [ttl, transition] = [Duration.seconds(10), Duration.seconds(6)]
- *
- * // 15.2 seconds after its last renewal
- * const stopsAfter = Duration.subtract(Duration.sum(ttl, transition), MutexConfig.margin(ttl, transition))
- * ```
- *
- * @category combinators
- * @since 0.1.0
- */
-export const margin = (ttl: Duration.Duration, transition: Duration.Duration): Duration.Duration =>
-  Duration.max(Duration.millis(100), Duration.times(Duration.sum(ttl, transition), 0.05))
-
-/** @internal */
-export const positive = (option: string, input: Duration.Input): Effect.Effect<Duration.Duration, InvalidConfig> => {
-  const duration = Duration.fromInput(input)
-  const problem = duration._tag === "None"
-    ? `${JSON.stringify(input)} is not a duration`
-    : !Duration.isFinite(duration.value)
-    ? "it must be finite"
-    : Duration.toMillis(duration.value) < 1
-    ? "it must be at least 1 millisecond"
-    : undefined
-  return problem === undefined && duration._tag === "Some"
-    ? Effect.succeed(Duration.millis(Math.ceil(Duration.toMillis(duration.value))))
-    : Effect.fail(new InvalidConfig({ option, problem: problem! }))
-}
-
-/** @internal */
-export const handoverProblem = (input: number): string | undefined =>
-  Number.isInteger(input) && input >= 0 && input <= 10_000
-    ? undefined
-    : "it must be a whole number from 0 to 10,000"
-
-/** @internal */
-export const checkPeriods = Effect.fnUntraced(function*(options: {
-  readonly ttl: Duration.Input
-  readonly transition: Duration.Input
-  readonly commandTimeout: Duration.Duration
-  /** Whether a liveness probe is asked, for as long as `commandTimeout`, before a renewal is sent. */
-  readonly probed?: boolean
-}) {
-  const ttl = yield* positive("ttl", options.ttl)
-  const transition = yield* positive("transition", options.transition)
-  const timeouts = options.probed === true ? 2 : 1
-  const needed = Duration.sum(margin(ttl, transition), Duration.times(options.commandTimeout, timeouts))
-  if (Duration.isLessThanOrEqualTo(transition, needed)) {
-    return yield* new InvalidConfig({
-      option: "transition",
-      problem: `${Duration.format(transition)} leaves no time to renew: it must exceed the safety margin ` +
-        `(${Duration.format(margin(ttl, transition))}) plus ${timeouts === 2 ? "twice " : ""}commandTimeout ` +
-        `(${Duration.format(options.commandTimeout)})`
-    })
-  }
-  return { ttl, transition }
-})
-
-/**
- * Fills in the defaults and checks the options; fails with `InvalidConfig` that names the option.
- *
- * **Example** (What a crash costs at most)
+ * **Example** (How long a crash stops the work at most)
  *
  * ```ts
  * import { MutexConfig } from "@effect-simba/core"
@@ -187,8 +138,8 @@ export const checkPeriods = Effect.fnUntraced(function*(options: {
 export const make = Effect.fnUntraced(function*(options: Options = {}) {
   const commandTimeout = yield* positive("commandTimeout", options.commandTimeout ?? "1 second")
   const maxLocalHandOffs = options.maxLocalHandOffs ?? 0
-  const problem = handoverProblem(maxLocalHandOffs)
-  if (problem !== undefined) return yield* new InvalidConfig({ option: "maxLocalHandOffs", problem })
+  const problem = handOffsProblem(maxLocalHandOffs)
+  if (problem !== undefined) return yield* refuse("maxLocalHandOffs", problem)
   const config: MutexConfig = {
     ...yield* checkPeriods({
       ttl: options.ttl ?? "10 seconds",
@@ -200,15 +151,17 @@ export const make = Effect.fnUntraced(function*(options: Options = {}) {
     releaseTimeout: yield* positive("releaseTimeout", options.releaseTimeout ?? "2 seconds"),
     contender: options.contender === undefined
       ? yield* MutexName.contenderByHost
-      : yield* MutexName.contenderName(options.contender).pipe(
-        Effect.mapError((error) => new InvalidConfig({ option: "contender", problem: error.problem }))
+      : yield* checkContender(options.contender).pipe(
+        Effect.mapError(({ problem }) => new InvalidConfig({ option: "contender", problem }))
       ),
     onOverrun: options.onOverrun,
     metricsByMutex: options.metricsByMutex === true,
-    maxLocalHandOffs: maxLocalHandOffs
+    maxLocalHandOffs
   }
   return config
 })
+
+const checkContender = names.checked<MutexName.ContenderName>("contender", names.contenderProblem)
 
 const units = { ms: "millis", s: "seconds", m: "minutes", h: "hours" } as const
 
@@ -236,8 +189,11 @@ const DurationText = Schema.String.pipe(Schema.decodeTo(
 ))
 
 /**
- * Reads the two durations that operators set: `SIMBA_REDIS_TTL` (default 10 seconds) and `SIMBA_REDIS_TRANSITION`
- * (default 6 seconds), as `10 seconds` or `10s`.
+ * Reads the two durations that operators set, `SIMBA_REDIS_TTL` and `SIMBA_REDIS_TRANSITION`.
+ *
+ * **Details**
+ *
+ * Both are written as `10 seconds` or `10s`, and default to 10 and 6 seconds.
  *
  * **Example** (Durations that operators set, and one that they do not)
  *
@@ -250,7 +206,7 @@ const DurationText = Schema.String.pipe(Schema.decodeTo(
  * )
  * ```
  *
- * @category config
+ * @category configuration
  * @since 0.1.0
  */
 export const config: Config.Config<Pick<Options, "ttl" | "transition">> = Config.flatMap(

@@ -1,32 +1,13 @@
 /**
- * Names and ids: what is allowed, and who made them.
+ * Names of mutexes and contenders, and the ids under which the backend knows them.
  *
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import * as Schema from "effect/Schema"
+import { contenderProblem, mutexProblem } from "./internal/names.ts"
 import * as host from "./internal/processIdentity.ts"
-import { InvalidName } from "./SimbaError.ts"
-
-/** @internal */
-export const mutexProblem = (name: string): string | undefined =>
-  name.trim() === ""
-    ? "it is blank"
-    : name.startsWith("}")
-    ? "it starts with \"}\", which would empty the hash tag of its keys"
-    : name.includes("}:tick:")
-    ? "it contains \"}:tick:\", which would make its key that of a job"
-    : undefined
-
-const contenderProblem = (name: string): string | undefined =>
-  name.trim() === ""
-    ? "it is blank"
-    : name.includes("@@")
-    ? "it contains \"@@\", which separates fields on the wire"
-    : name.startsWith("@") || name.endsWith("@")
-    ? "it starts or ends with \"@\", which would blur a separator on the wire"
-    : undefined
 
 /**
  * The name of a mutex: not blank, not starting with `}`, without `}:tick:`.
@@ -46,12 +27,14 @@ const contenderProblem = (name: string): string | undefined =>
  * @since 0.1.0
  */
 export const MutexName = Schema.String.check(
-  Schema.makeFilter((name: string) => mutexProblem(name), { expected: "a mutex name" }),
+  Schema.makeFilter(mutexProblem, { expected: "a mutex name" }),
   // Said again for generators of examples, which do not look into filters
   Schema.isMinLength(1)
 ).pipe(Schema.brand("@effect-simba/MutexName"))
 
 /**
+ * The checked name of a mutex.
+ *
  * @category models
  * @since 0.1.0
  */
@@ -75,20 +58,25 @@ export type MutexName = typeof MutexName.Type
  * @since 0.1.0
  */
 export const ContenderName = Schema.String.check(
-  Schema.makeFilter((name: string) => contenderProblem(name), { expected: "a contender name" }),
+  Schema.makeFilter(contenderProblem, { expected: "a contender name" }),
   // Said again for generators of examples, which do not look into filters
   Schema.isMinLength(1)
 ).pipe(Schema.brand("@effect-simba/ContenderName"))
 
 /**
+ * The checked name of a contender.
+ *
  * @category models
  * @since 0.1.0
  */
 export type ContenderName = typeof ContenderName.Type
 
 /**
- * What a contender is called in the backend: `<counter>-<random>:<contender name>`, new for each attempt (one wait and
- * the lease it ends in) and never used twice. That is what makes undoing an attempt of unknown outcome safe.
+ * The id of one attempt and its lease in the backend: `<counter>-<random>:<contender name>`.
+ *
+ * **Details**
+ *
+ * Each attempt has a new id, which is never used again. So an attempt of unknown outcome can be undone safely.
  *
  * **Example** (Whether an owner is one of ours)
  *
@@ -109,18 +97,19 @@ export type ContenderName = typeof ContenderName.Type
  */
 export const ContenderId = Schema.String.check(
   Schema.isPattern(/^\d+-[0-9a-z]{12}:./),
-  Schema.makeFilter((id: string) => contenderProblem(id))
+  Schema.makeFilter(contenderProblem)
 ).pipe(Schema.brand("@effect-simba/ContenderId"))
 
 /**
+ * The checked id of an attempt.
+ *
  * @category models
  * @since 0.1.0
  */
 export type ContenderId = typeof ContenderId.Type
 
 /**
- * The part of a wire id that all ids of one layer share: where that layer can be told something. Empty for an id that is
- * not one of ours.
+ * The part of an id that all ids of one layer share, empty for ids of other implementations.
  *
  * **Example** (Waiters by the process that they belong to)
  *
@@ -134,59 +123,13 @@ export type ContenderId = typeof ContenderId.Type
  * )
  * ```
  *
- * @category combinators
+ * @category getters
  * @since 0.1.0
  */
 export const inboxOf = (id: string): string => /^\d+-([0-9a-z]{12}):/.exec(id)?.[1] ?? ""
 
 /**
- * Checks the name of a mutex; fails with `InvalidName` that says what is wrong with it.
- *
- * **Example** (Refusing a request before it waits)
- *
- * ```ts
- * import { MutexName } from "@effect-simba/core"
- * import { Effect } from "effect"
- *
- * const validate = (name: string) =>
- *   Effect.mapError(MutexName.mutexName(name), ({ problem }) => `not a name for a job: ${problem}`)
- * ```
- *
- * @category constructors
- * @since 0.1.0
- */
-export const mutexName = (name: string): Effect.Effect<MutexName, InvalidName> => {
-  const problem = mutexProblem(name)
-  return problem === undefined
-    ? Effect.succeed(name as MutexName)
-    : Effect.fail(new InvalidName({ kind: "mutex", value: name, problem }))
-}
-
-/**
- * Checks the name of a contender; fails with `InvalidName` that says what is wrong with it.
- *
- * **Example** (A name that says what the process is for)
- *
- * ```ts
- * import { Mutex, MutexName } from "@effect-simba/core"
- * import { Effect, Layer } from "effect"
- *
- * const mutexLive = (role: string) =>
- *   Layer.unwrap(Effect.map(MutexName.contenderName(`billing-${role}`), (contender) => Mutex.layer({ contender })))
- * ```
- *
- * @category constructors
- * @since 0.1.0
- */
-export const contenderName = (name: string): Effect.Effect<ContenderName, InvalidName> => {
-  const problem = contenderProblem(name)
-  return problem === undefined
-    ? Effect.succeed(name as ContenderName)
-    : Effect.fail(new InvalidName({ kind: "contender", value: name, problem }))
-}
-
-/**
- * `<pid>@<host>`: tells an operator where to look. The default.
+ * The default name of a contender, `<pid>@<host>`, which tells an operator where to look.
  *
  * **Example** (The same name in the logs)
  *
@@ -206,7 +149,7 @@ export const contenderByHost: Effect.Effect<ContenderName> = Effect.sync(() =>
 )
 
 /**
- * A random UUID: for contenders whose host must not show.
+ * A random UUID, for contenders whose host must not show.
  *
  * **Example** (A contender that does not tell its host)
  *

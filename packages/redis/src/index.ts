@@ -15,9 +15,7 @@
  * **Example** (A write that a stale holder cannot do)
  *
  * ```ts
- * import { Mutex } from "@effect-simba/core"
- * import { Fencing } from "@effect-simba/redis"
- * import { Effect } from "effect"
+ *  *  * import { Effect } from "effect"
  *
  * const program = Mutex.withLock("report")((lease) => Fencing.set("report:latest", "...", lease.token)).pipe(
  *   Effect.catchTag("StaleToken", (error) => Effect.logError(error.message))

@@ -39,6 +39,7 @@
  * @since 0.1.0
  */
 import type * as Duration from "effect/Duration"
+import * as arrivalOrder from "./internal/checkers/arrivalOrder.ts"
 import { excused, grants } from "./internal/checkers/excuses.ts"
 import { field, seconds } from "./internal/checkers/fields.ts"
 import { all as allOf } from "./internal/checkers/ownershipTracker.ts"
@@ -241,7 +242,7 @@ export const writesAreFenced: Checker = work.writesAreFenced
  * @category checkers
  * @since 0.1.0
  */
-export const firstComeFirstServed: Checker = turns.firstComeFirstServed
+export const firstComeFirstServed: Checker = arrivalOrder.firstComeFirstServed
 
 /**
  * Waiters of one process for one resource are served in the order in which they noted `waiting`, unless they are unfair,
@@ -250,7 +251,7 @@ export const firstComeFirstServed: Checker = turns.firstComeFirstServed
  * @category checkers
  * @since 0.1.0
  */
-export const inOrderWithinLines: Checker = turns.inOrderWithinLines
+export const inOrderWithinLines: Checker = arrivalOrder.inOrderWithinLines
 
 /**
  * Who is granted the lock has it: a grant that ends although its holder has neither noted `granted` nor given it back must

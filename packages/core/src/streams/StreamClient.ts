@@ -1,21 +1,18 @@
 /**
- * Stream ownership: a fleet of consumers shares many data streams, each owned by one consumer at a time, and taken over
- * within moments when its owner dies or hangs.
+ * Data streams that a fleet of consumers shares, each with one owner at a time.
  *
- * Producers `announce` data streams. Consumers `run` a handler: one fiber for each data stream that this process owns.
+ * A producer announces data streams to a service. The consumers of the service share them evenly, and take over the
+ * streams of consumers that die, hang or leave.
  *
- * **Example** (A producer and a consumer)
+ * **Example** (A handler that owns one data stream at a time)
  *
  * ```ts
- * import { StreamClient, StreamLease } from "@effect-simba/core/streams"
+ * import { StreamClient } from "@effect-simba/core/streams"
  * import { Effect } from "effect"
  *
  * const producer = StreamClient.announce("orders:eu", { region: "eu" })
  *
- * const consumer = StreamClient.run(Effect.gen(function*() {
- *   const lease = yield* StreamLease.StreamLease
- *   yield* Effect.log(`processing ${lease.stream} with token ${lease.token}`)
- * }))
+ * const consumer = StreamClient.run((lease) => Effect.log(`${lease.stream} is ours, with token ${lease.token}`))
  * ```
  *
  * @since 0.1.0
@@ -37,6 +34,19 @@ import type { EntryId, StreamName } from "./StreamName.ts"
 import type { StreamNotification } from "./StreamNotification.ts"
 import type { DeadLetter, ServiceState, StreamStore } from "./StreamStore.ts"
 
+type Announcing = {
+  readonly stream: string
+  /** What its consumers should know about it: anything that JSON can say. */
+  readonly info?: Readonly<Record<string, unknown>> | undefined
+}
+
+type Announced = {
+  readonly stream: StreamName
+  readonly entry: EntryId
+  /** False where it was announced before and is not finished yet. */
+  readonly isNew: boolean
+}
+
 /**
  * The operations of this module, for one service and one consumer.
  *
@@ -53,34 +63,37 @@ import type { DeadLetter, ServiceState, StreamStore } from "./StreamStore.ts"
  * @since 0.1.0
  */
 export class StreamClient extends Context.Service<StreamClient, {
-  /** The consumer as the backend knows it. */
+  /** The name of the consumer in the consumer group. */
   readonly id: string
   readonly run: <A, E, R, R2 = never>(
     handler: Handler<A, E, R>,
     options?: RunOptions<R2>
-  ) => Effect.Effect<never, RunError, Exclude<R, StreamLease> | R2>
+  ) => Effect.Effect<never, InvalidConfig | StoreError, Exclude<R, StreamLease> | R2>
   readonly notifications: Stream.Stream<StreamNotification, InvalidConfig>
   readonly announceAll: (
     announcements: ReadonlyArray<Announcing>
   ) => Effect.Effect<ReadonlyArray<Announced>, InvalidName | StoreError>
-  readonly claim: (stream: string) => Effect.Effect<StreamLease["Service"], ClaimError>
-  readonly doneStream: (stream: string) => Effect.Effect<void, EndError>
-  readonly release: (stream: string) => Effect.Effect<void, EndError>
-  readonly owned: Effect.Effect<ReadonlyArray<StreamLease["Service"]>>
+  readonly claim: (
+    stream: string
+  ) => Effect.Effect<StreamLease, AlreadyClaimed | StreamNotFound | InvalidName | StoreError>
+  readonly doneStream: (stream: string) => Effect.Effect<void, StreamNotFound | StreamLost | InvalidName | StoreError>
+  readonly release: (stream: string) => Effect.Effect<void, StreamNotFound | StreamLost | InvalidName | StoreError>
+  readonly owned: Effect.Effect<ReadonlyArray<StreamLease>>
   readonly inspect: Effect.Effect<ServiceState, StoreError>
   readonly deadLetters: (options?: {
     readonly after?: EntryId | undefined
     readonly count?: number | undefined
   }) => Effect.Effect<ReadonlyArray<DeadLetter>, StoreError>
-  readonly redrive: (id: EntryId) => Effect.Effect<boolean, StoreError>
+  readonly redrive: (id: string) => Effect.Effect<boolean, InvalidName | StoreError>
 }>()("@effect-simba/core/StreamClient") {}
 
 /**
- * A client on whatever store is provided. Invalid options are refused when the layer is built. Building it joins
- * nothing: a producer needs no more than this.
+ * Provides `StreamClient` using the current `StreamStore`.
  *
- * Closing it asks for everything back that is owned, waits for the grace, and gives the rest back; nothing that is
- * unfinished is acknowledged.
+ * **Details**
+ *
+ * Invalid options are refused when the layer is built. Building it joins nothing, so it serves producers too. Closing it
+ * revokes all that is owned, waits for the grace period, and releases the rest. Nothing unfinished is acknowledged.
  *
  * **Example** (A consumer as a layer of its own)
  *
@@ -88,11 +101,12 @@ export class StreamClient extends Context.Service<StreamClient, {
  * import { StreamClient } from "@effect-simba/core/streams"
  * import { Effect, Layer } from "effect"
  *
- * const failed = (error: StreamClient.RunError) => Effect.logFatal(error.message)
- *
- * const Consumer = Layer.effectDiscard(Effect.forkScoped(
- *   Effect.tapError(StreamClient.run(({ stream }) => Effect.log(stream)), failed)
- * )).pipe(Layer.provideMerge(StreamClient.layer({ service: "orders", capacity: 100 })))
+ * const Consumer = Layer.effectDiscard(
+ *   StreamClient.run(({ stream }) => Effect.log(stream)).pipe(
+ *     Effect.tapError((error) => Effect.logFatal(error.message)),
+ *     Effect.forkScoped
+ *   )
+ * ).pipe(Layer.provideMerge(StreamClient.layer({ service: "orders", capacity: 100 })))
  * ```
  *
  * @category layers
@@ -103,7 +117,7 @@ export const layer = (
 ): Layer.Layer<StreamClient, InvalidConfig | BackendError, StreamStore> => Layer.effect(StreamClient, make(options))
 
 /**
- * Like `layer`, with the consumer's id from `POD_NAME`, else from `POD_IP`, unless it is given here.
+ * Like `layer`, with the consumer's id from `POD_NAME`, else from `POD_IP`, unless it is given.
  *
  * **Example** (In Kubernetes)
  *
@@ -129,23 +143,28 @@ export const layerFromEnv = (
   )
 
 /**
- * Takes part in the service, until interrupted: takes data streams as there is room for them (new ones, and those whose
- * owner died, hangs or gave them back), and runs the handler for each, in a fiber of its own.
+ * Joins the service until interrupted, and runs the handler for each data stream that it takes, in a fiber of its own.
  *
- * - The handler succeeds: the data stream is done, and its announcement is removed.
- * - It fails: see `RunOptions`. `StreamLease.handBack` is no failure; it gives the data stream to others.
- * - The data stream is lost: the handler is interrupted, no later than the local deadline.
- * - It is asked back, for a consumer with more room: `StreamLease.revoked` completes. After the grace the
- *   handler is interrupted, and the data stream goes on to the other one after the handler, its finalizers included, has
- *   ended.
+ * **Details**
  *
- * Interrupting it asks everything back in the same way, and returns when all handlers have ended and everything is given
- * back. Handlers run at least once: a successor may begin with what its predecessor had not committed.
+ * As long as it has room it takes new data streams, and those whose owner died, hangs or gave them up. What becomes of a
+ * data stream:
  *
- * One consumption at a time: another `run`, or reading `notifications`, fails with `InvalidConfig`. Outages of the
- * backend are waited for; a refusal for good (permissions, a key of the wrong type) fails with its error.
+ * - Its handler succeeds: it is done, and its announcement is removed.
+ * - Its handler fails: see `RunOptions`. `StreamLease.yield` is no failure, and leaves it to others.
+ * - It is lost: its handler is interrupted, no later than the local deadline.
+ * - It is revoked for a consumer with more room: `StreamLease.revoked` completes. After the grace period its handler is
+ *   interrupted, and the other consumer gets it when the handler and its finalizers have ended.
  *
- * **Example** (A handler that comes to a good point when it is asked back)
+ * Interrupting `run` revokes all in the same way, and returns when all handlers have ended. Outages of the backend are
+ * waited for. A refusal for good (permissions, a key of the wrong type) fails with its error.
+ *
+ * **Gotchas**
+ *
+ * Handlers run at least once: a successor may begin with work that its predecessor did not commit. A client joins once at
+ * a time: another `run`, or reading `notifications`, fails with `InvalidConfig`.
+ *
+ * **Example** (A handler that comes to a good point when it is revoked)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -161,24 +180,28 @@ export const layerFromEnv = (
  *   })), { retry: Schedule.spaced("5 seconds") })
  * ```
  *
- * @category consuming
+ * @category running
  * @since 0.1.0
  */
 export const run = <A, E, R, R2 = never>(
   handler: Handler<A, E, R>,
   options?: RunOptions<R2>
-): Effect.Effect<never, RunError, StreamClient | Exclude<R, StreamLease> | R2> =>
+): Effect.Effect<never, InvalidConfig | StoreError, StreamClient | Exclude<R, StreamLease> | R2> =>
   StreamClient.use((client) => client.run(handler, options))
 
 /**
- * Takes part in the service for as long as it is read, and tells what happens: the lower-level way, for those who run
- * handlers themselves. New data streams and orphans are taken as there is room, and said to be added; `owned` has their
- * leases. Where the backend publishes expiries, `StreamExpired` says at once what a sweep would take a moment later:
- * `claim` it, or wait.
+ * Joins the service while it is read, and tells what comes and goes.
  *
- * Nothing is dropped: while too many are unread, no more data streams are taken. It ends with `StreamTerminated` when the
- * client closes, or when the backend refuses for good. Who stops reading leaves the service: what it was brought is asked
- * back, and given back after the grace.
+ * **When to use**
+ *
+ * Use instead of `run` to start and stop the work on data streams yourself. `owned` has their leases.
+ *
+ * **Details**
+ *
+ * Where the backend publishes expiries, `StreamExpired` comes before the next sweep: `claim` the data stream, or wait.
+ * Nothing is dropped: too many unread notifications stop the taking of data streams. The stream ends with
+ * `StreamTerminated` when the client closes, or when the backend refuses for good. Ending the reading leaves the service:
+ * all that it took is revoked, and released after the grace period.
  *
  * **Example** (What comes and goes)
  *
@@ -190,7 +213,7 @@ export const run = <A, E, R, R2 = never>(
  *   notification._tag === "StreamTerminated" ? Effect.log(notification.reason) : Effect.log(notification.stream))
  * ```
  *
- * @category consuming
+ * @category running
  * @since 0.1.0
  */
 export const notifications: Stream.Stream<StreamNotification, InvalidConfig, StreamClient> = Stream.unwrap(
@@ -198,8 +221,12 @@ export const notifications: Stream.Stream<StreamNotification, InvalidConfig, Str
 )
 
 /**
- * Announces a data stream to the consumers of the service, now or later. Announcing one twice is harmless while the first
- * announcement is unfinished. A name that cannot be used fails with `InvalidName` before anything is sent.
+ * Announces a data stream to the consumers of the service, now or later.
+ *
+ * **Details**
+ *
+ * Announcing twice is harmless while the first announcement is unfinished. `info` is what its consumers should know about
+ * it: anything that JSON can say. A name that cannot be used fails with `InvalidName` before anything is sent.
  *
  * **Example** (Only the first time)
  *
@@ -210,7 +237,7 @@ export const notifications: Stream.Stream<StreamNotification, InvalidConfig, Str
  * const announced = Effect.map(StreamClient.announce("orders:eu"), ({ entry, isNew }) => isNew ? entry : undefined)
  * ```
  *
- * @category producing
+ * @category operations
  * @since 0.1.0
  */
 export const announce = (
@@ -232,7 +259,7 @@ export const announce = (
  * )
  * ```
  *
- * @category producing
+ * @category operations
  * @since 0.1.0
  */
 export const announceAll = (
@@ -241,9 +268,12 @@ export const announceAll = (
   StreamClient.use((client) => client.announceAll(announcements))
 
 /**
- * Takes one data stream by name, whether there is room or not, without joining the service. It stays owned until it is
- * done, released or lost, or the client closes. Fails with `AlreadyClaimed` if anybody owns it, this client included; with
- * `StreamNotFound` if it is not announced, or no consumer was ever given it. Interrupted, it leaves nothing behind.
+ * Takes one data stream by name, without joining the service and whether there is room or not.
+ *
+ * **Details**
+ *
+ * It stays owned until it is done, released or lost, or the client closes. Fails with `AlreadyClaimed` if anybody owns it,
+ * this client included. Fails with `StreamNotFound` if it is not announced, or if no consumer was ever given it.
  *
  * **Example** (One data stream, by hand)
  *
@@ -253,51 +283,89 @@ export const announceAll = (
  *
  * const work = Effect.succeed(true)
  *
- * const byHand: Effect.Effect<void, StreamClient.ClaimError | StreamClient.EndError, StreamClient.StreamClient> = Effect
- *   .gen(function*() {
- *     const { stream } = yield* StreamClient.claim("orders:eu")
- *     const isFinished = yield* work
- *     yield* isFinished ? StreamClient.doneStream(stream) : StreamClient.release(stream)
- *   })
+ * const byHand = Effect.gen(function*() {
+ *   const { stream } = yield* StreamClient.claim("orders:eu")
+ *   const isFinished = yield* work
+ *   yield* isFinished ? StreamClient.doneStream(stream) : StreamClient.release(stream)
+ * })
  * ```
  *
- * @category claiming
+ * @category operations
  * @since 0.1.0
  */
-export const claim = (stream: string): Effect.Effect<StreamLease["Service"], ClaimError, StreamClient> =>
+export const claim = (
+  stream: string
+): Effect.Effect<StreamLease, AlreadyClaimed | StreamNotFound | InvalidName | StoreError, StreamClient> =>
   StreamClient.use((client) => client.claim(stream))
 
 /**
- * Finishes an owned data stream: its announcement is removed for good. A handler of `run` is interrupted first, and
- * awaited, unless it or its `onError` is the caller. If it fails with a `BackendError`, the data stream may still be
- * owned: try again. Fails with `StreamLost` where it ends otherwise before that: lost, given back or buried.
+ * Finishes an owned data stream, and removes its announcement for good.
  *
- * @see {@link claim}
- * @category claiming
+ * **Details**
+ *
+ * Its handler is interrupted and awaited first, unless it or its `onError` is the caller. Fails with `StreamLost` where
+ * the ownership ended otherwise before that.
+ *
+ * **Gotchas**
+ *
+ * After a `BackendError` the data stream may still be owned: try again.
+ *
+ * **Example** (Work that was done elsewhere)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { Effect } from "effect"
+ *
+ * const finish = Effect.retry(StreamClient.doneStream("orders:eu"), {
+ *   while: (error) => error._tag === "BackendError" && error.retryable,
+ *   times: 3
+ * })
+ * ```
+ *
+ * @category operations
  * @since 0.1.0
  */
-export const doneStream = (stream: string): Effect.Effect<void, EndError, StreamClient> =>
+export const doneStream = (
+  stream: string
+): Effect.Effect<void, StreamNotFound | StreamLost | InvalidName | StoreError, StreamClient> =>
   StreamClient.use((client) => client.doneStream(stream))
 
 /**
- * Gives an owned data stream back, unfinished, for others to take at once. A handler of `run` is interrupted first, and
- * awaited, unless it or its `onError` is the caller: then it is given back when that has ended.
+ * Gives up an owned data stream unfinished, for others to take at once.
  *
- * @see {@link claim}
- * @category claiming
+ * **Details**
+ *
+ * Its handler is interrupted and awaited first. Where the handler or its `onError` is the caller, the release follows
+ * their end.
+ *
+ * **Example** (Leaving the largest to others)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { Effect } from "effect"
+ *
+ * const leave = Effect.flatMap(
+ *   StreamClient.owned,
+ *   Effect.forEach(({ info, stream }) => info["size"] === "large" ? StreamClient.release(stream) : Effect.void)
+ * )
+ * ```
+ *
+ * @category operations
  * @since 0.1.0
  */
-export const release = (stream: string): Effect.Effect<void, EndError, StreamClient> =>
+export const release = (
+  stream: string
+): Effect.Effect<void, StreamNotFound | StreamLost | InvalidName | StoreError, StreamClient> =>
   StreamClient.use((client) => client.release(stream))
 
 /**
  * The leases of all data streams that this client owns at this instant.
  *
- * **Example** (The one with the least time left)
+ * **Example** (The least time left)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
- * import { Effect } from "effect"
+ * import { Duration, Effect } from "effect"
  *
  * const least = Effect.map(
  *   Effect.flatMap(StreamClient.owned, Effect.forEach(({ timeLeft }) => timeLeft)),
@@ -305,18 +373,26 @@ export const release = (stream: string): Effect.Effect<void, EndError, StreamCli
  * )
  * ```
  *
- * @category claiming
+ * @category getters
  * @since 0.1.0
  */
-export const owned: Effect.Effect<ReadonlyArray<StreamLease["Service"]>, never, StreamClient> = StreamClient.use(
+export const owned: Effect.Effect<ReadonlyArray<StreamLease>, never, StreamClient> = StreamClient.use(
   (client) => client.owned
 )
 
 /**
- * How the service is doing: see `ServiceState`.
+ * Reads how the service is doing.
  *
- * @see {@link StreamStore.ServiceState}
- * @category operating
+ * **Example** (Whether anything went to the dead letters)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { Effect } from "effect"
+ *
+ * const isHealthy = Effect.map(StreamClient.inspect, ({ deadLetters }) => deadLetters === 0)
+ * ```
+ *
+ * @category getters
  * @since 0.1.0
  */
 export const inspect: Effect.Effect<ServiceState, StoreError, StreamClient> = StreamClient.use(
@@ -324,57 +400,52 @@ export const inspect: Effect.Effect<ServiceState, StoreError, StreamClient> = St
 )
 
 /**
- * Announcements that could not be read, or whose handlers failed too often, the oldest first, at most `count` (default
- * 100), after the id `after`.
+ * Lists announcements that could not be read, or whose handlers failed too often, the oldest first.
  *
- * @see {@link StreamStore.DeadLetter}
- * @category operating
+ * **Example** (Why they are there)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { Effect } from "effect"
+ *
+ * const reasons = Effect.map(StreamClient.deadLetters({ count: 20 }), (letters) => letters.map(({ reason }) => reason))
+ * ```
+ *
+ * @category getters
  * @since 0.1.0
  */
 export const deadLetters = (options?: {
+  /** Only those after this id. */
   readonly after?: EntryId | undefined
+  /** At most so many. Default: 100. */
   readonly count?: number | undefined
 }): Effect.Effect<ReadonlyArray<DeadLetter>, StoreError, StreamClient> =>
   StreamClient.use((client) => client.deadLetters(options))
 
 /**
- * Announces a dead letter again, with no failures counted. Answers whether it was there.
+ * Announces a dead letter again, with no failures counted, and returns whether it was there.
  *
- * @see {@link StreamStore.DeadLetter}
- * @category operating
+ * **Example** (Those that one outage caused)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { Effect } from "effect"
+ *
+ * const redriveAll = Effect.gen(function*() {
+ *   for (const { id, reason } of yield* StreamClient.deadLetters()) {
+ *     if (reason.includes("ECONNREFUSED")) yield* StreamClient.redrive(id)
+ *   }
+ * })
+ * ```
+ *
+ * @category operations
  * @since 0.1.0
  */
-export const redrive = (id: EntryId): Effect.Effect<boolean, StoreError, StreamClient> =>
+export const redrive = (id: string): Effect.Effect<boolean, InvalidName | StoreError, StreamClient> =>
   StreamClient.use((client) => client.redrive(id))
 
 /**
- * A data stream to announce, and what its consumers should know about it: anything that JSON can say.
- *
- * @see {@link StreamClient.announceAll}
- * @category models
- * @since 0.1.0
- */
-export interface Announcing {
-  readonly stream: string
-  readonly info?: Readonly<Record<string, unknown>> | undefined
-}
-
-/**
- * A data stream that is announced. `isNew` is false where it was announced before and is not finished yet.
- *
- * @see {@link StreamClient.announce}
- * @category models
- * @since 0.1.0
- */
-export interface Announced {
-  readonly stream: StreamName
-  readonly entry: EntryId
-  readonly isNew: boolean
-}
-
-/**
- * A handler failed. `failures` counts, for this announcement and over all consumers, the failures of handlers and the
- * leases that ran out under one, since the last commit.
+ * A failure of a handler.
  *
  * @see {@link RunOptions}
  * @category models
@@ -385,41 +456,46 @@ export interface HandlerFailure {
   readonly entry: EntryId
   readonly token: FencingToken
   readonly cause: Cause.Cause<unknown>
+  /**
+   * How many handlers of this announcement have failed, or had their lease run out, since the last commit. All consumers
+   * count.
+   */
   readonly failures: number
 }
 
 /**
- * What is done about handlers that fail.
- *
- * - `retry` (default: a second after the first failure, doubling up to half a minute, without end): when the handler
- *   runs again, on the same data stream, which stays owned meanwhile. When the schedule ends, or after `maxFailures`
- *   failures without a commit in between, the announcement goes to the dead letters with the cause as its reason.
- * - `onError` (default: log an error): is told of each failure.
+ * Options of `run`.
  *
  * **Example** (A counter, and five attempts)
  *
  * ```ts
- * import { StreamClient } from "@effect-simba/core/streams"
- * import { Schedule } from "effect"
+ * import type { StreamClient } from "@effect-simba/core/streams"
+ * import { Metric, Schedule } from "effect"
  *
  * const failed = Metric.counter("handlers_failed")
  *
  * const options: StreamClient.RunOptions = {
  *   retry: Schedule.recurs(4),
- *   onError: ({ failures }: StreamClient.HandlerFailure) => Metric.update(failed, failures === 1 ? 1 : 0)
+ *   onError: ({ failures }) => Metric.update(failed, failures === 1 ? 1 : 0)
  * }
  * ```
  *
- * @category models
+ * @category options
  * @since 0.1.0
  */
 export interface RunOptions<R = never> {
+  /**
+   * When a failed handler runs again. The data stream stays owned meanwhile. When the schedule ends, or after `maxFailures`
+   * failures without a commit in between, the announcement goes to the dead letters with the cause as its reason. Default:
+   * a second after the first failure, doubling up to half a minute, without end.
+   */
   readonly retry?: Schedule.Schedule<unknown, HandlerFailure, never, R> | undefined
+  /** Runs at each failure. Default: log an error. */
   readonly onError?: ((failure: HandlerFailure) => Effect.Effect<void>) | undefined
 }
 
 /**
- * What runs for each data stream: an effect that finds its lease in its context, or a function of the lease.
+ * Work on one data stream: an effect that finds the lease in its context, or a function from the lease to an effect.
  *
  * **Example** (A line before and after)
  *
@@ -437,31 +513,4 @@ export interface RunOptions<R = never> {
  * @category models
  * @since 0.1.0
  */
-export type Handler<A, E, R> = Effect.Effect<A, E, R> | ((lease: StreamLease["Service"]) => Effect.Effect<A, E, R>)
-
-/**
- * Why a consumer cannot go on. Outages are waited for and are none.
- *
- * @see {@link StreamClient.layer}
- * @category errors
- * @since 0.1.0
- */
-export type RunError = InvalidConfig | StoreError
-
-/**
- * Why a data stream could not be had.
- *
- * @see {@link StreamClient.claim}
- * @category errors
- * @since 0.1.0
- */
-export type ClaimError = AlreadyClaimed | StreamNotFound | InvalidName | StoreError
-
-/**
- * Why a data stream could not be ended.
- *
- * @see {@link StreamClient.claim}
- * @category errors
- * @since 0.1.0
- */
-export type EndError = StreamNotFound | StreamLost | InvalidName | StoreError
+export type Handler<A, E, R> = Effect.Effect<A, E, R> | ((lease: StreamLease) => Effect.Effect<A, E, R>)

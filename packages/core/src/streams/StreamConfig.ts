@@ -1,5 +1,5 @@
 /**
- * How a consumer of data streams behaves, and how long things last. Checked when the layer is built.
+ * Options of a client of data streams, checked when its layer is built.
  *
  * @since 0.1.0
  */
@@ -7,64 +7,86 @@ import * as Config from "effect/Config"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as names from "../internal/names.ts"
+import { margin, positive, refuse } from "../internal/optionChecks.ts"
 import * as host from "../internal/processIdentity.ts"
-import { positive } from "../MutexConfig.ts"
 import { InvalidConfig } from "../SimbaError.ts"
-import * as StreamName from "./StreamName.ts"
+import type * as StreamName from "./StreamName.ts"
 
 /**
- * - `service`: the service whose data streams are shared. Its load-balancer stream is `<service>-input`.
- * - `consumer` (default `<pid>@<host>`): the id of this consumer, known to the backend as `redis-consumer-<id>`. No two
- *   living clients should share one.
- * - `capacity` (default 64): how many data streams it takes at most. What is claimed by name comes on top.
- * - `lease` (default 2 seconds): how long an owner that has fallen silent stays the owner.
- * - `heartbeat` (default 1 second): how often an owner renews. With `commandTimeout` and the safety margin it must stay
- *   below `lease`.
- * - `commandTimeout` (default 500 milliseconds): how long one attempt to renew or take may last.
- * - `sweep` (default 2 seconds, varied by a fifth): how often it looks for data streams without an owner. An orphan is
- *   taken within `lease` plus `sweep` by whoever has room.
- * - `block` (default 1 second): how long one read of new announcements waits in the backend.
- * - `grace` (default 5 seconds): how long a handler that was asked to give its data stream back may go on.
- * - `releaseTimeout` (default 2 seconds): the longest that closing waits for the backend, after all handlers have ended;
- *   and for an `onError` that is told of one that failed as it was interrupted.
- * - `maxFailures` (default 10): an announcement whose handlers failed as often, without a commit in between, goes to the
- *   dead letters.
- * - `balance` (default true): take part in sharing evenly, by handing data streams over and being handed some. Without
- *   it, orphans and new data streams are taken all the same.
- * - `confirm` (default 1.5 seconds): how long a consumer that was handed a data stream has to say that it is there.
- * - `progressTimeout` (default: no limit): a handler that neither commits nor reports progress for so long, while it has
- *   something to do, loses its data stream. Waiting for messages in `messagesAfter` is not a lack of progress.
- * - `enableEvents` (default false): let the backend publish expiries, by adding to the server's setting what is missing.
- *   Without events, orphans are found by sweeps alone.
- * - `reapAfter` (default 10 minutes): consumers with nothing pending that were silent for so long are removed.
- * - `notifications` (default 256): how many unread notifications make the reader of announcements wait.
+ * Options of `StreamClient.layer`.
  *
- * @see {@link make}
- * @category models
+ * **Example** (A consumer of few data streams)
+ *
+ * ```ts
+ * import { StreamClient, type StreamConfig } from "@effect-simba/core/streams"
+ *
+ * const options: StreamConfig.Options = { service: "orders", capacity: 8, gracePeriod: "30 seconds" }
+ *
+ * const Orders = StreamClient.layer(options)
+ * ```
+ *
+ * @category options
  * @since 0.1.0
  */
 export interface Options {
+  /** The service whose data streams are shared. Its load-balancer stream is `<service>-input`. */
   readonly service: string
+  /**
+   * The id of this consumer, which consumer groups know as `redis-consumer-<id>`. No two living clients should share one.
+   * Default: `<pid>@<host>`.
+   */
   readonly consumer?: string | undefined
+  /** How many data streams it takes at most, besides those that it claims by name. Default: 64. */
   readonly capacity?: number | undefined
+  /** How long an owner that has fallen silent stays the owner. Default: 2 seconds. */
   readonly leaseDuration?: Duration.Input | undefined
+  /**
+   * How often an owner renews. Together with `commandTimeout` and the safety margin (5 % of `leaseDuration`, at least 100
+   * milliseconds) it must stay below `leaseDuration`. Default: 1 second.
+   */
   readonly heartbeatInterval?: Duration.Input | undefined
+  /** How long one attempt to renew or take may last. Default: 500 milliseconds. */
   readonly commandTimeout?: Duration.Input | undefined
+  /**
+   * How often, varied by a fifth, it looks for data streams without an owner. A consumer with room takes an orphan within
+   * `leaseDuration` plus `sweepInterval`. Default: 2 seconds.
+   */
   readonly sweepInterval?: Duration.Input | undefined
-  readonly readTimeout?: Duration.Input | undefined
+  /** How long a handler may go on after its data stream was revoked. Default: 5 seconds. */
   readonly gracePeriod?: Duration.Input | undefined
+  /**
+   * The longest that closing waits for the backend after all handlers have ended, and for an `onError` whose handler failed
+   * while it was interrupted. Default: 2 seconds.
+   */
   readonly releaseTimeout?: Duration.Input | undefined
+  /**
+   * How many failures of its handlers, without a commit in between, send an announcement to the dead letters. Default: 10.
+   */
   readonly maxFailures?: number | undefined
+  /**
+   * Whether it hands data streams over, and gets some, so that all have an even share. Without it, orphans and new data
+   * streams are taken all the same. Default: true.
+   */
   readonly rebalance?: boolean | undefined
+  /** How long a consumer that was handed a data stream has to confirm it. Default: 1.5 seconds. */
   readonly confirmTimeout?: Duration.Input | undefined
+  /**
+   * How long a handler with something to do may neither commit nor report progress before it loses its data stream. Waiting
+   * in `messagesAfter` is no lack of progress. Default: no limit.
+   */
   readonly progressTimeout?: Duration.Input | undefined
+  /**
+   * Whether to add what is missing to the server's setting, so that it publishes expiries. Without these events, only sweeps
+   * find orphans. Default: false.
+   */
   readonly enableEvents?: boolean | undefined
+  /** How long a consumer with nothing pending may be silent before it is removed. Default: 10 minutes. */
   readonly reapAfter?: Duration.Input | undefined
-  readonly notificationBuffer?: number | undefined
 }
 
 /**
- * Checked options.
+ * Checked options, with their defaults.
  *
  * @see {@link make}
  * @category models
@@ -78,7 +100,6 @@ export interface StreamConfig {
   readonly heartbeatInterval: Duration.Duration
   readonly commandTimeout: Duration.Duration
   readonly sweepInterval: Duration.Duration
-  readonly readTimeout: Duration.Duration
   readonly gracePeriod: Duration.Duration
   readonly releaseTimeout: Duration.Duration
   readonly maxFailures: number
@@ -87,32 +108,7 @@ export interface StreamConfig {
   readonly progressTimeout: Duration.Duration | undefined
   readonly enableEvents: boolean
   readonly reapAfter: Duration.Duration
-  readonly notificationBuffer: number
 }
-
-/**
- * What an owner gives up of its lease at the end, so that it stops before anybody else may start: 5 % of the lease, at
- * least 100 milliseconds.
- *
- * **Example** (When a silent owner stops at the latest)
- *
- * ```ts
- * import { StreamConfig } from "@effect-simba/core/streams"
- * import { Duration } from "effect"
- *
- * const lease = Duration.seconds(2)
- *
- * // 1.9 seconds after its last renewal
- * const stopsAfter = Duration.subtract(lease, StreamConfig.margin(lease))
- * ```
- *
- * @category combinators
- * @since 0.1.0
- */
-export const margin = (lease: Duration.Duration): Duration.Duration =>
-  Duration.max(Duration.millis(100), Duration.times(lease, 0.05))
-
-const refuse = (option: string, problem: string) => Effect.fail(new InvalidConfig({ option, problem }))
 
 const positiveInt = (option: string, value: number) =>
   Number.isSafeInteger(value) && value >= 1
@@ -133,8 +129,20 @@ const period = (option: string, input: Duration.Input) => {
 const named = <A>(option: string, name: Effect.Effect<A, { readonly problem: string }>) =>
   Effect.mapError(name, ({ problem }) => new InvalidConfig({ option, problem }))
 
+const checkService = names.checked<StreamName.ServiceName>("service", names.blank)
+
+/** The name in the consumer group of the consumer with this id. */
+const checkConsumer = (id: string) =>
+  names.checked<StreamName.ConsumerName>("consumer", (name) => names.blank(id) ?? names.consumerProblem(name))(
+    `redis-consumer-${id}`
+  )
+
 /**
- * Fills in the defaults and checks the options; fails with `InvalidConfig` that names the option.
+ * Fills in the defaults and checks the options.
+ *
+ * **Details**
+ *
+ * Fails with `InvalidConfig` that names the option.
  *
  * **Example** (How long an orphan waits at most)
  *
@@ -157,29 +165,25 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
   const commandTimeout = yield* positive("commandTimeout", options.commandTimeout ?? "500 millis")
   const needed = Duration.sum(Duration.sum(heartbeat, commandTimeout), margin(lease))
   if (Duration.isGreaterThanOrEqualTo(needed, lease)) {
-    return yield* new InvalidConfig({
-      option: "leaseDuration",
-      problem: `${Duration.format(lease)} leaves no time to renew: it must exceed heartbeatInterval ` +
+    return yield* refuse(
+      "leaseDuration",
+      `${Duration.format(lease)} leaves no time to renew: it must exceed heartbeatInterval ` +
         `(${Duration.format(heartbeat)}) plus commandTimeout (${Duration.format(commandTimeout)}) plus the safety ` +
         `margin (${Duration.format(margin(lease))})`
-    })
+    )
   }
   const confirm = yield* positive("confirmTimeout", options.confirmTimeout ?? "1500 millis")
   if (Duration.isLessThanOrEqualTo(confirm, commandTimeout)) {
     return yield* refuse("confirmTimeout", `it must exceed commandTimeout (${Duration.format(commandTimeout)})`)
   }
   return {
-    service: yield* named("service", StreamName.serviceName(options.service)),
-    consumer: yield* named(
-      "consumer",
-      StreamName.consumerName(options.consumer ?? `${host.pid()}@${host.name()}`)
-    ),
+    service: yield* named("service", checkService(options.service)),
+    consumer: yield* named("consumer", checkConsumer(options.consumer ?? `${host.pid()}@${host.name()}`)),
     capacity: yield* positiveInt("capacity", options.capacity ?? 64),
     leaseDuration: lease,
     heartbeatInterval: heartbeat,
     commandTimeout,
     sweepInterval: yield* positive("sweepInterval", options.sweepInterval ?? "2 seconds"),
-    readTimeout: yield* positive("readTimeout", options.readTimeout ?? "1 second"),
     gracePeriod: yield* period("gracePeriod", options.gracePeriod ?? "5 seconds"),
     releaseTimeout: yield* positive("releaseTimeout", options.releaseTimeout ?? "2 seconds"),
     maxFailures: yield* positiveInt("maxFailures", options.maxFailures ?? 10),
@@ -189,13 +193,12 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
       ? undefined
       : yield* positive("progressTimeout", options.progressTimeout),
     enableEvents: yield* boolean("enableEvents", options.enableEvents ?? false),
-    reapAfter: yield* positive("reapAfter", options.reapAfter ?? "10 minutes"),
-    notificationBuffer: yield* positiveInt("notificationBuffer", options.notificationBuffer ?? 256)
+    reapAfter: yield* positive("reapAfter", options.reapAfter ?? "10 minutes")
   }
 })
 
 /**
- * Reads what a platform says of a consumer: its id from `POD_NAME`, else from `POD_IP`; none if both are missing.
+ * Reads the id of the consumer from `POD_NAME`, else from `POD_IP`; none if both are missing.
  *
  * **Example** (The same in a program of one's own)
  *
@@ -208,7 +211,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
  * )
  * ```
  *
- * @category config
+ * @category configuration
  * @since 0.1.0
  */
 export const config: Config.Config<Pick<Options, "consumer">> = Config.all({

@@ -1,12 +1,14 @@
 /**
- * One holding of a data stream, from the taking to its end or loss.
+ * An owned data stream, from the taking to its end or loss.
  *
  * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
+import type { Inspectable } from "effect/Inspectable"
 import type * as Option from "effect/Option"
+import type { Pipeable } from "effect/Pipeable"
 import type { FencingToken } from "../FencingToken.ts"
 import type { StoreError } from "../SimbaError.ts"
 import type { StreamLost, StreamYielded } from "./StreamError.ts"
@@ -14,14 +16,21 @@ import type { EntryId, StreamName } from "./StreamName.ts"
 import type { RawMessage } from "./StreamStore.ts"
 
 /**
- * A data stream that this consumer owns. Renewed in the background until it is done, given back, handed over or lost.
- * A handler of `StreamClient.run` finds its own in its context.
+ * A data stream that this consumer owns, renewed in the background until it is done, given up, handed over or lost.
  *
- * Two things end it early, and they are different. *Asked back*: `revoked` completes, the stream is still
- * ours, and the handler has a grace period to come to a good point and `handBack`. *Lost*: `lost` completes, the stream
- * may be somebody else's already, and the handler is interrupted at once.
+ * **When to use**
  *
- * All judgements are local, by the clock, from just before the last successful renewal was sent.
+ * Use in a handler of `StreamClient.run`, which finds its own lease in its context or gets it as an argument.
+ *
+ * **Details**
+ *
+ * Two things end the ownership early. *Revoked*: the fleet wants the stream back. The handler still owns it, and has the
+ * grace period to come to a good point and `yield`. *Lost*: another consumer may own the stream already, and the handler
+ * is interrupted at once.
+ *
+ * Every answer is local and by the clock, and counts from just before the last successful renewal was sent.
+ *
+ * Printing a lease shows `stream`, `entry`, `token` and `timeLeft`.
  *
  * **Example** (A handler that writes with its token, and stops at a good point)
  *
@@ -41,49 +50,68 @@ import type { RawMessage } from "./StreamStore.ts"
  * })
  * ```
  *
- * @category services
+ * @category models
  * @since 0.1.0
  */
-export class StreamLease extends Context.Service<StreamLease, {
+export interface StreamLease extends Pipeable, Inspectable {
   readonly stream: StreamName
-  /** The entry of the load-balancer stream that announced it. */
+  /** The entry of the load-balancer stream that announced the data stream. */
   readonly entry: EntryId
-  /** What the producer said about it. */
+  /** What the producer said about the data stream. */
   readonly info: Readonly<Record<string, unknown>>
   /** Grows with every taking of this data stream. Give it to what the handler writes to. */
   readonly token: FencingToken
   /** How often a handler of this entry failed, or its lease ran out, since the last commit. */
   readonly failures: number
-  /** Whether it is owned at this instant. */
+  /** Whether the data stream is owned at this instant. */
   readonly isHeld: Effect.Effect<boolean>
-  /** Succeeds while it is owned, otherwise fails with the reason. */
+  /** Succeeds while the data stream is owned, otherwise fails with the reason. */
   readonly ensure: Effect.Effect<void, StreamLost>
-  /** Time until the local deadline; zero once it is over. */
+  /** Time until the local deadline, zero once the ownership is over. */
   readonly timeLeft: Effect.Effect<Duration.Duration>
-  /** Waits for the loss, and never ends if the stream is finished or given back in order. */
+  /** Waits for the loss, and never ends if the stream is finished or given up in order. */
   readonly lost: Effect.Effect<StreamLost>
-  /** Waits until it is asked back: for balance, or because the client closes. */
+  /** Waits until the stream is revoked: for balance, or because the client closes. */
   readonly revoked: Effect.Effect<void>
-  /** Whether it has been asked back. */
+  /** Whether the stream was revoked. */
   readonly isRevoked: Effect.Effect<boolean>
-  /** Ends the handler: the stream is given back unfinished, and no failure is counted. */
+  /** Ends the handler and gives up the unfinished stream. It does not count as a failure. */
   readonly yield: Effect.Effect<never, StreamYielded>
-  /** Says that the handler is getting on, where `progressTimeout` watches it and it commits nothing. */
+  /** Reports progress to `progressTimeout`, for a handler that commits nothing. */
   readonly progress: Effect.Effect<void>
   /** The last committed message of the data stream. */
   readonly checkpoint: Effect.Effect<Option.Option<EntryId>, StoreError>
-  /** Whether the checkpoint was moved since this announcement of the data stream, by this owner or one before it. */
+  /** Whether any owner moved the checkpoint since this announcement of the data stream. */
   readonly hasCommitted: Effect.Effect<boolean, StoreError>
   /**
-   * Moves the checkpoint forward to `id`, checked against the token in the backend: an owner that was replaced fails
-   * with `StreamLost` and changes nothing. An id that is not ahead of the checkpoint changes nothing either.
+   * Moves the checkpoint forward to `id`, checked against the token in the backend. A replaced owner fails with
+   * `StreamLost` and changes nothing. An id that is not ahead of the checkpoint changes nothing either.
    */
   readonly commit: (id: EntryId) => Effect.Effect<void, StreamLost | StoreError>
-  /** Moves the checkpoint past a message that cannot be processed, which goes to the data stream's dead letters. */
+  /** Sends a message that cannot be processed to the data stream's dead letters, and moves the checkpoint past it. */
   readonly deadLetter: (message: RawMessage, reason: string) => Effect.Effect<void, StreamLost | StoreError>
   /** Up to `count` messages after `after`, waiting until there is one. */
   readonly messagesAfter: (
     after: EntryId,
     count: number
   ) => Effect.Effect<ReadonlyArray<RawMessage>, StreamLost | StoreError>
-}>()("@effect-simba/core/StreamLease") {}
+}
+
+/**
+ * The tag by which a handler finds its lease.
+ *
+ * **Example** (A log line with the token)
+ *
+ * ```ts
+ * import { StreamLease } from "@effect-simba/core/streams"
+ * import { Effect } from "effect"
+ *
+ * const logToken = StreamLease.StreamLease.use(({ stream, token }) => Effect.log(`${stream} with token ${token}`))
+ * ```
+ *
+ * @category services
+ * @since 0.1.0
+ */
+export const StreamLease: Context.Service<StreamLease, StreamLease> = Context.Service<StreamLease>(
+  "@effect-simba/core/StreamLease"
+)

@@ -13,6 +13,7 @@ import type * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import type { FencingToken } from "../FencingToken.ts"
 import type { BackendError, InvalidConfig, StoreError } from "../SimbaError.ts"
+import type { Subscription } from "../Subscriber.ts"
 import type { ConsumerName, EntryId, Epoch, ServiceName, StreamName } from "./StreamName.ts"
 
 /**
@@ -142,8 +143,8 @@ export interface Service {
   readonly reap: (
     idle: Duration.Duration
   ) => Effect.Effect<{ readonly consumers: number; readonly entries: number }, StoreError>
-  readonly signals: Effect.Effect<Signals<Signal>, BackendError, Scope.Scope>
-  readonly expiries: Effect.Effect<Option.Option<Signals<Expiry>>, BackendError, Scope.Scope>
+  readonly signals: Effect.Effect<Subscription<Signal>, BackendError, Scope.Scope>
+  readonly expiries: Effect.Effect<Option.Option<Subscription<Expiry>>, BackendError, Scope.Scope>
   readonly inspect: Effect.Effect<ServiceState, StoreError>
   readonly deadLetters: (
     after: EntryId | undefined,
@@ -238,7 +239,6 @@ export type Entry =
 export interface Pending {
   readonly consumer: ConsumerName
   readonly idle: Duration.Duration
-  readonly deliveries: number
   readonly content: Entry
 }
 
@@ -387,13 +387,13 @@ export interface Member {
  * - `Given`: the data stream was handed to `consumer` with these leases; it has the confirm period to renew them.
  * - `Gap`: hints may have been missed.
  *
- * @see {@link Signals}
+ * @see {@link Service}
  * @category models
  * @since 0.1.0
  */
 export type Signal =
   | { readonly _tag: "Released"; readonly stream: StreamName; readonly entry: EntryId }
-  | ({ readonly _tag: "Given"; readonly session: string } & Held)
+  | { readonly _tag: "Given"; readonly session: string }
   | { readonly _tag: "Gap" }
 
 /**
@@ -413,28 +413,6 @@ export type Signal =
 export type Expiry =
   | { readonly _tag: "Expired"; readonly stream: StreamName; readonly entry: EntryId }
   | { readonly _tag: "Gap" }
-
-/**
- * A subscription of hints. Each is a reason to look, never a fact. `bound` is set where gaps cannot be seen: look at
- * least this often.
- *
- * **Example** (Listening until something may be free)
- *
- * ```ts
- * import type { StreamStore } from "@effect-simba/core/streams"
- * import { Duration, Effect } from "effect"
- *
- * const untilLook = ({ bound, next }: StreamStore.Signals<StreamStore.Signal>) =>
- *   Effect.timeoutOption(next, bound ?? Duration.infinity)
- * ```
- *
- * @category models
- * @since 0.1.0
- */
-export interface Signals<A> {
-  readonly next: Effect.Effect<A>
-  readonly bound: Duration.Duration | undefined
-}
 
 /**
  * A message of a data stream: its fields, in order.

@@ -90,23 +90,27 @@ describe("stop", () => {
       assert.strictEqual(yield* ownerOf("jobs"), "Free")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("S13: closing releases after the work, also when the first act of the work has it closed", () =>
-    Effect.gen(function*() {
-      const owners: Array<string> = []
-      const scope = yield* Scope.make()
-      const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)
-      yield* settle
-      const work = Effect.andThen(
-        Effect.forkDetach(Scope.close(scope, Exit.void), { startImmediately: true }),
-        Effect.never
-      ).pipe(Effect.ensuring(
-        Effect.andThen(Effect.sleep("5 seconds"), Effect.map(ownerOf("jobs"), (owner) => owners.push(owner)))
-      ))
-      yield* start(jobs.whileLeader(work))
-      yield* TestClock.adjust("10 seconds")
-      assert.deepStrictEqual(owners, ["Held"])
-      assert.strictEqual(yield* ownerOf("jobs"), "Free")
-    }).pipe(Effect.provide(TestLive)))
+  it.effect(
+    "closing releases after the work, also when the first act of the work has it closed",
+    () =>
+      Effect.gen(function*() {
+        const owners: Array<string> = []
+        const scope = yield* Scope.make()
+        const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)
+        yield* settle
+        const work = Effect.andThen(
+          Effect.forkDetach(Scope.close(scope, Exit.void), { startImmediately: true }),
+          Effect.never
+        ).pipe(Effect.ensuring(
+          Effect.andThen(Effect.sleep("5 seconds"), Effect.map(ownerOf("jobs"), (owner) => owners.push(owner)))
+        ))
+        yield* start(jobs.whileLeader(work))
+        yield* TestClock.adjust("10 seconds")
+        assert.deepStrictEqual(owners, ["Held"])
+        assert.strictEqual(yield* ownerOf("jobs"), "Free")
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["S13"] }
+  )
 })
 
 describe("asking from inside the work", () => {

@@ -118,10 +118,10 @@ describe("a contention", () => {
       assert.isTrue(transitions.every(([, ttl, transition]) => !(ttl && transition)))
     }))
 
-  it.effect("S16: sees a foreign owner, and where in its lease it is by what is left of it", () =>
+  it.effect("sees a foreign owner, and where in its lease it is by what is left of it", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
-      const mutex = yield* MutexName.mutexName("jobs")
+      const mutex = MutexName.MutexName.make("jobs")
       const id = "foreign" as MutexName.ContenderId
       const period = { lease: Duration.seconds(16), confirm: Duration.millis(1500) }
       yield* store.acquire({ mutex, id, mode: "try", ...period })
@@ -135,7 +135,7 @@ describe("a contention", () => {
       const own = yield* stateOf(jobs)
       assert.deepStrictEqual([own.before, own.isOwner], [id, true])
       assert.includeMembers(seen, ["Expired", "Acquired"])
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["S16"] })
 
   it.effect("announces changes, and tells a slow reader that it missed some", () =>
     Effect.gen(function*() {
@@ -165,7 +165,7 @@ describe("a contention", () => {
       assert.strictEqual(slow.at(-1), "Acquired")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("stop and start, in any order and more than once (B60)", () =>
+  it.effect("stop and start, in any order and more than once", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       const { effect, work } = makeWork()
@@ -182,7 +182,7 @@ describe("a contention", () => {
       yield* jobs.start
       yield* settle
       assert.strictEqual(work.running, 1)
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["B60"] })
 
   it.effect("the work itself may step down, even before it first waits", () =>
     Effect.gen(function*() {
@@ -217,24 +217,28 @@ describe("a contention", () => {
       }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("S13: a lost lease whose work has not ended yet stays lost, and is not given back as if it were held", () =>
-    Effect.gen(function*() {
-      const holding = new HeldLease(
-        yield* MutexName.mutexName("m"),
-        "1-aaaaaaaaaaaa:us" as MutexName.ContenderId,
-        1 as FencingToken.FencingToken,
-        termsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6), maxLocalHandOffs: 0 }),
-        { monotonic: 0, wall: 0 }
-      )
-      const work = yield* start(Effect.uninterruptible(Effect.sleep("1 minute")))
-      holding.addWork(work)
-      holding.lose("TakenOver")
-      const ended = yield* start(holding.endWorks() ?? Effect.die("there is work"))
-      assert.isFalse(holding.isOpen())
-      assert.isUndefined(ended.pollUnsafe())
-      yield* TestClock.adjust("1 minute")
-      yield* Fiber.join(ended)
-    }))
+  it.effect(
+    "a lost lease whose work has not ended yet stays lost, and is not given back as if it were held",
+    () =>
+      Effect.gen(function*() {
+        const holding = new HeldLease(
+          MutexName.MutexName.make("m"),
+          "1-aaaaaaaaaaaa:us" as MutexName.ContenderId,
+          1 as FencingToken.FencingToken,
+          termsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6), maxLocalHandOffs: 0 }),
+          { monotonic: 0, wall: 0 }
+        )
+        const work = yield* start(Effect.uninterruptible(Effect.sleep("1 minute")))
+        holding.addWork(work)
+        holding.lose("TakenOver")
+        const ended = yield* start(holding.endWorks() ?? Effect.die("there is work"))
+        assert.isFalse(holding.isOpen())
+        assert.isUndefined(ended.pollUnsafe())
+        yield* TestClock.adjust("1 minute")
+        yield* Fiber.join(ended)
+      }),
+    { tags: ["S13"] }
+  )
 
   it.effect("survives outages, with one leadership at a time", () =>
     Effect.gen(function*() {

@@ -51,7 +51,7 @@ const single = Effect.gen(function*() {
 const isolated = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.suspend(() => Effect.provideService(effect, Metric.MetricRegistry, new Map()))
 
-const runsOf = (outcome: MutexMetrics.LeaderRunOutcome) =>
+const runsOf = (outcome: keyof typeof MutexMetrics.leaderRuns) =>
   Effect.map(Metric.value(MutexMetrics.leaderRuns[outcome]), ({ count }) => count)
 
 describe("whileLeader", () => {
@@ -62,9 +62,11 @@ describe("whileLeader", () => {
       const jobs = yield* Jobs
       yield* start(Leadership.whileLeader(Jobs, (lease) => Ref.update(seen, (n) => n + lease.token)))
       yield* start(Leadership.whileLeader(jobs, Ref.update(seen, (n) => n + 1)))
+      yield* start(Ref.update(seen, (n) => n + 10).pipe(Leadership.whileLeader(Jobs)))
+      yield* start(Leadership.whileLeader(jobs)((lease) => Ref.update(seen, (n) => n + 100 * lease.token)))
       yield* TestClock.adjust(1)
       const lease = yield* jobs.lease
-      assert.strictEqual(yield* Ref.get(seen), lease._tag === "Some" ? lease.value.token + 1 : -1)
+      assert.strictEqual(yield* Ref.get(seen), lease._tag === "Some" ? 101 * lease.value.token + 11 : -1)
     }).pipe(Effect.provide(
       Jobs.layer.pipe(
         Layer.provide(Mutex.layer()),
@@ -76,6 +78,24 @@ describe("whileLeader", () => {
 })
 
 describe("schedules", () => {
+  it.effect("work comes before the schedule, or last", () =>
+    Effect.gen(function*() {
+      const { jobs, log, node } = yield* single
+      const rate = Leadership.fixedRate("10 seconds")
+      yield* node.start(log.note("piped").pipe(Leadership.leaderSchedule(jobs, rate)))
+      yield* node.start(Leadership.leaderSchedule(jobs, rate)(() => log.note("function")))
+      const failing = Leadership.leaderSchedule(jobs, rate, { onError: "fail" })
+      const failed = yield* node.start(failing(Effect.fail("no")))
+      const refused = yield* node.start(
+        log.note("never").pipe(Leadership.leaderSchedule(jobs, rate, { name: " ", oncePerPeriod: true }))
+      )
+      yield* TestClock.adjust("11 seconds")
+      assert.deepStrictEqual(log.take(), ["piped@0", "function@0", "piped@10", "function@10"])
+      assert.strictEqual(yield* Effect.flip(Fiber.join(failed)), "no")
+      const error = yield* Effect.flip(Fiber.join(refused))
+      assert.strictEqual(error._tag, "InvalidConfig")
+    }))
+
   it.effect("fixed rate: from the gain on, at a beat that slow runs do not move; missed ones count once", () =>
     Effect.gen(function*() {
       const { jobs, log, node } = yield* single
@@ -116,7 +136,7 @@ describe("schedules", () => {
       const { jobs, log, node } = yield* single
       const inputs: Array<string> = []
       const schedule = Schedule.spaced("10 seconds").pipe(
-        Schedule.setInputType<Leadership.Last>(),
+        Schedule.setInputType<Schedule.Input<Leadership.Timetable>>(),
         Schedule.tap(({ input }) => Effect.sync(() => inputs.push(input._tag === "None" ? "none" : input.value._tag))),
         Schedule.upTo({ times: 2 })
       )
@@ -198,7 +218,7 @@ describe("one node at a time", () => {
       assert.strictEqual(most, 1)
     }))
 
-  it.effect("S13: interrupts the run, awaits it, then releases", () =>
+  it.effect("interrupts the run, awaits it, then releases", () =>
     Effect.gen(function*() {
       const { jobs, log, node } = yield* single
       const work = Effect.never.pipe(
@@ -211,9 +231,9 @@ describe("one node at a time", () => {
       yield* start(jobs.stop)
       yield* TestClock.adjust("5 seconds")
       assert.deepStrictEqual(log.take(), ["ended@7", "next@7"])
-    }))
+    }), { tags: ["S13"] })
 
-  it.effect("S15: slow work does not delay a loss, and one lease is counted once", () =>
+  it.effect("slow work does not delay a loss, and one lease is counted once", () =>
     isolated(Effect.gen(function*() {
       const { fleet, jobs, log, node } = yield* single
       let slow = true
@@ -239,10 +259,10 @@ describe("one node at a time", () => {
       assert.strictEqual((yield* Metric.value(MutexMetrics.held)).value, 1)
       assert.strictEqual((yield* Metric.value(MutexMetrics.leadershipsGained)).count, 2)
       assert.strictEqual((yield* Metric.value(MutexMetrics.leadershipsEnded.lost)).count, 1)
-    })))
+    })), { tags: ["S15"] })
 })
 
-describe("B33: at most once per period", () => {
+describe("at most once per period", { tags: ["B33"] }, () => {
   /** Runs the same job on `a`, closes it after `handOver` seconds, and goes on with `b` until a minute has passed. */
   const handOver = Effect.fnUntraced(function*(
     schedule: (jobs: Contender.Contender, run: Effect.Effect<void>) => Effect.Effect<never, SimbaError.InvalidConfig>,
@@ -479,7 +499,7 @@ describe("layerJobs", () => {
       assert.deepStrictEqual(log.take(), ["hello b@11", "b@12"])
     }))
 
-  it.effect("closes in order: interrupts the jobs, awaits them, releases (S13)", () =>
+  it.effect("closes in order: interrupts the jobs, awaits them, releases", () =>
     Effect.gen(function*() {
       const fleet = yield* Fleet.make
       const node = yield* fleet.node("a")
@@ -501,7 +521,7 @@ describe("layerJobs", () => {
       yield* TestClock.adjust("5 seconds")
       assert.deepStrictEqual(log.take(), ["Held@8"])
       assert.strictEqual((yield* node.here(Mutex.owner("jobs")))._tag, "Free")
-    }))
+    }), { tags: ["S13"] })
 
   it.effect("refuses what cannot work when it is built", () =>
     Effect.gen(function*() {

@@ -1,10 +1,11 @@
 import { type Lease, Mutex, MutexMetrics, MutexStore, SimbaError } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Exit, Layer, Logger, Metric, Scope } from "effect"
+import { Clock, Effect, Exit, Fiber, Layer, Logger, Metric, Scope } from "effect"
 import { TestClock } from "effect/testing"
-import { Faults } from "../support/faultyStore.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
-import { TestLive } from "../support/setup.ts"
+import { Faults } from "../support/faultyStore.ts"
+import { calls, Hands, HandsLive } from "../support/hands.ts"
+import { start, TestLive, timeLeft } from "../support/setup.ts"
 
 /** With a registry of its own. */
 const isolated = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
@@ -147,7 +148,7 @@ describe("the guard of many leases", () => {
     )
   })
 
-  it.effect("S14: believes what it was told of some, where the rest of the call is not answered", () => {
+  it.effect("believes what it was told of some, where the rest of the call is not answered", () => {
     let isStuck = false
     const store = Layer.effect(
       MutexStore.MutexStore,
@@ -177,7 +178,7 @@ describe("the guard of many leases", () => {
       Effect.scoped,
       Effect.provide(Mutex.layer().pipe(Layer.provide(store), Layer.provide(MutexStore.layerMemory)))
     )
-  })
+  }, { tags: ["S14"] })
 
   it.effect.each(
     [
@@ -246,7 +247,7 @@ describe("the guard of many leases", () => {
         }
       }))
     )
-    let forced: MutexStore.Forced | undefined
+    let forced: { readonly id: string } | undefined
     return Effect.gen(function*() {
       const lease = yield* Mutex.acquire("m")
       forced = { id: lease.id }
@@ -261,4 +262,46 @@ describe("the guard of many leases", () => {
       Effect.provide(Mutex.layer().pipe(Layer.provide(store), Layer.provide(MutexStore.layerMemory)))
     )
   })
+
+  it.effect("a mutex whose requests hang delays neither renewals nor acquires of others", () =>
+    Effect.gen(function*() {
+      const { stuck } = yield* Hands
+      const slow = yield* Mutex.acquire("slow")
+      yield* TestClock.adjust("1500 millis")
+      const quick = yield* Mutex.acquire("quick")
+      stuck.add("slow")
+      const waiting = yield* start(Effect.scoped(Mutex.acquire("slow")))
+      yield* TestClock.adjust("10001 millis")
+      assert.isAtLeast(yield* timeLeft(quick), 15_199)
+      assert.isUndefined(waiting.pollUnsafe())
+      yield* Effect.scoped(Mutex.acquire("another"))
+      yield* TestClock.adjust("1 hour")
+      assert.strictEqual((yield* slow.lost).reason, "BackendGone")
+      assert.isTrue(yield* quick.isHeld)
+      yield* Fiber.interrupt(waiting)
+    }).pipe(Effect.provide(HandsLive)), { tags: ["S14"] })
+
+  it.effect(
+    "work under a backend that only fails is stopped at the deadline, neither early nor late",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        faults.guard = "fail"
+        let interrupted = false
+        const working = yield* start(
+          Effect.never.pipe(
+            Effect.onInterrupt(() => Effect.sync(() => interrupted = true)),
+            Mutex.withLock("m"),
+            Effect.flip
+          )
+        )
+        yield* TestClock.adjust("15199 millis")
+        assert.isAtLeast(yield* calls("guard"), 5)
+        assert.isFalse(interrupted)
+        yield* TestClock.adjust("1 millis")
+        assert.isTrue(interrupted)
+        assert.deepInclude(yield* Fiber.join(working), { _tag: "LeaseLost", reason: "BackendGone" })
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["B29"] }
+  )
 })

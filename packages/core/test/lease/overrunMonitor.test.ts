@@ -7,7 +7,7 @@ import * as FaultyStore from "../support/faultyStore.ts"
 import { start } from "../support/setup.ts"
 import { stalling } from "../support/stalling.ts"
 
-describe("B26: the hard stop", () => {
+describe("the hard stop", { tags: ["B26"] }, () => {
   const overrunning = (overruns: Array<SimbaError.LeaseLost>, hook: Effect.Effect<void> = Effect.void) =>
     Mutex.layer({
       onOverrun: (loss) =>
@@ -71,7 +71,7 @@ describe("B26: the hard stop", () => {
     const overruns: Array<SimbaError.LeaseLost> = []
     return Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
-      const mutex = yield* MutexName.mutexName("m")
+      const mutex = MutexName.MutexName.make("m")
       const body = (id: MutexName.ContenderId) =>
         Effect.andThen(store.release({ mutex, id, confirm: Duration.seconds(1) }), stubborn("1 minute"))
       yield* start(Effect.flip(Mutex.withLock("m")((lease) => body(lease.id))))

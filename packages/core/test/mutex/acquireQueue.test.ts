@@ -125,84 +125,102 @@ describe("one place for all waiters of a layer", () => {
       yield* holder.letGo
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("H1: first come, first served within the place; a hand-over is one release, asked in advance to be heard", () =>
-    Effect.gen(function*() {
-      const faults = yield* Faults
-      const line = makeLine()
-      const names = Array.from({ length: 20 }, (_, n) => `${n}`)
-      for (const name of names) yield* line.wait(name)
-      yield* settle
-      faults.calls.length = 0
-      for (const name of names) yield* line.letGo(name)
-      assert.deepStrictEqual(line.served, names)
-      grows(line.tokens)
-      assert.strictEqual(new Set(line.ids).size, names.length, "each turn has a wire id of its own")
-      const [releases, subscriptions] = ["release", "subscribe"].map((call) =>
-        faults.calls.filter((other) => other === call).length
-      )
-      assert.deepStrictEqual([releases, subscriptions, faults.calls.length], [20, 18, 38])
-      assert.strictEqual(yield* ownerId, undefined)
-    }).pipe(Effect.provide(TestLive)))
-
-  it.effect("H1: the first, who asked by itself and was refused, is served before those who came meanwhile", () =>
-    Effect.gen(function*() {
-      const faults = yield* Faults
-      const holder = yield* Effect.provide(hold(), yield* another("them"))
-      const line = makeLine()
-      faults.acquire = { late: "100 millis" }
-      yield* line.wait("first")
-      for (const name of ["second", "third"]) yield* line.wait(name)
-      yield* TestClock.adjust("1 second")
-      faults.acquire = "work"
-      yield* holder.letGo
-      for (const name of ["first", "second", "third"]) {
+  it.effect(
+    "first come, first served within the place; a hand-over is one release, asked in advance to be heard",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        const line = makeLine()
+        const names = Array.from({ length: 20 }, (_, n) => `${n}`)
+        for (const name of names) yield* line.wait(name)
         yield* settle
-        yield* line.letGo(name)
-      }
-      assert.deepStrictEqual(line.served, ["first", "second", "third"])
-    }).pipe(Effect.provide(TestLive)))
+        faults.calls.length = 0
+        for (const name of names) yield* line.letGo(name)
+        assert.deepStrictEqual(line.served, names)
+        grows(line.tokens)
+        assert.strictEqual(new Set(line.ids).size, names.length, "each turn has a wire id of its own")
+        const [releases, subscriptions] = ["release", "subscribe"].map((call) =>
+          faults.calls.filter((other) => other === call).length
+        )
+        assert.deepStrictEqual([releases, subscriptions, faults.calls.length], [20, 18, 38])
+        assert.strictEqual(yield* ownerId, undefined)
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["H1"] }
+  )
 
-  it.effect("H1: a place that has had its turn goes behind the others, so two layers with lines alternate", () =>
-    Effect.gen(function*() {
-      const faults = yield* Faults
-      const them = yield* another("them")
-      const line = makeLine()
-      for (let i = 0; i < 6; i++) {
-        yield* line.wait(`us ${i}`)
-        yield* Effect.provide(line.wait(`them ${i}`), them)
+  it.effect(
+    "the first, who asked by itself and was refused, is served before those who came meanwhile",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        const holder = yield* Effect.provide(hold(), yield* another("them"))
+        const line = makeLine()
+        faults.acquire = { late: "100 millis" }
+        yield* line.wait("first")
+        for (const name of ["second", "third"]) yield* line.wait(name)
+        yield* TestClock.adjust("1 second")
+        faults.acquire = "work"
+        yield* holder.letGo
+        for (const name of ["first", "second", "third"]) {
+          yield* settle
+          yield* line.letGo(name)
+        }
+        assert.deepStrictEqual(line.served, ["first", "second", "third"])
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["H1"] }
+  )
+
+  it.effect(
+    "a place that has had its turn goes behind the others, so two layers with lines alternate",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        const them = yield* another("them")
+        const line = makeLine()
+        for (let i = 0; i < 6; i++) {
+          yield* line.wait(`us ${i}`)
+          yield* Effect.provide(line.wait(`them ${i}`), them)
+          yield* settle
+        }
+        faults.calls.length = 0
+        for (let i = 0; i < 12; i++) yield* line.letGo(line.served[i]!)
+        const requests = ["release", "acquire wait"].map((call) =>
+          faults.calls.filter((other) => other === call).length
+        )
+        assert.deepStrictEqual(requests, [12, 11], "each hand-off is a release and a confirmation, and nobody looks")
+        assert.deepStrictEqual(line.served, Array.from({ length: 6 }, (_, i) => [`us ${i}`, `them ${i}`]).flat())
+        grows(line.tokens)
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["H1"] }
+  )
+
+  it.effect(
+    "who is queued by a release before it can be heard looks once it can, and then sleeps",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        const them = yield* another("them")
+        const line = makeLine()
+        yield* line.wait("us 0")
+        yield* Effect.provide(line.wait("them"), them)
+        faults.subscribe = { late: "1 second" }
+        yield* line.wait("us 1")
         yield* settle
-      }
-      faults.calls.length = 0
-      for (let i = 0; i < 12; i++) yield* line.letGo(line.served[i]!)
-      const requests = ["release", "acquire wait"].map((call) => faults.calls.filter((other) => other === call).length)
-      assert.deepStrictEqual(requests, [12, 11], "each hand-off is a release and a confirmation, and nobody looks")
-      assert.deepStrictEqual(line.served, Array.from({ length: 6 }, (_, i) => [`us ${i}`, `them ${i}`]).flat())
-      grows(line.tokens)
-    }).pipe(Effect.provide(TestLive)))
-
-  it.effect("H4: who is queued by a release before it can be heard looks once it can, and then sleeps", () =>
-    Effect.gen(function*() {
-      const faults = yield* Faults
-      const them = yield* another("them")
-      const line = makeLine()
-      yield* line.wait("us 0")
-      yield* Effect.provide(line.wait("them"), them)
-      faults.subscribe = { late: "1 second" }
-      yield* line.wait("us 1")
-      yield* settle
-      faults.calls.length = 0
-      yield* line.letGo("us 0")
-      assert.deepStrictEqual(line.served, ["us 0", "them"])
-      // Handed over to nobody: the place of ours is not heard yet, and found dead
-      yield* TestClock.adjust("500 millis")
-      yield* line.letGo("them")
-      assert.deepStrictEqual(line.served, ["us 0", "them"])
-      assert.notInclude(faults.calls.slice(1), "acquire try")
-      yield* TestClock.adjust("500 millis")
-      yield* settle
-      assert.deepStrictEqual(line.served, ["us 0", "them", "us 1"])
-      yield* line.letGo("us 1")
-    }).pipe(Effect.provide(TestLive)))
+        faults.calls.length = 0
+        yield* line.letGo("us 0")
+        assert.deepStrictEqual(line.served, ["us 0", "them"])
+        // Handed over to nobody: the place of ours is not heard yet, and found dead
+        yield* TestClock.adjust("500 millis")
+        yield* line.letGo("them")
+        assert.deepStrictEqual(line.served, ["us 0", "them"])
+        assert.notInclude(faults.calls.slice(1), "acquire try")
+        yield* TestClock.adjust("500 millis")
+        yield* settle
+        assert.deepStrictEqual(line.served, ["us 0", "them", "us 1"])
+        yield* line.letGo("us 1")
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["H4"] }
+  )
 
   it.effect("tryAcquire answers without a request while a sibling holds the mutex or waits for it", () =>
     Effect.gen(function*() {
@@ -323,7 +341,7 @@ describe("who leaves a line", () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive))
   )
 
-  it.effect("H7: times out where it stands, and names the owner", () =>
+  it.effect("times out where it stands, and names the owner", () =>
     Effect.gen(function*() {
       const holder = yield* hold()
       const lease = yield* holder.lease
@@ -350,9 +368,9 @@ describe("who leaves a line", () => {
       yield* settle
       assert.deepStrictEqual(line.served, ["patient"])
       yield* line.letGo("patient")
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["H7"] })
 
-  it.effect("H7: while the release that queues it is under way", () =>
+  it.effect("while the release that queues it is under way", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       for (const rest of [[], ["next"]]) {
@@ -373,9 +391,9 @@ describe("who leaves a line", () => {
         for (const name of rest) yield* line.letGo(name)
         assert.deepStrictEqual([yield* ownerId, yield* queue], [undefined, 0])
       }
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["H7"] })
 
-  it.effect("H7: while the answer that grants it is on the way", () =>
+  it.effect("while the answer that grants it is on the way", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       for (const rest of [[], ["next"]]) {
@@ -395,7 +413,7 @@ describe("who leaves a line", () => {
         for (const name of rest) yield* line.letGo(name)
         assert.deepStrictEqual([yield* ownerId, yield* queue], [undefined, 0])
       }
-    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+    }).pipe(Effect.scoped, Effect.provide(TestLive)), { tags: ["H7"] })
 
   it.effect("gauges and outcomes tell the truth about a line", () =>
     Effect.gen(function*() {
@@ -640,7 +658,7 @@ describe("maxLocalHandOffs", () => {
       yield* line.letGo("d")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("L4: the next begins after the work before it has ended, finalizers included", () =>
+  it.effect("the next begins after the work before it has ended, finalizers included", () =>
     Effect.gen(function*() {
       const log: Array<string> = []
       const work = (name: string) =>
@@ -656,7 +674,7 @@ describe("maxLocalHandOffs", () => {
       assert.deepStrictEqual(log, ["a works", "a ends", "b works", "b ends", "c works"])
       yield* TestClock.adjust("1 second")
       yield* Fiber.joinAll(fibers)
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["L4"] })
 
   it.effect("the predecessor's lease is over: released, and without a say", () =>
     Effect.gen(function*() {
@@ -671,7 +689,7 @@ describe("maxLocalHandOffs", () => {
       yield* line.letGo("next")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("L1: the lease goes on as it is: it ends no later, and is renewed in time", () =>
+  it.effect("the lease goes on as it is: it ends no later, and is renewed in time", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const holder = yield* hold({ maxLocalHandOffs: bound })
@@ -686,7 +704,7 @@ describe("maxLocalHandOffs", () => {
       assert.deepStrictEqual(faults.calls, ["guard 1"])
       assert.deepStrictEqual(yield* timeLeft(lease), 16_000 - 800)
       yield* next.letGo
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["L1"] })
 
   const through = [
     ["that is due for renewal", { guard: "fail" }, {}, "12 seconds"],

@@ -20,7 +20,7 @@ const probe = (answer: Effect.Effect<boolean, unknown>) => {
   return { asked, alive }
 }
 
-describe("B31: maxHold", () => {
+describe("maxHold", { tags: ["B31"] }, () => {
   it.effect("ends a lease that is renewed for ever, and not before", () =>
     Effect.gen(function*() {
       const fiber = yield* start(Effect.flip(Mutex.withLock("m", { maxHold: "1 hour" })(Effect.never)))
@@ -73,23 +73,27 @@ describe("B31: maxHold", () => {
       assert.deepStrictEqual(faults.calls, ["acquire try", "release", "acquire try", "release"])
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("L4: gives the mutex back after the work has ended, not while its finalizers run", () =>
-    Effect.gen(function*() {
-      const fiber = yield* start(
-        Effect.flip(
-          Mutex.withLock("m", { maxHold: "5 seconds" })(
-            Effect.onInterrupt(Effect.never, () => Effect.sleep("3 seconds"))
+  it.effect(
+    "gives the mutex back after the work has ended, not while its finalizers run",
+    () =>
+      Effect.gen(function*() {
+        const fiber = yield* start(
+          Effect.flip(
+            Mutex.withLock("m", { maxHold: "5 seconds" })(
+              Effect.onInterrupt(Effect.never, () => Effect.sleep("3 seconds"))
+            )
           )
         )
-      )
-      yield* TestClock.adjust("7999 millis")
-      assert.isUndefined(fiber.pollUnsafe())
-      assert.strictEqual(tagOf(yield* Mutex.owner("m")), "Held")
-      yield* TestClock.adjust("1 millis")
-      assert.strictEqual((yield* Fiber.join(fiber))._tag, "LeaseLost")
-      yield* Effect.yieldNow
-      assert.strictEqual(tagOf(yield* Mutex.owner("m")), "Free")
-    }).pipe(Effect.provide(TestLive)))
+        yield* TestClock.adjust("7999 millis")
+        assert.isUndefined(fiber.pollUnsafe())
+        assert.strictEqual(tagOf(yield* Mutex.owner("m")), "Held")
+        yield* TestClock.adjust("1 millis")
+        assert.strictEqual((yield* Fiber.join(fiber))._tag, "LeaseLost")
+        yield* Effect.yieldNow
+        assert.strictEqual(tagOf(yield* Mutex.owner("m")), "Free")
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["L4"] }
+  )
 
   it.effect("is an option of every way to acquire", () =>
     Effect.gen(function*() {
@@ -104,7 +108,7 @@ describe("B31: maxHold", () => {
     }).pipe(Effect.provide(TestLive)))
 })
 
-describe("B31: alive", () => {
+describe("alive", { tags: ["B31"] }, () => {
   it.effect("is asked before each renewal, and at no other time", () =>
     Effect.gen(function*() {
       const { alive, asked } = probe(Effect.succeed(true))
@@ -182,12 +186,12 @@ describe("B31: alive", () => {
       assert.strictEqual(yield* timeLeft(plain), 15_200)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("L6: leases with a probe are renewed in batches, too", () =>
+  it.effect("leases with a probe are renewed in batches, too", () =>
     Effect.gen(function*() {
       for (let i = 0; i < 300; i++) yield* Mutex.acquire(`m${i}`, { isAlive: Effect.succeed(true) })
       yield* TestClock.adjust("10 seconds")
       assert.isAtMost(yield* calls("guard"), 4)
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["L6"] })
 })
 
 describe("options of a lease are checked by the call", () => {

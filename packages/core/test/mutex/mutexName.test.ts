@@ -1,10 +1,14 @@
-import { FencingToken, MutexName, OwnerEvent, SimbaError } from "@effect-simba/core"
-import { StreamName } from "@effect-simba/core/streams"
+import { FencingToken, Mutex, MutexConfig, MutexName, MutexStore, OwnerEvent, SimbaError } from "@effect-simba/core"
+import type { StreamName } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Random, Schema } from "effect"
+import { Effect, Exit, Layer, Random, Schema } from "effect"
+import { checked, entryProblem } from "../../src/internal/names.ts"
 
 const accepted = (schema: Schema.Codec<unknown, string>, text: string) =>
   Exit.isSuccess(Schema.decodeUnknownExit(schema)(text))
+
+/** Names enter by the operations. */
+const owner = (name: string) => Effect.provide(Mutex.owner(name), Layer.provide(Mutex.layer(), MutexStore.layerMemory))
 
 describe("names", () => {
   it.effect.each([
@@ -13,13 +17,13 @@ describe("names", () => {
     ["\n\t", "blank"],
     ["}x", "hash tag"],
     ["jobs}:tick:x", "that of a job"]
-  ])("S19: %j is no mutex name: %s", ([name, why]) =>
+  ])("%j is no mutex name: %s", ([name, why]) =>
     Effect.gen(function*() {
-      const error = yield* Effect.flip(MutexName.mutexName(name!))
+      const error = yield* Effect.flip(owner(name!))
       assert.strictEqual(error._tag, "InvalidName")
       assert.include(error.message, why!)
       assert.isFalse(accepted(MutexName.MutexName, name!))
-    }))
+    }), { tags: ["S19"] })
 
   it.effect.each([
     ["", "blank"],
@@ -27,27 +31,29 @@ describe("names", () => {
     ["a@@b", "separates"],
     ["@a", "starts or ends"],
     ["a@", "starts or ends"]
-  ])("S19: %j is no contender name: %s", ([name, why]) =>
+  ])("%j is no contender name: %s", ([name, why]) =>
     Effect.gen(function*() {
-      const error = yield* Effect.flip(MutexName.contenderName(name!))
+      const error = yield* Effect.flip(MutexConfig.make({ contender: name! }))
+      assert.strictEqual(error.option, "contender")
       assert.include(error.message, why!)
       assert.isFalse(accepted(MutexName.ContenderName, name!))
-    }))
+    }), { tags: ["S19"] })
 
   it.effect.each(["orders", "a}b", "{a}", "ü 🎏", "a@@b", "a:b", " padded "])(
     "%j is a mutex name",
     (name) =>
       Effect.gen(function*() {
-        assert.strictEqual(yield* MutexName.mutexName(name), name)
+        assert.deepStrictEqual(yield* owner(name), { _tag: "Free" })
         assert.isTrue(accepted(MutexName.MutexName, name))
       })
   )
 
   it.effect("ids of entries that operators give are checked", () =>
     Effect.gen(function*() {
-      assert.strictEqual(yield* StreamName.entryId("1795227205908-0"), "1795227205908-0")
+      const entryId = checked<StreamName.EntryId>("entry", entryProblem)
+      assert.strictEqual(yield* entryId("1795227205908-0"), "1795227205908-0")
       for (const id of ["", "1795227205908", "-0", "1-", "1-2-3", " 1-2", "$"]) {
-        const error = yield* Effect.flip(StreamName.entryId(id))
+        const error = yield* Effect.flip(entryId(id))
         assert.include(error.message, `${JSON.stringify(id)} cannot be the id of an entry`)
       }
     }))
@@ -55,7 +61,7 @@ describe("names", () => {
   it.effect("by host and by UUID are contender names", () =>
     Effect.gen(function*() {
       for (const name of [yield* MutexName.contenderByHost, yield* MutexName.contenderByUuid]) {
-        assert.strictEqual(yield* MutexName.contenderName(name), name)
+        assert.strictEqual((yield* MutexConfig.make({ contender: name })).contender, name)
       }
       assert.match(yield* MutexName.contenderByUuid, /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-a[0-9a-f]{3}-[0-9a-f]{12}$/)
       assert.notStrictEqual(yield* MutexName.contenderByUuid, yield* MutexName.contenderByUuid)

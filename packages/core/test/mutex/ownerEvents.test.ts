@@ -12,7 +12,7 @@ const tags = (events: ReadonlyArray<OwnerEvent.OwnerEvent>) => events.map((event
 /** Lets every fiber run that can, without moving the clock. */
 const settle = Effect.repeat(Effect.yieldNow, { times: 20 })
 
-const recording = Effect.fnUntraced(function*(options?: OwnerEvent.EventsOptions) {
+const recording = Effect.fnUntraced(function*(options?: Mutex.EventsOptions) {
   const seen: Array<OwnerEvent.OwnerEvent> = []
   yield* Effect.forkScoped(
     Stream.runForEach(Mutex.events("m", options), (event) => Effect.sync(() => seen.push(event))),
@@ -22,7 +22,7 @@ const recording = Effect.fnUntraced(function*(options?: OwnerEvent.EventsOptions
   return seen
 })
 
-describe("S16: Mutex.events", () => {
+describe("Mutex.events", { tags: ["S16"] }, () => {
   it.effect("tells of acquisitions at once, of hand-overs, releases and renewals when they are seen", () =>
     Effect.gen(function*() {
       const seen = yield* recording({ renewals: true })
@@ -73,29 +73,33 @@ describe("S16: Mutex.events", () => {
       assert.strictEqual(seen.at(-1)!._tag, "Acquired")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("B12: a slow reader neither blocks nor loses the latest state, and is told of the gap", () =>
-    Effect.gen(function*() {
-      const gate = yield* Latch.make(false)
-      const seen: Array<OwnerEvent.OwnerEvent> = []
-      yield* Effect.forkScoped(
-        Stream.runForEach(
-          Mutex.events("m"),
-          (event) => Effect.andThen(gate.await, Effect.sync(() => seen.push(event)))
-        ),
-        { startImmediately: true }
-      )
-      for (let i = 0; i < 300; i++) {
-        yield* Effect.scoped(Effect.andThen(Mutex.acquire("m"), TestClock.adjust("1 millis")))
-        yield* TestClock.adjust("1 second")
-      }
-      const last = yield* Mutex.acquire("m")
-      yield* TestClock.adjust("1 millis")
-      yield* gate.open
-      yield* TestClock.adjust("1 millis")
-      assert.isBelow(seen.length, 300)
-      assert.include(tags(seen), "Gap")
-      assert.isTrue(seen.some((event) => event._tag === "Acquired" && event.owner === last.id))
-    }).pipe(Effect.provide(TestLive)))
+  it.effect(
+    "a slow reader neither blocks nor loses the latest state, and is told of the gap",
+    () =>
+      Effect.gen(function*() {
+        const gate = yield* Latch.make(false)
+        const seen: Array<OwnerEvent.OwnerEvent> = []
+        yield* Effect.forkScoped(
+          Stream.runForEach(
+            Mutex.events("m"),
+            (event) => Effect.andThen(gate.await, Effect.sync(() => seen.push(event)))
+          ),
+          { startImmediately: true }
+        )
+        for (let i = 0; i < 300; i++) {
+          yield* Effect.scoped(Effect.andThen(Mutex.acquire("m"), TestClock.adjust("1 millis")))
+          yield* TestClock.adjust("1 second")
+        }
+        const last = yield* Mutex.acquire("m")
+        yield* TestClock.adjust("1 millis")
+        yield* gate.open
+        yield* TestClock.adjust("1 millis")
+        assert.isBelow(seen.length, 300)
+        assert.include(tags(seen), "Gap")
+        assert.isTrue(seen.some((event) => event._tag === "Acquired" && event.owner === last.id))
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["B12"] }
+  )
 
   it.effect("refuses bad names and options in the stream", () =>
     Effect.gen(function*() {
@@ -131,7 +135,7 @@ describe("what must have happened between two looks", () => {
     Effect.sync(() => assert.deepStrictEqual(between("m", held("a", 100), held("a", 900), 50, false), [])))
 })
 
-describe("B59: MutexAdmin", () => {
+describe("MutexAdmin", { tags: ["B59"] }, () => {
   it.effect("shows owner, time left, token and the queue with waiting times", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* Mutex.inspect("m"), {
@@ -185,7 +189,7 @@ describe("B59: MutexAdmin", () => {
       assert.isAbove((yield* Mutex.acquire("m")).token, old.token)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("H5: a false alarm costs a question, not the lease", () =>
+  it.effect("a false alarm costs a question, not the lease", () =>
     Effect.gen(function*() {
       const lease = yield* Mutex.acquire("m")
       const store = yield* MutexStore.MutexStore
@@ -202,13 +206,13 @@ describe("B59: MutexAdmin", () => {
         assert.isTrue(yield* mine.isHeld)
       }).pipe(Effect.provide(Mutex.layer().pipe(Layer.provide(forged))))
       assert.isTrue(yield* lease.isHeld)
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["H5"] })
 })
 
-describe("B33: ticks", () => {
+describe("ticks", { tags: ["B33"] }, () => {
   const setup = Effect.gen(function*() {
     const store = yield* MutexStore.MutexStore
-    const mutex = yield* MutexName.mutexName("m")
+    const mutex = MutexName.MutexName.make("m")
     return (every: Duration.Input, at?: number) =>
       Effect.map(
         store.claimPeriod({ mutex, job: "j", every: Duration.fromInputUnsafe(every), at }),

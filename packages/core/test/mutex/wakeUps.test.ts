@@ -6,6 +6,8 @@ import { instant } from "../../src/internal/lease/deadline.ts"
 import { IndexedHeap } from "../../src/internal/lease/indexedHeap.ts"
 import * as attempt from "../../src/internal/mutex/attempt.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
+import { Faults } from "../support/faultyStore.ts"
+import { calls } from "../support/hands.ts"
 import { another, start, TestLive } from "../support/setup.ts"
 import { uncaught } from "../support/uncaught.ts"
 
@@ -159,12 +161,57 @@ describe("waking", () => {
       assert.strictEqual(late._tag, "BackendError")
       yield* letGo
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it.effect("a release wakes one waiter, and the others sleep on", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const holder = yield* Scope.make()
+      yield* Scope.provide(Mutex.acquire("m"), holder)
+      const waiters = yield* Effect.forEach(Array.from({ length: 20 }), (_, n) =>
+        Effect.flatMap(another(`${n}`), (place) => Effect.provide(start(Mutex.acquire("m")), place)))
+      faults.calls.length = 0
+      yield* Scope.close(holder, Exit.void)
+      yield* settle
+      assert.deepStrictEqual(faults.calls, ["release", "acquire wait"])
+      assert.deepStrictEqual(
+        waiters.map((waiter) =>
+          waiter.pollUnsafe() !== undefined
+        ),
+        [
+          true,
+          ...waiters.slice(1).map(() => false)
+        ]
+      )
+      // Only the next one looks whether the first has come
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual(faults.calls, ["release", "acquire wait", "acquire wait"])
+    }).pipe(Effect.provide(TestLive)), { tags: ["B11"] })
+
+  it.effect(
+    "a waiter goes by what the server says of the owner's lease, not by its own periods",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        faults.guard = "fail"
+        faults.release = "fail"
+        yield* Mutex.acquire("long", { ttl: "60 seconds", transition: "6 seconds" })
+        yield* Mutex.acquire("short", { ttl: "2 seconds", transition: "3 seconds" })
+        const behindLong = yield* start(Mutex.acquire("long", { ttl: "2 seconds", transition: "3 seconds" }))
+        const behindShort = yield* start(Mutex.acquire("short", { ttl: "60 seconds", transition: "6 seconds" }))
+        yield* TestClock.adjust("5 seconds")
+        assert.isUndefined(behindShort.pollUnsafe())
+        yield* TestClock.adjust("1 millis")
+        yield* Fiber.join(behindShort)
+        yield* TestClock.adjust("60999 millis")
+        assert.isUndefined(behindLong.pollUnsafe())
+        yield* TestClock.adjust("1 millis")
+        yield* Fiber.join(behindLong)
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["B27"] }
+  )
 })
 
 describe("renewing", () => {
-  const calls = (name: string) =>
-    Effect.map(FaultyStore.Faults, (faults) => faults.calls.filter((call) => call.startsWith(name)).length)
-
   it.effect("a lease that was taken away while it was being renewed is asked for once more, and lost", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults

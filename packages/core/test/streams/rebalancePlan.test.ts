@@ -164,7 +164,7 @@ const assertNothingWentBack = (fleet: Fleet, first = 0) => {
   }
 }
 
-describe("G32: a fleet whose members know only what was true a while ago", () => {
+describe("a fleet whose members know only what was true a while ago", { tags: ["G32"] }, () => {
   it.effect.prop(
     "comes to rest in balance, with one hand-over more than needed at most, and no stream goes back",
     [numbers.check(Schema.isMinLength(2)), Schema.Int],

@@ -36,7 +36,7 @@ export const simulate = Effect.fnUntraced(function*(seed: string, outages: boole
   const scope = yield* Effect.scope
   const fleet = yield* Fleet.make
   const store = Context.get(fleet.store, MutexStore.MutexStore)
-  const mutex = yield* MutexName.mutexName("jobs")
+  const mutex = MutexName.MutexName.make("jobs")
   const owner = Effect.map(Effect.orDie(store.owner(mutex)), (found) => found._tag === "Free" ? undefined : found.owner)
   const problem = (party: Party, what: string) => void problems.push(`${party.name}: ${what}`)
   const fork = <A, E>(effect: Effect.Effect<A, E>) => Effect.forkIn(effect, scope, { startImmediately: chance() < 0.5 })

@@ -6,7 +6,7 @@ import { StreamLost, StreamYielded } from "@effect-simba/core/streams/StreamErro
 import { StreamLease } from "@effect-simba/core/streams/StreamLease"
 import { compareEntryIds, EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import type { RawMessage } from "@effect-simba/core/streams/StreamStore"
-import { Deferred, Duration, Effect, Latch, Layer, Option } from "effect"
+import { Deferred, Duration, Effect, Inspectable, Latch, Layer, Option, Pipeable } from "effect"
 
 const outage = new SimbaError.BackendError({ operation: "test", retryable: true, cause: new Error("no connection") })
 
@@ -67,6 +67,8 @@ export class ScriptedLease {
   }
 
   readonly layer = Layer.sync(StreamLease, () => ({
+    ...Inspectable.BaseProto,
+    ...Pipeable.Prototype,
     stream: this.name,
     entry: this.entry,
     info: {},

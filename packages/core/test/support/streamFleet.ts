@@ -49,6 +49,6 @@ export const test = <A, E>(body: Effect.Effect<A, E, Scope.Scope>) =>
 
 export type Fleet = Effect.Success<typeof make>
 
-export type Lease = StreamLease.StreamLease["Service"]
+export type Lease = StreamLease.StreamLease
 
 export type Consumer = Effect.Success<ReturnType<Fleet["open"]>>

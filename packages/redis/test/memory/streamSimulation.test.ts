@@ -67,7 +67,7 @@ describe("Stream ownership on a simulated Redis", () => {
       Array.from({ length: 60 }, (_, index) => index + 1),
       (seed) => Effect.map(Simulation.run(streamPlan(seed)), clean),
       { discard: true }
-    ), 240_000)
+    ), { tags: ["long"] })
 
   it.effect("holds where it once did not: seeds that found something", () =>
     Effect.forEach(

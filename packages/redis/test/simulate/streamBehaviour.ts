@@ -1,4 +1,5 @@
 /** What the processes of a simulated fleet do with data streams: they produce, consume, fail, hang, leave and come back. */
+import type { SimbaError } from "@effect-simba/core"
 import { StreamClient, type StreamLease, StreamMessages } from "@effect-simba/core/streams"
 import type { StreamStore } from "@effect-simba/core/streams/StreamStore"
 import type { Subscriber } from "@effect-simba/core/Subscriber"
@@ -159,7 +160,7 @@ const handler = (client: Simulation.Client, settings: Settings) => {
       })
     })
 
-  return (lease: StreamLease.StreamLease["Service"]) =>
+  return (lease: StreamLease.StreamLease) =>
     Effect.suspend(() => {
       const { entry, stream, token } = lease
       const ailment = settings.streams.get(stream) ?? "none"
@@ -258,7 +259,7 @@ const stock = (client: Simulation.Client, settings: Settings) => {
 export const busy = (
   client: Simulation.Client,
   settings: Settings
-): Effect.Effect<void, StreamClient.RunError, Redis | StreamStore | Subscriber> =>
+): Effect.Effect<void, SimbaError.InvalidConfig | SimbaError.StoreError, Redis | StreamStore | Subscriber> =>
   client.index < settings.stock
     ? stock(client, settings)
     : Effect.all([produce(client, settings), consume(client, settings)], { concurrency: "unbounded", discard: true })

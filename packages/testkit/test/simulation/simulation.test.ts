@@ -143,7 +143,7 @@ describe("Simulation", () => {
       assert.strictEqual(traces.size, 1)
       const other = yield* Simulation.run({ ...options(8), faults: Simulation.allFaults, duration: "4 seconds" })
       assert.isFalse(traces.has(Simulation.trace(other).join("\n")))
-    }), 60_000)
+    }), { tags: ["long"] })
 
   it.effect("leaving a fault out does not change the draws of the others", () =>
     Effect.gen(function*() {

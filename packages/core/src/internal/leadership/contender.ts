@@ -18,6 +18,7 @@ import type { MutexName } from "../../MutexName.ts"
 import type { MutexStore } from "../../MutexStore.ts"
 import { LeaseLost } from "../../SimbaError.ts"
 import type { AcquireError } from "../../SimbaError.ts"
+import { handle } from "../handle.ts"
 import { instant } from "../lease/deadline.ts"
 import type { Recorder } from "../lease/metricsRecorder.ts"
 import { retrySchedule } from "../lease/storeFailure.ts"
@@ -200,7 +201,7 @@ export const make = Effect.fnUntraced(function*(options: {
   )
   yield* begin
 
-  return {
+  return handle<Contender>({
     mutex,
     state,
     lease: Effect.suspend(() => {
@@ -232,6 +233,7 @@ export const make = Effect.fnUntraced(function*(options: {
       isWanted = false
       return ask(asking)
     }),
-    start: begin
-  }
+    start: begin,
+    toJSON: () => ({ mutex, ...present?.lease.toJSON() as object | undefined })
+  })
 })

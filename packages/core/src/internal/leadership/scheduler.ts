@@ -10,7 +10,7 @@ import * as Option from "effect/Option"
 import * as Pull from "effect/Pull"
 import * as Schedule from "effect/Schedule"
 import type { Contender } from "../../Contender.ts"
-import type { Last, OnError, Timetable } from "../../Leadership.ts"
+import type { Timetable } from "../../Leadership.ts"
 import type { Body, Lease } from "../../Lease.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import { InvalidConfig } from "../../SimbaError.ts"
@@ -18,6 +18,13 @@ import { instant } from "../lease/deadline.ts"
 import { ignoreLogFailure } from "../lease/supervise.ts"
 import { contenderRetry } from "./contender.ts"
 import { delay, isPeriodic, type Period, TypeId } from "./timetable.ts"
+
+/** How the last run ended; none before the first. */
+export type Last = Option.Option<Exit.Exit<unknown, unknown>>
+
+export type OnError = "continue" | "stepDown" | "fail"
+
+type Outcome = keyof typeof MutexMetrics.leaderRuns
 
 /** Checked options of one scheduled work. */
 export interface Plan<SE, SR> {
@@ -70,7 +77,7 @@ const untilInstant = (at: number): Effect.Effect<void> =>
 
 const monotonic = Clock.clockWith((clock) => Effect.succeed(instant(clock).monotonic))
 
-const outcomeOf = (exit: Exit.Exit<unknown, unknown>): MutexMetrics.LeaderRunOutcome =>
+const outcomeOf = (exit: Exit.Exit<unknown, unknown>): Outcome =>
   Exit.isSuccess(exit)
     ? "success"
     : Cause.hasFails(exit.cause)
@@ -79,7 +86,7 @@ const outcomeOf = (exit: Exit.Exit<unknown, unknown>): MutexMetrics.LeaderRunOut
     ? "defect"
     : "interrupted"
 
-const count = (outcome: MutexMetrics.LeaderRunOutcome) => Metric.update(MutexMetrics.leaderRuns[outcome], 1)
+const count = (outcome: Outcome) => Metric.update(MutexMetrics.leaderRuns[outcome], 1)
 
 export const drive = <A, E, R, SE, SR>(
   contention: Contender,

@@ -8,9 +8,9 @@ import * as Option from "effect/Option"
 import type * as Pull from "effect/Pull"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
-import type { CronOptions, Periodic, RateOptions } from "../../Leadership.ts"
-import * as MutexConfig from "../../MutexConfig.ts"
+import type { Periodic } from "../../Leadership.ts"
 import { InvalidConfig } from "../../SimbaError.ts"
+import { positive } from "../optionChecks.ts"
 
 export const TypeId = "~@effect-simba/core/Leadership/Periodic" as const
 
@@ -28,7 +28,7 @@ export const delay = (option: string, input: Duration.Input): Effect.Effect<numb
   const duration = Duration.fromInput(input)
   return Option.isSome(duration) && Duration.isZero(duration.value)
     ? Effect.succeed(0)
-    : Effect.map(MutexConfig.positive(option, input), Duration.toMillis)
+    : Effect.map(positive(option, input), Duration.toMillis)
 }
 
 type Step = (now: number) => Effect.Effect<[number, Duration.Duration]>
@@ -41,10 +41,13 @@ const periodic = <P extends Period>(period: Effect.Effect<P, InvalidConfig>, ste
 
 export const isPeriodic = (schedule: object): schedule is Periodic => TypeId in schedule
 
-export const fixedRate = (period: Duration.Input, options: RateOptions = {}): Periodic =>
+export const fixedRate = (
+  period: Duration.Input,
+  options: { readonly initialDelay?: Duration.Input | undefined } = {}
+): Periodic =>
   periodic(
     Effect.map(
-      Effect.all([MutexConfig.positive("period", period), delay("initialDelay", options.initialDelay ?? 0)]),
+      Effect.all([positive("period", period), delay("initialDelay", options.initialDelay ?? 0)]),
       ([every, initialDelay]) => ({ _tag: "Rate", every: Duration.toMillis(every), initialDelay } as const)
     ),
     ({ every, initialDelay }) => {
@@ -61,10 +64,13 @@ export const fixedRate = (period: Duration.Input, options: RateOptions = {}): Pe
     }
   )
 
-export const fixedDelay = (input: Duration.Input, options: RateOptions = {}): Periodic =>
+export const fixedDelay = (
+  input: Duration.Input,
+  options: { readonly initialDelay?: Duration.Input | undefined } = {}
+): Periodic =>
   periodic(
     Effect.map(
-      Effect.all([MutexConfig.positive("delay", input), delay("initialDelay", options.initialDelay ?? 0)]),
+      Effect.all([positive("delay", input), delay("initialDelay", options.initialDelay ?? 0)]),
       ([delay, initialDelay]) => ({ _tag: "Delay", delay: Duration.toMillis(delay), initialDelay } as const)
     ),
     ({ delay, initialDelay }) => {
@@ -82,6 +88,11 @@ const inZone = (cron: Cron.Cron): Cron.Cron =>
     })
 
 const invalid = (problem: string) => new InvalidConfig({ option: "cron", problem })
+
+interface CronOptions {
+  readonly timeZone?: string | DateTime.TimeZone | undefined
+  readonly onDstOverlap?: Cron.DstOverlapPolicy | undefined
+}
 
 const checkCron = (expression: string | Cron.Cron, options: CronOptions) => {
   if (Cron.isCron(expression) && (options.timeZone ?? options.onDstOverlap) !== undefined) {

@@ -8,7 +8,7 @@ import { sleepUntil } from "./supervise.ts"
 import type { Periods, TrackedLease } from "./trackedLease.ts"
 
 /** A lease of a mutex may label its figures with it. */
-export type AnyLease = TrackedLease<Periods, any> & { readonly mutex?: string }
+export type AnyLease = TrackedLease<Periods> & { readonly mutex?: string }
 
 /** A suspended machine stops monotonic timers, so the clocks are compared this often. Milliseconds. */
 const watch = 1000

@@ -18,7 +18,7 @@ export type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect
 
 const outcomeOf = (
   exit: Exit.Exit<HeldLease | undefined, StoreError | AcquireTimeout>
-): MutexMetrics.AttemptOutcome => {
+): keyof typeof MutexMetrics.attempts => {
   if (Exit.isSuccess(exit)) return exit.value === undefined ? "refused" : "granted"
   const error = Option.getOrUndefined(Exit.findErrorOption(exit))
   if (error === undefined) return Cause.hasInterruptsOnly(exit.cause) ? "interrupted" : "error"

@@ -4,8 +4,9 @@ import * as Effect from "effect/Effect"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import type { ContenderId, MutexName } from "../../MutexName.ts"
 import * as MutexSchedule from "../../MutexSchedule.ts"
-import type { AcquireRequest, AcquireResult, MutexStore, WakeUps } from "../../MutexStore.ts"
+import type { AcquireRequest, AcquireResult, MutexStore, WakeUp } from "../../MutexStore.ts"
 import { BackendError, type StoreError } from "../../SimbaError.ts"
+import type { Subscription } from "../../Subscriber.ts"
 import type { Instant } from "../lease/deadline.ts"
 import type { Recorder } from "../lease/metricsRecorder.ts"
 import { isTransient, noAnswer } from "../lease/storeFailure.ts"
@@ -99,7 +100,7 @@ export const retryOutages = <A, R>(
 
 /** Sleeps for `delay` at most. Answers whether a wake-up says that it is this waiter's turn: the next request decides. */
 export const awaitWakeUp = (
-  { bound, next }: WakeUps,
+  { bound, next }: Subscription<WakeUp>,
   { now, timers }: Pick<AttemptContext, "now" | "timers">,
   delay: Duration.Duration
 ): Effect.Effect<boolean> => {

@@ -4,16 +4,16 @@ import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import type { FencingToken } from "../../FencingToken.ts"
 import type { ContenderId, MutexName } from "../../MutexName.ts"
-import type { GuardRequest, Released, Requeue } from "../../MutexStore.ts"
+import type { GuardRequest, Released, ReleaseRequest } from "../../MutexStore.ts"
 import { LeaseLost, type LossReason } from "../../SimbaError.ts"
 import type { Instant } from "../lease/deadline.ts"
-import { awaitExit, isolate } from "../lease/observers.ts"
+import { awaitExit, isolate, Listeners } from "../lease/observers.ts"
 import { TrackedLease } from "../lease/trackedLease.ts"
 import type { Terms } from "./leaseOptions.ts"
 
 /** What else a release does, for the fibers that wait for the same mutex. */
 export interface Parting {
-  readonly requeue?: Requeue | undefined
+  readonly requeue?: ReleaseRequest["requeue"]
   /** Told once what became of `requeue`: the answer to the first try, or nothing where there is none. */
   readonly settled?: ((released: Released | undefined) => void) | undefined
 }
@@ -25,13 +25,15 @@ export interface LeaseOwner {
   readonly released: (lease: HeldLease, now: Instant) => Parting | undefined
 }
 
-export class HeldLease extends TrackedLease<Terms, LeaseLost> implements GuardRequest {
+export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
   readonly mutex: MutexName
   readonly id: ContenderId
   readonly token: FencingToken
   readonly owner: LeaseOwner | undefined
   /** `ending`: its scope is closing, and protected work has not ended yet. Still renewed, no longer handed out. */
   state: "held" | "ending" | "lost" | "released" = "held"
+  loss: LeaseLost | undefined
+  readonly onLoss = new Listeners<LeaseLost>()
   /** The answer of `isAlive` counts for one renewal. */
   probe: "unasked" | "asking" | "alive" = "unasked"
   /** The last answer of `isAlive` was not yes. */
@@ -111,7 +113,7 @@ export class HeldLease extends TrackedLease<Terms, LeaseLost> implements GuardRe
     if (this.isOpen()) {
       this.state = "lost"
       this.works?.forEach((work) => isolate(work, () => work.interruptUnsafe()))
-      this.tellLoss(loss)
+      this.onLoss.tell(loss)
     }
     return loss
   }

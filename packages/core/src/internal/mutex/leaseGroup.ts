@@ -1,17 +1,16 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { FencingToken } from "../../FencingToken.ts"
-import { type Lease, type LeaseGroup, LeaseGroupTypeId } from "../../Lease.ts"
+import type { Lease, LeaseGroup } from "../../Lease.ts"
+import { Handle } from "../handle.ts"
 
-export class LeaseGroupImpl implements LeaseGroup {
-  // Set below: with a computed field, bundlers keep a class that nobody uses
-  declare readonly [LeaseGroupTypeId]: typeof LeaseGroupTypeId
+export class LeaseGroupImpl extends Handle implements LeaseGroup {
   readonly leases: ReadonlyArray<Lease>
   readonly tokens: ReadonlyMap<string, FencingToken>
   readonly protect: LeaseGroup["protect"]
 
   constructor(leases: ReadonlyArray<Lease>, protect: LeaseGroup["protect"]) {
-    this[LeaseGroupTypeId] = LeaseGroupTypeId
+    super()
     this.leases = leases
     this.tokens = new Map(leases.map((lease) => [lease.mutex, lease.token]))
     this.protect = protect
@@ -34,5 +33,9 @@ export class LeaseGroupImpl implements LeaseGroup {
 
   get lost() {
     return Effect.raceAllFirst(this.leases.map((lease) => lease.lost))
+  }
+
+  override toJSON() {
+    return { leases: this.leases.map((lease) => lease.toJSON()) }
   }
 }

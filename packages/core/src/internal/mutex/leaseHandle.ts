@@ -3,8 +3,9 @@ import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import { type Lease, TypeId } from "../../Lease.ts"
+import type { Lease } from "../../Lease.ts"
 import { LeaseLost } from "../../SimbaError.ts"
+import { Handle, LeaseTypeId, timeLeft } from "../handle.ts"
 import { awaitExit, isolate } from "../lease/observers.ts"
 import type { HeldLease } from "./heldLease.ts"
 import type { HeldLeases } from "./heldLeases.ts"
@@ -82,14 +83,15 @@ export const protect = <A, E, R>(
     })
   )
 
-export class LeaseImpl implements Lease {
+export class LeaseImpl extends Handle implements Lease {
   // Set below: with a computed field, bundlers keep a class that nobody uses
-  declare readonly [TypeId]: typeof TypeId
+  declare readonly [LeaseTypeId]: typeof LeaseTypeId
   private readonly leases: HeldLeases
   private readonly holding: HeldLease
 
   constructor(leases: HeldLeases, holding: HeldLease) {
-    this[TypeId] = TypeId
+    super()
+    this[LeaseTypeId] = LeaseTypeId
     this.leases = leases
     this.holding = holding
   }
@@ -129,7 +131,7 @@ export class LeaseImpl implements Lease {
     return Effect.withFiber((waiting) => {
       const loss = over(this.leases, this.holding)
       return loss !== undefined ? Effect.succeed(loss) : Effect.callback<LeaseLost>((resume) => {
-        const unlisten = this.holding.onLoss((loss) => isolate(waiting, () => resume(Effect.succeed(loss))))
+        const unlisten = this.holding.onLoss.add((loss) => isolate(waiting, () => resume(Effect.succeed(loss))))
         return Effect.sync(unlisten)
       })
     })
@@ -137,5 +139,10 @@ export class LeaseImpl implements Lease {
 
   get protect(): Lease["protect"] {
     return (effect) => protect(this.leases, [this.holding], effect)
+  }
+
+  override toJSON() {
+    const { id, mutex, state, token } = this.holding
+    return { mutex, id, token, timeLeft: timeLeft(state === "held" ? this.holding.left(this.leases.now()) : 0) }
   }
 }

@@ -2,9 +2,10 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { LeaseOptions } from "../../Mutex.ts"
-import * as MutexConfig from "../../MutexConfig.ts"
-import { InvalidConfig } from "../../SimbaError.ts"
+import type * as MutexConfig from "../../MutexConfig.ts"
+import type { InvalidConfig } from "../../SimbaError.ts"
 import type { Periods } from "../lease/trackedLease.ts"
+import { checkPeriods, handOffsProblem, margin as marginOf, positive, refuse } from "../optionChecks.ts"
 
 /** Shared by the leases that were asked for with the same options. */
 export interface Terms extends Periods {
@@ -28,7 +29,7 @@ export const termsOf = (options: {
   const { isAlive, maxHold, maxLocalHandOffs, transition, ttl, unfair } = options
   const lease = Duration.sum(ttl, transition)
   const leaseMillis = Duration.toMillis(lease)
-  const margin = Duration.toMillis(MutexConfig.margin(ttl, transition))
+  const margin = Duration.toMillis(marginOf(lease))
   const renewAfter = Duration.toMillis(ttl)
   return {
     ttl,
@@ -45,8 +46,6 @@ export const termsOf = (options: {
   }
 }
 
-const refuse = (option: string, problem: string) => Effect.fail(new InvalidConfig({ option, problem }))
-
 /** Answers `usual`, the terms of the layer, where the options change none of them. */
 export const check = (
   config: MutexConfig.MutexConfig,
@@ -57,7 +56,7 @@ export const check = (
   const maxLocalHandOffs = options.maxLocalHandOffs ?? config.maxLocalHandOffs
   if (unfair !== undefined && typeof unfair !== "boolean") return refuse("unfair", "it must be true or false")
   if (isAlive !== undefined && !Effect.isEffect(isAlive)) return refuse("isAlive", "it must be an Effect")
-  const handOffProblem = MutexConfig.handoverProblem(maxLocalHandOffs)
+  const handOffProblem = handOffsProblem(maxLocalHandOffs)
   if (handOffProblem !== undefined) return refuse("maxLocalHandOffs", handOffProblem)
   if ((ttl ?? transition ?? maxHold ?? isAlive) === undefined) {
     return Effect.succeed(
@@ -67,7 +66,7 @@ export const check = (
     )
   }
   return Effect.gen(function*() {
-    const periods = yield* MutexConfig.checkPeriods({
+    const periods = yield* checkPeriods({
       commandTimeout: config.commandTimeout,
       probed: isAlive !== undefined,
       ttl: ttl ?? config.ttl,
@@ -78,7 +77,7 @@ export const check = (
       isAlive,
       unfair,
       maxLocalHandOffs,
-      maxHold: maxHold === undefined ? undefined : yield* MutexConfig.positive("maxHold", maxHold)
+      maxHold: maxHold === undefined ? undefined : yield* positive("maxHold", maxHold)
     })
   })
 }

@@ -11,7 +11,6 @@ import {
   type Ownership,
   type Released,
   type ReleaseRequest,
-  type Requeue,
   type Ticket,
   type WakeUp
 } from "../../MutexStore.ts"
@@ -207,7 +206,7 @@ export class MemoryMutex {
   }
 
   /** Tells the first live waiter that the mutex is free, and the one behind it to look whether that was of use. */
-  private callFirst(from: string, confirm: number, last: Requeue | undefined): boolean {
+  private callFirst(from: string, confirm: number, last: ReleaseRequest["requeue"]): boolean {
     const first = this.first()
     if (first === undefined || first.id === last?.id) return false
     this.listeners.get(first.id)!({ _tag: "YourTurn", from })

@@ -9,9 +9,10 @@ import * as Stream from "effect/Stream"
 import type { FencingToken } from "../../FencingToken.ts"
 import type { MutexName } from "../../MutexName.ts"
 import * as MutexSchedule from "../../MutexSchedule.ts"
-import type { Changes, MutexStore } from "../../MutexStore.ts"
+import type { Change, MutexStore } from "../../MutexStore.ts"
 import type { OwnerEvent } from "../../OwnerEvent.ts"
 import type { StoreError } from "../../SimbaError.ts"
+import type { Subscription } from "../../Subscriber.ts"
 import { instant } from "../lease/deadline.ts"
 import { isTransient } from "../lease/storeFailure.ts"
 
@@ -88,7 +89,7 @@ export const watch = Effect.fnUntraced(function*(
 
   const gap = Effect.suspend(() => on(last, [{ _tag: "Gap", mutex }]))
 
-  const follow = (changes: Changes) =>
+  const follow = (changes: Subscription<Change>) =>
     Effect.forever(Effect.gen(function*() {
       yield* look
       const every = Math.min(

@@ -8,10 +8,12 @@ import * as Stream from "effect/Stream"
 import type { Body } from "../../Lease.ts"
 import type { AcquireOptions, LeaseOptions, Mutex } from "../../Mutex.ts"
 import * as MutexConfig from "../../MutexConfig.ts"
-import { type ContenderId, type MutexName, mutexName, mutexProblem } from "../../MutexName.ts"
+import type { ContenderId, MutexName } from "../../MutexName.ts"
 import { MutexStore } from "../../MutexStore.ts"
 import { type AcquireError, AcquireTimeout, BackendError, InvalidConfig, type InvalidName } from "../../SimbaError.ts"
 import * as contender from "../leadership/contender.ts"
+import { checked, mutexProblem } from "../names.ts"
+import { positive } from "../optionChecks.ts"
 import { randomKey } from "../processIdentity.ts"
 import * as tracing from "../tracing.ts"
 import { acquire, type Restore, tryAcquire } from "./acquire.ts"
@@ -24,6 +26,8 @@ import { LeaseImpl, protect } from "./leaseHandle.ts"
 import * as leaseOptions from "./leaseOptions.ts"
 import * as nesting from "./nesting.ts"
 import * as ownerWatch from "./ownerWatch.ts"
+
+const mutexName = checked<MutexName>("mutex", mutexProblem)
 
 export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {}) {
   const store = yield* MutexStore
@@ -182,7 +186,7 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
     contend: (name, options = {}) =>
       Effect.gen(function*() {
         const { mutex, terms: { lease, ttl } } = yield* attempt(name, options)
-        const every = yield* MutexConfig.positive("every", options.every ?? "1 second")
+        const every = yield* positive("every", options.every ?? "1 second")
         return yield* contender.make({
           store,
           mutex,
@@ -195,7 +199,7 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
     events: (name, options = {}) =>
       Stream.unwrap(Effect.gen(function*() {
         const mutex = yield* mutexName(name)
-        const every = yield* MutexConfig.positive("every", options.every ?? "1 second")
+        const every = yield* positive("every", options.every ?? "1 second")
         return ownerWatch.events(store, mutex, { every, renewals: options.renewals ?? false })
       })),
     inspect: (name, options = {}) =>

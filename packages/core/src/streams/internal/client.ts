@@ -8,12 +8,13 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as metricsRecorder from "../../internal/lease/metricsRecorder.ts"
 import { supervise } from "../../internal/lease/supervise.ts"
+import * as names from "../../internal/names.ts"
 import type { BackendError, InvalidConfig, InvalidName } from "../../SimbaError.ts"
-import type { Announced, Announcing, Handler, RunOptions, StreamClient } from "../StreamClient.ts"
+import type { Handler, RunOptions, StreamClient } from "../StreamClient.ts"
 import * as StreamConfig from "../StreamConfig.ts"
 import { AlreadyClaimed, StreamNotFound } from "../StreamError.ts"
 import { StreamLease } from "../StreamLease.ts"
-import { streamName } from "../StreamName.ts"
+import type { EntryId, StreamName } from "../StreamName.ts"
 import { type Announcement, StreamStore } from "../StreamStore.ts"
 import * as endingOf from "./completion.ts"
 import * as joining from "./consumption.ts"
@@ -28,6 +29,14 @@ import * as tidying from "./reaper.ts"
 import * as handBack from "./revocation.ts"
 import * as bounded from "./storeTimeouts.ts"
 import { StreamTable } from "./streamTable.ts"
+
+const entryId = names.checked<EntryId>("entry", names.entryProblem)
+const streamName = names.checked<StreamName>("stream", names.streamProblem)
+
+interface Announcing {
+  readonly stream: string
+  readonly info?: Announcement["info"] | undefined
+}
 
 const announcement = (input: Announcing): Effect.Effect<Announcement, InvalidName> =>
   Effect.map(streamName(input.stream), (stream) => ({ stream, info: input.info ?? {} }))
@@ -62,7 +71,7 @@ export const make: (
         })
       )
 
-      const leaseOf = (owned: OwnedStream): StreamLease["Service"] => new LeaseImpl(client, owned)
+      const leaseOf = (owned: OwnedStream): StreamLease => new LeaseImpl(client, owned)
 
       const find = (name: string) =>
         Effect.flatMap(streamName(name), (stream) => {
@@ -143,7 +152,7 @@ export const make: (
           (announcements) =>
             announcements.length === 0 ? Effect.succeed([]) : Effect.map(
               store.announce(announcements),
-              (answers) => answers.map((answer, i): Announced => ({ stream: announcements[i]!.stream, ...answer }))
+              (answers) => answers.map((answer, i) => ({ stream: announcements[i]!.stream, ...answer }))
             )
         )
 
@@ -172,7 +181,7 @@ export const make: (
         }))
 
       const notifications = Stream.unwrap(Effect.gen(function*() {
-        const own = yield* notifying.make(config.notificationBuffer, meter)
+        const own = yield* notifying.make(meter)
         yield* Effect.addFinalizer(() => own.abandon)
         const consuming = Effect.scoped(door.join({
           name: "notifications",
@@ -204,7 +213,7 @@ export const make: (
         owned: Effect.sync(() => Array.from(table.all(), leaseOf)),
         inspect: store.inspect,
         deadLetters: ({ after, count = 100 } = {}) => store.deadLetters(after, count),
-        redrive: store.redrive
+        redrive: (id) => Effect.flatMap(entryId(id), store.redrive)
       }
     }
   )

@@ -7,10 +7,12 @@ import { isRefusal, toFailure } from "../../internal/lease/storeFailure.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import type { StreamConfig } from "../StreamConfig.ts"
 import type { StreamLost } from "../StreamError.ts"
-import type { EndOutcome } from "../StreamMetrics.ts"
+import type * as StreamMetrics from "../StreamMetrics.ts"
 import type { Member, Service } from "../StreamStore.ts"
 import { annotations, type OwnedStream } from "./ownedStream.ts"
 import type { StreamTable } from "./streamTable.ts"
+
+type EndOutcome = keyof typeof StreamMetrics.ends
 
 export interface Completion {
   /** One try each. They fail with `StreamLost` where it is not ours any more. */

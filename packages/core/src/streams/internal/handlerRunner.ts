@@ -17,7 +17,7 @@ import { LeaseImpl } from "./leaseHandle.ts"
 import type { LeaseTaker } from "./leaseTaker.ts"
 import { annotations, type OwnedStream } from "./ownedStream.ts"
 
-export type Body<A, E, R> = (lease: StreamLease["Service"]) => Effect.Effect<A, E, R>
+export type Body<A, E, R> = (lease: StreamLease) => Effect.Effect<A, E, R>
 
 /** A second after the first failure, doubling up to half a minute. It has no end: `maxFailures` is one. */
 const defaultRetry: Schedule.Schedule<unknown, HandlerFailure> = Schedule.min([

@@ -1,6 +1,7 @@
 /** A `StreamLease` over a record of the table. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import { Handle, timeLeft } from "../../internal/handle.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import { type StreamLost, StreamYielded } from "../StreamError.ts"
 import type { StreamLease } from "../StreamLease.ts"
@@ -21,11 +22,12 @@ const over = ({ table }: Parts, owned: OwnedStream): StreamLost | undefined => {
   return owned.isOpen() ? undefined : owned.loss ?? owned.lossOf("Released")
 }
 
-export class LeaseImpl implements LeaseShape {
+export class LeaseImpl extends Handle implements StreamLease {
   private readonly parts: Parts
   private readonly owned: OwnedStream
 
   constructor(parts: Parts, owned: OwnedStream) {
+    super()
     this.parts = parts
     this.owned = owned
   }
@@ -76,7 +78,7 @@ export class LeaseImpl implements LeaseShape {
       if (loss !== undefined) return resume(Effect.succeed(loss))
       // Finished or given back in order: it never will be
       if (state === "released") return
-      const unlisten = this.owned.onLoss((loss) => resume(Effect.succeed(loss)))
+      const unlisten = this.owned.onLoss.add((loss) => resume(Effect.succeed(loss)))
       return Effect.sync(unlisten)
     })
   }
@@ -84,7 +86,7 @@ export class LeaseImpl implements LeaseShape {
   /** Whatever the end: nothing is to be read of it any more. */
   private get ended() {
     return Effect.callback<never, StreamLost>((resume) => {
-      const unlisten = this.owned.onEnd(() => resume(Effect.fail(this.owned.loss ?? this.owned.lossOf("Released"))))
+      const unlisten = this.owned.onEnd.add(() => resume(Effect.fail(this.owned.loss ?? this.owned.lossOf("Released"))))
       return Effect.sync(unlisten)
     })
   }
@@ -92,7 +94,7 @@ export class LeaseImpl implements LeaseShape {
   get revoked() {
     return Effect.callback<void>((resume) => {
       if (this.owned.isAskedBack) return resume(Effect.void)
-      const unlisten = this.owned.onAsked(() => resume(Effect.void))
+      const unlisten = this.owned.onAsked.add(() => resume(Effect.void))
       return Effect.sync(unlisten)
     })
   }
@@ -117,12 +119,12 @@ export class LeaseImpl implements LeaseShape {
     return Effect.suspend(() => this.parts.store.hasCommitted(this.owned))
   }
 
-  readonly commit: LeaseShape["commit"] = (id) => this.committing(() => this.parts.store.commit(this.owned, id))
+  readonly commit: StreamLease["commit"] = (id) => this.committing(() => this.parts.store.commit(this.owned, id))
 
-  readonly deadLetter: LeaseShape["deadLetter"] = (message, reason) =>
+  readonly deadLetter: StreamLease["deadLetter"] = (message, reason) =>
     this.committing(() => this.parts.store.deadLetterMessage(this.owned, message, reason))
 
-  readonly messagesAfter: LeaseShape["messagesAfter"] = (after, count) =>
+  readonly messagesAfter: StreamLease["messagesAfter"] = (after, count) =>
     Effect.suspend(() => {
       const loss = over(this.parts, this.owned)
       if (loss !== undefined) return Effect.fail(loss)
@@ -137,6 +139,12 @@ export class LeaseImpl implements LeaseShape {
         }))
       )
     })
+
+  override toJSON() {
+    const { owned, parts } = this
+    const { entry, stream, token } = owned
+    return { stream, entry, token, timeLeft: timeLeft(owned.isOpen() ? owned.left(parts.table.now()) : 0) }
+  }
 
   private progressed(): void {
     if (this.owned.progressed !== undefined) this.owned.progressed = this.parts.table.now().monotonic
@@ -156,5 +164,3 @@ export class LeaseImpl implements LeaseShape {
     })
   }
 }
-
-type LeaseShape = StreamLease["Service"]

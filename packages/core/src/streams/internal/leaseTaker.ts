@@ -10,6 +10,8 @@ import type { Announcement, Held, TakeRequest, TakeResult } from "../StreamStore
 import type { ClientContext, Deliver } from "./context.ts"
 import { annotations, OwnedStream } from "./ownedStream.ts"
 
+type Source = keyof typeof StreamMetrics.acquisitions
+
 export interface Candidate extends Announcement {
   readonly entry: EntryId
   /** Zero where nobody else can be at it. */
@@ -23,13 +25,13 @@ export interface LeaseTaker {
    */
   readonly take: (
     candidates: ReadonlyArray<Candidate>,
-    source: StreamMetrics.Source,
+    source: Source,
     deliver: Deliver
   ) => Effect.Effect<ReadonlyArray<TakeResult>, StoreError>
   /** Takes one that was asked for by name, whether there is room or not. */
   readonly takeAnyway: (
     candidate: Candidate,
-    source: StreamMetrics.Source,
+    source: Source,
     deliver: Deliver
   ) => Effect.Effect<TakeResult, StoreError>
   /** Adds what is held already: taken, or handed over and confirmed. */
@@ -100,7 +102,7 @@ export const make = (client: ClientContext): LeaseTaker => {
     request: TakeRequest,
     result: TakeResult,
     since: OwnedStream["since"],
-    source: StreamMetrics.Source,
+    source: Source,
     deliver: Deliver
   ) => {
     meter.update(StreamMetrics.takes[outcomes[result._tag]], 1)
@@ -148,7 +150,7 @@ export const make = (client: ClientContext): LeaseTaker => {
 
   const takeAll = Effect.fnUntraced(function*(
     candidates: ReadonlyArray<Candidate>,
-    source: StreamMetrics.Source,
+    source: Source,
     deliver: Deliver
   ) {
     const { consumer } = config

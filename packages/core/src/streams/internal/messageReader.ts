@@ -40,7 +40,7 @@ const decoderOf = <A, RD>(schema: Schema.Codec<A, unknown, RD, unknown>, field: 
 
 /** The place in a data stream up to which messages were given, and those that were read ahead. */
 export class MessageReader<A, RD> {
-  private readonly lease: StreamLease["Service"]
+  private readonly lease: StreamLease
   private readonly options: ReadOptions<A>
   private readonly decode: (message: RawMessage) => Effect.Effect<A, string, RD>
   private after: EntryId | undefined
@@ -51,7 +51,7 @@ export class MessageReader<A, RD> {
   private patience: Duration.Input | undefined
 
   constructor(
-    lease: StreamLease["Service"],
+    lease: StreamLease,
     schema: Schema.Codec<A, unknown, RD, unknown>,
     options: ReadOptions<A> = {}
   ) {

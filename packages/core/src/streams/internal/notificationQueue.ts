@@ -26,7 +26,10 @@ export interface NotificationQueue {
   readonly stream: Stream.Stream<StreamNotification, InvalidConfig>
 }
 
-export const make = (bound: number, meter: Recorder): Effect.Effect<NotificationQueue> =>
+/** Unread notifications that make the reader of announcements wait. */
+const bound = 256
+
+export const make = (meter: Recorder): Effect.Effect<NotificationQueue> =>
   Effect.gen(function*() {
     const queue = yield* Queue.unbounded<StreamNotification, Cause.Done | InvalidConfig>()
     const room = Latch.makeUnsafe(true)

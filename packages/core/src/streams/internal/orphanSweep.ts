@@ -52,7 +52,7 @@ export const make = (
     })
   }
 
-  const look = (only: "own" | "all", source: StreamMetrics.Source) =>
+  const look = (only: "own" | "all", source: keyof typeof StreamMetrics.acquisitions) =>
     Effect.gen(function*() {
       wanted = false
       const { consumer, leaseDuration: lease } = config

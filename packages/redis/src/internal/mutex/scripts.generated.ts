@@ -2,493 +2,447 @@
 
 export const acquireAndRelease = `
 local call, attempt, codes = redis.call, redis.pcall, ARGV[1]
-local skipDead, lease0, confirm0 = ARGV[2] == '1', ARGV[3], ARGV[4]
+local skipDead, plainLease, plainConfirm = ARGV[2] == '1', ARGV[3], ARGV[4]
 local owner, queue, fence, reserved
 local stamp, isMine, head
 local try, perform
-
+local fenceMillis = '604800000'
 local replies, at, key = {}, 5, 1
 for i = 1, #codes do
 local code, first, reply = string.byte(codes, i), at, nil
 if code < 97 then
-  -- A capital letter: the mutex of the operation before
-  code = code + 32
+code = code + 32
 else
-  owner, queue, fence, reserved = KEYS[key], KEYS[key + 1], KEYS[key + 2], KEYS[key + 3]
-  key = key + 4
+owner, queue, fence, reserved = KEYS[key], KEYS[key + 1], KEYS[key + 2], KEYS[key + 3]
+key = key + 4
 end
-
 if code == 116 then
-  at = first + 1
-  local id = ARGV[first]
-  local set = call('EXISTS', queue, reserved) == 0 and attempt('SET', owner, id, 'PX', lease0, 'NX')
-  if set and set.ok then
-    if not stamp then
-      local time = call('TIME')
-      stamp = time[1] .. string.sub('00000' .. time[2], -6)
-    end
-    local last = attempt('SET', fence, stamp, 'PX', '604800000', 'GET')
-    local number = not last and 0 or tonumber(last)
-    if number and number < tonumber(stamp) then
-      call('PUBLISH', owner, 'acquired@@' .. id)
-      reply = stamp
-    else
-      -- Ahead of the clock, reserved or no fence at all: as if nothing had been done
-      call('DEL', owner)
-      if type(last) == 'string' then
-        call('SET', fence, last, 'PX', '604800000')
-      end
-    end
-  end
-elseif code == 114 then
-  at = first + 1
-  isMine = attempt('GET', owner) == ARGV[first]
-  head = isMine and attempt('ZRANGE', queue, 0, 1, 'WITHSCORES')
-  if head and not head.err and not head[1] then
-    call('DEL', owner)
-    reply = '@@'
-  end
-elseif code == 97 then
-  -- A confirmation that reserves nothing
-  at = first + 7
-  local id = ARGV[first]
-  if ARGV[first + 6] == '0' and attempt('GET', owner) == id then
-    local text = attempt('GET', fence)
-    local token = type(text) == 'string' and string.match(text, '^(%d+)/?%d*$')
-    if token and type(attempt('ZREM', queue, id)) == 'number' then
-      call('DEL', reserved)
-      call('SET', owner, id, 'PX', ARGV[first + 2])
-      call('PUBLISH', owner, 'acquired@@' .. id)
-      reply = token
-    end
-  end
-else
-  at = first + 6
+at = first + 1
+local id = ARGV[first]
+local set = call('EXISTS', queue, reserved) == 0 and attempt('SET', owner, id, 'PX', plainLease, 'NX')
+if set and set.ok then
+if not stamp then
+local time = call('TIME')
+stamp = time[1] .. string.sub('00000' .. time[2], -6)
 end
-
+local last = attempt('SET', fence, stamp, 'PX', fenceMillis, 'GET')
+local number = not last and 0 or tonumber(last)
+if number and number < tonumber(stamp) then
+call('PUBLISH', owner, 'acquired@@' .. id)
+reply = stamp
+else
+call('DEL', owner)
+if type(last) == 'string' then
+call('SET', fence, last, 'PX', fenceMillis)
+end
+end
+end
+elseif code == 114 then
+at = first + 1
+isMine = attempt('GET', owner) == ARGV[first]
+head = isMine and attempt('ZRANGE', queue, 0, 1, 'WITHSCORES')
+if head and not head.err and not head[1] then
+call('DEL', owner)
+reply = '@@'
+end
+elseif code == 97 then
+at = first + 7
+local id = ARGV[first]
+if ARGV[first + 6] == '0' and attempt('GET', owner) == id then
+local text = attempt('GET', fence)
+local token = type(text) == 'string' and string.match(text, '^(%d+)/?%d*$')
+if token and type(attempt('ZREM', queue, id)) == 'number' then
+call('DEL', reserved)
+call('SET', owner, id, 'PX', ARGV[first + 2])
+call('PUBLISH', owner, 'acquired@@' .. id)
+reply = token
+end
+end
+else
+at = first + 6
+end
 if not reply and not try then
-
 local now
 local function micros()
-  if not now then
-    local time = redis.call('TIME')
-    now = tonumber(time[1]) * 1000000 + tonumber(time[2])
-  end
-  return now
+if not now then
+local time = redis.call('TIME')
+now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
-
--- Never a whole second, which is a stock ticket
+return now
+end
 local function ticketAt(at)
-  return string.format('%.6f', (at % 1000000 == 0 and at + 1 or at) / 1000000)
+return string.format('%.6f', (at % 1000000 == 0 and at + 1 or at) / 1000000)
 end
-
 local function isOurTicket(score)
-  return score % 1 ~= 0
+return score % 1 ~= 0
 end
-
--- The channel of its layer; nothing for a stock id
 local function inboxOf(id)
-  local layer = string.match(id, '^%d+%-(%w%w%w%w%w%w%w%w%w%w%w%w):')
-  return layer and 'simba:inbox:' .. layer
+local layer = string.match(id, '^%d+%-(%w%w%w%w%w%w%w%w%w%w%w%w):')
+return layer and 'simba:inbox:' .. layer
 end
-
--- To the first of two places of different layers
 local function pass(id)
-  local heir, behind = head[1], head[3]
-  if not skipDead or not heir or heir == id or behind == id then
-    return
-  end
-  local inbox = isOurTicket(tonumber(head[2])) and inboxOf(heir)
-  local other = not behind and '' or isOurTicket(tonumber(head[4])) and inboxOf(behind)
-  local counts = inbox and other and other ~= inbox and call('PUBSUB', 'NUMSUB', inbox, other)
-  if not counts or tonumber(counts[2]) == 0 or (behind and tonumber(counts[4]) == 0) then
-    return
-  end
-  local token = string.format('%.0f', micros())
-  local last = attempt('SET', fence, token, 'PX', '604800000', 'GET')
-  local number = not last and 0 or tonumber(last)
-  if not number or number >= micros() then
-    if type(last) == 'string' then
-      call('SET', fence, last, 'PX', '604800000')
-    end
-    return
-  end
-  call('SET', owner, heir, 'PX', confirm0)
-  call('ZREM', queue, heir, id)
-  call('PUBLISH', inbox, heir .. '@@released@@' .. id)
-  if behind then
-    call('PUBLISH', other, behind .. '@@look@@' .. confirm0)
-  end
-  return heir .. '@@' .. confirm0
+local heir, behind = head[1], head[3]
+if not skipDead or not heir or heir == id or behind == id then
+return
 end
-
--- For the first time
+local inbox = isOurTicket(tonumber(head[2])) and inboxOf(heir)
+local other = not behind and '' or isOurTicket(tonumber(head[4])) and inboxOf(behind)
+local counts = inbox and other and other ~= inbox and call('PUBSUB', 'NUMSUB', inbox, other)
+if not counts or tonumber(counts[2]) == 0 or (behind and tonumber(counts[4]) == 0) then
+return
+end
+local token = string.format('%.0f', micros())
+local last = attempt('SET', fence, token, 'PX', fenceMillis, 'GET')
+local number = not last and 0 or tonumber(last)
+if not number or number >= micros() then
+if type(last) == 'string' then
+call('SET', fence, last, 'PX', fenceMillis)
+end
+return
+end
+call('SET', owner, heir, 'PX', plainConfirm)
+call('ZREM', queue, heir, id)
+call('PUBLISH', inbox, heir .. '@@released@@' .. id)
+if behind then
+call('PUBLISH', other, behind .. '@@look@@' .. plainConfirm)
+end
+return heir .. '@@' .. plainConfirm
+end
 local function queueUp(id, lease, confirm)
-  local current = attempt('GET', owner)
-  if type(current) ~= 'string' or current == id or not inboxOf(current) then
-    return
-  end
-  local head, last = attempt('ZRANGE', queue, 0, 15, 'WITHSCORES'), nil
-  for k = 2, #head, 2 do
-    last = tonumber(head[k])
-    if not isOurTicket(last) then
-      return
-    end
-  end
-  if #head == 0 and type(attempt('GET', fence)) == 'table' then
-    return
-  end
-  local position = #head / 2
-  if position == 16 then
-    position, last = call('ZCARD', queue), tonumber(call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2])
-  end
-  local ticket = ticketAt(last and math.max(micros(), math.floor(last * 1000000 + 0.5) + 1) or micros())
-  local added = attempt('ZADD', queue, 'NX', ticket, id)
-  if added ~= 1 then
-    return
-  end
-  local left = call('PTTL', owner)
-  local keep = math.max(left, 0) + lease + confirm
-  if call('PTTL', queue) < keep then
-    call('PEXPIRE', queue, string.format('%.0f', keep))
-  end
-  return { current .. '@@' .. string.format('%.0f', left), ticket, string.format('%.0f', position), '0' }
+local current = attempt('GET', owner)
+if type(current) ~= 'string' or current == id or not inboxOf(current) then
+return
 end
-
+local head, last = attempt('ZRANGE', queue, 0, 15, 'WITHSCORES'), nil
+for k = 2, #head, 2 do
+last = tonumber(head[k])
+if not isOurTicket(last) then
+return
+end
+end
+if #head == 0 and type(attempt('GET', fence)) == 'table' then
+return
+end
+local position = #head / 2
+if position == 16 then
+position, last = call('ZCARD', queue), tonumber(call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2])
+end
+local ticket = ticketAt(last and math.max(micros(), math.floor(last * 1000000 + 0.5) + 1) or micros())
+local added = attempt('ZADD', queue, 'NX', ticket, id)
+if added ~= 1 then
+return
+end
+local left = call('PTTL', owner)
+local keep = math.max(left, 0) + lease + confirm
+if call('PTTL', queue) < keep then
+call('PEXPIRE', queue, string.format('%.0f', keep))
+end
+return { current .. '@@' .. string.format('%.0f', left), ticket, string.format('%.0f', position), '0' }
+end
 try = function(code, first)
-  if code == 114 then
-    return isMine and pass(ARGV[first])
-  elseif code == 97 and ARGV[first + 1] == 'wait' and ARGV[first + 4] == '' then
-    return queueUp(ARGV[first], tonumber(ARGV[first + 2]), tonumber(ARGV[first + 3]))
-  end
+if code == 114 then
+return isMine and pass(ARGV[first])
+elseif code == 97 and ARGV[first + 1] == 'wait' and ARGV[first + 4] == '' then
+return queueUp(ARGV[first], tonumber(ARGV[first + 2]), tonumber(ARGV[first + 3]))
 end
-
+end
 local made
 perform = function(...)
 if not made then
-
 local function readFence(text)
-  if text == nil then
-    text = redis.call('GET', fence)
-  end
-  local token, spare = string.match(text or '', '^(%d+)/?(%d*)$')
-  return token, tonumber(spare) or 0
+if text == nil then
+text = redis.call('GET', fence)
 end
-
+local token, spare = string.match(text or '', '^(%d+)/?(%d*)$')
+return token, tonumber(spare) or 0
+end
 local function writeFence(token, spare)
-  redis.call('SET', fence, spare > 0 and token .. '/' .. string.format('%.0f', spare) or token, 'PX', '604800000')
+redis.call('SET', fence, spare > 0 and token .. '/' .. string.format('%.0f', spare) or token, 'PX', fenceMillis)
 end
-
 local function mint(spare, text)
-  local last, reserve = readFence(text)
-  local token = string.format('%.0f', math.max((tonumber(last) or 0) + reserve + 1, micros()))
-  writeFence(token, spare or 0)
-  return token
+local last, reserve = readFence(text)
+local token = string.format('%.0f', math.max((tonumber(last) or 0) + reserve + 1, micros()))
+writeFence(token, spare or 0)
+return token
 end
-
 local function take(id, lease, spare, isOwner)
-  local token, had
-  if isOwner then
-    token, had = readFence()
-  end
-  if not token then
-    token = mint(spare)
-  elseif spare > had then
-    writeFence(token, spare)
-  end
-  redis.call('SET', owner, id, 'PX', lease)
-  redis.call('PUBLISH', owner, 'acquired@@' .. id)
-  return token
+local token, had
+if isOwner then
+token, had = readFence()
 end
-
-local function walk(visit)
-  local offset, size = 0, 2
-  while true do
-    local page = redis.call('ZRANGE', queue, offset, offset + size - 1, 'WITHSCORES')
-    if #page == 0 then
-      return
-    end
-    local counts
-    if skipDead then
-      local channels = {}
-      for i = 1, #page, 2 do
-        channels[#channels + 1] = inboxOf(page[i]) or owner .. ':' .. page[i]
-      end
-      counts = redis.call('PUBSUB', 'NUMSUB', unpack(channels))
-    end
-    local gone, stopped = {}, false
-    for i = 1, #page, 2 do
-      if counts and tonumber(counts[i + 1]) == 0 then
-        gone[#gone + 1] = page[i]
-      elseif not stopped then
-        local verdict = visit(page[i], tonumber(page[i + 1]))
-        if verdict == 'take' then
-          gone[#gone + 1] = page[i]
-        elseif verdict == 'stop' then
-          stopped = true
-        else
-          offset = offset + 1
-        end
-      end
-    end
-    if #gone > 0 then
-      redis.call('ZREM', queue, unpack(gone))
-    end
-    if stopped then
-      return
-    end
-    size = math.min(size * 4, 128)
-  end
+if not token then
+token = mint(spare)
+elseif spare > had then
+writeFence(token, spare)
 end
-
-local function tell(id, message)
-  local inbox = inboxOf(id)
-  if inbox then
-    redis.call('PUBLISH', inbox, id .. '@@' .. message)
-  else
-    redis.call('PUBLISH', owner .. ':' .. id, message)
-  end
+redis.call('SET', owner, id, 'PX', lease)
+redis.call('PUBLISH', owner, 'acquired@@' .. id)
+return token
 end
-
-local function tellToLook(id, millis)
-  tell(id, 'look@@' .. string.format('%.0f', millis))
-end
-
--- Where nobody can be seen to be dead, one of several is alive more likely than the first
-local function tellFirst(millis)
-  local told = 0
-  walk(function(id, score)
-    if isOurTicket(score) then
-      tellToLook(id, millis)
-      told = told + 1
-      return (skipDead or told == 8) and 'stop' or 'pass'
-    end
-  end)
-end
-
--- Waiters of one layer fall silent together, so the one that is to look is of another layer where one is near
-local function handOver(from, confirm, caller, ticket, unfair)
-  local granted, behind
-  local passed = 0
-  walk(function(id, score)
-    if granted then
-      if isOurTicket(score) then
-        passed = passed + 1
-        if not skipDead then
-          tellToLook(id, tonumber(confirm))
-          return passed == 8 and 'stop' or 'pass'
-        end
-        local elsewhere = inboxOf(id) ~= inboxOf(granted)
-        behind = elsewhere and id or behind or id
-        if elsewhere or passed == 8 then
-          return 'stop'
-        end
-      end
-      return 'pass'
-    end
-    if id == caller or (ticket and ticket < score) then
-      return 'stop'
-    end
-    granted = id
-    tell(id, 'released@@' .. from)
-    if not isOurTicket(score) then
-      redis.call('SET', reserved, id, 'PX', confirm)
-    elseif unfair then
-      return 'pass'
-    else
-      mint()
-      redis.call('SET', owner, id, 'PX', confirm)
-    end
-    return 'take'
-  end)
-  if behind then
-    tellToLook(behind, tonumber(confirm))
-  end
-  return granted
-end
-
-local function enter(id, ticket)
-  local score = redis.call('ZSCORE', queue, id)
-  if score then
-    return string.format('%.6f', tonumber(score))
-  end
-  local at = micros()
-  if ticket and ticket * 1000000 < at + 1 then
-    at = math.floor(ticket * 1000000 + 0.5)
-  else
-    local last = redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2]
-    if last then
-      at = math.max(at, math.floor(tonumber(last) * 1000000 + 0.5) + 1)
-    end
-  end
-  local text = ticketAt(at)
-  redis.call('ZADD', queue, text, id)
-  return text
-end
-
--- Every waiter touches the queue before it sleeps, for longer than it will sleep
-local function keepQueue(lease, confirm)
-  local keep = math.max(redis.call('PTTL', owner), 0) + tonumber(lease) + tonumber(confirm)
-  if redis.call('PTTL', queue) < keep then
-    redis.call('PEXPIRE', queue, string.format('%.0f', keep))
-  end
-end
-
-local function ownership()
-  local current = redis.call('GET', owner)
-  if not current then
-    return '@@'
-  end
-  return current .. '@@' .. string.format('%.0f', redis.call('PTTL', owner))
-end
-
 local function grant(id, lease, spare, isOwner)
-  local token = take(id, lease, spare, isOwner)
-  redis.call('ZREM', queue, id)
-  redis.call('DEL', reserved)
-  return token
+local token = take(id, lease, spare, isOwner)
+redis.call('ZREM', queue, id)
+redis.call('DEL', reserved)
+return token
 end
-
-local function place(id, current)
-  local foreign = current and not inboxOf(current)
-  local ahead, found = 0, false
-  local head = redis.call('ZRANGE', queue, 0, 15, 'WITHSCORES')
-  for i = 1, #head, 2 do
-    if head[i] == id then
-      found = true
-    elseif not isOurTicket(tonumber(head[i + 1])) then
-      foreign = true
-    elseif not found then
-      ahead = ahead + 1
-    end
-  end
-  if not found then
-    ahead = redis.call('ZRANK', queue, id) or ahead
-  end
-  return string.format('%.0f', ahead), foreign and '1' or '0'
+local function walk(visit)
+local offset, size = 0, 2
+while true do
+local page = redis.call('ZRANGE', queue, offset, offset + size - 1, 'WITHSCORES')
+if #page == 0 then
+return
 end
-
--- Somebody owns it, or somebody waits for it
+local counts
+if skipDead then
+local channels = {}
+for i = 1, #page, 2 do
+channels[#channels + 1] = inboxOf(page[i]) or owner .. ':' .. page[i]
+end
+counts = redis.call('PUBSUB', 'NUMSUB', unpack(channels))
+end
+local gone, stopped = {}, false
+for i = 1, #page, 2 do
+if counts and tonumber(counts[i + 1]) == 0 then
+gone[#gone + 1] = page[i]
+elseif not stopped then
+local verdict = visit(page[i], tonumber(page[i + 1]))
+if verdict == 'take' then
+gone[#gone + 1] = page[i]
+elseif verdict == 'stop' then
+stopped = true
+else
+offset = offset + 1
+end
+end
+end
+if #gone > 0 then
+redis.call('ZREM', queue, unpack(gone))
+end
+if stopped then
+return
+end
+size = math.min(size * 4, 128)
+end
+end
+local function tell(id, message)
+local inbox = inboxOf(id)
+if inbox then
+redis.call('PUBLISH', inbox, id .. '@@' .. message)
+else
+redis.call('PUBLISH', owner .. ':' .. id, message)
+end
+end
+local function tellToLook(id, millis)
+tell(id, 'look@@' .. string.format('%.0f', millis))
+end
+local function tellFirst(millis)
+local told = 0
+walk(function(id, score)
+if isOurTicket(score) then
+tellToLook(id, millis)
+told = told + 1
+return (skipDead or told == 8) and 'stop' or 'pass'
+end
+end)
+end
+local function handOver(from, confirm, caller, ticket, unfair)
+local granted, behind
+local passed = 0
+walk(function(id, score)
+if granted then
+if isOurTicket(score) then
+passed = passed + 1
+if not skipDead then
+tellToLook(id, tonumber(confirm))
+return passed == 8 and 'stop' or 'pass'
+end
+local elsewhere = inboxOf(id) ~= inboxOf(granted)
+behind = elsewhere and id or behind or id
+if elsewhere or passed == 8 then
+return 'stop'
+end
+end
+return 'pass'
+end
+if id == caller or (ticket and ticket < score) then
+return 'stop'
+end
+granted = id
+tell(id, 'released@@' .. from)
+if not isOurTicket(score) then
+redis.call('SET', reserved, id, 'PX', confirm)
+elseif unfair then
+return 'pass'
+else
+mint()
+redis.call('SET', owner, id, 'PX', confirm)
+end
+return 'take'
+end)
+if behind then
+tellToLook(behind, tonumber(confirm))
+end
+return granted
+end
+local function ownership()
+local current = redis.call('GET', owner)
+if not current then
+return '@@'
+end
+return current .. '@@' .. string.format('%.0f', redis.call('PTTL', owner))
+end
+local function enter(id, ticket)
+local score = redis.call('ZSCORE', queue, id)
+if score then
+return string.format('%.6f', tonumber(score))
+end
+local at = micros()
+if ticket and ticket * 1000000 < at + 1 then
+at = math.floor(ticket * 1000000 + 0.5)
+else
+local last = redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2]
+if last then
+at = math.max(at, math.floor(tonumber(last) * 1000000 + 0.5) + 1)
+end
+end
+local text = ticketAt(at)
+redis.call('ZADD', queue, text, id)
+return text
+end
+local function keepQueue(lease, confirm)
+local keep = math.max(redis.call('PTTL', owner), 0) + tonumber(lease) + tonumber(confirm)
+if redis.call('PTTL', queue) < keep then
+redis.call('PEXPIRE', queue, string.format('%.0f', keep))
+end
+end
+local function positionOf(id, current)
+local foreign = current and not inboxOf(current)
+local ahead, found = 0, false
+local head = redis.call('ZRANGE', queue, 0, 15, 'WITHSCORES')
+for i = 1, #head, 2 do
+if head[i] == id then
+found = true
+elseif not isOurTicket(tonumber(head[i + 1])) then
+foreign = true
+elseif not found then
+ahead = ahead + 1
+end
+end
+if not found then
+ahead = redis.call('ZRANK', queue, id) or ahead
+end
+return string.format('%.0f', ahead), foreign and '1' or '0'
+end
 local function contend(current, id, mode, lease, confirm, ticket, spare)
-  local heldBack = false
-  if not current then
-    local score = redis.call('ZSCORE', queue, id)
-    local awaited = redis.call('GET', reserved)
-    -- A ticket without a place: a stock release took this waiter out of the queue, so it is its turn
-    if awaited and (score or not ticket) then
-      heldBack = true
-    elseif not awaited then
-      handOver(id, confirm, id, tonumber(score or '') or ticket)
-      current = redis.call('GET', owner)
-      heldBack = not current and redis.call('EXISTS', reserved) > 0
-    end
-  elseif redis.call('GET', reserved) == current then
-    -- The stock waiter that was told to come has come
-    redis.call('DEL', reserved)
-  end
-  if not current and not heldBack then
-    return grant(id, lease, spare)
-  end
-  if mode == 'try' then
-    return { ownership(), '', '0', '0' }
-  end
-  local mine = enter(id, ticket)
-  keepQueue(lease, confirm)
-  local position, foreign = place(id, current)
-  return { ownership(), mine, position, heldBack and '1' or foreign }
+local heldBack = false
+if not current then
+local score = redis.call('ZSCORE', queue, id)
+local awaited = redis.call('GET', reserved)
+if awaited and (score or not ticket) then
+heldBack = true
+elseif not awaited then
+handOver(id, confirm, id, tonumber(score or '') or ticket)
+current = redis.call('GET', owner)
+heldBack = not current and redis.call('EXISTS', reserved) > 0
 end
-
--- It has been deleted if it was the caller's
-local function handBack(current, id, confirm, unfair, nextId, lease, spare)
-  local rank = redis.call('ZRANK', queue, id)
-  if rank then
-    redis.call('ZREM', queue, id)
-  end
-  local ticket, token = '', ''
-  if nextId ~= '' then
-    ticket = enter(nextId)
-  end
-  local isFree = false
-  if current == id then
-    isFree = not handOver(id, confirm, nextId, nil, unfair)
-  elseif nextId ~= '' and not current and redis.call('EXISTS', reserved) == 0 then
-    isFree = not handOver(id, confirm, nextId)
-  elseif rank == 0 then
-    tellFirst(math.max(redis.call('PTTL', owner), 0))
-  end
-  if nextId == '' then
-    return ownership()
-  end
-  if isFree or current == nextId then
-    token = take(nextId, lease, spare, not isFree)
-    redis.call('ZREM', queue, nextId)
-  else
-    keepQueue(lease, confirm)
-  end
-  return { ownership(), ticket, token }
+elseif redis.call('GET', reserved) == current then
+redis.call('DEL', reserved)
 end
-
+if not current and not heldBack then
+return grant(id, lease, spare)
+end
+if mode == 'try' then
+return { ownership(), '', '0', '0' }
+end
+local mine = enter(id, ticket)
+keepQueue(lease, confirm)
+local position, foreign = positionOf(id, current)
+return { ownership(), mine, position, heldBack and '1' or foreign }
+end
 local function acquire(id, mode, lease, confirm, ticket, unfair, spare)
-  if redis.call('EXISTS', queue, reserved) == 0 then
-    -- Read before anything is written, so that a fence of the wrong type leaves no owner that does not know
-    local last = redis.call('GET', fence)
-    if redis.call('SET', owner, id, 'PX', lease, 'NX') then
-      redis.call('PUBLISH', owner, 'acquired@@' .. id)
-      return mint(spare, last)
-    end
-  end
-  local current = redis.call('GET', owner)
-  if current == id or (unfair and not current) then
-    return grant(id, lease, spare, current)
-  end
-  return contend(current, id, mode, lease, confirm, ticket, spare)
+if redis.call('EXISTS', queue, reserved) == 0 then
+local last = redis.call('GET', fence)
+if redis.call('SET', owner, id, 'PX', lease, 'NX') then
+redis.call('PUBLISH', owner, 'acquired@@' .. id)
+return mint(spare, last)
 end
-
+end
+local current = redis.call('GET', owner)
+if current == id or (unfair and not current) then
+return grant(id, lease, spare, current)
+end
+return contend(current, id, mode, lease, confirm, ticket, spare)
+end
+local function leave(current, id, confirm, unfair, nextId, lease, spare)
+local rank = redis.call('ZRANK', queue, id)
+if rank then
+redis.call('ZREM', queue, id)
+end
+local ticket, token = '', ''
+if nextId ~= '' then
+ticket = enter(nextId)
+end
+local isFree = false
+if current == id then
+isFree = not handOver(id, confirm, nextId, nil, unfair)
+elseif nextId ~= '' and not current and redis.call('EXISTS', reserved) == 0 then
+isFree = not handOver(id, confirm, nextId)
+elseif rank == 0 then
+tellFirst(math.max(redis.call('PTTL', owner), 0))
+end
+if nextId == '' then
+return ownership()
+end
+if isFree or current == nextId then
+token = take(nextId, lease, spare, not isFree)
+redis.call('ZREM', queue, nextId)
+else
+keepQueue(lease, confirm)
+end
+return { ownership(), ticket, token }
+end
 local function release(id, confirm, unfair, nextId, lease, spare)
-  local current = redis.call('GET', owner)
-  if current == id then
-    redis.call('DEL', owner)
-    if redis.call('EXISTS', queue) == 0 then
-      if nextId == '' then
-        return '@@'
-      end
-      return { nextId .. '@@' .. lease, ticketAt(micros()), take(nextId, lease, spare) }
-    end
-  end
-  return handBack(current, id, confirm, unfair, nextId, lease, spare)
+local current = redis.call('GET', owner)
+if current == id then
+redis.call('DEL', owner)
+if redis.call('EXISTS', queue) == 0 then
+if nextId == '' then
+return '@@'
 end
-
+return { nextId .. '@@' .. lease, ticketAt(micros()), take(nextId, lease, spare) }
+end
+end
+return leave(current, id, confirm, unfair, nextId, lease, spare)
+end
 made = function(code, first)
-  if code == 116 then
-    return acquire(ARGV[first], 'try', lease0, confirm0, nil, false, 0)
-  elseif code == 114 then
-    return release(ARGV[first], confirm0, false, '')
-  elseif code == 97 then
-    return acquire(ARGV[first], ARGV[first + 1], ARGV[first + 2], ARGV[first + 3], tonumber(ARGV[first + 4]),
-      ARGV[first + 5] == '1', tonumber(ARGV[first + 6]))
-  end
-  return release(ARGV[first], ARGV[first + 1], ARGV[first + 2] == '1', ARGV[first + 3], ARGV[first + 4],
-    tonumber(ARGV[first + 5]))
+if code == 116 then
+return acquire(ARGV[first], 'try', plainLease, plainConfirm, nil, false, 0)
+elseif code == 114 then
+return release(ARGV[first], plainConfirm, false, '')
+elseif code == 97 then
+return acquire(ARGV[first], ARGV[first + 1], ARGV[first + 2], ARGV[first + 3], tonumber(ARGV[first + 4]),
+ARGV[first + 5] == '1', tonumber(ARGV[first + 6]))
+end
+return release(ARGV[first], ARGV[first + 1], ARGV[first + 2] == '1', ARGV[first + 3], ARGV[first + 4],
+tonumber(ARGV[first + 5]))
 end
 end
 return made(...)
 end
 end
-
 if not reply then
-  local done
-  done, reply = pcall(try, code, first)
-  if done and not reply then
-    done, reply = pcall(perform, code, first)
-  end
-  if not done then
-    local text = type(reply) == 'table' and reply.err or tostring(reply)
-    -- What ails the whole server is no matter of one operation: the client is to leave a replica
-    if string.find(text, 'READONLY', 1, true) then
-      return redis.error_reply(text)
-    end
-    reply = { 'error', text }
-  end
+local done
+done, reply = pcall(try, code, first)
+if done and not reply then
+done, reply = pcall(perform, code, first)
+end
+if not done then
+local text = type(reply) == 'table' and reply.err or tostring(reply)
+if string.find(text, 'READONLY', 1, true) then
+return redis.error_reply(text)
+end
+reply = { 'error', text }
+end
 end
 replies[i] = reply
 end
@@ -496,194 +450,176 @@ return replies
 `
 
 export const claimPeriod = `
+local claimed = KEYS[1]
 local every, at = tonumber(ARGV[1]), tonumber(ARGV[2])
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local period = at or math.floor(now / every) * every
-local last = tonumber(redis.call('GET', KEYS[1]) or '-1') or -1
+local last = tonumber(redis.call('GET', claimed) or '-1') or -1
 local first = period > last
 if first then
-  local keep = math.max(2 * every, 86400000)
-  redis.call('SET', KEYS[1], string.format('%.0f', period), 'PX', string.format('%.0f', keep))
+local keep = math.max(2 * every, 86400000)
+redis.call('SET', claimed, string.format('%.0f', period), 'PX', string.format('%.0f', keep))
 end
 return { first and '1' or '0', string.format('%.0f', at and 0 or period + every - now) }
 `
 
 export const forceRelease = `
 local owner, queue, fence, reserved = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-
 local confirm, skipDead = ARGV[1], ARGV[2] == '1'
-
 local now
 local function micros()
-  if not now then
-    local time = redis.call('TIME')
-    now = tonumber(time[1]) * 1000000 + tonumber(time[2])
-  end
-  return now
+if not now then
+local time = redis.call('TIME')
+now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
-
--- Never a whole second, which is a stock ticket
+return now
+end
 local function ticketAt(at)
-  return string.format('%.6f', (at % 1000000 == 0 and at + 1 or at) / 1000000)
+return string.format('%.6f', (at % 1000000 == 0 and at + 1 or at) / 1000000)
 end
-
+local fenceMillis = '604800000'
 local function readFence(text)
-  if text == nil then
-    text = redis.call('GET', fence)
-  end
-  local token, spare = string.match(text or '', '^(%d+)/?(%d*)$')
-  return token, tonumber(spare) or 0
+if text == nil then
+text = redis.call('GET', fence)
 end
-
+local token, spare = string.match(text or '', '^(%d+)/?(%d*)$')
+return token, tonumber(spare) or 0
+end
 local function writeFence(token, spare)
-  redis.call('SET', fence, spare > 0 and token .. '/' .. string.format('%.0f', spare) or token, 'PX', '604800000')
+redis.call('SET', fence, spare > 0 and token .. '/' .. string.format('%.0f', spare) or token, 'PX', fenceMillis)
 end
-
 local function mint(spare, text)
-  local last, reserve = readFence(text)
-  local token = string.format('%.0f', math.max((tonumber(last) or 0) + reserve + 1, micros()))
-  writeFence(token, spare or 0)
-  return token
+local last, reserve = readFence(text)
+local token = string.format('%.0f', math.max((tonumber(last) or 0) + reserve + 1, micros()))
+writeFence(token, spare or 0)
+return token
 end
-
 local function isOurTicket(score)
-  return score % 1 ~= 0
+return score % 1 ~= 0
 end
-
--- The channel of its layer; nothing for a stock id
 local function inboxOf(id)
-  local layer = string.match(id, '^%d+%-(%w%w%w%w%w%w%w%w%w%w%w%w):')
-  return layer and 'simba:inbox:' .. layer
+local layer = string.match(id, '^%d+%-(%w%w%w%w%w%w%w%w%w%w%w%w):')
+return layer and 'simba:inbox:' .. layer
 end
-
 local function walk(visit)
-  local offset, size = 0, 2
-  while true do
-    local page = redis.call('ZRANGE', queue, offset, offset + size - 1, 'WITHSCORES')
-    if #page == 0 then
-      return
-    end
-    local counts
-    if skipDead then
-      local channels = {}
-      for i = 1, #page, 2 do
-        channels[#channels + 1] = inboxOf(page[i]) or owner .. ':' .. page[i]
-      end
-      counts = redis.call('PUBSUB', 'NUMSUB', unpack(channels))
-    end
-    local gone, stopped = {}, false
-    for i = 1, #page, 2 do
-      if counts and tonumber(counts[i + 1]) == 0 then
-        gone[#gone + 1] = page[i]
-      elseif not stopped then
-        local verdict = visit(page[i], tonumber(page[i + 1]))
-        if verdict == 'take' then
-          gone[#gone + 1] = page[i]
-        elseif verdict == 'stop' then
-          stopped = true
-        else
-          offset = offset + 1
-        end
-      end
-    end
-    if #gone > 0 then
-      redis.call('ZREM', queue, unpack(gone))
-    end
-    if stopped then
-      return
-    end
-    size = math.min(size * 4, 128)
-  end
+local offset, size = 0, 2
+while true do
+local page = redis.call('ZRANGE', queue, offset, offset + size - 1, 'WITHSCORES')
+if #page == 0 then
+return
 end
-
+local counts
+if skipDead then
+local channels = {}
+for i = 1, #page, 2 do
+channels[#channels + 1] = inboxOf(page[i]) or owner .. ':' .. page[i]
+end
+counts = redis.call('PUBSUB', 'NUMSUB', unpack(channels))
+end
+local gone, stopped = {}, false
+for i = 1, #page, 2 do
+if counts and tonumber(counts[i + 1]) == 0 then
+gone[#gone + 1] = page[i]
+elseif not stopped then
+local verdict = visit(page[i], tonumber(page[i + 1]))
+if verdict == 'take' then
+gone[#gone + 1] = page[i]
+elseif verdict == 'stop' then
+stopped = true
+else
+offset = offset + 1
+end
+end
+end
+if #gone > 0 then
+redis.call('ZREM', queue, unpack(gone))
+end
+if stopped then
+return
+end
+size = math.min(size * 4, 128)
+end
+end
 local function tell(id, message)
-  local inbox = inboxOf(id)
-  if inbox then
-    redis.call('PUBLISH', inbox, id .. '@@' .. message)
-  else
-    redis.call('PUBLISH', owner .. ':' .. id, message)
-  end
+local inbox = inboxOf(id)
+if inbox then
+redis.call('PUBLISH', inbox, id .. '@@' .. message)
+else
+redis.call('PUBLISH', owner .. ':' .. id, message)
 end
-
+end
 local function tellToLook(id, millis)
-  tell(id, 'look@@' .. string.format('%.0f', millis))
+tell(id, 'look@@' .. string.format('%.0f', millis))
 end
-
--- Where nobody can be seen to be dead, one of several is alive more likely than the first
 local function tellFirst(millis)
-  local told = 0
-  walk(function(id, score)
-    if isOurTicket(score) then
-      tellToLook(id, millis)
-      told = told + 1
-      return (skipDead or told == 8) and 'stop' or 'pass'
-    end
-  end)
+local told = 0
+walk(function(id, score)
+if isOurTicket(score) then
+tellToLook(id, millis)
+told = told + 1
+return (skipDead or told == 8) and 'stop' or 'pass'
 end
-
--- Waiters of one layer fall silent together, so the one that is to look is of another layer where one is near
+end)
+end
 local function handOver(from, confirm, caller, ticket, unfair)
-  local granted, behind
-  local passed = 0
-  walk(function(id, score)
-    if granted then
-      if isOurTicket(score) then
-        passed = passed + 1
-        if not skipDead then
-          tellToLook(id, tonumber(confirm))
-          return passed == 8 and 'stop' or 'pass'
-        end
-        local elsewhere = inboxOf(id) ~= inboxOf(granted)
-        behind = elsewhere and id or behind or id
-        if elsewhere or passed == 8 then
-          return 'stop'
-        end
-      end
-      return 'pass'
-    end
-    if id == caller or (ticket and ticket < score) then
-      return 'stop'
-    end
-    granted = id
-    tell(id, 'released@@' .. from)
-    if not isOurTicket(score) then
-      redis.call('SET', reserved, id, 'PX', confirm)
-    elseif unfair then
-      return 'pass'
-    else
-      mint()
-      redis.call('SET', owner, id, 'PX', confirm)
-    end
-    return 'take'
-  end)
-  if behind then
-    tellToLook(behind, tonumber(confirm))
-  end
-  return granted
+local granted, behind
+local passed = 0
+walk(function(id, score)
+if granted then
+if isOurTicket(score) then
+passed = passed + 1
+if not skipDead then
+tellToLook(id, tonumber(confirm))
+return passed == 8 and 'stop' or 'pass'
 end
-
+local elsewhere = inboxOf(id) ~= inboxOf(granted)
+behind = elsewhere and id or behind or id
+if elsewhere or passed == 8 then
+return 'stop'
+end
+end
+return 'pass'
+end
+if id == caller or (ticket and ticket < score) then
+return 'stop'
+end
+granted = id
+tell(id, 'released@@' .. from)
+if not isOurTicket(score) then
+redis.call('SET', reserved, id, 'PX', confirm)
+elseif unfair then
+return 'pass'
+else
+mint()
+redis.call('SET', owner, id, 'PX', confirm)
+end
+return 'take'
+end)
+if behind then
+tellToLook(behind, tonumber(confirm))
+end
+return granted
+end
 local function ownership()
-  local current = redis.call('GET', owner)
-  if not current then
-    return '@@'
-  end
-  return current .. '@@' .. string.format('%.0f', redis.call('PTTL', owner))
+local current = redis.call('GET', owner)
+if not current then
+return '@@'
 end
-
+return current .. '@@' .. string.format('%.0f', redis.call('PTTL', owner))
+end
 local before = ownership()
 local current = redis.call('GET', owner)
--- First, so that a fence of the wrong type takes nothing from anybody
 mint()
 redis.call('DEL', owner, reserved)
 handOver(current or 'nobody', confirm)
 if current then
-  local inbox = inboxOf(current)
-  if inbox then
-    redis.call('PUBLISH', inbox, 'forced@@' .. current)
-  else
-    redis.call('PUBLISH', owner .. ':' .. current, 'released@@' .. current)
-  end
+local inbox = inboxOf(current)
+if inbox then
+redis.call('PUBLISH', inbox, 'forced@@' .. current)
+else
+redis.call('PUBLISH', owner .. ':' .. current, 'released@@' .. current)
+end
 end
 return before
 `
@@ -691,67 +627,60 @@ return before
 export const inspectMutex = `
 local owner, queue, fence = KEYS[1], KEYS[2], KEYS[3]
 local limit = tonumber(ARGV[1])
-
 local function isOurTicket(score)
-  return score % 1 ~= 0
+return score % 1 ~= 0
 end
-
--- The channel of its layer; nothing for a stock id
 local function inboxOf(id)
-  local layer = string.match(id, '^%d+%-(%w%w%w%w%w%w%w%w%w%w%w%w):')
-  return layer and 'simba:inbox:' .. layer
+local layer = string.match(id, '^%d+%-(%w%w%w%w%w%w%w%w%w%w%w%w):')
+return layer and 'simba:inbox:' .. layer
 end
-
 local function ownership()
-  local current = redis.call('GET', owner)
-  if not current then
-    return '@@'
-  end
-  return current .. '@@' .. string.format('%.0f', redis.call('PTTL', owner))
+local current = redis.call('GET', owner)
+if not current then
+return '@@'
 end
-
+return current .. '@@' .. string.format('%.0f', redis.call('PTTL', owner))
+end
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + tonumber(time[2]) / 1000
 local current = redis.call('GET', owner)
 local token = current and inboxOf(current) and string.match(redis.call('GET', fence) or '', '^%d*') or ''
 local waiters = {}
 if limit > 0 then
-  local head = redis.call('ZRANGE', queue, 0, limit - 1, 'WITHSCORES')
-  for i = 1, #head, 2 do
-    local waited = math.max(0, now - tonumber(head[i + 1]) * 1000)
-    waiters[#waiters + 1] = { head[i], string.format('%.0f', waited) }
-  end
+local head = redis.call('ZRANGE', queue, 0, limit - 1, 'WITHSCORES')
+for i = 1, #head, 2 do
+local waited = math.max(0, now - tonumber(head[i + 1]) * 1000)
+waiters[#waiters + 1] = { head[i], string.format('%.0f', waited) }
+end
 end
 return { ownership(), token, string.format('%.0f', redis.call('ZCARD', queue)), waiters }
 `
 
 export const readOwner = `
 local owner = KEYS[1]
-
 local function ownership()
-  local current = redis.call('GET', owner)
-  if not current then
-    return '@@'
-  end
-  return current .. '@@' .. string.format('%.0f', redis.call('PTTL', owner))
+local current = redis.call('GET', owner)
+if not current then
+return '@@'
 end
-
+return current .. '@@' .. string.format('%.0f', redis.call('PTTL', owner))
+end
 return ownership()
 `
 
 export const renewLeases = `
 local missed = {}
-for i, key in ipairs(KEYS) do
-  local current = redis.pcall('GET', key)
-  if type(current) == 'table' then
-    missed[#missed + 1] = { i, 'error', current.err }
-  elseif current == ARGV[i] then
-    redis.call('PEXPIRE', key, ARGV[#KEYS + i] or ARGV[#KEYS + 1])
-  elseif current then
-    missed[#missed + 1] = { i, 'owner', current .. '@@' .. string.format('%.0f', redis.call('PTTL', key)) }
-  else
-    missed[#missed + 1] = { i, 'owner', '@@' }
-  end
+for i, owner in ipairs(KEYS) do
+local current = redis.pcall('GET', owner)
+if type(current) == 'table' then
+missed[#missed + 1] = { i, 'error', current.err }
+elseif current == ARGV[i] then
+redis.call('PEXPIRE', owner, ARGV[#KEYS + i] or ARGV[#KEYS + 1])
+elseif current then
+missed[#missed + 1] = { i, 'owner', current .. '@@' .. string.format('%.0f', redis.call('PTTL', owner)) }
+else
+missed[#missed + 1] = { i, 'owner', '@@' }
+end
 end
 return missed
 `

@@ -3,155 +3,145 @@
 export const adoptHandOver = `
 local lbs, failures, announced, entryLease, streamLease = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local group, stream, entry, consumer, value, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-
 local function forget(stream, entry)
-  redis.call('HDEL', failures, entry, entry .. ':by', entry .. ':last', entry .. ':gave', entry .. ':moved')
-  if stream ~= '' and redis.call('HGET', announced, stream) == entry then
-    redis.call('HDEL', announced, stream)
-  end
+redis.call('HDEL', failures, entry, entry .. ':by', entry .. ':last', entry .. ':gave', entry .. ':moved')
+if stream ~= '' and redis.call('HGET', announced, stream) == entry then
+redis.call('HDEL', announced, stream)
 end
-
+end
 local function remove(stream, entry)
-  redis.call('XACK', lbs, group, entry)
-  local count = redis.call('XDEL', lbs, entry)
-  forget(stream, entry)
-  return count
+redis.call('XACK', lbs, group, entry)
+local count = redis.call('XDEL', lbs, entry)
+forget(stream, entry)
+return count
 end
-
 local function owns()
-  return redis.call('GET', entryLease) == value and redis.call('GET', streamLease) == value .. '@@' .. token
+return redis.call('GET', entryLease) == value and redis.call('GET', streamLease) == value .. '@@' .. token
 end
-
--- Without a group there is nothing pending, and the next group hands everything out again
 local function claimFor(owner, idle)
-  local reply = redis.pcall('XCLAIM', lbs, group, owner, '0', entry, 'IDLE', idle, 'JUSTID')
-  if reply.err and not string.find(reply.err, 'NOGROUP', 1, true) then
-    error(reply.err)
-  end
+local reply = redis.pcall('XCLAIM', lbs, group, owner, '0', entry, 'IDLE', idle, 'JUSTID')
+if reply.err and not string.find(reply.err, 'NOGROUP', 1, true) then
+error(reply.err)
 end
-
+end
+local keepMillis = '604800000'
+local checkpoint = KEYS[6]
 if not owns() then
-  return {}
+return {}
 end
 redis.call('HSET', failures, entry .. ':by', value)
-redis.call('PEXPIRE', failures, '604800000')
-redis.call('PEXPIRE', KEYS[6], '604800000')
+redis.call('PEXPIRE', failures, keepMillis)
+redis.call('PEXPIRE', checkpoint, keepMillis)
 return redis.call('XRANGE', lbs, entry, entry)
 `
 
 export const announceStreams = `
 local lbs, announced, group = KEYS[1], KEYS[2], ARGV[1]
-
 local function compareText(a, b)
-  if #a ~= #b then
-    return #a < #b and -1 or 1
-  end
-  return a < b and -1 or a > b and 1 or 0
+if #a ~= #b then
+return #a < #b and -1 or 1
 end
-
+return a < b and -1 or a > b and 1 or 0
+end
 local function compareIds(a, b)
-  local aMillis, aSequence = string.match(a, '^0*(%d*)%-0*(%d*)$')
-  local bMillis, bSequence = string.match(b, '^0*(%d*)%-0*(%d*)$')
-  local order = compareText(aMillis, bMillis)
-  return order ~= 0 and order or compareText(aSequence, bSequence)
+local aMillis, aSequence = string.match(a, '^0*(%d*)%-0*(%d*)$')
+local bMillis, bSequence = string.match(b, '^0*(%d*)%-0*(%d*)$')
+local order = compareText(aMillis, bMillis)
+return order ~= 0 and order or compareText(aSequence, bSequence)
 end
-
 local function field(info, name)
-  for i = 1, #info, 2 do
-    if info[i] == name then
-      return info[i + 1]
-    end
-  end
+for i = 1, #info, 2 do
+if info[i] == name then
+return info[i + 1]
 end
-
+end
+end
 local function lastDelivered()
-  local groups = redis.pcall('XINFO', 'GROUPS', lbs)
-  if groups.err then
-    return nil, 0
-  end
-  for _, info in ipairs(groups) do
-    if field(info, 'name') == group then
-      return field(info, 'last-delivered-id'), #groups
-    end
-  end
-  return nil, #groups
+local groups = redis.pcall('XINFO', 'GROUPS', lbs)
+if groups.err then
+return nil, 0
 end
-
+for _, info in ipairs(groups) do
+if field(info, 'name') == group then
+return field(info, 'last-delivered-id'), #groups
+end
+end
+return nil, #groups
+end
 local function stateOf(entry)
-  if #redis.call('XRANGE', lbs, entry, entry) == 0 then
-    return 'gone'
-  end
-  local pending = redis.pcall('XPENDING', lbs, group, entry, entry, 1)
-  if pending.err then
-    return 'new'
-  elseif #pending > 0 then
-    return 'pending'
-  end
-  local last = lastDelivered()
-  return last and compareIds(entry, last) <= 0 and 'finished' or 'new'
+if #redis.call('XRANGE', lbs, entry, entry) == 0 then
+return 'gone'
 end
-
+local pending = redis.pcall('XPENDING', lbs, group, entry, entry, 1)
+if pending.err then
+return 'new'
+elseif #pending > 0 then
+return 'pending'
+end
+local last = lastDelivered()
+return last and compareIds(entry, last) <= 0 and 'finished' or 'new'
+end
+local keepMillis = '604800000'
 local replies = {}
 for i = 2, #ARGV, 2 do
-  local stream = ARGV[i]
-  local entry = redis.call('HGET', announced, stream)
-  local state = entry and stateOf(entry)
-  if state == 'pending' or state == 'new' then
-    replies[#replies + 1] = { entry, '0' }
-  else
-    entry = redis.call('XADD', lbs, '*', 'lbs-input', ARGV[i + 1])
-    redis.call('HSET', announced, stream, entry)
-    replies[#replies + 1] = { entry, '1' }
-  end
+local stream, payload = ARGV[i], ARGV[i + 1]
+local entry = redis.call('HGET', announced, stream)
+local state = entry and stateOf(entry)
+if state == 'pending' or state == 'new' then
+replies[#replies + 1] = { entry, '0' }
+else
+entry = redis.call('XADD', lbs, '*', 'lbs-input', payload)
+redis.call('HSET', announced, stream, entry)
+replies[#replies + 1] = { entry, '1' }
 end
-redis.call('PEXPIRE', announced, '604800000')
+end
+redis.call('PEXPIRE', announced, keepMillis)
 return replies
 `
 
 export const commitCheckpoint = `
 local streamLease, checkpoint, failures = KEYS[1], KEYS[2], KEYS[3]
 local held, entry, id = ARGV[1], ARGV[2], ARGV[3]
-
 local function compareText(a, b)
-  if #a ~= #b then
-    return #a < #b and -1 or 1
-  end
-  return a < b and -1 or a > b and 1 or 0
+if #a ~= #b then
+return #a < #b and -1 or 1
 end
-
+return a < b and -1 or a > b and 1 or 0
+end
 local function compareIds(a, b)
-  local aMillis, aSequence = string.match(a, '^0*(%d*)%-0*(%d*)$')
-  local bMillis, bSequence = string.match(b, '^0*(%d*)%-0*(%d*)$')
-  local order = compareText(aMillis, bMillis)
-  return order ~= 0 and order or compareText(aSequence, bSequence)
+local aMillis, aSequence = string.match(a, '^0*(%d*)%-0*(%d*)$')
+local bMillis, bSequence = string.match(b, '^0*(%d*)%-0*(%d*)$')
+local order = compareText(aMillis, bMillis)
+return order ~= 0 and order or compareText(aSequence, bSequence)
 end
-
-local function move()
-  if redis.call('GET', streamLease) ~= held then
-    return 'NotOwner'
-  end
-  local last = redis.call('GET', checkpoint)
-  if last and compareIds(id, last) <= 0 then
-    return 'Behind'
-  end
-  redis.call('SET', checkpoint, id, 'PX', '604800000')
-  redis.call('HDEL', failures, entry)
-  if redis.call('HSET', failures, entry .. ':moved', '1') == 1 then
-    redis.call('PEXPIRE', failures, '604800000')
-  end
-  return 'Committed'
+local keepMillis = '604800000'
+local function moveCheckpoint()
+if redis.call('GET', streamLease) ~= held then
+return 'NotOwner'
 end
-
-return move()
+local last = redis.call('GET', checkpoint)
+if last and compareIds(id, last) <= 0 then
+return 'Behind'
+end
+redis.call('SET', checkpoint, id, 'PX', keepMillis)
+redis.call('HDEL', failures, entry)
+if redis.call('HSET', failures, entry .. ':moved', '1') == 1 then
+redis.call('PEXPIRE', failures, keepMillis)
+end
+return 'Committed'
+end
+return moveCheckpoint()
 `
 
 export const createGroup = `
-local reply = redis.pcall('XGROUP', 'CREATE', KEYS[1], ARGV[1], '0', 'MKSTREAM')
+local lbs, start, group = KEYS[1], KEYS[2], ARGV[1]
+local keepMillis = '604800000'
+local reply = redis.pcall('XGROUP', 'CREATE', lbs, group, '0', 'MKSTREAM')
 if not reply.err then
-  redis.call('SET', KEYS[2], '0-0', 'PX', '604800000')
-  return '1'
+redis.call('SET', start, '0-0', 'PX', keepMillis)
+return '1'
 elseif string.find(reply.err, 'BUSYGROUP', 1, true) then
-  return '0'
+return '0'
 end
 return reply
 `
@@ -159,52 +149,47 @@ return reply
 export const deadLetterEntry = `
 local lbs, failures, announced, entryLease, streamLease = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local group, stream, entry, consumer, value, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-
 local function forget(stream, entry)
-  redis.call('HDEL', failures, entry, entry .. ':by', entry .. ':last', entry .. ':gave', entry .. ':moved')
-  if stream ~= '' and redis.call('HGET', announced, stream) == entry then
-    redis.call('HDEL', announced, stream)
-  end
+redis.call('HDEL', failures, entry, entry .. ':by', entry .. ':last', entry .. ':gave', entry .. ':moved')
+if stream ~= '' and redis.call('HGET', announced, stream) == entry then
+redis.call('HDEL', announced, stream)
 end
-
+end
 local function remove(stream, entry)
-  redis.call('XACK', lbs, group, entry)
-  local count = redis.call('XDEL', lbs, entry)
-  forget(stream, entry)
-  return count
+redis.call('XACK', lbs, group, entry)
+local count = redis.call('XDEL', lbs, entry)
+forget(stream, entry)
+return count
 end
-
 local function owns()
-  return redis.call('GET', entryLease) == value and redis.call('GET', streamLease) == value .. '@@' .. token
+return redis.call('GET', entryLease) == value and redis.call('GET', streamLease) == value .. '@@' .. token
 end
-
--- Without a group there is nothing pending, and the next group hands everything out again
 local function claimFor(owner, idle)
-  local reply = redis.pcall('XCLAIM', lbs, group, owner, '0', entry, 'IDLE', idle, 'JUSTID')
-  if reply.err and not string.find(reply.err, 'NOGROUP', 1, true) then
-    error(reply.err)
-  end
+local reply = redis.pcall('XCLAIM', lbs, group, owner, '0', entry, 'IDLE', idle, 'JUSTID')
+if reply.err and not string.find(reply.err, 'NOGROUP', 1, true) then
+error(reply.err)
 end
-
+end
+local deadMillis = '2592000000'
 local function addDead(dead, content, reason, id, token)
-  local letter = { 'XADD', dead, 'MAXLEN', '~', '10000', '*' }
-  for _, text in ipairs(content) do
-    letter[#letter + 1] = text
-  end
-  for _, text in ipairs({ 'simba-reason', reason, 'simba-id', id, 'simba-token', token }) do
-    letter[#letter + 1] = text
-  end
-  redis.call(unpack(letter))
-  redis.call('PEXPIRE', dead, '2592000000')
+local letter = { 'XADD', dead, 'MAXLEN', '~', '10000', '*' }
+for _, text in ipairs(content) do
+letter[#letter + 1] = text
 end
-
+for _, text in ipairs({ 'simba-reason', reason, 'simba-id', id, 'simba-token', token }) do
+letter[#letter + 1] = text
+end
+redis.call(unpack(letter))
+redis.call('PEXPIRE', dead, deadMillis)
+end
+local dead, checkpoint, reason = KEYS[6], KEYS[7], ARGV[7]
 if not owns() then
-  return 'NotOwner'
+return 'NotOwner'
 end
 local found = redis.call('XRANGE', lbs, entry, entry)[1]
 if found then
-  addDead(KEYS[6], found[2], ARGV[7], entry, token)
-  redis.call('PEXPIRE', KEYS[7], '2592000000')
+addDead(dead, found[2], reason, entry, token)
+redis.call('PEXPIRE', checkpoint, deadMillis)
 end
 remove(stream, entry)
 redis.call('DEL', entryLease, streamLease)
@@ -214,232 +199,215 @@ return 'Buried'
 export const deadLetterMalformed = `
 local lbs, failures, announced, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local group, entry, consumer, reason = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-
 local function forget(stream, entry)
-  redis.call('HDEL', failures, entry, entry .. ':by', entry .. ':last', entry .. ':gave', entry .. ':moved')
-  if stream ~= '' and redis.call('HGET', announced, stream) == entry then
-    redis.call('HDEL', announced, stream)
-  end
+redis.call('HDEL', failures, entry, entry .. ':by', entry .. ':last', entry .. ':gave', entry .. ':moved')
+if stream ~= '' and redis.call('HGET', announced, stream) == entry then
+redis.call('HDEL', announced, stream)
 end
-
+end
 local function remove(stream, entry)
-  redis.call('XACK', lbs, group, entry)
-  local count = redis.call('XDEL', lbs, entry)
-  forget(stream, entry)
-  return count
+redis.call('XACK', lbs, group, entry)
+local count = redis.call('XDEL', lbs, entry)
+forget(stream, entry)
+return count
 end
-
+local deadMillis = '2592000000'
 local function addDead(dead, content, reason, id, token)
-  local letter = { 'XADD', dead, 'MAXLEN', '~', '10000', '*' }
-  for _, text in ipairs(content) do
-    letter[#letter + 1] = text
-  end
-  for _, text in ipairs({ 'simba-reason', reason, 'simba-id', id, 'simba-token', token }) do
-    letter[#letter + 1] = text
-  end
-  redis.call(unpack(letter))
-  redis.call('PEXPIRE', dead, '2592000000')
+local letter = { 'XADD', dead, 'MAXLEN', '~', '10000', '*' }
+for _, text in ipairs(content) do
+letter[#letter + 1] = text
 end
-
+for _, text in ipairs({ 'simba-reason', reason, 'simba-id', id, 'simba-token', token }) do
+letter[#letter + 1] = text
+end
+redis.call(unpack(letter))
+redis.call('PEXPIRE', dead, deadMillis)
+end
 local pending = redis.call('XPENDING', lbs, group, entry, entry, 1)[1]
 if not pending or pending[2] ~= consumer then
-  return '0'
+return '0'
 end
 local found = redis.call('XRANGE', lbs, entry, entry)[1]
 if found then
-  addDead(dead, found[2], reason, entry, '')
+addDead(dead, found[2], reason, entry, '')
 end
 remove('', entry)
 return found and '1' or '0'
 `
 
 export const deadLetterMessage = `
-local streamLease, checkpoint, failures = KEYS[1], KEYS[2], KEYS[3]
-local held, entry, id = ARGV[1], ARGV[2], ARGV[3]
-
+local streamLease, checkpoint, failures, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local held, entry, id, reason, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local fields = { unpack(ARGV, 6) }
 local function compareText(a, b)
-  if #a ~= #b then
-    return #a < #b and -1 or 1
-  end
-  return a < b and -1 or a > b and 1 or 0
+if #a ~= #b then
+return #a < #b and -1 or 1
 end
-
+return a < b and -1 or a > b and 1 or 0
+end
 local function compareIds(a, b)
-  local aMillis, aSequence = string.match(a, '^0*(%d*)%-0*(%d*)$')
-  local bMillis, bSequence = string.match(b, '^0*(%d*)%-0*(%d*)$')
-  local order = compareText(aMillis, bMillis)
-  return order ~= 0 and order or compareText(aSequence, bSequence)
+local aMillis, aSequence = string.match(a, '^0*(%d*)%-0*(%d*)$')
+local bMillis, bSequence = string.match(b, '^0*(%d*)%-0*(%d*)$')
+local order = compareText(aMillis, bMillis)
+return order ~= 0 and order or compareText(aSequence, bSequence)
 end
-
-local function move()
-  if redis.call('GET', streamLease) ~= held then
-    return 'NotOwner'
-  end
-  local last = redis.call('GET', checkpoint)
-  if last and compareIds(id, last) <= 0 then
-    return 'Behind'
-  end
-  redis.call('SET', checkpoint, id, 'PX', '604800000')
-  redis.call('HDEL', failures, entry)
-  if redis.call('HSET', failures, entry .. ':moved', '1') == 1 then
-    redis.call('PEXPIRE', failures, '604800000')
-  end
-  return 'Committed'
+local keepMillis = '604800000'
+local function moveCheckpoint()
+if redis.call('GET', streamLease) ~= held then
+return 'NotOwner'
 end
-
+local last = redis.call('GET', checkpoint)
+if last and compareIds(id, last) <= 0 then
+return 'Behind'
+end
+redis.call('SET', checkpoint, id, 'PX', keepMillis)
+redis.call('HDEL', failures, entry)
+if redis.call('HSET', failures, entry .. ':moved', '1') == 1 then
+redis.call('PEXPIRE', failures, keepMillis)
+end
+return 'Committed'
+end
+local deadMillis = '2592000000'
 local function addDead(dead, content, reason, id, token)
-  local letter = { 'XADD', dead, 'MAXLEN', '~', '10000', '*' }
-  for _, text in ipairs(content) do
-    letter[#letter + 1] = text
-  end
-  for _, text in ipairs({ 'simba-reason', reason, 'simba-id', id, 'simba-token', token }) do
-    letter[#letter + 1] = text
-  end
-  redis.call(unpack(letter))
-  redis.call('PEXPIRE', dead, '2592000000')
+local letter = { 'XADD', dead, 'MAXLEN', '~', '10000', '*' }
+for _, text in ipairs(content) do
+letter[#letter + 1] = text
 end
-
-local moved = move()
+for _, text in ipairs({ 'simba-reason', reason, 'simba-id', id, 'simba-token', token }) do
+letter[#letter + 1] = text
+end
+redis.call(unpack(letter))
+redis.call('PEXPIRE', dead, deadMillis)
+end
+local moved = moveCheckpoint()
 if moved == 'Committed' then
-  addDead(KEYS[4], { unpack(ARGV, 6) }, ARGV[4], id, ARGV[5])
+addDead(dead, fields, reason, id, token)
 end
 return moved
 `
 
 export const findAnnouncement = `
-local lbs, announced, group = KEYS[1], KEYS[2], ARGV[1]
-
+local lbs, announced = KEYS[1], KEYS[2]
+local group, stream = ARGV[1], ARGV[2]
 local function compareText(a, b)
-  if #a ~= #b then
-    return #a < #b and -1 or 1
-  end
-  return a < b and -1 or a > b and 1 or 0
+if #a ~= #b then
+return #a < #b and -1 or 1
 end
-
+return a < b and -1 or a > b and 1 or 0
+end
 local function compareIds(a, b)
-  local aMillis, aSequence = string.match(a, '^0*(%d*)%-0*(%d*)$')
-  local bMillis, bSequence = string.match(b, '^0*(%d*)%-0*(%d*)$')
-  local order = compareText(aMillis, bMillis)
-  return order ~= 0 and order or compareText(aSequence, bSequence)
+local aMillis, aSequence = string.match(a, '^0*(%d*)%-0*(%d*)$')
+local bMillis, bSequence = string.match(b, '^0*(%d*)%-0*(%d*)$')
+local order = compareText(aMillis, bMillis)
+return order ~= 0 and order or compareText(aSequence, bSequence)
 end
-
 local function field(info, name)
-  for i = 1, #info, 2 do
-    if info[i] == name then
-      return info[i + 1]
-    end
-  end
+for i = 1, #info, 2 do
+if info[i] == name then
+return info[i + 1]
 end
-
+end
+end
 local function lastDelivered()
-  local groups = redis.pcall('XINFO', 'GROUPS', lbs)
-  if groups.err then
-    return nil, 0
-  end
-  for _, info in ipairs(groups) do
-    if field(info, 'name') == group then
-      return field(info, 'last-delivered-id'), #groups
-    end
-  end
-  return nil, #groups
+local groups = redis.pcall('XINFO', 'GROUPS', lbs)
+if groups.err then
+return nil, 0
 end
-
+for _, info in ipairs(groups) do
+if field(info, 'name') == group then
+return field(info, 'last-delivered-id'), #groups
+end
+end
+return nil, #groups
+end
 local function stateOf(entry)
-  if #redis.call('XRANGE', lbs, entry, entry) == 0 then
-    return 'gone'
-  end
-  local pending = redis.pcall('XPENDING', lbs, group, entry, entry, 1)
-  if pending.err then
-    return 'new'
-  elseif #pending > 0 then
-    return 'pending'
-  end
-  local last = lastDelivered()
-  return last and compareIds(entry, last) <= 0 and 'finished' or 'new'
+if #redis.call('XRANGE', lbs, entry, entry) == 0 then
+return 'gone'
 end
-
-local entry = redis.call('HGET', announced, ARGV[2])
+local pending = redis.pcall('XPENDING', lbs, group, entry, entry, 1)
+if pending.err then
+return 'new'
+elseif #pending > 0 then
+return 'pending'
+end
+local last = lastDelivered()
+return last and compareIds(entry, last) <= 0 and 'finished' or 'new'
+end
+local entry = redis.call('HGET', announced, stream)
 local state = entry and stateOf(entry)
 if state == 'pending' or state == 'new' then
-  return redis.call('XRANGE', lbs, entry, entry)
+return redis.call('XRANGE', lbs, entry, entry)
 end
 return {}
 `
 
 export const forgetFinishedEntries = `
 local lbs, announced, failures = KEYS[1], KEYS[2], KEYS[3]
+local failuresCursor, announcedCursor, count = ARGV[1], ARGV[2], ARGV[3]
 local function scan(key, cursor, entryOf)
-  if cursor == '' then
-    return ''
-  end
-  local reply = redis.call('HSCAN', key, cursor, 'COUNT', ARGV[3])
-  for i = 1, #reply[2], 2 do
-    local entry = entryOf(reply[2][i], reply[2][i + 1])
-    if entry and #redis.call('XRANGE', lbs, entry, entry) == 0 then
-      redis.call('HDEL', key, reply[2][i])
-    end
-  end
-  return reply[1] == '0' and '' or reply[1]
+if cursor == '' then
+return ''
+end
+local reply = redis.call('HSCAN', key, cursor, 'COUNT', count)
+for i = 1, #reply[2], 2 do
+local entry = entryOf(reply[2][i], reply[2][i + 1])
+if entry and #redis.call('XRANGE', lbs, entry, entry) == 0 then
+redis.call('HDEL', key, reply[2][i])
+end
+end
+return reply[1] == '0' and '' or reply[1]
 end
 local function id(text)
-  return string.match(text, '^%d+%-%d+')
+return string.match(text, '^%d+%-%d+')
 end
 return {
-  scan(failures, ARGV[1], function(field) return id(field) end),
-  scan(announced, ARGV[2], function(_, entry) return id(entry) end)
+scan(failures, failuresCursor, function(field) return id(field) end),
+scan(announced, announcedCursor, function(_, entry) return id(entry) end)
 }
 `
 
 export const handOverLease = `
 local lbs, failures, announced, entryLease, streamLease = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local group, stream, entry, consumer, value, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-
 local function forget(stream, entry)
-  redis.call('HDEL', failures, entry, entry .. ':by', entry .. ':last', entry .. ':gave', entry .. ':moved')
-  if stream ~= '' and redis.call('HGET', announced, stream) == entry then
-    redis.call('HDEL', announced, stream)
-  end
+redis.call('HDEL', failures, entry, entry .. ':by', entry .. ':last', entry .. ':gave', entry .. ':moved')
+if stream ~= '' and redis.call('HGET', announced, stream) == entry then
+redis.call('HDEL', announced, stream)
 end
-
+end
 local function remove(stream, entry)
-  redis.call('XACK', lbs, group, entry)
-  local count = redis.call('XDEL', lbs, entry)
-  forget(stream, entry)
-  return count
+redis.call('XACK', lbs, group, entry)
+local count = redis.call('XDEL', lbs, entry)
+forget(stream, entry)
+return count
 end
-
 local function owns()
-  return redis.call('GET', entryLease) == value and redis.call('GET', streamLease) == value .. '@@' .. token
+return redis.call('GET', entryLease) == value and redis.call('GET', streamLease) == value .. '@@' .. token
 end
-
--- Without a group there is nothing pending, and the next group hands everything out again
 local function claimFor(owner, idle)
-  local reply = redis.pcall('XCLAIM', lbs, group, owner, '0', entry, 'IDLE', idle, 'JUSTID')
-  if reply.err and not string.find(reply.err, 'NOGROUP', 1, true) then
-    error(reply.err)
-  end
+local reply = redis.pcall('XCLAIM', lbs, group, owner, '0', entry, 'IDLE', idle, 'JUSTID')
+if reply.err and not string.find(reply.err, 'NOGROUP', 1, true) then
+error(reply.err)
 end
-
-local function gaveUp()
-  redis.call('HDEL', failures, entry .. ':by')
-  redis.call('HSET', failures, entry .. ':gave', value)
-  redis.call('PEXPIRE', failures, '604800000')
 end
-
+local keepMillis = '604800000'
+local function markYielded()
+redis.call('HDEL', failures, entry .. ':by')
+redis.call('HSET', failures, entry .. ':gave', value)
+redis.call('PEXPIRE', failures, keepMillis)
+end
 local function nextToken(last)
-  local time = redis.call('TIME')
-  local micros = tonumber(time[1]) * 1000000 + tonumber(time[2])
-  return string.format('%.0f', math.max((tonumber(last) or 0) + 1, micros))
+local time = redis.call('TIME')
+local micros = tonumber(time[1]) * 1000000 + tonumber(time[2])
+return string.format('%.0f', math.max((tonumber(last) or 0) + 1, micros))
 end
-
 local function keepFence(fence, token)
-  redis.call('SET', fence, token, 'PX', '604800000')
+redis.call('SET', fence, token, 'PX', keepMillis)
 end
-
 local fence, given = KEYS[6], KEYS[7]
-local channel, receiver, session, confirm = ARGV[7], ARGV[8], ARGV[9], ARGV[10]
+local signals, receiver, session, confirm = ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 if not owns() then
-  return 'NotOwner'
+return 'NotOwner'
 end
 local newToken = nextToken(redis.call('GET', fence))
 local epoch = session .. '.h' .. newToken .. 'x' .. string.gsub(entry, '-', 'x')
@@ -448,95 +416,91 @@ claimFor(receiver, '0')
 keepFence(fence, newToken)
 redis.call('SET', entryLease, newValue, 'PX', confirm)
 redis.call('SET', streamLease, newValue .. '@@' .. newToken, 'PX', confirm)
--- Until the receiver asks for it, no handler runs under its lease
-gaveUp()
-local message = table.concat({ 'given', session, epoch, newToken, entry, receiver, stream }, '@@')
+markYielded()
+local handOver = table.concat({ session, epoch, newToken, entry, receiver, stream }, '@@')
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 redis.call('ZREMRANGEBYSCORE', given, '-inf', string.format('%.0f', now - 1))
-redis.call('ZADD', given, string.format('%.0f', now + tonumber(confirm)), message)
+redis.call('ZADD', given, string.format('%.0f', now + tonumber(confirm)), handOver)
 if redis.call('PTTL', given) < tonumber(confirm) then
-  redis.call('PEXPIRE', given, confirm)
+redis.call('PEXPIRE', given, confirm)
 end
-redis.call('PUBLISH', channel, message)
+redis.call('PUBLISH', signals, 'given@@' .. session)
 return 'HandedOver'
 `
 
 export const inspectService = `
 local lbs, dead, members, group = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
-
 local function field(info, name)
-  for i = 1, #info, 2 do
-    if info[i] == name then
-      return info[i + 1]
-    end
-  end
+for i = 1, #info, 2 do
+if info[i] == name then
+return info[i + 1]
 end
-
+end
+end
 local function lastDelivered()
-  local groups = redis.pcall('XINFO', 'GROUPS', lbs)
-  if groups.err then
-    return nil, 0
-  end
-  for _, info in ipairs(groups) do
-    if field(info, 'name') == group then
-      return field(info, 'last-delivered-id'), #groups
-    end
-  end
-  return nil, #groups
+local groups = redis.pcall('XINFO', 'GROUPS', lbs)
+if groups.err then
+return nil, 0
 end
-
+for _, info in ipairs(groups) do
+if field(info, 'name') == group then
+return field(info, 'last-delivered-id'), #groups
+end
+end
+return nil, #groups
+end
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-
 local function living()
-  local found = {}
-  local all = redis.call('HGETALL', members)
-  for i = 1, #all, 2 do
-    local capacity, owned, seen, expiry = string.match(all[i + 1], '^(%d+)|(%d+)|(%d+)|(%d+)$')
-    if seen and tonumber(seen) + tonumber(expiry) > now then
-      found[#found + 1] = { all[i], capacity, owned }
-    else
-      redis.call('HDEL', members, all[i])
-    end
-  end
-  return found
+local found = {}
+local all = redis.call('HGETALL', members)
+for i = 1, #all, 2 do
+local capacity, owned, seen, expiry = string.match(all[i + 1], '^(%d+)|(%d+)|(%d+)|(%d+)$')
+if seen and tonumber(seen) + tonumber(expiry) > now then
+found[#found + 1] = { all[i], capacity, owned }
+else
+redis.call('HDEL', members, all[i])
 end
-
+end
+return found
+end
 local consumers, oldest, count = {}, 0, 0
 if lastDelivered() then
-  for _, info in ipairs(redis.call('XINFO', 'CONSUMERS', lbs, group)) do
-    consumers[#consumers + 1] = { field(info, 'name'), field(info, 'pending'), field(info, 'idle') }
-  end
-  local from = '-'
-  repeat
-    local page = redis.call('XPENDING', lbs, group, from, '+', 1000)
-    for _, row in ipairs(page) do
-      oldest = math.max(oldest, row[3])
-    end
-    count = count + #page
-    from = #page == 1000 and '(' .. page[#page][1]
-  until not from
+for _, info in ipairs(redis.call('XINFO', 'CONSUMERS', lbs, group)) do
+consumers[#consumers + 1] = { field(info, 'name'), field(info, 'pending'), field(info, 'idle') }
+end
+local from = '-'
+repeat
+local page = redis.call('XPENDING', lbs, group, from, '+', 1000)
+for _, row in ipairs(page) do
+oldest = math.max(oldest, row[3])
+end
+count = count + #page
+from = #page == 1000 and '(' .. page[#page][1]
+until not from
 end
 return { redis.call('XLEN', lbs), count, oldest, redis.call('XLEN', dead), consumers, living() }
 `
 
 export const keepCheckpoints = `
+local keepMillis = '604800000'
 for _, checkpoint in ipairs(KEYS) do
-  redis.call('PEXPIRE', checkpoint, '604800000')
+redis.call('PEXPIRE', checkpoint, keepMillis)
 end
 return '1'
 `
 
 export const listHandOvers = `
-local found = {}
+local given, receiver, session = KEYS[1], ARGV[1], ARGV[2]
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local prefix, middle = 'given@@' .. ARGV[2] .. '@@', '@@' .. ARGV[1] .. '@@'
-for _, message in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], string.format('%.0f', now), '+inf')) do
-  if string.sub(message, 1, #prefix) == prefix and string.find(message, middle, 1, true) then
-    found[#found + 1] = message
-  end
+local found = {}
+local prefix, middle = session .. '@@', '@@' .. receiver .. '@@'
+for _, handOver in ipairs(redis.call('ZRANGEBYSCORE', given, string.format('%.0f', now), '+inf')) do
+if string.sub(handOver, 1, #prefix) == prefix and string.find(handOver, middle, 1, true) then
+found[#found + 1] = handOver
+end
 end
 return found
 `
@@ -544,34 +508,31 @@ return found
 export const listPending = `
 local lbs, failures, announced = KEYS[1], KEYS[2], KEYS[3]
 local group, minIdle, from, count, consumer = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-
 local function forget(stream, entry)
-  redis.call('HDEL', failures, entry, entry .. ':by', entry .. ':last', entry .. ':gave', entry .. ':moved')
-  if stream ~= '' and redis.call('HGET', announced, stream) == entry then
-    redis.call('HDEL', announced, stream)
-  end
+redis.call('HDEL', failures, entry, entry .. ':by', entry .. ':last', entry .. ':gave', entry .. ':moved')
+if stream ~= '' and redis.call('HGET', announced, stream) == entry then
+redis.call('HDEL', announced, stream)
 end
-
+end
 local function remove(stream, entry)
-  redis.call('XACK', lbs, group, entry)
-  local count = redis.call('XDEL', lbs, entry)
-  forget(stream, entry)
-  return count
+redis.call('XACK', lbs, group, entry)
+local count = redis.call('XDEL', lbs, entry)
+forget(stream, entry)
+return count
 end
-
 local command = { 'XPENDING', lbs, group, 'IDLE', minIdle, from, '+', count }
 if consumer ~= '' then
-  command[#command + 1] = consumer
+command[#command + 1] = consumer
 end
 local rows = redis.call(unpack(command))
 local found = {}
 for _, row in ipairs(rows) do
-  local entry = redis.call('XRANGE', lbs, row[1], row[1])[1]
-  if entry then
-    found[#found + 1] = { row[1], row[2], row[3], row[4], entry[2] }
-  else
-    remove('', row[1])
-  end
+local entry = redis.call('XRANGE', lbs, row[1], row[1])[1]
+if entry then
+found[#found + 1] = { row[1], row[2], row[3], entry[2] }
+else
+remove('', row[1])
+end
 end
 return { #rows == tonumber(count) and rows[#rows][1] or '', found }
 `
@@ -579,303 +540,280 @@ return { #rows == tonumber(count) and rows[#rows][1] or '', found }
 export const markDone = `
 local lbs, failures, announced, entryLease, streamLease = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local group, stream, entry, consumer, value, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-
 local function forget(stream, entry)
-  redis.call('HDEL', failures, entry, entry .. ':by', entry .. ':last', entry .. ':gave', entry .. ':moved')
-  if stream ~= '' and redis.call('HGET', announced, stream) == entry then
-    redis.call('HDEL', announced, stream)
-  end
+redis.call('HDEL', failures, entry, entry .. ':by', entry .. ':last', entry .. ':gave', entry .. ':moved')
+if stream ~= '' and redis.call('HGET', announced, stream) == entry then
+redis.call('HDEL', announced, stream)
 end
-
+end
 local function remove(stream, entry)
-  redis.call('XACK', lbs, group, entry)
-  local count = redis.call('XDEL', lbs, entry)
-  forget(stream, entry)
-  return count
+redis.call('XACK', lbs, group, entry)
+local count = redis.call('XDEL', lbs, entry)
+forget(stream, entry)
+return count
 end
-
 local function owns()
-  return redis.call('GET', entryLease) == value and redis.call('GET', streamLease) == value .. '@@' .. token
+return redis.call('GET', entryLease) == value and redis.call('GET', streamLease) == value .. '@@' .. token
 end
-
--- Without a group there is nothing pending, and the next group hands everything out again
 local function claimFor(owner, idle)
-  local reply = redis.pcall('XCLAIM', lbs, group, owner, '0', entry, 'IDLE', idle, 'JUSTID')
-  if reply.err and not string.find(reply.err, 'NOGROUP', 1, true) then
-    error(reply.err)
-  end
+local reply = redis.pcall('XCLAIM', lbs, group, owner, '0', entry, 'IDLE', idle, 'JUSTID')
+if reply.err and not string.find(reply.err, 'NOGROUP', 1, true) then
+error(reply.err)
 end
-
+end
 if owns() then
-  local count = remove(stream, entry)
-  redis.call('DEL', entryLease, streamLease)
-  return count > 0 and 'Done' or 'AlreadyDone'
+local count = remove(stream, entry)
+redis.call('DEL', entryLease, streamLease)
+return count > 0 and 'Done' or 'AlreadyDone'
 end
 return #redis.call('XRANGE', lbs, entry, entry) == 0 and 'AlreadyDone' or 'NotOwner'
 `
 
 export const readEntryState = `
-local lbs, group = KEYS[1], ARGV[1]
-
+local lbs, group, entry = KEYS[1], ARGV[1], ARGV[2]
 local function compareText(a, b)
-  if #a ~= #b then
-    return #a < #b and -1 or 1
-  end
-  return a < b and -1 or a > b and 1 or 0
+if #a ~= #b then
+return #a < #b and -1 or 1
 end
-
+return a < b and -1 or a > b and 1 or 0
+end
 local function compareIds(a, b)
-  local aMillis, aSequence = string.match(a, '^0*(%d*)%-0*(%d*)$')
-  local bMillis, bSequence = string.match(b, '^0*(%d*)%-0*(%d*)$')
-  local order = compareText(aMillis, bMillis)
-  return order ~= 0 and order or compareText(aSequence, bSequence)
+local aMillis, aSequence = string.match(a, '^0*(%d*)%-0*(%d*)$')
+local bMillis, bSequence = string.match(b, '^0*(%d*)%-0*(%d*)$')
+local order = compareText(aMillis, bMillis)
+return order ~= 0 and order or compareText(aSequence, bSequence)
 end
-
 local function field(info, name)
-  for i = 1, #info, 2 do
-    if info[i] == name then
-      return info[i + 1]
-    end
-  end
+for i = 1, #info, 2 do
+if info[i] == name then
+return info[i + 1]
 end
-
+end
+end
 local function lastDelivered()
-  local groups = redis.pcall('XINFO', 'GROUPS', lbs)
-  if groups.err then
-    return nil, 0
-  end
-  for _, info in ipairs(groups) do
-    if field(info, 'name') == group then
-      return field(info, 'last-delivered-id'), #groups
-    end
-  end
-  return nil, #groups
+local groups = redis.pcall('XINFO', 'GROUPS', lbs)
+if groups.err then
+return nil, 0
 end
-
+for _, info in ipairs(groups) do
+if field(info, 'name') == group then
+return field(info, 'last-delivered-id'), #groups
+end
+end
+return nil, #groups
+end
 local function stateOf(entry)
-  if #redis.call('XRANGE', lbs, entry, entry) == 0 then
-    return 'gone'
-  end
-  local pending = redis.pcall('XPENDING', lbs, group, entry, entry, 1)
-  if pending.err then
-    return 'new'
-  elseif #pending > 0 then
-    return 'pending'
-  end
-  local last = lastDelivered()
-  return last and compareIds(entry, last) <= 0 and 'finished' or 'new'
+if #redis.call('XRANGE', lbs, entry, entry) == 0 then
+return 'gone'
 end
-
-return stateOf(ARGV[2])
+local pending = redis.pcall('XPENDING', lbs, group, entry, entry, 1)
+if pending.err then
+return 'new'
+elseif #pending > 0 then
+return 'pending'
+end
+local last = lastDelivered()
+return last and compareIds(entry, last) <= 0 and 'finished' or 'new'
+end
+return stateOf(entry)
 `
 
 export const recordFailure = `
 local lbs, failures, announced, entryLease, streamLease = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local group, stream, entry, consumer, value, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-
 local function forget(stream, entry)
-  redis.call('HDEL', failures, entry, entry .. ':by', entry .. ':last', entry .. ':gave', entry .. ':moved')
-  if stream ~= '' and redis.call('HGET', announced, stream) == entry then
-    redis.call('HDEL', announced, stream)
-  end
+redis.call('HDEL', failures, entry, entry .. ':by', entry .. ':last', entry .. ':gave', entry .. ':moved')
+if stream ~= '' and redis.call('HGET', announced, stream) == entry then
+redis.call('HDEL', announced, stream)
 end
-
+end
 local function remove(stream, entry)
-  redis.call('XACK', lbs, group, entry)
-  local count = redis.call('XDEL', lbs, entry)
-  forget(stream, entry)
-  return count
+redis.call('XACK', lbs, group, entry)
+local count = redis.call('XDEL', lbs, entry)
+forget(stream, entry)
+return count
 end
-
 local function owns()
-  return redis.call('GET', entryLease) == value and redis.call('GET', streamLease) == value .. '@@' .. token
+return redis.call('GET', entryLease) == value and redis.call('GET', streamLease) == value .. '@@' .. token
 end
-
--- Without a group there is nothing pending, and the next group hands everything out again
 local function claimFor(owner, idle)
-  local reply = redis.pcall('XCLAIM', lbs, group, owner, '0', entry, 'IDLE', idle, 'JUSTID')
-  if reply.err and not string.find(reply.err, 'NOGROUP', 1, true) then
-    error(reply.err)
-  end
+local reply = redis.pcall('XCLAIM', lbs, group, owner, '0', entry, 'IDLE', idle, 'JUSTID')
+if reply.err and not string.find(reply.err, 'NOGROUP', 1, true) then
+error(reply.err)
 end
-
+end
+local keepMillis = '604800000'
+local attempt = ARGV[7]
 if not owns() then
-  return 'NotOwner'
+return 'NotOwner'
 end
-local attempt, prefix = tonumber(ARGV[7]), value .. '#'
-if attempt then
-  local last = redis.call('HGET', failures, entry .. ':last')
-  if last and string.sub(last, 1, #prefix) == prefix and attempt <= tonumber(string.sub(last, #prefix + 1)) then
-    return redis.call('HGET', failures, entry) or '0'
-  end
+local number, prefix = tonumber(attempt), value .. '#'
+if number then
+local last = redis.call('HGET', failures, entry .. ':last')
+if last and string.sub(last, 1, #prefix) == prefix and number <= tonumber(string.sub(last, #prefix + 1)) then
+return redis.call('HGET', failures, entry) or '0'
+end
 end
 local count = redis.call('HINCRBY', failures, entry, 1)
-if attempt then
-  redis.call('HSET', failures, entry .. ':last', prefix .. ARGV[7])
+if number then
+redis.call('HSET', failures, entry .. ':last', prefix .. attempt)
 end
-redis.call('PEXPIRE', failures, '604800000')
+redis.call('PEXPIRE', failures, keepMillis)
 return string.format('%.0f', count)
 `
 
 export const recordHeartbeat = `
 local members, member, capacity, owned, expiry = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-
 local function living()
-  local found = {}
-  local all = redis.call('HGETALL', members)
-  for i = 1, #all, 2 do
-    local capacity, owned, seen, expiry = string.match(all[i + 1], '^(%d+)|(%d+)|(%d+)|(%d+)$')
-    if seen and tonumber(seen) + tonumber(expiry) > now then
-      found[#found + 1] = { all[i], capacity, owned }
-    else
-      redis.call('HDEL', members, all[i])
-    end
-  end
-  return found
+local found = {}
+local all = redis.call('HGETALL', members)
+for i = 1, #all, 2 do
+local capacity, owned, seen, expiry = string.match(all[i + 1], '^(%d+)|(%d+)|(%d+)|(%d+)$')
+if seen and tonumber(seen) + tonumber(expiry) > now then
+found[#found + 1] = { all[i], capacity, owned }
+else
+redis.call('HDEL', members, all[i])
 end
-
+end
+return found
+end
 redis.call('HSET', members, member, table.concat({ capacity, owned, string.format('%.0f', now), expiry }, '|'))
 if redis.call('PTTL', members) < tonumber(expiry) then
-  redis.call('PEXPIRE', members, expiry)
+redis.call('PEXPIRE', members, expiry)
 end
 return living()
 `
 
 export const redriveDeadLetter = `
 local lbs, dead, announced, failures = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local letter = redis.call('XRANGE', dead, ARGV[1], ARGV[1])[1]
-if not letter then
-  return '0'
+local letter, stream = ARGV[1], ARGV[2]
+local keepMillis = '604800000'
+local found = redis.call('XRANGE', dead, letter, letter)[1]
+if not found then
+return '0'
 end
 local command = { 'XADD', lbs, '*' }
-for i = 1, #letter[2], 2 do
-  local name = letter[2][i]
-  if name ~= 'simba-reason' and name ~= 'simba-id' and name ~= 'simba-token' then
-    command[#command + 1] = name
-    command[#command + 1] = letter[2][i + 1]
-  end
+for i = 1, #found[2], 2 do
+local name = found[2][i]
+if name ~= 'simba-reason' and name ~= 'simba-id' and name ~= 'simba-token' then
+command[#command + 1] = name
+command[#command + 1] = found[2][i + 1]
+end
 end
 local entry = redis.call(unpack(command))
-redis.call('XDEL', dead, ARGV[1])
+redis.call('XDEL', dead, letter)
 redis.call('HSET', failures, entry .. ':moved', '1')
-redis.call('PEXPIRE', failures, '604800000')
-if ARGV[2] ~= '' then
-  redis.call('HSET', announced, ARGV[2], entry)
-  redis.call('PEXPIRE', announced, '604800000')
+redis.call('PEXPIRE', failures, keepMillis)
+if stream ~= '' then
+redis.call('HSET', announced, stream, entry)
+redis.call('PEXPIRE', announced, keepMillis)
 end
 return '1'
 `
 
 export const removeFinishedEntries = `
-local lbs, start, group = KEYS[1], KEYS[2], ARGV[1]
-local count = tonumber(ARGV[3])
-
+local lbs, start = KEYS[1], KEYS[2]
+local group, after, count = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local function compareText(a, b)
-  if #a ~= #b then
-    return #a < #b and -1 or 1
-  end
-  return a < b and -1 or a > b and 1 or 0
+if #a ~= #b then
+return #a < #b and -1 or 1
 end
-
+return a < b and -1 or a > b and 1 or 0
+end
 local function compareIds(a, b)
-  local aMillis, aSequence = string.match(a, '^0*(%d*)%-0*(%d*)$')
-  local bMillis, bSequence = string.match(b, '^0*(%d*)%-0*(%d*)$')
-  local order = compareText(aMillis, bMillis)
-  return order ~= 0 and order or compareText(aSequence, bSequence)
+local aMillis, aSequence = string.match(a, '^0*(%d*)%-0*(%d*)$')
+local bMillis, bSequence = string.match(b, '^0*(%d*)%-0*(%d*)$')
+local order = compareText(aMillis, bMillis)
+return order ~= 0 and order or compareText(aSequence, bSequence)
 end
-
 local function field(info, name)
-  for i = 1, #info, 2 do
-    if info[i] == name then
-      return info[i + 1]
-    end
-  end
+for i = 1, #info, 2 do
+if info[i] == name then
+return info[i + 1]
 end
-
+end
+end
 local function lastDelivered()
-  local groups = redis.pcall('XINFO', 'GROUPS', lbs)
-  if groups.err then
-    return nil, 0
-  end
-  for _, info in ipairs(groups) do
-    if field(info, 'name') == group then
-      return field(info, 'last-delivered-id'), #groups
-    end
-  end
-  return nil, #groups
+local groups = redis.pcall('XINFO', 'GROUPS', lbs)
+if groups.err then
+return nil, 0
 end
-
+for _, info in ipairs(groups) do
+if field(info, 'name') == group then
+return field(info, 'last-delivered-id'), #groups
+end
+end
+return nil, #groups
+end
+local keepMillis = '604800000'
 local last, groups = lastDelivered()
 if not last or groups > 1 then
-  return { '', '0' }
+return { '', '0' }
 end
 local from = redis.call('GET', start) or last
-redis.call('SET', start, from, 'PX', '604800000')
-if ARGV[2] ~= '' and compareIds(ARGV[2], from) > 0 then
-  from = ARGV[2]
+redis.call('SET', start, from, 'PX', keepMillis)
+if after ~= '' and compareIds(after, from) > 0 then
+from = after
 end
 local page = redis.call('XRANGE', lbs, '(' .. from, last, 'COUNT', count)
 if #page == 0 then
-  return { '', '0' }
+return { '', '0' }
 end
 local isPending, first, rows = {}, page[1][1], nil
 repeat
-  -- More than there are entries: those that were deleted while they were pending are among them
-  rows = redis.call('XPENDING', lbs, group, first, page[#page][1], count)
-  for _, row in ipairs(rows) do
-    isPending[row[1]] = true
-  end
-  first = #rows > 0 and '(' .. rows[#rows][1]
+rows = redis.call('XPENDING', lbs, group, first, page[#page][1], count)
+for _, row in ipairs(rows) do
+isPending[row[1]] = true
+end
+first = #rows > 0 and '(' .. rows[#rows][1]
 until #rows < count
 local removed = 0
 for _, entry in ipairs(page) do
-  if not isPending[entry[1]] then
-    removed = removed + redis.call('XDEL', lbs, entry[1])
-  end
+if not isPending[entry[1]] then
+removed = removed + redis.call('XDEL', lbs, entry[1])
+end
 end
 return { #page == count and page[#page][1] or '', string.format('%.0f', removed) }
 `
 
 export const removeSilentConsumers = `
-local lbs, group = KEYS[1], ARGV[1]
-
+local lbs, announced, failures = KEYS[1], KEYS[2], KEYS[3]
+local group, idle = ARGV[1], tonumber(ARGV[2])
 local function field(info, name)
-  for i = 1, #info, 2 do
-    if info[i] == name then
-      return info[i + 1]
-    end
-  end
+for i = 1, #info, 2 do
+if info[i] == name then
+return info[i + 1]
 end
-
+end
+end
 local function lastDelivered()
-  local groups = redis.pcall('XINFO', 'GROUPS', lbs)
-  if groups.err then
-    return nil, 0
-  end
-  for _, info in ipairs(groups) do
-    if field(info, 'name') == group then
-      return field(info, 'last-delivered-id'), #groups
-    end
-  end
-  return nil, #groups
+local groups = redis.pcall('XINFO', 'GROUPS', lbs)
+if groups.err then
+return nil, 0
 end
-
+for _, info in ipairs(groups) do
+if field(info, 'name') == group then
+return field(info, 'last-delivered-id'), #groups
+end
+end
+return nil, #groups
+end
+local keepMillis = '604800000'
 if redis.call('EXISTS', lbs) == 1 and redis.call('XLEN', lbs) > 0 then
-  redis.call('PEXPIRE', KEYS[2], '604800000')
-  redis.call('PEXPIRE', KEYS[3], '604800000')
+redis.call('PEXPIRE', announced, keepMillis)
+redis.call('PEXPIRE', failures, keepMillis)
 end
 if not lastDelivered() then
-  return '0'
+return '0'
 end
 local removed = 0
 for _, info in ipairs(redis.call('XINFO', 'CONSUMERS', lbs, group)) do
-  if field(info, 'pending') == 0 and field(info, 'idle') >= tonumber(ARGV[2]) then
-    redis.call('XGROUP', 'DELCONSUMER', lbs, group, field(info, 'name'))
-    removed = removed + 1
-  end
+if field(info, 'pending') == 0 and field(info, 'idle') >= idle then
+redis.call('XGROUP', 'DELCONSUMER', lbs, group, field(info, 'name'))
+removed = removed + 1
+end
 end
 return string.format('%.0f', removed)
 `
@@ -884,41 +822,38 @@ export const renewLeases = `
 local lbs = KEYS[1]
 local group, consumer, lease = ARGV[1], ARGV[2], ARGV[3]
 local missed, mine, claim = {}, {}, { 'XCLAIM', lbs, group, consumer, '0' }
-
--- A key of another type reads as none
 local found = redis.call('MGET', unpack(KEYS, 2))
 for i = 1, (#KEYS - 1) / 2 do
-  local entry, value = ARGV[3 * i + 1], consumer .. '@@' .. ARGV[3 * i + 2]
-  local by, held = found[2 * i - 1], found[2 * i]
-  local byIsMine, heldIsMine = by == value, held == value .. '@@' .. ARGV[3 * i + 3]
-  if byIsMine and heldIsMine then
-    mine[#mine + 1] = i
-    claim[#claim + 1] = entry
-  else
-    local isTaken = (by and not byIsMine) or (held and not heldIsMine)
-    missed[#missed + 1] = { i, isTaken and 'takenOver' or 'vanished' }
-  end
+local entry, epoch, token = ARGV[3 * i + 1], ARGV[3 * i + 2], ARGV[3 * i + 3]
+local value = consumer .. '@@' .. epoch
+local by, held = found[2 * i - 1], found[2 * i]
+local byIsMine, heldIsMine = by == value, held == value .. '@@' .. token
+if byIsMine and heldIsMine then
+mine[#mine + 1] = i
+claim[#claim + 1] = entry
+else
+local isTaken = (by and not byIsMine) or (held and not heldIsMine)
+missed[#missed + 1] = { i, isTaken and 'takenOver' or 'vanished' }
 end
-
+end
 if #mine > 0 then
-  claim[#claim + 1] = 'JUSTID'
-  local claimed, young = redis.pcall(unpack(claim)), {}
-  if claimed.err and not string.find(claimed.err, 'NOGROUP', 1, true) then
-    return redis.error_reply(claimed.err)
-  end
-  for _, entry in ipairs(claimed) do
-    young[entry] = true
-  end
-  for _, i in ipairs(mine) do
-    local entry = ARGV[3 * i + 1]
-    -- Not pending, but there: the group was made anew, and will hand it out again
-    if young[entry] or #redis.call('XRANGE', lbs, entry, entry) > 0 then
-      redis.call('PEXPIRE', KEYS[2 * i], lease)
-      redis.call('PEXPIRE', KEYS[2 * i + 1], lease)
-    else
-      missed[#missed + 1] = { i, 'vanished' }
-    end
-  end
+claim[#claim + 1] = 'JUSTID'
+local claimed, young = redis.pcall(unpack(claim)), {}
+if claimed.err and not string.find(claimed.err, 'NOGROUP', 1, true) then
+return redis.error_reply(claimed.err)
+end
+for _, entry in ipairs(claimed) do
+young[entry] = true
+end
+for _, i in ipairs(mine) do
+local entryLease, streamLease, entry = KEYS[2 * i], KEYS[2 * i + 1], ARGV[3 * i + 1]
+if young[entry] or #redis.call('XRANGE', lbs, entry, entry) > 0 then
+redis.call('PEXPIRE', entryLease, lease)
+redis.call('PEXPIRE', streamLease, lease)
+else
+missed[#missed + 1] = { i, 'vanished' }
+end
+end
 end
 return missed
 `
@@ -926,228 +861,206 @@ return missed
 export const takeLeases = `
 local lbs, failures, dead, announced = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local group = ARGV[1]
-
 local function compareText(a, b)
-  if #a ~= #b then
-    return #a < #b and -1 or 1
-  end
-  return a < b and -1 or a > b and 1 or 0
+if #a ~= #b then
+return #a < #b and -1 or 1
 end
-
+return a < b and -1 or a > b and 1 or 0
+end
 local function compareIds(a, b)
-  local aMillis, aSequence = string.match(a, '^0*(%d*)%-0*(%d*)$')
-  local bMillis, bSequence = string.match(b, '^0*(%d*)%-0*(%d*)$')
-  local order = compareText(aMillis, bMillis)
-  return order ~= 0 and order or compareText(aSequence, bSequence)
+local aMillis, aSequence = string.match(a, '^0*(%d*)%-0*(%d*)$')
+local bMillis, bSequence = string.match(b, '^0*(%d*)%-0*(%d*)$')
+local order = compareText(aMillis, bMillis)
+return order ~= 0 and order or compareText(aSequence, bSequence)
 end
-
 local function field(info, name)
-  for i = 1, #info, 2 do
-    if info[i] == name then
-      return info[i + 1]
-    end
-  end
+for i = 1, #info, 2 do
+if info[i] == name then
+return info[i + 1]
 end
-
+end
+end
 local function lastDelivered()
-  local groups = redis.pcall('XINFO', 'GROUPS', lbs)
-  if groups.err then
-    return nil, 0
-  end
-  for _, info in ipairs(groups) do
-    if field(info, 'name') == group then
-      return field(info, 'last-delivered-id'), #groups
-    end
-  end
-  return nil, #groups
+local groups = redis.pcall('XINFO', 'GROUPS', lbs)
+if groups.err then
+return nil, 0
 end
-
+for _, info in ipairs(groups) do
+if field(info, 'name') == group then
+return field(info, 'last-delivered-id'), #groups
+end
+end
+return nil, #groups
+end
 local function stateOf(entry)
-  if #redis.call('XRANGE', lbs, entry, entry) == 0 then
-    return 'gone'
-  end
-  local pending = redis.pcall('XPENDING', lbs, group, entry, entry, 1)
-  if pending.err then
-    return 'new'
-  elseif #pending > 0 then
-    return 'pending'
-  end
-  local last = lastDelivered()
-  return last and compareIds(entry, last) <= 0 and 'finished' or 'new'
+if #redis.call('XRANGE', lbs, entry, entry) == 0 then
+return 'gone'
 end
-
+local pending = redis.pcall('XPENDING', lbs, group, entry, entry, 1)
+if pending.err then
+return 'new'
+elseif #pending > 0 then
+return 'pending'
+end
+local last = lastDelivered()
+return last and compareIds(entry, last) <= 0 and 'finished' or 'new'
+end
+local keepMillis = '604800000'
 local function nextToken(last)
-  local time = redis.call('TIME')
-  local micros = tonumber(time[1]) * 1000000 + tonumber(time[2])
-  return string.format('%.0f', math.max((tonumber(last) or 0) + 1, micros))
+local time = redis.call('TIME')
+local micros = tonumber(time[1]) * 1000000 + tonumber(time[2])
+return string.format('%.0f', math.max((tonumber(last) or 0) + 1, micros))
 end
-
 local function keepFence(fence, token)
-  redis.call('SET', fence, token, 'PX', '604800000')
+redis.call('SET', fence, token, 'PX', keepMillis)
 end
-
 local function forget(stream, entry)
-  redis.call('HDEL', failures, entry, entry .. ':by', entry .. ':last', entry .. ':gave', entry .. ':moved')
-  if stream ~= '' and redis.call('HGET', announced, stream) == entry then
-    redis.call('HDEL', announced, stream)
-  end
+redis.call('HDEL', failures, entry, entry .. ':by', entry .. ':last', entry .. ':gave', entry .. ':moved')
+if stream ~= '' and redis.call('HGET', announced, stream) == entry then
+redis.call('HDEL', announced, stream)
 end
-
+end
 local function remove(stream, entry)
-  redis.call('XACK', lbs, group, entry)
-  local count = redis.call('XDEL', lbs, entry)
-  forget(stream, entry)
-  return count
+redis.call('XACK', lbs, group, entry)
+local count = redis.call('XDEL', lbs, entry)
+forget(stream, entry)
+return count
 end
-
+local deadMillis = '2592000000'
 local function addDead(dead, content, reason, id, token)
-  local letter = { 'XADD', dead, 'MAXLEN', '~', '10000', '*' }
-  for _, text in ipairs(content) do
-    letter[#letter + 1] = text
-  end
-  for _, text in ipairs({ 'simba-reason', reason, 'simba-id', id, 'simba-token', token }) do
-    letter[#letter + 1] = text
-  end
-  redis.call(unpack(letter))
-  redis.call('PEXPIRE', dead, '2592000000')
+local letter = { 'XADD', dead, 'MAXLEN', '~', '10000', '*' }
+for _, text in ipairs(content) do
+letter[#letter + 1] = text
 end
-
--- Given back this very millisecond: it is left to expire for the sake of those who wait for the event
+for _, text in ipairs({ 'simba-reason', reason, 'simba-id', id, 'simba-token', token }) do
+letter[#letter + 1] = text
+end
+redis.call(unpack(letter))
+redis.call('PEXPIRE', dead, deadMillis)
+end
 local function isLapsing(key, value)
-  return string.find(value, '@@', 1, true) and redis.call('PTTL', key) <= 1 and redis.call('PTTL', key) >= 0
+return string.find(value, '@@', 1, true) and redis.call('PTTL', key) <= 1 and redis.call('PTTL', key) >= 0
 end
-
--- What was asked before this value gave it back, and arrives only now: nobody waits for it any more. Epochs of a session
--- are counted; those of a hand-over are longer than any count
 local function isLate(value, gave)
-  local session, count = string.match(value, '^(.*%.)([0-9a-z]+)$')
-  local session2, count2 = string.match(gave or '', '^(.*%.)([0-9a-z]+)$')
-  return gave == value or session and session == session2 and #count2 < 11 and
-    tonumber(count, 36) <= tonumber(count2, 36)
+local session, count = string.match(value, '^(.*%.)([0-9a-z]+)$')
+local session2, count2 = string.match(gave or '', '^(.*%.)([0-9a-z]+)$')
+return gave == value or session and session == session2 and #count2 < 11 and
+tonumber(count, 36) <= tonumber(count2, 36)
 end
-
 local function occupied(key, value)
-  return { 'occupied', value, string.format('%.0f', redis.call('PTTL', key)) }
+return { 'occupied', value, string.format('%.0f', redis.call('PTTL', key)) }
 end
-
 local function attempt(entryLease, streamLease, fence, checkpoint, stream, entry, value, consumer, lease, minIdle, most)
-  local by, held = redis.call('GET', entryLease), redis.call('GET', streamLease)
-  local token
-  if held and string.sub(held, 1, #value + 2) == value .. '@@' then
-    token = string.sub(held, #value + 3)
-  end
-  if held and not token then
-    return occupied(streamLease, held)
-  elseif by and by ~= value and (held or not isLapsing(entryLease, by)) then
-    return occupied(entryLease, by)
-  end
-  local again = token and by == value
-  local function drop()
-    if again then
-      redis.call('DEL', entryLease, streamLease)
-    end
-  end
-  local pending = redis.call('XPENDING', lbs, group, entry, entry, 1)[1]
-  if not pending then
-    drop()
-    return { stateOf(entry) == 'new' and 'unread' or 'gone' }
-  elseif not again and pending[3] < tonumber(minIdle) then
-    return { 'recent' }
-  end
-  local found = redis.call('XRANGE', lbs, entry, entry)[1]
-  if not found then
-    drop()
-    remove(stream, entry)
-    return { 'gone' }
-  end
-  local counts = redis.call('HMGET', failures, entry, entry .. ':by', entry .. ':gave')
-  if not again and isLate(value, counts[3]) then
-    return { 'recent' }
-  end
-  local count = tonumber(counts[1] or '0') or 0
-  local last = redis.call('GET', fence)
-  if not again then
-    if counts[2] and counts[2] ~= value then
-      count = count + 1
-    end
-    if count >= tonumber(most) then
-      addDead(dead, found[2], 'too many failures: ' .. string.format('%.0f', count), entry, last or '')
-      redis.call('PEXPIRE', checkpoint, '2592000000')
-      remove(stream, entry)
-      return { 'buried', string.format('%.0f', count) }
-    end
-    token = token or nextToken(last)
-  end
-  redis.call('SET', entryLease, value, 'PX', lease)
-  redis.call('SET', streamLease, value .. '@@' .. token, 'PX', lease)
-  if #redis.call('XCLAIM', lbs, group, consumer, again and '0' or minIdle, entry, 'JUSTID') == 0 then
-    redis.call('DEL', entryLease, streamLease)
-    return { 'recent' }
-  end
-  keepFence(fence, token)
-  redis.call('PEXPIRE', checkpoint, '604800000')
-  redis.call('HSET', failures, entry, string.format('%.0f', count), entry .. ':by', value)
-  return { 'taken', token, string.format('%.0f', count) }
+local by, held = redis.call('GET', entryLease), redis.call('GET', streamLease)
+local token
+if held and string.sub(held, 1, #value + 2) == value .. '@@' then
+token = string.sub(held, #value + 3)
 end
-
+if held and not token then
+return occupied(streamLease, held)
+elseif by and by ~= value and (held or not isLapsing(entryLease, by)) then
+return occupied(entryLease, by)
+end
+local again = token and by == value
+local function drop()
+if again then
+redis.call('DEL', entryLease, streamLease)
+end
+end
+local pending = redis.call('XPENDING', lbs, group, entry, entry, 1)[1]
+if not pending then
+drop()
+return { stateOf(entry) == 'new' and 'unread' or 'gone' }
+elseif not again and pending[3] < tonumber(minIdle) then
+return { 'recent' }
+end
+local found = redis.call('XRANGE', lbs, entry, entry)[1]
+if not found then
+drop()
+remove(stream, entry)
+return { 'gone' }
+end
+local counts = redis.call('HMGET', failures, entry, entry .. ':by', entry .. ':gave')
+if not again and isLate(value, counts[3]) then
+return { 'recent' }
+end
+local count = tonumber(counts[1] or '0') or 0
+local last = redis.call('GET', fence)
+if not again then
+if counts[2] and counts[2] ~= value then
+count = count + 1
+end
+if count >= tonumber(most) then
+addDead(dead, found[2], 'too many failures: ' .. string.format('%.0f', count), entry, last or '')
+redis.call('PEXPIRE', checkpoint, deadMillis)
+remove(stream, entry)
+return { 'buried', string.format('%.0f', count) }
+end
+token = token or nextToken(last)
+end
+redis.call('SET', entryLease, value, 'PX', lease)
+redis.call('SET', streamLease, value .. '@@' .. token, 'PX', lease)
+if #redis.call('XCLAIM', lbs, group, consumer, again and '0' or minIdle, entry, 'JUSTID') == 0 then
+redis.call('DEL', entryLease, streamLease)
+return { 'recent' }
+end
+keepFence(fence, token)
+redis.call('PEXPIRE', checkpoint, keepMillis)
+redis.call('HSET', failures, entry, string.format('%.0f', count), entry .. ':by', value)
+return { 'taken', token, string.format('%.0f', count) }
+end
 local replies = {}
 for i = 1, (#KEYS - 4) / 4 do
-  local key, at = 4 * i, 7 * i - 6
-  local done, reply = pcall(attempt, KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], KEYS[key + 4],
-    ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4], ARGV[at + 5], ARGV[at + 6], ARGV[at + 7])
-  if not done then
-    reply = { 'error', type(reply) == 'table' and reply.err or tostring(reply) }
-  end
-  replies[i] = reply
+local key, at = 4 * i, 7 * i - 6
+local done, reply = pcall(attempt, KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], KEYS[key + 4],
+ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4], ARGV[at + 5], ARGV[at + 6], ARGV[at + 7])
+if not done then
+reply = { 'error', type(reply) == 'table' and reply.err or tostring(reply) }
 end
-redis.call('PEXPIRE', failures, '604800000')
+replies[i] = reply
+end
+redis.call('PEXPIRE', failures, keepMillis)
 return replies
 `
 
 export const yieldLease = `
 local lbs, failures, announced, entryLease, streamLease = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local group, stream, entry, consumer, value, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-
 local function forget(stream, entry)
-  redis.call('HDEL', failures, entry, entry .. ':by', entry .. ':last', entry .. ':gave', entry .. ':moved')
-  if stream ~= '' and redis.call('HGET', announced, stream) == entry then
-    redis.call('HDEL', announced, stream)
-  end
+redis.call('HDEL', failures, entry, entry .. ':by', entry .. ':last', entry .. ':gave', entry .. ':moved')
+if stream ~= '' and redis.call('HGET', announced, stream) == entry then
+redis.call('HDEL', announced, stream)
 end
-
+end
 local function remove(stream, entry)
-  redis.call('XACK', lbs, group, entry)
-  local count = redis.call('XDEL', lbs, entry)
-  forget(stream, entry)
-  return count
+redis.call('XACK', lbs, group, entry)
+local count = redis.call('XDEL', lbs, entry)
+forget(stream, entry)
+return count
 end
-
 local function owns()
-  return redis.call('GET', entryLease) == value and redis.call('GET', streamLease) == value .. '@@' .. token
+return redis.call('GET', entryLease) == value and redis.call('GET', streamLease) == value .. '@@' .. token
 end
-
--- Without a group there is nothing pending, and the next group hands everything out again
 local function claimFor(owner, idle)
-  local reply = redis.pcall('XCLAIM', lbs, group, owner, '0', entry, 'IDLE', idle, 'JUSTID')
-  if reply.err and not string.find(reply.err, 'NOGROUP', 1, true) then
-    error(reply.err)
-  end
+local reply = redis.pcall('XCLAIM', lbs, group, owner, '0', entry, 'IDLE', idle, 'JUSTID')
+if reply.err and not string.find(reply.err, 'NOGROUP', 1, true) then
+error(reply.err)
 end
-
-local function gaveUp()
-  redis.call('HDEL', failures, entry .. ':by')
-  redis.call('HSET', failures, entry .. ':gave', value)
-  redis.call('PEXPIRE', failures, '604800000')
 end
-
+local keepMillis = '604800000'
+local function markYielded()
+redis.call('HDEL', failures, entry .. ':by')
+redis.call('HSET', failures, entry .. ':gave', value)
+redis.call('PEXPIRE', failures, keepMillis)
+end
+local signals = ARGV[7]
 if not owns() then
-  return 'NotOwner'
+return 'NotOwner'
 end
 claimFor(consumer, '60000')
-gaveUp()
+markYielded()
 redis.call('DEL', streamLease)
--- Expires with its event, which a deletion or an expiry of 0 has not
 redis.call('PEXPIRE', entryLease, 1)
-redis.call('PUBLISH', ARGV[7], 'released@@' .. entry .. '@@' .. stream)
+redis.call('PUBLISH', signals, 'released@@' .. entry .. '@@' .. stream)
 return 'Released'
 `

@@ -13,7 +13,7 @@ interface Worker {
   readonly said: (tag: WorkerReport["_tag"]) => Effect.Effect<void>
 }
 
-const file = fileURLToPath(new URL("./support/worker.ts", import.meta.url))
+const file = fileURLToPath(new URL("../../support/worker.ts", import.meta.url))
 
 /** A Node process of its own, killed with the scope. */
 const startWorker = (config: WorkerConfig): Effect.Effect<Worker, never, Scope.Scope> =>
@@ -119,7 +119,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("several processes on on
     }), 60_000)
 
   it.effect(
-    "H6: when a holder is killed, the first waiter takes over once its key has expired",
+    "when a holder is killed, the first waiter takes over once its key has expired",
     () =>
       Effect.gen(function*() {
         const { lines, mutex, server, waiting, worker } = yield* setting("killed")
@@ -145,11 +145,11 @@ layer(RedisServer.layer, { excludeTestServices: true })("several processes on on
         yield* Effect.log(`took over ${took.toFixed(1)} ms after the key of the killed holder expired`)
         assert.isAtLeast(took, 0)
       }),
-    30_000
+    { timeout: 30_000, tags: ["H6"] }
   )
 
   it.effect(
-    "L3: a holder that was suspended past its lease stops before it touches anything again",
+    "a holder that was suspended past its lease stops before it touches anything again",
     () =>
       Effect.gen(function*() {
         const { lines, waiting, worker } = yield* setting("suspended")
@@ -175,11 +175,11 @@ layer(RedisServer.layer, { excludeTestServices: true })("several processes on on
         assertExclusive(log)
         assert.strictEqual(log.filter(([, act]) => act === "enter").length, 2)
       }),
-    30_000
+    { timeout: 30_000, tags: ["L3"] }
   )
 
   it.effect(
-    "L3: a holder whose key was taken from it interrupts its work, and its waiter goes on waiting",
+    "a holder whose key was taken from it interrupts its work, and its waiter goes on waiting",
     () =>
       Effect.gen(function*() {
         const { lines, mutex, server, waiting, worker } = yield* setting("taken")
@@ -204,6 +204,6 @@ layer(RedisServer.layer, { excludeTestServices: true })("several processes on on
           "successor"
         ])
       }),
-    30_000
+    { timeout: 30_000, tags: ["L3"] }
   )
 })

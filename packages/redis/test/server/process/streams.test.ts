@@ -1,6 +1,6 @@
 /** Consumers of data streams as processes that are killed and suspended, on a server that is killed too. */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
-import { type EntryId, serviceName, type StreamName } from "@effect-simba/core/streams/StreamName"
+import { type EntryId, ServiceName, type StreamName } from "@effect-simba/core/streams/StreamName"
 import { type Held, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import { IoRedis } from "@effect-simba/redis"
 import { RedisStreamStore } from "@effect-simba/redis/streams"
@@ -15,7 +15,7 @@ import { freshName, RedisServer, until } from "../../support/harness.ts"
 import type { Server } from "../../support/redisServer.ts"
 import { processedKey, type StreamWorkerConfig, type StreamWorkerReport } from "../../support/streamWorker.ts"
 
-const file = fileURLToPath(new URL("./support/streamWorker.ts", import.meta.url))
+const file = fileURLToPath(new URL("../../support/streamWorker.ts", import.meta.url))
 
 interface Worker {
   readonly name: string
@@ -79,7 +79,7 @@ const setting = Effect.fnUntraced(function*(
   defaults: Omit<StreamWorkerConfig["options"], "service"> = {}
 ) {
   const name = freshName(label)
-  const service = yield* serviceName(name)
+  const service = ServiceName.make(name)
   const redis = IoRedis.layer({ url: server.url, commandTimeout: "2 seconds" })
   const context = yield* Layer.build(
     StreamClient.layer({ service: name, consumer: "producer" }).pipe(
@@ -223,7 +223,6 @@ const brisk = {
   heartbeatInterval: "400 millis",
   commandTimeout: "500 millis",
   sweepInterval: "500 millis",
-  readTimeout: "500 millis",
   gracePeriod: "500 millis",
   capacity: 12
 } as const
@@ -243,7 +242,7 @@ const followed = (by: "event" | "sweep") =>
     yield* fleet.append()
     yield* fleet.settled("the start")
     const successor = yield* fleet.worker("successor")
-    const channels = [StreamKeys.hintChannel(fleet.service), StreamKeys.expiredChannel(0)]
+    const channels = [StreamKeys.signalChannel(fleet.service), StreamKeys.expiredChannel(0)]
     yield* until(
       "both take part, and listen where there is something to hear",
       Effect.map(
@@ -275,7 +274,7 @@ const followed = (by: "event" | "sweep") =>
 
 describe("processes that own data streams on one Redis", () => {
   it.live(
-    "G18, G32: killed and suspended owners and a restarted server lose no message, and no checkpoint goes back",
+    "killed and suspended owners and a restarted server lose no message, and no checkpoint goes back",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer.start({ args: appendOnly })
@@ -356,7 +355,7 @@ describe("processes that own data streams on one Redis", () => {
           assert.deepStrictEqual(reports.filter(({ _tag }) => _tag === "Failed"), [], `${name} never gave up`)
         }
       }).pipe(Effect.scoped),
-    150_000
+    { timeout: 150_000, tags: ["G18", "G32"] }
   )
 
   it.live(
@@ -365,5 +364,8 @@ describe("processes that own data streams on one Redis", () => {
     60_000
   )
 
-  it.live("B54, G15: a killed owner is followed by a sweep, where there is no news", () => followed("sweep"), 120_000)
+  it.live("a killed owner is followed by a sweep, where there is no news", () => followed("sweep"), {
+    timeout: 120_000,
+    tags: ["B54", "G15"]
+  })
 })

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url"
 import { freshName, keysOf, RedisServer, until } from "../../support/harness.ts"
 import { countKey, jobs, type JobsConfig, layer as jobsLayer, logKey } from "../../support/jobsWorker.ts"
 
-const file = fileURLToPath(new URL("./support/jobsWorker.ts", import.meta.url))
+const file = fileURLToPath(new URL("../../support/jobsWorker.ts", import.meta.url))
 
 interface Worker {
   readonly name: string

@@ -10,7 +10,7 @@ import { Duration, Effect, Fiber, Layer, Option, Stream } from "effect"
 import { readFileSync } from "node:fs"
 import { capturingLogs, RedisServer, until } from "../../support/harness.ts"
 
-const page = readFileSync(new URL("../../../docs/operations.md", import.meta.url), "utf8")
+const page = readFileSync(new URL("../../../../../docs/operations.md", import.meta.url), "utf8")
 
 /** The rules in the block of text behind the nth heading of that name. */
 const rulesOf = (nth: number): ReadonlyArray<string> => {

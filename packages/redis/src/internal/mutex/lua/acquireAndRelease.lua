@@ -1,15 +1,15 @@
 --- Does any number of acquires and releases, in the order given. One that fails leaves the others alone.
 ---
---- KEYS are those of each operation, except where its mutex is that of the operation before it.
+--- An operation on the mutex of the one before it has no keys of its own.
 ---
 --- KEYS[4n-3] owner
 --- KEYS[4n-2] queue
 --- KEYS[4n-1] fence
 --- KEYS[4n] reserved
---- ARGV[1] codes      a letter for each operation, a capital where it has no keys of its own
---- ARGV[2] skipDead   '1' if dead waiters may be passed over
---- ARGV[3] lease      ms, of plain operations
---- ARGV[4] confirm    ms, of plain operations
+--- ARGV[1] codes         a letter for each operation, a capital where it has no keys of its own
+--- ARGV[2] skipDead      '1' if dead waiters may be passed over
+--- ARGV[3] plainLease    ms
+--- ARGV[4] plainConfirm  ms
 --- ARGV[5..] operands of each operation in turn, as below
 --- Reply: for each operation what it replies, or { 'error', message }.
 ---
@@ -31,10 +31,12 @@
 ---   or its grant.
 
 local call, attempt, codes = redis.call, redis.pcall, ARGV[1]
-local skipDead, lease0, confirm0 = ARGV[2] == '1', ARGV[3], ARGV[4]
+local skipDead, plainLease, plainConfirm = ARGV[2] == '1', ARGV[3], ARGV[4]
 local owner, queue, fence, reserved
 local stamp, isMine, head
 local try, perform
+
+--- @include include/retention.lua
 
 local replies, at, key = {}, 5, 1
 for i = 1, #codes do
@@ -51,8 +53,6 @@ end
 
 if not reply and not try then
 
---- @include include/clock.lua
---- @include include/stockSimba.lua
 --- @include include/contended.lua
 
 try = function(code, first)
@@ -67,18 +67,14 @@ local made
 perform = function(...)
 if not made then
 
---- @include include/fence.lua
---- @include include/grant.lua
---- @include include/handOver.lua
---- @include include/queue.lua
---- @include include/ownership.lua
---- @include include/operations.lua
+--- @include include/acquire.lua
+--- @include include/release.lua
 
 made = function(code, first)
   if code == 116 then
-    return acquire(ARGV[first], 'try', lease0, confirm0, nil, false, 0)
+    return acquire(ARGV[first], 'try', plainLease, plainConfirm, nil, false, 0)
   elseif code == 114 then
-    return release(ARGV[first], confirm0, false, '')
+    return release(ARGV[first], plainConfirm, false, '')
   elseif code == 97 then
     return acquire(ARGV[first], ARGV[first + 1], ARGV[first + 2], ARGV[first + 3], tonumber(ARGV[first + 4]),
       ARGV[first + 5] == '1', tonumber(ARGV[first + 6]))

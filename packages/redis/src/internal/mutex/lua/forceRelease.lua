@@ -11,12 +11,9 @@
 --- Reply: the ownership before.
 
 local owner, queue, fence, reserved = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-
 local confirm, skipDead = ARGV[1], ARGV[2] == '1'
 
---- @include include/clock.lua
 --- @include include/fence.lua
---- @include include/stockSimba.lua
 --- @include include/handOver.lua
 --- @include include/ownership.lua
 

@@ -1,6 +1,7 @@
 --- A mutex that only live waiters of ours want, as far as this looks: the same as in full, by fewer commands.
 ---
 --- Each function gives up as if it had done nothing.
+--- Needs owner, queue, fence, call, attempt, skipDead, plainConfirm, fenceMillis, head.
 --- @include clock.lua
 --- @include stockSimba.lua
 
@@ -17,21 +18,21 @@ local function pass(id)
     return
   end
   local token = string.format('%.0f', micros())
-  local last = attempt('SET', fence, token, 'PX', '604800000', 'GET')
+  local last = attempt('SET', fence, token, 'PX', fenceMillis, 'GET')
   local number = not last and 0 or tonumber(last)
   if not number or number >= micros() then
     if type(last) == 'string' then
-      call('SET', fence, last, 'PX', '604800000')
+      call('SET', fence, last, 'PX', fenceMillis)
     end
     return
   end
-  call('SET', owner, heir, 'PX', confirm0)
+  call('SET', owner, heir, 'PX', plainConfirm)
   call('ZREM', queue, heir, id)
   call('PUBLISH', inbox, heir .. '@@released@@' .. id)
   if behind then
-    call('PUBLISH', other, behind .. '@@look@@' .. confirm0)
+    call('PUBLISH', other, behind .. '@@look@@' .. plainConfirm)
   end
-  return heir .. '@@' .. confirm0
+  return heir .. '@@' .. plainConfirm
 end
 
 -- For the first time

@@ -1,8 +1,9 @@
 --- Makes fencing tokens. Each grant takes a token larger than all before, and not below the clock.
 ---
---- The fence holds the token `T`, or `T/b` where the `b` tokens after it are reserved for the same grant. It outlives its
---- last use by 7 days. Afterwards the clock of the server keeps tokens growing.
+--- The fence holds the token `T`, or `T/b` where the `b` tokens after it are reserved for the same grant.
+--- Needs fence.
 --- @include clock.lua
+--- @include retention.lua
 
 local function readFence(text)
   if text == nil then
@@ -13,7 +14,7 @@ local function readFence(text)
 end
 
 local function writeFence(token, spare)
-  redis.call('SET', fence, spare > 0 and token .. '/' .. string.format('%.0f', spare) or token, 'PX', '604800000')
+  redis.call('SET', fence, spare > 0 and token .. '/' .. string.format('%.0f', spare) or token, 'PX', fenceMillis)
 end
 
 local function mint(spare, text)

@@ -1,6 +1,7 @@
 --- Gives a mutex that nobody owns to the first live waiter, and tells the one behind it when to look.
 ---
 --- Unfair: the first is only told that the mutex is free, and keeps its place. The next to ask gets the mutex.
+--- Needs owner, queue, fence, reserved, skipDead.
 --- @include fence.lua
 --- @include wakeUp.lua
 

@@ -2,6 +2,7 @@
 ---
 --- It removes the dead on its way, in growing pages: each dead entry is paid for once.
 --- `visit` returns 'take' to remove a waiter, 'pass' to go on, 'stop' to end.
+--- Needs owner, queue, skipDead.
 --- @include stockSimba.lua
 
 local function walk(visit)

@@ -1,4 +1,5 @@
 --- Reads who owns the mutex, and for how long: `<id>@@<remaining ms>`, or `@@` for nobody.
+--- Needs owner.
 
 local function ownership()
   local current = redis.call('GET', owner)

@@ -1,6 +1,7 @@
 --- Puts a waiter into the queue, and keeps the queue from expiring under it.
 ---
 --- Its place is the one that it had; else that of its ticket; else behind all that wait.
+--- Needs owner, queue.
 --- @include clock.lua
 
 local function enter(id, ticket)

@@ -1,17 +1,19 @@
 --- A mutex that nobody else wants, and a confirmation: the same as in full, by the fewest commands.
 ---
 --- Inline, because closures would cost more than these commands.
+--- Needs owner, queue, fence, reserved, call, attempt, code, first, plainLease, fenceMillis.
+--- Sets at, reply, stamp, isMine, head.
 
 if code == 116 then
   at = first + 1
   local id = ARGV[first]
-  local set = call('EXISTS', queue, reserved) == 0 and attempt('SET', owner, id, 'PX', lease0, 'NX')
+  local set = call('EXISTS', queue, reserved) == 0 and attempt('SET', owner, id, 'PX', plainLease, 'NX')
   if set and set.ok then
     if not stamp then
       local time = call('TIME')
       stamp = time[1] .. string.sub('00000' .. time[2], -6)
     end
-    local last = attempt('SET', fence, stamp, 'PX', '604800000', 'GET')
+    local last = attempt('SET', fence, stamp, 'PX', fenceMillis, 'GET')
     local number = not last and 0 or tonumber(last)
     if number and number < tonumber(stamp) then
       call('PUBLISH', owner, 'acquired@@' .. id)
@@ -20,7 +22,7 @@ if code == 116 then
       -- Ahead of the clock, reserved or no fence at all: as if nothing had been done
       call('DEL', owner)
       if type(last) == 'string' then
-        call('SET', fence, last, 'PX', '604800000')
+        call('SET', fence, last, 'PX', fenceMillis)
       end
     end
   end

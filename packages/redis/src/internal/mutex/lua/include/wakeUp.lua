@@ -1,4 +1,5 @@
 --- Wakes waiters up.
+--- Needs owner, queue, skipDead.
 --- @include liveWaiters.lua
 
 local function tell(id, message)

@@ -1,0 +1,22 @@
+/** What all handles share: `pipe`, and an inspection of the few fields that tell one from another. */
+import * as Duration from "effect/Duration"
+import { BaseProto, type Inspectable } from "effect/Inspectable"
+import { type Pipeable, Prototype } from "effect/Pipeable"
+
+/** Marks a `Lease`, and tells it from a `LeaseGroup`. */
+export const LeaseTypeId = "~@effect-simba/core/Lease" as const
+
+/** A base class, made by a call that bundlers may drop. Subclasses define `toJSON`. */
+export const Handle: new() => Pipeable & Inspectable = /* @__PURE__ */ (() => {
+  class Base {}
+  Object.assign(Base.prototype, BaseProto, Prototype)
+  return Base as new() => Pipeable & Inspectable
+})()
+
+/** Time left as `toJSON` shows it. */
+export const timeLeft = (millis: number): string => Duration.format(Duration.millis(Math.max(0, Math.floor(millis))))
+
+/** The same of a record. */
+export const handle = <A extends Pipeable & Inspectable>(
+  members: Omit<A, keyof Pipeable | Exclude<keyof Inspectable, "toJSON">>
+): A => Object.assign(new Handle() as A, members)

@@ -1,0 +1,55 @@
+/** Which names are allowed, and why others are not. */
+import * as Effect from "effect/Effect"
+import { InvalidName } from "../SimbaError.ts"
+
+/** What is wrong with a name. */
+type Problem = (name: string) => string | undefined
+
+export const blank: Problem = (name) => name.trim() === "" ? "it is blank" : undefined
+
+export const mutexProblem: Problem = (name) =>
+  blank(name) ?? (
+    name.startsWith("}")
+      ? "it starts with \"}\", which would empty the hash tag of its keys"
+      : name.includes("}:tick:")
+      ? "it contains \"}:tick:\", which would make its key that of a job"
+      : undefined
+  )
+
+export const contenderProblem: Problem = (name) =>
+  blank(name) ?? (
+    name.includes("@@")
+      ? "it contains \"@@\", which separates fields on the wire"
+      : name.startsWith("@") || name.endsWith("@")
+      ? "it starts or ends with \"@\", which would blur a separator on the wire"
+      : undefined
+  )
+
+/** Stands between a data stream and an entry in the key of an entry lease. */
+export const leaseSeparator = "<MUTEX_KEY_SEP>"
+
+export const streamProblem: Problem = (name) =>
+  blank(name) ??
+    (name.includes(leaseSeparator) ? `it contains "${leaseSeparator}", which separates fields of a key` : undefined)
+
+export const consumerProblem: Problem = (name) =>
+  blank(name) ?? (
+    name.includes("@@")
+      ? "it contains \"@@\", which separates fields on the wire"
+      : name.endsWith("@")
+      ? "it ends with \"@\", which runs into a separator on the wire"
+      : undefined
+  )
+
+export const entryPattern = /^\d+-\d+$/
+
+export const entryProblem: Problem = (id) => entryPattern.test(id) ? undefined : "it is not <milliseconds>-<sequence>"
+
+/** Checks a name where it enters. */
+export const checked =
+  <A extends string>(kind: InvalidName["kind"], problem: Problem) => (name: string): Effect.Effect<A, InvalidName> => {
+    const found = typeof name === "string" ? problem(name) : "it is not a string"
+    return found === undefined
+      ? Effect.succeed(name as A)
+      : Effect.fail(new InvalidName({ kind, value: String(name), problem: found }))
+  }

@@ -1,0 +1,57 @@
+/** Checks of options that several modules share, where they enter. */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { InvalidConfig } from "../SimbaError.ts"
+
+export const refuse = (option: string, problem: string): Effect.Effect<never, InvalidConfig> =>
+  Effect.fail(new InvalidConfig({ option, problem }))
+
+/**
+ * An owner stops this long before the server's lease ends, so before anybody else may start. It covers clocks whose rates
+ * differ by 5 %.
+ */
+export const margin = (lease: Duration.Duration): Duration.Duration =>
+  Duration.max(Duration.millis(100), Duration.times(lease, 0.05))
+
+/** A finite duration of at least a millisecond, rounded up to whole ones. */
+export const positive = (option: string, input: Duration.Input): Effect.Effect<Duration.Duration, InvalidConfig> => {
+  const duration = Duration.fromInput(input)
+  const problem = duration._tag === "None"
+    ? `${JSON.stringify(input)} is not a duration`
+    : !Duration.isFinite(duration.value)
+    ? "it must be finite"
+    : Duration.toMillis(duration.value) < 1
+    ? "it must be at least 1 millisecond"
+    : undefined
+  return problem === undefined && duration._tag === "Some"
+    ? Effect.succeed(Duration.millis(Math.ceil(Duration.toMillis(duration.value))))
+    : refuse(option, problem!)
+}
+
+export const handOffsProblem = (input: number): string | undefined =>
+  Number.isInteger(input) && input >= 0 && input <= 10_000
+    ? undefined
+    : "it must be a whole number from 0 to 10,000"
+
+/** A ttl and a transition that leave time to renew. */
+export const checkPeriods = Effect.fnUntraced(function*(options: {
+  readonly ttl: Duration.Input
+  readonly transition: Duration.Input
+  readonly commandTimeout: Duration.Duration
+  /** Whether a liveness probe is asked, for as long as `commandTimeout`, before a renewal is sent. */
+  readonly probed?: boolean
+}) {
+  const ttl = yield* positive("ttl", options.ttl)
+  const transition = yield* positive("transition", options.transition)
+  const timeouts = options.probed === true ? 2 : 1
+  const lost = margin(Duration.sum(ttl, transition))
+  if (Duration.isLessThanOrEqualTo(transition, Duration.sum(lost, Duration.times(options.commandTimeout, timeouts)))) {
+    return yield* refuse(
+      "transition",
+      `${Duration.format(transition)} leaves no time to renew: it must exceed the safety margin ` +
+        `(${Duration.format(lost)}) plus ${timeouts === 2 ? "twice " : ""}commandTimeout ` +
+        `(${Duration.format(options.commandTimeout)})`
+    )
+  }
+  return { ttl, transition }
+})
