@@ -59,8 +59,8 @@ export class LeaseTable<L extends AnyLease> {
     return true
   }
 
-  /** Ends what has come to its end. Answers whether the lease goes on; then `place` it. */
-  goesOn(lease: L, now: Instant): boolean {
+  /** Loses the lease if it has come to its end. Answers whether it is still open; then `place` it. */
+  isStillOpen(lease: L, now: Instant): boolean {
     this.expire(lease, now)
     return lease.isOpen()
   }
@@ -87,6 +87,6 @@ export class LeaseTable<L extends AnyLease> {
     const offset = wall - monotonic
     if (Math.abs(offset - this.offset) <= drift) return
     this.offset = offset
-    for (const lease of this.all()) if (this.goesOn(lease, { monotonic, wall })) this.place(lease)
+    for (const lease of this.all()) if (this.isStillOpen(lease, { monotonic, wall })) this.place(lease)
   }
 }

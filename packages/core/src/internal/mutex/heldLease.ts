@@ -38,7 +38,7 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
   probe: "unasked" | "asking" | "alive" = "unasked"
   /** The last answer of `isAlive` was not yes. */
   dead = false
-  /** When it was last reported taken by force: the reply to what is sent after that decides. */
+  /** When it was last reported taken by force: the reply to the next request decides. */
   forcedAt: number | undefined
   private works: Set<Fiber.Fiber<unknown, unknown>> | undefined
   private starting = 0
@@ -89,7 +89,7 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
     return Duration.equals(ttl, this.terms.ttl) && Duration.equals(lease, this.terms.lease)
   }
 
-  /** The server's lease goes on as it is: it ends no later, and is renewed no later. */
+  /** The server's lease stays the same: it ends no later, and is renewed no later. */
   inherit(previous: HeldLease): void {
     this.extend(previous.renewed)
   }

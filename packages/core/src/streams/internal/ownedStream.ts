@@ -46,11 +46,11 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
   isAskedBack = false
   /** The grace period is over: the handler was interrupted, and nothing is tried again. */
   isStopped = false
-  /** Somebody else than its handler marks it as done: when its handler has been stopped, it is. */
+  /** Its user marks it as done: its handler is stopped first. */
   isFinished = false
   /** The member that it was asked back for. */
   heir: Member | undefined
-  /** Set where it came by a hand-over. */
+  /** Of one that came by a hand-over. */
   arrival: Arrival | undefined
   /** The fiber of its handler. */
   work: Fiber.Fiber<unknown, unknown> | undefined
