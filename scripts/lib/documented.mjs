@@ -5,12 +5,13 @@
 //
 // A module declares what it exports, and begins with a sentence and `@since`. An example uses what it imports.
 import { readFileSync } from "node:fs"
-import { basename, join } from "node:path"
+import { join } from "node:path"
 import { blankOut } from "./blank-out.mjs"
 import { fencedBlocks } from "./doc-blocks.mjs"
 import { shown } from "./workspace.mjs"
 
-const declaration = /^export (?:declare )?(?:abstract )?(?:const|let|function\*?|class|interface|type|namespace|enum) (\w+)/
+const declaration =
+  /^export (?:declare )?(?:abstract )?(?:const|let|function\*?|class|interface|type|namespace|enum) (\w+)/
 
 /** Words of Effect's own modules. */
 const categories = new Set([
@@ -69,7 +70,9 @@ const check = (path, report) => {
   if (proseOf(header) === "" || !/^@since \S/m.test(header)) report(1, "a module begins with a sentence and `@since`")
   const names = new Set()
   const checkComment = (comment, line) => {
-    for (const name of examplesOf(comment).flatMap(unused)) report(line, `an example imports ${name} and does not use it`)
+    for (const name of examplesOf(comment).flatMap(unused)) {
+      report(line, `an example imports ${name} and does not use it`)
+    }
   }
   checkComment(header, 1)
   lines.forEach((line, index) => {

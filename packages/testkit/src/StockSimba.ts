@@ -98,7 +98,7 @@ const parse = (reply: string): { readonly owner: string; readonly millis: number
  *   lead: Effect.sleep("5 seconds")
  * })
  *
- * const program = Effect.forkScoped(stock).pipe(Effect.provide(TestRedis.layer))
+ * const program = Effect.forkScoped(stock).pipe(Effect.provide(TestRedis.layer()))
  * ```
  *
  * @category running

@@ -9,26 +9,11 @@ import type { Redis } from "effect/persistence/Redis"
 import * as FakeRedis from "./FakeRedis.ts"
 
 /**
- * Provides a server and a client with options.
- *
- * **Example** (A client that gives up early, on a server that notices late)
- *
- * ```ts
- * import { TestRedis } from "@effect-simba/testkit"
- *
- * const RedisTest = TestRedis.layerOptions({ commandTimeout: "100 millis", expiryDelay: ["1 second", "1 second"] })
- * ```
- *
- * @category layers
- * @since 0.1.0
- */
-export const layerOptions = (
-  options?: FakeRedis.Options & FakeRedis.ClientOptions
-): Layer.Layer<FakeRedis.FakeRedis | Redis | Subscriber> =>
-  FakeRedis.layerClient(options).pipe(Layer.provideMerge(FakeRedis.layer(options)))
-
-/**
  * Provides a server and a client, for any code that needs a layer for Redis. Its time is the `Clock` of the test.
+ *
+ * **Gotchas**
+ *
+ * Each call makes a server of its own.
  *
  * **Example** (Something of Effect's that lives in Redis)
  *
@@ -46,10 +31,13 @@ export const layerOptions = (
  *     assert.strictEqual(yield* redis.send("INCR", "calls"), 2)
  *     yield* TestClock.adjust("2 minutes")
  *     assert.strictEqual(yield* redis.send("INCR", "calls"), 1)
- *   }).pipe(Effect.provide(TestRedis.layer)))
+ *   }).pipe(Effect.provide(TestRedis.layer())))
  * ```
  *
  * @category layers
  * @since 0.1.0
  */
-export const layer: Layer.Layer<FakeRedis.FakeRedis | Redis | Subscriber> = layerOptions()
+export const layer = (
+  options?: FakeRedis.Options & FakeRedis.ClientOptions
+): Layer.Layer<FakeRedis.FakeRedis | Redis | Subscriber> =>
+  FakeRedis.layerClient(options).pipe(Layer.provideMerge(FakeRedis.layer(options)))

@@ -61,14 +61,7 @@ type Options<E, R> = {
   readonly work: (stream: string) => Effect.Effect<unknown, E, R>
 }
 
-/**
- * A stock consumer that has joined.
- *
- * @see {@link join}
- * @category models
- * @since 0.1.0
- */
-export interface Consumer {
+type Consumer = {
   readonly name: string
   /**
    * All that happened to it so far. `Added`: it has the lock of this entry. `Disowned`: it could not renew it. `Expired`: it
@@ -136,7 +129,7 @@ const read = (rows: Rows): Effect.Effect<ReadonlyArray<Entry>, Schema.SchemaErro
  *   yield* Effect.sleep("1 minute")
  *   const finished = events.filter((event) => event._tag === "Done")
  *   yield* Effect.log(`${finished.length} finished, ${(yield* owned).length} left behind`)
- * })).pipe(Effect.provide(TestRedis.layer))
+ * })).pipe(Effect.provide(TestRedis.layer()))
  * ```
  *
  * @category running

@@ -23,7 +23,7 @@ it.effect("S14: a node that hangs costs the leases there, and no others that are
     Layer.provide(RedisMutexStore.layer),
     Layer.provide(Layer.succeed(RedisTopology.RedisTopology, { _tag: "Cluster", primaries: Effect.succeed([]) })),
     Layer.provide(halfDeaf),
-    Layer.provide(TestRedis.layer)
+    Layer.provide(TestRedis.layer())
   )
   return Effect.gen(function*() {
     const there: Array<Lease.Lease> = []

@@ -70,7 +70,7 @@ const real = Layer.unwrap(Effect.map(RedisServer, ({ url }) => IoRedis.layer({ u
 
 describe("entries that were deleted while they were pending", () => {
   it.effect("B50: are gone, on the fake Redis", () =>
-    Effect.provide(Effect.scoped(trimmed), RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer))))
+    Effect.provide(Effect.scoped(trimmed), RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer()))))
 
   it.live(
     "B50: are gone, on a real one",
