@@ -14,7 +14,11 @@ const tags = Object.entries(numbered).flatMap(([letter, count]) =>
 
 export default defineConfig({
   test: {
-    tags: [...tags, { name: "long", description: "Long simulations: `npm test` runs them, `pnpm test` does not." }],
+    tags: [...tags, {
+      name: "long",
+      description: "Computes for long: `npm test` runs it, `pnpm test` does not.",
+      timeout: 240_000
+    }],
     pool: "forks",
     isolate: false,
     testTimeout: 20_000,
@@ -31,7 +35,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: "server", include: server, maxWorkers: 6, sequence: { groupOrder: 1 } }
+        test: { name: "server", include: server, maxWorkers: 6, sequence: { groupOrder: 1 }, testTimeout: 180_000 }
       }
     ]
   }

@@ -60,7 +60,9 @@ const bundle = async (folder, dist) => {
 
   const modules = publicModules(folder)
   const build = await rolldown({
-    input: Object.fromEntries([...modules, ...programs(folder), "index", "streams/index"].map((module) => [module, source(module)])),
+    input: Object.fromEntries(
+      [...modules, ...programs(folder), "index", "streams/index"].map((module) => [module, source(module)])
+    ),
     cwd: folder,
     platform: "neutral",
     external: isExternal,

@@ -2,7 +2,7 @@
 // they were installed with npm. Needs a finished `pnpm build` and a redis-server on the PATH.
 //
 //   node scripts/pack-check.mjs                   what `npm test` runs
-//   node scripts/pack-check.mjs --long            more seeds and compilers, all runtimes, the README's quick start
+//   node scripts/pack-check.mjs --long            more seeds and compilers, all runtimes, and what the pages say
 //   node scripts/pack-check.mjs --long --write    and writes the table of runtimes into the documentation
 import { checkImports } from "./pack-check/imports.mjs"
 import { packedConsumer, temporaryFolder } from "./pack-check/packedConsumer.mjs"
@@ -53,7 +53,7 @@ const useRuntimes = async (redisUrl) => {
   )
   for (const runtime of runtimes.filter(({ name }) => name === "Node")) {
     await step(
-      `the README's quick start on Node ${runtime.version}`,
+      `what the README and the guide to testing say, on Node ${runtime.version}`,
       () => quickStart(runtime, packed, temporary, redisUrl)
     )
   }

@@ -23,9 +23,9 @@ const row = (history: ReadonlyArray<Event>, worker: string, at: number): string 
     case "waiting":
       return name + `waits        ${since}   place ${waiting(history).indexOf(worker) + 1}`
     case "crashed":
-      return name + red("killed while it led")
+      return name + red("killed")
     case "interrupted":
-      return name + red("interrupted while it waited")
+      return name + red("interrupted")
     case "failed":
       return name + red("failed")
     default:
@@ -61,12 +61,14 @@ const live = Effect.gen(function*() {
 
 const said = (event: Event): string | undefined => {
   switch (event._tag) {
+    case "Waiting":
+      return event.term === 1 ? "has started" : undefined
     case "Leading":
       return `leads with token ${event.token}`
     case "Crashed":
-      return "is killed while it leads"
+      return "is killed"
     case "Interrupted":
-      return "is interrupted while it waits"
+      return "is interrupted"
     case "Finished":
       return "has finished"
     case "Lost":

@@ -42,7 +42,7 @@ export const spawn = Effect.fnUntraced(function*<E, I, R = never>(options: {
     const code = yield* child.exitCode
     return code === 0 ? undefined : `its exit code is ${code}`
   }).pipe(
-    // A signal ended it
+    // There is no exit code where a signal ended the process
     Effect.catch((error) => Effect.succeed(error.message)),
     Effect.flatMap((problem) => problem === undefined || isAskedToEnd ? Effect.void : options.onFailure(problem))
   )

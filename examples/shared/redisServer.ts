@@ -69,6 +69,6 @@ export const find = Effect.gen(function*() {
   const port = yield* Effect.retry(start, { times: 3 })
   return {
     url: `redis://127.0.0.1:${port}`,
-    name: `a Redis ${version.value} of its own at 127.0.0.1:${port}`
+    name: `a Redis ${version.value} that the demo started at 127.0.0.1:${port}`
   }
 })

@@ -4,7 +4,7 @@ import { now } from "../shared/clock.ts"
 import { type Process, spawn } from "../shared/process.ts"
 import { print } from "../shared/terminal.ts"
 import { Event } from "./events.ts"
-import { all, type History, isDone, startOf, tenures } from "./history.ts"
+import { all, type History, isDone, startOf, takeovers, tenures } from "./history.ts"
 import * as plan from "./plan.ts"
 
 const text = (event: Event): string | undefined => {
@@ -40,7 +40,7 @@ const canKill = (history: History): boolean =>
   })
 
 export const direct = Effect.fnUntraced(function*(redis: string) {
-  const service = `streams-${globalThis.process.pid}`
+  const service = `streams-${process.pid}`
   const history = yield* SubscriptionRef.make<History>([])
   const note = Effect.fnUntraced(function*(event: Event) {
     const events = yield* SubscriptionRef.updateAndGet(history, (events) => [...events, event])
@@ -51,11 +51,11 @@ export const direct = Effect.fnUntraced(function*(redis: string) {
   const until = (condition: (history: History) => boolean) =>
     SubscriptionRef.changes(history).pipe(Stream.filter(condition), Stream.runHead)
 
-  const processes = new Map<string, Process>()
+  const members = new Map<string, Process>()
   const start = Effect.fnUntraced(function*(role: "producer" | "consumer", names: ReadonlyArray<string>) {
     yield* print([`          Starting ${names.join(", ")} (${role}${names.length === 1 ? "" : "s"})`])
     for (const who of names) {
-      const process = yield* spawn({
+      const member = yield* spawn({
         module: import.meta.resolve("./member.ts"),
         args: [role, who, service],
         redis,
@@ -64,30 +64,30 @@ export const direct = Effect.fnUntraced(function*(redis: string) {
         onText: (line) => print([line]),
         onFailure: (problem) => Effect.flatMap(now, (at) => note({ _tag: "Failed", who, at, problem }))
       })
-      processes.set(who, process)
+      members.set(who, member)
     }
   })
-  const process = (who: string) => processes.get(who)!
 
   const show = Effect.gen(function*() {
     yield* start("consumer", plan.consumers)
     yield* until((history) => all(history, "Joins").length === plan.consumers.length)
-    // They get to know one another, so that each has its share from the start
+    // The consumers learn of one another, so that each gets its share from the start
     yield* Effect.sleep("1 second")
     yield* start("producer", plan.producers)
+    yield* until((history) => all(history, "Taken").length > 0)
+    yield* start("consumer", [plan.joins])
     yield* until((history) => canKill(history) || isDone(history))
     yield* note({ _tag: "Killed", who: plan.killed, at: yield* now })
-    yield* process(plan.killed).end("SIGKILL")
-    yield* start("consumer", [plan.joins])
-    yield* until((history) => tenures(history).some(({ who }) => who === plan.joins) || isDone(history))
+    yield* members.get(plan.killed)!.end("SIGKILL")
+    yield* until((history) => takeovers(history).every(({ next }) => next !== undefined) || isDone(history))
     yield* note({ _tag: "AskedToEnd", who: plan.leaves, at: yield* now })
-    yield* process(plan.leaves).end("SIGTERM")
+    yield* members.get(plan.leaves)!.end("SIGTERM")
     yield* until(isDone)
-    yield* Effect.forEach(plan.producers, (who) => process(who).ended, { discard: true })
+    yield* Effect.forEach(plan.producers, (who) => members.get(who)!.ended, { discard: true })
   })
   const failure = until((history) => all(history, "Failed").length > 0)
   yield* Effect.timeoutOption(Effect.raceFirst(show, failure), plan.limit)
-  // Every event has been read once all processes have ended
-  yield* Effect.forEach(processes.values(), ({ end }) => end("SIGTERM"), { concurrency: "unbounded", discard: true })
+  // All events have been read once all processes have ended
+  yield* Effect.forEach(members.values(), ({ end }) => end("SIGTERM"), { concurrency: "unbounded", discard: true })
   return yield* SubscriptionRef.get(history)
 }, Effect.scoped)

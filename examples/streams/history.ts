@@ -1,4 +1,4 @@
-/** From events to who owned each stream when. */
+/** Who owned each stream, and when. */
 import type { Event } from "./events.ts"
 import * as plan from "./plan.ts"
 
@@ -43,3 +43,13 @@ export const tenures = (history: History): ReadonlyArray<Tenure> => {
 /** Whether every stream that the producers announce has been finished. */
 export const isDone = (history: History): boolean =>
   new Set(all(history, "Done").map(({ stream }) => stream)).size === plan.producers.length * plan.streams
+
+/** The tenures of a stream. Its tokens give their order. */
+export const ownersOf = (history: History, stream: string): ReadonlyArray<Tenure> =>
+  tenures(history).filter((tenure) => tenure.stream === stream).sort((a, b) => a.token - b.token)
+
+/** The streams that the killed consumer owned until its death, and the next tenure of each. */
+export const takeovers = (history: History) =>
+  tenures(history)
+    .filter(({ isOver, who }) => who === plan.killed && !isOver)
+    .map(({ stream, token }) => ({ stream, next: ownersOf(history, stream).find((owner) => owner.token > token) }))

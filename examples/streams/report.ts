@@ -1,20 +1,10 @@
 /** What the history shows: the owners of each stream, and whether everything was as it should be. */
-import { all, type History, isDone, startOf, type Tenure, tenures } from "./history.ts"
+import { all, type History, isDone, ownersOf, startOf, takeovers } from "./history.ts"
 import * as plan from "./plan.ts"
 
 const seconds = (millis: number) => `${(millis / 1000).toFixed(1)} s`
 
 const streamsOf = (history: History) => [...new Set(all(history, "Announced").map(({ stream }) => stream))].sort()
-
-/** Tokens order the owners of a stream, and clocks do not. */
-const ownersOf = (history: History, stream: string): ReadonlyArray<Tenure> =>
-  tenures(history).filter((tenure) => tenure.stream === stream).sort((a, b) => a.token - b.token)
-
-/** What the killed consumer owned until its death, and who owned it next. */
-const takeovers = (history: History) =>
-  tenures(history)
-    .filter(({ isOver, who }) => who === plan.killed && !isOver)
-    .map(({ stream, token }) => ({ stream, next: ownersOf(history, stream).find((owner) => owner.token > token) }))
 
 export const summary = (history: History): ReadonlyArray<string> => {
   const start = startOf(history)

@@ -16,7 +16,7 @@ class Failed extends Schema.TaggedError<Failed>()("Failed", { problem: Schema.St
 
 const show = Effect.gen(function*() {
   const redis = yield* redisServer.find
-  yield* print([`They share ${redis.name}.`, ""])
+  yield* print([`All of them use ${redis.name}.`, ""])
   const history = yield* direct(redis.url)
   const results = checks(history)
   yield* print([

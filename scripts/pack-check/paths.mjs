@@ -9,3 +9,6 @@ export const simulatorHelpers = ["packages/redis/src/internal/direct.ts"]
 
 /** The page with the table of runtimes. */
 export const requirementsPage = "docs/requirements.md"
+
+/** The page that says how to test, with an install line of its own. */
+export const testingPage = "docs/testing.md"

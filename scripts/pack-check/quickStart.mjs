@@ -1,46 +1,76 @@
-// Does what the README says: its install line, with tarballs for our packages, and then its first program, on a server of
-// the check's own.
+// Does what the README and the guide to testing say: their install lines, with tarballs for our packages, then the first
+// program of the one, on a server of the check's own, and the first test of the other.
 import { mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs"
-import { stripTypeScriptTypes } from "node:module"
 import { delimiter, dirname, join } from "node:path"
 import { fencedBlocks } from "../lib/doc-blocks.mjs"
 import { root } from "../lib/workspace.mjs"
-import { system } from "./consumer.mjs"
+import { binOf, system } from "./consumer.mjs"
+import { testingPage } from "./paths.mjs"
 import { run } from "./processes.mjs"
 import { problems } from "./report.mjs"
 
-const parse = () => {
-  const blocks = fencedBlocks(readFileSync(join(root, "README.md"), "utf8"))
+/** What a page says: the arguments of its first install line, and its blocks of TypeScript. */
+const read = (page) => {
+  const blocks = fencedBlocks(readFileSync(join(root, page), "utf8"))
   const line = blocks.flatMap(({ code }) => code.split("\n")).find((line) => line.startsWith("npm install "))
-  const program = blocks.find(({ language }) => language === "ts").code
-  return { names: line.split(/\s+/).slice(2), program }
+  return {
+    wanted: line.split(/\s+/).slice(2),
+    programs: blocks.filter(({ language }) => language === "ts").map(({ code }) => code)
+  }
 }
 
-/** npm, to be run by a Node of our choice: npm chooses versions by the Node that it runs on. */
-const npm = async () => {
-  const { text } = await run("which", ["npm"], { env: system })
-  return realpathSync(text)
-}
+/** npm's own script: it chooses versions by the Node that runs it. */
+const npm = async () => realpathSync((await run("which", ["npm"], { env: system })).text)
 
-export const quickStart = async (runtime, packed, temporary, redisUrl) => {
-  const { names, program } = parse()
-  const tarballs = new Map(packed.map(({ name, tarball }) => [name, tarball]))
+/** An application of this Node, in a folder of its own. */
+const application = (runtime, packed, temporary, redisUrl) => {
   const folder = join(temporary, `quick-start-${runtime.version}`)
   mkdirSync(folder)
   // What `npm init` writes: CommonJS
   writeFileSync(join(folder, "package.json"), `{ "name": "quick-start", "version": "1.0.0" }`)
-  const env = { ...system, PATH: [dirname(runtime.command), system.PATH].join(delimiter) }
-  const args = [await npm(), "install", "--no-audit", "--no-fund", ...names.map((name) => tarballs.get(name) ?? name)]
-  const installed = await run(runtime.command, args, { cwd: folder, env })
-  // Nor may npm warn that a package does not support this Node, or does not fit to another
-  if (installed.failed || /EBADENGINE|ERESOLVE/.test(installed.text)) {
-    problems.push(`npm install ${names.join(" ")} on Node ${runtime.version}:\n${installed.text}`)
+  const env = { ...system, REDIS_URL: redisUrl, PATH: [dirname(runtime.command), system.PATH].join(delimiter) }
+  const node = (...args) => run(runtime.command, args, { cwd: folder, env })
+  const tarballs = new Map(packed.map(({ name, tarball }) => [name, tarball]))
+  return {
+    folder,
+    node,
+    install: async (wanted) => {
+      const names = wanted.map((name) => tarballs.get(name) ?? name)
+      const { failed, text } = await node(await npm(), "install", "--no-audit", "--no-fund", ...names)
+      // Nor may npm warn that a package does not support this Node, or does not fit to another
+      if (failed || /EBADENGINE|ERESOLVE/.test(text)) {
+        problems.push(`npm install ${wanted.join(" ")} on Node ${runtime.version}:\n${text}`)
+      }
+    }
   }
-  const url = "redis://localhost:6379"
+}
+
+const url = "redis://localhost:6379"
+
+const firstProgram = async ({ folder, install, node }, version, redisUrl) => {
+  const { programs: [program], wanted } = read("README.md")
   if (!program.includes(url)) problems.push(`the first program of the README does not name ${url}`)
-  writeFileSync(join(folder, "main.mjs"), stripTypeScriptTypes(program.replaceAll(url, redisUrl)))
-  const ran = await run(runtime.command, ["main.mjs"], { cwd: folder, env })
-  if (ran.failed || !/token \d+/.test(ran.text)) {
-    problems.push(`the first program of the README on Node ${runtime.version}:\n${ran.text}`)
+  await install(wanted)
+  writeFileSync(join(folder, "main.mjs"), program.replaceAll(url, redisUrl))
+  const { failed, text } = await node("main.mjs")
+  if (failed || !/token \d+/.test(text)) {
+    problems.push(`the first program of the README on Node ${version}:\n${text}`)
   }
+}
+
+const firstTest = async ({ folder, install, node }, version) => {
+  const { programs, wanted } = read(testingPage)
+  await install(wanted)
+  writeFileSync(join(folder, "first.test.ts"), programs.find((program) => program.includes("@effect/vitest")))
+  const { failed, text } = await node(binOf(folder, "vitest"), "run")
+  if (failed) problems.push(`the first test of ${testingPage} on Node ${version}:\n${text}`)
+}
+
+export const quickStart = async (runtime, packed, temporary, redisUrl) => {
+  const app = application(runtime, packed, temporary, redisUrl)
+  await firstProgram(app, runtime.version, redisUrl)
+  // vitest 5 does without Node 20
+  if (Number.parseInt(runtime.version) < 22) return "the program"
+  await firstTest(app, runtime.version)
+  return "the program and the test"
 }

@@ -1,5 +1,5 @@
 // Compiles strict consumers of the packed packages, as ES modules and as CommonJS.
-import { cpSync, writeFileSync } from "node:fs"
+import { cpSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { root } from "../lib/workspace.mjs"
 import { binOf } from "./consumer.mjs"
@@ -18,16 +18,21 @@ const strict = {
 }
 
 const modules = ["program.ts", "imports.ts"]
+const all = [...modules, "commonjs.cts", "dynamic.cts"]
 
 /** `refused`: each error has this code, and there is one for each import. */
 const cases = [
   // With the declarations of all libraries checked, too
-  { name: "nodenext", module: "nodenext", files: [...modules, "commonjs.cts"], skipLibCheck: false, outDir: "out" },
-  { name: "node16", module: "node16", files: modules },
-  { name: "bundler", module: "preserve", moduleResolution: "bundler", files: [...modules, "commonjs.cts"] },
-  // Before `nodenext`, TypeScript did not know that Node can require ES modules
+  { name: "nodenext", module: "nodenext", files: all, skipLibCheck: false, outDir: "out" },
+  { name: "node20", module: "node20", files: all },
+  { name: "node16", module: "node16", files: [...modules, "dynamic.cts"] },
+  { name: "bundler", module: "preserve", moduleResolution: "bundler", files: all },
+  // Here TypeScript does not know that Node can require ES modules
   { name: "node16, CommonJS", module: "node16", files: ["commonjs.cts"], refused: "TS1479" }
 ]
+
+const versionOf = (folder, compiler) =>
+  JSON.parse(readFileSync(join(folder, "node_modules", compiler, "package.json"), "utf8")).version
 
 const compile = async (folder, compiler, { files, name, refused, skipLibCheck = true, ...options }) => {
   const config = `tsconfig.${compiler}.${name.replaceAll(/\W+/g, "-")}.json`
@@ -42,12 +47,14 @@ const compile = async (folder, compiler, { files, name, refused, skipLibCheck = 
 
 /** Compiles all with each of these compilers. What is to be run is in `out` then. */
 export const checkTypes = async (folder, packed, compilers) => {
-  for (const file of ["program.ts", "commonjs.cts"]) {
+  for (const file of ["program.ts", "commonjs.cts", "dynamic.cts"]) {
     cpSync(join(root, "scripts/pack-check/consumer", file), join(folder, file))
   }
   writeFileSync(join(folder, "imports.ts"), typesOfImports(packed))
   for (const compiler of compilers) {
     for (const one of cases) await compile(folder, compiler, one)
   }
-  return `${cases.map(({ name }) => name).join("; ")}; by ${compilers.join(" and ")}`
+  return `${cases.map(({ name }) => name).join("; ")}; by TypeScript ${
+    compilers.map((compiler) => versionOf(folder, compiler)).join(" and ")
+  }`
 }

@@ -5,7 +5,8 @@
  *
  * ```ts
  * import { Mutex, MutexStore } from "@effect-simba/core"
- *  * import { Effect, Layer } from "effect"
+ * import { NodeRuntime } from "@effect/platform-node"
+ * import { Effect, Layer } from "effect"
  *
  * const program = Effect.scoped(Effect.gen(function*() {
  *   const lease = yield* Mutex.acquire("invoices")
@@ -33,7 +34,7 @@ import { make } from "./internal/mutex/service.ts"
 import type { Body, Lease, LeaseGroup } from "./Lease.ts"
 import * as MutexConfig from "./MutexConfig.ts"
 import type { MutexState, MutexStore, Ownership } from "./MutexStore.ts"
-import type { EventsOptions, OwnerEvent } from "./OwnerEvent.ts"
+import type { OwnerEvent } from "./OwnerEvent.ts"
 import type {
   AcquireError,
   BackendError,
@@ -50,7 +51,7 @@ import type {
  * **Example** (A service that has mutexes of its own)
  *
  * ```ts
- * import { Mutex } from "@effect-simba/core"
+ * import { Mutex, type SimbaError } from "@effect-simba/core"
  * import { Context, Effect, Layer } from "effect"
  *
  * class Invoices extends Context.Service<Invoices, { readonly close: Effect.Effect<void, SimbaError.AcquireError> }>()(
@@ -104,8 +105,21 @@ export class Mutex extends Context.Service<Mutex, {
 }>()("@effect-simba/core/Mutex") {}
 
 /**
- * Mutexes on whatever store is provided. Invalid options are refused when the layer is built. Closing the layer waits,
- * for at most `releaseTimeout`, until what was given back has been given back.
+ * Provides `Mutex` using the current `MutexStore`.
+ *
+ * **Details**
+ *
+ * Invalid options are refused when the layer is built. Closing the layer waits, for at most `releaseTimeout`, until all
+ * releases are done.
+ *
+ * **Example** (Mutexes in the memory of this process)
+ *
+ * ```ts
+ * import { Mutex, MutexStore } from "@effect-simba/core"
+ * import { Layer } from "effect"
+ *
+ * const MutexLive = Mutex.layer({ ttl: "5 seconds" }).pipe(Layer.provide(MutexStore.layerMemory))
+ * ```
  *
  * @category layers
  * @since 0.1.0
@@ -114,13 +128,12 @@ export const layer = (options?: MutexConfig.Options): Layer.Layer<Mutex, Invalid
   Layer.effect(Mutex, make(options))
 
 /**
- * Like `layer`, with `ttl` and `transition` from `SIMBA_REDIS_TTL` and `SIMBA_REDIS_TRANSITION`. Options that are given
- * here win over the configuration.
+ * Like `layer`, with `ttl` and `transition` from `SIMBA_REDIS_TTL` and `SIMBA_REDIS_TRANSITION`, unless they are given.
  *
  * **Example** (Durations from the environment, a name from the code)
  *
  * ```ts
- * import { Mutex, MutexStore } from "@effect-simba/core"
+ * import { MutexStore, Mutex } from "@effect-simba/core"
  * import { Layer } from "effect"
  *
  * const MutexLive = Mutex.layerFromEnv({ contender: "billing-1" }).pipe(Layer.provide(MutexStore.layerMemory))
@@ -143,17 +156,25 @@ export const layerFromEnv = (
   )
 
 /**
- * Waits for the mutex, first come, first served, and holds it while the scope is open: renewed in the background,
- * released when the scope closes. A free mutex takes one round trip. Interrupting the wait, or letting it time out,
- * returns at once; the place in the queue is given up in the background.
+ * Waits for the mutex, first come, first served, and holds it while the scope is open.
  *
- * Closing the scope does not wait for the backend's answer where the connection to it is in order: what this process asks
- * afterwards comes behind the release, but another process may still see the lock for a moment.
+ * **When to use**
  *
- * The lease does not interrupt its holder when it is lost: see `Lease`, or use `withLock`.
+ * Use where the holding spans several steps. Use `withLock` for work that must stop when the lease is lost.
  *
- * Fails with `AcquireTimeout` if `timeout` passes first; with `AlreadyHeld` inside a `withLock` of the same name, which
- * would wait for itself; with `BackendError` if the backend refuses, or is out of reach for longer than a lease lasts.
+ * **Details**
+ *
+ * The lease is renewed in the background, and released when the scope closes. A free mutex takes one round trip. An
+ * interruption or a timeout ends the wait at once, and leaves the queue in the background.
+ *
+ * Fails with `AcquireTimeout` if `timeout` passes first. Fails with `AlreadyHeld` inside a `withLock` of the same name,
+ * which would wait for itself. Fails with `BackendError` if the backend refuses, or is out of reach for longer than a lease
+ * lasts.
+ *
+ * **Gotchas**
+ *
+ * A loss does not interrupt the holder. Closing the scope does not wait for the backend's answer while the connection is in
+ * order: later requests of this process come behind the release, but another process may see the lock for a moment.
  *
  * **Example** (Waiting for at most five seconds)
  *
@@ -170,7 +191,7 @@ export const layerFromEnv = (
  * )
  * ```
  *
- * @category operations
+ * @category combinators
  * @since 0.1.0
  */
 export const acquire = (
@@ -179,9 +200,13 @@ export const acquire = (
 ): Effect.Effect<Lease, AcquireError, Mutex | Scope.Scope> => Mutex.use((mutex) => mutex.acquire(name, options))
 
 /**
- * Waits for several mutexes and holds them all, or none. They are asked for one after the other in the order of their
- * names, whatever order they are given in, so that two callers cannot wait for each other; a name given twice counts
- * once, and no name at all is `InvalidConfig`. `timeout` is for all of them together. Works on a Cluster: each mutex is an own request.
+ * Waits for several mutexes and holds them all, or none.
+ *
+ * **Details**
+ *
+ * They are acquired one after the other in the order of their names, so two callers cannot wait for each other. A name that
+ * is given twice counts once, and an empty list fails with `InvalidConfig`. `timeout` is for all of them together. Works on
+ * Redis Cluster, with a request for each mutex.
  *
  * **Example** (Moving money between two accounts)
  *
@@ -196,7 +221,7 @@ export const acquire = (
  *   }))
  * ```
  *
- * @category operations
+ * @category combinators
  * @since 0.1.0
  */
 export const acquireAll = (
@@ -206,8 +231,11 @@ export const acquireAll = (
   Mutex.use((mutex) => mutex.acquireAll(names, options))
 
 /**
- * Asks once, in one round trip, and never waits: `None` if the mutex is owned or waited for, also where a `withLock` around
- * the call owns it.
+ * Tries to acquire the mutex in one round trip, without waiting.
+ *
+ * **Details**
+ *
+ * Returns `None` if the mutex is owned or waited for, also where a `withLock` around the call owns it.
  *
  * **Example** (Doing without)
  *
@@ -221,7 +249,7 @@ export const acquireAll = (
  * }))
  * ```
  *
- * @category operations
+ * @category combinators
  * @since 0.1.0
  */
 export const tryAcquire = (
@@ -231,10 +259,13 @@ export const tryAcquire = (
   Mutex.use((mutex) => mutex.tryAcquire(name, options))
 
 /**
- * Runs a body while holding the mutex. When the lease is lost the body is interrupted, no later than the local
- * deadline, and the result is `LeaseLost`. The mutex is released after the body, its finalizers included, has ended.
- * As with `acquire`, another process may still see the lock for a moment after that.
- * The body may be a function: it is given the lease, with its fencing token.
+ * Runs a body while holding the mutex, and interrupts it when the lease is lost.
+ *
+ * **Details**
+ *
+ * The interruption comes no later than the local deadline, and the result is `LeaseLost`. The mutex is released after the
+ * body and its finalizers have ended. A body that is a function gets the lease, with its fencing token. Other failures are
+ * those of `acquire`.
  *
  * **Example** (Protecting a transfer)
  *
@@ -249,7 +280,7 @@ export const tryAcquire = (
  * )
  * ```
  *
- * @category operations
+ * @category combinators
  * @since 0.1.0
  */
 export const withLock = (name: string, options?: AcquireOptions) =>
@@ -259,7 +290,7 @@ export const withLock = (name: string, options?: AcquireOptions) =>
   Mutex.use((mutex) => mutex.withLock(name, options)(body))
 
 /**
- * Like `withLock`, but asks once and never waits: `None`, without running the body, if the mutex is owned or waited for.
+ * Like `withLock`, but returns `None` without running the body if the mutex is owned or waited for.
  *
  * **Example** (A clean-up that one node does, and the others leave to it)
  *
@@ -273,7 +304,7 @@ export const withLock = (name: string, options?: AcquireOptions) =>
  * )
  * ```
  *
- * @category operations
+ * @category combinators
  * @since 0.1.0
  */
 export const withLockIfAvailable = (name: string, options?: LeaseOptions) =>
@@ -283,7 +314,39 @@ export const withLockIfAvailable = (name: string, options?: LeaseOptions) =>
   Mutex.use((mutex) => mutex.withLockIfAvailable(name, options)(body))
 
 /**
- * Who owns the mutex at this instant, contenders of other implementations included.
+ * Contends for the mutex while the scope is open: owns it whenever it can, many times over.
+ *
+ * **When to use**
+ *
+ * Use for work that one node does for a long time. `Contender.Service` makes the same a Layer.
+ *
+ * **Details**
+ *
+ * The contender survives outages of the backend.
+ *
+ * **Example** (A job that runs where this process leads)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const program = Effect.scoped(Effect.gen(function*() {
+ *   const contender = yield* Mutex.contend("cleaner")
+ *   return yield* contender.whileLeader(Effect.forever(Effect.delay(Effect.log("cleaning"), "1 minute")))
+ * }))
+ * ```
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const contend = (
+  name: string,
+  options?: ContenderOptions
+): Effect.Effect<Contender, InvalidName | InvalidConfig, Mutex | Scope.Scope> =>
+  Mutex.use((mutex) => mutex.contend(name, options))
+
+/**
+ * Reads who owns the mutex at this instant, contenders of other implementations included.
  *
  * **Example** (Who to ask about a job that hangs)
  *
@@ -294,132 +357,14 @@ export const withLockIfAvailable = (name: string, options?: LeaseOptions) =>
  * const holder = Effect.map(Mutex.owner("report"), (state) => state._tag === "Held" ? state.owner : undefined)
  * ```
  *
- * @category operations
+ * @category getters
  * @since 0.1.0
  */
 export const owner = (name: string): Effect.Effect<Ownership, StoreError | InvalidName, Mutex> =>
   Mutex.use((mutex) => mutex.owner(name))
 
 /**
- * Contends for the mutex as long as the scope is open: owns it whenever it can be had, many times over, and survives
- * outages of the backend. See `Contention` for what can be done with it, and `Contender` for the same as a Layer.
- *
- * **Example** (A job that runs where this process leads)
- *
- * ```ts
- * import { Mutex } from "@effect-simba/core"
- * import { Effect } from "effect"
- *
- * const program = Effect.scoped(Effect.gen(function*() {
- *   const contention = yield* Mutex.contend("cleaner")
- *   return yield* contention.whileLeader(Effect.forever(Effect.delay(Effect.log("cleaning"), "1 minute")))
- * }))
- * ```
- *
- * @category contention
- * @since 0.1.0
- */
-export const contend = (
-  name: string,
-  options?: ContenderOptions
-): Effect.Effect<Contender, InvalidName | InvalidConfig, Mutex | Scope.Scope> =>
-  Mutex.use((mutex) => mutex.contend(name, options))
-
-/**
- * What happens to the ownership of the mutex, for observers that do not contend; true for owners of other
- * implementations too. Begins with the present owner, if there is one. A slow reader blocks nobody: it is told by a
- * `Gap` that it missed something, and always gets the latest.
- *
- * **Example** (An alarm when an owner dies)
- *
- * ```ts
- * import { Mutex } from "@effect-simba/core"
- * import { Effect, Stream } from "effect"
- *
- * const alarms = Mutex.events("jobs", { every: "5 seconds" }).pipe(
- *   Stream.filter((event) => event._tag === "Expired"),
- *   Stream.runForEach((event) => Effect.logError(`${event.owner} did not renew ${event.mutex}`))
- * )
- * ```
- *
- * @category observing
- * @since 0.1.0
- */
-export const events = (
-  name: string,
-  options?: EventsOptions
-): Stream.Stream<OwnerEvent, StoreError | InvalidName | InvalidConfig, Mutex> =>
-  Stream.unwrap(Effect.map(Mutex, (mutex) => mutex.events(name, options)))
-
-/**
- * What one lease is to be like. Checked by the call; what cannot work fails with `InvalidConfig`.
- *
- * - `ttl`, `transition`: default to those of the layer.
- * - `maxHold` (at least 1 millisecond; default: no limit): the longest the lease may be held in all, counted from just
- *   before the granting request was sent. Then at the latest it ends as a loss (`Expired`): protected work is
- *   interrupted, and the mutex is given back once that has ended. Against work that is stuck, or a lease that leaked.
- * - `isAlive` (default: none): asked before each renewal whether the holder still does what it should. While it answers
- *   `false`, fails, or takes longer than `commandTimeout`, the lease is not renewed, so that it ends at its deadline
- *   (`Expired`): at most ttl plus transition after the last renewal. It is asked again at the pace of failed renewals,
- *   and once it says `true` in time the lease goes on. It needs a transition that exceeds the safety margin plus twice
- *   `commandTimeout`.
- * - `unfair` (default false): throughput before order. The mutex is taken whenever it is free, whoever waits for it;
- *   and the release leaves it free and wakes the first waiter, instead of handing over to it, so that it can be used
- *   while that one wakes up. The price is paid by those who wait: behind unfair holders there is no order of arrival and
- *   no bound on the wait, and a waiter that was woken and says nothing costs the next one up to two confirm periods.
- *   Nobody is left asleep before a free mutex. Who waits keeps its place, and a fair holder's release serves the first,
- *   as ever. Where waiters wake up quickly this gains nothing: a hand-off costs no more round trips than a race.
- * - `maxLocalHandOffs` (default that of the layer, which is 0; a whole number up to 10,000): throughput inside one process
- *   before order between processes. A release hands the lease to the fiber of this layer that waits longest, without the
- *   backend, up to so many times in a row; then it is the turn of other processes. So they wait for up to so many holders
- *   more. Each holder has a token of its own, larger than the one before. Nobody outside notices: the owner stays the same,
- *   and nothing is announced. A lease that is due for renewal, or that the next one wants with another `ttl` or
- *   `transition`, goes through the backend.
- *
- * **Example** (An import that must get on)
- *
- * ```ts
- * import { Mutex } from "@effect-simba/core"
- * import { Effect } from "effect"
- *
- * const program = Effect.gen(function*() {
- *   const lastRow = yield* Ref.make(yield* Clock.currentTimeMillis)
- *   const isAlive = Effect.map(
- *     Effect.all([Clock.currentTimeMillis, Ref.get(lastRow)]),
- *     ([now, last]) => now - last < 30_000
- *   )
- *   const work = Effect.flatMap(Clock.currentTimeMillis, (now) => Ref.set(lastRow, now))
- *   yield* work.pipe(Mutex.withLock("import", { isAlive, maxHold: "1 hour" }))
- * })
- * ```
- *
- * @category models
- * @since 0.1.0
- */
-export interface LeaseOptions {
-  readonly ttl?: Duration.Input | undefined
-  readonly transition?: Duration.Input | undefined
-  readonly maxHold?: Duration.Input | undefined
-  readonly isAlive?: Effect.Effect<boolean, unknown> | undefined
-  readonly unfair?: boolean | undefined
-  readonly maxLocalHandOffs?: number | undefined
-}
-
-/**
- * `timeout`: how long to wait for the mutex; without it, as long as it takes. Zero or more: anything else is
- * `InvalidConfig`.
- *
- * @see {@link Mutex.acquire}
- * @category models
- * @since 0.1.0
- */
-export interface AcquireOptions extends LeaseOptions {
-  readonly timeout?: Duration.Input | undefined
-}
-
-/**
- * A mutex as the backend has it: owner, time left, token, and the queue with waiting times (the first 100 waiters, or
- * `waiters`).
+ * Reads owner, time left, token and queue of a mutex.
  *
  * **Example** (Who waits for longer than a minute)
  *
@@ -433,16 +378,19 @@ export interface AcquireOptions extends LeaseOptions {
  * )
  * ```
  *
- * @category observing
+ * @category getters
  * @since 0.1.0
  */
 export const inspect = (
   name: string,
-  options?: { readonly waiters?: number | undefined }
+  options?: {
+    /** How many waiters to name at most. Default: 100. */
+    readonly waiters?: number | undefined
+  }
 ): Effect.Effect<MutexState, StoreError | InvalidName, Mutex> => Mutex.use((mutex) => mutex.inspect(name, options))
 
 /**
- * The names of all mutexes that are owned or waited for, in no order.
+ * Lists the names of all mutexes that are owned or waited for, in no order.
  *
  * **Example** (Counting the mutexes of a service)
  *
@@ -453,17 +401,51 @@ export const inspect = (
  * const invoices = Mutex.list.pipe(Stream.filter((name) => name.startsWith("invoices:")), Stream.runCount)
  * ```
  *
- * @category observing
+ * @category getters
  * @since 0.1.0
  */
-export const list: Stream.Stream<string, StoreError, Mutex> = Stream.unwrap(
-  Effect.map(Mutex, (mutex) => mutex.list)
-)
+export const list: Stream.Stream<string, StoreError, Mutex> = Stream.unwrap(Effect.map(Mutex, (mutex) => mutex.list))
 
 /**
- * Takes the mutex from whoever owns it and hands it over as a release does, to the first live waiter, with a new
- * fencing token. The old owner is told and loses its lease with the reason `ForcedRelease`. For operators: the old
- * owner's work may not have ended yet. Answers who it was taken from.
+ * Follows the ownership of a mutex without contending, contenders of other implementations included.
+ *
+ * **Details**
+ *
+ * Begins with the present owner, if there is one. A slow reader blocks nobody: a `Gap` tells it that it missed something,
+ * and it always gets the latest.
+ *
+ * **Example** (An alarm when an owner dies)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Effect, Stream } from "effect"
+ *
+ * const alarms = Mutex.events("jobs", { every: "5 seconds" }).pipe(
+ *   Stream.filter((event) => event._tag === "Expired"),
+ *   Stream.runForEach((event) => Effect.logError(`${event.owner} did not renew ${event.mutex}`))
+ * )
+ * ```
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const events = (
+  name: string,
+  options?: EventsOptions
+): Stream.Stream<OwnerEvent, StoreError | InvalidName | InvalidConfig, Mutex> =>
+  Stream.unwrap(Effect.map(Mutex, (mutex) => mutex.events(name, options)))
+
+/**
+ * Takes the mutex from its owner, hands it to the first live waiter with a new fencing token, and returns the previous
+ * owner.
+ *
+ * **When to use**
+ *
+ * Use as an operator, to free a mutex from a process that hangs.
+ *
+ * **Gotchas**
+ *
+ * The old owner loses its lease with the reason `ForcedRelease`, but its work may go on for a moment.
  *
  * **Example** (Taking a mutex from a process that hangs)
  *
@@ -477,9 +459,87 @@ export const list: Stream.Stream<string, StoreError, Mutex> = Stream.unwrap(
  * )
  * ```
  *
- * @category intervening
+ * @category combinators
  * @since 0.1.0
  */
-export const forceRelease = (
-  name: string
-): Effect.Effect<Ownership, StoreError | InvalidName, Mutex> => Mutex.use((mutex) => mutex.forceRelease(name))
+export const forceRelease = (name: string): Effect.Effect<Ownership, StoreError | InvalidName, Mutex> =>
+  Mutex.use((mutex) => mutex.forceRelease(name))
+
+/**
+ * Options of one lease. An option that cannot work fails the call with `InvalidConfig`.
+ *
+ * **Example** (An import that must get on)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Clock, Effect, Ref } from "effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const lastRow = yield* Ref.make(yield* Clock.currentTimeMillis)
+ *   const isAlive = Effect.map(
+ *     Effect.all([Clock.currentTimeMillis, Ref.get(lastRow)]),
+ *     ([now, last]) => now - last < 30_000
+ *   )
+ *   const work = Effect.flatMap(Clock.currentTimeMillis, (now) => Ref.set(lastRow, now))
+ *   yield* work.pipe(Mutex.withLock("import", { isAlive, maxHold: "1 hour" }))
+ * })
+ * ```
+ *
+ * @category options
+ * @since 0.1.0
+ */
+export interface LeaseOptions {
+  /** How long an owner works before it renews. Default: as for the layer. */
+  readonly ttl?: Duration.Input | undefined
+  /** Grace after `ttl`, in which the owner may still renew. Default: as for the layer. */
+  readonly transition?: Duration.Input | undefined
+  /**
+   * The longest holding in all, from just before the granting request was sent, and at least 1 millisecond. Then the lease
+   * ends as a loss (`Expired`), and the mutex is released once protected work has ended. It helps against work that is stuck
+   * and against leases that leak. Default: no limit.
+   */
+  readonly maxHold?: Duration.Input | undefined
+  /**
+   * Runs before each renewal, and tells whether the holder still does its work. While it returns `false`, fails, or takes
+   * longer than `commandTimeout`, the lease is not renewed and ends at its deadline (`Expired`), at most `ttl` plus
+   * `transition` after the last renewal. It runs again at the pace of failed renewals. It needs a `transition` that exceeds
+   * the safety margin plus twice `commandTimeout`. Default: none.
+   */
+  readonly isAlive?: Effect.Effect<boolean, unknown> | undefined
+  /**
+   * Throughput before order. The attempt takes a free mutex even if others wait for it. The release frees the mutex and wakes
+   * the first waiter, so that others can use the mutex meanwhile. Waiters behind unfair holders have neither an order of
+   * arrival nor a bound on the wait. A waiter that is woken and stays silent costs the next one up to two confirm periods.
+   * Where waiters wake up quickly, `unfair` gains nothing. Default: false.
+   */
+  readonly unfair?: boolean | undefined
+  /**
+   * Throughput inside one process before order between processes. So many times in a row, from 0 to 10,000, a release hands
+   * the lease to the longest waiting fiber of this layer, without the backend. Each holder has a larger token than the one
+   * before. The owner stays the same for others, and nothing is announced. A lease that is due for renewal, or that the next
+   * holder wants with other periods, goes through the backend. Default: as for the layer, which is 0.
+   */
+  readonly maxLocalHandOffs?: number | undefined
+}
+
+/**
+ * Options of an operation that waits for a mutex.
+ *
+ * @see {@link acquire}
+ * @category options
+ * @since 0.1.0
+ */
+export interface AcquireOptions extends LeaseOptions {
+  /** How long to wait for the mutex, zero or more. Default: without end. */
+  readonly timeout?: Duration.Input | undefined
+}
+
+type EventsOptions = {
+  /**
+   * The longest time between two looks while nothing is announced. Nobody announces expiries, or releases without a waiter,
+   * so they are seen this late at most. Default: 1 second.
+   */
+  readonly every?: Duration.Input | undefined
+  /** Whether renewals are events too. Default: false. */
+  readonly renewals?: boolean | undefined
+}

@@ -1,11 +1,11 @@
 /**
- * What mutexes measure about themselves, as Effect metrics: any exporter of Effect's (Prometheus, OTLP) shows them.
+ * Metrics of mutexes and leaderships, for any exporter of Effect's (Prometheus, OTLP).
  *
- * The labels are the few words named here, never a mutex or a contender, unless `metricsByMutex` asks for the mutex.
- * Durations are in milliseconds. All that a layer measures goes to the registry, and carries the attributes, that were in
- * force when it was built.
+ * Labels take the few values named here, never a mutex or a contender, unless `metricsByMutex` asks for the mutex.
+ * Durations are in milliseconds. A layer reports to the registry, and with the attributes, that were in force when it was
+ * built.
  *
- * **Example** (Reading one)
+ * **Example** (Reading two of them)
  *
  * ```ts
  * import { MutexMetrics } from "@effect-simba/core"
@@ -34,21 +34,17 @@ const milliseconds = (id: string, description: string, start: number) =>
     boundaries: Metric.exponentialBoundaries({ start, factor: 2, count: 22 })
   })
 
-/**
- * How an attempt to acquire ended.
- *
- * @see {@link attempts}
- * @category models
- * @since 0.1.0
- */
-export type AttemptOutcome = "granted" | "refused" | "timeout" | "interrupted" | "error"
+type AttemptOutcome = "granted" | "refused" | "timeout" | "interrupted" | "error"
 
 const attempt = (outcome: AttemptOutcome) =>
   counter("simba_mutex_acquire_attempts", "Attempts to acquire a mutex, by outcome", { outcome })
 
 /**
- * Attempts to acquire by outcome. `refused` is the answer to one that would not wait. What was refused for its arguments
- * alone is not an attempt.
+ * Counts attempts to acquire, by outcome.
+ *
+ * **Details**
+ *
+ * `refused` counts attempts that did not want to wait. An attempt that fails for its arguments alone does not count.
  *
  * **Example** (The share of attempts that time out)
  *
@@ -74,19 +70,7 @@ export const attempts: { readonly [Outcome in AttemptOutcome]: Metric.Counter<nu
 }
 
 /**
- * How long one acquiring request took, there and back, whatever the answer: the backend's latency.
- *
- * **Example** (Its mean)
- *
- * ```ts
- * import { MutexMetrics } from "@effect-simba/core"
- * import { Effect, Metric } from "effect"
- *
- * const meanMillis = Effect.map(
- *   Metric.value(MutexMetrics.acquireLatency),
- *   ({ count, sum }) => sum / Math.max(1, count)
- * )
- * ```
+ * Measures the round trip of acquiring requests, which is the latency of the backend.
  *
  * @category metrics
  * @since 0.1.0
@@ -98,16 +82,7 @@ export const acquireLatency: Metric.Histogram<number> = milliseconds(
 )
 
 /**
- * How long attempts waited that did not get the mutex at once, however the wait ended.
- *
- * **Example** (The longest wait)
- *
- * ```ts
- * import { MutexMetrics } from "@effect-simba/core"
- * import { Effect, Metric } from "effect"
- *
- * const longestMillis = Effect.map(Metric.value(MutexMetrics.waitTime), ({ max }) => max)
- * ```
+ * Measures how long attempts waited for a mutex that was not free, however the wait ended.
  *
  * @category metrics
  * @since 0.1.0
@@ -119,16 +94,7 @@ export const waitTime: Metric.Histogram<number> = milliseconds(
 )
 
 /**
- * How long leases lasted, from just before the granting request to the release or loss.
- *
- * **Example** (Whether work outgrows the ttl)
- *
- * ```ts
- * import { MutexMetrics } from "@effect-simba/core"
- * import { Effect, Metric } from "effect"
- *
- * const isRenewed = Effect.map(Metric.value(MutexMetrics.holdTime), ({ max }) => max > 10_000)
- * ```
+ * Measures how long leases lasted, from just before the granting request to the release or loss.
  *
  * @category metrics
  * @since 0.1.0
@@ -139,30 +105,19 @@ export const holdTime: Metric.Histogram<number> = milliseconds(
   1
 )
 
-/**
- * How an attempt to renew went. `failed`: no usable answer; `lost`: the backend says that the lease is over;
- * `notAlive`: not sent, because the lease's own probe did not say that its holder is alive.
- *
- * @see {@link guards}
- * @category models
- * @since 0.1.0
- */
-export type GuardOutcome = "renewed" | "failed" | "lost" | "notAlive"
+type GuardOutcome = "renewed" | "failed" | "lost" | "notAlive"
 
 const guard = (outcome: GuardOutcome) =>
   counter("simba_mutex_guards", "Attempts to renew a lease, by outcome", { outcome })
 
 /**
- * Attempts to renew by outcome, counted by lease.
+ * Counts attempts to renew, once for each lease, by outcome.
  *
- * **Example** (Renewals that found no answer)
+ * **Details**
  *
- * ```ts
- * import { MutexMetrics } from "@effect-simba/core"
- * import { Effect, Metric } from "effect"
- *
- * const failed = Effect.map(Metric.value(MutexMetrics.guards.failed), ({ count }) => count)
- * ```
+ * - `failed`: no usable answer.
+ * - `lost`: the backend says that the lease is over.
+ * - `notAlive`: not sent, because the option `isAlive` did not answer `true`.
  *
  * @category metrics
  * @since 0.1.0
@@ -175,8 +130,11 @@ export const guards: { readonly [Outcome in GuardOutcome]: Metric.Counter<number
 }
 
 /**
- * Time that was left until the local deadline when a renewal succeeded. It is transition minus margin when all is well;
- * values that drift towards zero announce losses.
+ * Measures the time until the local deadline when a renewal succeeded.
+ *
+ * **Details**
+ *
+ * It is the transition minus the safety margin when all is well. Values that drift towards zero announce losses.
  *
  * **Example** (How near a loss was)
  *
@@ -202,7 +160,7 @@ export const timeLeftAtRenewal: Metric.Histogram<number> = milliseconds(
 const loss = (reason: LossReason) => counter("simba_mutex_losses", "Leases lost, by reason", { reason })
 
 /**
- * Leases lost, by reason. `Released` is none: it is what a holder is told that goes on after its own release.
+ * Counts lost leases, by reason. A holder that goes on after its own release (`Released`) does not count.
  *
  * **Example** (All losses but those that an operator caused)
  *
@@ -230,19 +188,7 @@ export const losses: { readonly [Reason in Exclude<LossReason, "Released">]: Met
 }
 
 /**
- * Grants that a release passed on through the backend: the mutex was handed over to a waiter, or freed for it.
- *
- * **Example** (The share of grants for which somebody waited)
- *
- * ```ts
- * import { MutexMetrics } from "@effect-simba/core"
- * import { Effect, Metric } from "effect"
- *
- * const contended = Effect.map(
- *   Effect.all([Metric.value(MutexMetrics.handOffs), Metric.value(MutexMetrics.attempts.granted)]),
- *   ([handOffs, granted]) => handOffs.count / Math.max(1, granted.count)
- * )
- * ```
+ * Counts grants that a release passed on through the backend: handed over to a waiter, or freed for it.
  *
  * @category metrics
  * @since 0.1.0
@@ -250,7 +196,7 @@ export const losses: { readonly [Reason in Exclude<LossReason, "Released">]: Met
 export const handOffs: Metric.Counter<number> = counter("simba_mutex_hand_offs", "Grants that a release passed on")
 
 /**
- * Grants that a release passed on within the process, without the backend: see `maxLocalHandOffs` of `LeaseOptions`.
+ * Counts grants that a release passed on within the process, without the backend. See `maxLocalHandOffs`.
  *
  * **Example** (How many holders share one turn in the fleet's queue)
  *
@@ -273,16 +219,7 @@ export const localHandOffs: Metric.Counter<number> = counter(
 )
 
 /**
- * Protected work that was still running when its server's lease had ended. See `MutexConfig.Overrun`.
- *
- * **Example** (A reason to wake somebody up)
- *
- * ```ts
- * import { MutexMetrics } from "@effect-simba/core"
- * import { Effect, Metric } from "effect"
- *
- * const alarm = Effect.map(Metric.value(MutexMetrics.overruns), ({ count }) => count > 0)
- * ```
+ * Counts protected work that was still running when its server's lease had ended. See `MutexConfig.Overrun`.
  *
  * @category metrics
  * @since 0.1.0
@@ -293,16 +230,7 @@ export const overruns: Metric.Counter<number> = counter(
 )
 
 /**
- * Messages that could not be read. They are logged and passed over.
- *
- * **Example** (Whether something else publishes on these channels)
- *
- * ```ts
- * import { MutexMetrics } from "@effect-simba/core"
- * import { Effect, Metric } from "effect"
- *
- * const isDisturbed = Effect.map(Metric.value(MutexMetrics.malformedMessages), ({ count }) => count > 0)
- * ```
+ * Counts messages that could not be read. They are logged and skipped: something else may publish on these channels.
  *
  * @category metrics
  * @since 0.1.0
@@ -313,16 +241,7 @@ export const malformedMessages: Metric.Counter<number> = counter(
 )
 
 /**
- * How many wait at present.
- *
- * **Example** (Not taking more work than there is a mutex for)
- *
- * ```ts
- * import { MutexMetrics } from "@effect-simba/core"
- * import { Effect, Metric } from "effect"
- *
- * const isReady = Effect.map(Metric.value(MutexMetrics.waiters), ({ value }) => value < 1000)
- * ```
+ * Shows how many attempts wait at present.
  *
  * @category metrics
  * @since 0.1.0
@@ -332,16 +251,7 @@ export const waiters: Metric.Gauge<number> = Metric.gauge("simba_mutex_waiters",
 })
 
 /**
- * How many leases are held at present.
- *
- * **Example** (Whether a process may be stopped)
- *
- * ```ts
- * import { MutexMetrics } from "@effect-simba/core"
- * import { Effect, Metric } from "effect"
- *
- * const isIdle = Effect.map(Metric.value(MutexMetrics.held), ({ value }) => value === 0)
- * ```
+ * Shows how many leases are held at present.
  *
  * @category metrics
  * @since 0.1.0
@@ -349,47 +259,24 @@ export const waiters: Metric.Gauge<number> = Metric.gauge("simba_mutex_waiters",
 export const held: Metric.Gauge<number> = Metric.gauge("simba_mutex_held", { description: "Leases that are held" })
 
 /**
- * Leaderships that began.
- *
- * **Example** (How often the leader changed)
- *
- * ```ts
- * import { MutexMetrics } from "@effect-simba/core"
- * import { Effect, Metric } from "effect"
- *
- * const changes = Effect.map(Metric.value(MutexMetrics.leadershipsGained), ({ count }) => count)
- * ```
+ * Counts leaderships that began.
  *
  * @category metrics
  * @since 0.1.0
  */
 export const leadershipsGained: Metric.Counter<number> = counter("simba_leadership_gained", "Leaderships that began")
 
-/**
- * How a leadership ended. `lost`: its lease was lost; `released`: it stepped down, was stopped, or its scope closed.
- *
- * @see {@link leadershipsEnded}
- * @category models
- * @since 0.1.0
- */
-export type LeadershipEnd = "lost" | "released"
+type LeadershipEnd = "lost" | "released"
 
 const end = (how: LeadershipEnd) => counter("simba_leadership_ended", "Leaderships that ended, by how", { how })
 
 /**
- * Leaderships that ended.
+ * Counts leaderships that ended.
  *
- * **Example** (Leaderships that were taken away)
+ * **Details**
  *
- * ```ts
- * import { MutexMetrics } from "@effect-simba/core"
- * import { Effect, Metric } from "effect"
- *
- * const isUnstable = Effect.map(
- *   Effect.all([Metric.value(MutexMetrics.leadershipsEnded.lost), Metric.value(MutexMetrics.leadershipsEnded.released)]),
- *   ([lost, released]) => lost.count > released.count
- * )
- * ```
+ * - `lost`: the lease was lost.
+ * - `released`: the contender stepped down or was stopped, or its scope closed.
  *
  * @category metrics
  * @since 0.1.0
@@ -399,22 +286,19 @@ export const leadershipsEnded: { readonly [How in LeadershipEnd]: Metric.Counter
   released: end("released")
 }
 
-/**
- * How a run of scheduled work ended. `failure`, `defect`: it failed, or died; `interrupted`: it was interrupted, by the
- * end of the leadership or otherwise; `skipped`: it was not run, because its period was taken by an earlier run
- * somewhere in the fleet, or nobody could be asked about that in time.
- *
- * @see {@link leaderRuns}
- * @category models
- * @since 0.1.0
- */
-export type LeaderRunOutcome = "success" | "failure" | "defect" | "interrupted" | "skipped"
+type LeaderRunOutcome = "success" | "failure" | "defect" | "interrupted" | "skipped"
 
 const run = (outcome: LeaderRunOutcome) =>
   counter("simba_leadership_runs", "Runs of scheduled work, by outcome", { outcome })
 
 /**
- * Runs of scheduled work by outcome.
+ * Counts runs of scheduled work, by outcome.
+ *
+ * **Details**
+ *
+ * - `failure`, `defect`: the run failed or died.
+ * - `interrupted`: it was interrupted, by the end of the leadership or otherwise.
+ * - `skipped`: it did not run. Its period was taken by an earlier run in the fleet, or the backend did not answer in time.
  *
  * **Example** (The runs that went wrong)
  *

@@ -1,5 +1,5 @@
 /**
- * The rhythms of a mutex: when an owner renews, and when a waiter looks again.
+ * When an owner renews, when a waiter looks again, and when an outage is tried again.
  *
  * @since 0.1.0
  */
@@ -9,21 +9,17 @@ import * as Random from "effect/Random"
 import * as Schedule from "effect/Schedule"
 import type { AcquireResult } from "./MutexStore.ts"
 
-/**
- * How the last attempt to renew went.
- *
- * @see {@link guard}
- * @category models
- * @since 0.1.0
- */
-export type GuardOutcome =
+type GuardOutcome =
   | { readonly _tag: "Renewed"; readonly ttl: Duration.Duration }
   | { readonly _tag: "Failed" }
 
 /**
- * When an owner renews: at `ttl` after a renewal; after a failed one, 100 milliseconds later, then twice as long each
- * time up to a second, varied by a fifth. It never ends by itself: the lease's deadline, or a reply that names another
- * owner, ends the guard.
+ * When an owner renews: `ttl` after a renewal, and soon after an attempt that failed.
+ *
+ * **Details**
+ *
+ * After a failure it waits 100 milliseconds, doubling up to a second, varied by a fifth. It never ends by itself: the
+ * lease's deadline ends the guard, or a reply that names another owner.
  *
  * **Example** (The same rhythm for a lease of one's own)
  *
@@ -31,7 +27,7 @@ export type GuardOutcome =
  * import { MutexSchedule } from "@effect-simba/core"
  * import { Duration, Effect } from "effect"
  *
- * const renewed: MutexSchedule.GuardOutcome = { _tag: "Renewed", ttl: Duration.seconds(10) }
+ * const renewed = { _tag: "Renewed", ttl: Duration.seconds(10) } as const
  *
  * const keepAlive = <E, R>(renew: Effect.Effect<void, E, R>) =>
  *   renew.pipe(
@@ -40,7 +36,7 @@ export type GuardOutcome =
  *   )
  * ```
  *
- * @category schedules
+ * @category constructors
  * @since 0.1.0
  */
 export const guard: Schedule.Schedule<Duration.Duration, GuardOutcome> = Schedule.fromStep(Effect.sync(() => {
@@ -62,14 +58,17 @@ export const guard: Schedule.Schedule<Duration.Duration, GuardOutcome> = Schedul
 const stagger = 30
 const staggered = 8
 
-/** How often waiters look where an owner of another implementation wakes one of them only. Milliseconds. */
+/** Owners of another implementation wake one waiter only, so the others look this often. Milliseconds. */
 const foreignLook = 2000
 
 /**
- * When a waiter looks again if nothing wakes it: right after the owner's key expires if it is known to be first, the
- * next seven 30 milliseconds apart, the rest spread over one confirm period. Where contenders of another
- * implementation take part, the first looks every confirm period and the others every 2 seconds. A mutex held without
- * end is looked at once per `lease`.
+ * When a waiter looks again if nothing wakes it.
+ *
+ * **Details**
+ *
+ * The first waiter looks right after the owner's key expires. The next seven follow 30 milliseconds apart, and the rest is
+ * spread over one confirm period. Where contenders of another implementation take part, the first looks every confirm
+ * period and the others every 2 seconds. A mutex held without end is looked at once per `lease`.
  *
  * **Example** (Waiting without being told, on a store that answers with a failure when the mutex is had)
  *
@@ -84,7 +83,7 @@ const foreignLook = 2000
  * const polling = <Had, R>(ask: Effect.Effect<Refused, Had, R>) => Effect.repeat(ask, schedule)
  * ```
  *
- * @category schedules
+ * @category constructors
  * @since 0.1.0
  */
 export const contend = (options: {
@@ -114,8 +113,11 @@ export const contend = (options: {
 }
 
 /**
- * When to try again after an outage of the backend: 50 milliseconds, twice as long each time up to a second, varied by
- * a fifth.
+ * When to try again after an outage of the backend.
+ *
+ * **Details**
+ *
+ * It waits 50 milliseconds, doubling up to a second, varied by a fifth.
  *
  * **Example** (Asking a backend that is down)
  *
@@ -131,7 +133,7 @@ export const contend = (options: {
  * )
  * ```
  *
- * @category schedules
+ * @category constructors
  * @since 0.1.0
  */
 export const outage: Schedule.Schedule<Duration.Duration> = Schedule.min([

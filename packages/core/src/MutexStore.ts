@@ -1,8 +1,7 @@
 /**
- * The port between the mutex and whatever keeps its state: typed requests in, typed results out, no strings of the wire.
+ * Storage port behind `Mutex`: typed requests in, typed results out, no strings of the wire.
  *
- * An implementation decides ownership by the backend's own time. It is held to its word by the contract suite in
- * `@effect-simba/testkit`.
+ * A store decides ownership by the backend's own time. The contract suite in `@effect-simba/testkit` checks a store.
  *
  * @since 0.1.0
  */
@@ -20,17 +19,10 @@ import type { FencingToken } from "./FencingToken.ts"
 import { MemoryMutex } from "./internal/mutex/memoryStore.ts"
 import { type ContenderId, inboxOf, type MutexName } from "./MutexName.ts"
 import type { BackendError, StoreError } from "./SimbaError.ts"
+import type { Subscription } from "./Subscriber.ts"
 
 /**
  * Asks for a mutex.
- *
- * - `try` never queues; `wait` queues when somebody else owns it.
- * - `lease` is ttl plus transition: how long a grant lasts without renewal.
- * - `confirm` is how long a waiter that is granted the mutex has to say that it is there.
- * - `ticket` is what an earlier attempt of the same wait was given: its place, which it keeps.
- * - `unfair` takes the mutex where nobody owns it, whoever waits for it.
- * - `reserve` (default 0) is how many further fencing tokens this grant takes, for holders that the caller hands the lease
- *   on to by itself. An owner that asks again with a larger number has that many.
  *
  * @see {@link MutexStore}
  * @category models
@@ -39,20 +31,33 @@ import type { BackendError, StoreError } from "./SimbaError.ts"
 export interface AcquireRequest {
   readonly mutex: MutexName
   readonly id: ContenderId
+  /** `try` never queues, and `wait` queues when somebody else owns the mutex. */
   readonly mode: "try" | "wait"
+  /** How long a grant lasts without renewal: ttl plus transition. */
   readonly lease: Duration.Duration
+  /** How long a waiter that is handed the mutex has to confirm it. */
   readonly confirm: Duration.Duration
+  /** The place that an earlier attempt of the same wait got, and keeps. */
   readonly ticket?: Ticket | undefined
+  /** Takes the mutex where nobody owns it, even if others wait for it. */
   readonly unfair?: boolean | undefined
+  /**
+   * How many further fencing tokens this grant takes, for holders within the caller's process. An owner that asks again
+   * with a larger number has that many. Default: 0.
+   */
   readonly reserve?: number | undefined
 }
 
 /**
+ * The answer to an `AcquireRequest`.
+ *
+ * **Details**
+ *
  * - `Granted`: the caller owns the mutex for the whole lease. `token` is the first of `reserve + 1` consecutive ones. An
  *   owner that asks again keeps its token.
- * - `Refused`: it does not. `ticket` is its place if it queues, `position` how many contenders of ours are known to be
- *   ahead of it, `foreign` whether contenders of another implementation own it or wait for it: they wake one waiter
- *   only, alive or not.
+ * - `Refused`: the caller does not own it. `ticket` is its place if it queues. `position` is how many contenders of ours are
+ *   known to be ahead of it. `foreign` says that contenders of another implementation own it or wait for it: they wake one
+ *   waiter only, alive or not.
  *
  * @see {@link MutexStore}
  * @category models
@@ -82,9 +87,13 @@ export interface GuardRequest {
 }
 
 /**
- * - `Renewed`: still the owner, for the whole lease.
- * - `Lost`: not the owner. A mutex that vanished is never created again by a renewal.
- * - `Failed`: this one could not be looked at; its neighbours are not concerned.
+ * The answer to a `GuardRequest`.
+ *
+ * **Details**
+ *
+ * - `Renewed`: the caller is still the owner, for the whole lease.
+ * - `Lost`: the caller is not the owner. A renewal never creates a mutex that has vanished.
+ * - `Failed`: this request got no answer. Its neighbours are not affected.
  *
  * @see {@link MutexStore}
  * @category models
@@ -96,11 +105,12 @@ export type GuardResult =
   | { readonly _tag: "Failed"; readonly error: StoreError }
 
 /**
- * Gives a mutex back, or leaves its queue, whichever applies: also the undo of an attempt of unknown outcome.
+ * Gives up a mutex, or leaves its queue. It also undoes an attempt of unknown outcome.
  *
- * The owner hands the mutex to the first live waiter. If it is `unfair` it frees the mutex instead: the first live waiter
- * is told that it is its turn and keeps its place, and the one behind it is told to look after the confirm period.
- * `requeue` queues another attempt first.
+ * **Details**
+ *
+ * The owner hands the mutex to the first live waiter. An `unfair` owner frees it instead: the first live waiter is told that
+ * it is its turn and keeps its place, and the second is told to look after the confirm period.
  *
  * @see {@link MutexStore}
  * @category models
@@ -111,48 +121,44 @@ export interface ReleaseRequest {
   readonly id: ContenderId
   readonly confirm: Duration.Duration
   readonly unfair?: boolean | undefined
-  readonly requeue?: Requeue | undefined
+  /**
+   * Another attempt, which is queued first, behind all who wait. It is queued even if the caller no longer owned the mutex.
+   * Its `id` is new and should listen already. `lease` and `reserve` are for a grant at once.
+   */
+  readonly requeue?: {
+    readonly id: ContenderId
+    readonly lease: Duration.Duration
+    readonly reserve: number
+  } | undefined
 }
 
 /**
- * Queues another attempt together with a release, behind all who wait. It takes place whether or not the mutex was still
- * the releaser's.
- *
- * - `id` is new, and should listen already.
- * - `lease`, `reserve`: as those of an `AcquireRequest`, for a grant at once.
- *
- * @see {@link MutexStore}
- * @category models
- * @since 0.1.0
- */
-export interface Requeue {
-  readonly id: ContenderId
-  readonly lease: Duration.Duration
-  readonly reserve: number
-}
-
-/**
- * - `ownership`: who owns the mutex now.
- * - `requeued`: the place of the attempt that was queued. With a `token` nobody was ahead of it: it owns the mutex, for its
- *   whole lease. Otherwise it waits, as after an `AcquireRequest` in mode `wait`.
+ * The answer to a `ReleaseRequest`.
  *
  * @see {@link MutexStore}
  * @category models
  * @since 0.1.0
  */
 export interface Released {
+  /** Who owns the mutex now. */
   readonly ownership: Ownership
+  /**
+   * The place of the attempt that was queued. With a `token` nobody was ahead of it, and it owns the mutex for its whole
+   * lease. Otherwise it waits.
+   */
   readonly requeued: { readonly ticket: Ticket; readonly token: FencingToken | undefined } | undefined
 }
 
 /**
- * Why a waiter should ask again. Hints all of them: only the reply to an attempt says who owns the mutex.
+ * A reason for a waiter to ask again. Only the reply to an attempt says who owns the mutex.
+ *
+ * **Details**
  *
  * - `YourTurn`: the mutex was handed to this waiter, or freed for it.
  * - `LookIn`: ask again after `delay`.
  * - `Gap`: something may have been missed. Ask now.
  *
- * @see {@link WakeUps}
+ * @see {@link MutexStore}
  * @category models
  * @since 0.1.0
  */
@@ -162,130 +168,40 @@ export type WakeUp =
   | { readonly _tag: "Gap" }
 
 /**
- * An acknowledged subscription of one waiter.
+ * A mutex as the backend has it at one instant.
  *
- * - `next` waits for the next wake-up.
- * - `bound` is the longest that this backend lets a waiter sleep, where it cannot see its own gaps.
- *
- * **Example** (How long a waiter may sleep on)
+ * **Example** (How long the first waiter has waited)
  *
  * ```ts
- * import type { MutexName, MutexStore } from "@effect-simba/core"
- * import { Duration, Effect } from "effect"
+ * import type { MutexStore } from "@effect-simba/core"
  *
- * const sleeping = (store: MutexStore.MutexStore["Service"], mutex: MutexName.MutexName, id: MutexName.ContenderId) =>
- *   Effect.scoped(Effect.gen(function*() {
- *     const wakeUps = yield* store.wakeUps(mutex, id)
- *     const wakeUp = yield* wakeUps.next
- *     return wakeUp._tag === "LookIn" ? wakeUp.delay : Duration.zero
- *   }))
+ * const longestWait = ({ waiters }: MutexStore.MutexState) => waiters[0]?.waited
  * ```
  *
  * @category models
  * @since 0.1.0
  */
-export interface WakeUps {
-  readonly next: Effect.Effect<WakeUp>
-  readonly bound: Duration.Duration | undefined
-}
-
-/**
- * Somebody in the queue of a mutex, and for how long.
- *
- * @see {@link Mutex.inspect}
- * @category models
- * @since 0.1.0
- */
-export interface Waiter {
-  readonly id: string
-  readonly waited: Duration.Duration
-}
-
-/**
- * A mutex as the backend has it at one instant.
- *
- * - `token` is that of the owner, where the owner is one of ours.
- * - `waiting` counts all that queue, dead ones included until they are found out; `waiters` are the first of them.
- *
- * @see {@link Mutex.inspect}
- * @category models
- * @since 0.1.0
- */
 export interface MutexState {
   readonly ownership: Ownership
+  /** The owner's token, where the owner is one of ours. */
   readonly token: FencingToken | undefined
+  /** How many queue, dead ones included until they are noticed. */
   readonly waiting: number
-  readonly waiters: ReadonlyArray<Waiter>
+  /** The first of them, by their ids. */
+  readonly waiters: ReadonlyArray<{ readonly id: string; readonly waited: Duration.Duration }>
 }
 
 /**
- * Why an observer should look.
+ * A reason for an observer to look: somebody says that it acquired the mutex, or (`Gap`) something may have been missed.
  *
- * - `Acquired`: somebody says that it acquired the mutex.
- * - `Gap`: something may have been missed.
- *
- * @see {@link Changes}
+ * @see {@link MutexStore}
  * @category models
  * @since 0.1.0
  */
 export type Change = { readonly _tag: "Acquired"; readonly owner: string } | { readonly _tag: "Gap" }
 
 /**
- * An acknowledged subscription of an observer. See `WakeUps`.
- *
- * **Example** (What the next message says)
- *
- * ```ts
- * import type { MutexName, MutexStore } from "@effect-simba/core"
- * import { Effect } from "effect"
- *
- * const nextOwner = (store: MutexStore.MutexStore["Service"], mutex: MutexName.MutexName) =>
- *   Effect.scoped(Effect.gen(function*() {
- *     const changes = yield* store.changes(mutex)
- *     const change = yield* changes.next
- *     return change._tag === "Acquired" ? change.owner : (yield* store.owner(mutex))
- *   }))
- * ```
- *
- * @category models
- * @since 0.1.0
- */
-export interface Changes {
-  readonly next: Effect.Effect<Change>
-  readonly bound: Duration.Duration | undefined
-}
-
-/**
- * What is addressed to a layer rather than to one wait.
- *
- * - `Forced`: the lease of this wire id was taken away by force. A hint like all others: look.
- *
- * **Example** (Who is concerned)
- *
- * ```ts
- * import type { MutexStore } from "@effect-simba/core"
- * import { Effect } from "effect"
- *
- * const nextForced = (store: MutexStore.MutexStore["Service"], key: string) =>
- *   Effect.scoped(Effect.gen(function*() {
- *     const inbox = yield* store.inbox(key)
- *     const { id } = yield* inbox.next
- *     return id
- *   }))
- * ```
- *
- * @category models
- * @since 0.1.0
- */
-export interface Forced {
-  readonly id: string
-}
-
-/**
- * Asks whether this is the first of the fleet to run `job` in a period.
- *
- * - With `at` (milliseconds since the epoch) the period is that scheduled instant: a later one has not run yet.
- * - Without, it is the backend's time divided by `every`.
+ * Asks whether the caller is the first of the fleet to run `job` in a period.
  *
  * @see {@link MutexStore}
  * @category models
@@ -295,30 +211,35 @@ export interface ClaimPeriodRequest {
   readonly mutex: MutexName
   readonly job: string
   readonly every: Duration.Duration
+  /**
+   * The period is this scheduled instant, in milliseconds since 1970, and no later one has run. Default: the period is the
+   * backend's time divided by `every`.
+   */
   readonly at?: number | undefined
 }
 
 /**
- * - `first`: this caller is to run the job, and nobody else is for this period.
- * - `next`: how long until the next period begins, by the backend's time (with `at`: zero).
+ * The answer to a `ClaimPeriodRequest`.
  *
  * @see {@link MutexStore}
  * @category models
  * @since 0.1.0
  */
 export interface ClaimPeriodResult {
+  /** Whether the caller, and nobody else, is to run the job in this period. */
   readonly first: boolean
+  /** Time until the next period begins, by the backend's time. Zero for a request with `at`. */
   readonly next: Duration.Duration
 }
 
 /**
  * Keeps who owns which mutex and who waits for it.
  *
- * **Example** (A store that tells what it is asked)
+ * **Example** (A store that logs its answers)
  *
  * ```ts
  * import { MutexStore } from "@effect-simba/core"
- * import { Duration, Effect, Layer } from "effect"
+ * import { Effect, Layer } from "effect"
  *
  * const Talkative = Layer.effect(
  *   MutexStore.MutexStore,
@@ -331,18 +252,7 @@ export interface ClaimPeriodResult {
  *             result._tag === "Granted"
  *               ? `${request.id} has ${request.mutex} with token ${result.token}`
  *               : `${request.id} is number ${result.position} for ${request.mutex}`
- *           )),
- *       guard: (requests) =>
- *         Effect.tap(store.guard(requests), (results) =>
- *           Effect.logDebug(
- *             `not renewed: ${requests.filter((_, index) => results[index]?._tag !== "Renewed").map(({ id }) => id)}`
- *           )),
- *       release: (request) =>
- *         Effect.tap(store.release(request), ({ ownership, requeued }) =>
- *           Effect.logDebug(`${request.mutex} is ${ownership._tag}; ${request.requeue?.id} waits at ${requeued?.ticket}`)),
- *       claimPeriod: (request) =>
- *         Effect.tap(store.claimPeriod(request), ({ first, next }) =>
- *           Effect.logDebug(`${request.job} ${first ? "runs" : `may run in ${Duration.format(next)}`}`))
+ *           ))
  *     }))
  * ).pipe(Layer.provide(MutexStore.layerMemory))
  * ```
@@ -353,49 +263,54 @@ export interface ClaimPeriodResult {
 export class MutexStore extends Context.Service<MutexStore, {
   readonly acquire: (request: AcquireRequest) => Effect.Effect<AcquireResult, StoreError>
   /**
-   * Renews many leases in few round trips; answers in the order of the requests. A store that asks several servers tells
-   * each result, by its index, as soon as it is there: what was told counts even if the whole is given up.
+   * Renews many leases in few round trips, and answers in the order of the requests. A store that asks several servers
+   * passes each result to `told` as soon as it is there. Such a result counts even if the whole call is given up.
    */
   readonly guard: (
     requests: ReadonlyArray<GuardRequest>,
     told?: (index: number, result: GuardResult) => void
   ) => Effect.Effect<ReadonlyArray<GuardResult>, StoreError>
-  /** Safe to repeat and safe when nothing is held. */
+  /** Safe to repeat, and safe when nothing is held. */
   readonly release: (request: ReleaseRequest) => Effect.Effect<Released, StoreError>
   /**
-   * Sends a release without waiting for the answer, which `done` is told once, later. Answers false, and has sent
-   * nothing, unless the backend seems to be in reach and what this store is asked from now on comes behind the release.
+   * Sends a release without waiting for the answer, which `done` gets later, once. Returns false, and has sent nothing,
+   * unless the backend seems to be in reach and later requests of this store come behind the release.
    */
   readonly sendRelease?: (request: ReleaseRequest, done: (exit: Exit.Exit<Released, StoreError>) => void) => boolean
   readonly owner: (mutex: MutexName) => Effect.Effect<Ownership, StoreError>
-  /** Subscribes a waiter; succeeds once nothing that is sent to it afterwards can be missed unnoticed. */
-  readonly wakeUps: (mutex: MutexName, id: ContenderId) => Effect.Effect<WakeUps, BackendError, Scope.Scope>
+  /** Subscribes a waiter. After success, it misses no wake-up without a `Gap`. */
+  readonly wakeUps: (
+    mutex: MutexName,
+    id: ContenderId
+  ) => Effect.Effect<Subscription<WakeUp>, BackendError, Scope.Scope>
   /**
-   * Whether a layer that has an `inbox` is listening for all of its waiters, so that `wakeUps` neither waits nor fails. Then
-   * a layer queues without having tried where a mutex was not free before. A store that does not say so is tried first.
+   * Whether a layer with an `inbox` listens for all of its waiters, so that `wakeUps` neither waits nor fails. Such a layer
+   * queues at once where a mutex was not free before. Default: false, and the layer tries first.
    */
   readonly isListening?: boolean
-  /** Subscribes an observer, likewise. */
-  readonly changes: (mutex: MutexName) => Effect.Effect<Changes, BackendError, Scope.Scope>
-  /** Subscribes a layer, by the random part of its wire ids, likewise. */
-  readonly inbox: (key: string) => Effect.Effect<{ readonly next: Effect.Effect<Forced> }, BackendError, Scope.Scope>
+  /** Subscribes an observer. After success, it misses no change without a `Gap`. */
+  readonly changes: (mutex: MutexName) => Effect.Effect<Subscription<Change>, BackendError, Scope.Scope>
+  /** Subscribes a layer, by the random part of its ids, to the ids whose lease was taken away by force. */
+  readonly inbox: (
+    key: string
+  ) => Effect.Effect<Pick<Subscription<{ readonly id: string }>, "next">, BackendError, Scope.Scope>
   /** With the first `limit` waiters. */
   readonly inspect: (mutex: MutexName, limit: number) => Effect.Effect<MutexState, StoreError>
-  /** The mutexes that are owned or waited for, in no order. What comes and goes meanwhile may be missing. */
+  /** The mutexes that are owned or waited for, in no order. Mutexes that come or go meanwhile may be missing. */
   readonly list: Stream.Stream<MutexName, StoreError>
-  /** Takes the mutex from whoever owns it, and hands it over as a release does. Answers who it was taken from. */
+  /** Takes the mutex from its owner, hands it over as a release does, and returns the previous owner. */
   readonly forceRelease: (mutex: MutexName, confirm: Duration.Duration) => Effect.Effect<Ownership, StoreError>
   readonly claimPeriod: (request: ClaimPeriodRequest) => Effect.Effect<ClaimPeriodResult, StoreError>
 }>()("@effect-simba/core/MutexStore") {}
 
 /**
- * A waiter's place in the queue: the server's time, in seconds with six decimals, when it first asked.
+ * The place of a waiter in the queue: the server's time, in seconds with six decimals, when it first asked.
  *
  * **Example** (When a waiter came)
  *
  * ```ts
  * import { MutexStore } from "@effect-simba/core"
- * import { Effect, Schema } from "effect"
+ * import { DateTime, Effect, Schema } from "effect"
  *
  * const arrival = (score: string) =>
  *   Effect.map(
@@ -412,22 +327,26 @@ export const Ticket = Schema.String.check(Schema.isPattern(/^\d+\.\d{6}$/)).pipe
 )
 
 /**
+ * The checked place of a waiter.
+ *
  * @category models
  * @since 0.1.0
  */
 export type Ticket = typeof Ticket.Type
 
 /**
- * Who owns a mutex at the instant the backend was asked.
+ * The owner of a mutex at the instant the backend was asked.
  *
- * - `Free`: nobody.
- * - `Held`: `owner` does, for `remaining` unless it renews; without `remaining` it is held without end (somebody wrote
- *   the key without an expiry).
+ * **Details**
+ *
+ * - `Free`: nobody owns it.
+ * - `Held`: `owner` owns it for `remaining`, unless it renews. Without `remaining` it is held without end, by a key that
+ *   somebody wrote without an expiry.
  *
  * **Example** (In words)
  *
  * ```ts
- * import { MutexStore } from "@effect-simba/core"
+ * import { Mutex, MutexStore } from "@effect-simba/core"
  * import { Duration, Effect } from "effect"
  *
  * const words = MutexStore.Ownership.match({
@@ -448,6 +367,8 @@ export const Ownership = Schema.TaggedUnion({
 })
 
 /**
+ * The owner of a mutex, if there is one.
+ *
  * @category models
  * @since 0.1.0
  */
@@ -456,7 +377,7 @@ export type Ownership = typeof Ownership.Type
 /** An unbounded queue that a subscription fills from outside until its scope closes. */
 const subscription = <A>(
   subscribe: (offer: (value: A) => void) => Effect.Effect<Effect.Effect<void>>
-): Effect.Effect<{ readonly next: Effect.Effect<A>; readonly bound: undefined }, never, Scope.Scope> =>
+): Effect.Effect<Subscription<A>, never, Scope.Scope> =>
   Effect.gen(function*() {
     const queue = yield* Queue.unbounded<A>()
     const offer = (value: A) => {
@@ -468,7 +389,7 @@ const subscription = <A>(
 
 const make = Effect.sync((): MutexStore["Service"] => {
   const mutexes = new Map<MutexName, MemoryMutex>()
-  const inboxes = new Map<string, (forced: Forced) => void>()
+  const inboxes = new Map<string, (forced: { readonly id: string }) => void>()
 
   const withMutex = <A>(name: MutexName, f: (mutex: MemoryMutex) => A): Effect.Effect<A> =>
     Clock.clockWith((clock) =>
@@ -507,7 +428,7 @@ const make = Effect.sync((): MutexStore["Service"] => {
         )
       ),
     inbox: (key) =>
-      subscription<Forced>((offer) =>
+      subscription<{ readonly id: string }>((offer) =>
         Effect.sync(() => {
           inboxes.set(key, offer)
           return Effect.sync(() => void inboxes.delete(key))
@@ -531,12 +452,20 @@ const make = Effect.sync((): MutexStore["Service"] => {
 })
 
 /**
- * Each use of this layer is a world of its own: share one layer among the contenders that must exclude each other.
+ * Provides `MutexStore` in the memory of this process.
+ *
+ * **When to use**
+ *
+ * Use for tests, and for applications of one process.
+ *
+ * **Gotchas**
+ *
+ * Each build of this layer has mutexes of its own. Share one build among the contenders that must exclude each other.
  *
  * **Example** (An application of one process)
  *
  * ```ts
- * import { MutexStore } from "@effect-simba/core"
+ * import { Mutex, MutexStore } from "@effect-simba/core"
  * import { Effect, Layer } from "effect"
  *
  * const MutexLive = Mutex.layer().pipe(Layer.provide(MutexStore.layerMemory))

@@ -1,9 +1,8 @@
 /**
- * What happens to the ownership of a mutex, as observers see it.
+ * Changes of the ownership of a mutex, as observers see them.
  *
  * @since 0.1.0
  */
-import type * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
 import { FencingToken } from "./FencingToken.ts"
 
@@ -12,14 +11,16 @@ const token = Schema.optionalKey(FencingToken)
 /**
  * One change of ownership.
  *
- * - `Acquired`: `owner` has it now.
- * - `Renewed`: `owner` extended it.
- * - `Released`: `owner` gave it up, and nobody was waiting.
- * - `HandedOver`: `owner` gave it up, and `successor` has it now.
- * - `Expired`: `owner` neither renewed nor released it in time.
- * - `Gap`: something may have been missed; what follows is the state found afterwards.
+ * **Details**
  *
- * `token` is absent where the owner is not one of ours (a Simba contender has none).
+ * - `Acquired`: `owner` has the mutex now.
+ * - `Renewed`: `owner` extended its lease.
+ * - `Released`: `owner` gave the mutex up, and nobody was waiting.
+ * - `HandedOver`: `owner` gave the mutex up, and `successor` has it now.
+ * - `Expired`: `owner` neither renewed nor released in time.
+ * - `Gap`: something may have been missed. The next events show the state found afterwards.
+ *
+ * `token` is absent for owners of other implementations, which have none.
  *
  * **Example** (Events as lines of JSON)
  *
@@ -48,21 +49,9 @@ export const OwnerEvent = Schema.TaggedUnion({
 })
 
 /**
+ * One change of ownership.
+ *
  * @category models
  * @since 0.1.0
  */
 export type OwnerEvent = typeof OwnerEvent.Type
-
-/**
- * - `every` (default 1 second): the longest time between two looks while nothing is announced. Releases to nobody and
- *   expiries are announced by nobody, so this is how late they are seen at most.
- * - `renewals` (default false): whether renewals are events too.
- *
- * @see {@link Mutex.events}
- * @category models
- * @since 0.1.0
- */
-export interface EventsOptions {
-  readonly every?: Duration.Input | undefined
-  readonly renewals?: boolean | undefined
-}

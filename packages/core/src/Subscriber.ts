@@ -1,9 +1,8 @@
 /**
- * A small subscription service that knows about gaps: channels in, messages and gaps out.
+ * Publish/subscribe channels that say when messages may have been missed.
  *
- * Messages on a publish/subscribe channel are delivered at most once, and a connection that was lost and restored
- * has missed whatever was published meanwhile. Whoever relies on such messages must look again after a gap. This
- * service says when that is.
+ * A channel delivers each message at most once, and a restored connection has missed all messages in between. Readers
+ * that rely on messages look again after a gap.
  *
  * @since 0.1.0
  */
@@ -16,13 +15,10 @@ import type * as Scope from "effect/Scope"
 import type { BackendError } from "./SimbaError.ts"
 
 /**
- * What a subscription delivers.
- *
- * - `Message`: somebody published `text` on the channel.
- * - `Gap`: messages may have been missed since the last notice. Look at the state again.
+ * One delivery of a channel: a message, or (`Gap`) the news that messages may have been missed.
  *
  * @see {@link Subscriber}
- * @category models
+ * @category schemas
  * @since 0.1.0
  */
 export const Notice = Schema.TaggedUnion({
@@ -31,6 +27,8 @@ export const Notice = Schema.TaggedUnion({
 })
 
 /**
+ * One delivery of a channel.
+ *
  * @category models
  * @since 0.1.0
  */
@@ -38,16 +36,6 @@ export type Notice = typeof Notice.Type
 
 /**
  * Publish/subscribe channels with gap detection, over as few connections as the backend allows.
- *
- * - `subscribe(channel)` succeeds once the server has acknowledged the subscription, so nothing that is published
- *   afterwards is missed without a `Gap`. It lasts as long as the scope. The queue never fails: a lost connection is
- *   restored in the background, and every restoration is a `Gap` in every queue. It keeps the newest notices when its
- *   reader is slow, and then puts a `Gap` where some were dropped.
- * - `listen(channel, listener)`, where there is one, is the same without a queue: the listener is called at once, with the
- *   text of a message or with nothing for a gap. It must neither throw nor wait.
- * - `countable` tells whether the server that runs our commands also counts these subscriptions (`PUBSUB NUMSUB`).
- *   On Redis Cluster it does not: a count is local to one node.
- * - `bound` is set where gaps cannot be seen: look again at least this often, message or none.
  *
  * **Example** (Looking again after a gap)
  *
@@ -71,11 +59,48 @@ export type Notice = typeof Notice.Type
  * @since 0.1.0
  */
 export class Subscriber extends Context.Service<Subscriber, {
+  /**
+   * Subscribes while the scope is open, and succeeds once the server has acknowledged it: no later message is missed
+   * without a `Gap`. The queue never fails. A lost connection is restored in the background, with a `Gap`. For a slow
+   * reader it keeps the newest notices, with a `Gap` where some were dropped.
+   */
   readonly subscribe: (channel: string) => Effect.Effect<Queue.Dequeue<Notice>, BackendError, Scope.Scope>
+  /**
+   * The same without a queue: calls the listener at once, with the text of a message, or with `undefined` for a gap. The
+   * listener must neither throw nor wait.
+   */
   readonly listen?: (
     channel: string,
     listener: (text: string | undefined) => void
   ) => Effect.Effect<void, BackendError, Scope.Scope>
+  /**
+   * Whether the server that runs our commands also counts these subscriptions (`PUBSUB NUMSUB`). On Redis Cluster it does
+   * not: each node counts its own.
+   */
   readonly countable: boolean
+  /** Set where gaps cannot be seen: look at least this often. */
   readonly bound: Duration.Duration | undefined
 }>()("@effect-simba/core/Subscriber") {}
+
+/**
+ * A subscription of a store. Each value is a reason to look, never a fact.
+ *
+ * **Example** (Waiting until something may have changed)
+ *
+ * ```ts
+ * import type { Subscriber } from "@effect-simba/core"
+ * import { Duration, Effect } from "effect"
+ *
+ * const untilLook = <A>({ bound, next }: Subscriber.Subscription<A>) =>
+ *   Effect.timeoutOption(next, bound ?? Duration.infinity)
+ * ```
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Subscription<out A> {
+  /** Waits for the next value. */
+  readonly next: Effect.Effect<A>
+  /** Set where gaps cannot be seen: look at least this often. */
+  readonly bound: Duration.Duration | undefined
+}

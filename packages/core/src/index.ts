@@ -8,7 +8,7 @@
 export * as Contender from "./Contender.ts"
 
 /**
- * Fencing tokens: numbers by which a resource refuses a former holder.
+ * Numbers by which a resource refuses a former holder.
  *
  * @since 0.1.0
  */
@@ -52,7 +52,8 @@ export * as Lease from "./Lease.ts"
  *
  * ```ts
  * import { Mutex, MutexStore } from "@effect-simba/core"
- *  * import { Effect, Layer } from "effect"
+ * import { NodeRuntime } from "@effect/platform-node"
+ * import { Effect, Layer } from "effect"
  *
  * const program = Effect.scoped(Effect.gen(function*() {
  *   const lease = yield* Mutex.acquire("invoices")
@@ -77,13 +78,13 @@ export * as Mutex from "./Mutex.ts"
 export * as MutexConfig from "./MutexConfig.ts"
 
 /**
- * What mutexes measure about themselves, as Effect metrics: any exporter of Effect's (Prometheus, OTLP) shows them.
+ * Metrics of mutexes and leaderships, for any exporter of Effect's (Prometheus, OTLP).
  *
- * The labels are the few words named here, never a mutex or a contender, unless `metricsByMutex` asks for the mutex.
- * Durations are in milliseconds. All that a layer measures goes to the registry, and carries the attributes, that were in
- * force when it was built.
+ * Labels take the few values named here, never a mutex or a contender, unless `metricsByMutex` asks for the mutex.
+ * Durations are in milliseconds. A layer reports to the registry, and with the attributes, that were in force when it was
+ * built.
  *
- * **Example** (Reading one)
+ * **Example** (Reading two of them)
  *
  * ```ts
  * import { MutexMetrics } from "@effect-simba/core"
@@ -108,42 +109,40 @@ export * as MutexMetrics from "./MutexMetrics.ts"
 export * as MutexName from "./MutexName.ts"
 
 /**
- * The rhythms of a mutex: when an owner renews, and when a waiter looks again.
+ * When an owner renews, when a waiter looks again, and when an outage is tried again.
  *
  * @since 0.1.0
  */
 export * as MutexSchedule from "./MutexSchedule.ts"
 
 /**
- * The port between the mutex and whatever keeps its state: typed requests in, typed results out, no strings of the wire.
+ * Storage port behind `Mutex`: typed requests in, typed results out, no strings of the wire.
  *
- * An implementation decides ownership by the backend's own time. It is held to its word by the contract suite in
- * `@effect-simba/testkit`.
+ * A store decides ownership by the backend's own time. The contract suite in `@effect-simba/testkit` checks a store.
  *
  * @since 0.1.0
  */
 export * as MutexStore from "./MutexStore.ts"
 
 /**
- * What happens to the ownership of a mutex, as observers see it.
+ * Changes of the ownership of a mutex, as observers see them.
  *
  * @since 0.1.0
  */
 export * as OwnerEvent from "./OwnerEvent.ts"
 
 /**
- * The failures of this library, each named for what the caller does next.
+ * Failures of this library, each named for what the caller does next.
  *
  * @since 0.1.0
  */
 export * as SimbaError from "./SimbaError.ts"
 
 /**
- * A small subscription service that knows about gaps: channels in, messages and gaps out.
+ * Publish/subscribe channels that say when messages may have been missed.
  *
- * Messages on a publish/subscribe channel are delivered at most once, and a connection that was lost and restored
- * has missed whatever was published meanwhile. Whoever relies on such messages must look again after a gap. This
- * service says when that is.
+ * A channel delivers each message at most once, and a restored connection has missed all messages in between. Readers
+ * that rely on messages look again after a gap.
  *
  * @since 0.1.0
  */

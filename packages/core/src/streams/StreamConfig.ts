@@ -129,11 +129,11 @@ const period = (option: string, input: Duration.Input) => {
 const named = <A>(option: string, name: Effect.Effect<A, { readonly problem: string }>) =>
   Effect.mapError(name, ({ problem }) => new InvalidConfig({ option, problem }))
 
-const checkService = names.checked<StreamName.ServiceName>("service", names.blank)
+const checkService = names.checked<StreamName.ServiceName>("service", names.anyProblem)
 
 /** The name in the consumer group of the consumer with this id. */
 const checkConsumer = (id: string) =>
-  names.checked<StreamName.ConsumerName>("consumer", (name) => names.blank(id) ?? names.consumerProblem(name))(
+  names.checked<StreamName.ConsumerName>("consumer", (name) => names.anyProblem(id) ?? names.consumerProblem(name))(
     `redis-consumer-${id}`
   )
 

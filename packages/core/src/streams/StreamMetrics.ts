@@ -1,10 +1,10 @@
 /**
- * What consumers of data streams measure about themselves, as Effect metrics: any exporter of Effect's shows them.
+ * Metrics of the consumers of data streams, for any exporter of Effect's (Prometheus, OTLP).
  *
- * The labels are the few words named here, never a data stream or a consumer. Durations are in milliseconds. All that a
- * client measures goes to the registry, and carries the attributes, that were in force when its layer was built.
+ * Labels take the few values named here, never a data stream or a consumer. Durations are in milliseconds. A client
+ * reports to the registry, and with the attributes, that were in force when its layer was built.
  *
- * **Example** (Reading one)
+ * **Example** (Reading two of them)
  *
  * ```ts
  * import { StreamMetrics } from "@effect-simba/core/streams"
@@ -15,21 +15,6 @@
  *   const expired = yield* Metric.value(StreamMetrics.losses.Expired)
  *   yield* Effect.log(`${owned.value} data streams owned, ${expired.count} leases ran out`)
  * })
- * ```
- *
- * **Example** (What a dashboard of a fleet shows)
- *
- * ```ts
- * import { StreamMetrics } from "@effect-simba/core/streams"
- *
- * const contention = (outcome: StreamMetrics.TakeOutcome) => StreamMetrics.takes[outcome]
- * const moves = (source: StreamMetrics.Source) => StreamMetrics.acquisitions[source]
- * const renewals = (outcome: StreamMetrics.RenewOutcome) => StreamMetrics.renewals[outcome]
- * const ends = (outcome: StreamMetrics.EndOutcome) => StreamMetrics.ends[outcome]
- * const handlers = (outcome: StreamMetrics.HandlerOutcome) => StreamMetrics.processingTime[outcome]
- *
- * const health = [StreamMetrics.timeLeftAtRenewal, StreamMetrics.sweeps, StreamMetrics.heard.dropped]
- * const work = [StreamMetrics.holdTime, StreamMetrics.queued, StreamMetrics.malformed]
  * ```
  *
  * @since 0.1.0
@@ -50,19 +35,13 @@ const milliseconds = (id: string, description: string, attributes: Record<string
     boundaries: Metric.exponentialBoundaries({ start: 1, factor: 2, count: 28 })
   })
 
-/**
- * How an attempt to take a data stream ended. `occupied` is contention: somebody holds a lease on it.
- *
- * @category models
- * @since 0.1.0
- */
-export type TakeOutcome = "taken" | "occupied" | "recent" | "gone" | "buried" | "failed"
+type TakeOutcome = "taken" | "occupied" | "recent" | "gone" | "buried" | "failed"
 
 const take = (outcome: TakeOutcome) =>
   counter("simba_stream_takes", "Attempts to take a data stream, by outcome", { outcome })
 
 /**
- * Attempts to take a data stream, by outcome.
+ * Counts attempts to take a data stream, by outcome. `occupied` is contention: somebody holds a lease on it.
  *
  * @category metrics
  * @since 0.1.0
@@ -76,21 +55,23 @@ export const takes: { readonly [Outcome in TakeOutcome]: Metric.Counter<number> 
   failed: take("failed")
 }
 
-/**
- * What brought a data stream to this consumer: a new announcement (`intake`), its own unfinished ones after a restart
- * (`start`), a `sweep`, the news that a lease ran out (`expiry`) or was given back (`hint`), a `claim` by name, or another
- * consumer that handed it over (`given`).
- *
- * @category models
- * @since 0.1.0
- */
-export type Source = "intake" | "start" | "sweep" | "expiry" | "hint" | "claim" | "given"
+type Source = "intake" | "start" | "sweep" | "expiry" | "hint" | "claim" | "given"
 
 const acquisition = (source: Source) =>
   counter("simba_stream_acquisitions", "Data streams that came to be owned, by what brought them", { source })
 
 /**
- * Data streams that came to be owned, by what brought them. All but `intake` and `claim` are recoveries and moves.
+ * Counts data streams that this consumer took, by cause.
+ *
+ * **Details**
+ *
+ * - `intake`: a new announcement.
+ * - `start`: unfinished streams of its own after a restart.
+ * - `sweep`: a sweep found the stream without an owner.
+ * - `expiry`: the backend published that its lease ran out.
+ * - `hint`: another consumer published that it was released.
+ * - `claim`: it was claimed by name.
+ * - `given`: another consumer handed it over.
  *
  * @category metrics
  * @since 0.1.0
@@ -105,19 +86,18 @@ export const acquisitions: { readonly [Kind in Source]: Metric.Counter<number> }
   given: acquisition("given")
 }
 
-/**
- * How an attempt to renew went. `failed`: no usable answer; `lost`: the backend says that the lease is over.
- *
- * @category models
- * @since 0.1.0
- */
-export type RenewOutcome = "renewed" | "failed" | "lost"
+type RenewOutcome = "renewed" | "failed" | "lost"
 
 const renewal = (outcome: RenewOutcome) =>
   counter("simba_stream_renewals", "Attempts to renew a stream lease, by outcome", { outcome })
 
 /**
- * Attempts to renew by outcome, counted by lease.
+ * Counts attempts to renew, once for each lease, by outcome.
+ *
+ * **Details**
+ *
+ * - `failed`: no usable answer.
+ * - `lost`: the backend says that the lease is over.
  *
  * @category metrics
  * @since 0.1.0
@@ -129,7 +109,7 @@ export const renewals: { readonly [Outcome in RenewOutcome]: Metric.Counter<numb
 }
 
 /**
- * Time that was left until the local deadline when a renewal succeeded. Values that drift towards zero announce losses.
+ * Measures the time until the local deadline when a renewal succeeded. Values that drift towards zero announce losses.
  *
  * @category metrics
  * @since 0.1.0
@@ -142,7 +122,7 @@ export const timeLeftAtRenewal: Metric.Histogram<number> = milliseconds(
 const loss = (reason: StreamLossReason) => counter("simba_stream_losses", "Stream leases lost, by reason", { reason })
 
 /**
- * Stream leases lost, by reason.
+ * Counts lost data streams, by reason.
  *
  * @category metrics
  * @since 0.1.0
@@ -155,18 +135,12 @@ export const losses: { readonly [Reason in Exclude<StreamLossReason, "Released">
   Stalled: loss("Stalled")
 }
 
-/**
- * How a holding ended in order.
- *
- * @category models
- * @since 0.1.0
- */
-export type EndOutcome = "done" | "released" | "handedOver" | "buried"
+type EndOutcome = "done" | "released" | "handedOver" | "buried"
 
 const end = (outcome: EndOutcome) => counter("simba_stream_ends", "Holdings that ended in order, by how", { outcome })
 
 /**
- * Holdings that ended in order, by how.
+ * Counts data streams whose ownership ended in order, by how.
  *
  * @category metrics
  * @since 0.1.0
@@ -179,7 +153,7 @@ export const ends: { readonly [Outcome in EndOutcome]: Metric.Counter<number> } 
 }
 
 /**
- * How long data streams were held, from just before the taking to the end or loss.
+ * Measures how long data streams were owned, from just before the taking to the end or loss.
  *
  * @category metrics
  * @since 0.1.0
@@ -189,19 +163,18 @@ export const holdTime: Metric.Histogram<number> = milliseconds(
   "Time from the taking of a data stream to its end or loss"
 )
 
-/**
- * How one run of a handler ended. `interrupted`: it lost its data stream, or did not stop in time when asked.
- *
- * @category models
- * @since 0.1.0
- */
-export type HandlerOutcome = "success" | "failure" | "handedBack" | "interrupted"
+type HandlerOutcome = "success" | "failure" | "handedBack" | "interrupted"
 
 const processing = (outcome: HandlerOutcome) =>
   milliseconds("simba_stream_processing_time", "Time that one run of a handler took, by outcome", { outcome })
 
 /**
- * How long runs of handlers took, by outcome; their counts are the counts of runs.
+ * Measures runs of handlers, by outcome. Its counts are the counts of runs.
+ *
+ * **Details**
+ *
+ * - `handedBack`: the handler yielded the data stream.
+ * - `interrupted`: the handler lost its data stream, or did not stop within the grace period.
  *
  * @category metrics
  * @since 0.1.0
@@ -217,8 +190,13 @@ const news = (outcome: "used" | "dropped" | "gap") =>
   counter("simba_stream_news", "News that a data stream is free, by what was made of them", { outcome })
 
 /**
- * News that a data stream is free (expired leases, hints of other consumers): `used` led to an attempt, `dropped` did not
- * (there was no room; the sweep will find it), `gap` says that some may have been missed.
+ * Counts signals that a data stream may be free: expired leases, and releases by other consumers.
+ *
+ * **Details**
+ *
+ * - `used`: the signal led to an attempt.
+ * - `dropped`: there was no room, and the sweep will find the stream.
+ * - `gap`: signals may have been missed.
  *
  * @category metrics
  * @since 0.1.0
@@ -230,7 +208,7 @@ export const heard: { readonly [Outcome in "used" | "dropped" | "gap"]: Metric.C
 }
 
 /**
- * Sweeps for data streams without an owner.
+ * Counts sweeps for data streams without an owner.
  *
  * @category metrics
  * @since 0.1.0
@@ -238,7 +216,7 @@ export const heard: { readonly [Outcome in "used" | "dropped" | "gap"]: Metric.C
 export const sweeps: Metric.Counter<number> = counter("simba_stream_sweeps", "Sweeps for orphaned data streams")
 
 /**
- * Announcements that could not be read. They are in the dead letters.
+ * Counts announcements that could not be read. They are in the dead letters.
  *
  * @category metrics
  * @since 0.1.0
@@ -249,7 +227,7 @@ export const malformed: Metric.Counter<number> = counter(
 )
 
 /**
- * How many data streams are owned at present.
+ * Shows how many data streams are owned at present.
  *
  * @category metrics
  * @since 0.1.0
@@ -257,7 +235,7 @@ export const malformed: Metric.Counter<number> = counter(
 export const owned: Metric.Gauge<number> = gauge("simba_stream_owned", "Data streams that are owned")
 
 /**
- * How many notifications wait to be read at present.
+ * Shows how many notifications wait to be read at present.
  *
  * @category metrics
  * @since 0.1.0

@@ -16,6 +16,7 @@ describe("names", () => {
     ["   ", "blank"],
     ["\n\t", "blank"],
     ["}x", "hash tag"],
+    ["x".repeat(1025), "longer than 1024"],
     ["jobs}:tick:x", "that of a job"]
   ])("%j is no mutex name: %s", ([name, why]) =>
     Effect.gen(function*() {

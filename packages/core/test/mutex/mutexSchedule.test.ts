@@ -25,7 +25,7 @@ describe("the guard schedule", { tags: ["L5"] }, () => {
 
   it.effect("waits for ttl after a renewal, and backs off after failures", () =>
     Effect.gen(function*() {
-      const row = yield* delays<MutexSchedule.GuardOutcome>(MutexSchedule.guard, [
+      const row = yield* delays<Schedule.Input<typeof MutexSchedule.guard>>(MutexSchedule.guard, [
         renewed,
         failed,
         failed,
@@ -48,8 +48,8 @@ describe("the guard schedule", { tags: ["L5"] }, () => {
 
   it.effect("keeps the failures of two leases apart", () =>
     Effect.gen(function*() {
-      yield* delays<MutexSchedule.GuardOutcome>(MutexSchedule.guard, [failed, failed, failed, failed])
-      const [first] = yield* delays<MutexSchedule.GuardOutcome>(MutexSchedule.guard, [failed])
+      yield* delays<Schedule.Input<typeof MutexSchedule.guard>>(MutexSchedule.guard, [failed, failed, failed, failed])
+      const [first] = yield* delays<Schedule.Input<typeof MutexSchedule.guard>>(MutexSchedule.guard, [failed])
       assert.isAtMost(first!, 120)
     }))
 })

@@ -5,7 +5,7 @@ import { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
 import { RedisMutexStore } from "@effect-simba/redis"
 import { FakeRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Duration, Effect, Fiber, Layer, Logger } from "effect"
+import { Context, Duration, Effect, Exit, Fiber, Layer, Logger } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 import * as direct from "../../src/internal/client/commandSink.ts"
@@ -82,7 +82,20 @@ describe("requests of one turn on a fake server", () => {
       assert.strictEqual((yield* calls).length, 1)
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("a server that forgot the script is given its text, without what nobody waits for any more", () =>
+  it.effect("a command that cannot be written fails all operations of its call, and the next call works", () =>
+    Effect.gen(function*() {
+      const { state, store } = yield* openDirect
+      state.answer = () => {
+        throw new RangeError("Invalid string length")
+      }
+      for (const exit of yield* all([store.acquire(plain("one")), store.acquire(plain("two"))])) {
+        assert.isTrue(Exit.isFailure(exit) && String(exit.cause).includes("Invalid string length"))
+      }
+      state.answer = undefined
+      granted(yield* store.acquire(plain("three")))
+    }).pipe(Effect.provide(FakeLive)))
+
+  it.effect("a server that forgot the script gets its text, without cancelled requests", () =>
     Effect.gen(function*() {
       const server = yield* FakeRedis.FakeRedis
       const { state, store } = yield* openDirect
@@ -171,7 +184,7 @@ describe("requests of one turn on a fake server", () => {
       yield* server.setErrorState(undefined)
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("a reply of the wrong length is nobody's", () =>
+  it.effect("a reply of the wrong length fails the call", () =>
     Effect.gen(function*() {
       const context = Context.make(Redis, {
         ...Context.get(yield* Layer.build(FakeRedis.layerClient()), Redis),

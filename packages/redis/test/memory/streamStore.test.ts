@@ -12,13 +12,13 @@ const withEvents = Layer.effectDiscard(
   Effect.flatMap(Redis, (redis) => redis.send("CONFIG", "SET", "notify-keyspace-events", "Ex"))
 )
 
-StreamStoreSuite.suite("a fake Redis", RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer)), {
+StreamStoreSuite.suite("a fake Redis", RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer())), {
   live: false,
   append
 })
 StreamStoreSuite.suite(
   "a fake Redis with events",
-  RedisStreamStore.layer.pipe(Layer.provide(withEvents), Layer.provideMerge(TestRedis.layer)),
+  RedisStreamStore.layer.pipe(Layer.provide(withEvents), Layer.provideMerge(TestRedis.layer())),
   { live: false, append, publishesExpiries: true }
 )
 

@@ -4,16 +4,17 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Option from "effect/Option"
 import * as Random from "effect/Random"
-import { sleepUntil } from "../../internal/lease/sleepUntil.ts"
+import { persist } from "../../internal/lease/storeFailure.ts"
+import { sleepUntil } from "../../internal/lease/supervise.ts"
+import type { StoreError } from "../../SimbaError.ts"
+import type { Subscription } from "../../Subscriber.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import { compareEntryIds, type EntryId, type StreamName } from "../StreamName.ts"
-import type { Signals } from "../StreamStore.ts"
 import type { ClientContext, Deliver } from "./context.ts"
 import { batchSize, type Candidate, type LeaseTaker } from "./leaseTaker.ts"
 import * as fleetOf from "./members.ts"
 import type { Sweep } from "./orphanSweep.ts"
 import { before } from "./previousEntryId.ts"
-import { persist, type StoreError } from "./storeFailure.ts"
 
 export interface Listener {
   /** A lease ran out: tells somebody who claims by himself. Otherwise it is taken. */
@@ -110,7 +111,7 @@ export const make = (
     sweep.nudge()
   })
 
-  const next = <A>(hints: Signals<A>): Effect.Effect<A | { readonly _tag: "Gap" }> =>
+  const next = <A>(hints: Subscription<A>): Effect.Effect<A | { readonly _tag: "Gap" }> =>
     hints.bound === undefined ? hints.next : Effect.map(
       Effect.timeoutOption(hints.next, hints.bound),
       Option.getOrElse(() => ({ _tag: "Gap" as const }))

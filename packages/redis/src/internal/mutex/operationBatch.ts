@@ -1,7 +1,7 @@
 /** Sends acquires and releases: those of one task of the event loop in one call, in the order of asking. */
 import type { MutexName } from "@effect-simba/core/MutexName"
 import type { AcquireRequest, AcquireResult, Released, ReleaseRequest } from "@effect-simba/core/MutexStore"
-import { type BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
+import { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
 import * as Duration from "effect/Duration"
 import * as Exit from "effect/Exit"
 import { slot as slotOf } from "../client/clusterSlot.ts"
@@ -206,12 +206,18 @@ export const make = (
   const send = (operations: ReadonlyArray<Operation>, isKnown: boolean) => {
     const call = new Call(isKnown ? sha : acquireAndRelease.lua, skipDead)
     for (const operation of operations) operation.write(call)
-    sink.send(isKnown ? "EVALSHA" : "EVAL", call.args(), (failure, reply) => {
-      if (!isKnown || failure === undefined || !isForgotten(failure.cause)) return settle(operations, failure, reply)
-      // Nothing ran. An abandoned operation must not run now: its undo may have run already
-      const wanted = operations.filter((operation) => !operation.isAbandoned)
-      if (wanted.length > 0) send(wanted, false)
-    })
+    try {
+      sink.send(isKnown ? "EVALSHA" : "EVAL", call.args(), (failure, reply) => {
+        if (!isKnown || failure === undefined || !isForgotten(failure.cause)) return settle(operations, failure, reply)
+        // Nothing ran. An abandoned operation must not run now: its undo may have run already
+        const wanted = operations.filter((operation) => !operation.isAbandoned)
+        if (wanted.length > 0) send(wanted, false)
+      })
+    } catch (cause) {
+      // The client cannot write the command at all. No caller may wait for a reply that never comes
+      const error = (operation: string) => new BackendError({ operation, retryable: false, cause })
+      for (const operation of operations) operation.fail(error)
+    }
   }
 
   const sendAll = (operations: ReadonlyArray<Operation>) => {

@@ -3,9 +3,9 @@
  * contenders of another implementation are seen, a waiter also subscribes to a channel of its own.
  */
 import { type ContenderId, inboxOf, type MutexName } from "@effect-simba/core/MutexName"
-import type { Forced, WakeUp, WakeUps } from "@effect-simba/core/MutexStore"
+import type { MutexStore, WakeUp } from "@effect-simba/core/MutexStore"
 import type { BackendError } from "@effect-simba/core/SimbaError"
-import type { Subscriber } from "@effect-simba/core/Subscriber"
+import type { Subscriber, Subscription } from "@effect-simba/core/Subscriber"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -63,12 +63,15 @@ class Waiter {
 
 interface Inbox {
   readonly waiters: Map<string, Waiter>
-  readonly forced: Set<Queue.Queue<Forced>>
+  readonly forced: Set<Queue.Queue<{ readonly id: string }>>
 }
 
 export interface WaiterInbox {
-  readonly wakeUps: (mutex: MutexName, id: ContenderId) => Effect.Effect<WakeUps, BackendError, Scope.Scope>
-  readonly forced: (key: string) => Effect.Effect<{ readonly next: Effect.Effect<Forced> }, BackendError, Scope.Scope>
+  readonly wakeUps: (
+    mutex: MutexName,
+    id: ContenderId
+  ) => Effect.Effect<Subscription<WakeUp>, BackendError, Scope.Scope>
+  readonly forced: MutexStore["Service"]["inbox"]
   /** The waiter has seen contenders of another implementation, and subscribes to its own channel. */
   readonly noteForeign: (mutex: MutexName, id: ContenderId) => void
 }
@@ -144,7 +147,7 @@ export const make = Effect.fnUntraced(function*(
     }),
     forced: Effect.fnUntraced(function*(key) {
       const inbox = yield* inboxByKey(key)
-      const queue = yield* Queue.unbounded<Forced>()
+      const queue = yield* Queue.unbounded<{ readonly id: string }>()
       inbox.forced.add(queue)
       yield* Effect.addFinalizer(() => Effect.sync(() => inbox.forced.delete(queue)))
       return { next: Queue.take(queue) }

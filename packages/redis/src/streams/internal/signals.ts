@@ -1,6 +1,7 @@
 /** Signals of other members, and keyspace events of leases that expired. Both only shorten the wait for a sweep. */
 import type { BackendError } from "@effect-simba/core/SimbaError"
-import type { Expiry, Service, Signal, Signals } from "@effect-simba/core/streams/StreamStore"
+import type { Expiry, Service, Signal } from "@effect-simba/core/streams/StreamStore"
+import type { Subscription } from "@effect-simba/core/Subscriber"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Redis } from "effect/persistence/Redis"
@@ -53,7 +54,7 @@ const database = (redis: Redis["Service"]) =>
   )
 
 const expiriesOf = (context: ServiceContext, db: number) =>
-  Effect.map(context.subscriber.subscribe(keys.expiredChannel(db)), (notices): Signals<Expiry> => ({
+  Effect.map(context.subscriber.subscribe(keys.expiredChannel(db)), (notices): Subscription<Expiry> => ({
     bound: context.subscriber.bound,
     next: Effect.flatMap(Queue.take(notices), (notice) => {
       if (notice._tag === "Gap") return Effect.succeed<Expiry>({ _tag: "Gap" })
@@ -75,10 +76,10 @@ export const make = (context: ServiceContext): Pick<Service, "expiries" | "signa
     ),
     expiries: Effect.gen(function*() {
       // A Cluster node publishes the events of its own keys only
-      if (isCluster) return Option.none<Signals<Expiry>>()
+      if (isCluster) return Option.none<Subscription<Expiry>>()
       const found = yield* flags(redis)
-      if (Option.isSome(found) && missing(found.value) !== "") return Option.none<Signals<Expiry>>()
+      if (Option.isSome(found) && missing(found.value) !== "") return Option.none<Subscription<Expiry>>()
       return Option.some(yield* expiriesOf(context, yield* database(redis)))
-    }) satisfies Effect.Effect<Option.Option<Signals<Expiry>>, BackendError, unknown>
+    }) satisfies Effect.Effect<Option.Option<Subscription<Expiry>>, BackendError, unknown>
   }
 }

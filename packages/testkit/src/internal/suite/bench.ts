@@ -6,9 +6,9 @@ import {
   MutexStore,
   type Ownership,
   type Ticket,
-  type WakeUp,
-  type WakeUps
+  type WakeUp
 } from "@effect-simba/core/MutexStore"
+import type { Subscription } from "@effect-simba/core/Subscriber"
 import { assert, type Vitest } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -52,7 +52,7 @@ export const tagOf = (result: GuardResult) => result._tag
 export class Party {
   readonly id: ContenderId
   ticket: Ticket | undefined
-  wakeUps: WakeUps | undefined
+  wakeUps: Subscription<WakeUp> | undefined
   private subscription: Scope.Closeable | undefined
   private readonly bench: Bench
 

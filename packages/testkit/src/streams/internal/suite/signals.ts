@@ -1,5 +1,6 @@
 import type { StreamName } from "@effect-simba/core/streams/StreamName"
-import type { Expiry, Signals } from "@effect-simba/core/streams/StreamStore"
+import type { Expiry } from "@effect-simba/core/streams/StreamStore"
+import type { Subscription } from "@effect-simba/core/Subscriber"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -7,7 +8,7 @@ import * as Option from "effect/Option"
 import type { Bench, Cases } from "./bench.ts"
 
 /** The next expiry of this data stream: those of others come by too. */
-const expiryOf = (bench: Bench, expiries: Signals<Expiry>, stream: StreamName): Effect.Effect<Expiry> =>
+const expiryOf = (bench: Bench, expiries: Subscription<Expiry>, stream: StreamName): Effect.Effect<Expiry> =>
   Effect.filterOrElse(
     bench.next(expiries),
     (expiry) => expiry._tag === "Gap" || expiry.stream === stream,
