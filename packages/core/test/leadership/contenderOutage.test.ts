@@ -27,7 +27,7 @@ describe("a contender", () => {
       assert.strictEqual(begun, 1)
     }).pipe(Effect.provide(HandsLive)), { tags: ["S8"] })
 
-  it.effect("work that is slow to stop does not hide that the leadership is over", () =>
+  it.effect("the state says that the leadership is over while work still stops", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const contention = yield* Mutex.contend("m")

@@ -135,7 +135,7 @@ describe("acquire", () => {
       yield* Fiber.join(closing)
     }), { tags: ["H7"] })
 
-  it.effect("an outage is sat out for as long as a lease lasts, and no longer", () =>
+  it.effect("an acquire waits through an outage for as long as a lease lasts", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = "fail"
@@ -195,7 +195,7 @@ describe("acquire", () => {
       assert.strictEqual(turns.length, 30)
     }).pipe(Effect.provide(FaultyStore.layer)))
 
-  it.effect("bad names and options are refused where they enter", () =>
+  it.effect("invalid names and options are refused", () =>
     Effect.gen(function*() {
       const refused = (effect: Effect.Effect<unknown, { readonly _tag: string }, Mutex.Mutex | Scope.Scope>) =>
         Effect.map(Effect.flip(effect), (error) => error._tag)
@@ -290,7 +290,7 @@ it.effect("a lease outlives the fiber that asked for it, not its scope", () =>
     assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
   }).pipe(Effect.provide(MemoryLive)))
 
-it.effect("a grant whose answer comes after its own deadline is asked for again, not handed out dead", () =>
+it.effect("a grant whose answer comes after its deadline is requested again", () =>
   Effect.gen(function*() {
     const faults = yield* Faults
     faults.acquire = { late: "15500 millis" }

@@ -52,7 +52,7 @@ const grows = (tokens: ReadonlyArray<number>) => {
   for (let i = 1; i < tokens.length; i++) assert.isAbove(tokens[i]!, tokens[i - 1]!)
 }
 
-describe("one place for all waiters of a layer", () => {
+describe("one place in the queue for all waiters of a layer", () => {
   it.effect("a thousand waiters behind a holder cost one subscription, and nothing else", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
@@ -69,7 +69,7 @@ describe("one place for all waiters of a layer", () => {
       assert.strictEqual(yield* queue, 0)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("after a stall, those who find the lease of a sibling over stand in one line all the same", () =>
+  it.effect("after a stall, waiters that find the lease of a sibling over share one place", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       yield* Effect.gen(function*() {
@@ -87,7 +87,7 @@ describe("one place for all waiters of a layer", () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("a mutex that was not free is waited for at once; one that was is tried first", () =>
+  it.effect("a mutex that was not free is waited for at once, a free one is tried first", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const once = Effect.scoped(Mutex.acquire("m"))
@@ -241,7 +241,7 @@ describe("one place for all waiters of a layer", () => {
       assert.strictEqual(yield* ownerId, undefined)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("who comes while a sibling's tryAcquire is under way is served after it, or instead", () =>
+  it.effect("a waiter that comes during a sibling's tryAcquire is served after it, or instead", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       for (const end of ["granted", "interrupted"] as const) {
@@ -264,7 +264,7 @@ describe("one place for all waiters of a layer", () => {
       }
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("an unfair one asks by itself, and does not stand in line", () =>
+  it.effect("an unfair waiter asks by itself", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const holder = yield* hold()
@@ -273,7 +273,7 @@ describe("one place for all waiters of a layer", () => {
       yield* holder.letGo
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("contenders of one layer stand in line, too", () =>
+  it.effect("contenders of one layer share the place, too", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const contentions = yield* Effect.forEach([0, 1, 2], () => Effect.tap(Mutex.contend("m"), settle))
@@ -305,7 +305,7 @@ describe("one place for all waiters of a layer", () => {
     }).pipe(Effect.provide(TestLive)))
 })
 
-describe("who leaves a line", () => {
+describe("a waiter that leaves", () => {
   const cases = [
     ["behind a holder of this layer", Effect.map(hold(), (holder) => ({ ...holder, them: undefined }))],
     [
@@ -341,7 +341,7 @@ describe("who leaves a line", () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive))
   )
 
-  it.effect("times out where it stands, and names the owner", () =>
+  it.effect("times out in the queue, and names the owner", () =>
     Effect.gen(function*() {
       const holder = yield* hold()
       const lease = yield* holder.lease
@@ -415,7 +415,7 @@ describe("who leaves a line", () => {
       }
     }).pipe(Effect.scoped, Effect.provide(TestLive)), { tags: ["H7"] })
 
-  it.effect("gauges and outcomes tell the truth about a line", () =>
+  it.effect("gauges and outcomes are right for waiters of one place", () =>
     Effect.gen(function*() {
       const holder = yield* hold()
       const line = makeLine()
@@ -440,7 +440,7 @@ describe("who leaves a line", () => {
     }).pipe(Effect.provide(TestLive), Effect.provideService(Metric.MetricRegistry, new Map())))
 })
 
-describe("a line when things go wrong", () => {
+describe("waiters of one place when things go wrong", () => {
   const outcomes = [
     ["is refused for the moment", "fail", "work"],
     ["is never answered", "hang", "work"],
@@ -473,7 +473,7 @@ describe("a line when things go wrong", () => {
       }).pipe(Effect.provide(TestLive))
   )
 
-  it.effect("a lease that is lost: the line goes on when the mutex can be had again", () =>
+  it.effect("a lost lease: the waiters go on when the mutex is free again", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.guard = "fail"
@@ -528,7 +528,7 @@ describe("a line when things go wrong", () => {
       yield* line.letGo("after")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("an outage: those behind who asks by itself do not give up by its lease, but each by its own", () =>
+  it.effect("an outage: waiters give up by their own lease, not by the one in front", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = "fail"
@@ -559,7 +559,7 @@ describe("a line when things go wrong", () => {
       yield* line.letGo("late")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("an outage: who asked by itself and who came with it give up together", () =>
+  it.effect("an outage: a waiter and those that came with it give up together", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = "fail"
@@ -571,7 +571,7 @@ describe("a line when things go wrong", () => {
       assert.sameDeepMembers(line.failed, [["asks", "BackendError"], ["waits", "BackendError"]])
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("what the backend refuses for good fails one waiter, and the next asks by itself", () =>
+  it.effect("a permanent refusal fails one waiter, and the next asks by itself", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const holder = yield* Effect.provide(hold(), yield* another("them"))
@@ -587,7 +587,7 @@ describe("a line when things go wrong", () => {
       yield* line.letGo("c")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("closing the layer: who still waits fails, and leaves nothing behind", () =>
+  it.effect("closing the layer: waiters fail, and leave nothing behind", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       const them = yield* Layer.buildWithScope(Layer.fresh(Mutex.layer({ contender: "them" })), scope)
@@ -625,7 +625,7 @@ describe("maxLocalHandOffs", () => {
       assert.strictEqual(yield* ownerId, undefined)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("others have their turn after bound and one holdings, and again after as many", () =>
+  it.effect("other processes have their turn after the bound", () =>
     Effect.gen(function*() {
       const them = yield* another("them")
       const line = makeLine({ maxLocalHandOffs: bound })
@@ -676,7 +676,7 @@ describe("maxLocalHandOffs", () => {
       yield* Fiber.joinAll(fibers)
     }).pipe(Effect.provide(TestLive)), { tags: ["L4"] })
 
-  it.effect("the predecessor's lease is over: released, and without a say", () =>
+  it.effect("the predecessor's lease is released", () =>
     Effect.gen(function*() {
       const holder = yield* hold({ maxLocalHandOffs: bound })
       const lease = yield* holder.lease
@@ -750,7 +750,7 @@ describe("maxLocalHandOffs", () => {
       assert.strictEqual(yield* ownerId, undefined)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a lease that was taken away while it went from hand to hand is lost to whoever has it", () =>
+  it.effect("a lease that was taken away is lost for its present holder", () =>
     Effect.gen(function*() {
       const line = makeLine({ maxLocalHandOffs: bound })
       for (const name of ["a", "b", "c"]) yield* line.wait(name)
@@ -764,7 +764,7 @@ describe("maxLocalHandOffs", () => {
       yield* line.letGo("c")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("who is interrupted just when it is served passes the lease on", () =>
+  it.effect("a waiter that is interrupted when it is served passes the lease on", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const holder = yield* hold({ maxLocalHandOffs: 64 })
@@ -785,7 +785,7 @@ describe("maxLocalHandOffs", () => {
       assert.deepStrictEqual([yield* ownerId, yield* queue], [undefined, 0])
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a line of ten thousand is served within the stack", () =>
+  it.effect("ten thousand waiters do not overflow the stack", () =>
     Effect.gen(function*() {
       let served = 0
       const holder = yield* hold({ maxLocalHandOffs: 10_000 })

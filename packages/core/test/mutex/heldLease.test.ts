@@ -35,7 +35,7 @@ describe("a lease in its scope", () => {
       assert.isFalse(yield* lease.isHeld)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("says Released to a holder that goes on after its scope has closed", () =>
+  it.effect("fails with Released after its scope has closed", () =>
     Effect.gen(function*() {
       const lease = yield* Effect.scoped(Mutex.acquire("m"))
       const error = yield* Effect.flip(lease.ensure)
@@ -52,7 +52,7 @@ describe("a lease in its scope", () => {
       assert.deepStrictEqual(tokens, [...new Set(tokens)].sort((a, b) => a - b))
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("has a wire id of its own each time", () =>
+  it.effect("has a new id each time", () =>
     Effect.gen(function*() {
       const first = yield* Effect.scoped(Mutex.acquire("m"))
       const second = yield* Effect.scoped(Mutex.acquire("m"))
@@ -299,7 +299,7 @@ describe("release", () => {
       assert.strictEqual(yield* Effect.flip(Mutex.withLock("n")(Effect.fail("mine"))), "mine")
     }).pipe(Effect.provide(TestLive)), { tags: ["L4"] })
 
-  it.effect("after a known loss nobody waits for a hopeless release", () =>
+  it.effect("after a known loss nobody waits for the release", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const scope = yield* Scope.make()

@@ -7,7 +7,7 @@ import { Faults } from "../support/faultyStore.ts"
 import { calls, Hands, HandsLive, settle } from "../support/hands.ts"
 import { another, start } from "../support/setup.ts"
 
-describe("messages that are late or lost", () => {
+describe("late and lost messages", () => {
   it.effect(
     "a hand-off that its waiter never hears of costs the next one a confirm period",
     () =>

@@ -52,7 +52,7 @@ describe("leases of one name", () => {
     { tags: ["B28"] }
   )
 
-  it.effect("who released a mutex may have it again at once", () =>
+  it.effect("a former owner may acquire again at once", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const first = yield* Effect.scoped(Mutex.acquire("m"))

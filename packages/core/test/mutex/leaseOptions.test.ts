@@ -21,7 +21,7 @@ const probe = (answer: Effect.Effect<boolean, unknown>) => {
 }
 
 describe("maxHold", { tags: ["B31"] }, () => {
-  it.effect("ends a lease that is renewed for ever, and not before", () =>
+  it.effect("ends a lease that is renewed, and not before", () =>
     Effect.gen(function*() {
       const fiber = yield* start(Effect.flip(Mutex.withLock("m", { maxHold: "1 hour" })(Effect.never)))
       yield* TestClock.adjust(Duration.millis(3_600_000 - 1))
@@ -33,7 +33,7 @@ describe("maxHold", { tags: ["B31"] }, () => {
       assert.strictEqual(tagOf(yield* Mutex.owner("m")), "Free")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("is not renewed once the deadline is the last one", () =>
+  it.effect("stops renewals when the lease lasts long enough", () =>
     Effect.gen(function*() {
       const lease = yield* Mutex.acquire("m", { maxHold: "25 seconds" })
       yield* TestClock.adjust("10 seconds")
@@ -57,7 +57,7 @@ describe("maxHold", { tags: ["B31"] }, () => {
       assert.strictEqual(yield* calls("guard"), 0)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("that is over before the grant is known does not ask again and again", () =>
+  it.effect("does not retry when it is over before the grant is known", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = { late: "20 millis" }
@@ -108,7 +108,7 @@ describe("maxHold", { tags: ["B31"] }, () => {
     }).pipe(Effect.provide(TestLive)))
 })
 
-describe("alive", { tags: ["B31"] }, () => {
+describe("isAlive", { tags: ["B31"] }, () => {
   it.effect("is asked before each renewal, and at no other time", () =>
     Effect.gen(function*() {
       const { alive, asked } = probe(Effect.succeed(true))

@@ -178,7 +178,7 @@ const runBusy = Effect.gen(function*() {
 }).pipe(Effect.provide(TestLive))
 
 describe("spans", () => {
-  it.effect("none is made by default: the native tracer is asked for nothing", () =>
+  it.effect("are not made by default", () =>
     Effect.gen(function*() {
       const made: Array<string> = []
       const native = Tracer.nativeTracer.span
@@ -196,7 +196,7 @@ describe("spans", () => {
       assert.deepStrictEqual(made, ["of the application"])
     }))
 
-  it.effect("none is made where tracing is switched off", () => {
+  it.effect("are not made when tracing is off", () => {
     const { spans, tracer } = tracing()
     return runBusy.pipe(
       Effect.withTracerEnabled(false),
@@ -241,7 +241,7 @@ describe("spans", () => {
 })
 
 describe("logs", () => {
-  it.effect("a gain is said at Debug and a loss at Warn, with mutex, contender and token", () => {
+  it.effect("a gain is logged at Debug and a loss at Warn, with mutex, contender and token", () => {
     const lines: Array<{ readonly level: string; readonly text: string; readonly annotations: object }> = []
     const logger = Logger.make((entry) => {
       lines.push({
@@ -265,7 +265,7 @@ describe("logs", () => {
     }).pipe(Effect.scoped, Effect.provide(live))
   })
 
-  it.effect("a logger or a span that throws keeps nobody from the lease, nor the lease from its end", () =>
+  it.effect("a logger or a span that throws changes nothing", () =>
     Effect.gen(function*() {
       const logger = Logger.make(({ message }) => {
         if (String(message).includes("Mutex acquired")) throw new Error("the logger is broken")

@@ -46,7 +46,7 @@ describe("Mutex.events", { tags: ["S16"] }, () => {
       assert.deepStrictEqual(tags(seen), ["Acquired", "Renewed", "HandedOver", "Released"])
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("begins with the present owner, and sees it expire", () =>
+  it.effect("starts with the present owner, and sees it expire", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.guard = "fail"
@@ -110,7 +110,7 @@ describe("Mutex.events", { tags: ["S16"] }, () => {
     }).pipe(Effect.provide(TestLive)))
 })
 
-describe("what must have happened between two looks", () => {
+describe("what happened between two looks", () => {
   const nobody = { owner: undefined, token: undefined, end: Infinity }
   const held = (owner: string, end: number) => ({ owner, token: undefined, end })
 
@@ -189,7 +189,7 @@ describe("MutexAdmin", { tags: ["B59"] }, () => {
       assert.isAbove((yield* Mutex.acquire("m")).token, old.token)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a false alarm costs a question, not the lease", () =>
+  it.effect("a false hint costs one request, not the lease", () =>
     Effect.gen(function*() {
       const lease = yield* Mutex.acquire("m")
       const store = yield* MutexStore.MutexStore

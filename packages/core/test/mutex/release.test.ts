@@ -33,7 +33,7 @@ const sending = Effect.gen(function*() {
   return { close: Scope.close(scope, Exit.void), mutex: Context.get(context, Mutex.Mutex), sent, state, store }
 })
 
-describe("giving back", () => {
+describe("releasing", () => {
   it.effect("releases that hang take the release timeout together, not each, to close a scope", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
@@ -84,7 +84,7 @@ describe("giving back", () => {
       assert.isDefined(closing.pollUnsafe())
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a release that was sent and failed is asked for anew, until it comes through", () =>
+  it.effect("a release that failed is retried until it succeeds", () =>
     Effect.gen(function*() {
       const { mutex, sent, state, store } = yield* sending
       yield* Effect.scoped(mutex.acquire("a"))
@@ -101,7 +101,7 @@ describe("giving back", () => {
       assert.strictEqual(sent.length, 1)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("where the store cannot do without, a release is waited for", () =>
+  it.effect("the caller waits for a release when the store needs it", () =>
     Effect.gen(function*() {
       const { mutex, sent, state } = yield* sending
       const faults = yield* Faults

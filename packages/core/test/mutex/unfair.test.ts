@@ -23,7 +23,7 @@ const silentWaiter = Effect.gen(function*() {
 })
 
 describe("unfair", () => {
-  it.effect("a holder that is unfair takes the mutex again before a waiter that was woken", () =>
+  it.effect("an unfair holder takes the mutex again before a woken waiter", () =>
     Effect.gen(function*() {
       const order: Array<string> = []
       const scope = yield* Scope.make()
@@ -35,7 +35,7 @@ describe("unfair", () => {
       assert.deepStrictEqual(order, ["barger", "waiter"])
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("its release wakes the first waiter, which needs no clock to get the mutex", () =>
+  it.effect("its release wakes the first waiter at once", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       yield* Scope.provide(Mutex.acquire("m", unfair), scope)
@@ -95,7 +95,7 @@ describe("unfair", () => {
       assert.deepStrictEqual(order, ["waiter"])
     }).pipe(Effect.provide(MemoryLive)), { tags: ["H1"] })
 
-  it.effect("a fair holder hands over, and nobody can barge, unfair ones neither", () =>
+  it.effect("a fair holder hands over, and no unfair waiter can barge", () =>
     Effect.gen(function*() {
       const order: Array<string> = []
       const scope = yield* Scope.make()
@@ -149,7 +149,7 @@ describe("unfair", () => {
       yield* Fiber.join(behind)
     }).pipe(Effect.provide(MemoryLive)), { tags: ["H3"] })
 
-  it.effect("a waiter that leaves before it looked passes the word on", () =>
+  it.effect("a waiter that leaves passes its wake-up on", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
       const mutex = MutexName.MutexName.make("m")
@@ -166,7 +166,7 @@ describe("unfair", () => {
       yield* Fiber.join(behind)
     }).pipe(Effect.provide(MemoryLive)), { tags: ["H4"] })
 
-  it.effect("tokens grow all the same", () =>
+  it.effect("tokens grow", () =>
     Effect.gen(function*() {
       const tokens: Array<number> = []
       for (let i = 0; i < 6; i++) {

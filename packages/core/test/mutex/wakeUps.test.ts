@@ -4,8 +4,7 @@ import { Clock, Context, Duration, Effect, Exit, Fiber, Layer, Logger, Option, S
 import { TestClock } from "effect/testing"
 import { instant } from "../../src/internal/lease/deadline.ts"
 import { IndexedHeap } from "../../src/internal/lease/indexedHeap.ts"
-import type { LeaseTable } from "../../src/internal/lease/leaseTable.ts"
-import * as contention from "../../src/internal/mutex/attempt.ts"
+import * as attempt from "../../src/internal/mutex/attempt.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
 import { Faults } from "../support/faultyStore.ts"
 import { calls } from "../support/hands.ts"
@@ -32,7 +31,7 @@ const stalling = Effect.map(Clock.Clock, (base) => {
   return { state, clock }
 })
 
-describe("waking", () => {
+describe("waking waiters", () => {
   it.effect("an observer that throws when a waiter is served keeps nobody else waiting", () =>
     Effect.gen(function*() {
       const letGo = yield* hold("m", { maxLocalHandOffs: 8 })
@@ -57,7 +56,7 @@ describe("waking", () => {
       assert.deepStrictEqual(thrown.map(String), ["Error: observer"])
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("fibers that take long give the event loop its turn between them", () =>
+  it.effect("slow fibers let the event loop run between them", () =>
     Effect.gen(function*() {
       const { clock, state } = yield* stalling
       yield* Effect.gen(function*() {
@@ -78,7 +77,7 @@ describe("waking", () => {
       }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("who fails is told when others have had a turn, and may take the next one along", () =>
+  it.effect("a failing waiter fails after others had their turn", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       const letGo = yield* Effect.provide(hold("m"), yield* another("them"))
@@ -101,7 +100,7 @@ describe("waking", () => {
       assert.deepStrictEqual(third.pollUnsafe(), Exit.void)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("a wait leaves no alarm behind, however it ends", () =>
+  it.effect("a wait leaves no timer behind", () =>
     Effect.gen(function*() {
       const clock = yield* Clock.Clock
       let open = 0
@@ -118,9 +117,9 @@ describe("waking", () => {
           },
           isClosed: () => false
         }
-      } as Partial<LeaseTable> as LeaseTable
+      }
       const wait = (next: Effect.Effect<{ readonly _tag: "Gap" }>) =>
-        contention.awaitWakeUp({ next, bound: undefined }, leases, Duration.seconds(10))
+        attempt.awaitWakeUp({ next, bound: undefined }, leases, Duration.seconds(10))
       const interrupted = yield* start(wait(Effect.never))
       assert.strictEqual(open, 1)
       yield* Fiber.interrupt(interrupted)
@@ -133,7 +132,7 @@ describe("waking", () => {
       assert.strictEqual(open, 0)
     }))
 
-  it.effect("a store that may fail to listen is tried first, however busy the mutex was", () =>
+  it.effect("a store that may fail to listen is tried first", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       const letGo = yield* Effect.provide(hold("m"), yield* another("them"))
@@ -245,7 +244,7 @@ describe("renewing", () => {
       }).pipe(Effect.scoped, Effect.provide(live))
     }))
 
-  it.effect("what is released is not kept for its renewal", () =>
+  it.effect("a released lease is not kept for its renewal", () =>
     Effect.gen(function*() {
       const inside = new Set<unknown>()
       const { place, remove } = IndexedHeap.prototype
@@ -262,7 +261,7 @@ describe("renewing", () => {
       assert.strictEqual(inside.size, 0)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("what ended in a stall is not renewed behind it, though somebody asks for it", () =>
+  it.effect("a lease that ended in a stall is not renewed", () =>
     Effect.gen(function*() {
       const { clock, state } = yield* stalling
       yield* Effect.gen(function*() {

@@ -73,7 +73,7 @@ describe("withLock", () => {
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
     }).pipe(Effect.provide(TestLive)), { tags: ["L4", "S13"] })
 
-  it.effect("is LeaseLost when the lease was over before an uninterruptible body succeeded", () =>
+  it.effect("fails with LeaseLost when the lease ended before an uninterruptible body succeeded", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.guard = "fail"
@@ -200,7 +200,7 @@ describe("closing the scope of a lease", () => {
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
     }).pipe(Effect.provide(TestLive)), { tags: ["L4", "B26"] })
 
-  it.effect("awaits work that resumes in its first moment who closes the scope", () =>
+  it.effect("awaits work whose first act closes the scope", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
@@ -258,7 +258,7 @@ describe("protected work that closes the scope of its own lease", () => {
   )
 })
 
-describe("a lock inside itself", () => {
+describe("a nested lock on the same name", () => {
   it.effect("fails fast with AlreadyHeld, in child fibers too", () =>
     Effect.gen(function*() {
       const nested = Mutex.withLock("m")(Effect.void)
@@ -270,7 +270,7 @@ describe("a lock inside itself", () => {
       assert.deepInclude(yield* Effect.flip(deep), { _tag: "AlreadyHeld" })
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("is no obstacle once the outer lease is over, nor for other names or layers", () =>
+  it.effect("is allowed after the outer lease, and for other names and layers", () =>
     Effect.gen(function*() {
       yield* Mutex.withLock("n")(Effect.void).pipe(Mutex.withLock("m"))
       const orphan = yield* Effect.forkDetach(
@@ -319,7 +319,7 @@ describe("acquireAll", () => {
       assert.strictEqual(rounds, 40)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("is all or nothing: a time-out gives back what was obtained", () =>
+  it.effect("takes all or nothing: a time-out releases what was acquired", () =>
     Effect.gen(function*() {
       yield* Mutex.acquire("b")
       const fiber = yield* start(Effect.flip(Effect.scoped(Mutex.acquireAll(["a", "b"], { timeout: "3 seconds" }))))

@@ -54,7 +54,7 @@ describe("closing a consumer", () => {
     { tags: ["B57", "G20"] }
   )
 
-  it.effect("the others go on at once, told by a hint, and count no failure", () =>
+  it.effect("others take over at once by a signal, and count no failure", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { gracePeriod: 0 })
@@ -193,7 +193,7 @@ describe("closing a consumer", () => {
   }
 })
 
-describe("releasing one", () => {
+describe("releasing a data stream", () => {
   it.effect("interrupts its handler, awaits it, and leaves it to others for a moment", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make

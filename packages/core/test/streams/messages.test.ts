@@ -255,7 +255,7 @@ describe("process", () => {
       assert.strictEqual(lease.dead[1]![1], "there is no field \"json\"")
     }))
 
-  it.effect("a handler may bury a message itself, and goes on", () =>
+  it.effect("a handler may dead-letter a message, and goes on", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2), end("3-0"))
@@ -269,7 +269,7 @@ describe("process", () => {
     }))
 })
 
-describe("asked back", { tags: ["B57"] }, () => {
+describe("revoked", { tags: ["B57"] }, () => {
   it.effect("it stops between two messages, commits what was processed, and hands back", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
@@ -410,7 +410,7 @@ describe("messages", () => {
       assert.deepStrictEqual(seen, [1, 2])
     }))
 
-  it.effect("buries what cannot be decoded when the message before it is through", () =>
+  it.effect("dead-letters what cannot be decoded after the message before it", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered("x", "2-0"), end("3-0"))

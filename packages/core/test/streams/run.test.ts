@@ -211,7 +211,7 @@ describe("handlers that fail", () => {
       yield* a.close
     })))
 
-  it.effect("handing back of its own accord is no failure, and others go first", () =>
+  it.effect("yielding is no failure, and others go first", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a")
@@ -276,7 +276,7 @@ describe("handlers that fail", () => {
       for (const loss of Object.values(StreamMetrics.losses)) assert.strictEqual((yield* Metric.value(loss)).count, 0)
     })).pipe(Effect.provideService(Metric.MetricRegistry, new Map())), { tags: ["G17"] })
 
-  it.effect("a done that is refused for good ends the holding: nothing renews it for ever", () =>
+  it.effect("a done that is refused for good ends the lease", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a")
@@ -323,7 +323,7 @@ describe("handlers that fail", () => {
     })))
 })
 
-describe("done, said from outside of the handler", () => {
+describe("done, called from outside the handler", () => {
   it.effect("interrupts it and awaits it first: then there is one handler at most for each data stream", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
@@ -409,7 +409,7 @@ describe("done, said from outside of the handler", () => {
       }))
   )
 
-  it.effect("by onError, it is done at once, and onError goes on, even where it cannot be interrupted", () =>
+  it.effect("called by onError it is done at once, and onError goes on", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a")
@@ -429,7 +429,7 @@ describe("done, said from outside of the handler", () => {
       assert.deepStrictEqual([backend.done, told], [["s1", "s2"], ["s1", "s2"]])
     })))
 
-  it.effect("by the handler itself it ends the holding, and reading on fails; its room is free when it ends", () =>
+  it.effect("called by the handler it ends the lease, and reads fail afterwards", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { capacity: 1 })

@@ -62,7 +62,7 @@ describe("a mutex on the fake Redis", () => {
       assert.deepStrictEqual(yield* dump("report:latest"), { type: "string", value: "42" })
     }).pipe(Effect.provide(TestMutex.layerWith(RedisMutexStore.layer))))
 
-  it.effect("excludes: fifteen fibers of three processes, many rounds", () => fake(scenarios.exclusion))
+  it.effect("fifteen fibers of three processes exclude each other", () => fake(scenarios.exclusion))
 
   it.effect("first come, first served, between processes", () => fake(scenarios.order), { tags: ["H1"] })
 

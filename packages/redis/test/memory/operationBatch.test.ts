@@ -95,7 +95,7 @@ describe("requests of one turn on a fake server", () => {
       granted(yield* store.acquire(plain("three")))
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("a server that forgot the script is given its text, without what nobody waits for any more", () =>
+  it.effect("a server that forgot the script gets its text, without cancelled requests", () =>
     Effect.gen(function*() {
       const server = yield* FakeRedis.FakeRedis
       const { state, store } = yield* openDirect
@@ -184,7 +184,7 @@ describe("requests of one turn on a fake server", () => {
       yield* server.setErrorState(undefined)
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("a reply of the wrong length is nobody's", () =>
+  it.effect("a reply of the wrong length fails the call", () =>
     Effect.gen(function*() {
       const context = Context.make(Redis, {
         ...Context.get(yield* Layer.build(FakeRedis.layerClient()), Redis),

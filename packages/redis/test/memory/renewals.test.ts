@@ -11,7 +11,7 @@ import * as renewals from "../../src/internal/mutex/renewalBatch.ts"
 import { freshId } from "../support/harness.ts"
 
 describe("renewals over any provider of Redis", () => {
-  it.effect("do not outlive whoever asked for them: what waits to be sent is taken back", () =>
+  it.effect("end with their caller: what waits to be sent is taken back", () =>
     Effect.gen(function*() {
       const log: Array<string> = []
       const send = (command: string) =>
@@ -29,7 +29,7 @@ describe("renewals over any provider of Redis", () => {
     }))
 })
 
-it.effect("a node that hangs costs the leases there, and no others that are renewed with them", () => {
+it.effect("a node that hangs costs its own leases, and no others", () => {
   let hangs = false
   const hanging = RedisKeys.owner(MutexName.MutexName.make("there")).slice(0, -1)
   const halfDeaf = Layer.effect(

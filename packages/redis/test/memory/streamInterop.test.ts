@@ -53,12 +53,12 @@ describe("with stock consumers, on the fake Redis", () => {
       assert.isAtMost(yield* fake((stage) => scenarios.stockDies(stage, true)), lease + 500)
     }))
 
-  it.effect("and by a sweep, without", () =>
+  it.effect("the death of a stock consumer is noticed by a sweep, without events", () =>
     Effect.gen(function*() {
       assert.isAtMost(yield* fake((stage) => scenarios.stockDies(stage, false)), lease + sweep)
     }), { tags: ["G15"] })
 
-  it.effect("ours that is cut off stops before the stock consumer begins, when its lease runs out", () =>
+  it.effect("ours that is cut off stops before a stock consumer takes over", () =>
     Effect.gen(function*() {
       const millis = yield* fake(scenarios.oursDies)
       assert.isAtMost(millis, lease + 50)

@@ -92,7 +92,7 @@ describe("what is left in Redis", () => {
       assert.strictEqual(yield* send("XLEN", input), 0)
     })), { tags: ["G17"] })
 
-  it.effect("whatever is written expires, but for unfinished announcements", () =>
+  it.effect("every key expires but unfinished announcements", () =>
     onFake(Effect.gen(function*() {
       const { own, read, send, server, service } = yield* setup()
       const held = yield* own("one")
@@ -113,7 +113,7 @@ describe("what is left in Redis", () => {
       assert.isAbove(keys.length, 12)
     })), { tags: ["B53"] })
 
-  it.effect("likewise where what is given back or handed over was owned for longer than failures are kept", () =>
+  it.effect("every key expires, also after a lease that outlived its failure count", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       for (const how of ["release", "handOver"] as const) {
@@ -125,7 +125,7 @@ describe("what is left in Redis", () => {
       }
     })))
 
-  it.effect("a message is buried once, by its owner", () =>
+  it.effect("a message becomes a dead letter once, by its owner", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -291,7 +291,7 @@ describe("what others write", () => {
       assert.strictEqual((yield* ask(streamOf("one"), answer!.entry))._tag, "Taken")
     })))
 
-  it.effect("a lease of which one half is another's is lost, and what is left of it runs out", () =>
+  it.effect("a lease of which another owns one half is lost, and the other half runs out", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const [one, two, three, four] = [yield* own("1"), yield* own("2"), yield* own("3"), yield* own("4")]
@@ -317,7 +317,7 @@ describe("what others write", () => {
       assert.strictEqual(yield* send("EXISTS", keysOf(one).entryLease, keysOf(two).streamLease), 0)
     })))
 
-  it.effect("a repeated take of what was deleted meanwhile gives its leases up", () =>
+  it.effect("a repeated take of a deleted entry gives its leases up", () =>
     onFake(Effect.gen(function*() {
       const { own, send, server, service } = yield* setup()
       const held = yield* own("one")
@@ -428,7 +428,7 @@ describe("what others write", () => {
       assert.deepStrictEqual(yield* other.checkpoint(held.stream), Option.some(EntryId.make("5-0")))
     })))
 
-  it.effect("a lease without end is occupied without end", () =>
+  it.effect("a lease without expiry stays occupied", () =>
     onFake(Effect.gen(function*() {
       const { ask, read, send, service } = yield* setup()
       const [answer] = yield* service.announce([{ stream: streamOf("one"), info: {} }])
@@ -835,7 +835,7 @@ describe("Cluster", () => {
 })
 
 describe("outages", () => {
-  it.effect("a server that cannot serve now is worth another try, and scripts may be forgotten", () =>
+  it.effect("temporary errors are retried, and scripts may be forgotten", () =>
     onFake(Effect.gen(function*() {
       const { own, server, service } = yield* setup()
       const held = yield* own("one")

@@ -47,8 +47,8 @@ const count = (metric: Metric.Counter<number>) => Effect.map(Metric.value(metric
 
 const never = { sweepInterval: "1 hour" } as const
 
-describe("news of leases that ran out", () => {
-  it.effect("come from the database of the connection, whichever it is", () =>
+describe("expiry events", () => {
+  it.effect("come from the database of the connection", () =>
     playing(Effect.gen(function*() {
       const [a, b, other] = [
         yield* open({ service: "orders", consumer: "a", db: 3 }),
@@ -67,7 +67,7 @@ describe("news of leases that ran out", () => {
       assert.deepStrictEqual(yield* other.client.owned, [])
     })), { tags: ["G22"] })
 
-  it.effect("make one member try, not all, and concern no other service", () =>
+  it.effect("make one member try, and concern no other service", () =>
     playing(Effect.gen(function*() {
       const orders = yield* Effect.forEach(["a", "b", "c", "d"], (consumer) =>
         open({ service: "orders", consumer, ...never }))
@@ -108,7 +108,7 @@ describe("news of leases that ran out", () => {
     })), { tags: ["G23"] })
 })
 
-describe("figures of takings", () => {
+describe("metrics of takes", () => {
   it.effect("count what was taken, not what was asked for", () =>
     playing(Effect.gen(function*() {
       const [a, b] = [

@@ -55,19 +55,19 @@ describe("data streams on the fake Redis", () => {
   it.effect("every announced one is processed to its end, once, and leaves nothing behind", () =>
     fake(scenarios.finished))
 
-  it.effect("what a dead owner leaves is found without any event, with larger tokens", () => fake(scenarios.orphans), {
+  it.effect("streams of a dead owner are found without events, with larger tokens", () => fake(scenarios.orphans), {
     tags: ["G15", "G32"]
   })
 
-  it.effect("expiries: what a dead owner leaves is found without any sweep", () => fake(scenarios.expiries))
+  it.effect("streams of a dead owner are found by events, without sweeps", () => fake(scenarios.expiries))
 
   it.effect(
-    "what is handed back in order goes on at once, by a hint, and counts no failure",
+    "streams that are handed back go on at once, by a signal, and count no failure",
     () => fake(scenarios.handedBack),
     { tags: ["B57", "G20"] }
   )
 
-  it.effect("a server that hangs: all is lost at the local deadline, and taken again when it is back", () =>
+  it.effect("a server that hangs: all leases are lost at the deadline, and taken again later", () =>
     fake(scenarios.hanging))
 
   it.effect("a group that is deleted is made again, and what is owned stays owned", () => fake(scenarios.groupGone))
@@ -78,7 +78,7 @@ describe("data streams on the fake Redis", () => {
     { tags: ["G1", "G2", "B52"] }
   )
 
-  it.effect("poison goes to the dead letters, and can be revived", () => fake(scenarios.poison), { tags: ["B52"] })
+  it.effect("poison goes to the dead letters, and can be redriven", () => fake(scenarios.poison), { tags: ["B52"] })
 
   it.effect("a consumer that joins gets its share", () => fake(scenarios.balanced), { tags: ["B55"] })
 

@@ -85,7 +85,7 @@ describe("what the waiters of a layer are told", () => {
       assert.strictEqual(open.size, 0)
     }), { tags: ["B40"] })
 
-  it.effect("a gap reaches every waiter, those of other layers only theirs", () =>
+  it.effect("a gap reaches every waiter of its layer", () =>
     Effect.gen(function*() {
       const { gap: lose, subscriber } = channels()
       const { wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
@@ -125,7 +125,7 @@ describe("what the waiters of a layer are told", () => {
     { tags: ["B43"] }
   )
 
-  it.effect("a waiter that goes while the subscription is made takes it along", () =>
+  it.effect("a waiter that leaves while the subscription is made ends it", () =>
     Effect.gen(function*() {
       const { answering, open, subscriber } = channels()
       const { wakeUps } = yield* mailboxes.make(subscriber, () => undefined)

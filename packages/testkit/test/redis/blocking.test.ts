@@ -132,7 +132,7 @@ describe("several blocked sessions", () => {
     assert.deepStrictEqual(b.replies, [["l", "1"]])
   })
 
-  it("SWAPDB serves who is blocked from the database that has come", () => {
+  it("SWAPDB serves blocked sessions from the new database", () => {
     const { peer } = makeFixture()
     const [a, b, c] = [peer(), peer(), peer()]
     a.run("BLMOVE", "l", "m", "LEFT", "RIGHT", "0")
@@ -148,7 +148,7 @@ describe("several blocked sessions", () => {
     assert.deepStrictEqual(c.run("LRANGE", "m", "0", "-1"), ["1"])
   })
 
-  it("SWAPDB leaves who is blocked with the number of the database", () => {
+  it("SWAPDB keeps the database number of blocked sessions", () => {
     const { peer } = makeFixture()
     const [a, b] = [peer(), peer()]
     a.run("BLPOP", "l", "0")

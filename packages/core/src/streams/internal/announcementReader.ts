@@ -1,12 +1,13 @@
 /** New announcements: read as there is room for them, and taken. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import { persist } from "../../internal/lease/storeFailure.ts"
+import type { StoreError } from "../../SimbaError.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { Entry } from "../StreamStore.ts"
 import type { ClientContext, Deliver } from "./context.ts"
 import { batchSize, type Candidate, type LeaseTaker } from "./leaseTaker.ts"
 import type { Sweep } from "./orphanSweep.ts"
-import { persist, type StoreError } from "./storeFailure.ts"
 
 /** How long one read waits in the backend for announcements. */
 const readTimeout = Duration.seconds(1)

@@ -38,8 +38,7 @@ it.live(
       // What could not be sent yet is no matter of that: all nodes are connected to anew, by many at once
       const keys = Array.from({ length: 30 }, (_, i) => `many ${i}`)
       yield* Effect.forEach(keys, (key) => redis.send("INCR", key), { concurrency: "unbounded" })
-    }).pipe(Effect.scoped),
-  60_000
+    }).pipe(Effect.scoped)
 )
 
 it.live(
@@ -82,8 +81,7 @@ it.live(
         assert.strictEqual(yield* redis.eval(sum)(`{${mutex}}`, 1, 2), "3")
       }
       assert.isAbove(served, 0)
-    }).pipe(Effect.scoped),
-  60_000
+    }).pipe(Effect.scoped)
 )
 
 it.live("all keys of a mutex, and those of its jobs, are in one slot, whatever its name", () =>

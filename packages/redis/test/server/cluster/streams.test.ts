@@ -43,113 +43,115 @@ type Scenario = (stage: scenarios.Stage) => Effect.Effect<void, unknown>
 
 const shared = (scenario: Scenario) => Effect.scoped(Effect.flatMap(Effect.flatMap(Nodes, clusterStage), scenario))
 
-layer(Nodes.layer, { excludeTestServices: true, timeout: "60 seconds" })("data streams on a Cluster", (it) => {
-  it.effect("every announced one is processed to its end, once, and leaves nothing behind", () =>
-    shared(scenarios.finished))
+layer(Nodes.layer, { concurrent: true, excludeTestServices: true, timeout: "60 seconds" })(
+  "data streams on a Cluster",
+  (it) => {
+    it.effect("every announced one is processed to its end, once, and leaves nothing behind", () =>
+      shared(scenarios.finished))
 
-  it.effect("what a dead owner leaves is found without any event, with larger tokens", () => shared(scenarios.orphans))
+    it.effect("streams of a dead owner are found without events, with larger tokens", () => shared(scenarios.orphans))
 
-  it.effect("what is handed back in order goes on at once, by a hint that any node passes on", () =>
-    shared(scenarios.handedBack))
+    it.effect("streams that are handed back go on at once, by a signal through any node", () =>
+      shared(scenarios.handedBack))
 
-  it.effect("a group that is deleted is made again, and what is owned stays owned", () => shared(scenarios.groupGone))
+    it.effect("a group that is deleted is made again, and what is owned stays owned", () => shared(scenarios.groupGone))
 
-  it.effect("entries that cannot be read go to the dead letters, and the reader lives", () =>
-    shared(scenarios.malformed))
+    it.effect("entries that cannot be read go to the dead letters, and the reader lives", () =>
+      shared(scenarios.malformed))
 
-  it.effect("poison goes to the dead letters, and can be revived", () => shared(scenarios.poison))
+    it.effect("poison goes to the dead letters, and can be redriven", () => shared(scenarios.poison))
 
-  it.effect("a consumer that joins gets its share, handed over", () => shared(scenarios.balanced))
+    it.effect("a consumer that joins gets its share, handed over", () => shared(scenarios.balanced))
 
-  it.effect("a successor resumes after the last commit, and the stale owner cannot move it", () =>
-    shared(scenarios.checkpoints))
+    it.effect("a successor resumes after the last commit, and the stale owner cannot move it", () =>
+      shared(scenarios.checkpoints))
 
-  it.effect("messages are processed in order through a death and a close, and none is left out", () =>
-    shared(scenarios.processed))
+    it.effect("messages are processed in order through a death and a close, and none is left out", () =>
+      shared(scenarios.processed))
 
-  it.effect("services of every node live side by side on one set of connections", () =>
-    Effect.gen(function*() {
-      const redis = yield* Layer.build(RedisStreamStore.layer.pipe(Layer.provideMerge(clusterLayer(yield* Nodes))))
-      const { send } = Context.get(redis, Redis)
-      // Tags whose slots are in the first, the second and the last third
-      const services = ["{a}", "{b}", "{c}"].map((tag) => `${tag}:side-by-side`)
-      const nodes = yield* Effect.forEach(services, (service) => send<number>("CLUSTER", "KEYSLOT", service))
-      assert.strictEqual(new Set(nodes.map((slot) => Math.floor(slot * 3 / 16_384))).size, 3)
-      yield* Effect.forEach(services, (service) =>
+    it.effect("services of every node live side by side on one set of connections", () =>
+      Effect.gen(function*() {
+        const redis = yield* Layer.build(RedisStreamStore.layer.pipe(Layer.provideMerge(clusterLayer(yield* Nodes))))
+        const { send } = Context.get(redis, Redis)
+        // Tags whose slots are in the first, the second and the last third
+        const services = ["{a}", "{b}", "{c}"].map((tag) => `${tag}:side-by-side`)
+        const nodes = yield* Effect.forEach(services, (service) => send<number>("CLUSTER", "KEYSLOT", service))
+        assert.strictEqual(new Set(nodes.map((slot) => Math.floor(slot * 3 / 16_384))).size, 3)
+        yield* Effect.forEach(services, (service) =>
+          Effect.gen(function*() {
+            const { announceAll, run } = Context.get(
+              yield* Layer.build(Layer.fresh(StreamClient.layer({ service, consumer: "a" }))),
+              StreamClient.StreamClient
+            )
+            const stream = `${service}:s`
+            const seen: Array<number> = []
+            yield* announceAll([{ stream }])
+            yield* Effect.forkChild(run(StreamMessages.process(
+              Schema.Struct({ n: Schema.FiniteFromString }),
+              ({ value }) => Effect.sync(() => seen.push(value.n)),
+              { until: ({ value }) => value.n === 10 }
+            )))
+            for (let n = 1; n <= 10; n++) yield* send("XADD", stream, "*", "n", String(n))
+            yield* until(`${service} done`, Effect.map(send("XLEN", `${service}-input`), (left) => left === 0))
+            assert.deepStrictEqual(seen, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+          }), { concurrency: "unbounded", discard: true }).pipe(Effect.provideContext(redis))
+      }))
+
+    it.effect("a service without a hash tag is refused when the layer is built", () =>
+      Effect.gen(function*() {
+        const nodes = yield* Nodes
+        for (const service of ["plain", "{}plain", "}plain{", "{plain"]) {
+          const error = yield* Effect.flip(Layer.build(
+            StreamClient.layer({ service }).pipe(
+              Layer.provide(RedisStreamStore.layer),
+              Layer.provide(clusterLayer(nodes))
+            )
+          ))
+          assert.deepInclude(error, { _tag: "InvalidConfig", option: "service" })
+          assert.include(error.message, "hash tag")
+        }
+      }), { tags: ["G24"] })
+
+    it.effect(
+      "a data stream of another slot is refused with its name, and nothing is announced",
+      () =>
         Effect.gen(function*() {
-          const { announceAll, run } = Context.get(
-            yield* Layer.build(Layer.fresh(StreamClient.layer({ service, consumer: "a" }))),
-            StreamClient.StreamClient
-          )
-          const stream = `${service}:s`
-          const seen: Array<number> = []
-          yield* announceAll([{ stream }])
-          yield* Effect.forkChild(run(StreamMessages.process(
-            Schema.Struct({ n: Schema.FiniteFromString }),
-            ({ value }) => Effect.sync(() => seen.push(value.n)),
-            { until: ({ value }) => value.n === 10 }
-          )))
-          for (let n = 1; n <= 10; n++) yield* send("XADD", stream, "*", "n", String(n))
-          yield* until(`${service} done`, Effect.map(send("XLEN", `${service}-input`), (left) => left === 0))
-          assert.deepStrictEqual(seen, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
-        }), { concurrency: "unbounded", discard: true }).pipe(Effect.provideContext(redis))
-    }))
+          const stage = yield* clusterStage(yield* Nodes)
+          const { client } = yield* stage.open({ service: "{refused}", consumer: "a" })
+          for (const stream of ["elsewhere", "{elsewhere}:s", "refused:s", "{refused:s"]) {
+            const error = yield* Effect.flip(client.announceAll([{ stream: "{refused}:s" }, { stream }]))
+            assert.deepInclude(error, { _tag: "BackendError", operation: "announce", retryable: false })
+            for (const part of [`"${stream}"`, `"{refused}"`, "hash tag"]) assert.include(error.message, part)
+            const claiming = yield* Effect.flip(client.claim(stream))
+            assert.deepInclude(claiming, { _tag: "BackendError", retryable: false })
+            assert.include(claiming.message, "hash tag")
+          }
+          assert.strictEqual(Number(yield* stage.send("EXISTS", "{refused}-input")), 0)
+        }),
+      { tags: ["G24"] }
+    )
 
-  it.effect("a service without a hash tag is refused when the layer is built", () =>
-    Effect.gen(function*() {
-      const nodes = yield* Nodes
-      for (const service of ["plain", "{}plain", "}plain{", "{plain"]) {
-        const error = yield* Effect.flip(Layer.build(
-          StreamClient.layer({ service }).pipe(
-            Layer.provide(RedisStreamStore.layer),
-            Layer.provide(clusterLayer(nodes))
-          )
-        ))
-        assert.deepInclude(error, { _tag: "InvalidConfig", option: "service" })
-        assert.include(error.message, "hash tag")
-      }
-    }), { tags: ["G24"] })
-
-  it.effect(
-    "a data stream of another slot is refused with its name, and nothing is announced",
-    () =>
+    it.effect("a data stream of another slot that somebody else announced goes to the dead letters", () =>
       Effect.gen(function*() {
         const stage = yield* clusterStage(yield* Nodes)
-        const { client } = yield* stage.open({ service: "{refused}", consumer: "a" })
-        for (const stream of ["elsewhere", "{elsewhere}:s", "refused:s", "{refused:s"]) {
-          const error = yield* Effect.flip(client.announceAll([{ stream: "{refused}:s" }, { stream }]))
-          assert.deepInclude(error, { _tag: "BackendError", operation: "announce", retryable: false })
-          for (const part of [`"${stream}"`, `"{refused}"`, "hash tag"]) assert.include(error.message, part)
-          const claiming = yield* Effect.flip(client.claim(stream))
-          assert.deepInclude(claiming, { _tag: "BackendError", retryable: false })
-          assert.include(claiming.message, "hash tag")
-        }
-        assert.strictEqual(Number(yield* stage.send("EXISTS", "{refused}-input")), 0)
-      }),
-    { tags: ["G24"] }
-  )
+        const a = yield* stage.open({ service: "{foreign}", consumer: "a" })
+        const announced = JSON.stringify({ DataStreamName: "{elsewhere}:s", Info: {} })
+        yield* stage.send("XADD", "{foreign}-input", "*", "lbs-input", announced)
+        yield* a.client.announceAll([{ stream: "{foreign}:s" }])
+        yield* a.start(a.client.run(Effect.never))
+        yield* until("owned", Effect.map(a.client.owned, ({ length }) => length === 1))
+        yield* until("buried", Effect.map(a.client.deadLetters(), ({ length }) => length === 1))
+        const [letter] = yield* a.client.deadLetters()
+        assert.include(letter!.reason, "{elsewhere}:s")
+        assert.deepStrictEqual(letter!.fields, [["lbs-input", announced]])
+      }).pipe(Effect.provide(capturingLogs([]))))
+  }
+)
 
-  it.effect("a data stream of another slot that somebody else announced goes to the dead letters", () =>
-    Effect.gen(function*() {
-      const stage = yield* clusterStage(yield* Nodes)
-      const a = yield* stage.open({ service: "{foreign}", consumer: "a" })
-      const announced = JSON.stringify({ DataStreamName: "{elsewhere}:s", Info: {} })
-      yield* stage.send("XADD", "{foreign}-input", "*", "lbs-input", announced)
-      yield* a.client.announceAll([{ stream: "{foreign}:s" }])
-      yield* a.start(a.client.run(Effect.never))
-      yield* until("owned", Effect.map(a.client.owned, ({ length }) => length === 1))
-      yield* until("buried", Effect.map(a.client.deadLetters(), ({ length }) => length === 1))
-      const [letter] = yield* a.client.deadLetters()
-      assert.include(letter!.reason, "{elsewhere}:s")
-      assert.deepStrictEqual(letter!.fields, [["lbs-input", announced]])
-    }).pipe(Effect.provide(capturingLogs([]))))
-})
-
-describe("data streams on a Cluster that is maltreated", () => {
+describe.concurrent("data streams on a Cluster that fails", () => {
   it.live(
-    "nodes that hang: all is lost at the local deadline, and taken again when they are back",
-    () => Effect.scoped(Effect.flatMap(Effect.flatMap(RedisServer.cluster(), clusterStage), scenarios.hanging)),
-    60_000
+    "nodes that hang: all leases are lost at the deadline, and taken again later",
+    () => Effect.scoped(Effect.flatMap(Effect.flatMap(RedisServer.cluster(), clusterStage), scenarios.hanging))
   )
 
   it.live(
@@ -222,8 +224,7 @@ describe("data streams on a Cluster that is maltreated", () => {
         }
         assert.deepStrictEqual(yield* b!.client.owned, [])
         for (const node of others) assert.deepStrictEqual(yield* keysInSlot(node, slot), [])
-      })).pipe(Effect.provide(capturingLogs([]))),
-    60_000
+      })).pipe(Effect.provide(capturingLogs([])))
   )
 })
 

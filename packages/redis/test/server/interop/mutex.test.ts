@@ -104,7 +104,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
       }))
     }))
 
-  it.effect("a foreign owner that renews is waited for on", () =>
+  it.effect("the wait goes on while a foreign owner renews", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const mutex = yield* openMutex(server, { confirmTimeout: "200 millis" })
@@ -159,7 +159,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
         Context.get(Mutex.Mutex)
       ))
 
-  it.effect("a foreign release that comes before ours listens is made up for once it does", () =>
+  it.effect("a foreign release before ours listens is noticed later", () =>
     Effect.gen(function*() {
       const ready = Deferred.makeUnsafe<void>()
       const mutex = yield* openLate(Deferred.await(ready), patient)
@@ -413,7 +413,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
     }).pipe(Effect.provide(capturingLogs(lines)))
   })
 
-  it.effect("a message that lies wakes ours, and gives it nothing", () =>
+  it.effect("a false message wakes a waiter, and grants nothing", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const mutex = yield* openMutex(server, patient)

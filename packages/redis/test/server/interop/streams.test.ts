@@ -22,7 +22,7 @@ const real = <A>(scenario: (stage: scenarios.Stage) => Effect.Effect<A, unknown,
     })
   }).pipe(Effect.scoped, Effect.provide(quiet))
 
-describe("with stock consumers, on a real Redis", () => {
+describe.concurrent("with stock consumers, on a real Redis", () => {
   it.live("data streams flow both ways, each to one consumer, and none is left behind", () => real(scenarios.bothWays))
 
   it.live("what a living stock consumer owns is left alone", () => real(scenarios.livingStock))
@@ -32,7 +32,11 @@ describe("with stock consumers, on a real Redis", () => {
   it.live("a death of a stock consumer is noticed, with events", () =>
     real((stage) => scenarios.stockDies(stage, true)))
 
-  it.live("and without", () => real((stage) => scenarios.stockDies(stage, false)), { tags: ["G15"] })
+  it.live(
+    "a death of a stock consumer is noticed without events",
+    () => real((stage) => scenarios.stockDies(stage, false)),
+    { tags: ["G15"] }
+  )
 
   it.live("two announcements of one data stream are processed one after the other", () => real(scenarios.duplicates), {
     tags: ["G8"]

@@ -41,7 +41,7 @@ layer(throughSentinel, { excludeTestServices: true, timeout: "60 seconds" })("Se
     }))
 })
 
-describe("Sentinel, fail-over on purpose", () => {
+describe.concurrent("Sentinel, fail-over on purpose", () => {
   it.live(
     "all connections leave the old primary before it knows that it is none any more",
     () =>
@@ -84,8 +84,7 @@ describe("Sentinel, fail-over on purpose", () => {
         while ((yield* Queue.take(notices))._tag !== "Gap") { /* what was said in between is not known */ }
         yield* replica.send("PUBLISH", "channel", "hello")
         assert.deepInclude(yield* Queue.take(notices), { text: "hello" })
-      })).pipe(Effect.provide(capturingLogs([]))),
-    60_000
+      })).pipe(Effect.provide(capturingLogs([])))
   )
 
   it.live(
@@ -105,8 +104,7 @@ describe("Sentinel, fail-over on purpose", () => {
         yield* others[0]!.restart
         yield* until("the one that came back is listened to", watching(others[0]!))
         assert.include(String(yield* primary.send("ROLE")), "master")
-      })).pipe(Effect.provide(capturingLogs([]))),
-    60_000
+      })).pipe(Effect.provide(capturingLogs([])))
   )
 
   it.live(
@@ -129,7 +127,6 @@ describe("Sentinel, fail-over on purpose", () => {
           yield* Effect.scoped(Layer.build(Layer.fresh(IoRedis.layer(options))))
           yield* hanging.resume
         }
-      })).pipe(Effect.provide(capturingLogs([]))),
-    60_000
+      })).pipe(Effect.provide(capturingLogs([])))
   )
 })

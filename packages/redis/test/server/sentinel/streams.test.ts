@@ -108,11 +108,10 @@ const failOver = (begin: (setup: SentinelSetup) => Effect.Effect<unknown, unknow
     }
   })).pipe(Effect.provide(capturingLogs([])))
 
-describe("data streams through Sentinel", () => {
+describe.concurrent("data streams through Sentinel", () => {
   it.live(
     "a primary that dies: its successor's consumers leave no message out, and go back behind no commit",
-    () => failOver(({ primary }) => primary.kill("SIGKILL")),
-    60_000
+    () => failOver(({ primary }) => primary.kill("SIGKILL"))
   )
 
   it.live(
@@ -124,13 +123,11 @@ describe("data streams through Sentinel", () => {
           yield* until("a new primary", Effect.map(setup.primaryPort, (port) => port === setup.replica.port))
           yield* setup.primary.resume
         })
-      ),
-    60_000
+      )
   )
 
   it.live(
     "a primary that is replaced on purpose: no message is left out, no commit undone",
-    () => failOver(({ name, sentinels }) => sentinels[0]!.send("SENTINEL", "FAILOVER", name)),
-    60_000
+    () => failOver(({ name, sentinels }) => sentinels[0]!.send("SENTINEL", "FAILOVER", name))
   )
 })

@@ -52,7 +52,6 @@ describe("one address", () => {
         const list = String(yield* old.send("CLIENT", "LIST"))
         assert.notMatch(list, /\bname=simba:(commands|subscriber)/)
         assert.deepStrictEqual(warnings, [])
-      })).pipe(Effect.provide(capturingLogs([]))),
-    60_000
+      })).pipe(Effect.provide(capturingLogs([])))
   )
 })

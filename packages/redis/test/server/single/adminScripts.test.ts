@@ -295,7 +295,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
       }), { tags: ["B59"] })
 
     it.effect(
-      "a tick is one key, the instant of the period that ran, and goes after a while",
+      "a tick is one key with the instant of the last period, and expires",
       () =>
         Effect.gen(function*() {
           const server = yield* RedisServer

@@ -234,7 +234,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       assert.deepStrictEqual(yield* next(stays), { _tag: "Message", channel: "shared", text: "still" })
     }))
 
-  it.effect("a channel that is left and joined again in the same moment is heard", () =>
+  it.effect("a channel that is left and joined again at once is heard", () =>
     Effect.gen(function*() {
       const { redis, subscriber } = yield* open(yield* RedisServer)
       for (let i = 0; i < 50; i++) {
@@ -495,7 +495,7 @@ describe("building the layer", () => {
       assert.strictEqual(yield* redis.send("INCR", "count"), 1)
     }).pipe(Effect.scoped))
 
-  it.live("a refused port is an outage, and nobody keeps knocking", () =>
+  it.live("a refused port is an outage, and is not retried", () =>
     Effect.gen(function*() {
       const port = yield* closedPort
       const error = yield* Effect.flip(build({ url: `redis://127.0.0.1:${port}` }))

@@ -37,7 +37,7 @@ const shared = (scenario: Scenario) => Effect.flatMap(RedisServer, (server) => s
 const alone = (scenario: Scenario) => Effect.flatMap(RedisServer.start(), (server) => scenario(stageOn(server)))
 
 layer(RedisServer.layer, { excludeTestServices: true })("a mutex on Redis", (it) => {
-  it.effect("excludes: fifteen fibers of three processes, many rounds", () => shared(scenarios.exclusion), {
+  it.effect("fifteen fibers of three processes exclude each other", () => shared(scenarios.exclusion), {
     tags: ["B60"]
   })
 

@@ -109,7 +109,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one turn on
       assert.strictEqual(yield* server.send("GET", keysOf(first.mutex).owner), last)
     }))
 
-  it.effect("a fiber that gives back and asks again has the mutex again, in one call and without waiting", () =>
+  it.effect("a fiber that releases and acquires again does both in one call", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const mutex = yield* openMutex(server)

@@ -45,7 +45,7 @@ it.live("of mutexes, contenders, observers and operators", () =>
       yield* Mutex.forceRelease("jobs")
     })
     yield* Effect.scoped(work).pipe(Effect.provide(Layer.merge(live(), capturingLogs([]))))
-  }), 60_000)
+  }))
 
 it.live("of data streams", () =>
   Effect.gen(function*() {
@@ -101,4 +101,4 @@ it.live("of data streams", () =>
       yield* service.leave({ consumer: a, session })
     })
     yield* Effect.scoped(work).pipe(Effect.provide(RedisStreamStore.layer.pipe(Layer.provide(redis))))
-  }), 60_000)
+  }))

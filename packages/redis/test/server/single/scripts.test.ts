@@ -506,7 +506,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       assert.strictEqual(yield* server.send("EXISTS", keysOf(names[3]!).owner), 0)
     }))
 
-  it.effect("a release that takes nothing away hands nothing over", () =>
+  it.effect("a release that deleted nothing hands nothing over", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server)

@@ -33,5 +33,5 @@ StreamStoreSuite.suite(
 it.live(
   "entries that were deleted while they were pending are gone",
   () => Effect.provide(Effect.scoped(trimmed), RedisStreamStore.layer.pipe(Layer.provideMerge(alone))),
-  { timeout: 30_000, tags: ["B50"] }
+  { tags: ["B50"] }
 )

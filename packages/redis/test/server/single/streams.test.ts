@@ -22,18 +22,18 @@ const shared = (scenario: Scenario) => Effect.flatMap(RedisServer, (server) => s
 /** On a server of its own, for it will be maltreated. */
 const alone = (scenario: Scenario) => Effect.flatMap(RedisServer.start(), (server) => scenario(stageOn(server)))
 
-layer(RedisServer.layer, { excludeTestServices: true })("data streams on Redis", (it) => {
+layer(RedisServer.layer, { concurrent: true, excludeTestServices: true })("data streams on Redis", (it) => {
   it.effect("every announced one is processed to its end, once, and leaves nothing behind", () =>
     shared(scenarios.finished))
 
   it.effect(
-    "what a dead owner leaves is found without any event, with larger tokens",
+    "streams of a dead owner are found without events, with larger tokens",
     () => shared(scenarios.orphans),
     { tags: ["G15", "G32"] }
   )
 
   it.effect(
-    "what is handed back in order goes on at once, by a hint, and counts no failure",
+    "streams that are handed back go on at once, by a signal, and count no failure",
     () => shared(scenarios.handedBack),
     { tags: ["B57", "G20"] }
   )
@@ -46,7 +46,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("data streams on Redis",
     { tags: ["G1", "G2", "B52"] }
   )
 
-  it.effect("poison goes to the dead letters, and can be revived", () => shared(scenarios.poison), { tags: ["B52"] })
+  it.effect("poison goes to the dead letters, and can be redriven", () => shared(scenarios.poison), { tags: ["B52"] })
 
   it.effect("a consumer that joins gets its share", () => shared(scenarios.balanced), { tags: ["B55"] })
 
@@ -57,9 +57,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("data streams on Redis",
     shared(scenarios.processed))
 })
 
-describe("data streams on a Redis that is maltreated", () => {
-  it.live("expiries: what a dead owner leaves is found without any sweep", () => alone(scenarios.expiries))
+describe.concurrent("data streams on a Redis that fails", () => {
+  it.live("streams of a dead owner are found by events, without sweeps", () => alone(scenarios.expiries))
 
-  it.live("a server that hangs: all is lost at the local deadline, and taken again when it is back", () =>
+  it.live("a server that hangs: all leases are lost at the deadline, and taken again later", () =>
     alone(scenarios.hanging))
 })

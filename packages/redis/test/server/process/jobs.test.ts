@@ -1,31 +1,19 @@
 /** Jobs that run once per period in the fleet, in processes of their own on a real server. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, type Scope } from "effect"
-import { spawn } from "node:child_process"
-import { fileURLToPath } from "node:url"
 import { freshName, keysOf, RedisServer, until } from "../../support/harness.ts"
 import { countKey, jobs, type JobsConfig, layer as jobsLayer, logKey } from "../../support/jobsWorker.ts"
-
-const file = fileURLToPath(new URL("../../support/jobsWorker.ts", import.meta.url))
+import { startNode } from "../../support/nodeProcess.ts"
 
 interface Worker {
   readonly name: string
   readonly signal: (signal: NodeJS.Signals) => Effect.Effect<void>
 }
 
-/** A Node process of its own, killed with the scope. */
 const startWorker = (config: JobsConfig): Effect.Effect<Worker, never, Scope.Scope> =>
   Effect.map(
-    Effect.acquireRelease(
-      Effect.sync(() =>
-        spawn(process.execPath, [file], {
-          env: { ...process.env, NODE_OPTIONS: "", SIMBA_TEST_JOBS: JSON.stringify(config) },
-          stdio: "ignore"
-        })
-      ),
-      (child) => Effect.sync(() => child.kill("SIGKILL"))
-    ),
-    (child) => ({ name: config.name, signal: (signal) => Effect.sync(() => void child.kill(signal)) })
+    startNode("./jobsWorker.ts", "SIMBA_TEST_JOBS", config),
+    ({ child }) => ({ name: config.name, signal: (signal) => Effect.sync(() => void child.kill(signal)) })
   )
 
 const setting = Effect.fnUntraced(function*(label: string, every: number) {
@@ -88,8 +76,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("once per period, on one
           })
         }
         yield* assertOncePerPeriod
-      }),
-    60_000
+      })
   )
 
   it.effect(
@@ -114,7 +101,6 @@ layer(RedisServer.layer, { excludeTestServices: true })("once per period, on one
         yield* runsSince(0, "periods of both", times("cron", 3))
         yield* assertOncePerPeriod
         assert.strictEqual(yield* server.send("EXISTS", keysOf(mutex).owner), 0)
-      }),
-    60_000
+      })
   )
 })
