@@ -25,7 +25,7 @@ let count = 0
 const epoch = () => Epoch.make(`s00000000000.${(++count).toString(36)}`)
 
 const layer = RedisStreamStore.layer.pipe(
-  Layer.provideMerge(TestRedis.layerOptions({ expiryDelay: ["1 second", "1 second"] }))
+  Layer.provideMerge(TestRedis.layer({ expiryDelay: ["1 second", "1 second"] }))
 )
 const onFake = <A, E>(
   effect: Effect.Effect<A, E, FakeRedis.FakeRedis | Redis | StreamStore | Scope.Scope>
@@ -718,7 +718,7 @@ describe("events", () => {
                 send: (command, ...args) => redis.send(command === "CONFIG" ? "NOSUCHCOMMAND" : command, ...args)
               }))
           )),
-          Layer.provide(TestRedis.layer)
+          Layer.provide(TestRedis.layer())
         ))
       ),
     { tags: ["G21"] }
@@ -743,7 +743,7 @@ describe("events", () => {
         stream: streamOf("one"),
         entry: EntryId.make("5-0")
       })
-    }).pipe(Effect.provide(RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layerOptions({ db: 3 }))))), {
+    }).pipe(Effect.provide(RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer({ db: 3 }))))), {
     tags: ["G22"]
   })
 
@@ -773,7 +773,7 @@ describe("events", () => {
 describe("Cluster", () => {
   const cluster = Layer.fresh(RedisStreamStore.layer).pipe(
     Layer.provide(Layer.succeed(RedisTopology.RedisTopology, { _tag: "Cluster", primaries: Effect.succeed([]) })),
-    Layer.provideMerge(TestRedis.layer)
+    Layer.provideMerge(TestRedis.layer())
   )
 
   it("slots are those of Redis", { tags: ["G24"] }, () => {

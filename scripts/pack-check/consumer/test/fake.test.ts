@@ -6,9 +6,9 @@ import { StreamStoreSuite } from "@effect-simba/testkit/streams"
 import { Layer } from "effect"
 import { append } from "./append.ts"
 
-MutexStoreSuite.suite("the fake", RedisMutexStore.layer.pipe(Layer.provide(TestRedis.layer)), { live: false })
+MutexStoreSuite.suite("the fake", RedisMutexStore.layer.pipe(Layer.provide(TestRedis.layer())), { live: false })
 
-StreamStoreSuite.suite("the fake", RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer)), {
+StreamStoreSuite.suite("the fake", RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer())), {
   live: false,
   append
 })
