@@ -32,7 +32,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: "server", include: server, maxWorkers: 6, sequence: { groupOrder: 1 }, testTimeout: 180_000 }
+        test: { name: "server", include: server, maxWorkers: 4, sequence: { groupOrder: 1 }, testTimeout: 180_000 }
       }
     ]
   }
