@@ -24,6 +24,7 @@ export const direct = Effect.fnUntraced(function*(
   onEvent: (event: Event, history: ReadonlyArray<Event>) => Effect.Effect<void>
 ) {
   const history: Array<Event> = []
+  const starting = new Set(plan.workers)
   const active = new Set(plan.workers)
   let isInterrupted = false
 
@@ -48,6 +49,10 @@ export const direct = Effect.fnUntraced(function*(
       history.push(event)
       if (isEnding(event)) active.delete(event.worker)
       yield* onEvent(event, history)
+      // A worker that started late could find all others finished, and nobody to take over from it
+      if (event._tag !== "Note" && starting.delete(event.worker) && starting.size === 0) {
+        yield* Effect.forkScoped(fleet.begin)
+      }
       if (event._tag !== "Leading") continue
       if (event.worker === plan.crash.worker && event.term === plan.crash.term) {
         yield* Effect.forkScoped(Effect.delay(crash(event.worker, event.token), plan.crash.after))

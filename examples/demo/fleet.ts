@@ -1,10 +1,13 @@
 /** The workers as the director sees them, whether they are fibers or processes. */
-import type { MutexStore } from "@effect-simba/core"
-import type { Effect, Queue } from "effect"
+import { Mutex, type MutexStore } from "@effect-simba/core"
+import { Effect, Exit, type Queue, Scope } from "effect"
 import type { Event } from "./events.ts"
+import * as plan from "./plan.ts"
 
 export interface Fleet {
   readonly events: Queue.Queue<Event>
+  /** Lets the workers lead. Until then they wait. */
+  readonly begin: Effect.Effect<void>
   /** Kills a worker, which releases nothing and reports nothing more. Awaits its death. */
   readonly crash: (worker: string) => Effect.Effect<void>
   /** Interrupts a worker, which leaves in order. */
@@ -12,3 +15,10 @@ export interface Fleet {
   /** The mutex as the store has it. */
   readonly inspect: Effect.Effect<MutexStore.MutexState>
 }
+
+/** Holds the mutex until `begin`, or until the scope closes. */
+export const holdBack = Effect.gen(function*() {
+  const curtain = yield* Scope.fork(yield* Effect.scope)
+  yield* Scope.provide(Mutex.acquire(plan.mutex), curtain)
+  return { begin: Scope.close(curtain, Exit.void) }
+})

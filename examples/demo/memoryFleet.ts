@@ -2,7 +2,7 @@
 import { Mutex, MutexStore } from "@effect-simba/core"
 import { Context, Effect, Fiber, Layer, Queue, type Scope } from "effect"
 import type { Event } from "./events.ts"
-import type { Fleet } from "./fleet.ts"
+import { type Fleet, holdBack } from "./fleet.ts"
 import * as plan from "./plan.ts"
 import { run } from "./worker.ts"
 
@@ -29,6 +29,7 @@ export const make: Effect.Effect<Fleet, never, Scope.Scope> = Effect.gen(functio
     yield* Layer.build(Layer.orDie(Mutex.layer(plan.options).pipe(Layer.provide(shared)))),
     Mutex.Mutex
   )
+  const { begin } = yield* Effect.provideService(Effect.orDie(holdBack), Mutex.Mutex, observer)
   const events = yield* Queue.unbounded<Event>()
   const dead = new Set<string>()
   const fibers = new Map<string, Fiber.Fiber<void>>()
@@ -44,6 +45,7 @@ export const make: Effect.Effect<Fleet, never, Scope.Scope> = Effect.gen(functio
   }
   return {
     events,
+    begin,
     crash: (worker) =>
       Effect.sync(() => {
         dead.add(worker)

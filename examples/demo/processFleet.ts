@@ -5,7 +5,7 @@ import { Context, Effect, Layer, Queue } from "effect"
 import { now } from "../shared/clock.ts"
 import { type Process, spawn } from "../shared/process.ts"
 import { Event } from "./events.ts"
-import type { Fleet } from "./fleet.ts"
+import { type Fleet, holdBack } from "./fleet.ts"
 import * as plan from "./plan.ts"
 
 /** The mutexes of one contender, by default on the Redis at `REDIS_URL`. */
@@ -13,6 +13,9 @@ export const mutexes = (contender: string, url?: string) =>
   RedisMutex.layerFromEnv({ ...plan.options, contender, redis: { url } })
 
 export const make = Effect.fnUntraced(function*(url: string) {
+  // The director has a connection of its own
+  const observer = Context.get(yield* Layer.build(mutexes("director", url)), Mutex.Mutex)
+  const { begin } = yield* Effect.provideService(holdBack, Mutex.Mutex, observer)
   const events = yield* Queue.unbounded<Event>()
   const processes = new Map<string, Process>()
   for (const worker of plan.workers) {
@@ -27,10 +30,9 @@ export const make = Effect.fnUntraced(function*(url: string) {
     })
     processes.set(worker, process)
   }
-  // The director looks at the mutex over a connection of its own
-  const observer = Context.get(yield* Layer.build(mutexes("director", url)), Mutex.Mutex)
   return {
     events,
+    begin,
     crash: (worker) => processes.get(worker)!.end("SIGKILL"),
     interrupt: (worker) => processes.get(worker)!.end("SIGTERM"),
     inspect: Effect.orDie(observer.inspect(plan.mutex))

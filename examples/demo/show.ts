@@ -17,22 +17,21 @@ class Failed extends Schema.TaggedError<Failed>()("Failed", {}) {}
 
 const startFleet = Effect.gen(function*() {
   const forced = yield* Config.option(Config.Literals(["memory"], "SIMBA_DEMO"))
-  const redis = Option.isSome(forced) ? Option.none() : yield* redisServer.find
-  if (Option.isSome(redis)) {
+  if (Option.isSome(forced)) {
     yield* print([
-      `Starting ${plan.workers.length} processes, on ${redis.value.name}.`,
-      `The crash of ${plan.crash.worker} is a SIGKILL, the interruption of ${plan.interruption.worker} a SIGTERM.`,
+      `Starting ${plan.workers.length} fibers in one process, on the in-process store (SIMBA_DEMO=memory).`,
+      `The crash of ${plan.crash.worker} is simulated: its store stops answering, so nobody renews or releases its lease.`,
       ""
     ])
-    return yield* processFleet.make(redis.value.url)
+    return yield* memoryFleet.make
   }
-  const why = Option.isSome(forced) ? "SIMBA_DEMO=memory" : "no REDIS_URL, and no redis-server on the PATH"
+  const redis = yield* redisServer.find
   yield* print([
-    `Starting ${plan.workers.length} fibers in one process, on the in-process store (${why}).`,
-    `The crash of ${plan.crash.worker} is simulated: its store stops answering, so nobody renews or releases its lease.`,
+    `Starting ${plan.workers.length} processes, on ${redis.name}.`,
+    `The crash of ${plan.crash.worker} is a SIGKILL, the interruption of ${plan.interruption.worker} a SIGTERM.`,
     ""
   ])
-  return yield* memoryFleet.make
+  return yield* processFleet.make(redis.url)
 })
 
 const show = Effect.gen(function*() {

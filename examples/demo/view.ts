@@ -61,6 +61,8 @@ const live = Effect.gen(function*() {
 
 const said = (event: Event): string | undefined => {
   switch (event._tag) {
+    case "Waiting":
+      return event.term === 1 ? "has started" : undefined
     case "Leading":
       return `leads with token ${event.token}`
     case "Crashed":

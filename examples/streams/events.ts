@@ -20,8 +20,9 @@ export const Event = Schema.TaggedUnion({
   GivenBack: { who, at, stream, token },
   /** The handler was interrupted, or failed. */
   Stopped: { who, at, stream, token },
-  /** By the director, just before the signal. */
+  /** From the director, just before SIGKILL. */
   Killed: { who, at },
+  /** From the director, just before SIGTERM. */
   AskedToEnd: { who, at },
   /** A process failed. */
   Failed: { who, at, problem: Schema.String }

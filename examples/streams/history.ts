@@ -1,4 +1,4 @@
-/** From events to who owned each stream when. */
+/** Who owned each stream, and when. */
 import type { Event } from "./events.ts"
 import * as plan from "./plan.ts"
 

@@ -4,7 +4,7 @@
  *
  *     npm run demo:streams
  *
- * It uses the Redis at `REDIS_URL`, or starts a `redis-server` from the PATH for itself.
+ * It uses the Redis at `REDIS_URL`, or starts a `redis-server` from the PATH, or an in-memory Redis in this process.
  */
 import * as plan from "./plan.ts"
 

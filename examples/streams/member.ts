@@ -43,11 +43,13 @@ const ending = (exit: Exit.Exit<void, StreamMessages.MessagesError>) => {
 
 const handler = (who: string) =>
   Effect.gen(function*() {
-    const { stream, token } = yield* StreamLease.StreamLease
-    report({ _tag: "Taken", who, at: yield* now, stream, token })
+    const { ensure, stream, token } = yield* StreamLease.StreamLease
+    // Fails if this process stalled until its lease was over, and another consumer may own the stream
+    const nowAsOwner = Effect.tap(now, () => ensure)
+    report({ _tag: "Taken", who, at: yield* nowAsOwner, stream, token })
     const processStep = Effect.fnUntraced(function*(n: number) {
       yield* Effect.sleep(plan.work)
-      report({ _tag: "Processed", who, at: yield* now, stream, token, n })
+      report({ _tag: "Processed", who, at: yield* nowAsOwner, stream, token, n })
     })
     yield* StreamMessages.process(Step, ({ value }) => processStep(value.n), {
       until: ({ value }) => value.last === "yes"
@@ -66,7 +68,7 @@ const main = Effect.gen(function*() {
   const [role, who, service] = yield* stdio.args
   const client = StreamClient.layer({ ...plan.options, service: service!, consumer: who }).pipe(
     Layer.provide(RedisStreamStore.layer),
-    Layer.provideMerge(IoRedis.layerFromEnv())
+    Layer.provideMerge(IoRedis.layerFromEnv({ commandTimeout: plan.commandTimeout }))
   )
   const work: Effect.Effect<void, unknown, StreamClient.StreamClient | Redis> = role === "producer"
     ? produce(who!, service!)

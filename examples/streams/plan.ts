@@ -1,15 +1,15 @@
-/** Who takes part, and what happens. */
+/** Who takes part in the demo, what happens, and how long everything lasts. */
 
 export const producers = ["pia", "quinn"]
 export const consumers = ["ada", "ben", "cleo"]
 
-/** Of each producer. */
+/** How many data streams each producer announces, and how many messages each stream gets. */
 export const streams = 4
 export const messages = 60
 
-/** How long a message takes its consumer, and how far apart they are written. */
-export const work = "100 millis"
+/** The time between two messages of a stream, and the time that a consumer takes for one. */
 export const pace = "80 millis"
+export const work = "100 millis"
 
 /** Started once a stream has an owner. */
 export const joins = "dan"
@@ -21,7 +21,7 @@ export const middle = 20
 /** Asked to end once the streams of the killed consumer have new owners. */
 export const leaves = "ben"
 
-/** Of the consumers: together they have room for all, and for little more. */
+/** Three consumers have room for all streams, and for one more. */
 export const options = {
   capacity: 3,
   leaseDuration: "2 seconds",
@@ -30,5 +30,8 @@ export const options = {
   gracePeriod: "2 seconds"
 } as const
 
-/** Far longer than it takes. */
+/** Longer than the default, because a busy machine answers late. */
+export const commandTimeout = "5 seconds"
+
+/** The demo judges what has happened by then. It takes a fraction of that. */
 export const limit = "2 minutes"

@@ -1,19 +1,22 @@
 import { Mutex, MutexStore } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Duration, Effect, Fiber, Layer } from "effect"
+import { Context, Duration, Effect, Fiber, Layer, Queue, type Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { direct } from "../demo/director.ts"
 import type { Event } from "../demo/events.ts"
 import type { Fleet } from "../demo/fleet.ts"
+import { startOf } from "../demo/history.ts"
 import * as memoryFleet from "../demo/memoryFleet.ts"
 import * as plan from "../demo/plan.ts"
 import * as report from "../demo/report.ts"
 import { timeline } from "../demo/timeline.ts"
 import { run } from "../demo/worker.ts"
 
-const rehearsal = Effect.fnUntraced(function*(change: (fleet: Fleet) => Fleet = (fleet) => fleet) {
-  const fleet = yield* memoryFleet.make
-  const play = yield* Effect.forkChild(direct(change(fleet), () => Effect.void))
+const rehearsal = Effect.fnUntraced(function*(
+  change: (fleet: Fleet) => Effect.Effect<Fleet, never, Scope.Scope> = Effect.succeed
+) {
+  const fleet = yield* Effect.flatMap(memoryFleet.make, change)
+  const play = yield* Effect.forkChild(direct(fleet, () => Effect.void))
   yield* TestClock.adjust(plan.limit)
   return yield* Fiber.join(play)
 })
@@ -30,12 +33,30 @@ describe("the demo", () => {
       assert.lengthOf(report.summary(history), 2)
     }))
 
+  it.effect("lets nobody lead before all have started", () =>
+    Effect.gen(function*() {
+      const history = yield* rehearsal(Effect.fnUntraced(function*(fleet) {
+        const events = yield* Queue.unbounded<Event>()
+        const pass = Effect.gen(function*() {
+          const event = yield* Queue.take(fleet.events)
+          if (event.worker === "eve" && event._tag === "Waiting" && event.term === 1) yield* Effect.sleep("20 seconds")
+          yield* Queue.offer(events, event)
+        })
+        yield* Effect.forkScoped(Effect.forever(pass))
+        return { ...fleet, events }
+      }))
+      assert.deepStrictEqual(failing(history), [])
+      assert.isAtLeast(report.termsOf(history)[0]!.from - startOf(history), 20_000)
+    }))
+
   it.effect("dates a crash from before the kill, and not from when its end was noticed", () =>
     Effect.gen(function*() {
-      const history = yield* rehearsal((fleet) => ({
-        ...fleet,
-        crash: (worker) => Effect.andThen(fleet.crash(worker), Effect.sleep("3 seconds"))
-      }))
+      const history = yield* rehearsal((fleet) =>
+        Effect.succeed({
+          ...fleet,
+          crash: (worker) => Effect.andThen(fleet.crash(worker), Effect.sleep("4 seconds"))
+        })
+      )
       assert.deepStrictEqual(failing(history), [])
       // The lease that the store knows by then is the next leader's
       assert.match(report.summary(history)[1]!, /^Crash: \w+ took over \d+ ms later$/)

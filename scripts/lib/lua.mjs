@@ -9,7 +9,7 @@ import { filesBelow, packageFolders } from "./workspace.mjs"
 
 const nameOf = (path) => basename(path, ".lua")
 
-const includeLine = /^--- @include (\S+)$/
+const includeLine = /^ *--- @include (\S+)$/
 const isHeader = (line) => line.startsWith("---") && !includeLine.test(line)
 
 /** The folders that have a folder `lua`. */

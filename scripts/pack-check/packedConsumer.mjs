@@ -17,7 +17,7 @@ export const temporaryFolder = () => {
 const needed = ["effect", "ioredis", "@effect/vitest", "vitest", "@types/node", "typescript"]
 
 /** Packs and installs; `versions` are those of packages that the workspace pins otherwise, or not at all. */
-export const packedConsumer = async (temporary, versions = {}) => {
+export const packedConsumer = async (temporary, versions = {}, overrides = {}) => {
   const packed = []
   await step("tarballs", async () => {
     for (const folder of packageFolders) packed.push(await pack(folder, temporary))
@@ -31,7 +31,7 @@ export const packedConsumer = async (temporary, versions = {}) => {
         ...fromTarballs(packed),
         ...Object.fromEntries(needed.map((name) => [name, pinned[name]])),
         ...versions
-      }))
+      }, overrides))
   }
   return { consumer, packed }
 }

@@ -1,13 +1,17 @@
 /**
- * Fencing tokens: numbers by which a resource refuses a former holder.
+ * Numbers by which a resource refuses a former holder.
  *
  * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
 
 /**
- * A number that grows with every grant of a mutex. Hand it to the resource that the mutex protects: one that refuses
- * tokens smaller than the largest it has seen is safe even from a holder that was paused past its deadline.
+ * A number that grows with every grant of a mutex.
+ *
+ * **When to use**
+ *
+ * Use it for writes to the resource that the mutex protects. A resource that refuses tokens smaller than the largest
+ * it has seen is safe even from a holder that was paused past its deadline.
  *
  * **Example** (Refusing what comes from a former holder)
  *
@@ -29,6 +33,8 @@ export const FencingToken = Schema.Int.check(Schema.isBetween({ minimum: 1, maxi
 )
 
 /**
+ * A checked fencing token.
+ *
  * @category models
  * @since 0.1.0
  */

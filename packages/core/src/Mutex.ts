@@ -191,7 +191,7 @@ export const layerFromEnv = (
  * )
  * ```
  *
- * @category operations
+ * @category combinators
  * @since 0.1.0
  */
 export const acquire = (
@@ -221,7 +221,7 @@ export const acquire = (
  *   }))
  * ```
  *
- * @category operations
+ * @category combinators
  * @since 0.1.0
  */
 export const acquireAll = (
@@ -249,7 +249,7 @@ export const acquireAll = (
  * }))
  * ```
  *
- * @category operations
+ * @category combinators
  * @since 0.1.0
  */
 export const tryAcquire = (
@@ -280,7 +280,7 @@ export const tryAcquire = (
  * )
  * ```
  *
- * @category operations
+ * @category combinators
  * @since 0.1.0
  */
 export const withLock = (name: string, options?: AcquireOptions) =>
@@ -304,7 +304,7 @@ export const withLock = (name: string, options?: AcquireOptions) =>
  * )
  * ```
  *
- * @category operations
+ * @category combinators
  * @since 0.1.0
  */
 export const withLockIfAvailable = (name: string, options?: LeaseOptions) =>
@@ -336,7 +336,7 @@ export const withLockIfAvailable = (name: string, options?: LeaseOptions) =>
  * }))
  * ```
  *
- * @category operations
+ * @category combinators
  * @since 0.1.0
  */
 export const contend = (
@@ -459,7 +459,7 @@ export const events = (
  * )
  * ```
  *
- * @category operations
+ * @category combinators
  * @since 0.1.0
  */
 export const forceRelease = (name: string): Effect.Effect<Ownership, StoreError | InvalidName, Mutex> =>

@@ -346,7 +346,7 @@ export type Ticket = typeof Ticket.Type
  * **Example** (In words)
  *
  * ```ts
- * import { MutexStore } from "@effect-simba/core"
+ * import { Mutex, MutexStore } from "@effect-simba/core"
  * import { Duration, Effect } from "effect"
  *
  * const words = MutexStore.Ownership.match({
@@ -465,7 +465,7 @@ const make = Effect.sync((): MutexStore["Service"] => {
  * **Example** (An application of one process)
  *
  * ```ts
- * import { MutexStore } from "@effect-simba/core"
+ * import { Mutex, MutexStore } from "@effect-simba/core"
  * import { Effect, Layer } from "effect"
  *
  * const MutexLive = Mutex.layer().pipe(Layer.provide(MutexStore.layerMemory))

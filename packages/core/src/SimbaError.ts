@@ -1,5 +1,5 @@
 /**
- * The failures of this library, each named for what the caller does next.
+ * Failures of this library, each named for what the caller does next.
  *
  * @since 0.1.0
  */
@@ -8,8 +8,11 @@ import * as Schema from "effect/Schema"
 import { FencingToken } from "./FencingToken.ts"
 
 /**
- * The mutex stayed with somebody else for the whole `timeout`. Nothing is held, and the place in the queue is given up.
- * Try again later, or do without.
+ * The mutex stayed with somebody else for the whole `timeout`: try again later, or do without.
+ *
+ * **Details**
+ *
+ * Nothing is held, and the place in the queue is given up.
  *
  * **Example** (Answering that somebody else is at it)
  *
@@ -45,8 +48,10 @@ export class AcquireTimeout extends Schema.TaggedError<AcquireTimeout>("@effect-
 /**
  * Why a lease ended before its holder released it.
  *
- * - `Expired`: the local deadline passed without a renewal (an event-loop stall, a suspended process, `isAlive` that did not
- *   say yes), or the lease was held for `maxHold`.
+ * **Details**
+ *
+ * - `Expired`: the local deadline passed without a renewal (an event-loop stall, a suspended process, an `isAlive`
+ *   that did not answer `true`), or the lease was held for `maxHold`.
  * - `TakenOver`: the server names another owner.
  * - `Vanished`: the server names no owner (expiry, eviction, a flush, a lost write).
  * - `BackendGone`: every renewal failed until the local deadline, or the layer was closed.
@@ -66,7 +71,7 @@ export class AcquireTimeout extends Schema.TaggedError<AcquireTimeout>("@effect-
  *     : "look at the log of the backend"
  * ```
  *
- * @category models
+ * @category schemas
  * @since 0.1.0
  */
 export const LossReason = Schema.Literals([
@@ -79,6 +84,8 @@ export const LossReason = Schema.Literals([
 ])
 
 /**
+ * Why a lease ended before its holder released it.
+ *
  * @category models
  * @since 0.1.0
  */
@@ -94,7 +101,11 @@ const lossText: Record<LossReason, string> = {
 }
 
 /**
- * The lease is over. Protected work was interrupted: stop, and leave the resource alone. Retry by acquiring anew.
+ * The lease is over: stop, leave the resource alone, and acquire the mutex anew.
+ *
+ * **Details**
+ *
+ * Protected work was interrupted.
  *
  * **Example** (Beginning anew after a loss)
  *
@@ -128,9 +139,13 @@ export class LeaseLost extends Schema.TaggedError<LeaseLost>("@effect-simba/core
 }
 
 /**
- * `withLock`, `acquire` or `acquireAll` was asked for a mutex inside a `withLock` of the same name, child fibers included,
- * and would wait for itself. Pass the outer lease to the inner work instead. (`tryAcquire` and `withLockIfAvailable` do not
- * wait: there they answer `None`.)
+ * The mutex is held by a `withLock` around the call, which would wait for itself: pass the outer lease to the inner
+ * work.
+ *
+ * **Details**
+ *
+ * `withLock`, `acquire` and `acquireAll` fail with it, child fibers of the outer body included. `tryAcquire` and
+ * `withLockIfAvailable` do not wait, and return `None`.
  *
  * **Example** (Passing the outer lease on)
  *
@@ -162,7 +177,7 @@ export class AlreadyHeld extends Schema.TaggedError<AlreadyHeld>("@effect-simba/
 }
 
 /**
- * A name cannot be used. Nothing was sent. Choose another.
+ * A name cannot be used: choose another. Nothing was sent.
  *
  * **Example** (Names that come from users)
  *
@@ -173,7 +188,7 @@ export class AlreadyHeld extends Schema.TaggedError<AlreadyHeld>("@effect-simba/
  * const lockOf = (tenant: string) =>
  *   Effect.log("working").pipe(
  *     Mutex.withLock(tenant),
- *     Effect.catchTag("InvalidName", ({ name, problem }) => Effect.logWarning(`tenant ${name} is refused: ${problem}`))
+ *     Effect.catchTag("InvalidName", ({ problem, value }) => Effect.logWarning(`tenant ${value} is refused: ${problem}`))
  *   )
  * ```
  *
@@ -192,7 +207,11 @@ export class InvalidName extends Schema.TaggedError<InvalidName>("@effect-simba/
 }
 
 /**
- * A configuration cannot work. Raised where it enters: when the layer is built, or by the call that overrides it.
+ * An option cannot work: change it.
+ *
+ * **Details**
+ *
+ * A layer fails with it when it is built, and an operation when it is called with the option.
  *
  * **Example** (Saying which option is wrong)
  *
@@ -232,8 +251,12 @@ const causeText = (cause: unknown): string =>
     : Object.prototype.toString.call(cause)
 
 /**
- * The backend did not do what was asked, or its answer did not come. `retryable` tells an outage (wait and try again)
- * from a refusal that will come again (permissions, a key of the wrong type).
+ * The backend did not do what was asked, or its answer did not come.
+ *
+ * **Details**
+ *
+ * `retryable` tells an outage (wait and try again) from a refusal that comes again (permissions, a key of the wrong
+ * type). `operation` names the request, and `cause` is what the client library said.
  *
  * **Example** (Waiting for the end of an outage)
  *
@@ -265,7 +288,11 @@ export class BackendError extends Schema.TaggedError<BackendError>("@effect-simb
 }
 
 /**
- * The backend answered something that this library does not understand. `read` is what came, `where` names its place.
+ * The backend answered something that this library does not understand.
+ *
+ * **Details**
+ *
+ * `read` is the answer, and `where` names its place.
  *
  * **Example** (Telling what stands in the way)
  *
@@ -292,7 +319,7 @@ export class ProtocolError extends Schema.TaggedError<ProtocolError>("@effect-si
 }
 
 /**
- * A request to the backend that got no usable answer.
+ * A request to the backend got no usable answer.
  *
  * **Example** (Answering "unknown" when the backend does not say)
  *
@@ -312,7 +339,7 @@ export class ProtocolError extends Schema.TaggedError<ProtocolError>("@effect-si
 export type StoreError = BackendError | ProtocolError
 
 /**
- * Why a mutex could not be asked for.
+ * Why an attempt to acquire without waiting failed.
  *
  * **Example** (Whether it makes sense to ask again)
  *
@@ -331,7 +358,7 @@ export type StoreError = BackendError | ProtocolError
 export type TryAcquireError = StoreError | InvalidName | InvalidConfig
 
 /**
- * Why a mutex could not be had.
+ * Why an attempt to acquire failed.
  *
  * **Example** (Failures of a service that has its own)
  *

@@ -8,7 +8,7 @@
 export * as Contender from "./Contender.ts"
 
 /**
- * Fencing tokens: numbers by which a resource refuses a former holder.
+ * Numbers by which a resource refuses a former holder.
  *
  * @since 0.1.0
  */
@@ -132,7 +132,7 @@ export * as MutexStore from "./MutexStore.ts"
 export * as OwnerEvent from "./OwnerEvent.ts"
 
 /**
- * The failures of this library, each named for what the caller does next.
+ * Failures of this library, each named for what the caller does next.
  *
  * @since 0.1.0
  */

@@ -1,19 +1,21 @@
 /**
  * Redis as a resource that refuses stale holders of a mutex.
  *
- * A holder that was paused past its deadline (a stopped process, a long garbage collection, a suspended machine) may wake
- * up and write although somebody else owns the mutex by now. Nothing on its side can prevent that. The resource can: each
- * grant of a mutex has a larger token than the last, so a resource that remembers the largest token it has seen, and
- * refuses smaller ones, takes no write of a former holder after the first of its successor.
+ * A holder that was paused past its deadline (a stopped process, a long garbage collection, a suspended machine) may
+ * wake up and write although somebody else owns the mutex by now. Nothing on its side can prevent that, but the
+ * resource can: each grant has a larger token than the last. A resource that remembers the largest token, and refuses
+ * smaller ones, takes no write of a former holder after the first write of its successor.
  *
- * The token is remembered in a key beside the resource, in the same slot of a Cluster, for seven days after its last use:
- * far longer than any holder sleeps. All that belongs together should be fenced by one resource and one mutex: tokens of
- * different mutexes are not comparable.
+ * The token is remembered in a key beside the resource, in the same slot of a Cluster, for seven days after its last
+ * use. Fence all data that belongs together by one resource and one mutex: tokens of different mutexes cannot be
+ * compared.
  *
  * **Example** (A write that a stale holder cannot do)
  *
  * ```ts
- *  *  * import { Effect } from "effect"
+ * import { Mutex } from "@effect-simba/core"
+ * import { Fencing } from "@effect-simba/redis"
+ * import { Effect } from "effect"
  *
  * const program = Mutex.withLock("report")((lease) => Fencing.set("report:latest", "...", lease.token)).pipe(
  *   Effect.catchTag("StaleToken", (error) => Effect.logError(error.message))
@@ -33,13 +35,18 @@ import { evaluate } from "./internal/client/script.ts"
 import * as RedisKeys from "./internal/mutex/keys.ts"
 
 /**
- * Somebody with a newer lease of the mutex has been here. Nothing was written. Stop: this lease is over, whatever the
- * local clock says. Acquire the mutex anew before you write again, and read first what the successor did.
+ * A newer lease of the mutex was here: stop, and acquire the mutex anew before you write again. Nothing was written.
+ *
+ * **Details**
+ *
+ * The lease is over, whatever the local clock says. Read first what the successor did.
  *
  * **Example** (Stopping, and looking at what the successor did)
  *
  * ```ts
- *  *  * import { Effect } from "effect"
+ * import { Mutex } from "@effect-simba/core"
+ * import { Fencing } from "@effect-simba/redis"
+ * import { Effect } from "effect"
  *
  * const program = Mutex.withLock("report")((lease) => Fencing.set("report:latest", "...", lease.token)).pipe(
  *   Effect.catchTag("StaleToken", ({ key, seen, token }) => Effect.logWarning(`${key}: ${seen} came after ${token}`))
@@ -62,25 +69,6 @@ export class StaleToken extends Schema.TaggedError<StaleToken>("@effect-simba/re
       "since. Nothing was written. Stop, and acquire the mutex anew."
   }
 }
-
-/**
- * What can go wrong with a fenced command. `InvalidConfig` is about the `ttl` of `set`.
- *
- * **Example** (Trying again what an outage has cut short)
- *
- * ```ts
- *  * import { Effect } from "effect"
- *
- * const isOutage = (error: Fencing.FencingError) => error._tag === "BackendError" && error.retryable
- *
- * const persistent = <A, R>(write: Effect.Effect<A, Fencing.FencingError, R>) =>
- *   Effect.retry(write, { while: isOutage, times: 3 })
- * ```
- *
- * @category errors
- * @since 0.1.0
- */
-export type FencingError = StaleToken | StoreError | InvalidConfig
 
 /** How long a token is remembered after its last use. Milliseconds. */
 const keepMillis = 7 * 24 * 60 * 60 * 1000
@@ -113,7 +101,11 @@ return { 'done', result }
 `
 
 /**
- * A Lua snippet of yours, fenced. Make it once, at the top of a module: Redis keeps every text that it has seen.
+ * A fenced Lua snippet.
+ *
+ * **Gotchas**
+ *
+ * Make it once, at the top of a module: Redis keeps every text that it has seen.
  *
  * @see {@link script}
  * @category models
@@ -127,15 +119,24 @@ export interface Script<Params extends ReadonlyArray<unknown>> {
 }
 
 /**
- * Fences a Lua snippet. `params` turns the parameters of a call into KEYS, as many as `numberOfKeys` says, followed by
- * ARGV, as in `Redis.script` of Effect. The snippet sees those alone, from 1; what it returns is the result. It is a part
- * of a larger script: do not count on lines, and on a Cluster name keys of one slot only, the resource's.
+ * Fences a Lua snippet.
+ *
+ * **Details**
+ *
+ * `params` turns the parameters of a call into KEYS, as many as `numberOfKeys` says, followed by ARGV, as in
+ * `Redis.script` of Effect. The snippet sees those alone, from 1, and returns the result.
+ *
+ * **Gotchas**
+ *
+ * The snippet is a part of a larger script, so its line numbers differ. On a Cluster, name keys of the resource's slot
+ * only.
  *
  * **Example** (A counter that only the holder of a mutex advances)
  *
  * ```ts
  * import type { FencingToken } from "@effect-simba/core/FencingToken"
- *  *
+ * import { Fencing } from "@effect-simba/redis"
+ *
  * const advance: Fencing.Script<[key: string, by: number]> = Fencing.script((key, by) => [key, by], {
  *   numberOfKeys: 1,
  *   lua: `return redis.call('INCRBY', KEYS[1], ARGV[1])`
@@ -175,12 +176,28 @@ const toProtocolError = (resource: string, read: unknown) =>
   })
 
 /**
- * Runs a fenced snippet: in one step on the server, and only if no larger token than `token` has been seen for
- * `resource`. The token is remembered first, so that also a snippet that fails shuts out former holders. The result is
- * what Redis answers, unchecked: decode it.
+ * Runs a fenced snippet in one step on the server, unless the resource has seen a larger token.
  *
- * @see {@link script}
- * @category operations
+ * **Details**
+ *
+ * The token is remembered first, so a snippet that fails shuts out former holders too. The result is the unchecked
+ * answer of Redis: decode it.
+ *
+ * **Example** (A list that only the holder of a mutex extends)
+ *
+ * ```ts
+ * import type { FencingToken } from "@effect-simba/core/FencingToken"
+ * import { Fencing } from "@effect-simba/redis"
+ *
+ * const append: Fencing.Script<[key: string, line: string]> = Fencing.script((key, line) => [key, line], {
+ *   numberOfKeys: 1,
+ *   lua: `return redis.call('RPUSH', KEYS[1], ARGV[1])`
+ * })
+ *
+ * const write = (line: string, token: FencingToken) => Fencing.run(append, "ledger", token)("{ledger}:lines", line)
+ * ```
+ *
+ * @category combinators
  * @since 0.1.0
  */
 export const run = <Params extends ReadonlyArray<unknown>>(
@@ -207,14 +224,22 @@ export const run = <Params extends ReadonlyArray<unknown>>(
 const nothing = script(() => [], { numberOfKeys: 0, lua: "return nil" })
 
 /**
- * Shows the token to the resource and writes nothing: fails with `StaleToken` if a larger one has been seen, and
- * otherwise shuts out all smaller ones from here on. Do it first thing with a new lease where you are going to read
- * before you write: no former holder can change then what you have read.
+ * Shows the token to the resource, which then refuses all smaller ones.
+ *
+ * **When to use**
+ *
+ * Use it first with a new lease where you read before you write: no former holder can change the data that you read.
+ *
+ * **Details**
+ *
+ * Writes nothing else. Fails with `StaleToken` if the resource has seen a larger token.
  *
  * **Example** (Reading what nobody else can change any more)
  *
  * ```ts
- *  *  * import { Effect } from "effect"
+ * import { Mutex } from "@effect-simba/core"
+ * import { Fencing } from "@effect-simba/redis"
+ * import { Effect } from "effect"
  * import { Redis } from "effect/persistence/Redis"
  *
  * const program = Mutex.withLock("balance")((lease) =>
@@ -227,7 +252,7 @@ const nothing = script(() => [], { numberOfKeys: 0, lua: "return nil" })
  * )
  * ```
  *
- * @category operations
+ * @category combinators
  * @since 0.1.0
  */
 export const guard = (
@@ -246,27 +271,35 @@ end`
 })
 
 /**
- * Sets a key, as `SET` does, unless a larger token has been seen for it. The same token may write again and again.
- * `ttl` (default: none): the key expires after so long; rounded up to milliseconds.
+ * Sets a key, as `SET` does, unless a larger token was seen for it.
+ *
+ * **Details**
+ *
+ * The same token may write again and again.
  *
  * **Example** (A value that must not stay for ever)
  *
  * ```ts
- *  *  *
+ * import { Mutex } from "@effect-simba/core"
+ * import { Fencing } from "@effect-simba/redis"
+ *
  * const program = Mutex.withLock("rates")((lease) =>
  *   Fencing.set("rates:latest", "1.07", lease.token, { ttl: "10 minutes" })
  * )
  * ```
  *
- * @category operations
+ * @category combinators
  * @since 0.1.0
  */
 export const set = (
   key: string,
   value: string,
   token: FencingToken,
-  options?: { readonly ttl?: Duration.Input | undefined }
-): Effect.Effect<void, FencingError, Redis.Redis> => {
+  options?: {
+    /** When the key expires, rounded up to milliseconds. Default: never. */
+    readonly ttl?: Duration.Input | undefined
+  }
+): Effect.Effect<void, StaleToken | StoreError | InvalidConfig, Redis.Redis> => {
   if (options?.ttl === undefined) return Effect.asVoid(run(write, key, token)(key, value, ""))
   const ttl = Duration.fromInput(options.ttl)
   const millis = ttl._tag === "Some" ? Math.ceil(Duration.toMillis(ttl.value)) : NaN

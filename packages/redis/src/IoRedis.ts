@@ -1,9 +1,9 @@
 /**
  * Effect's `Redis` service, and our `Subscriber`, on ioredis.
  *
- * One connection for commands and one for all subscriptions, opened with the first of them; further ones only for
- * `Redis.reserve`, and one to each Sentinel that is named, which tells of fail-overs. Also lets applications that use
- * ioredis run Effect's own Redis users, such as `RateLimiter` and `PersistedQueue`.
+ * It opens one connection for commands, and with the first subscription one for all subscriptions. Each
+ * `Redis.reserve` has a connection of its own, and so has each Sentinel that is named, to learn of fail-overs.
+ * Effect's own users of `Redis`, such as `RateLimiter` and `PersistedQueue`, run on it too.
  *
  * @since 0.1.0
  */
@@ -31,13 +31,7 @@ import * as url from "./internal/client/ioredis/url.ts"
 import { RedisTopology } from "./RedisTopology.ts"
 
 /**
- * - `url` (default `redis://localhost:6379`): `redis://`, or `rediss://` for TLS, with user, password and database.
- * - `client`: further ioredis options (TLS, Sentinel, names). Those that decide what happens to commands during an
- *   outage are set by this layer, and `keyPrefix` is refused.
- * - `commandTimeout` (default 1 second): a command that was not answered by then has failed; a connection that stays
- *   silent for twice as long is replaced. Keep it well below the transition of your mutexes.
- * - `connectTimeout` (default 2 seconds): how long one attempt to connect may take.
- * - `pool`: limits of the connections behind `Redis.reserve`.
+ * Options of a connection to one server.
  *
  * **Example** (A server behind Sentinel)
  *
@@ -52,22 +46,30 @@ import { RedisTopology } from "./RedisTopology.ts"
  * const RedisLive = IoRedis.layer(options)
  * ```
  *
- * @category models
+ * @category options
  * @since 0.1.0
  */
 export interface Options {
+  /** `redis://`, or `rediss://` for TLS, with user, password and database. Default: `redis://localhost:6379`. */
   readonly url?: string | Redacted.Redacted | undefined
+  /**
+   * Further ioredis options (TLS, Sentinel, names). This layer sets those that decide about commands during an outage, and
+   * refuses `keyPrefix`.
+   */
   readonly client?: connection.ClientOptions | undefined
+  /**
+   * How long a command may take before it has failed. A connection that is silent for twice as long is replaced. Keep it well
+   * below the transition of your mutexes. Default: 1 second.
+   */
   readonly commandTimeout?: Duration.Input | undefined
+  /** How long one attempt to connect may take. Default: 2 seconds. */
   readonly connectTimeout?: Duration.Input | undefined
+  /** Limits of the connections behind `Redis.reserve`. */
   readonly pool?: Redis.PoolOptions | undefined
 }
 
 /**
- * - `nodes`: one or more nodes, from which the others are found.
- * - `cluster`: further ioredis options for the Cluster, such as `natMap`.
- * - `client`: further ioredis options for the connection to each node (TLS, user, password).
- * - the rest as in `Options`.
+ * Options of connections to a Redis Cluster.
  *
  * **Example** (Nodes that know one another by other addresses)
  *
@@ -82,11 +84,13 @@ export interface Options {
  * const RedisLive = IoRedis.layerCluster(options)
  * ```
  *
- * @category models
+ * @category options
  * @since 0.1.0
  */
 export interface ClusterOptions extends Omit<Options, "url"> {
+  /** One or more nodes, from which the others are found. */
   readonly nodes: ReadonlyArray<ClusterNode>
+  /** Further ioredis options for the Cluster, such as `natMap`. `client` is for the connection to each node. */
   readonly cluster?: connection.ClusterSettings["cluster"] | undefined
 }
 
@@ -242,9 +246,12 @@ const makeCluster = Effect.fnUntraced(function*(options: ClusterOptions) {
 })
 
 /**
- * Connects to one Redis server, or through Sentinel with `client: { sentinels, name }`. Fails with `BackendError` when
- * it cannot connect, with `InvalidConfig` when an option cannot work. A connection that is lost later is restored in the
- * background; until then commands fail at once with a retryable error.
+ * Provides `Redis`, `Subscriber` and `IoRedis` on one Redis server.
+ *
+ * **Details**
+ *
+ * Give `client: { sentinels, name }` for a server behind Sentinel. Fails with `BackendError` when it cannot connect. A
+ * connection that is lost later is restored in the background; meanwhile commands fail at once with a retryable error.
  *
  * **Example** (Mutexes on a Redis server)
  *
@@ -267,10 +274,16 @@ export const layer = (
 ): Layer.Layer<Redis.Redis | Subscriber | IoRedis, BackendError | InvalidConfig> => Layer.effectContext(make(options))
 
 /**
- * Connects to a Redis Cluster, by one or more of its nodes. Commands follow MOVED and ASK, and fail when the connection is
- * lost before the answer came; scripts are loaded on every primary that can be reached; the subscriber stays with one node
- * and moves to another when that is gone. Subscribers cannot be counted there, so a waiter that died costs a confirm period
- * at its turn.
+ * Provides `Redis`, `Subscriber` and `IoRedis` on a Redis Cluster.
+ *
+ * **Details**
+ *
+ * Commands follow MOVED and ASK, and fail when the connection is lost before the answer. Scripts are loaded on every
+ * primary in reach. The subscriber stays with one node, and moves to another when that node is gone.
+ *
+ * **Gotchas**
+ *
+ * Subscribers cannot be counted on a Cluster, so a waiter that died costs a confirm period at its turn.
  *
  * **Example** (Mutexes on a Cluster)
  *
@@ -294,8 +307,12 @@ export const layerCluster = (
   Layer.effectContext(makeCluster(options))
 
 /**
- * The options that come from the environment: `REDIS_URL` (default `redis://localhost:6379`), `REDIS_USERNAME`,
- * `REDIS_PASSWORD`, `REDIS_DB`, `REDIS_COMMAND_TIMEOUT` and `REDIS_CONNECT_TIMEOUT`.
+ * Reads the options of a connection from the environment.
+ *
+ * **Details**
+ *
+ * `REDIS_URL` (default `redis://localhost:6379`), `REDIS_USERNAME`, `REDIS_PASSWORD`, `REDIS_DB`,
+ * `REDIS_COMMAND_TIMEOUT` and `REDIS_CONNECT_TIMEOUT`.
  *
  * **Example** (Another variable for the address)
  *
@@ -310,7 +327,7 @@ export const layerCluster = (
  * }))
  * ```
  *
- * @category config
+ * @category configuration
  * @since 0.1.0
  */
 export const config: Config.Config<Options> = Config.flatMap(
@@ -337,7 +354,7 @@ export const config: Config.Config<Options> = Config.flatMap(
 )
 
 /**
- * Like `layer`, from `config`. Options that are given here win over the environment.
+ * Like `layer`, with options from `config`, unless they are given.
  *
  * **Example** (An address from the environment, and a limit of one's own)
  *

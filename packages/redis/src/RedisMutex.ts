@@ -13,7 +13,11 @@ import * as IoRedis from "./IoRedis.ts"
 import * as RedisMutexStore from "./RedisMutexStore.ts"
 
 /**
- * The options of the mutexes, and those of the connection. `commandTimeout` is for both, unless `redis` has its own.
+ * Options of the mutexes and of their connection.
+ *
+ * **Details**
+ *
+ * `commandTimeout` is for both, unless `redis` has its own.
  *
  * **Example** (Mutexes and their connection)
  *
@@ -29,7 +33,7 @@ import * as RedisMutexStore from "./RedisMutexStore.ts"
  * const MutexLive = RedisMutex.layer(options)
  * ```
  *
- * @category models
+ * @category options
  * @since 0.1.0
  */
 export interface Options extends MutexConfig.Options {
@@ -44,8 +48,7 @@ const connectionOf = (options: Options = {}): IoRedis.Options => ({
 })
 
 /**
- * Mutexes on the Redis server at `redis.url` (default `redis://localhost:6379`), with the defaults of `MutexConfig` and
- * `IoRedis`.
+ * Provides `Mutex` on the Redis server at `redis.url`, by default `redis://localhost:6379`.
  *
  * **Example** (An application)
  *
@@ -83,8 +86,12 @@ const switchedOn = (name: string) =>
   )
 
 /**
- * Like `layer`, from the environment: `SIMBA_REDIS_TTL`, `SIMBA_REDIS_TRANSITION`, and what `IoRedis.config` reads.
- * Refuses to build when `SIMBA_ENABLED` or `SIMBA_REDIS_ENABLED` is false. Options that are given here win.
+ * Like `layer`, with options from the environment, unless they are given.
+ *
+ * **Details**
+ *
+ * Reads `SIMBA_REDIS_TTL`, `SIMBA_REDIS_TRANSITION`, and the variables of `IoRedis.config`. Refuses to build when
+ * `SIMBA_ENABLED` or `SIMBA_REDIS_ENABLED` is false.
  *
  * **Example** (An application that operators configure)
  *

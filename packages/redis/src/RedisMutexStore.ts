@@ -194,10 +194,22 @@ const seesSubscribers = Effect.fnUntraced(function*(redis: Redis["Service"], sub
 }, Effect.scoped)
 
 /**
- * Mutexes shared by all processes that use the same Redis. Fails to build with `BackendError` when Redis is out of reach.
- * Needs Redis 6.2 or newer.
+ * Provides `MutexStore` for all processes that use the same Redis.
  *
- * @see {@link RedisSubscriber.layer}
+ * **Details**
+ *
+ * Fails to build with `BackendError` when Redis is out of reach. Needs Redis 6.2 or newer.
+ *
+ * **Example** (Mutexes on ioredis)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+ * import { Layer } from "effect"
+ *
+ * const MutexLive = Mutex.layer().pipe(Layer.provide(RedisMutexStore.layer), Layer.provide(IoRedis.layer()))
+ * ```
+ *
  * @category layers
  * @since 0.1.0
  */

@@ -1,5 +1,5 @@
 /**
- * `Subscriber` over any provider of Effect's `Redis` service, for those that are not ioredis.
+ * `Subscriber` over any provider of Effect's `Redis` service, for providers other than `IoRedis`.
  *
  * @since 0.1.0
  */
@@ -16,10 +16,17 @@ const capacity = 256
 const retry = Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("1 second")]).pipe(Schedule.jittered)
 
 /**
- * One subscription of the provider per channel, which for most means one connection each: one for all waiters of a layer
- * of mutexes, and one for each observer, and for each waiter that shares a mutex with contenders of another
- * implementation. A subscription that fails is made again, and is a gap. Reconnects that the provider hides cannot be seen here, so nobody sleeps longer than 2
- * seconds without looking.
+ * Provides `Subscriber` using the current `Redis`.
+ *
+ * **Details**
+ *
+ * Each channel takes a subscription of the provider, which for most means a connection: one for all waiters of a layer
+ * of mutexes, one for each observer, and one for each waiter that shares a mutex with contenders of another
+ * implementation. A subscription that fails is made again, with a gap.
+ *
+ * **Gotchas**
+ *
+ * Reconnects that the provider hides cannot be seen, so waiters look every 2 seconds.
  *
  * **Example** (Mutexes on a provider of `Redis` that has no subscriber of its own)
  *

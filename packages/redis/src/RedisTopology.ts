@@ -1,5 +1,5 @@
 /**
- * What this package must know about the shape of the Redis behind Effect's `Redis` service.
+ * The shape of the Redis behind Effect's `Redis` service.
  *
  * @since 0.1.0
  */
@@ -8,9 +8,13 @@ import type * as Effect from "effect/Effect"
 import type { Redis } from "effect/persistence/Redis"
 
 /**
+ * How the keys are spread over servers.
+ *
+ * **Details**
+ *
  * - `Single`: one primary has all keys (also behind Sentinel).
- * - `Cluster`: keys are spread over slots, so that a script may name the keys of one mutex only; `primaries` are the
- *   nodes that have keys, each with its own way to send.
+ * - `Cluster`: keys are spread over slots, so a script may name keys of one mutex only. `primaries` are the nodes with
+ *   keys, each with its own way to send.
  *
  * **Example** (A provider of `Redis` that reaches a Cluster)
  *
@@ -31,7 +35,7 @@ export type RedisTopology =
   | { readonly _tag: "Cluster"; readonly primaries: Effect.Effect<ReadonlyArray<Redis["Service"]["send"]>> }
 
 /**
- * `Single` unless a layer that connects to a Cluster says otherwise.
+ * The topology of the current `Redis`, `Single` unless a layer says otherwise.
  *
  * @category references
  * @since 0.1.0

@@ -3,19 +3,21 @@
 /**
  * Redis as a resource that refuses stale holders of a mutex.
  *
- * A holder that was paused past its deadline (a stopped process, a long garbage collection, a suspended machine) may wake
- * up and write although somebody else owns the mutex by now. Nothing on its side can prevent that. The resource can: each
- * grant of a mutex has a larger token than the last, so a resource that remembers the largest token it has seen, and
- * refuses smaller ones, takes no write of a former holder after the first of its successor.
+ * A holder that was paused past its deadline (a stopped process, a long garbage collection, a suspended machine) may
+ * wake up and write although somebody else owns the mutex by now. Nothing on its side can prevent that, but the
+ * resource can: each grant has a larger token than the last. A resource that remembers the largest token, and refuses
+ * smaller ones, takes no write of a former holder after the first write of its successor.
  *
- * The token is remembered in a key beside the resource, in the same slot of a Cluster, for seven days after its last use:
- * far longer than any holder sleeps. All that belongs together should be fenced by one resource and one mutex: tokens of
- * different mutexes are not comparable.
+ * The token is remembered in a key beside the resource, in the same slot of a Cluster, for seven days after its last
+ * use. Fence all data that belongs together by one resource and one mutex: tokens of different mutexes cannot be
+ * compared.
  *
  * **Example** (A write that a stale holder cannot do)
  *
  * ```ts
- *  *  * import { Effect } from "effect"
+ * import { Mutex } from "@effect-simba/core"
+ * import { Fencing } from "@effect-simba/redis"
+ * import { Effect } from "effect"
  *
  * const program = Mutex.withLock("report")((lease) => Fencing.set("report:latest", "...", lease.token)).pipe(
  *   Effect.catchTag("StaleToken", (error) => Effect.logError(error.message))
@@ -29,9 +31,9 @@ export * as Fencing from "./Fencing.ts"
 /**
  * Effect's `Redis` service, and our `Subscriber`, on ioredis.
  *
- * One connection for commands and one for all subscriptions, opened with the first of them; further ones only for
- * `Redis.reserve`, and one to each Sentinel that is named, which tells of fail-overs. Also lets applications that use
- * ioredis run Effect's own Redis users, such as `RateLimiter` and `PersistedQueue`.
+ * It opens one connection for commands, and with the first subscription one for all subscriptions. Each
+ * `Redis.reserve` has a connection of its own, and so has each Sentinel that is named, to learn of fail-overs.
+ * Effect's own users of `Redis`, such as `RateLimiter` and `PersistedQueue`, run on it too.
  *
  * @since 0.1.0
  */
@@ -52,14 +54,14 @@ export * as RedisMutex from "./RedisMutex.ts"
 export * as RedisMutexStore from "./RedisMutexStore.ts"
 
 /**
- * `Subscriber` over any provider of Effect's `Redis` service, for those that are not ioredis.
+ * `Subscriber` over any provider of Effect's `Redis` service, for providers other than `IoRedis`.
  *
  * @since 0.1.0
  */
 export * as RedisSubscriber from "./RedisSubscriber.ts"
 
 /**
- * What this package must know about the shape of the Redis behind Effect's `Redis` service.
+ * The shape of the Redis behind Effect's `Redis` service.
  *
  * @since 0.1.0
  */

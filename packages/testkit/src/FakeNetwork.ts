@@ -1,6 +1,8 @@
 /**
- * What can go wrong between a client and the fake server, link by link. A link carries the name of its client. All of
- * it is decided by the seed of the server, and each link draws from a stream of its own.
+ * Faults between a client and the fake server, link by link.
+ *
+ * A link carries the name of its client. The seed of the server decides all chances, and each link draws from a stream
+ * of its own.
  *
  * **Example** (A reply that never comes)
  *
@@ -24,14 +26,19 @@ import { FakeRedis } from "./FakeRedis.ts"
 import type { Direction as LinkDirection, LinkFaults } from "./internal/client/link.ts"
 
 /**
- * What a link does to each command and message. Delays are in milliseconds, a draw between the two; the others are
- * probabilities. What travels over one connection keeps its order; different connections overtake one another.
+ * Faults of a link, for each command and message.
+ *
+ * **Details**
+ *
+ * Delays are in milliseconds, a draw between the two, and the others are probabilities. One connection keeps the order
+ * of its messages, and different connections overtake one another.
  *
  * - `requestDelay`, `replyDelay`: on the way to the server and back.
- * - `messageDelay`: of published messages; by default like replies.
- * - `loseRequest`: the command never arrives. `loseReply`: it was run, and nobody hears of it.
- * - `reset`: the connection breaks after a command was sent. What is under way arrives in part, or not at all.
- * - `straggle`: how much later it arrives: after later commands of a new connection.
+ * - `messageDelay`: for published messages. Default: as for replies.
+ * - `loseRequest`: the command never arrives.
+ * - `loseReply`: the command ran, and its reply never arrives.
+ * - `reset`: the connection breaks after a command was sent. Messages under way arrive in part, or not at all.
+ * - `straggle`: how much later such messages arrive, after later commands of a new connection.
  *
  * **Example** (A bad line)
  *
@@ -49,25 +56,14 @@ import type { Direction as LinkDirection, LinkFaults } from "./internal/client/l
  */
 export type Faults = LinkFaults
 
-/**
- * Towards the server, back from it, or both.
- *
- * @see {@link link}
- * @category models
- * @since 0.1.0
- */
-export type Direction = LinkDirection | "both"
+type Direction = LinkDirection | "both"
 
 /**
  * The network of one client.
  *
- * - `set` replaces what the link does to each command and message from now on.
- * - `clog` holds everything back, in order, until `release`; `clogged` does so while the scope is open.
- * - `partition` cuts the link in one direction or both until `heal`. As with TCP, what was sent arrives after healing
- *   if the connection still stands; clients notice the silence, give their connection up, and cannot make another.
- * - `reset` breaks the connections.
+ * **Details**
  *
- * Holding is counted: what was cut twice must be healed twice.
+ * Holds are counted: a link that was cut twice must be healed twice.
  *
  * @see {@link link}
  * @category models
@@ -75,12 +71,20 @@ export type Direction = LinkDirection | "both"
  */
 export interface Link {
   readonly name: string
+  /** Replaces the faults from now on. */
   readonly set: (faults: Faults) => Effect.Effect<void>
+  /** Holds all messages back, in order, until `release`. */
   readonly clog: (direction?: Direction) => Effect.Effect<void>
   readonly release: (direction?: Direction) => Effect.Effect<void>
+  /** Holds all messages back while the scope is open. */
   readonly clogged: (direction?: Direction) => Effect.Effect<void, never, Scope.Scope>
+  /**
+   * Cuts the link until `heal`. As with TCP, messages arrive after healing if the connection still stands. Clients notice the
+   * silence, give up their connection, and cannot make another.
+   */
   readonly partition: (direction?: Direction) => Effect.Effect<void>
   readonly heal: (direction?: Direction) => Effect.Effect<void>
+  /** Breaks the connections. */
   readonly reset: Effect.Effect<void>
 }
 
@@ -89,24 +93,23 @@ const both = ["requests", "replies"] as const
 const directions = (direction: Direction = "both") => direction === "both" ? both : [direction]
 
 /**
- * The link of the client of that name, whether it is there yet or not.
+ * The link of the client with that name, even before there is one.
  *
- * **Example** (Five seconds without requests, replies or both, then a broken connection)
+ * **Example** (Five seconds without requests, then a broken connection)
  *
  * ```ts
  * import { FakeNetwork } from "@effect-simba/testkit"
  * import { Effect } from "effect"
  * import { TestClock } from "effect/testing"
  *
- * const silence = (direction: FakeNetwork.Direction) =>
- *   Effect.gen(function*() {
- *     const link = yield* FakeNetwork.link("a")
- *     yield* Effect.scoped(Effect.andThen(link.clogged(direction), TestClock.adjust("5 seconds")))
- *     yield* link.reset
- *   })
+ * const program = Effect.gen(function*() {
+ *   const link = yield* FakeNetwork.link("a")
+ *   yield* Effect.scoped(Effect.andThen(link.clogged("requests"), TestClock.adjust("5 seconds")))
+ *   yield* link.reset
+ * })
  * ```
  *
- * @category accessors
+ * @category getters
  * @since 0.1.0
  */
 export const link = (name: string): Effect.Effect<Link, never, FakeRedis> =>

@@ -1,6 +1,8 @@
 /**
- * A Redis server in memory, whose time is the `Clock`: under `TestClock`, `TestClock.adjust` moves leases, timeouts and
- * expiry. It runs the scripts that production runs, and serves Effect's `Redis` service and our `Subscriber`.
+ * A Redis server in memory, whose time is the `Clock`.
+ *
+ * Under `TestClock`, `TestClock.adjust` moves leases, timeouts and expiry. The server runs the scripts of production,
+ * and serves Effect's `Redis` service and our `Subscriber`.
  *
  * **Example** (Two clients of one server, and time)
  *
@@ -31,91 +33,26 @@ import * as Layer from "effect/Layer"
 import type { Redis } from "effect/persistence/Redis"
 import * as fakeClient from "./internal/client/client.ts"
 import { FakeServer } from "./internal/client/server.ts"
-import { loadLua, type LuaVm } from "./internal/redis/lua/vm.ts"
-import type { ErrorState as ErrorStateName, Reply as ReplyValue } from "./internal/redis/types.ts"
+import { loadVm } from "./internal/redis/lua/vm.ts"
+import type { ErrorState, Reply } from "./internal/redis/types.ts"
 import { Prng } from "./internal/simulation/prng.ts"
 import * as timers from "./internal/simulation/timers.ts"
 
-/**
- * A reply as a client library hands it out: `null` is nil, nested arrays nest, an error is a value.
- *
- * **Example** (The commands that were refused)
- *
- * ```ts
- * import { FakeRedis } from "@effect-simba/testkit"
- * import { Effect } from "effect"
- *
- * const isRefusal = (reply: FakeRedis.Reply) => reply instanceof Error
- *
- * const refused = Effect.gen(function*() {
- *   const server = yield* FakeRedis.FakeRedis
- *   return (yield* server.trace).filter(({ reply }) => isRefusal(reply)).map(({ args }) => args.join(" "))
- * })
- * ```
- *
- * @category models
- * @since 0.1.0
- */
-export type Reply = ReplyValue
-
-/**
- * The state in which a server refuses commands.
- *
- * **Example** (Each way to refuse, one after the other)
- *
- * ```ts
- * import { FakeRedis } from "@effect-simba/testkit"
- * import { Effect } from "effect"
- * import { TestClock } from "effect/testing"
- *
- * const states: ReadonlyArray<FakeRedis.ErrorState> = ["LOADING", "BUSY", "READONLY"]
- *
- * const program = Effect.flatMap(FakeRedis.FakeRedis, (server) =>
- *   Effect.forEach(states, (state) =>
- *     Effect.andThen(server.setErrorState(state), TestClock.adjust("1 second")), { discard: true }))
- * ```
- *
- * @category models
- * @since 0.1.0
- */
-export type ErrorState = ErrorStateName
-
-/**
- * One key of the server. `expiresAt` is in milliseconds of the server's wall clock.
- *
- * @see {@link FakeRedis}
- * @category models
- * @since 0.1.0
- */
-export interface Key {
+type Key = {
   readonly db: number
   readonly key: string
   readonly type: "string" | "hash" | "list" | "set" | "zset" | "stream"
   readonly expiresAt: number | undefined
 }
 
-/**
- * What a key holds.
- *
- * @see {@link FakeRedis}
- * @category models
- * @since 0.1.0
- */
-export type Dump =
+type Dump =
   | { readonly type: "string"; readonly value: string }
   | { readonly type: "list" | "set"; readonly value: ReadonlyArray<string> }
   | { readonly type: "hash"; readonly value: ReadonlyArray<readonly [field: string, value: string]> }
   | { readonly type: "zset"; readonly value: ReadonlyArray<readonly [member: string, score: number]> }
   | { readonly type: "stream"; readonly value: ReadonlyArray<readonly [id: string, fields: ReadonlyArray<string>]> }
 
-/**
- * A command that the server ran, who sent it over which kind of connection, and what it answered.
- *
- * @see {@link FakeRedis}
- * @category models
- * @since 0.1.0
- */
-export interface Command {
+type Command = {
   readonly client: string
   readonly role: "commands" | "subscriber" | "reserved"
   readonly args: ReadonlyArray<string>
@@ -125,48 +62,54 @@ export interface Command {
 }
 
 /**
- * - `epoch`: added to the `Clock` to make the server's wall clock, in milliseconds. By default a 13-digit time under a
- *   clock that starts at 0, such as `TestClock`, and nothing under any other.
- * - `seed` (default `fake-redis`): decides what is left to chance, on the server and in the network.
- * - `expiryDelay` (default 0 to 100 milliseconds): how late the server notices that a key which nobody touches has
- *   expired; a draw between the two. Such lateness is what real servers show.
- * - `undoDepth` (default 16): how many of the last writes `failOver` can lose.
- * - `trace` (default 10,000): how many of the last commands the trace keeps.
+ * Options of the server.
  *
- * @see {@link layer}
- * @category models
+ * @category options
  * @since 0.1.0
  */
 export interface Options {
+  /**
+   * Milliseconds from the `Clock` to the server's wall clock. Default: a 13-digit time under a clock that starts at 0, such as
+   * `TestClock`, and 0 under any other.
+   */
   readonly epoch?: number | undefined
+  /** Decides all chances, on the server and in the network. Default: `fake-redis`. */
   readonly seed?: string | number | undefined
+  /**
+   * How late the server notices the expiry of a key that nobody touches: a draw between the two, as real servers are late.
+   * Default: 0 to 100 milliseconds.
+   */
   readonly expiryDelay?: readonly [minimum: Duration.Input, maximum: Duration.Input] | undefined
+  /** How many of the last writes `failOver` can lose. Default: 16. */
   readonly undoDepth?: number | undefined
+  /** How many of the last commands the trace keeps. Default: 10,000. */
   readonly trace?: number | undefined
 }
 
 /**
- * - `name` (default `client`): in the trace, and of the link in `FakeNetwork`. Clients of one name share one link.
- * - `db` (default 0): the database.
- * - `protocol` (default 3): whose shapes replies have. With 3 they are those of `IoRedis.layer`, where scores and values come
- *   in pairs and XREAD answers names and entries in turn; with 2 those of `IoRedis.layer` with `client: { protocol: 2 }`,
- *   and of other clients.
- * - `commandTimeout` (default 1 second), `connectTimeout` (default 2 seconds): as those of a real client.
+ * Options of one client.
  *
- * @see {@link layerClient}
- * @category models
+ * @category options
  * @since 0.1.0
  */
 export interface ClientOptions {
+  /** Its name in the trace, and of its link in `FakeNetwork`. Clients of one name share one link. Default: `client`. */
   readonly name?: string | undefined
+  /** The database. Default: 0. */
   readonly db?: number | undefined
+  /**
+   * The shapes of replies. With 3, as from `IoRedis.layer`, scores and values come in pairs, and XREAD answers names and
+   * entries in turn. With 2 they are as from `client: { protocol: 2 }` and from other clients. Default: 3.
+   */
   readonly protocol?: 2 | 3 | undefined
+  /** As for a real client. Default: 1 second. */
   readonly commandTimeout?: Duration.Input | undefined
+  /** As for a real client. Default: 2 seconds. */
   readonly connectTimeout?: Duration.Input | undefined
 }
 
 /**
- * The server itself, as tests look at it and break it.
+ * The server, as tests look at it and break it.
  *
  * **Example** (What a program leaves behind)
  *
@@ -231,15 +174,6 @@ export class FakeRedis extends Context.Service<FakeRedis, {
 /** Any 13-digit time will do: a shorter one would hide what goes wrong with long numbers. */
 const testEpoch = 1_750_000_000_000
 
-let lua: Promise<LuaVm> | undefined
-
-/**
- * The Lua VM of this process, loaded once: the only thing here that takes real time.
- *
- * @internal
- */
-export const loadVm: Effect.Effect<LuaVm> = Effect.promise(() => lua ??= loadLua())
-
 const make = Effect.fnUntraced(function*(options: Options = {}) {
   const vm = yield* loadVm
   const clock = yield* Clock.Clock
@@ -262,7 +196,7 @@ const make = Effect.fnUntraced(function*(options: Options = {}) {
 })
 
 /** @internal */
-export const fromServer = (server: FakeServer): FakeRedis["Service"] => {
+const fromServer = (server: FakeServer): FakeRedis["Service"] => {
   const { engine } = server
   return {
     server,
@@ -288,7 +222,11 @@ export const fromServer = (server: FakeServer): FakeRedis["Service"] => {
 }
 
 /**
- * A server. Each use of this layer is a server of its own: share one among the clients that must meet.
+ * Provides `FakeRedis`: a server.
+ *
+ * **Gotchas**
+ *
+ * Each build of this layer is a server of its own. Share one among the clients that must meet.
  *
  * **Example** (Another server for another seed)
  *
@@ -304,11 +242,16 @@ export const fromServer = (server: FakeServer): FakeRedis["Service"] => {
 export const layer = (options?: Options): Layer.Layer<FakeRedis> => Layer.effect(FakeRedis, make(options))
 
 /**
- * One client of the server: Effect's `Redis` service and our `Subscriber`, over connections of its own. It behaves as
- * `IoRedis.layer` does: a command during an outage fails at once, what was under way when the connection broke fails,
- * and the connection is restored in the background, with a gap for every subscription.
+ * Provides one client of the server: Effect's `Redis` service and our `Subscriber`, over connections of its own.
  *
- * Each use of this layer is a client of its own; keep it in a `const` to use one client in several places.
+ * **Details**
+ *
+ * It behaves like `IoRedis.layer`. A command during an outage fails at once. Commands under way fail when the
+ * connection breaks. The connection is restored in the background, with a gap for each subscription.
+ *
+ * **Gotchas**
+ *
+ * Each build of this layer is a client of its own. Keep it in a `const` to use one client in several places.
  *
  * **Example** (Two clients of one server)
  *

@@ -1,6 +1,7 @@
 /**
- * Runs many clients of a program against a fake Redis, in virtual time, under faults that one seed decides: first with
- * faults, then without, then everything is closed. The same seed gives the same history, byte for byte.
+ * Runs many clients of a program against a fake Redis, in virtual time, under faults that one seed decides.
+ *
+ * First faults happen, then none, then all is closed. The same seed gives the same history, byte for byte.
  *
  * **Example** (A program under every fault)
  *
@@ -29,50 +30,44 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { Redis } from "effect/persistence/Redis"
 import type * as Scope from "effect/Scope"
-import { loadVm } from "./FakeRedis.ts"
 import type { LockModel as AnyLockModel } from "./internal/checkers/ownershipTracker.ts"
-import type { LuaVm } from "./internal/redis/lua/vm.ts"
-import type { FaultName as AnyFaultName, Faults as AnyFaults } from "./internal/simulation/faults.ts"
-import { type Event as AnyEvent, format } from "./internal/simulation/history.ts"
+import { loadVm, type LuaVm } from "./internal/redis/lua/vm.ts"
+import type { FaultName, Faults as AnyFaults } from "./internal/simulation/faults.ts"
+import { type Event, format } from "./internal/simulation/history.ts"
 import type { Range } from "./internal/simulation/prng.ts"
 import { run as runSetup } from "./internal/simulation/run.ts"
 import type * as engine from "./internal/simulation/setup.ts"
 import { shrink as shrinkSetup } from "./internal/simulation/shrink.ts"
-import * as timelineOf from "./internal/simulation/timeline.ts"
+import * as timeline from "./internal/simulation/timeline.ts"
 
 /**
- * The simulated process in which a program runs. A program that fails is started again a second later, in a new process;
- * one that dies is a violation.
+ * The simulated process in which a program runs.
  *
- * @see {@link run}
+ * **Details**
+ *
+ * A program that fails is started again a second later, in a new process. A program that dies is a violation.
+ * `outside` asks a resource that is neither a process nor Redis, such as another database.
+ *
+ * **Example** (A file that counts)
+ *
+ * ```ts
+ * import type { Simulation } from "@effect-simba/testkit"
+ *
+ * const program = (client: Simulation.Client) =>
+ *   client.outside(5, ({ state }) => {
+ *     const next = Number(state.get("count") ?? 0) + 1
+ *     state.set("count", next)
+ *     return next
+ *   })
+ * ```
+ *
  * @category models
  * @since 0.1.0
  */
 export type Client = engine.Client
 
 /**
- * What is neither a process nor Redis, such as another database: `Client.outside` asks it.
- *
- * **Example** (A file that counts)
- *
- * ```ts
- * import { Simulation } from "@effect-simba/testkit"
- *
- * const increment = ({ state }: Simulation.Outside) => {
- *   const next = Number(state.get("count") ?? 0) + 1
- *   state.set("count", next)
- *   return next
- * }
- * const program = (client: Simulation.Client) => client.outside(5, increment)
- * ```
- *
- * @category models
- * @since 0.1.0
- */
-export type Outside = engine.Outside
-
-/**
- * How to read locks from the server: see `Checkers`.
+ * How checkers read locks from the server.
  *
  * @see {@link run}
  * @category models
@@ -81,27 +76,12 @@ export type Outside = engine.Outside
 export type LockModel = AnyLockModel
 
 /**
- * Something that happened in a run, with the virtual time at which it did.
+ * The faults that may happen.
  *
- * **Example** (The faults of a run)
+ * **Details**
  *
- * ```ts
- * import type { Simulation } from "@effect-simba/testkit"
- *
- * const faultsOf = (result: Simulation.Result) =>
- *   result.events.flatMap((event: Simulation.Event) =>
- *     event._tag === "Fault" ? [`${event.fault} of ${event.target} at ${event.at} ms`] : []
- *   )
- * ```
- *
- * @category models
- * @since 0.1.0
- */
-export type Event = AnyEvent
-
-/**
- * Which faults may happen. Times are in milliseconds, `every` is the mean distance between two, and a pair is a draw
- * between the two numbers.
+ * Times are in milliseconds, `every` is the mean distance between two faults, and a pair is a draw between the two
+ * numbers.
  *
  * - Per command: `requestDelay`, `replyDelay`, `messageDelay`, `loseRequest`, `loseReply`, `reset`, `straggle`; see
  *   `FakeNetwork`.
@@ -129,27 +109,9 @@ export type Event = AnyEvent
 export type Faults = AnyFaults
 
 /**
- * The name of a fault, for `enabled`.
- *
- * **Example** (Everything that a single fault can do)
- *
- * ```ts
- * import { Simulation } from "@effect-simba/testkit"
- * import { Effect } from "effect"
- *
- * const eachAlone = (options: Simulation.Options<never>, names: ReadonlyArray<Simulation.FaultName>) =>
- *   Effect.forEach(names, (name) => Simulation.run({ ...options, enabled: [name] }))
- * ```
- *
- * @category models
- * @since 0.1.0
- */
-export type FaultName = AnyFaultName
-
-/**
  * Every fault, at rates that leave room for work in between.
  *
- * @category models
+ * @category constants
  * @since 0.1.0
  */
 export const allFaults: Faults = {
@@ -178,35 +140,47 @@ export const allFaults: Faults = {
 }
 
 /**
- * - `clients` (default 3), `duration` with faults (default 60 seconds), `calm` without (default 5 seconds), then as long
- *   as it takes to converge, but no longer than `liveness` (default 60 seconds); `closing`: how long what was closed may
- *   take to be gone (default 30 seconds). All of it virtual time.
- * - `network`: the delays that are no fault, in milliseconds (default 0.1 to 1).
- * - `faults`: what may happen; of it a random half happens in each run, or what `enabled` names.
+ * Options of a run.
  *
  * @see {@link run}
- * @category models
+ * @category options
  * @since 0.1.0
  */
 export interface Options<E> {
   readonly seed: number | string
+  /** How many clients. Default: 3. */
   readonly clients?: number | undefined
   readonly program: (client: Client) => Effect.Effect<void, E, Redis | Subscriber | Scope.Scope>
   readonly lock: LockModel
   readonly checkers: ReadonlyArray<engine.Checker>
+  /** The faults that may happen. Default: none. */
   readonly faults?: Faults | undefined
+  /** Those of `faults` that do happen. Default: a random half of them in each run. */
   readonly enabled?: ReadonlyArray<FaultName> | undefined
+  /** Delays that are no fault, in milliseconds. Default: 0.1 to 1. */
   readonly network?: { readonly requestDelay: Range; readonly replyDelay: Range } | undefined
+  /** Virtual time with faults. Default: 60 seconds. */
   readonly duration?: Duration.Input | undefined
+  /** Virtual time without faults after that. Default: 5 seconds. */
   readonly calm?: Duration.Input | undefined
+  /** The longest that the clients may then take to converge. Default: 60 seconds. */
   readonly liveness?: Duration.Input | undefined
+  /** The longest that closed resources may take to be gone. Default: 30 seconds. */
   readonly closing?: Duration.Input | undefined
 }
 
 /**
- * What came of a run. Equal for equal seeds and options.
+ * The outcome of a run, equal for equal seeds and options.
  *
- * @see {@link run}
+ * **Example** (The faults of a run)
+ *
+ * ```ts
+ * import type { Simulation } from "@effect-simba/testkit"
+ *
+ * const faultsOf = (result: Simulation.Result) =>
+ *   result.events.flatMap((event) => event._tag === "Fault" ? [`${event.fault} of ${event.target} at ${event.at} ms`] : [])
+ * ```
+ *
  * @category models
  * @since 0.1.0
  */
@@ -293,61 +267,11 @@ const runWith = <E>(options: Options<E>, vm: LuaVm): Result => {
 export const run = <E>(options: Options<E>): Effect.Effect<Result> => Effect.map(loadVm, (vm) => runWith(options, vm))
 
 /**
- * Looks for a shorter history with the same kind of violation: fewer faults, fewer clients, less time. Answers the
- * shortest that it found, and the given one if it has no violation.
+ * Looks for a shorter history with the same kind of violation: fewer faults, fewer clients, less time.
  *
- * @see {@link report}
- * @category running
- * @since 0.1.0
- */
-export const shrink = <E>(options: Options<E>, result: Result): Effect.Effect<Result> =>
-  Effect.map(loadVm, (vm) => {
-    const setup = setupOf(options) as engine.Setup<never>
-    const shortest = shrinkSetup(setup, result, (setup) => runSetup(setup, vm))
-    return shortest === undefined ? result : resultOf(options as Options<never>, shortest.setup, shortest.outcome)
-  })
-
-/**
- * The history, one line per event. Equal for equal seeds and options.
+ * **Details**
  *
- * @see {@link report}
- * @category reporting
- * @since 0.1.0
- */
-export const trace = (result: Result): ReadonlyArray<string> => result.events.map(format)
-
-/**
- * Who held what, as text.
- *
- * @see {@link report}
- * @category reporting
- * @since 0.1.0
- */
-export const timeline = (result: Result): string => timelineOf.asText(result.events)
-
-/**
- * Who held what, and the faults, as an SVG picture.
- *
- * **Example** (A picture of each failure)
- *
- * ```ts
- * import { Simulation } from "@effect-simba/testkit"
- * import { Effect, FileSystem } from "effect"
- *
- * const save = (result: Simulation.Result) =>
- *   Effect.flatMap(FileSystem.FileSystem, (files) =>
- *     files.writeFileString(`seed-${result.seed}.svg`, Simulation.svg(result)))
- * ```
- *
- * @category reporting
- * @since 0.1.0
- */
-export const svg = (result: Result): string =>
-  timelineOf.asSvg(result.events, `seed ${result.seed}: ${result.violations[0]?.message ?? "no violation"}`)
-
-/**
- * What to print about a run: the seed, the faults, the violations, and for a failure the end of the timeline and of the
- * history.
+ * Returns the shortest that it found, and the given result if it has no violation.
  *
  * **Example** (The shortest history that fails, in the log)
  *
@@ -361,30 +285,76 @@ export const svg = (result: Result): string =>
  *     if (result.violations.length === 0) return
  *     const shortest = yield* Simulation.shrink(options, result)
  *     yield* Effect.log(Simulation.report(shortest, { lines: 40 }))
- *     yield* Effect.log(Simulation.timeline(shortest))
- *     yield* Effect.logDebug(Simulation.trace(shortest).join("\n"))
  *   })
  * ```
  *
- * @category reporting
+ * @category running
  * @since 0.1.0
  */
-export const report = (result: Result, options?: { readonly lines?: number | undefined }): string => {
-  const { clients, commands, duration, enabled, seed, violations, virtualMillis } = result
-  const head = [
+export const shrink = <E>(options: Options<E>, result: Result): Effect.Effect<Result> =>
+  Effect.map(loadVm, (vm) => {
+    const setup = setupOf(options) as engine.Setup<never>
+    const shortest = shrinkSetup(setup, result, (setup) => runSetup(setup, vm))
+    return shortest === undefined ? result : resultOf(options as Options<never>, shortest.setup, shortest.outcome)
+  })
+
+const title = ({ seed, violations }: Result) => `seed ${seed}: ${violations[0]?.message ?? "no violation"}`
+
+const summary = (result: Result, lines: number): string => {
+  const { clients, commands, duration, enabled, events, seed, violations, virtualMillis } = result
+  const head =
     `seed ${seed}: ${clients} clients, ${duration / 1000} s with faults (${enabled.join(", ") || "none"}), ` +
     `${commands} commands in ${(virtualMillis / 1000).toFixed(1)} virtual seconds`
-  ]
-  if (violations.length === 0) return head[0]!
-  const lines = options?.lines ?? 60
+  if (violations.length === 0) return head
   return [
-    ...head,
+    head,
     ...violations.slice(0, 5).map(({ at, checker, message }) =>
       `VIOLATION at ${(at / 1000).toFixed(3)} s, ${checker}: ${message}`
     ),
     "who held what:",
-    ...timeline(result).split("\n").slice(-Math.ceil(lines / 2)),
+    ...timeline.asText(events).split("\n").slice(-Math.ceil(lines / 2)),
     "what happened:",
-    ...trace(result).slice(-lines)
+    ...events.map(format).slice(-lines)
   ].join("\n")
+}
+
+/**
+ * Describes a run, as text or as a picture.
+ *
+ * **Details**
+ *
+ * - `summary` (default): the seed, the faults, the violations, and for a failure the last `lines` (default 60) of the history
+ *   and half as many of the timeline.
+ * - `trace`: the history, a line for each event. Equal for equal seeds and options.
+ * - `timeline`: who held what.
+ * - `svg`: who held what, and the faults, as an SVG picture.
+ *
+ * **Example** (A picture of each failure)
+ *
+ * ```ts
+ * import { Simulation } from "@effect-simba/testkit"
+ * import { Effect, FileSystem } from "effect"
+ *
+ * const save = (result: Simulation.Result) =>
+ *   Effect.flatMap(FileSystem.FileSystem, (files) =>
+ *     files.writeFileString(`seed-${result.seed}.svg`, Simulation.report(result, { format: "svg" })))
+ * ```
+ *
+ * @category formatting
+ * @since 0.1.0
+ */
+export const report = (result: Result, options?: {
+  readonly format?: "summary" | "trace" | "timeline" | "svg" | undefined
+  readonly lines?: number | undefined
+}): string => {
+  switch (options?.format) {
+    case "trace":
+      return result.events.map(format).join("\n")
+    case "timeline":
+      return timeline.asText(result.events)
+    case "svg":
+      return timeline.asSvg(result.events, title(result))
+    default:
+      return summary(result, options?.lines ?? 60)
+  }
 }

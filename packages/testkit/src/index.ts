@@ -43,8 +43,10 @@
 export * as Checker from "./Checker.ts"
 
 /**
- * Scripts of contention, for property tests of whatever uses or provides mutexes: who asks when, for which mutex, and
- * how. Such a script is played under `TestClock`, and what came of it can be asserted on.
+ * Scripts of contention, for property tests of programs that use mutexes and of stores that provide them.
+ *
+ * A script says which worker asks when, for which mutex, and how. It is played under `TestClock`, and its history can
+ * be asserted on.
  *
  * **Example** (No two at a time, whoever asks when)
  *
@@ -65,8 +67,10 @@ export * as Checker from "./Checker.ts"
 export * as ContentionScript from "./ContentionScript.ts"
 
 /**
- * What can go wrong between a client and the fake server, link by link. A link carries the name of its client. All of
- * it is decided by the seed of the server, and each link draws from a stream of its own.
+ * Faults between a client and the fake server, link by link.
+ *
+ * A link carries the name of its client. The seed of the server decides all chances, and each link draws from a stream
+ * of its own.
  *
  * **Example** (A reply that never comes)
  *
@@ -87,8 +91,10 @@ export * as ContentionScript from "./ContentionScript.ts"
 export * as FakeNetwork from "./FakeNetwork.ts"
 
 /**
- * A Redis server in memory, whose time is the `Clock`: under `TestClock`, `TestClock.adjust` moves leases, timeouts and
- * expiry. It runs the scripts that production runs, and serves Effect's `Redis` service and our `Subscriber`.
+ * A Redis server in memory, whose time is the `Clock`.
+ *
+ * Under `TestClock`, `TestClock.adjust` moves leases, timeouts and expiry. The server runs the scripts of production,
+ * and serves Effect's `Redis` service and our `Subscriber`.
  *
  * **Example** (Two clients of one server, and time)
  *
@@ -120,8 +126,9 @@ export * as FakeRedis from "./FakeRedis.ts"
 export * as MutexStoreSuite from "./MutexStoreSuite.ts"
 
 /**
- * Runs many clients of a program against a fake Redis, in virtual time, under faults that one seed decides: first with
- * faults, then without, then everything is closed. The same seed gives the same history, byte for byte.
+ * Runs many clients of a program against a fake Redis, in virtual time, under faults that one seed decides.
+ *
+ * First faults happen, then none, then all is closed. The same seed gives the same history, byte for byte.
  *
  * **Example** (A program under every fault)
  *

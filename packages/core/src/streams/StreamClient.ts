@@ -237,7 +237,7 @@ export const notifications: Stream.Stream<StreamNotification, InvalidConfig, Str
  * const announced = Effect.map(StreamClient.announce("orders:eu"), ({ entry, isNew }) => isNew ? entry : undefined)
  * ```
  *
- * @category operations
+ * @category combinators
  * @since 0.1.0
  */
 export const announce = (
@@ -259,7 +259,7 @@ export const announce = (
  * )
  * ```
  *
- * @category operations
+ * @category combinators
  * @since 0.1.0
  */
 export const announceAll = (
@@ -290,7 +290,7 @@ export const announceAll = (
  * })
  * ```
  *
- * @category operations
+ * @category combinators
  * @since 0.1.0
  */
 export const claim = (
@@ -322,7 +322,7 @@ export const claim = (
  * })
  * ```
  *
- * @category operations
+ * @category combinators
  * @since 0.1.0
  */
 export const doneStream = (
@@ -350,7 +350,7 @@ export const doneStream = (
  * )
  * ```
  *
- * @category operations
+ * @category combinators
  * @since 0.1.0
  */
 export const release = (
@@ -438,7 +438,7 @@ export const deadLetters = (options?: {
  * })
  * ```
  *
- * @category operations
+ * @category combinators
  * @since 0.1.0
  */
 export const redrive = (id: string): Effect.Effect<boolean, InvalidName | StoreError, StreamClient> =>

@@ -1,5 +1,5 @@
 /**
- * The failures of stream ownership, each named for what the caller does next.
+ * Failures of stream ownership, each named for what the caller does next.
  *
  * @since 0.1.0
  */
@@ -7,7 +7,7 @@ import * as Schema from "effect/Schema"
 import { FencingToken } from "../FencingToken.ts"
 
 /**
- * Somebody else owns the data stream. Leave it; a notification says when it is free.
+ * Another consumer, or this one, owns the data stream: leave it to its owner.
  *
  * **Example** (Leaving a data stream to its owner)
  *
@@ -37,7 +37,7 @@ export class AlreadyClaimed extends Schema.TaggedError<AlreadyClaimed>("@effect-
 }
 
 /**
- * No such data stream: it is not announced, it is finished, or (for `doneStream` and `release`) it is not owned here.
+ * The data stream is not announced, is finished, or (for `doneStream` and `release`) is not owned here.
  *
  * **Example** (Finished already)
  *
@@ -64,16 +64,18 @@ export class StreamNotFound extends Schema.TaggedError<StreamNotFound>("@effect-
 /**
  * Why a data stream is no longer owned.
  *
+ * **Details**
+ *
  * - `Expired`: the local deadline passed without a renewal (an event-loop stall, a suspended process).
  * - `TakenOver`: the backend names another owner.
  * - `Vanished`: the backend names no owner, or the announcement is gone.
  * - `BackendGone`: every renewal failed until the local deadline.
- * - `Stalled`: neither a commit nor progress was reported within `progressTimeout`; or what runs its handler died, such as a
- *   `retry` schedule.
- * - `Released`: it was given back, handed over or finished, and the lease was used afterwards.
+ * - `Stalled`: neither a commit nor progress was reported within `progressTimeout`, or the fiber of the handler died,
+ *   by its `retry` schedule for example.
+ * - `Released`: it was released, handed over or finished, and the lease was used afterwards.
  *
  * @see {@link StreamLost}
- * @category models
+ * @category schemas
  * @since 0.1.0
  */
 export const StreamLossReason = Schema.Literals([
@@ -86,6 +88,8 @@ export const StreamLossReason = Schema.Literals([
 ])
 
 /**
+ * Why a data stream is no longer owned.
+ *
  * @category models
  * @since 0.1.0
  */
@@ -101,22 +105,22 @@ const lossText: Record<StreamLossReason, string> = {
 }
 
 /**
- * The data stream is not owned any more: stop now, and touch nothing of it. Somebody else may already process it.
+ * The data stream is not owned any more: stop now, and touch nothing of it.
+ *
+ * **Gotchas**
+ *
+ * Another consumer may already process it.
  *
  * **Example** (A handler that is too slow for its limit)
  *
  * ```ts
- * import { StreamError } from "@effect-simba/core/streams"
- * import { Effect, Schema } from "effect"
- *
- * const isReason = Schema.is(StreamError.StreamLossReason)
+ * import type { StreamError } from "@effect-simba/core/streams"
+ * import { Effect } from "effect"
  *
  * const explain = (loss: StreamError.StreamLost) =>
  *   loss.reason === "Stalled"
  *     ? Effect.logWarning(`${loss.stream}: report progress more often`)
  *     : Effect.log(loss.message)
- *
- * const isKnown = (reason: unknown) => isReason(reason)
  * ```
  *
  * @category errors
@@ -134,19 +138,16 @@ export class StreamLost extends Schema.TaggedError<StreamLost>("@effect-simba/co
 }
 
 /**
- * The handler gave its data stream back, unfinished: see `StreamLease.handBack`. Not a failure of the stream.
+ * The handler gave up its data stream unfinished, by `StreamLease.yield`. It does not count as a failure.
  *
- * **Example** (No reason to count a failure)
+ * **Example** (No reason to log an error)
  *
  * ```ts
  * import type { StreamError } from "@effect-simba/core/streams"
  * import { Effect } from "effect"
  *
- * const handled = <A, E, R>(handler: Effect.Effect<A, E | StreamError.StreamYielded, R>) =>
- *   Effect.tapError(handler, (error) =>
- *     typeof error === "object" && error !== null && "_tag" in error && error._tag === "StreamYielded"
- *       ? Effect.void
- *       : Effect.logError("a handler failed", error))
+ * const quiet = <A, R>(handler: Effect.Effect<A, StreamError.StreamYielded, R>) =>
+ *   Effect.catchTag(handler, "StreamYielded", ({ stream }) => Effect.log(`${stream} goes on elsewhere`))
  * ```
  *
  * @category errors

@@ -1,19 +1,20 @@
 /**
- * The messages of a data stream, decoded, in order, each at least once: what handlers of `StreamClient.run` do all day.
+ * Messages of a data stream, decoded, in order, each at least once.
  *
- * **Guarantee.** Messages are given in the order of the data stream, from the one after the checkpoint on, or from the
- * first. The checkpoint is kept in the backend, moves forward only, and only at the word of the present owner. So when
- * the stream changes hands, the next owner begins after the last committed message: what was processed and not committed
- * is processed again, nothing is left out, and an owner that was replaced and does not know it moves nothing. What
- * happened twice shows by the id of the message; who is late shows by the token of the lease.
+ * **Guarantee.** Messages come in the order of the data stream, from the one after the checkpoint on, or from the
+ * first. The checkpoint is kept in the backend, moves forward only, and moves only for the present owner. So the next
+ * owner begins after the last committed message: uncommitted messages are processed again, none is left out, and an
+ * owner that was replaced without knowing it moves nothing. The id of a message shows repetitions, and the token of
+ * the lease shows late owners.
  *
- * A message that does not fit the schema goes to the dead letters of the data stream with the reason, when its turn has
- * come, and the next one follows.
+ * A message that does not fit the schema goes to the dead letters of the data stream with the reason, when its turn
+ * has come, and the next one follows.
  *
  * **Example** (Orders until the last one)
  *
  * ```ts
- *  * import { Effect, Schema } from "effect"
+ * import { StreamMessages } from "@effect-simba/core/streams"
+ * import { Effect, Schema } from "effect"
  *
  * const Order = Schema.Struct({ customer: Schema.String, amount: Schema.FiniteFromString })
  *
@@ -42,7 +43,11 @@ import type { EntryId } from "./StreamName.ts"
 import type { RawMessage } from "./StreamStore.ts"
 
 /**
- * A message with what the schema made of it. As it has its id and fields, it can go to `lease.deadLetter` as it is.
+ * A message and the value that the schema made of it.
+ *
+ * **Details**
+ *
+ * It has its id and fields, so it can go to `lease.deadLetter` as it is.
  *
  * @see {@link process}
  * @category models
@@ -53,47 +58,61 @@ export interface Message<out A> extends RawMessage {
 }
 
 /**
- * - `field` (default none): the field that holds the whole message as JSON, which the schema describes. Without it, the
- *   schema describes a record of all fields, whose values are strings; of a field that occurs twice, the last counts.
- * - `until` (default never): says of a message that it is the last one. It is given too; then the data stream is at its
- *   end. Where the last committed message was the last one and nothing follows it, there is nothing more to give.
- * - `moreWithin` (default 1 minute): in a data stream that is announced anew after its end, how long to wait for a first
- *   message before it is at its end again.
- * - `batch` (default 100): how many messages are read at once.
+ * Options of `messages`.
  *
- * @see {@link process}
- * @category models
+ * @see {@link messages}
+ * @category options
  * @since 0.1.0
  */
 export interface ReadOptions<in A> {
+  /**
+   * The field with the whole message as JSON, which the schema describes. Default: the schema describes a record of all
+   * fields, whose values are strings. Of a field that occurs twice, the last counts.
+   */
   readonly field?: string | undefined
+  /**
+   * Whether a message is the last one. It is delivered, and ends the data stream. A data stream whose last committed message
+   * was the last one, and that has none after it, is at its end at once. Default: never.
+   */
   readonly until?: ((message: Message<A>) => boolean) | undefined
+  /**
+   * How long a data stream that is announced anew after its end waits for a first message before it is at its end again.
+   * Default: 1 minute.
+   */
   readonly moreWithin?: Duration.Input | undefined
+  /** How many messages are read at once. Default: 100. */
   readonly batch?: number | undefined
 }
 
 /**
- * - `commitEvery` (default 1): commits after so many messages. More is faster, and as many may be processed again.
- * - `commitWithin` (default none): commits at the latest so long after the first uncommitted message, or when the message
- *   that is being processed then is through.
+ * Options of `process`.
  *
  * @see {@link process}
- * @category models
+ * @category options
  * @since 0.1.0
  */
 export interface ProcessOptions<in A> extends ReadOptions<A> {
+  /** Commits after so many messages. A larger number is faster, and lets as many be processed again. Default: 1. */
   readonly commitEvery?: number | undefined
+  /**
+   * Commits at the latest so long after the first uncommitted message, or when the message in hand is done. Default: no
+   * limit.
+   */
   readonly commitWithin?: Duration.Input | undefined
 }
 
 /**
- * What ends the reading of messages, besides the last message: the loss of the lease, its return when it is asked back,
- * a backend that refuses.
+ * What ends the reading of messages before the last one.
+ *
+ * **Details**
+ *
+ * The lease is lost, the handler yields the data stream after it was revoked, or the backend refuses.
  *
  * **Example** (Going on to something else when asked back)
  *
  * ```ts
- *  * import { Effect } from "effect"
+ * import type { StreamMessages } from "@effect-simba/core/streams"
+ * import { Effect } from "effect"
  *
  * const noted = <A, R>(work: Effect.Effect<A, StreamMessages.MessagesError, R>) =>
  *   Effect.tapError(work, (error) =>
@@ -125,18 +144,25 @@ const check = (options: ProcessOptions<never> | undefined): Effect.Effect<void, 
 }
 
 /**
- * The messages of the data stream of the `StreamLease` in context, from the checkpoint on, waiting for further ones; it
- * ends after the last one. Asked back, it ends by `lease.yield` before the next message.
+ * Reads the messages of the data stream of the `StreamLease` in context, from the checkpoint on.
  *
- * **Nothing is committed** but by you, with `lease.commit(message.id)`, and by a message that cannot be decoded: it moves
- * the checkpoint past itself when its turn has come, that is, when the reader asks for what follows the message before
- * it. So process one message after the other, and put nothing between that reads ahead (`buffer`, `grouped`,
- * `concurrency`), or commit nothing that way and expect nothing of the messages before an undecodable one.
+ * **Details**
+ *
+ * It waits for further messages, and ends after the last one. Revoked, it ends by `lease.yield` before the next
+ * message.
+ *
+ * **Gotchas**
+ *
+ * Only you commit, with `lease.commit(message.id)`. A message that cannot be decoded moves the checkpoint past itself
+ * when the reader asks for the next one after its predecessor.
+ *
+ * So process one message after the other, and use nothing that reads ahead (`buffer`, `grouped`, `concurrency`) before
+ * a commit.
  *
  * **Example** (Commits at one's own pace)
  *
  * ```ts
- * import { StreamLease } from "@effect-simba/core/streams"
+ * import { StreamLease, StreamMessages } from "@effect-simba/core/streams"
  * import { Effect, Schema, Stream } from "effect"
  *
  * const Reading = Schema.Struct({ celsius: Schema.FiniteFromString })
@@ -150,7 +176,7 @@ const check = (options: ProcessOptions<never> | undefined): Effect.Effect<void, 
  * })
  * ```
  *
- * @category streams
+ * @category combinators
  * @since 0.1.0
  */
 export const messages = <A, I, RD = never>(
@@ -170,18 +196,23 @@ export const messages = <A, I, RD = never>(
   }))
 
 /**
- * Runs `handler` on one message after the other, and commits what was processed. Succeeds after the last message, which
- * `until` tells, so that `StreamClient.run` marks the data stream as done; without `until` it never succeeds.
+ * Runs `handler` on one message after the other, and commits the processed ones.
  *
- * - Asked back, it stops between two messages, commits, and ends by `lease.yield`.
- * - A failure of the handler ends it, after a commit of the messages before. Which message failed is processed again by
- *   whoever tries next. A handler that knows that it will never succeed gives the message to `lease.deadLetter` and succeeds.
- * - An outage of the backend is waited out for as long as the lease lasts.
+ * **Details**
+ *
+ * Succeeds after the last message, as `until` says, so that `StreamClient.run` marks the data stream as done. Without
+ * `until` it never succeeds.
+ *
+ * - Revoked, it stops between two messages, commits, and ends by `lease.yield`.
+ * - A failure of the handler ends it, after a commit of the messages before. The next attempt begins with the message
+ *   that failed. A handler that can never succeed gives the message to `lease.deadLetter` and succeeds.
+ * - An outage of the backend is waited out while the lease lasts.
  *
  * **Example** (A handler that commits less often)
  *
  * ```ts
- *  * import { Effect, Schema } from "effect"
+ * import { StreamMessages } from "@effect-simba/core/streams"
+ * import { Effect, Schema } from "effect"
  *
  * const Event = Schema.Struct({ kind: Schema.Literals(["opened", "closed"]), at: Schema.DateTimeUtcFromString })
  *

@@ -1,5 +1,5 @@
 /**
- * What happens to data streams, as a consumer hears of it.
+ * Changes of the ownership of data streams, as a consumer sees them.
  *
  * @since 0.1.0
  */
@@ -9,10 +9,14 @@ import { StreamLossReason } from "./StreamError.ts"
 import { EntryId, StreamName } from "./StreamName.ts"
 
 /**
+ * One change of the ownership of data streams.
+ *
+ * **Details**
+ *
  * - `StreamAdded`: this consumer owns the data stream now, with this token.
- * - `StreamExpired`: the lease of an owner ran out; `claim` may take it.
- * - `StreamDisowned`: this consumer owns it no longer, otherwise than by `doneStream` or `release`.
- * - `StreamTerminated`: there will be no more notifications: the client closes, or the backend refuses for good.
+ * - `StreamExpired`: the lease of an owner ran out, and `claim` may take the data stream.
+ * - `StreamDisowned`: this consumer lost or gave up the data stream, otherwise than by `doneStream` or `release`.
+ * - `StreamTerminated`: no more notifications follow. The client closes, or the backend refuses for good.
  *
  * **Example** (A line for each)
  *
@@ -43,6 +47,8 @@ export const StreamNotification = Schema.TaggedUnion({
 })
 
 /**
+ * One change of the ownership of data streams.
+ *
  * @category models
  * @since 0.1.0
  */

@@ -1,8 +1,7 @@
 /**
- * The port between stream ownership and whatever keeps its state: typed requests in, typed results out.
+ * Storage port behind `StreamClient`: typed requests in, typed results out.
  *
- * An implementation decides ownership by the backend's own time. It is held to its word by the contract suite in
- * `@effect-simba/testkit`.
+ * A store decides ownership by the backend's own time. The contract suite in `@effect-simba/testkit` checks a store.
  *
  * @since 0.1.0
  */
@@ -32,131 +31,155 @@ import type { ConsumerName, EntryId, Epoch, ServiceName, StreamName } from "./St
  *   )
  * ```
  *
- * - `prepare`: makes the group, reading from the first entry on, unless there is one. Answers whether it was made.
- * - `announce`: adds what is not yet announced, in order; announces nothing twice while the first is unfinished.
- *   Answers the entry of each.
- * - `read`: entries that no consumer was given yet, at most `count` (at least 1), waiting for at most `block`, on a
- *   connection of its own. An empty answer is no error. Makes a group that is gone.
- * - `pending`: entries that were given to somebody (to `consumer`, where given), with at least `minIdle`, after the id
- *   `after`, at most `count` in order of ids; `next` is where to go on, undefined at the end. Deleted entries that are
- *   still pending are removed from the pending ones, and not answered.
- * - `find`: the unfinished entry that announces this data stream, the oldest if there are several.
- * - `take`, `renew`: many at once, answered in order. One that fails does not fail its neighbours. A `take` that is
- *   repeated with the same epoch, because its answer was lost, answers `Taken` with the same token and a full lease.
- * - `done`: acknowledges and deletes the entry and gives up both leases, if both are the caller's. `AlreadyDone` if
- *   there is no such entry any more.
- * - `release`: if both leases are the caller's: the entry becomes claimable at once by anybody, the stream lease is
- *   deleted, the entry lease expires within milliseconds (with its event), and a hint is published.
- * - `fail`: counts one failure of the entry, if both leases are the caller's, and answers how many there are. Release
- *   it or try again afterwards. A commit that moves the checkpoint sets the count to zero. With the number of an `attempt`,
- *   which grows, it counts once, however often it is sent and however late it comes.
- * - `bury`: moves the entry to the dead letters of the service, if both leases are the caller's.
- * - `buryMalformed`: does so with an entry that cannot be read, given to `consumer` and leased by nobody.
- * - `commit`: moves the checkpoint of the data stream forward to `id`, if the stream lease is the caller's. `Behind` if
- *   it is there or further already; it never moves back.
- * - `buryMessage`: the same, and the message goes to the dead letters of the data stream with the reason.
- * - `checkpoint`: the last committed id. It is kept for a week after the last commit, `take`, `given` or `keep`, and for 30
- *   days after the data stream was buried.
- * - `hasCommitted`: whether a commit moved the checkpoint under this very entry, by whomever; true of what was revived.
- * - `keep`: checkpoints of what is owned for longer than that: to be said once a day.
- * - `messages`: up to `count` messages after `after`, none if there are none.
- * - `awaitMessages`: up to `count` messages after `after`, waiting until there is one. All waiting readers of a service
- *   share one connection.
- * - `handOver`: makes `to` the owner, with an epoch of its session and a new token, for `confirm`, if both leases are
- *   the caller's; publishes `Given`.
- * - `given`: what was handed to this member and is still unconfirmed or unknown to it: pending entries of `consumer`
- *   whose lease value carries its `session`.
- * - `beat`: registers the member until `expiry` from now, and answers all that are registered. `leave` removes it.
- * - `tidy`: removes consumers of the group that were idle for `idle` and have nothing pending, entries that were
- *   acknowledged and not deleted, if there is no other group, and what is remembered of entries that are gone. Answers how
- *   many of the first two.
- * - `hints`, `expiries`: subscriptions, acknowledged by the backend when the effect succeeds. `expiries` answers none
- *   where the backend is known not to publish them.
- * - `inspect`, `deadLetters`, `revive`: for operators. `revive` announces a dead letter again, with its count at zero.
- *
  * @category models
  * @since 0.1.0
  */
 export interface Service {
+  /** Makes the consumer group, reading from the first entry on, unless there is one. Returns whether it was made. */
   readonly prepare: Effect.Effect<boolean, StoreError>
+  /** Adds each data stream whose last announcement is finished, in order, and returns the entry of each. */
   readonly announce: (
     announcements: ReadonlyArray<Announcement>
   ) => Effect.Effect<ReadonlyArray<{ readonly entry: EntryId; readonly isNew: boolean }>, StoreError>
+  /**
+   * Entries that no consumer was given yet, at most `count` (at least 1), waiting for at most `block`, on a connection of its
+   * own. None is no error. Makes a group that is gone.
+   */
   readonly read: (options: {
     readonly consumer: ConsumerName
     readonly count: number
     readonly block: Duration.Duration
   }) => Effect.Effect<ReadonlyArray<Entry>, StoreError>
+  /**
+   * Unfinished entries that some consumer, or `consumer`, was given at least `minIdle` ago, after the id `after`, at most
+   * `count` in order of ids. `next` is where to go on, undefined at the end. Deleted entries stop being pending, and are not
+   * returned.
+   */
   readonly pending: (options: {
     readonly consumer?: ConsumerName | undefined
     readonly minIdle: Duration.Duration
     readonly after?: EntryId | undefined
     readonly count: number
   }) => Effect.Effect<{ readonly entries: ReadonlyArray<Pending>; readonly next: EntryId | undefined }, StoreError>
+  /** The unfinished entry that announces this data stream, the oldest if there are several. */
   readonly find: (
     stream: StreamName
   ) => Effect.Effect<Option.Option<Announcement & { readonly entry: EntryId }>, StoreError>
+  /**
+   * Takes many, and answers in order. A failure of one does not affect the others. A request that is repeated with the same
+   * epoch, because its answer was lost, gets `Taken` with the same token and a full lease.
+   */
   readonly take: (requests: ReadonlyArray<TakeRequest>) => Effect.Effect<ReadonlyArray<TakeResult>, StoreError>
+  /** Renews many, and answers in order. A failure of one does not affect the others. */
   readonly renew: (
     holdings: ReadonlyArray<Held>,
     lease: Duration.Duration
   ) => Effect.Effect<ReadonlyArray<RenewResult>, StoreError>
+  /**
+   * Acknowledges and deletes the entry and gives up both leases, if both are the caller's. `AlreadyDone` if there is no such
+   * entry any more.
+   */
   readonly done: (held: Held) => Effect.Effect<"Done" | "AlreadyDone" | "NotOwner", StoreError>
+  /**
+   * If both leases are the caller's: anybody can claim the entry at once, the stream lease is deleted, the entry lease expires
+   * within milliseconds (with its event), and a signal is published.
+   */
   readonly release: (held: Held) => Effect.Effect<"Released" | "NotOwner", StoreError>
+  /**
+   * Counts one failure of the entry, if both leases are the caller's, and returns how many there are. A commit that moves the
+   * checkpoint sets the count to zero. With the number of an `attempt`, which grows, it counts once, however often it is sent
+   * and however late it comes.
+   */
   readonly fail: (held: Held, attempt?: number) => Effect.Effect<number | "NotOwner", StoreError>
+  /** Moves the entry to the dead letters of the service, if both leases are the caller's. */
   readonly deadLetter: (held: Held, reason: string) => Effect.Effect<"Buried" | "NotOwner", StoreError>
+  /** The same for an entry that cannot be read, given to `consumer` and leased by nobody. */
   readonly deadLetterMalformed: (
     entry: EntryId,
     consumer: ConsumerName,
     reason: string
   ) => Effect.Effect<boolean, StoreError>
+  /**
+   * Moves the checkpoint of the data stream forward to `id`, if the stream lease is the caller's. `Behind` if the checkpoint
+   * is there or further already: it never moves back.
+   */
   readonly commit: (held: Held, id: EntryId) => Effect.Effect<"Committed" | "Behind" | "NotOwner", StoreError>
+  /** The same, and the message goes to the dead letters of the data stream with the reason. */
   readonly deadLetterMessage: (
     held: Held,
     message: RawMessage,
     reason: string
   ) => Effect.Effect<"Committed" | "Behind" | "NotOwner", StoreError>
+  /**
+   * The last committed id. It is kept for a week after the last commit, `take`, `handedOver` or `keepCheckpoints`, and for 30
+   * days after the data stream went to the dead letters.
+   */
   readonly checkpoint: (stream: StreamName) => Effect.Effect<Option.Option<EntryId>, StoreError>
+  /** Whether anybody moved the checkpoint under this very entry. True for entries that were redriven. */
   readonly hasCommitted: (held: Held) => Effect.Effect<boolean, StoreError>
+  /** Keeps the checkpoints of data streams that are owned for long. Owners call it once a day. */
   readonly keepCheckpoints: (streams: ReadonlyArray<StreamName>) => Effect.Effect<void, StoreError>
+  /** Up to `count` messages after `after`, none if there are none. */
   readonly messages: (
     stream: StreamName,
     after: EntryId,
     count: number
   ) => Effect.Effect<ReadonlyArray<RawMessage>, StoreError>
+  /** The same, waiting until there is one. All waiting readers of a service share one connection. */
   readonly awaitMessages: (
     stream: StreamName,
     after: EntryId,
     count: number
   ) => Effect.Effect<ReadonlyArray<RawMessage>, StoreError>
+  /**
+   * Makes `to` the owner for `confirm`, with an epoch of its session and a new token, if both leases are the caller's, and
+   * publishes `Given`.
+   */
   readonly handOver: (
     held: Held,
     to: { readonly consumer: ConsumerName; readonly session: string },
     confirm: Duration.Duration
   ) => Effect.Effect<"HandedOver" | "NotOwner", StoreError>
+  /**
+   * Data streams that were handed to this member and that it has not confirmed or does not know of: pending entries of
+   * `consumer` whose lease value carries its `session`.
+   */
   readonly handedOver: (
     consumer: ConsumerName,
     session: string
   ) => Effect.Effect<ReadonlyArray<Held & { readonly info: Announcement["info"] }>, StoreError>
+  /** Registers the member until `expiry` from now, and returns all registered members. */
   readonly heartbeat: (member: Member, expiry: Duration.Duration) => Effect.Effect<ReadonlyArray<Member>, StoreError>
+  /** Removes the member. */
   readonly leave: (member: Pick<Member, "consumer" | "session">) => Effect.Effect<void, StoreError>
+  /**
+   * Removes consumers of the group that were idle for `idle` and have nothing pending, entries that were acknowledged and not
+   * deleted, if there is no other group, and records of entries that are gone. Returns how many of the first two.
+   */
   readonly reap: (
     idle: Duration.Duration
   ) => Effect.Effect<{ readonly consumers: number; readonly entries: number }, StoreError>
+  /** Subscribes to signals, and succeeds once the backend has acknowledged it. */
   readonly signals: Effect.Effect<Subscription<Signal>, BackendError, Scope.Scope>
+  /** Subscribes to expiries likewise. None where the backend is known not to publish them. */
   readonly expiries: Effect.Effect<Option.Option<Subscription<Expiry>>, BackendError, Scope.Scope>
   readonly inspect: Effect.Effect<ServiceState, StoreError>
   readonly deadLetters: (
     after: EntryId | undefined,
     count: number
   ) => Effect.Effect<ReadonlyArray<DeadLetter>, StoreError>
+  /** Announces a dead letter again, with its count at zero. Returns whether it was there. */
   readonly redrive: (id: EntryId) => Effect.Effect<boolean, StoreError>
 }
 
 /**
- * Opens services. Refuses with `InvalidConfig` where the backend cannot keep one: on Redis Cluster, a name without a
- * hash tag; a data stream without the same tag is refused by each call that names it, with `BackendError` that is not
- * retryable. `enableEvents` adds what is missing to the server's setting for keyspace events.
+ * Opens services on a backend.
+ *
+ * **Details**
+ *
+ * Refuses with `InvalidConfig` where the backend cannot keep one: on Redis Cluster, a name without a hash tag. A data
+ * stream without the same tag fails each call that names it, with a `BackendError` that is not retryable.
+ * `enableEvents` adds what is missing to the server's setting for keyspace events.
  *
  * **Example** (The checkpoint of a data stream)
  *
@@ -166,8 +189,8 @@ export interface Service {
  *
  * const checkpoint = Effect.fn(function*(service: string, stream: string) {
  *   const store = yield* StreamStore.StreamStore
- *   const opened = yield* store.open(yield* StreamName.serviceName(service))
- *   return yield* opened.checkpoint(yield* StreamName.streamName(stream))
+ *   const opened = yield* store.open(StreamName.ServiceName.make(service))
+ *   return yield* opened.checkpoint(StreamName.StreamName.make(stream))
  * }, Effect.scoped)
  * ```
  *
@@ -182,17 +205,9 @@ export class StreamStore extends Context.Service<StreamStore, {
 }>()("@effect-simba/core/StreamStore") {}
 
 /**
- * A data stream and what its producer says about it.
+ * A data stream and the information that its producer gave with it.
  *
- * **Example** (Those of one tenant)
- *
- * ```ts
- * import type { StreamStore } from "@effect-simba/core/streams"
- *
- * const ofTenant = (announcements: ReadonlyArray<StreamStore.Announcement>, tenant: string) =>
- *   announcements.filter(({ info }) => info["tenant"] === tenant)
- * ```
- *
+ * @see {@link Service}
  * @category models
  * @since 0.1.0
  */
@@ -202,17 +217,9 @@ export interface Announcement {
 }
 
 /**
- * An entry of the load-balancer stream: a readable announcement, or the reason why it cannot be read.
+ * An entry of the load-balancer stream: an announcement, or the reason why it cannot be read.
  *
- * **Example** (What cannot be read, in words)
- *
- * ```ts
- * import type { StreamStore } from "@effect-simba/core/streams"
- *
- * const problems = (entries: ReadonlyArray<StreamStore.Entry>) =>
- *   entries.flatMap((entry) => entry._tag === "Malformed" ? [`${entry.entry}: ${entry.problem}`] : [])
- * ```
- *
+ * @see {@link Service}
  * @category models
  * @since 0.1.0
  */
@@ -221,23 +228,15 @@ export type Entry =
   | { readonly _tag: "Malformed"; readonly entry: EntryId; readonly problem: string }
 
 /**
- * An entry that a consumer was given and has not finished. `idle` is the time since it was delivered or renewed.
+ * An unfinished entry that a consumer was given.
  *
- * **Example** (Whose owner has fallen silent)
- *
- * ```ts
- * import type { StreamStore } from "@effect-simba/core/streams"
- * import { Duration } from "effect"
- *
- * const silent = (pending: ReadonlyArray<StreamStore.Pending>, lease: Duration.Duration) =>
- *   pending.filter(({ idle }) => Duration.isGreaterThan(idle, lease)).map(({ consumer }) => consumer)
- * ```
- *
+ * @see {@link Service}
  * @category models
  * @since 0.1.0
  */
 export interface Pending {
   readonly consumer: ConsumerName
+  /** Time since it was delivered or renewed. */
   readonly idle: Duration.Duration
   readonly content: Entry
 }
@@ -245,14 +244,7 @@ export interface Pending {
 /**
  * One holding of a data stream. `consumer` and `epoch` together are the value of both of its leases.
  *
- * **Example** (Whether a holding is that of a client)
- *
- * ```ts
- * import type { StreamStore } from "@effect-simba/core/streams"
- *
- * const isOf = ({ epoch }: StreamStore.Held, session: string) => epoch.startsWith(`${session}.`)
- * ```
- *
+ * @see {@link Service}
  * @category models
  * @since 0.1.0
  */
@@ -267,14 +259,10 @@ export interface Held {
 /**
  * Asks for a data stream.
  *
- * - `lease`: how long a grant lasts without renewal.
- * - `minIdle`: an entry that was delivered or renewed more recently is left alone. Zero for one's own.
- * - `maxFailures`: an entry with as many failures is poison, and goes to the dead letters instead.
- *
  * **Example** (Asking for the orphans of a sweep)
  *
  * ```ts
- * import type { StreamName, StreamStore } from "@effect-simba/core/streams"
+ * import type { StreamStore, StreamName } from "@effect-simba/core/streams"
  * import { Duration } from "effect"
  *
  * const lease = Duration.seconds(2)
@@ -301,30 +289,30 @@ export interface Held {
  * @since 0.1.0
  */
 export interface TakeRequest extends Omit<Held, "token"> {
+  /** How long a grant lasts without renewal. */
   readonly lease: Duration.Duration
+  /** Leaves alone an entry that was delivered or renewed more recently. Zero for the caller's own. */
   readonly minIdle: Duration.Duration
+  /** Sends an entry with so many failures to the dead letters instead. */
   readonly maxFailures: number
 }
 
 /**
+ * The answer to a `TakeRequest`.
+ *
+ * **Details**
+ *
  * - `Taken`: both leases and the entry are the caller's, for the whole lease. `failures` counts the handler failures
  *   and run-out leases so far, this run-out included.
- * - `Occupied`: somebody has a lease on the entry or on the data stream; nothing was changed.
- * - `Recent`: pending elsewhere and younger than `minIdle`, or asked for under an epoch older than one of this session
- *   that was given back; nothing was changed.
- * - `Unread`: no consumer was given the entry yet: it comes by `read`. Nothing was changed.
- * - `Gone`: the entry is finished or deleted. A deleted entry that was still pending is pending no more.
- * - `Buried`: poison; it is in the dead letters now.
- * - `Failed`: this one could not be looked at; its neighbours are not concerned.
+ * - `Occupied`: somebody has a lease on the entry or on the data stream. Nothing was changed.
+ * - `Recent`: the entry is pending elsewhere and younger than `minIdle`, or was asked for under an older epoch than
+ *   one of this session that was released. Nothing was changed.
+ * - `Unread`: no consumer was given the entry yet, so it comes by `read`. Nothing was changed.
+ * - `Gone`: the entry is finished or deleted. A deleted entry stops being pending.
+ * - `Buried`: the entry had `maxFailures` failures, and is in the dead letters now.
+ * - `Failed`: this request got no answer. Its neighbours are not affected.
  *
- * **Example** (Whether to look again later)
- *
- * ```ts
- * import type { StreamStore } from "@effect-simba/core/streams"
- *
- * const isWorthLooking = (result: StreamStore.TakeResult) => result._tag === "Occupied" || result._tag === "Recent"
- * ```
- *
+ * @see {@link Service}
  * @category models
  * @since 0.1.0
  */
@@ -338,20 +326,16 @@ export type TakeResult =
   | { readonly _tag: "Failed"; readonly error: StoreError }
 
 /**
+ * The answer to a renewal.
+ *
+ * **Details**
+ *
  * - `Renewed`: both leases last for the whole lease from now, and the entry's idle time is zero.
- * - `Lost`: not the owner any more, or the entry is gone; never re-created. What is left of the leases runs out:
- *   until it hears of it, the owner works under them.
- * - `Failed`: this one could not be looked at; its neighbours are not concerned.
+ * - `Lost`: the caller is not the owner any more, or the entry is gone. A renewal never creates it again. The rest of
+ *   the leases runs out: the owner works under them until it learns of the loss.
+ * - `Failed`: this request got no answer. Its neighbours are not affected.
  *
- * **Example** (What is not owned any more)
- *
- * ```ts
- * import type { StreamStore } from "@effect-simba/core/streams"
- *
- * const lost = (held: ReadonlyArray<StreamStore.Held>, results: ReadonlyArray<StreamStore.RenewResult>) =>
- *   held.filter((_, index) => results[index]?._tag === "Lost")
- * ```
- *
+ * @see {@link Service}
  * @category models
  * @since 0.1.0
  */
@@ -363,15 +347,7 @@ export type RenewResult =
 /**
  * A consumer of ours as the fleet knows it. `session` is the first part of the epochs of its holdings.
  *
- * **Example** (Room in the fleet)
- *
- * ```ts
- * import type { StreamStore } from "@effect-simba/core/streams"
- *
- * const room = (members: ReadonlyArray<StreamStore.Member>) =>
- *   members.reduce((sum, { capacity, owned }) => sum + Math.max(0, capacity - owned), 0)
- * ```
- *
+ * @see {@link Service}
  * @category models
  * @since 0.1.0
  */
@@ -383,9 +359,13 @@ export interface Member {
 }
 
 /**
+ * A message between the consumers of a service.
+ *
+ * **Details**
+ *
  * - `Released`: the entry may be taken now.
- * - `Given`: the data stream was handed to `consumer` with these leases; it has the confirm period to renew them.
- * - `Gap`: hints may have been missed.
+ * - `Given`: the data stream was handed to `consumer` with these leases. It has the confirm period to renew them.
+ * - `Gap`: signals may have been missed.
  *
  * @see {@link Service}
  * @category models
@@ -397,16 +377,9 @@ export type Signal =
   | { readonly _tag: "Gap" }
 
 /**
- * The lease of an entry ran out, or (`Gap`) such news may have been missed.
+ * The lease of an entry ran out, or (`Gap`) such events may have been missed.
  *
- * **Example** (What a gap means)
- *
- * ```ts
- * import type { StreamStore } from "@effect-simba/core/streams"
- *
- * const toLookAt = (expiry: StreamStore.Expiry) => expiry._tag === "Gap" ? "everything" : expiry.entry
- * ```
- *
+ * @see {@link Service}
  * @category models
  * @since 0.1.0
  */
@@ -415,7 +388,7 @@ export type Expiry =
   | { readonly _tag: "Gap" }
 
 /**
- * A message of a data stream: its fields, in order.
+ * A message of a data stream: its id, and its fields in order.
  *
  * **Example** (The value of a field)
  *
@@ -435,23 +408,9 @@ export interface RawMessage {
 }
 
 /**
- * What went to the dead letters of a service, and why.
+ * An announcement in the dead letters of a service, and why it is there.
  *
- * **Example** (Reviving what one outage has buried)
- *
- * ```ts
- * import type { StreamStore } from "@effect-simba/core/streams"
- * import { Effect } from "effect"
- *
- * const isOurs = ({ reason }: StreamStore.DeadLetter) => reason.includes("ECONNREFUSED")
- *
- * const reviveThem = Effect.gen(function*() {
- *   for (const letter of yield* StreamClient.deadLetters()) {
- *     if (isOurs(letter)) yield* StreamClient.redrive(letter.id)
- *   }
- * })
- * ```
- *
+ * @see {@link StreamClient.deadLetters}
  * @category models
  * @since 0.1.0
  */
@@ -463,13 +422,16 @@ export interface DeadLetter {
 }
 
 /**
- * How a service is doing. `oldest` is the longest idle time of a pending entry: with a healthy fleet it stays below
- * lease plus sweep interval, unless streams wait for capacity.
+ * The state of a service.
+ *
+ * **Details**
+ *
+ * With a healthy fleet, `oldest` stays below lease plus sweep interval, unless streams wait for capacity.
  *
  * **Example** (An alarm)
  *
  * ```ts
- * import type { StreamStore } from "@effect-simba/core/streams"
+ * import { StreamClient, type StreamStore } from "@effect-simba/core/streams"
  * import { Duration, Effect } from "effect"
  *
  * const isIll = ({ deadLetters, oldest }: StreamStore.ServiceState) =>
@@ -484,6 +446,7 @@ export interface DeadLetter {
 export interface ServiceState {
   readonly announced: number
   readonly pending: number
+  /** The longest idle time of a pending entry. */
   readonly oldest: Duration.Duration
   readonly deadLetters: number
   readonly consumers: ReadonlyArray<{

@@ -29,7 +29,7 @@ export * as StreamClient from "./StreamClient.ts"
 export * as StreamConfig from "./StreamConfig.ts"
 
 /**
- * The failures of stream ownership, each named for what the caller does next.
+ * Failures of stream ownership, each named for what the caller does next.
  *
  * @since 0.1.0
  */
@@ -43,21 +43,22 @@ export * as StreamError from "./StreamError.ts"
 export * as StreamLease from "./StreamLease.ts"
 
 /**
- * The messages of a data stream, decoded, in order, each at least once: what handlers of `StreamClient.run` do all day.
+ * Messages of a data stream, decoded, in order, each at least once.
  *
- * **Guarantee.** Messages are given in the order of the data stream, from the one after the checkpoint on, or from the
- * first. The checkpoint is kept in the backend, moves forward only, and only at the word of the present owner. So when
- * the stream changes hands, the next owner begins after the last committed message: what was processed and not committed
- * is processed again, nothing is left out, and an owner that was replaced and does not know it moves nothing. What
- * happened twice shows by the id of the message; who is late shows by the token of the lease.
+ * **Guarantee.** Messages come in the order of the data stream, from the one after the checkpoint on, or from the
+ * first. The checkpoint is kept in the backend, moves forward only, and moves only for the present owner. So the next
+ * owner begins after the last committed message: uncommitted messages are processed again, none is left out, and an
+ * owner that was replaced without knowing it moves nothing. The id of a message shows repetitions, and the token of
+ * the lease shows late owners.
  *
- * A message that does not fit the schema goes to the dead letters of the data stream with the reason, when its turn has
- * come, and the next one follows.
+ * A message that does not fit the schema goes to the dead letters of the data stream with the reason, when its turn
+ * has come, and the next one follows.
  *
  * **Example** (Orders until the last one)
  *
  * ```ts
- *  * import { Effect, Schema } from "effect"
+ * import { StreamMessages } from "@effect-simba/core/streams"
+ * import { Effect, Schema } from "effect"
  *
  * const Order = Schema.Struct({ customer: Schema.String, amount: Schema.FiniteFromString })
  *
@@ -103,17 +104,16 @@ export * as StreamMetrics from "./StreamMetrics.ts"
 export * as StreamName from "./StreamName.ts"
 
 /**
- * What happens to data streams, as a consumer hears of it.
+ * Changes of the ownership of data streams, as a consumer sees them.
  *
  * @since 0.1.0
  */
 export * as StreamNotification from "./StreamNotification.ts"
 
 /**
- * The port between stream ownership and whatever keeps its state: typed requests in, typed results out.
+ * Storage port behind `StreamClient`: typed requests in, typed results out.
  *
- * An implementation decides ownership by the backend's own time. It is held to its word by the contract suite in
- * `@effect-simba/testkit`.
+ * A store decides ownership by the backend's own time. The contract suite in `@effect-simba/testkit` checks a store.
  *
  * @since 0.1.0
  */

@@ -1,5 +1,5 @@
 /**
- * The store of stream ownership on Redis, over Effect's own `Redis` service.
+ * The stream store on Redis, over Effect's own `Redis` service.
  *
  * @since 0.1.0
  */
@@ -55,8 +55,11 @@ const make = Effect.gen(function*() {
 })
 
 /**
- * Data streams shared by all processes that use the same Redis. Fails to build with `BackendError` when Redis is out of
- * reach. Needs Redis 6.2 or newer.
+ * Provides `StreamStore` for all processes that use the same Redis.
+ *
+ * **Details**
+ *
+ * Fails to build with `BackendError` when Redis is out of reach. Needs Redis 6.2 or newer.
  *
  * **Example** (A client of one service)
  *

@@ -1,5 +1,5 @@
 /**
- * Stream ownership on Redis in one layer, for applications that need nothing else of Redis.
+ * Data streams on Redis in one layer, for applications that need nothing else of Redis.
  *
  * @since 0.1.0
  */
@@ -12,7 +12,11 @@ import * as IoRedis from "../IoRedis.ts"
 import * as RedisStreamStore from "./RedisStreamStore.ts"
 
 /**
- * The options of the client, and those of the connection. `commandTimeout` is for both, unless `redis` has its own.
+ * Options of the client and of its connection.
+ *
+ * **Details**
+ *
+ * `commandTimeout` is for both, unless `redis` has its own.
  *
  * **Example** (A client and its connection)
  *
@@ -28,7 +32,7 @@ import * as RedisStreamStore from "./RedisStreamStore.ts"
  * const StreamsLive = RedisStreams.layer(options)
  * ```
  *
- * @category models
+ * @category options
  * @since 0.1.0
  */
 export interface Options extends StreamConfig.Options {
@@ -43,9 +47,12 @@ const connectionOf = (options: Options): IoRedis.Options => ({
 })
 
 /**
- * A client of one service on the Redis server at `redis.url` (default `redis://localhost:6379`), with the defaults of
- * `StreamConfig` and `IoRedis`. Besides the connections of `IoRedis`, a consumer has one that waits for announcements,
- * and one that waits for the messages of all its data streams.
+ * Provides `StreamClient` on the Redis server at `redis.url`, by default `redis://localhost:6379`.
+ *
+ * **Details**
+ *
+ * Besides the connections of `IoRedis`, a consumer has one that waits for announcements, and one that waits for the
+ * messages of all its data streams.
  *
  * **Example** (An application)
  *
@@ -76,8 +83,11 @@ export const layer = (options: Options): Layer.Layer<StreamClient.StreamClient, 
   )
 
 /**
- * Like `layer`, with the consumer's id and the connection from the environment: what `StreamClient.layerFromEnv` and
- * `IoRedis.config` read. Options that are given here win.
+ * Like `layer`, with options from the environment, unless they are given.
+ *
+ * **Details**
+ *
+ * Reads the variables of `StreamClient.layerFromEnv` and `IoRedis.config`.
  *
  * **Example** (An application that operators configure)
  *

@@ -48,7 +48,7 @@ const calm: Settings = {
 const found = (
   settings: Settings,
   on?: Parameters<typeof program>[1],
-  enabled: ReadonlyArray<Simulation.FaultName> = []
+  enabled: ReadonlyArray<Simulation.Result["enabled"][number]> = []
 ) =>
   Effect.map(
     Simulation.run(
@@ -85,7 +85,9 @@ describe("Stream ownership on a simulated Redis", () => {
   it.effect("has one history for one seed", () =>
     Effect.gen(function*() {
       const traces = new Set<string>()
-      for (let i = 0; i < 4; i++) traces.add(Simulation.trace(yield* Simulation.run(streamPlan(11))).join("\n"))
+      for (let i = 0; i < 4; i++) {
+        traces.add(Simulation.report(yield* Simulation.run(streamPlan(11)), { format: "trace" }))
+      }
       assert.strictEqual(traces.size, 1)
     }), 60_000)
 

@@ -40,9 +40,9 @@ const save = (result: Simulation.Result) => {
   const path = join(values.out, `${values.plan}-${result.seed}`)
   writeFileSync(
     `${path}.txt`,
-    [Simulation.report(result), "", "all of it:", ...Simulation.trace(result), ""].join("\n")
+    [Simulation.report(result), "", "all of it:", Simulation.report(result, { format: "trace" }), ""].join("\n")
   )
-  writeFileSync(`${path}.svg`, Simulation.svg(result))
+  writeFileSync(`${path}.svg`, Simulation.report(result, { format: "svg" }))
   return path
 }
 
@@ -50,7 +50,7 @@ const explain = (seed: number | string) =>
   Effect.gen(function*() {
     const options = plan(seed)
     const result = yield* Simulation.run(options)
-    if (values.verbose) { for (const line of Simulation.trace(result)) console.log(line) }
+    if (values.verbose) console.log(Simulation.report(result, { format: "trace" }))
     if (result.violations.length === 0) {
       console.log(Simulation.report(result))
       return result

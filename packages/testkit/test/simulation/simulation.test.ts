@@ -138,16 +138,16 @@ describe("Simulation", () => {
       const traces = new Set<string>()
       for (let i = 0; i < 100; i++) {
         const result = yield* Simulation.run({ ...options(7), faults: Simulation.allFaults, duration: "4 seconds" })
-        traces.add(Simulation.trace(result).join("\n"))
+        traces.add(Simulation.report(result, { format: "trace" }))
       }
       assert.strictEqual(traces.size, 1)
       const other = yield* Simulation.run({ ...options(8), faults: Simulation.allFaults, duration: "4 seconds" })
-      assert.isFalse(traces.has(Simulation.trace(other).join("\n")))
+      assert.isFalse(traces.has(Simulation.report(other, { format: "trace" })))
     }), { tags: ["long"] })
 
   it.effect("leaving a fault out does not change the draws of the others", () =>
     Effect.gen(function*() {
-      const faultsOf = (enabled: ReadonlyArray<Simulation.FaultName>) =>
+      const faultsOf = (enabled: ReadonlyArray<Simulation.Result["enabled"][number]>) =>
         Effect.map(
           Simulation.run({ ...options(3), checkers: [], faults: Simulation.allFaults, enabled }),
           ({ events }) =>
@@ -216,11 +216,14 @@ describe("A failure", () => {
         enabled: shorter.enabled,
         duration: Duration.millis(shorter.duration)
       })
-      assert.deepStrictEqual(Simulation.trace(again), Simulation.trace(shorter))
+      assert.deepStrictEqual(
+        Simulation.report(again, { format: "trace" }),
+        Simulation.report(shorter, { format: "trace" })
+      )
       const report = Simulation.report(shorter)
       assert.include(report, "seed 1")
       assert.include(report, "VIOLATION")
-      assert.match(Simulation.timeline(shorter), /held .* token/)
-      assert.match(Simulation.svg(shorter), /^<svg [^]*<\/svg>$/)
+      assert.match(Simulation.report(shorter, { format: "timeline" }), /held .* token/)
+      assert.match(Simulation.report(shorter, { format: "svg" }), /^<svg [^]*<\/svg>$/)
     }))
 })

@@ -51,7 +51,7 @@ const said = (
       seed: 1,
       clients: 1,
       faults,
-      enabled: Object.keys(faults) as Array<Simulation.FaultName>,
+      enabled: Object.keys(faults) as Array<Simulation.Result["enabled"][number]>,
       program: (client) => Effect.andThen(Effect.orDie(program(client)), Effect.never),
       lock: { ...lock, ...also },
       checkers: [checker],

@@ -31,7 +31,7 @@ interface Leadership {
   readonly over: Deferred.Deferred<void>
 }
 
-/** The contenders whose work the running fiber belongs to, that of child fibers included. */
+/** The contenders whose work the running fiber is part of. Child fibers inherit it. */
 const Inside = Context.Reference<ReadonlySet<object>>("@effect-simba/core/internal/Inside", {
   defaultValue: () => new Set()
 })
@@ -64,7 +64,7 @@ export const make = Effect.fnUntraced(function*(options: {
     isInTransition: false
   })
 
-  /** Everything that such a lease protects is awaited before its release. */
+  /** Work that the lease protects knows its contender. */
   const marked = (lease: Lease): Lease => {
     const protect: Lease["protect"] = (effect) =>
       lease.protect(Effect.updateService(effect, Inside, (outer) => new Set(outer).add(state)))
@@ -73,7 +73,7 @@ export const make = Effect.fnUntraced(function*(options: {
 
   const annotate = Effect.annotateLogs({ mutex })
 
-  /** The server says who owns it; whether that is us, and may still act, is judged locally. */
+  /** The server names the owner; whether this contender may act is judged by its own lease. */
   const see = (owner: string | undefined, end: number) =>
     Effect.flatMap(
       present === undefined ? Effect.succeed(false) : present.lease.isHeld,
@@ -103,7 +103,7 @@ export const make = Effect.fnUntraced(function*(options: {
       () =>
         Effect.gen(function*() {
           present = undefined
-          // One that ended before it was announced is not what is waited for
+          // A leadership that has ended is not waited for
           if (Deferred.isDoneUnsafe(upcoming)) upcoming = Deferred.makeUnsafe()
           Deferred.doneUnsafe(leadership.over, Exit.void)
           const how = (yield* lease.isHeld) ? "released" : "lost"
@@ -120,7 +120,7 @@ export const make = Effect.fnUntraced(function*(options: {
     yield* lease.lost
   }))
 
-  // What interrupts the loop itself does not come here
+  // An interruption of the loop itself does not come here
   const attempt = Effect.catchCause(lead, (cause) =>
     Effect.andThen(
       ignoreLogFailure(Effect.logWarning("Cannot contend at present, and tries again", cause)),
@@ -135,7 +135,7 @@ export const make = Effect.fnUntraced(function*(options: {
   let isClosed = false
   let loop: Fiber.Fiber<never> | undefined
 
-  /** In the context of whoever made the contender. What ends the loop but `stop` makes it queue again. */
+  /** Runs in the context that made the contender. It queues again after each end but `stop`. */
   const go = () => {
     if (!isWanted || loop !== undefined) return
     loop = run(Effect.andThen(Effect.yieldNow, contend))
@@ -150,10 +150,7 @@ export const make = Effect.fnUntraced(function*(options: {
     go()
   })
 
-  /**
-   * Goes on where whoever asks is interrupted by what it asked for, the work of the leadership above all. Not at once:
-   * work that asks as its first act is registered with its lease, and awaited, only after that.
-   */
+  /** Not at once: work that asks as its first act is registered with its lease, and awaited, only after that. */
   const leave = () => {
     const fiber = loop
     if (fiber === undefined) return Effect.void
@@ -161,13 +158,13 @@ export const make = Effect.fnUntraced(function*(options: {
     return Effect.asVoid(Fiber.await(fiber))
   }
 
-  /** Work that waited here for its own end could wait for ever: it gives way to its interruption, if it can have one. */
+  /** Work that asks for its own end must not wait for it: it yields to its interruption. */
   const ask = (asking: Fiber.Fiber<unknown, unknown>) => {
     const left = leave()
     return asking.getRef(Inside).has(state) ? Effect.yieldNow : left
   }
 
-  // What will not pass is told to those who read, and looked at again: the state must not stay behind for ever
+  // Readers hear of a refusal; the watch begins again, since the state must not stay behind for ever
   yield* observer.watch(
     store,
     mutex,
@@ -190,7 +187,7 @@ export const make = Effect.fnUntraced(function*(options: {
     Effect.retry(contenderRetry),
     Effect.forkIn(scope)
   )
-  // In the context of whoever closes it: that may be the work
+  // The closing fiber may be the work itself
   yield* Scope.addFinalizer(
     scope,
     Effect.withFiber((closing) => {

@@ -1,4 +1,4 @@
-/** Work on a schedule while a contender leads: what is run when, once per period where asked, and what failures do. */
+/** Runs work on a schedule while a contender leads: once per period of the fleet where asked, through failures. */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Cron from "effect/Cron"
@@ -64,7 +64,7 @@ export const plan = <SE, SR>(
     return { name, onError: options.onError ?? "continue", schedule, period, oncePerPeriod, catchUp }
   })
 
-/** Timers stand still while a machine is suspended, and clocks are set: the wall clock is looked at this often. */
+/** Timers stand still while a machine is suspended, and clocks are set: the wall clock is read this often. */
 const slice = 60_000
 
 const untilInstant = (at: number): Effect.Effect<void> =>
@@ -108,7 +108,7 @@ export const drive = <A, E, R, SE, SR>(
             return exit
           }
           if (outcome !== "interrupted") yield* ignoreLogFailure(Effect.logError(`Run of "${name}" failed`, exit.cause))
-          // Ends here if it is over; from here on, the run has ended by itself
+          // Ends here if the leadership has ended; otherwise the run has ended by itself
           yield* restore(Effect.void)
           if (outcome === "interrupted") {
             yield* ignoreLogFailure(Effect.logWarning(`Run of "${name}" interrupted itself`))

@@ -29,7 +29,7 @@ export interface Renewal<L extends AnyLease, A extends Answer> {
   /** Names the request in errors, and its span. */
   readonly operation: string
   readonly span: string
-  /** What is renewed, in the singular, for the log. */
+  /** The noun for the log, in the singular. */
   readonly what: string
   readonly timeout: Duration.Duration
   /** The delays between failed attempts. */
@@ -175,7 +175,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
       const isDue = lease.nextRenewal <= now.monotonic + early
       if (isDue ? due.length > 0 && lease.failing !== due[0]!.failing : lease.key > now.monotonic) break
       // After a stall the deadline counts: a renewal would come too late
-      if (!table.goesOn(lease, now)) continue
+      if (!table.isStillOpen(lease, now)) continue
       if (isDue) {
         lease.nextRenewal = Infinity
         const probe = renewal.probe?.(lease)

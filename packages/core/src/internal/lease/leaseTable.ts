@@ -8,7 +8,7 @@ import { sleepUntil } from "./supervise.ts"
 import type { Periods, TrackedLease } from "./trackedLease.ts"
 
 /** A lease of a mutex may label its figures with it. */
-export type AnyLease = TrackedLease<Periods, any> & { readonly mutex?: string }
+export type AnyLease = TrackedLease<Periods> & { readonly mutex?: string }
 
 /** A suspended machine stops monotonic timers, so the clocks are compared this often. Milliseconds. */
 const watch = 1000
@@ -59,8 +59,8 @@ export class LeaseTable<L extends AnyLease> {
     return true
   }
 
-  /** Ends what has come to its end. Answers whether the lease goes on; then `place` it. */
-  goesOn(lease: L, now: Instant): boolean {
+  /** Loses the lease if it has come to its end. Answers whether it is still open; then `place` it. */
+  isStillOpen(lease: L, now: Instant): boolean {
     this.expire(lease, now)
     return lease.isOpen()
   }
@@ -87,6 +87,6 @@ export class LeaseTable<L extends AnyLease> {
     const offset = wall - monotonic
     if (Math.abs(offset - this.offset) <= drift) return
     this.offset = offset
-    for (const lease of this.all()) if (this.goesOn(lease, { monotonic, wall })) this.place(lease)
+    for (const lease of this.all()) if (this.isStillOpen(lease, { monotonic, wall })) this.place(lease)
   }
 }

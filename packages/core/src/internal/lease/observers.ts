@@ -26,3 +26,21 @@ export const awaitExit = <A, E>(
   Effect.callback((resume) =>
     Effect.sync(fiber.addObserver((exit) => isolate(waiting, () => resume(Effect.succeed(exit)))))
   )
+
+/** Listeners of one event, which do not throw. */
+export class Listeners<A> {
+  private listeners: Set<(value: A) => void> | undefined
+
+  /** Answers what removes the listener. */
+  add(listener: (value: A) => void): () => void {
+    const listeners = this.listeners ??= new Set()
+    listeners.add(listener)
+    return () => listeners.delete(listener)
+  }
+
+  tell(value: A): void {
+    const { listeners } = this
+    this.listeners = undefined
+    listeners?.forEach((listener) => listener(value))
+  }
+}

@@ -24,7 +24,7 @@ export type RetryStep = (
   outcome: Outcome
 ) => Pull.Pull<[Duration.Duration, Duration.Duration], never, Duration.Duration>
 
-export abstract class TrackedLease<P extends Periods, Loss> implements Item {
+export abstract class TrackedLease<P extends Periods> implements Item {
   readonly terms: P
   /** Just before the granting request was sent. */
   readonly since: Instant
@@ -42,8 +42,6 @@ export abstract class TrackedLease<P extends Periods, Loss> implements Item {
   failing = false
   /** The delays since the first of the last failures in a row. */
   step: RetryStep | undefined = undefined
-  loss: Loss | undefined = undefined
-  private lossListeners: Set<(loss: Loss) => void> | undefined = undefined
 
   constructor(terms: P, sent: Instant) {
     this.terms = terms
@@ -83,18 +81,5 @@ export abstract class TrackedLease<P extends Periods, Loss> implements Item {
   /** Why its deadline passed. */
   expiry(): "BackendGone" | "Expired" {
     return this.failing || this.renewing ? "BackendGone" : "Expired"
-  }
-
-  /** A listener does not throw. */
-  onLoss(listener: (loss: Loss) => void): () => void {
-    const listeners = this.lossListeners ??= new Set()
-    listeners.add(listener)
-    return () => listeners.delete(listener)
-  }
-
-  protected tellLoss(loss: Loss): void {
-    const listeners = this.lossListeners
-    this.lossListeners = undefined
-    listeners?.forEach((listener) => listener(loss))
   }
 }

@@ -7,7 +7,7 @@ import type { ContenderId, MutexName } from "../../MutexName.ts"
 import type { GuardRequest, Released, ReleaseRequest } from "../../MutexStore.ts"
 import { LeaseLost, type LossReason } from "../../SimbaError.ts"
 import type { Instant } from "../lease/deadline.ts"
-import { awaitExit, isolate } from "../lease/observers.ts"
+import { awaitExit, isolate, Listeners } from "../lease/observers.ts"
 import { TrackedLease } from "../lease/trackedLease.ts"
 import type { Terms } from "./leaseOptions.ts"
 
@@ -25,18 +25,20 @@ export interface LeaseOwner {
   readonly released: (lease: HeldLease, now: Instant) => Parting | undefined
 }
 
-export class HeldLease extends TrackedLease<Terms, LeaseLost> implements GuardRequest {
+export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
   readonly mutex: MutexName
   readonly id: ContenderId
   readonly token: FencingToken
   readonly owner: LeaseOwner | undefined
   /** `ending`: its scope is closing, and protected work has not ended yet. Still renewed, no longer handed out. */
   state: "held" | "ending" | "lost" | "released" = "held"
+  loss: LeaseLost | undefined
+  readonly onLoss = new Listeners<LeaseLost>()
   /** The answer of `isAlive` counts for one renewal. */
   probe: "unasked" | "asking" | "alive" = "unasked"
   /** The last answer of `isAlive` was not yes. */
   dead = false
-  /** When it was last reported taken by force: the reply to what is sent after that decides. */
+  /** When it was last reported taken by force: the reply to the next request decides. */
   forcedAt: number | undefined
   private works: Set<Fiber.Fiber<unknown, unknown>> | undefined
   private starting = 0
@@ -87,7 +89,7 @@ export class HeldLease extends TrackedLease<Terms, LeaseLost> implements GuardRe
     return Duration.equals(ttl, this.terms.ttl) && Duration.equals(lease, this.terms.lease)
   }
 
-  /** The server's lease goes on as it is: it ends no later, and is renewed no later. */
+  /** The server's lease stays the same: it ends no later, and is renewed no later. */
   inherit(previous: HeldLease): void {
     this.extend(previous.renewed)
   }
@@ -111,7 +113,7 @@ export class HeldLease extends TrackedLease<Terms, LeaseLost> implements GuardRe
     if (this.isOpen()) {
       this.state = "lost"
       this.works?.forEach((work) => isolate(work, () => work.interruptUnsafe()))
-      this.tellLoss(loss)
+      this.onLoss.tell(loss)
     }
     return loss
   }

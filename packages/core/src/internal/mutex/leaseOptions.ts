@@ -5,7 +5,7 @@ import type { LeaseOptions } from "../../Mutex.ts"
 import type * as MutexConfig from "../../MutexConfig.ts"
 import type { InvalidConfig } from "../../SimbaError.ts"
 import type { Periods } from "../lease/trackedLease.ts"
-import { checkPeriods, handOffsProblem, margin, positive, refuse } from "../optionChecks.ts"
+import { checkPeriods, handOffsProblem, margin as marginOf, positive, refuse } from "../optionChecks.ts"
 
 /** Shared by the leases that were asked for with the same options. */
 export interface Terms extends Periods {
@@ -29,7 +29,7 @@ export const termsOf = (options: {
   const { isAlive, maxHold, maxLocalHandOffs, transition, ttl, unfair } = options
   const lease = Duration.sum(ttl, transition)
   const leaseMillis = Duration.toMillis(lease)
-  const lost = Duration.toMillis(margin(lease))
+  const margin = Duration.toMillis(marginOf(lease))
   const renewAfter = Duration.toMillis(ttl)
   return {
     ttl,
@@ -38,8 +38,8 @@ export const termsOf = (options: {
     unfair: unfair === true,
     isAlive,
     maxLocalHandOffs,
-    margin: lost,
-    usable: leaseMillis - lost,
+    margin,
+    usable: leaseMillis - margin,
     renewAfter,
     early: Math.min(renewAfter / 8, 1000),
     maxHold: maxHold === undefined ? Infinity : Duration.toMillis(maxHold)

@@ -8,11 +8,11 @@ import * as Pull from "effect/Pull"
 import * as Schedule from "effect/Schedule"
 import type { ContenderId, MutexName } from "../../MutexName.ts"
 import * as MutexSchedule from "../../MutexSchedule.ts"
-import type { Released, ReleaseRequest, Ticket } from "../../MutexStore.ts"
+import type { Released, Ticket } from "../../MutexStore.ts"
 import type { BackendError, StoreError } from "../../SimbaError.ts"
 import type { Instant } from "../lease/deadline.ts"
 import { type AttemptContext, awaitWakeUp, isRefused, type Refused, retryOutages, send, withAnswer } from "./attempt.ts"
-import { HeldLease, type LeaseOwner } from "./heldLease.ts"
+import { HeldLease, type LeaseOwner, type Parting } from "./heldLease.ts"
 import type { Waiter } from "./waiter.ts"
 
 /** The queue that the entry stands for. */
@@ -72,10 +72,7 @@ export class QueueEntry {
   }
 
   /** Goes along with a release that is sent now, for the first waiter. */
-  requeue(waiter: Waiter, sent: Instant): {
-    readonly requeue: NonNullable<ReleaseRequest["requeue"]>
-    readonly settled: (released: Released | undefined) => void
-  } {
+  requeue(waiter: Waiter, sent: Instant): Parting {
     this.wasFree = false
     this.state = "requeueing"
     const isListening = this.isSubscribed

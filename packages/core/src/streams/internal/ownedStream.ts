@@ -2,6 +2,7 @@
 import type * as Fiber from "effect/Fiber"
 import type { FencingToken } from "../../FencingToken.ts"
 import type { Instant } from "../../internal/lease/deadline.ts"
+import { Listeners } from "../../internal/lease/observers.ts"
 import { type Periods, TrackedLease } from "../../internal/lease/trackedLease.ts"
 import { type StreamLossReason, StreamLost } from "../StreamError.ts"
 import type * as StreamMetrics from "../StreamMetrics.ts"
@@ -23,7 +24,7 @@ export interface Terms extends Periods {
   readonly progressTimeout: number
 }
 
-export class OwnedStream extends TrackedLease<Terms, StreamLost> implements Held {
+export class OwnedStream extends TrackedLease<Terms> implements Held {
   readonly stream: StreamName
   readonly entry: EntryId
   readonly consumer: ConsumerName
@@ -33,6 +34,11 @@ export class OwnedStream extends TrackedLease<Terms, StreamLost> implements Held
   readonly source: Source
   failures: number
   state: "held" | "lost" | "released" = "held"
+  loss: StreamLost | undefined
+  readonly onLoss = new Listeners<StreamLost>()
+  readonly onAsked = new Listeners<void>()
+  /** However it ends. */
+  readonly onEnd = new Listeners<void>()
   /** How it ended in order. */
   outcome: EndOutcome | undefined
   /** A request that ends it was sent, and may have been done: its answer decides, not a renewal. */
@@ -40,11 +46,11 @@ export class OwnedStream extends TrackedLease<Terms, StreamLost> implements Held
   isAskedBack = false
   /** The grace period is over: the handler was interrupted, and nothing is tried again. */
   isStopped = false
-  /** Somebody else than its handler marks it as done: when its handler has been stopped, it is. */
+  /** Its user marks it as done: its handler is stopped first. */
   isFinished = false
   /** The member that it was asked back for. */
   heir: Member | undefined
-  /** Set where it came by a hand-over. */
+  /** Of one that came by a hand-over. */
   arrival: Arrival | undefined
   /** The fiber of its handler. */
   work: Fiber.Fiber<unknown, unknown> | undefined
@@ -52,8 +58,6 @@ export class OwnedStream extends TrackedLease<Terms, StreamLost> implements Held
   progressed: number | undefined
   /** How many readers wait for messages: no lack of progress. */
   waiting = 0
-  private askListeners: Set<() => void> | undefined
-  private endListeners: Set<() => void> | undefined
 
   constructor(
     fields: Held & {
@@ -99,9 +103,8 @@ export class OwnedStream extends TrackedLease<Terms, StreamLost> implements Held
     const loss = this.loss = this.lossOf(reason)
     this.state = "lost"
     this.work?.interruptUnsafe()
-    this.askListeners = undefined
-    this.tellLoss(loss)
-    this.ended()
+    this.onLoss.tell(loss)
+    this.onEnd.tell()
     return loss
   }
 
@@ -109,14 +112,7 @@ export class OwnedStream extends TrackedLease<Terms, StreamLost> implements Held
   finish(how: EndOutcome): void {
     this.state = "released"
     this.outcome = how
-    this.askListeners = undefined
-    this.ended()
-  }
-
-  private ended(): void {
-    const listeners = this.endListeners
-    this.endListeners = undefined
-    listeners?.forEach((listener) => listener())
+    this.onEnd.tell()
   }
 
   /** The error of operations after its end. */
@@ -127,9 +123,7 @@ export class OwnedStream extends TrackedLease<Terms, StreamLost> implements Held
   askBack(): void {
     if (this.isAskedBack) return
     this.isAskedBack = true
-    const listeners = this.askListeners
-    this.askListeners = undefined
-    listeners?.forEach((listener) => listener())
+    this.onAsked.tell()
   }
 
   /** After the grace. */
@@ -137,18 +131,5 @@ export class OwnedStream extends TrackedLease<Terms, StreamLost> implements Held
     this.askBack()
     this.isStopped = true
     this.work?.interruptUnsafe()
-  }
-
-  /** However it ends. */
-  onEnd(listener: () => void): () => void {
-    const listeners = this.endListeners ??= new Set()
-    listeners.add(listener)
-    return () => listeners.delete(listener)
-  }
-
-  onAsked(listener: () => void): () => void {
-    const listeners = this.askListeners ??= new Set()
-    listeners.add(listener)
-    return () => listeners.delete(listener)
   }
 }

@@ -11,8 +11,8 @@ import * as leaseRenewer from "../../internal/lease/leaseRenewer.ts"
 import { LeaseTable } from "../../internal/lease/leaseTable.ts"
 import type { Recorder } from "../../internal/lease/metricsRecorder.ts"
 import type { Outcome } from "../../internal/lease/trackedLease.ts"
-import { margin } from "../../internal/optionChecks.ts"
-import type * as StreamConfig from "../StreamConfig.ts"
+import { margin as marginOf } from "../../internal/optionChecks.ts"
+import type { StreamConfig } from "../StreamConfig.ts"
 import type { StreamLossReason } from "../StreamError.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId, StreamName } from "../StreamName.ts"
@@ -32,12 +32,12 @@ const retrySchedule = (heartbeat: number): Schedule.Schedule<Duration.Duration, 
       })
   }))
 
-const termsOf = ({ heartbeatInterval, leaseDuration, progressTimeout }: StreamConfig.StreamConfig): Terms => {
-  const lost = Duration.toMillis(margin(leaseDuration))
+const termsOf = ({ heartbeatInterval, leaseDuration, progressTimeout }: StreamConfig): Terms => {
+  const margin = Duration.toMillis(marginOf(leaseDuration))
   const heartbeat = Duration.toMillis(heartbeatInterval)
   return {
-    usable: Duration.toMillis(leaseDuration) - lost,
-    margin: lost,
+    usable: Duration.toMillis(leaseDuration) - margin,
+    margin,
     renewAfter: heartbeat,
     early: heartbeat / 2,
     maxHold: Infinity,
@@ -49,7 +49,7 @@ export class StreamTable {
   private readonly entries = new Map<EntryId, OwnedStream>()
   private readonly streams = new Map<StreamName, OwnedStream>()
   private readonly leases: LeaseTable<OwnedStream>
-  private readonly config: StreamConfig.StreamConfig
+  private readonly config: StreamConfig
   private readonly meter: Recorder
   readonly terms: Terms
   private reserved = 0
@@ -60,7 +60,7 @@ export class StreamTable {
   /** Called for every loss, after the handler was interrupted. */
   onLost: (owned: OwnedStream, reason: Lost) => void = () => {}
 
-  constructor(clock: Clock.Clock, config: StreamConfig.StreamConfig, meter: Recorder) {
+  constructor(clock: Clock.Clock, config: StreamConfig, meter: Recorder) {
     this.leases = new LeaseTable<OwnedStream>(clock, (owned, now) => {
       this.check(owned, now)
       if (owned.isOpen() && owned.stallsAt() <= now.monotonic) this.lose(owned, "Stalled")

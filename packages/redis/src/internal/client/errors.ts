@@ -13,11 +13,13 @@ export const isRetryable = (cause: unknown): boolean => !isReply(cause) || trans
 /** The server does not know the script, and ran nothing. */
 export const isForgotten = (cause: unknown): boolean => String(cause).includes("NOSCRIPT")
 
-/** ioredis describes a lost connection in terms of its options. */
-const withPlainMessage = (cause: unknown): unknown =>
-  cause instanceof Error && cause.message.startsWith("Stream isn't writeable")
-    ? new Error("not connected to Redis", { cause })
-    : cause
+/** ioredis describes a lost connection by its options, and keeps the arguments of a command, which may be secrets. */
+const withPlainMessage = (cause: unknown): unknown => {
+  if (!(cause instanceof Error)) return cause
+  if (cause.message.startsWith("Stream isn't writeable")) return new Error("not connected to Redis", { cause })
+  const { command } = cause as { command?: { readonly name?: string } }
+  return command === undefined ? cause : Object.assign(cause, { command: { name: command.name } })
+}
 
 export const backendError = (operation: string, cause: unknown): BackendError =>
   new BackendError({ operation, retryable: isRetryable(cause), cause: withPlainMessage(cause) })

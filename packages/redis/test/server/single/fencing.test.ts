@@ -2,6 +2,7 @@ import { FencingToken } from "@effect-simba/core/FencingToken"
 import { Fencing, IoRedis } from "@effect-simba/redis"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
+import { inspect } from "node:util"
 import * as RedisKeys from "../../../src/internal/mutex/keys.ts"
 import { freshName, infoField, openMutex, RedisServer, until } from "../../support/harness.ts"
 
@@ -146,6 +147,16 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       const wrongType = yield* Effect.flip(Fencing.set(key, "x", token(1)))
       assert.deepInclude(wrongType, { _tag: "BackendError", retryable: false })
       assert.strictEqual(yield* server.send("EXISTS", key), 0)
+    }))
+
+  it.effect("an error does not keep the value that was to be written", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const key = freshName("secret")
+      yield* server.send("LPUSH", RedisKeys.seenToken(key), "x")
+      const error = yield* Effect.flip(Fencing.set(key, "hunter2", token(1)))
+      assert.notInclude(inspect(error, { depth: null, showHidden: true }), "hunter2")
+      assert.deepInclude(error.cause, { command: { name: "EVALSHA" } })
     }))
 
   it.effect("the texts are constant, whatever the keys and tokens", () =>

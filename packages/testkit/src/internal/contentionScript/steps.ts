@@ -2,7 +2,7 @@
 import * as Arbitrary from "effect/Arbitrary"
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
-import type { Options, Script, Step } from "../../ContentionScript.ts"
+import type { Options, Script } from "../../ContentionScript.ts"
 
 export const millis = (input: Duration.Input) => Math.round(Duration.toMillis(Duration.fromInputUnsafe(input)))
 
@@ -11,6 +11,8 @@ const names = (input: number | ReadonlyArray<string>, prefix: string): ReadonlyA
 
 const between = ([minimum, maximum]: readonly [Duration.Input, Duration.Input]) =>
   Schema.Int.check(Schema.isBetween({ minimum: millis(minimum), maximum: millis(maximum) }))
+
+type Step = Script[number]
 
 interface Drawn {
   readonly at: number

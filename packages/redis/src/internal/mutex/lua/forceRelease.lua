@@ -17,10 +17,10 @@ local confirm, skipDead = ARGV[1], ARGV[2] == '1'
 --- @include include/handOver.lua
 --- @include include/ownership.lua
 
-local before = ownership()
 local current = redis.call('GET', owner)
+local before = ownershipOf(current)
 -- First, so that a fence of the wrong type takes nothing from anybody
-mint()
+mint(0)
 redis.call('DEL', owner, reserved)
 handOver(current or 'nobody', confirm)
 if current then

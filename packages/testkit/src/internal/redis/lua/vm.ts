@@ -2,6 +2,7 @@
  * The Lua VM that runs the scripts: PUC Lua 5.1 in wasm, through its C API. Strings cross as bytes. An error inside the
  * host becomes a Lua error by `lua_error`, which unwinds as Lua itself does; no JavaScript exception crosses the VM.
  */
+import * as Effect from "effect/Effect"
 import { formatDouble } from "../numbers.ts"
 import type { Value } from "../reply.ts"
 import { Fail } from "../reply.ts"
@@ -219,3 +220,8 @@ class Vm implements LuaVm {
     }
   }
 }
+
+let shared: Promise<LuaVm> | undefined
+
+/** The Lua VM of this process, loaded once: nothing else in the testkit takes real time. */
+export const loadVm: Effect.Effect<LuaVm> = Effect.promise(() => shared ??= loadLua())

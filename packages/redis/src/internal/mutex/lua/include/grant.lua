@@ -7,7 +7,7 @@
 local function take(id, lease, spare, isOwner)
   local token, had
   if isOwner then
-    token, had = readFence()
+    token, had = parseFence(redis.call('GET', fence))
   end
   if not token then
     token = mint(spare)
