@@ -119,7 +119,6 @@ describe("The mutex on a simulated Redis", () => {
       assert.deepStrictEqual(yield* run(program(settings, Pushing)), [checker.name])
     }))
 
-<<<<<<< HEAD
   it.effect(
     "of several silent waiters of one process only one is told, so that a live one is told to look",
     () =>
@@ -151,40 +150,9 @@ describe("The mutex on a simulated Redis", () => {
         assert.deepStrictEqual(yield* next, { _tag: "LookIn", delay: confirm })
         yield* TestClock.adjust("1501 millis")
         assert.strictEqual((yield* live.ask("wait"))._tag, "Granted")
-      }).pipe(Effect.scoped, Effect.provide(RedisMutexStore.layer.pipe(Layer.provide(TestRedis.layer)))),
+      }).pipe(Effect.scoped, Effect.provide(RedisMutexStore.layer.pipe(Layer.provide(TestRedis.layer())))),
     { tags: ["H3"] }
   )
-=======
-  it.effect("H3: of several silent waiters of one process only one is told, so that a live one is told to look", () =>
-    Effect.gen(function*() {
-      const store = yield* MutexStore.MutexStore
-      const mutex = MutexName.MutexName.make("m")
-      const lease = Duration.seconds(16)
-      const confirm = Duration.millis(1500)
-      const party = (id: string) => ({
-        id: id as MutexName.ContenderId,
-        ask: (mode: "try" | "wait") => store.acquire({ mutex, id: id as MutexName.ContenderId, mode, lease, confirm }),
-        wakeUps: store.wakeUps(mutex, id as MutexName.ContenderId)
-      })
-      const owner = party("1-aaaaaaaaaaaa:a")
-      yield* owner.ask("try")
-      for (const id of ["1-bbbbbbbbbbbb:b", "2-bbbbbbbbbbbb:b"]) {
-        const silent = party(id)
-        yield* silent.wakeUps
-        yield* silent.ask("wait")
-      }
-      const live = party("1-cccccccccccc:c")
-      const { next } = yield* live.wakeUps
-      yield* live.ask("wait")
-      yield* store.release({ mutex, id: owner.id, confirm })
-      assert.deepStrictEqual(yield* next, { _tag: "LookIn", delay: confirm })
-      yield* TestClock.adjust("1501 millis")
-      yield* live.ask("wait")
-      assert.deepStrictEqual(yield* next, { _tag: "LookIn", delay: confirm })
-      yield* TestClock.adjust("1501 millis")
-      assert.strictEqual((yield* live.ask("wait"))._tag, "Granted")
-    }).pipe(Effect.scoped, Effect.provide(RedisMutexStore.layer.pipe(Layer.provide(TestRedis.layer())))))
->>>>>>> api
 
   it.effect(
     "holds beside stock contenders: 40 seeds of the mixed fleet, and seeds that found something",

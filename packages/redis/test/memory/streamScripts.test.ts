@@ -700,7 +700,6 @@ describe("events", () => {
     { tags: ["G21"] }
   )
 
-<<<<<<< HEAD:packages/redis/test/memory/streamScripts.test.ts
   it.effect(
     "where the setting may neither be read nor changed, the service opens all the same",
     () =>
@@ -719,32 +718,11 @@ describe("events", () => {
                 send: (command, ...args) => redis.send(command === "CONFIG" ? "NOSUCHCOMMAND" : command, ...args)
               }))
           )),
-          Layer.provide(TestRedis.layer)
+          Layer.provide(TestRedis.layer())
         ))
       ),
     { tags: ["G21"] }
   )
-=======
-  it.effect("G21: where the setting may neither be read nor changed, the service opens all the same", () =>
-    Effect.gen(function*() {
-      const { open } = yield* StreamStore
-      const service = yield* open(name, { enableEvents: true })
-      // Nobody knows whether there will be events: heard if there are
-      assert.isTrue(Option.isSome(yield* service.expiries))
-    }).pipe(
-      Effect.provide(RedisStreamStore.layer.pipe(
-        Layer.provide(Layer.effect(
-          Redis,
-          Effect.map(Redis, (redis) =>
-            Redis.of({
-              ...redis,
-              send: (command, ...args) => redis.send(command === "CONFIG" ? "NOSUCHCOMMAND" : command, ...args)
-            }))
-        )),
-        Layer.provide(TestRedis.layer())
-      ))
-    ))
->>>>>>> api:packages/redis/test/server/single/streamScripts.test.ts
 
   it.effect("the events of the connection's own database are heard", () =>
     Effect.gen(function*() {
@@ -765,13 +743,9 @@ describe("events", () => {
         stream: streamOf("one"),
         entry: EntryId.make("5-0")
       })
-<<<<<<< HEAD:packages/redis/test/memory/streamScripts.test.ts
-    }).pipe(Effect.provide(RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layerOptions({ db: 3 }))))), {
+    }).pipe(Effect.provide(RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer({ db: 3 }))))), {
     tags: ["G22"]
   })
-=======
-    }).pipe(Effect.provide(RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer({ db: 3 }))))))
->>>>>>> api:packages/redis/test/server/single/streamScripts.test.ts
 
   it.effect("a broken connection is a gap in hints and in expiries", () =>
     onFake(Effect.gen(function*() {

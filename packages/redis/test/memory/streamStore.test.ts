@@ -24,6 +24,6 @@ StreamStoreSuite.suite(
 
 it.effect(
   "entries that were deleted while they were pending are gone",
-  () => Effect.provide(Effect.scoped(trimmed), RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer))),
+  () => Effect.provide(Effect.scoped(trimmed), RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer()))),
   { tags: ["B50"] }
 )
