@@ -79,7 +79,7 @@ export const runHandler = <A, E, R, R2>(
   const yieldOrHandOver = Effect.suspend(() => {
     if (owned.isFinished) return finish
     taking.skipFor(owned.entry, config.sweepInterval)
-    const { receiver: receiver } = owned
+    const { receiver } = owned
     return receiver === undefined
       ? completion.yield(owned)
       : completion.endOrLose(owned, "Handing a data stream over", completion.handOver(owned, receiver))
