@@ -1,6 +1,6 @@
 --- Gives a data stream back unfinished: anybody may take it at once.
 ---
---- KEYS[1] lbs
+--- KEYS[1] input
 --- KEYS[2] failures
 --- KEYS[3] announced
 --- KEYS[4] entryLease
@@ -9,12 +9,13 @@
 --- ARGV[2] stream
 --- ARGV[3] entry
 --- ARGV[4] consumer
---- ARGV[5] value        of the entry lease: consumer@@epoch
+--- ARGV[5] value    of the entry lease: consumer@@epoch
 --- ARGV[6] token
---- ARGV[7] signals      channel of signals
+--- ARGV[7] signals  channel of signals
 --- Reply: 'Released' or 'NotOwner'.
 
 --- @include include/heldLease.lua
+--- @include include/claimEntry.lua
 --- @include include/markYielded.lua
 
 local signals = ARGV[7]
