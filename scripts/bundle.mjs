@@ -17,12 +17,7 @@ import { filesBelow, packageFolders, publicModules, root } from "./lib/workspace
  */
 const files = {
   core: { mutex: /src[\\/]Mutex\.ts$/, streams: /src[\\/]StreamClient\.ts$/ },
-  redis: {
-    mutexScripts: /internal[\\/]mutex[\\/]scripts(?:\.generated)?\.ts$/,
-    streamScripts: /streams[\\/]internal[\\/]scripts(?:\.generated)?\.ts$/,
-    mutex: /src[\\/]RedisMutexStore\.ts$/,
-    streams: /src[\\/]RedisStreamStore\.ts$/
-  },
+  redis: { mutex: /src[\\/]RedisMutexStore\.ts$/, streams: /src[\\/]RedisStreamStore\.ts$/ },
   testkit: {}
 }
 

@@ -60,15 +60,14 @@ const pack = async (folder) => {
 const inspect = async ({ folder, name, tarball }) => {
   const files = (await must(`${name}: tar`, "tar", ["-tzf", tarball])).trim().split(/\r?\n/).sort()
   const surplus = files.filter((file) =>
-    !/^package\/(?:package\.json|LICENSE|README\.md|CHANGELOG\.md|src\/.+\.ts|dist\/.+\.(?:js|d\.ts)(?:\.map)?)$/.test(
-      file
-    )
+    !/^package\/(?:package\.json|LICENSE|README\.md|CHANGELOG\.md|src\/.+\.(?:ts|lua)|dist\/.+\.(?:js|d\.ts)(?:\.map)?)$/
+      .test(file)
   )
   expect(surplus.length === 0, `${name}: must not be packed: ${surplus.join(", ")}`)
   for (const source of filesBelow(join(folder, "src"), (file) => file.endsWith(".ts"))) {
     const stem = shown(source).slice(`${shown(folder)}/src/`.length, -".ts".length)
     // Internal modules are bundled into files of other names
-    const isInternal = stem.startsWith("internal/")
+    const isInternal = /(?:^|\/)internal\//.test(stem)
     for (const file of [`src/${stem}.ts`, `dist/${stem}.d.ts`, ...(isInternal ? [] : [`dist/${stem}.js`])]) {
       expect(files.includes(`package/${file}`), `${name}: ${file} is missing in the package`)
     }
