@@ -18,7 +18,7 @@ const provided = new Set(
 const slotLine = /^(KEYS|ARGV)\[(?:(\d+)|(\d*)n([+-]\d+)?|(\d+)\.\.)\] (\w+)(?: +\S.*)?$/
 
 /** The slots of a header: numbered ones, those that come again, and the rest. */
-export const slotsOf = (header, problem) => {
+const slotsOf = (header, problem) => {
   const slots = { KEYS: { fixed: [], each: [], rest: [] }, ARGV: { fixed: [], each: [], rest: [] } }
   for (const line of header) {
     if (!/^(?:KEYS|ARGV)\b/.test(line)) continue

@@ -1,4 +1,4 @@
-/** Scripts: what they take and reply, and how their text reaches a server that does not know it. */
+/** Scripts: their keys, arguments and replies, and how their text reaches a server that does not know it. */
 import * as Effect from "effect/Effect"
 import * as Redis from "effect/persistence/Redis"
 import { isForgotten } from "./redisFailure.ts"

@@ -206,7 +206,7 @@ export const removeFinishedEntries = script<
   readonly [next: string, removed: string]
 >(lua.removeFinishedEntries)
 
-/** Forgets what is known about entries that are gone, a page. */
+/** Forgets failures and announcements of entries that are gone, a page. */
 export const forgetFinishedEntries = script<
   readonly [input: string, announced: string, failures: string],
   readonly [failuresCursor: string, announcedCursor: string, count: number],

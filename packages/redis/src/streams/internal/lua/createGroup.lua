@@ -1,4 +1,4 @@
---- Makes the group of a service, which begins at the first entry.
+--- Makes the group of a service. It begins at the first entry.
 ---
 --- KEYS[1] input
 --- KEYS[2] start  the entry after which the group is known to have been given everything

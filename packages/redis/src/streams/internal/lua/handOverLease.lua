@@ -1,6 +1,6 @@
 --- Hands a data stream over to another member.
 ---
---- The receiver gets a new epoch. It is made of the token, which epochs of its own never are.
+--- The receiver gets a new epoch, made of the token. Epochs that a client counts itself never contain one.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures

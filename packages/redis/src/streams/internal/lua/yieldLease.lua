@@ -27,7 +27,7 @@ end
 claimFor(consumer, '60000')
 markYielded()
 redis.call('DEL', streamLease)
--- Expires with its event, which a deletion or an expiry of 0 has not
+-- Runs out with an expired event. A deletion has none, nor an expiry of 0
 redis.call('PEXPIRE', entryLease, 1)
 redis.call('PUBLISH', signals, 'released@@' .. entry .. '@@' .. stream)
 return 'Released'
