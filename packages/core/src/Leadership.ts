@@ -332,7 +332,7 @@ export const cron = (
   expression: string | Cron.Cron,
   /** Only for expressions that are texts: a `Cron` has options of its own. */
   options?: {
-    /** An IANA name or a time zone. Default: UTC, whatever the zone of the machine. */
+    /** An IANA name or a time zone. Default: UTC, in any zone of the machine. */
     readonly timeZone?: string | DateTime.TimeZone | undefined
     /** Which of two equal local times counts when clocks are set back. Default: `"earlier"`. */
     readonly onDstOverlap?: Cron.DstOverlapPolicy | undefined
@@ -481,7 +481,7 @@ export type ScheduleOptions<H extends scheduler.OnError = scheduler.OnError, S =
   )
 
 type OncePerPeriod = {
-  /** At most one run per period in the whole fleet, whatever the clocks of the nodes say. */
+  /** At most one run per period in the whole fleet, even if the clocks of the nodes differ. */
   readonly oncePerPeriod: true
   /**
    * How late a gain of the leadership may make up for the last instant of a cron schedule that nobody has had. A fail-over

@@ -86,8 +86,8 @@ const make = Effect.gen(function*() {
   const force = evaluate(redis, scripts.forceRelease)
   const tick = evaluate(redis, scripts.claimPeriod)
 
-  // What was given back and is in the queue all the same, because that failed or a late request queued it again, is given
-  // back when it is called up. Safe however late that is, because ids are never used again
+  // Released ids that queue all the same, because the release failed or a late request queued them again. They are released
+  // at their turn, which is safe at any time: ids are never used again
   const owed = new Map<string, ReleaseRequest>()
   const queued = new Set<string>()
   const wasQueued = (id: string) => {

@@ -187,7 +187,7 @@ export const processingTime: { readonly [Outcome in HandlerOutcome]: Metric.Hist
 }
 
 const news = (outcome: "used" | "dropped" | "gap") =>
-  counter("simba_stream_news", "News that a data stream is free, by what was made of them", { outcome })
+  counter("simba_stream_news", "Signals that a data stream is free, by outcome", { outcome })
 
 /**
  * Counts signals that a data stream may be free: expired leases, and releases by other consumers.
