@@ -1,10 +1,39 @@
 import { defineConfig } from "vitest/config"
 
+/** The tests that start Redis servers. They wait most of the time, so that many fit beside each other. */
+const server = ["packages/redis/test/server/**/*.test.ts", "packages/testkit/test/{differential,foreign}/*.test.ts"]
+
+/** Known problems (docs/known-problems.md) by where they were found, then the properties of safety and liveness. */
+const numbered = { S: 25, B: 60, G: 32, H: 7, L: 6 }
+const tags = Object.entries(numbered).flatMap(([letter, count]) =>
+  Array.from({ length: count }, (_, index) => ({ name: `${letter}${index + 1}` }))
+)
+
 export default defineConfig({
   test: {
-    projects: ["packages/*", "examples"],
-    passWithNoTests: true,
+    tags: [...tags, {
+      name: "long",
+      description: "Computes for long: `npm test` runs it, `pnpm test` does not.",
+      timeout: 600_000
+    }],
     pool: "forks",
-    maxWorkers: 2
+    isolate: false,
+    testTimeout: 180_000,
+    hookTimeout: 60_000,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: "memory",
+          include: ["packages/*/test/**/*.test.ts", "examples/test/*.test.ts"],
+          exclude: server,
+          maxWorkers: 2
+        }
+      },
+      {
+        extends: true,
+        test: { name: "server", include: server, maxWorkers: 4, sequence: { groupOrder: 1 } }
+      }
+    ]
   }
 })

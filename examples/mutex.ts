@@ -1,5 +1,5 @@
 /**
- * Holding a mutex while a scope is open, and giving up after a while.
+ * Holds a mutex while a scope is open, and gives up after a timeout.
  *
  *     node examples/mutex.ts
  *
@@ -9,17 +9,17 @@ import { Mutex, MutexStore } from "@effect-simba/core"
 import { NodeRuntime } from "@effect/platform-node"
 import { Effect, Fiber, Layer } from "effect"
 
-/** Everything until the end of `Effect.scoped` happens while the mutex is held. */
+/** The mutex is held until the end of `Effect.scoped`. */
 export const closeTheBooks = Effect.gen(function*() {
   const lease = yield* Mutex.acquire("books")
   yield* Effect.log(`closing the books with token ${lease.token}`)
   yield* Effect.sleep("3 seconds")
-  // A lease does not interrupt its holder when it is lost: ask before a step that must not happen without it
+  // A lost lease interrupts nothing: ask before a step that needs the mutex
   yield* lease.ensure
   yield* Effect.log("closed")
 }).pipe(Effect.scoped)
 
-/** Waits for at most one second. */
+/** Waits at most one second. */
 export const addAnEntry = Effect.gen(function*() {
   yield* Mutex.acquire("books", { timeout: "1 second" })
   return "added"

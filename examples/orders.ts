@@ -1,11 +1,11 @@
 /**
- * Orders that come in one data stream for each region, and the fleet that adds them up.
+ * A fleet adds up orders. The orders of each region come in one data stream.
  *
  *     REDIS_URL=redis://localhost:6379 node examples/orders.ts eu us
  *
  * With Node 24.2 or newer, in a clone of this repository.
  *
- * Announces what is named, and processes whatever has been announced, until Ctrl-C or a SIGTERM. Start it several times.
+ * It announces the named regions, and processes all announced data streams until Ctrl-C or a SIGTERM. Start it several times.
  */
 import { StreamClient, StreamLease, StreamMessages } from "@effect-simba/core/streams"
 import { RedisStreams } from "@effect-simba/redis/streams"
@@ -14,7 +14,7 @@ import { Context, Effect, Layer, Ref, Schema, Stdio } from "effect"
 
 const Order = Schema.Struct({ amount: Schema.FiniteFromString, last: Schema.optionalKey(Schema.Literal("yes")) })
 
-/** What was ordered, by data stream. It is kept in this process, which is enough for an example. */
+/** The sum of the orders, by data stream. An example may keep it in its process. */
 export class Sums extends Context.Service<Sums, Ref.Ref<Readonly<Record<string, number>>>>()("example/Sums") {
   static readonly layer = Layer.effect(Sums, Ref.make<Readonly<Record<string, number>>>({}))
 }
@@ -39,5 +39,5 @@ const program = Effect.gen(function*() {
 
 const Live = Layer.mergeAll(Sums.layer, RedisStreams.layerFromEnv({ service: "orders" }), NodeServices.layer)
 
-// Interrupts the program at a signal: every data stream is asked back, and given back before the process ends
+// A signal interrupts the program: all data streams are revoked, and given back before the process ends
 if (import.meta.main) NodeRuntime.runMain(Effect.provide(program, Live))

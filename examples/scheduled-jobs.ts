@@ -1,5 +1,5 @@
 /**
- * Background jobs of a service that runs in several processes: each job on one of them at a time.
+ * Background jobs of a service that runs in several processes. Each job runs in one of them at a time.
  *
  *     node examples/scheduled-jobs.ts
  *     LOCKS=redis REDIS_URL=redis://localhost:6379 node examples/scheduled-jobs.ts
@@ -11,7 +11,7 @@ import { NodeRuntime } from "@effect/platform-node"
 import { Context, Effect, Layer, Ref, Schedule } from "effect"
 import { MutexLive } from "./service.ts"
 
-/** Stands for whatever the jobs work on. */
+/** Stands for the data of the jobs. */
 export class Shop extends Context.Service<Shop, {
   readonly did: (what: string) => Effect.Effect<void>
   readonly done: Effect.Effect<ReadonlyArray<string>>
@@ -26,20 +26,20 @@ export class Shop extends Context.Service<Shop, {
 }
 
 export const Jobs = Leadership.layerJobs("shop-jobs", [
-  // Ten seconds after the last run ended; a failure is logged, and the next run comes as if nothing had been
+  // Ten seconds after the end of the last run. A failure is logged, and the next run comes on time
   {
     name: "expire carts",
     schedule: Leadership.fixedDelay("10 seconds", { initialDelay: "2 seconds" }),
     run: Shop.use((shop) => shop.did("expired carts"))
   },
-  // Once every 30 seconds in the whole fleet, by the clock of Redis: also when the leader changes in between
+  // Once every 30 seconds in the whole fleet, by the clock of Redis, even if the leader changes
   {
     name: "import prices",
     schedule: Leadership.fixedRate("30 seconds"),
     oncePerPeriod: true,
     run: (lease) => Shop.use((shop) => shop.did(`imported prices with token ${lease.token}`))
   },
-  // At every full minute, once, and up to 45 seconds late if the leader was lost just then
+  // Once at every full minute, and up to 45 seconds late if the leader was lost then
   {
     name: "report",
     schedule: Leadership.cron("* * * * *", { timeZone: "Europe/Berlin" }),

@@ -1,5 +1,5 @@
 /**
- * A service of an application that needs mutexes, and the choice of what they run on.
+ * A service that needs mutexes, on Redis or in one process by configuration.
  *
  *     node examples/service.ts
  *     LOCKS=redis REDIS_URL=redis://localhost:6379 node examples/service.ts
@@ -11,15 +11,15 @@ import { RedisMutex } from "@effect-simba/redis"
 import { NodeRuntime } from "@effect/platform-node"
 import { Config, Context, Effect, Layer, Option, Ref } from "effect"
 
-/** Makes each report once, however many processes are asked for it. */
+/** Makes each report once, even if many processes ask for it. */
 export class Reports extends Context.Service<Reports, {
-  /** `None` if somebody else is making it. */
+  /** `None` if another process is making it. */
   readonly make: (
     name: string
   ) => Effect.Effect<Option.Option<string>, SimbaError.TryAcquireError | SimbaError.LeaseLost>
   readonly count: Effect.Effect<number>
 }>()("example/Reports") {
-  /** Needs mutexes, and does not care which. */
+  /** Needs `Mutex`, on any store. */
   static readonly layer = Layer.effect(
     Reports,
     Effect.gen(function*() {
@@ -39,7 +39,7 @@ export class Reports extends Context.Service<Reports, {
   )
 }
 
-/** Redis where there are several processes, this process alone otherwise. */
+/** Redis for several processes, else memory for this process alone. */
 export const MutexLive = Layer.unwrap(Effect.gen(function*() {
   const locks = yield* Config.Literals(["redis", "memory"], "LOCKS").pipe(Config.withDefault("memory" as const))
   return locks === "redis"

@@ -1,5 +1,5 @@
 /**
- * Work that is interrupted when its lease is lost, and a table that refuses latecomers by their fencing token.
+ * Work that is interrupted when its lease is lost, and a table that refuses old fencing tokens.
  *
  *     node examples/with-lock.ts
  *
@@ -30,12 +30,12 @@ export class Balances extends Context.Service<Balances, {
   })
 }
 
-/** One at a time. If the lease is lost, `body` is interrupted, and the result is `LeaseLost`. */
+/** One process at a time. If the lease is lost, the work is interrupted and fails with `LeaseLost`. */
 export const settle = Mutex.withLock("settlement", { timeout: "10 seconds" })((lease) =>
   Effect.gen(function*() {
     const balances = yield* Balances
     yield* Effect.sleep("2 seconds")
-    // Even if this process was paused for minutes just before: the table knows the token of whoever came after us
+    // Even after a pause of minutes: the table knows the token of the next owner
     yield* balances.set("alice", 80, lease.token)
     return lease.token
   })

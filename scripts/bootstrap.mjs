@@ -6,13 +6,15 @@ import { spawn, spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { constants } from "node:os"
-import { dirname, join } from "node:path"
+import { basename, dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { systemEnvironment } from "./lib/system.mjs"
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const windows = process.platform === "win32"
-const tasks = { test: "test:all", demo: "demo:run", "demo:streams": "demo:streams:run" }
+// Both run this package's script `test`: `npm test` is for everything, `pnpm test` for an answer at once.
+const isPnpm = basename(process.env.npm_execpath ?? "").startsWith("pnpm")
+const tasks = { test: isPnpm ? "test:memory" : "test:all", demo: "demo:run", "demo:streams": "demo:streams:run" }
 const [task, ...rest] = process.argv.slice(2)
 
 const say = (text) => console.log(`> ${text}`)
@@ -140,6 +142,6 @@ checkNode()
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, forward)
 ensurePnpm()
 ensureDependencies()
-if (task === "test") ensureRedis()
+if (tasks[task] === "test:all") ensureRedis()
 say(`pnpm run ${[tasks[task], ...rest].join(" ")}`)
 hand(tasks[task])

@@ -48,6 +48,10 @@ const reached = (start, importsOf, seen = new Set()) => {
   return seen
 }
 
+/** The programs of a package, which are files of their own. */
+const programs = (folder) =>
+  filesBelow(join(folder, "src/bin"), (name) => name.endsWith(".ts")).map((path) => `bin/${basename(path, ".ts")}`)
+
 const bundle = async (folder, dist) => {
   const source = (module) => join(folder, "src", `${module}.ts`)
   const isExternal = (id) => /^[^./]/.test(id) && !id.startsWith(folder)
@@ -56,7 +60,9 @@ const bundle = async (folder, dist) => {
 
   const modules = publicModules(folder)
   const build = await rolldown({
-    input: Object.fromEntries([...modules, "index", "streams/index"].map((module) => [module, source(module)])),
+    input: Object.fromEntries(
+      [...modules, ...programs(folder), "index", "streams/index"].map((module) => [module, source(module)])
+    ),
     cwd: folder,
     platform: "neutral",
     external: isExternal,

@@ -1,20 +1,26 @@
-// Writes scripts.generated.ts beside each folder `lua`: the texts of its scripts.
+// Checks the Lua files, and writes the texts of their scripts to scripts.generated.ts beside their folder.
 //
 //   node scripts/lua.mjs            write
-//   node scripts/lua.mjs --check    fail when it is not what would be written
+//   node scripts/lua.mjs --check    fail when a text is not what would be written
 import { readFileSync, statSync, writeFileSync } from "node:fs"
-import { folders, moduleOf, modulePath } from "./lib/lua.mjs"
+import { join } from "node:path"
+import { folders, includesOf, moduleOf, scriptsOf } from "./lib/lua.mjs"
+import { checkInclude, checkScripts } from "./lib/luaCheck.mjs"
 import { shown } from "./lib/workspace.mjs"
 
 const check = process.argv.includes("--check")
 const problems = []
+const report = (path, problem) => problems.push(`${shown(path)}: ${problem}`)
 
 for (const folder of folders()) {
-  const path = modulePath(folder)
+  for (const path of includesOf(folder)) checkInclude(path, (problem) => report(path, problem))
+  checkScripts(scriptsOf(folder), join(folder, "scripts.ts"), report)
+
+  const path = join(folder, "scripts.generated.ts")
   const wanted = moduleOf(folder)
   const present = statSync(path, { throwIfNoEntry: false }) === undefined ? undefined : readFileSync(path, "utf8")
   if (present === wanted) continue
-  if (check) problems.push(`${shown(path)} does not match the Lua files beside it: run \`pnpm lua\``)
+  if (check) report(path, "does not match the Lua files: run `pnpm lua`")
   else {
     writeFileSync(path, wanted)
     console.log(`wrote ${shown(path)}`)

@@ -1,55 +1,63 @@
 // Packs the packages as they would be published and uses them as a stranger would: in an empty folder elsewhere, where
 // they were installed with npm. Needs a finished `pnpm build` and a redis-server on the PATH.
 //
-//   node scripts/pack-check.mjs
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { basename, join } from "node:path"
-import { packageFolders } from "./lib/workspace.mjs"
-import { fromTarballs, install, pinned } from "./pack-check/consumer.mjs"
+//   node scripts/pack-check.mjs                   what `npm test` runs
+//   node scripts/pack-check.mjs --long            more seeds and compilers, all runtimes, and what the pages say
+//   node scripts/pack-check.mjs --long --write    and writes the table of runtimes into the documentation
 import { checkImports } from "./pack-check/imports.mjs"
+import { packedConsumer, temporaryFolder } from "./pack-check/packedConsumer.mjs"
+import { mustHold, systemNode, writePrograms } from "./pack-check/programs.mjs"
+import { quickStart } from "./pack-check/quickStart.mjs"
 import { withRedis } from "./pack-check/redisServer.mjs"
-import { problems, step } from "./pack-check/report.mjs"
-import { inspect, lint, pack } from "./pack-check/tarballs.mjs"
+import { allWell, step } from "./pack-check/report.mjs"
+import { installRuntimes } from "./pack-check/runtimes.mjs"
+import { reportTable, runtimeRows } from "./pack-check/runtimeTable.mjs"
+import { simulate } from "./pack-check/simulations.mjs"
+import { lint } from "./pack-check/tarballs.mjs"
 import { runTests, writeTests } from "./pack-check/tests.mjs"
 import { checkTypes } from "./pack-check/types.mjs"
 
-const temporary = mkdtempSync(join(tmpdir(), "effect-simba-pack-"))
-process.on("exit", () => rmSync(temporary, { recursive: true, force: true }))
+const long = process.argv.includes("--long")
+const temporary = temporaryFolder()
+const { consumer, packed } = await packedConsumer(temporary, long ? { "typescript-5": "npm:typescript@5.9" } : {})
 
-const packed = []
-await step("tarballs", async () => {
-  for (const folder of packageFolders) packed.push(await pack(folder, temporary))
-  if (problems.length === 0) await Promise.all(packed.map(inspect))
-  return packed.map(({ tarball }) => basename(tarball)).join(", ")
-})
-
-const consumer = join(temporary, "consumer")
-const needed = ["effect", "ioredis", "@effect/vitest", "vitest", "@types/node", "typescript"]
-if (problems.length === 0) {
-  await step("npm install in an empty folder", () =>
-    install(consumer, {
-      ...fromTarballs(packed),
-      ...Object.fromEntries(needed.map((name) => [name, pinned[name]]))
-    }))
-}
-
-if (problems.length === 0) {
-  await Promise.all([
-    step("publint, and are the types wrong?", async () => {
-      for (const one of packed) await lint(one)
-    }),
-    step("imports on the system's Node", () => checkImports(consumer, packed)),
-    step("types", () => checkTypes(consumer, packed)),
+const usePackages = (redisUrl) =>
+  Promise.all([
     step("tests of the documentation, and the contracts of the stores", async () => {
       const documented = writeTests(consumer)
-      const result = await withRedis((url) => runTests(consumer, url))
-      return `${result}, in ${documented} examples and the contracts`
-    })
+      return `${await runTests(consumer, redisUrl)}, in ${documented} examples and the contracts`
+    }),
+    (async () => {
+      await step("publint, and are the types wrong?", async () => {
+        for (const one of packed) await lint(one)
+      })
+      await step("types", () => checkTypes(consumer, packed, long ? ["typescript", "typescript-5"] : ["typescript"]))
+      await step("imports on the system's Node", () => checkImports(consumer, packed))
+      await step("programs on the system's Node", () => {
+        writePrograms(consumer)
+        const programs = ["out/program.js", "runtime/memory.mjs", "runtime/fake.mjs", "runtime/ioredis.mjs"]
+        return mustHold(systemNode, consumer, programs, redisUrl)
+      })
+      await step("simulations", () => simulate(consumer, long ? 100 : 5))
+    })()
   ])
+
+const useRuntimes = async (redisUrl) => {
+  let runtimes = []
+  await step("install the runtimes", async () => {
+    runtimes = await installRuntimes()
+  })
+  await step(
+    "runtimes",
+    async () => reportTable(await runtimeRows(runtimes, consumer, redisUrl), process.argv.includes("--write"))
+  )
+  for (const runtime of runtimes.filter(({ name }) => name === "Node")) {
+    await step(
+      `what the README and the guide to testing say, on Node ${runtime.version}`,
+      () => quickStart(runtime, packed, temporary, redisUrl)
+    )
+  }
 }
 
-if (problems.length > 0) {
-  console.error(`\n${problems.join("\n\n")}`)
-  process.exitCode = 1
-}
+if (allWell()) await withRedis(usePackages)
+if (allWell() && long) await withRedis(useRuntimes)

@@ -1,129 +1,89 @@
-// Everything that has to hold, one step after the other; `npm test` ends here. The last line is the count:
-// each test of vitest is one, each other step is one.
+// Everything that has to hold; `npm test` ends here. The tests on Redis servers mostly wait, so the other steps run beside
+// them. The last line is the count: each test is one, each other step is one.
 import { spawn } from "node:child_process"
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs"
 import { constants } from "node:os"
 import { join } from "node:path"
 import { root } from "./lib/workspace.mjs"
 
-const cache = join(root, "node_modules/.cache/test-all")
-rmSync(cache, { recursive: true, force: true })
-mkdirSync(cache, { recursive: true })
+const reports = join(root, "node_modules/.cache/test-all")
+rmSync(reports, { recursive: true, force: true })
+mkdirSync(reports, { recursive: true })
 
 const total = { passed: 0, failed: 0, skipped: 0 }
-const failures = []
+const failedSteps = []
 
-const heading = (title) => console.log(`\n=== ${title} ${"=".repeat(Math.max(0, 72 - title.length))}`)
-const windows = process.platform === "win32"
-let child
+const children = new Set()
 let interruptedBy
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
   process.on(signal, () => {
     interruptedBy ??= signal
-    // Ctrl-C in a terminal reaches the whole group; a second one would mean "at once" to the child.
-    if (signal !== "SIGINT" || !process.stdin.isTTY) child?.kill(signal)
+    // Ctrl-C in a terminal reaches the whole group; a second one would mean "at once" to the children.
+    if (signal !== "SIGINT" || !process.stdin.isTTY) { for (const child of children) child.kill(signal) }
   })
 }
 
-const run = (command, args, options = {}) =>
+const run = (command) =>
   new Promise((resolve) => {
     let output = ""
-    child = spawn(command, args, { cwd: root, stdio: "inherit", shell: windows, ...options })
-    child.stdout?.on("data", (chunk) => (output += chunk))
-    child.on("error", (error) => {
-      console.error(`${command}: ${error.message}`)
-      resolve({ passed: false, output })
+    const child = spawn(command, { cwd: root, shell: true, stdio: ["ignore", "pipe", "pipe"] })
+    children.add(child)
+    for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += chunk))
+    child.on("close", (code) => {
+      children.delete(child)
+      if (interruptedBy !== undefined) process.exit(128 + constants.signals[interruptedBy])
+      resolve({ passed: code === 0, output })
     })
-    child.on("close", (code) => resolve({ passed: code === 0, output }))
   })
-const passes = async (command, ...args) => (await run(command, args)).passed
 
-/** Runs one step; `work` returns true, false, or the counts of the step. */
-const step = async (title, work) => {
-  heading(title)
-  const start = performance.now()
-  const result = await work()
-  if (interruptedBy !== undefined) process.exit(128 + constants.signals[interruptedBy])
-  const counts = typeof result === "boolean" ? { passed: Number(result), failed: Number(!result), skipped: 0 } : result
-  for (const key of Object.keys(total)) total[key] += counts[key]
-  if (counts.failed > 0) failures.push(title)
-  const seconds = ((performance.now() - start) / 1000).toFixed(1)
-  console.log(`--- ${title}: ${counts.failed > 0 ? "FAILED" : "ok"} (${seconds} s)`)
-  return counts.failed === 0
-}
-
-/**
- * An Effect that is neither yielded nor used does nothing, and only the patched compiler sees it. So the patch itself is
- * put to the test: a forgotten `yield*` has to be an error.
- */
-const forgottenYieldIsAnError = async () => {
-  const folder = join(cache, "forgotten-yield")
-  mkdirSync(folder)
-  writeFileSync(
-    join(folder, "tsconfig.json"),
-    JSON.stringify({
-      extends: join(root, "tsconfig.base.json"),
-      files: ["forgotten.ts"],
-      compilerOptions: { composite: false, declarationMap: false, incremental: false, noEmit: true, rootDir: "." }
-    })
-  )
-  writeFileSync(
-    join(folder, "forgotten.ts"),
-    `import * as Effect from "effect/Effect"\nexport const f = Effect.gen(function*() {\n  Effect.log("x")\n})\n`
-  )
-  const { output } = await run("tsc", ["-p", folder], { stdio: ["ignore", "pipe", "inherit"] })
-  if (output.includes("floatingEffect")) return true
-  console.error(`A forgotten yield* went unnoticed: is the compiler patched (\`pnpm install\`)?\n${output}`)
-  return false
-}
-
-const vitest = async (extra) => {
-  const report = join(cache, "vitest.json")
-  const { passed } = await run("vitest", [
-    "run",
-    "--reporter=default",
-    "--reporter=json",
-    `--outputFile.json=${report}`,
-    ...extra
-  ])
-  if (!existsSync(report)) return false
+/** What the report of a project says. An error outside of tests fails the run without failing a test: it counts as one. */
+const countsOf = (report, passed) => {
+  if (!existsSync(report)) return { passed: 0, failed: 1, skipped: 0 }
   const { numFailedTests, numPassedTests, numPendingTests, numTodoTests, testResults } = JSON.parse(
     readFileSync(report, "utf8")
   )
-  const brokenFiles =
-    testResults.filter((file) => file.status === "failed" && file.assertionResults.length === 0).length
-  const failed = numFailedTests + brokenFiles
-  // An error outside of any test (an unhandled rejection, a failing hook) fails the run without failing a test.
-  const failedOtherwise = !passed && failed === 0 ? 1 : 0
-  return { passed: numPassedTests, failed: failed + failedOtherwise, skipped: numPendingTests + numTodoTests }
+  const brokenFiles = testResults.filter((file) => file.status === "failed" && file.assertionResults.length === 0)
+  const failed = numFailedTests + brokenFiles.length
+  return {
+    passed: numPassedTests,
+    failed: failed === 0 && !passed ? 1 : failed,
+    skipped: numPendingTests + numTodoTests
+  }
 }
 
-await step("format", () => passes("dprint", "check"))
-await step("lint", async () => {
-  // All four, so that one run shows everything.
-  const linted = await passes("oxlint", "--deny-warnings")
-  const kept = await passes(process.execPath, "scripts/house-rules.mjs")
-  const current = await passes(process.execPath, "scripts/barrels.mjs", "--check")
-  const traced = await passes(process.execPath, "scripts/regressions.mjs")
-  return linted && kept && current && traced
-})
-const built = await step("build and type check", async () =>
-  (await passes("effect-tsgo", "patch", "--skip-missing"))
-  && (await passes("tsc", "-b", "tsconfig.json"))
-  && (await forgottenYieldIsAnError()))
-await step("snippets in docs", () => passes(process.execPath, "scripts/doc-snippets.mjs"))
-await step("tests", () => vitest(process.argv.slice(2)))
-if (built) {
-  await step("packed packages", async () =>
-    (await passes(process.execPath, "scripts/bundle.mjs"))
-    && (await passes(process.execPath, "scripts/pack-check.mjs")))
-} else {
-  heading("packed packages")
-  console.log("--- not run: there is nothing to pack, the build failed")
-  total.skipped += 1
+/** Runs a command, and shows its output if it failed. */
+const step = async (command, report) => {
+  const start = performance.now()
+  const { output, passed } = await run(command)
+  const counts = report === undefined
+    ? { passed: Number(passed), failed: Number(!passed), skipped: 0 }
+    : countsOf(report, passed)
+  for (const key of Object.keys(total)) total[key] += counts[key]
+  const seconds = ((performance.now() - start) / 1000).toFixed(1)
+  const tests = report === undefined ? "" : `${counts.passed} tests, `
+  if (counts.failed === 0) return console.log(`--- ${command}: ok (${tests}${seconds} s)`)
+  failedSteps.push(command)
+  console.log(`\n=== ${command}\n${output}\n--- ${command}: FAILED (${tests}${seconds} s)\n`)
 }
 
-if (failures.length > 0) console.log(`\nfailed: ${failures.join(", ")}`)
+const project = (name) => {
+  const report = join(reports, `${name}.json`)
+  return step(
+    `vitest run --project ${name} --reporter=default --reporter=json --outputFile.json="${report}"`,
+    report
+  )
+}
+
+await Promise.all([
+  project("server"),
+  (async () => {
+    for (const script of ["format:check", "lint", "check", "docs:check"]) await step(`pnpm run ${script}`)
+    await project("memory")
+    await step("pnpm run pack:check")
+  })()
+])
+
+if (failedSteps.length > 0) console.log(`\nfailed: ${failedSteps.join(", ")}`)
 const skipped = total.skipped > 0 ? `, ${total.skipped} skipped` : ""
 console.log(`\n${total.passed} passed, ${total.failed} failed${skipped}`)
 process.exitCode = total.failed > 0 ? 1 : 0

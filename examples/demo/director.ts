@@ -1,8 +1,9 @@
-/** Runs the play: follows the events, and brings about the crash and the interruption when their moment has come. */
+/** Runs the play: follows the events, and crashes and interrupts a worker when the moment has come. */
 import { Duration, Effect, Queue, Schema } from "effect"
-import { type Event, isEnding, now } from "./events.ts"
+import { now } from "../shared/clock.ts"
+import { type Event, isEnding } from "./events.ts"
 import type { Fleet } from "./fleet.ts"
-import { stateOf } from "./history.ts"
+import { stateOf, waiting } from "./history.ts"
 import * as plan from "./plan.ts"
 
 export class Stuck extends Schema.TaggedError<Stuck>()("Stuck", { workers: Schema.Array(Schema.String) }) {
@@ -11,31 +12,36 @@ export class Stuck extends Schema.TaggedError<Stuck>()("Stuck", { workers: Schem
   }
 }
 
+/** Called when a term begins. While another worker is next, the one to interrupt keeps waiting for two terms. */
+const canInterrupt = (history: ReadonlyArray<Event>) => {
+  const { state, term } = stateOf(history, plan.interruption.worker)
+  return state === "waiting" && term! >= plan.interruption.term && waiting(history)[0] !== plan.interruption.worker
+}
+
 /** Succeeds with the whole history once every worker has ended in one way or another. */
 export const direct = Effect.fnUntraced(function*(
   fleet: Fleet,
   onEvent: (event: Event, history: ReadonlyArray<Event>) => Effect.Effect<void>
 ) {
-  const { crash, interruption } = plan
   const history: Array<Event> = []
+  const starting = new Set(plan.workers)
   const active = new Set(plan.workers)
+  let isInterrupted = false
 
-  const bringDown = Effect.gen(function*() {
-    yield* fleet.crash(crash.worker)
+  const crash = Effect.fnUntraced(function*(worker: string, token: number) {
+    // Before the kill: on a busy machine its end is noticed late, when the next worker leads already
     const at = yield* now
-    const ownership = yield* fleet.owner
-    const left = ownership._tag === "Held" ? ownership.remaining : undefined
+    yield* fleet.crash(worker)
+    const asked = yield* now
+    const mutex = yield* fleet.inspect
+    const left = mutex.token === token && mutex.ownership._tag === "Held" ? mutex.ownership.remaining : undefined
     yield* Queue.offer(fleet.events, {
       _tag: "Crashed",
-      worker: crash.worker,
+      worker,
       at,
-      ...(left === undefined ? {} : { leaseEnds: at + Duration.toMillis(left) })
+      ...(left === undefined ? {} : { leaseEnds: asked + Duration.toMillis(left) })
     })
   })
-
-  const stopWaiting = Effect.suspend(() =>
-    stateOf(history, interruption.worker).state === "waiting" ? fleet.interrupt(interruption.worker) : Effect.void
-  )
 
   const follow = Effect.gen(function*() {
     while (active.size > 0) {
@@ -43,11 +49,17 @@ export const direct = Effect.fnUntraced(function*(
       history.push(event)
       if (isEnding(event)) active.delete(event.worker)
       yield* onEvent(event, history)
-      if (event._tag === "Leading" && event.worker === crash.worker && event.term === crash.term) {
-        yield* Effect.forkScoped(Effect.delay(bringDown, crash.after))
+      // A worker that started late could find all others finished, and nobody to take over from it
+      if (event._tag !== "Note" && starting.delete(event.worker) && starting.size === 0) {
+        yield* Effect.forkScoped(fleet.begin)
       }
-      if (event._tag === "Waiting" && event.worker === interruption.worker && event.term >= interruption.term) {
-        yield* Effect.forkScoped(Effect.delay(stopWaiting, interruption.after))
+      if (event._tag !== "Leading") continue
+      if (event.worker === plan.crash.worker && event.term === plan.crash.term) {
+        yield* Effect.forkScoped(Effect.delay(crash(event.worker, event.token), plan.crash.after))
+      }
+      if (!isInterrupted && canInterrupt(history)) {
+        isInterrupted = true
+        yield* Effect.forkScoped(fleet.interrupt(plan.interruption.worker))
       }
     }
   })

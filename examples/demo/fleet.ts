@@ -1,14 +1,24 @@
 /** The workers as the director sees them, whether they are fibers or processes. */
-import type { MutexStore } from "@effect-simba/core"
-import type { Effect, Queue } from "effect"
+import { Mutex, type MutexStore } from "@effect-simba/core"
+import { Effect, Exit, type Queue, Scope } from "effect"
 import type { Event } from "./events.ts"
+import * as plan from "./plan.ts"
 
 export interface Fleet {
   readonly events: Queue.Queue<Event>
-  /** Ends a worker on the spot: it releases nothing and reports nothing. */
+  /** Lets the workers lead. Until then they wait. */
+  readonly begin: Effect.Effect<void>
+  /** Kills a worker, which releases nothing and reports nothing more. Awaits its death. */
   readonly crash: (worker: string) => Effect.Effect<void>
-  /** Asks a worker to stop: it leaves in good order. */
+  /** Interrupts a worker, which leaves in order. */
   readonly interrupt: (worker: string) => Effect.Effect<void>
-  /** Who owns the mutex, as the store says. */
-  readonly owner: Effect.Effect<MutexStore.Ownership>
+  /** The mutex as the store has it. */
+  readonly inspect: Effect.Effect<MutexStore.MutexState>
 }
+
+/** Holds the mutex until `begin`, or until the scope closes. */
+export const holdBack = Effect.gen(function*() {
+  const curtain = yield* Scope.fork(yield* Effect.scope)
+  yield* Scope.provide(Mutex.acquire(plan.mutex), curtain)
+  return { begin: Scope.close(curtain, Exit.void) }
+})

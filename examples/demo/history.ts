@@ -1,4 +1,4 @@
-/** From events to what each worker was doing when. */
+/** What each worker was doing, and when. */
 import type { Event } from "./events.ts"
 import * as plan from "./plan.ts"
 
@@ -25,7 +25,7 @@ const states: Record<Exclude<Event["_tag"], "Note">, State> = {
   Failed: "failed"
 }
 
-/** What a worker was doing, one span after the other. */
+/** The spans of a worker, one after the other. */
 export const spansOf = (history: ReadonlyArray<Event>, worker: string): ReadonlyArray<Span> => {
   const spans: Array<Span> = []
   for (const event of history) {
@@ -43,7 +43,7 @@ export const spansOf = (history: ReadonlyArray<Event>, worker: string): Readonly
   return spans
 }
 
-/** What a worker is doing now. */
+/** The last span of a worker. */
 export const stateOf = (history: ReadonlyArray<Event>, worker: string): Span =>
   spansOf(history, worker).at(-1) ?? { worker, state: "starting", from: startOf(history) }
 
@@ -52,7 +52,7 @@ export const startOf = (history: ReadonlyArray<Event>): number => Math.min(...hi
 export const leader = (history: ReadonlyArray<Event>): string | undefined =>
   plan.workers.find((worker) => stateOf(history, worker).state === "leading")
 
-/** Those who wait, the longest first. */
+/** The workers that wait, the longest first. */
 export const waiting = (history: ReadonlyArray<Event>): ReadonlyArray<string> =>
   plan.workers
     .map((worker) => stateOf(history, worker))

@@ -2,7 +2,7 @@
 import { Mutex, MutexStore } from "@effect-simba/core"
 import { Context, Effect, Fiber, Layer, Queue, type Scope } from "effect"
 import type { Event } from "./events.ts"
-import type { Fleet } from "./fleet.ts"
+import { type Fleet, holdBack } from "./fleet.ts"
 import * as plan from "./plan.ts"
 import { run } from "./worker.ts"
 
@@ -10,8 +10,8 @@ type Store = MutexStore.MutexStore["Service"]
 
 type Command = (...args: ReadonlyArray<unknown>) => Effect.Effect<unknown>
 
-/** The store as a process sees it that can die: from then on no command of its own gets through, and none is answered. */
-const mortal = (store: Store, isDead: () => boolean): Store => {
+/** The store of one worker. Once the worker is dead, no command gets through, and none is answered. */
+export const mortal = (store: Store, isDead: () => boolean): Store => {
   const whileAlive = (command: Command): Command => (...args) =>
     Effect.suspend(() => isDead() ? Effect.never : command(...args))
   return Object.fromEntries(
@@ -29,6 +29,7 @@ export const make: Effect.Effect<Fleet, never, Scope.Scope> = Effect.gen(functio
     yield* Layer.build(Layer.orDie(Mutex.layer(plan.options).pipe(Layer.provide(shared)))),
     Mutex.Mutex
   )
+  const { begin } = yield* Effect.provideService(Effect.orDie(holdBack), Mutex.Mutex, observer)
   const events = yield* Queue.unbounded<Event>()
   const dead = new Set<string>()
   const fibers = new Map<string, Fiber.Fiber<void>>()
@@ -44,12 +45,13 @@ export const make: Effect.Effect<Fleet, never, Scope.Scope> = Effect.gen(functio
   }
   return {
     events,
+    begin,
     crash: (worker) =>
       Effect.sync(() => {
         dead.add(worker)
-        fibers.get(worker)?.interruptUnsafe()
+        fibers.get(worker)!.interruptUnsafe()
       }),
-    interrupt: (worker) => Effect.suspend(() => Fiber.interrupt(fibers.get(worker)!)),
-    owner: Effect.orDie(observer.owner(plan.mutex))
+    interrupt: (worker) => Fiber.interrupt(fibers.get(worker)!),
+    inspect: Effect.orDie(observer.inspect(plan.mutex))
   }
 })

@@ -27,7 +27,8 @@ export const handOffs = (history: ReadonlyArray<Event>): ReadonlyArray<number> =
 
 const millis = (value: number) => value < 10 ? `${value.toFixed(1)} ms` : `${value.toFixed(0)} ms`
 
-const relative = (value: number) => value < 0 ? `${millis(-value)} before` : `${millis(value)} after`
+/** The lease ends at the instant in the history, or somewhat later. */
+const relative = (value: number) => value < 0 ? `at least ${millis(-value)} before` : `at most ${millis(value)} after`
 
 export const summary = (history: ReadonlyArray<Event>): ReadonlyArray<string> => {
   const lines: Array<string> = []
@@ -46,6 +47,10 @@ export const summary = (history: ReadonlyArray<Event>): ReadonlyArray<string> =>
       ? ""
       : `, ${relative(successor.from - crash.leaseEnds)} the end of ${crash.worker}'s lease`
     lines.push(`Crash: ${successor.worker} took over ${millis(successor.from - crash.at)} later${lease}`)
+  }
+  for (const event of history) {
+    if (event._tag === "Failed") lines.push(`${event.worker} failed: ${event.problem}`)
+    if (event._tag === "Lost") lines.push(`${event.worker} lost its lease: ${event.reason}`)
   }
   return lines
 }

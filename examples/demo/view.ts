@@ -1,13 +1,10 @@
 /** Who leads and who waits, while it happens: redrawn in a terminal, line by line elsewhere. */
-import { Effect, Schedule, Stdio, Stream } from "effect"
-import { type Event, now } from "./events.ts"
+import { Effect, Schedule, Stdio } from "effect"
+import { now } from "../shared/clock.ts"
+import { print, write } from "../shared/terminal.ts"
+import type { Event } from "./events.ts"
 import { leader, startOf, stateOf, waiting } from "./history.ts"
 import * as plan from "./plan.ts"
-
-export const write = (text: string): Effect.Effect<void, never, Stdio.Stdio> =>
-  Effect.ignore(Stdio.Stdio.use((stdio) => Stream.run(Stream.make(text), stdio.stdout())))
-
-export const print = (lines: ReadonlyArray<string>) => write(lines.map((line) => `${line}\n`).join(""))
 
 const seconds = (millis: number) => `${(millis / 1000).toFixed(1)} s`
 
@@ -26,9 +23,9 @@ const row = (history: ReadonlyArray<Event>, worker: string, at: number): string 
     case "waiting":
       return name + `waits        ${since}   place ${waiting(history).indexOf(worker) + 1}`
     case "crashed":
-      return name + red("killed while it led")
+      return name + red("killed")
     case "interrupted":
-      return name + red("interrupted while it waited")
+      return name + red("interrupted")
     case "failed":
       return name + red("failed")
     default:
@@ -64,12 +61,14 @@ const live = Effect.gen(function*() {
 
 const said = (event: Event): string | undefined => {
   switch (event._tag) {
+    case "Waiting":
+      return event.term === 1 ? "has started" : undefined
     case "Leading":
       return `leads with token ${event.token}`
     case "Crashed":
-      return "is killed while it leads"
+      return "is killed"
     case "Interrupted":
-      return "is interrupted while it waits"
+      return "is interrupted"
     case "Finished":
       return "has finished"
     case "Lost":

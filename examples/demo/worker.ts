@@ -1,7 +1,8 @@
-/** What a worker does, wherever it runs: wants to lead, leads for a moment, rests, and wants to lead again. */
+/** The work of one worker: it waits, leads for a while, rests, and begins again. */
 import { Mutex } from "@effect-simba/core"
-import { Clock, Effect, type Layer, Logger } from "effect"
-import { type Event, now } from "./events.ts"
+import { Cause, Clock, Effect, Exit, type Layer, Logger } from "effect"
+import { now } from "../shared/clock.ts"
+import type { Event } from "./events.ts"
 import * as plan from "./plan.ts"
 
 export type Report = (event: Event) => void
@@ -13,8 +14,7 @@ const terms = Effect.fnUntraced(function*(worker: string, report: Report) {
       Effect.gen(function*() {
         report({ _tag: "Leading", worker, term, token: lease.token, at: yield* now })
         yield* Effect.sleep(plan.termMillis(worker, term))
-        report({ _tag: "Leaving", worker, term, at: yield* now })
-      })
+      }).pipe(Effect.ensuring(Effect.map(now, (at) => report({ _tag: "Leaving", worker, term, at }))))
     )
     yield* Effect.catchTag(
       lead,
@@ -25,7 +25,7 @@ const terms = Effect.fnUntraced(function*(worker: string, report: Report) {
   }
 })
 
-/** Warnings go where the other reports go: a live view can do without lines in between. */
+/** Logs become events, because the live view has no room for lines in between. */
 const loggingTo = (worker: string, report: Report) =>
   Logger.layer([
     Logger.make(({ fiber, message }) => {
@@ -34,16 +34,22 @@ const loggingTo = (worker: string, report: Report) =>
     })
   ])
 
-/** One worker from beginning to end, with mutexes of its own. Reports how it ended, too. */
-export const run = <E extends Error>(
+const ending = <E>(worker: string, at: number, exit: Exit.Exit<void, E>): Event => {
+  if (Exit.isSuccess(exit)) return { _tag: "Finished", worker, at }
+  if (Cause.hasInterruptsOnly(exit.cause)) return { _tag: "Interrupted", worker, at }
+  return { _tag: "Failed", worker, at, problem: Cause.pretty(exit.cause) }
+}
+
+/** One worker from beginning to end, with mutexes of its own. It reports its end, too. */
+export const run = <E>(
   worker: string,
   mutexes: Layer.Layer<Mutex.Mutex, E>,
   report: Report
 ): Effect.Effect<void> =>
   terms(worker, report).pipe(
     Effect.provide(mutexes),
-    Effect.andThen(Effect.map(now, (at) => report({ _tag: "Finished", worker, at }))),
-    Effect.catch((error) => Effect.map(now, (at) => report({ _tag: "Failed", worker, problem: error.message, at }))),
-    Effect.onInterrupt(() => Effect.map(now, (at) => report({ _tag: "Interrupted", worker, at }))),
+    Effect.onExit((exit) => Effect.map(now, (at) => report(ending(worker, at, exit)))),
+    // Reported just before
+    Effect.ignoreCause,
     Effect.provide(loggingTo(worker, report))
   )

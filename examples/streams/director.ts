@@ -1,96 +1,93 @@
-/** Starts the processes, lets happen what the plan says, and writes down what they say. */
-import { Clock, Deferred, Effect, Option, Queue, Stream } from "effect"
-import { ChildProcess } from "effect/process"
-import { fileURLToPath } from "node:url"
-import { print } from "../demo/view.ts"
-import { type Event, read } from "./events.ts"
-import type { Place } from "./members.ts"
+/** Starts the processes, follows their events, and makes happen what the plan says. */
+import { Effect, Stream, SubscriptionRef } from "effect"
+import { now } from "../shared/clock.ts"
+import { type Process, spawn } from "../shared/process.ts"
+import { print } from "../shared/terminal.ts"
+import { Event } from "./events.ts"
+import { all, type History, isDone, startOf, takeovers, tenures } from "./history.ts"
 import * as plan from "./plan.ts"
 
-export type Said = Event | { readonly _tag: "Killed" | "Leaves"; readonly who: string }
-
-/** What was said, and how many milliseconds after the start. */
-export type History = ReadonlyArray<readonly [at: number, said: Said]>
-
-const text = (said: Said): string | undefined => {
-  switch (said._tag) {
-    case "Taken":
-      return `owns ${said.stream}, token ${said.token}`
-    case "Done":
-      return `is through with ${said.stream}`
-    case "GivenBack":
-      return `gives ${said.stream} back`
-    case "Announced":
-      return `announces ${said.stream}`
-    case "Killed":
-      return "is killed"
-    case "Leaves":
-      return "is asked to end"
+const text = (event: Event): string | undefined => {
+  switch (event._tag) {
     case "Joins":
       return "joins"
+    case "Announced":
+      return `announces ${event.stream}`
+    case "Taken":
+      return `owns ${event.stream}, token ${event.token}`
     case "Processed":
       return undefined
+    case "Done":
+      return `has finished ${event.stream}`
+    case "GivenBack":
+      return `gives ${event.stream} back`
+    case "Stopped":
+      return `stops working on ${event.stream}`
+    case "Killed":
+      return "is killed"
+    case "AskedToEnd":
+      return "is asked to end"
+    case "Failed":
+      return `failed: ${event.problem}`
   }
 }
 
-export const direct = Effect.fnUntraced(function*(place: Place) {
-  const start = yield* Clock.currentTimeMillis
-  const history: Array<readonly [number, Said]> = []
-  const events = yield* Queue.unbounded<Said>()
-
-  const spawn = Effect.fnUntraced(function*(role: "producer" | "consumer", who: string) {
-    const child = yield* ChildProcess.make(
-      process.execPath,
-      [fileURLToPath(import.meta.resolve("./main.ts")), role, who, place.url, place.service],
-      { stderr: "inherit", forceKillAfter: "5 seconds" }
-    )
-    yield* child.stdout.pipe(
-      Stream.decodeText,
-      Stream.splitLines,
-      Stream.mapEffect(read),
-      Stream.runForEach((event) => Option.isSome(event) ? Queue.offer(events, event.value) : Effect.void),
-      Effect.ignore,
-      Effect.forkScoped
-    )
-    return child
+/** Whether the consumer to kill is in the middle of a stream. */
+const canKill = (history: History): boolean =>
+  tenures(history).some(({ isOver, messages, who }) => {
+    const last = messages.at(-1) ?? 0
+    return who === plan.killed && !isOver && last >= plan.middle && last <= plan.messages - plan.middle
   })
 
-  const kill = (child: Effect.Success<ReturnType<typeof spawn>>, killSignal: "SIGKILL" | "SIGTERM", said: Said) =>
-    Effect.andThen(Queue.offer(events, said), Effect.ignore(child.kill({ killSignal })))
-
-  let noted = yield* Deferred.make<void>()
-  const note = Effect.fnUntraced(function*(said: Said) {
-    const at = (yield* Clock.currentTimeMillis) - start
-    history.push([at, said])
-    const line = text(said)
-    if (line !== undefined) yield* print([`${(at / 1000).toFixed(1).padStart(6)} s  ${said.who.padEnd(6)}${line}`])
-    const last = noted
-    noted = yield* Deferred.make<void>()
-    yield* Deferred.succeed(last, undefined)
+export const direct = Effect.fnUntraced(function*(redis: string) {
+  const service = `streams-${process.pid}`
+  const history = yield* SubscriptionRef.make<History>([])
+  const note = Effect.fnUntraced(function*(event: Event) {
+    const events = yield* SubscriptionRef.updateAndGet(history, (events) => [...events, event])
+    const line = text(event)
+    const at = ((event.at - startOf(events)) / 1000).toFixed(1)
+    if (line !== undefined) yield* print([`${at.padStart(6)} s  ${event.who.padEnd(6)}${line}`])
   })
-  yield* Effect.forkScoped(Effect.forever(Effect.flatMap(Queue.take(events), note)))
+  const until = (condition: (history: History) => boolean) =>
+    SubscriptionRef.changes(history).pipe(Stream.filter(condition), Stream.runHead)
 
-  const count = (tag: Said["_tag"]) => history.filter(([, said]) => said._tag === tag).length
-  const has = (tag: Said["_tag"], who: string) => history.some(([, said]) => said._tag === tag && said.who === who)
-  const until = Effect.fnUntraced(function*(condition: () => boolean) {
-    while (!condition()) yield* Deferred.await(noted)
+  const members = new Map<string, Process>()
+  const start = Effect.fnUntraced(function*(role: "producer" | "consumer", names: ReadonlyArray<string>) {
+    yield* print([`          Starting ${names.join(", ")} (${role}${names.length === 1 ? "" : "s"})`])
+    for (const who of names) {
+      const member = yield* spawn({
+        module: import.meta.resolve("./member.ts"),
+        args: [role, who, service],
+        redis,
+        event: Event,
+        onEvent: note,
+        onText: (line) => print([line]),
+        onFailure: (problem) => Effect.flatMap(now, (at) => note({ _tag: "Failed", who, at, problem }))
+      })
+      members.set(who, member)
+    }
   })
 
   const show = Effect.gen(function*() {
-    const [, leaving, killed] = yield* Effect.forEach(plan.consumers, (who) => spawn("consumer", who))
-    yield* until(() => count("Joins") === plan.consumers.length)
+    yield* start("consumer", plan.consumers)
+    yield* until((history) => all(history, "Joins").length === plan.consumers.length)
+    // The consumers learn of one another, so that each gets its share from the start
     yield* Effect.sleep("1 second")
-    yield* Effect.forEach(plan.producers, (who) => spawn("producer", who), { discard: true })
-    const all = plan.producers.length * plan.streams
-    yield* until(() => count("Taken") === all)
-    yield* Effect.sleep("1 second")
-    yield* kill(killed!, "SIGKILL", { _tag: "Killed", who: plan.killed })
-    yield* spawn("consumer", plan.joins)
-    yield* until(() => has("Taken", plan.joins) || count("Done") === all)
-    yield* kill(leaving!, "SIGTERM", { _tag: "Leaves", who: plan.leaves })
-    yield* until(() => count("Done") === all)
+    yield* start("producer", plan.producers)
+    yield* until((history) => all(history, "Taken").length > 0)
+    yield* start("consumer", [plan.joins])
+    yield* until((history) => canKill(history) || isDone(history))
+    yield* note({ _tag: "Killed", who: plan.killed, at: yield* now })
+    yield* members.get(plan.killed)!.end("SIGKILL")
+    yield* until((history) => takeovers(history).every(({ next }) => next !== undefined) || isDone(history))
+    yield* note({ _tag: "AskedToEnd", who: plan.leaves, at: yield* now })
+    yield* members.get(plan.leaves)!.end("SIGTERM")
+    yield* until(isDone)
+    yield* Effect.forEach(plan.producers, (who) => members.get(who)!.ended, { discard: true })
   })
-  // Far longer than it takes; what is missing by then is missing
-  yield* Effect.timeoutOption(show, "2 minutes")
-  return history as History
+  const failure = until((history) => all(history, "Failed").length > 0)
+  yield* Effect.timeoutOption(Effect.raceFirst(show, failure), plan.limit)
+  // All events have been read once all processes have ended
+  yield* Effect.forEach(members.values(), ({ end }) => end("SIGTERM"), { concurrency: "unbounded", discard: true })
+  return yield* SubscriptionRef.get(history)
 }, Effect.scoped)

@@ -1,26 +1,31 @@
-/** What the processes say over their standard output, one line of JSON each. */
-import { Effect, Schema } from "effect"
+/** The events that the processes report, and the director. */
+import { Schema } from "effect"
+
+const who = Schema.String
+/** The instant at which it happened, by `now` of the process in which it happened. */
+const at = Schema.Finite
+const stream = Schema.String
+const token = Schema.Int
 
 export const Event = Schema.TaggedUnion({
   /** A consumer is about to take part. */
-  Joins: { who: Schema.String },
-  Announced: { who: Schema.String, stream: Schema.String },
-  /** A consumer owns the stream now. */
-  Taken: { who: Schema.String, stream: Schema.String, token: Schema.Int },
-  Processed: { who: Schema.String, stream: Schema.String, n: Schema.Int, token: Schema.Int },
-  Done: { who: Schema.String, stream: Schema.String },
-  /** Asked to end, it gives this one back. */
-  GivenBack: { who: Schema.String, stream: Schema.String }
+  Joins: { who, at },
+  Announced: { who, at, stream },
+  /** A handler begins: its consumer owns the stream. */
+  Taken: { who, at, stream, token },
+  Processed: { who, at, stream, token, n: Schema.Int },
+  /** The handler ended after the last message. */
+  Done: { who, at, stream, token },
+  /** The handler ended between two messages, because it was asked to. */
+  GivenBack: { who, at, stream, token },
+  /** The handler was interrupted, or failed. */
+  Stopped: { who, at, stream, token },
+  /** From the director, just before SIGKILL. */
+  Killed: { who, at },
+  /** From the director, just before SIGTERM. */
+  AskedToEnd: { who, at },
+  /** A process failed. */
+  Failed: { who, at, problem: Schema.String }
 })
 
 export type Event = typeof Event.Type
-
-const Line = Schema.fromJsonString(Event)
-const encode = Schema.encodeEffect(Line)
-const decode = Schema.decodeUnknownEffect(Line)
-
-export const report = (event: Event): Effect.Effect<void> =>
-  Effect.flatMap(Effect.orDie(encode(event)), (line) => Effect.sync(() => void process.stdout.write(`${line}\n`)))
-
-/** None where the line is something else. */
-export const read = (line: string) => Effect.option(decode(line))

@@ -1,22 +1,27 @@
-/** Who takes part, and what happens. */
+/** Who takes part in the demo, what happens, and how long everything lasts. */
 
 export const producers = ["pia", "quinn"]
 export const consumers = ["ada", "ben", "cleo"]
 
-/** Of each producer. */
+/** How many data streams each producer announces, and how many messages each stream gets. */
 export const streams = 4
 export const messages = 60
 
-/** How long a message takes its consumer, and how far apart they are written. */
-export const work = "100 millis"
+/** The time between two messages of a stream, and the time that a consumer takes for one. */
 export const pace = "80 millis"
+export const work = "100 millis"
 
-/** Once everything has an owner, one consumer is killed; another one comes; and when it is there, a third one leaves. */
-export const killed = "cleo"
+/** Started once a stream has an owner. */
 export const joins = "dan"
+
+/** Killed in the middle of a stream: so many of its messages are processed by then, and at least as many are left. */
+export const killed = "cleo"
+export const middle = 20
+
+/** Asked to end once the streams of the killed consumer have new owners. */
 export const leaves = "ben"
 
-/** Of the consumers: together they have room for all, and for little more. */
+/** Three consumers have room for all streams, and for one more. */
 export const options = {
   capacity: 3,
   leaseDuration: "2 seconds",
@@ -24,3 +29,9 @@ export const options = {
   sweepInterval: "1 second",
   gracePeriod: "2 seconds"
 } as const
+
+/** Longer than the default, because a busy machine answers late. */
+export const commandTimeout = "5 seconds"
+
+/** The demo judges what has happened by then. It takes a fraction of that. */
+export const limit = "2 minutes"

@@ -1,76 +1,125 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { History } from "../streams/director.ts"
+import type { Event } from "../streams/events.ts"
+import type { History } from "../streams/history.ts"
 import * as plan from "../streams/plan.ts"
 import { checks, summary } from "../streams/report.ts"
 
-/** A show in which `cleo` had a stream, was killed after a third of it, and `dan` went on from the last commit. */
-const show = (): History => {
-  const history: Array<History[number]> = []
-  let at = 0
-  const say = (said: History[number][1]) => history.push([++at, said])
-  for (const producer of plan.producers) {
-    for (let i = 1; i <= plan.streams; i++) say({ _tag: "Announced", who: producer, stream: `${producer}-${i}` })
-  }
-  const streams = history.flatMap(([, said]) => said._tag === "Announced" ? [said.stream] : [])
-  const process = (who: string, stream: string, token: number, from: number, to: number) => {
-    say({ _tag: "Taken", who, stream, token })
-    for (let n = from; n <= to; n++) say({ _tag: "Processed", who, stream, n, token })
-  }
-  const [first, ...others] = streams
-  process(plan.killed, first!, 1, 1, plan.messages / 3)
-  say({ _tag: "Killed", who: plan.killed })
-  process("dan", first!, 2, plan.messages / 3, plan.messages)
-  for (const stream of others) process("ada", stream, 1, 1, plan.messages)
-  for (const stream of streams) say({ _tag: "Done", who: "ada", stream })
-  return history
+type Ending = "Done" | "GivenBack"
+
+/** One consumer's time with a stream: from a second on it processes the messages from the first to the last one. */
+type Part = readonly [who: string, from: number, first: number, last: number, ending?: Ending]
+
+/** A run on a busy machine. `cleo` is killed after it gave `quinn-3` back, while it owns `quinn-1` and `quinn-2`. */
+const recorded: Readonly<Record<string, ReadonlyArray<Part>>> = {
+  "pia-1": [["ada", 11.9, 1, 60, "Done"]],
+  "pia-2": [["ada", 11.9, 1, 60, "Done"]],
+  "pia-3": [["ada", 12.0, 1, 4, "GivenBack"], ["ben", 12.6, 5, 60, "Done"]],
+  "pia-4": [["ben", 11.8, 1, 60, "Done"]],
+  "quinn-1": [["cleo", 10.8, 1, 19], ["ben", 17.3, 20, 60, "Done"]],
+  "quinn-2": [["cleo", 10.8, 1, 19], ["ada", 17.5, 19, 60, "Done"]],
+  "quinn-3": [["cleo", 10.8, 1, 10, "GivenBack"], ["ada", 12.1, 11, 60, "Done"]],
+  "quinn-4": [["ben", 10.8, 1, 60, "Done"]]
 }
 
-const streamsOf = (history: History) => history.flatMap(([, said]) => said._tag === "Announced" ? [said.stream] : [])
+const killedAt = 13_000
+
+const eventsOf = (stream: string, [who, from, first, last, ending]: Part, token: number): ReadonlyArray<Event> => {
+  const at = (messages: number) => from * 1000 + 100 * messages
+  return [
+    { _tag: "Taken", who, at: at(0), stream, token },
+    ...Array.from(
+      { length: last - first + 1 },
+      (_, index): Event => ({ _tag: "Processed", who, at: at(index + 1), stream, token, n: first + index })
+    ),
+    ...ending === undefined ? [] : [{ _tag: ending, who, at: at(last - first + 1) + 1, stream, token } as const]
+  ]
+}
+
+/** The events of a run, in their order. */
+const historyOf = (run: typeof recorded): History =>
+  [
+    ...Object.entries(run).flatMap(([stream, parts]): ReadonlyArray<Event> => [
+      { _tag: "Announced", who: stream.split("-")[0]!, at: 10_700, stream },
+      ...parts.flatMap((part, index) => eventsOf(stream, part, index + 1))
+    ]),
+    { _tag: "Killed", who: "cleo", at: killedAt } as const
+  ].sort((a, b) => a.at - b.at)
 
 const failing = (history: History) => checks(history).filter(([, holds]) => !holds).map(([claim]) => claim)
 
-describe("the show of data streams", () => {
-  it("finds nothing where all went well", () => {
-    assert.deepStrictEqual(failing(show()), [])
-    const [first] = summary(show())
-    assert.include(first!, `dan from`)
-  })
+const claims = {
+  done: "8 streams were announced, and all are done",
+  messages: "every message was processed, in the order of its stream",
+  tokens: "the token of each stream grew with every owner",
+  takenOver: (streams: number) => `cleo was killed while it owned ${streams} streams, and each was taken over`,
+  failed: "no process failed"
+}
 
-  it("notices a message that was left out, and one that came too early", () => {
-    const leftOut = show().filter(([, said]) => !(said._tag === "Processed" && said.n === 7))
-    assert.deepStrictEqual(failing(leftOut), ["every message was processed, in the order of its stream"])
-  })
-
-  it("notices an owner that came too late", () => {
-    const late = show().map(([at, said]) =>
-      [at, said._tag === "Processed" && said.who === "dan" ? { ...said, token: 0 } : said] as const
-    )
-    assert.deepStrictEqual(failing(late), ["the token of each stream grew with every owner"])
-  })
-
-  it("notices a stream that nobody took over", () => {
-    const left = show().filter(([, said]) => !(said._tag === "Taken" && said.who === "dan"))
-    assert.deepStrictEqual(failing(left), [`what ${plan.killed} had was taken over`])
-  })
-
+describe("the demo of data streams", () => {
   it("asks for no new owner of a stream that the killed consumer had given back", () => {
-    const [first, second] = streamsOf(show())
-    const history = show().flatMap(([at, said]): History =>
-      said._tag === "Taken" && said.who === plan.killed && said.stream === first
-        ? [
-          [at, { _tag: "Taken", who: plan.killed, stream: second!, token: 0 }],
-          [at, { _tag: "GivenBack", who: plan.killed, stream: second! }],
-          [at, { _tag: "Taken", who: "ada", stream: second!, token: 1 }],
-          [at, said]
-        ]
-        : said._tag === "Taken" && said.stream === second
-        ? []
-        : [[at, said]]
-    )
+    const history = historyOf(recorded)
+    assert.deepStrictEqual(failing(history), [])
+    assert.include(checks(history).map(([claim]) => claim), claims.takenOver(2))
+    assert.include(summary(history), "  quinn-2: cleo from 0.1 s (19), ada from 6.8 s (42)")
+    assert.strictEqual(summary(history).at(-1), "Crash: others took over 2 streams of cleo, 4.3 s to 4.5 s later")
+  })
+
+  it("asks for no new owner of a stream that was finished between the note of the kill and the kill", () => {
+    const history = historyOf({ ...recorded, "quinn-1": [["cleo", 7.1, 1, 60, "Done"]] })
+    assert.isAbove(history.find(({ _tag, who }) => _tag === "Done" && who === "cleo")!.at, killedAt)
     assert.deepStrictEqual(failing(history), [])
   })
 
+  it("judges by the instants of the events, and not by the order in which they were read", () => {
+    for (const late of [...plan.consumers, ...plan.producers]) {
+      const history = historyOf(recorded)
+      const read = [...history.filter(({ who }) => who !== late), ...history.filter(({ who }) => who === late)]
+      assert.deepStrictEqual(failing(read), [], late)
+    }
+  })
+
+  it("notices a stream that nobody took over", () => {
+    const history = historyOf({ ...recorded, "quinn-1": [["cleo", 10.8, 1, 19]] })
+    assert.deepStrictEqual(failing(history), [
+      claims.done,
+      claims.messages,
+      claims.takenOver(2)
+    ])
+  })
+
+  it("notices a kill that left no stream behind", () => {
+    const history = historyOf({
+      ...recorded,
+      "quinn-1": [["ben", 10.8, 1, 60, "Done"]],
+      "quinn-2": [["ada", 10.8, 1, 60, "Done"]]
+    })
+    assert.deepStrictEqual(failing(history), [claims.takenOver(0)])
+  })
+
+  it("notices a message that was left out, and one that came too early", () => {
+    const history = historyOf({ ...recorded, "quinn-3": [["cleo", 10.8, 1, 10], ["ada", 12.1, 12, 60, "Done"]] })
+    assert.deepStrictEqual(failing(history), [claims.messages])
+    const early = historyOf({ ...recorded, "pia-3": [["ada", 12.0, 1, 4, "GivenBack"], ["ben", 12.1, 5, 60, "Done"]] })
+    assert.deepStrictEqual(failing(early), [claims.messages, claims.tokens])
+  })
+
+  it("notices an owner that goes on beside the next one", () => {
+    const history = historyOf({ ...recorded, "pia-3": [["ada", 12.0, 1, 9], ["ben", 12.6, 5, 60, "Done"]] })
+    assert.deepStrictEqual(failing(history), [claims.tokens])
+  })
+
+  it("notices a token that two owners share", () => {
+    const history = historyOf(recorded).map((event) => "token" in event ? { ...event, token: 1 } : event)
+    assert.include(failing(history), claims.tokens)
+  })
+
   it("notices a stream that is not done", () => {
-    assert.lengthOf(failing(show().slice(0, -1)), 1)
+    const history = historyOf(recorded).filter((event) => !(event._tag === "Done" && event.stream === "pia-1"))
+    assert.deepStrictEqual(failing(history), [claims.done])
+  })
+
+  it("notices a process that failed", () => {
+    const failed: Event = { _tag: "Failed", who: "ada", at: 15_000, problem: "its exit code is 1" }
+    assert.deepStrictEqual(failing([...historyOf(recorded), failed]), [claims.failed])
   })
 })

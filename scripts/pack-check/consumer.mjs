@@ -15,18 +15,17 @@ export const quiet = ["--prefer-offline", "--no-audit", "--no-fund", "--ignore-s
 /** The version of each tarball, as package.json names it. */
 export const fromTarballs = (packed) => Object.fromEntries(packed.map(({ name, tarball }) => [name, `file:${tarball}`]))
 
-/** Makes a folder with these dependencies installed. */
-export const install = async (folder, dependencies, options = {}) => {
+/** Makes a folder with these dependencies installed. `overrides` are those of npm. */
+export const install = async (folder, dependencies, overrides = {}) => {
   mkdirSync(folder, { recursive: true })
   writeFileSync(
     join(folder, "package.json"),
-    JSON.stringify({ name: "consumer", private: true, type: "module", dependencies })
+    JSON.stringify({ name: "consumer", private: true, type: "module", dependencies, overrides })
   )
   await must(`npm install in ${folder}`, "npm", ["install", ...quiet], {
     cwd: folder,
     env: system,
-    shell: process.platform === "win32",
-    ...options
+    shell: process.platform === "win32"
   })
 }
 

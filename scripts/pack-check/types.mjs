@@ -1,32 +1,60 @@
-// Compiles a strict consumer of the packed packages, and runs the outcome on the Node of the system.
-import { cpSync, writeFileSync } from "node:fs"
+// Compiles strict consumers of the packed packages, as ES modules and as CommonJS.
+import { cpSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { root } from "../lib/workspace.mjs"
-import { binOf, system } from "./consumer.mjs"
+import { binOf } from "./consumer.mjs"
 import { typesOfImports } from "./imports.mjs"
 import { run } from "./processes.mjs"
-import { must, problems } from "./report.mjs"
+import { problem } from "./report.mjs"
 
 const strict = {
   target: "ES2022",
   strict: true,
   exactOptionalPropertyTypes: true,
   noUncheckedIndexedAccess: true,
-  verbatimModuleSyntax: true,
-  skipLibCheck: true,
+  verbatimModuleSyntax: false,
   types: ["node"],
-  rootDir: ".",
-  outDir: "out"
+  rootDir: "."
 }
 
-export const checkTypes = async (folder, packed) => {
-  cpSync(join(root, "scripts/pack-check/consumer/program.ts"), join(folder, "program.ts"))
+const modules = ["program.ts", "imports.ts"]
+const all = [...modules, "commonjs.cts", "dynamic.cts"]
+
+/** `refused`: each error has this code, and there is one for each import. */
+const cases = [
+  // With the declarations of all libraries checked, too
+  { name: "nodenext", module: "nodenext", files: all, skipLibCheck: false, outDir: "out" },
+  { name: "node20", module: "node20", files: all },
+  { name: "node16", module: "node16", files: [...modules, "dynamic.cts"] },
+  { name: "bundler", module: "preserve", moduleResolution: "bundler", files: all },
+  // Here TypeScript does not know that Node can require ES modules
+  { name: "node16, CommonJS", module: "node16", files: ["commonjs.cts"], refused: "TS1479" }
+]
+
+const versionOf = (folder, compiler) =>
+  JSON.parse(readFileSync(join(folder, "node_modules", compiler, "package.json"), "utf8")).version
+
+const compile = async (folder, compiler, { files, name, refused, skipLibCheck = true, ...options }) => {
+  const config = `tsconfig.${compiler}.${name.replaceAll(/\W+/g, "-")}.json`
+  const compilerOptions = { ...strict, skipLibCheck, noEmit: options.outDir === undefined, ...options }
+  writeFileSync(join(folder, config), JSON.stringify({ compilerOptions, files }))
+  const args = [binOf(folder, compiler, "tsc"), "-p", config, "--pretty", "false"]
+  const { failed, text } = await run(process.execPath, args, { cwd: folder })
+  const errors = [...text.matchAll(/error (TS\d+)/g)].map(([, code]) => code)
+  const asExpected = refused === undefined ? !failed : failed && errors.every((code) => code === refused)
+  if (!asExpected) problem(`${compiler}, ${name}: compiling against the packages:\n${text}`)
+}
+
+/** Compiles all with each of these compilers. What is to be run is in `out` then. */
+export const checkTypes = async (folder, packed, compilers) => {
+  for (const file of ["program.ts", "commonjs.cts", "dynamic.cts"]) {
+    cpSync(join(root, "scripts/pack-check/consumer", file), join(folder, file))
+  }
   writeFileSync(join(folder, "imports.ts"), typesOfImports(packed))
-  writeFileSync(
-    join(folder, "tsconfig.json"),
-    JSON.stringify({ compilerOptions: { ...strict, module: "NodeNext" }, include: ["*.ts"] })
-  )
-  const compiled = await run(process.execPath, [binOf(folder, "typescript", "tsc"), "-p", "."], { cwd: folder })
-  if (compiled.failed) problems.push(`compiling against the packages:\n${compiled.text}`)
-  if (!compiled.failed) return must("the consumer's program", "node", ["out/program.js"], { cwd: folder, env: system })
+  for (const compiler of compilers) {
+    for (const one of cases) await compile(folder, compiler, one)
+  }
+  return `${cases.map(({ name }) => name).join("; ")}; by TypeScript ${
+    compilers.map((compiler) => versionOf(folder, compiler)).join(" and ")
+  }`
 }

@@ -23,7 +23,7 @@ import * as Scope from "effect/Scope"
 import type { Cluster, ClusterNode, Redis as Client } from "ioredis"
 import { CommandSink } from "./internal/client/commandSink.ts"
 import { fromRedis } from "./internal/client/errors.ts"
-import { watched } from "./internal/client/ioredis/commandTimeouts.ts"
+import { withTimeouts } from "./internal/client/ioredis/commandTimeouts.ts"
 import * as connection from "./internal/client/ioredis/connection.ts"
 import * as switches from "./internal/client/ioredis/failover.ts"
 import * as channels from "./internal/client/ioredis/subscriptions.ts"
@@ -193,7 +193,7 @@ const provide = Effect.fnUntraced(function*(driver: Driver) {
       bound: undefined
     }),
     Context.add(IoRedis, { client: driver.client }),
-    Context.add(CommandSink, connection.direct(driver.client, driver.direct)),
+    Context.add(CommandSink, connection.commandSink(driver.client, driver.direct)),
     Context.add(RedisTopology, driver.topology)
   )
 })
@@ -208,10 +208,10 @@ const make = Effect.fnUntraced(function*(options: Options = {}) {
   const { follow, onReplica } = yield* switches.watch(settings)
   const open = (role: connection.Role) => follow(connection.open(role, { ...settings, onReplica }))
   const commands = yield* Effect.mapError(open("commands"), fromRedis("connect"))
-  const direct = yield* watched(commands, settings.commandTimeout)
+  const direct = yield* withTimeouts(commands, settings.commandTimeout)
   return yield* provide({
     client: commands,
-    send: connection.sendBy(direct),
+    send: connection.sendThrough(direct),
     direct,
     subscriber: open("subscriber"),
     reserved: Effect.map(open("reserved"), connection.send),
@@ -234,7 +234,7 @@ const makeCluster = Effect.fnUntraced(function*(options: ClusterOptions) {
   return yield* provide({
     client,
     send: connection.sendCluster(client),
-    direct: connection.sendDirect(client),
+    direct: connection.sendToCluster(client),
     subscriber: connection.openNode(client, settings),
     reserved: Effect.map(connection.openCluster("reserved", settings), connection.sendCluster),
     pool: options.pool,

@@ -4,13 +4,7 @@
  * @since 0.1.0
  */
 import { MutexName } from "@effect-simba/core/MutexName"
-import {
-  type Change,
-  type GuardRequest,
-  type GuardResult,
-  MutexStore,
-  type ReleaseRequest
-} from "@effect-simba/core/MutexStore"
+import { type Change, type GuardRequest, type GuardResult, MutexStore } from "@effect-simba/core/MutexStore"
 import type { BackendError } from "@effect-simba/core/SimbaError"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Duration from "effect/Duration"
@@ -24,28 +18,24 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { CommandSink, overRedis } from "./internal/client/commandSink.ts"
-import { reading, receiving } from "./internal/client/decode.ts"
+import { reader, subscribe } from "./internal/client/decode.ts"
 import { fromRedis } from "./internal/client/errors.ts"
 import { evaluate } from "./internal/client/script.ts"
-import * as RedisKeys from "./internal/mutex/keys.ts"
-import * as RedisWire from "./internal/mutex/messages.ts"
-import * as batches from "./internal/mutex/operationBatch.ts"
-import * as renewals from "./internal/mutex/renewalBatch.ts"
+import * as mutexKeys from "./internal/mutex/keys.ts"
+import { MutexMessage } from "./internal/mutex/messages.ts"
+import * as operationBatch from "./internal/mutex/operationBatch.ts"
+import { PendingReleases } from "./internal/mutex/pendingReleases.ts"
+import * as renewalBatch from "./internal/mutex/renewalBatch.ts"
+import { readClaimPeriod, readInspect, readOwnership } from "./internal/mutex/replies.ts"
 import * as scripts from "./internal/mutex/scripts.ts"
-import * as mailboxes from "./internal/mutex/waiterInbox.ts"
+import * as waiterInbox from "./internal/mutex/waiterInbox.ts"
 import { RedisTopology } from "./RedisTopology.ts"
 
 const isMutexName = Schema.is(MutexName)
-const readInspect = reading("the reply of the inspect script", RedisWire.InspectReply)
-const readTick = reading("the reply of the tick script", RedisWire.TickReply)
-const readOwnership = reading("the owner of a mutex", RedisWire.OwnershipText)
-const readMutexMessage = reading("a message on a mutex channel", RedisWire.MutexMessage)
-
-/** How many ids that could not be given back are remembered. Older ones cost a confirm period each, at their turn. */
-const maxOwed = 10_000
+const readMutexMessage = reader("a message on a mutex channel", MutexMessage)
 
 const keysOf = (mutex: MutexName) =>
-  [RedisKeys.owner(mutex), RedisKeys.queue(mutex), RedisKeys.fence(mutex), RedisKeys.reserved(mutex)] as const
+  [mutexKeys.owner(mutex), mutexKeys.queue(mutex), mutexKeys.fence(mutex), mutexKeys.reserved(mutex)] as const
 
 /** All mutexes that one server knows, page by page; a key seen twice is named once. */
 const scan = (send: Redis["Service"]["send"]) =>
@@ -58,7 +48,7 @@ const scan = (send: Redis["Service"]["send"]) =>
             "SCAN",
             cursor,
             "MATCH",
-            RedisKeys.pattern,
+            mutexKeys.pattern,
             "COUNT",
             "500"
           ),
@@ -67,7 +57,7 @@ const scan = (send: Redis["Service"]["send"]) =>
         ([next, keys]) => {
           const names: Array<MutexName> = []
           for (const key of keys) {
-            const name = RedisKeys.mutexOf(key)
+            const name = mutexKeys.mutexOf(key)
             if (name === undefined || seen.has(name) || !isMutexName(name)) continue
             seen.add(name)
             names.push(name)
@@ -84,60 +74,49 @@ const make = Effect.gen(function*() {
   const look = evaluate(redis, scripts.readOwner)
   const inspect = evaluate(redis, scripts.inspectMutex)
   const force = evaluate(redis, scripts.forceRelease)
-  const tick = evaluate(redis, scripts.claimPeriod)
+  const claimPeriod = evaluate(redis, scripts.claimPeriod)
 
-  // Released ids that queue all the same, because the release failed or a late request queued them again. They are released
-  // at their turn, which is safe at any time: ids are never used again
-  const owed = new Map<string, ReleaseRequest>()
-  const queued = new Set<string>()
-  const wasQueued = (id: string) => {
-    queued.add(id)
-    if (queued.size > maxOwed) queued.delete(queued.keys().next().value!)
-  }
-  const letters = yield* mailboxes.make(subscriber, (id) => {
-    const request = owed.get(id)
+  const pending = new PendingReleases()
+  const inbox = yield* waiterInbox.make(subscriber, (id) => {
+    const request = pending.find(id)
     if (request !== undefined) release(request, () => undefined)
   })
   const countable = subscriber.countable && (yield* seesSubscribers(redis, subscriber))
   const skipDead = countable ? "1" : "0"
-  const direct = (yield* CommandSink) ?? (yield* overRedis(redis, { coalescing: false }))
+  const sink = (yield* CommandSink) ?? (yield* overRedis(redis, { coalescing: false }))
   const load = (script: string) =>
     Effect.mapError(redis.send<string>("SCRIPT", "LOAD", script), fromRedis("load a script"))
-  const { acquire, flush, release: sendRelease } = batches.make(direct, {
+  const { acquire, flush, release: sendRelease } = operationBatch.make(sink, {
     perSlot: topology._tag === "Cluster",
     sha: yield* load(scripts.acquireAndRelease.lua),
     skipDead: countable
   })
 
   const release: typeof sendRelease = (request, done) => {
-    if (request.requeue !== undefined) wasQueued(request.requeue.id)
+    if (request.requeue !== undefined) pending.noteQueued(request.requeue.id)
     sendRelease(request, (exit) => {
-      const { confirm, id, mutex, unfair } = request
-      if (queued.delete(id) || Exit.isFailure(exit)) {
-        owed.set(id, { mutex, id, confirm, unfair })
-        if (owed.size > maxOwed) owed.delete(owed.keys().next().value!)
-      }
+      pending.settle(request, Exit.isFailure(exit))
       done(exit)
     })
   }
 
-  /** Nothing overtakes an acquire or a release that was asked for before it. */
+  /** Sends what is batched first, so that commands keep the order in which they were asked for. */
   const behind = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
     Effect.suspend(() => {
       flush()
       return effect
     })
 
-  const sendRenewal = renewals.make(direct, yield* load(scripts.renewLeases.lua))
+  const sendRenewal = renewalBatch.make(sink, yield* load(scripts.renewLeases.lua))
   const renew = (requests: ReadonlyArray<GuardRequest>) => behind(sendRenewal(requests))
 
   return MutexStore.of({
     acquire: (request) =>
       Effect.callback((resume) => {
-        if (request.mode === "wait") wasQueued(request.id)
+        if (request.mode === "wait") pending.noteQueued(request.id)
         return Effect.sync(acquire(request, (exit) => {
           if (Exit.isSuccess(exit) && exit.value._tag === "Refused" && exit.value.foreign) {
-            letters.sawOthers(request.mutex, request.id)
+            inbox.noteForeign(request.mutex, request.id)
           }
           resume(exit)
         }))
@@ -150,31 +129,31 @@ const make = Effect.gen(function*() {
             const result: GuardResult = Result.isSuccess(answer)
               ? answer.success[0]!
               : { _tag: "Failed", error: answer.failure }
-            // A node that hangs keeps nobody from learning what the others say
+            // The other nodes' answers do not wait for a node that hangs
             told?.(index, result)
             return result
           }), { concurrency: "unbounded" }),
     release: (request) => Effect.callback((resume) => release(request, resume)),
     sendRelease: (request, done) => {
-      if (!direct.isReady()) return false
+      if (!sink.isReady()) return false
       release(request, done)
       return true
     },
     owner: (mutex: MutexName) =>
-      behind(look([RedisKeys.owner(mutex)], [])).pipe(
+      behind(look([mutexKeys.owner(mutex)], [])).pipe(
         Effect.mapError(fromRedis("owner")),
         Effect.flatMap(readOwnership)
       ),
-    wakeUps: letters.wakeUps,
+    wakeUps: inbox.wakeUps,
     isListening: true,
     changes: (mutex) =>
-      receiving(subscriber, RedisKeys.mutexChannel(mutex), readMutexMessage, {
+      subscribe(subscriber, mutexKeys.mutexChannel(mutex), readMutexMessage, {
         gap: { _tag: "Gap" },
         message: (message): Change => message
       }),
-    inbox: letters.forced,
+    inbox: inbox.forced,
     inspect: (mutex, limit) =>
-      behind(inspect([RedisKeys.owner(mutex), RedisKeys.queue(mutex), RedisKeys.fence(mutex)], [limit])).pipe(
+      behind(inspect([mutexKeys.owner(mutex), mutexKeys.queue(mutex), mutexKeys.fence(mutex)], [limit])).pipe(
         Effect.mapError(fromRedis("inspect")),
         Effect.flatMap(readInspect),
         Effect.map(([ownership, token, waiting, waiters]) => ({
@@ -193,9 +172,9 @@ const make = Effect.gen(function*() {
         Effect.flatMap(readOwnership)
       ),
     claimPeriod: ({ at, every, job, mutex }) =>
-      tick([RedisKeys.tick(mutex, job)], [Duration.toMillis(every), at ?? ""]).pipe(
-        Effect.mapError(fromRedis("tick")),
-        Effect.flatMap(readTick),
+      claimPeriod([mutexKeys.tick(mutex, job)], [Duration.toMillis(every), at ?? ""]).pipe(
+        Effect.mapError(fromRedis("claim a period")),
+        Effect.flatMap(readClaimPeriod),
         Effect.map(([first, next]) => ({ first: first === "1", next: Duration.millis(next) }))
       )
   })

@@ -42,6 +42,7 @@
  * @since 0.1.0
  */
 import type * as Duration from "effect/Duration"
+import * as arrivalOrder from "./internal/checkers/arrivalOrder.ts"
 import { excused, grants } from "./internal/checkers/excuses.ts"
 import { field, seconds } from "./internal/checkers/fields.ts"
 import { all as allOf } from "./internal/checkers/ownershipTracker.ts"
@@ -263,7 +264,7 @@ export const writesAreFenced: Checker = work.writesAreFenced
  * @category testing
  * @since 0.1.0
  */
-export const firstComeFirstServed: Checker = turns.firstComeFirstServed
+export const firstComeFirstServed: Checker = arrivalOrder.firstComeFirstServed
 
 /**
  * Waiters of one process for one resource are served in the order in which they noted `waiting`.
@@ -276,7 +277,7 @@ export const firstComeFirstServed: Checker = turns.firstComeFirstServed
  * @category testing
  * @since 0.1.0
  */
-export const inOrderWithinLines: Checker = turns.inOrderWithinLines
+export const inOrderWithinLines: Checker = arrivalOrder.inOrderWithinLines
 
 /**
  * A grant that ends without work must have a reason.

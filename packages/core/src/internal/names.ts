@@ -5,10 +5,14 @@ import { InvalidName } from "../SimbaError.ts"
 /** What is wrong with a name. */
 type Problem = (name: string) => string | undefined
 
-export const blank: Problem = (name) => name.trim() === "" ? "it is blank" : undefined
+const maxLength = 1024
+
+/** Of names of every kind. */
+export const anyProblem: Problem = (name) =>
+  name.trim() === "" ? "it is blank" : name.length > maxLength ? `it is longer than ${maxLength} characters` : undefined
 
 export const mutexProblem: Problem = (name) =>
-  blank(name) ?? (
+  anyProblem(name) ?? (
     name.startsWith("}")
       ? "it starts with \"}\", which would empty the hash tag of its keys"
       : name.includes("}:tick:")
@@ -17,7 +21,7 @@ export const mutexProblem: Problem = (name) =>
   )
 
 export const contenderProblem: Problem = (name) =>
-  blank(name) ?? (
+  anyProblem(name) ?? (
     name.includes("@@")
       ? "it contains \"@@\", which separates fields on the wire"
       : name.startsWith("@") || name.endsWith("@")
@@ -29,11 +33,11 @@ export const contenderProblem: Problem = (name) =>
 export const leaseSeparator = "<MUTEX_KEY_SEP>"
 
 export const streamProblem: Problem = (name) =>
-  blank(name) ??
+  anyProblem(name) ??
     (name.includes(leaseSeparator) ? `it contains "${leaseSeparator}", which separates fields of a key` : undefined)
 
 export const consumerProblem: Problem = (name) =>
-  blank(name) ?? (
+  anyProblem(name) ?? (
     name.includes("@@")
       ? "it contains \"@@\", which separates fields on the wire"
       : name.endsWith("@")

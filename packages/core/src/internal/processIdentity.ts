@@ -1,4 +1,6 @@
-/** Who and where this process is, on runtimes that can say so (Node, Bun, Deno), without importing any of them. */
+/** Who and where this process is, without importing a runtime; and ids that no other process draws. */
+import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
 
 interface ProcessLike {
   readonly pid?: number
@@ -6,6 +8,7 @@ interface ProcessLike {
   readonly getBuiltinModule?: (id: string) => { readonly hostname?: () => string } | undefined
 }
 
+/** Node, Bun and Deno have it. */
 const processLike = (): ProcessLike => (globalThis as { readonly process?: ProcessLike }).process ?? {}
 
 export const pid = (): number => processLike().pid ?? 0
@@ -16,3 +19,11 @@ export const name = (): string => {
   // The name becomes part of a contender's name, where "@@" and a trailing "@" have a meaning
   return host.replaceAll("@", "-").trim() || "localhost"
 }
+
+const sixChars: Effect.Effect<string> = Effect.map(
+  Random.nextIntBetween(0, 36 ** 6),
+  (n) => n.toString(36).padStart(6, "0")
+)
+
+/** Twelve random characters. Each layer draws its own once, so that an id costs a counter step. */
+export const randomKey: Effect.Effect<string> = Effect.map(Effect.all([sixChars, sixChars]), ([a, b]) => a + b)

@@ -53,8 +53,6 @@ export interface Options {
    * `leaseDuration` plus `sweepInterval`. Default: 2 seconds.
    */
   readonly sweepInterval?: Duration.Input | undefined
-  /** How long one read of new announcements waits in the backend. Default: 1 second. */
-  readonly readTimeout?: Duration.Input | undefined
   /** How long a handler may go on after its data stream was revoked. Default: 5 seconds. */
   readonly gracePeriod?: Duration.Input | undefined
   /**
@@ -85,8 +83,6 @@ export interface Options {
   readonly enableEvents?: boolean | undefined
   /** How long a consumer with nothing pending may be silent before it is removed. Default: 10 minutes. */
   readonly reapAfter?: Duration.Input | undefined
-  /** How many unread notifications make the reader of announcements wait. Default: 256. */
-  readonly notificationBuffer?: number | undefined
 }
 
 /**
@@ -104,7 +100,6 @@ export interface StreamConfig {
   readonly heartbeatInterval: Duration.Duration
   readonly commandTimeout: Duration.Duration
   readonly sweepInterval: Duration.Duration
-  readonly readTimeout: Duration.Duration
   readonly gracePeriod: Duration.Duration
   readonly releaseTimeout: Duration.Duration
   readonly maxFailures: number
@@ -113,7 +108,6 @@ export interface StreamConfig {
   readonly progressTimeout: Duration.Duration | undefined
   readonly enableEvents: boolean
   readonly reapAfter: Duration.Duration
-  readonly notificationBuffer: number
 }
 
 const positiveInt = (option: string, value: number) =>
@@ -135,11 +129,11 @@ const period = (option: string, input: Duration.Input) => {
 const named = <A>(option: string, name: Effect.Effect<A, { readonly problem: string }>) =>
   Effect.mapError(name, ({ problem }) => new InvalidConfig({ option, problem }))
 
-const checkService = names.checked<StreamName.ServiceName>("service", names.blank)
+const checkService = names.checked<StreamName.ServiceName>("service", names.anyProblem)
 
 /** The name in the consumer group of the consumer with this id. */
 const checkConsumer = (id: string) =>
-  names.checked<StreamName.ConsumerName>("consumer", (name) => names.blank(id) ?? names.consumerProblem(name))(
+  names.checked<StreamName.ConsumerName>("consumer", (name) => names.anyProblem(id) ?? names.consumerProblem(name))(
     `redis-consumer-${id}`
   )
 
@@ -190,7 +184,6 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     heartbeatInterval: heartbeat,
     commandTimeout,
     sweepInterval: yield* positive("sweepInterval", options.sweepInterval ?? "2 seconds"),
-    readTimeout: yield* positive("readTimeout", options.readTimeout ?? "1 second"),
     gracePeriod: yield* period("gracePeriod", options.gracePeriod ?? "5 seconds"),
     releaseTimeout: yield* positive("releaseTimeout", options.releaseTimeout ?? "2 seconds"),
     maxFailures: yield* positiveInt("maxFailures", options.maxFailures ?? 10),
@@ -200,8 +193,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
       ? undefined
       : yield* positive("progressTimeout", options.progressTimeout),
     enableEvents: yield* boolean("enableEvents", options.enableEvents ?? false),
-    reapAfter: yield* positive("reapAfter", options.reapAfter ?? "10 minutes"),
-    notificationBuffer: yield* positiveInt("notificationBuffer", options.notificationBuffer ?? 256)
+    reapAfter: yield* positive("reapAfter", options.reapAfter ?? "10 minutes")
   }
 })
 

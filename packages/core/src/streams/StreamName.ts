@@ -52,7 +52,7 @@ const named = (expected: string, problem: (name: string) => string | undefined) 
  * @category schemas
  * @since 0.1.0
  */
-export const ServiceName = named("a service name", names.blank).pipe(Schema.brand("@effect-simba/ServiceName"))
+export const ServiceName = named("a service name", names.anyProblem).pipe(Schema.brand("@effect-simba/ServiceName"))
 
 /**
  * The checked name of a service.

@@ -238,7 +238,6 @@ export interface Pending {
   readonly consumer: ConsumerName
   /** Time since it was delivered or renewed. */
   readonly idle: Duration.Duration
-  readonly deliveries: number
   readonly content: Entry
 }
 
@@ -374,7 +373,7 @@ export interface Member {
  */
 export type Signal =
   | { readonly _tag: "Released"; readonly stream: StreamName; readonly entry: EntryId }
-  | ({ readonly _tag: "Given"; readonly session: string } & Held)
+  | { readonly _tag: "Given"; readonly session: string }
   | { readonly _tag: "Gap" }
 
 /**

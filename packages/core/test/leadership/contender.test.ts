@@ -21,7 +21,7 @@ describe("stop", () => {
     )
   }
 
-  it.effect("is not undone by a step-down that is under way, and waits for the work like it", () =>
+  it.effect("a step-down does not undo it, and it waits for the work", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       yield* start(jobs.whileLeader(slowToEnd()))
@@ -40,7 +40,7 @@ describe("stop", () => {
       assert.strictEqual(yield* ownerOf("jobs"), "Held")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("is undone by start alone: not by a step-down, but also by a start while the work is still ending", () =>
+  it.effect("only start undoes it, also while the work still ends", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       yield* settle
@@ -61,7 +61,7 @@ describe("stop", () => {
       assert.strictEqual(yield* ownerOf("jobs"), "Held")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("goes on where whoever asked for it is interrupted", () =>
+  it.effect("goes on when its caller is interrupted", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       yield* start(jobs.whileLeader(slowToEnd()))
@@ -71,7 +71,7 @@ describe("stop", () => {
       assert.strictEqual(yield* ownerOf("jobs"), "Free")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a contender whose scope is closed does not come back, whoever asks", () =>
+  it.effect("a contender whose scope is closed never comes back", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)
@@ -90,26 +90,30 @@ describe("stop", () => {
       assert.strictEqual(yield* ownerOf("jobs"), "Free")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("S13: closing releases after the work, also when the first act of the work has it closed", () =>
-    Effect.gen(function*() {
-      const owners: Array<string> = []
-      const scope = yield* Scope.make()
-      const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)
-      yield* settle
-      const work = Effect.andThen(
-        Effect.forkDetach(Scope.close(scope, Exit.void), { startImmediately: true }),
-        Effect.never
-      ).pipe(Effect.ensuring(
-        Effect.andThen(Effect.sleep("5 seconds"), Effect.map(ownerOf("jobs"), (owner) => owners.push(owner)))
-      ))
-      yield* start(jobs.whileLeader(work))
-      yield* TestClock.adjust("10 seconds")
-      assert.deepStrictEqual(owners, ["Held"])
-      assert.strictEqual(yield* ownerOf("jobs"), "Free")
-    }).pipe(Effect.provide(TestLive)))
+  it.effect(
+    "closing releases after the work, also when the first act of the work has it closed",
+    () =>
+      Effect.gen(function*() {
+        const owners: Array<string> = []
+        const scope = yield* Scope.make()
+        const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)
+        yield* settle
+        const work = Effect.andThen(
+          Effect.forkDetach(Scope.close(scope, Exit.void), { startImmediately: true }),
+          Effect.never
+        ).pipe(Effect.ensuring(
+          Effect.andThen(Effect.sleep("5 seconds"), Effect.map(ownerOf("jobs"), (owner) => owners.push(owner)))
+        ))
+        yield* start(jobs.whileLeader(work))
+        yield* TestClock.adjust("10 seconds")
+        assert.deepStrictEqual(owners, ["Held"])
+        assert.strictEqual(yield* ownerOf("jobs"), "Free")
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["S13"] }
+  )
 })
 
-describe("asking from inside the work", () => {
+describe("calls from inside the work", () => {
   const asks = ["stepDown", "stop"] as const
   type Asking = (ask: Effect.Effect<void>) => Effect.Effect<void>
   const batch = Effect.sleep("1 second")
@@ -190,7 +194,7 @@ describe("asking from inside the work", () => {
       assert.strictEqual(yield* ownerOf("inner"), "Free")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("is what the work comes to, where it can be interrupted; whoever is outside waits for it", () =>
+  it.effect("interrupts the work, and callers from outside wait for it", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       const log: Array<string> = []
@@ -214,7 +218,7 @@ describe("a contender goes on", () => {
     return Object.assign(work, { effect: Effect.andThen(Effect.sync(() => work.runs++), Effect.never) })
   }
 
-  it.effect("where loggers throw, and its work with it", () => {
+  it.effect("when loggers throw, and so does its work", () => {
     const told: Array<string> = []
     const logger = Logger.make(({ message }) => {
       told.push(String(message))
@@ -246,7 +250,7 @@ describe("a contender goes on", () => {
     ))
   })
 
-  it.effect("where it steps down before its work was told that it leads", () =>
+  it.effect("when it steps down before its work starts", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       const work = counting()
@@ -259,7 +263,7 @@ describe("a contender goes on", () => {
       assert.deepStrictEqual([work.runs, yield* ownerOf("jobs")], [1, "Held"])
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("where the backend interrupts itself or dies", () => {
+  it.effect("when the backend interrupts itself or dies", () => {
     let broken: Effect.Effect<never> | undefined
     const through = <A, E>(effect: Effect.Effect<A, E>) => Effect.suspend(() => broken ?? effect)
     const store = Layer.effect(
@@ -295,7 +299,7 @@ describe("a contender goes on", () => {
 })
 
 describe("the state of a contender", () => {
-  it.effect("is told when it changes, and only then", () =>
+  it.effect("is published when it changes, and only then", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       const seen: Array<string> = []
@@ -313,7 +317,7 @@ describe("the state of a contender", () => {
 })
 
 describe("the changes of a contender", () => {
-  it.effect("end with its scope, for whoever reads them then or later", () =>
+  it.effect("end with its scope, for present and later readers", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)
@@ -334,7 +338,7 @@ describe("the changes of a contender", () => {
 })
 
 describe("the context of a contender", () => {
-  it.effect("is that of whoever made it, not of whoever started it last or made it step down", () => {
+  it.effect("is the one in which it was made", () => {
     const lines: Array<string> = []
     const logger = Logger.map(
       Logger.formatStructured,

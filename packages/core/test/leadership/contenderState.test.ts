@@ -22,7 +22,8 @@ import {
   SubscriptionRef
 } from "effect"
 import { TestClock } from "effect/testing"
-import { HeldLease, termsOf } from "../../src/internal/mutex/heldLease.ts"
+import { HeldLease } from "../../src/internal/mutex/heldLease.ts"
+import { termsOf } from "../../src/internal/mutex/leaseOptions.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
 import * as Fleet from "../support/fleet.ts"
 import { start, TestLive } from "../support/setup.ts"
@@ -54,8 +55,8 @@ const makeWork = () => {
   return { work, effect }
 }
 
-describe("a contention", () => {
-  it.effect("leads many times over one lifetime, its work with it", () =>
+describe("the state of a contender over time", () => {
+  it.effect("leads again and again, and runs its work each time", () =>
     Effect.gen(function*() {
       const fleet = yield* Fleet.make
       const both = yield* Effect.forEach(["a", "b"], (name) =>
@@ -79,7 +80,7 @@ describe("a contention", () => {
       assert.deepStrictEqual([a.work.gains, b.work.gains], [21, 20])
     }))
 
-  it.effect("tells its state truthfully from before its first leadership to after its last", () =>
+  it.effect("shows its state before, during and after each leadership", () =>
     Effect.gen(function*() {
       const fleet = yield* Fleet.make
       const node = yield* fleet.node("a")
@@ -117,7 +118,7 @@ describe("a contention", () => {
       assert.isTrue(transitions.every(([, ttl, transition]) => !(ttl && transition)))
     }))
 
-  it.effect("S16: sees a foreign owner, and where in its lease it is by what is left of it", () =>
+  it.effect("sees a foreign owner and the rest of its lease", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
       const mutex = MutexName.MutexName.make("jobs")
@@ -134,7 +135,7 @@ describe("a contention", () => {
       const own = yield* stateOf(jobs)
       assert.deepStrictEqual([own.before, own.isOwner], [id, true])
       assert.includeMembers(seen, ["Expired", "Acquired"])
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["S16"] })
 
   it.effect("announces changes, and tells a slow reader that it missed some", () =>
     Effect.gen(function*() {
@@ -164,7 +165,7 @@ describe("a contention", () => {
       assert.strictEqual(slow.at(-1), "Acquired")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("stop and start, in any order and more than once (B60)", () =>
+  it.effect("stops and starts in any order and more than once", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       const { effect, work } = makeWork()
@@ -181,7 +182,7 @@ describe("a contention", () => {
       yield* jobs.start
       yield* settle
       assert.strictEqual(work.running, 1)
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["B60"] })
 
   it.effect("the work itself may step down, even before it first waits", () =>
     Effect.gen(function*() {
@@ -201,7 +202,7 @@ describe("a contention", () => {
       assert.strictEqual(tokens.length, 5)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("work that finds its lease over as its first act is interrupted", () =>
+  it.effect("work is interrupted when its lease is over at its start", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       yield* Effect.gen(function*() {
@@ -216,24 +217,28 @@ describe("a contention", () => {
       }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("S13: a lost lease whose work has not ended yet stays lost, and is not given back as if it were held", () =>
-    Effect.gen(function*() {
-      const holding = new HeldLease(
-        MutexName.MutexName.make("m"),
-        "1-aaaaaaaaaaaa:us" as MutexName.ContenderId,
-        1 as FencingToken.FencingToken,
-        termsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6) }),
-        { monotonic: 0, wall: 0 }
-      )
-      const work = yield* start(Effect.uninterruptible(Effect.sleep("1 minute")))
-      holding.addWork(work)
-      holding.lose("TakenOver")
-      const ended = yield* start(holding.endWorks() ?? Effect.die("there is work"))
-      assert.isFalse(holding.isOpen())
-      assert.isUndefined(ended.pollUnsafe())
-      yield* TestClock.adjust("1 minute")
-      yield* Fiber.join(ended)
-    }))
+  it.effect(
+    "a lost lease whose work has not ended yet stays lost, and is not given back as if it were held",
+    () =>
+      Effect.gen(function*() {
+        const holding = new HeldLease(
+          MutexName.MutexName.make("m"),
+          "1-aaaaaaaaaaaa:us" as MutexName.ContenderId,
+          1 as FencingToken.FencingToken,
+          termsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6), maxLocalHandOffs: 0 }),
+          { monotonic: 0, wall: 0 }
+        )
+        const work = yield* start(Effect.uninterruptible(Effect.sleep("1 minute")))
+        holding.addWork(work)
+        holding.lose("TakenOver")
+        const ended = yield* start(holding.endWorks() ?? Effect.die("there is work"))
+        assert.isFalse(holding.isOpen())
+        assert.isUndefined(ended.pollUnsafe())
+        yield* TestClock.adjust("1 minute")
+        yield* Fiber.join(ended)
+      }),
+    { tags: ["S13"] }
+  )
 
   it.effect("survives outages, with one leadership at a time", () =>
     Effect.gen(function*() {
@@ -267,7 +272,7 @@ describe("a contention", () => {
       assert.strictEqual(most, 1)
     }))
 
-  it.effect("a failure of the work ends whileLeader, and leaves the leadership", () =>
+  it.effect("a failure of the work ends whileLeader, and keeps the leadership", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       const fiber = yield* start(jobs.whileLeader(Effect.fail("no")))
@@ -280,7 +285,7 @@ describe("a contention", () => {
       assert.isTrue((yield* stateOf(jobs)).isOwner)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("what cannot be read is told to those who read, and looked at again", () => {
+  it.effect("readers see errors, and reads are retried", () => {
     let broken = false
     const store = Layer.effect(
       MutexStore.MutexStore,
@@ -338,7 +343,7 @@ describe("contenders as classes", () => {
     )
   }
 
-  it.effect("several live in one app, on one Mutex, each with its own mutex, and let go when the app closes", () =>
+  it.effect("several contenders share one Mutex service, and release when the app closes", () =>
     Effect.gen(function*() {
       yield* Effect.gen(function*() {
         yield* settle

@@ -55,7 +55,7 @@ const runsOf = (outcome: keyof typeof MutexMetrics.leaderRuns) =>
   Effect.map(Metric.value(MutexMetrics.leaderRuns[outcome]), ({ count }) => count)
 
 describe("whileLeader", () => {
-  it.effect("takes a contention, or the class of a contender, and gives the work its lease", () => {
+  it.effect("takes a contender or its class, and gives the work its lease", () => {
     class Jobs extends Contender.Service<Jobs>()("jobs") {}
     return Effect.gen(function*() {
       const seen = yield* Ref.make(0)
@@ -96,7 +96,7 @@ describe("schedules", () => {
       assert.strictEqual(error._tag, "InvalidConfig")
     }))
 
-  it.effect("fixed rate: from the gain on, at a beat that slow runs do not move; missed ones count once", () =>
+  it.effect("fixed rate: slow runs do not move the beat, and missed runs count once", () =>
     Effect.gen(function*() {
       const { jobs, log, node } = yield* single
       const durations = [0, 3, 25, 0, 0].map((s) => s * 1000)
@@ -115,7 +115,7 @@ describe("schedules", () => {
       assert.deepStrictEqual(log.take(), ["run@0", "run@13", "run@26"])
     }))
 
-  it.effect("initial delay: of both, and in front of any schedule", () =>
+  it.effect("initial delay: for fixed rate, fixed delay and any schedule", () =>
     Effect.gen(function*() {
       const { jobs, log, node } = yield* single
       const schedule = (name: string, schedule: Leadership.Timetable<SimbaError.InvalidConfig>) =>
@@ -131,7 +131,7 @@ describe("schedules", () => {
       ])
     }))
 
-  it.effect("any schedule decides about the first run too, is told how the last one ended, and may end", () =>
+  it.effect("a schedule decides about the first run, sees how the last one ended, and may end", () =>
     Effect.gen(function*() {
       const { jobs, log, node } = yield* single
       const inputs: Array<string> = []
@@ -218,7 +218,7 @@ describe("one node at a time", () => {
       assert.strictEqual(most, 1)
     }))
 
-  it.effect("S13: interrupts the run, awaits it, then releases", () =>
+  it.effect("interrupts the run, awaits it, then releases", () =>
     Effect.gen(function*() {
       const { jobs, log, node } = yield* single
       const work = Effect.never.pipe(
@@ -231,9 +231,9 @@ describe("one node at a time", () => {
       yield* start(jobs.stop)
       yield* TestClock.adjust("5 seconds")
       assert.deepStrictEqual(log.take(), ["ended@7", "next@7"])
-    }))
+    }), { tags: ["S13"] })
 
-  it.effect("S15: slow work does not delay a loss, and one lease is counted once", () =>
+  it.effect("slow work does not delay a loss, and one lease is counted once", () =>
     isolated(Effect.gen(function*() {
       const { fleet, jobs, log, node } = yield* single
       let slow = true
@@ -259,10 +259,10 @@ describe("one node at a time", () => {
       assert.strictEqual((yield* Metric.value(MutexMetrics.held)).value, 1)
       assert.strictEqual((yield* Metric.value(MutexMetrics.leadershipsGained)).count, 2)
       assert.strictEqual((yield* Metric.value(MutexMetrics.leadershipsEnded.lost)).count, 1)
-    })))
+    })), { tags: ["S15"] })
 })
 
-describe("B33: at most once per period", () => {
+describe("at most once per period", { tags: ["B33"] }, () => {
   /** Runs the same job on `a`, closes it after `handOver` seconds, and goes on with `b` until a minute has passed. */
   const handOver = Effect.fnUntraced(function*(
     schedule: (jobs: Contender.Contender, run: Effect.Effect<void>) => Effect.Effect<never, SimbaError.InvalidConfig>,
@@ -337,7 +337,7 @@ describe("B33: at most once per period", () => {
       }
     }))
 
-  it.effect("cron: an instant that fell into a change of leaders is made up for where asked, once", () =>
+  it.effect("cron: an instant during a change of leaders is made up for once, if wanted", () =>
     Effect.gen(function*() {
       const fleet = yield* Fleet.make
       yield* TestClock.setTime(noon - 5_000)
@@ -370,7 +370,7 @@ describe("B33: at most once per period", () => {
       assert.deepStrictEqual(log.take(), [])
     }))
 
-  it.effect("a run that failed has had its period, and skipped ones are counted", () =>
+  it.effect("a run that failed uses up its period, and skipped runs are counted", () =>
     isolated(Effect.gen(function*() {
       const { jobs, log, node } = yield* single
       const work = Effect.andThen(log.note("run"), Effect.fail("no"))
@@ -382,7 +382,7 @@ describe("B33: at most once per period", () => {
       assert.deepStrictEqual([yield* runsOf("failure"), yield* runsOf("skipped")], [1, 1])
     })))
 
-  it.effect("asks again while the backend cannot be asked, of a rate and of an instant", () =>
+  it.effect("asks again during an outage, for a rate and for an instant", () =>
     Effect.gen(function*() {
       const { fleet, jobs, log, node } = yield* single
       fleet.faults.tick = "fail"
@@ -499,7 +499,7 @@ describe("layerJobs", () => {
       assert.deepStrictEqual(log.take(), ["hello b@11", "b@12"])
     }))
 
-  it.effect("closes in order: interrupts the jobs, awaits them, releases (S13)", () =>
+  it.effect("closes in order: interrupts the jobs, awaits them, releases", () =>
     Effect.gen(function*() {
       const fleet = yield* Fleet.make
       const node = yield* fleet.node("a")
@@ -521,9 +521,9 @@ describe("layerJobs", () => {
       yield* TestClock.adjust("5 seconds")
       assert.deepStrictEqual(log.take(), ["Held@8"])
       assert.strictEqual((yield* node.here(Mutex.owner("jobs")))._tag, "Free")
-    }))
+    }), { tags: ["S13"] })
 
-  it.effect("refuses what cannot work when it is built", () =>
+  it.effect("refuses invalid jobs when it is built", () =>
     Effect.gen(function*() {
       const node = yield* (yield* Fleet.make).node("a")
       const job = { name: "job", schedule: Leadership.fixedRate("1 second"), run: Effect.void }
@@ -551,7 +551,7 @@ describe("layerJobs", () => {
 })
 
 describe("runJobs", () => {
-  it.effect("runs jobs of a contender, and refuses what cannot work", () =>
+  it.effect("runs jobs of a contender, and refuses invalid ones", () =>
     Effect.gen(function*() {
       const { jobs, log, node } = yield* single
       const job = { name: "job", schedule: Leadership.fixedRate("4 seconds"), run: log.note("run") }

@@ -1,10 +1,11 @@
 import { type Lease, Mutex, MutexMetrics, MutexStore, SimbaError } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Exit, Layer, Logger, Metric, Scope } from "effect"
+import { Clock, Effect, Exit, Fiber, Layer, Logger, Metric, Scope } from "effect"
 import { TestClock } from "effect/testing"
-import { Faults } from "../support/faultyStore.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
-import { TestLive } from "../support/setup.ts"
+import { Faults } from "../support/faultyStore.ts"
+import { calls, Hands, HandsLive } from "../support/hands.ts"
+import { start, TestLive, timeLeft } from "../support/setup.ts"
 
 /** With a registry of its own. */
 const isolated = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
@@ -17,8 +18,8 @@ const acquireMany = (total: number) =>
 
 const guards = Effect.map(Faults, ({ calls }) => calls.filter((call) => call.startsWith("guard")))
 
-describe("the guard of many leases", () => {
-  it.effect("renews each of them, 200 to a call", () =>
+describe("renewing many leases", () => {
+  it.effect("renews 200 leases with each call", () =>
     Effect.gen(function*() {
       const leases = yield* acquireMany(450)
       yield* TestClock.adjust("35 seconds")
@@ -30,7 +31,7 @@ describe("the guard of many leases", () => {
       assert.deepInclude(left, { count: 3 * 450, min: left.max })
     }).pipe(Effect.scoped, Effect.provide(TestLive), isolated))
 
-  it.effect("leaves none behind when some are released, and others added, between renewals", () =>
+  it.effect("renews every lease while others are released and added", () =>
     Effect.gen(function*() {
       const scopes: Array<Scope.Closeable> = []
       const held = new Set<string>()
@@ -51,7 +52,7 @@ describe("the guard of many leases", () => {
       yield* Effect.forEach(scopes, (scope) => Scope.close(scope, Exit.void))
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("tries all of a call again that had no answer in time", () =>
+  it.effect("retries every lease of a call that was not answered in time", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const leases = yield* acquireMany(250)
@@ -65,7 +66,7 @@ describe("the guard of many leases", () => {
       for (const lease of leases) assert.isTrue(yield* lease.isHeld)
     }).pipe(Effect.scoped, Effect.provide(TestLive), isolated))
 
-  it.effect("takes no alarm for a call that was answered", () =>
+  it.effect("ignores the time-out of a call that was answered", () =>
     Effect.gen(function*() {
       yield* acquireMany(3)
       yield* TestClock.adjust("1 hour")
@@ -87,7 +88,7 @@ describe("the guard of many leases", () => {
       isolated
     ))
 
-  it.effect("that ends amid a renewal has nothing to say about it", () => {
+  it.effect("stays silent when its layer closes during a renewal", () => {
     const lines: Array<unknown> = []
     const logger = Logger.make(({ message }) => void lines.push(message))
     return Effect.gen(function*() {
@@ -104,7 +105,7 @@ describe("the guard of many leases", () => {
     }).pipe(Effect.provide([FaultyStore.layer, Logger.layer([logger])]))
   })
 
-  it.effect("warns of each outage once, and says what it was", () => {
+  it.effect("warns once about each outage, with its cause", () => {
     const lines: Array<string> = []
     const logger = Logger.make(({ message }) => void lines.push(String(message)))
     return Effect.gen(function*() {
@@ -126,7 +127,7 @@ describe("the guard of many leases", () => {
     )
   })
 
-  it.effect("goes on with all of a call whose answer made no sense", () => {
+  it.effect("keeps every lease of a call whose answer was malformed", () => {
     let isShort = true
     const store = Layer.effect(
       MutexStore.MutexStore,
@@ -147,7 +148,7 @@ describe("the guard of many leases", () => {
     )
   })
 
-  it.effect("S14: believes what it was told of some, where the rest of the call is not answered", () => {
+  it.effect("uses the answers of a call of which only a part was answered", () => {
     let isStuck = false
     const store = Layer.effect(
       MutexStore.MutexStore,
@@ -177,7 +178,7 @@ describe("the guard of many leases", () => {
       Effect.scoped,
       Effect.provide(Mutex.layer().pipe(Layer.provide(store), Layer.provide(MutexStore.layerMemory)))
     )
-  })
+  }, { tags: ["S14"] })
 
   it.effect.each(
     [
@@ -197,7 +198,7 @@ describe("the guard of many leases", () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive))
   )
 
-  it.effect("what fails is asked for at its own pace, however many others begin to fail", () => {
+  it.effect("retries each lease at its own pace, however many others fail", () => {
     const asked: Array<number> = []
     const store = Layer.effect(
       MutexStore.MutexStore,
@@ -226,7 +227,7 @@ describe("the guard of many leases", () => {
     )
   })
 
-  it.effect("forgets a hint of force that a renewal has proved wrong", () => {
+  it.effect("drops a hint of a forced release that a renewal refutes", () => {
     let isVanished = false
     let guarded = 0
     let hints = 0
@@ -261,4 +262,46 @@ describe("the guard of many leases", () => {
       Effect.provide(Mutex.layer().pipe(Layer.provide(store), Layer.provide(MutexStore.layerMemory)))
     )
   })
+
+  it.effect("a mutex whose requests hang delays neither renewals nor acquires of others", () =>
+    Effect.gen(function*() {
+      const { stuck } = yield* Hands
+      const slow = yield* Mutex.acquire("slow")
+      yield* TestClock.adjust("1500 millis")
+      const quick = yield* Mutex.acquire("quick")
+      stuck.add("slow")
+      const waiting = yield* start(Effect.scoped(Mutex.acquire("slow")))
+      yield* TestClock.adjust("10001 millis")
+      assert.isAtLeast(yield* timeLeft(quick), 15_199)
+      assert.isUndefined(waiting.pollUnsafe())
+      yield* Effect.scoped(Mutex.acquire("another"))
+      yield* TestClock.adjust("1 hour")
+      assert.strictEqual((yield* slow.lost).reason, "BackendGone")
+      assert.isTrue(yield* quick.isHeld)
+      yield* Fiber.interrupt(waiting)
+    }).pipe(Effect.provide(HandsLive)), { tags: ["S14"] })
+
+  it.effect(
+    "work under a backend that only fails is stopped at the deadline, neither early nor late",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        faults.guard = "fail"
+        let interrupted = false
+        const working = yield* start(
+          Effect.never.pipe(
+            Effect.onInterrupt(() => Effect.sync(() => interrupted = true)),
+            Mutex.withLock("m"),
+            Effect.flip
+          )
+        )
+        yield* TestClock.adjust("15199 millis")
+        assert.isAtLeast(yield* calls("guard"), 5)
+        assert.isFalse(interrupted)
+        yield* TestClock.adjust("1 millis")
+        assert.isTrue(interrupted)
+        assert.deepInclude(yield* Fiber.join(working), { _tag: "LeaseLost", reason: "BackendGone" })
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["B29"] }
+  )
 })

@@ -20,8 +20,8 @@ const observedItself = Effect.withFiber<never>((fiber) => {
   return Effect.never
 })
 
-describe("an observer of a fiber that throws", () => {
-  it.effect("keeps no other from being told that a lease is lost, nor other leases from being lost", () =>
+describe("an observer that throws", () => {
+  it.effect("does not stop other observers or the loss of other leases", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const thrown = yield* uncaught
@@ -47,7 +47,7 @@ describe("an observer of a fiber that throws", () => {
       assert.deepStrictEqual(thrown.map(String), ["Error: observer", "Error: observer", "Error: observer"])
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("keeps no lease from being released", () =>
+  it.effect("does not stop a release", () =>
     Effect.gen(function*() {
       const thrown = yield* uncaught
       const scope = yield* Scope.make()

@@ -7,7 +7,7 @@ import * as FaultyStore from "../support/faultyStore.ts"
 import { start } from "../support/setup.ts"
 import { stalling } from "../support/stalling.ts"
 
-describe("B26: the hard stop", () => {
+describe("onOverrun", { tags: ["B26"] }, () => {
   const overrunning = (overruns: Array<SimbaError.LeaseLost>, hook: Effect.Effect<void> = Effect.void) =>
     Mutex.layer({
       onOverrun: (loss) =>
@@ -49,7 +49,7 @@ describe("B26: the hard stop", () => {
     }).pipe(Effect.provide(overrunning(overruns)))
   })
 
-  it.effect("does not run for work in whose first moment the lease ran out, and that ends with it", () => {
+  it.effect("does not run for work that ends with a lease that ran out at its start", () => {
     const overruns: Array<SimbaError.LeaseLost> = []
     return Effect.gen(function*() {
       const { clock, stall } = yield* stalling
@@ -67,7 +67,7 @@ describe("B26: the hard stop", () => {
     })
   })
 
-  it.effect("leaves the margin to work whose lease the server gave to another", () => {
+  it.effect("gives work the margin when another owner has the lease", () => {
     const overruns: Array<SimbaError.LeaseLost> = []
     return Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
@@ -95,7 +95,7 @@ describe("B26: the hard stop", () => {
     }).pipe(Effect.provide(overrunning(overruns)))
   })
 
-  it.effect("a hook that dies harms nobody", () => {
+  it.effect("a hook that dies changes nothing", () => {
     const overruns: Array<SimbaError.LeaseLost> = []
     return Effect.gen(function*() {
       yield* start(Effect.flip(Mutex.withLock("a", { maxHold: "1 second" })(stubborn("1 minute"))))

@@ -3,7 +3,7 @@ import { Effect, Fiber, Logger } from "effect"
 import { TestClock } from "effect/testing"
 import { supervise } from "../../src/internal/lease/supervise.ts"
 
-it.effect("a loop that dies is told, begins again, and can be interrupted", () =>
+it.effect("a loop that crashes is logged, restarts, and can be interrupted", () =>
   Effect.gen(function*() {
     const told: Array<unknown> = []
     let begun = 0

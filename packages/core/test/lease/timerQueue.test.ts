@@ -7,7 +7,7 @@ import * as alarmsOf from "../../src/internal/lease/timerQueue.ts"
 
 const keysTo = (maximum: number) => Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum })))
 
-describe("a heap", () => {
+describe("the heap", () => {
   const givesAll = ([first, changes]: readonly [ReadonlyArray<number>, ReadonlyArray<number>]) => {
     const heap = new IndexedHeap<Item>()
     const items = first.map((key): Item => ({ key, position: -1, before: undefined, behind: undefined }))
@@ -34,14 +34,18 @@ describe("a heap", () => {
     assert.deepStrictEqual(given, expected)
   }
 
-  it.prop("gives its items by their keys, whatever was moved or taken out before", [keysTo(20), keysTo(20)], givesAll)
-  it.prop("gives them also where many have the same key", [keysTo(2), keysTo(4)], givesAll)
+  it.prop(
+    "returns its items in the order of their keys, also after moves and removals",
+    [keysTo(20), keysTo(20)],
+    givesAll
+  )
+  it.prop("returns all items of one key", [keysTo(2), keysTo(4)], givesAll)
 })
 
-describe("alarms", () => {
+describe("the timer queue", () => {
   const now = Effect.map(Clock.Clock, (clock) => instant(clock).monotonic)
 
-  it.effect("ring at their instants, each once, and not when they were called off", () =>
+  it.effect("fires each timer once at its instant, and no cancelled one", () =>
     Effect.gen(function*() {
       const alarms = yield* alarmsOf.make
       const start = yield* now
@@ -62,7 +66,7 @@ describe("alarms", () => {
       assert.deepStrictEqual(rung, ["a", "b", "c"])
     }).pipe(Effect.scoped))
 
-  it.effect("an alarm may set others, also for an instant that has passed", () =>
+  it.effect("a timer may add timers, also for an instant that has passed", () =>
     Effect.gen(function*() {
       const alarms = yield* alarmsOf.make
       const start = yield* now

@@ -8,23 +8,23 @@ import * as FaultyStore from "../support/faultyStore.ts"
 import { another, MemoryLive, start, TestLive } from "../support/setup.ts"
 
 describe("acquire", () => {
-  it.effect("H4: a free mutex costs one request and no subscription", () =>
+  it.effect("a free mutex costs one request and no subscription", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* Mutex.acquire("m")
       assert.deepStrictEqual(faults.calls, ["acquire try"])
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["H4"] })
 
-  it.effect("H4, B1: a held one is tried, then subscribed to, then queued for", () =>
+  it.effect("a held one is tried, then subscribed to, then queued for", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const them = yield* another("them")
       yield* Effect.provide(Mutex.acquire("m"), them)
       yield* start(Effect.scoped(Mutex.acquire("m")))
       assert.deepStrictEqual(faults.calls, ["acquire try", "acquire try", "subscribe", "acquire wait"])
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["H4", "B1"] })
 
-  it.effect("H1: serves waiters first come, first served, one confirming request each", () =>
+  it.effect("serves waiters first come, first served, one confirming request each", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const order: Array<number> = []
@@ -49,22 +49,26 @@ describe("acquire", () => {
         5
       )
       assert.strictEqual(faults.calls.filter((call) => call === "release").length, 6)
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["H1"] })
 
-  it.effect("H6: when an owner dies, the first waiter has the mutex right after the key has expired", () =>
-    Effect.gen(function*() {
-      const faults = yield* Faults
-      faults.guard = "fail"
-      faults.release = "fail"
-      yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
-      const waiter = yield* start(Mutex.acquire("m"))
-      yield* TestClock.adjust("16 seconds")
-      assert.isUndefined(waiter.pollUnsafe())
-      yield* TestClock.adjust("1 millis")
-      assert.isTrue(yield* (yield* Fiber.join(waiter)).isHeld)
-    }).pipe(Effect.provide(TestLive)))
+  it.effect(
+    "when an owner dies, the first waiter has the mutex right after the key has expired",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        faults.guard = "fail"
+        faults.release = "fail"
+        yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
+        const waiter = yield* start(Mutex.acquire("m"))
+        yield* TestClock.adjust("16 seconds")
+        assert.isUndefined(waiter.pollUnsafe())
+        yield* TestClock.adjust("1 millis")
+        assert.isTrue(yield* (yield* Fiber.join(waiter)).isHeld)
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["H6"] }
+  )
 
-  it.effect("times out with an error that names the owner, and leaves nothing behind (H7)", () =>
+  it.effect("times out with an error that names the owner, and leaves nothing behind", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
@@ -77,9 +81,9 @@ describe("acquire", () => {
       assert.include(error.message, lease.id)
       yield* Scope.close(scope, Exit.void)
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["H7"] })
 
-  it.effect("H7: an interrupted wait returns at once although the undo hangs", () =>
+  it.effect("an interrupted wait returns at once although the undo hangs", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
@@ -89,9 +93,9 @@ describe("acquire", () => {
       assert.include(faults.calls, "release")
       yield* TestClock.adjust("2 seconds")
       faults.release = "work"
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["H7"] })
 
-  it.effect("H7, B41: an attempt interrupted while its answer is on the way is undone", () =>
+  it.effect("an attempt interrupted while its answer is on the way is undone", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = { late: "500 millis" }
@@ -100,9 +104,9 @@ describe("acquire", () => {
       yield* Fiber.interrupt(fiber)
       yield* Effect.yieldNow
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["H7", "B41"] })
 
-  it.effect("H7: a time-out while the grant is on the way gives the mutex back", () =>
+  it.effect("a time-out while the grant is on the way gives the mutex back", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = { late: "500 millis" }
@@ -110,9 +114,9 @@ describe("acquire", () => {
       yield* TestClock.adjust("200 millis")
       assert.strictEqual((yield* Fiber.join(fiber))._tag, "AcquireTimeout")
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["H7"] })
 
-  it.effect("H7: closing the layer waits for undos, for at most releaseTimeout", () =>
+  it.effect("closing the layer waits for undos, for at most releaseTimeout", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       const context = yield* Layer.buildWithScope(TestLive, scope)
@@ -129,9 +133,9 @@ describe("acquire", () => {
       assert.isUndefined(closing.pollUnsafe())
       yield* TestClock.adjust("1001 millis")
       yield* Fiber.join(closing)
-    }))
+    }), { tags: ["H7"] })
 
-  it.effect("an outage is sat out for as long as a lease lasts, and no longer", () =>
+  it.effect("an acquire waits through an outage for as long as a lease lasts", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = "fail"
@@ -191,7 +195,7 @@ describe("acquire", () => {
       assert.strictEqual(turns.length, 30)
     }).pipe(Effect.provide(FaultyStore.layer)))
 
-  it.effect("bad names and options are refused where they enter", () =>
+  it.effect("invalid names and options are refused", () =>
     Effect.gen(function*() {
       const refused = (effect: Effect.Effect<unknown, { readonly _tag: string }, Mutex.Mutex | Scope.Scope>) =>
         Effect.map(Effect.flip(effect), (error) => error._tag)
@@ -286,7 +290,7 @@ it.effect("a lease outlives the fiber that asked for it, not its scope", () =>
     assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
   }).pipe(Effect.provide(MemoryLive)))
 
-it.effect("a grant whose answer comes after its own deadline is asked for again, not handed out dead", () =>
+it.effect("a grant whose answer comes after its deadline is requested again", () =>
   Effect.gen(function*() {
     const faults = yield* Faults
     faults.acquire = { late: "15500 millis" }

@@ -52,7 +52,7 @@ const grows = (tokens: ReadonlyArray<number>) => {
   for (let i = 1; i < tokens.length; i++) assert.isAbove(tokens[i]!, tokens[i - 1]!)
 }
 
-describe("one place for all waiters of a layer", () => {
+describe("one place in the queue for all waiters of a layer", () => {
   it.effect("a thousand waiters behind a holder cost one subscription, and nothing else", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
@@ -69,7 +69,7 @@ describe("one place for all waiters of a layer", () => {
       assert.strictEqual(yield* queue, 0)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("after a stall, those who find the lease of a sibling over stand in one line all the same", () =>
+  it.effect("after a stall, waiters that find the lease of a sibling over share one place", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       yield* Effect.gen(function*() {
@@ -87,7 +87,7 @@ describe("one place for all waiters of a layer", () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("a mutex that was not free is waited for at once; one that was is tried first", () =>
+  it.effect("a mutex that was not free is waited for at once, a free one is tried first", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const once = Effect.scoped(Mutex.acquire("m"))
@@ -125,84 +125,102 @@ describe("one place for all waiters of a layer", () => {
       yield* holder.letGo
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("H1: first come, first served within the place; a hand-over is one release, asked in advance to be heard", () =>
-    Effect.gen(function*() {
-      const faults = yield* Faults
-      const line = makeLine()
-      const names = Array.from({ length: 20 }, (_, n) => `${n}`)
-      for (const name of names) yield* line.wait(name)
-      yield* settle
-      faults.calls.length = 0
-      for (const name of names) yield* line.letGo(name)
-      assert.deepStrictEqual(line.served, names)
-      grows(line.tokens)
-      assert.strictEqual(new Set(line.ids).size, names.length, "each turn has a wire id of its own")
-      const [releases, subscriptions] = ["release", "subscribe"].map((call) =>
-        faults.calls.filter((other) => other === call).length
-      )
-      assert.deepStrictEqual([releases, subscriptions, faults.calls.length], [20, 18, 38])
-      assert.strictEqual(yield* ownerId, undefined)
-    }).pipe(Effect.provide(TestLive)))
-
-  it.effect("H1: the first, who asked by itself and was refused, is served before those who came meanwhile", () =>
-    Effect.gen(function*() {
-      const faults = yield* Faults
-      const holder = yield* Effect.provide(hold(), yield* another("them"))
-      const line = makeLine()
-      faults.acquire = { late: "100 millis" }
-      yield* line.wait("first")
-      for (const name of ["second", "third"]) yield* line.wait(name)
-      yield* TestClock.adjust("1 second")
-      faults.acquire = "work"
-      yield* holder.letGo
-      for (const name of ["first", "second", "third"]) {
+  it.effect(
+    "first come, first served within the place; a hand-over is one release, asked in advance to be heard",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        const line = makeLine()
+        const names = Array.from({ length: 20 }, (_, n) => `${n}`)
+        for (const name of names) yield* line.wait(name)
         yield* settle
-        yield* line.letGo(name)
-      }
-      assert.deepStrictEqual(line.served, ["first", "second", "third"])
-    }).pipe(Effect.provide(TestLive)))
+        faults.calls.length = 0
+        for (const name of names) yield* line.letGo(name)
+        assert.deepStrictEqual(line.served, names)
+        grows(line.tokens)
+        assert.strictEqual(new Set(line.ids).size, names.length, "each turn has a wire id of its own")
+        const [releases, subscriptions] = ["release", "subscribe"].map((call) =>
+          faults.calls.filter((other) => other === call).length
+        )
+        assert.deepStrictEqual([releases, subscriptions, faults.calls.length], [20, 18, 38])
+        assert.strictEqual(yield* ownerId, undefined)
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["H1"] }
+  )
 
-  it.effect("H1: a place that has had its turn goes behind the others, so two layers with lines alternate", () =>
-    Effect.gen(function*() {
-      const faults = yield* Faults
-      const them = yield* another("them")
-      const line = makeLine()
-      for (let i = 0; i < 6; i++) {
-        yield* line.wait(`us ${i}`)
-        yield* Effect.provide(line.wait(`them ${i}`), them)
+  it.effect(
+    "the first, who asked by itself and was refused, is served before those who came meanwhile",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        const holder = yield* Effect.provide(hold(), yield* another("them"))
+        const line = makeLine()
+        faults.acquire = { late: "100 millis" }
+        yield* line.wait("first")
+        for (const name of ["second", "third"]) yield* line.wait(name)
+        yield* TestClock.adjust("1 second")
+        faults.acquire = "work"
+        yield* holder.letGo
+        for (const name of ["first", "second", "third"]) {
+          yield* settle
+          yield* line.letGo(name)
+        }
+        assert.deepStrictEqual(line.served, ["first", "second", "third"])
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["H1"] }
+  )
+
+  it.effect(
+    "a place that has had its turn goes behind the others, so two layers with lines alternate",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        const them = yield* another("them")
+        const line = makeLine()
+        for (let i = 0; i < 6; i++) {
+          yield* line.wait(`us ${i}`)
+          yield* Effect.provide(line.wait(`them ${i}`), them)
+          yield* settle
+        }
+        faults.calls.length = 0
+        for (let i = 0; i < 12; i++) yield* line.letGo(line.served[i]!)
+        const requests = ["release", "acquire wait"].map((call) =>
+          faults.calls.filter((other) => other === call).length
+        )
+        assert.deepStrictEqual(requests, [12, 11], "each hand-off is a release and a confirmation, and nobody looks")
+        assert.deepStrictEqual(line.served, Array.from({ length: 6 }, (_, i) => [`us ${i}`, `them ${i}`]).flat())
+        grows(line.tokens)
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["H1"] }
+  )
+
+  it.effect(
+    "who is queued by a release before it can be heard looks once it can, and then sleeps",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        const them = yield* another("them")
+        const line = makeLine()
+        yield* line.wait("us 0")
+        yield* Effect.provide(line.wait("them"), them)
+        faults.subscribe = { late: "1 second" }
+        yield* line.wait("us 1")
         yield* settle
-      }
-      faults.calls.length = 0
-      for (let i = 0; i < 12; i++) yield* line.letGo(line.served[i]!)
-      const requests = ["release", "acquire wait"].map((call) => faults.calls.filter((other) => other === call).length)
-      assert.deepStrictEqual(requests, [12, 11], "each hand-off is a release and a confirmation, and nobody looks")
-      assert.deepStrictEqual(line.served, Array.from({ length: 6 }, (_, i) => [`us ${i}`, `them ${i}`]).flat())
-      grows(line.tokens)
-    }).pipe(Effect.provide(TestLive)))
-
-  it.effect("H4: who is queued by a release before it can be heard looks once it can, and then sleeps", () =>
-    Effect.gen(function*() {
-      const faults = yield* Faults
-      const them = yield* another("them")
-      const line = makeLine()
-      yield* line.wait("us 0")
-      yield* Effect.provide(line.wait("them"), them)
-      faults.subscribe = { late: "1 second" }
-      yield* line.wait("us 1")
-      yield* settle
-      faults.calls.length = 0
-      yield* line.letGo("us 0")
-      assert.deepStrictEqual(line.served, ["us 0", "them"])
-      // Handed over to nobody: the place of ours is not heard yet, and found dead
-      yield* TestClock.adjust("500 millis")
-      yield* line.letGo("them")
-      assert.deepStrictEqual(line.served, ["us 0", "them"])
-      assert.notInclude(faults.calls.slice(1), "acquire try")
-      yield* TestClock.adjust("500 millis")
-      yield* settle
-      assert.deepStrictEqual(line.served, ["us 0", "them", "us 1"])
-      yield* line.letGo("us 1")
-    }).pipe(Effect.provide(TestLive)))
+        faults.calls.length = 0
+        yield* line.letGo("us 0")
+        assert.deepStrictEqual(line.served, ["us 0", "them"])
+        // Handed over to nobody: the place of ours is not heard yet, and found dead
+        yield* TestClock.adjust("500 millis")
+        yield* line.letGo("them")
+        assert.deepStrictEqual(line.served, ["us 0", "them"])
+        assert.notInclude(faults.calls.slice(1), "acquire try")
+        yield* TestClock.adjust("500 millis")
+        yield* settle
+        assert.deepStrictEqual(line.served, ["us 0", "them", "us 1"])
+        yield* line.letGo("us 1")
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["H4"] }
+  )
 
   it.effect("tryAcquire answers without a request while a sibling holds the mutex or waits for it", () =>
     Effect.gen(function*() {
@@ -223,7 +241,7 @@ describe("one place for all waiters of a layer", () => {
       assert.strictEqual(yield* ownerId, undefined)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("who comes while a sibling's tryAcquire is under way is served after it, or instead", () =>
+  it.effect("a waiter that comes during a sibling's tryAcquire is served after it, or instead", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       for (const end of ["granted", "interrupted"] as const) {
@@ -246,7 +264,7 @@ describe("one place for all waiters of a layer", () => {
       }
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("an unfair one asks by itself, and does not stand in line", () =>
+  it.effect("an unfair waiter asks by itself", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const holder = yield* hold()
@@ -255,7 +273,7 @@ describe("one place for all waiters of a layer", () => {
       yield* holder.letGo
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("contenders of one layer stand in line, too", () =>
+  it.effect("contenders of one layer share the place, too", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const contentions = yield* Effect.forEach([0, 1, 2], () => Effect.tap(Mutex.contend("m"), settle))
@@ -287,7 +305,7 @@ describe("one place for all waiters of a layer", () => {
     }).pipe(Effect.provide(TestLive)))
 })
 
-describe("who leaves a line", () => {
+describe("a waiter that leaves", () => {
   const cases = [
     ["behind a holder of this layer", Effect.map(hold(), (holder) => ({ ...holder, them: undefined }))],
     [
@@ -323,7 +341,7 @@ describe("who leaves a line", () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive))
   )
 
-  it.effect("H7: times out where it stands, and names the owner", () =>
+  it.effect("times out in the queue, and names the owner", () =>
     Effect.gen(function*() {
       const holder = yield* hold()
       const lease = yield* holder.lease
@@ -350,9 +368,9 @@ describe("who leaves a line", () => {
       yield* settle
       assert.deepStrictEqual(line.served, ["patient"])
       yield* line.letGo("patient")
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["H7"] })
 
-  it.effect("H7: while the release that queues it is under way", () =>
+  it.effect("while the release that queues it is under way", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       for (const rest of [[], ["next"]]) {
@@ -373,9 +391,9 @@ describe("who leaves a line", () => {
         for (const name of rest) yield* line.letGo(name)
         assert.deepStrictEqual([yield* ownerId, yield* queue], [undefined, 0])
       }
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["H7"] })
 
-  it.effect("H7: while the answer that grants it is on the way", () =>
+  it.effect("while the answer that grants it is on the way", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       for (const rest of [[], ["next"]]) {
@@ -395,9 +413,9 @@ describe("who leaves a line", () => {
         for (const name of rest) yield* line.letGo(name)
         assert.deepStrictEqual([yield* ownerId, yield* queue], [undefined, 0])
       }
-    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+    }).pipe(Effect.scoped, Effect.provide(TestLive)), { tags: ["H7"] })
 
-  it.effect("gauges and outcomes tell the truth about a line", () =>
+  it.effect("gauges and outcomes are right for waiters of one place", () =>
     Effect.gen(function*() {
       const holder = yield* hold()
       const line = makeLine()
@@ -422,7 +440,7 @@ describe("who leaves a line", () => {
     }).pipe(Effect.provide(TestLive), Effect.provideService(Metric.MetricRegistry, new Map())))
 })
 
-describe("a line when things go wrong", () => {
+describe("waiters of one place when things go wrong", () => {
   const outcomes = [
     ["is refused for the moment", "fail", "work"],
     ["is never answered", "hang", "work"],
@@ -455,7 +473,7 @@ describe("a line when things go wrong", () => {
       }).pipe(Effect.provide(TestLive))
   )
 
-  it.effect("a lease that is lost: the line goes on when the mutex can be had again", () =>
+  it.effect("a lost lease: the waiters go on when the mutex is free again", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.guard = "fail"
@@ -510,7 +528,7 @@ describe("a line when things go wrong", () => {
       yield* line.letGo("after")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("an outage: those behind who asks by itself do not give up by its lease, but each by its own", () =>
+  it.effect("an outage: waiters give up by their own lease, not by the one in front", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = "fail"
@@ -541,7 +559,7 @@ describe("a line when things go wrong", () => {
       yield* line.letGo("late")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("an outage: who asked by itself and who came with it give up together", () =>
+  it.effect("an outage: a waiter and those that came with it give up together", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = "fail"
@@ -553,7 +571,7 @@ describe("a line when things go wrong", () => {
       assert.sameDeepMembers(line.failed, [["asks", "BackendError"], ["waits", "BackendError"]])
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("what the backend refuses for good fails one waiter, and the next asks by itself", () =>
+  it.effect("a permanent refusal fails one waiter, and the next asks by itself", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const holder = yield* Effect.provide(hold(), yield* another("them"))
@@ -569,7 +587,7 @@ describe("a line when things go wrong", () => {
       yield* line.letGo("c")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("closing the layer: who still waits fails, and leaves nothing behind", () =>
+  it.effect("closing the layer: waiters fail, and leave nothing behind", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       const them = yield* Layer.buildWithScope(Layer.fresh(Mutex.layer({ contender: "them" })), scope)
@@ -607,7 +625,7 @@ describe("maxLocalHandOffs", () => {
       assert.strictEqual(yield* ownerId, undefined)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("others have their turn after bound and one holdings, and again after as many", () =>
+  it.effect("other processes have their turn after the bound", () =>
     Effect.gen(function*() {
       const them = yield* another("them")
       const line = makeLine({ maxLocalHandOffs: bound })
@@ -640,7 +658,7 @@ describe("maxLocalHandOffs", () => {
       yield* line.letGo("d")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("L4: the next begins after the work before it has ended, finalizers included", () =>
+  it.effect("the next begins after the work before it has ended, finalizers included", () =>
     Effect.gen(function*() {
       const log: Array<string> = []
       const work = (name: string) =>
@@ -656,9 +674,9 @@ describe("maxLocalHandOffs", () => {
       assert.deepStrictEqual(log, ["a works", "a ends", "b works", "b ends", "c works"])
       yield* TestClock.adjust("1 second")
       yield* Fiber.joinAll(fibers)
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["L4"] })
 
-  it.effect("the predecessor's lease is over: released, and without a say", () =>
+  it.effect("the predecessor's lease is released", () =>
     Effect.gen(function*() {
       const holder = yield* hold({ maxLocalHandOffs: bound })
       const lease = yield* holder.lease
@@ -671,7 +689,7 @@ describe("maxLocalHandOffs", () => {
       yield* line.letGo("next")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("L1: the lease goes on as it is: it ends no later, and is renewed in time", () =>
+  it.effect("the lease goes on as it is: it ends no later, and is renewed in time", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const holder = yield* hold({ maxLocalHandOffs: bound })
@@ -686,7 +704,7 @@ describe("maxLocalHandOffs", () => {
       assert.deepStrictEqual(faults.calls, ["guard 1"])
       assert.deepStrictEqual(yield* timeLeft(lease), 16_000 - 800)
       yield* next.letGo
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["L1"] })
 
   const through = [
     ["that is due for renewal", { guard: "fail" }, {}, "12 seconds"],
@@ -732,7 +750,7 @@ describe("maxLocalHandOffs", () => {
       assert.strictEqual(yield* ownerId, undefined)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a lease that was taken away while it went from hand to hand is lost to whoever has it", () =>
+  it.effect("a lease that was taken away is lost for its present holder", () =>
     Effect.gen(function*() {
       const line = makeLine({ maxLocalHandOffs: bound })
       for (const name of ["a", "b", "c"]) yield* line.wait(name)
@@ -746,7 +764,7 @@ describe("maxLocalHandOffs", () => {
       yield* line.letGo("c")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("who is interrupted just when it is served passes the lease on", () =>
+  it.effect("a waiter that is interrupted when it is served passes the lease on", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const holder = yield* hold({ maxLocalHandOffs: 64 })
@@ -767,7 +785,7 @@ describe("maxLocalHandOffs", () => {
       assert.deepStrictEqual([yield* ownerId, yield* queue], [undefined, 0])
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a line of ten thousand is served within the stack", () =>
+  it.effect("ten thousand waiters do not overflow the stack", () =>
     Effect.gen(function*() {
       let served = 0
       const holder = yield* hold({ maxLocalHandOffs: 10_000 })

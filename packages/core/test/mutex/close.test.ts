@@ -2,8 +2,9 @@ import { Mutex, MutexConfig, MutexName, MutexStore } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Duration, Effect, Exit, Fiber, Layer, Logger, Scope } from "effect"
 import { TestClock } from "effect/testing"
-import * as leasesOf from "../../src/internal/lease/leaseTable.ts"
-import { HeldLease, termsOf } from "../../src/internal/mutex/heldLease.ts"
+import { HeldLease } from "../../src/internal/mutex/heldLease.ts"
+import * as heldLeases from "../../src/internal/mutex/heldLeases.ts"
+import { termsOf } from "../../src/internal/mutex/leaseOptions.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
 import { another, start } from "../support/setup.ts"
 
@@ -22,8 +23,8 @@ const test = <A, E>(body: Effect.Effect<A, E, MutexStore.MutexStore | FaultyStor
 
 const unfair = [["fair", {}], ["unfair", { unfair: true }]] as const
 
-describe("a layer that is closed, on a store that goes on", () => {
-  it.effect.each(unfair)("grants nothing any more (%s)", ([, options]) =>
+describe("a closed layer whose store lives on", () => {
+  it.effect.each(unfair)("grants nothing (%s)", ([, options]) =>
     test(Effect.gen(function*() {
       const { close, mutex } = yield* open
       yield* close
@@ -46,7 +47,7 @@ describe("a layer that is closed, on a store that goes on", () => {
     [`acquire, ${name}`, (mutex) => Effect.scoped(mutex.acquire("m", options))]
   ])
 
-  it.effect.each(ways)("gives back what it is granted too late (%s)", ([, ask]) =>
+  it.effect.each(ways)("releases a late grant (%s)", ([, ask]) =>
     test(Effect.gen(function*() {
       const { close, mutex } = yield* open
       const faults = yield* FaultyStore.Faults
@@ -63,12 +64,12 @@ describe("a layer that is closed, on a store that goes on", () => {
       assert.strictEqual((yield* other.owner("m"))._tag, "Free")
     })))
 
-  it.effect("loses and gives back a lease that comes when its table is gone", () =>
+  it.effect("loses and releases a lease that comes after the end of its table", () =>
     test(Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
       const config = yield* MutexConfig.make()
       const scope = yield* Scope.make()
-      const leases = yield* Scope.provide(leasesOf.make(store, config), scope)
+      const leases = yield* Scope.provide(heldLeases.make(store, config), scope)
       const mutex = MutexName.MutexName.make("m")
       const id = "1-aaaaaaaaaaaa:us" as MutexName.ContenderId
       const sent = leases.now()
@@ -84,7 +85,7 @@ describe("a layer that is closed, on a store that goes on", () => {
       assert.strictEqual((yield* store.owner(mutex))._tag, "Free")
     })))
 
-  it.effect("work that outlives the layer gives its mutex back when it has ended", () =>
+  it.effect("work that outlives the layer releases its mutex when it ends", () =>
     test(Effect.gen(function*() {
       const { close, mutex } = yield* open
       const work = yield* start(Effect.flip(mutex.withLock("m")(Effect.uninterruptible(Effect.sleep("10 seconds")))))

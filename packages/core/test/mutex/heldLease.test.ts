@@ -35,7 +35,7 @@ describe("a lease in its scope", () => {
       assert.isFalse(yield* lease.isHeld)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("says Released to a holder that goes on after its scope has closed", () =>
+  it.effect("fails with Released after its scope has closed", () =>
     Effect.gen(function*() {
       const lease = yield* Effect.scoped(Mutex.acquire("m"))
       const error = yield* Effect.flip(lease.ensure)
@@ -52,17 +52,17 @@ describe("a lease in its scope", () => {
       assert.deepStrictEqual(tokens, [...new Set(tokens)].sort((a, b) => a - b))
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("has a wire id of its own each time (H7)", () =>
+  it.effect("has a new id each time", () =>
     Effect.gen(function*() {
       const first = yield* Effect.scoped(Mutex.acquire("m"))
       const second = yield* Effect.scoped(Mutex.acquire("m"))
       assert.notStrictEqual(first.id, second.id)
       assert.match(first.id, /^\d+-[0-9a-z]{12}:us$/)
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["H7"] })
 })
 
-describe("L1: the local deadline", () => {
-  it.effect("S10, B23: counts from before the command was sent, not from its reply", () =>
+describe("the local deadline", { tags: ["L1"] }, () => {
+  it.effect("counts from before the command was sent, not from its reply", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = { late: "900 millis" }
@@ -70,7 +70,7 @@ describe("L1: the local deadline", () => {
       yield* TestClock.adjust("900 millis")
       // 16 s, less the margin of 0.8 s, less the 0.9 s that the reply took
       assert.strictEqual(yield* timeLeft(yield* Fiber.join(fiber)), 14_300)
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["S10", "B23"] })
 
   it.effect("a renewal extends it from before the renewal was sent", () =>
     Effect.gen(function*() {
@@ -83,7 +83,7 @@ describe("L1: the local deadline", () => {
       assert.strictEqual(yield* timeLeft(lease), 14_500)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("S11: ends the lease although every renewal hangs", () =>
+  it.effect("ends the lease although every renewal hangs", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.guard = "hang"
@@ -95,20 +95,24 @@ describe("L1: the local deadline", () => {
       yield* TestClock.adjust("1 millis")
       assert.isFalse(yield* lease.isHeld)
       assert.strictEqual((yield* Fiber.join(lost)).reason, "BackendGone")
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["S11"] })
 
-  it.effect("B20: after a stall of the event loop, ensure is right before any timer could fire", () =>
-    Effect.gen(function*() {
-      const { clock, stall } = yield* stalling
-      yield* Effect.gen(function*() {
-        const lease = yield* Mutex.acquire("m")
-        stall.millis = 15_199
-        yield* lease.ensure
-        stall.millis = 15_200
-        const error = yield* Effect.flip(lease.ensure)
-        assert.strictEqual(error.reason, "Expired")
-      }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
-    }))
+  it.effect(
+    "after a stall of the event loop, ensure is right before any timer could fire",
+    () =>
+      Effect.gen(function*() {
+        const { clock, stall } = yield* stalling
+        yield* Effect.gen(function*() {
+          const lease = yield* Mutex.acquire("m")
+          stall.millis = 15_199
+          yield* lease.ensure
+          stall.millis = 15_200
+          const error = yield* Effect.flip(lease.ensure)
+          assert.strictEqual(error.reason, "Expired")
+        }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
+      }),
+    { tags: ["B20"] }
+  )
 
   it.effect("counts on the wall clock too, so that a suspended machine wakes up without its lease", () =>
     Effect.gen(function*() {
@@ -136,7 +140,7 @@ describe("L1: the local deadline", () => {
     }))
 })
 
-describe("L1: a wall clock that is set back", () => {
+describe("a wall clock that is set back", { tags: ["L1"] }, () => {
   it.effect("does not lengthen a lease for a machine that is suspended afterwards", () =>
     Effect.gen(function*() {
       const base = yield* Clock.Clock
@@ -158,7 +162,7 @@ describe("L1: a wall clock that is set back", () => {
     }))
 })
 
-describe("L2: the guard", () => {
+describe("the guard", { tags: ["L2"] }, () => {
   it.effect("renews at ttl, again and again", () =>
     Effect.gen(function*() {
       yield* Mutex.acquire("m")
@@ -170,20 +174,24 @@ describe("L2: the guard", () => {
       assert.strictEqual(yield* calls("guard"), 4)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("S12, B13: a failed renewal is tried again within the transition, and the lease goes on", () =>
-    Effect.gen(function*() {
-      const faults = yield* Faults
-      const lease = yield* Mutex.acquire("m")
-      faults.guard = "fail"
-      yield* TestClock.adjust("14 seconds")
-      assert.isAbove(yield* calls("guard"), 3)
-      assert.isTrue(yield* lease.isHeld)
-      faults.guard = "work"
-      yield* TestClock.adjust("1200 millis")
-      assert.isTrue(yield* lease.isHeld)
-      yield* TestClock.adjust("10 minutes")
-      assert.isTrue(yield* lease.isHeld)
-    }).pipe(Effect.provide(TestLive)))
+  it.effect(
+    "a failed renewal is tried again within the transition, and the lease goes on",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        const lease = yield* Mutex.acquire("m")
+        faults.guard = "fail"
+        yield* TestClock.adjust("14 seconds")
+        assert.isAbove(yield* calls("guard"), 3)
+        assert.isTrue(yield* lease.isHeld)
+        faults.guard = "work"
+        yield* TestClock.adjust("1200 millis")
+        assert.isTrue(yield* lease.isHeld)
+        yield* TestClock.adjust("10 minutes")
+        assert.isTrue(yield* lease.isHeld)
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["S12", "B13"] }
+  )
 
   it.effect("a renewal that hangs is given up after commandTimeout and tried again", () =>
     Effect.gen(function*() {
@@ -210,7 +218,7 @@ describe("L2: the guard", () => {
       assert.strictEqual(loss.owner, id)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("B18: ends the lease when the server knows no owner, and does not take it again", () =>
+  it.effect("ends the lease when the server knows no owner, and does not take it again", () =>
     Effect.gen(function*() {
       const lease = yield* Mutex.acquire("m")
       const { release } = yield* stranger
@@ -218,9 +226,9 @@ describe("L2: the guard", () => {
       yield* TestClock.adjust("10 seconds")
       assert.strictEqual((yield* lease.lost).reason, "Vanished")
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["B18"] })
 
-  it.effect("B19: a renewal under way while the lease is released reports no loss", () =>
+  it.effect("a renewal under way while the lease is released reports no loss", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const scope = yield* Scope.make()
@@ -232,21 +240,21 @@ describe("L2: the guard", () => {
       yield* TestClock.adjust("1 minute")
       assert.isUndefined(lost.pollUnsafe())
       assert.strictEqual(yield* calls("guard"), 1)
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["B19"] })
 
-  it.effect("B16: nothing is renewed after the release", () =>
+  it.effect("nothing is renewed after the release", () =>
     Effect.gen(function*() {
       yield* Effect.scoped(Mutex.acquire("m"))
       yield* TestClock.adjust("1 hour")
       assert.strictEqual(yield* calls("guard"), 0)
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["B16"] })
 
-  it.effect("L6: renews a thousand leases in batches", () =>
+  it.effect("renews a thousand leases in batches", () =>
     Effect.gen(function*() {
       for (let i = 0; i < 1000; i++) yield* Mutex.acquire(`m${i}`)
       yield* TestClock.adjust("10 seconds")
       assert.strictEqual(yield* calls("guard"), 5)
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["L6"] })
 
   it.effect("a lease with a shorter ttl is renewed on its own rhythm", () =>
     Effect.gen(function*() {
@@ -259,7 +267,7 @@ describe("L2: the guard", () => {
 })
 
 describe("release", () => {
-  it.effect("L4: is bounded by releaseTimeout, and the scope closes without a failure", () =>
+  it.effect("is bounded by releaseTimeout, and the scope closes without a failure", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.release = "hang"
@@ -268,9 +276,9 @@ describe("release", () => {
       assert.isUndefined(fiber.pollUnsafe())
       yield* TestClock.adjust("1 millis")
       yield* Fiber.join(fiber)
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["L4"] })
 
-  it.effect("L4: is bounded by the deadline where that comes first", () =>
+  it.effect("is bounded by the deadline where that comes first", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const scope = yield* Scope.make()
@@ -281,17 +289,17 @@ describe("release", () => {
       const closing = yield* start(Scope.close(scope, Exit.void))
       yield* TestClock.adjust("500 millis")
       yield* Fiber.join(closing)
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["L4"] })
 
-  it.effect("L4: a failing release is no failure of the work", () =>
+  it.effect("a failing release is no failure of the work", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.release = "fail"
       assert.strictEqual(yield* Mutex.withLock("m")(Effect.succeed(42)), 42)
       assert.strictEqual(yield* Effect.flip(Mutex.withLock("n")(Effect.fail("mine"))), "mine")
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["L4"] })
 
-  it.effect("B24: after a known loss nobody waits for a hopeless release", () =>
+  it.effect("after a known loss nobody waits for the release", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const scope = yield* Scope.make()
@@ -303,5 +311,5 @@ describe("release", () => {
       yield* Scope.close(scope, Exit.void)
       assert.include(faults.calls, "release")
       yield* TestClock.adjust("2 seconds")
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["B24"] })
 })

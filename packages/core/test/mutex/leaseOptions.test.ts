@@ -20,8 +20,8 @@ const probe = (answer: Effect.Effect<boolean, unknown>) => {
   return { asked, alive }
 }
 
-describe("B31: maxHold", () => {
-  it.effect("ends a lease that is renewed for ever, and not before", () =>
+describe("maxHold", { tags: ["B31"] }, () => {
+  it.effect("ends a lease that is renewed, and not before", () =>
     Effect.gen(function*() {
       const fiber = yield* start(Effect.flip(Mutex.withLock("m", { maxHold: "1 hour" })(Effect.never)))
       yield* TestClock.adjust(Duration.millis(3_600_000 - 1))
@@ -33,7 +33,7 @@ describe("B31: maxHold", () => {
       assert.strictEqual(tagOf(yield* Mutex.owner("m")), "Free")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("is not renewed once the deadline is the last one", () =>
+  it.effect("stops renewals when the lease lasts long enough", () =>
     Effect.gen(function*() {
       const lease = yield* Mutex.acquire("m", { maxHold: "25 seconds" })
       yield* TestClock.adjust("10 seconds")
@@ -57,7 +57,7 @@ describe("B31: maxHold", () => {
       assert.strictEqual(yield* calls("guard"), 0)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("that is over before the grant is known does not ask again and again", () =>
+  it.effect("does not retry when it is over before the grant is known", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = { late: "20 millis" }
@@ -73,23 +73,27 @@ describe("B31: maxHold", () => {
       assert.deepStrictEqual(faults.calls, ["acquire try", "release", "acquire try", "release"])
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("L4: gives the mutex back after the work has ended, not while its finalizers run", () =>
-    Effect.gen(function*() {
-      const fiber = yield* start(
-        Effect.flip(
-          Mutex.withLock("m", { maxHold: "5 seconds" })(
-            Effect.onInterrupt(Effect.never, () => Effect.sleep("3 seconds"))
+  it.effect(
+    "gives the mutex back after the work has ended, not while its finalizers run",
+    () =>
+      Effect.gen(function*() {
+        const fiber = yield* start(
+          Effect.flip(
+            Mutex.withLock("m", { maxHold: "5 seconds" })(
+              Effect.onInterrupt(Effect.never, () => Effect.sleep("3 seconds"))
+            )
           )
         )
-      )
-      yield* TestClock.adjust("7999 millis")
-      assert.isUndefined(fiber.pollUnsafe())
-      assert.strictEqual(tagOf(yield* Mutex.owner("m")), "Held")
-      yield* TestClock.adjust("1 millis")
-      assert.strictEqual((yield* Fiber.join(fiber))._tag, "LeaseLost")
-      yield* Effect.yieldNow
-      assert.strictEqual(tagOf(yield* Mutex.owner("m")), "Free")
-    }).pipe(Effect.provide(TestLive)))
+        yield* TestClock.adjust("7999 millis")
+        assert.isUndefined(fiber.pollUnsafe())
+        assert.strictEqual(tagOf(yield* Mutex.owner("m")), "Held")
+        yield* TestClock.adjust("1 millis")
+        assert.strictEqual((yield* Fiber.join(fiber))._tag, "LeaseLost")
+        yield* Effect.yieldNow
+        assert.strictEqual(tagOf(yield* Mutex.owner("m")), "Free")
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["L4"] }
+  )
 
   it.effect("is an option of every way to acquire", () =>
     Effect.gen(function*() {
@@ -104,7 +108,7 @@ describe("B31: maxHold", () => {
     }).pipe(Effect.provide(TestLive)))
 })
 
-describe("B31: alive", () => {
+describe("isAlive", { tags: ["B31"] }, () => {
   it.effect("is asked before each renewal, and at no other time", () =>
     Effect.gen(function*() {
       const { alive, asked } = probe(Effect.succeed(true))
@@ -182,12 +186,12 @@ describe("B31: alive", () => {
       assert.strictEqual(yield* timeLeft(plain), 15_200)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("L6: leases with a probe are renewed in batches, too", () =>
+  it.effect("leases with a probe are renewed in batches, too", () =>
     Effect.gen(function*() {
       for (let i = 0; i < 300; i++) yield* Mutex.acquire(`m${i}`, { isAlive: Effect.succeed(true) })
       yield* TestClock.adjust("10 seconds")
       assert.isAtMost(yield* calls("guard"), 4)
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["L6"] })
 })
 
 describe("options of a lease are checked by the call", () => {

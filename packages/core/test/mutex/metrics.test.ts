@@ -2,8 +2,8 @@ import { Mutex, MutexMetrics, MutexStore } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Logger, Metric, Option, References, Scope, Tracer } from "effect"
 import { TestClock } from "effect/testing"
-import { Faults } from "../support/faultyStore.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
+import { Faults } from "../support/faultyStore.ts"
 import { another, start, TestLive } from "../support/setup.ts"
 
 /** With a registry of its own. */
@@ -59,25 +59,29 @@ describe("metrics", () => {
       yield* noGaugeIsUp
     }).pipe(Effect.provide(TestLive), isolated))
 
-  it.effect("B15: the guard's outcomes, and the time that was left when a renewal came through", () =>
-    Effect.gen(function*() {
-      const faults = yield* Faults
-      const lease = yield* Mutex.acquire("m")
-      faults.guard = { late: "200 millis" }
-      yield* TestClock.adjust("10200 millis")
-      assert.deepStrictEqual(yield* histogram(MutexMetrics.timeLeftAtRenewal), { count: 1, min: 5000, max: 5000 })
-      faults.guard = "fail"
-      yield* TestClock.adjust("20 seconds")
-      assert.isFalse(yield* lease.isHeld)
-      assert.strictEqual(yield* count(MutexMetrics.guards.renewed), 1)
-      assert.isAbove(yield* count(MutexMetrics.guards.failed), 3)
-      assert.strictEqual(yield* count(MutexMetrics.losses.BackendGone), 1)
-      yield* Mutex.acquire("n", { isAlive: Effect.succeed(false) })
-      yield* TestClock.adjust("20 seconds")
-      assert.isAbove(yield* count(MutexMetrics.guards.notAlive), 3)
-      assert.strictEqual(yield* count(MutexMetrics.losses.Expired), 1)
-      yield* noGaugeIsUp
-    }).pipe(Effect.scoped, Effect.provide(TestLive), isolated))
+  it.effect(
+    "the guard's outcomes, and the time that was left when a renewal came through",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        const lease = yield* Mutex.acquire("m")
+        faults.guard = { late: "200 millis" }
+        yield* TestClock.adjust("10200 millis")
+        assert.deepStrictEqual(yield* histogram(MutexMetrics.timeLeftAtRenewal), { count: 1, min: 5000, max: 5000 })
+        faults.guard = "fail"
+        yield* TestClock.adjust("20 seconds")
+        assert.isFalse(yield* lease.isHeld)
+        assert.strictEqual(yield* count(MutexMetrics.guards.renewed), 1)
+        assert.isAbove(yield* count(MutexMetrics.guards.failed), 3)
+        assert.strictEqual(yield* count(MutexMetrics.losses.BackendGone), 1)
+        yield* Mutex.acquire("n", { isAlive: Effect.succeed(false) })
+        yield* TestClock.adjust("20 seconds")
+        assert.isAbove(yield* count(MutexMetrics.guards.notAlive), 3)
+        assert.strictEqual(yield* count(MutexMetrics.losses.Expired), 1)
+        yield* noGaugeIsUp
+      }).pipe(Effect.scoped, Effect.provide(TestLive), isolated),
+    { tags: ["B15"] }
+  )
 
   it.effect("gauges go up, and return to zero however a wait or a lease ends", () =>
     Effect.gen(function*() {
@@ -174,7 +178,7 @@ const runBusy = Effect.gen(function*() {
 }).pipe(Effect.provide(TestLive))
 
 describe("spans", () => {
-  it.effect("none is made by default: the native tracer is asked for nothing", () =>
+  it.effect("are not made by default", () =>
     Effect.gen(function*() {
       const made: Array<string> = []
       const native = Tracer.nativeTracer.span
@@ -192,7 +196,7 @@ describe("spans", () => {
       assert.deepStrictEqual(made, ["of the application"])
     }))
 
-  it.effect("none is made where tracing is switched off", () => {
+  it.effect("are not made when tracing is off", () => {
     const { spans, tracer } = tracing()
     return runBusy.pipe(
       Effect.withTracerEnabled(false),
@@ -237,7 +241,7 @@ describe("spans", () => {
 })
 
 describe("logs", () => {
-  it.effect("a gain is said at Debug and a loss at Warn, with mutex, contender and token", () => {
+  it.effect("a gain is logged at Debug and a loss at Warn, with mutex, contender and token", () => {
     const lines: Array<{ readonly level: string; readonly text: string; readonly annotations: object }> = []
     const logger = Logger.make((entry) => {
       lines.push({
@@ -261,7 +265,7 @@ describe("logs", () => {
     }).pipe(Effect.scoped, Effect.provide(live))
   })
 
-  it.effect("a logger or a span that throws keeps nobody from the lease, nor the lease from its end", () =>
+  it.effect("a logger or a span that throws changes nothing", () =>
     Effect.gen(function*() {
       const logger = Logger.make(({ message }) => {
         if (String(message).includes("Mutex acquired")) throw new Error("the logger is broken")
@@ -281,3 +285,14 @@ describe("logs", () => {
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
     }).pipe(Effect.provide(TestLive)))
 })
+
+it.effect("there are tokens, several mutexes at once, an inspection and figures", () =>
+  Effect.gen(function*() {
+    const { token } = yield* Effect.scoped(Mutex.acquire("a"))
+    const group = yield* Mutex.acquireAll(["a", "b"])
+    assert.isAbove(group.tokens.get("a")!, token)
+    const state = yield* Mutex.inspect("b")
+    assert.strictEqual(state.token, group.tokens.get("b"))
+    assert.strictEqual((yield* Metric.value(MutexMetrics.held)).value, 2)
+    assert.strictEqual((yield* Metric.value(MutexMetrics.attempts.granted)).count, 3)
+  }).pipe(Effect.provide(TestLive), Effect.provideService(Metric.MetricRegistry, new Map())), { tags: ["S24"] })

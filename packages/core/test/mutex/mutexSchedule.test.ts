@@ -19,7 +19,7 @@ const delays = <I>(schedule: Schedule.Schedule<unknown, I>, inputs: ReadonlyArra
     return result
   })
 
-describe("L5: the guard schedule", () => {
+describe("the guard schedule", { tags: ["L5"] }, () => {
   const renewed = { _tag: "Renewed", ttl: Duration.seconds(10) } as const
   const failed = { _tag: "Failed" } as const
 
@@ -54,7 +54,7 @@ describe("L5: the guard schedule", () => {
     }))
 })
 
-describe("H6: the contend schedule", () => {
+describe("the contend schedule", { tags: ["H6"] }, () => {
   const schedule = MutexSchedule.contend({ confirm: Duration.millis(1500), lease: Duration.seconds(16) })
   type Refused = Extract<MutexStore.AcquireResult, { readonly _tag: "Refused" }>
   const refused = (fields: Partial<Refused>): Refused => ({
@@ -72,7 +72,7 @@ describe("H6: the contend schedule", () => {
       assert.deepStrictEqual(row, [5001, 5031, 5061, 5211])
     }))
 
-  it.effect("S17: the rest spread over one confirm period", () =>
+  it.effect("the rest spread over one confirm period", () =>
     Random.withSeed(
       Effect.gen(function*() {
         const row = yield* delays(schedule, Array.from({ length: 200 }, (_, i) => refused({ position: i + 8 })))
@@ -85,27 +85,31 @@ describe("H6: the contend schedule", () => {
         assert.isAbove(Math.max(...row), 6300)
       }),
       "spread"
-    ))
+    ), { tags: ["S17"] })
 
-  it.effect("S20: a mutex held without end is looked at once per lease", () =>
+  it.effect("a mutex held without end is looked at once per lease", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* delays(schedule, [refused({ ownership: { _tag: "Held", owner: "o" } })]), [16_000])
-    }))
+    }), { tags: ["S20"] })
 
-  it.effect("H4: where others take part, the first looks every confirm period and the rest every 2 s", () =>
-    Effect.gen(function*() {
-      const row = yield* delays(schedule, [
-        refused({ foreign: true, position: 0 }),
-        refused({ foreign: true, position: 1 }),
-        refused({ foreign: true, position: 99 }),
-        refused({
-          foreign: true,
-          position: 0,
-          ownership: { _tag: "Held", owner: "o", remaining: Duration.millis(200) }
-        })
-      ])
-      assert.deepStrictEqual(row, [1500, 2000, 2000, 201])
-    }))
+  it.effect(
+    "where others take part, the first looks every confirm period and the rest every 2 s",
+    () =>
+      Effect.gen(function*() {
+        const row = yield* delays(schedule, [
+          refused({ foreign: true, position: 0 }),
+          refused({ foreign: true, position: 1 }),
+          refused({ foreign: true, position: 99 }),
+          refused({
+            foreign: true,
+            position: 0,
+            ownership: { _tag: "Held", owner: "o", remaining: Duration.millis(200) }
+          })
+        ])
+        assert.deepStrictEqual(row, [1500, 2000, 2000, 201])
+      }),
+    { tags: ["H4"] }
+  )
 
   it.effect("a mutex kept free for another is looked at after the confirm period", () =>
     Effect.gen(function*() {

@@ -22,7 +22,7 @@ const recording = Effect.fnUntraced(function*(options?: Parameters<typeof Mutex.
   return seen
 })
 
-describe("S16: Mutex.events", () => {
+describe("Mutex.events", { tags: ["S16"] }, () => {
   it.effect("tells of acquisitions at once, of hand-overs, releases and renewals when they are seen", () =>
     Effect.gen(function*() {
       const seen = yield* recording({ renewals: true })
@@ -46,7 +46,7 @@ describe("S16: Mutex.events", () => {
       assert.deepStrictEqual(tags(seen), ["Acquired", "Renewed", "HandedOver", "Released"])
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("begins with the present owner, and sees it expire", () =>
+  it.effect("starts with the present owner, and sees it expire", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.guard = "fail"
@@ -73,29 +73,33 @@ describe("S16: Mutex.events", () => {
       assert.strictEqual(seen.at(-1)!._tag, "Acquired")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("B12: a slow reader neither blocks nor loses the latest state, and is told of the gap", () =>
-    Effect.gen(function*() {
-      const gate = yield* Latch.make(false)
-      const seen: Array<OwnerEvent.OwnerEvent> = []
-      yield* Effect.forkScoped(
-        Stream.runForEach(
-          Mutex.events("m"),
-          (event) => Effect.andThen(gate.await, Effect.sync(() => seen.push(event)))
-        ),
-        { startImmediately: true }
-      )
-      for (let i = 0; i < 300; i++) {
-        yield* Effect.scoped(Effect.andThen(Mutex.acquire("m"), TestClock.adjust("1 millis")))
-        yield* TestClock.adjust("1 second")
-      }
-      const last = yield* Mutex.acquire("m")
-      yield* TestClock.adjust("1 millis")
-      yield* gate.open
-      yield* TestClock.adjust("1 millis")
-      assert.isBelow(seen.length, 300)
-      assert.include(tags(seen), "Gap")
-      assert.isTrue(seen.some((event) => event._tag === "Acquired" && event.owner === last.id))
-    }).pipe(Effect.provide(TestLive)))
+  it.effect(
+    "a slow reader neither blocks nor loses the latest state, and is told of the gap",
+    () =>
+      Effect.gen(function*() {
+        const gate = yield* Latch.make(false)
+        const seen: Array<OwnerEvent.OwnerEvent> = []
+        yield* Effect.forkScoped(
+          Stream.runForEach(
+            Mutex.events("m"),
+            (event) => Effect.andThen(gate.await, Effect.sync(() => seen.push(event)))
+          ),
+          { startImmediately: true }
+        )
+        for (let i = 0; i < 300; i++) {
+          yield* Effect.scoped(Effect.andThen(Mutex.acquire("m"), TestClock.adjust("1 millis")))
+          yield* TestClock.adjust("1 second")
+        }
+        const last = yield* Mutex.acquire("m")
+        yield* TestClock.adjust("1 millis")
+        yield* gate.open
+        yield* TestClock.adjust("1 millis")
+        assert.isBelow(seen.length, 300)
+        assert.include(tags(seen), "Gap")
+        assert.isTrue(seen.some((event) => event._tag === "Acquired" && event.owner === last.id))
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["B12"] }
+  )
 
   it.effect("refuses bad names and options in the stream", () =>
     Effect.gen(function*() {
@@ -106,7 +110,7 @@ describe("S16: Mutex.events", () => {
     }).pipe(Effect.provide(TestLive)))
 })
 
-describe("what must have happened between two looks", () => {
+describe("what happened between two looks", () => {
   const nobody = { owner: undefined, token: undefined, end: Infinity }
   const held = (owner: string, end: number) => ({ owner, token: undefined, end })
 
@@ -131,7 +135,7 @@ describe("what must have happened between two looks", () => {
     Effect.sync(() => assert.deepStrictEqual(between("m", held("a", 100), held("a", 900), 50, false), [])))
 })
 
-describe("B59: MutexAdmin", () => {
+describe("MutexAdmin", { tags: ["B59"] }, () => {
   it.effect("shows owner, time left, token and the queue with waiting times", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* Mutex.inspect("m"), {
@@ -185,7 +189,7 @@ describe("B59: MutexAdmin", () => {
       assert.isAbove((yield* Mutex.acquire("m")).token, old.token)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("H5: a false alarm costs a question, not the lease", () =>
+  it.effect("a false hint costs one request, not the lease", () =>
     Effect.gen(function*() {
       const lease = yield* Mutex.acquire("m")
       const store = yield* MutexStore.MutexStore
@@ -202,10 +206,10 @@ describe("B59: MutexAdmin", () => {
         assert.isTrue(yield* mine.isHeld)
       }).pipe(Effect.provide(Mutex.layer().pipe(Layer.provide(forged))))
       assert.isTrue(yield* lease.isHeld)
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["H5"] })
 })
 
-describe("B33: ticks", () => {
+describe("ticks", { tags: ["B33"] }, () => {
   const setup = Effect.gen(function*() {
     const store = yield* MutexStore.MutexStore
     const mutex = MutexName.MutexName.make("m")

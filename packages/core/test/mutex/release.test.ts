@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, Duration, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Faults, outage } from "../support/faultyStore.ts"
+import { takeFrom } from "../support/hands.ts"
 import { start, TestLive } from "../support/setup.ts"
 
 const names = ["a", "b", "c", "d", "e"]
@@ -32,7 +33,7 @@ const sending = Effect.gen(function*() {
   return { close: Scope.close(scope, Exit.void), mutex: Context.get(context, Mutex.Mutex), sent, state, store }
 })
 
-describe("giving back", () => {
+describe("releasing", () => {
   it.effect("releases that hang take the release timeout together, not each, to close a scope", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
@@ -83,7 +84,7 @@ describe("giving back", () => {
       assert.isDefined(closing.pollUnsafe())
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a release that was sent and failed is asked for anew, until it comes through", () =>
+  it.effect("a release that failed is retried until it succeeds", () =>
     Effect.gen(function*() {
       const { mutex, sent, state, store } = yield* sending
       yield* Effect.scoped(mutex.acquire("a"))
@@ -100,7 +101,7 @@ describe("giving back", () => {
       assert.strictEqual(sent.length, 1)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("where the store cannot do without, a release is waited for", () =>
+  it.effect("the caller waits for a release when the store needs it", () =>
     Effect.gen(function*() {
       const { mutex, sent, state } = yield* sending
       const faults = yield* Faults
@@ -113,4 +114,24 @@ describe("giving back", () => {
       yield* Fiber.join(closing)
       assert.strictEqual(sent.length, 0)
     }).pipe(Effect.provide(TestLive)))
+
+  it.effect(
+    "a release after a known loss is not waited for where work outlived the loss, either",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        const scope = yield* Scope.make()
+        const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
+        yield* start(Effect.exit(lease.protect(Effect.onInterrupt(Effect.never, () => Effect.sleep("2 seconds")))))
+        yield* takeFrom(lease.id)
+        yield* TestClock.adjust("10 seconds")
+        assert.strictEqual((yield* lease.lost).reason, "TakenOver")
+        faults.release = "hang"
+        const closing = yield* start(Scope.close(scope, Exit.void))
+        yield* TestClock.adjust("2 seconds")
+        assert.isDefined(closing.pollUnsafe())
+        assert.strictEqual((yield* Effect.flip(lease.ensure)).reason, "TakenOver")
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["B24"] }
+  )
 })

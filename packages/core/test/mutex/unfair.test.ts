@@ -23,7 +23,7 @@ const silentWaiter = Effect.gen(function*() {
 })
 
 describe("unfair", () => {
-  it.effect("a holder that is unfair takes the mutex again before a waiter that was woken", () =>
+  it.effect("an unfair holder takes the mutex again before a woken waiter", () =>
     Effect.gen(function*() {
       const order: Array<string> = []
       const scope = yield* Scope.make()
@@ -35,35 +35,42 @@ describe("unfair", () => {
       assert.deepStrictEqual(order, ["barger", "waiter"])
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("H4: its release wakes the first waiter, which needs no clock to get the mutex", () =>
+  it.effect("its release wakes the first waiter at once", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       yield* Scope.provide(Mutex.acquire("m", unfair), scope)
       const waiters = yield* Effect.forEach([1, 2, 3], () => start(Mutex.withLock("m")(Effect.void)))
       yield* Scope.close(scope, Exit.void)
       yield* Fiber.joinAll(waiters)
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["H4"] })
 
-  it.effect("H4: a waiter that lost the race keeps its place and is woken again, round after round", () =>
-    Effect.gen(function*() {
-      const order: Array<number> = []
-      const scope = yield* Scope.make()
-      yield* Scope.provide(Mutex.acquire("m", unfair), scope)
-      const waiters = yield* Effect.forEach([1, 2], (n) => start(Mutex.withLock("m")(Effect.sync(() => order.push(n)))))
-      let last = scope
-      for (let round = 0; round < 5; round++) {
-        const next = yield* Scope.make()
+  it.effect(
+    "a waiter that lost the race keeps its place and is woken again, round after round",
+    () =>
+      Effect.gen(function*() {
+        const order: Array<number> = []
+        const scope = yield* Scope.make()
+        yield* Scope.provide(Mutex.acquire("m", unfair), scope)
+        const waiters = yield* Effect.forEach(
+          [1, 2],
+          (n) => start(Mutex.withLock("m")(Effect.sync(() => order.push(n))))
+        )
+        let last = scope
+        for (let round = 0; round < 5; round++) {
+          const next = yield* Scope.make()
+          yield* Scope.close(last, Exit.void)
+          yield* Scope.provide(Mutex.acquire("m", unfair), next)
+          last = next
+        }
+        assert.deepStrictEqual(order, [])
         yield* Scope.close(last, Exit.void)
-        yield* Scope.provide(Mutex.acquire("m", unfair), next)
-        last = next
-      }
-      assert.deepStrictEqual(order, [])
-      yield* Scope.close(last, Exit.void)
-      yield* Fiber.joinAll(waiters)
-      assert.deepStrictEqual(order, [1, 2])
-    }).pipe(Effect.provide(TestLive)))
+        yield* Fiber.joinAll(waiters)
+        assert.deepStrictEqual(order, [1, 2])
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["H4"] }
+  )
 
-  it.effect("H1: a fair newcomer does not barge, although the mutex is free", () =>
+  it.effect("a fair newcomer does not barge, although the mutex is free", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
       const mutex = MutexName.MutexName.make("m")
@@ -86,9 +93,9 @@ describe("unfair", () => {
         yield* Fiber.join(waiter)
       }))
       assert.deepStrictEqual(order, ["waiter"])
-    }).pipe(Effect.provide(MemoryLive)))
+    }).pipe(Effect.provide(MemoryLive)), { tags: ["H1"] })
 
-  it.effect("H1: a fair holder hands over, and nobody can barge, unfair ones neither", () =>
+  it.effect("a fair holder hands over, and no unfair waiter can barge", () =>
     Effect.gen(function*() {
       const order: Array<string> = []
       const scope = yield* Scope.make()
@@ -98,7 +105,7 @@ describe("unfair", () => {
       yield* Mutex.withLock("m", unfair)(Effect.sync(() => order.push("unfair")))
       yield* Fiber.join(waiter)
       assert.deepStrictEqual(order, ["waiter", "unfair"])
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["H1"] })
 
   it.effect("tryAcquire takes a free mutex that others wait for", () =>
     Effect.gen(function*() {
@@ -129,7 +136,7 @@ describe("unfair", () => {
       yield* Fiber.joinAll(workers)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("H3: a silent waiter costs the one behind it two confirm periods at most", () =>
+  it.effect("a silent waiter costs the one behind it two confirm periods at most", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       yield* Scope.provide(Mutex.acquire("m", unfair), scope)
@@ -140,9 +147,9 @@ describe("unfair", () => {
       assert.isUndefined(behind.pollUnsafe())
       yield* TestClock.adjust("1610 millis")
       yield* Fiber.join(behind)
-    }).pipe(Effect.provide(MemoryLive)))
+    }).pipe(Effect.provide(MemoryLive)), { tags: ["H3"] })
 
-  it.effect("H4: a waiter that leaves before it looked passes the word on", () =>
+  it.effect("a waiter that leaves passes its wake-up on", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
       const mutex = MutexName.MutexName.make("m")
@@ -157,9 +164,9 @@ describe("unfair", () => {
       yield* store.release({ mutex, id, confirm })
       yield* TestClock.adjust("1 millis")
       yield* Fiber.join(behind)
-    }).pipe(Effect.provide(MemoryLive)))
+    }).pipe(Effect.provide(MemoryLive)), { tags: ["H4"] })
 
-  it.effect("tokens grow all the same", () =>
+  it.effect("tokens grow", () =>
     Effect.gen(function*() {
       const tokens: Array<number> = []
       for (let i = 0; i < 6; i++) {

@@ -4,9 +4,10 @@ import { Clock, Context, Duration, Effect, Exit, Fiber, Layer, Logger, Option, S
 import { TestClock } from "effect/testing"
 import { instant } from "../../src/internal/lease/deadline.ts"
 import { IndexedHeap } from "../../src/internal/lease/indexedHeap.ts"
-import type { LeaseTable } from "../../src/internal/lease/leaseTable.ts"
-import * as contention from "../../src/internal/mutex/attempt.ts"
+import * as attempt from "../../src/internal/mutex/attempt.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
+import { Faults } from "../support/faultyStore.ts"
+import { calls } from "../support/hands.ts"
 import { another, start, TestLive } from "../support/setup.ts"
 import { uncaught } from "../support/uncaught.ts"
 
@@ -30,7 +31,7 @@ const stalling = Effect.map(Clock.Clock, (base) => {
   return { state, clock }
 })
 
-describe("waking", () => {
+describe("waking waiters", () => {
   it.effect("an observer that throws when a waiter is served keeps nobody else waiting", () =>
     Effect.gen(function*() {
       const letGo = yield* hold("m", { maxLocalHandOffs: 8 })
@@ -55,7 +56,7 @@ describe("waking", () => {
       assert.deepStrictEqual(thrown.map(String), ["Error: observer"])
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("fibers that take long give the event loop its turn between them", () =>
+  it.effect("slow fibers let the event loop run between them", () =>
     Effect.gen(function*() {
       const { clock, state } = yield* stalling
       yield* Effect.gen(function*() {
@@ -76,7 +77,7 @@ describe("waking", () => {
       }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("who fails is told when others have had a turn, and may take the next one along", () =>
+  it.effect("a failing waiter fails after others had their turn", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       const letGo = yield* Effect.provide(hold("m"), yield* another("them"))
@@ -99,7 +100,7 @@ describe("waking", () => {
       assert.deepStrictEqual(third.pollUnsafe(), Exit.void)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("a wait leaves no alarm behind, however it ends", () =>
+  it.effect("a wait leaves no timer behind", () =>
     Effect.gen(function*() {
       const clock = yield* Clock.Clock
       let open = 0
@@ -116,9 +117,9 @@ describe("waking", () => {
           },
           isClosed: () => false
         }
-      } as Partial<LeaseTable> as LeaseTable
+      }
       const wait = (next: Effect.Effect<{ readonly _tag: "Gap" }>) =>
-        contention.awaitWakeUp({ next, bound: undefined }, leases, Duration.seconds(10))
+        attempt.awaitWakeUp({ next, bound: undefined }, leases, Duration.seconds(10))
       const interrupted = yield* start(wait(Effect.never))
       assert.strictEqual(open, 1)
       yield* Fiber.interrupt(interrupted)
@@ -131,7 +132,7 @@ describe("waking", () => {
       assert.strictEqual(open, 0)
     }))
 
-  it.effect("a store that may fail to listen is tried first, however busy the mutex was", () =>
+  it.effect("a store that may fail to listen is tried first", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       const letGo = yield* Effect.provide(hold("m"), yield* another("them"))
@@ -160,12 +161,57 @@ describe("waking", () => {
       assert.strictEqual(late._tag, "BackendError")
       yield* letGo
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it.effect("a release wakes one waiter, and the others sleep on", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const holder = yield* Scope.make()
+      yield* Scope.provide(Mutex.acquire("m"), holder)
+      const waiters = yield* Effect.forEach(Array.from({ length: 20 }), (_, n) =>
+        Effect.flatMap(another(`${n}`), (place) => Effect.provide(start(Mutex.acquire("m")), place)))
+      faults.calls.length = 0
+      yield* Scope.close(holder, Exit.void)
+      yield* settle
+      assert.deepStrictEqual(faults.calls, ["release", "acquire wait"])
+      assert.deepStrictEqual(
+        waiters.map((waiter) =>
+          waiter.pollUnsafe() !== undefined
+        ),
+        [
+          true,
+          ...waiters.slice(1).map(() => false)
+        ]
+      )
+      // Only the next one looks whether the first has come
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual(faults.calls, ["release", "acquire wait", "acquire wait"])
+    }).pipe(Effect.provide(TestLive)), { tags: ["B11"] })
+
+  it.effect(
+    "a waiter goes by what the server says of the owner's lease, not by its own periods",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        faults.guard = "fail"
+        faults.release = "fail"
+        yield* Mutex.acquire("long", { ttl: "60 seconds", transition: "6 seconds" })
+        yield* Mutex.acquire("short", { ttl: "2 seconds", transition: "3 seconds" })
+        const behindLong = yield* start(Mutex.acquire("long", { ttl: "2 seconds", transition: "3 seconds" }))
+        const behindShort = yield* start(Mutex.acquire("short", { ttl: "60 seconds", transition: "6 seconds" }))
+        yield* TestClock.adjust("5 seconds")
+        assert.isUndefined(behindShort.pollUnsafe())
+        yield* TestClock.adjust("1 millis")
+        yield* Fiber.join(behindShort)
+        yield* TestClock.adjust("60999 millis")
+        assert.isUndefined(behindLong.pollUnsafe())
+        yield* TestClock.adjust("1 millis")
+        yield* Fiber.join(behindLong)
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["B27"] }
+  )
 })
 
 describe("renewing", () => {
-  const calls = (name: string) =>
-    Effect.map(FaultyStore.Faults, (faults) => faults.calls.filter((call) => call.startsWith(name)).length)
-
   it.effect("a lease that was taken away while it was being renewed is asked for once more, and lost", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
@@ -198,7 +244,7 @@ describe("renewing", () => {
       }).pipe(Effect.scoped, Effect.provide(live))
     }))
 
-  it.effect("what is released is not kept for its renewal", () =>
+  it.effect("a released lease is not kept for its renewal", () =>
     Effect.gen(function*() {
       const inside = new Set<unknown>()
       const { place, remove } = IndexedHeap.prototype
@@ -215,7 +261,7 @@ describe("renewing", () => {
       assert.strictEqual(inside.size, 0)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("what ended in a stall is not renewed behind it, though somebody asks for it", () =>
+  it.effect("a lease that ended in a stall is not renewed", () =>
     Effect.gen(function*() {
       const { clock, state } = yield* stalling
       yield* Effect.gen(function*() {

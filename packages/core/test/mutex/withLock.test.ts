@@ -34,7 +34,7 @@ describe("withLock", () => {
       )
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("L3, B12: interrupts the body at the local deadline and fails with LeaseLost", () =>
+  it.effect("interrupts the body at the local deadline and fails with LeaseLost", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.guard = "hang"
@@ -51,9 +51,9 @@ describe("withLock", () => {
       yield* TestClock.adjust("1 millis")
       assert.isTrue(interrupted)
       isLost("BackendGone")(yield* Fiber.join(fiber))
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["L3", "B12"] })
 
-  it.effect("L4, S13: releases only after the body and its finalizers have ended", () =>
+  it.effect("releases only after the body and its finalizers have ended", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const ended = yield* Deferred.make<void>()
@@ -71,9 +71,9 @@ describe("withLock", () => {
       yield* Fiber.join(stop)
       assert.include(faults.calls, "release")
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["L4", "S13"] })
 
-  it.effect("is LeaseLost when the lease was over before an uninterruptible body succeeded", () =>
+  it.effect("fails with LeaseLost when the lease ended before an uninterruptible body succeeded", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.guard = "fail"
@@ -84,7 +84,7 @@ describe("withLock", () => {
       isLost("BackendGone")(yield* Fiber.join(fiber))
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("L4: a finalizer that dies at a loss does not hide LeaseLost", () =>
+  it.effect("a finalizer that dies at a loss does not hide LeaseLost", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.guard = "hang"
@@ -97,7 +97,7 @@ describe("withLock", () => {
       )
       yield* TestClock.adjust("16 seconds")
       assert.strictEqual(yield* Fiber.join(fiber), "BackendGone")
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["L4"] })
 
   it.effect("can be interrupted from outside like any effect", () =>
     Effect.gen(function*() {
@@ -151,7 +151,7 @@ describe("withLock", () => {
 })
 
 describe("lease.protect", () => {
-  it.effect("L3: a bare lease does not interrupt its holder, protect does", () =>
+  it.effect("a bare lease does not interrupt its holder, protect does", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.guard = "hang"
@@ -164,7 +164,7 @@ describe("lease.protect", () => {
       isLost("BackendGone")(yield* Effect.flip(lease.ensure))
       isLost("BackendGone")(yield* lease.lost)
       isLost("BackendGone")(yield* Effect.flip(lease.protect(Effect.void)))
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["L3"] })
 
   it.effect("interrupts several works of one lease", () =>
     Effect.gen(function*() {
@@ -179,7 +179,7 @@ describe("lease.protect", () => {
 })
 
 describe("closing the scope of a lease", () => {
-  it.effect("L4, B26: interrupts protected work in other fibers and awaits it before the release", () =>
+  it.effect("interrupts protected work in other fibers and awaits it before the release", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const scope = yield* Scope.make()
@@ -198,9 +198,9 @@ describe("closing the scope of a lease", () => {
       yield* Fiber.join(closing)
       isLost("Released")(yield* Fiber.join(work))
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["L4", "B26"] })
 
-  it.effect("L4: awaits work that resumes in its first moment who closes the scope", () =>
+  it.effect("awaits work whose first act closes the scope", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
@@ -219,7 +219,7 @@ describe("closing the scope of a lease", () => {
       isLost("Released")(yield* Fiber.join(work))
       yield* Fiber.join(closing)
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
-    }).pipe(Effect.provide(TestLive)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["L4"] })
 })
 
 describe("protected work that closes the scope of its own lease", () => {
@@ -258,7 +258,7 @@ describe("protected work that closes the scope of its own lease", () => {
   )
 })
 
-describe("a lock inside itself", () => {
+describe("a nested lock on the same name", () => {
   it.effect("fails fast with AlreadyHeld, in child fibers too", () =>
     Effect.gen(function*() {
       const nested = Mutex.withLock("m")(Effect.void)
@@ -270,7 +270,7 @@ describe("a lock inside itself", () => {
       assert.deepInclude(yield* Effect.flip(deep), { _tag: "AlreadyHeld" })
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("is no obstacle once the outer lease is over, nor for other names or layers", () =>
+  it.effect("is allowed after the outer lease, and for other names and layers", () =>
     Effect.gen(function*() {
       yield* Mutex.withLock("n")(Effect.void).pipe(Mutex.withLock("m"))
       const orphan = yield* Effect.forkDetach(
@@ -319,7 +319,7 @@ describe("acquireAll", () => {
       assert.strictEqual(rounds, 40)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("is all or nothing: a time-out gives back what was obtained", () =>
+  it.effect("takes all or nothing: a time-out releases what was acquired", () =>
     Effect.gen(function*() {
       yield* Mutex.acquire("b")
       const fiber = yield* start(Effect.flip(Effect.scoped(Mutex.acquireAll(["a", "b"], { timeout: "3 seconds" }))))
@@ -343,27 +343,31 @@ describe("acquireAll", () => {
       assert.isFalse(yield* group.isHeld)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("L4: interrupts work at the loss of any, and gives none back before it has ended", () =>
-    Effect.gen(function*() {
-      const admin = yield* Mutex.Mutex
-      for (const name of ["a", "b"]) {
-        const scope = yield* Scope.make()
-        const group = yield* Scope.provide(Mutex.acquireAll(["a", "b"]), scope)
-        const ended = yield* Deferred.make<void>()
-        const work = yield* start(
-          Effect.flip(group.protect(Effect.onInterrupt(Effect.never, () => Deferred.await(ended))))
-        )
-        yield* admin.forceRelease(name)
-        yield* TestClock.adjust("11 seconds")
-        const closing = yield* start(Scope.close(scope, Exit.void))
-        const other = name === "a" ? "b" : "a"
-        assert.deepStrictEqual((yield* Mutex.owner(other))._tag, "Held")
-        yield* Deferred.succeed(ended, undefined)
-        assert.deepInclude(yield* Fiber.join(work), { _tag: "LeaseLost", mutex: name })
-        yield* Fiber.join(closing)
-        assert.deepStrictEqual((yield* Mutex.owner(other))._tag, "Free")
-      }
-    }).pipe(Effect.provide(TestLive)))
+  it.effect(
+    "interrupts work at the loss of any, and gives none back before it has ended",
+    () =>
+      Effect.gen(function*() {
+        const admin = yield* Mutex.Mutex
+        for (const name of ["a", "b"]) {
+          const scope = yield* Scope.make()
+          const group = yield* Scope.provide(Mutex.acquireAll(["a", "b"]), scope)
+          const ended = yield* Deferred.make<void>()
+          const work = yield* start(
+            Effect.flip(group.protect(Effect.onInterrupt(Effect.never, () => Deferred.await(ended))))
+          )
+          yield* admin.forceRelease(name)
+          yield* TestClock.adjust("11 seconds")
+          const closing = yield* start(Scope.close(scope, Exit.void))
+          const other = name === "a" ? "b" : "a"
+          assert.deepStrictEqual((yield* Mutex.owner(other))._tag, "Held")
+          yield* Deferred.succeed(ended, undefined)
+          assert.deepInclude(yield* Fiber.join(work), { _tag: "LeaseLost", mutex: name })
+          yield* Fiber.join(closing)
+          assert.deepStrictEqual((yield* Mutex.owner(other))._tag, "Free")
+        }
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["L4"] }
+  )
 
   it.effect("protects work by two thousand leases within the stack", () =>
     Effect.gen(function*() {

@@ -10,47 +10,51 @@ const owned = (consumer: fleet.Consumer) =>
   Effect.map(consumer.client.owned, (leases) => leases.map(({ stream }) => stream).sort())
 
 describe("closing a consumer", () => {
-  it.effect("B57, G20: asks first, interrupts after the grace, gives back after the work has ended", () =>
-    fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a", { gracePeriod: "5 seconds" })
-      const notes: Array<string> = []
-      const running = yield* a.start(a.client.run((lease) =>
-        Effect.gen(function*() {
-          yield* lease.revoked
-          notes.push(`${lease.stream} asked`)
-          if (lease.stream === "s1") return yield* lease.yield
-          if (lease.stream === "s2") return yield* Effect.sleep("3 seconds")
-          return yield* Effect.onInterrupt(Effect.never, () =>
-            Effect.gen(function*() {
-              yield* Effect.sleep("4 seconds")
-              notes.push(`${lease.stream} cleaned up, owning: ${yield* lease.isHeld}`)
-            }))
-        })
-      ))
-      yield* a.client.announceAll(names(3))
-      yield* TestClock.adjust("10 seconds")
-      const closing = yield* Effect.forkChild(Fiber.interrupt(running), { startImmediately: true })
-      yield* TestClock.adjust("10 millis")
-      assert.deepStrictEqual(notes, ["s1 asked", "s2 asked", "s3 asked"])
-      assert.deepStrictEqual(yield* owned(a), ["s2", "s3"])
-      yield* TestClock.adjust("3 seconds")
-      assert.deepStrictEqual(backend.done, ["s2"])
-      yield* TestClock.adjust("5900 millis")
-      assert.isUndefined(closing.pollUnsafe())
-      assert.deepStrictEqual(yield* owned(a), ["s3"])
-      yield* TestClock.adjust("200 millis")
-      assert.isDefined(closing.pollUnsafe())
-      assert.strictEqual(notes[3], "s3 cleaned up, owning: true")
-      assert.deepStrictEqual(backend.rows.map(({ content }) => "stream" in content ? String(content.stream) : ""), [
-        "s1",
-        "s3"
-      ])
-      assert.strictEqual(backend.entryLeases.size, 0)
-      assert.deepStrictEqual([...backend.failures.values()], [])
-    })))
+  it.effect(
+    "asks first, interrupts after the grace, gives back after the work has ended",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const a = yield* open("a", { gracePeriod: "5 seconds" })
+        const notes: Array<string> = []
+        const running = yield* a.start(a.client.run((lease) =>
+          Effect.gen(function*() {
+            yield* lease.revoked
+            notes.push(`${lease.stream} asked`)
+            if (lease.stream === "s1") return yield* lease.yield
+            if (lease.stream === "s2") return yield* Effect.sleep("3 seconds")
+            return yield* Effect.onInterrupt(Effect.never, () =>
+              Effect.gen(function*() {
+                yield* Effect.sleep("4 seconds")
+                notes.push(`${lease.stream} cleaned up, owning: ${yield* lease.isHeld}`)
+              }))
+          })
+        ))
+        yield* a.client.announceAll(names(3))
+        yield* TestClock.adjust("10 seconds")
+        const closing = yield* Effect.forkChild(Fiber.interrupt(running), { startImmediately: true })
+        yield* TestClock.adjust("10 millis")
+        assert.deepStrictEqual(notes, ["s1 asked", "s2 asked", "s3 asked"])
+        assert.deepStrictEqual(yield* owned(a), ["s2", "s3"])
+        yield* TestClock.adjust("3 seconds")
+        assert.deepStrictEqual(backend.done, ["s2"])
+        yield* TestClock.adjust("5900 millis")
+        assert.isUndefined(closing.pollUnsafe())
+        assert.deepStrictEqual(yield* owned(a), ["s3"])
+        yield* TestClock.adjust("200 millis")
+        assert.isDefined(closing.pollUnsafe())
+        assert.strictEqual(notes[3], "s3 cleaned up, owning: true")
+        assert.deepStrictEqual(backend.rows.map(({ content }) => "stream" in content ? String(content.stream) : ""), [
+          "s1",
+          "s3"
+        ])
+        assert.strictEqual(backend.entryLeases.size, 0)
+        assert.deepStrictEqual([...backend.failures.values()], [])
+      })),
+    { tags: ["B57", "G20"] }
+  )
 
-  it.effect("G20: the others go on at once, told by a hint, and count no failure", () =>
+  it.effect("others take over at once by a signal, and count no failure", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { gracePeriod: 0 })
@@ -64,17 +68,21 @@ describe("closing a consumer", () => {
       assert.deepStrictEqual(yield* owned(b), ["s1", "s2", "s3"])
       assert.deepStrictEqual(backend.done, [])
       assert.isTrue((yield* b.client.owned).every(({ failures }) => failures === 0))
-    })))
+    })), { tags: ["G20"] })
 
-  it.effect("G31: needs no news from the backend: a reader that waits for announcements is let go at once", () =>
-    fleet.test(Effect.gen(function*() {
-      const { open } = yield* fleet.make
-      const a = yield* open("a", { readTimeout: "1 hour" })
-      const running = yield* a.start(a.client.run(Effect.never))
-      yield* TestClock.adjust("1 second")
-      yield* Fiber.interrupt(running)
-      yield* a.close
-    })))
+  it.effect(
+    "needs no news from the backend: a reader that waits for announcements is let go at once",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { open } = yield* fleet.make
+        const a = yield* open("a")
+        const running = yield* a.start(a.client.run(Effect.never))
+        yield* TestClock.adjust("1 second")
+        yield* Fiber.interrupt(running)
+        yield* a.close
+      })),
+    { tags: ["G31"] }
+  )
 
   it.effect("is bounded by the release timeout while the backend hangs, for any number of data streams", () =>
     fleet.test(Effect.gen(function*() {
@@ -185,7 +193,7 @@ describe("closing a consumer", () => {
   }
 })
 
-describe("releasing one", () => {
+describe("releasing a data stream", () => {
   it.effect("interrupts its handler, awaits it, and leaves it to others for a moment", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make

@@ -34,24 +34,28 @@ const lossOf = (lease: fleet.Lease) =>
   }))
 
 describe("an owner that dies", () => {
-  it.effect("G15: is followed within lease plus sweep although nothing is ever published", () =>
-    fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a")
-      const b = yield* open("b")
-      yield* a.start(a.client.run(Effect.never))
-      yield* a.client.announceAll(names(3))
-      yield* TestClock.adjust("7 seconds")
-      yield* b.start(b.client.run(Effect.never))
-      yield* TestClock.adjust("7 seconds")
-      yield* a.kill
-      assert.deepStrictEqual(yield* owned(b), [])
-      // 2 s of lease, and a sweep that is late by a fifth
-      yield* TestClock.adjust("4400 millis")
-      assert.deepStrictEqual(yield* owned(b), ["s1", "s2", "s3"])
-      assert.deepStrictEqual([...backend.failures.values()], [1, 1, 1])
-      assert.isTrue((yield* b.client.owned).every(({ failures }) => failures === 1))
-    })))
+  it.effect(
+    "is followed within lease plus sweep although nothing is ever published",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const a = yield* open("a")
+        const b = yield* open("b")
+        yield* a.start(a.client.run(Effect.never))
+        yield* a.client.announceAll(names(3))
+        yield* TestClock.adjust("7 seconds")
+        yield* b.start(b.client.run(Effect.never))
+        yield* TestClock.adjust("7 seconds")
+        yield* a.kill
+        assert.deepStrictEqual(yield* owned(b), [])
+        // 2 s of lease, and a sweep that is late by a fifth
+        yield* TestClock.adjust("4400 millis")
+        assert.deepStrictEqual(yield* owned(b), ["s1", "s2", "s3"])
+        assert.deepStrictEqual([...backend.failures.values()], [1, 1, 1])
+        assert.isTrue((yield* b.client.owned).every(({ failures }) => failures === 1))
+      })),
+    { tags: ["G15"] }
+  )
 
   it.effect("is followed at once where expiries are published", () =>
     fleet.test(Effect.gen(function*() {
@@ -70,24 +74,28 @@ describe("an owner that dies", () => {
       yield* Fiber.interrupt(expiring)
     })))
 
-  it.effect("G16: goes on with what was its own right after a restart under the same name", () =>
-    fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a")
-      yield* a.start(a.client.run(Effect.never))
-      yield* a.client.announceAll(names(2))
-      yield* TestClock.adjust("1 second")
-      yield* a.kill
-      const [first] = backend.rows
-      // Its leases are gone before their time, as those of an orderly end are
-      backend.entryLeases.clear()
-      backend.streamLeases.clear()
-      const again = yield* open("a", { sweepInterval: "1 hour" })
-      yield* again.start(again.client.run(Effect.never))
-      yield* TestClock.adjust("10 millis")
-      assert.deepStrictEqual(yield* owned(again), ["s1", "s2"])
-      assert.strictEqual(backend.rows[0], first)
-    })))
+  it.effect(
+    "goes on with what was its own right after a restart under the same name",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const a = yield* open("a")
+        yield* a.start(a.client.run(Effect.never))
+        yield* a.client.announceAll(names(2))
+        yield* TestClock.adjust("1 second")
+        yield* a.kill
+        const [first] = backend.rows
+        // Its leases are gone before their time, as those of an orderly end are
+        backend.entryLeases.clear()
+        backend.streamLeases.clear()
+        const again = yield* open("a", { sweepInterval: "1 hour" })
+        yield* again.start(again.client.run(Effect.never))
+        yield* TestClock.adjust("10 millis")
+        assert.deepStrictEqual(yield* owned(again), ["s1", "s2"])
+        assert.strictEqual(backend.rows[0], first)
+      })),
+    { tags: ["G16"] }
+  )
 
   // With a short interval there is nearly always a look just before there is room
   it.effect.each(["2 seconds", "50 millis", "55 millis"] as const)(
@@ -132,7 +140,7 @@ describe("an owner that dies", () => {
       assert.deepStrictEqual(yield* owned(b), [])
     })))
 
-  it.effect("B52: takes a data stream with it only so many times", () =>
+  it.effect("takes a data stream with it only so many times", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       for (let i = 0; i < 3; i++) {
@@ -148,9 +156,9 @@ describe("an owner that dies", () => {
       yield* TestClock.adjust("4400 millis")
       assert.deepStrictEqual(yield* owned(b), [])
       assert.strictEqual(backend.dead.length, 1)
-    })))
+    })), { tags: ["B52"] })
 
-  it.effect("B56: is followed by whoever has room, whether shares are even or not", () =>
+  it.effect("is followed by whoever has room, whether shares are even or not", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true })
@@ -163,52 +171,60 @@ describe("an owner that dies", () => {
       yield* a.kill
       yield* TestClock.adjust("4400 millis")
       assert.strictEqual((yield* owned(b)).length, 10)
-    })))
+    })), { tags: ["B56"] })
 })
 
 describe("an owner that is cut off", () => {
-  it.effect("B57: has its handlers interrupted at the local deadline, before anybody else begins", () =>
-    fleet.test(Effect.gen(function*() {
-      const { open } = yield* fleet.make
-      const a = yield* open("a")
-      const b = yield* open("b")
-      const { handler, notes } = noting()
-      yield* a.start(a.client.run(handler))
-      yield* a.client.announceAll(names(1))
-      yield* b.start(b.client.run(handler))
-      yield* TestClock.adjust("500 millis")
-      const loss = yield* lossOf((yield* a.client.owned)[0]!)
-      a.link.mode = "hang"
-      yield* TestClock.adjust("1399 millis")
-      assert.isUndefined(loss.reason())
-      yield* TestClock.adjust("1 millis")
-      assert.strictEqual(loss.reason(), "BackendGone")
-      yield* TestClock.adjust("5 seconds")
-      assert.deepStrictEqual(notes, ["s1 begins", "s1 is interrupted after 1900", "s1 begins"])
-      a.link.mode = "work"
-      yield* TestClock.adjust("10 seconds")
-      assert.deepStrictEqual(yield* owned(b), ["s1"])
-      assert.deepStrictEqual(yield* owned(a), [])
-    })))
-
-  it.effect("G11: renewals that fail are tried again, and a short outage costs nothing, whenever it begins", () =>
-    fleet.test(Effect.gen(function*() {
-      const { open } = yield* fleet.make
-      const a = yield* open("a")
-      const { handler, notes } = noting()
-      yield* a.start(a.client.run(handler))
-      yield* a.client.announceAll(names(1))
-      yield* TestClock.adjust("900 millis")
-      for (let i = 0; i < 40; i++) {
-        // The lease's 2 s, less margin, heartbeat and the last pause; a call that hangs costs its timeout besides
-        const [mode, length] = i % 2 === 0 ? ["fail", 700] as const : ["hang", 250] as const
-        a.link.mode = mode
-        yield* TestClock.adjust(length)
+  it.effect(
+    "has its handlers interrupted at the local deadline, before anybody else begins",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { open } = yield* fleet.make
+        const a = yield* open("a")
+        const b = yield* open("b")
+        const { handler, notes } = noting()
+        yield* a.start(a.client.run(handler))
+        yield* a.client.announceAll(names(1))
+        yield* b.start(b.client.run(handler))
+        yield* TestClock.adjust("500 millis")
+        const loss = yield* lossOf((yield* a.client.owned)[0]!)
+        a.link.mode = "hang"
+        yield* TestClock.adjust("1399 millis")
+        assert.isUndefined(loss.reason())
+        yield* TestClock.adjust("1 millis")
+        assert.strictEqual(loss.reason(), "BackendGone")
+        yield* TestClock.adjust("5 seconds")
+        assert.deepStrictEqual(notes, ["s1 begins", "s1 is interrupted after 1900", "s1 begins"])
         a.link.mode = "work"
-        yield* TestClock.adjust(1000 + 37 * i)
-      }
-      assert.deepStrictEqual(notes, ["s1 begins"])
-    })))
+        yield* TestClock.adjust("10 seconds")
+        assert.deepStrictEqual(yield* owned(b), ["s1"])
+        assert.deepStrictEqual(yield* owned(a), [])
+      })),
+    { tags: ["B57"] }
+  )
+
+  it.effect(
+    "renewals that fail are tried again, and a short outage costs nothing, whenever it begins",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { open } = yield* fleet.make
+        const a = yield* open("a")
+        const { handler, notes } = noting()
+        yield* a.start(a.client.run(handler))
+        yield* a.client.announceAll(names(1))
+        yield* TestClock.adjust("900 millis")
+        for (let i = 0; i < 40; i++) {
+          // The lease's 2 s, less margin, heartbeat and the last pause; a call that hangs costs its timeout besides
+          const [mode, length] = i % 2 === 0 ? ["fail", 700] as const : ["hang", 250] as const
+          a.link.mode = mode
+          yield* TestClock.adjust(length)
+          a.link.mode = "work"
+          yield* TestClock.adjust(1000 + 37 * i)
+        }
+        assert.deepStrictEqual(notes, ["s1 begins"])
+      })),
+    { tags: ["G11"] }
+  )
 
   it.effect("counts its lease from before a renewal was sent, not from the answer", () =>
     fleet.test(Effect.gen(function*() {
@@ -288,7 +304,7 @@ describe("an owner that is cut off", () => {
 })
 
 describe("what the backend says", () => {
-  it.effect("G10: leases that vanished are lost, and never made again", () =>
+  it.effect("leases that vanished are lost, and never made again", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { sweepInterval: "1 hour" })
@@ -303,33 +319,37 @@ describe("what the backend says", () => {
       assert.strictEqual(loss.reason(), "Vanished")
       assert.deepStrictEqual(notes, ["s1 begins", "s1 is interrupted after 1000"])
       assert.strictEqual(backend.entryLeases.size, 0)
-    })))
+    })), { tags: ["G10"] })
 
-  it.effect("G13: the end of an old holding does nothing to a newer one of the same data stream", () =>
-    fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a")
-      let runs = 0
-      // The first does not let itself be interrupted, and outlives its loss by far
-      yield* a.start(
-        a.client.run(() =>
-          Effect.suspend(() => ++runs === 1 ? Effect.uninterruptible(Effect.sleep("20 seconds")) : Effect.never)
+  it.effect(
+    "the end of an old holding does nothing to a newer one of the same data stream",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const a = yield* open("a")
+        let runs = 0
+        // The first does not let itself be interrupted, and outlives its loss by far
+        yield* a.start(
+          a.client.run(() =>
+            Effect.suspend(() => ++runs === 1 ? Effect.uninterruptible(Effect.sleep("20 seconds")) : Effect.never)
+          )
         )
-      )
-      yield* a.client.announceAll(names(1))
-      yield* TestClock.adjust("500 millis")
-      backend.entryLeases.clear()
-      backend.streamLeases.clear()
-      yield* TestClock.adjust("5 seconds")
-      const [lease] = yield* a.client.owned
-      assert.strictEqual(lease?.token, 2)
-      yield* TestClock.adjust("1 minute")
-      yield* lease!.ensure
-      assert.strictEqual(runs, 2)
-      assert.deepStrictEqual(backend.done, [])
-    })))
+        yield* a.client.announceAll(names(1))
+        yield* TestClock.adjust("500 millis")
+        backend.entryLeases.clear()
+        backend.streamLeases.clear()
+        yield* TestClock.adjust("5 seconds")
+        const [lease] = yield* a.client.owned
+        assert.strictEqual(lease?.token, 2)
+        yield* TestClock.adjust("1 minute")
+        yield* lease!.ensure
+        assert.strictEqual(runs, 2)
+        assert.deepStrictEqual(backend.done, [])
+      })),
+    { tags: ["G13"] }
+  )
 
-  it.effect("G13: neither does an ending of the old one that comes too late", () =>
+  it.effect("neither does an ending of the old one that comes too late", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { sweepInterval: "50 millis" })
@@ -351,7 +371,7 @@ describe("what the backend says", () => {
       yield* TestClock.adjust("10 seconds")
       assert.strictEqual((yield* a.client.owned)[0]?.token, 2)
       yield* lease!.ensure
-    })))
+    })), { tags: ["G13"] })
 
   it.effect("a handler that outlives its loss takes up room until it ends", () =>
     fleet.test(Effect.gen(function*() {
@@ -389,23 +409,27 @@ describe("what the backend says", () => {
       assert.lengthOf(yield* owned(a), 1)
     })))
 
-  it.effect("G1, G2: what cannot be taken or read does not end the consumer, and its neighbours are taken", () =>
-    fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a")
-      yield* a.start(a.client.run(Effect.never))
-      backend.add({ problem: "no JSON" })
-      yield* a.client.announceAll(names(1))
-      a.link.modes.take = "fail"
-      yield* TestClock.adjust("10 seconds")
-      assert.strictEqual(backend.dead[0]?.reason, "no JSON")
-      a.link.modes.take = "work"
-      backend.add({ problem: "no JSON either" })
-      yield* a.client.announceAll(names(2))
-      yield* TestClock.adjust("8 seconds")
-      assert.deepStrictEqual(yield* owned(a), ["s1", "s2"])
-      assert.strictEqual(backend.dead.length, 2)
-    })))
+  it.effect(
+    "what cannot be taken or read does not end the consumer, and its neighbours are taken",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const a = yield* open("a")
+        yield* a.start(a.client.run(Effect.never))
+        backend.add({ problem: "no JSON" })
+        yield* a.client.announceAll(names(1))
+        a.link.modes.take = "fail"
+        yield* TestClock.adjust("10 seconds")
+        assert.strictEqual(backend.dead[0]?.reason, "no JSON")
+        a.link.modes.take = "work"
+        backend.add({ problem: "no JSON either" })
+        yield* a.client.announceAll(names(2))
+        yield* TestClock.adjust("8 seconds")
+        assert.deepStrictEqual(yield* owned(a), ["s1", "s2"])
+        assert.strictEqual(backend.dead.length, 2)
+      })),
+    { tags: ["G1", "G2"] }
+  )
 
   it.effect("what cannot be read and another consumer was given is its matter, until that has been silent for long", () =>
     fleet.test(Effect.gen(function*() {
@@ -437,7 +461,7 @@ describe("what the backend says", () => {
     })))
 })
 
-describe("G32, progressTimeout: a handler that hangs", () => {
+describe("a handler that makes no progress", { tags: ["G32"] }, () => {
   it.effect("loses its data stream, although its process renews, and another one goes on", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make

@@ -186,24 +186,28 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("G2: what cannot be decoded goes to the dead letters with the reason, in its turn, and the next one follows", () =>
-    Effect.gen(function*() {
-      const lease = new ScriptedLease()
-      lease.add(numbered(1), numbered("x", "2-0"), message("3-0", { other: "1" }), numbered(4), end("5-0"))
-      const { run, seen } = processing(lease, { until: isEnd })
-      yield* run
-      assert.deepStrictEqual(seen, [1, 4, 0])
-      assert.deepStrictEqual(lease.dead.map(([id]) => id), ["2-0", "3-0"])
-      assert.include(lease.dead[0]![1], "[\"n\"]")
-      assert.include(lease.dead[1]![1], "[\"n\"]")
-      assert.deepStrictEqual(lease.calls.slice(2), [
-        "commit 1-0",
-        "bury 2-0",
-        "bury 3-0",
-        "commit 4-0",
-        "commit 5-0"
-      ])
-    }))
+  it.effect(
+    "what cannot be decoded goes to the dead letters with the reason, in its turn, and the next one follows",
+    () =>
+      Effect.gen(function*() {
+        const lease = new ScriptedLease()
+        lease.add(numbered(1), numbered("x", "2-0"), message("3-0", { other: "1" }), numbered(4), end("5-0"))
+        const { run, seen } = processing(lease, { until: isEnd })
+        yield* run
+        assert.deepStrictEqual(seen, [1, 4, 0])
+        assert.deepStrictEqual(lease.dead.map(([id]) => id), ["2-0", "3-0"])
+        assert.include(lease.dead[0]![1], "[\"n\"]")
+        assert.include(lease.dead[1]![1], "[\"n\"]")
+        assert.deepStrictEqual(lease.calls.slice(2), [
+          "commit 1-0",
+          "bury 2-0",
+          "bury 3-0",
+          "commit 4-0",
+          "commit 5-0"
+        ])
+      }),
+    { tags: ["G2"] }
+  )
 
   it.effect("says in one line of the log why a message cannot be decoded", () =>
     Effect.gen(function*() {
@@ -251,7 +255,7 @@ describe("process", () => {
       assert.strictEqual(lease.dead[1]![1], "there is no field \"json\"")
     }))
 
-  it.effect("a handler may bury a message itself, and goes on", () =>
+  it.effect("a handler may dead-letter a message, and goes on", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2), end("3-0"))
@@ -265,7 +269,7 @@ describe("process", () => {
     }))
 })
 
-describe("B57: asked back", () => {
+describe("revoked", { tags: ["B57"] }, () => {
   it.effect("it stops between two messages, commits what was processed, and hands back", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
@@ -325,7 +329,7 @@ describe("B57: asked back", () => {
 })
 
 describe("lost", () => {
-  it.effect("B55: an owner that was replaced commits nothing, and fails with the loss", () =>
+  it.effect("an owner that was replaced commits nothing, and fails with the loss", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2))
@@ -333,7 +337,7 @@ describe("lost", () => {
       assert.instanceOf(failureOf(yield* Effect.exit(run)), StreamError.StreamLost)
       assert.deepStrictEqual(seen, [1, 2])
       assert.strictEqual(lease.checkpoint, "1-0")
-    }))
+    }), { tags: ["B55"] })
 
   it.effect("interrupted, it commits what was processed while it owns the stream, and asks for nothing when it does not", () =>
     Effect.gen(function*() {
@@ -406,7 +410,7 @@ describe("messages", () => {
       assert.deepStrictEqual(seen, [1, 2])
     }))
 
-  it.effect("buries what cannot be decoded when the message before it is through", () =>
+  it.effect("dead-letters what cannot be decoded after the message before it", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered("x", "2-0"), end("3-0"))

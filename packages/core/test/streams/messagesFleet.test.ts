@@ -85,26 +85,30 @@ describe("messages of data streams that change hands", () => {
       assert.deepStrictEqual(processed.map(([, n]) => n), numbers(5))
     }))
 
-  it.effect("B55: after a death, the next owner begins after the last commit, with a larger token", () =>
-    Effect.gen(function*() {
-      const { add, backend, join, processed } = yield* stage
-      add("s", ...numbers(20))
-      const a = yield* join("a", { commitEvery: 4 })
-      yield* a.client.announceAll([{ stream: "s" }])
-      yield* TestClock.adjust("6500 millis")
-      yield* join("b", { commitEvery: 4 })
-      yield* a.kill
-      yield* TestClock.adjust("1 minute")
-      assert.deepStrictEqual(backend.done, ["s"])
-      // Three were processed and not committed, the last of them when its line was cut already
-      assert.deepStrictEqual(by("a", processed), [1, 2, 3, 4, 5, 6, 7])
-      assert.deepStrictEqual(by("b", processed), numbers(20).slice(4))
-      const tokens = processed.map(([, , token]) => token)
-      assert.deepStrictEqual(tokens, tokens.toSorted((x, y) => x - y))
-      assert.lengthOf(new Set(tokens), 2)
-    }))
+  it.effect(
+    "after a death, the next owner begins after the last commit, with a larger token",
+    () =>
+      Effect.gen(function*() {
+        const { add, backend, join, processed } = yield* stage
+        add("s", ...numbers(20))
+        const a = yield* join("a", { commitEvery: 4 })
+        yield* a.client.announceAll([{ stream: "s" }])
+        yield* TestClock.adjust("6500 millis")
+        yield* join("b", { commitEvery: 4 })
+        yield* a.kill
+        yield* TestClock.adjust("1 minute")
+        assert.deepStrictEqual(backend.done, ["s"])
+        // Three were processed and not committed, the last of them when its line was cut already
+        assert.deepStrictEqual(by("a", processed), [1, 2, 3, 4, 5, 6, 7])
+        assert.deepStrictEqual(by("b", processed), numbers(20).slice(4))
+        const tokens = processed.map(([, , token]) => token)
+        assert.deepStrictEqual(tokens, tokens.toSorted((x, y) => x - y))
+        assert.lengthOf(new Set(tokens), 2)
+      }),
+    { tags: ["B55"] }
+  )
 
-  it.effect("B57: given back in order, nothing is processed twice", () =>
+  it.effect("given back in order, nothing is processed twice", () =>
     Effect.gen(function*() {
       const { add, backend, join, processed } = yield* stage
       add("s", ...numbers(20))
@@ -118,22 +122,26 @@ describe("messages of data streams that change hands", () => {
       assert.deepStrictEqual(backend.done, ["s"])
       assert.deepStrictEqual(processed.map(([, n]) => n), numbers(20))
       assert.deepStrictEqual(by("a", processed), [1, 2, 3, 4, 5, 6, 7])
-    }))
+    }), { tags: ["B57"] })
 
-  it.effect("B55: an owner that is cut off stops, and what it would have committed moves nothing", () =>
-    Effect.gen(function*() {
-      const { add, backend, join, processed } = yield* stage
-      add("s", ...numbers(10))
-      const a = yield* join("a")
-      yield* a.client.announceAll([{ stream: "s" }])
-      yield* TestClock.adjust("3500 millis")
-      yield* join("b")
-      a.link.mode = "fail"
-      yield* TestClock.adjust("30 seconds")
-      assert.deepStrictEqual(backend.done, ["s"])
-      assert.isAtMost(by("a", processed).length, 5)
-      assert.deepStrictEqual(by("b", processed), numbers(10).slice(3))
-    }))
+  it.effect(
+    "an owner that is cut off stops, and what it would have committed moves nothing",
+    () =>
+      Effect.gen(function*() {
+        const { add, backend, join, processed } = yield* stage
+        add("s", ...numbers(10))
+        const a = yield* join("a")
+        yield* a.client.announceAll([{ stream: "s" }])
+        yield* TestClock.adjust("3500 millis")
+        yield* join("b")
+        a.link.mode = "fail"
+        yield* TestClock.adjust("30 seconds")
+        assert.deepStrictEqual(backend.done, ["s"])
+        assert.isAtMost(by("a", processed).length, 5)
+        assert.deepStrictEqual(by("b", processed), numbers(10).slice(3))
+      }),
+    { tags: ["B55"] }
+  )
 
   it.effect("a data stream whose owner died between the last commit and its end is finished by the next", () =>
     Effect.gen(function*() {

@@ -46,7 +46,7 @@ describe("notifications", () => {
       assert.strictEqual(backend.done.length, 0)
     })))
 
-  it.effect("B57: nothing is said about what its user ended", () =>
+  it.effect("nothing is said about what its user ended", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a")
@@ -59,48 +59,56 @@ describe("notifications", () => {
       assert.deepStrictEqual(tags(), ["StreamAdded", "StreamAdded"])
       assert.deepStrictEqual(backend.done, ["s1"])
       assert.strictEqual((yield* Effect.flip(a.client.doneStream("s1")))._tag, "StreamNotFound")
-    })))
+    })), { tags: ["B57"] })
 
-  it.effect("G5, G27: an unread backlog is bounded, makes the reader of announcements wait, and hinders no closing", () =>
-    fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a", { notificationBuffer: 10, capacity: 5000, gracePeriod: 0 })
-      yield* a.client.announceAll(names(3000))
-      // Pending from an earlier life, all of them
-      for (const row of backend.rows.slice(0, 1000)) row.owner = "redis-consumer-a"
-      const reading = yield* a.start(Effect.scoped(
-        Effect.flatMap(Stream.toPull(a.client.notifications), (pull) => Effect.andThen(pull, Effect.never))
-      ))
-      yield* TestClock.adjust("10 seconds")
-      const held = (yield* a.client.owned).length
-      // A batch is the unit of taking
-      assert.isAtMost(held, 1000 + 200)
-      const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
-      yield* TestClock.adjust("5 seconds")
-      assert.isDefined(closing.pollUnsafe())
-      assert.isDefined(reading.pollUnsafe())
-      assert.strictEqual(backend.rows.length, 3000)
-    })))
+  it.effect(
+    "an unread backlog is bounded, makes the reader of announcements wait, and hinders no closing",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const a = yield* open("a", { capacity: 5000, gracePeriod: 0 })
+        yield* a.client.announceAll(names(3000))
+        // Pending from an earlier life, all of them
+        for (const row of backend.rows.slice(0, 1000)) row.owner = "redis-consumer-a"
+        const reading = yield* a.start(Effect.scoped(
+          Effect.flatMap(Stream.toPull(a.client.notifications), (pull) => Effect.andThen(pull, Effect.never))
+        ))
+        yield* TestClock.adjust("10 seconds")
+        const held = (yield* a.client.owned).length
+        // A batch is the unit of taking
+        assert.isAtMost(held, 1000 + 200)
+        const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
+        yield* TestClock.adjust("5 seconds")
+        assert.isDefined(closing.pollUnsafe())
+        assert.isDefined(reading.pollUnsafe())
+        assert.strictEqual(backend.rows.length, 3000)
+      })),
+    { tags: ["G5", "G27"] }
+  )
 
-  it.effect("G14: a lease is renewed from the grant on, however late its notification is read", () =>
-    fleet.test(Effect.gen(function*() {
-      const { open } = yield* fleet.make
-      const a = yield* open("a")
-      const tokens: Array<number> = []
-      yield* a.start(Stream.runForEach(
-        a.client.notifications,
-        (notification) =>
-          Effect.andThen(
-            Effect.sleep("1 minute"),
-            Effect.sync(() => notification._tag === "StreamAdded" ? tokens.push(notification.token) : undefined)
-          )
-      ))
-      yield* a.client.announceAll(names(2))
-      yield* TestClock.adjust("10 millis")
-      yield* TestClock.adjust("130 seconds")
-      assert.deepStrictEqual(tokens, [1, 2])
-      assert.deepStrictEqual((yield* a.client.owned).map(({ token }) => Number(token)), [1, 2])
-    })))
+  it.effect(
+    "a lease is renewed from the grant on, however late its notification is read",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { open } = yield* fleet.make
+        const a = yield* open("a")
+        const tokens: Array<number> = []
+        yield* a.start(Stream.runForEach(
+          a.client.notifications,
+          (notification) =>
+            Effect.andThen(
+              Effect.sleep("1 minute"),
+              Effect.sync(() => notification._tag === "StreamAdded" ? tokens.push(notification.token) : undefined)
+            )
+        ))
+        yield* a.client.announceAll(names(2))
+        yield* TestClock.adjust("10 millis")
+        yield* TestClock.adjust("130 seconds")
+        assert.deepStrictEqual(tokens, [1, 2])
+        assert.deepStrictEqual((yield* a.client.owned).map(({ token }) => Number(token)), [1, 2])
+      })),
+    { tags: ["G14"] }
+  )
 
   it.effect("say StreamExpired where expiries are published, once, and a claim takes it", () =>
     fleet.test(Effect.gen(function*() {
@@ -175,7 +183,7 @@ const orphan = (backend: Backend, consumer: fleet.Consumer) =>
   })
 
 describe("claims", () => {
-  it.effect("G9: are refused while anybody owns it, this client included", () =>
+  it.effect("are refused while anybody owns it, this client included", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a")
@@ -196,7 +204,7 @@ describe("claims", () => {
         "InvalidName"
       ])
       assert.deepStrictEqual(yield* owned(a), ["s1"])
-    })))
+    })), { tags: ["G9"] })
 
   it.effect("are refused where no consumer was given it yet, and nothing is taken", () =>
     fleet.test(Effect.gen(function*() {
@@ -210,7 +218,7 @@ describe("claims", () => {
       assert.strictEqual(backend.streamLeases.size, 0)
     })))
 
-  it.effect("G12: last longer than the call, its fiber and its scope", () =>
+  it.effect("last longer than the call, its fiber and its scope", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a")
@@ -220,11 +228,11 @@ describe("claims", () => {
       yield* lease.ensure
       yield* a.client.doneStream("s1")
       assert.deepStrictEqual(backend.done, ["s1"])
-    })))
+    })), { tags: ["G12"] })
 })
 
 describe("a claim that is given up", () => {
-  it.effect("H7: leaves nothing behind, although it is granted afterwards", () =>
+  it.effect("leaves nothing behind, although it is granted afterwards", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a")
@@ -240,23 +248,27 @@ describe("a claim that is given up", () => {
       assert.deepStrictEqual([backend.streamLeases.size, backend.running.size], [0, 0])
       a.link.delays.take = 0
       yield* (yield* a.client.claim("s1")).ensure
-    })))
+    })), { tags: ["H7"] })
 })
 
 describe("announcing", () => {
-  it.effect("G30: refuses names before anything is sent, and a list with one of them as a whole", () =>
-    fleet.test(Effect.gen(function*() {
-      const { open } = yield* fleet.make
-      const a = yield* open("a")
-      for (const stream of ["", "  ", "a<MUTEX_KEY_SEP>b"]) {
-        const error = yield* Effect.flip(a.client.announceAll([{ stream: "fine" }, { stream }]))
-        assert.isTrue(error._tag === "InvalidName" && error.kind === "stream" && error.value === stream)
-      }
-      assert.deepStrictEqual(a.link.calls, [])
-      assert.deepStrictEqual(yield* a.client.announceAll([]), [])
-    })))
+  it.effect(
+    "refuses names before anything is sent, and a list with one of them as a whole",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { open } = yield* fleet.make
+        const a = yield* open("a")
+        for (const stream of ["", "  ", "a<MUTEX_KEY_SEP>b"]) {
+          const error = yield* Effect.flip(a.client.announceAll([{ stream: "fine" }, { stream }]))
+          assert.isTrue(error._tag === "InvalidName" && error.kind === "stream" && error.value === stream)
+        }
+        assert.deepStrictEqual(a.link.calls, [])
+        assert.deepStrictEqual(yield* a.client.announceAll([]), [])
+      })),
+    { tags: ["G30"] }
+  )
 
-  it.effect("G8: twice is harmless while the first is unfinished", () =>
+  it.effect("twice is harmless while the first is unfinished", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a")
@@ -264,10 +276,10 @@ describe("announcing", () => {
       const [second] = yield* a.client.announceAll(names(1))
       assert.deepStrictEqual([first!.isNew, second!.isNew], [true, false])
       assert.strictEqual(first!.entry, second!.entry)
-    })))
+    })), { tags: ["G8"] })
 })
 
-describe("G29: options", () => {
+describe("options", { tags: ["G29"] }, () => {
   const refused: ReadonlyArray<readonly [option: string, options: Partial<StreamConfig.Options>]> = [
     ["service", { service: " " }],
     ["consumer", { consumer: "a@@b" }],
@@ -281,8 +293,7 @@ describe("G29: options", () => {
     ["gracePeriod", { gracePeriod: Infinity }],
     ["maxFailures", { maxFailures: 0 }],
     ["rebalance", { rebalance: "yes" as never }],
-    ["progressTimeout", { progressTimeout: 0 }],
-    ["notificationBuffer", { notificationBuffer: NaN }]
+    ["progressTimeout", { progressTimeout: 0 }]
   ]
 
   for (const [option, options] of refused) {

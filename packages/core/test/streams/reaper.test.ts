@@ -43,8 +43,8 @@ describe("keeping checkpoints", () => {
     })))
 })
 
-describe("tidying up", () => {
-  it.effect("happens once in each half to whole reapAfter, of what was silent for that long", () =>
+describe("the reaper", () => {
+  it.effect("runs once within reapAfter, and removes what was silent for that long", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { reapAfter: "1 minute" })
@@ -63,7 +63,7 @@ describe("tidying up", () => {
       assert.isTrue(backend.tidied.every(({ idle }) => idle === minute))
     })))
 
-  it.effect("is done by one member for all: the first by name, and the next one when that has gone", () =>
+  it.effect("is done by one member for all", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const options = { rebalance: true, reapAfter: "1 minute" } as const
@@ -80,7 +80,7 @@ describe("tidying up", () => {
       assert.strictEqual(tidies(b), last)
     })))
 
-  it.effect("is done by everybody where members do not know one another", () =>
+  it.effect("is done by every client where members do not know one another", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { reapAfter: "1 minute" })
@@ -90,7 +90,7 @@ describe("tidying up", () => {
       for (const one of [a, b]) assert.isAtLeast(tidies(one), 10)
     })))
 
-  it.effect("tells how much was removed, and nothing where nothing was", () =>
+  it.effect("logs how much was removed", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { reapAfter: "1 minute" })

@@ -42,7 +42,7 @@ const chances = (seed: number) =>
   Random.withSeed(Effect.map(Random.Random, (random) => () => random.nextDoubleUnsafe()), String(seed))
 
 describe("plan", () => {
-  it("hands over from above the share to below it, and rests within it", () => {
+  it("moves streams from members above their share to members below it", () => {
     assert.deepStrictEqual(plans([member("a", 64, 10), member("b", 64, 0)]), ["b", undefined])
     assert.deepStrictEqual(plans([member("a", 64, 5), member("b", 64, 5)]), [undefined, undefined])
     assert.deepStrictEqual(plans([member("a", 64, 1), member("b", 64, 0)]), [undefined, undefined])
@@ -62,7 +62,7 @@ describe("plan", () => {
     assert.deepStrictEqual(plans(members, sharing.initial), [undefined, undefined, undefined])
   })
 
-  it("never fills anybody beyond its capacity", () => {
+  it("never exceeds the capacity of a member", () => {
     assert.deepStrictEqual(plans([member("a", 4, 9), member("b", 4, 4)]), [undefined, undefined])
     assert.deepStrictEqual(plans([member("a", 4, 9), member("b", 4, 3)]), ["b", undefined])
   })
@@ -75,7 +75,7 @@ describe("plan", () => {
     assert.strictEqual(sharing.plan(sharing.initial, { ...view, movable: 1 }, 0, settings)?.session, "b")
   })
 
-  it.prop("all that act on one view together fill nobody beyond its ceiling", [numbers], ([starts]) => {
+  it.prop("members that act on one view do not exceed the ceiling of another", [numbers], ([starts]) => {
     const members = starts.map(({ capacity, owned }, index) => member(String(index), capacity, owned))
     const [owned, capacity] = [sum(starts.map((one) => one.owned)), sum(starts.map((one) => one.capacity))]
     const received = new Map<string, number>()
@@ -143,7 +143,7 @@ describe("pacing", () => {
     assert.lengthOf(sharing.seen(state, view, 1000 + settings.transit, settings).sent, 0)
   })
 
-  it("what came by a hand-over stays, until the membership changes or its time is over", () => {
+  it("a stream that was handed over stays, until the membership changes or its time is over", () => {
     const state = sharing.seen(sharing.initial, view, 0, settings)
     const arrival = { membership: state.membership, at: 1000 }
     assert.isTrue(sharing.isMovable(state, undefined, 1000, settings))
@@ -164,7 +164,7 @@ const assertNothingWentBack = (fleet: Fleet, first = 0) => {
   }
 }
 
-describe("G32: a fleet whose members know only what was true a while ago", () => {
+describe("a fleet whose members have old information", { tags: ["G32"] }, () => {
   it.effect.prop(
     "comes to rest in balance, with one hand-over more than needed at most, and no stream goes back",
     [numbers.check(Schema.isMinLength(2)), Schema.Int],

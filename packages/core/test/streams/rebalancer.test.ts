@@ -9,36 +9,40 @@ const names = (count: number) => Array.from({ length: count }, (_, i) => ({ stre
 const count = (consumer: fleet.Consumer) => Effect.map(consumer.client.owned, ({ length }) => length)
 
 describe("balance", () => {
-  it.effect("G32, B55: a consumer that joins gets its share, one at a time, never two at one data stream", () =>
-    fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const running = new Set<string>()
-      let moves = 0
-      const handler = (lease: fleet.Lease) =>
-        Effect.acquireUseRelease(
-          Effect.sync(() => {
-            assert.isFalse(running.has(lease.stream))
-            running.add(lease.stream)
-            moves++
-          }),
-          () => Effect.andThen(lease.revoked, lease.yield),
-          () => Effect.andThen(Effect.sleep("200 millis"), Effect.sync(() => running.delete(lease.stream)))
-        )
-      const a = yield* open("a", { rebalance: true })
-      yield* a.start(a.client.run(handler))
-      yield* a.client.announceAll(names(9))
-      yield* TestClock.adjust("20 seconds")
-      const b = yield* open("b", { rebalance: true, capacity: 32 })
-      yield* b.start(b.client.run(handler))
-      yield* TestClock.adjust("2 minutes")
-      // 64 and 32 of capacity
-      assert.deepStrictEqual([yield* count(a), yield* count(b)], [6, 3])
-      assert.strictEqual(moves, 12)
-      yield* TestClock.adjust("10 minutes")
-      assert.strictEqual(moves, 12, "and it rests")
-      assert.deepStrictEqual([...backend.failures.values()], [])
-      assert.isTrue((yield* b.client.owned).every(({ info }) => info !== undefined))
-    })))
+  it.effect(
+    "a consumer that joins gets its share, one at a time, never two at one data stream",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const running = new Set<string>()
+        let moves = 0
+        const handler = (lease: fleet.Lease) =>
+          Effect.acquireUseRelease(
+            Effect.sync(() => {
+              assert.isFalse(running.has(lease.stream))
+              running.add(lease.stream)
+              moves++
+            }),
+            () => Effect.andThen(lease.revoked, lease.yield),
+            () => Effect.andThen(Effect.sleep("200 millis"), Effect.sync(() => running.delete(lease.stream)))
+          )
+        const a = yield* open("a", { rebalance: true })
+        yield* a.start(a.client.run(handler))
+        yield* a.client.announceAll(names(9))
+        yield* TestClock.adjust("20 seconds")
+        const b = yield* open("b", { rebalance: true, capacity: 32 })
+        yield* b.start(b.client.run(handler))
+        yield* TestClock.adjust("2 minutes")
+        // 64 and 32 of capacity
+        assert.deepStrictEqual([yield* count(a), yield* count(b)], [6, 3])
+        assert.strictEqual(moves, 12)
+        yield* TestClock.adjust("10 minutes")
+        assert.strictEqual(moves, 12, "and it rests")
+        assert.deepStrictEqual([...backend.failures.values()], [])
+        assert.isTrue((yield* b.client.owned).every(({ info }) => info !== undefined))
+      })),
+    { tags: ["G32", "B55"] }
+  )
 
   it.effect("a handler that does not hear is interrupted after the grace, and its data stream handed over then", () =>
     fleet.test(Effect.gen(function*() {
@@ -67,32 +71,36 @@ describe("balance", () => {
       assert.deepStrictEqual([...backend.members.keys()], ["redis-consumer-a"])
     })))
 
-  it.effect("B55: a hand-over to a member that just died is an orphan after the confirm period, and taken", () =>
-    fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a", { rebalance: true })
-      const b = yield* open("b", { rebalance: true })
-      yield* a.start(a.client.run((lease) => Effect.andThen(lease.revoked, lease.yield)))
-      yield* a.client.announceAll(names(4))
-      yield* TestClock.adjust("20 seconds")
-      yield* b.start(b.client.run(Effect.never))
-      yield* TestClock.adjust("1500 millis")
-      // Still registered, and deaf
-      b.link.modes.handedOver = "hang"
-      b.link.modes.renew = "hang"
-      b.link.modes.pending = "hang"
-      b.link.modes.read = "hang"
-      let handedOver = false
-      for (let i = 0; i < 200 && !handedOver; i++) {
-        yield* TestClock.adjust("100 millis")
-        handedOver = backend.rows.some((row) => row.owner === "redis-consumer-b")
-      }
-      assert.isTrue(handedOver)
-      assert.strictEqual(yield* count(a), 3)
-      b.link.mode = "hang"
-      yield* TestClock.adjust("8 seconds")
-      assert.strictEqual(yield* count(a), 4)
-    })))
+  it.effect(
+    "a hand-over to a member that just died is an orphan after the confirm period, and taken",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const a = yield* open("a", { rebalance: true })
+        const b = yield* open("b", { rebalance: true })
+        yield* a.start(a.client.run((lease) => Effect.andThen(lease.revoked, lease.yield)))
+        yield* a.client.announceAll(names(4))
+        yield* TestClock.adjust("20 seconds")
+        yield* b.start(b.client.run(Effect.never))
+        yield* TestClock.adjust("1500 millis")
+        // Still registered, and deaf
+        b.link.modes.handedOver = "hang"
+        b.link.modes.renew = "hang"
+        b.link.modes.pending = "hang"
+        b.link.modes.read = "hang"
+        let handedOver = false
+        for (let i = 0; i < 200 && !handedOver; i++) {
+          yield* TestClock.adjust("100 millis")
+          handedOver = backend.rows.some((row) => row.owner === "redis-consumer-b")
+        }
+        assert.isTrue(handedOver)
+        assert.strictEqual(yield* count(a), 3)
+        b.link.mode = "hang"
+        yield* TestClock.adjust("8 seconds")
+        assert.strictEqual(yield* count(a), 4)
+      })),
+    { tags: ["B55"] }
+  )
 
   it.effect("what was handed over and is gone before it is confirmed is not owned", () =>
     fleet.test(Effect.gen(function*() {

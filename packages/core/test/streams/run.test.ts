@@ -34,45 +34,53 @@ describe("running handlers", () => {
       assert.deepStrictEqual(yield* owned(a), [])
     })))
 
-  it.effect("G6, lazy: building a client and announcing joins nothing; what was announced before is not missed", () =>
-    fleet.test(Effect.gen(function*() {
-      const { open } = yield* fleet.make
-      const producer = yield* open("p")
-      yield* producer.client.announceAll(names(2))
-      yield* TestClock.adjust("1 minute")
-      assert.deepStrictEqual(producer.link.calls, ["announce"])
-      const a = yield* open("a")
-      yield* a.start(a.client.run(Effect.never))
-      yield* TestClock.adjust("10 millis")
-      assert.deepStrictEqual(yield* owned(a), ["s1", "s2"])
-    })))
+  it.effect(
+    "building a client and announcing joins nothing; what was announced before is not missed",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { open } = yield* fleet.make
+        const producer = yield* open("p")
+        yield* producer.client.announceAll(names(2))
+        yield* TestClock.adjust("1 minute")
+        assert.deepStrictEqual(producer.link.calls, ["announce"])
+        const a = yield* open("a")
+        yield* a.start(a.client.run(Effect.never))
+        yield* TestClock.adjust("10 millis")
+        assert.deepStrictEqual(yield* owned(a), ["s1", "s2"])
+      })),
+    { tags: ["G6"] }
+  )
 
-  it.effect("G7, G32: takes no more than its capacity, and reads no more than it has room for", () =>
-    fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a", { capacity: 2 })
-      const b = yield* open("b", { capacity: 2 })
-      let running = 0
-      let most = 0
-      const work = Effect.acquireUseRelease(
-        Effect.sync(() => {
-          most = Math.max(most, ++running)
-        }),
-        () => Effect.sleep("10 seconds"),
-        () => Effect.sync(() => running--)
-      )
-      yield* a.client.announceAll(names(5))
-      yield* a.start(a.client.run(work))
-      yield* TestClock.adjust("1 second")
-      assert.deepStrictEqual(yield* owned(a), ["s1", "s2"])
-      assert.strictEqual(backend.rows.filter((row) => row.owner !== undefined).length, 2, "the rest is nobody's")
-      yield* b.start(b.client.run(Effect.never))
-      yield* TestClock.adjust("1 second")
-      assert.deepStrictEqual(yield* owned(b), ["s3", "s4"])
-      yield* TestClock.adjust("10 seconds")
-      assert.deepStrictEqual(yield* owned(a), ["s5"])
-      assert.strictEqual(most, 2)
-    })))
+  it.effect(
+    "takes no more than its capacity, and reads no more than it has room for",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const a = yield* open("a", { capacity: 2 })
+        const b = yield* open("b", { capacity: 2 })
+        let running = 0
+        let most = 0
+        const work = Effect.acquireUseRelease(
+          Effect.sync(() => {
+            most = Math.max(most, ++running)
+          }),
+          () => Effect.sleep("10 seconds"),
+          () => Effect.sync(() => running--)
+        )
+        yield* a.client.announceAll(names(5))
+        yield* a.start(a.client.run(work))
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(yield* owned(a), ["s1", "s2"])
+        assert.strictEqual(backend.rows.filter((row) => row.owner !== undefined).length, 2, "the rest is nobody's")
+        yield* b.start(b.client.run(Effect.never))
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(yield* owned(b), ["s3", "s4"])
+        yield* TestClock.adjust("10 seconds")
+        assert.deepStrictEqual(yield* owned(a), ["s5"])
+        assert.strictEqual(most, 2)
+      })),
+    { tags: ["G7", "G32"] }
+  )
 
   it.effect("refuses a second consumption of one client, and allows it after the first", () =>
     fleet.test(Effect.gen(function*() {
@@ -88,7 +96,7 @@ describe("running handlers", () => {
       assert.isUndefined(second.pollUnsafe())
     })))
 
-  it.effect("B58: a living owner is left alone, for however long it takes", () =>
+  it.effect("a living owner is left alone, for however long it takes", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a")
@@ -101,9 +109,9 @@ describe("running handlers", () => {
       assert.deepStrictEqual(yield* owned(a), ["s1", "s2", "s3"])
       assert.deepStrictEqual(backend.rows.map(({ deliveries }) => deliveries), [2, 2, 2])
       assert.isFalse(b.link.calls.includes("take"))
-    })))
+    })), { tags: ["B58"] })
 
-  it.effect("G28: a thousand data streams are renewed by five calls per heartbeat", () =>
+  it.effect("a thousand data streams are renewed by five calls per heartbeat", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { capacity: 1000 })
@@ -117,7 +125,7 @@ describe("running handlers", () => {
       a.link.calls.length = 0
       yield* TestClock.adjust("10 seconds")
       assert.strictEqual(a.link.calls.filter((call) => call === "renew").length, 50)
-    })))
+    })), { tags: ["G28"] })
 })
 
 describe("handlers that fail", () => {
@@ -162,20 +170,24 @@ describe("handlers that fail", () => {
       assert.deepStrictEqual(backend.rows, [])
     })))
 
-  it.effect("B52, G1: go to the dead letters after maxFailures, whatever the schedule says and whoever counted", () =>
-    fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a", { maxFailures: 5 })
-      const { handler, onError, state } = failing(Infinity)
-      yield* a.start(a.client.run(handler, { retry: Schedule.spaced("100 millis"), onError }))
-      const [{ entry } = { entry: "" }] = yield* a.client.announceAll(names(1))
-      yield* TestClock.adjust("250 millis")
-      // Another consumer failed meanwhile
-      backend.failures.set(entry, backend.failures.get(entry)! + 1)
-      yield* TestClock.adjust("1 minute")
-      assert.deepStrictEqual(state.observed, [1, 2, 3, 5])
-      assert.strictEqual(backend.dead.length, 1)
-    })))
+  it.effect(
+    "go to the dead letters after maxFailures, whatever the schedule says and whoever counted",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const a = yield* open("a", { maxFailures: 5 })
+        const { handler, onError, state } = failing(Infinity)
+        yield* a.start(a.client.run(handler, { retry: Schedule.spaced("100 millis"), onError }))
+        const [{ entry } = { entry: "" }] = yield* a.client.announceAll(names(1))
+        yield* TestClock.adjust("250 millis")
+        // Another consumer failed meanwhile
+        backend.failures.set(entry, backend.failures.get(entry)! + 1)
+        yield* TestClock.adjust("1 minute")
+        assert.deepStrictEqual(state.observed, [1, 2, 3, 5])
+        assert.strictEqual(backend.dead.length, 1)
+      })),
+    { tags: ["B52", "G1"] }
+  )
 
   it.effect("a commit in between sets the count back, and the schedule begins anew", () =>
     fleet.test(Effect.gen(function*() {
@@ -199,7 +211,7 @@ describe("handlers that fail", () => {
       yield* a.close
     })))
 
-  it.effect("handing back of its own accord is no failure, and others go first", () =>
+  it.effect("yielding is no failure, and others go first", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a")
@@ -229,22 +241,26 @@ describe("handlers that fail", () => {
       assert.deepStrictEqual(yield* owned(a), ["s1"])
     })))
 
-  it.effect("G17: a done that does not come through leaves it owned, and is tried again until it does", () =>
-    fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a")
-      a.link.modes.done = "fail"
-      yield* a.start(a.client.run(Effect.void))
-      yield* a.client.announceAll(names(1))
-      yield* TestClock.adjust("10 seconds")
-      assert.deepStrictEqual(yield* owned(a), ["s1"])
-      a.link.modes.done = "work"
-      yield* TestClock.adjust("1 second")
-      assert.deepStrictEqual(backend.done, ["s1"])
-      assert.deepStrictEqual(yield* owned(a), [])
-    })))
+  it.effect(
+    "a done that does not come through leaves it owned, and is tried again until it does",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const a = yield* open("a")
+        a.link.modes.done = "fail"
+        yield* a.start(a.client.run(Effect.void))
+        yield* a.client.announceAll(names(1))
+        yield* TestClock.adjust("10 seconds")
+        assert.deepStrictEqual(yield* owned(a), ["s1"])
+        a.link.modes.done = "work"
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(backend.done, ["s1"])
+        assert.deepStrictEqual(yield* owned(a), [])
+      })),
+    { tags: ["G17"] }
+  )
 
-  it.effect("G17: a done whose answer is lost is done, and no loss", () =>
+  it.effect("a done whose answer is lost is done, and no loss", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a")
@@ -258,9 +274,9 @@ describe("handlers that fail", () => {
       assert.deepStrictEqual(yield* owned(a), [])
       assert.strictEqual((yield* Metric.value(StreamMetrics.ends.done)).count, 1)
       for (const loss of Object.values(StreamMetrics.losses)) assert.strictEqual((yield* Metric.value(loss)).count, 0)
-    })).pipe(Effect.provideService(Metric.MetricRegistry, new Map())))
+    })).pipe(Effect.provideService(Metric.MetricRegistry, new Map())), { tags: ["G17"] })
 
-  it.effect("a done that is refused for good ends the holding: nothing renews it for ever", () =>
+  it.effect("a done that is refused for good ends the lease", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a")
@@ -272,20 +288,24 @@ describe("handlers that fail", () => {
       assert.deepStrictEqual(backend.done, [])
     })))
 
-  it.effect("B52: a retry schedule that dies ends the holding, and is a failure: nothing is owned without a handler", () =>
-    fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a", { maxFailures: 3 })
-      const retry = Schedule.spaced("1 second").pipe(Schedule.while((): boolean => {
-        throw new Error("a mistake")
-      }))
-      yield* a.start(a.client.run(Effect.fail("x"), { retry }))
-      yield* a.client.announceAll(names(1))
-      yield* TestClock.adjust("1 second")
-      assert.deepStrictEqual(yield* owned(a), [])
-      yield* TestClock.adjust("1 minute")
-      assert.lengthOf(backend.dead, 1)
-    })))
+  it.effect(
+    "a retry schedule that dies ends the holding, and is a failure: nothing is owned without a handler",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const a = yield* open("a", { maxFailures: 3 })
+        const retry = Schedule.spaced("1 second").pipe(Schedule.while((): boolean => {
+          throw new Error("a mistake")
+        }))
+        yield* a.start(a.client.run(Effect.fail("x"), { retry }))
+        yield* a.client.announceAll(names(1))
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(yield* owned(a), [])
+        yield* TestClock.adjust("1 minute")
+        assert.lengthOf(backend.dead, 1)
+      })),
+    { tags: ["B52"] }
+  )
 
   it.effect("a backend that refuses for good ends the run with its error, after everything is given back", () =>
     fleet.test(Effect.gen(function*() {
@@ -303,7 +323,7 @@ describe("handlers that fail", () => {
     })))
 })
 
-describe("done, said from outside of the handler", () => {
+describe("done, called from outside the handler", () => {
   it.effect("interrupts it and awaits it first: then there is one handler at most for each data stream", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
@@ -389,7 +409,7 @@ describe("done, said from outside of the handler", () => {
       }))
   )
 
-  it.effect("by onError, it is done at once, and onError goes on, even where it cannot be interrupted", () =>
+  it.effect("called by onError it is done at once, and onError goes on", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a")
@@ -409,7 +429,7 @@ describe("done, said from outside of the handler", () => {
       assert.deepStrictEqual([backend.done, told], [["s1", "s2"], ["s1", "s2"]])
     })))
 
-  it.effect("by the handler itself it ends the holding, and reading on fails; its room is free when it ends", () =>
+  it.effect("called by the handler it ends the lease, and reads fail afterwards", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { capacity: 1 })

@@ -232,7 +232,6 @@ export class Backend {
             entries: page.map((row) => ({
               consumer: row.owner as StreamName.ConsumerName,
               idle: Duration.millis(this.now() - row.delivered),
-              deliveries: row.deliveries,
               content: row.content
             })),
             next: found.length > count ? page[page.length - 1]!.entry : undefined
@@ -307,7 +306,7 @@ export class Backend {
           const next = { ...held, consumer: to.consumer, epoch, token: ++this.token as FencingToken }
           this.lock(next, confirm)
           this.running.set(held.entry, valueOf(next))
-          this.hint({ _tag: "Given", session: to.session, ...next })
+          this.hint({ _tag: "Given", session: to.session })
           return "HandedOver"
         }),
       handedOver: (consumer, session) =>

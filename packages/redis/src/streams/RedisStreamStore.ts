@@ -12,15 +12,15 @@ import { Redis } from "effect/persistence/Redis"
 import { hashTag } from "../internal/client/clusterSlot.ts"
 import { fromRedis } from "../internal/client/errors.ts"
 import { RedisTopology } from "../RedisTopology.ts"
-import * as reading from "./internal/announcements.ts"
-import * as tail from "./internal/blockingRead.ts"
-import * as messages from "./internal/checkpoints.ts"
-import * as ending from "./internal/completion.ts"
-import * as expiring from "./internal/expiryNudge.ts"
-import * as taking from "./internal/leases.ts"
-import * as fleet from "./internal/members.ts"
-import * as backends from "./internal/service.ts"
-import * as listening from "./internal/signals.ts"
+import * as announcements from "./internal/announcements.ts"
+import * as blockingRead from "./internal/blockingRead.ts"
+import * as checkpoints from "./internal/checkpoints.ts"
+import * as completion from "./internal/completion.ts"
+import * as expiryNudge from "./internal/expiryNudge.ts"
+import * as leases from "./internal/leases.ts"
+import * as members from "./internal/members.ts"
+import * as serviceContext from "./internal/service.ts"
+import * as signals from "./internal/signals.ts"
 
 const make = Effect.gen(function*() {
   const redis = yield* Redis
@@ -37,18 +37,18 @@ const make = Effect.gen(function*() {
           problem: `on a Cluster it needs a hash tag, which its data streams share, such as "{${service}}"`
         })
       }
-      const backend = backends.make(redis, subscriber, service, isCluster)
-      if (options?.enableEvents === true && !isCluster) yield* listening.enable(redis)
-      const reader = messages.make(backend)
+      const context = serviceContext.make(redis, subscriber, service, isCluster)
+      if (options?.enableEvents === true && !isCluster) yield* signals.enable(redis)
+      const messages = checkpoints.make(context)
       return {
-        prepare: backend.prepare,
-        ...reading.make(backend),
-        ...taking.make(backend),
-        ...ending.make(backend, yield* expiring.make(redis)),
-        ...reader,
-        awaitMessages: yield* tail.make(backend, reader.messages),
-        ...fleet.make(backend),
-        ...listening.make(backend)
+        prepare: context.prepare,
+        ...announcements.make(context),
+        ...leases.make(context),
+        ...completion.make(context, yield* expiryNudge.make(redis)),
+        ...messages,
+        awaitMessages: yield* blockingRead.make(context, messages.messages),
+        ...members.make(context),
+        ...signals.make(context)
       }
     })
   })

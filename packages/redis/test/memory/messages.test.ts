@@ -9,6 +9,7 @@ import { Arbitrary, Duration, Effect, Equal, Layer, Queue, Result, Schema } from
 import * as Redis from "effect/persistence/Redis"
 import * as RedisKeys from "../../src/internal/mutex/keys.ts"
 import * as RedisWire from "../../src/internal/mutex/messages.ts"
+import * as replies from "../../src/internal/mutex/replies.ts"
 import { capturingLogs } from "../support/harness.ts"
 
 const mutex = MutexName.make("jobs")
@@ -302,10 +303,10 @@ const badTicks: ReadonlyArray<unknown> = [
 ]
 
 describe("the replies of the scripts", () => {
-  roundTrips("AcquireReply", RedisWire.AcquireReply)
-  refuses("AcquireReply", RedisWire.AcquireReply, badAcquires)
-  roundTrips("ReleaseReply", RedisWire.ReleaseReply)
-  reads("ReleaseReply", RedisWire.ReleaseReply, [
+  roundTrips("AcquireReply", replies.AcquireReply)
+  refuses("AcquireReply", replies.AcquireReply, badAcquires)
+  roundTrips("ReleaseReply", replies.ReleaseReply)
+  reads("ReleaseReply", replies.ReleaseReply, [
     ["@@", { _tag: "Free" }],
     [
       goodRelease,
@@ -316,9 +317,9 @@ describe("the replies of the scripts", () => {
       ]
     ]
   ])
-  refuses("ReleaseReply", RedisWire.ReleaseReply, badReleases)
-  roundTrips("GuardReply", RedisWire.GuardReply)
-  refuses("GuardReply", RedisWire.GuardReply, [
+  refuses("ReleaseReply", replies.ReleaseReply, badReleases)
+  roundTrips("GuardReply", replies.GuardReply)
+  refuses("GuardReply", replies.GuardReply, [
     null,
     "OK",
     [1],
@@ -331,8 +332,8 @@ describe("the replies of the scripts", () => {
     [[1, "error", null]],
     [[1, "owner", "@@", ""]]
   ])
-  roundTrips("InspectReply", RedisWire.InspectReply)
-  reads("InspectReply", RedisWire.InspectReply, [
+  roundTrips("InspectReply", replies.InspectReply)
+  reads("InspectReply", replies.InspectReply, [
     [["@@", "", "0", []], [{ _tag: "Free" }, "", 0, []]],
     [
       ["x@@16000", "1700000000000000", "250", [["7-abcdef012345:4711@host", "1500"], ["1:4711@stock-host", "0"]]],
@@ -344,13 +345,13 @@ describe("the replies of the scripts", () => {
       ]
     ]
   ])
-  refuses("InspectReply", RedisWire.InspectReply, badInspects)
-  roundTrips("TickReply", RedisWire.TickReply)
-  reads("TickReply", RedisWire.TickReply, [
+  refuses("InspectReply", replies.InspectReply, badInspects)
+  roundTrips("TickReply", replies.ClaimPeriodReply)
+  reads("TickReply", replies.ClaimPeriodReply, [
     [["1", "0"], ["1", 0]],
     [["0", "59999"], ["0", 59_999]]
   ])
-  refuses("TickReply", RedisWire.TickReply, badTicks)
+  refuses("TickReply", replies.ClaimPeriodReply, badTicks)
 })
 
 describe("names on the wire", () => {
@@ -374,7 +375,7 @@ describe("names on the wire", () => {
     )
   })
 
-  it("B59: a mutex is known by its owner key and its queue, and by no other key", () => {
+  it("a mutex is known by its owner key and its queue, and by no other key", { tags: ["B59"] }, () => {
     for (const name of ["jobs", "a}b{c", "{", "x}:contender", "line\nbreak", "x}:fence", "{braces}"]) {
       const odd = MutexName.make(name)
       assert.strictEqual(RedisKeys.mutexOf(RedisKeys.owner(odd)), name)
@@ -394,7 +395,7 @@ describe("names on the wire", () => {
     }
   })
 
-  it.prop("S19: all keys of a mutex hash by the same part of their names, whatever its name", [MutexName], ([name]) => {
+  it.prop("all keys of a mutex hash by the same part of their names, whatever its name", [MutexName], ([name]) => {
     const tag = (key: string) => {
       const open = key.indexOf("{")
       const close = key.indexOf("}", open + 1)
@@ -403,7 +404,7 @@ describe("names on the wire", () => {
     const tags = [RedisKeys.owner, RedisKeys.queue, RedisKeys.fence, RedisKeys.reserved].map((key) => tag(key(name)))
     assert.strictEqual(new Set(tags).size, 1)
     assert.isNotEmpty(tags[0]!)
-  })
+  }, { tags: ["S19"] })
 })
 
 /** A Redis that answers every script with `reply`, and whose channels bring `notices`. */

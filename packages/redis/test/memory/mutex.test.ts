@@ -62,39 +62,60 @@ describe("a mutex on the fake Redis", () => {
       assert.deepStrictEqual(yield* dump("report:latest"), { type: "string", value: "42" })
     }).pipe(Effect.provide(TestMutex.layerWith(RedisMutexStore.layer))))
 
-  it.effect("excludes: fifteen fibers of three processes, many rounds", () => fake(scenarios.exclusion))
+  it.effect("fifteen fibers of three processes exclude each other", () => fake(scenarios.exclusion))
 
-  it.effect("H1: first come, first served, between processes", () => fake(scenarios.order))
+  it.effect("first come, first served, between processes", () => fake(scenarios.order), { tags: ["H1"] })
 
-  it.effect("B2: a waiter whose subscription was lost still gets the mutex", () => fake(scenarios.lostSubscription))
+  it.effect("a waiter whose subscription was lost still gets the mutex", () => fake(scenarios.lostSubscription), {
+    tags: ["B2"]
+  })
 
-  it.effect("B18: a key that was deleted is a loss: the work is interrupted, and the mutex is not made again", () =>
-    fake(scenarios.deleted))
+  it.effect(
+    "a key that was deleted is a loss: the work is interrupted, and the mutex is not made again",
+    () => fake(scenarios.deleted),
+    { tags: ["B18"] }
+  )
 
   it.effect("a key that was overwritten is a loss that names the new owner, and is left alone", () =>
     fake(scenarios.overwritten))
 
-  it.effect("L2: a lease is renewed for as long as its work takes", () => fake(scenarios.renewed))
+  it.effect("a lease is renewed for as long as its work takes", () => fake(scenarios.renewed), { tags: ["L2"] })
 
-  it.effect("H7: an interrupted acquire returns at once and leaves nothing behind", () => fake(scenarios.interrupted))
+  it.effect("an interrupted acquire returns at once and leaves nothing behind", () => fake(scenarios.interrupted), {
+    tags: ["H7"]
+  })
 
-  it.effect("H7: an acquire that is interrupted at any moment leaves nothing behind", () =>
-    fake(scenarios.interruptedAnywhere))
+  it.effect(
+    "an acquire that is interrupted at any moment leaves nothing behind",
+    () => fake(scenarios.interruptedAnywhere),
+    { tags: ["H7"] }
+  )
 
-  it.effect("H7: an acquire that timed out leaves nothing behind, and names the owner it saw", () =>
-    fake(scenarios.timedOut))
+  it.effect(
+    "an acquire that timed out leaves nothing behind, and names the owner it saw",
+    () => fake(scenarios.timedOut),
+    { tags: ["H7"] }
+  )
 
-  it.effect("H3: a waiter that leaves does not hold up the one behind it", () => fake(scenarios.leaving))
+  it.effect("a waiter that leaves does not hold up the one behind it", () => fake(scenarios.leaving), { tags: ["H3"] })
 })
 
 describe("a mutex on a fake Redis that fails", () => {
-  it.effect("B2: a server that starts anew while somebody waits: the waiter gets the mutex, the holder loses it", () =>
-    fake(scenarios.restarted))
+  it.effect(
+    "a server that starts anew while somebody waits: the waiter gets the mutex, the holder loses it",
+    () => fake(scenarios.restarted),
+    { tags: ["B2"] }
+  )
 
-  it.effect("L1: a server that hangs: the work is interrupted at the local deadline, with BackendGone", () =>
-    fake(scenarios.hanging))
+  it.effect(
+    "a server that hangs: the work is interrupted at the local deadline, with BackendGone",
+    () => fake(scenarios.hanging),
+    { tags: ["L1"] }
+  )
 
-  it.effect("L2, B13: an outage that is shorter than the transition costs nothing", () => fake(scenarios.shortOutage))
+  it.effect("an outage that is shorter than the transition costs nothing", () => fake(scenarios.shortOutage), {
+    tags: ["L2", "B13"]
+  })
 
   it.effect("an acquire sits out an outage, and fails as a BackendError where that lasts longer than a lease", () =>
     fake(scenarios.outage))

@@ -1,14 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Exit, Result, Schema } from "effect"
+import { Exit, Schema } from "effect"
 import * as RedisWire from "../../src/internal/mutex/messages.ts"
 import { readAcquire, readRelease } from "../../src/internal/mutex/replies.ts"
-
-const isRead = (codec: Schema.Codec<unknown, unknown>) => {
-  const decode = Schema.decodeUnknownResult(codec)
-  return (reply: unknown) => Result.isSuccess(decode(reply))
-}
-const mayBeAcquire = isRead(RedisWire.AcquireReply)
-const mayBeRelease = isRead(RedisWire.ReleaseReply)
 
 const owners = ["@@", "a:1@h@@16000", "a@@0", "a@@-1", "a@@05", "a@@1e3", "@a@@5", "a@@b@@5", "@@5", "a", ""]
 const tickets = ["1763733691.000001", "1763733691.000000", "1763733691", "1.5", "-1.000001", "x", ""]
@@ -18,8 +11,8 @@ const tokens = ["1", "1763733691000001", "9007199254740991", "9007199254740992",
 
 const write = Schema.encodeUnknownSync(RedisWire.OwnershipText)
 
-describe("replies of the script of acquires and releases, whether read by hand or by their codecs", () => {
-  it("of an acquire mean what the codec says", () => {
+describe("replies of the script of acquires and releases", () => {
+  it("a reply to an acquire is read completely, or refused", () => {
     const refusals = owners.flatMap((owner) =>
       tickets.flatMap((ticket) =>
         positions.flatMap((position) => foreigns.map((foreign) => [owner, ticket, position, foreign]))
@@ -30,7 +23,6 @@ describe("replies of the script of acquires and releases, whether read by hand o
     for (const reply of [...refusals, ...tokens, ...others]) {
       const text = JSON.stringify(reply)
       const exit = readAcquire(reply)
-      assert.strictEqual(Exit.isSuccess(exit), mayBeAcquire(reply), text)
       if (Exit.isFailure(exit)) continue
       count++
       const result = exit.value
@@ -45,14 +37,13 @@ describe("replies of the script of acquires and releases, whether read by hand o
     assert.strictEqual(count, 4 * 3 * 4 * 2 + 3)
   })
 
-  it("of a release mean what the codec says", () => {
+  it("a reply to a release is read completely, or refused", () => {
     const queued = owners.flatMap((owner) => tickets.flatMap((ticket) => tokens.map((token) => [owner, ticket, token])))
     const others = [null, 5, [], ["@@"], ["@@", "1.000001"], ["@@", "1.000001", "5", "5"]]
     let count = 0
     for (const reply of [...owners, ...queued, ...others]) {
       const text = JSON.stringify(reply)
       const exit = readRelease(reply)
-      assert.strictEqual(Exit.isSuccess(exit), mayBeRelease(reply), text)
       if (Exit.isFailure(exit)) continue
       count++
       const { ownership, requeued } = exit.value

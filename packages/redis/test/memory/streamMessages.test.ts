@@ -61,12 +61,29 @@ describe("the leases", () => {
   ])
 })
 
-describe("hints", () => {
-  roundTrips("hint", StreamWire.HintMessage)
-  reads("hint", StreamWire.HintMessage, [
+describe("signals", () => {
+  roundTrips("signal", StreamWire.SignalMessage)
+  reads("signal", StreamWire.SignalMessage, [
     ["released@@5-0@@a@@b", { _tag: "Released", entry: "5-0", stream: "a@@b" }],
-    [`given@@abcdef012345@@${epoch}@@7@@5-0@@redis-consumer-a@@a@@b`, {
-      _tag: "Given",
+    ["given@@abcdef012345", { _tag: "Given", session: "abcdef012345" }]
+  ])
+  refuses("signal", StreamWire.SignalMessage, [
+    "",
+    "released",
+    "released@@5-0",
+    "released@@5@@a",
+    "released@@5-0@@",
+    "released@@5-0@@ ",
+    "Released@@5-0@@a",
+    "given@@",
+    "given@@abc"
+  ])
+})
+
+describe("hand-overs", () => {
+  roundTrips("hand-over", StreamWire.HandOver)
+  reads("hand-over", StreamWire.HandOver, [
+    [`abcdef012345@@${epoch}@@7@@5-0@@redis-consumer-a@@a@@b`, {
       session: "abcdef012345",
       epoch,
       token: 7,
@@ -75,20 +92,13 @@ describe("hints", () => {
       stream: "a@@b"
     }]
   ])
-  refuses("hint", StreamWire.HintMessage, [
-    "",
-    "released",
-    "released@@5-0",
-    "released@@5@@a",
-    "released@@5-0@@",
-    "released@@5-0@@ ",
-    "Released@@5-0@@a",
-    `given@@abcdef012345@@${epoch}@@x@@5-0@@c@@s`,
-    `given@@abcdef012345@@${epoch}@@7@@5-0@@c`
+  refuses("hand-over", StreamWire.HandOver, [
+    `abcdef012345@@${epoch}@@x@@5-0@@c@@s`,
+    `abcdef012345@@${epoch}@@7@@5-0@@c`
   ])
 })
 
-describe("announcements", () => {
+describe("announcements", { tags: ["G2"] }, () => {
   reads("announcement", StreamWire.Announcement, [
     ["{\"DataStreamName\":\"s\",\"Info\":{\"a\":[1,null]}}", { stream: "s", info: { a: [1, null] } }],
     ["{\"DataStreamName\":\"s\",\"Info\":null}", { stream: "s", info: {} }],
@@ -97,7 +107,7 @@ describe("announcements", () => {
     // As redis-stream-client-go reads it
     ["{\"dataStreamName\":\"s\",\"INFO\":{\"Info\":1}}", { stream: "s", info: { Info: 1 } }]
   ])
-  refuses("G2: announcement", StreamWire.Announcement, [
+  refuses("announcement", StreamWire.Announcement, [
     "",
     "null",
     "[]",
@@ -160,7 +170,7 @@ describe("keys", () => {
       StreamKeys.failures(service),
       StreamKeys.announced(service),
       StreamKeys.members(service),
-      StreamKeys.given(service),
+      StreamKeys.handOvers(service),
       StreamKeys.start(service),
       StreamKeys.streamLease(stream),
       StreamKeys.fence(stream),
@@ -170,9 +180,9 @@ describe("keys", () => {
     assert.strictEqual(new Set(all).size, all.length)
   })
 
-  it.prop("G30: the key of a lease tells its data stream and its entry", [StreamName, EntryId], ([stream, entry]) => {
+  it.prop("the key of a lease tells its data stream and its entry", [StreamName, EntryId], ([stream, entry]) => {
     assert.deepStrictEqual(StreamKeys.ofEntryLease(StreamKeys.entryLease(stream, entry)), { stream, entry })
-  })
+  }, { tags: ["G30"] })
 
   it.each([
     "",
@@ -183,7 +193,8 @@ describe("keys", () => {
     "mutex:s",
     "a<MUTEX_KEY_SEP>b<MUTEX_KEY_SEP>5-0"
   ])(
-    "G30: %s is no lease of an entry",
+    "%s is no lease of an entry",
+    { tags: ["G30"] },
     (key) => assert.isUndefined(StreamKeys.ofEntryLease(key))
   )
 })

@@ -2,9 +2,11 @@
 import * as RedisStreamStore from "@effect-simba/redis/streams/RedisStreamStore"
 import * as StreamStoreSuite from "@effect-simba/testkit/streams/StreamStoreSuite"
 import * as TestRedis from "@effect-simba/testkit/TestRedis"
+import { it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { append } from "../support/streams.ts"
+import { trimmed } from "../support/trimmedEntries.ts"
 
 const withEvents = Layer.effectDiscard(
   Effect.flatMap(Redis, (redis) => redis.send("CONFIG", "SET", "notify-keyspace-events", "Ex"))
@@ -18,4 +20,10 @@ StreamStoreSuite.suite(
   "a fake Redis with events",
   RedisStreamStore.layer.pipe(Layer.provide(withEvents), Layer.provideMerge(TestRedis.layer())),
   { live: false, append, publishesExpiries: true }
+)
+
+it.effect(
+  "entries that were deleted while they were pending are gone",
+  () => Effect.provide(Effect.scoped(trimmed), RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer()))),
+  { tags: ["B50"] }
 )

@@ -55,25 +55,32 @@ describe("data streams on the fake Redis", () => {
   it.effect("every announced one is processed to its end, once, and leaves nothing behind", () =>
     fake(scenarios.finished))
 
-  it.effect("G15, G32: what a dead owner leaves is found without any event, with larger tokens", () =>
-    fake(scenarios.orphans))
+  it.effect("streams of a dead owner are found without events, with larger tokens", () => fake(scenarios.orphans), {
+    tags: ["G15", "G32"]
+  })
 
-  it.effect("expiries: what a dead owner leaves is found without any sweep", () => fake(scenarios.expiries))
+  it.effect("streams of a dead owner are found by events, without sweeps", () => fake(scenarios.expiries))
 
-  it.effect("B57, G20: what is handed back in order goes on at once, by a hint, and counts no failure", () =>
-    fake(scenarios.handedBack))
+  it.effect(
+    "streams that are handed back go on at once, by a signal, and count no failure",
+    () => fake(scenarios.handedBack),
+    { tags: ["B57", "G20"] }
+  )
 
-  it.effect("a server that hangs: all is lost at the local deadline, and taken again when it is back", () =>
+  it.effect("a server that hangs: all leases are lost at the deadline, and taken again later", () =>
     fake(scenarios.hanging))
 
   it.effect("a group that is deleted is made again, and what is owned stays owned", () => fake(scenarios.groupGone))
 
-  it.effect("G1, G2, B52: entries that cannot be read go to the dead letters, and the reader lives", () =>
-    fake(scenarios.malformed))
+  it.effect(
+    "entries that cannot be read go to the dead letters, and the reader lives",
+    () => fake(scenarios.malformed),
+    { tags: ["G1", "G2", "B52"] }
+  )
 
-  it.effect("B52: poison goes to the dead letters, and can be revived", () => fake(scenarios.poison))
+  it.effect("poison goes to the dead letters, and can be redriven", () => fake(scenarios.poison), { tags: ["B52"] })
 
-  it.effect("B55: a consumer that joins gets its share", () => fake(scenarios.balanced))
+  it.effect("a consumer that joins gets its share", () => fake(scenarios.balanced), { tags: ["B55"] })
 
   it.effect("a successor resumes after the last commit, and the stale owner cannot move it", () =>
     fake(scenarios.checkpoints))

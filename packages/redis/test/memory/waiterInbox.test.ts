@@ -68,7 +68,7 @@ const look = (millis: number): WakeUp => ({ _tag: "LookIn", delay: Duration.mill
 const gap: WakeUp = { _tag: "Gap" }
 
 describe("what the waiters of a layer are told", () => {
-  it.effect("B40: 10,000 waiters are one subscription, and each is told what is for it", () =>
+  it.effect("10,000 waiters are one subscription, and each is told what is for it", () =>
     Effect.gen(function*() {
       const { asked, open, publish, subscriber } = channels()
       const { wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
@@ -83,9 +83,9 @@ describe("what the waiters of a layer are told", () => {
       for (const [index, wait] of waiting.entries()) assert.deepStrictEqual(yield* wait.next, look(index))
       yield* Scope.close(scope, Exit.void)
       assert.strictEqual(open.size, 0)
-    }))
+    }), { tags: ["B40"] })
 
-  it.effect("B43: a gap reaches every waiter, those of other layers only theirs", () =>
+  it.effect("a gap reaches every waiter of its layer", () =>
     Effect.gen(function*() {
       const { gap: lose, subscriber } = channels()
       const { wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
@@ -95,33 +95,37 @@ describe("what the waiters of a layer are told", () => {
       yield* lose(RedisKeys.inboxChannel(inboxOf(a)))
       for (const wait of as) assert.deepStrictEqual(yield* heard(wait), [gap])
       for (const wait of bs) assert.deepStrictEqual(yield* heard(wait), [])
-    }))
+    }), { tags: ["B43"] })
 
-  it.effect("B43: a subscription that fails is an error to those who wait for it, and made anew for the next", () =>
-    Effect.gen(function*() {
-      const { answering, asked, publish, subscriber } = channels()
-      const { forced, wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
-      const id = freshId()
-      const failing = Deferred.makeUnsafe<void, BackendError>()
-      answering(Deferred.await(failing))
-      const attempt = (id: Parameters<typeof wakeUps>[1]) => Effect.exit(wakeUps(freshName("failing"), id))
-      // In scopes that stay open, as that of a wait does between its attempts
-      const first = yield* Effect.forkChild(Effect.all([attempt(id), attempt(freshId(id))], { concurrency: 2 }))
-      const layer = yield* Effect.forkChild(Effect.exit(forced(inboxOf(id))))
-      yield* settle
-      assert.strictEqual(asked.length, 1)
-      yield* Deferred.fail(failing, lost)
-      for (const exit of [...yield* Fiber.join(first), yield* Fiber.join(layer)]) {
-        assert.deepStrictEqual(Exit.findErrorOption(exit as Exit.Exit<unknown, BackendError>), Option.some(lost))
-      }
-      answering(Effect.void)
-      const wait = yield* wakeUps(freshName("failing"), id)
-      assert.strictEqual(asked.length, 2)
-      yield* publish(RedisKeys.inboxChannel(inboxOf(id)), `${id}@@released@@x`)
-      assert.deepStrictEqual(yield* wait.next, { _tag: "YourTurn", from: "x" })
-    }))
+  it.effect(
+    "a subscription that fails is an error to those who wait for it, and made anew for the next",
+    () =>
+      Effect.gen(function*() {
+        const { answering, asked, publish, subscriber } = channels()
+        const { forced, wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
+        const id = freshId()
+        const failing = Deferred.makeUnsafe<void, BackendError>()
+        answering(Deferred.await(failing))
+        const attempt = (id: Parameters<typeof wakeUps>[1]) => Effect.exit(wakeUps(freshName("failing"), id))
+        // In scopes that stay open, as that of a wait does between its attempts
+        const first = yield* Effect.forkChild(Effect.all([attempt(id), attempt(freshId(id))], { concurrency: 2 }))
+        const layer = yield* Effect.forkChild(Effect.exit(forced(inboxOf(id))))
+        yield* settle
+        assert.strictEqual(asked.length, 1)
+        yield* Deferred.fail(failing, lost)
+        for (const exit of [...yield* Fiber.join(first), yield* Fiber.join(layer)]) {
+          assert.deepStrictEqual(Exit.findErrorOption(exit as Exit.Exit<unknown, BackendError>), Option.some(lost))
+        }
+        answering(Effect.void)
+        const wait = yield* wakeUps(freshName("failing"), id)
+        assert.strictEqual(asked.length, 2)
+        yield* publish(RedisKeys.inboxChannel(inboxOf(id)), `${id}@@released@@x`)
+        assert.deepStrictEqual(yield* wait.next, { _tag: "YourTurn", from: "x" })
+      }),
+    { tags: ["B43"] }
+  )
 
-  it.effect("a waiter that goes while the subscription is made takes it along", () =>
+  it.effect("a waiter that leaves while the subscription is made ends it", () =>
     Effect.gen(function*() {
       const { answering, open, subscriber } = channels()
       const { wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
@@ -135,30 +139,34 @@ describe("what the waiters of a layer are told", () => {
       assert.strictEqual(open.size, 0)
     }))
 
-  it.effect("H5: what a waiter leaves unread is kept in order up to 15 hints, and is one gap beyond", () =>
-    Effect.gen(function*() {
-      const { publish, subscriber } = channels()
-      const { wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
-      const id = freshId()
-      const inbox = RedisKeys.inboxChannel(inboxOf(id))
-      const wait = yield* wakeUps(freshName("slow"), id)
-      const tell = (count: number) =>
-        Effect.andThen(
-          Effect.forEach(Array.from({ length: count }, (_, n) => n), (n) => publish(inbox, `${id}@@look@@${n}`)),
-          settle
-        )
-      const hints = Array.from({ length: 15 }, (_, n) => look(n))
-      yield* tell(15)
-      assert.deepStrictEqual(yield* heard(wait), hints)
-      yield* tell(500)
-      yield* publish(inbox, `${id}@@released@@x`)
-      yield* settle
-      assert.deepStrictEqual(yield* heard(wait), [...hints, gap])
-      yield* tell(1)
-      assert.deepStrictEqual(yield* heard(wait), [look(0)])
-    }))
+  it.effect(
+    "what a waiter leaves unread is kept in order up to 15 hints, and is one gap beyond",
+    () =>
+      Effect.gen(function*() {
+        const { publish, subscriber } = channels()
+        const { wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
+        const id = freshId()
+        const inbox = RedisKeys.inboxChannel(inboxOf(id))
+        const wait = yield* wakeUps(freshName("slow"), id)
+        const tell = (count: number) =>
+          Effect.andThen(
+            Effect.forEach(Array.from({ length: count }, (_, n) => n), (n) => publish(inbox, `${id}@@look@@${n}`)),
+            settle
+          )
+        const hints = Array.from({ length: 15 }, (_, n) => look(n))
+        yield* tell(15)
+        assert.deepStrictEqual(yield* heard(wait), hints)
+        yield* tell(500)
+        yield* publish(inbox, `${id}@@released@@x`)
+        yield* settle
+        assert.deepStrictEqual(yield* heard(wait), [...hints, gap])
+        yield* tell(1)
+        assert.deepStrictEqual(yield* heard(wait), [look(0)])
+      }),
+    { tags: ["H5"] }
+  )
 
-  it.effect("B59: of many leases that are taken away at once none is forgotten", () =>
+  it.effect("of many leases that are taken away at once none is forgotten", () =>
     Effect.gen(function*() {
       const { publish, subscriber } = channels()
       const { forced } = yield* mailboxes.make(subscriber, () => undefined)
@@ -168,28 +176,28 @@ describe("what the waiters of a layer are told", () => {
       for (const id of ids) yield* publish(RedisKeys.inboxChannel(inboxOf(id)), `forced@@${id}`)
       yield* settle
       for (const id of ids) assert.strictEqual((yield* next).id, id)
-    }))
+    }), { tags: ["B59"] })
 
   it.effect("a waiter that saw another implementation listens on its own channel, once, and looks again", () =>
     Effect.gen(function*() {
       const { asked, open, publish, subscriber } = channels()
-      const { sawOthers, wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
+      const { noteForeign, wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
       const [m, id] = [freshName("foreign"), freshId()]
       const own = RedisKeys.contenderChannel(m, id)
       const scope = yield* Scope.make()
       const wait = yield* Scope.provide(wakeUps(m, id), scope)
       yield* settle
       assert.isFalse(open.has(own))
-      for (let i = 0; i < 3; i++) sawOthers(m, id)
+      for (let i = 0; i < 3; i++) noteForeign(m, id)
       assert.deepStrictEqual(yield* heard(wait), [gap])
-      sawOthers(m, id)
+      noteForeign(m, id)
       yield* settle
       assert.deepStrictEqual(asked, [RedisKeys.inboxChannel(inboxOf(id)), own])
       yield* publish(own, "released@@7:4711@stock-host")
       assert.deepStrictEqual(yield* heard(wait), [{ _tag: "YourTurn", from: "7:4711@stock-host" }])
       yield* Scope.close(scope, Exit.void)
       assert.strictEqual(open.size, 0)
-      sawOthers(m, id)
+      noteForeign(m, id)
       yield* settle
       assert.strictEqual(asked.length, 2)
     }))
@@ -197,14 +205,14 @@ describe("what the waiters of a layer are told", () => {
   it.effect("where its own channel cannot be listened to, the next refusal tries again", () =>
     Effect.gen(function*() {
       const { answering, asked, open, subscriber } = channels()
-      const { sawOthers, wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
+      const { noteForeign, wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
       const [m, id] = [freshName("foreign, failing"), freshId()]
       const wait = yield* wakeUps(m, id)
       answering(Effect.fail(lost))
-      sawOthers(m, id)
+      noteForeign(m, id)
       assert.deepStrictEqual(yield* heard(wait), [])
       answering(Effect.void)
-      sawOthers(m, id)
+      noteForeign(m, id)
       assert.deepStrictEqual(yield* heard(wait), [gap])
       assert.strictEqual(asked.length, 3)
       assert.isTrue(open.has(RedisKeys.contenderChannel(m, id)))
@@ -213,13 +221,13 @@ describe("what the waiters of a layer are told", () => {
   it.effect("a waiter that goes while it begins to listen on its own channel leaves nothing open", () =>
     Effect.gen(function*() {
       const { answering, open, subscriber } = channels()
-      const { sawOthers, wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
+      const { noteForeign, wakeUps } = yield* mailboxes.make(subscriber, () => undefined)
       const [m, id] = [freshName("foreign, going"), freshId()]
       const scope = yield* Scope.make()
       yield* Scope.provide(wakeUps(m, id), scope)
       const acknowledged = Deferred.makeUnsafe<void>()
       answering(Deferred.await(acknowledged))
-      sawOthers(m, id)
+      noteForeign(m, id)
       yield* settle
       yield* Scope.close(scope, Exit.void)
       yield* Deferred.succeed(acknowledged, undefined)
@@ -382,9 +390,13 @@ describe("what a contended mutex costs", () => {
     return (commands.length - 1) / count
   }, Effect.scoped)
 
-  it.effect("H2: a hand-off between layers is four commands from asking to release, for 2 waiters and for 100", () =>
-    Effect.gen(function*() {
-      // Try, queue, confirm, release: nothing is subscribed to, and nobody looks in between
-      assert.deepStrictEqual([yield* sent(2), yield* sent(100)], [4, 4])
-    }).pipe(Effect.provide(FakeLive)))
+  it.effect(
+    "a hand-off between layers is four commands from asking to release, for 2 waiters and for 100",
+    () =>
+      Effect.gen(function*() {
+        // Try, queue, confirm, release: nothing is subscribed to, and nobody looks in between
+        assert.deepStrictEqual([yield* sent(2), yield* sent(100)], [4, 4])
+      }).pipe(Effect.provide(FakeLive)),
+    { tags: ["H2"] }
+  )
 })

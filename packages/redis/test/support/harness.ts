@@ -13,13 +13,12 @@ import { RedisServerError } from "./redisProtocol.ts"
 import { RedisServer, type Reply, type Server } from "./redisServer.ts"
 
 /**
- * Looks until something holds. A server that hangs up on a plain look, as one does whose role changes, is looked at again.
+ * Looks until something holds. A look that the server hangs up on, because its role changes, is repeated.
  * The time is no bound of anything: it ends a test that has failed.
  */
 export const until = <E, R>(
   what: string,
-  condition: Effect.Effect<boolean, E, R>,
-  patience: "15 seconds" | "30 seconds" = "15 seconds"
+  condition: Effect.Effect<boolean, E, R>
 ): Effect.Effect<void, E, R> =>
   Effect.suspend(() => {
     let last = ""
@@ -31,8 +30,8 @@ export const until = <E, R>(
       while (!(yield* look)) yield* Effect.sleep("10 millis")
     }).pipe(
       Effect.timeoutOrElse({
-        duration: patience,
-        orElse: () => Effect.die(new Error(`not within ${patience}: ${what}${last}`))
+        duration: "45 seconds",
+        orElse: () => Effect.die(new Error(`not within 45 seconds: ${what}${last}`))
       })
     )
   })

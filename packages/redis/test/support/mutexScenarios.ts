@@ -42,7 +42,7 @@ const scenario =
   (stage: Stage): Effect.Effect<A, E> => Effect.scoped(Effect.gen(() => script(stage))).pipe(Effect.provide(quiet))
 
 /** A lease far longer than any test, so that only a message or a gap can wake a waiter in time. */
-const patient = { ttl: "10 minutes", transition: "5 minutes", confirm: "1 minute" } as const
+const patient = { ttl: "10 minutes", transition: "5 minutes", confirmTimeout: "1 minute" } satisfies MutexConfig.Options
 
 const isHeld = (server: Stage["server"], mutex: MutexName) =>
   until("held", Effect.map(server.send("EXISTS", keysOf(mutex).owner), (n) => n === 1))
@@ -261,7 +261,11 @@ export const leaving = scenario(function*({ open, server }) {
 })
 
 export const restarted = scenario(function*({ open, server }) {
-  const options = { ttl: "400 millis", transition: "20 seconds", confirm: "1 minute" } as const
+  const options = {
+    ttl: "400 millis",
+    transition: "20 seconds",
+    confirmTimeout: "1 minute"
+  } satisfies MutexConfig.Options
   const [holder, waiter] = yield* Effect.all([open(options), open(patient)])
   const m = freshName("restart")
   const work = interruptible()

@@ -49,7 +49,7 @@ const pendingCount = (stage: Stage, lbs: string, group: string) =>
   Effect.map(stage.send("XPENDING", lbs, group), (reply) => Number((reply as ReadonlyArray<unknown>)[0]))
 
 /** Far longer than any test: only news can be in time. */
-const neverSweeps = { sweep: "1 hour" } as const
+const neverSweeps = { sweepInterval: "1 hour" } satisfies Partial<StreamConfig.Options>
 
 export const finished = scenario(function*(stage) {
   const { group, lbs, service, streams } = named(stage, "finished", 20)
@@ -200,7 +200,12 @@ export const balanced = scenario(function*(stage) {
       () => Effect.andThen(lease.revoked, lease.yield),
       () => Effect.sync(() => running.delete(lease.stream))
     )
-  const options = { service, heartbeat: "300 millis", lease: "1500 millis", confirm: "700 millis" } as const
+  const options = {
+    service,
+    heartbeatInterval: "300 millis",
+    leaseDuration: "1500 millis",
+    confirmTimeout: "700 millis"
+  } satisfies StreamConfig.Options
   const a = yield* stage.open({ ...options, consumer: "a" })
   yield* a.client.announceAll(streams)
   yield* a.start(a.client.run(handler))

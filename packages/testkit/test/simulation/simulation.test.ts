@@ -131,7 +131,7 @@ describe("Simulation", () => {
         assert.deepStrictEqual(result.violations, [], Simulation.report(result))
         assert.isAbove(result.events.filter(({ _tag }) => _tag === "Owner").length, 50)
       }
-    }), 60_000)
+    }))
 
   it.effect("the same seed gives the same trace, a hundred times", () =>
     Effect.gen(function*() {
@@ -143,7 +143,7 @@ describe("Simulation", () => {
       assert.strictEqual(traces.size, 1)
       const other = yield* Simulation.run({ ...options(8), faults: Simulation.allFaults, duration: "4 seconds" })
       assert.isFalse(traces.has(Simulation.report(other, { format: "trace" })))
-    }), 60_000)
+    }), { tags: ["long"] })
 
   it.effect("leaving a fault out does not change the draws of the others", () =>
     Effect.gen(function*() {
@@ -201,7 +201,7 @@ describe("Checkers catch a lock that", () => {
 })
 
 describe("A failure", () => {
-  it.effect("is made shorter, and told", () =>
+  it.effect("is shrunk and reported", () =>
     Effect.gen(function*() {
       const setup = { ...options(1, "lets newcomers in first"), clients: 5, faults: Simulation.allFaults }
       const result = yield* Simulation.run(setup)

@@ -67,7 +67,7 @@ describe("a stock consumer", () => {
   )
 
   it.effect(
-    "G6: is not given what was announced before the group was there; G7: takes all that comes at once",
+    "is not given what was announced before the group was there, and takes all that comes at once",
     test((redis) =>
       Effect.gen(function*() {
         yield* announcing(redis)("early")
@@ -81,7 +81,8 @@ describe("a stock consumer", () => {
         assert.lengthOf(yield* a.owned, 300)
         assert.lengthOf(yield* b.owned, 0)
       })
-    )
+    ),
+    { tags: ["G6"] }
   )
 
   it.effect(
@@ -105,7 +106,7 @@ describe("a stock consumer", () => {
   )
 
   it.effect(
-    "G15: leaves it where it is when it does not hear of it; one that starts 40 seconds later takes it",
+    "leaves it where it is when it does not hear of it; one that starts 40 seconds later takes it",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -122,11 +123,12 @@ describe("a stock consumer", () => {
         yield* TestClock.adjust("1 second")
         assert.deepStrictEqual(yield* d.owned, ["orders"])
       })
-    )
+    ),
+    { tags: ["G15"] }
   )
 
   it.effect(
-    "G3: claims at its start what another holds and renews, and that is where its recovery ends",
+    "claims at its start what another holds and renews, and that is where its recovery ends",
     test((redis) =>
       Effect.gen(function*() {
         yield* consumer("a")
@@ -139,11 +141,12 @@ describe("a stock consumer", () => {
         assert.deepStrictEqual(yield* pending(redis), [[held, "redis-consumer-b"]])
         assert.strictEqual(yield* redis.send("GET", `held<MUTEX_KEY_SEP>${held}`), "redis-consumer-a")
       })
-    )
+    ),
+    { tags: ["G3"] }
   )
 
   it.effect(
-    "G1: leaves for good at the first lock that it does not get, and goes on renewing",
+    "leaves for good at the first lock that it does not get, and goes on renewing",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -158,11 +161,12 @@ describe("a stock consumer", () => {
         assert.deepStrictEqual(yield* a.owned, ["one"])
         assert.strictEqual(yield* redis.send("GET", "two<MUTEX_KEY_SEP>99999999999999-0"), "somebody")
       })
-    )
+    ),
+    { tags: ["G1"] }
   )
 
   it.effect(
-    "G2: leaves for good at what it cannot read",
+    "leaves for good at what it cannot read",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -171,11 +175,12 @@ describe("a stock consumer", () => {
         yield* settled
         assert.deepStrictEqual(a.tags(), ["Terminated"])
       })
-    )
+    ),
+    { tags: ["G2"] }
   )
 
   it.effect(
-    "G8: two entries of one stream have two owners",
+    "two entries of one stream have two owners",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -187,11 +192,12 @@ describe("a stock consumer", () => {
         yield* settled
         assert.deepStrictEqual([yield* a.owned, yield* b.owned], [["orders"], ["orders"]])
       })
-    )
+    ),
+    { tags: ["G8"] }
   )
 
   it.effect(
-    "G10: makes a lock again that has vanished, and gives way to one that is another's",
+    "makes a lock again that has vanished, and gives way to one that is another's",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -206,11 +212,12 @@ describe("a stock consumer", () => {
         assert.deepStrictEqual(a.tags(), ["Added", "Disowned"])
         assert.strictEqual(yield* redis.send("GET", key), "somebody")
       })
-    )
+    ),
+    { tags: ["G10"] }
   )
 
   it.effect(
-    "G9: of one name there are two in one lock: the failure of the second deletes the lock of the first",
+    "of one name there are two in one lock: the failure of the second deletes the lock of the first",
     test((redis) =>
       Effect.gen(function*() {
         yield* events(redis)
@@ -223,11 +230,12 @@ describe("a stock consumer", () => {
         yield* settled
         assert.isNull(yield* redis.send("GET", key))
       })
-    )
+    ),
+    { tags: ["G9"] }
   )
 
   it.effect(
-    "G20: acknowledges and deletes what it has not finished when it is asked to end",
+    "acknowledges and deletes what it has not finished when it is asked to end",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -239,7 +247,8 @@ describe("a stock consumer", () => {
         assert.strictEqual(yield* redis.send("XLEN", input), 0)
         assert.deepStrictEqual(yield* a.owned, [])
       })
-    )
+    ),
+    { tags: ["G20"] }
   )
 
   it.effect(

@@ -8,7 +8,6 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
-import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
@@ -22,6 +21,8 @@ import type { AcquireError } from "../../SimbaError.ts"
 import { handle } from "../handle.ts"
 import { instant } from "../lease/deadline.ts"
 import type { Recorder } from "../lease/metricsRecorder.ts"
+import { retrySchedule } from "../lease/storeFailure.ts"
+import { ignoreLogFailure } from "../lease/supervise.ts"
 import * as observer from "../mutex/ownerWatch.ts"
 
 /** One leadership, and the moment at which it is over. */
@@ -30,20 +31,15 @@ interface Leadership {
   readonly over: Deferred.Deferred<void>
 }
 
-/** The contenders whose work the running fiber belongs to, that of child fibers included. */
+/** The contenders whose work the running fiber is part of. Child fibers inherit it. */
 const Inside = Context.Reference<ReadonlySet<object>>("@effect-simba/core/internal/Inside", {
   defaultValue: () => new Set()
 })
 
-/** Nothing depends on what a logger does with it. */
-export const ignoreLogFailure: (log: Effect.Effect<void>) => Effect.Effect<void> = Effect.ignoreCause
-
 const isLossOf = (lease: Lease, error: unknown) => error instanceof LeaseLost && error.id === lease.id
 
-/** A contender never gives up: 100 ms after a failure, doubling up to ten seconds. */
-export const retrySchedule = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("10 seconds")]).pipe(
-  Schedule.jittered
-)
+/** A contender never gives up. */
+export const contenderRetry = retrySchedule("100 millis", "10 seconds")
 
 export const make = Effect.fnUntraced(function*(options: {
   readonly store: MutexStore["Service"]
@@ -68,7 +64,7 @@ export const make = Effect.fnUntraced(function*(options: {
     isInTransition: false
   })
 
-  /** Everything that such a lease protects is awaited before its release. */
+  /** Work that the lease protects knows its contender. */
   const marked = (lease: Lease): Lease => {
     const protect: Lease["protect"] = (effect) =>
       lease.protect(Effect.updateService(effect, Inside, (outer) => new Set(outer).add(state)))
@@ -77,7 +73,7 @@ export const make = Effect.fnUntraced(function*(options: {
 
   const annotate = Effect.annotateLogs({ mutex })
 
-  /** The server says who owns it; whether that is us, and may still act, is judged locally. */
+  /** The server names the owner; whether this contender may act is judged by its own lease. */
   const see = (owner: string | undefined, end: number) =>
     Effect.flatMap(
       present === undefined ? Effect.succeed(false) : present.lease.isHeld,
@@ -107,7 +103,7 @@ export const make = Effect.fnUntraced(function*(options: {
       () =>
         Effect.gen(function*() {
           present = undefined
-          // One that ended before it was announced is not what is waited for
+          // A leadership that has ended is not waited for
           if (Deferred.isDoneUnsafe(upcoming)) upcoming = Deferred.makeUnsafe()
           Deferred.doneUnsafe(leadership.over, Exit.void)
           const how = (yield* lease.isHeld) ? "released" : "lost"
@@ -124,7 +120,7 @@ export const make = Effect.fnUntraced(function*(options: {
     yield* lease.lost
   }))
 
-  // What interrupts the loop itself does not come here
+  // An interruption of the loop itself does not come here
   const attempt = Effect.catchCause(lead, (cause) =>
     Effect.andThen(
       ignoreLogFailure(Effect.logWarning("Cannot contend at present, and tries again", cause)),
@@ -132,14 +128,14 @@ export const make = Effect.fnUntraced(function*(options: {
     ))
 
   // The schedule does not end, so neither does the retry
-  const contend = annotate(Effect.forever(Effect.orDie(Effect.retry(attempt, retrySchedule))))
+  const contend = annotate(Effect.forever(Effect.orDie(Effect.retry(attempt, contenderRetry))))
 
   const run = Effect.runForkWith(yield* Effect.context<never>())
   let isWanted = false
   let isClosed = false
   let loop: Fiber.Fiber<never> | undefined
 
-  /** In the context of whoever made the contender. What ends the loop but `stop` makes it queue again. */
+  /** Runs in the context that made the contender. It queues again after each end but `stop`. */
   const go = () => {
     if (!isWanted || loop !== undefined) return
     loop = run(Effect.andThen(Effect.yieldNow, contend))
@@ -154,10 +150,7 @@ export const make = Effect.fnUntraced(function*(options: {
     go()
   })
 
-  /**
-   * Goes on where whoever asks is interrupted by what it asked for, the work of the leadership above all. Not at once:
-   * work that asks as its first act is registered with its lease, and awaited, only after that.
-   */
+  /** Not at once: work that asks as its first act is registered with its lease, and awaited, only after that. */
   const leave = () => {
     const fiber = loop
     if (fiber === undefined) return Effect.void
@@ -165,13 +158,13 @@ export const make = Effect.fnUntraced(function*(options: {
     return Effect.asVoid(Fiber.await(fiber))
   }
 
-  /** Work that waited here for its own end could wait for ever: it gives way to its interruption, if it can have one. */
+  /** Work that asks for its own end must not wait for it: it yields to its interruption. */
   const ask = (asking: Fiber.Fiber<unknown, unknown>) => {
     const left = leave()
     return asking.getRef(Inside).has(state) ? Effect.yieldNow : left
   }
 
-  // What will not pass is told to those who read, and looked at again: the state must not stay behind for ever
+  // Readers hear of a refusal; the watch begins again, since the state must not stay behind for ever
   yield* observer.watch(
     store,
     mutex,
@@ -191,10 +184,10 @@ export const make = Effect.fnUntraced(function*(options: {
         )
       )
     ),
-    Effect.retry(retrySchedule),
+    Effect.retry(contenderRetry),
     Effect.forkIn(scope)
   )
-  // In the context of whoever closes it: that may be the work
+  // The closing fiber may be the work itself
   yield* Scope.addFinalizer(
     scope,
     Effect.withFiber((closing) => {

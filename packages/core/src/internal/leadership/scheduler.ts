@@ -1,4 +1,4 @@
-/** Work on a schedule while a contender leads: what is run when, once per period where asked, and what failures do. */
+/** Runs work on a schedule while a contender leads: once per period of the fleet where asked, through failures. */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Cron from "effect/Cron"
@@ -15,7 +15,8 @@ import type { Body, Lease } from "../../Lease.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import { InvalidConfig } from "../../SimbaError.ts"
 import { instant } from "../lease/deadline.ts"
-import { ignoreLogFailure, retrySchedule } from "./contender.ts"
+import { ignoreLogFailure } from "../lease/supervise.ts"
+import { contenderRetry } from "./contender.ts"
 import { delay, isPeriodic, type Period, TypeId } from "./timetable.ts"
 
 /** How the last run ended; none before the first. */
@@ -63,7 +64,7 @@ export const plan = <SE, SR>(
     return { name, onError: options.onError ?? "continue", schedule, period, oncePerPeriod, catchUp }
   })
 
-/** Timers stand still while a machine is suspended, and clocks are set: the wall clock is looked at this often. */
+/** Timers stand still while a machine is suspended, and clocks are set: the wall clock is read this often. */
 const slice = 60_000
 
 const untilInstant = (at: number): Effect.Effect<void> =>
@@ -107,7 +108,7 @@ export const drive = <A, E, R, SE, SR>(
             return exit
           }
           if (outcome !== "interrupted") yield* ignoreLogFailure(Effect.logError(`Run of "${name}" failed`, exit.cause))
-          // Ends here if it is over; from here on, the run has ended by itself
+          // Ends here if the leadership has ended; otherwise the run has ended by itself
           yield* restore(Effect.void)
           if (outcome === "interrupted") {
             yield* ignoreLogFailure(Effect.logWarning(`Run of "${name}" interrupted itself`))
@@ -133,7 +134,7 @@ export const drive = <A, E, R, SE, SR>(
       const next = Cron.next(cron, at).getTime()
       const goesOn = Effect.map(Clock.currentTimeMillis, (now) => now < next)
       return ask(next - at, at).pipe(
-        Effect.retry({ schedule: retrySchedule, while: () => goesOn }),
+        Effect.retry({ schedule: contenderRetry, while: () => goesOn }),
         Effect.map(({ first }) => first),
         Effect.orElseSucceed(() => false),
         Effect.tap((first) => first ? Effect.void : count("skipped"))
@@ -173,7 +174,7 @@ export const drive = <A, E, R, SE, SR>(
         yield* Effect.sleep(initialDelay)
         while (true) {
           // The schedule does not end, so neither does the retry
-          const { first, next } = yield* Effect.orDie(Effect.retry(ask(every), retrySchedule))
+          const { first, next } = yield* Effect.orDie(Effect.retry(ask(every), contenderRetry))
           const due = (yield* monotonic) + Duration.toMillis(next)
           if (first) yield* run(lease)
           else yield* count("skipped")

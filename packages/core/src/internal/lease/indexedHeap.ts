@@ -1,10 +1,9 @@
 /**
- * A binary heap whose items know their places in it, so that any of them can leave or change. Items that come one after
- * another with the same key stand in a row, of which only the first is in the heap: thousands that are due at one
- * instant cost no more than a step each.
+ * A binary heap whose items know their positions, so that each can leave or change. Items placed one after another with
+ * the same key form a row, of which only the first is in the heap: thousands due at one instant cost a step each.
  */
 export interface Item {
-  /** What it is ordered by, the least first. While it is in a heap, only `place` changes it. */
+  /** The least comes first. While the item is in a heap, only `place` changes it. */
   key: number
   /** Its index, -1 outside, or -2 behind another in a row. */
   position: number
@@ -17,14 +16,14 @@ const inRow = -2
 
 export class IndexedHeap<I extends Item> {
   private readonly items: Array<I> = []
-  /** What came last, if it is still here: the last of its row. */
+  /** The last item that was placed, if it is still here: the last of its row. */
   private newest: Item | undefined
 
   get first(): I | undefined {
     return this.items[0]
   }
 
-  /** Puts an item in, or moves it to where it belongs now. */
+  /** Adds an item, or moves it. */
   place(item: I, key: number): void {
     this.take(item)
     const { newest } = this
@@ -39,6 +38,15 @@ export class IndexedHeap<I extends Item> {
     item.position = this.items.length
     this.items.push(item)
     this.rise(item)
+  }
+
+  /** In no order. */
+  all(): Array<I> {
+    const all: Array<I> = []
+    for (const head of this.items) {
+      for (let item: Item | undefined = head; item !== undefined; item = item.behind) all.push(item as I)
+    }
+    return all
   }
 
   remove(item: I): void {

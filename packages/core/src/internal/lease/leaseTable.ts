@@ -1,172 +1,92 @@
-/** All leases of one layer: one table, one guard that renews them, one loop that watches the nearest deadline. */
-import * as Clock from "effect/Clock"
-import * as Duration from "effect/Duration"
+/** The leases of one layer, ordered by when each is to be renewed or ends. */
+import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as FiberSet from "effect/FiberSet"
 import * as Latch from "effect/Latch"
-import type * as Scope from "effect/Scope"
-import type { MutexConfig } from "../../MutexConfig.ts"
-import * as MutexMetrics from "../../MutexMetrics.ts"
-import type { MutexStore, ReleaseRequest } from "../../MutexStore.ts"
-import type { LossReason } from "../../SimbaError.ts"
-import { annotations, type HeldLease } from "../mutex/heldLease.ts"
-import * as releasesOf from "../mutex/releaseSender.ts"
 import { type Instant, instant } from "./deadline.ts"
-import * as guardOf from "./leaseRenewer.ts"
-import * as recorderOf from "./metricsRecorder.ts"
-import * as overrunsOf from "./overrunMonitor.ts"
-import { sleepUntil } from "./sleepUntil.ts"
-import { supervise } from "./supervise.ts"
-import * as alarmsOf from "./timerQueue.ts"
+import { IndexedHeap } from "./indexedHeap.ts"
+import { sleepUntil } from "./supervise.ts"
+import type { Periods, TrackedLease } from "./trackedLease.ts"
 
-export interface LeaseTable {
-  readonly now: () => Instant
-  readonly recorder: recorderOf.Recorder
-  readonly timers: alarmsOf.TimerQueue
-  /** Looks after the lease from now on. Once the layer is closed nobody can, and it is lost and given back at once. */
-  readonly add: (holding: HeldLease) => void
-  /** A hint that this lease was taken away by force: asks at once, and believes the answer. */
-  readonly suspect: (id: string) => void
-  /** Loses the lease if its deadline has passed by the clock, whatever the timers have done so far. */
-  readonly check: (holding: HeldLease, now: Instant) => void
-  /** Gives the mutex back, waiting for at most the release timeout. Never fails: what fails is logged, the key expires. */
-  readonly release: (holding: HeldLease) => Effect.Effect<void>
-  /** Undoes an attempt, or a grant that nobody waits for any more, without waiting. */
-  readonly undo: (request: Omit<ReleaseRequest, "confirm">, holding?: HeldLease) => Effect.Effect<void>
-}
+/** A lease of a mutex may label its figures with it. */
+export type AnyLease = TrackedLease<Periods> & { readonly mutex?: string }
 
-/** A suspended machine stops monotonic timers, so deadlines are looked at this often at least. Milliseconds. */
+/** A suspended machine stops monotonic timers, so the clocks are compared this often. Milliseconds. */
 const watch = 1000
 
-export const make = Effect.fnUntraced(function*(
-  store: MutexStore["Service"],
-  config: MutexConfig
-): Effect.fn.Return<LeaseTable, never, Scope.Scope> {
-  const table = new Set<HeldLease>()
-  const releases = yield* releasesOf.make(store, config)
-  const watchChanged = Latch.makeUnsafe(false)
-  let nextWatch = Infinity
-  const context = yield* Effect.context<never>()
-  const clock = yield* Clock.Clock
-  const run = Effect.runForkWith(context)
-  const recorder = recorderOf.make(context, config.metricsByMutex)
-  const releaseMillis = Duration.toMillis(config.releaseTimeout)
-  const overruns = overrunsOf.make({ onOverrun: config.onOverrun, recorder, run })
+/** How far the clocks may drift apart before all deadlines are looked at: little of the smallest margin. Milliseconds. */
+const drift = 10
 
-  /** Out of the table, whatever it ended by. */
-  const drop = (holding: HeldLease, now: Instant): boolean => {
-    if (!table.delete(holding)) return false
-    guard.remove(holding)
-    recorder.modify(MutexMetrics.held, -1, holding.mutex)
-    recorder.update(MutexMetrics.holdTime, now.monotonic - holding.since.monotonic, holding.mutex)
+export class LeaseTable<L extends AnyLease> {
+  private readonly heap = new IndexedHeap<L>()
+  private readonly changed = Latch.makeUnsafe(false)
+  private readonly clock: Clock.Clock
+  /** Loses the lease if it has come to its end by now. */
+  private readonly expire: (lease: L, now: Instant) => void
+  /** The wall clock less the monotonic clock, when all deadlines were last looked at. */
+  private offset: number
+  private next = Infinity
+
+  constructor(clock: Clock.Clock, expire: (lease: L, now: Instant) => void) {
+    this.clock = clock
+    this.expire = expire
+    const { monotonic, wall } = instant(clock)
+    this.offset = wall - monotonic
+  }
+
+  now(): Instant {
+    return instant(this.clock)
+  }
+
+  get first(): L | undefined {
+    return this.heap.first
+  }
+
+  all(): Array<L> {
+    return this.heap.all()
+  }
+
+  /** Adds a lease, or moves it after its next renewal or its end has come nearer. */
+  place(lease: L): void {
+    const key = Math.min(lease.nextRenewal, lease.endsAt())
+    this.heap.place(lease, key)
+    if (key < this.next) this.changed.openUnsafe()
+  }
+
+  /** Answers whether it was there. */
+  remove(lease: L): boolean {
+    if (lease.position === -1) return false
+    this.heap.remove(lease)
     return true
   }
 
-  const lose = (holding: HeldLease, reason: Exclude<LossReason, "Released">, owner?: string) => {
-    const now = instant(clock)
-    if (!drop(holding, now)) return
-    try {
-      const loss = holding.lose(reason, owner)
-      recorder.update(MutexMetrics.losses[reason], 1, holding.mutex)
-      if (holding.hasWork() && overruns.watch(holding, loss, now) < nextWatch) watchChanged.openUnsafe()
-      run(Effect.logWarning(loss.message).pipe(Effect.annotateLogs(annotations(holding))))
-    } finally {
-      // Whatever those who listen for the loss do, others are in line
-      holding.place?.lost(holding)
-    }
+  /** Loses the lease if it has come to its end. Answers whether it is still open; then `place` it. */
+  isStillOpen(lease: L, now: Instant): boolean {
+    this.expire(lease, now)
+    return lease.isOpen()
   }
 
-  const check = (holding: HeldLease, now: Instant) => {
-    if (holding.isOpen() && holding.left(now) <= 0) {
-      lose(holding, !holding.dead && (holding.failing || holding.renewing) ? "BackendGone" : "Expired")
-    }
-  }
-
-  // What comes later ends earlier: those who wait are told first, and what still renews finds no lease any more
-  const fibers = yield* FiberSet.make()
-  yield* Effect.addFinalizer(() =>
-    Effect.suspend(() => {
-      for (const holding of [...table]) lose(holding, "BackendGone")
-      return Effect.void
-    })
-  )
-  const alarms = yield* alarmsOf.make
-  const guard = yield* guardOf.make({ store, config, alarms, recorder, fibers, check, lose })
-
-  const watchDeadlines = Effect.forever(Clock.clockWith((clock) => {
-    watchChanged.closeUnsafe()
-    const now = instant(clock)
-    let nearest = Infinity
-    for (const holding of table) {
-      check(holding, now)
-      if (holding.isOpen()) nearest = Math.min(nearest, holding.left(now), watch)
-    }
-    nextWatch = now.monotonic + Math.min(nearest, overruns.sweep(now))
-    return sleepUntil(nextWatch, watchChanged)
-  }))
-
-  /** Out of the table before anything is sent. Answers what is to be sent, unless the lease stays in this process. */
-  const part = (holding: HeldLease, now: Instant): releasesOf.Request | undefined => {
-    holding.state = "released"
-    drop(holding, now)
-    const { id, mutex, place, unfair } = holding
-    if (place === undefined) return holding
-    return place.pass(holding, now) ? undefined : { mutex, id, unfair, ...place.parting(holding, now) }
-  }
-
-  const undo: LeaseTable["undo"] = (request, holding) =>
-    Effect.suspend(() => {
-      const parted = holding === undefined ? request : part(holding, instant(clock))
-      return parted === undefined ? Effect.void : releases.later(parted)
-    })
-
-  const release: LeaseTable["release"] = (holding) =>
-    Effect.suspend(() => {
-      const works = holding.endWorks()
-      return works === undefined ? giveBack(holding) : Effect.andThen(works, giveBack(holding))
-    })
-
-  const giveBack = (holding: HeldLease) =>
-    Clock.clockWith((clock) => {
-      const now = instant(clock)
-      check(holding, now)
-      if (holding.isOpen()) {
-        // Before the command is sent: a renewal under way can no longer report a loss
-        const parted = part(holding, now)
-        if (parted === undefined) return Effect.void
-        return releases.now(parted, Math.min(releaseMillis, holding.left(now)))
+  /** Runs `attend` when the first lease is due, for ever. */
+  readonly loop = (attend: (now: Instant) => void): Effect.Effect<never> =>
+    Effect.forever(Effect.suspend(() => {
+      this.changed.closeUnsafe()
+      const now = this.now()
+      this.compareClocks(now)
+      const { first } = this
+      if (first !== undefined && first.key <= now.monotonic) {
+        this.next = -Infinity
+        attend(now)
+        // Thousands of leases must not keep other fibers waiting
+        return Effect.yieldNow
       }
-      const reason = holding.loss?.reason
-      return reason === "Expired" || reason === "BackendGone" ? undo(holding) : Effect.void
-    })
+      this.next = first === undefined ? Infinity : Math.min(first.key, now.monotonic + watch)
+      return sleepUntil(this.next, this.changed)
+    }))
 
-  yield* Effect.forkScoped(supervise("The guard", guard.loop))
-  yield* Effect.forkScoped(supervise("The watch over deadlines", watchDeadlines))
-
-  return {
-    now: () => instant(clock),
-    recorder,
-    timers: alarms,
-    add: (holding) => {
-      table.add(holding)
-      recorder.modify(MutexMetrics.held, 1, holding.mutex)
-      if (alarms.isClosed()) {
-        lose(holding, "BackendGone")
-        return void run(undo(holding))
-      }
-      guard.renewAt(holding, holding.key)
-      if (holding.deadline() < nextWatch) watchChanged.openUnsafe()
-    },
-    suspect: (id) => {
-      for (const holding of table) {
-        if (holding.id !== id) continue
-        holding.forcedAt = instant(clock).monotonic
-        // One that is being renewed or probed comes back when that has ended
-        if (holding.position !== -1) guard.renewAt(holding, -Infinity)
-      }
-    },
-    check,
-    release,
-    undo
+  /** A suspension, or a clock that was set, moves deadlines without moving their order. */
+  private compareClocks({ monotonic, wall }: Instant): void {
+    const offset = wall - monotonic
+    if (Math.abs(offset - this.offset) <= drift) return
+    this.offset = offset
+    for (const lease of this.all()) if (this.isStillOpen(lease, { monotonic, wall })) this.place(lease)
   }
-})
+}

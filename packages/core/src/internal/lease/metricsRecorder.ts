@@ -1,41 +1,33 @@
-/**
- * Where a layer's figures go. Updated in place, without an effect each: an uncontended lock makes five of them.
- *
- * Always in the context in which the layer was built, so that what a gauge was raised by it is lowered by too, whichever
- * fiber gets there.
- */
+/** Updates the metrics of one layer in place: an uncontended lock updates five, and an effect for each costs too much. */
 import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 
-export type Update = <Input, State>(metric: Metric.Metric<Input, State>, input: Input, mutex: string) => void
+/** `mutex` labels the figure where the layer was told to. */
+export type Update = <Input, State>(metric: Metric.Metric<Input, State>, input: Input, mutex?: string) => void
 
 export interface Recorder {
   readonly update: Update
+  /** For gauges: relative. */
+  readonly modify: Update
   /** Adds one to a counter for each. */
   readonly count: (
     counter: Metric.Metric<number, unknown>,
-    subjects: ReadonlyArray<{ readonly mutex: string }>
+    subjects: ReadonlyArray<{ readonly mutex?: string }>
   ) => void
-  /** For gauges: relative. */
-  readonly modify: Update
+  /** Logs and the like, from where no effect can run. */
+  readonly run: (effect: Effect.Effect<void>) => void
 }
 
+/** Figures go to the registry and carry the attributes of the layer, whichever fiber updates them. */
 export const make = (layer: Context.Context<never>, byMutex: boolean): Recorder => {
   const attributes = Context.get(layer, Metric.CurrentMetricAttributes)
-  // Only what metrics look for: each update looks for it, and in the layer's own context would pass by all the rest
+  // Each update looks up these two: the layer's whole context takes longer to search
   const context: Context.Context<never> = Context.make(Metric.MetricRegistry, Context.get(layer, Metric.MetricRegistry))
     .pipe(Context.add(Metric.CurrentMetricAttributes, attributes))
-  if (!byMutex) {
-    return {
-      update: (metric, input) => metric.updateUnsafe(input, context),
-      count: (counter, { length }) => {
-        if (length > 0) counter.updateUnsafe(length, context)
-      },
-      modify: (metric, input) => metric.modifyUnsafe(input, context)
-    }
-  }
   const contexts = new Map<string, Context.Context<never>>()
-  const contextOf = (mutex: string) => {
+  const contextOf = (mutex: string | undefined) => {
+    if (!byMutex || mutex === undefined) return context
     let own = contexts.get(mutex)
     if (own === undefined) {
       own = Context.add(context, Metric.CurrentMetricAttributes, { ...attributes, mutex })
@@ -43,11 +35,14 @@ export const make = (layer: Context.Context<never>, byMutex: boolean): Recorder 
     }
     return own
   }
+  const fork = Effect.runForkWith(layer)
   return {
     update: (metric, input, mutex) => metric.updateUnsafe(input, contextOf(mutex)),
+    modify: (metric, input, mutex) => metric.modifyUnsafe(input, contextOf(mutex)),
     count: (counter, subjects) => {
-      for (const { mutex } of subjects) counter.updateUnsafe(1, contextOf(mutex))
+      if (byMutex) { for (const { mutex } of subjects) counter.updateUnsafe(1, contextOf(mutex)) }
+      else if (subjects.length > 0) counter.updateUnsafe(subjects.length, context)
     },
-    modify: (metric, input, mutex) => metric.modifyUnsafe(input, contextOf(mutex))
+    run: (effect) => void fork(effect)
   }
 }

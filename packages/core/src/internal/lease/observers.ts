@@ -1,10 +1,10 @@
-/** Fibers that wait for the same event are told one after the other: what one of them throws is no matter of the next. */
+/** Tells fibers of an event one after the other: an exception of one observer does not affect the others. */
 import * as Effect from "effect/Effect"
 import type * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import type * as Scheduler from "effect/Scheduler"
 
-/** Thrown by whoever observes a fiber that was just resumed. */
+/** An observer of a fiber that was just resumed threw `error`. */
 export const throwUncaught = (dispatcher: Scheduler.SchedulerDispatcher, error: unknown): void =>
   dispatcher.scheduleTask(() => {
     throw error
@@ -18,7 +18,7 @@ export const isolate = ({ currentDispatcher }: Fiber.Fiber<unknown, unknown>, ac
   }
 }
 
-/** `Fiber.await` for a fiber that others may wait for, too. `waiting` is the one that runs this. */
+/** `Fiber.await` for a fiber with other observers. The fiber `waiting` runs this. */
 export const awaitExit = <A, E>(
   fiber: Fiber.Fiber<A, E>,
   waiting: Fiber.Fiber<unknown, unknown>
@@ -26,3 +26,21 @@ export const awaitExit = <A, E>(
   Effect.callback((resume) =>
     Effect.sync(fiber.addObserver((exit) => isolate(waiting, () => resume(Effect.succeed(exit)))))
   )
+
+/** Listeners of one event, which do not throw. */
+export class Listeners<A> {
+  private listeners: Set<(value: A) => void> | undefined
+
+  /** Answers what removes the listener. */
+  add(listener: (value: A) => void): () => void {
+    const listeners = this.listeners ??= new Set()
+    listeners.add(listener)
+    return () => listeners.delete(listener)
+  }
+
+  tell(value: A): void {
+    const { listeners } = this
+    this.listeners = undefined
+    listeners?.forEach((listener) => listener(value))
+  }
+}

@@ -1,12 +1,51 @@
+/** What a failed request to a store means, and when it is sent again. */
 import * as Cause from "effect/Cause"
-import { BackendError, ProtocolError } from "../../SimbaError.ts"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import { BackendError, ProtocolError, type StoreError } from "../../SimbaError.ts"
 
-/** Why a renewal got no answer: what the store said, or else an outage. */
-export const toFailure = (
-  cause: Cause.Cause<BackendError | ProtocolError | Cause.TimeoutError>
-): BackendError | ProtocolError => {
+/** An outage of the backend: the same request may succeed later. */
+export const isTransient = (error: { readonly _tag: string; readonly retryable?: boolean }): error is BackendError =>
+  error._tag === "BackendError" && error.retryable === true
+
+/** The same request gets the same answer. */
+export const isRefusal = (error: StoreError): boolean => error._tag === "BackendError" && !error.retryable
+
+/** The store's own error, or else an outage: a timeout or a crash left the outcome unknown. */
+export const toFailure = (operation: string, cause: Cause.Cause<unknown>): StoreError => {
   const error = Cause.squash(cause)
   return error instanceof BackendError || error instanceof ProtocolError
     ? error
-    : new BackendError({ operation: "guard", retryable: true, cause: error })
+    : new BackendError({ operation, retryable: true, cause: error })
 }
+
+export const noAnswer = (operation: string, within: Duration.Duration): BackendError =>
+  new BackendError({
+    operation,
+    retryable: true,
+    cause: new Error(`no answer within ${Duration.format(within)}`)
+  })
+
+/** Doubles from `first` up to `longest`, varied by a fifth. */
+export const retrySchedule = (first: Duration.Input, longest: Duration.Input): Schedule.Schedule<Duration.Duration> =>
+  Schedule.min([Schedule.exponential(first), Schedule.spaced(longest)]).pipe(Schedule.jittered)
+
+const persistently = retrySchedule("100 millis", "5 seconds")
+
+/** Tries until the request succeeds; only a refusal ends it. Logs the first of several failures. */
+export const persist = <A, R>(
+  what: string,
+  request: Effect.Effect<A, StoreError, R>
+): Effect.Effect<A, StoreError, R> =>
+  Effect.suspend(() => {
+    let isTold = false
+    return request.pipe(
+      Effect.tapError((error) => {
+        if (isTold || isRefusal(error)) return Effect.void
+        isTold = true
+        return Effect.logWarning(`${what} failed; trying again: ${error.message}`)
+      }),
+      Effect.retry({ schedule: persistently, while: (error) => !isRefusal(error) })
+    )
+  })

@@ -1,9 +1,30 @@
+/** Loops that a layer runs for as long as it lives: what they sleep on, and what happens when one crashes. */
 import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import type * as Latch from "effect/Latch"
+import { instant } from "./deadline.ts"
 
-/** A loop of a layer that must not end by a mistake unseen: it is told, and begins again after a moment. */
+/** Nothing depends on what a logger does with a line. */
+export const ignoreLogFailure: (log: Effect.Effect<void>) => Effect.Effect<void> = Effect.ignoreCause
+
+/** Logs a crash of the loop and restarts it. */
 export const supervise = <R>(what: string, loop: Effect.Effect<unknown, never, R>): Effect.Effect<never, never, R> =>
   Effect.forever(Effect.catchCause(loop, (cause) =>
     Cause.hasInterruptsOnly(cause)
       ? Effect.failCause(cause)
-      : Effect.andThen(Effect.logError(`${what} died, and begins again`, cause), Effect.sleep("100 millis"))))
+      : Effect.andThen(
+        ignoreLogFailure(Effect.logError(`${what} crashed; restarting`, cause)),
+        Effect.sleep("100 millis")
+      )))
+
+/** Sleeps until `at`, in monotonic milliseconds, or until the latch opens. Close the latch before you compute `at`. */
+export const sleepUntil = (at: number, changed: Latch.Latch) =>
+  Clock.clockWith((clock) => {
+    const millis = at - instant(clock).monotonic
+    if (millis <= 0) return Effect.void
+    return millis === Infinity
+      ? changed.await
+      : Effect.raceFirst(Effect.sleep(Duration.millis(Math.ceil(millis * 1e6) / 1e6)), changed.await)
+  })

@@ -1,42 +1,41 @@
-/** Many that wait for an instant each: one fiber and one timer for all of them. */
+/** Timers of a layer: one fiber and one sleep for all of them. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import { instant } from "./deadline.ts"
 import { IndexedHeap, type Item } from "./indexedHeap.ts"
-import { sleepUntil } from "./sleepUntil.ts"
-import { supervise } from "./supervise.ts"
+import { sleepUntil, supervise } from "./supervise.ts"
 
 export interface TimerQueue {
-  /** Rings once, at an instant in monotonic milliseconds, unless what this answers is called before. */
+  /** Calls `ring` once, at an instant in monotonic milliseconds, unless the returned function is called before. */
   readonly at: (monotonic: number, ring: () => void) => () => void
-  /** Nothing rings any more: what was set has rung at the end. */
+  /** Closing has called every `ring` that was left. */
   readonly isClosed: () => boolean
 }
 
-interface Alarm extends Item {
+interface Timer extends Item {
   readonly ring: () => void
 }
 
 export const make: Effect.Effect<TimerQueue, never, Scope.Scope> = Effect.gen(function*() {
   const clock = yield* Clock.Clock
-  const heap = new IndexedHeap<Alarm>()
+  const heap = new IndexedHeap<Timer>()
   const changed = Latch.makeUnsafe(false)
   let next = Infinity
   let isClosed = false
 
   const ring = (until: number) => {
-    for (let alarm = heap.first; alarm !== undefined && alarm.key <= until; alarm = heap.first) {
-      heap.remove(alarm)
-      alarm.ring()
+    for (let timer = heap.first; timer !== undefined && timer.key <= until; timer = heap.first) {
+      heap.remove(timer)
+      timer.ring()
     }
   }
 
   const loop = Effect.suspend(() => {
     changed.closeUnsafe()
-    const now = instant(clock).monotonic
-    ring(now)
+    ring(instant(clock).monotonic)
     next = heap.first?.key ?? Infinity
     return sleepUntil(next, changed)
   })
@@ -46,18 +45,50 @@ export const make: Effect.Effect<TimerQueue, never, Scope.Scope> = Effect.gen(fu
       ring(Infinity)
     })
   )
-  yield* Effect.forkScoped(supervise("The clock of the waiters", Effect.forever(loop)))
+  yield* Effect.forkScoped(supervise("The timer queue", Effect.forever(loop)))
 
   return {
     at: (monotonic, ring) => {
-      const alarm: Alarm = { key: monotonic, position: -1, before: undefined, behind: undefined, ring }
-      heap.place(alarm, monotonic)
+      const timer: Timer = { key: monotonic, position: -1, before: undefined, behind: undefined, ring }
+      heap.place(timer, monotonic)
       if (monotonic < next) {
         next = monotonic
         changed.openUnsafe()
       }
-      return () => heap.remove(alarm)
+      return () => heap.remove(timer)
     },
     isClosed: () => isClosed
   }
 })
+
+/**
+ * Runs an effect until `at`, then interrupts it and continues with `late`, without awaiting the interruption. There may
+ * be one of these for each of thousands of waiters, so none has a sleep or a race.
+ */
+export const limit = <A, E, R, B, E2>(
+  timers: TimerQueue,
+  at: number,
+  effect: Effect.Effect<A, E, R>,
+  late: () => Effect.Effect<B, E2>
+): Effect.Effect<A | B, E | E2, R> =>
+  Effect.withFiber<A | B, E | E2, R>((parent) =>
+    Effect.callback((resume) => {
+      const fiber = Effect.runForkWith(parent.context)(effect as Effect.Effect<A, E>)
+      const exit = fiber.pollUnsafe()
+      if (exit !== undefined) return resume(exit)
+      const cancel = timers.at(at, () => {
+        if (timers.isClosed()) return
+        // First, so that the interruption is not the answer
+        resume(late())
+        fiber.interruptUnsafe(parent.id)
+      })
+      fiber.addObserver((exit) => {
+        cancel()
+        resume(exit)
+      })
+      return Effect.suspend(() => {
+        cancel()
+        return Fiber.interrupt(fiber)
+      })
+    })
+  )

@@ -1,162 +1,315 @@
-/**
- * Waiters of one layer on one name share one place in the fleet's queue. Whoever comes first asks by itself; the others
- * stand in line behind it, at no cost to the backend, and the place contends for whoever is the first of them.
- */
+/** The fibers of one layer that want the same mutex share one entry in the fleet's queue; they wait in line behind it. */
 import * as Clock from "effect/Clock"
-import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
-import type { MutexConfig } from "../../MutexConfig.ts"
+import type { FencingToken } from "../../FencingToken.ts"
+import * as MutexMetrics from "../../MutexMetrics.ts"
 import type { ContenderId, MutexName } from "../../MutexName.ts"
-import type { MutexStore } from "../../MutexStore.ts"
-import type { AcquireTimeout } from "../../SimbaError.ts"
-import type { LeaseTable } from "../lease/leaseTable.ts"
-import { AcquireQueue, type Layer } from "./acquirePlace.ts"
-import type { Attempt, StoreError } from "./attempt.ts"
-import * as contention from "./attempt.ts"
-import type { HeldLease } from "./heldLease.ts"
-import type { Waiter } from "./waiter.ts"
+import type { BackendError, StoreError } from "../../SimbaError.ts"
+import { type Instant, instant } from "../lease/deadline.ts"
+import { type Attempt, type AttemptContext, closed, type Refused } from "./attempt.ts"
+import { HeldLease, type Parting } from "./heldLease.ts"
+import type { HeldLeases } from "./heldLeases.ts"
+import { type QueueContext, QueueEntry, type State } from "./queueEntry.ts"
+import { Waiter, WaiterList } from "./waiter.ts"
+
+/** What all queues of a layer share. */
+interface Layer {
+  readonly context: AttemptContext
+  readonly leases: HeldLeases
+  readonly clock: Clock.Clock
+  readonly nextId: () => ContenderId
+  readonly fork: <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
+  /** By mutex; an unfair attempt has a queue of its own. */
+  readonly queues: Map<MutexName | Attempt, AcquireQueue>
+  /** Mutexes that were not free when last asked for: the next attempt queues at once. */
+  readonly contended: Set<MutexName>
+  isClosed: boolean
+}
+
+const maxContended = 10_000
+
+export class AcquireQueue implements QueueContext {
+  readonly mutex: MutexName
+  private readonly key: MutexName | Attempt
+  private readonly layer: Layer
+  private readonly line = new WaiterList()
+  /** Requests of fibers that ask by themselves. */
+  private asking = 0
+  /** The lease that one fiber of this layer holds while the others wait for it. */
+  private held: HeldLease | undefined
+  /** How often the lease may still be handed on within this process. */
+  private handOffs = 0
+  private entry: QueueEntry | undefined
+  private outageSince: number | undefined
+  private lastOwner: string | undefined
+
+  constructor(layer: Layer, mutex: MutexName, key: MutexName | Attempt) {
+    this.layer = layer
+    this.mutex = mutex
+    this.key = key
+  }
+
+  get context(): AttemptContext {
+    return this.layer.context
+  }
+
+  /** The last known owner of the mutex. */
+  get owner(): string | undefined {
+    return this.held?.id ?? this.lastOwner
+  }
+
+  first(): Waiter | undefined {
+    return this.line.first
+  }
+
+  /** Notices that its lease is over before any timer does. */
+  check(): void {
+    if (this.held !== undefined) this.layer.leases.check(this.held, instant(this.layer.clock))
+  }
+
+  /** Whether nobody of this layer holds the mutex or waits for it. */
+  isOpen(): boolean {
+    return this.held === undefined && this.line.first === undefined
+  }
+
+  /** Whether the caller is to ask by itself: it is alone, and the mutex may well be free. */
+  comesFirst({ terms: { unfair } }: Attempt): boolean {
+    const { contended, context: { store } } = this.layer
+    return this.asking === 0 && this.isOpen() &&
+      (unfair || !(contended.has(this.mutex) && store.isListening === true))
+  }
+
+  /** The caller asks, and reports how that ended by one of `granted`, `join` and `gaveUp`. */
+  ask(): void {
+    this.asking++
+  }
+
+  granted(lease: HeldLease): void {
+    this.asking--
+    this.reached()
+    this.layer.contended.delete(this.mutex)
+    this.hold(lease, lease.terms.maxLocalHandOffs)
+  }
+
+  refused({ ownership }: Refused): void {
+    const { contended } = this.layer
+    this.reached()
+    contended.add(this.mutex)
+    if (contended.size > maxContended) contended.delete(contended.values().next().value!)
+    this.lastOwner = ownership._tag === "Held" ? ownership.owner : undefined
+  }
+
+  gaveUp(): void {
+    this.asking--
+    this.advance()
+  }
+
+  /** Joins the line: at its head if the caller has asked by itself and was refused. */
+  join(attempt: Attempt, fiber: Fiber.Fiber<unknown, unknown>, hasAsked: boolean): Waiter {
+    const waiter = new Waiter(attempt, this.layer.clock, fiber.currentDispatcher)
+    this.context.recorder.modify(MutexMetrics.waiters, 1, this.mutex)
+    if (hasAsked) {
+      this.asking--
+      this.line.unshift(waiter)
+    } else this.line.push(waiter)
+    if (this.layer.isClosed) this.conclude(waiter, Exit.fail(closed()))
+    this.advance()
+    return waiter
+  }
+
+  /** A waiter that does not want the mutex any more, and may have been granted it. */
+  leave(waiter: Waiter): Effect.Effect<void> {
+    if (waiter.granted !== undefined) return this.layer.leases.giveUp(waiter.granted)
+    if (waiter.isInLine) {
+      this.take(waiter)
+      this.advance()
+    }
+    return Effect.void
+  }
+
+  lost(lease: HeldLease): void {
+    if (this.held !== lease) return
+    this.held = undefined
+    this.advance()
+  }
+
+  released(lease: HeldLease, now: Instant): Parting | undefined {
+    if (this.held !== lease) return {}
+    const waiter = this.line.first
+    if (waiter !== undefined && this.handOn(lease, waiter, now)) return undefined
+    this.held = undefined
+    if (waiter === undefined) {
+      this.advance()
+      return {}
+    }
+    const entry = this.entry ?? this.begin("requeueing")
+    return entry.state === "over" ? {} : entry.requeue(waiter, now)
+  }
+
+  /** Serves the next in line without the backend. The work of the last holder has ended. */
+  private handOn(lease: HeldLease, waiter: Waiter, now: Instant): boolean {
+    const { terms } = waiter.attempt
+    if (this.handOffs <= 0 || !lease.isFresh(now) || !lease.fits(terms)) return false
+    const heir = new HeldLease(this.mutex, lease.id, lease.token + 1 as FencingToken, terms, now, this)
+    heir.inherit(lease)
+    this.context.recorder.update(MutexMetrics.localHandOffs, 1, this.mutex)
+    this.serve(waiter, heir, Math.min(this.handOffs - 1, terms.maxLocalHandOffs))
+    return true
+  }
+
+  won(entry: QueueEntry, lease: HeldLease, isHandOff: boolean): void {
+    this.end(entry)
+    if (entry.wasFree) this.layer.contended.delete(this.mutex)
+    if (isHandOff) this.context.recorder.update(MutexMetrics.handOffs, 1, this.mutex)
+    this.serve(this.line.first!, lease, lease.terms.maxLocalHandOffs)
+  }
+
+  reached(): void {
+    this.outageSince = undefined
+  }
+
+  /** A waiter fails once it has seen nothing but the outage for as long as its lease would last. */
+  outage(error: BackendError, since: number): void {
+    const now = instant(this.layer.clock).monotonic
+    const began = this.outageSince ??= since
+    for (let waiter = this.line.first; waiter !== undefined;) {
+      const { attempt, next, since } = waiter
+      if (now - Math.max(began, since) >= attempt.terms.leaseMillis) this.conclude(waiter, Exit.fail(error))
+      waiter = next
+    }
+    if (this.line.first === undefined) this.advance()
+  }
+
+  failed(error: StoreError): void {
+    if (this.line.first !== undefined) this.conclude(this.line.first, Exit.fail(error))
+    if (this.line.first === undefined) this.advance()
+  }
+
+  /** Answers the fiber that may still contend. */
+  close(): Fiber.Fiber<unknown, unknown> | undefined {
+    while (this.line.first !== undefined) this.conclude(this.line.first, Exit.fail(closed()))
+    const fiber = this.entry?.fiber
+    this.held = undefined
+    this.advance()
+    return fiber
+  }
+
+  private hold(lease: HeldLease, handOffs: number): void {
+    this.held = lease
+    this.handOffs = handOffs
+    this.layer.leases.add(lease)
+    this.advance()
+  }
+
+  private serve(waiter: Waiter, lease: HeldLease, handOffs: number): void {
+    waiter.granted = lease
+    this.take(waiter)
+    this.hold(lease, handOffs)
+    waiter.conclude(Exit.succeed(lease))
+  }
+
+  private conclude(waiter: Waiter, exit: Parameters<Waiter["conclude"]>[0]): void {
+    this.take(waiter)
+    waiter.conclude(exit)
+  }
+
+  private take(waiter: Waiter): void {
+    const { recorder } = this.context
+    this.line.remove(waiter)
+    recorder.modify(MutexMetrics.waiters, -1, this.mutex)
+    recorder.update(MutexMetrics.waitTime, instant(this.layer.clock).monotonic - waiter.since, this.mutex)
+  }
+
+  /** Does what the line needs, unless it is being done already. */
+  private advance(): void {
+    const waiter = this.line.first
+    const { entry, layer: { queues } } = this
+    if (this.held !== undefined) {
+      // H4: a waiter that cannot have the lease from hand to hand is queued by its release, and must listen by then
+      if (waiter !== undefined && entry === undefined && this.handOffs === 0) this.begin("prepared")
+    } else if (waiter === undefined) {
+      if (entry !== undefined) this.abandon(entry)
+      if (this.asking === 0 && queues.get(this.key) === this) queues.delete(this.key)
+    } else if (this.asking === 0) {
+      if (entry === undefined) this.begin("contending")
+      else if (entry.state === "prepared") entry.contend()
+    }
+  }
+
+  private begin(state: State): QueueEntry {
+    const entry = this.entry = new QueueEntry(this, this.layer.nextId(), state)
+    entry.fiber = this.layer.fork(entry.run)
+    entry.fiber.addObserver((exit) => this.crashed(entry, exit))
+    return entry
+  }
+
+  private end(entry: QueueEntry): void {
+    entry.state = "over"
+    this.entry = undefined
+    entry.fiber?.interruptUnsafe()
+  }
+
+  /** H7: what the backend may know of it is undone in the background. */
+  private abandon(entry: QueueEntry): void {
+    const { id, isKnown } = entry
+    this.end(entry)
+    if (isKnown) this.layer.fork(this.layer.leases.undo({ mutex: this.mutex, id }))
+  }
+
+  /** An entry does not end by itself; if it crashes, the first waiter fails with it, and the others continue. */
+  private crashed(entry: QueueEntry, exit: Exit.Exit<void, StoreError>): void {
+    if (entry.state === "over") return
+    this.abandon(entry)
+    const waiter = this.line.first
+    if (waiter !== undefined && Exit.isFailure(exit)) this.conclude(waiter, Exit.failCause(exit.cause))
+    this.advance()
+  }
+}
 
 export interface AcquireQueues {
-  readonly store: MutexStore["Service"]
-  readonly leases: LeaseTable
-  /**
-   * The place of this layer in the queue of a mutex, made where there is none. To be used at once: one that nobody has
-   * asked or joined may be replaced by another.
-   */
-  readonly at: (mutex: MutexName) => AcquireQueue
+  readonly context: AttemptContext
+  readonly leases: HeldLeases
+  /** The queue for an attempt. Use it at once: one that nobody has asked or joined may be replaced. */
+  readonly at: (attempt: Attempt) => AcquireQueue
   readonly isClosed: () => boolean
 }
 
-type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-
 export const make = Effect.fnUntraced(function*(
-  store: MutexStore["Service"],
-  leases: LeaseTable,
-  config: MutexConfig,
+  context: AttemptContext,
+  leases: HeldLeases,
   nextId: () => ContenderId
 ): Effect.fn.Return<AcquireQueues, never, Scope.Scope> {
-  const table = new Map<MutexName, AcquireQueue>()
+  const queues = new Map<MutexName | Attempt, AcquireQueue>()
   const layer: Layer = {
-    store,
+    context,
     leases,
-    config,
     clock: yield* Clock.Clock,
-    table,
     nextId,
-    run: Effect.runForkWith(yield* Effect.context<never>()),
+    fork: Effect.runForkWith(yield* Effect.context<never>()),
+    queues,
     contended: new Set(),
     isClosed: false
   }
   yield* Effect.addFinalizer(() =>
     Effect.suspend(() => {
       layer.isClosed = true
-      const turns = [...table.values()].map((place) => place.close()).filter((fiber) => fiber !== undefined)
-      return Effect.asVoid(Fiber.awaitAll(turns))
+      const entries = [...queues.values()].map((queue) => queue.close()).filter((fiber) => fiber !== undefined)
+      return Effect.asVoid(Fiber.awaitAll(entries))
     })
   )
   return {
-    store,
+    context,
     leases,
     isClosed: () => layer.isClosed,
-    at: (mutex) => {
-      table.get(mutex)?.check()
-      let place = table.get(mutex)
-      if (place === undefined) table.set(mutex, place = new AcquireQueue(layer, mutex))
-      return place
+    at: (attempt) => {
+      const key = attempt.terms.unfair ? attempt : attempt.mutex
+      queues.get(key)?.check()
+      let queue = queues.get(key)
+      if (queue === undefined) queues.set(key, queue = new AcquireQueue(layer, attempt.mutex, key))
+      return queue
     }
   }
 })
-
-/** Waits for the mutex, for at most `timeout`. Call it uninterruptibly, with what restores interruption. */
-export const acquire = (
-  { at, isClosed, leases, store }: AcquireQueues,
-  attempt: Attempt,
-  timeout: Duration.Duration | undefined,
-  restore: Restore
-): Effect.Effect<HeldLease, StoreError | AcquireTimeout> =>
-  Effect.withFiber((fiber) => {
-    if (isClosed()) return Effect.fail(contention.closed())
-    if (attempt.unfair) return contention.acquire(store, leases, attempt, timeout, restore)
-    const place = at(attempt.mutex)
-    let asking = place.comesFirst()
-    let waiter: Waiter | undefined
-    let granted: HeldLease | undefined
-    const note = (holding: HeldLease) => {
-      granted = holding
-      return holding
-    }
-    const join = () => {
-      waiter = place.join(attempt, fiber, asking)
-      asking = false
-      return Effect.map(waiter.outcome, note)
-    }
-    const asked = () => {
-      place.ask()
-      return Effect.flatMap(
-        contention.retryOutages(attempt, contention.send(store, leases, attempt, { mode: "try" }), place),
-        (result) => {
-          if (contention.isRefused(result)) {
-            place.refused(result)
-            return join()
-          }
-          asking = false
-          place.granted(note(result), attempt)
-          return Effect.succeed(result)
-        }
-      )
-    }
-    return contention.withUndo(
-      leases,
-      attempt,
-      restore(contention.withTimeout(attempt, timeout, asking ? asked() : join(), () => place.owner)),
-      () => granted,
-      () => {
-        if (waiter !== undefined) return place.leave(waiter)
-        if (granted !== undefined) return leases.undo(granted, granted)
-        if (!asking) return Effect.void
-        asking = false
-        return Effect.map(leases.undo(attempt), () => place.gaveUp())
-      }
-    )
-  })
-
-/** One request that never queues, and none where the answer is known. */
-export const tryAcquire = (
-  { at, isClosed, leases, store }: AcquireQueues,
-  attempt: Attempt,
-  restore: Restore
-): Effect.Effect<Option.Option<HeldLease>, StoreError> =>
-  Effect.suspend(() => {
-    if (isClosed()) return Effect.fail(contention.closed())
-    if (attempt.unfair) return contention.tryAcquire(store, leases, attempt, restore)
-    const place = at(attempt.mutex)
-    let granted: HeldLease | undefined
-    if (!place.isOpen()) {
-      return contention.withUndo(leases, attempt, Effect.succeedNone, () => granted, () => Effect.void)
-    }
-    place.ask()
-    let asking = true
-    return contention.withUndo(
-      leases,
-      attempt,
-      Effect.map(restore(contention.send(store, leases, attempt, { mode: "try" })), (result) => {
-        asking = false
-        if (contention.isRefused(result)) {
-          place.refused(result)
-          place.gaveUp()
-          return Option.none()
-        }
-        granted = result
-        place.granted(result, attempt)
-        return Option.some(result)
-      }),
-      () => granted,
-      () => {
-        if (granted !== undefined) return leases.undo(granted, granted)
-        return asking ? Effect.map(leases.undo(attempt), () => place.gaveUp()) : leases.undo(attempt)
-      }
-    )
-  })

@@ -1,31 +1,31 @@
+/** What users have of their leases: a handle for one, a handle for several, and protected work. */
 import * as Cause from "effect/Cause"
 import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type { Lease } from "../../Lease.ts"
-import { LeaseLost } from "../../SimbaError.ts"
+import type { FencingToken } from "../../FencingToken.ts"
+import type { Lease, LeaseGroup } from "../../Lease.ts"
+import type { LeaseLost } from "../../SimbaError.ts"
 import { Handle, LeaseTypeId, timeLeft } from "../handle.ts"
-import type { LeaseTable } from "../lease/leaseTable.ts"
 import { awaitExit, isolate } from "../lease/observers.ts"
 import type { HeldLease } from "./heldLease.ts"
+import type { HeldLeases } from "./heldLeases.ts"
 
 /** The loss of the lease, if it is over at this instant. */
-const over = (leases: LeaseTable, holding: HeldLease): LeaseLost | undefined => {
-  leases.check(holding, leases.now())
-  return holding.state === "held" ? undefined : holding.loss ?? released(holding)
+const over = (leases: HeldLeases, lease: HeldLease): LeaseLost | undefined => {
+  leases.check(lease, leases.now())
+  return lease.state === "held" ? undefined : lease.loss ?? lease.lossOf("Released")
 }
 
-/** The same of the first of them that is. */
-const anyOver = (leases: LeaseTable, holdings: ReadonlyArray<HeldLease>): LeaseLost | undefined => {
-  for (const holding of holdings) {
-    const loss = over(leases, holding)
+/** The loss of the first lease that is over. */
+const anyOver = (leases: HeldLeases, all: ReadonlyArray<HeldLease>): LeaseLost | undefined => {
+  for (const lease of all) {
+    const loss = over(leases, lease)
     if (loss !== undefined) return loss
   }
   return undefined
 }
-
-const released = ({ id, mutex, token }: HeldLease) => new LeaseLost({ mutex, id, token, reason: "Released" })
 
 /** The loss wins over a success and over the interruption that it caused; a failure of the work stays its own. */
 const settle = <A, E>(exit: Exit.Exit<A, E>, loss: LeaseLost | undefined): Effect.Effect<A, E | LeaseLost> => {
@@ -33,43 +33,40 @@ const settle = <A, E>(exit: Exit.Exit<A, E>, loss: LeaseLost | undefined): Effec
     return exit
   }
   return Exit.isFailure(exit) && Cause.hasDies(exit.cause)
-    ? Effect.andThen(Effect.logError("Work that lost its lease died while it was interrupted", exit.cause), loss)
+    ? Effect.andThen(Effect.logError("Work that lost its lease crashed while it was interrupted", exit.cause), loss)
     : Effect.fail(loss)
 }
 
-/** Of work that was interrupted from outside: what else it came to, its finalizers above all, is not to be swallowed. */
+/** Failures of finalizers of work that was interrupted from outside must not be swallowed. */
 const remains = <E>(exit: Exit.Exit<unknown, E>): Effect.Effect<void, E> => {
   if (Exit.isSuccess(exit)) return Effect.void
   const reasons = exit.cause.reasons.filter((reason) => !Cause.isInterruptReason(reason))
   return reasons.length === 0 ? Effect.void : Effect.failCause(Cause.fromReasons(reasons))
 }
 
-/**
- * In a fiber of its own, which is what a loss interrupts. It is made without more ado than it takes: it inherits the
- * context, and whoever runs this waits for its end in any case. `inside` changes that context.
- */
+/** Runs the effect in a fiber of its own, which a loss interrupts. `inside` changes the context that it inherits. */
 export const protect = <A, E, R>(
-  leases: LeaseTable,
-  holdings: ReadonlyArray<HeldLease>,
+  leases: HeldLeases,
+  held: ReadonlyArray<HeldLease>,
   effect: Effect.Effect<A, E, R>,
   inside?: (context: Context.Context<never>) => Context.Context<never>
 ): Effect.Effect<A, E | LeaseLost, R> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.withFiber<A, E | LeaseLost, R>((parent) => {
-      const before = anyOver(leases, holdings)
+      const before = anyOver(leases, held)
       if (before !== undefined) return Effect.fail(before)
       const context = inside === undefined ? parent.context : inside(parent.context)
-      for (const holding of holdings) holding.startWork()
+      for (const lease of held) lease.startWork()
       const fiber = Effect.runForkWith(context as Context.Context<R>)(effect)
-      for (const holding of holdings) holding.addWork(fiber)
+      for (const lease of held) lease.addWork(fiber)
       const remove = () => {
-        for (const holding of holdings) holding.removeWork(fiber)
+        for (const lease of held) lease.removeWork(fiber)
       }
       const exit = fiber.pollUnsafe()
       if (exit !== undefined) {
-        // Interrupted as it was added, it may have ended by that
+        // An interruption by `addWork` may have ended it
         remove()
-        return settle(exit, anyOver(leases, holdings))
+        return settle(exit, anyOver(leases, held))
       }
       const ended = awaitExit(fiber, parent)
       return restore(ended).pipe(
@@ -78,7 +75,7 @@ export const protect = <A, E, R>(
           return Effect.flatMap(ended, remains)
         }),
         Effect.ensuring(Effect.sync(remove)),
-        Effect.flatMap((exit) => settle(exit, anyOver(leases, holdings)))
+        Effect.flatMap((exit) => settle(exit, anyOver(leases, held)))
       )
     })
   )
@@ -86,63 +83,99 @@ export const protect = <A, E, R>(
 export class LeaseImpl extends Handle implements Lease {
   // Set below: with a computed field, bundlers keep a class that nobody uses
   declare readonly [LeaseTypeId]: typeof LeaseTypeId
-  private readonly leases: LeaseTable
-  private readonly holding: HeldLease
+  private readonly leases: HeldLeases
+  private readonly lease: HeldLease
 
-  constructor(leases: LeaseTable, holding: HeldLease) {
+  constructor(leases: HeldLeases, lease: HeldLease) {
     super()
     this[LeaseTypeId] = LeaseTypeId
     this.leases = leases
-    this.holding = holding
+    this.lease = lease
   }
 
   get mutex() {
-    return this.holding.mutex
+    return this.lease.mutex
   }
 
   get id() {
-    return this.holding.id
+    return this.lease.id
   }
 
   get token() {
-    return this.holding.token
+    return this.lease.token
   }
 
   get isHeld() {
-    return Effect.sync(() => over(this.leases, this.holding) === undefined)
+    return Effect.sync(() => over(this.leases, this.lease) === undefined)
   }
 
   get ensure() {
     return Effect.suspend(() => {
-      const loss = over(this.leases, this.holding)
+      const loss = over(this.leases, this.lease)
       return loss === undefined ? Effect.void : Effect.fail(loss)
     })
   }
 
   get timeLeft() {
     return Effect.sync(() =>
-      over(this.leases, this.holding) === undefined
-        ? Duration.millis(this.holding.left(this.leases.now()))
+      over(this.leases, this.lease) === undefined
+        ? Duration.millis(this.lease.left(this.leases.now()))
         : Duration.zero
     )
   }
 
   get lost() {
     return Effect.withFiber((waiting) => {
-      const loss = over(this.leases, this.holding)
+      const loss = over(this.leases, this.lease)
       return loss !== undefined ? Effect.succeed(loss) : Effect.callback<LeaseLost>((resume) => {
-        const unlisten = this.holding.onLoss((loss) => isolate(waiting, () => resume(Effect.succeed(loss))))
+        const unlisten = this.lease.onLoss.add((loss) => isolate(waiting, () => resume(Effect.succeed(loss))))
         return Effect.sync(unlisten)
       })
     })
   }
 
   get protect(): Lease["protect"] {
-    return (effect) => protect(this.leases, [this.holding], effect)
+    return (effect) => protect(this.leases, [this.lease], effect)
   }
 
   override toJSON() {
-    const { id, mutex, state, token } = this.holding
-    return { mutex, id, token, timeLeft: timeLeft(state === "held" ? this.holding.left(this.leases.now()) : 0) }
+    const { id, mutex, state, token } = this.lease
+    return { mutex, id, token, timeLeft: timeLeft(state === "held" ? this.lease.left(this.leases.now()) : 0) }
+  }
+}
+
+export class LeaseGroupImpl extends Handle implements LeaseGroup {
+  readonly leases: ReadonlyArray<Lease>
+  readonly tokens: ReadonlyMap<string, FencingToken>
+  readonly protect: LeaseGroup["protect"]
+
+  constructor(leases: ReadonlyArray<Lease>, protect: LeaseGroup["protect"]) {
+    super()
+    this.leases = leases
+    this.tokens = new Map(leases.map((lease) => [lease.mutex, lease.token]))
+    this.protect = protect
+  }
+
+  get isHeld() {
+    return Effect.map(Effect.forEach(this.leases, (lease) => lease.isHeld), (held) => held.every(Boolean))
+  }
+
+  get ensure() {
+    return Effect.forEach(this.leases, (lease) => lease.ensure, { discard: true })
+  }
+
+  get timeLeft() {
+    return Effect.map(
+      Effect.forEach(this.leases, (lease) => lease.timeLeft),
+      (left) => left.reduce((a, b) => Duration.min(a, b))
+    )
+  }
+
+  get lost() {
+    return Effect.raceAllFirst(this.leases.map((lease) => lease.lost))
+  }
+
+  override toJSON() {
+    return { leases: this.leases.map((lease) => lease.toJSON()) }
   }
 }

@@ -1,38 +1,69 @@
-/** The options of one lease, checked where they enter. */
-import type * as Duration from "effect/Duration"
+/** The options of one lease: checked where they enter, and the periods that follow from them. */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { LeaseOptions } from "../../Mutex.ts"
 import type * as MutexConfig from "../../MutexConfig.ts"
 import type { InvalidConfig } from "../../SimbaError.ts"
-import { checkPeriods, handOffsProblem, positive, refuse } from "../optionChecks.ts"
+import type { Periods } from "../lease/trackedLease.ts"
+import { checkPeriods, handOffsProblem, margin as marginOf, positive, refuse } from "../optionChecks.ts"
 
-export interface Checked {
+/** Shared by the leases that were asked for with the same options. */
+export interface Terms extends Periods {
   readonly ttl: Duration.Duration
-  readonly transition: Duration.Duration
-  readonly maxHold?: Duration.Duration | undefined
-  readonly isAlive?: Effect.Effect<boolean, unknown> | undefined
-  readonly unfair?: boolean | undefined
+  /** Time to live plus transition: how long a grant lasts at the server. */
+  readonly lease: Duration.Duration
+  readonly leaseMillis: number
+  readonly unfair: boolean
+  readonly isAlive: Effect.Effect<boolean, unknown> | undefined
   readonly maxLocalHandOffs: number
 }
 
-/** Without effects or copies where there is nothing to check, which is the usual case. */
+export const termsOf = (options: {
+  readonly ttl: Duration.Duration
+  readonly transition: Duration.Duration
+  readonly maxLocalHandOffs: number
+  readonly maxHold?: Duration.Duration | undefined
+  readonly isAlive?: Effect.Effect<boolean, unknown> | undefined
+  readonly unfair?: boolean | undefined
+}): Terms => {
+  const { isAlive, maxHold, maxLocalHandOffs, transition, ttl, unfair } = options
+  const lease = Duration.sum(ttl, transition)
+  const leaseMillis = Duration.toMillis(lease)
+  const margin = Duration.toMillis(marginOf(lease))
+  const renewAfter = Duration.toMillis(ttl)
+  return {
+    ttl,
+    lease,
+    leaseMillis,
+    unfair: unfair === true,
+    isAlive,
+    maxLocalHandOffs,
+    margin,
+    usable: leaseMillis - margin,
+    renewAfter,
+    early: Math.min(renewAfter / 8, 1000),
+    maxHold: maxHold === undefined ? Infinity : Duration.toMillis(maxHold)
+  }
+}
+
+/** Answers `usual`, the terms of the layer, where the options change none of them. */
 export const check = (
   config: MutexConfig.MutexConfig,
-  options: LeaseOptions | undefined
-): Effect.Effect<Checked, InvalidConfig> | undefined => {
-  if (options === undefined) return undefined
-  const { isAlive, maxLocalHandOffs, maxHold, transition, ttl, unfair } = options
-  if (
-    ttl === undefined && transition === undefined && maxHold === undefined && isAlive === undefined &&
-    unfair === undefined && maxLocalHandOffs === undefined
-  ) return undefined
+  usual: Terms,
+  options: LeaseOptions = {}
+): Effect.Effect<Terms, InvalidConfig> => {
+  const { isAlive, maxHold, transition, ttl, unfair } = options
+  const maxLocalHandOffs = options.maxLocalHandOffs ?? config.maxLocalHandOffs
   if (unfair !== undefined && typeof unfair !== "boolean") return refuse("unfair", "it must be true or false")
   if (isAlive !== undefined && !Effect.isEffect(isAlive)) return refuse("isAlive", "it must be an Effect")
-  const handovers = handOffsProblem(maxLocalHandOffs ?? config.maxLocalHandOffs)
-  if (handovers !== undefined) return refuse("maxLocalHandOffs", handovers)
-  const rest = { isAlive, unfair, maxLocalHandOffs: maxLocalHandOffs ?? config.maxLocalHandOffs }
-  if (ttl === undefined && transition === undefined && maxHold === undefined && isAlive === undefined) {
-    return Effect.succeed({ ttl: config.ttl, transition: config.transition, ...rest })
+  const handOffProblem = handOffsProblem(maxLocalHandOffs)
+  if (handOffProblem !== undefined) return refuse("maxLocalHandOffs", handOffProblem)
+  if ((ttl ?? transition ?? maxHold ?? isAlive) === undefined) {
+    return Effect.succeed(
+      unfair !== true && maxLocalHandOffs === usual.maxLocalHandOffs
+        ? usual
+        : { ...usual, unfair: unfair === true, maxLocalHandOffs }
+    )
   }
   return Effect.gen(function*() {
     const periods = yield* checkPeriods({
@@ -41,10 +72,12 @@ export const check = (
       ttl: ttl ?? config.ttl,
       transition: transition ?? config.transition
     })
-    return {
+    return termsOf({
       ...periods,
-      ...rest,
+      isAlive,
+      unfair,
+      maxLocalHandOffs,
       maxHold: maxHold === undefined ? undefined : yield* positive("maxHold", maxHold)
-    }
+    })
   })
 }

@@ -1,18 +1,18 @@
 /** The state of one mutex in the in-process store: the rules of the Redis scripts, on plain data. */
 import * as Duration from "effect/Duration"
-import { type FencingToken } from "../../FencingToken.ts"
+import type { FencingToken } from "../../FencingToken.ts"
 import type { ContenderId } from "../../MutexName.ts"
-import {
-  type AcquireRequest,
-  type AcquireResult,
-  type ClaimPeriodResult,
-  type GuardResult,
-  type MutexState,
-  type Ownership,
-  type Released,
-  type ReleaseRequest,
-  type Ticket,
-  type WakeUp
+import type {
+  AcquireRequest,
+  AcquireResult,
+  ClaimPeriodResult,
+  GuardResult,
+  MutexState,
+  Ownership,
+  Released,
+  ReleaseRequest,
+  Ticket,
+  WakeUp
 } from "../../MutexStore.ts"
 
 interface Waiter {
@@ -33,7 +33,7 @@ export class MemoryMutex {
   /** Monotonic milliseconds. */
   private deadline = 0
   private token = 0
-  /** How many tokens behind it are the owner's too. */
+  /** So many further tokens are the owner's too. */
   private reserved = 0
   private lastTicket = 0
   private readonly queue: Array<Waiter> = []
@@ -72,12 +72,12 @@ export class MemoryMutex {
     if (this.owner === undefined || this.owner === id) {
       return { _tag: "Granted", token: this.take(id, request.lease, request.reserve ?? 0) }
     }
-    const place = request.mode === "wait" ? this.enter(id, request.ticket) : undefined
+    const queued = request.mode === "wait" ? this.enter(id, request.ticket) : undefined
     return {
       _tag: "Refused",
       ownership: this.ownership(),
-      ticket: place === undefined ? undefined : toTicket(place.ticket),
-      position: place === undefined ? this.queue.length : this.queue.indexOf(place),
+      ticket: queued === undefined ? undefined : toTicket(queued.ticket),
+      position: queued === undefined ? this.queue.length : this.queue.indexOf(queued),
       foreign: false
     }
   }
@@ -92,7 +92,7 @@ export class MemoryMutex {
     const millis = Duration.toMillis(confirm)
     const wasFirst = this.leave(id)
     const queued = requeue === undefined ? undefined : this.enter(requeue.id, undefined)
-    // Whether there was somebody before the one that is queued
+    // Whether somebody was ahead of the entry that is queued
     let isTaken = true
     if (this.owner === id) {
       this.owner = undefined
@@ -121,7 +121,7 @@ export class MemoryMutex {
     }
   }
 
-  /** The fence moves on although nobody may be granted: what the old owner still writes is older than that. */
+  /** The fence moves even if nobody is granted: late writes of the old owner carry an older token. */
   force(confirm: number): Ownership {
     const before = this.ownership()
     const owner = this.owner
@@ -205,7 +205,7 @@ export class MemoryMutex {
     this.tellToLook(this.first(), millis)
   }
 
-  /** Tells the first live waiter that the mutex is free, and the one behind it to look whether that was of use. */
+  /** Tells the first live waiter that the mutex is free, and the next one to look after the confirm period. */
   private callFirst(from: string, confirm: number, last: ReleaseRequest["requeue"]): boolean {
     const first = this.first()
     if (first === undefined || first.id === last?.id) return false

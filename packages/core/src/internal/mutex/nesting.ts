@@ -1,46 +1,38 @@
-/** Which locks the running fiber is inside of, so that one that would wait for itself can be told so. */
+/** Which locks the running fiber is inside of, so that an acquire that would wait for itself can be refused. */
 import * as Context from "effect/Context"
-import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
-import type { MutexName } from "../../MutexName.ts"
 import { AlreadyHeld } from "../../SimbaError.ts"
-import type { LeaseTable } from "../lease/leaseTable.ts"
 import type { HeldLease } from "./heldLease.ts"
+import type { HeldLeases } from "./heldLeases.ts"
 
-interface Extent {
-  readonly leases: LeaseTable
-  readonly holding: HeldLease
-  readonly outer: Extent | undefined
+interface Nesting {
+  readonly leases: HeldLeases
+  readonly lease: HeldLease
+  readonly outer: Nesting | undefined
 }
 
-/** Inherited by child fibers, as their work belongs to the same lock. */
-const Current: Context.Reference<Extent | undefined> = Context.Reference<Extent | undefined>(
-  "@effect-simba/core/internal/Extent",
+/** Child fibers inherit it, as their work belongs to the same lock. */
+const Current: Context.Reference<Nesting | undefined> = Context.Reference<Nesting | undefined>(
+  "@effect-simba/core/internal/Nesting",
   { defaultValue: () => undefined }
 )
 
-/** The context of what runs inside the lock. */
+/** The context of work inside the lock. */
 export const provide =
-  (leases: LeaseTable, holding: HeldLease) => (context: Context.Context<never>): Context.Context<never> =>
-    Context.add(context, Current, { leases, holding, outer: Context.get(context, Current) })
+  (leases: HeldLeases, lease: HeldLease) => (context: Context.Context<never>): Context.Context<never> =>
+    Context.add(context, Current, { leases, lease, outer: Context.get(context, Current) })
 
-/** What an acquire would wait for that `fiber` holds itself. A lease that is over keeps nobody waiting. */
+/** The lock around `fiber` that an acquire would wait for. A lease that is over keeps nobody waiting. */
 export const find = (
   fiber: Fiber.Fiber<unknown, unknown>,
-  leases: LeaseTable,
+  leases: HeldLeases,
   mutex: string
 ): AlreadyHeld | undefined => {
-  for (let extent = fiber.getRef(Current); extent !== undefined; extent = extent.outer) {
-    const { holding } = extent
-    if (extent.leases === leases && holding.mutex === mutex && holding.isOpen()) {
-      return new AlreadyHeld({ mutex: holding.mutex, id: holding.id, token: holding.token })
+  for (let nesting = fiber.getRef(Current); nesting !== undefined; nesting = nesting.outer) {
+    const { lease } = nesting
+    if (nesting.leases === leases && lease.mutex === mutex && lease.isOpen()) {
+      return new AlreadyHeld({ mutex: lease.mutex, id: lease.id, token: lease.token })
     }
   }
   return undefined
 }
-
-export const refuseNested = (leases: LeaseTable, mutex: MutexName): Effect.Effect<void, AlreadyHeld> =>
-  Effect.withFiber((fiber) => {
-    const held = find(fiber, leases, mutex)
-    return held === undefined ? Effect.void : Effect.fail(held)
-  })

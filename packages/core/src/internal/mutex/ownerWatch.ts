@@ -1,4 +1,4 @@
-/** Follows who owns a mutex, without taking part: looks when something is announced, and often enough when nothing is. */
+/** Follows the owner of a mutex without contending: looks at each announcement, and often enough without any. */
 import type * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -11,18 +11,17 @@ import type { MutexName } from "../../MutexName.ts"
 import * as MutexSchedule from "../../MutexSchedule.ts"
 import type { Change, MutexStore } from "../../MutexStore.ts"
 import type { OwnerEvent } from "../../OwnerEvent.ts"
-import type { BackendError, ProtocolError } from "../../SimbaError.ts"
+import type { StoreError } from "../../SimbaError.ts"
 import type { Subscription } from "../../Subscriber.ts"
 import { instant } from "../lease/deadline.ts"
+import { isTransient } from "../lease/storeFailure.ts"
 
-/** What one look found. `end` is when the owner's lease ends, on the observer's monotonic clock, in milliseconds. */
+/** The answer to one look. The owner's lease ends at `end`, in milliseconds of the observer's monotonic clock. */
 export interface Look {
   readonly owner: string | undefined
   readonly token: FencingToken | undefined
   readonly end: number
 }
-
-type StoreError = BackendError | ProtocolError
 
 export interface Options {
   /** The longest time between two looks. */
@@ -32,10 +31,10 @@ export interface Options {
 
 const nobody: Look = { owner: undefined, token: undefined, end: Infinity }
 
-/** A renewal moves the end by more than the jitter of the way there and back. Milliseconds. */
+/** A renewal moves the end by more than round trips vary. Milliseconds. */
 const jitter = 50
 
-/** What must have happened between two looks. An owner that left before the end it had last shown has released. */
+/** The events between two looks. An owner that left before the end of its lease has released. */
 export const between = (
   mutex: string,
   before: Look,
@@ -64,7 +63,7 @@ export const between = (
     : [{ _tag: "HandedOver", mutex, owner: before.owner, successor: after.owner }]
 }
 
-/** Looks until it is interrupted. An outage is sat out, and is a gap; what will not pass is a failure. */
+/** Looks until it is interrupted. An outage is a gap; a refusal is a failure. */
 export const watch = Effect.fnUntraced(function*(
   store: MutexStore["Service"],
   mutex: MutexName,
@@ -103,17 +102,15 @@ export const watch = Effect.fnUntraced(function*(
       if (Option.isSome(change) && change.value._tag === "Gap") yield* gap
     }))
 
-  const passes = (error: StoreError) => error._tag === "BackendError" && error.retryable
   const attempt: Effect.Effect<never, StoreError> = Effect.scoped(Effect.flatMap(store.changes(mutex), follow)).pipe(
-    Effect.tapError((error) => passes(error) ? gap : Effect.void)
+    Effect.tapError((error) => isTransient(error) ? gap : Effect.void)
   )
-  return yield* Effect.retry(attempt, { schedule: MutexSchedule.outage, while: passes })
+  return yield* Effect.retry(attempt, { schedule: MutexSchedule.outage, while: isTransient })
 })
 
-/** How many events a slow reader may be behind before the oldest are dropped and a gap says so. */
+/** A reader that is further behind loses the oldest events, and gets a gap instead. */
 const capacity = 128
 
-/** What a reader of events is served from. */
 export type Reader = Queue.Queue<OwnerEvent, StoreError | Cause.Done>
 
 export const makeReader: Effect.Effect<Reader> = Queue.sliding<OwnerEvent, StoreError | Cause.Done>(capacity)

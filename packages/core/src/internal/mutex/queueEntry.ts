@@ -1,50 +1,45 @@
-/** One wait of a place in the fleet's queue, under a wire id of its own: from the subscription to the grant. */
-import * as Cause from "effect/Cause"
+/** One entry of a layer in the fleet's queue, under an id of its own: from the subscription to the grant. */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
-import * as Option from "effect/Option"
 import * as Pull from "effect/Pull"
 import * as Schedule from "effect/Schedule"
 import type { ContenderId, MutexName } from "../../MutexName.ts"
 import * as MutexSchedule from "../../MutexSchedule.ts"
-import type { MutexStore, Released, Ticket } from "../../MutexStore.ts"
-import type { BackendError } from "../../SimbaError.ts"
-import type { LeaseTable } from "../lease/leaseTable.ts"
-import { awaitWakeUp, isRefused, type Refused, send, type StoreError } from "./attempt.ts"
-import type { HeldLease } from "./heldLease.ts"
+import type { Released, Ticket } from "../../MutexStore.ts"
+import type { BackendError, StoreError } from "../../SimbaError.ts"
+import type { Instant } from "../lease/deadline.ts"
+import { type AttemptContext, awaitWakeUp, isRefused, type Refused, retryOutages, send, withAnswer } from "./attempt.ts"
+import { HeldLease, type LeaseOwner, type Parting } from "./heldLease.ts"
 import type { Waiter } from "./waiter.ts"
 
-/** What a turn is part of. */
-export interface QueueContext {
+/** The queue that the entry stands for. */
+export interface QueueContext extends LeaseOwner {
   readonly mutex: MutexName
-  readonly store: MutexStore["Service"]
-  readonly leases: LeaseTable
-  readonly confirmTimeout: Duration.Duration
-  /** Whom the turn is for, at this moment. Others may come to be the first while a request is under way. */
+  readonly context: AttemptContext
+  /** Others may become the first while a request is under way. */
   readonly first: () => Waiter | undefined
   readonly refused: (refused: Refused) => void
-  /** The turn has ended with a lease for this waiter, who is still the first. */
-  readonly won: (turn: QueueEntry, holding: HeldLease, handedOff: boolean) => void
-  /** Nothing has come through since, in monotonic milliseconds; or something has. */
+  /** The entry has ended with a lease for the first waiter. */
+  readonly won: (entry: QueueEntry, lease: HeldLease, isHandOff: boolean) => void
+  /** No request has succeeded since, in monotonic milliseconds. */
   readonly outage: (error: BackendError, since: number) => void
   readonly reached: () => void
-  /** The backend refused the first. */
+  /** The backend refused the first for good. */
   readonly failed: (error: StoreError) => void
 }
 
 /**
- * - `prepared`: subscribes while the mutex is still held by a fiber of this layer.
+ * - `prepared`: subscribes while a fiber of this layer still holds the mutex.
  * - `requeueing`: a release that queues it is under way.
  * - `contending`: asks and waits.
  * - `over`: granted, or given up.
  */
 export type State = "prepared" | "requeueing" | "contending" | "over"
 
-/** Of a release by which nobody learnt how many are ahead: not among the first who look one after the other. */
+/** After a release that did not say how many are ahead: not among the first who look one after the other. */
 const unknownPosition = 8
 
 export class QueueEntry {
@@ -54,22 +49,16 @@ export class QueueEntry {
   /** Nobody else had the mutex or waited for it. */
   wasFree = true
   private readonly gate = Latch.makeUnsafe(false)
-  private readonly seat: QueueContext
+  private readonly queue: QueueContext
   private isSubscribed = false
   private ticket: Ticket | undefined
-  /** Whom the requeueing release asked for, when it was sent, and whether messages could reach us then. */
-  private requeued: { readonly waiter: Waiter; readonly sent: HeldLease["since"]; readonly heard: boolean } | undefined
-  /** What is known from the requeueing release, where that makes a request needless. */
+  /** A refusal by the requeueing release, which makes the first request needless. */
   private known: Refused | undefined
 
-  constructor(seat: QueueContext, id: ContenderId, state: State) {
-    this.seat = seat
+  constructor(queue: QueueContext, id: ContenderId, state: State) {
+    this.queue = queue
     this.id = id
     this.state = state
-  }
-
-  get isOver(): boolean {
-    return this.state === "over"
   }
 
   /** Whether the backend may have heard of it. */
@@ -77,125 +66,101 @@ export class QueueEntry {
     return this.state === "requeueing" || this.state === "contending"
   }
 
-  requeueing(waiter: Waiter, sent: HeldLease["since"]): void {
-    this.wasFree = false
-    this.state = "requeueing"
-    this.requeued = { waiter, sent, heard: this.isSubscribed }
-  }
-
   contend(): void {
     this.state = "contending"
     this.gate.openUnsafe()
   }
 
-  /** The answer to the requeueing release; `undefined` if there is none, so that the outcome is not known. */
-  settled(released: Released | undefined, now: HeldLease["since"]): HeldLease | undefined {
-    if (this.state !== "requeueing") return undefined
-    const { heard, sent, waiter } = this.requeued!
+  /** Goes along with a release that is sent now, for the first waiter. */
+  requeue(waiter: Waiter, sent: Instant): Parting {
+    this.wasFree = false
+    this.state = "requeueing"
+    const isListening = this.isSubscribed
+    const { lease, maxLocalHandOffs } = waiter.attempt.terms
+    return {
+      requeue: { id: this.id, lease, reserve: maxLocalHandOffs },
+      settled: (released) => {
+        if (this.state === "requeueing") this.settled(waiter, sent, isListening, released)
+      }
+    }
+  }
+
+  /** Without an answer the outcome is not known: the next request finds out. */
+  private settled(waiter: Waiter, sent: Instant, isListening: boolean, released: Released | undefined): void {
+    const { queue } = this
     const requeued = released?.requeued
     if (requeued !== undefined) {
       this.ticket = requeued.ticket
-      if (requeued.token !== undefined && waiter === this.seat.first()) {
-        const holding = waiter.holdingOf(this.id, requeued.token, sent)
-        if (holding.left(now) > 0) return holding
+      if (requeued.token !== undefined && waiter === queue.first()) {
+        const lease = new HeldLease(queue.mutex, this.id, requeued.token, waiter.attempt.terms, sent, queue)
+        if (lease.left(queue.context.now()) > 0) return queue.won(this, lease, true)
       }
       const { ownership } = released!
-      // Longer than a waiter has to confirm: an owner that this release did not choose, maybe of another implementation
-      const isNew = ownership._tag === "Held" && ownership.remaining !== undefined &&
-        Duration.isLessThanOrEqualTo(ownership.remaining, this.seat.confirmTimeout)
-      if (requeued.token === undefined && heard && isNew) {
-        this.known = {
-          _tag: "Refused",
-          ownership,
-          ticket: requeued.ticket,
-          position: unknownPosition,
-          foreign: false
-        }
+      // Longer than a waiter has to confirm: this release did not choose the owner, or it is of another implementation
+      const isChosen = ownership._tag === "Held" && ownership.remaining !== undefined &&
+        Duration.isLessThanOrEqualTo(ownership.remaining, queue.context.confirmTimeout)
+      if (requeued.token === undefined && isListening && isChosen) {
+        this.known = { _tag: "Refused", ownership, ticket: requeued.ticket, position: unknownPosition, foreign: false }
       }
     }
     this.contend()
-    return undefined
   }
 
-  /** Through outages, which are judged by how long each waiter has seen of them. */
-  private persist<A, R>(effect: Effect.Effect<A, StoreError, R>): Effect.Effect<A, StoreError, R> {
-    return Effect.suspend(() => {
-      const asked = this.seat.leases.now().monotonic
-      return Effect.matchCauseEffect(effect, {
-        onSuccess: (value) => this.reached(value),
-        onFailure: (cause) => this.again(effect, cause, asked)
+  /** Repeats a request until it succeeds. The queue decides how long each waiter sits through an outage. */
+  private persist<A, R>(request: Effect.Effect<A, StoreError, R>): Effect.Effect<A, StoreError, R> {
+    const { context } = this.queue
+    let asked = 0
+    const once = Effect.suspend(() => {
+      asked = context.now().monotonic
+      const waiter = this.queue.first()
+      if (waiter === undefined) return Effect.interrupt
+      const { terms } = waiter.attempt
+      return withAnswer(context, terms, asked + terms.leaseMillis, request)
+    })
+    const goesOn = (error: BackendError) => {
+      this.queue.outage(error, asked)
+      return this.queue.first() !== undefined
+    }
+    return retryOutages(once, goesOn).pipe(
+      Effect.tap(() => Effect.sync(() => this.queue.reached())),
+      Effect.catch((error) => {
+        this.queue.failed(error)
+        return this.persist(request)
       })
-    })
-  }
-
-  private reached<A>(value: A): Effect.Effect<A> {
-    this.seat.reached()
-    return Effect.succeed(value)
-  }
-
-  private again<A, R>(effect: Effect.Effect<A, StoreError, R>, first: Cause.Cause<StoreError>, since: number) {
-    const { seat } = this
-    return Effect.gen({ self: this }, function*() {
-      const step = yield* Schedule.toStep(MutexSchedule.outage)
-      let cause = first
-      let asked = since
-      for (;;) {
-        const failure = Option.getOrUndefined(Cause.findErrorOption(cause))
-        if (failure === undefined) return yield* Effect.failCause(cause)
-        if (failure._tag === "BackendError" && failure.retryable) {
-          seat.outage(failure, asked)
-          const [, delay] = yield* Pull.catchDone(
-            step(yield* Clock.currentTimeMillis, undefined),
-            () => Effect.succeed([Duration.zero, Duration.seconds(1)] as [Duration.Duration, Duration.Duration])
-          )
-          yield* Effect.sleep(delay)
-        } else seat.failed(failure)
-        // Nobody is left in line: this fiber has been interrupted, and notices now
-        if (seat.first() === undefined) return yield* Effect.interrupt
-        asked = seat.leases.now().monotonic
-        const exit = yield* Effect.exit(effect)
-        if (Exit.isSuccess(exit)) return yield* this.reached(exit.value)
-        cause = exit.cause
-      }
-    })
+    )
   }
 
   readonly run: Effect.Effect<void, StoreError> = Effect.scoped(Effect.gen({ self: this }, function*() {
-    const { leases, store } = this.seat
-    const wakeUps = yield* this.persist(store.wakeUps(this.seat.mutex, this.id))
+    const { queue } = this
+    const { confirmTimeout: confirm, store } = queue.context
+    const wakeUps = yield* this.persist(store.wakeUps(queue.mutex, this.id))
     this.isSubscribed = true
     if (this.state !== "contending") yield* this.gate.await
-    const { attempt: { transition, ttl } } = this.seat.first()!
-    const lease = Duration.sum(ttl, transition)
-    let step: Effect.Success<ReturnType<typeof paceOf>> | undefined
-    const delayBehind = Effect.fnUntraced(function*(this: QueueEntry, refused: Refused) {
-      step ??= yield* paceOf(this.seat.confirmTimeout, lease)
+    const { lease } = queue.first()!.attempt.terms
+    const step = yield* Schedule.toStep(MutexSchedule.contend({ confirm, lease }))
+    const sleep = Effect.fnUntraced(function*(refused: Refused) {
       const now = yield* Clock.currentTimeMillis
       const [delay] = yield* Pull.catchDone(step(now, refused), () => Effect.succeed([lease, lease] as const))
-      return delay
+      return yield* awaitWakeUp(wakeUps, queue.context, delay)
     })
-    const sleep = (refused: Refused) =>
-      Effect.flatMap(delayBehind.call(this, refused), (delay) => awaitWakeUp(wakeUps, leases, delay))
     let waiter: Waiter | undefined
-    const asking = Effect.suspend(() => {
-      waiter = this.seat.first()!
-      return send(store, leases, { ...waiter.attempt, id: this.id }, { mode: "wait", ticket: this.ticket })
-    })
-    let called = this.known !== undefined && (yield* sleep(this.known))
+    const ask = this.persist(Effect.suspend(() => {
+      waiter = queue.first()!
+      const { mutex, terms } = waiter.attempt
+      return send(queue.context, { mutex, terms, id: this.id }, queue, { mode: "wait", ticket: this.ticket })
+    }))
+    let isCalled = this.known !== undefined && (yield* sleep(this.known))
     for (;;) {
-      const result = yield* this.persist(asking)
+      const result = yield* ask
       if (!isRefused(result)) {
-        // Whoever was asked for may have left meanwhile: asking again confirms the grant, as the next one wants it
-        if (waiter === this.seat.first()) return this.seat.won(this, result, called)
+        // The first may have left meanwhile: asking again confirms the grant with the terms of the next one
+        if (waiter === queue.first()) return queue.won(this, result, isCalled)
         continue
       }
       this.ticket = result.ticket ?? this.ticket
-      this.seat.refused(result)
+      queue.refused(result)
       this.wasFree = false
-      called = yield* sleep(result)
+      isCalled = yield* sleep(result)
     }
   }))
 }
-
-const paceOf = (confirm: Duration.Duration, lease: Duration.Duration) =>
-  Schedule.toStep(MutexSchedule.contend({ confirm, lease }))

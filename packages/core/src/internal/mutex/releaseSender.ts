@@ -1,4 +1,4 @@
-/** Giving back in the background: releases and undos, which closing the layer waits for. */
+/** Sends releases and undos in the background; closing the layer waits for them. */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -10,19 +10,17 @@ import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import type { MutexConfig } from "../../MutexConfig.ts"
 import type { MutexStore, Released, ReleaseRequest } from "../../MutexStore.ts"
-import type { BackendError, ProtocolError } from "../../SimbaError.ts"
+import type { StoreError } from "../../SimbaError.ts"
 import { instant } from "../lease/deadline.ts"
+import { isTransient } from "../lease/storeFailure.ts"
+import type { Parting } from "./heldLease.ts"
 
-export interface Request extends Omit<ReleaseRequest, "confirm"> {
-  /** Told what became of `requeue`, once: the answer to the first try, or nothing where there is none. */
-  readonly settled?: ((released: Released | undefined) => void) | undefined
-}
+export interface Request extends Omit<ReleaseRequest, "confirm" | "requeue">, Parting {}
+
+type Failure = Cause.Cause<StoreError | Cause.TimeoutError>
 
 export interface ReleaseSender {
-  /**
-   * Gives back within so many milliseconds. Waits for one try, unless the store can do without; what the server refused
-   * for the moment is tried again behind it.
-   */
+  /** Gives back within so many milliseconds. Waits for one try at most; further ones follow in the background. */
   readonly now: (request: Request, within: number) => Effect.Effect<void>
   /** Does not wait at all. */
   readonly later: (request: Request) => Effect.Effect<void>
@@ -42,12 +40,12 @@ export const make = Effect.fnUntraced(function*(
   const releaseMillis = Duration.toMillis(config.releaseTimeout)
   const closing = Latch.makeUnsafe(false)
   let closed = false
-  /** Nobody waits any more for what is given back. It has one try, since the store may outlive the layer. */
+  /** Closing has ended: a release has one try more, since the store may outlive the layer. */
   let isGone = false
-  /** How many were sent and are not answered, without a fiber each. */
+  /** Releases that were sent without a fiber, and are not answered. */
   let sent = 0
   let onAnswered: (() => void) | undefined
-  /** The last try that was waited for had no answer: to wait for each of many leases would take its time each. */
+  /** The last awaited try had no answer: awaiting the release of each of many leases would add up. */
   let isSilent = false
 
   const inBackground = (effect: Effect.Effect<void>) => isGone ? afterwards(effect) : whileOpen(effect)
@@ -58,23 +56,19 @@ export const make = Effect.fnUntraced(function*(
       within
     ))
 
-  /** What is sent again queues nobody: who was to be queued goes on by itself after the first try. */
-  const again = ({ id, mutex, unfair }: Request): Request => ({ mutex, id, unfair })
+  const isTimeout = (cause: Failure) => (Cause.squash(cause) as { readonly _tag?: string })._tag === "TimeoutError"
 
-  const mayPass = (cause: Cause.Cause<BackendError | ProtocolError | Cause.TimeoutError>) => {
-    const error = Cause.squash(cause) as { readonly _tag?: string; readonly retryable?: boolean }
-    return error._tag === "TimeoutError" || (error._tag === "BackendError" && error.retryable === true)
-  }
+  const mayPass = (cause: Failure) => isTimeout(cause) || isTransient(Cause.squash(cause) as StoreError)
 
-  const report = (cause: Cause.Cause<BackendError | ProtocolError | Cause.TimeoutError>, held: boolean) =>
+  const report = (cause: Failure, held: boolean) =>
     Cause.hasDies(cause)
-      ? Effect.logError("A release died; the lease ends by itself", cause)
+      ? Effect.logError("A release crashed; the lease ends by itself", cause)
       : held
-      ? Effect.logWarning(`A release did not come through; the lease ends by itself: ${Cause.squash(cause)}`)
+      ? Effect.logWarning(`A release failed; the lease ends by itself: ${Cause.squash(cause)}`)
       : Effect.logDebug(`An attempt could not be undone; it ends by itself: ${Cause.squash(cause)}`)
 
   /** Until it comes through or the time is over; when the layer closes, once more and no longer. */
-  const goOn = Effect.fnUntraced(function*(request: Request, until: number, held: boolean) {
+  const tryAgain = Effect.fnUntraced(function*(request: Request, until: number, held: boolean) {
     for (let delay = pause;; delay *= 2) {
       yield* Effect.raceFirst(Effect.sleep(Duration.millis(delay)), closing.await)
       const left = until - instant(clock).monotonic
@@ -84,21 +78,19 @@ export const make = Effect.fnUntraced(function*(
     }
   })
 
-  const isTimeout = (cause: Cause.Cause<unknown>) =>
-    (Cause.squash(cause) as { readonly _tag?: string })._tag === "TimeoutError"
-
-  /** What becomes of the first try. */
+  /** After the first try. */
   const settle = (
-    request: Request,
-    exit: Exit.Exit<Released, BackendError | ProtocolError | Cause.TimeoutError>,
+    { id, mutex, settled, unfair }: Request,
+    exit: Exit.Exit<Released, StoreError | Cause.TimeoutError>,
     until: number,
     held: boolean
   ): Effect.Effect<void> => {
-    request.settled?.(Exit.isSuccess(exit) ? exit.value : undefined)
+    settled?.(Exit.isSuccess(exit) ? exit.value : undefined)
     if (Exit.isSuccess(exit)) return Effect.void
     return closed || instant(clock).monotonic >= until || !mayPass(exit.cause)
       ? report(exit.cause, held)
-      : goOn(again(request), until, held)
+      // Without `requeue`: the entry asks by itself after the first try
+      : tryAgain({ id, mutex, unfair }, until, held)
   }
 
   const run = (request: Request, within: number, held: boolean) =>
@@ -107,7 +99,7 @@ export const make = Effect.fnUntraced(function*(
       return Effect.flatMap(attempt(request, Duration.millis(within)), (exit) => {
         isSilent = Exit.isFailure(exit) && isTimeout(exit.cause)
         const settling = settle(request, exit, until, held)
-        // Whoever waits for this try does not wait for those behind it
+        // The caller awaits this try only
         return Exit.isSuccess(exit)
           ? settling
           : Effect.sync(() => void inBackground(annotated(request, settling)))
@@ -115,9 +107,8 @@ export const make = Effect.fnUntraced(function*(
     })
 
   /**
-   * Without waiting, a fiber or a timer. If the connection breaks before the answer, the release is not sent again on
-   * the next one by itself: it fails, and is asked for anew like anything else. That may come behind an acquire of the
-   * same mutex, which does not matter: the id of this lease is never used again, so no other can be released by it.
+   * Without a fiber or a timer. A connection that breaks fails it, and the next try may come behind a new acquire of the
+   * mutex: harmless, since ids are never reused.
    */
   const send = (request: Request, within: number, held: boolean): boolean => {
     if (store.sendRelease === undefined) return false

@@ -3,26 +3,24 @@ import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Scheduler from "effect/Scheduler"
-import type { FencingToken } from "../../FencingToken.ts"
-import type { ContenderId } from "../../MutexName.ts"
-import type { BackendError, ProtocolError } from "../../SimbaError.ts"
-import { type Instant, instant } from "../lease/deadline.ts"
+import type { StoreError } from "../../SimbaError.ts"
+import { instant } from "../lease/deadline.ts"
 import { throwUncaught } from "../lease/observers.ts"
 import type { Attempt } from "./attempt.ts"
-import { HeldLease } from "./heldLease.ts"
+import type { HeldLease } from "./heldLease.ts"
 
-type End = Exit.Exit<HeldLease, BackendError | ProtocolError>
+type End = Exit.Exit<HeldLease, StoreError>
 
 export class Waiter {
   readonly attempt: Attempt
+  readonly clock: Clock.Clock
   /** Monotonic milliseconds. */
   readonly since: number
-  readonly clock: Clock.Clock
   private readonly dispatcher: Scheduler.SchedulerDispatcher
-  private resume: ((end: Effect.Effect<HeldLease, BackendError | ProtocolError>) => void) | undefined
+  private resume: ((end: End) => void) | undefined
   private end: End | undefined
-  /** What it was granted, whether or not its fiber has taken notice. */
-  holding: HeldLease | undefined
+  /** The lease that it was granted, even before its fiber has taken notice. */
+  granted: HeldLease | undefined
   isInLine = true
   next: Waiter | undefined
   previous: Waiter | undefined
@@ -34,26 +32,20 @@ export class Waiter {
     this.dispatcher = dispatcher
   }
 
-  /** The lease as this waiter wants it. */
-  holdingOf(id: ContenderId, token: FencingToken, sent: Instant): HeldLease {
-    return new HeldLease(this.attempt.mutex, id, token, this.attempt.terms, sent)
-  }
-
-  /** Waits until it is served, or fails. Whoever leaves says so to the place. */
-  readonly outcome: Effect.Effect<HeldLease, BackendError | ProtocolError> = Effect.callback((resume) => {
+  readonly outcome: Effect.Effect<HeldLease, StoreError> = Effect.callback((resume) => {
     if (this.end === undefined) this.resume = resume
     else resume(this.end)
   })
 
-  /** A fiber that is granted goes on before this returns, unless others are being woken already. */
+  /** A fiber that is granted continues before this returns, unless others are being woken already. */
   conclude(end: End): void {
     this.end = end
     if (this.resume === undefined) return
     if (Exit.isSuccess(end)) wake(this)
-    else this.goOnLater()
+    else this.continueLater()
   }
 
-  goOn(): void {
+  continueNow(): void {
     try {
       this.resume!(this.end!)
     } catch (error) {
@@ -61,14 +53,14 @@ export class Waiter {
     }
   }
 
-  goOnLater(): void {
-    this.dispatcher.scheduleTask(() => this.goOn(), 0)
+  continueLater(): void {
+    this.dispatcher.scheduleTask(() => this.continueNow(), 0)
   }
 }
 
 /** Fibers that run in a row before the event loop has its turn, and for how many milliseconds. */
-const atOnce = 32
-const atMost = 5
+const maxInRow = 32
+const maxMillis = 5
 
 let woken: Array<Waiter> | undefined
 
@@ -77,10 +69,10 @@ const wake = (waiter: Waiter): void => {
   if (woken !== undefined) return void woken.push(waiter)
   woken = [waiter]
   const { clock } = waiter
-  const end = instant(clock).monotonic + atMost
+  const end = instant(clock).monotonic + maxMillis
   for (let i = 0; i < woken.length; i++) {
-    if (i < atOnce && (i === 0 || instant(clock).monotonic < end)) woken[i]!.goOn()
-    else woken[i]!.goOnLater()
+    if (i < maxInRow && (i === 0 || instant(clock).monotonic < end)) woken[i]!.continueNow()
+    else woken[i]!.continueLater()
   }
   woken = undefined
 }

@@ -1,12 +1,16 @@
 /** New announcements: read as there is room for them, and taken. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import { persist } from "../../internal/lease/storeFailure.ts"
+import type { StoreError } from "../../SimbaError.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { Entry } from "../StreamStore.ts"
 import type { ClientContext, Deliver } from "./context.ts"
 import { batchSize, type Candidate, type LeaseTaker } from "./leaseTaker.ts"
 import type { Sweep } from "./orphanSweep.ts"
-import { persist, type StoreError } from "./storeFailure.ts"
+
+/** How long one read waits in the backend for announcements. */
+const readTimeout = Duration.seconds(1)
 
 export const make = (
   client: ClientContext,
@@ -17,7 +21,7 @@ export const make = (
   ready: Effect.Effect<void>
 ): Effect.Effect<never, StoreError> => {
   const { config, meter, store, table } = client
-  const { readTimeout: block, consumer } = config
+  const { consumer } = config
 
   const bury = (entry: Entry) =>
     entry._tag !== "Malformed" ? Effect.void : store.deadLetterMalformed(entry.entry, consumer, entry.problem).pipe(
@@ -55,7 +59,7 @@ export const make = (
       const count = Math.min(table.free(), batchSize)
       return count === 0
         ? Effect.void
-        : Effect.flatMap(restore(store.read({ consumer, count, block })), accept)
+        : Effect.flatMap(restore(store.read({ consumer, count, block: readTimeout })), accept)
     })
   )
 

@@ -6,6 +6,7 @@ import * as FiberSet from "effect/FiberSet"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
+import * as metricsRecorder from "../../internal/lease/metricsRecorder.ts"
 import { supervise } from "../../internal/lease/supervise.ts"
 import * as names from "../../internal/names.ts"
 import type { BackendError, InvalidConfig, InvalidName } from "../../SimbaError.ts"
@@ -18,13 +19,10 @@ import { type Announcement, StreamStore } from "../StreamStore.ts"
 import * as endingOf from "./completion.ts"
 import * as joining from "./consumption.ts"
 import type { ClientContext } from "./context.ts"
-import * as deadlines from "./deadlines.ts"
 import * as sessions from "./epochs.ts"
 import * as runner from "./handlerRunner.ts"
 import { LeaseImpl } from "./leaseHandle.ts"
-import * as renewal from "./leaseRenewer.ts"
 import * as takingOf from "./leaseTaker.ts"
-import * as metering from "./metricsRecorder.ts"
 import * as notifying from "./notificationQueue.ts"
 import type { OwnedStream } from "./ownedStream.ts"
 import * as tidying from "./reaper.ts"
@@ -50,7 +48,7 @@ export const make: (
     function*(options: StreamConfig.Options) {
       const config = yield* StreamConfig.make(options)
       const clock = yield* Clock.Clock
-      const meter = yield* metering.make
+      const meter = metricsRecorder.make(yield* Effect.context<never>(), false)
       const opened = yield* (yield* StreamStore).open(config.service, { enableEvents: config.enableEvents })
       const store = bounded.make(opened, config)
       const table = new StreamTable(clock, config, meter)
@@ -64,10 +62,7 @@ export const make: (
       table.onLost = ({ entry, stream, token }, reason) =>
         notices?.push({ _tag: "StreamDisowned", stream, entry, token, reason })
 
-      yield* Effect.forkScoped(
-        supervise("The renewal of stream leases", yield* renewal.make(table, store, config, meter))
-      )
-      yield* Effect.forkScoped(supervise("The watch over stream leases", deadlines.loop(table, config)))
+      yield* table.renewing(store)
       yield* Effect.forkScoped(supervise("The keeping of checkpoints", tidying.keeping(client)))
       yield* Effect.addFinalizer(() =>
         Effect.gen(function*() {
@@ -186,7 +181,7 @@ export const make: (
         }))
 
       const notifications = Stream.unwrap(Effect.gen(function*() {
-        const own = yield* notifying.make(config.notificationBuffer, meter)
+        const own = yield* notifying.make(meter)
         yield* Effect.addFinalizer(() => own.abandon)
         const consuming = Effect.scoped(door.join({
           name: "notifications",

@@ -3,12 +3,13 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
+import { isRefusal, toFailure } from "../../internal/lease/storeFailure.ts"
+import type { StoreError } from "../../SimbaError.ts"
 import type { StreamConfig } from "../StreamConfig.ts"
 import type { StreamLost } from "../StreamError.ts"
 import type * as StreamMetrics from "../StreamMetrics.ts"
 import type { Member, Service } from "../StreamStore.ts"
 import { annotations, type OwnedStream } from "./ownedStream.ts"
-import { isFinal, type StoreError, toFailure } from "./storeFailure.ts"
 import type { StreamTable } from "./streamTable.ts"
 
 type EndOutcome = keyof typeof StreamMetrics.ends
@@ -98,7 +99,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
         if (Exit.isSuccess(exit)) return Option.some(exit.value)
         const error = Option.getOrUndefined(Exit.findErrorOption(exit))
         if (error?._tag === "StreamLost" || !owned.isOpen()) return Option.none()
-        const isLast = error === undefined || isFinal(error) || wasStopped
+        const isLast = error === undefined || isRefusal(error) || wasStopped
         if (!isTold || isLast) {
           isTold = true
           yield* Effect.logWarning(

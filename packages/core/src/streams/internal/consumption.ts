@@ -2,8 +2,9 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import { persist } from "../../internal/lease/storeFailure.ts"
 import { supervise } from "../../internal/lease/supervise.ts"
-import { InvalidConfig } from "../../SimbaError.ts"
+import { InvalidConfig, type StoreError } from "../../SimbaError.ts"
 import type { EntryId, StreamName } from "../StreamName.ts"
 import * as intake from "./announcementReader.ts"
 import type { ClientContext, Deliver } from "./context.ts"
@@ -14,7 +15,6 @@ import * as sweepOf from "./orphanSweep.ts"
 import * as tidying from "./reaper.ts"
 import * as balanceOf from "./rebalancer.ts"
 import * as handBack from "./revocation.ts"
-import { persist, type StoreError } from "./storeFailure.ts"
 
 export interface Guest {
   /** What it is called where it is refused. */

@@ -1,10 +1,10 @@
 /** What the parts of one client share. */
 import type * as Clock from "effect/Clock"
+import type { Recorder } from "../../internal/lease/metricsRecorder.ts"
 import type { StreamConfig } from "../StreamConfig.ts"
 import type { Epoch } from "../StreamName.ts"
 import type { Service } from "../StreamStore.ts"
 import type { Completion } from "./completion.ts"
-import type { MetricsRecorder } from "./metricsRecorder.ts"
 import type { OwnedStream } from "./ownedStream.ts"
 import type { StreamTable } from "./streamTable.ts"
 
@@ -12,7 +12,7 @@ export interface ClientContext {
   readonly clock: Clock.Clock
   readonly config: StreamConfig
   readonly store: Service
-  readonly meter: MetricsRecorder
+  readonly meter: Recorder
   readonly table: StreamTable
   readonly ending: Completion
   /** Random and new for each client: the first part of its epochs. */

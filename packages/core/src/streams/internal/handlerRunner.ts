@@ -53,7 +53,7 @@ export const process = <A, E, R, R2>(
       const began = table.now().monotonic
       if (config.progressTimeout !== undefined) {
         owned.progressed = began
-        table.deadlineChanged.openUnsafe()
+        table.watch(owned)
       }
       const work = tracing.span(
         "simba.streams.handler",

@@ -1,13 +1,13 @@
-/** A `StreamLease` over a record of the table. */
+/** The `StreamLease` of a handler: what it may ask and do with its data stream. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { Handle, timeLeft } from "../../internal/handle.ts"
+import type { StoreError } from "../../SimbaError.ts"
 import { type StreamLost, StreamYielded } from "../StreamError.ts"
 import type { StreamLease } from "../StreamLease.ts"
 import type { Service } from "../StreamStore.ts"
 import type { Completion } from "./completion.ts"
 import type { OwnedStream } from "./ownedStream.ts"
-import type { StoreError } from "./storeFailure.ts"
 import type { StreamTable } from "./streamTable.ts"
 
 export interface Parts {
@@ -16,7 +16,7 @@ export interface Parts {
   readonly ending: Completion
 }
 
-/** The loss of it, if it is over at this instant. */
+/** The loss of the lease, if it is over at this instant. */
 const over = ({ table }: Parts, owned: OwnedStream): StreamLost | undefined => {
   table.check(owned, table.now())
   return owned.isOpen() ? undefined : owned.loss ?? owned.lossOf("Released")
@@ -76,17 +76,17 @@ export class LeaseImpl extends Handle implements StreamLease {
       over(this.parts, this.owned)
       const { loss, state } = this.owned
       if (loss !== undefined) return resume(Effect.succeed(loss))
-      // Finished or given back in order: it never will be
+      // It ended in order, and is never lost
       if (state === "released") return
-      const unlisten = this.owned.onLoss((loss) => resume(Effect.succeed(loss)))
+      const unlisten = this.owned.onLoss.add((loss) => resume(Effect.succeed(loss)))
       return Effect.sync(unlisten)
     })
   }
 
-  /** Whatever the end: nothing is to be read of it any more. */
+  /** Fails at any end: no more messages are read. */
   private get ended() {
     return Effect.callback<never, StreamLost>((resume) => {
-      const unlisten = this.owned.onEnd(() => resume(Effect.fail(this.owned.loss ?? this.owned.lossOf("Released"))))
+      const unlisten = this.owned.onEnd.add(() => resume(Effect.fail(this.owned.loss ?? this.owned.lossOf("Released"))))
       return Effect.sync(unlisten)
     })
   }
@@ -94,7 +94,7 @@ export class LeaseImpl extends Handle implements StreamLease {
   get revoked() {
     return Effect.callback<void>((resume) => {
       if (this.owned.isAskedBack) return resume(Effect.void)
-      const unlisten = this.owned.onAsked(() => resume(Effect.void))
+      const unlisten = this.owned.onAsked.add(() => resume(Effect.void))
       return Effect.sync(unlisten)
     })
   }
@@ -134,8 +134,8 @@ export class LeaseImpl extends Handle implements StreamLease {
         Effect.ensuring(Effect.sync(() => {
           owned.waiting--
           this.progressed()
-          // The watch may have slept because of it
-          parts.table.deadlineChanged.openUnsafe()
+          // Waiting was no lack of progress: the time without any begins now
+          parts.table.watch(owned)
         }))
       )
     })

@@ -2,12 +2,13 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import { isRefusal, retrySchedule, toFailure } from "../../internal/lease/storeFailure.ts"
+import type { StoreError } from "../../SimbaError.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId } from "../StreamName.ts"
 import type { Announcement, Held, TakeRequest, TakeResult } from "../StreamStore.ts"
 import type { ClientContext, Deliver } from "./context.ts"
 import { annotations, OwnedStream } from "./ownedStream.ts"
-import { isFinal, retrySchedule, type StoreError, toFailure } from "./storeFailure.ts"
 
 type Source = keyof typeof StreamMetrics.acquisitions
 
@@ -85,16 +86,7 @@ export const make = (client: ClientContext): LeaseTaker => {
 
   const add: LeaseTaker["add"] = (held, { arrival, failures, info, since, source }, deliver) =>
     Effect.suspend(() => {
-      const owned = new OwnedStream({
-        ...held,
-        info,
-        failures,
-        source,
-        lease: config.leaseDuration,
-        heartbeat: Duration.toMillis(config.heartbeatInterval),
-        sent: since
-      })
-      owned.arrival = arrival
+      const owned = new OwnedStream({ ...held, info, failures, source, since, arrival }, table.terms)
       if (owned.left(table.now()) <= 0) {
         // The answer came when the lease was as good as over: nobody has begun, so it is given back
         owned.isStopped = true
@@ -151,8 +143,8 @@ export const make = (client: ClientContext): LeaseTaker => {
         return yield* Effect.failCause(exit.cause)
       }).pipe(Effect.catchCause((cause) => Effect.fail(toFailure("take", cause))))
       return yield* Effect.retry(attempt, {
-        schedule: retrySchedule,
-        while: (error) => !isFinal(error) && table.now().monotonic < until
+        schedule: retrySchedule("100 millis", "5 seconds"),
+        while: (error) => !isRefusal(error) && table.now().monotonic < until
       })
     })
 

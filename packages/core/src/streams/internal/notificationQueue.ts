@@ -4,11 +4,11 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
+import type { Recorder } from "../../internal/lease/metricsRecorder.ts"
 import type { InvalidConfig } from "../../SimbaError.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId, StreamName } from "../StreamName.ts"
 import type { StreamNotification } from "../StreamNotification.ts"
-import type { MetricsRecorder } from "./metricsRecorder.ts"
 
 export interface NotificationQueue {
   /** Never waits: there are no more of these than there are data streams owned. */
@@ -26,7 +26,10 @@ export interface NotificationQueue {
   readonly stream: Stream.Stream<StreamNotification, InvalidConfig>
 }
 
-export const make = (bound: number, meter: MetricsRecorder): Effect.Effect<NotificationQueue> =>
+/** Unread notifications that make the reader of announcements wait. */
+const bound = 256
+
+export const make = (meter: Recorder): Effect.Effect<NotificationQueue> =>
   Effect.gen(function*() {
     const queue = yield* Queue.unbounded<StreamNotification, Cause.Done | InvalidConfig>()
     const room = Latch.makeUnsafe(true)

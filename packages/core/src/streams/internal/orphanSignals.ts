@@ -4,7 +4,9 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Option from "effect/Option"
 import * as Random from "effect/Random"
-import { sleepUntil } from "../../internal/lease/sleepUntil.ts"
+import { persist } from "../../internal/lease/storeFailure.ts"
+import { sleepUntil } from "../../internal/lease/supervise.ts"
+import type { StoreError } from "../../SimbaError.ts"
 import type { Subscription } from "../../Subscriber.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import { compareEntryIds, type EntryId, type StreamName } from "../StreamName.ts"
@@ -13,7 +15,6 @@ import { batchSize, type Candidate, type LeaseTaker } from "./leaseTaker.ts"
 import * as fleetOf from "./members.ts"
 import type { Sweep } from "./orphanSweep.ts"
 import { before } from "./previousEntryId.ts"
-import { persist, type StoreError } from "./storeFailure.ts"
 
 export interface Listener {
   /** A lease ran out: tells somebody who claims by himself. Otherwise it is taken. */

@@ -4,13 +4,14 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Random from "effect/Random"
 import * as Semaphore from "effect/Semaphore"
-import { sleepUntil } from "../../internal/lease/sleepUntil.ts"
+import { persist } from "../../internal/lease/storeFailure.ts"
+import { sleepUntil } from "../../internal/lease/supervise.ts"
+import type { StoreError } from "../../SimbaError.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId } from "../StreamName.ts"
 import type { Pending } from "../StreamStore.ts"
 import type { ClientContext, Deliver } from "./context.ts"
 import { batchSize, type Candidate, type LeaseTaker } from "./leaseTaker.ts"
-import { persist, type StoreError } from "./storeFailure.ts"
 
 export interface Sweep {
   /** One's own unfinished ones, from an earlier life under the same name: nobody else would look at them so soon. */

@@ -1,9 +1,9 @@
-/** One owned data stream as the table keeps it: plain data, no fiber and no timer of its own. */
-import * as Duration from "effect/Duration"
+/** One owned data stream: plain data, no fiber and no timer of its own. */
 import type * as Fiber from "effect/Fiber"
 import type { FencingToken } from "../../FencingToken.ts"
-import { Deadline, type Instant } from "../../internal/lease/deadline.ts"
-import { margin } from "../../internal/optionChecks.ts"
+import type { Instant } from "../../internal/lease/deadline.ts"
+import { Listeners } from "../../internal/lease/observers.ts"
+import { type Periods, TrackedLease } from "../../internal/lease/trackedLease.ts"
 import { type StreamLossReason, StreamLost } from "../StreamError.ts"
 import type * as StreamMetrics from "../StreamMetrics.ts"
 import type { ConsumerName, EntryId, Epoch, StreamName } from "../StreamName.ts"
@@ -19,7 +19,12 @@ export const annotations = ({ entry, stream, token }: Pick<Held, "entry" | "stre
 type EndOutcome = keyof typeof StreamMetrics.ends
 type Source = keyof typeof StreamMetrics.acquisitions
 
-export class OwnedStream extends Deadline implements Held {
+export interface Terms extends Periods {
+  /** How long a handler may go without progress. */
+  readonly progressTimeout: number
+}
+
+export class OwnedStream extends TrackedLease<Terms> implements Held {
   readonly stream: StreamName
   readonly entry: EntryId
   readonly consumer: ConsumerName
@@ -27,51 +32,44 @@ export class OwnedStream extends Deadline implements Held {
   readonly token: FencingToken
   readonly info: Announcement["info"]
   readonly source: Source
-  /** Just before the taking request was sent. */
-  readonly since: Instant
-  /** What is left of the lease after the safety margin, in milliseconds. */
-  private readonly usable: number
   failures: number
-  /** Monotonic milliseconds. */
-  nextRenewal = 0
-  renewing = false
-  failing = false
   state: "held" | "lost" | "released" = "held"
   loss: StreamLost | undefined
+  readonly onLoss = new Listeners<StreamLost>()
+  readonly onAsked = new Listeners<void>()
+  /** However it ends. */
+  readonly onEnd = new Listeners<void>()
   /** How it ended in order. */
   outcome: EndOutcome | undefined
-  /** What ends it was sent, and may have been done: the answer decides, not a renewal. */
+  /** A request that ends it was sent, and may have been done: its answer decides, not a renewal. */
   ending = false
   isAskedBack = false
-  /** The grace is over, or it is being closed: the handler was interrupted, and nothing is tried again. */
+  /** The grace period is over: the handler was interrupted, and nothing is tried again. */
   isStopped = false
-  /** Somebody else than its handler says that it is done: its handler is stopped, and then it is. */
+  /** Its user marks it as done: its handler is stopped first. */
   isFinished = false
-  /** Who gets it, where it was asked back for somebody. */
+  /** The member that it was asked back for. */
   heir: Member | undefined
-  /** Set where it came by a hand-over. */
+  /** Of one that came by a hand-over. */
   arrival: Arrival | undefined
   /** The fiber of its handler. */
   work: Fiber.Fiber<unknown, unknown> | undefined
-  /** When the handler last got on, in monotonic milliseconds; undefined while nobody watches. */
+  /** The last progress of the handler, in monotonic milliseconds; undefined while nobody watches. */
   progressed: number | undefined
   /** How many readers wait for messages: no lack of progress. */
   waiting = 0
-  private lossListeners: Set<(loss: StreamLost) => void> | undefined
-  private askListeners: Set<() => void> | undefined
-  private endListeners: Set<() => void> | undefined
 
   constructor(
     fields: Held & {
       readonly info: Announcement["info"]
       readonly failures: number
       readonly source: Source
-      readonly lease: Duration.Duration
-      readonly heartbeat: number
-      readonly sent: Instant
-    }
+      readonly since: Instant
+      readonly arrival: Arrival | undefined
+    },
+    terms: Terms
   ) {
-    super()
+    super(terms, fields.since)
     this.stream = fields.stream
     this.entry = fields.entry
     this.consumer = fields.consumer
@@ -80,31 +78,33 @@ export class OwnedStream extends Deadline implements Held {
     this.info = fields.info
     this.failures = fields.failures
     this.source = fields.source
-    this.since = fields.sent
-    this.usable = Duration.toMillis(fields.lease) - Duration.toMillis(margin(fields.lease))
-    this.extend(fields.sent)
-    this.nextRenewal = fields.sent.monotonic + fields.heartbeat
+    this.arrival = fields.arrival
   }
 
-  /** Counts from the instant before the taking or renewing command was sent, never from its reply. */
-  extend(sent: Instant): void {
-    this.endAt(sent.monotonic + this.usable, sent.wall + this.usable)
+  get annotations() {
+    return annotations(this)
+  }
+
+  /** The monotonic instant at which its handler counts as stalled. */
+  stallsAt(): number {
+    return this.progressed === undefined || this.waiting > 0 ? Infinity : this.progressed + this.terms.progressTimeout
+  }
+
+  override endsAt(): number {
+    return Math.min(super.endsAt(), this.stallsAt())
   }
 
   isOpen(): boolean {
     return this.state === "held"
   }
 
-  /** Ends it as lost: tells all who listen, and interrupts the handler. */
+  /** Interrupts the handler and tells all listeners. */
   lose(reason: StreamLossReason): StreamLost {
     const loss = this.loss = this.lossOf(reason)
     this.state = "lost"
     this.work?.interruptUnsafe()
-    const listeners = this.lossListeners
-    this.lossListeners = undefined
-    this.askListeners = undefined
-    listeners?.forEach((listener) => listener(loss))
-    this.ended()
+    this.onLoss.tell(loss)
+    this.onEnd.tell()
     return loss
   }
 
@@ -112,18 +112,10 @@ export class OwnedStream extends Deadline implements Held {
   finish(how: EndOutcome): void {
     this.state = "released"
     this.outcome = how
-    this.lossListeners = undefined
-    this.askListeners = undefined
-    this.ended()
+    this.onEnd.tell()
   }
 
-  private ended(): void {
-    const listeners = this.endListeners
-    this.endListeners = undefined
-    listeners?.forEach((listener) => listener())
-  }
-
-  /** What somebody is told who uses it after its end. */
+  /** The error of operations after its end. */
   lossOf(reason: StreamLossReason): StreamLost {
     return new StreamLost({ stream: this.stream, entry: this.entry, token: this.token, reason })
   }
@@ -131,9 +123,7 @@ export class OwnedStream extends Deadline implements Held {
   askBack(): void {
     if (this.isAskedBack) return
     this.isAskedBack = true
-    const listeners = this.askListeners
-    this.askListeners = undefined
-    listeners?.forEach((listener) => listener())
+    this.onAsked.tell()
   }
 
   /** After the grace. */
@@ -141,24 +131,5 @@ export class OwnedStream extends Deadline implements Held {
     this.askBack()
     this.isStopped = true
     this.work?.interruptUnsafe()
-  }
-
-  onLoss(listener: (loss: StreamLost) => void): () => void {
-    const listeners = this.lossListeners ??= new Set()
-    listeners.add(listener)
-    return () => listeners.delete(listener)
-  }
-
-  /** However it ends. */
-  onEnd(listener: () => void): () => void {
-    const listeners = this.endListeners ??= new Set()
-    listeners.add(listener)
-    return () => listeners.delete(listener)
-  }
-
-  onAsked(listener: () => void): () => void {
-    const listeners = this.askListeners ??= new Set()
-    listeners.add(listener)
-    return () => listeners.delete(listener)
   }
 }

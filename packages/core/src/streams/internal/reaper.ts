@@ -2,9 +2,9 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
+import { persist } from "../../internal/lease/storeFailure.ts"
 import type { ClientContext } from "./context.ts"
 import { type Fleet, isFirst } from "./members.ts"
-import { persist } from "./storeFailure.ts"
 
 /** Of what is owned for long and commits nothing. Backends keep them for a week. */
 export const keeping = ({ store, table }: ClientContext): Effect.Effect<never> =>

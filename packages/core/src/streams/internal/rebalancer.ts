@@ -4,6 +4,8 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Semaphore from "effect/Semaphore"
+import { isRefusal, persist, toFailure } from "../../internal/lease/storeFailure.ts"
+import type { StoreError } from "../../SimbaError.ts"
 import type { Member } from "../StreamStore.ts"
 import type { ClientContext, Deliver } from "./context.ts"
 import type { LeaseTaker } from "./leaseTaker.ts"
@@ -11,7 +13,6 @@ import type { Fleet } from "./members.ts"
 import type { OwnedStream } from "./ownedStream.ts"
 import * as sharing from "./rebalancePlan.ts"
 import * as handBack from "./revocation.ts"
-import { isFinal, persist, type StoreError, toFailure } from "./storeFailure.ts"
 
 export interface Balance {
   /** Looks for what was handed to this member and not adopted yet. */
@@ -124,7 +125,7 @@ export const make = (
         Effect.timeout(config.releaseTimeout),
         Effect.catchCause((cause) => {
           const error = toFailure("leave", cause)
-          return isFinal(error)
+          return isRefusal(error)
             ? Effect.logWarning(`Cannot leave the fleet: ${error.message}`)
             : Effect.logDebug(`Cannot leave the fleet: ${error.message}`)
         })

@@ -18,7 +18,7 @@ export const ended = (holdings: ReadonlyArray<OwnedStream>): Effect.Effect<void>
     for (const owned of holdings) {
       if (!owned.isOpen()) continue
       open++
-      unlisten.push(owned.onEnd(one))
+      unlisten.push(owned.onEnd.add(one))
     }
     if (open === 0) return resume(Effect.void)
     return Effect.sync(() => unlisten.forEach((stop) => stop()))

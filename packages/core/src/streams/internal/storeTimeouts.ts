@@ -1,28 +1,15 @@
-/** A service whose calls end: what a hanging backend holds up is tried again, and keeps nobody from closing. */
+/** A service whose calls end: a backend that hangs holds up neither a retry nor closing. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { BackendError } from "../../SimbaError.ts"
+import { noAnswer } from "../../internal/lease/storeFailure.ts"
+import type { StoreError } from "../../SimbaError.ts"
 import type { StreamConfig } from "../StreamConfig.ts"
 import type { Service } from "../StreamStore.ts"
-import type { StoreError } from "./storeFailure.ts"
 
-/**
- * What the loops of a client ask. What its user asks is bounded by the client of the backend, and by who calls; what
- * takes and ends holdings has bounds of its own; subscriptions have none.
- */
+/** For the requests of loops. Taking and ending data streams have limits of their own; subscriptions have none. */
 export const make = (store: Service, config: StreamConfig): Service => {
   const within = <A>(operation: string, call: Effect.Effect<A, StoreError>, limit = config.commandTimeout) =>
-    Effect.timeoutOrElse(call, {
-      duration: limit,
-      orElse: () =>
-        Effect.fail(
-          new BackendError({
-            operation,
-            retryable: true,
-            cause: new Error(`no answer within ${Duration.format(limit)}`)
-          })
-        )
-    })
+    Effect.timeoutOrElse(call, { duration: limit, orElse: () => Effect.fail(noAnswer(operation, limit)) })
   return {
     ...store,
     prepare: within("prepare", store.prepare),

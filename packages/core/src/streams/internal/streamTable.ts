@@ -1,41 +1,95 @@
-/** All data streams that this client owns, and how much room is left. */
+/** The data streams that one client owns: renewed until they end or are lost; and how much room is left. */
 import type * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as FiberSet from "effect/FiberSet"
 import * as Latch from "effect/Latch"
-import { type Instant, instant } from "../../internal/lease/deadline.ts"
+import * as Random from "effect/Random"
+import * as Schedule from "effect/Schedule"
+import type { Instant } from "../../internal/lease/deadline.ts"
+import * as leaseRenewer from "../../internal/lease/leaseRenewer.ts"
+import { LeaseTable } from "../../internal/lease/leaseTable.ts"
+import type { Recorder } from "../../internal/lease/metricsRecorder.ts"
+import type { Outcome } from "../../internal/lease/trackedLease.ts"
+import { margin as marginOf } from "../../internal/optionChecks.ts"
 import type { StreamConfig } from "../StreamConfig.ts"
 import type { StreamLossReason } from "../StreamError.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId, StreamName } from "../StreamName.ts"
-import type { MetricsRecorder } from "./metricsRecorder.ts"
-import { annotations, type OwnedStream } from "./ownedStream.ts"
+import type { RenewResult, Service } from "../StreamStore.ts"
+import type { OwnedStream, Terms } from "./ownedStream.ts"
 
 type Lost = Exclude<StreamLossReason, "Released">
+
+/** 50 milliseconds after the first failure in a row, doubling up to an eighth of the heartbeat, varied by a fifth. */
+const retrySchedule = (heartbeat: number): Schedule.Schedule<Duration.Duration, Outcome> =>
+  Schedule.fromStep(Effect.sync(() => {
+    let failures = 0
+    return () =>
+      Effect.map(Random.nextBetween(0.8, 1.2), (factor) => {
+        const delay = Duration.millis(Math.min(50 * 2 ** failures++, heartbeat / 8) * factor)
+        return [delay, delay] as [Duration.Duration, Duration.Duration]
+      })
+  }))
+
+const termsOf = ({ heartbeatInterval, leaseDuration, progressTimeout }: StreamConfig): Terms => {
+  const margin = Duration.toMillis(marginOf(leaseDuration))
+  const heartbeat = Duration.toMillis(heartbeatInterval)
+  return {
+    usable: Duration.toMillis(leaseDuration) - margin,
+    margin,
+    renewAfter: heartbeat,
+    early: heartbeat / 2,
+    maxHold: Infinity,
+    progressTimeout: progressTimeout === undefined ? Infinity : Duration.toMillis(progressTimeout)
+  }
+}
 
 export class StreamTable {
   private readonly entries = new Map<EntryId, OwnedStream>()
   private readonly streams = new Map<StreamName, OwnedStream>()
-  private readonly clock: Clock.Clock
+  private readonly leases: LeaseTable<OwnedStream>
   private readonly config: StreamConfig
-  private readonly meter: MetricsRecorder
+  private readonly meter: Recorder
+  readonly terms: Terms
   private reserved = 0
   /** Handlers that have not ended yet, of data streams that are not owned any more: they take up room. */
   private lingering = 0
   /** Open while there is room. */
   readonly room = Latch.makeUnsafe(true)
-  /** Opened by what is due earlier than those who sleep think. */
-  readonly renewalChanged = Latch.makeUnsafe(false)
-  readonly deadlineChanged = Latch.makeUnsafe(false)
-  nextRenewal = Infinity
-  nextDeadline = Infinity
-  /** Hears of every loss, after the handler was interrupted. */
+  /** Called for every loss, after the handler was interrupted. */
   onLost: (owned: OwnedStream, reason: Lost) => void = () => {}
 
-  constructor(clock: Clock.Clock, config: StreamConfig, meter: MetricsRecorder) {
-    this.clock = clock
+  constructor(clock: Clock.Clock, config: StreamConfig, meter: Recorder) {
+    this.leases = new LeaseTable<OwnedStream>(clock, (owned, now) => {
+      this.check(owned, now)
+      if (owned.isOpen() && owned.stallsAt() <= now.monotonic) this.lose(owned, "Stalled")
+    })
     this.config = config
     this.meter = meter
+    this.terms = termsOf(config)
   }
+
+  /** Runs for as long as the scope is open. */
+  readonly renewing = Effect.fnUntraced({ self: this }, function*(this: StreamTable, store: Service) {
+    const { config, leases, meter } = this
+    yield* leaseRenewer.start<OwnedStream, RenewResult>({
+      table: leases,
+      recorder: meter,
+      operation: "renew",
+      span: "simba.streams.renew",
+      what: "data stream",
+      timeout: config.commandTimeout,
+      schedule: retrySchedule(this.terms.renewAfter),
+      metrics: { ...StreamMetrics.renewals, timeLeft: StreamMetrics.timeLeftAtRenewal },
+      send: (batch) => store.renew(batch, config.leaseDuration),
+      attributes: () => ({}),
+      // A request that ends it may have arrived first: its own answer tells
+      lost: (owned, { reason }) => {
+        if (!owned.ending) this.lose(owned, reason)
+      }
+    }, yield* FiberSet.make())
+  })
 
   get size(): number {
     return this.entries.size
@@ -55,14 +109,14 @@ export class StreamTable {
   }
 
   now(): Instant {
-    return instant(this.clock)
+    return this.leases.now()
   }
 
   free(): number {
     return Math.max(0, this.config.capacity - this.entries.size - this.lingering - this.reserved)
   }
 
-  /** Keeps room for at most `wanted`, and answers for how many. */
+  /** Keeps room for at most `wanted`; answers for how many. */
   reserve(wanted: number): number {
     const kept = Math.min(wanted, this.free())
     this.reserved += kept
@@ -70,7 +124,7 @@ export class StreamTable {
     return kept
   }
 
-  /** Room for one that was asked for by name, whether there is any or not. */
+  /** For a stream that was asked for by name, even if there is no room. */
   reserveAnyway(): number {
     this.reserved++
     this.roomChanged()
@@ -93,14 +147,19 @@ export class StreamTable {
     this.roomChanged()
     this.meter.modify(StreamMetrics.owned, 1)
     this.meter.update(StreamMetrics.acquisitions[owned.source], 1)
-    if (owned.nextRenewal < this.nextRenewal) this.renewalChanged.openUnsafe()
-    if (owned.deadline() < this.nextDeadline) this.deadlineChanged.openUnsafe()
+    this.leases.place(owned)
   }
 
-  /** Identity is the holding, never the name: a later holding of the same data stream stays. */
+  /** Its handler is watched from now on. */
+  watch(owned: OwnedStream): void {
+    if (owned.isOpen()) this.leases.place(owned)
+  }
+
+  /** A later lease of the same data stream stays. */
   private drop(owned: OwnedStream): boolean {
     if (this.entries.get(owned.entry) !== owned) return false
     this.entries.delete(owned.entry)
+    this.leases.remove(owned)
     if (this.streams.get(owned.stream) === owned) this.streams.delete(owned.stream)
     // Before the handler is interrupted, which may end it in the same moment
     if (owned.work !== undefined) this.lingering++
@@ -122,11 +181,11 @@ export class StreamTable {
     const loss = owned.lose(reason)
     this.roomChanged()
     this.meter.update(StreamMetrics.losses[reason], 1)
-    this.meter.run(Effect.annotateLogs(Effect.logWarning(loss.message), annotations(owned)))
+    this.meter.run(Effect.annotateLogs(Effect.logWarning(loss.message), owned.annotations))
     this.onLost(owned, reason)
   }
 
-  /** Its handler runs in this fiber, from now on. */
+  /** Its handler runs in this fiber from now on. */
   workBegan(owned: OwnedStream, work: NonNullable<OwnedStream["work"]>): void {
     owned.work = work
     // It may have ended or been stopped before the fiber could be known
@@ -144,10 +203,8 @@ export class StreamTable {
     this.roomChanged()
   }
 
-  /** Loses it if its deadline has passed by the clock, whatever the timers have done so far. */
+  /** Loses it if its deadline has passed by the clock, even if no timer has fired. */
   check(owned: OwnedStream, now: Instant): void {
-    if (owned.isOpen() && owned.left(now) <= 0) {
-      this.lose(owned, owned.failing || owned.renewing ? "BackendGone" : "Expired")
-    }
+    if (owned.isOpen() && owned.left(now) <= 0) this.lose(owned, owned.expiry())
   }
 }

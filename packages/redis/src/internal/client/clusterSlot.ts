@@ -1,6 +1,6 @@
-/** Where a Cluster keeps a key. */
+/** The slot of a key in a Cluster. */
 
-/** CRC16 as of XMODEM, polynomial 0x1021, a byte at a time. */
+/** CRC16 (XMODEM, polynomial 0x1021), one byte at a time. */
 const table = Uint16Array.from({ length: 256 }, (_, byte) => {
   let crc = byte << 8
   for (let bit = 0; bit < 8; bit++) crc = (crc & 0x8000) === 0 ? crc << 1 : (crc << 1) ^ 0x1021
@@ -9,7 +9,7 @@ const table = Uint16Array.from({ length: 256 }, (_, byte) => {
 
 const encoder = new TextEncoder()
 
-/** What is between the first brace and the next one that closes, if it is anything. */
+/** The text between the first `{` and the next `}`, unless it is empty. */
 export const hashTag = (key: string): string | undefined => {
   const from = key.indexOf("{")
   const to = from === -1 ? -1 : key.indexOf("}", from)

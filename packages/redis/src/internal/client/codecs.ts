@@ -1,4 +1,4 @@
-/** Parts of the codecs of mutexes and of streams. */
+/** Codecs that mutexes and streams share. */
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -7,7 +7,7 @@ import * as SchemaTransformation from "effect/SchemaTransformation"
 
 export const separator = "@@"
 
-/** A text that is split by hand into the fields of `target`, which then checks them; or refused with the reason. */
+/** `decode` splits a text into the fields of `target`, or returns the problem as a string. */
 export const text = <T, E extends object>(
   target: Schema.Codec<T, E>,
   decode: (text: string) => E | string,

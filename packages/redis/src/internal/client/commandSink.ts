@@ -1,4 +1,4 @@
-/** What the hot path needs beyond Effect's `Redis` service: commands without a fiber each. */
+/** Sends commands without a fiber each, which Effect's `Redis` service cannot: the hot path of acquires and releases. */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -11,11 +11,11 @@ export interface Failure {
 }
 
 export interface CommandSink {
-  /** Whether what is sent now goes out at once, and what is sent later comes behind it. */
+  /** Whether the connection is in order: commands are written at once, and later ones come behind them. */
   readonly isReady: () => boolean
-  /** Runs a task when those that run now have asked for all that they want. */
-  readonly atEndOfTurn: (task: () => void) => void
-  /** `done` is called once. Answers how to say that nobody wants it any more, where it may not have gone out yet. */
+  /** Runs `task` when the fibers that run now have yielded. */
+  readonly afterCurrentTask: (task: () => void) => void
+  /** Calls `done` once. Returns a function that cancels a command that is not written yet. */
   readonly send: (
     command: string,
     args: ReadonlyArray<string>,
@@ -23,9 +23,9 @@ export interface CommandSink {
   ) => (() => void) | undefined
 }
 
-/** Provided by layers that can; without it commands go through `Redis`. */
+/** Undefined where the provider of `Redis` offers none: commands go through `Redis` then. */
 export const CommandSink: Context.Reference<CommandSink | undefined> = Context.Reference<CommandSink | undefined>(
-  "@effect-simba/redis/internal/Direct",
+  "@effect-simba/redis/internal/CommandSink",
   { defaultValue: () => undefined }
 )
 
@@ -35,9 +35,8 @@ const causeOf = (cause: Cause.Cause<RedisError>): unknown => {
 }
 
 /**
- * By Effect's service, a fiber for each command: whoever asked may be interrupted without disturbing others. It tells
- * nothing about the connection. Without `coalescing` each command goes out as it is asked for: a turn more on the way
- * would be one that `TestClock` does not wait for.
+ * A sink over Effect's service, with a fiber for each command. Without `coalescing` a command is sent at once, since
+ * `TestClock` does not wait for another pass of the scheduler.
  */
 export const overRedis = (
   redis: Redis["Service"],
@@ -48,7 +47,7 @@ export const overRedis = (
     const dispatcher = Context.get(context, Scheduler.Scheduler).makeDispatcher()
     return {
       isReady: () => false,
-      atEndOfTurn: coalescing ? (task) => dispatcher.scheduleTask(task, 0) : (task) => task(),
+      afterCurrentTask: coalescing ? (task) => dispatcher.scheduleTask(task, 0) : (task) => task(),
       send: (command, args, done) => {
         const fiber = run(redis.send(command, ...args))
         fiber.addObserver((exit) =>

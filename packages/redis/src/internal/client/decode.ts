@@ -1,4 +1,4 @@
-/** Where texts of Redis enter: through a codec, once, or refused with what was read. */
+/** Decodes every text of Redis, once and where it enters; a text that cannot be decoded is a `ProtocolError`. */
 import * as MutexMetrics from "@effect-simba/core/MutexMetrics"
 import { type BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
 import type { Subscriber } from "@effect-simba/core/Subscriber"
@@ -11,36 +11,30 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 
-export type Read<T> = (read: unknown) => Exit.Exit<T, ProtocolError>
+export type Reader<T> = (input: unknown) => Exit.Exit<T, ProtocolError>
 
-export const reading = <T, E>(where: string, codec: Schema.Codec<T, E>): Read<T> => {
+/** `where` names the text in error messages. */
+export const reader = <T, E>(where: string, codec: Schema.Codec<T, E>): Reader<T> => {
   const decode = Schema.decodeUnknownResult(codec)
-  return (read) => {
-    const result = decode(read)
-    return Result.isSuccess(result)
-      ? Exit.succeed(result.success)
-      : Exit.fail(
-        new ProtocolError({
-          where,
-          read: typeof read === "string" ? read : JSON.stringify(read) ?? String(read),
-          problem: result.failure.message
-        })
-      )
+  return (input) => {
+    const result = decode(input)
+    if (Result.isSuccess(result)) return Exit.succeed(result.success)
+    const read = typeof input === "string" ? input : JSON.stringify(input) ?? String(input)
+    return Exit.fail(new ProtocolError({ where, read, problem: result.failure.message }))
   }
 }
 
-/** What becomes of a message that cannot be read. */
-export const unreadable = (channel: string, error: ProtocolError): Effect.Effect<void> =>
+export const reportMalformed = (channel: string, error: ProtocolError): Effect.Effect<void> =>
   Effect.logWarning(error.message).pipe(
     Effect.annotateLogs({ channel }),
     Effect.andThen(Metric.update(MutexMetrics.malformedMessages, 1))
   )
 
-/** Messages of a channel, decoded; one that cannot be read is logged and passed over. */
-export const receiving = <M, A>(
+/** The messages of a channel, decoded. A malformed message is logged and skipped. */
+export const subscribe = <M, A>(
   subscriber: Subscriber["Service"],
   channel: string,
-  read: Read<M>,
+  read: Reader<M>,
   on: { readonly message: (message: M) => A; readonly gap: A }
 ): Effect.Effect<
   { readonly next: Effect.Effect<A>; readonly bound: Duration.Duration | undefined },
@@ -53,7 +47,7 @@ export const receiving = <M, A>(
       Queue.take(notices),
       (notice) => notice._tag === "Gap" ? Effect.succeed(on.gap) : Effect.map(read(notice.text), on.message)
     ).pipe(
-      Effect.tapError((error) => unreadable(channel, error)),
+      Effect.tapError((error) => reportMalformed(channel, error)),
       Effect.eventually
     )
   }))

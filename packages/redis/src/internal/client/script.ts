@@ -1,9 +1,9 @@
-/** Scripts: what they take and reply, and how their text reaches a server that does not know it. */
+/** Descriptors of scripts, and how a script reaches a server that does not know it. */
 import * as Effect from "effect/Effect"
 import * as Redis from "effect/persistence/Redis"
 import { isForgotten } from "./errors.ts"
 
-/** What a script takes, and what it is expected to reply. Replies are read by codecs all the same. */
+/** Keys and arguments of a script, and its expected reply. A codec reads the reply all the same. */
 export type Script<Keys extends ReadonlyArray<string>, Args extends ReadonlyArray<string | number>, Reply> =
   Redis.Script<{ readonly params: readonly [keys: Keys, args: Args]; readonly result: Reply }>
 
@@ -17,10 +17,7 @@ export const script = <Keys extends ReadonlyArray<string>, Args extends Readonly
   Redis.script((keys: Keys, args: Args) => [...keys, ...args], { numberOfKeys: (keys) => keys.length, lua })
     .withReturnType<Reply>()
 
-/**
- * Effect loads a script that the server forgot, and tries once more. If it was forgotten again meanwhile, or loaded on
- * another node, the text itself goes along.
- */
+/** Effect reloads a forgotten script once. If it is forgotten again, or was loaded on another node, EVAL sends the text. */
 export const evaluate = <Config extends { readonly params: ReadonlyArray<unknown>; readonly result: unknown }>(
   redis: Redis.Redis["Service"],
   script: Redis.Script<Config>

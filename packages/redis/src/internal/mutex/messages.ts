@@ -1,41 +1,58 @@
-/** What travels between contenders and Redis, as Schema codecs in both directions. */
-import { type Ownership, Ticket } from "@effect-simba/core/MutexStore"
+/** The texts that contenders and Redis exchange, as Schema codecs in both directions. */
+import type { Ownership } from "@effect-simba/core/MutexStore"
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
-import { Count, separator, text, Token } from "../client/codecs.ts"
-import {
-  decodeContender,
-  decodeOwnership,
-  encodeContender,
-  encodeOwnership,
-  millisPattern,
-  ownerIdProblem
-} from "./text.ts"
+import { separator, text } from "../client/codecs.ts"
 
-/** An owner's id as others may have written it: any text that cannot be mistaken for a separator. */
+/** No leading zeros, so that every text has one reading and every reading one text. */
+const millisPattern = /^(0|[1-9]\d{0,14})$/
+
+const ownerIdProblem = (id: string): string | undefined =>
+  id === ""
+    ? "the owner is empty"
+    : id.includes(separator) || id.startsWith("@") || id.endsWith("@")
+    ? "the owner contains a separator"
+    : undefined
+
+/** An owner's id: any text that contains no separator, since other implementations choose their own ids. */
 export const OwnerId = Schema.String.check(
   Schema.makeFilter((id: string) => ownerIdProblem(id)),
-  // Said again for generators of examples, which do not look into filters
+  // Generators of examples do not look into filters
   Schema.isMinLength(1)
 )
 
-const WireOwnership = Schema.TaggedUnion({
-  Free: {},
-  Held: {
-    owner: OwnerId,
-    remaining: Schema.optionalKey(Schema.Duration.check(
-      Schema.makeFilter((duration: Duration.Duration) =>
-        millisPattern.test(String(Duration.toMillis(duration))) || "not a whole number of milliseconds"
-      )
-    ))
-  }
-})
+const Remaining = Schema.Duration.check(
+  Schema.makeFilter((duration: Duration.Duration) =>
+    millisPattern.test(String(Duration.toMillis(duration))) || "not a whole number of milliseconds"
+  )
+)
 
 /**
- * Who owns a mutex: `<owner id>@@<remaining milliseconds>`, with `-1` where it is held without end, and `@@` alone
- * where nobody does. It is the result of Simba's scripts too.
+ * The owner of a mutex: `<owner id>@@<remaining milliseconds>`, `<owner id>@@-1` for a key without expiry, and `@@` for
+ * a free mutex. Simba's scripts reply the same.
  */
-export const OwnershipText: Schema.Codec<Ownership, string> = text(WireOwnership, decodeOwnership, encodeOwnership)
+export const OwnershipText: Schema.Codec<Ownership, string> = text(
+  Schema.TaggedUnion({ Free: {}, Held: { owner: OwnerId, remaining: Schema.optionalKey(Remaining) } }),
+  (input) => {
+    if (input === separator) return { _tag: "Free" as const }
+    const at = input.lastIndexOf(separator)
+    if (at === -1) return "expected <owner>@@<milliseconds>"
+    const owner = input.slice(0, at)
+    const millis = input.slice(at + separator.length)
+    const problem = ownerIdProblem(owner)
+    if (problem !== undefined) return problem
+    if (millis === "-1") return { _tag: "Held" as const, owner }
+    return millisPattern.test(millis)
+      ? { _tag: "Held" as const, owner, remaining: Duration.millis(Number(millis)) }
+      : "expected a whole number of milliseconds after @@"
+  },
+  (ownership) =>
+    ownership._tag === "Free"
+      ? separator
+      : `${ownership.owner}${separator}${
+        ownership.remaining === undefined ? "-1" : Duration.toMillis(ownership.remaining)
+      }`
+)
 
 /** The mutex channel: `acquired@@<owner id>`. */
 export const MutexMessage = text(
@@ -52,73 +69,34 @@ export type MutexMessage = typeof MutexMessage.Type
 
 const Millis = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 999_999_999_999_999 }))
 
+const decodeContenderMessage = (input: string): ContenderMessage | string => {
+  if (input.startsWith("released@@")) {
+    const owner = input.slice("released@@".length)
+    return ownerIdProblem(owner) ?? { _tag: "Released", owner }
+  }
+  if (!input.startsWith("look@@")) return "expected released@@<owner> or look@@<milliseconds>"
+  const millis = input.slice("look@@".length)
+  return millisPattern.test(millis)
+    ? { _tag: "Look", millis: Number(millis) }
+    : "expected a whole number of milliseconds after look@@"
+}
+
+const encodeContenderMessage = (message: ContenderMessage): string =>
+  message._tag === "Released" ? `released${separator}${message.owner}` : `look${separator}${message.millis}`
+
+const ContenderMessageFields = Schema.TaggedUnion({ Released: { owner: OwnerId }, Look: { millis: Millis } })
+
 /**
- * A contender's channel: `released@@<old owner id>` (it is your turn), and for ours `look@@<milliseconds>` (look again
- * after so long). Ours are told the same on the channel of their layer, and read their own for what others say.
+ * A contender's own channel: `released@@<previous owner>` hands the mutex over, `look@@<milliseconds>` asks to look again
+ * after that time. Contenders of other implementations use this channel.
  */
-export const ContenderMessage = text(
-  Schema.TaggedUnion({ Released: { owner: OwnerId }, Look: { millis: Millis } }),
-  decodeContender,
-  encodeContender
-)
+export const ContenderMessage = text(ContenderMessageFields, decodeContenderMessage, encodeContenderMessage)
 
-export type ContenderMessage = typeof ContenderMessage.Type
-
-/** An absent field is the empty text: a Lua array ends at its first nil. */
-const orNothing = <T, E extends string>(codec: Schema.Codec<T, E>) => Schema.Union([Schema.Literal(""), codec])
+export type ContenderMessage = typeof ContenderMessageFields.Type
 
 /**
- * The reply to an acquire: the token of a grant; or ownership, ticket, position among ours, and `1` where contenders of
- * another implementation take part.
- */
-export const AcquireReply = Schema.Union([
-  Token,
-  Schema.Tuple([
-    OwnershipText,
-    orNothing(Schema.toType(Ticket)),
-    Count,
-    Schema.Literals(["0", "1"])
-  ])
-])
-
-/**
- * The reply to a release: ownership, and if an attempt was queued with it the ticket of that, and its token if it was
- * granted.
- */
-export const ReleaseReply = Schema.Union([
-  OwnershipText,
-  Schema.Tuple([
-    OwnershipText,
-    Schema.toType(Ticket),
-    orNothing(Token)
-  ])
-])
-
-/**
- * The reply of the guard script: for each lease that was not renewed its index, counted from 1, and either the
- * ownership it found or the error it met.
- */
-export const GuardReply = Schema.Array(
-  Schema.Union([
-    Schema.Tuple([Schema.Int, Schema.Literal("owner"), OwnershipText]),
-    Schema.Tuple([Schema.Int, Schema.Literal("error"), Schema.String])
-  ])
-)
-
-/** The reply of the inspect script. */
-export const InspectReply = Schema.Tuple([
-  OwnershipText,
-  orNothing(Token),
-  Count,
-  Schema.Array(Schema.Tuple([Schema.String, Count]))
-])
-
-/** The reply of the tick script: whether the caller is the first, and the milliseconds until the next period. */
-export const TickReply = Schema.Tuple([Schema.Literals(["0", "1"]), Count])
-
-/**
- * The channel of a layer: `<wire id>@@released@@<owner>` and `<wire id>@@look@@<milliseconds>` are for the waiter with
- * that id, and say what they say on its own channel; `forced@@<wire id>`: the lease of that id was taken away by force.
+ * The channel of a layer: `<contender id>@@` and a contender message for that waiter, or `forced@@<contender id>` for a
+ * lease that was released by force.
  */
 export const InboxMessage = text(
   Schema.TaggedUnion({
@@ -132,15 +110,15 @@ export const InboxMessage = text(
       return ownerIdProblem(id) ?? { _tag: "Forced" as const, id }
     }
     const end = input.indexOf(separator)
-    if (end === -1) return "expected forced@@<wire id>, or <wire id>@@ and a message for it"
+    if (end === -1) return "expected forced@@<contender id>, or <contender id>@@ and a message"
     const id = input.slice(0, end)
-    const message = decodeContender(input.slice(end + separator.length))
+    const message = decodeContenderMessage(input.slice(end + separator.length))
     return typeof message === "string" ? message : ownerIdProblem(id) ?? { ...message, id }
   },
   (message) =>
     message._tag === "Forced"
       ? `forced${separator}${message.id}`
-      : `${message.id}${separator}${encodeContender(message)}`
+      : `${message.id}${separator}${encodeContenderMessage(message)}`
 )
 
 export type InboxMessage = typeof InboxMessage.Type

@@ -1,31 +1,28 @@
-/**
- * Acquires and releases on their way to Redis: all that is asked for in one turn of the event loop goes out together, in
- * the order in which it was asked for.
- */
+/** Sends acquires and releases: those of one task of the event loop in one call, in the order of asking. */
 import type { MutexName } from "@effect-simba/core/MutexName"
 import type { AcquireRequest, AcquireResult, Released, ReleaseRequest } from "@effect-simba/core/MutexStore"
-import { type BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
+import { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
 import * as Duration from "effect/Duration"
 import * as Exit from "effect/Exit"
 import { slot as slotOf } from "../client/clusterSlot.ts"
 import type { CommandSink, Failure } from "../client/commandSink.ts"
 import { backendError, fromReply, isForgotten } from "../client/errors.ts"
-import * as RedisKeys from "./keys.ts"
+import * as keys from "./keys.ts"
 import { readAcquire, readRelease } from "./replies.ts"
 import { acquireAndRelease } from "./scripts.ts"
 
 export type Settle<A> = (exit: Exit.Exit<A, BackendError | ProtocolError>) => void
 
-/** Operations of one call: enough to share a round trip, few enough not to hold up the server. */
+/** Operations of one call: they share a round trip, and block the server only briefly. */
 const callSize = 64
 
-/** What is written into one call. */
+/** The arguments of one call. */
 class Call {
   private readonly script: string
   private readonly header: [codes: string, skipDead: string, lease: string, confirm: string]
   private readonly keys: Array<string> = []
   private readonly rest: Array<string> = []
-  /** The mutex whose keys came last. */
+  /** The mutex of the last keys: the next operation on it repeats no key. */
   private last: MutexName | undefined
   private lease: Duration.Duration | undefined
   private confirm: Duration.Duration | undefined
@@ -42,16 +39,16 @@ class Call {
       this.last = mutex
       this.header[0] += code
       this.keys.push(
-        RedisKeys.owner(mutex),
-        RedisKeys.queue(mutex),
-        RedisKeys.fence(mutex),
-        RedisKeys.reserved(mutex)
+        keys.owner(mutex),
+        keys.queue(mutex),
+        keys.fence(mutex),
+        keys.reserved(mutex)
       )
     }
     this.rest.push(...args)
   }
 
-  /** Plain operations share their durations, which are those of the layer. */
+  /** Usual operations have the durations of the layer, which a call names once. */
   sharesLease(lease: Duration.Duration): boolean {
     if (this.lease === undefined) {
       this.lease = lease
@@ -75,13 +72,13 @@ class Call {
 
 const millis = (duration: Duration.Duration) => String(Duration.toMillis(duration))
 
-/** The message of an operation that failed where its neighbours did not. */
+/** The script replies so for one operation that failed; the others of the call are done. */
 const failureOf = (reply: unknown): string | undefined =>
   Array.isArray(reply) && reply.length === 2 && reply[0] === "error" ? String(reply[1]) : undefined
 
 interface Operation {
   readonly mutex: MutexName
-  /** Nobody waits for the result, and what undoes it may be under way. */
+  /** The caller is gone, and an undo may already be sent. */
   readonly isAbandoned: boolean
   readonly write: (call: Call) => void
   readonly reply: (reply: unknown) => void
@@ -177,19 +174,16 @@ class Release implements Operation {
 }
 
 export interface OperationBatch {
-  /** Answers how to say that nobody waits for the result any more. */
+  /** Returns a function that abandons the request. */
   readonly acquire: (request: AcquireRequest, settle: Settle<AcquireResult>) => () => void
   readonly release: (request: ReleaseRequest, settle: Settle<Released>) => void
-  /** Sends what waits for the end of the turn, so that what follows comes behind it. */
+  /** Sends the waiting operations now, so that the next command comes behind them. */
   readonly flush: () => void
 }
 
-/**
- * `sha` is that of the script, which the server knows. `perSlot`: a call names keys of one slot only, as a Cluster wants
- * it. `skipDead`: waiters that nobody listens for may be passed over.
- */
+/** `perSlot`: a Cluster refuses calls with keys of several slots. `skipDead`: skip waiters without a subscriber. */
 export const make = (
-  direct: CommandSink,
+  sink: CommandSink,
   { perSlot, sha, skipDead }: { readonly perSlot: boolean; readonly sha: string; readonly skipDead: boolean }
 ): OperationBatch => {
   let waiting: Array<Operation> = []
@@ -212,12 +206,18 @@ export const make = (
   const send = (operations: ReadonlyArray<Operation>, isKnown: boolean) => {
     const call = new Call(isKnown ? sha : acquireAndRelease.lua, skipDead)
     for (const operation of operations) operation.write(call)
-    direct.send(isKnown ? "EVALSHA" : "EVAL", call.args(), (failure, reply) => {
-      if (!isKnown || failure === undefined || !isForgotten(failure.cause)) return settle(operations, failure, reply)
-      // Nothing was run, and what was sent behind it may have been: the undo of an attempt must not come before it
-      const wanted = operations.filter((operation) => !operation.isAbandoned)
-      if (wanted.length > 0) send(wanted, false)
-    })
+    try {
+      sink.send(isKnown ? "EVALSHA" : "EVAL", call.args(), (failure, reply) => {
+        if (!isKnown || failure === undefined || !isForgotten(failure.cause)) return settle(operations, failure, reply)
+        // Nothing ran. An abandoned operation must not run now: its undo may have run already
+        const wanted = operations.filter((operation) => !operation.isAbandoned)
+        if (wanted.length > 0) send(wanted, false)
+      })
+    } catch (cause) {
+      // The client cannot write the command at all. No caller may wait for a reply that never comes
+      const error = (operation: string) => new BackendError({ operation, retryable: false, cause })
+      for (const operation of operations) operation.fail(error)
+    }
   }
 
   const sendAll = (operations: ReadonlyArray<Operation>) => {
@@ -232,7 +232,7 @@ export const make = (
     if (!perSlot || operations.length === 1) return sendAll(operations)
     const bySlot = new Map<number, Array<Operation>>()
     for (const operation of operations) {
-      const slot = slotOf(RedisKeys.owner(operation.mutex))
+      const slot = slotOf(keys.owner(operation.mutex))
       const same = bySlot.get(slot)
       if (same === undefined) bySlot.set(slot, [operation])
       else same.push(operation)
@@ -241,7 +241,7 @@ export const make = (
   }
 
   const submit = (operation: Operation) => {
-    if (waiting.push(operation) === 1) direct.atEndOfTurn(flush)
+    if (waiting.push(operation) === 1) sink.afterCurrentTask(flush)
   }
 
   return {

@@ -1,23 +1,20 @@
-/** Renewals on their way to Redis: one call for all leases that are renewed together. */
+/** Sends renewals: one call for all leases that are due together. */
 import type { GuardRequest, GuardResult } from "@effect-simba/core/MutexStore"
 import type { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { CommandSink } from "../client/commandSink.ts"
-import { reading } from "../client/decode.ts"
 import { backendError, fromReply, isForgotten } from "../client/errors.ts"
-import * as RedisKeys from "./keys.ts"
-import * as RedisWire from "./messages.ts"
+import * as keys from "./keys.ts"
+import { readGuard } from "./replies.ts"
 import { renewLeases } from "./scripts.ts"
-
-const readGuard = reading("the reply of the guard script", RedisWire.GuardReply)
 
 const renewed: GuardResult = { _tag: "Renewed" }
 
 const argsOf = (script: string, requests: ReadonlyArray<GuardRequest>): ReadonlyArray<string> => {
   const args = [script, String(requests.length)]
-  for (const request of requests) args.push(RedisKeys.owner(request.mutex))
+  for (const request of requests) args.push(keys.owner(request.mutex))
   for (const request of requests) args.push(request.id)
   const lease = requests[0]?.lease
   if (lease === undefined) return args
@@ -32,8 +29,6 @@ const resultsOf = (
   reply: unknown
 ): Exit.Exit<ReadonlyArray<GuardResult>, ProtocolError> => {
   const results = requests.map((): GuardResult => renewed)
-  // The usual reply by hand, anything else by the codec
-  if (Array.isArray(reply) && reply.length === 0) return Exit.succeed(results)
   return Exit.map(readGuard(reply), (missed) => {
     for (const [index, kind, what] of missed) {
       results[index - 1] = kind === "owner"
@@ -44,8 +39,7 @@ const resultsOf = (
   })
 }
 
-/** `sha` is that of the script, which the server knows. */
-export const make = (direct: CommandSink, sha: string) =>
+export const make = (sink: CommandSink, sha: string) =>
 (
   requests: ReadonlyArray<GuardRequest>
 ): Effect.Effect<ReadonlyArray<GuardResult>, BackendError | ProtocolError> =>
@@ -53,7 +47,7 @@ export const make = (direct: CommandSink, sha: string) =>
     let isAbandoned = false
     let cancel: (() => void) | undefined
     const send = (isKnown: boolean) => {
-      cancel = direct.send(
+      cancel = sink.send(
         isKnown ? "EVALSHA" : "EVAL",
         argsOf(isKnown ? sha : renewLeases.lua, requests),
         (failure, reply) => {
@@ -64,7 +58,7 @@ export const make = (direct: CommandSink, sha: string) =>
       )
     }
     send(true)
-    // A renewal that goes out late would give a lease that was given up another life
+    // A late renewal would revive a lease that was given up
     return Effect.sync(() => {
       isAbandoned = true
       cancel?.()

@@ -1,68 +1,73 @@
-/** What the script of acquires and releases answers: the usual replies by hand, all others through their codecs. */
-import type { FencingToken } from "@effect-simba/core/FencingToken"
-import type { AcquireResult, Released, Ticket } from "@effect-simba/core/MutexStore"
-import type { ProtocolError } from "@effect-simba/core/SimbaError"
+/** The replies of the mutex scripts, as Schema codecs, and their readers. */
+import { type AcquireResult, type Released, Ticket } from "@effect-simba/core/MutexStore"
 import * as Exit from "effect/Exit"
-import { reading } from "../client/decode.ts"
-import * as RedisWire from "./messages.ts"
-import { decodeOwnership } from "./text.ts"
+import * as Schema from "effect/Schema"
+import { Count, Token } from "../client/codecs.ts"
+import { reader } from "../client/decode.ts"
+import { OwnershipText } from "./messages.ts"
 
-const decodeAcquire = reading("the reply to an acquire", RedisWire.AcquireReply)
-const decodeRelease = reading("the reply to a release", RedisWire.ReleaseReply)
+/** An absent field is the empty text: a Lua array ends at its first nil. */
+const orEmpty = <T, E extends string>(codec: Schema.Codec<T, E>) => Schema.Union([Schema.Literal(""), codec])
 
-const tokenPattern = /^[1-9]\d{0,15}$/
-const ticketPattern = /^\d+\.\d{6}$/
-const positionPattern = /^(?:0|[1-9]\d{0,14})$/
+const Flag = Schema.Literals(["0", "1"])
 
-const isText = (value: unknown): value is string => typeof value === "string"
+/**
+ * The token of a grant; or ownership, ticket, position among our waiters, and whether contenders of another
+ * implementation take part.
+ */
+export const AcquireReply = Schema.Union([
+  Token,
+  Schema.Tuple([OwnershipText, orEmpty(Schema.toType(Ticket)), Count, Flag])
+])
 
-const granted = (reply: string): AcquireResult | undefined => {
-  const token = tokenPattern.test(reply) ? Number(reply) : 0
-  return token > 0 && Number.isSafeInteger(token) ? { _tag: "Granted", token: token as FencingToken } : undefined
-}
+/** The ownership; and the ticket of an attempt that was queued with the release, with its token if it was granted. */
+export const ReleaseReply = Schema.Union([
+  OwnershipText,
+  Schema.Tuple([OwnershipText, Schema.toType(Ticket), orEmpty(Token)])
+])
 
-const refused = (reply: ReadonlyArray<unknown>): AcquireResult | undefined => {
-  const [owner, ticket, position, foreign] = reply
-  if (
-    reply.length !== 4 || !isText(owner) || !isText(ticket) || !isText(position) || !ticketPattern.test(ticket) ||
-    !positionPattern.test(position) || (foreign !== "0" && foreign !== "1")
-  ) return undefined
-  const ownership = decodeOwnership(owner)
-  return isText(ownership) ? undefined : {
-    _tag: "Refused",
-    ownership,
-    ticket: ticket as Ticket,
-    position: Number(position),
-    foreign: foreign === "1"
-  }
-}
+/** For each lease that was not renewed its index, counted from 1, and the ownership that was found or the error. */
+export const GuardReply = Schema.Array(
+  Schema.Union([
+    Schema.Tuple([Schema.Int, Schema.Literal("owner"), OwnershipText]),
+    Schema.Tuple([Schema.Int, Schema.Literal("error"), Schema.String])
+  ])
+)
 
-const toAcquireResult = (reply: typeof RedisWire.AcquireReply.Type): AcquireResult => {
-  if (typeof reply === "number") return { _tag: "Granted", token: reply }
-  const [ownership, ticket, position, foreign] = reply
-  return {
-    _tag: "Refused",
-    ownership,
-    ticket: ticket === "" ? undefined : ticket,
-    position,
-    foreign: foreign === "1"
-  }
-}
+export const InspectReply = Schema.Tuple([
+  OwnershipText,
+  orEmpty(Token),
+  Count,
+  Schema.Array(Schema.Tuple([Schema.String, Count]))
+])
 
-export const readAcquire = (reply: unknown): Exit.Exit<AcquireResult, ProtocolError> => {
-  const usual = isText(reply) ? granted(reply) : Array.isArray(reply) ? refused(reply) : undefined
-  return usual === undefined ? Exit.map(decodeAcquire(reply), toAcquireResult) : Exit.succeed(usual)
-}
+/** Whether the caller is the first in this period, and the milliseconds until the next one. */
+export const ClaimPeriodReply = Schema.Tuple([Flag, Count])
 
-const toReleased = (reply: typeof RedisWire.ReleaseReply.Type): Released => {
-  if (!Array.isArray(reply)) return { ownership: reply as Released["ownership"], requeued: undefined }
-  const [ownership, ticket, token] = reply as Extract<typeof reply, ReadonlyArray<unknown>>
-  return { ownership, requeued: { ticket, token: token === "" ? undefined : token } }
-}
+const decodeAcquire = reader("the reply to an acquire", AcquireReply)
+const decodeRelease = reader("the reply to a release", ReleaseReply)
 
-export const readRelease = (reply: unknown): Exit.Exit<Released, ProtocolError> => {
-  const usual = isText(reply) ? decodeOwnership(reply) : ""
-  return isText(usual)
-    ? Exit.map(decodeRelease(reply), toReleased)
-    : Exit.succeed({ ownership: usual, requeued: undefined })
-}
+export const readAcquire = (reply: unknown) =>
+  Exit.map(decodeAcquire(reply), (decoded): AcquireResult => {
+    if (typeof decoded === "number") return { _tag: "Granted", token: decoded }
+    const [ownership, ticket, position, foreign] = decoded
+    return {
+      _tag: "Refused",
+      ownership,
+      ticket: ticket === "" ? undefined : ticket,
+      position,
+      foreign: foreign === "1"
+    }
+  })
+
+export const readRelease = (reply: unknown) =>
+  Exit.map(decodeRelease(reply), (decoded): Released => {
+    if ("_tag" in decoded) return { ownership: decoded, requeued: undefined }
+    const [ownership, ticket, token] = decoded
+    return { ownership, requeued: { ticket, token: token === "" ? undefined : token } }
+  })
+
+export const readGuard = reader("the reply of the guard script", GuardReply)
+export const readInspect = reader("the reply of the inspect script", InspectReply)
+export const readClaimPeriod = reader("the reply of the claim script", ClaimPeriodReply)
+export const readOwnership = reader("the owner of a mutex", OwnershipText)

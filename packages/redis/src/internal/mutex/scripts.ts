@@ -10,14 +10,20 @@ import * as lua from "./scripts.generated.ts"
  * An operation on the mutex of the one before it has no keys of its own.
  */
 export const acquireAndRelease = script<
-  readonly [...keys: Each<[owner: string, queue: string, fence: string, reserved: string]>],
-  readonly [codes: string, skipDead: string, lease: string, confirm: string, ...operands: ReadonlyArray<string>],
+  readonly [...each: Each<[owner: string, queue: string, fence: string, reserved: string]>],
+  readonly [
+    codes: string,
+    skipDead: string,
+    plainLease: string,
+    plainConfirm: string,
+    ...operands: ReadonlyArray<string>
+  ],
   ReadonlyArray<unknown>
 >(lua.acquireAndRelease)
 
 /** Renews leases, any number in one call. Replies for those that were not renewed. */
 export const renewLeases = script<
-  readonly [...keys: Each<[owner: string]>],
+  readonly [...each: Each<[owner: string]>],
   readonly [...idsAndLeases: ReadonlyArray<string>],
   ReadonlyArray<readonly [index: number, kind: "owner" | "error", ownershipOrError: string]>
 >(lua.renewLeases)
@@ -41,7 +47,7 @@ export const forceRelease = script<
 
 /** Gives a period of a timetable to the first that asks. */
 export const claimPeriod = script<
-  readonly [last: string],
+  readonly [claimed: string],
   readonly [every: number, at: number | ""],
   readonly [first: "0" | "1", next: string]
 >(lua.claimPeriod)

@@ -1,7 +1,6 @@
 /**
- * What waiters are told. Each layer listens on one channel for all of its waiters, from its beginning on, so that a wait
- * costs no subscription. Contenders of another implementation tell a waiter on a channel of its own, which is listened
- * to where they are seen.
+ * Delivers messages to waiters. One channel serves all waiters of a layer, so that a wait costs no subscription. Where
+ * contenders of another implementation are seen, a waiter also subscribes to a channel of its own.
  */
 import { type ContenderId, inboxOf, type MutexName } from "@effect-simba/core/MutexName"
 import type { MutexStore, WakeUp } from "@effect-simba/core/MutexStore"
@@ -14,30 +13,28 @@ import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import * as RcMap from "effect/RcMap"
 import * as Scope from "effect/Scope"
-import { separator } from "../client/codecs.ts"
-import { reading, receiving, unreadable } from "../client/decode.ts"
-import * as RedisKeys from "./keys.ts"
-import * as RedisWire from "./messages.ts"
-import { decodeContender, type Told } from "./text.ts"
+import { reader, reportMalformed, subscribe } from "../client/decode.ts"
+import * as keys from "./keys.ts"
+import { ContenderMessage, InboxMessage } from "./messages.ts"
 
-const readContenderMessage = reading("a message on a contender channel", RedisWire.ContenderMessage)
-const readInboxMessage = reading("a message on the channel of a layer", RedisWire.InboxMessage)
+const readContenderMessage = reader("a message on a contender channel", ContenderMessage)
+const readInboxMessage = reader("a message on the channel of a layer", InboxMessage)
 
-const toWakeUp = (message: Told): WakeUp =>
+const toWakeUp = (message: ContenderMessage): WakeUp =>
   message._tag === "Released"
     ? { _tag: "YourTurn", from: message.owner }
     : { _tag: "LookIn", delay: Duration.millis(message.millis) }
 
 const gap: WakeUp = { _tag: "Gap" }
 
-/** Hints that a waiter may leave unread. Where there would be more, the last one is a gap, which says no less. */
-const unread = 16
+/** Hints that wait unread. A gap replaces what exceeds that: it asks for a look, as any hint does. */
+const maxUnread = 16
 
-/** No queue of Effect's: whoever waits goes on at once, not a turn of the scheduler later. */
+/** Resumes its fiber at once, where a Queue would cost another pass of the scheduler. */
 class Waiter {
   readonly scope: Scope.Scope
-  /** Whether its own channel is listened to. */
-  listens = false
+  /** To the channel of its own. */
+  isSubscribed = false
   private readonly hints: Array<WakeUp> = []
   private resume: ((wakeUp: Effect.Effect<WakeUp>) => void) | undefined
 
@@ -48,7 +45,7 @@ class Waiter {
   tell(wakeUp: WakeUp): void {
     const { hints, resume } = this
     if (resume === undefined) {
-      return void (hints[Math.min(hints.length, unread - 1)] = hints.length < unread - 1 ? wakeUp : gap)
+      return void (hints[Math.min(hints.length, maxUnread - 1)] = hints.length < maxUnread - 1 ? wakeUp : gap)
     }
     this.resume = undefined
     resume(Effect.succeed(wakeUp))
@@ -64,7 +61,7 @@ class Waiter {
   })
 }
 
-interface Mailbox {
+interface Inbox {
   readonly waiters: Map<string, Waiter>
   readonly forced: Set<Queue.Queue<{ readonly id: string }>>
 }
@@ -75,11 +72,11 @@ export interface WaiterInbox {
     id: ContenderId
   ) => Effect.Effect<Subscription<WakeUp>, BackendError, Scope.Scope>
   readonly forced: MutexStore["Service"]["inbox"]
-  /** A waiter has seen contenders of another implementation: from now on it listens to them, too. */
-  readonly sawOthers: (mutex: MutexName, id: ContenderId) => void
+  /** The waiter has seen contenders of another implementation, and subscribes to its own channel. */
+  readonly noteForeign: (mutex: MutexName, id: ContenderId) => void
 }
 
-/** `onStranger` learns of a message for an id that does not wait here, or no longer. */
+/** `onStranger` is called for a message to an id that does not wait here. */
 export const make = Effect.fnUntraced(function*(
   subscriber: Subscriber["Service"],
   onStranger: (id: string) => void
@@ -88,52 +85,47 @@ export const make = Effect.fnUntraced(function*(
   const waiting = new Map<string, Waiter>()
 
   const open = Effect.fnUntraced(function*(key: string) {
-    const mailbox: Mailbox = { waiters: new Map(), forced: new Set() }
+    const inbox: Inbox = { waiters: new Map(), forced: new Set() }
     const report = Effect.runForkWith(yield* Effect.context<never>())
-    const channel = RedisKeys.inboxChannel(key)
-    const deliver = (message: RedisWire.InboxMessage) => {
-      if (message._tag === "Forced") return mailbox.forced.forEach((queue) => Queue.offerUnsafe(queue, message))
-      const waiter = mailbox.waiters.get(message.id)
+    const channel = keys.inboxChannel(key)
+    const deliver = (message: InboxMessage) => {
+      if (message._tag === "Forced") return inbox.forced.forEach((queue) => Queue.offerUnsafe(queue, message))
+      const waiter = inbox.waiters.get(message.id)
       if (waiter === undefined) onStranger(message.id)
       else waiter.tell(toWakeUp(message))
     }
     const hear = (text: string | undefined) => {
-      if (text === undefined) return mailbox.waiters.forEach((waiter) => waiter.tell(gap))
-      // The usual: something that the codec would find right, for somebody who waits
-      const end = Math.max(0, text.indexOf(separator))
-      const waiter = mailbox.waiters.get(text.slice(0, end))
-      const told = waiter === undefined ? "" : decodeContender(text.slice(end + separator.length))
-      if (typeof told !== "string") return waiter!.tell(toWakeUp(told))
+      if (text === undefined) return inbox.waiters.forEach((waiter) => waiter.tell(gap))
       const message = readInboxMessage(text)
       if (Exit.isSuccess(message)) deliver(message.value)
-      else report(Effect.forEach(Option.toArray(Exit.findErrorOption(message)), (error) => unreadable(channel, error)))
+      else {report(Effect.forEach(Option.toArray(Exit.findErrorOption(message)), (error) =>
+          reportMalformed(channel, error)))}
     }
     if (subscriber.listen !== undefined) yield* subscriber.listen(channel, hear)
     else {
       const notices = yield* subscriber.subscribe(channel)
-      // All that has come in one go: messages for many waiters come at once
       yield* Effect.map(Queue.takeAll(notices), (all) => {
         for (const notice of all) hear(notice._tag === "Gap" ? undefined : notice.text)
       }).pipe(Effect.forever, Effect.forkScoped)
     }
-    return mailbox
+    return inbox
   })
-  const mailboxes = yield* RcMap.make({ lookup: open })
+  const inboxes = yield* RcMap.make({ lookup: open })
 
-  /** One that could not be opened is forgotten by those who asked for it, so that the next to ask opens it anew. */
-  const mailboxOf = Effect.fnUntraced(function*(key: string) {
+  /** A failed inbox leaves the map with its last user, so that the next one opens it anew. */
+  const inboxByKey = Effect.fnUntraced(function*(key: string) {
     const scope = yield* Scope.fork(yield* Effect.scope)
     return yield* Effect.onError(
-      Scope.provide(RcMap.get(mailboxes, key), scope),
+      Scope.provide(RcMap.get(inboxes, key), scope),
       (cause) => Scope.close(scope, Exit.failCause(cause))
     )
   })
 
-  /** Looks again once it listens: something may have been said before. Where it cannot, the next refusal tries again. */
-  const listen = Effect.fnUntraced(function*(mutex: MutexName, id: ContenderId, waiter: Waiter) {
+  /** A gap follows the subscription, since messages before it were missed. After a failure the next refusal tries again. */
+  const subscribeOwn = Effect.fnUntraced(function*(mutex: MutexName, id: ContenderId, waiter: Waiter) {
     const { next } = yield* Effect.onError(
-      receiving(subscriber, RedisKeys.contenderChannel(mutex, id), readContenderMessage, { gap, message: toWakeUp }),
-      () => Effect.sync(() => (waiter.listens = false))
+      subscribe(subscriber, keys.contenderChannel(mutex, id), readContenderMessage, { gap, message: toWakeUp }),
+      () => Effect.sync(() => (waiter.isSubscribed = false))
     )
     waiter.tell(gap)
     return yield* Effect.forever(Effect.map(next, (wakeUp) => waiter.tell(wakeUp)))
@@ -141,31 +133,31 @@ export const make = Effect.fnUntraced(function*(
 
   return {
     wakeUps: Effect.fnUntraced(function*(_mutex, id) {
-      const mailbox = yield* mailboxOf(inboxOf(id))
+      const inbox = yield* inboxByKey(inboxOf(id))
       const waiter = new Waiter(yield* Effect.scope)
-      mailbox.waiters.set(id, waiter)
+      inbox.waiters.set(id, waiter)
       waiting.set(id, waiter)
       yield* Effect.addFinalizer(() =>
         Effect.sync(() => {
-          mailbox.waiters.delete(id)
+          inbox.waiters.delete(id)
           waiting.delete(id)
         })
       )
       return { next: waiter.next, bound: subscriber.bound }
     }),
     forced: Effect.fnUntraced(function*(key) {
-      const mailbox = yield* mailboxOf(key)
+      const inbox = yield* inboxByKey(key)
       const queue = yield* Queue.unbounded<{ readonly id: string }>()
-      mailbox.forced.add(queue)
-      yield* Effect.addFinalizer(() => Effect.sync(() => mailbox.forced.delete(queue)))
+      inbox.forced.add(queue)
+      yield* Effect.addFinalizer(() => Effect.sync(() => inbox.forced.delete(queue)))
       return { next: Queue.take(queue) }
     }),
-    sawOthers: (mutex, id) => {
+    noteForeign: (mutex, id) => {
       const waiter = waiting.get(id)
-      if (waiter === undefined || waiter.listens) return
-      waiter.listens = true
+      if (waiter === undefined || waiter.isSubscribed) return
+      waiter.isSubscribed = true
       run(
-        listen(mutex, id, waiter).pipe(
+        subscribeOwn(mutex, id, waiter).pipe(
           Effect.scoped,
           Effect.ignore({ log: "Debug" }),
           Effect.forkIn(waiter.scope)

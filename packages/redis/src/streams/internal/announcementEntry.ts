@@ -1,4 +1,4 @@
-/** Entries of the load-balancer stream, as announcements. */
+/** Decodes an entry of the load-balancer stream. */
 import type { EntryId } from "@effect-simba/core/streams/StreamName"
 import type { Entry } from "@effect-simba/core/streams/StreamStore"
 import * as Exit from "effect/Exit"
@@ -7,9 +7,9 @@ import * as StreamWire from "./messages.ts"
 
 const decode = Schema.decodeUnknownExit(StreamWire.Announcement)
 
-/** `refuse` says why a data stream cannot be handled here, if so. */
+/** `problemWith` returns why a data stream cannot be owned here. */
 export const toEntry =
-  (refuse: (stream: string) => string | undefined) => (entry: EntryId, fields: StreamWire.Fields): Entry => {
+  (problemWith: (stream: string) => string | undefined) => (entry: EntryId, fields: StreamWire.Fields): Entry => {
     const text = StreamWire.announcementOf(fields)
     if (text === undefined) return { _tag: "Malformed", entry, problem: "it has no field \"lbs-input\"" }
     const exit = decode(text)
@@ -18,7 +18,7 @@ export const toEntry =
       return { _tag: "Malformed", entry, problem: error?.message ?? "its field \"lbs-input\" cannot be read" }
     }
     const { info, stream } = exit.value
-    const problem = refuse(stream)
+    const problem = problemWith(stream)
     return problem === undefined
       ? { _tag: "Announced", entry, stream, info }
       : { _tag: "Malformed", entry, problem }

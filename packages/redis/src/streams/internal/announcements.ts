@@ -1,47 +1,47 @@
-/** Announcements: added, handed out, and found again. */
+/** Adds announcements, reads new ones, and finds pending ones. */
 import type { ConsumerName, EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import type { Announcement, Entry, Service } from "@effect-simba/core/streams/StreamStore"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import { reading } from "../../internal/client/decode.ts"
+import { reader } from "../../internal/client/decode.ts"
 import { backendError, fromRedis } from "../../internal/client/errors.ts"
 import { toEntry } from "./announcementEntry.ts"
-import * as StreamKeys from "./keys.ts"
+import * as keys from "./keys.ts"
 import * as StreamWire from "./messages.ts"
 import * as replies from "./replies.ts"
 import * as scripts from "./scripts.ts"
-import { type Backend, millis, within } from "./service.ts"
+import { millis, type ServiceContext, withTimeout } from "./service.ts"
 
-/** Entries of one call. */
+/** Entries of one page. */
 const pageSize = 500
 
-/** A connection for blocking reads has no limit of its own: so much later than it promised, and it is given up. */
-export const blockMargin = Duration.seconds(2)
+/** A blocking read that replies this much too late has failed: its connection has no command timeout. */
+export const replyMargin = Duration.seconds(2)
 
 const encode = Schema.encodeEffect(StreamWire.Announcement)
-const readAnnounced = reading("the reply of the announce script", replies.AnnounceReply)
-const readPending = reading("the reply of the pending script", replies.PendingReply)
-const readEntries = reading("entries of the load-balancer stream", StreamWire.Entries)
-const readRead = reading("a read of the load-balancer stream", StreamWire.ReadReply)
-const readState = reading("the reply of the state script", Schema.Literals(["gone", "pending", "new", "finished"]))
+const readAnnounced = reader("the reply of the announce script", replies.AnnounceReply)
+const readPending = reader("the reply of the pending script", replies.PendingReply)
+const readEntries = reader("entries of the load-balancer stream", StreamWire.Entries)
+const readRead = reader("a read of the load-balancer stream", StreamWire.ReadReply)
+const readState = reader("the reply of the state script", Schema.Literals(["gone", "pending", "new", "finished"]))
 
 type Part = Pick<Service, "announce" | "find" | "pending" | "read">
 
-export const make = (backend: Backend): Part => {
-  const { group, input, redis, service } = backend
-  const failures = StreamKeys.failures(service)
-  const announced = StreamKeys.announced(service)
-  const parse = toEntry(backend.refuse)
+export const make = (context: ServiceContext): Part => {
+  const { group, input, redis, service } = context
+  const failures = keys.failures(service)
+  const announced = keys.announced(service)
+  const parse = toEntry(context.problemWith)
 
-  const announce = backend.run("announce", scripts.announceStreams, readAnnounced)
-  const pending = backend.run("look at pending entries", scripts.listPending, readPending)
-  const findAnnounced = backend.run("find", scripts.findAnnouncement, readEntries)
-  const state = backend.run("find", scripts.readEntryState, readState)
+  const announce = context.run("announce", scripts.announceStreams, readAnnounced)
+  const pending = context.run("look at pending entries", scripts.listPending, readPending)
+  const findAnnounced = context.run("find", scripts.findAnnouncement, readEntries)
+  const state = context.run("find", scripts.readEntryState, readState)
 
   const announceAll = Effect.fnUntraced(function*(announcements: ReadonlyArray<Announcement>) {
-    for (const { stream } of announcements) yield* backend.admit("announce", stream)
+    for (const { stream } of announcements) yield* context.admit("announce", stream)
     const found: Array<{ readonly entry: EntryId; readonly isNew: boolean }> = []
     const args = yield* Effect.forEach(announcements, (announcement) =>
       Effect.map(
@@ -55,11 +55,11 @@ export const make = (backend: Backend): Part => {
     return found
   })
 
-  /** What others announced is not in our table: page by page. */
+  /** Stock producers write no table of announcements, so all entries are searched, page by page. */
   const search = Effect.fnUntraced(function*(stream: StreamName) {
     let from = "-"
     for (;;) {
-      const page = yield* backend.send("find", readEntries, "XRANGE", input, from, "+", "COUNT", String(pageSize))
+      const page = yield* context.send("find", readEntries, "XRANGE", input, from, "+", "COUNT", String(pageSize))
       for (const [entry, fields] of page) {
         const content = parse(entry, fields)
         if (content._tag !== "Announced" || content.stream !== stream) continue
@@ -74,7 +74,7 @@ export const make = (backend: Backend): Part => {
   return {
     announce: announceAll,
     read: ({ block, consumer, count }) =>
-      backend.withGroup(
+      context.withGroup(
         Effect.scoped(Effect.gen(function*() {
           const connection = yield* redis.reserve
           return yield* connection.send(
@@ -92,7 +92,7 @@ export const make = (backend: Backend): Part => {
           )
         })).pipe(
           Effect.mapError(fromRedis("read")),
-          within("read", Duration.sum(block, blockMargin)),
+          withTimeout("read", Duration.sum(block, replyMargin)),
           Effect.flatMap(readRead),
           Effect.map((reply) =>
             (reply ?? []).flatMap(([, rows]) => rows.map(([entry, fields]): Entry => parse(entry, fields)))
@@ -101,7 +101,7 @@ export const make = (backend: Backend): Part => {
       ),
     pending: ({ after, consumer, count, minIdle }) =>
       Effect.map(
-        backend.withGroup(pending(
+        context.withGroup(pending(
           [input, failures, announced],
           [
             group,
@@ -113,16 +113,15 @@ export const make = (backend: Backend): Part => {
         )),
         ([next, rows]) => ({
           next: next === "" ? undefined : next,
-          entries: rows.map(([entry, consumer, idle, deliveries, fields]) => ({
+          entries: rows.map(([entry, consumer, idle, fields]) => ({
             consumer: consumer as ConsumerName,
             idle: Duration.millis(idle),
-            deliveries,
             content: parse(entry, fields)
           }))
         })
       ),
     find: Effect.fnUntraced(function*(stream) {
-      yield* backend.admit("find", stream)
+      yield* context.admit("find", stream)
       const [found] = yield* findAnnounced([input, announced], [group, stream])
       const content = found && parse(...found)
       return content?._tag === "Announced" && content.stream === stream

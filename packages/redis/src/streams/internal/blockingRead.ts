@@ -1,7 +1,5 @@
-/**
- * Waiting for messages: all readers of a service share one connection, on which one blocking read after the other asks
- * for everything that somebody waits for.
- */
+/** Waits for messages: all handlers of a service share one connection and one blocking read of all their streams. */
+import type { StoreError } from "@effect-simba/core/SimbaError"
 import type { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { compareEntryIds } from "@effect-simba/core/streams/StreamName"
 import type { RawMessage, Service } from "@effect-simba/core/streams/StreamStore"
@@ -12,12 +10,12 @@ import * as Exit from "effect/Exit"
 import * as Latch from "effect/Latch"
 import type { Connection } from "effect/persistence/Redis"
 import type * as Scope from "effect/Scope"
-import { reading } from "../../internal/client/decode.ts"
+import { reader } from "../../internal/client/decode.ts"
 import { fromRedis } from "../../internal/client/errors.ts"
-import { blockMargin } from "./announcements.ts"
+import { replyMargin } from "./announcements.ts"
 import { toMessages } from "./checkpoints.ts"
 import * as StreamWire from "./messages.ts"
-import { type Backend, type StoreError, within } from "./service.ts"
+import { type ServiceContext, withTimeout } from "./service.ts"
 
 interface Waiter {
   readonly stream: StreamName
@@ -27,21 +25,21 @@ interface Waiter {
 }
 
 /** Messages of one data stream in one read. */
-const most = 100
+const maxCount = 100
 
-const readTail = reading("a read of data streams", StreamWire.ReadReply)
+const readMessages = reader("a read of data streams", StreamWire.ReadReply)
 
 const isRetryable = (error: StoreError) => error._tag === "BackendError" && error.retryable
 
 export const make = Effect.fnUntraced(function*(
-  backend: Backend,
+  context: ServiceContext,
   messages: Service["messages"]
 ): Effect.fn.Return<Service["awaitMessages"], never, Scope.Scope> {
-  const { isCluster, redis } = backend
+  const { isCluster, redis } = context
   const waiters = new Set<Waiter>()
   const wanted = Latch.makeUnsafe(false)
   const joined = Latch.makeUnsafe(false)
-  // Where a read cannot be ended by another command, whoever joins waits for its end
+  // On a Cluster no command ends a blocking read early: a new waiter waits for its end
   const block = isCluster ? Duration.millis(250) : Duration.seconds(5)
 
   const settle = (waiter: Waiter, exit: Exit.Exit<ReadonlyArray<RawMessage>, StoreError>) => {
@@ -49,7 +47,7 @@ export const make = Effect.fnUntraced(function*(
     waiter.resume(exit)
   }
 
-  /** The least of what is asked for of each data stream. */
+  /** The smallest position of each data stream. */
   const positions = () => {
     const found = new Map<StreamName, EntryId>()
     for (const { after, stream } of waiters) {
@@ -59,7 +57,7 @@ export const make = Effect.fnUntraced(function*(
     return found
   }
 
-  /** Who joined since the read began, and asks from further back than it does, is not served by it. */
+  /** Skips waiters that joined during the read with a smaller position. */
   const give = (reply: typeof StreamWire.ReadReply.Type, asked: ReadonlyMap<StreamName, EntryId>) => {
     for (const [stream, rows] of reply ?? []) {
       const all = toMessages(rows)
@@ -71,12 +69,12 @@ export const make = Effect.fnUntraced(function*(
     }
   }
 
-  /** Ends the read that blocks, for the sake of those who joined; it may not have begun to block yet. */
-  const interrupting = (client: string) =>
+  /** Ends the blocking read when waiters join. Repeats, since the read may not have begun to block. */
+  const unblock = (client: string) =>
     Effect.gen(function*() {
       yield* joined.await
       for (;;) {
-        // Many join at once: the read names all of them, so it is not begun anew for each
+        // Many handlers join at once: one new read serves them all
         yield* Effect.sleep(Duration.millis(waiters.size > 100 ? 10 : 1))
         yield* redis.send("CLIENT", "UNBLOCK", client)
       }
@@ -91,7 +89,7 @@ export const make = Effect.fnUntraced(function*(
       joined.closeUnsafe()
       const asked = positions()
       let count = 1
-      for (const waiter of waiters) count = Math.max(count, Math.min(waiter.count, most))
+      for (const waiter of waiters) count = Math.max(count, Math.min(waiter.count, maxCount))
       const reply = connection.send(
         "XREAD",
         "COUNT",
@@ -101,9 +99,12 @@ export const make = Effect.fnUntraced(function*(
         "STREAMS",
         ...asked.keys(),
         ...asked.values()
-      ).pipe(Effect.mapError(fromRedis("read messages")), within("read messages", Duration.sum(block, blockMargin)))
+      ).pipe(
+        Effect.mapError(fromRedis("read messages")),
+        withTimeout("read messages", Duration.sum(block, replyMargin))
+      )
       return Effect.map(
-        Effect.flatMap(client === undefined ? reply : Effect.raceFirst(reply, interrupting(client)), readTail),
+        Effect.flatMap(client === undefined ? reply : Effect.raceFirst(reply, unblock(client)), readMessages),
         (reply) => give(reply, asked)
       )
     })
@@ -111,14 +112,14 @@ export const make = Effect.fnUntraced(function*(
   const serve = Effect.scoped(Effect.gen(function*() {
     const connection = yield* Effect.mapError(redis.reserve, fromRedis("read messages"))
     const client = isCluster ? undefined : yield* Effect.match(
-      within("read messages", blockMargin)(connection.send<number>("CLIENT", "ID")),
+      withTimeout("read messages", replyMargin)(connection.send<number>("CLIENT", "ID")),
       { onSuccess: String, onFailure: () => undefined }
     )
     while (waiters.size > 0) yield* read(connection, client)
   }))
 
-  /** One key of another type fails the read for all: each for itself then. */
-  const single = Effect.suspend(() =>
+  /** A key of another type fails the shared read, so that each stream is read by itself. */
+  const readEach = Effect.suspend(() =>
     Effect.forEach(
       [...waiters],
       (waiter) =>
@@ -142,13 +143,12 @@ export const make = Effect.fnUntraced(function*(
       const error = exit.cause.reasons.find((reason) => reason._tag === "Fail")?.error
       if (error === undefined) {
         if (Cause.hasInterruptsOnly(exit.cause)) return yield* Effect.failCause(exit.cause)
-        // Whoever waits hears of it; those who come later are served
-        yield* Effect.logError("Waiting for messages died, and begins again", exit.cause)
+        yield* Effect.logError("The reader of messages crashed; restarting", exit.cause)
         for (const waiter of [...waiters]) settle(waiter, Exit.failCause(exit.cause))
         continue
       }
-      yield* Effect.logDebug("Waiting for messages failed, and goes on", error)
-      if (!isRetryable(error)) yield* single
+      yield* Effect.logDebug("Reading messages failed; retrying", error)
+      if (!isRetryable(error)) yield* readEach
       yield* Effect.sleep(Duration.millis(Math.min(50 * 2 ** Math.min(failures++, 5), 1000)))
     }
   })
@@ -175,7 +175,7 @@ export const make = Effect.fnUntraced(function*(
 
   return (stream, after, count) =>
     messages(stream, after, count).pipe(
-      // An outage is waited out like the lack of messages
+      // An outage is treated like a stream without messages
       Effect.catchIf(isRetryable, () => Effect.succeed([])),
       Effect.filterOrElse((found) => found.length > 0, () => wait(stream, after, count))
     )

@@ -1,6 +1,6 @@
 /**
- * Redis publishes an expiry when it removes the key: when somebody asks for it, or when it comes across it by chance,
- * which among many keys takes long. So that what was given back is heard of at once, somebody asks.
+ * Makes Redis publish the expiry of a key at once. Redis publishes it when it removes the key: upon an access, or in its
+ * periodic sample, which is slow among many keys. So a command accesses the key.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -8,10 +8,10 @@ import * as Latch from "effect/Latch"
 import type { Redis } from "effect/persistence/Redis"
 import type * as Scope from "effect/Scope"
 
-/** An expiry of 1 millisecond is over by then. */
+/** The keys expire after 1 millisecond. */
 const delay = Duration.millis(3)
 
-/** At the end there is no waiting: as many round trips last as long. */
+/** A finalizer does not sleep: this many round trips take about as long. */
 const attempts = 20
 
 export const make = Effect.fnUntraced(function*(
@@ -20,15 +20,15 @@ export const make = Effect.fnUntraced(function*(
   const due = new Set<string>()
   const wanted = Latch.makeUnsafe(false)
 
-  /** How many are still there. Without an answer they expire all the same. */
-  const ask = (keys: ReadonlyArray<string>) =>
+  /** How many keys remain. They expire also if this fails. */
+  const touch = (keys: ReadonlyArray<string>) =>
     Effect.catch(
       redis.send<number>("EXISTS", ...keys),
-      (error) => Effect.as(Effect.logDebug("Cannot look at what was given back", error.cause), 0)
+      (error) => Effect.as(Effect.logDebug("Cannot touch the keys of yielded leases", error.cause), 0)
     )
 
   yield* Effect.addFinalizer(() =>
-    due.size === 0 ? Effect.void : Effect.repeat(ask([...due]), { times: attempts, until: (left) => left === 0 })
+    due.size === 0 ? Effect.void : Effect.repeat(touch([...due]), { times: attempts, until: (left) => left === 0 })
   )
   yield* Effect.gen(function*() {
     for (;;) {
@@ -36,7 +36,7 @@ export const make = Effect.fnUntraced(function*(
       wanted.closeUnsafe()
       yield* Effect.sleep(delay)
       const keys = [...due]
-      yield* ask(keys)
+      yield* touch(keys)
       for (const key of keys) due.delete(key)
       if (due.size > 0) wanted.openUnsafe()
     }

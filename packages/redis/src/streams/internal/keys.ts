@@ -44,7 +44,7 @@ export const announced = (service: ServiceName): string => `simba:announced:${in
 export const members = (service: ServiceName): string => `simba:members:${input(service)}`
 
 /** Sorted set: what was handed over and is not confirmed yet, by the end of the time for it. Expires with the last. */
-export const given = (service: ServiceName): string => `simba:given:${input(service)}`
+export const handOvers = (service: ServiceName): string => `simba:given:${input(service)}`
 
 /**
  * String: the entry after which the group is known to have been given all, so that what it has finished can be told
@@ -53,7 +53,7 @@ export const given = (service: ServiceName): string => `simba:given:${input(serv
 export const start = (service: ServiceName): string => `simba:start:${input(service)}`
 
 /** The channel on which members tell one another what was given back or handed over. */
-export const hintChannel = (service: ServiceName): string => `simba:streams:${input(service)}`
+export const signalChannel = (service: ServiceName): string => `simba:streams:${input(service)}`
 
 /** The channel on which Redis says which keys of a database expired. */
 export const expiredChannel = (db: number): string => `__keyevent@${db}__:expired`

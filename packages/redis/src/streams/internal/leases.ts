@@ -1,36 +1,34 @@
-/** Taking and renewing data streams, in calls of bounded size. */
+/** Takes and renews stream leases, in calls of bounded size. */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
+import type { StoreError } from "@effect-simba/core/SimbaError"
 import type { Held, RenewResult, Service, TakeRequest, TakeResult } from "@effect-simba/core/streams/StreamStore"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import { reading } from "../../internal/client/decode.ts"
+import { reader } from "../../internal/client/decode.ts"
 import { fromReply } from "../../internal/client/errors.ts"
-import * as StreamKeys from "./keys.ts"
+import * as keys from "./keys.ts"
 import * as replies from "./replies.ts"
 import * as scripts from "./scripts.ts"
-import { type Backend, millis, type StoreError } from "./service.ts"
+import { millis, type ServiceContext } from "./service.ts"
 
-/** Data streams of one script call: enough to share the round trip, few enough not to hold up the server. */
-const callSize = 200
+/** Leases of one call: they share a round trip, and block the server only briefly. */
+const batchSize = 200
 
-const readTake = reading("the reply of the take script", replies.TakeReply)
-const readRenew = reading("the reply of the renew script", replies.RenewReply)
+const readTake = reader("the reply of the take script", replies.TakeReply)
+const readRenew = reader("the reply of the renew script", replies.RenewReply)
 
 const renewed: RenewResult = { _tag: "Renewed" }
 const unread: TakeResult = { _tag: "Unread" }
 
-/** The consumer, without what makes its holding different from its others. */
+/** The consumer in the value of a lease. */
 const nameOf = (value: string): string => {
   const at = value.indexOf("@@")
   return at <= 0 ? value : value.slice(0, at)
 }
 
-/**
- * Calls of bounded size; those of one `key` go together. A call that fails fails what was in it, or everything if there
- * was no other call.
- */
-const inCalls = <A, B>(
+/** Items of one `key` share calls. A failed call fails its own items; it fails everything if it was the only call. */
+const inBatches = <A, B>(
   items: ReadonlyArray<A>,
   key: (item: A) => string | undefined,
   call: (items: ReadonlyArray<A>) => Effect.Effect<ReadonlyArray<B>, StoreError>,
@@ -43,7 +41,7 @@ const inCalls = <A, B>(
     const of = key(items[i]!)
     if (of === undefined) continue
     let indices = open.get(of)
-    if (indices === undefined || indices.length === callSize) {
+    if (indices === undefined || indices.length === batchSize) {
       calls.push(indices = [])
       open.set(of, indices)
     }
@@ -63,16 +61,16 @@ const inCalls = <A, B>(
   })
 }
 
-export const make = (backend: Backend): Pick<Service, "renew" | "take"> => {
-  const { group, input, service } = backend
+export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> => {
+  const { group, input, service } = context
   const shared = [
     input,
-    StreamKeys.failures(service),
-    StreamKeys.deadLetters(service),
-    StreamKeys.announced(service)
+    keys.failures(service),
+    keys.deadLetters(service),
+    keys.announced(service)
   ] as const
-  const takeScript = backend.run("take", scripts.takeLeases, readTake)
-  const renewScript = backend.run("renew", scripts.renewLeases, readRenew)
+  const takeScript = context.run("take", scripts.takeLeases, readTake)
+  const renewScript = context.run("renew", scripts.renewLeases, readRenew)
 
   const toResult = (reply: (typeof replies.TakeReply.Type)[number]): TakeResult => {
     switch (reply[0]) {
@@ -103,10 +101,10 @@ export const make = (backend: Backend): Pick<Service, "renew" | "take"> => {
         [
           ...shared,
           ...requests.flatMap(({ entry, stream }) => [
-            StreamKeys.entryLease(stream, entry),
-            StreamKeys.streamLease(stream),
-            StreamKeys.fence(stream),
-            StreamKeys.checkpoint(stream)
+            keys.entryLease(stream, entry),
+            keys.streamLease(stream),
+            keys.fence(stream),
+            keys.checkpoint(stream)
           ])
         ],
         [
@@ -122,9 +120,9 @@ export const make = (backend: Backend): Pick<Service, "renew" | "take"> => {
           ])
         ]
       )
-      // Nothing is pending without a group: a new one hands everything out again
+      // Without a group nothing is pending: the new group delivers all entries again
       if (!replies.some((reply) => reply[0] === "error" && reply[1].includes("NOGROUP"))) return replies.map(toResult)
-      yield* backend.prepare
+      yield* context.prepare
       return replies.map((reply) => reply[0] === "error" && reply[1].includes("NOGROUP") ? unread : toResult(reply))
     })
 
@@ -134,8 +132,8 @@ export const make = (backend: Backend): Pick<Service, "renew" | "take"> => {
         [
           input,
           ...holdings.flatMap(({ entry, stream }) => [
-            StreamKeys.entryLease(stream, entry),
-            StreamKeys.streamLease(stream)
+            keys.entryLease(stream, entry),
+            keys.streamLease(stream)
           ])
         ],
         [
@@ -157,20 +155,20 @@ export const make = (backend: Backend): Pick<Service, "renew" | "take"> => {
   return {
     take: (requests) =>
       Effect.map(
-        inCalls<TakeRequest, TakeResult>(
+        inBatches<TakeRequest, TakeResult>(
           requests,
-          ({ stream }) => backend.refuse(stream) === undefined ? "" : undefined,
+          ({ stream }) => context.problemWith(stream) === undefined ? "" : undefined,
           takeAll,
           (error) => ({ _tag: "Failed", error })
         ),
         (results) =>
           requests.map((request, i): TakeResult => {
-            const problem = backend.refuse(request.stream)
+            const problem = context.problemWith(request.stream)
             return problem === undefined ? results[i]! : { _tag: "Failed", error: fromReply("take", problem) }
           })
       ),
     renew: (holdings, lease) =>
-      inCalls<Held, RenewResult>(
+      inBatches<Held, RenewResult>(
         holdings,
         ({ consumer }) => consumer,
         (holdings) => renewAll(holdings, lease),

@@ -1,71 +1,71 @@
-/** The members of the fleet, tidying up behind them, and what operators look at. */
+/** Heartbeats of the members, removal of dead consumers and finished entries, and the view for operators. */
 import type { EntryId } from "@effect-simba/core/streams/StreamName"
 import type { Service } from "@effect-simba/core/streams/StreamStore"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { reading } from "../../internal/client/decode.ts"
+import { reader } from "../../internal/client/decode.ts"
 import { toEntry } from "./announcementEntry.ts"
-import * as StreamKeys from "./keys.ts"
+import * as keys from "./keys.ts"
 import * as StreamWire from "./messages.ts"
 import * as replies from "./replies.ts"
 import * as scripts from "./scripts.ts"
-import { type Backend, millis } from "./service.ts"
+import { millis, type ServiceContext } from "./service.ts"
 
-/** Entries of one call. */
+/** Entries of one page. */
 const pageSize = 500
 
 const Digits = Schema.String.check(Schema.isPattern(/^\d{1,15}$/))
 
-const readMembers = reading("the members of the fleet", Schema.Array(replies.MemberReply))
-const readCount = reading("a count", Digits)
-const readInteger = reading("a count", Schema.Int)
-const readFinished = reading(
+const readMembers = reader("the members of the fleet", Schema.Array(replies.MemberReply))
+const readCount = reader("a count", Digits)
+const readInteger = reader("a count", Schema.Int)
+const readFinished = reader(
   "the reply of the script that removes finished entries",
   Schema.Tuple([Schema.String, Digits])
 )
-const readCursors = reading(
+const readCursors = reader(
   "the reply of the script that forgets finished entries",
   Schema.Tuple([Schema.String, Schema.String])
 )
-const readInspect = reading("the reply of the inspect script", replies.InspectReply)
-const readEntries = reading("dead letters", StreamWire.Entries)
-const readFlag = reading("the reply of the revive script", Schema.Literals(["0", "1"]))
+const readInspect = reader("the reply of the inspect script", replies.InspectReply)
+const readEntries = reader("dead letters", StreamWire.Entries)
+const readFlag = reader("the reply of the redrive script", Schema.Literals(["0", "1"]))
 
 const ours = ["simba-reason", "simba-id", "simba-token"]
 
 type Part = Pick<Service, "heartbeat" | "deadLetters" | "inspect" | "leave" | "redrive" | "reap">
 
-export const make = (backend: Backend): Part => {
-  const { group, input, service } = backend
-  const members = StreamKeys.members(service)
-  const dead = StreamKeys.deadLetters(service)
-  const announced = StreamKeys.announced(service)
-  const failures = StreamKeys.failures(service)
-  // Whatever the slot: to name the stream is all that is asked
+export const make = (context: ServiceContext): Part => {
+  const { group, input, service } = context
+  const members = keys.members(service)
+  const dead = keys.deadLetters(service)
+  const announced = keys.announced(service)
+  const failures = keys.failures(service)
+  // Only the name is needed, so that the slot does not matter
   const parse = toEntry(() => undefined)
 
-  const beat = backend.run("beat", scripts.recordHeartbeat, readMembers)
-  const reap = backend.run("tidy", scripts.removeSilentConsumers, readCount)
-  const removeFinished = backend.run("tidy", scripts.removeFinishedEntries, readFinished)
-  const forgetFinished = backend.run("tidy", scripts.forgetFinishedEntries, readCursors)
-  const inspect = backend.run("inspect", scripts.inspectService, readInspect)
-  const revive = backend.run("revive", scripts.redriveDeadLetter, readFlag)
+  const heartbeat = context.run("heartbeat", scripts.recordHeartbeat, readMembers)
+  const reap = context.run("reap", scripts.removeSilentConsumers, readCount)
+  const removeFinished = context.run("reap", scripts.removeFinishedEntries, readFinished)
+  const forgetFinished = context.run("reap", scripts.forgetFinishedEntries, readCursors)
+  const inspect = context.run("inspect", scripts.inspectService, readInspect)
+  const redrive = context.run("redrive", scripts.redriveDeadLetter, readFlag)
 
   return {
     heartbeat: ({ capacity, consumer, owned, session }, expiry) =>
-      beat([members], [`${consumer}@@${session}`, capacity, owned, millis(expiry)]),
+      heartbeat([members], [`${consumer}@@${session}`, capacity, owned, millis(expiry)]),
     leave: ({ consumer, session }) =>
-      Effect.asVoid(backend.send("leave", readInteger, "HDEL", members, `${consumer}@@${session}`)),
+      Effect.asVoid(context.send("leave", readInteger, "HDEL", members, `${consumer}@@${session}`)),
     reap: (idle) =>
-      backend.withGroup(Effect.gen(function*() {
+      context.withGroup(Effect.gen(function*() {
         const consumers = Number(
           yield* reap([input, announced, failures], [group, millis(idle)])
         )
         let entries = 0
         let from = ""
         do {
-          const [next, removed] = yield* removeFinished([input, StreamKeys.start(service)], [group, from, pageSize])
+          const [next, removed] = yield* removeFinished([input, keys.start(service)], [group, from, pageSize])
           entries += Number(removed)
           from = next
         } while (from !== "")
@@ -87,7 +87,7 @@ export const make = (backend: Backend): Part => {
     ),
     deadLetters: (after, count) =>
       Effect.map(
-        backend.send(
+        context.send(
           "look at dead letters",
           readEntries,
           "XRANGE",
@@ -109,11 +109,11 @@ export const make = (backend: Backend): Part => {
           })
       ),
     redrive: Effect.fnUntraced(function*(id) {
-      const [letter] = yield* backend.send("revive", readEntries, "XRANGE", dead, id, id)
+      const [letter] = yield* context.send("redrive", readEntries, "XRANGE", dead, id, id)
       if (letter === undefined) return false
       const content = parse(...letter)
       const stream = content._tag === "Announced" ? content.stream : ""
-      return (yield* revive([input, dead, announced, failures], [id, stream])) === "1"
+      return (yield* redrive([input, dead, announced, failures], [id, stream])) === "1"
     })
   }
 }

@@ -118,51 +118,59 @@ export const ReadReply = Schema.Unknown.pipe(Schema.decodeTo(
   SchemaTransformation.transform({ decode: toPairs, encode: (reply): unknown => reply })
 ))
 
-const HintFields = Schema.TaggedUnion({
-  Released: { entry: EntryId, stream: StreamName },
-  Given: {
-    session: Session,
-    epoch: Epoch,
-    token: Token,
-    entry: EntryId,
-    consumer: ConsumerName,
-    stream: StreamName
-  }
-})
-
 /** The rest of the text goes to the last part: the name of a data stream may contain the separator. */
 const split = (input: string, parts: number): ReadonlyArray<string> | undefined => {
   const found = input.split(separator)
   return found.length < parts ? undefined : [...found.slice(0, parts - 1), found.slice(parts - 1).join(separator)]
 }
 
+const SignalFields = Schema.TaggedUnion({
+  Released: { entry: EntryId, stream: StreamName },
+  Given: { session: Session }
+})
+
 /**
- * The channel of hints: `released@@<entry>@@<stream>` (it may be taken now), and
- * `given@@<session>@@<epoch>@@<token>@@<entry>@@<consumer>@@<stream>` (it was handed to that member).
+ * The channel of signals: `released@@<entry>@@<stream>` (anybody may take it now), and `given@@<session>` (a data stream
+ * was handed over to that member).
  */
-export const HintMessage = text(
-  HintFields,
-  "released@@<entry>@@<stream> or given@@<session>@@<epoch>@@<token>@@<entry>@@<consumer>@@<stream>",
-  (input): typeof HintFields.Encoded | undefined => {
-    if (input.startsWith("released@@")) {
-      const parts = split(input, 3)
-      return parts && { _tag: "Released", entry: parts[1]!, stream: parts[2]! }
-    }
-    const parts = input.startsWith("given@@") ? split(input, 7) : undefined
-    return parts && {
-      _tag: "Given",
-      session: parts[1]!,
-      epoch: parts[2]!,
-      token: parts[3]!,
-      entry: parts[4]!,
-      consumer: parts[5]!,
-      stream: parts[6]!
-    }
+export const SignalMessage = text(
+  SignalFields,
+  "released@@<entry>@@<stream> or given@@<session>",
+  (input): typeof SignalFields.Encoded | undefined => {
+    if (input.startsWith("given@@")) return { _tag: "Given", session: input.slice("given@@".length) }
+    const parts = input.startsWith("released@@") ? split(input, 3) : undefined
+    return parts && { _tag: "Released", entry: parts[1]!, stream: parts[2]! }
   },
-  (hint) =>
-    hint._tag === "Released"
-      ? ["released", hint.entry, hint.stream].join(separator)
-      : ["given", hint.session, hint.epoch, hint.token, hint.entry, hint.consumer, hint.stream].join(separator)
+  (signal) =>
+    signal._tag === "Released"
+      ? ["released", signal.entry, signal.stream].join(separator)
+      : `given${separator}${signal.session}`
 )
 
-export type HintMessage = typeof HintMessage.Type
+export type SignalMessage = typeof SignalMessage.Type
+
+/** A hand-over that may be unconfirmed: `<session>@@<epoch>@@<token>@@<entry>@@<consumer>@@<stream>`. */
+export const HandOver = text(
+  Schema.Struct({
+    session: Session,
+    epoch: Epoch,
+    token: Token,
+    entry: EntryId,
+    consumer: ConsumerName,
+    stream: StreamName
+  }),
+  "<session>@@<epoch>@@<token>@@<entry>@@<consumer>@@<stream>",
+  (input) => {
+    const parts = split(input, 6)
+    return parts && {
+      session: parts[0]!,
+      epoch: parts[1]!,
+      token: parts[2]!,
+      entry: parts[3]!,
+      consumer: parts[4]!,
+      stream: parts[5]!
+    }
+  },
+  ({ consumer, entry, epoch, session, stream, token }) =>
+    [session, epoch, token, entry, consumer, stream].join(separator)
+)

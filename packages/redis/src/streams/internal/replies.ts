@@ -49,13 +49,13 @@ export const RenewReply = Schema.Array(
 )
 
 /**
- * The reply of the pending script: where to go on, or the empty text, and id, consumer, idle time in milliseconds,
- * count of deliveries and fields of each entry.
+ * The reply of the pending script: where to go on, or the empty text, and id, consumer, idle time in milliseconds and
+ * fields of each entry.
  */
 export const PendingReply = Schema.Tuple([
   Schema.Union([Schema.Literal(""), EntryId]),
   // Consumers of other implementations may be called anything
-  Schema.Array(Schema.Tuple([EntryId, Schema.String, Natural, Natural, Fields]))
+  Schema.Array(Schema.Tuple([EntryId, Schema.String, Natural, Fields]))
 ])
 
 /** The replies of the announce script: the entry of each, and `1` if it is new. */

@@ -48,7 +48,7 @@ export const listPending = script<
   readonly [
     next: string,
     entries: ReadonlyArray<
-      readonly [id: string, consumer: string, idle: number, deliveries: number, fields: ReadonlyArray<string>]
+      readonly [id: string, consumer: string, idle: number, fields: ReadonlyArray<string>]
     >
   ]
 >(lua.listPending)
@@ -123,7 +123,7 @@ export const handOverLease = script<
   "HandedOver" | "NotOwner"
 >(lua.handOverLease)
 
-/** Lists the messages of hand-overs to a member that may be unconfirmed. */
+/** Lists the hand-overs to a member that may be unconfirmed. */
 export const listHandOvers = script<
   readonly [given: string],
   readonly [receiver: string, session: string],

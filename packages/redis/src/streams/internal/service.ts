@@ -1,5 +1,5 @@
-/** One service on Redis, as its parts see it: keys, scripts, and what goes wrong. */
-import { BackendError, type ProtocolError } from "@effect-simba/core/SimbaError"
+/** What all operations of one service share: keys, scripts, timeouts, and the check of names on a Cluster. */
+import { BackendError, type StoreError } from "@effect-simba/core/SimbaError"
 import type { ServiceName, StreamName } from "@effect-simba/core/streams/StreamName"
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Duration from "effect/Duration"
@@ -7,48 +7,46 @@ import * as Effect from "effect/Effect"
 import type { Redis } from "effect/persistence/Redis"
 import * as Schema from "effect/Schema"
 import { hashTag, slot } from "../../internal/client/clusterSlot.ts"
-import { type Read, reading } from "../../internal/client/decode.ts"
+import { type Reader, reader } from "../../internal/client/decode.ts"
 import { backendError, fromRedis } from "../../internal/client/errors.ts"
 import { evaluate, type Script } from "../../internal/client/script.ts"
-import * as StreamKeys from "./keys.ts"
+import * as keys from "./keys.ts"
 import { createGroup } from "./scripts.ts"
 
-export type StoreError = BackendError | ProtocolError
-
-export interface Backend {
+export interface ServiceContext {
   readonly redis: Redis["Service"]
   readonly subscriber: Subscriber["Service"]
   readonly service: ServiceName
   readonly isCluster: boolean
   readonly input: string
   readonly group: string
-  /** A script whose reply is read. */
+  /** Runs a script and decodes its reply. */
   readonly run: <Keys extends ReadonlyArray<string>, Args extends ReadonlyArray<string | number>, Reply, T>(
     operation: string,
     script: Script<Keys, Args, Reply>,
-    read: Read<T>
+    read: Reader<T>
   ) => (keys: Keys, args: Args) => Effect.Effect<T, StoreError>
   readonly send: <T>(
     operation: string,
-    read: Read<T>,
+    read: Reader<T>,
     command: string,
     ...args: ReadonlyArray<string>
   ) => Effect.Effect<T, StoreError>
-  /** Why this data stream cannot be handled here, if so. */
-  readonly refuse: (stream: string) => string | undefined
-  /** Fails where `refuse` has a reason, before anything is sent. */
+  /** Why this data stream cannot be owned here; undefined if it can. */
+  readonly problemWith: (stream: string) => string | undefined
+  /** Fails before a command is sent if the name has a problem. */
   readonly admit: (operation: string, stream: StreamName) => Effect.Effect<void, BackendError>
   readonly prepare: Effect.Effect<boolean, StoreError>
-  /** Makes a group that is gone, and tries once more. */
+  /** Creates a missing group and repeats the effect once. */
   readonly withGroup: <A>(effect: Effect.Effect<A, StoreError>) => Effect.Effect<A, StoreError>
 }
 
-const readPrepared = reading("the reply of the prepare script", Schema.Literals(["0", "1"]))
+const readPrepared = reader("the reply of the prepare script", Schema.Literals(["0", "1"]))
 
 const lacksGroup = (error: StoreError): boolean =>
   error._tag === "BackendError" && String(error.cause).includes("NOGROUP")
 
-/** Redis counts in whole milliseconds, and refuses none at all. */
+/** Redis takes whole milliseconds, at least one. */
 export const millis = (duration: Duration.Duration): number => Math.max(1, Math.round(Duration.toMillis(duration)))
 
 export const make = (
@@ -56,12 +54,12 @@ export const make = (
   subscriber: Subscriber["Service"],
   service: ServiceName,
   isCluster: boolean
-): Backend => {
-  const input = StreamKeys.input(service)
-  const group = StreamKeys.group(service)
+): ServiceContext => {
+  const input = keys.input(service)
+  const group = keys.group(service)
   const own = slot(input)
 
-  const run: Backend["run"] = (operation, script, read) => {
+  const run: ServiceContext["run"] = (operation, script, read) => {
     const call = evaluate(redis, script)
     return (keys, args) => Effect.flatMap(Effect.mapError(call(keys, args), fromRedis(operation)), read)
   }
@@ -72,7 +70,7 @@ export const make = (
       : undefined
 
   const prepared = run("prepare", createGroup, readPrepared)
-  const prepare = Effect.map(prepared([input, StreamKeys.start(service)], [group]), (made) => made === "1")
+  const prepare = Effect.map(prepared([input, keys.start(service)], [group]), (made) => made === "1")
 
   return {
     redis,
@@ -84,7 +82,7 @@ export const make = (
     run,
     send: (operation, read, command, ...args) =>
       Effect.flatMap(Effect.mapError(redis.send(command, ...args), fromRedis(operation)), read),
-    refuse,
+    problemWith: refuse,
     admit: (operation, stream) => {
       const problem = refuse(stream)
       return problem === undefined
@@ -96,8 +94,8 @@ export const make = (
   }
 }
 
-/** On a connection that has no limit of its own: a reply that is overdue is a failure. */
-export const within =
+/** For connections without a command timeout: a late reply is a failure. */
+export const withTimeout =
   (operation: string, limit: Duration.Duration) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | BackendError, R> =>
     Effect.timeoutOrElse(effect, {

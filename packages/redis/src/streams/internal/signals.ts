@@ -1,4 +1,4 @@
-/** What the fleet and the server say by themselves: hints, and leases that expired. */
+/** Signals of other members, and keyspace events of leases that expired. Both only shorten the wait for a sweep. */
 import type { BackendError } from "@effect-simba/core/SimbaError"
 import type { Expiry, Service, Signal } from "@effect-simba/core/streams/StreamStore"
 import type { Subscription } from "@effect-simba/core/Subscriber"
@@ -6,16 +6,16 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Redis } from "effect/persistence/Redis"
 import * as Queue from "effect/Queue"
-import { reading, receiving } from "../../internal/client/decode.ts"
-import * as StreamKeys from "./keys.ts"
+import { reader, subscribe } from "../../internal/client/decode.ts"
+import * as keys from "./keys.ts"
 import * as StreamWire from "./messages.ts"
-import type { Backend } from "./service.ts"
+import type { ServiceContext } from "./service.ts"
 
 const setting = "notify-keyspace-events"
 
-const readHint = reading("a hint", StreamWire.HintMessage)
+const readSignal = reader("a signal", StreamWire.SignalMessage)
 
-/** The setting, or nothing where it may not be read: a managed server. */
+/** The setting; none on a managed server that refuses CONFIG. */
 const flags = (redis: Redis["Service"]) =>
   Effect.map(
     Effect.option(redis.send("CONFIG", "GET", setting)),
@@ -32,7 +32,7 @@ const flags = (redis: Redis["Service"]) =>
 const missing = (flags: string): string =>
   `${flags.includes("E") ? "" : "E"}${flags.includes("x") || flags.includes("A") ? "" : "x"}`
 
-/** Adds what is missing; the flags of others stay. Where that is refused, sweeps do without events. */
+/** Adds the missing flags and keeps all others. If the server refuses, sweeps find orphans without events. */
 export const enable = (redis: Redis["Service"]): Effect.Effect<void> =>
   Effect.flatMap(flags(redis), (found) => {
     const current = Option.getOrElse(found, () => "")
@@ -46,40 +46,40 @@ export const enable = (redis: Redis["Service"]): Effect.Effect<void> =>
       )
   })
 
-/** The database of the connection: events name theirs. */
+/** The database of the connection, which is part of the channel name of events. */
 const database = (redis: Redis["Service"]) =>
   Effect.map(
     Effect.option(redis.send("CLIENT", "INFO")),
     (info) => Number(/(?:^|\s)db=(\d+)/.exec(Option.isSome(info) ? String(info.value) : "")?.[1] ?? 0)
   )
 
-const expiriesOf = (backend: Backend, db: number) =>
-  Effect.map(backend.subscriber.subscribe(StreamKeys.expiredChannel(db)), (notices): Subscription<Expiry> => ({
-    bound: backend.subscriber.bound,
+const expiriesOf = (context: ServiceContext, db: number) =>
+  Effect.map(context.subscriber.subscribe(keys.expiredChannel(db)), (notices): Subscription<Expiry> => ({
+    bound: context.subscriber.bound,
     next: Effect.flatMap(Queue.take(notices), (notice) => {
       if (notice._tag === "Gap") return Effect.succeed<Expiry>({ _tag: "Gap" })
-      // Every key of the database that expires comes by here
-      const found = StreamKeys.ofEntryLease(notice.text)
+      // The channel carries every expired key of the database
+      const found = keys.ofEntryLease(notice.text)
       return found === undefined ? Effect.fail(undefined) : Effect.succeed<Expiry>({ _tag: "Expired", ...found })
     }).pipe(Effect.eventually)
   }))
 
-export const make = (backend: Backend): Pick<Service, "expiries" | "signals"> => {
-  const { isCluster, redis, service, subscriber } = backend
+export const make = (context: ServiceContext): Pick<Service, "expiries" | "signals"> => {
+  const { isCluster, redis, service, subscriber } = context
   return {
     signals: Effect.map(
-      receiving(subscriber, StreamKeys.hintChannel(service), readHint, {
+      subscribe(subscriber, keys.signalChannel(service), readSignal, {
         gap: Option.some<Signal>({ _tag: "Gap" }),
-        message: (hint): Option.Option<Signal> => Option.some(hint)
+        message: (signal): Option.Option<Signal> => Option.some(signal)
       }),
       ({ bound, next }) => ({ bound, next: Effect.eventually(Effect.flatMap(next, Effect.fromOption)) })
     ),
     expiries: Effect.gen(function*() {
-      // A node of a Cluster publishes its own only
+      // A Cluster node publishes the events of its own keys only
       if (isCluster) return Option.none<Subscription<Expiry>>()
       const found = yield* flags(redis)
       if (Option.isSome(found) && missing(found.value) !== "") return Option.none<Subscription<Expiry>>()
-      return Option.some(yield* expiriesOf(backend, yield* database(redis)))
+      return Option.some(yield* expiriesOf(context, yield* database(redis)))
     }) satisfies Effect.Effect<Option.Option<Subscription<Expiry>>, BackendError, unknown>
   }
 }

@@ -1,11 +1,13 @@
 /** What a Cluster brings with it when some of its nodes or connections are away. */
+import type { MutexName } from "@effect-simba/core/MutexName"
 import { MutexStore } from "@effect-simba/core/MutexStore"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { Redis, RedisError, script } from "effect/persistence/Redis"
-import { contender, freshName, RedisServer, until } from "../../support/harness.ts"
+import * as RedisKeys from "../../../src/internal/mutex/keys.ts"
+import { contender, freshName, keysOf, RedisServer, until } from "../../support/harness.ts"
 import { relayTo } from "../../support/relay.ts"
 
 const nodeAt = (port: number) => ({ host: "127.0.0.1", port })
@@ -36,8 +38,7 @@ it.live(
       // What could not be sent yet is no matter of that: all nodes are connected to anew, by many at once
       const keys = Array.from({ length: 30 }, (_, i) => `many ${i}`)
       yield* Effect.forEach(keys, (key) => redis.send("INCR", key), { concurrency: "unbounded" })
-    }).pipe(Effect.scoped),
-  60_000
+    }).pipe(Effect.scoped)
 )
 
 it.live(
@@ -80,6 +81,23 @@ it.live(
         assert.strictEqual(yield* redis.eval(sum)(`{${mutex}}`, 1, 2), "3")
       }
       assert.isAbove(served, 0)
-    }).pipe(Effect.scoped),
-  60_000
+    }).pipe(Effect.scoped)
 )
+
+it.live("all keys of a mutex, and those of its jobs, are in one slot, whatever its name", () =>
+  Effect.gen(function*() {
+    const server = yield* RedisServer.start({ args: ["--cluster-enabled", "yes"] })
+    for (
+      const name of ["m", "with spaces", "a}b{c", "{braces}", "{", "{}x", "a{b}c}", "ünïcödé ✓", "x".repeat(300)]
+    ) {
+      const m = `${name}` as MutexName
+      const keys = [...Object.values(keysOf(m)), RedisKeys.tick(m, "job {other}"), RedisKeys.tick(m, "}")]
+      const slots = yield* Effect.forEach(keys, (key) => server.send("CLUSTER", "KEYSLOT", key))
+      assert.strictEqual(new Set(slots).size, 1, name)
+    }
+    const different = yield* Effect.forEach(
+      ["a", "b"],
+      (m) => server.send("CLUSTER", "KEYSLOT", RedisKeys.owner(m as MutexName))
+    )
+    assert.notStrictEqual(different[0], different[1])
+  }), { tags: ["B46"] })

@@ -104,7 +104,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
       }))
     }))
 
-  it.effect("a foreign owner that renews is waited for on", () =>
+  it.effect("the wait goes on while a foreign owner renews", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const mutex = yield* openMutex(server, { confirmTimeout: "200 millis" })
@@ -159,7 +159,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
         Context.get(Mutex.Mutex)
       ))
 
-  it.effect("a foreign release that comes before ours listens is made up for once it does", () =>
+  it.effect("a foreign release before ours listens is noticed later", () =>
     Effect.gen(function*() {
       const ready = Deferred.makeUnsafe<void>()
       const mutex = yield* openLate(Deferred.await(ready), patient)
@@ -176,54 +176,62 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
       assert.strictEqual((yield* Effect.timeout(Fiber.join(waiting), "10 seconds")).id, told)
     }))
 
-  it.effect("H4: ours that cannot listen to a stock release has the mutex within a confirm period", () =>
-    Effect.gen(function*() {
-      const server = yield* RedisServer
-      const down = new BackendError({ operation: "subscribe", retryable: true, cause: new Error("down") })
-      const tried: Array<number> = []
-      const refusing = Effect.andThen(Effect.sync(() => tried.push(performance.now())), Effect.fail(down))
-      const mutex = yield* openLate(refusing, {
-        ttl: "10 minutes",
-        transition: "5 minutes",
-        confirmTimeout: "400 millis"
-      })
-      const m = freshName("cannot listen")
-      const stock = stockContender(yield* client(server), m)
-      assert.isTrue(yield* stock.acquire(3_600_000))
-      const waiting = yield* Effect.forkScoped(mutex.acquire(m))
-      // Each refusal makes it try again to listen
-      yield* until("it looks", Effect.sync(() => tried.length >= 3))
-      assert.isAtLeast(tried[2]! - tried[0]!, 700)
-      const told = yield* stock.release
-      assert.strictEqual((yield* Effect.timeout(Fiber.join(waiting), "10 seconds")).id, told)
-    }))
+  it.effect(
+    "ours that cannot listen to a stock release has the mutex within a confirm period",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const down = new BackendError({ operation: "subscribe", retryable: true, cause: new Error("down") })
+        const tried: Array<number> = []
+        const refusing = Effect.andThen(Effect.sync(() => tried.push(performance.now())), Effect.fail(down))
+        const mutex = yield* openLate(refusing, {
+          ttl: "10 minutes",
+          transition: "5 minutes",
+          confirmTimeout: "400 millis"
+        })
+        const m = freshName("cannot listen")
+        const stock = stockContender(yield* client(server), m)
+        assert.isTrue(yield* stock.acquire(3_600_000))
+        const waiting = yield* Effect.forkScoped(mutex.acquire(m))
+        // Each refusal makes it try again to listen
+        yield* until("it looks", Effect.sync(() => tried.length >= 3))
+        assert.isAtLeast(tried[2]! - tried[0]!, 700)
+        const told = yield* stock.release
+        assert.strictEqual((yield* Effect.timeout(Fiber.join(waiting), "10 seconds")).id, told)
+      }),
+    { tags: ["H4"] }
+  )
 
-  it.effect("H4: ours that a stock contender passed unseen looks when the mutex is kept for that one", () =>
-    Effect.gen(function*() {
-      const server = yield* RedisServer
-      const confirm = "400 millis"
-      const [holder, mutex] = yield* Effect.all([
-        openMutex(server, { ttl: "10 minutes", transition: "5 minutes", confirmTimeout: confirm }),
-        openMutex(server, { ttl: "10 minutes", transition: "5 minutes", confirmTimeout: confirm })
-      ])
-      const m = freshName("passed unseen")
-      const stock = stockContender(yield* client(server), m)
-      const letGo = yield* Deferred.make<void>()
-      const holding = yield* Effect.forkScoped(holder.withLock(m)(Deferred.await(letGo)))
-      yield* until("held", Effect.map(server.send("EXISTS", keysOf(m).owner), (n) => n === 1))
-      const waiting = yield* Effect.forkScoped(mutex.acquire(m))
-      yield* queued(m, 1)
-      // A ticket of an earlier second, which ours has not seen when it queued
-      const heard = yield* messagesOn(server, RedisKeys.contenderChannel(m, stock.id))
-      yield* server.send("ZADD", keysOf(m).queue, "1700000000", stock.id)
-      yield* Deferred.succeed(letGo, undefined)
-      yield* Fiber.join(holding)
-      yield* until("the stock waiter is told", Effect.sync(() => heard.length > 0))
-      assert.isTrue(yield* stock.acquire(3_600_000))
-      // Its release takes ours out of the queue, which may not listen yet: told or not, it comes
-      const told = yield* stock.release
-      assert.strictEqual((yield* Effect.timeout(Fiber.join(waiting), "10 seconds")).id, told)
-    }))
+  it.effect(
+    "ours that a stock contender passed unseen looks when the mutex is kept for that one",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const confirm = "400 millis"
+        const [holder, mutex] = yield* Effect.all([
+          openMutex(server, { ttl: "10 minutes", transition: "5 minutes", confirmTimeout: confirm }),
+          openMutex(server, { ttl: "10 minutes", transition: "5 minutes", confirmTimeout: confirm })
+        ])
+        const m = freshName("passed unseen")
+        const stock = stockContender(yield* client(server), m)
+        const letGo = yield* Deferred.make<void>()
+        const holding = yield* Effect.forkScoped(holder.withLock(m)(Deferred.await(letGo)))
+        yield* until("held", Effect.map(server.send("EXISTS", keysOf(m).owner), (n) => n === 1))
+        const waiting = yield* Effect.forkScoped(mutex.acquire(m))
+        yield* queued(m, 1)
+        // A ticket of an earlier second, which ours has not seen when it queued
+        const heard = yield* messagesOn(server, RedisKeys.contenderChannel(m, stock.id))
+        yield* server.send("ZADD", keysOf(m).queue, "1700000000", stock.id)
+        yield* Deferred.succeed(letGo, undefined)
+        yield* Fiber.join(holding)
+        yield* until("the stock waiter is told", Effect.sync(() => heard.length > 0))
+        assert.isTrue(yield* stock.acquire(3_600_000))
+        // Its release takes ours out of the queue, which may not listen yet: told or not, it comes
+        const told = yield* stock.release
+        assert.strictEqual((yield* Effect.timeout(Fiber.join(waiting), "10 seconds")).id, told)
+      }),
+    { tags: ["H4"] }
+  )
 
   it.effect("a foreign release serves our waiters one after the other, in order", () =>
     Effect.gen(function*() {
@@ -351,18 +359,22 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
       assert.deepStrictEqual(messages[1], [RedisKeys.contenderChannel(m, younger), `released@@${b.id}`])
     }))
 
-  it.effect("H4: behind a stock owner the first of ours looks every confirm period, message or none", () =>
-    Effect.gen(function*() {
-      const server = yield* RedisServer
-      const mutex = yield* openMutex(server, { confirmTimeout: "300 millis" })
-      const m = freshName("silent stock release")
-      yield* server.send("SET", keysOf(m).owner, stockId(), "PX", "3600000")
-      const waiting = yield* Effect.forkScoped(Effect.scoped(mutex.acquire(m)))
-      yield* queued(m, 1)
-      // A stock release that tells somebody else, who is dead
-      yield* server.send("DEL", keysOf(m).owner)
-      yield* Effect.timeout(Fiber.join(waiting), "10 seconds")
-    }))
+  it.effect(
+    "behind a stock owner the first of ours looks every confirm period, message or none",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const mutex = yield* openMutex(server, { confirmTimeout: "300 millis" })
+        const m = freshName("silent stock release")
+        yield* server.send("SET", keysOf(m).owner, stockId(), "PX", "3600000")
+        const waiting = yield* Effect.forkScoped(Effect.scoped(mutex.acquire(m)))
+        yield* queued(m, 1)
+        // A stock release that tells somebody else, who is dead
+        yield* server.send("DEL", keysOf(m).owner)
+        yield* Effect.timeout(Fiber.join(waiting), "10 seconds")
+      }),
+    { tags: ["H4"] }
+  )
 
   it.effect("malformed messages on the channels are logged with their text, and kill no wait", () => {
     const lines: Array<string> = []
@@ -401,7 +413,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
     }).pipe(Effect.provide(capturingLogs(lines)))
   })
 
-  it.effect("H5: a message that lies wakes ours, and gives it nothing", () =>
+  it.effect("a false message wakes a waiter, and grants nothing", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const mutex = yield* openMutex(server, patient)
@@ -422,9 +434,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
       assert.strictEqual(yield* server.send("GET", keysOf(m).owner), stock.id)
       yield* stock.release
       yield* Fiber.join(waiting)
-    }))
+    }), { tags: ["H5"] })
 
-  it.effect("what ours publish is byte for byte what the wire table says (B60)", () =>
+  it.effect("what ours publish is byte for byte what the wire table says", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server)
@@ -450,7 +462,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
         [channel, `acquired@@${c.id}`]
       ])
       assert.strictEqual(yield* server.send("GET", keysOf(m).owner), c.id)
-    }))
+    }), { tags: ["B60"] })
 
   it.effect("our tickets are never whole seconds, and our ids never look like stock ones", () =>
     Effect.gen(function*() {

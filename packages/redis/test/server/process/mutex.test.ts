@@ -1,8 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
-import { spawn } from "node:child_process"
-import { fileURLToPath } from "node:url"
 import { freshName, keysOf, RedisServer, until } from "../../support/harness.ts"
+import { startNode } from "../../support/nodeProcess.ts"
 import type { LogLine, WorkerConfig, WorkerReport } from "../../support/worker.ts"
 
 interface Worker {
@@ -13,42 +12,19 @@ interface Worker {
   readonly said: (tag: WorkerReport["_tag"]) => Effect.Effect<void>
 }
 
-const file = fileURLToPath(new URL("./support/worker.ts", import.meta.url))
-
-/** A Node process of its own, killed with the scope. */
 const startWorker = (config: WorkerConfig): Effect.Effect<Worker, never, Scope.Scope> =>
-  Effect.map(
-    Effect.acquireRelease(
-      Effect.sync(() => {
-        const child = spawn(process.execPath, [file], {
-          env: { ...process.env, NODE_OPTIONS: "", SIMBA_TEST_WORKER: JSON.stringify(config) },
-          stdio: ["ignore", "pipe", "pipe", "ipc"]
-        })
-        const reports: Array<WorkerReport> = []
-        let output = ""
-        const keep = (chunk: Buffer) => {
-          output += chunk.toString("utf8")
-        }
-        child.stdout!.on("data", keep)
-        child.stderr!.on("data", keep)
-        child.on("message", (report) => reports.push(report as WorkerReport))
-        return { child, reports, output: () => output }
-      }),
-      ({ child }) => Effect.sync(() => child.kill("SIGKILL"))
-    ),
-    ({ child, output, reports }) => ({
-      pid: child.pid!,
-      reports,
-      signal: (signal) => Effect.sync(() => void child.kill(signal)),
-      said: (tag) =>
-        Effect.suspend(() =>
-          until(
-            `${config.name} says ${tag}; it said ${JSON.stringify(reports)} ${output()}`,
-            Effect.sync(() => reports.some((report) => report._tag === tag))
-          )
+  Effect.map(startNode<WorkerReport>("./worker.ts", "SIMBA_TEST_WORKER", config), ({ child, output, reports }) => ({
+    pid: child.pid!,
+    reports,
+    signal: (signal) => Effect.sync(() => void child.kill(signal)),
+    said: (tag) =>
+      Effect.suspend(() =>
+        until(
+          `${config.name} says ${tag}; it said ${JSON.stringify(reports)} ${output()}`,
+          Effect.sync(() => reports.some((report) => report._tag === tag))
         )
-    })
-  )
+      )
+  }))
 
 /** A mutex, its log, and workers for both. */
 const setting = Effect.fnUntraced(function*(label: string) {
@@ -116,10 +92,10 @@ layer(RedisServer.layer, { excludeTestServices: true })("several processes on on
         assert.strictEqual(holders.filter((holder) => holder === name).length, rounds)
       }
       assert.strictEqual(yield* server.send("EXISTS", keysOf(mutex).owner, keysOf(mutex).queue), 0)
-    }), 60_000)
+    }))
 
   it.effect(
-    "H6: when a holder is killed, the first waiter takes over once its key has expired",
+    "when a holder is killed, the first waiter takes over once its key has expired",
     () =>
       Effect.gen(function*() {
         const { lines, mutex, server, waiting, worker } = yield* setting("killed")
@@ -145,11 +121,11 @@ layer(RedisServer.layer, { excludeTestServices: true })("several processes on on
         yield* Effect.log(`took over ${took.toFixed(1)} ms after the key of the killed holder expired`)
         assert.isAtLeast(took, 0)
       }),
-    30_000
+    { tags: ["H6"] }
   )
 
   it.effect(
-    "L3: a holder that was suspended past its lease stops before it touches anything again",
+    "a holder that was suspended past its lease stops before it touches anything again",
     () =>
       Effect.gen(function*() {
         const { lines, waiting, worker } = yield* setting("suspended")
@@ -175,11 +151,11 @@ layer(RedisServer.layer, { excludeTestServices: true })("several processes on on
         assertExclusive(log)
         assert.strictEqual(log.filter(([, act]) => act === "enter").length, 2)
       }),
-    30_000
+    { tags: ["L3"] }
   )
 
   it.effect(
-    "L3: a holder whose key was taken from it interrupts its work, and its waiter goes on waiting",
+    "a holder whose key was taken interrupts its work, and its waiter waits on",
     () =>
       Effect.gen(function*() {
         const { lines, mutex, server, waiting, worker } = yield* setting("taken")
@@ -204,6 +180,6 @@ layer(RedisServer.layer, { excludeTestServices: true })("several processes on on
           "successor"
         ])
       }),
-    30_000
+    { tags: ["L3"] }
   )
 })

@@ -1,14 +1,13 @@
-import { inboxOf, MutexName } from "@effect-simba/core/MutexName"
-import { MutexStore } from "@effect-simba/core/MutexStore"
+import type { MutexName } from "@effect-simba/core/MutexName"
+import { inboxOf } from "@effect-simba/core/MutexName"
+import type { MutexStore } from "@effect-simba/core/MutexStore"
 import { BackendError } from "@effect-simba/core/SimbaError"
-import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
-import { assert, it as test, layer } from "@effect/vitest"
-import { Context, Duration, Effect, Layer, Stream } from "effect"
+import { assert, layer } from "@effect/vitest"
+import { Duration, Effect, Stream } from "effect"
 import * as RedisKeys from "../../../src/internal/mutex/keys.ts"
 import {
   commandStats,
   contender,
-  freshId,
   freshName,
   granted,
   keysOf,
@@ -149,7 +148,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         assert.isAbove((yield* b.confirm).token, token + 1)
       }))
 
-    it.effect("B32: a forced release moves a fence that is ahead of the clock", () =>
+    it.effect("a forced release moves a fence that is ahead of the clock", () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
         const store = yield* openStore(server)
@@ -161,7 +160,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         assert.strictEqual(yield* server.send("GET", keysOf(m).fence), "8000000000000002")
         assert.isAbove(Number(yield* server.send("PTTL", keysOf(m).fence)), dayMillis)
         assert.strictEqual((yield* contender(store, m).own).token as number, 8_000_000_000_000_003)
-      }))
+      }), { tags: ["B32"] })
 
     it.effect("the reservation goes once the stock waiter that was told to come has come, and not before", () =>
       Effect.gen(function*() {
@@ -191,56 +190,68 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         yield* b.confirm
       }))
 
-    it.effect("S21: a fence of the wrong type fails a release, and leaves no owner that does not know", () =>
-      Effect.gen(function*() {
-        const server = yield* RedisServer
-        const store = yield* openStore(server)
-        const m = freshName("spoilt fence")
-        const { fence, owner, queue } = keysOf(m)
-        const [a, b] = [contender(store, m), contender(store, m)]
-        yield* a.own
-        const wakeUps = yield* b.subscribe
-        const { ticket } = yield* b.wait
-        yield* spoil(server, fence)
-        yield* refusedForGood(a.release)
-        assert.strictEqual(yield* server.send("EXISTS", owner), 0)
-        assert.deepStrictEqual(yield* server.send("ZRANGE", queue, "0", "-1"), [b.id])
-        assert.deepStrictEqual(yield* wakeUps.next, { _tag: "YourTurn", from: a.id })
-        yield* refusedForGood(b.ask("wait", ticket))
-        assert.deepStrictEqual(yield* store.owner(m), { _tag: "Free" })
-        yield* server.send("DEL", fence)
-        granted(yield* b.ask("wait", ticket))
-      }))
+    it.effect(
+      "a fence of the wrong type fails a release, and leaves no owner that does not know",
+      () =>
+        Effect.gen(function*() {
+          const server = yield* RedisServer
+          const store = yield* openStore(server)
+          const m = freshName("spoilt fence")
+          const { fence, owner, queue } = keysOf(m)
+          const [a, b] = [contender(store, m), contender(store, m)]
+          yield* a.own
+          const wakeUps = yield* b.subscribe
+          const { ticket } = yield* b.wait
+          yield* spoil(server, fence)
+          yield* refusedForGood(a.release)
+          assert.strictEqual(yield* server.send("EXISTS", owner), 0)
+          assert.deepStrictEqual(yield* server.send("ZRANGE", queue, "0", "-1"), [b.id])
+          assert.deepStrictEqual(yield* wakeUps.next, { _tag: "YourTurn", from: a.id })
+          yield* refusedForGood(b.ask("wait", ticket))
+          assert.deepStrictEqual(yield* store.owner(m), { _tag: "Free" })
+          yield* server.send("DEL", fence)
+          granted(yield* b.ask("wait", ticket))
+        }),
+      { tags: ["S21"] }
+    )
 
-    it.effect("S21: a fence of the wrong type fails a forced release, which takes nothing from anybody", () =>
-      Effect.gen(function*() {
-        const server = yield* RedisServer
-        const store = yield* openStore(server)
-        const m = freshName("spoilt fence, forced")
-        const a = contender(store, m)
-        yield* a.own
-        yield* spoil(server, keysOf(m).fence)
-        yield* refusedForGood(store.forceRelease(m, confirm))
-        assert.deepStrictEqual(yield* a.guard, { _tag: "Renewed" })
-      }))
+    it.effect(
+      "a fence of the wrong type fails a forced release, which takes nothing from anybody",
+      () =>
+        Effect.gen(function*() {
+          const server = yield* RedisServer
+          const store = yield* openStore(server)
+          const m = freshName("spoilt fence, forced")
+          const a = contender(store, m)
+          yield* a.own
+          yield* spoil(server, keysOf(m).fence)
+          yield* refusedForGood(store.forceRelease(m, confirm))
+          assert.deepStrictEqual(yield* a.guard, { _tag: "Renewed" })
+        }),
+      { tags: ["S21"] }
+    )
 
-    it.effect("S21: what has a wrong type is said when it is looked at or ticked, and left alone", () =>
-      Effect.gen(function*() {
-        const server = yield* RedisServer
-        const store = yield* openStore(server)
-        for (const part of ["owner", "queue"] as const) {
-          const m = freshName(`spoilt ${part}`)
-          yield* spoil(server, keysOf(m)[part])
-          yield* refusedForGood(store.inspect(m, 10))
-          assert.strictEqual(yield* server.send("TYPE", keysOf(m)[part]), "list")
-        }
-        const m = freshName("spoilt tick")
-        yield* spoil(server, RedisKeys.tick(m, "job"))
-        yield* refusedForGood(store.claimPeriod({ mutex: m, job: "job", every: hour }))
-        assert.strictEqual(yield* server.send("TYPE", RedisKeys.tick(m, "job")), "list")
-      }))
+    it.effect(
+      "what has a wrong type is said when it is looked at or ticked, and left alone",
+      () =>
+        Effect.gen(function*() {
+          const server = yield* RedisServer
+          const store = yield* openStore(server)
+          for (const part of ["owner", "queue"] as const) {
+            const m = freshName(`spoilt ${part}`)
+            yield* spoil(server, keysOf(m)[part])
+            yield* refusedForGood(store.inspect(m, 10))
+            assert.strictEqual(yield* server.send("TYPE", keysOf(m)[part]), "list")
+          }
+          const m = freshName("spoilt tick")
+          yield* spoil(server, RedisKeys.tick(m, "job"))
+          yield* refusedForGood(store.claimPeriod({ mutex: m, job: "job", every: hour }))
+          assert.strictEqual(yield* server.send("TYPE", RedisKeys.tick(m, "job")), "list")
+        }),
+      { tags: ["S21"] }
+    )
 
-    it.effect("B59: a look shows stock owners without a token, and waiters of both kinds", () =>
+    it.effect("a look shows stock owners without a token, and waiters of both kinds", () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
         const store = yield* openStore(server)
@@ -261,9 +272,9 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         const waited = waiters.map((waiter) => Duration.toMillis(waiter.waited))
         assert.isAtLeast(waited[0]!, dayMillis)
         assert.isBelow(waited[1]!, 60_000)
-      }))
+      }), { tags: ["B59"] })
 
-    it.effect("B59: a look is one script call, and costs the same for 3 and for 300 waiters", () =>
+    it.effect("a look is one script call, and costs the same for 3 and for 300 waiters", () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
         const { calls, reset } = commandStats(server)
@@ -281,59 +292,67 @@ layer(RedisServer.layer, { excludeTestServices: true })(
           return ["get", "zrange", "zcard", "pttl", "time"].map((command) => counted.get(command))
         })
         assert.deepStrictEqual(yield* look(300), yield* look(3))
-      }))
+      }), { tags: ["B59"] })
 
-    it.effect("B33: a tick is one key, the instant of the period that ran, and goes after a while", () =>
-      Effect.gen(function*() {
-        const server = yield* RedisServer
-        const store = yield* openStore(server)
-        const m = freshName("tick")
-        const key = `simba:{${m}}:tick:nightly`
-        assert.strictEqual(RedisKeys.tick(m, "nightly"), key)
-        const tick = (every: Duration.Duration, at?: number) =>
-          store.claimPeriod({ mutex: m, job: "nightly", every, at })
-        const { first, next } = yield* tick(hour)
-        assert.isTrue(first)
-        const period = Number(yield* server.send("GET", key))
-        assert.strictEqual(period % Duration.toMillis(hour), 0)
-        const [seconds] = (yield* server.send("TIME")) as ReadonlyArray<string>
-        const left = period + Duration.toMillis(hour) - Number(seconds) * 1000
-        assert.isAtMost(Math.abs(left - Duration.toMillis(next)), 10_000)
-        const kept = Number(yield* server.send("PTTL", key))
-        assert.isAtMost(kept, dayMillis)
-        assert.isAbove(kept, dayMillis - 60_000)
-        // An instant that was refused leaves no trace, one that runs does, for two periods if they are long
-        yield* tick(Duration.days(3), period)
-        assert.strictEqual(yield* server.send("GET", key), String(period))
-        assert.isAtMost(Number(yield* server.send("PTTL", key)), dayMillis)
-        yield* tick(Duration.days(3), 4_000_000_000_123)
-        assert.strictEqual(yield* server.send("GET", key), "4000000000123")
-        assert.isAbove(Number(yield* server.send("PTTL", key)), 6 * dayMillis - 60_000)
-        assert.deepStrictEqual(yield* server.send("KEYS", `simba:{${m}}*`), [key])
-      }))
+    it.effect(
+      "a tick is one key with the instant of the last period, and expires",
+      () =>
+        Effect.gen(function*() {
+          const server = yield* RedisServer
+          const store = yield* openStore(server)
+          const m = freshName("tick")
+          const key = `simba:{${m}}:tick:nightly`
+          assert.strictEqual(RedisKeys.tick(m, "nightly"), key)
+          const tick = (every: Duration.Duration, at?: number) =>
+            store.claimPeriod({ mutex: m, job: "nightly", every, at })
+          const { first, next } = yield* tick(hour)
+          assert.isTrue(first)
+          const period = Number(yield* server.send("GET", key))
+          assert.strictEqual(period % Duration.toMillis(hour), 0)
+          const [seconds] = (yield* server.send("TIME")) as ReadonlyArray<string>
+          const left = period + Duration.toMillis(hour) - Number(seconds) * 1000
+          assert.isAtMost(Math.abs(left - Duration.toMillis(next)), 10_000)
+          const kept = Number(yield* server.send("PTTL", key))
+          assert.isAtMost(kept, dayMillis)
+          assert.isAbove(kept, dayMillis - 60_000)
+          // An instant that was refused leaves no trace, one that runs does, for two periods if they are long
+          yield* tick(Duration.days(3), period)
+          assert.strictEqual(yield* server.send("GET", key), String(period))
+          assert.isAtMost(Number(yield* server.send("PTTL", key)), dayMillis)
+          yield* tick(Duration.days(3), 4_000_000_000_123)
+          assert.strictEqual(yield* server.send("GET", key), "4000000000123")
+          assert.isAbove(Number(yield* server.send("PTTL", key)), 6 * dayMillis - 60_000)
+          assert.deepStrictEqual(yield* server.send("KEYS", `simba:{${m}}*`), [key])
+        }),
+      { tags: ["B33"] }
+    )
 
-    it.effect("B59: 1,000 mutexes among other keys are listed page by page, each once, without KEYS", () =>
-      Effect.gen(function*() {
-        const server = yield* RedisServer.start()
-        const { calls, reset } = commandStats(server)
-        const store = yield* openStore(server)
-        const names = Array.from({ length: 1000 }, (_, index) => `listed ${index}`)
-        const noise = ["", ":fence", ":reserved", ":tick:job", ":tick:{job}", ":contender:x"]
-        yield* server.send("MSET", ...names.flatMap((name) => [`simba:{${name}}`, "1-000000000000:x"]))
-        yield* server.send("MSET", ...names.flatMap((name, n) => [`simba:{free ${name}}${noise[1 + n % 5]}`, "1"]))
-        yield* server.send("MSET", ...names.flatMap((name) => [`other:{${name}}`, "1", `{${name}}`, "1"]))
-        for (const name of [...names.slice(0, 50), "waited for"]) {
-          yield* server.send("ZADD", `simba:{${name}}:contender`, "1.000001", "2-000000000000:x")
-        }
-        yield* reset
-        assert.deepStrictEqual(yield* listOf(store), [...names, "waited for"].sort())
-        const counted = yield* calls
-        assert.isAbove(counted.get("scan") ?? 0, 2)
-        assert.isAtMost(counted.get("scan") ?? 0, 30)
-        assert.isFalse(counted.has("keys"))
-      }))
+    it.effect(
+      "1,000 mutexes among other keys are listed page by page, each once, without KEYS",
+      () =>
+        Effect.gen(function*() {
+          const server = yield* RedisServer.start()
+          const { calls, reset } = commandStats(server)
+          const store = yield* openStore(server)
+          const names = Array.from({ length: 1000 }, (_, index) => `listed ${index}`)
+          const noise = ["", ":fence", ":reserved", ":tick:job", ":tick:{job}", ":contender:x"]
+          yield* server.send("MSET", ...names.flatMap((name) => [`simba:{${name}}`, "1-000000000000:x"]))
+          yield* server.send("MSET", ...names.flatMap((name, n) => [`simba:{free ${name}}${noise[1 + n % 5]}`, "1"]))
+          yield* server.send("MSET", ...names.flatMap((name) => [`other:{${name}}`, "1", `{${name}}`, "1"]))
+          for (const name of [...names.slice(0, 50), "waited for"]) {
+            yield* server.send("ZADD", `simba:{${name}}:contender`, "1.000001", "2-000000000000:x")
+          }
+          yield* reset
+          assert.deepStrictEqual(yield* listOf(store), [...names, "waited for"].sort())
+          const counted = yield* calls
+          assert.isAbove(counted.get("scan") ?? 0, 2)
+          assert.isAtMost(counted.get("scan") ?? 0, 30)
+          assert.isFalse(counted.has("keys"))
+        }),
+      { tags: ["B59"] }
+    )
 
-    it.effect("B59: keys of others that look like mutexes and cannot be ones are not listed", () =>
+    it.effect("keys of others that look like mutexes and cannot be ones are not listed", () =>
       Effect.gen(function*() {
         const server = yield* RedisServer.start()
         const store = yield* openStore(server)
@@ -341,9 +360,9 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         yield* server.send("SET", "simba:{open", "x")
         yield* server.send("SET", "simba:{m}", "1-000000000000:x")
         assert.deepStrictEqual<ReadonlyArray<string>>(yield* listOf(store), ["m"])
-      }))
+      }), { tags: ["B59"] })
 
-    it.effect("S18: they touch keys and channels of simba only, as an ACL user can be told", () =>
+    it.effect("they touch keys and channels of simba only, as an ACL user can be told", () =>
       Effect.gen(function*() {
         const server = yield* RedisServer.start()
         const rules = ["reset", "on", ">secret", "~simba:*", "&simba:*", "+@all", "-@dangerous", "+info"]
@@ -363,9 +382,9 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         assert.strictEqual(ownerOf(yield* store.forceRelease(m, confirm)), a.id)
         assert.strictEqual((yield* inbox.next).id, a.id)
         yield* b.confirm
-      }))
+      }), { tags: ["S18"] })
 
-    it.effect("B38, B39: the server may forget these scripts, too, and its cache does not grow", () =>
+    it.effect("the server may forget these scripts, too, and its cache does not grow", () =>
       Effect.gen(function*() {
         const server = yield* RedisServer.start()
         const store = yield* openStore(server)
@@ -382,36 +401,6 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         yield* contender(store, freshName("last")).own
         const cached = /number_of_cached_scripts:(\d+)/.exec(String(yield* server.send("INFO", "memory")))
         assert.isAtMost(Number(cached![1]), 4)
-      }))
+      }), { tags: ["B38", "B39"] })
   }
 )
-
-test.live("B59: the list on a Cluster has the mutexes of all its primaries, and what comes from each is found", () =>
-  Effect.gen(function*() {
-    const { nodes } = yield* RedisServer.cluster()
-    const store = yield* Effect.map(
-      Layer.build(RedisMutexStore.layer.pipe(
-        Layer.provide(IoRedis.layerCluster({
-          nodes: nodes.slice(0, 1).map(({ port }) => ({ host: "127.0.0.1", port })),
-          commandTimeout: "5 seconds"
-        }))
-      )),
-      (context) => Context.get(context, MutexStore)
-    )
-    const names = Array.from({ length: 60 }, (_, index) => MutexName.make(`spread ${index}`))
-    const lease = Duration.minutes(1)
-    const ids = names.map(() => freshId())
-    yield* Effect.forEach(
-      names,
-      (mutex, index) => store.acquire({ mutex, id: ids[index]!, mode: "try", lease, confirm }),
-      { concurrency: 20 }
-    )
-    for (const node of nodes) assert.isAbove(Number(yield* node.send("DBSIZE")), 0)
-    assert.deepStrictEqual(yield* listOf(store), [...names].sort())
-    for (const [index, mutex] of names.entries()) {
-      assert.strictEqual(ownerOf((yield* store.inspect(mutex, 1)).ownership), ids[index])
-      assert.isTrue((yield* store.claimPeriod({ mutex, job: "{other slot}", every: hour })).first)
-    }
-    yield* Effect.forEach(names.slice(0, 30), (mutex) => store.forceRelease(mutex, confirm), { concurrency: 10 })
-    assert.deepStrictEqual(yield* listOf(store), names.slice(30).sort())
-  }).pipe(Effect.scoped))

@@ -34,7 +34,7 @@ const many = Fencing.script((...keys: ReadonlyArray<string>) => [...keys, "x"], 
 })
 
 layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
-  it.effect("B32: a smaller token than the largest seen is refused, and nothing is written", () =>
+  it.effect("a smaller token than the largest seen is refused, and nothing is written", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const key = freshName("set")
@@ -47,7 +47,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       assert.strictEqual(yield* server.send("GET", key), "second")
       yield* Fencing.set(key, "third", token(8))
       assert.strictEqual(yield* server.send("GET", key), "third")
-    }))
+    }), { tags: ["B32"] })
 
   it.effect("tokens are compared as numbers, all 16 digits of them", () =>
     Effect.gen(function*() {
@@ -159,7 +159,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       assert.deepInclude(error.cause, { command: { name: "EVALSHA" } })
     }))
 
-  it.effect("B38: the texts are constant, whatever the keys and tokens", () =>
+  it.effect("the texts are constant, whatever the keys and tokens", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const round = (n: number) => Fencing.set(freshName("constant"), "x", token(n))
@@ -167,9 +167,9 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       const cached = yield* infoField(server, "memory", "number_of_cached_scripts")
       for (let n = 2; n < 40; n++) yield* round(n)
       assert.strictEqual(yield* infoField(server, "memory", "number_of_cached_scripts"), cached)
-    }))
+    }), { tags: ["B38"] })
 
-  it.effect("B20, B32: the late write of a holder that was stalled past its lease is refused", () =>
+  it.effect("the late write of a holder that was stalled past its lease is refused", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const periods = { ttl: "200 millis", transition: "500 millis", commandTimeout: "100 millis" } as const
@@ -186,7 +186,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       const error = yield* stale(Fencing.set(key, "written too late", held.token))
       assert.strictEqual(error.token, held.token)
       assert.strictEqual(yield* server.send("GET", key), "written by the successor")
-    }))
+    }), { tags: ["B20", "B32"] })
 
   it.effect("many writers at once: the value is always that of the largest token", () =>
     Effect.gen(function*() {

@@ -37,39 +37,64 @@ const shared = (scenario: Scenario) => Effect.flatMap(RedisServer, (server) => s
 const alone = (scenario: Scenario) => Effect.flatMap(RedisServer.start(), (server) => scenario(stageOn(server)))
 
 layer(RedisServer.layer, { excludeTestServices: true })("a mutex on Redis", (it) => {
-  it.effect("excludes: fifteen fibers of three processes, many rounds (B60)", () => shared(scenarios.exclusion))
+  it.effect("fifteen fibers of three processes exclude each other", () => shared(scenarios.exclusion), {
+    tags: ["B60"]
+  })
 
-  it.effect("H1: first come, first served, between processes", () => shared(scenarios.order))
+  it.effect("first come, first served, between processes", () => shared(scenarios.order), { tags: ["H1"] })
 
-  it.effect("B2: a waiter whose subscription was lost still gets the mutex", () => shared(scenarios.lostSubscription))
+  it.effect("a waiter whose subscription was lost still gets the mutex", () => shared(scenarios.lostSubscription), {
+    tags: ["B2"]
+  })
 
-  it.effect("B18: a key that was deleted is a loss: the work is interrupted, and the mutex is not made again", () =>
-    shared(scenarios.deleted))
+  it.effect(
+    "a key that was deleted is a loss: the work is interrupted, and the mutex is not made again",
+    () => shared(scenarios.deleted),
+    { tags: ["B18"] }
+  )
 
   it.effect("a key that was overwritten is a loss that names the new owner, and is left alone", () =>
     shared(scenarios.overwritten))
 
-  it.effect("L2: a lease is renewed for as long as its work takes", () => shared(scenarios.renewed))
+  it.effect("a lease is renewed for as long as its work takes", () => shared(scenarios.renewed), { tags: ["L2"] })
 
-  it.effect("H7: an interrupted acquire returns at once and leaves nothing behind", () => shared(scenarios.interrupted))
+  it.effect("an interrupted acquire returns at once and leaves nothing behind", () => shared(scenarios.interrupted), {
+    tags: ["H7"]
+  })
 
-  it.effect("H7: an acquire that is interrupted at any moment leaves nothing behind", () =>
-    shared(scenarios.interruptedAnywhere))
+  it.effect(
+    "an acquire that is interrupted at any moment leaves nothing behind",
+    () => shared(scenarios.interruptedAnywhere),
+    { tags: ["H7"] }
+  )
 
-  it.effect("H7: an acquire that timed out leaves nothing behind, and names the owner it saw", () =>
-    shared(scenarios.timedOut))
+  it.effect(
+    "an acquire that timed out leaves nothing behind, and names the owner it saw",
+    () => shared(scenarios.timedOut),
+    { tags: ["H7"] }
+  )
 
-  it.effect("H3: a waiter that leaves does not hold up the one behind it", () => shared(scenarios.leaving))
+  it.effect("a waiter that leaves does not hold up the one behind it", () => shared(scenarios.leaving), {
+    tags: ["H3"]
+  })
 })
 
 describe("a mutex on a Redis that fails", () => {
-  it.live("B2: a server that starts anew while somebody waits: the waiter gets the mutex, the holder loses it", () =>
-    alone(scenarios.restarted))
+  it.live(
+    "a server that starts anew while somebody waits: the waiter gets the mutex, the holder loses it",
+    () => alone(scenarios.restarted),
+    { tags: ["B2"] }
+  )
 
-  it.live("L1: a server that hangs: the work is interrupted at the local deadline, with BackendGone", () =>
-    alone(scenarios.hanging))
+  it.live(
+    "a server that hangs: the work is interrupted at the local deadline, with BackendGone",
+    () => alone(scenarios.hanging),
+    { tags: ["L1"] }
+  )
 
-  it.live("L2, B13: an outage that is shorter than the transition costs nothing", () => alone(scenarios.shortOutage))
+  it.live("an outage that is shorter than the transition costs nothing", () => alone(scenarios.shortOutage), {
+    tags: ["L2", "B13"]
+  })
 
   it.live("an acquire sits out an outage, and fails as a BackendError where that lasts longer than a lease", () =>
     alone(scenarios.outage))
@@ -91,7 +116,7 @@ describe("a mutex on Redis, from the environment", () => {
         )
         assert.instanceOf(error, InvalidConfig)
         assert.strictEqual((error as InvalidConfig).option, option)
-        assert.include((error as InvalidConfig).message, "MemoryMutexStore")
+        assert.include((error as InvalidConfig).message, "MutexStore.layerMemory")
         assert.strictEqual((yield* connections(server, "simba:commands")).length, 0)
       })
   )

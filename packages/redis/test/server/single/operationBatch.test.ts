@@ -1,18 +1,9 @@
-import * as Mutex from "@effect-simba/core/Mutex"
-import { type AcquireRequest, MutexStore } from "@effect-simba/core/MutexStore"
-import { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
-import { RedisMutexStore } from "@effect-simba/redis"
-import { FakeRedis } from "@effect-simba/testkit"
-import { assert, describe, it, layer } from "@effect/vitest"
-import { Context, Duration, Effect, Exit, Fiber, Layer, Logger } from "effect"
-import { Redis } from "effect/persistence/Redis"
-import { TestClock } from "effect/testing"
-import * as direct from "../../../src/internal/client/commandSink.ts"
-import * as RedisKeys from "../../../src/internal/mutex/keys.ts"
+import type { AcquireRequest } from "@effect-simba/core/MutexStore"
+import { assert, layer } from "@effect/vitest"
+import { Duration, Effect, Exit } from "effect"
 import {
   channelsOpen,
   commandStats,
-  contender,
   freshId,
   freshName,
   granted,
@@ -35,48 +26,6 @@ const plain = (label: string): AcquireRequest => ({
 
 const all = <A, E, R>(effects: ReadonlyArray<Effect.Effect<A, E, R>>) =>
   Effect.forEach(effects, (effect) => Effect.exit(effect), { concurrency: "unbounded" })
-
-/** A store on the fake server over a `Direct` like that of ioredis; `failing` may answer in the server's stead. */
-const openDirect = Effect.gen(function*() {
-  const client = yield* Layer.build(FakeRedis.layerClient({ name: "direct" }))
-  const redis = Context.get(client, Redis)
-  const over = yield* direct.overRedis(redis, { coalescing: true })
-  const state: {
-    isReady: boolean
-    answer:
-      | ((command: string) => { readonly before: boolean; readonly failure: direct.Failure } | undefined)
-      | undefined
-  } = { isReady: true, answer: undefined }
-  const own: direct.CommandSink = {
-    atEndOfTurn: over.atEndOfTurn,
-    isReady: () => state.isReady,
-    send: (command, args, done) => {
-      const answer = state.answer?.(command)
-      if (answer === undefined) return over.send(command, args, done)
-      if (!answer.before) return over.send(command, args, () => done(answer.failure, undefined))
-      over.atEndOfTurn(() => done(answer.failure, undefined))
-      return undefined
-    }
-  }
-  const context = yield* Layer.build(
-    Layer.fresh(RedisMutexStore.layer).pipe(
-      Layer.provide(Layer.succeedContext(Context.add(client, direct.CommandSink, own)))
-    )
-  )
-  const store = Context.get(context, MutexStore)
-  const openMutex = Effect.map(
-    Layer.build(Layer.fresh(Mutex.layer()).pipe(Layer.provide(Layer.succeedContext(context)))),
-    Context.get(Mutex.Mutex)
-  )
-  return { openMutex, state, store }
-})
-
-const calls = Effect.map(
-  Effect.flatMap(FakeRedis.FakeRedis, ({ trace }) => trace),
-  (commands) => commands.filter(({ args }) => args[0] === "EVALSHA" || args[0] === "EVAL").map(({ args }) => args)
-)
-
-const FakeLive = Layer.merge(FakeRedis.layer(), Logger.layer([]))
 
 layer(RedisServer.layer, { excludeTestServices: true })("requests of one turn on Redis", (it) => {
   it.effect("share calls of at most 64, and each has its own answer", () =>
@@ -160,7 +109,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one turn on
       assert.strictEqual(yield* server.send("GET", keysOf(first.mutex).owner), last)
     }))
 
-  it.effect("a fiber that gives back and asks again has the mutex again, in one call and without waiting", () =>
+  it.effect("a fiber that releases and acquires again does both in one call", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const mutex = yield* openMutex(server)
@@ -180,129 +129,4 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one turn on
       yield* until("given back", Effect.map(server.send("EXISTS", keysOf(m).owner), (n) => n === 0))
       assert.deepStrictEqual(yield* channelsOpen(server, `simba:{${m}}*`), [])
     }))
-})
-
-describe("requests of one turn on a fake server", () => {
-  it.effect("an interrupted caller does not disturb its neighbours", () =>
-    Effect.gen(function*() {
-      const { store } = yield* openDirect
-      const requests = Array.from({ length: 3 }, () => plain("interrupted"))
-      const fibers = yield* Effect.forEach(
-        requests,
-        (request) => Effect.forkChild(store.acquire(request), { startImmediately: true })
-      )
-      yield* Fiber.interrupt(fibers[1]!)
-      granted(yield* Fiber.join(fibers[0]!))
-      granted(yield* Fiber.join(fibers[2]!))
-      assert.strictEqual((yield* calls).length, 1)
-    }).pipe(Effect.provide(FakeLive)))
-
-  it.effect("a server that forgot the script is given its text, without what nobody waits for any more", () =>
-    Effect.gen(function*() {
-      const server = yield* FakeRedis.FakeRedis
-      const { state, store } = yield* openDirect
-      const kept = plain("kept")
-      const abandoned = plain("abandoned")
-      yield* server.flushScripts
-      // The answer that the script is unknown comes after the caller has gone
-      state.answer = (command) =>
-        command === "EVALSHA"
-          ? { before: true, failure: { cause: new Error("NOSCRIPT No matching script. Please use EVAL.") } }
-          : undefined
-      const keeping = yield* Effect.forkChild(store.acquire(kept), { startImmediately: true })
-      const leaving = yield* Effect.forkChild(store.acquire(abandoned), { startImmediately: true })
-      yield* Fiber.interrupt(leaving)
-      granted(yield* Fiber.join(keeping))
-      const [args] = yield* calls
-      assert.strictEqual(args![0], "EVAL")
-      assert.include(args!, RedisKeys.owner(kept.mutex))
-      assert.notInclude(args!, RedisKeys.owner(abandoned.mutex))
-      assert.deepStrictEqual(yield* store.owner(abandoned.mutex), { _tag: "Free" })
-    }).pipe(Effect.provide(FakeLive)))
-
-  it.effect("a release whose connection broke is asked for anew, and takes nothing from who came after it", () =>
-    Effect.gen(function*() {
-      const { openMutex, state, store } = yield* openDirect
-      const mutex = yield* openMutex
-      const m = freshName("broken")
-      const closed = { before: false, failure: { cause: new Error("Connection is closed.") } }
-      yield* mutex.acquire(m).pipe(
-        Effect.tap(() => Effect.sync(() => void (state.answer = () => closed))),
-        Effect.scoped
-      )
-      // It was run all the same, and somebody else has the mutex when it is sent again
-      yield* TestClock.adjust("10 millis")
-      assert.deepStrictEqual(yield* store.owner(m), { _tag: "Free" })
-      state.answer = undefined
-      const next = contender(store, m)
-      yield* next.own
-      yield* TestClock.adjust("10 seconds")
-      assert.deepStrictEqual(yield* next.guard, { _tag: "Renewed" })
-    }).pipe(Effect.provide(FakeLive)))
-
-  it.effect("a release that never reached the server comes through later", () =>
-    Effect.gen(function*() {
-      const { openMutex, state, store } = yield* openDirect
-      const mutex = yield* openMutex
-      const m = freshName("lost")
-      const lost = { before: true, failure: { cause: new Error("Connection is closed.") } }
-      yield* mutex.acquire(m).pipe(
-        Effect.tap(() => Effect.sync(() => void (state.answer = () => lost))),
-        Effect.scoped
-      )
-      yield* TestClock.adjust("10 millis")
-      assert.strictEqual((yield* store.owner(m))._tag, "Held")
-      state.answer = undefined
-      yield* TestClock.adjust("1 second")
-      assert.deepStrictEqual(yield* store.owner(m), { _tag: "Free" })
-    }).pipe(Effect.provide(FakeLive)))
-
-  it.effect("a release is waited for where the connection is not known to be in order", () =>
-    Effect.gen(function*() {
-      const { openMutex, state } = yield* openDirect
-      const mutex = yield* openMutex
-      state.isReady = false
-      const m = freshName("waited for")
-      yield* Effect.scoped(mutex.acquire(m))
-      const server = yield* FakeRedis.FakeRedis
-      assert.isUndefined(yield* server.dump(RedisKeys.owner(m)))
-      state.isReady = true
-      const other = freshName("not waited for")
-      yield* Effect.scoped(mutex.acquire(other))
-      assert.isDefined(yield* server.dump(RedisKeys.owner(other)))
-    }).pipe(Effect.provide(FakeLive)))
-
-  it.effect("READONLY is the failure of the whole call, so that the client leaves the replica", () =>
-    Effect.gen(function*() {
-      const { store } = yield* openDirect
-      const server = yield* FakeRedis.FakeRedis
-      yield* server.setErrorState("READONLY")
-      const exits = yield* all([plain("replica"), plain("replica")].map(store.acquire))
-      for (const exit of exits) {
-        const error = yield* Effect.flip(exit)
-        assert.instanceOf(error, BackendError)
-        assert.isTrue(error.retryable)
-      }
-      yield* server.setErrorState(undefined)
-    }).pipe(Effect.provide(FakeLive)))
-
-  it.effect("a reply of the wrong length is nobody's", () =>
-    Effect.gen(function*() {
-      const context = Context.make(Redis, {
-        ...Context.get(yield* Layer.build(FakeRedis.layerClient()), Redis),
-        send: (command) => Effect.succeed((command === "SCRIPT" ? "sha" : ["1"]) as never)
-      })
-      const over = yield* direct.overRedis(Context.get(context, Redis), { coalescing: true })
-      const client = yield* Layer.build(FakeRedis.layerClient())
-      const store = Context.get(
-        yield* Layer.build(
-          Layer.fresh(RedisMutexStore.layer).pipe(
-            Layer.provide(Layer.succeedContext(Context.add(client, direct.CommandSink, over)))
-          )
-        ),
-        MutexStore
-      )
-      const exits = yield* all([plain("length"), plain("length")].map(store.acquire))
-      for (const exit of exits) assert.instanceOf(yield* Effect.flip(exit), ProtocolError)
-    }).pipe(Effect.provide(FakeLive)))
 })

@@ -10,7 +10,7 @@ import { Duration, Effect, Fiber, Layer, Option, Stream } from "effect"
 import { readFileSync } from "node:fs"
 import { capturingLogs, RedisServer, until } from "../../support/harness.ts"
 
-const page = readFileSync(new URL("../../../docs/operations.md", import.meta.url), "utf8")
+const page = readFileSync(new URL("../../../../../docs/operations.md", import.meta.url), "utf8")
 
 /** The rules in the block of text behind the nth heading of that name. */
 const rulesOf = (nth: number): ReadonlyArray<string> => {
@@ -45,7 +45,7 @@ it.live("of mutexes, contenders, observers and operators", () =>
       yield* Mutex.forceRelease("jobs")
     })
     yield* Effect.scoped(work).pipe(Effect.provide(Layer.merge(live(), capturingLogs([]))))
-  }), 60_000)
+  }))
 
 it.live("of data streams", () =>
   Effect.gen(function*() {
@@ -101,4 +101,4 @@ it.live("of data streams", () =>
       yield* service.leave({ consumer: a, session })
     })
     yield* Effect.scoped(work).pipe(Effect.provide(RedisStreamStore.layer.pipe(Layer.provide(redis))))
-  }), 60_000)
+  }))

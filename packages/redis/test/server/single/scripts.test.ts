@@ -56,56 +56,60 @@ const openStoreThatCannotCount = (server: Server) =>
   )
 
 layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it) => {
-  it.effect("S18: they touch declared keys and channels of simba only, as an ACL user can be told", () =>
-    Effect.gen(function*() {
-      const server = yield* RedisServer
-      yield* server.send(
-        "ACL",
-        "SETUSER",
-        "app",
-        "reset",
-        "on",
-        ">secret",
-        "~simba:*",
-        "&simba:*",
-        "+@all",
-        "-@dangerous",
-        "+info"
-      )
-      const store = yield* openStore(server, { url: `redis://app:secret@127.0.0.1:${server.port}` })
-      const m = freshName("acl")
-      const [a, b, c] = [contender(store, m), contender(store, m), contender(store, m)]
-      yield* a.own
-      yield* b.subscribe
-      yield* b.wait
-      yield* c.subscribe
-      yield* c.wait
-      assert.strictEqual(ownerOf(yield* a.release), b.id)
-      yield* b.confirm
-      assert.deepStrictEqual(yield* b.guard, { _tag: "Renewed" })
-      assert.strictEqual(ownerOf(yield* c.release), b.id)
-      assert.deepStrictEqual(yield* b.release, { _tag: "Free" })
-      assert.deepStrictEqual(yield* store.owner(m), { _tag: "Free" })
-      // The same with a stock waiter, which takes the way over the reservation
-      yield* a.own
-      const stock = "1:1@stock"
-      const told = yield* messagesOn(server, RedisKeys.contenderChannel(m, stock))
-      yield* server.send("ZADD", keysOf(m).queue, "1700000000", stock)
-      // One of ours that sees it listens on a channel of its own
-      const d = contender(store, m)
-      const wakeUps = yield* d.subscribe
-      assert.isTrue((yield* d.wait).foreign)
-      assert.deepStrictEqual(yield* wakeUps.next, { _tag: "Gap" })
-      const heard = yield* server.send("PUBSUB", "NUMSUB", RedisKeys.contenderChannel(m, d.id))
-      assert.deepStrictEqual(heard, [RedisKeys.contenderChannel(m, d.id), 1])
-      assert.deepStrictEqual(yield* a.release, { _tag: "Free" })
-      assert.strictEqual(yield* server.send("GET", keysOf(m).reserved), stock)
-      yield* until("the stock waiter is told", Effect.sync(() => told.length > 0))
-      assert.deepStrictEqual(told, [[`simba:{${m}}:${stock}`, `released@@${a.id}`]])
-      yield* server.send("ACL", "DELUSER", "app")
-    }))
+  it.effect(
+    "they touch declared keys and channels of simba only, as an ACL user can be told",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        yield* server.send(
+          "ACL",
+          "SETUSER",
+          "app",
+          "reset",
+          "on",
+          ">secret",
+          "~simba:*",
+          "&simba:*",
+          "+@all",
+          "-@dangerous",
+          "+info"
+        )
+        const store = yield* openStore(server, { url: `redis://app:secret@127.0.0.1:${server.port}` })
+        const m = freshName("acl")
+        const [a, b, c] = [contender(store, m), contender(store, m), contender(store, m)]
+        yield* a.own
+        yield* b.subscribe
+        yield* b.wait
+        yield* c.subscribe
+        yield* c.wait
+        assert.strictEqual(ownerOf(yield* a.release), b.id)
+        yield* b.confirm
+        assert.deepStrictEqual(yield* b.guard, { _tag: "Renewed" })
+        assert.strictEqual(ownerOf(yield* c.release), b.id)
+        assert.deepStrictEqual(yield* b.release, { _tag: "Free" })
+        assert.deepStrictEqual(yield* store.owner(m), { _tag: "Free" })
+        // The same with a stock waiter, which takes the way over the reservation
+        yield* a.own
+        const stock = "1:1@stock"
+        const told = yield* messagesOn(server, RedisKeys.contenderChannel(m, stock))
+        yield* server.send("ZADD", keysOf(m).queue, "1700000000", stock)
+        // One of ours that sees it listens on a channel of its own
+        const d = contender(store, m)
+        const wakeUps = yield* d.subscribe
+        assert.isTrue((yield* d.wait).foreign)
+        assert.deepStrictEqual(yield* wakeUps.next, { _tag: "Gap" })
+        const heard = yield* server.send("PUBSUB", "NUMSUB", RedisKeys.contenderChannel(m, d.id))
+        assert.deepStrictEqual(heard, [RedisKeys.contenderChannel(m, d.id), 1])
+        assert.deepStrictEqual(yield* a.release, { _tag: "Free" })
+        assert.strictEqual(yield* server.send("GET", keysOf(m).reserved), stock)
+        yield* until("the stock waiter is told", Effect.sync(() => told.length > 0))
+        assert.deepStrictEqual(told, [[`simba:{${m}}:${stock}`, `released@@${a.id}`]])
+        yield* server.send("ACL", "DELUSER", "app")
+      }),
+    { tags: ["S18"] }
+  )
 
-  it.effect("B38: the script cache does not grow with the number of mutexes", () =>
+  it.effect("the script cache does not grow with the number of mutexes", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server)
@@ -119,9 +123,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       assert.isAtMost(Number(before), 20)
       for (let i = 0; i < 60; i++) yield* round
       assert.strictEqual(yield* infoField(server, "memory", "number_of_cached_scripts"), before)
-    }))
+    }), { tags: ["B38"] })
 
-  it.effect("B39: the server may forget the scripts at any time", () =>
+  it.effect("the server may forget the scripts at any time", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server)
@@ -153,9 +157,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
         Effect.all(Array.from({ length: 8 }, () => worker), { concurrency: "unbounded" })
       ], { concurrency: "unbounded" })
       assert.isAbove(flushes, 1)
-    }))
+    }), { tags: ["B39"] })
 
-  it.effect("B39: concurrent first calls load a script once", () =>
+  it.effect("concurrent first calls load a script once", () =>
     Effect.gen(function*() {
       const { calls, reset } = yield* serverStats
       const store = yield* openStore(yield* RedisServer)
@@ -167,54 +171,66 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       const counted = yield* calls
       assert.strictEqual(counted.get("script|load"), 1)
       assert.strictEqual(counted.get("evalsha"), 30)
-    }))
+    }), { tags: ["B39"] })
 
-  it.effect("S21: a wrong type at the owner key is refused for good, and leaves everything as it is", () =>
-    Effect.gen(function*() {
-      const server = yield* RedisServer
-      const store = yield* openStore(server)
-      const m = freshName("wrong owner")
-      yield* server.send("LPUSH", keysOf(m).owner, "x")
-      const a = contender(store, m)
-      yield* refusedForGood(a.ask("try"))
-      yield* refusedForGood(a.ask("wait"))
-      yield* refusedForGood(a.release)
-      yield* refusedForGood(store.owner(m))
-      assert.deepStrictEqual(yield* server.send("LRANGE", keysOf(m).owner, "0", "-1"), ["x"])
-      assert.strictEqual(yield* server.send("EXISTS", keysOf(m).queue, keysOf(m).fence), 0)
-    }))
-
-  it.effect("S21: a wrong type at the queue or the fence is refused for good, and nobody is granted", () =>
-    Effect.gen(function*() {
-      const server = yield* RedisServer
-      const store = yield* openStore(server)
-      for (const part of ["queue", "fence"] as const) {
-        const m = freshName(`wrong ${part}`)
-        yield* server.send("LPUSH", keysOf(m)[part], "x")
+  it.effect(
+    "a wrong type at the owner key is refused for good, and leaves everything as it is",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const store = yield* openStore(server)
+        const m = freshName("wrong owner")
+        yield* server.send("LPUSH", keysOf(m).owner, "x")
         const a = contender(store, m)
         yield* refusedForGood(a.ask("try"))
         yield* refusedForGood(a.ask("wait"))
+        yield* refusedForGood(a.release)
+        yield* refusedForGood(store.owner(m))
+        assert.deepStrictEqual(yield* server.send("LRANGE", keysOf(m).owner, "0", "-1"), ["x"])
+        assert.strictEqual(yield* server.send("EXISTS", keysOf(m).queue, keysOf(m).fence), 0)
+      }),
+    { tags: ["S21"] }
+  )
+
+  it.effect(
+    "a wrong type at the queue or the fence is refused for good, and nobody is granted",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const store = yield* openStore(server)
+        for (const part of ["queue", "fence"] as const) {
+          const m = freshName(`wrong ${part}`)
+          yield* server.send("LPUSH", keysOf(m)[part], "x")
+          const a = contender(store, m)
+          yield* refusedForGood(a.ask("try"))
+          yield* refusedForGood(a.ask("wait"))
+          assert.deepStrictEqual(yield* store.owner(m), { _tag: "Free" })
+          assert.deepStrictEqual(yield* server.send("LRANGE", keysOf(m)[part], "0", "-1"), ["x"])
+        }
+      }),
+    { tags: ["S21"] }
+  )
+
+  it.effect(
+    "a wrong type under a held mutex is refused for good, and its owner can still renew and release",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const store = yield* openStore(server)
+        const m = freshName("wrong queue of a held one")
+        const a = contender(store, m)
+        yield* a.own
+        yield* server.send("SADD", keysOf(m).queue, "x")
+        const b = contender(store, m)
+        yield* refusedForGood(b.ask("wait"))
+        assert.deepStrictEqual(yield* a.guard, { _tag: "Renewed" })
+        yield* Effect.exit(a.release)
         assert.deepStrictEqual(yield* store.owner(m), { _tag: "Free" })
-        assert.deepStrictEqual(yield* server.send("LRANGE", keysOf(m)[part], "0", "-1"), ["x"])
-      }
-    }))
+      }),
+    { tags: ["S21"] }
+  )
 
-  it.effect("S21: a wrong type under a held mutex is refused for good, and its owner can still renew and release", () =>
-    Effect.gen(function*() {
-      const server = yield* RedisServer
-      const store = yield* openStore(server)
-      const m = freshName("wrong queue of a held one")
-      const a = contender(store, m)
-      yield* a.own
-      yield* server.send("SADD", keysOf(m).queue, "x")
-      const b = contender(store, m)
-      yield* refusedForGood(b.ask("wait"))
-      assert.deepStrictEqual(yield* a.guard, { _tag: "Renewed" })
-      yield* Effect.exit(a.release)
-      assert.deepStrictEqual(yield* store.owner(m), { _tag: "Free" })
-    }))
-
-  it.effect("S21: an acquire meets a wrong type once, without a storm of retries", () =>
+  it.effect("an acquire meets a wrong type once, without a storm of retries", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const { calls, reset } = yield* serverStats
@@ -229,9 +245,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
         // The attempt, and its undo
         assert.isAtMost((yield* calls).get("evalsha") ?? 0, 2, part)
       }
-    }))
+    }), { tags: ["S21"] })
 
-  it.effect("S20: a key without expiry is held without end", () =>
+  it.effect("a key without expiry is held without end", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server)
@@ -246,9 +262,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       const guard = yield* a.guard
       assert.deepStrictEqual(guard, { _tag: "Lost", ownership: { _tag: "Held", owner: "operator" } })
       assert.strictEqual(yield* server.send("PTTL", keysOf(m).owner), -1)
-    }))
+    }), { tags: ["S20"] })
 
-  it.effect("S20: who waits behind a key without expiry does not hammer the server", () =>
+  it.effect("who waits behind a key without expiry does not hammer the server", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const { calls, reset } = yield* serverStats
@@ -262,9 +278,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       // try, wait, once more since it listens for the operator, a look every confirm period, undo
       assert.isAtMost((yield* calls).get("evalsha") ?? 0, 7)
       assert.strictEqual((yield* calls).get("subscribe"), 1)
-    }))
+    }), { tags: ["S20"] })
 
-  it.effect("B37: the fence expires, and a fence that was lost grows all the same", () =>
+  it.effect("the fence expires, and a fence that was lost grows all the same", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server)
@@ -284,9 +300,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       // A fence ahead of the clock, as after a fail-over to a server whose clock is behind
       yield* server.send("SET", keysOf(m).fence, "8000000000000000")
       assert.strictEqual((yield* contender(store, m).own).token as number, 8_000_000_000_000_001)
-    }))
+    }), { tags: ["B37"] })
 
-  it.effect("S6: the queue expires, but not before its waiters have looked again", () =>
+  it.effect("the queue expires, but not before its waiters have looked again", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server)
@@ -307,7 +323,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       yield* server.send("DEL", keysOf(m).queue)
       yield* longer.wait
       assert.isAbove(Number(yield* server.send("PTTL", keysOf(m).queue)), 100_000)
-    }))
+    }), { tags: ["S6"] })
 
   it.effect("nothing without an expiry is left behind", () =>
     Effect.gen(function*() {
@@ -325,97 +341,113 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       for (const key of keys) assert.notStrictEqual(yield* server.send("PTTL", key), -1, key)
     }))
 
-  it.effect("H2: a hand-off takes the same commands for 20 and for 500 waiters, and at most two publishes", () =>
-    Effect.gen(function*() {
-      const server = yield* RedisServer
-      const { calls, reset } = yield* serverStats
-      const store = yield* openStore(server)
-      const handOff = Effect.fnUntraced(function*(waiters: number) {
-        const m = freshName(`hand-off of ${waiters}`)
-        const a = contender(store, m)
+  it.effect(
+    "a hand-off takes the same commands for 20 and for 500 waiters, and at most two publishes",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const { calls, reset } = yield* serverStats
+        const store = yield* openStore(server)
+        const handOff = Effect.fnUntraced(function*(waiters: number) {
+          const m = freshName(`hand-off of ${waiters}`)
+          const a = contender(store, m)
+          yield* a.own
+          const all = Array.from({ length: waiters }, () => contender(store, m))
+          yield* Effect.forEach(all, (waiter) => waiter.subscribe, { concurrency: "unbounded" })
+          for (const waiter of all) yield* waiter.wait
+          yield* reset
+          assert.strictEqual(ownerOf(yield* a.release), all[0]!.id)
+          const releasing = yield* calls
+          yield* reset
+          yield* all[0]!.confirm
+          const confirming = yield* calls
+          assert.strictEqual(releasing.get("evalsha"), 1)
+          assert.strictEqual(confirming.get("evalsha"), 1)
+          assert.isAtMost(releasing.get("publish") ?? 0, 2)
+          return { releasing: Object.fromEntries(releasing), confirming: Object.fromEntries(confirming) }
+        }, Effect.scoped)
+        yield* handOff(20)
+        assert.deepStrictEqual(yield* handOff(500), yield* handOff(20))
+      }),
+    { tags: ["H2"] }
+  )
+
+  it.effect(
+    "the dead are passed over in bounded steps: 500 of them in one round trip and a few commands",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const { calls, reset } = yield* serverStats
+        const store = yield* openStore(server)
+        const m = freshName("many dead")
+        const [a, b] = [contender(store, m), contender(store, m)]
         yield* a.own
-        const all = Array.from({ length: waiters }, () => contender(store, m))
-        yield* Effect.forEach(all, (waiter) => waiter.subscribe, { concurrency: "unbounded" })
-        for (const waiter of all) yield* waiter.wait
+        for (let i = 0; i < 5; i++) {
+          const members = Array.from(
+            { length: 100 },
+            (_, index) => [`${1_700_000_000 + i * 100 + index}.000001`, freshId()]
+          )
+          yield* server.send("ZADD", keysOf(m).queue, ...members.flat())
+        }
+        yield* b.subscribe
+        yield* b.wait
         yield* reset
-        assert.strictEqual(ownerOf(yield* a.release), all[0]!.id)
-        const releasing = yield* calls
-        yield* reset
-        yield* all[0]!.confirm
-        const confirming = yield* calls
-        assert.strictEqual(releasing.get("evalsha"), 1)
-        assert.strictEqual(confirming.get("evalsha"), 1)
-        assert.isAtMost(releasing.get("publish") ?? 0, 2)
-        return { releasing: Object.fromEntries(releasing), confirming: Object.fromEntries(confirming) }
-      }, Effect.scoped)
-      yield* handOff(20)
-      assert.deepStrictEqual(yield* handOff(500), yield* handOff(20))
-    }))
-
-  it.effect("H3: the dead are passed over in bounded steps: 500 of them in one round trip and a few commands", () =>
-    Effect.gen(function*() {
-      const server = yield* RedisServer
-      const { calls, reset } = yield* serverStats
-      const store = yield* openStore(server)
-      const m = freshName("many dead")
-      const [a, b] = [contender(store, m), contender(store, m)]
-      yield* a.own
-      for (let i = 0; i < 5; i++) {
-        const members = Array.from(
-          { length: 100 },
-          (_, index) => [`${1_700_000_000 + i * 100 + index}.000001`, freshId()]
-        )
-        yield* server.send("ZADD", keysOf(m).queue, ...members.flat())
-      }
-      yield* b.subscribe
-      yield* b.wait
-      yield* reset
-      assert.strictEqual(ownerOf(yield* a.release), b.id)
-      const counted = yield* calls
-      assert.strictEqual(counted.get("evalsha"), 1)
-      assert.isAtMost([...counted.values()].reduce((sum, calls) => sum + calls, 0), 40)
-      assert.strictEqual(yield* server.send("EXISTS", keysOf(m).queue), 0)
-    }))
-
-  it.effect("H3: where subscribers cannot be counted nobody is taken for dead, and a silent waiter costs the confirm period", () =>
-    Effect.gen(function*() {
-      const { calls, reset } = yield* serverStats
-      const store = yield* openStoreThatCannotCount(yield* RedisServer)
-      const m = freshName("uncountable")
-      const confirm = "300 millis"
-      const [a, b, c] = [contender(store, m, { confirm }), contender(store, m), contender(store, m)]
-      yield* a.own
-      yield* b.wait
-      const wakeUps = yield* c.subscribe
-      yield* c.wait
-      yield* reset
-      assert.strictEqual(ownerOf(yield* a.release), b.id)
-      assert.isFalse((yield* calls).has("pubsub|numsub"))
-      assert.deepStrictEqual(yield* wakeUps.next, { _tag: "LookIn", delay: Duration.millis(300) })
-      yield* Effect.sleep("320 millis")
-      yield* c.confirm
-    }))
-
-  it.effect("H4: an uncontended acquire is one script call and no subscription, and so is its release", () =>
-    Effect.gen(function*() {
-      const server = yield* RedisServer
-      const { calls, reset } = yield* serverStats
-      const mutex = yield* openMutex(server)
-      yield* Effect.scoped(mutex.acquire(freshName("warm")))
-      yield* reset
-      yield* Effect.scoped(Effect.gen(function*() {
-        yield* mutex.acquire(freshName("uncontended"))
+        assert.strictEqual(ownerOf(yield* a.release), b.id)
         const counted = yield* calls
         assert.strictEqual(counted.get("evalsha"), 1)
-        for (const command of ["subscribe", "unsubscribe", "pubsub|numsub", "script|load", "zadd"]) {
-          assert.isFalse(counted.has(command), command)
-        }
+        assert.isAtMost([...counted.values()].reduce((sum, calls) => sum + calls, 0), 40)
+        assert.strictEqual(yield* server.send("EXISTS", keysOf(m).queue), 0)
+      }),
+    { tags: ["H3"] }
+  )
+
+  it.effect(
+    "where subscribers cannot be counted nobody is taken for dead, and a silent waiter costs the confirm period",
+    () =>
+      Effect.gen(function*() {
+        const { calls, reset } = yield* serverStats
+        const store = yield* openStoreThatCannotCount(yield* RedisServer)
+        const m = freshName("uncountable")
+        const confirm = "300 millis"
+        const [a, b, c] = [contender(store, m, { confirm }), contender(store, m), contender(store, m)]
+        yield* a.own
+        yield* b.wait
+        const wakeUps = yield* c.subscribe
+        yield* c.wait
         yield* reset
-      }))
-      const counted = yield* calls
-      assert.strictEqual(counted.get("evalsha"), 1)
-      assert.isFalse(counted.has("publish"))
-    }))
+        assert.strictEqual(ownerOf(yield* a.release), b.id)
+        assert.isFalse((yield* calls).has("pubsub|numsub"))
+        assert.deepStrictEqual(yield* wakeUps.next, { _tag: "LookIn", delay: Duration.millis(300) })
+        yield* Effect.sleep("320 millis")
+        yield* c.confirm
+      }),
+    { tags: ["H3"] }
+  )
+
+  it.effect(
+    "an uncontended acquire is one script call and no subscription, and so is its release",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const { calls, reset } = yield* serverStats
+        const mutex = yield* openMutex(server)
+        yield* Effect.scoped(mutex.acquire(freshName("warm")))
+        yield* reset
+        yield* Effect.scoped(Effect.gen(function*() {
+          yield* mutex.acquire(freshName("uncontended"))
+          const counted = yield* calls
+          assert.strictEqual(counted.get("evalsha"), 1)
+          for (const command of ["subscribe", "unsubscribe", "pubsub|numsub", "script|load", "zadd"]) {
+            assert.isFalse(counted.has(command), command)
+          }
+          yield* reset
+        }))
+        const counted = yield* calls
+        assert.strictEqual(counted.get("evalsha"), 1)
+        assert.isFalse(counted.has("publish"))
+      }),
+    { tags: ["H4"] }
+  )
 
   it.effect("one call of the guard renews each lease to its own length", () =>
     Effect.gen(function*() {
@@ -473,4 +505,41 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       }
       assert.strictEqual(yield* server.send("EXISTS", keysOf(names[3]!).owner), 0)
     }))
+
+  it.effect("a release that deleted nothing hands nothing over", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const store = yield* openStore(server)
+      const m = freshName("nothing to release")
+      const [a, b] = [contender(store, m), contender(store, m)]
+      yield* a.own
+      const wakeUps = yield* b.subscribe
+      yield* b.wait
+      yield* server.send("DEL", keysOf(m).owner)
+      assert.deepStrictEqual(yield* a.release, { _tag: "Free" })
+      assert.deepStrictEqual(yield* Effect.timeoutOption(wakeUps.next, "100 millis"), yield* Effect.succeedNone)
+      yield* server.send("SET", keysOf(m).owner, "somebody else", "PX", "60000")
+      assert.strictEqual(ownerOf(yield* a.release), "somebody else")
+      assert.deepStrictEqual(yield* Effect.timeoutOption(wakeUps.next, "100 millis"), yield* Effect.succeedNone)
+      assert.strictEqual(yield* server.send("GET", keysOf(m).owner), "somebody else")
+      assert.strictEqual(yield* server.send("ZCARD", keysOf(m).queue), 1)
+    }), { tags: ["S22"] })
+
+  it.effect("a renewal publishes nothing", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const stats = commandStats(server)
+      const store = yield* openStore(server)
+      const [a, b] = [contender(store, freshName("renewed")), contender(store, freshName("renewed"))]
+      yield* a.own
+      yield* a.guard
+      yield* stats.reset
+      for (let i = 0; i < 20; i++) {
+        assert.deepStrictEqual(yield* a.guard, { _tag: "Renewed" })
+        assert.strictEqual((yield* b.guard)._tag, "Lost")
+      }
+      const calls = yield* stats.calls
+      assert.strictEqual(calls.get("evalsha"), 40)
+      assert.isFalse(calls.has("publish"))
+    }), { tags: ["B36"] })
 })

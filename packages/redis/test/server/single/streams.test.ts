@@ -26,20 +26,29 @@ layer(RedisServer.layer, { excludeTestServices: true })("data streams on Redis",
   it.effect("every announced one is processed to its end, once, and leaves nothing behind", () =>
     shared(scenarios.finished))
 
-  it.effect("G15, G32: what a dead owner leaves is found without any event, with larger tokens", () =>
-    shared(scenarios.orphans))
+  it.effect(
+    "streams of a dead owner are found without events, with larger tokens",
+    () => shared(scenarios.orphans),
+    { tags: ["G15", "G32"] }
+  )
 
-  it.effect("B57, G20: what is handed back in order goes on at once, by a hint, and counts no failure", () =>
-    shared(scenarios.handedBack))
+  it.effect(
+    "streams that are handed back go on at once, by a signal, and count no failure",
+    () => shared(scenarios.handedBack),
+    { tags: ["B57", "G20"] }
+  )
 
   it.effect("a group that is deleted is made again, and what is owned stays owned", () => shared(scenarios.groupGone))
 
-  it.effect("G1, G2, B52: entries that cannot be read go to the dead letters, and the reader lives", () =>
-    shared(scenarios.malformed))
+  it.effect(
+    "entries that cannot be read go to the dead letters, and the reader lives",
+    () => shared(scenarios.malformed),
+    { tags: ["G1", "G2", "B52"] }
+  )
 
-  it.effect("B52: poison goes to the dead letters, and can be revived", () => shared(scenarios.poison))
+  it.effect("poison goes to the dead letters, and can be redriven", () => shared(scenarios.poison), { tags: ["B52"] })
 
-  it.effect("B55: a consumer that joins gets its share", () => shared(scenarios.balanced))
+  it.effect("a consumer that joins gets its share", () => shared(scenarios.balanced), { tags: ["B55"] })
 
   it.effect("a successor resumes after the last commit, and the stale owner cannot move it", () =>
     shared(scenarios.checkpoints))
@@ -48,9 +57,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("data streams on Redis",
     shared(scenarios.processed))
 })
 
-describe("data streams on a Redis that is maltreated", () => {
-  it.live("expiries: what a dead owner leaves is found without any sweep", () => alone(scenarios.expiries))
+describe("data streams on a Redis that fails", () => {
+  it.live("streams of a dead owner are found by events, without sweeps", () => alone(scenarios.expiries))
 
-  it.live("a server that hangs: all is lost at the local deadline, and taken again when it is back", () =>
+  it.live("a server that hangs: all leases are lost at the deadline, and taken again later", () =>
     alone(scenarios.hanging))
 })

@@ -74,28 +74,4 @@ describe("servers for a scope", () => {
       const error = yield* Effect.flip(RedisServer.start({ args: ["--no-such-setting", "1"] }))
       assert.match(error.message, /no-such-setting/)
     }))
-
-  it.live("sentinels: the replica takes over from a killed primary", () =>
-    Effect.gen(function*() {
-      const { primary, primaryPort, replica } = yield* RedisServer.sentinel()
-      assert.strictEqual(yield* primaryPort, primary.port)
-      yield* primary.send("SET", "key", "value")
-      yield* primary.send("WAIT", "1", "1000")
-      yield* primary.kill()
-      while ((yield* primaryPort) !== replica.port) yield* Effect.sleep("50 millis")
-      while (String(yield* replica.send("ROLE")).startsWith("slave")) yield* Effect.sleep("50 millis")
-      assert.strictEqual(yield* replica.send("GET", "key"), "value")
-      assert.strictEqual(yield* replica.send("SET", "key", "next"), "OK")
-    }))
-
-  it.live("cluster: each key has its node", () =>
-    Effect.gen(function*() {
-      const { nodes } = yield* RedisServer.cluster()
-      const replies = yield* Effect.forEach(nodes, (node) => Effect.exit(node.send("SET", "key", "value")))
-      assert.strictEqual(replies.filter(Exit.isSuccess).length, 1)
-      assert.strictEqual(
-        replies.filter((exit) => Exit.isFailure(exit) && String(exit.cause).includes("MOVED")).length,
-        2
-      )
-    }))
 })

@@ -1,21 +1,21 @@
-/** What excuses a client that believes in a lease of which the server knows nothing. */
+/** Excuses for a client that believes in a lease which the server does not know. */
 import type { Event } from "../simulation/history.ts"
 import type { View } from "../simulation/setup.ts"
 import { field } from "./fields.ts"
 
 /**
- * Right after a process went on it may still do what it was about to do. A suspended machine has stopped the timers
- * too, so that it takes until its next look at the wall clock to find out. Milliseconds.
+ * A process that resumes may finish its current step. A suspended machine stopped its timers too: the process notices
+ * only at its next look at the wall clock. Milliseconds.
  */
 const awakening = { paused: 1, suspended: 1100 }
 
 export const excused = (view: View, client: string, grantedAt: number, timers: boolean): boolean =>
   view.lossAt() >= grantedAt || view.serverStepAt() >= grantedAt ||
-  // Asleep while its wall clock was set: neither of its clocks knows how long
+  // Its wall clock was set while it slept: neither of its clocks measured the sleep
   (view.wasSuspended(client) && view.resumedAt(client) >= grantedAt && view.clockStepAt(client) >= grantedAt) ||
   view.now() - view.resumedAt(client) <= (timers && view.wasSuspended(client) ? awakening.suspended : awakening.paused)
 
-/** When ids were granted what they hold. A server that forgot it may grant it to the same id again: that is another. */
+/** When each id was granted. A server that lost data may grant to the same id again, which is another grant. */
 export const grants = () => {
   const granted = new Map<string, number>()
   const told = new Set<string>()

@@ -1,4 +1,4 @@
-/** How checkers read and write what is in a history. */
+/** Fields of events, as checkers read and print them. */
 import type { Fields } from "../simulation/history.ts"
 
 export const seconds = (millis: number): string => `${(millis / 1000).toFixed(3)} s`

@@ -1,18 +1,17 @@
-/** Follows who owns what on the server, from the server's own keys, after each command and expiry. */
+/** Tracks the owner of each resource by the server's keys, after each command and expiry. */
 import type { FakeServer, TraceEntry } from "../client/server.ts"
 import type { Reply } from "../redis/types.ts"
 import type { Event } from "../simulation/history.ts"
 
 /**
- * How to read locks from a server. The testkit knows Redis commands, never somebody's keys.
+ * How to read locks from a server. The testkit knows Redis commands, and no keys of an implementation.
  *
  * - `ownerKey`: a string key whose value is the owner's id. `tokenKey`: a string key that begins with the fencing token.
- * - `asked`: the ids for which a command asks; one that is `unfair` does not care who waits.
+ * - `asked`: the ids for which a command asks; an `unfair` one may pass waiters.
  * - `queued`: the ids that a command put into the queue, with their places: smaller is earlier.
- * - `released`: the ids that a command gave up, owners or waiters; for a reply that is null, those that it was to give up.
- * - `channel`: where a waiter listens. `keep`: keys that may remain when all scopes are closed.
- * - `line` (default: the id): what ids have in common that wait in one line, such as those of one process. Order between
- *   them is their own affair, and not judged.
+ * - `released`: the ids that a command released, owners or waiters; for a null reply, the ids that it would release.
+ * - `channel`: the channel of a waiter. `keep`: keys that may remain when all scopes are closed.
+ * - `line` (default: the id): ids of one line, such as those of one process, may pass each other.
  * - `identify` (default: the value): the id of the owner that the value of an owner key stands for.
  * - `reserve` (default 0): how many tokens a grant may have besides its first, for holders that follow one another
  *   under the same id.
@@ -52,11 +51,11 @@ export interface Owned {
   readonly token: number | undefined
   /** Server time in milliseconds, or Infinity. */
   readonly until: number
-  /** Virtual time at which it came. */
+  /** Virtual time of the grant. */
   readonly since: number
 }
 
-export class Locks {
+export class OwnershipTracker {
   readonly model: LockModel
   private readonly server: FakeServer
   private readonly now: () => number
@@ -68,13 +67,13 @@ export class Locks {
     this.now = now
   }
 
-  /** The owner whose time is not up. */
+  /** The owner, unless its lease has ended. */
   owner(resource: string): Owned | undefined {
     const owned = this.owners.get(resource)
     return owned !== undefined && this.isLive(owned) ? owned : undefined
   }
 
-  /** A string and its deadline, unless that has passed: the server may not have noticed yet. */
+  /** A string and its deadline; nothing after the deadline, also before the server removes the key. */
   private read(key: string): { readonly value: string; readonly until: number } | undefined {
     const dump = this.server.engine.dump(0, key)
     if (dump?.type !== "string") return undefined
@@ -86,7 +85,7 @@ export class Locks {
     return this.server.micros() / 1000 < owned.until + 1
   }
 
-  /** What has changed since the last look. */
+  /** The changes since the last look. */
   look(command: TraceEntry | undefined): ReadonlyArray<Event> {
     let events: Array<Event> | undefined
     const { model } = this

@@ -1,152 +1,14 @@
-/** The checkers that follow whose turn it is. */
+/** The checkers of turns: each grant is used, and each waiter is served before others have passed it too often. */
 import * as Duration from "effect/Duration"
 import type { Event } from "../simulation/history.ts"
 import type { Checker, View } from "../simulation/setup.ts"
 import { field, seconds } from "./fields.ts"
 import { all } from "./ownershipTracker.ts"
 
-interface Queued {
-  readonly place: number
-  readonly at: number
-  readonly client: string
-  /** What queued it first. */
-  readonly by: object
-}
-
-/** Waiters by their places, in the order of the queue. */
-export const firstComeFirstServed: Checker = {
-  name: "first come, first served",
-  start: (view) => {
-    const lineOf = view.lock.line ?? ((id) => id)
-    const places = new Map<string, number>()
-    const unfair = new Set<string>()
-    const queues = new Map<string, Map<string, Queued>>()
-    // Who does not listen while a script runs may be skipped, and is out until it queues again
-    const seen = new Map<string, number>()
-    // Ids that were given back: a request of theirs that comes later is nobody's
-    const left = new Set<string>()
-    const queueOf = (resource: string) => {
-      const queue = queues.get(resource) ?? new Map<string, Queued>()
-      queues.set(resource, queue)
-      return queue
-    }
-    const forgetSilent = (resource: string) => {
-      const queue = queueOf(resource)
-      const departures = view.departures()
-      if (seen.get(resource) === departures) return
-      seen.set(resource, departures)
-      for (const id of [...queue.keys()]) {
-        const channel = view.lock.channel?.(resource, id)
-        if (channel === undefined || view.subscribers(channel) === 0) queue.delete(id)
-      }
-    }
-    return {
-      onEvent: (event) => {
-        if (event._tag === "Command") {
-          const { args, client, reply } = event.command
-          for (const resource of view.lock.resources) {
-            if (args.includes(view.lock.ownerKey(resource))) forgetSilent(resource)
-          }
-          for (const { id, unfair: isUnfair } of all(view.lock.asked?.(args, reply))) if (isUnfair) unfair.add(id)
-          for (const { id, place, resource } of all(view.lock.queued?.(args, reply))) {
-            places.set(id, place)
-            if (left.has(id)) continue
-            const queue = queueOf(resource)
-            seen.delete(resource)
-            const { at, by } = queue.get(id) ?? { at: event.at, by: event.command }
-            queue.set(id, { place, at, by, client })
-          }
-          for (const { id, resource } of all(view.lock.released?.(args, reply))) {
-            queueOf(resource).delete(id)
-            left.add(id)
-          }
-        } else if (event._tag === "Owner" && event.to !== undefined) {
-          const { resource, to } = event
-          const queue = queueOf(resource)
-          const place = places.get(to) ?? Infinity
-          const since = queue.get(to)?.at ?? -Infinity
-          queue.delete(to)
-          if (unfair.has(to)) return
-          for (const [id, waiter] of queue) {
-            if (lineOf(id) === lineOf(to)) continue
-            // One call may grant first, and then queue another
-            if (waiter.by === event.command) continue
-            // After the server's clock was set back a later ticket may be smaller
-            if (view.serverStepAt() > -Infinity && waiter.at >= since) continue
-            if (waiter.place >= place || view.lossAt() >= waiter.at || view.serverStepAt() >= waiter.at) continue
-            if (view.disturbedAt(waiter.client) >= waiter.at) continue
-            view.violated(`${resource} was granted to ${to} although ${id} waits since ${seconds(waiter.at)}`)
-          }
-        }
-      }
-    }
-  }
-}
-
-interface Asking {
-  readonly order: number
-  readonly at: number
-  readonly client: string
-  readonly line: string
-  readonly unfair: boolean
-  readonly asksLater: boolean
-}
-
-/** Waiters of one process, in the order in which they said so. */
-export const inOrderWithinLines: Checker = {
-  name: "in order within a process",
-  start: (view) => {
-    const asking = new Map<string, Asking>()
-    let overtaken: Array<{ readonly key: string; readonly wait: Asking; readonly at: number; readonly text: string }> =
-      []
-    let order = 0
-    return {
-      onEvent: (event) => {
-        // Who gives up at this very instant may say so a step later
-        if (overtaken.length > 0) {
-          for (const { at, key, text, wait } of overtaken) {
-            if (event.at > at && asking.get(key) === wait) return view.violated(text)
-          }
-          overtaken = overtaken.filter(({ at, key, wait }) => event.at <= at && asking.get(key) === wait)
-        }
-        if (event._tag === "Fault" && event.fault === "kill") {
-          for (const [key, { client }] of [...asking]) if (client === event.target) asking.delete(key)
-        }
-        if (event._tag !== "Note") return
-        const process = `${event.client}#${event.generation}`
-        const key = `${process}/${field(event.fields, "wait")}`
-        if (event.kind === "waiting") {
-          const resource = field(event.fields, "resource")
-          const unfair = Number(event.fields["unfair"] ?? 0) === 1
-          asking.set(key, {
-            order: order++,
-            at: event.at,
-            client: event.client,
-            line: `${process} ${resource}`,
-            unfair,
-            // It says so before it asks: when its leadership ends, or after a failure
-            asksLater: event.fields["recovery"] !== undefined
-          })
-        } else if (event.kind === "waited") {
-          const wait = asking.get(key)
-          asking.delete(key)
-          if (wait === undefined || wait.unfair || Number(event.fields["served"] ?? 0) !== 1) return
-          for (const [earlier, other] of asking) {
-            if (other.line !== wait.line || other.unfair || other.asksLater || other.order > wait.order) continue
-            if (view.disturbedAt(other.client) >= other.at) continue
-            const text = `${key} was served before ${earlier}, which waits since ${seconds(other.at)}`
-            overtaken.push({ key: earlier, wait: other, at: event.at, text })
-          }
-        }
-      }
-    }
-  }
-}
-
-/** For so long after a process died commands of it may arrive, which look like those of the next. Milliseconds. */
+/** Commands of a dead process may arrive this much later, and look like those of its successor. Milliseconds. */
 const straggling = 4000
 
-/** Which processes that live ask under which ids. */
+/** The live process behind each id. */
 const owners = (view: View) => {
   const clients = new Map<string, string | undefined>()
   const born = new Map<string, number>()
@@ -203,7 +65,7 @@ export const noFlapping = (options: { readonly recovery: Duration.Input; readonl
         if (event._tag !== "Owner") return
         if (event.to !== undefined) {
           const channel = view.lock.channel?.(event.resource, event.to)
-          // Who only tries does not listen
+          // A `try` has no subscription
           if (channel !== undefined && (!placed.has(event.to) || view.subscribers(channel) === 0)) silent.add(event.to)
           else silent.delete(event.to)
         }
@@ -213,7 +75,7 @@ export const noFlapping = (options: { readonly recovery: Duration.Input; readonl
         const released = command === undefined ? [] : all(view.lock.released?.(command.args, command.reply))
         if (released.some(({ id }) => id === from)) return
         const client = clientOf(from)
-        // A fault undid its grant or its leaving, refused that, or brought a request long after it was given up
+        // A fault undid its grant or its release, refused the release, or delayed a request of an abandoned attempt
         const over = left.has(from) || told.has(from) || silent.has(from)
         if (client !== undefined && over && view.disturbedAt(client) > -Infinity) return
         if (client === undefined || !isUndisturbed(client, since, recovery)) return
@@ -255,11 +117,11 @@ export const servedInTurn = (options: {
     const freeSince = new Map<string, number>()
     const { isUndisturbed, onEvent } = owners(view)
     const waiting = new Map<string, Turn>()
-    /** Ids that were given back: a request of theirs that comes later is nobody's. */
+    /** Released ids: a later request of theirs counts for nobody. */
     const left = new Set<string>()
     const unfair = new Set<string>()
     const lineOf = view.lock.line ?? ((id) => id)
-    /** A line that begins to wait anew has given up its place of before, whether or not that could be given back. */
+    /** A line that queues again has abandoned its former place. */
     const supersede = (resource: string, id: string) => {
       if (unfair.has(id)) return
       for (const [other, wait] of [...waiting]) {
@@ -271,7 +133,7 @@ export const servedInTurn = (options: {
       for (const other of waiting.values()) if (other.resource === resource && other.place < place) ahead++
       return ahead
     }
-    /** Who was disturbed begins to count anew. */
+    /** A disturbed waiter starts to count again. */
     const isLive = (id: string, wait: Turn) => {
       const channel = view.lock.channel?.(wait.resource, id)
       if (
@@ -317,7 +179,7 @@ export const servedInTurn = (options: {
           freeSince.set(event.resource, event.at)
         } else if (event._tag === "Owner" && event.to !== undefined) {
           waiting.delete(event.to)
-          // Won a race against a message under way, which faults may delay again and again
+          // A stock contender won a race against a message, which faults may delay repeatedly
           const raced = event.from === undefined && view.phase() === "safety" && isForeign(event.to) &&
             event.at - (freeSince.get(event.resource) ?? -Infinity) <= notice
           for (const [id, wait] of waiting) {

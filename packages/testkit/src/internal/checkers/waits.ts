@@ -1,4 +1,4 @@
-/** The checkers that follow who waits. */
+/** The checkers of waiting: nobody sleeps before a free lock, and everybody is served in the end. */
 import * as Duration from "effect/Duration"
 import type { Event } from "../simulation/history.ts"
 import type { Checker } from "../simulation/setup.ts"
@@ -12,7 +12,7 @@ interface Waiting {
   readonly recovery: number | undefined
 }
 
-/** Who waits, by what programs note. */
+/** The waiters, by the notes of their programs. */
 const waits = () => {
   const waiting = new Map<string, Waiting>()
   return {
@@ -42,9 +42,9 @@ const waits = () => {
 }
 
 /**
- * While the lock is free no undisturbed waiter sleeps longer than `bound`; or than `afterLoss`, where the server lost
- * the owner or its clock was stepped, of which nobody is told, where the waiter was paused or suspended meanwhile, or where several others are silent. A disturbed one has `recovery` (default zero) to find out
- * and try again: a command that is lost costs its timeout and the pause behind it.
+ * While the lock is free, no undisturbed waiter sleeps longer than `bound`. The limit is `afterLoss` if the server lost
+ * the owner or its clock was stepped, if the waiter was paused or suspended, or if several others are silent. A disturbed
+ * waiter has `recovery` (default zero) more: a lost command costs its timeout and the pause after it.
  *
  * @category checkers
  * @since 0.1.0
@@ -61,7 +61,7 @@ export const nobodyOversleeps = (options: {
     const recovery = Duration.toMillis(Duration.fromInputUnsafe(options.recovery ?? 0))
     const { onEvent, waiting } = waits()
     const freeSince = new Map<string, number>()
-    // A hand-off tells one waiter and one behind it: where both are silent, the others sleep out what they know
+    // A hand-off tells one waiter and the one behind it. If both are silent, the others sleep until their next look
     const manySilent = (free: number, waiter: string) =>
       view.names().filter((name) =>
         name !== waiter && (!view.isRunning(name) || view.disturbedAt(name) + recovery >= free - bound)
@@ -80,7 +80,7 @@ export const nobodyOversleeps = (options: {
           if (wait.resource !== resource || !view.isRunning(wait.client)) continue
           const recovered = view.disturbedAt(wait.client) + (wait.recovery ?? recovery)
           const since = Math.max(free, wait.at, recovered, view.resumedAt(wait.client))
-          // Its timers stood still with it, and its place may be gone: it finds out when they go off
+          // Its timers stood still too, and its place may be gone: it notices when they fire
           const own = view.resumedAt(wait.client) > wait.at || manySilent(free, wait.client)
             ? Math.max(limit, afterLoss)
             : limit
@@ -100,7 +100,7 @@ export const nobodyOversleeps = (options: {
 })
 
 /**
- * When faults are over, everybody who waits then is served before the liveness phase ends.
+ * Every waiter at the end of the faults is served before the end of the liveness phase.
  *
  * @category checkers
  * @since 0.1.0

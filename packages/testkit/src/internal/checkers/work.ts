@@ -1,4 +1,4 @@
-/** The checkers that follow what holders do: their work, and what they write. */
+/** The checkers of holders: their work does not overlap, and stale writes are refused. */
 import type { Checker } from "../simulation/setup.ts"
 import { excused, grants } from "./excuses.ts"
 import { field, seconds } from "./fields.ts"
@@ -10,8 +10,8 @@ interface Working {
 }
 
 /**
- * Protected work does not begin while other work goes on, under another lease or the same, unless the process of that was
- * paused past its deadline: then until it goes on, and a moment longer. Finalizers do not count: they run on.
+ * Protected work does not begin while other work runs, under another lease or the same. Work of a process that was paused
+ * past its deadline is excused until a moment after the process resumes. Finalizers do not count.
  */
 export const workNeverOverlaps: Checker = {
   name: "work never overlaps",
@@ -49,9 +49,9 @@ export const workNeverOverlaps: Checker = {
 }
 
 /**
- * A resource that checks tokens takes no write with a smaller token than it has seen: in Redis, unless the server lost
- * what it had seen; outside, never. And it refuses none outside that its holder sent while the server agreed that the
- * lease was in force, unless data or the time was lost since.
+ * A resource that checks tokens accepts no token below the largest it has seen: in Redis unless the server lost that
+ * token, outside never. Outside it refuses no write that a holder sent within its lease, by the server's judgement, unless
+ * data or time was lost since.
  */
 export const writesAreFenced: Checker = {
   name: "writes are fenced",
@@ -84,7 +84,7 @@ export const writesAreFenced: Checker = {
         const resource = field(event.fields, "resource")
         const write = field(event.fields, "write")
         if (event.kind === "writing") {
-          // A loss may bring back an owner that others have followed meanwhile, or make it one anew
+          // A loss of data may restore a former owner, or grant to it again
           const isOwner = view.owner(resource)?.id === id && view.lossAt() < grantedAt(id)
           sent.set(write, { at: event.at, agreed: isOwner })
         } else if (event.kind === "written") {

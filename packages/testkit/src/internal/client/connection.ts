@@ -69,7 +69,7 @@ export class Connection {
       this.lastHeard = host.timers.now()
       this.onReady?.()
     }
-    this.wire = server.link(client).connect((end) => server.accept(client, this.role, db, end), {
+    this.wire = server.link(client).connect<Reply, Push>((end) => server.accept(client, this.role, db, end), {
       opened: () => {
         if (held) host.deliver(() => mine() && opened())
         else openedAlready = true

@@ -42,6 +42,7 @@ export class Pipe {
   }
 
   push(run: () => void, delay: number): void {
+    if (delay <= 0 && this.last === -Infinity && !this.held) return run()
     const now = this.timers.now()
     const at = Math.max(now + delay, this.last)
     if (this.queue.length === 0 && at <= now && !this.held) return run()
@@ -109,14 +110,22 @@ export interface LinkEvent {
   readonly args?: ReadonlyArray<string>
 }
 
-export class Link<Reply, Push> {
+/** What a link does to each of its connections. */
+interface Breakable {
+  readonly isOpen: boolean
+  readonly pipe: (direction: Direction) => Pipe
+  readonly reset: () => void
+  readonly abandon: () => void
+}
+
+export class Link {
   readonly name: string
   faults: LinkFaults = {}
   onEvent: ((event: LinkEvent) => void) | undefined
   private readonly timers: Timers
   private readonly prng: Prng
   private readonly holds: Record<Direction, number> = { requests: 0, replies: 0 }
-  private readonly connections = new Set<Connection<Reply, Push>>()
+  private readonly connections = new Set<Breakable>()
   private readonly holdListeners = new Set<() => void>()
 
   constructor(name: string, timers: Timers, prng: Prng) {
@@ -163,14 +172,19 @@ export class Link<Reply, Push> {
     return size
   }
 
-  connect(open: (wire: ConnectionEnd<Push>) => ServerSide<Reply>, client: ClientSide<Push>): Wire<Reply> {
-    const connection = new Connection<Reply, Push>(this, this.timers, this.prng, open, client)
+  /** A stream of bytes cannot skip a request or a reply: where one is lost, the connection breaks. */
+  connect<Reply, Push>(
+    open: (wire: ConnectionEnd<Push>) => ServerSide<Reply>,
+    client: ClientSide<Push>,
+    isStream = false
+  ): Wire<Reply> {
+    const connection = new Connection<Reply, Push>(this, this.timers, this.prng, open, client, isStream)
     this.connections.add(connection)
     connection.open()
     return connection
   }
 
-  forget(connection: Connection<Reply, Push>): void {
+  forget(connection: Breakable): void {
     this.connections.delete(connection)
   }
 }
@@ -182,7 +196,8 @@ export interface ConnectionEnd<Push> {
 }
 
 class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
-  private readonly link: Link<Reply, Push>
+  private readonly link: Link
+  private readonly isStream: boolean
   private readonly prng: Prng
   private readonly client: ClientSide<Push>
   private readonly accept: (wire: ConnectionEnd<Push>) => ServerSide<Reply>
@@ -193,13 +208,15 @@ class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
   isOpen = true
 
   constructor(
-    link: Link<Reply, Push>,
+    link: Link,
     timers: Timers,
     prng: Prng,
     accept: (wire: ConnectionEnd<Push>) => ServerSide<Reply>,
-    client: ClientSide<Push>
+    client: ClientSide<Push>,
+    isStream: boolean
   ) {
     this.link = link
+    this.isStream = isStream
     this.prng = prng
     this.accept = accept
     this.client = client
@@ -234,6 +251,7 @@ class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
     const { faults } = link
     if (prng.chance(faults.loseRequest ?? 0)) {
       link.onEvent?.({ link: link.name, what: "lost request", args })
+      if (this.isStream) this.reset()
       return
     }
     this.requests.push(() => {
@@ -241,6 +259,7 @@ class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
         if (!this.isOpen) return
         if (prng.chance(link.faults.loseReply ?? 0)) {
           link.onEvent?.({ link: link.name, what: "lost reply", args })
+          if (this.isStream) this.reset()
           return
         }
         this.back(() => reply(answer), this.delay(link.faults.replyDelay))

@@ -2,9 +2,11 @@
 import type * as Clock from "effect/Clock"
 import { Engine, type KeyInfo } from "../redis/engine.ts"
 import type { LuaVm } from "../redis/lua/vm.ts"
+import { fromBytes, toReply } from "../redis/reply.ts"
 import { type Push, type Reply, ReplyError, type Session, type Trace } from "../redis/types.ts"
 import type { Prng } from "../simulation/prng.ts"
 import type { Timer, Timers } from "../simulation/timers.ts"
+import { writePush, writeReply } from "../socket/replyWriter.ts"
 import { type ConnectionEnd, Link, type LinkEvent, type ServerSide } from "./link.ts"
 
 export interface ServerOptions {
@@ -31,8 +33,6 @@ export interface TraceEntry {
   readonly micros: number
 }
 
-export type ServerLink = Link<Reply, Push>
-
 export class FakeServer {
   readonly engine: Engine
   readonly timers: Timers
@@ -40,10 +40,10 @@ export class FakeServer {
   readonly listeners = new Set<(entry: TraceEntry | undefined) => void>()
   onLinkEvent: ((event: LinkEvent) => void) | undefined
   private readonly options: ServerOptions
-  private readonly links = new Map<string, ServerLink>()
+  private readonly links = new Map<string, Link>()
   private readonly sessions = new Map<
     number,
-    { readonly client: string; readonly role: Role; readonly session: Session }
+    { readonly client: string; readonly role: Role }
   >()
   /** Counts the times that somebody stopped listening. */
   departures = 0
@@ -80,30 +80,49 @@ export class FakeServer {
     this.run(() => this.engine.tick())
   }
 
-  link(name: string): ServerLink {
+  link(name: string): Link {
     let link = this.links.get(name)
     if (link === undefined) {
-      link = new Link<Reply, Push>(name, this.timers, this.options.prng.stream(`link ${name}`))
+      link = new Link(name, this.timers, this.options.prng.stream(`link ${name}`))
       link.onEvent = (event) => this.onLinkEvent?.(event)
       this.links.set(name, link)
     }
     return link
   }
 
-  allLinks(): ReadonlyArray<ServerLink> {
+  allLinks(): ReadonlyArray<Link> {
     return [...this.links.values()]
   }
 
   /** The server's side of a new connection. */
   accept(client: string, role: Role, db: number, end: ConnectionEnd<Push>): ServerSide<Reply> {
-    const session = this.engine.connect((push) => end.push(push), {
-      db,
-      onClose: () => {
-        this.ended(session.id)
-        end.closed()
-      }
+    const session = this.engine.connect((push) => end.push(push), { db, onClose: () => this.closed(session, end) })
+    return this.serve(session, client, role)
+  }
+
+  /** The server's side of a new connection over a socket. */
+  acceptSocket(client: string, end: ConnectionEnd<string>): ServerSide<string> {
+    const session = this.engine.connectBinary((push) => end.push(writePush(push, session.protocol())), {
+      onClose: () => this.closed(session, end)
     })
-    this.sessions.set(session.id, { client, role, session })
+    return this.serve(
+      {
+        ...session,
+        execute: (args, reply: (bytes: string) => void) =>
+          session.execute(args, (value) => reply(writeReply(value, session.protocol())))
+      },
+      client,
+      "commands"
+    )
+  }
+
+  private closed(session: { readonly id: number }, end: { readonly closed: () => void }): void {
+    this.ended(session.id)
+    end.closed()
+  }
+
+  private serve<R>(session: Session<R>, client: string, role: Role): ServerSide<R> {
+    this.sessions.set(session.id, { client, role })
     return {
       execute: (args, reply) => this.run(() => session.execute(args, reply)),
       close: () => {
@@ -168,14 +187,15 @@ export class FakeServer {
   private traced(trace: Trace): void {
     const from = this.sessions.get(trace.session)
     if (from === undefined) return
-    if (from.role === "subscriber" && !(trace.reply instanceof ReplyError)) this.listen(trace.session, trace.args)
+    if (this.options.traceLimit === 0 && this.listeners.size === 0 && from.role !== "subscriber") return
     const entry: TraceEntry = {
       client: from.client,
       role: from.role,
-      args: trace.args,
-      reply: trace.reply,
+      args: trace.args.map(fromBytes),
+      reply: toReply(trace.reply),
       micros: trace.micros
     }
+    if (from.role === "subscriber" && !(entry.reply instanceof ReplyError)) this.listen(trace.session, entry.args)
     if (this.options.traceLimit > 0) {
       this.entries.push(entry)
       if (this.entries.length > 2 * this.options.traceLimit) this.entries = this.entries.slice(-this.options.traceLimit)

@@ -1,4 +1,4 @@
-/** How the steps of contention scripts are drawn, and what is simpler than they are. */
+/** Generators of the steps of contention scripts, and how they shrink. */
 import * as Arbitrary from "effect/Arbitrary"
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
@@ -23,7 +23,7 @@ interface Drawn {
   readonly patience: number
 }
 
-/** Most of all fewer steps; then an earlier beginning, and round numbers that are small. */
+/** Shrinks to fewer steps first, then to earlier starts and to small round numbers. */
 const simpler = (steps: ReadonlyArray<Drawn>): ReadonlyArray<ReadonlyArray<Drawn>> => {
   const candidates: Array<ReadonlyArray<Drawn>> = []
   for (let size = Math.floor(steps.length / 2); size >= 1; size = Math.floor(size / 2)) {

@@ -4,7 +4,8 @@
 import type { Blocked } from "./blockedClients.ts"
 import type { Command } from "./command.ts"
 import type { Value } from "./reply.ts"
-import type { Push } from "./types.ts"
+import type { Tracking } from "./tracking.ts"
+import type { BinaryPush } from "./types.ts"
 
 export interface Queued {
   readonly command: Command
@@ -25,8 +26,14 @@ export interface Request {
 
 export interface Client {
   readonly id: number
-  readonly push: (push: Push) => void
+  readonly push: (push: BinaryPush) => void
   readonly createdAt: number
+  /** Whether replies and pushes go out as bytes: they then have the types and the shapes of the protocol. */
+  readonly wire: boolean
+  protocol: 2 | 3
+  /** CLIENT REPLY: what becomes of the replies to this command and to the next. */
+  replies: "on" | "off" | "skip next" | "skip"
+  tracking: Tracking | undefined
   db: number
   name: string
   libName: string

@@ -63,12 +63,20 @@ const SUBCOMMANDS: Readonly<Record<string, Readonly<Record<string, number>>>> = 
     kill: -3,
     pause: -3,
     unpause: 2,
+    setinfo: 4,
+    tracking: -3,
+    trackinginfo: 2,
+    caching: 3,
+    getredir: 2,
     "no-evict": 3,
     reply: 3,
     unblock: -3
   },
   config: { get: -3, set: -4, resetstat: 2, rewrite: 2 },
   script: { load: 3, exists: -3, flush: -2, kill: 2, debug: 3 },
+  memory: { usage: -3, doctor: 2, stats: 2, purge: 2, help: 2 },
+  latency: { doctor: 2, graph: 3, help: 2, histogram: -2, history: 3, latest: 2, reset: -2 },
+  command: { count: 2, docs: -2, getkeys: -4, info: -2, list: -2 },
   object: { encoding: 3, refcount: 3, idletime: 3, freq: 3, help: 2 }
 }
 

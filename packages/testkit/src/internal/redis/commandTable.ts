@@ -2,11 +2,15 @@
  * The table of all commands, by name.
  */
 import type { Command } from "./command.ts"
+import { bitmapCommands } from "./commands/bitmaps.ts"
 import { clientCommands } from "./commands/client.ts"
 import { configCommands } from "./commands/config.ts"
 import { connectionCommands } from "./commands/connection.ts"
+import { diagnosticCommands } from "./commands/diagnostics.ts"
+import { dumpCommands } from "./commands/dumps.ts"
 import { hashCommands } from "./commands/hashes.ts"
 import { keyCommands } from "./commands/keys.ts"
+import { lcsCommands } from "./commands/lcs.ts"
 import { listCommands } from "./commands/lists.ts"
 import { streamPendingCommands } from "./commands/pendingEntries.ts"
 import { pubsubCommands } from "./commands/pubsub.ts"
@@ -14,6 +18,7 @@ import { scriptingCommands } from "./commands/scripting.ts"
 import { serverCommands } from "./commands/server.ts"
 import { setCommands } from "./commands/sets.ts"
 import { sortedSetAlgebraCommands } from "./commands/sortedSetAlgebra.ts"
+import { sortedSetPopCommands } from "./commands/sortedSetPops.ts"
 import { sortedSetRangeCommands } from "./commands/sortedSetRanges.ts"
 import { sortedSetCommands } from "./commands/sortedSets.ts"
 import { streamGroupReadingCommands } from "./commands/streamGroupReads.ts"
@@ -28,11 +33,15 @@ import { transactionCommands } from "./commands/transactions.ts"
 export const commands: ReadonlyMap<string, Command> = new Map(
   [
     ...keyCommands,
+    ...dumpCommands,
     ...stringCommands,
+    ...bitmapCommands,
+    ...lcsCommands,
     ...hashCommands,
     ...listCommands,
     ...setCommands,
     ...sortedSetCommands,
+    ...sortedSetPopCommands,
     ...sortedSetRangeCommands,
     ...sortedSetAlgebraCommands,
     ...streamCommands,
@@ -48,6 +57,7 @@ export const commands: ReadonlyMap<string, Command> = new Map(
     ...connectionCommands,
     ...clientCommands,
     ...configCommands,
-    ...serverCommands
+    ...serverCommands,
+    ...diagnosticCommands
   ].map((command) => [command.name, command])
 )

@@ -11,9 +11,10 @@ import type { Stream } from "./data/stream.ts"
 import { printId } from "./data/stream.ts"
 import type { Entry, TypeName } from "./data/values.ts"
 import { cloneEntry } from "./data/values.ts"
-import { fromBytes, toBytes } from "./reply.ts"
+import type { Value } from "./reply.ts"
+import { fromBytes, toBytes, toPush, toReply } from "./reply.ts"
 import { Server } from "./server.ts"
-import type { EngineOptions, ErrorState, Push, Session, Trace } from "./types.ts"
+import type { BinaryPush, EngineOptions, ErrorState, Push, Session, Trace } from "./types.ts"
 
 export interface KeyInfo {
   readonly db: number
@@ -34,6 +35,11 @@ export interface Snapshot {
   readonly dbs: ReadonlyArray<ReadonlyMap<string, Entry>>
 }
 
+/** A session in binary strings. */
+export interface BinarySession extends Session<Value> {
+  readonly protocol: () => 2 | 3
+}
+
 export interface ConnectOptions {
   readonly db?: number
   /** The server has dropped the connection: CLIENT KILL, QUIT, or a restart. */
@@ -47,13 +53,35 @@ export class Engine {
     this.server = new Server(options, commands)
   }
 
+  /** A session in text. */
   connect(push: (push: Push) => void, options: ConnectOptions = {}): Session {
+    const send = (binary: BinaryPush) => {
+      const text = toPush(binary)
+      if (text !== undefined) push(text)
+    }
+    const session = this.open(send, options, false)
+    return {
+      ...session,
+      execute: (args, reply) => session.execute(args.map(toBytes), (value) => reply(toReply(value)))
+    }
+  }
+
+  /** A session in binary strings, whose replies have the shapes of the protocol that the client asks for. */
+  connectBinary(push: (push: BinaryPush) => void, options: ConnectOptions = {}): BinarySession {
+    return this.open(push, options, true)
+  }
+
+  private open(push: (push: BinaryPush) => void, options: ConnectOptions, wire: boolean): BinarySession {
     const { server } = this
     server.readTime()
     const client: Client = {
       id: server.nextClientId++,
       push,
       createdAt: server.now,
+      wire,
+      protocol: 2,
+      replies: "on",
+      tracking: undefined,
       db: options.db ?? 0,
       name: "",
       libName: "",
@@ -75,6 +103,7 @@ export class Engine {
     if (options.onClose !== undefined) server.onClosed.set(client.id, options.onClose)
     return {
       id: client.id,
+      protocol: () => client.protocol,
       execute: (args, reply) => server.submit(client, args, reply),
       close: () => {
         server.onClosed.delete(client.id)

@@ -24,6 +24,22 @@ export const parseInteger = (text: string): number | undefined => {
 
 export const integer = (text: string, message = NOT_INTEGER): number => parseInteger(text) ?? fail(message)
 
+/** More draws than this with repetition are refused: a reply holds all of them. */
+const MOST_DRAWS = 2 ** 24
+
+/** How many random members are asked for; fewer than none means that one may be drawn again. */
+export const drawCount = (text: string, pairs: boolean): number => {
+  const value = bigInteger(text)
+  if (value === MIN_INT64) {
+    return fail("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807")
+  }
+  const limit = MAX_INT64 / 2n
+  if ((pairs && (value < -limit || value > limit)) || value < -MOST_DRAWS) {
+    return fail("ERR value is out of range")
+  }
+  return Number(value)
+}
+
 /** A C int. */
 export const smallInteger = (text: string, message?: string): number => {
   const value = integer(text, message)

@@ -1,9 +1,8 @@
 /**
- * Values inside the engine. Strings are binary strings, one character a byte, so that lengths, ranges and order are
- * those of Redis; they are converted from and to UTF-8 where a session begins and ends. A failure is thrown, and is a
- * plain object because it is an everyday reply and needs no stack.
+ * Values inside the engine. Strings are binary: one character is one byte, so lengths, ranges and order are those of
+ * Redis. Text sessions convert them from and to UTF-8. A failure is a plain object: it needs no stack.
  */
-import type { Push, Reply } from "./types.ts"
+import type { BinaryPush, Push, Reply } from "./types.ts"
 import { ReplyError } from "./types.ts"
 
 export class Status {
@@ -20,7 +19,75 @@ export class Fail {
   }
 }
 
-export type Value = string | number | bigint | null | Status | Fail | ReadonlyArray<Value>
+/** A floating-point reply, as Redis prints it. */
+export class Double {
+  readonly text: string
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+/** Keys and values in turn. */
+export class Dictionary {
+  readonly items: ReadonlyArray<Value>
+  constructor(items: ReadonlyArray<Value>) {
+    this.items = items
+  }
+}
+
+export class Members {
+  readonly items: ReadonlyArray<Value>
+  constructor(items: ReadonlyArray<Value>) {
+    this.items = items
+  }
+}
+
+/** Text with a three-letter format. */
+export class Verbatim {
+  readonly text: string
+  readonly format: string
+  constructor(text: string, format = "txt") {
+    this.text = text
+    this.format = format
+  }
+}
+
+export class BigNumber {
+  readonly digits: string
+  constructor(digits: string) {
+    this.digits = digits
+  }
+}
+
+/** Nil where RESP2 has a list. */
+export class NullList {}
+
+/** What one SUBSCRIBE or UNSUBSCRIBE answers: a message for each channel. */
+export class Confirmations {
+  readonly items: ReadonlyArray<readonly [kind: string, channel: string | null, count: number]>
+  constructor(items: ReadonlyArray<readonly [kind: string, channel: string | null, count: number]>) {
+    this.items = items
+  }
+}
+
+export type Value =
+  | string
+  | number
+  | bigint
+  | boolean
+  | null
+  | Status
+  | Fail
+  | Double
+  | Dictionary
+  | Members
+  | Verbatim
+  | BigNumber
+  | NullList
+  | Confirmations
+  | ReadonlyArray<Value>
+
+export const isList = (value: Value): value is ReadonlyArray<Value> => Array.isArray(value)
 
 export const OK = new Status("OK")
 export const QUEUED = new Status("QUEUED")
@@ -104,12 +171,19 @@ export const toReply = (value: Value): Reply => {
   if (typeof value === "bigint") return Number(value)
   if (value instanceof Status) return fromBytes(value.ok)
   if (value instanceof Fail) return new ReplyError(fromBytes(value.message))
-  return value.map(toReply)
+  if (isList(value)) return value.map(toReply)
+  if (typeof value === "boolean") return value ? 1 : null
+  if (value instanceof Double || value instanceof Verbatim) return fromBytes(value.text)
+  if (value instanceof BigNumber) return value.digits
+  if (value instanceof Confirmations) return value.items[value.items.length - 1]![2]
+  return value instanceof NullList ? null : value.items.map(toReply)
 }
 
-export const toPush = (push: Push): Push => {
+/** A push as a text session gets it: it knows messages only. */
+export const toPush = (push: BinaryPush): Push | undefined => {
+  if (push._tag === "invalidate") return undefined
   const text = { channel: fromBytes(push.channel), message: fromBytes(push.message) }
-  return push._tag === "message"
-    ? { _tag: "message", ...text }
-    : { _tag: "pmessage", pattern: fromBytes(push.pattern), ...text }
+  return push._tag === "pmessage"
+    ? { _tag: "pmessage", pattern: fromBytes(push.pattern), ...text }
+    : { _tag: "message", ...text }
 }

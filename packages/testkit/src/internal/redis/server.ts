@@ -18,10 +18,12 @@ import type { LuaScript } from "./lua/vm.ts"
 import type { EventClass } from "./notifications.ts"
 import { wants, wantsKeyevent, wantsKeyspace } from "./notifications.ts"
 import type { Value } from "./reply.ts"
-import { Fail, QUEUED, toBytes, toPush, toReply } from "./reply.ts"
+import { Fail, QUEUED } from "./reply.ts"
 import { RunContext } from "./runContext.ts"
+import { shape } from "./shapes.ts"
 import { Subscribers } from "./subscribers.ts"
-import type { EngineOptions, ErrorState, Push, Trace } from "./types.ts"
+import { Tracker } from "./tracking.ts"
+import type { BinaryPush, EngineOptions, ErrorState, Trace } from "./types.ts"
 import { leaveMulti, touchWatchers, unwatchAll } from "./watches.ts"
 
 export class Server implements KeyspaceHost {
@@ -33,6 +35,9 @@ export class Server implements KeyspaceHost {
   readonly scripts = new Map<string, LuaScript>()
   readonly subscribers = new Subscribers((client, push) => this.push(client, push))
   readonly watchers = new Map<string, Set<Client>>()
+  readonly tracker = new Tracker(this.clients, (client, push) => this.push(client, push))
+  /** The client whose command runs. */
+  running: Client | undefined
   readonly onClosed = new Map<number, () => void>()
   readonly undo: Journal
   config = defaultConfig()
@@ -46,6 +51,8 @@ export class Server implements KeyspaceHost {
   expiredKeys = 0
   startedAt: number
   private outbox: Array<() => void> = []
+  /** Clients that are dropped after the reply to the running command. */
+  private readonly leaving: Array<Client> = []
 
   constructor(options: EngineOptions, commands: ReadonlyMap<string, Command>) {
     this.options = options
@@ -92,6 +99,7 @@ export class Server implements KeyspaceHost {
 
   touch(db: Keyspace, key: string, byExpiry = false): void {
     touchWatchers(this, db.index, key, byExpiry)
+    this.tracker.changed(key, this.running)
   }
 
   notify(db: Keyspace, key: string, kind: EventClass, event: string): void {
@@ -100,10 +108,9 @@ export class Server implements KeyspaceHost {
     if (wantsKeyevent(this.flags)) this.subscribers.publish(`__keyevent@${db.index}__:${event}`, key)
   }
 
-  private push(client: Client, push: Push): void {
-    const text = toPush(push)
+  push(client: Client, push: BinaryPush): void {
     this.outbox.push(() => {
-      if (!client.closed) client.push(text)
+      if (!client.closed) client.push(push)
     })
   }
 
@@ -116,17 +123,18 @@ export class Server implements KeyspaceHost {
   }
 
   /** Entry of a session's command. */
-  submit(client: Client, args: ReadonlyArray<string>, reply: (reply: ReturnType<typeof toReply>) => void): void {
+  submit(client: Client, args: ReadonlyArray<string>, reply: (reply: Value) => void): void {
     if (client.closed || args.length === 0) return
     const micros = this.options.nowMicros()
     const request: Request = {
-      args: args.map(toBytes),
+      args,
       reply: (value) => {
-        const text = toReply(value)
+        const shaped = client.wire ? shape(client.protocol, args, value) : value
+        const isHeard = client.replies === "on" || !client.wire
         this.outbox.push(() => {
           if (client.closed) return
-          this.onCommand?.({ args, reply: text, session: client.id, micros })
-          reply(text)
+          this.onCommand?.({ args, reply: value, session: client.id, micros })
+          if (isHeard) reply(shaped)
         })
       }
     }
@@ -141,8 +149,15 @@ export class Server implements KeyspaceHost {
 
   private process(client: Client, request: Request): void {
     this.undo.begin()
+    this.running = client
     const value = this.dispatch(client, request)
+    this.running = undefined
     if (value !== BLOCKED) request.reply(value)
+    for (const leaving of this.leaving.splice(0)) this.outbox.push(() => this.drop(leaving))
+    this.tracker.settle()
+    if (client.tracking !== undefined && client.lastCommand !== "client") client.tracking.caching = undefined
+    if (client.replies === "skip") client.replies = "on"
+    else if (client.replies === "skip next") client.replies = "skip"
     this.undo.commit()
   }
 
@@ -187,7 +202,7 @@ export class Server implements KeyspaceHost {
     if (problem !== undefined) return this.refuse(client, problem, name)
     const refusal = refusalIn(this.errorState, command)
     if (refusal !== undefined) return this.refuse(client, refusal)
-    if (subscriptions(client) > 0 && !command.flags.includes("p")) {
+    if (client.protocol === 2 && subscriptions(client) > 0 && !command.flags.includes("p")) {
       return this.refuse(
         client,
         `ERR Can't execute '${name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context`
@@ -205,6 +220,7 @@ export class Server implements KeyspaceHost {
   blockedReply: (value: Value) => void = () => {}
 
   call(context: Context, command: Command, args: ReadonlyArray<string>): Value | typeof BLOCKED {
+    if (context.client.tracking !== undefined) this.tracker.read(context.client, command, args)
     try {
       return command.run(context, args)
     } catch (error) {
@@ -233,6 +249,7 @@ export class Server implements KeyspaceHost {
     if (client.blocked !== undefined) this.blocked.remove(client.blocked)
     client.waiting.length = 0
     this.subscribers.removeAll(client)
+    this.tracker.disable(client)
     unwatchAll(this, client)
     this.clients.delete(client.id)
     const onClosed = this.onClosed.get(client.id)
@@ -242,7 +259,7 @@ export class Server implements KeyspaceHost {
 
   /** As `drop`, but what has already been said to the client still reaches it. */
   dropLater(client: Client): void {
-    this.outbox.push(() => this.drop(client))
+    this.leaving.push(client)
   }
 
   contextFor(client: Client): RunContext {

@@ -3,7 +3,7 @@
  */
 import type { Client } from "./client.ts"
 import { globMatch } from "./glob.ts"
-import type { Push } from "./types.ts"
+import type { BinaryPush } from "./types.ts"
 
 export type Kind = "channels" | "patterns" | "shards"
 
@@ -13,9 +13,9 @@ export class Subscribers {
   readonly channels = new Map<string, Set<Client>>()
   readonly patterns = new Map<string, Set<Client>>()
   readonly shards = new Map<string, Set<Client>>()
-  private readonly push: (client: Client, push: Push) => void
+  private readonly push: (client: Client, push: BinaryPush) => void
 
-  constructor(push: (client: Client, push: Push) => void) {
+  constructor(push: (client: Client, push: BinaryPush) => void) {
     this.push = push
   }
 
@@ -49,10 +49,10 @@ export class Subscribers {
   }
 
   publishSharded(channel: string, message: string): number {
-    return this.send({ _tag: "message", channel, message }, this.shards.get(channel))
+    return this.send({ _tag: "smessage", channel, message }, this.shards.get(channel))
   }
 
-  private send(push: Push, clients: ReadonlySet<Client> | undefined): number {
+  private send(push: BinaryPush, clients: ReadonlySet<Client> | undefined): number {
     for (const client of clients ?? []) this.push(client, push)
     return clients?.size ?? 0
   }

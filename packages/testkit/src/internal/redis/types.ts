@@ -4,6 +4,7 @@
  */
 
 import type { LuaVm } from "./lua/vm.ts"
+import type { Value } from "./reply.ts"
 
 /** A reply as a client library hands it out: errors are values, `null` is nil, nested arrays nest. */
 export type Reply = string | number | null | ReplyError | ReadonlyArray<Reply>
@@ -19,10 +20,16 @@ export type Push =
 
 export type ErrorState = "LOADING" | "BUSY" | "READONLY" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN"
 
-/** One command with its reply, as a session saw it. */
+/** A push in binary strings, as a socket sends it. No keys of an invalidation means all keys. */
+export type BinaryPush =
+  | Push
+  | { readonly _tag: "smessage"; readonly channel: string; readonly message: string }
+  | { readonly _tag: "invalidate"; readonly keys: ReadonlyArray<string> | undefined }
+
+/** One command with its reply, as a session saw it, in binary strings. */
 export interface Trace {
   readonly args: ReadonlyArray<string>
-  readonly reply: Reply
+  readonly reply: Value
   readonly session: number
   /** Server time at which the command arrived. */
   readonly micros: number
@@ -41,13 +48,13 @@ export interface EngineOptions {
   readonly undoDepth?: number
 }
 
-export interface Session {
+export interface Session<R = Reply> {
   readonly id: number
   /**
    * Runs one command. `reply` is called exactly once: before `execute` returns, or later for a command that blocks,
    * or never when the session is closed first.
    */
-  readonly execute: (args: ReadonlyArray<string>, reply: (reply: Reply) => void) => void
+  readonly execute: (args: ReadonlyArray<string>, reply: (reply: R) => void) => void
   /** Drops the connection: blocked commands and subscriptions end, nothing is replied any more. */
   readonly close: () => void
 }

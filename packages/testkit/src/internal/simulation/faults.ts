@@ -1,4 +1,4 @@
-/** Brings faults about, each kind from a random stream of its own, so that leaving one out does not shift another. */
+/** Schedules faults. Each kind draws from its own random stream, so that leaving one out does not shift the others. */
 import type { Direction } from "../client/link.ts"
 import type { ErrorState } from "../redis/types.ts"
 import type { Prng, Range } from "./prng.ts"
@@ -59,7 +59,7 @@ export const only = (faults: Faults, names: ReadonlyArray<FaultName>): Faults =>
 export const swarm = (faults: Faults, prng: Prng): ReadonlyArray<FaultName> =>
   namesOf(faults).filter((name) => prng.stream(`swarm ${name}`).chance(0.5))
 
-/** What the faults act on. */
+/** The targets of faults. */
 export interface Victims {
   readonly clients: number
   readonly after: (millis: number, run: () => void) => void
@@ -80,7 +80,7 @@ export interface Victims {
 
 const ways: ReadonlyArray<ReadonlyArray<Direction>> = [["requests"], ["replies"], ["requests", "replies"]]
 
-/** Starts what recurs. `on` says whether faults are still to happen. */
+/** Starts the recurring faults. They happen while `on` returns true. */
 export const start = (faults: Faults, prng: Prng, victims: Victims, on: () => boolean): void => {
   const recur = (name: FaultName, every: number | undefined, strike: (prng: Prng) => void) => {
     if (every === undefined) return

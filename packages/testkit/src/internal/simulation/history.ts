@@ -1,4 +1,4 @@
-/** What happened in a simulation, in order, and as text. */
+/** The events of a simulation, in order, and their text form. */
 import type { TraceEntry } from "../client/server.ts"
 import type { Reply } from "../redis/types.ts"
 import { ReplyError } from "../redis/types.ts"
@@ -40,12 +40,12 @@ export type Event =
     readonly at: number
     readonly resource: string
     readonly from: string | undefined
-    /** When the former owner came, and until when it had the lock by the server's time. */
+    /** When the former owner got the lock, and the end of its lease by the server's time. */
     readonly since: number
     readonly deadline: number
     readonly to: string | undefined
     readonly token: number | undefined
-    /** The command that did it; without one it expired, or was lost. */
+    /** The command that changed the owner; none for an expiry or a loss of data. */
     readonly command: TraceEntry | undefined
   }
 

@@ -1,11 +1,11 @@
-/** Where a client runs. The default is the caller's own process; a simulation puts a simulated one in its place. */
+/** The process in which a client runs: the caller's own, or a simulated one. */
 import * as Context from "effect/Context"
 import type { Timers } from "./timers.ts"
 
 export interface Host {
   readonly timers: Timers
   readonly random: () => number
-  /** Runs what came over the network: now, or when a paused process goes on. */
+  /** Handles data from the network: now, or when a paused process resumes. */
   readonly deliver: (run: () => void) => void
 }
 

@@ -54,7 +54,7 @@ export class Prng {
     return Math.floor(this.next() * below)
   }
 
-  /** Draws nothing for what cannot happen. */
+  /** Draws nothing where the probability is zero. */
   chance(probability: number): boolean {
     return probability > 0 && this.next() < probability
   }
@@ -63,7 +63,7 @@ export class Prng {
     return items[this.int(items.length)]!
   }
 
-  /** The stream of that name, whatever this one has drawn so far. */
+  /** The stream of that name. It does not depend on earlier draws of this one. */
   stream(name: string): Prng {
     return new Prng(`${this.seed}/${name}`)
   }

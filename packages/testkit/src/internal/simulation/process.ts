@@ -1,6 +1,6 @@
 /**
- * A simulated process: clocks and a scheduler of its own on the world's time. Everything that happens in it passes its
- * gate: while it is paused nothing does, and when it is killed nothing ever will.
+ * A simulated process, with its own clocks and scheduler on the world's time. All its tasks pass one gate: a paused
+ * process runs none for a while, a killed one never again.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -133,7 +133,7 @@ export class Process implements Host {
     if (suspend) this.suspendedAt = this.world.now()
   }
 
-  /** Timers and mail come in either order: an event loop may see either first. */
+  /** Timers and network data resume in either order, as in a real event loop. */
   resume(): void {
     if (this.state !== "paused") return
     this.state = "running"
@@ -155,7 +155,7 @@ export class Process implements Host {
     }
   }
 
-  /** Nothing runs in it any more, finalizers included. Cut its links first. */
+  /** No task of it runs again, finalizers included. Cut its links first. */
   kill(): void {
     this.state = "dead"
     this.heldTasks = []

@@ -1,4 +1,4 @@
-/** What a simulation consists of: programs, checkers, and what they see. */
+/** The parts of a simulation: programs, checkers, and their view of it. */
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import type * as Effect from "effect/Effect"
 import type { Redis } from "effect/persistence/Redis"
@@ -17,18 +17,18 @@ export interface Client {
   /** Uniform in [0, 1), from a stream of this process. */
   readonly random: () => number
   readonly phase: () => Phase
-  /** Puts something into the history, for the checkers and the trace. */
+  /** Adds a note to the history, for the checkers and the trace. */
   readonly note: (kind: string, fields?: Fields) => void
   /**
-   * Asks something that is neither Redis nor a process, such as a file or another database: `act` happens there after
-   * `delay` milliseconds, whatever becomes of the process meanwhile, and the answer takes as long to come back.
+   * Acts on a system outside, such as a file or another database. `act` runs there after `delay` milliseconds, also if
+   * the process dies meanwhile, and the answer takes as long to come back.
    */
   readonly outside: <A>(delay: number, act: (outside: Outside) => A) => Effect.Effect<A>
 }
 
-/** What lies outside all processes. Nothing happens to it. */
+/** A system outside of all processes, which no fault touches. */
 export interface Outside {
-  /** What it remembers: empty when a run begins. */
+  /** Its memory: empty when a run begins. */
   readonly state: Map<string, unknown>
   readonly note: (kind: string, fields?: Fields) => void
 }
@@ -53,7 +53,7 @@ export interface View {
   /** Server time in milliseconds. */
   readonly serverNow: () => number
   readonly subscribers: (channel: string) => number
-  /** Counts the times that somebody stopped listening to something. */
+  /** Counts unsubscriptions. */
   readonly departures: () => number
   readonly subscriptions: () => number
   readonly connections: () => number
@@ -68,7 +68,7 @@ export interface View {
   readonly keys: () => ReadonlyArray<{ readonly key: string; readonly expiresAt: number | undefined }>
   /** When a fault last touched a client, or the server. Now, while one does. */
   readonly disturbedAt: (client?: string) => number
-  /** When the server last lost data, or was relieved of it. */
+  /** When the server last lost data, by a fault or by an eviction. */
   readonly lossAt: () => number
   /** When the server's wall clock was last stepped. */
   readonly serverStepAt: () => number
@@ -86,11 +86,11 @@ export interface Checker {
   readonly name: string
   readonly start: (view: View) => {
     readonly onEvent?: (event: Event) => void
-    /** Whether all that must happen once faults are over has happened: the liveness phase need not last longer. */
+    /** Whether everything has happened that must happen after the last fault. The liveness phase ends then. */
     readonly isConverged?: () => boolean
-    /** Faults are over, and the liveness phase too. */
+    /** Called at the end of the liveness phase. */
     readonly onConverged?: () => void
-    /** All scopes are closed. */
+    /** Called when all scopes are closed. */
     readonly onClosed?: () => void
   }
 }

@@ -1,4 +1,4 @@
-/** Looks for a shorter history that fails in the same way: same seed, under restrictions. */
+/** Searches for a shorter history with the same failure: the same seed with fewer faults or less time. */
 import type { Outcome, Setup } from "./setup.ts"
 
 interface Found {
@@ -20,7 +20,7 @@ export const shrink = (
     if (attempts-- <= 0) return false
     const outcome = run(candidate)
     if (outcome.violations[0]?.checker !== checker) return false
-    // Without a fault it may take longer to fail, but never longer than at first
+    // With fewer faults the failure may come later, but not after the time of the first run
     if (outcome.events.length > longest) return false
     best = { setup: candidate, outcome }
     return true

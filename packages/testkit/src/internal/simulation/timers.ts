@@ -15,7 +15,7 @@ export interface Timers {
   readonly at: (time: number, run: () => void) => Timer
 }
 
-/** Less than any delay that is meant: what floating point may lose between two ways to the same instant. */
+/** Rounding errors between two computations of one instant stay below this; intended delays are longer. */
 export const tolerance = 1e-6
 
 interface Node {

@@ -1,6 +1,6 @@
 /**
- * Virtual time: a heap of timers, and a queue of tasks that run to the last before time moves on. Everything runs
- * synchronously, in one order, so the same start gives the same history.
+ * Virtual time: a heap of timers, and a queue of tasks that empties before time moves on. Everything runs synchronously
+ * and in one order, so that equal starts give equal histories.
  */
 import type * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -37,7 +37,7 @@ interface Bucket {
   readonly tasks: Array<() => void>
 }
 
-/** More tasks than any program runs within one instant: it would not end. */
+/** No program runs more tasks within one instant, unless it loops. */
 const busy = 1_000_000
 
 export class World implements Timers {

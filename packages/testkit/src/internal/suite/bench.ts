@@ -48,7 +48,7 @@ export const remainingOf = (ownership: Ownership): number => {
 
 export const tagOf = (result: GuardResult) => result._tag
 
-/** One attempt: a wire id, and what it was told. */
+/** One attempt: its contender id, and its wake-ups. */
 export class Party {
   readonly id: ContenderId
   ticket: Ticket | undefined
@@ -118,7 +118,7 @@ export class Party {
     })
   })
 
-  /** Ends the subscription, and waits until the backend knows: a subscription made afterwards comes after it. */
+  /** Ends the subscription and waits for the backend, so that a later subscription comes after it. */
   readonly unsubscribe = Effect.suspend(() => {
     const { mutex, newId, store } = this.bench
     return Effect.gen({ self: this }, function*() {
@@ -177,7 +177,7 @@ export const makeBench = Effect.fnUntraced(function*(
   const mutex = MutexName.make(`${label} ${unique}`)
   // Counts down, so that the order of ids is never the order of arrival
   let counter = 100_000
-  // Each party is a layer of its own, as far as a store can see; siblings are of one
+  // To a store each party is a layer of its own; siblings share one
   const newId = (sibling?: ContenderId) => {
     const own = `${unique.slice(4)}${(--counter).toString(36).padStart(4, "0")}`
     return ContenderId.make(`${counter}-${sibling === undefined ? own : inboxOf(sibling)}:suite@host`)
@@ -201,12 +201,12 @@ export const makeBench = Effect.fnUntraced(function*(
   return bench
 })
 
-/** What the cases are given: where to register, and how time passes. */
+/** The context of the cases: where to register, and how time passes. */
 export interface Cases {
   readonly it: Vitest.MethodsNonLive<MutexStore>
   readonly bench: (label: string, periods?: Periods) => ReturnType<typeof makeBench>
-  /** Whether the store sees who listens, and so passes over the dead. */
+  /** Whether the store sees subscribers, and so skips dead waiters. */
   readonly countsSubscribers: boolean
-  /** Periods that a test can afford to wait for. */
+  /** Periods short enough to wait for in a test. */
   readonly short: Periods
 }

@@ -1,4 +1,4 @@
-/** Random histories against a model that is small enough to be read. */
+/** Random histories, compared with a small model. */
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -6,7 +6,7 @@ import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
 import { type Bench, type Cases, granted, ownerOf, type Party, refused } from "./bench.ts"
 
-/** What random histories are made of. */
+/** The steps of random histories. */
 export const Command = Schema.TaggedUnion({
   Try: { who: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4 })) },
   Wait: { who: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4 })) },
@@ -23,13 +23,13 @@ export const Command = Schema.TaggedUnion({
 
 export type Command = typeof Command.Type
 
-/** The whole truth about one mutex: an owner, the last token, and who waits in which order. */
+/** The full state of one mutex: owner, last token, and the queue. */
 interface Model {
   owner: Party | undefined
   /** Virtual milliseconds at which the lease ends; only where the suite moves the clock. */
   until: number
   token: number
-  /** How many tokens behind it are the owner's too. */
+  /** How many further tokens are reserved for the owner. */
   reserved: number
   /** Whether the owner has been told its token. */
   confirmed: boolean
@@ -39,8 +39,7 @@ interface Model {
 /**
  * Runs random commands by five contenders against the store and against the model, and compares after each.
  *
- * The dead stay in the model's queue until they are passed over, as in a store; they are told from the living by their
- * subscription.
+ * Dead waiters stay in the queue of the model until they are skipped, as in a store. A live waiter has a subscription.
  */
 export const runHistory = Effect.fnUntraced(function*(
   bench: Bench,
@@ -196,7 +195,7 @@ export const runHistory = Effect.fnUntraced(function*(
     }
     assert.strictEqual(ownerOf(yield* bench.owner), model.owner?.id)
   }
-  // Whoever is left is served in order
+  // The remaining waiters are served in order
   for (const party of parties) {
     if (party.subscribed) continue
     yield* party.release

@@ -1,4 +1,4 @@
-/** How time passes in a contract suite: by itself where the store lives on real time, else by `TestClock`. */
+/** Time in a contract suite: real time for a store on real time, else `TestClock`. */
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -6,11 +6,11 @@ import * as Option from "effect/Option"
 import * as TestClock from "effect/testing/TestClock"
 
 export interface SuiteTime {
-  /** What comes within so much real time. */
+  /** The result of an effect that completes within this much real time. */
   readonly within: <A>(effect: Effect.Effect<A>, millis: number) => Effect.Effect<Option.Option<A>>
-  /** What a subscription brings next; fails the test if nothing comes. */
+  /** The next element of a subscription; fails the test if none comes. */
   readonly next: <A>(subscription: { readonly next: Effect.Effect<A> }) => Effect.Effect<A>
-  /** Fails the test if a subscription brings something. */
+  /** Fails the test if an element comes. */
   readonly nothing: (subscription: { readonly next: Effect.Effect<unknown> }) => Effect.Effect<void>
   /** Lets more than this time pass. */
   readonly pass: (duration: Duration.Duration) => Effect.Effect<void>
@@ -32,7 +32,7 @@ export const make = ({ live }: { readonly live: boolean }): SuiteTime => {
         assert.isTrue(Option.isNone(value), `expected nothing to come: ${JSON.stringify(value)}`)
       }),
     pass: (duration) => {
-      // Servers count finer than milliseconds, and no two commands share an instant: some time more than the time
+      // Servers count finer than milliseconds, so that a little more than the time has to pass
       const more = Duration.millis(Duration.toMillis(duration) + 25)
       return live ? Effect.sleep(more) : TestClock.adjust(more)
     }

@@ -1,4 +1,4 @@
-/** Commands of one connection under one watch, instead of two timers of ioredis for each. */
+/** Times out the commands of a connection with one timer, where ioredis sets two timers for each command. */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -10,11 +10,10 @@ import type { CommandSink } from "../commandSink.ts"
 const heads = Array.from({ length: 256 }, (_, length) => `\r\n$${length}\r\n`)
 const headOf = (text: string) => heads[text.length] ?? `\r\n$${text.length}\r\n`
 
-/** Not timed by ioredis, and not measured text by text: what is ASCII throughout has as many bytes as characters. */
-class WatchedCommand extends Command {
+/** A command without timers of ioredis. An ASCII text has as many bytes as characters, so none is measured. */
+class UntimedCommand extends Command {
   constructor(name: string, args: ReadonlyArray<string>) {
-    // Texts in one list are ready to go: ioredis would only copy them. By their types there is nothing else; ioredis makes
-    // the best of what comes without types
+    // A list of texts needs no copy. Untyped callers may pass other values, which ioredis converts
     const isPlain = args.every((arg) => typeof arg === "string")
     super(name, isPlain ? [] : [...args], { replyEncoding: "utf8" })
     if (isPlain) this.args = args as Array<string>
@@ -36,7 +35,7 @@ class WatchedCommand extends Command {
 }
 
 interface InFlight {
-  readonly command: WatchedCommand
+  readonly command: UntimedCommand
   /** Monotonic milliseconds, as all instants here. */
   readonly sent: number
   isSettled: boolean
@@ -44,10 +43,10 @@ interface InFlight {
 }
 
 /**
- * A command that was not answered within `commandTimeout` fails; a connection on which nothing has come for twice as long,
- * or that is no more than open by then, is replaced.
+ * A command without a reply within `commandTimeout` fails. A connection on which nothing arrives for twice that time is
+ * replaced, also if it was only just opened.
  */
-export const watched = (
+export const withTimeouts = (
   client: Client,
   commandTimeout: Duration.Duration
 ): Effect.Effect<CommandSink["send"], never, Scope.Scope> =>
@@ -58,7 +57,7 @@ export const watched = (
     let isIdle = false
     let oldest: InFlight | undefined
     let newest: InFlight | undefined
-    /** Since when the server owes us a word: a command had no answer in time, or the connection has been opened. */
+    /** Since when the server has been silent: from a command without a reply, or from the opening of the connection. */
     let silentSince = Infinity
     const now = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
 
@@ -67,29 +66,29 @@ export const watched = (
       isIdle = false
       busy.openUnsafe()
     }
-    const hear = () => {
+    const onData = () => {
       silentSince = Infinity
     }
     const onConnect = () => {
       silentSince = now()
-      client.stream.on("data", hear)
+      client.stream.on("data", onData)
       wake()
     }
     yield* Effect.acquireRelease(
       Effect.sync(() => {
-        client.on("connect", onConnect).on("close", hear)
-        client.stream.on("data", hear)
+        client.on("connect", onConnect).on("close", onData)
+        client.stream.on("data", onData)
       }),
-      () => Effect.sync(() => client.off("connect", onConnect).off("close", hear))
+      () => Effect.sync(() => client.off("connect", onConnect).off("close", onData))
     )
 
     const forget = (entry: InFlight) => {
       entry.isSettled = true
-      // Most of what there is to a command, and not to be kept by whatever still knows of it
+      // ioredis may keep the command for long, and its arguments are most of its memory
       entry.command.args = []
       while (oldest?.isSettled === true) {
         const { next } = oldest
-        // One that has grown old would keep all after it from being collected while young
+        // An old entry would keep all later ones from being collected while young
         oldest.next = undefined
         oldest = next
       }
@@ -106,8 +105,8 @@ export const watched = (
         command.reject(new Error("Command timed out"))
       }
       if (at >= silentSince + 2 * limit) {
-        hear()
-        client.stream.destroy(new Error(`the server has said nothing for ${2 * limit} ms`))
+        onData()
+        client.stream.destroy(new Error(`no data from the server for ${2 * limit} ms`))
       }
       const next = Math.min(oldest === undefined ? Infinity : oldest.sent + limit, silentSince + 2 * limit)
       if (next < Infinity) return Effect.sleep(Duration.millis(Math.max(1, Math.ceil(next - at))))
@@ -117,7 +116,7 @@ export const watched = (
     yield* Effect.forkScoped(Effect.forever(watch))
 
     return (name, args, done) => {
-      const command = new WatchedCommand(name, args)
+      const command = new UntimedCommand(name, args)
       const entry: InFlight = { command, sent: now(), isSettled: false, next: undefined }
       if (newest === undefined) oldest = entry
       else newest.next = entry

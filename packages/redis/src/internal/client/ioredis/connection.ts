@@ -1,4 +1,4 @@
-/** One ioredis client as a scoped resource, with settings that fit leases: fail at once, reconnect for ever. */
+/** An ioredis client as a scoped resource. Its settings suit leases: commands fail at once, reconnects never end. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redis from "effect/persistence/Redis"
@@ -9,16 +9,16 @@ import type { CommandSink } from "../commandSink.ts"
 import { isReply } from "../errors.ts"
 import type { Parts } from "./url.ts"
 
-/** `replyMapping` and `stringNumbers` decide what replies look like, and must stay at their defaults. */
+/** The defaults of `replyMapping` and `stringNumbers` decide the shape of replies. */
 export type ClientOptions = Omit<RedisOptions, "replyMapping" | "stringNumbers" | "keyPrefix">
 
 export interface Settings {
-  /** What the URL says. Options that are given besides win. */
+  /** The parts of the URL. `client` options win over them. */
   readonly server: Parts
   readonly client: ClientOptions
   readonly commandTimeout: Duration.Duration
   readonly connectTimeout: Duration.Duration
-  /** Learns that a server is a replica. */
+  /** Called when a server turns out to be a replica. */
   readonly onReplica?: () => void
 }
 
@@ -31,7 +31,7 @@ export type Role = "commands" | "subscriber" | "reserved"
 
 type Send = Redis.Redis["Service"]["send"]
 
-/** 50 ms, doubling up to a second, varied by a fifth: soon enough for a lease, and no herd after a restart. */
+/** 50 ms, doubling up to a second: soon enough for a lease. Varied by a fifth, against a herd after a restart. */
 const reconnectDelay = (random: () => number) => (attempt: number): number =>
   Math.min(50 * 2 ** Math.min(attempt - 1, 5), 1000) * (0.8 + 0.4 * random())
 
@@ -43,15 +43,15 @@ const optionsFor = (
   const connectTimeout = Duration.toMillis(settings.connectTimeout)
   return {
     connectionName: `simba:${role}`,
-    // A server that loads is asked again soon, and not when it guesses to be done, in whole seconds
+    // A loading server estimates its end in whole seconds, which is too late for a lease
     maxLoadingRetryTime: 200,
-    // One that hangs leaves time to ask the others
+    // A hanging Sentinel leaves time to ask the others
     sentinelCommandTimeout: Math.min(commandTimeout, connectTimeout / (1 + (settings.client.sentinels?.length ?? 0))),
     ...settings.client,
     connectTimeout,
     lazyConnect: true,
     stringNumbers: false,
-    // A command during an outage fails at once, and none is sent again later: whoever asked decides what to do next
+    // During an outage a command fails at once and is never sent later: the caller decides about a retry
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     autoResubscribe: false,
@@ -68,12 +68,12 @@ interface Connectable {
   readonly once: (event: "ready", listener: () => void) => unknown
 }
 
-/** Of a Cluster, what the last node said that was asked. */
+/** For a Cluster, the reply of the last node that was asked. */
 const reasonOf = (error: unknown): unknown =>
   error instanceof Error && "lastNodeError" in error && isReply(error.lastNodeError) ? error.lastNodeError : error
 
-/** The command that was refused. Its arguments are dropped, since a password may be among them. */
-export const takeRefused = (cause: unknown): string | undefined => {
+/** The name of the refused command. Drops its arguments, which may contain a password. */
+export const refusedCommand = (cause: unknown): string | undefined => {
   if (!isReply(cause) || !("command" in cause)) return undefined
   const { name } = cause.command as { readonly name: string }
   cause.command = { name, args: [] }
@@ -81,8 +81,8 @@ export const takeRefused = (cause: unknown): string | undefined => {
 }
 
 /**
- * Connects within the connect timeout, or fails with the reason that the server or the network gave; closes with the
- * scope. ioredis bounds parts of the way only: a server that accepts and then says nothing would hold it up.
+ * Connects within the connect timeout or fails with the cause; closes with the scope. ioredis has no limit for a server
+ * that accepts the connection and stays silent.
  */
 const opened = <C extends Connectable>(
   role: Role,
@@ -98,9 +98,9 @@ const opened = <C extends Connectable>(
         const client = make(() => random.nextDoubleUnsafe())
         client.on("error", (error) => {
           const cause = reasonOf(error)
-          // ioredis would go on in database 0
-          if (takeRefused(cause) === "select") client.disconnect(true)
-          // What the server says tells more than what the connection says of it
+          // ioredis would continue in database 0
+          if (refusedCommand(cause) === "select") client.disconnect(true)
+          // A reply of the server explains more than the error of the connection that follows
           if (!isReply(lastError)) lastError = cause
           runLog(Effect.logDebug(`Redis connection (${role})`, cause))
         })
@@ -109,7 +109,7 @@ const opened = <C extends Connectable>(
       (client) => Effect.sync(() => client.disconnect())
     )
     yield* Effect.callback<void, Redis.RedisError>((resume) => {
-      // A Cluster whose first node to be asked was away asks another, and says so by this alone
+      // A Cluster that reached its second node only emits `ready`, and rejects `connect`
       client.once("ready", () => resume(Effect.void))
       client.connect().then(
         () => resume(Effect.void),
@@ -127,16 +127,16 @@ const opened = <C extends Connectable>(
     return client
   })
 
-/** A connection to one server, or through Sentinel. Only the one for commands reconnects by itself. */
+/** Connects to one server, or through Sentinel. Only the command connection reconnects by itself. */
 export const open = (role: Role, settings: Settings): Effect.Effect<Client, Redis.RedisError, Scope.Scope> =>
   opened(role, settings, (random) => {
     const options = optionsFor(role, settings)
     if (role === "commands") {
       options.retryStrategy = reconnectDelay(random)
-      // For this `watched` does it
+      // `withTimeouts` watches the silence of this connection
       delete options.socketTimeout
     }
-    // After a fail-over the old primary is a replica: leave it, once, however many commands it has refused
+    // After a fail-over the old primary is a replica. Many refused commands are one reason to leave it
     options.reconnectOnError = (error) => {
       if (!error.message.includes("READONLY")) return false
       settings.onReplica?.()
@@ -146,7 +146,7 @@ export const open = (role: Role, settings: Settings): Effect.Effect<Client, Redi
     return client
   })
 
-/** The connections to a Cluster: one per node that is needed. */
+/** Connects to a Cluster, on demand to each node. */
 export const openCluster = (
   role: Role,
   settings: ClusterSettings
@@ -159,31 +159,31 @@ export const openCluster = (
       ...settings.cluster,
       lazyConnect: true,
       enableOfflineQueue: false,
-      // At first it is only that the node which was asked for the state of the Cluster is away: another one is drawn
+      // Before the first `ready` only the node that was asked is known to be down: another one is drawn
       clusterRetryStrategy: (attempt) => !wasReady ? delay(1) : role === "reserved" ? null : delay(attempt),
       redisOptions
     })
     cluster.once("ready", () => {
       wasReady = true
     })
-    return cluster.on("+node", failWhatWasSent)
+    return cluster.on("+node", rejectUnanswered)
   })
 
 /**
- * A Cluster of ioredis sends again what a node that is gone has left without an answer, also what that node has done. It
- * does so by the error, which is another here; what was never sent has the one that it knows.
+ * A Cluster client of ioredis resends the unanswered commands of a lost node, which that node may have executed. It
+ * recognises them by their error, so they are rejected with another one.
  */
-const failWhatWasSent = (node: Client) => {
+const rejectUnanswered = (node: Client) => {
   node.on("connect", () =>
     node.stream.prependOnceListener("close", () => {
-      const lost = new Error("the connection was lost before the answer came")
+      const lost = new Error("the connection was lost before the reply")
       for (let item = node.commandQueue.shift(); item !== undefined; item = node.commandQueue.shift()) {
         item.command.reject(lost)
       }
     }))
 }
 
-/** A connection to any node that can be reached: every node passes on what is published on any. */
+/** Connects to any reachable node: every node forwards all messages. */
 export const openNode = (
   cluster: Cluster,
   settings: ClusterSettings
@@ -215,8 +215,7 @@ const sendTo = (
 
 export const send = (client: Client): Send => sendTo((command, args) => client.call(command, ...args))
 
-/** A command that fails does so later, like one that succeeds: ioredis answers by promises. */
-export const sendDirect = (cluster: Cluster): CommandSink["send"] => (command, args, done) => {
+export const sendToCluster = (cluster: Cluster): CommandSink["send"] => (command, args, done) => {
   cluster.call(command, args as Array<string>).then(
     (reply) => done(undefined, reply),
     (cause: unknown) => done({ cause }, undefined)
@@ -224,13 +223,13 @@ export const sendDirect = (cluster: Cluster): CommandSink["send"] => (command, a
   return undefined
 }
 
-export const direct = (client: Client | Cluster, send: CommandSink["send"]): CommandSink => ({
+export const commandSink = (client: Client | Cluster, send: CommandSink["send"]): CommandSink => ({
   isReady: () => client.status === "ready",
-  atEndOfTurn: queueMicrotask,
+  afterCurrentTask: queueMicrotask,
   send
 })
 
-export const sendBy = (
+export const sendThrough = (
   send: CommandSink["send"]
 ): Send => (<A = unknown>(command: string, ...args: ReadonlyArray<string>) =>
   Effect.callback<A, Redis.RedisError>((resume) => {
@@ -242,10 +241,7 @@ export const sendBy = (
       ))
   }))
 
-/**
- * Scripts are loaded on every primary, since any of them may be asked to run one. Whoever is away does not keep the others
- * from it: a script that a node does not know is sent to it as text.
- */
+/** Loads a script on every primary. A primary that is down gets the text with the first call that misses it. */
 const loadEverywhere = (cluster: Cluster, args: ReadonlyArray<string>): Promise<unknown> =>
   Promise.allSettled(cluster.nodes("master").map((node) => node.call("SCRIPT", ...args))).then((results) => {
     const loaded = results.find((result) => result.status === "fulfilled")

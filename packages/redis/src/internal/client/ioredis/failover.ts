@@ -1,41 +1,37 @@
 /**
- * Fail-overs, as Sentinels tell of them, or as a primary shows that has become a replica. One that Sentinels replace while
- * it lives is not told for some ten seconds, and goes on to serve those who are connected to it, while others are with the
- * new one already. A replica goes on to serve those who only listen, whom the new primary does not see.
+ * Watches for fail-overs: by Sentinels' messages, and by a primary that became a replica. A live primary learns only
+ * after some ten seconds that Sentinels replaced it, and serves its clients until then. A replica keeps its subscribers,
+ * which the new primary does not see.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { RedisError } from "effect/persistence/Redis"
 import type * as Scope from "effect/Scope"
 import { Redis as Client } from "ioredis"
-import { type Settings, takeRefused } from "./connection.ts"
+import { refusedCommand, type Settings } from "./connection.ts"
 
 const channel = "+switch-master"
 
-/** A Sentinel that is away is asked again; the others tell meanwhile. */
 const reconnectDelay = (attempt: number): number => Math.min(100 * attempt, 5000)
 
 type Opening = Effect.Effect<Client, RedisError, Scope.Scope>
 
-export interface Watch {
-  /**
-   * Puts a connection under the watch from its opening on, for as long as its scope is open: it is dropped at each
-   * fail-over, so that the address, or the Sentinels, lead it to the new primary.
-   */
+export interface FailoverWatch {
+  /** Drops the connection at each fail-over, so that it reconnects to the new primary; until its scope closes. */
   readonly follow: (open: Opening) => Opening
-  /** A server has said that it is a replica. Once one of the connections has found a primary, the others follow. */
+  /** Call it when a server replied that it is a replica. The first connection to find a primary makes the others follow. */
   readonly onReplica: () => void
 }
 
 export const watch = Effect.fnUntraced(function*(
   { client: options, connectTimeout }: Settings
-): Effect.fn.Return<Watch, never, Scope.Scope> {
+): Effect.fn.Return<FailoverWatch, never, Scope.Scope> {
   const connected = new Map<Client, { isStale: boolean }>()
   let switches = 0
   let wasReplica = false
   const runLog = Effect.runForkWith(yield* Effect.context<never>())
   const log = (cause: unknown) => {
-    takeRefused(cause)
+    refusedCommand(cause)
     runLog(Effect.logDebug("Redis connection (Sentinel)", cause))
   }
 
@@ -44,7 +40,7 @@ export const watch = Effect.fnUntraced(function*(
     for (const [client, state] of connected) {
       if (client === except) continue
       if (client.status === "ready" || client.status === "connect") client.disconnect(true)
-      // It may have asked a Sentinel that did not know; dropped at this stage, ioredis would give it up for good
+      // ioredis would never reconnect a connection that is dropped at this stage
       else if (client.status === "connecting") state.isStale = true
     }
   }
@@ -66,7 +62,7 @@ export const watch = Effect.fnUntraced(function*(
           ...(options.sentinelTLS === undefined ? {} : { tls: options.sentinelTLS })
         })
         sentinel.on("error", log)
-        // "<name> <old host> <old port> <new host> <new port>"; each Sentinel says it, some a moment later
+        // "<name> <old host> <old port> <new host> <new port>", once from each Sentinel
         sentinel.on("message", (_: string, text: string) => {
           if (text.startsWith(`${options.name} `)) drop()
         })

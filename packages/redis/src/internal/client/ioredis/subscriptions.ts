@@ -1,6 +1,6 @@
 /**
- * All subscriptions of a layer on one connection: one subscription per channel however many listen, every reconnect a gap
- * for everybody, and a heartbeat that notices when the connection is dead without having closed.
+ * All subscriptions of a layer on one connection, one for each channel. Every reconnect is a gap for all listeners. A
+ * heartbeat detects a dead connection that has not closed.
  */
 import type { BackendError } from "@effect-simba/core/SimbaError"
 import type { Notice } from "@effect-simba/core/Subscriber"
@@ -15,17 +15,17 @@ import * as Semaphore from "effect/Semaphore"
 import type { Redis as Client } from "ioredis"
 import { backendError, fromRedis } from "../errors.ts"
 
-/** How many notices a slow reader may be behind before the oldest are dropped and a gap says so. */
+/** Unread notices of a slow reader. Beyond that the oldest are dropped, and a gap replaces them. */
 const capacity = 256
 
-/** Channels of one SUBSCRIBE when all are restored. */
-const page = 500
+/** Channels of one SUBSCRIBE after a reconnect. */
+const pageSize = 500
 
-const heartbeat = Duration.seconds(3)
+const heartbeatInterval = Duration.seconds(3)
 
 type Listener = (message: string | undefined) => void
 
-export interface Channels {
+export interface Subscriptions {
   readonly listen: (channel: string, listener: Listener) => Effect.Effect<void, BackendError, Scope.Scope>
   readonly subscribe: (channel: string) => Effect.Effect<Queue.Dequeue<Notice>, BackendError, Scope.Scope>
 }
@@ -37,7 +37,7 @@ const offer = (queue: Queue.Queue<Notice>, notice: Notice) => {
   Queue.offerUnsafe(queue, notice)
 }
 
-/** `open` gives a connection that does not reconnect by itself: a dead one is replaced here, where the gap is known. */
+/** `open` returns a connection that does not reconnect by itself: it is replaced here, where the gap is reported. */
 export const make = Effect.fnUntraced(function*(open: Effect.Effect<Client, Redis.RedisError, Scope.Scope>) {
   const layerScope = yield* Effect.scope
   const opening = Semaphore.makeUnsafe(1)
@@ -58,7 +58,7 @@ export const make = Effect.fnUntraced(function*(open: Effect.Effect<Client, Redi
     client.on("message", (channel: string, message: string) => {
       listeners.get(channel)?.forEach((listener) => listener(message))
     })
-    // From here on new subscriptions go to this connection; those that it finds are restored one page after the other
+    // New subscriptions use this connection from now on; the old ones are restored page by page
     connected = client
     yield* Effect.addFinalizer(() =>
       Effect.sync(() => {
@@ -66,9 +66,9 @@ export const make = Effect.fnUntraced(function*(open: Effect.Effect<Client, Redi
       })
     )
     const channels = [...listeners.keys()]
-    for (let i = 0; i < channels.length; i += page) {
-      // Some may have been left while others were restored
-      const some = channels.slice(i, i + page).filter((channel) => listeners.has(channel))
+    for (let i = 0; i < channels.length; i += pageSize) {
+      // Listeners may have left during the restore
+      const some = channels.slice(i, i + pageSize).filter((channel) => listeners.has(channel))
       if (some.length === 0) continue
       yield* subscribeTo(client, some)
       for (const channel of some) listeners.get(channel)?.forEach((listener) => listener(undefined))
@@ -82,8 +82,7 @@ export const make = Effect.fnUntraced(function*(open: Effect.Effect<Client, Redi
       client.once("end", () => resume(Effect.void))
     })
 
-  /** A connection can be dead without having closed: whoever does not answer a PING is given up. */
-  const beat = (client: Client) =>
+  const heartbeat = (client: Client) =>
     Effect.callback<void, BackendError>((resume) => {
       client.ping().then(
         () => resume(Effect.void),
@@ -91,10 +90,10 @@ export const make = Effect.fnUntraced(function*(open: Effect.Effect<Client, Redi
       )
     })
 
-  const attend = (client: Client) =>
-    Effect.raceFirst(ended(client), Effect.forever(Effect.delay(beat(client), heartbeat)))
+  const watch = (client: Client) =>
+    Effect.raceFirst(ended(client), Effect.forever(Effect.delay(heartbeat(client), heartbeatInterval)))
 
-  /** Keeps a connection open as long as the layer lives; `first` is told when the first one is there, or is not. */
+  /** Keeps a connection open while the layer lives. `first` completes with the first connection or its failure. */
   const supervise = (first: Deferred.Deferred<void, BackendError>) =>
     Effect.gen(function*() {
       let failures = 0
@@ -103,13 +102,13 @@ export const make = Effect.fnUntraced(function*(open: Effect.Effect<Client, Redi
           const client = yield* connect
           failures = 0
           yield* Deferred.succeed(first, undefined)
-          yield* attend(client)
+          yield* watch(client)
         })))
         if (Exit.isFailure(exit) && (yield* Deferred.failCause(first, exit.cause))) {
           started = false
           return
         }
-        yield* Effect.logDebug("The subscriber connection is gone and is made again")
+        yield* Effect.logDebug("The subscriber connection is lost; reconnecting")
         yield* Effect.sleep(Duration.millis(Math.min(50 * 2 ** failures++, 1000)))
       }
     })
@@ -133,11 +132,11 @@ export const make = Effect.fnUntraced(function*(open: Effect.Effect<Client, Redi
     const set = listeners.get(channel)
     if (set === undefined || !set.delete(listener) || set.size > 0) return
     listeners.delete(channel)
-    // Not awaited: whoever stops listening need not wait, and a closed connection has forgotten the channel anyway
+    // Not awaited: a closed connection has no subscriptions
     connected?.unsubscribe(channel).catch(() => undefined)
   }
 
-  const listen: Channels["listen"] = (channel, listener) =>
+  const listen: Subscriptions["listen"] = (channel, listener) =>
     Effect.flatMap(subscriber, (client) =>
       Effect.andThen(
         Effect.acquireRelease(
@@ -147,11 +146,11 @@ export const make = Effect.fnUntraced(function*(open: Effect.Effect<Client, Redi
           }),
           () => Effect.sync(() => forget(channel, listener))
         ),
-        // Repeated for each listener: the acknowledgement is what it waits for
+        // Each listener waits for an acknowledgement of its own
         Effect.onError(subscribeTo(client, [channel]), () => Effect.sync(() => forget(channel, listener)))
       ))
 
-  const subscribe: Channels["subscribe"] = Effect.fnUntraced(function*(channel) {
+  const subscribe: Subscriptions["subscribe"] = Effect.fnUntraced(function*(channel) {
     const queue = yield* Queue.sliding<Notice>(capacity)
     yield* Effect.addFinalizer(() => Queue.shutdown(queue))
     yield* listen(
@@ -161,5 +160,5 @@ export const make = Effect.fnUntraced(function*(open: Effect.Effect<Client, Redi
     return queue
   })
 
-  return { listen, subscribe } satisfies Channels
+  return { listen, subscribe } satisfies Subscriptions
 })

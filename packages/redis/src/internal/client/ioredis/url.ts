@@ -1,11 +1,11 @@
-/** URLs of servers, read by hand, so that options that are given besides win over their parts: with ioredis they lose. */
+/** Parses URLs of servers. ioredis would let the parts of a URL win over options. */
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as Effect from "effect/Effect"
 import type { RedisOptions } from "ioredis"
 
 export type Parts = Pick<RedisOptions, "host" | "port" | "username" | "password" | "db" | "tls">
 
-/** Not echoed: it may carry a password. */
+/** Does not echo the URL, which may contain a password. */
 const refuse = (problem: string) => Effect.fail(new InvalidConfig({ option: "url", problem }))
 
 const decoded = (text: string) =>

@@ -1,15 +1,15 @@
 --- Does any number of acquires and releases, in the order given. One that fails leaves the others alone.
 ---
---- KEYS are those of each operation, except where its mutex is that of the operation before it.
+--- An operation on the mutex of the one before it has no keys of its own.
 ---
 --- KEYS[4n-3] owner
 --- KEYS[4n-2] queue
 --- KEYS[4n-1] fence
 --- KEYS[4n] reserved
---- ARGV[1] codes      a letter for each operation, a capital where it has no keys of its own
---- ARGV[2] skipDead   '1' if dead waiters may be passed over
---- ARGV[3] lease      ms, of plain operations
---- ARGV[4] confirm    ms, of plain operations
+--- ARGV[1] codes         a letter for each operation, a capital where it has no keys of its own
+--- ARGV[2] skipDead      '1' if dead waiters may be passed over
+--- ARGV[3] plainLease    ms
+--- ARGV[4] plainConfirm  ms
 --- ARGV[5..] operands of each operation in turn, as below
 --- Reply: for each operation what it replies, or { 'error', message }.
 ---
@@ -30,82 +30,54 @@
 ---   queue goes behind all who wait, and is granted the mutex where nobody is before it. Asked again, it keeps its place
 ---   or its grant.
 
-local call, attempt, codes = redis.call, redis.pcall, ARGV[1]
-local skipDead, lease0, confirm0 = ARGV[2] == '1', ARGV[3], ARGV[4]
+local codes, skipDead, plainLease, plainConfirm = ARGV[1], ARGV[2] == '1', ARGV[3], ARGV[4]
 local owner, queue, fence, reserved
-local stamp, isMine, head
-local try, perform
+local stamp, operate
 
-local replies, at, key = {}, 5, 1
+--- @include include/retention.lua
+
+local replies, key, at = {}, 1, 5
 for i = 1, #codes do
-local code, first, reply = string.byte(codes, i), at, nil
-if code < 97 then
-  -- A capital letter: the mutex of the operation before
-  code = code + 32
-else
-  owner, queue, fence, reserved = KEYS[key], KEYS[key + 1], KEYS[key + 2], KEYS[key + 3]
-  key = key + 4
-end
-
---- @include include/uncontended.lua
-
-if not reply and not try then
-
---- @include include/clock.lua
---- @include include/stockSimba.lua
---- @include include/contended.lua
-
-try = function(code, first)
-  if code == 114 then
-    return isMine and pass(ARGV[first])
-  elseif code == 97 and ARGV[first + 1] == 'wait' and ARGV[first + 4] == '' then
-    return queueUp(ARGV[first], tonumber(ARGV[first + 2]), tonumber(ARGV[first + 3]))
+  local letter = string.sub(codes, i, i)
+  local code, done, reply = string.lower(letter), true, nil
+  if code == letter then
+    owner, queue, fence, reserved = KEYS[key], KEYS[key + 1], KEYS[key + 2], KEYS[key + 3]
+    key = key + 4
   end
-end
 
-local made
-perform = function(...)
-if not made then
+  --- @include include/uncontended.lua
 
---- @include include/fence.lua
---- @include include/grant.lua
---- @include include/handOver.lua
---- @include include/queue.lua
---- @include include/ownership.lua
---- @include include/operations.lua
+  if not reply then
+    if not operate then
 
-made = function(code, first)
-  if code == 116 then
-    return acquire(ARGV[first], 'try', lease0, confirm0, nil, false, 0)
-  elseif code == 114 then
-    return release(ARGV[first], confirm0, false, '')
-  elseif code == 97 then
-    return acquire(ARGV[first], ARGV[first + 1], ARGV[first + 2], ARGV[first + 3], tonumber(ARGV[first + 4]),
-      ARGV[first + 5] == '1', tonumber(ARGV[first + 6]))
-  end
-  return release(ARGV[first], ARGV[first + 1], ARGV[first + 2] == '1', ARGV[first + 3], ARGV[first + 4],
-    tonumber(ARGV[first + 5]))
-end
-end
-return made(...)
-end
-end
+      --- @include include/acquire.lua
+      --- @include include/release.lua
 
-if not reply then
-  local done
-  done, reply = pcall(try, code, first)
-  if done and not reply then
-    done, reply = pcall(perform, code, first)
+      operate = function(code, at)
+        local id = ARGV[at]
+        if code == 't' then
+          return acquire(id, 'try', plainLease, plainConfirm, nil, false, 0)
+        elseif code == 'a' then
+          local mode, lease, confirm, ticket = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], tonumber(ARGV[at + 4])
+          return acquire(id, mode, lease, confirm, ticket, ARGV[at + 5] == '1', tonumber(ARGV[at + 6]))
+        elseif code == 'r' then
+          return release(id, plainConfirm, false, '')
+        end
+        local confirm, unfair, nextId = ARGV[at + 1], ARGV[at + 2] == '1', ARGV[at + 3]
+        return release(id, confirm, unfair, nextId, ARGV[at + 4], tonumber(ARGV[at + 5]))
+      end
+    end
+    done, reply = pcall(operate, code, at)
   end
   if not done then
     local text = type(reply) == 'table' and reply.err or tostring(reply)
-    -- What ails the whole server is no matter of one operation: the client is to leave a replica
+    -- Not a matter of one operation: the client is to leave a replica
     if string.find(text, 'READONLY', 1, true) then
       return redis.error_reply(text)
     end
     reply = { 'error', text }
   end
-end
-replies[i] = reply
+  replies[i] = reply
+  at = at + (code == 'a' and 7 or code == 'd' and 6 or 1)
 end
 return replies

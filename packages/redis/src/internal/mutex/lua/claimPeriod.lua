@@ -2,19 +2,22 @@
 ---
 --- A period is kept as the instant at which it begins, so that a job whose period changes goes on.
 ---
---- KEYS[1] last   the period of this job that was claimed last
---- ARGV[1] every  length of a period in ms
---- ARGV[2] at     scheduled instant in ms, or '' for the time of the server
+--- KEYS[1] claimed  the period of this job that was claimed last
+--- ARGV[1] every    length of a period in ms
+--- ARGV[2] at       scheduled instant in ms, or '' for the time of the server
 --- Reply: { '1' for the first and '0' for all others, ms until the next period, '0' for a scheduled instant }.
 
+local claimed = KEYS[1]
 local every, at = tonumber(ARGV[1]), tonumber(ARGV[2])
+
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local period = at or math.floor(now / every) * every
-local last = tonumber(redis.call('GET', KEYS[1]) or '-1') or -1
+local last = tonumber(redis.call('GET', claimed) or '-1') or -1
 local first = period > last
 if first then
+  -- At least a day: longer than any two clocks that take part are apart
   local keep = math.max(2 * every, 86400000)
-  redis.call('SET', KEYS[1], string.format('%.0f', period), 'PX', string.format('%.0f', keep))
+  redis.call('SET', claimed, string.format('%.0f', period), 'PX', string.format('%.0f', keep))
 end
 return { first and '1' or '0', string.format('%.0f', at and 0 or period + every - now) }

@@ -11,19 +11,16 @@
 --- Reply: the ownership before.
 
 local owner, queue, fence, reserved = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-
 local confirm, skipDead = ARGV[1], ARGV[2] == '1'
 
---- @include include/clock.lua
 --- @include include/fence.lua
---- @include include/stockSimba.lua
 --- @include include/handOver.lua
 --- @include include/ownership.lua
 
-local before = ownership()
 local current = redis.call('GET', owner)
+local before = ownershipOf(current)
 -- First, so that a fence of the wrong type takes nothing from anybody
-mint()
+mint(0)
 redis.call('DEL', owner, reserved)
 handOver(current or 'nobody', confirm)
 if current then

@@ -24,4 +24,4 @@ if limit > 0 then
     waiters[#waiters + 1] = { head[i], string.format('%.0f', waited) }
   end
 end
-return { ownership(), token, string.format('%.0f', redis.call('ZCARD', queue)), waiters }
+return { ownershipOf(current), token, string.format('%.0f', redis.call('ZCARD', queue)), waiters }

@@ -7,4 +7,4 @@ local owner = KEYS[1]
 
 --- @include include/ownership.lua
 
-return ownership()
+return ownershipOf(redis.call('GET', owner))

@@ -7,14 +7,14 @@
 --- Reply: { index from 1, 'owner' or 'error', ownership or error } for each key that was not renewed.
 
 local missed = {}
-for i, key in ipairs(KEYS) do
-  local current = redis.pcall('GET', key)
+for i, owner in ipairs(KEYS) do
+  local current = redis.pcall('GET', owner)
   if type(current) == 'table' then
     missed[#missed + 1] = { i, 'error', current.err }
   elseif current == ARGV[i] then
-    redis.call('PEXPIRE', key, ARGV[#KEYS + i] or ARGV[#KEYS + 1])
+    redis.call('PEXPIRE', owner, ARGV[#KEYS + i] or ARGV[#KEYS + 1])
   elseif current then
-    missed[#missed + 1] = { i, 'owner', current .. '@@' .. string.format('%.0f', redis.call('PTTL', key)) }
+    missed[#missed + 1] = { i, 'owner', current .. '@@' .. string.format('%.0f', redis.call('PTTL', owner)) }
   else
     missed[#missed + 1] = { i, 'owner', '@@' }
   end

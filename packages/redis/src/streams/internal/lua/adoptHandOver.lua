@@ -16,12 +16,15 @@
 --- ARGV[6] token
 --- Reply: the entry with its fields, or nothing.
 
---- @include include/owner.lua
+--- @include include/heldLease.lua
+--- @include include/retention.lua
+
+local checkpoint = KEYS[6]
 
 if not owns() then
   return {}
 end
 redis.call('HSET', failures, entry .. ':by', value)
-redis.call('PEXPIRE', failures, '604800000')
-redis.call('PEXPIRE', KEYS[6], '604800000')
+redis.call('PEXPIRE', failures, keepMillis)
+redis.call('PEXPIRE', checkpoint, keepMillis)
 return redis.call('XRANGE', lbs, entry, entry)

@@ -10,19 +10,20 @@
 local lbs, announced, group = KEYS[1], KEYS[2], ARGV[1]
 
 --- @include include/entryState.lua
+--- @include include/retention.lua
 
 local replies = {}
 for i = 2, #ARGV, 2 do
-  local stream = ARGV[i]
+  local stream, payload = ARGV[i], ARGV[i + 1]
   local entry = redis.call('HGET', announced, stream)
   local state = entry and stateOf(entry)
   if state == 'pending' or state == 'new' then
     replies[#replies + 1] = { entry, '0' }
   else
-    entry = redis.call('XADD', lbs, '*', 'lbs-input', ARGV[i + 1])
+    entry = redis.call('XADD', lbs, '*', 'lbs-input', payload)
     redis.call('HSET', announced, stream, entry)
     replies[#replies + 1] = { entry, '1' }
   end
 end
-redis.call('PEXPIRE', announced, '604800000')
+redis.call('PEXPIRE', announced, keepMillis)
 return replies

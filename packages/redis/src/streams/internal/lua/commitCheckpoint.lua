@@ -8,6 +8,9 @@
 --- ARGV[3] id     of the message
 --- Reply: 'Committed', 'Behind' or 'NotOwner'.
 
---- @include include/checkpoint.lua
+local streamLease, checkpoint, failures = KEYS[1], KEYS[2], KEYS[3]
+local held, entry, id = ARGV[1], ARGV[2], ARGV[3]
 
-return move()
+--- @include include/moveCheckpoint.lua
+
+return moveCheckpoint()

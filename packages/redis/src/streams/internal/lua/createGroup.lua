@@ -5,9 +5,13 @@
 --- ARGV[1] group
 --- Reply: '1' if it was made, '0' if it was there.
 
-local reply = redis.pcall('XGROUP', 'CREATE', KEYS[1], ARGV[1], '0', 'MKSTREAM')
+local lbs, start, group = KEYS[1], KEYS[2], ARGV[1]
+
+--- @include include/retention.lua
+
+local reply = redis.pcall('XGROUP', 'CREATE', lbs, group, '0', 'MKSTREAM')
 if not reply.err then
-  redis.call('SET', KEYS[2], '0-0', 'PX', '604800000')
+  redis.call('SET', start, '0-0', 'PX', keepMillis)
   return '1'
 elseif string.find(reply.err, 'BUSYGROUP', 1, true) then
   return '0'

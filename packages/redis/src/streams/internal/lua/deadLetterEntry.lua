@@ -18,16 +18,18 @@
 --- ARGV[7] reason
 --- Reply: 'Buried' or 'NotOwner'.
 
---- @include include/owner.lua
+--- @include include/heldLease.lua
 --- @include include/deadLetter.lua
+
+local dead, checkpoint, reason = KEYS[6], KEYS[7], ARGV[7]
 
 if not owns() then
   return 'NotOwner'
 end
 local found = redis.call('XRANGE', lbs, entry, entry)[1]
 if found then
-  addDead(KEYS[6], found[2], ARGV[7], entry, token)
-  redis.call('PEXPIRE', KEYS[7], '2592000000')
+  addDead(dead, found[2], reason, entry, token)
+  redis.call('PEXPIRE', checkpoint, deadMillis)
 end
 remove(stream, entry)
 redis.call('DEL', entryLease, streamLease)

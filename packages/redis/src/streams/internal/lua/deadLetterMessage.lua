@@ -12,11 +12,15 @@
 --- ARGV[6..] fields  of the message
 --- Reply: 'Committed', 'Behind' or 'NotOwner'.
 
---- @include include/checkpoint.lua
+local streamLease, checkpoint, failures, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local held, entry, id, reason, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local fields = { unpack(ARGV, 6) }
+
+--- @include include/moveCheckpoint.lua
 --- @include include/deadLetter.lua
 
-local moved = move()
+local moved = moveCheckpoint()
 if moved == 'Committed' then
-  addDead(KEYS[4], { unpack(ARGV, 6) }, ARGV[4], id, ARGV[5])
+  addDead(dead, fields, reason, id, token)
 end
 return moved

@@ -6,11 +6,12 @@
 --- ARGV[2] stream
 --- Reply: the entry with its fields, or nothing.
 
-local lbs, announced, group = KEYS[1], KEYS[2], ARGV[1]
+local lbs, announced = KEYS[1], KEYS[2]
+local group, stream = ARGV[1], ARGV[2]
 
 --- @include include/entryState.lua
 
-local entry = redis.call('HGET', announced, ARGV[2])
+local entry = redis.call('HGET', announced, stream)
 local state = entry and stateOf(entry)
 if state == 'pending' or state == 'new' then
   return redis.call('XRANGE', lbs, entry, entry)

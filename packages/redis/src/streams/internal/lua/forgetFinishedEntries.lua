@@ -9,11 +9,13 @@
 --- Reply: { cursor of failures, cursor of announced } to go on, '' at the end.
 
 local lbs, announced, failures = KEYS[1], KEYS[2], KEYS[3]
+local failuresCursor, announcedCursor, count = ARGV[1], ARGV[2], ARGV[3]
+
 local function scan(key, cursor, entryOf)
   if cursor == '' then
     return ''
   end
-  local reply = redis.call('HSCAN', key, cursor, 'COUNT', ARGV[3])
+  local reply = redis.call('HSCAN', key, cursor, 'COUNT', count)
   for i = 1, #reply[2], 2 do
     local entry = entryOf(reply[2][i], reply[2][i + 1])
     if entry and #redis.call('XRANGE', lbs, entry, entry) == 0 then
@@ -22,10 +24,12 @@ local function scan(key, cursor, entryOf)
   end
   return reply[1] == '0' and '' or reply[1]
 end
+
 local function id(text)
   return string.match(text, '^%d+%-%d+')
 end
+
 return {
-  scan(failures, ARGV[1], function(field) return id(field) end),
-  scan(announced, ARGV[2], function(_, entry) return id(entry) end)
+  scan(failures, failuresCursor, function(field) return id(field) end),
+  scan(announced, announcedCursor, function(_, entry) return id(entry) end)
 }

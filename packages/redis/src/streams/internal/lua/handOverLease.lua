@@ -21,12 +21,13 @@
 --- ARGV[10] confirm     ms until the receiver must have confirmed
 --- Reply: 'HandedOver' or 'NotOwner'.
 
---- @include include/owner.lua
---- @include include/yielded.lua
+--- @include include/heldLease.lua
+--- @include include/markYielded.lua
 --- @include include/fence.lua
 
 local fence, given = KEYS[6], KEYS[7]
-local channel, receiver, session, confirm = ARGV[7], ARGV[8], ARGV[9], ARGV[10]
+local signals, receiver, session, confirm = ARGV[7], ARGV[8], ARGV[9], ARGV[10]
+
 if not owns() then
   return 'NotOwner'
 end
@@ -38,14 +39,15 @@ keepFence(fence, newToken)
 redis.call('SET', entryLease, newValue, 'PX', confirm)
 redis.call('SET', streamLease, newValue .. '@@' .. newToken, 'PX', confirm)
 -- Until the receiver asks for it, no handler runs under its lease
-gaveUp()
-local message = table.concat({ 'given', session, epoch, newToken, entry, receiver, stream }, '@@')
-local time = redis.call('TIME')
-local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+markYielded()
+local handOver = table.concat({ session, epoch, newToken, entry, receiver, stream }, '@@')
+
+--- @include include/clock.lua
+
 redis.call('ZREMRANGEBYSCORE', given, '-inf', string.format('%.0f', now - 1))
-redis.call('ZADD', given, string.format('%.0f', now + tonumber(confirm)), message)
+redis.call('ZADD', given, string.format('%.0f', now + tonumber(confirm)), handOver)
 if redis.call('PTTL', given) < tonumber(confirm) then
   redis.call('PEXPIRE', given, confirm)
 end
-redis.call('PUBLISH', channel, message)
+redis.call('PUBLISH', signals, 'given@@' .. session)
 return 'HandedOver'

@@ -8,8 +8,8 @@
 
 local lbs, dead, members, group = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 
---- @include include/group.lua
---- @include include/members.lua
+--- @include include/groupInfo.lua
+--- @include include/liveMembers.lua
 
 local consumers, oldest, count = {}, 0, 0
 if lastDelivered() then

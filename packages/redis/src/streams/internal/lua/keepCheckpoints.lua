@@ -3,7 +3,9 @@
 --- KEYS[n] checkpoint
 --- Reply: '1'.
 
+--- @include include/retention.lua
+
 for _, checkpoint in ipairs(KEYS) do
-  redis.call('PEXPIRE', checkpoint, '604800000')
+  redis.call('PEXPIRE', checkpoint, keepMillis)
 end
 return '1'

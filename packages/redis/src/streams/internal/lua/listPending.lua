@@ -8,7 +8,7 @@
 --- ARGV[3] from      first id
 --- ARGV[4] count     entries of a page
 --- ARGV[5] consumer  whose, or '' for all
---- Reply: { where to go on or '', { { id, consumer, idle ms, deliveries, fields }, ... } }.
+--- Reply: { where to go on or '', { { id, consumer, idle ms, fields }, ... } }.
 
 local lbs, failures, announced = KEYS[1], KEYS[2], KEYS[3]
 local group, minIdle, from, count, consumer = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -24,7 +24,7 @@ local found = {}
 for _, row in ipairs(rows) do
   local entry = redis.call('XRANGE', lbs, row[1], row[1])[1]
   if entry then
-    found[#found + 1] = { row[1], row[2], row[3], row[4], entry[2] }
+    found[#found + 1] = { row[1], row[2], row[3], entry[2] }
   else
     remove('', row[1])
   end

@@ -13,7 +13,7 @@
 --- ARGV[6] token
 --- Reply: 'Done', 'AlreadyDone' if there is no such entry any more, or 'NotOwner'.
 
---- @include include/owner.lua
+--- @include include/heldLease.lua
 
 if owns() then
   local count = remove(stream, entry)

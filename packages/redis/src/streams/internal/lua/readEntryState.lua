@@ -5,8 +5,8 @@
 --- ARGV[2] entry
 --- Reply: 'gone', 'pending', 'new' or 'finished'.
 
-local lbs, group = KEYS[1], ARGV[1]
+local lbs, group, entry = KEYS[1], ARGV[1], ARGV[2]
 
 --- @include include/entryState.lua
 
-return stateOf(ARGV[2])
+return stateOf(entry)

@@ -17,21 +17,24 @@
 --- ARGV[7] attempt      its number, or '' to count always
 --- Reply: the failures so far, or 'NotOwner'.
 
---- @include include/owner.lua
+--- @include include/heldLease.lua
+--- @include include/retention.lua
+
+local attempt = ARGV[7]
 
 if not owns() then
   return 'NotOwner'
 end
-local attempt, prefix = tonumber(ARGV[7]), value .. '#'
-if attempt then
+local number, prefix = tonumber(attempt), value .. '#'
+if number then
   local last = redis.call('HGET', failures, entry .. ':last')
-  if last and string.sub(last, 1, #prefix) == prefix and attempt <= tonumber(string.sub(last, #prefix + 1)) then
+  if last and string.sub(last, 1, #prefix) == prefix and number <= tonumber(string.sub(last, #prefix + 1)) then
     return redis.call('HGET', failures, entry) or '0'
   end
 end
 local count = redis.call('HINCRBY', failures, entry, 1)
-if attempt then
-  redis.call('HSET', failures, entry .. ':last', prefix .. ARGV[7])
+if number then
+  redis.call('HSET', failures, entry .. ':last', prefix .. attempt)
 end
-redis.call('PEXPIRE', failures, '604800000')
+redis.call('PEXPIRE', failures, keepMillis)
 return string.format('%.0f', count)

@@ -9,7 +9,7 @@
 
 local members, member, capacity, owned, expiry = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
---- @include include/members.lua
+--- @include include/liveMembers.lua
 
 redis.call('HSET', members, member, table.concat({ capacity, owned, string.format('%.0f', now), expiry }, '|'))
 if redis.call('PTTL', members) < tonumber(expiry) then

@@ -9,24 +9,28 @@
 --- Reply: '1', or '0' if there is no such letter.
 
 local lbs, dead, announced, failures = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local letter = redis.call('XRANGE', dead, ARGV[1], ARGV[1])[1]
-if not letter then
+local letter, stream = ARGV[1], ARGV[2]
+
+--- @include include/retention.lua
+
+local found = redis.call('XRANGE', dead, letter, letter)[1]
+if not found then
   return '0'
 end
 local command = { 'XADD', lbs, '*' }
-for i = 1, #letter[2], 2 do
-  local name = letter[2][i]
+for i = 1, #found[2], 2 do
+  local name = found[2][i]
   if name ~= 'simba-reason' and name ~= 'simba-id' and name ~= 'simba-token' then
     command[#command + 1] = name
-    command[#command + 1] = letter[2][i + 1]
+    command[#command + 1] = found[2][i + 1]
   end
 end
 local entry = redis.call(unpack(command))
-redis.call('XDEL', dead, ARGV[1])
+redis.call('XDEL', dead, letter)
 redis.call('HSET', failures, entry .. ':moved', '1')
-redis.call('PEXPIRE', failures, '604800000')
-if ARGV[2] ~= '' then
-  redis.call('HSET', announced, ARGV[2], entry)
-  redis.call('PEXPIRE', announced, '604800000')
+redis.call('PEXPIRE', failures, keepMillis)
+if stream ~= '' then
+  redis.call('HSET', announced, stream, entry)
+  redis.call('PEXPIRE', announced, keepMillis)
 end
 return '1'

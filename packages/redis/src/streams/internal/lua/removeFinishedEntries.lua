@@ -9,20 +9,21 @@
 --- ARGV[3] count  entries of a page
 --- Reply: { where to go on or '', how many were deleted }.
 
-local lbs, start, group = KEYS[1], KEYS[2], ARGV[1]
-local count = tonumber(ARGV[3])
+local lbs, start = KEYS[1], KEYS[2]
+local group, after, count = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
 --- @include include/compareIds.lua
---- @include include/group.lua
+--- @include include/groupInfo.lua
+--- @include include/retention.lua
 
 local last, groups = lastDelivered()
 if not last or groups > 1 then
   return { '', '0' }
 end
 local from = redis.call('GET', start) or last
-redis.call('SET', start, from, 'PX', '604800000')
-if ARGV[2] ~= '' and compareIds(ARGV[2], from) > 0 then
-  from = ARGV[2]
+redis.call('SET', start, from, 'PX', keepMillis)
+if after ~= '' and compareIds(after, from) > 0 then
+  from = after
 end
 local page = redis.call('XRANGE', lbs, '(' .. from, last, 'COUNT', count)
 if #page == 0 then

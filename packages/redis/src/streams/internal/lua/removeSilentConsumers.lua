@@ -9,20 +9,22 @@
 --- ARGV[2] idle   ms
 --- Reply: how many were removed.
 
-local lbs, group = KEYS[1], ARGV[1]
+local lbs, announced, failures = KEYS[1], KEYS[2], KEYS[3]
+local group, idle = ARGV[1], tonumber(ARGV[2])
 
---- @include include/group.lua
+--- @include include/groupInfo.lua
+--- @include include/retention.lua
 
 if redis.call('EXISTS', lbs) == 1 and redis.call('XLEN', lbs) > 0 then
-  redis.call('PEXPIRE', KEYS[2], '604800000')
-  redis.call('PEXPIRE', KEYS[3], '604800000')
+  redis.call('PEXPIRE', announced, keepMillis)
+  redis.call('PEXPIRE', failures, keepMillis)
 end
 if not lastDelivered() then
   return '0'
 end
 local removed = 0
 for _, info in ipairs(redis.call('XINFO', 'CONSUMERS', lbs, group)) do
-  if field(info, 'pending') == 0 and field(info, 'idle') >= tonumber(ARGV[2]) then
+  if field(info, 'pending') == 0 and field(info, 'idle') >= idle then
     redis.call('XGROUP', 'DELCONSUMER', lbs, group, field(info, 'name'))
     removed = removed + 1
   end

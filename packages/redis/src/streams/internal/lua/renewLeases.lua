@@ -20,9 +20,10 @@ local missed, mine, claim = {}, {}, { 'XCLAIM', lbs, group, consumer, '0' }
 -- A key of another type reads as none
 local found = redis.call('MGET', unpack(KEYS, 2))
 for i = 1, (#KEYS - 1) / 2 do
-  local entry, value = ARGV[3 * i + 1], consumer .. '@@' .. ARGV[3 * i + 2]
+  local entry, epoch, token = ARGV[3 * i + 1], ARGV[3 * i + 2], ARGV[3 * i + 3]
+  local value = consumer .. '@@' .. epoch
   local by, held = found[2 * i - 1], found[2 * i]
-  local byIsMine, heldIsMine = by == value, held == value .. '@@' .. ARGV[3 * i + 3]
+  local byIsMine, heldIsMine = by == value, held == value .. '@@' .. token
   if byIsMine and heldIsMine then
     mine[#mine + 1] = i
     claim[#claim + 1] = entry
@@ -42,11 +43,11 @@ if #mine > 0 then
     young[entry] = true
   end
   for _, i in ipairs(mine) do
-    local entry = ARGV[3 * i + 1]
+    local entryLease, streamLease, entry = KEYS[2 * i], KEYS[2 * i + 1], ARGV[3 * i + 1]
     -- Not pending, but there: the group was made anew, and will hand it out again
     if young[entry] or #redis.call('XRANGE', lbs, entry, entry) > 0 then
-      redis.call('PEXPIRE', KEYS[2 * i], lease)
-      redis.call('PEXPIRE', KEYS[2 * i + 1], lease)
+      redis.call('PEXPIRE', entryLease, lease)
+      redis.call('PEXPIRE', streamLease, lease)
     else
       missed[#missed + 1] = { i, 'vanished' }
     end

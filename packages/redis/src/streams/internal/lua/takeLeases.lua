@@ -89,7 +89,7 @@ local function attempt(entryLease, streamLease, fence, checkpoint, stream, entry
     end
     if count >= tonumber(most) then
       addDead(dead, found[2], 'too many failures: ' .. string.format('%.0f', count), entry, last or '')
-      redis.call('PEXPIRE', checkpoint, '2592000000')
+      redis.call('PEXPIRE', checkpoint, deadMillis)
       remove(stream, entry)
       return { 'buried', string.format('%.0f', count) }
     end
@@ -102,7 +102,7 @@ local function attempt(entryLease, streamLease, fence, checkpoint, stream, entry
     return { 'recent' }
   end
   keepFence(fence, token)
-  redis.call('PEXPIRE', checkpoint, '604800000')
+  redis.call('PEXPIRE', checkpoint, keepMillis)
   redis.call('HSET', failures, entry, string.format('%.0f', count), entry .. ':by', value)
   return { 'taken', token, string.format('%.0f', count) }
 end
@@ -117,5 +117,5 @@ for i = 1, (#KEYS - 4) / 4 do
   end
   replies[i] = reply
 end
-redis.call('PEXPIRE', failures, '604800000')
+redis.call('PEXPIRE', failures, keepMillis)
 return replies

@@ -1,7 +1,5 @@
 --- Gives a data stream back unfinished: anybody may take it at once.
 ---
---- Its entry is 60 s old then, longer than any consumer waits before it claims, stock ones included.
----
 --- KEYS[1] lbs
 --- KEYS[2] failures
 --- KEYS[3] announced
@@ -16,16 +14,19 @@
 --- ARGV[7] signals      channel of signals
 --- Reply: 'Released' or 'NotOwner'.
 
---- @include include/owner.lua
---- @include include/yielded.lua
+--- @include include/heldLease.lua
+--- @include include/markYielded.lua
+
+local signals = ARGV[7]
 
 if not owns() then
   return 'NotOwner'
 end
+-- 60 s old: longer than any consumer waits before it claims, stock ones included
 claimFor(consumer, '60000')
-gaveUp()
+markYielded()
 redis.call('DEL', streamLease)
 -- Expires with its event, which a deletion or an expiry of 0 has not
 redis.call('PEXPIRE', entryLease, 1)
-redis.call('PUBLISH', ARGV[7], 'released@@' .. entry .. '@@' .. stream)
+redis.call('PUBLISH', signals, 'released@@' .. entry .. '@@' .. stream)
 return 'Released'

@@ -8,6 +8,8 @@ import { define } from "../command.ts"
 import { integer } from "../numbers.ts"
 import type { Value } from "../reply.ts"
 import { Fail, fail, OK, syntaxError } from "../reply.ts"
+import { cache, track, trackingInfo } from "./clientTracking.ts"
+import { clientName } from "./connection.ts"
 
 /** Every client has an address, though none has a socket. */
 const addressOf = (client: Client): string => `127.0.0.1:${40000 + client.id}`
@@ -27,8 +29,27 @@ const describe = ({ now }: Context, client: Client): string =>
     `flags=${flagsOf(client)} db=${client.db}`,
     `sub=${client.channels.size} psub=${client.patterns.size} ssub=${client.shards.size}`,
     `multi=${client.queue?.length ?? -1} qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=1024 rbp=0 obl=0 oll=0 omem=0`,
-    `tot-mem=2048 events=r cmd=${client.lastCommand} user=default redir=-1 resp=2`
+    `tot-mem=2048 events=r cmd=${client.lastCommand} user=default redir=${
+      client.tracking?.redirect ?? -1
+    } resp=${client.protocol}`
   ].join(" ")
+
+const BAD_TIMEOUT = "ERR timeout is not an integer or out of range"
+
+const setInfo = (client: Client, what: string, text: string): Value => {
+  if (what !== "lib-name" && what !== "lib-ver") return fail(`ERR Unrecognized option '${what}'`)
+  if (/[^!-~]/.test(text)) return fail(`ERR ${what} cannot contain spaces, newlines or special characters.`)
+  if (what === "lib-name") client.libName = text
+  else client.libVersion = text
+  return OK
+}
+
+const replies = (client: Client, how: string): Value => {
+  if (how !== "on" && how !== "off" && how !== "skip") return syntaxError()
+  if (how !== "skip") client.replies = how
+  else if (client.replies !== "off") client.replies = "skip next"
+  return OK
+}
 
 const client: Handler = (context, args) => {
   const { client, server } = context
@@ -37,10 +58,26 @@ const client: Handler = (context, args) => {
     case "id":
       return client.id
     case "setname":
-      if (/[^!-~]/.test(args[2]!)) {
-        return fail("ERR Client names cannot contain spaces, newlines or special characters.")
+      client.name = clientName(args[2]!)
+      return OK
+    case "setinfo":
+      return setInfo(client, args[2]!.toLowerCase(), args[3]!)
+    case "tracking":
+      return track(context, args)
+    case "trackinginfo":
+      return trackingInfo(client)
+    case "caching":
+      return cache(client, args[2]!.toLowerCase())
+    case "getredir":
+      return client.tracking === undefined ? -1 : client.tracking.redirect
+    case "reply":
+      return replies(client, args[2]!.toLowerCase())
+    case "pause":
+      if (args.length > 4) return syntaxError()
+      if (args[3] !== undefined && !/^(?:write|all)$/i.test(args[3])) {
+        return fail("ERR CLIENT PAUSE mode must be WRITE or ALL")
       }
-      client.name = args[2]!
+      if (integer(args[2]!, BAD_TIMEOUT) < 0) return fail("ERR timeout is negative")
       return OK
     case "getname":
       return client.name === "" ? null : client.name

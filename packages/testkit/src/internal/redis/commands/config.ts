@@ -27,8 +27,13 @@ const config: Handler = ({ server }, args) => {
     return found
   }
   if (args.length % 2 === 1) return syntaxError()
+  const names = args.filter((_, at) => at >= 2 && at % 2 === 0).map((name) => name.toLowerCase())
+  const twice = names.findIndex((name, at) => server.config.has(name) && names.indexOf(name) < at)
   const changes: Array<() => void> = []
   for (let i = 2; i < args.length; i += 2) changes.push(configChange(server, args[i]!, args[i + 1]!))
+  if (twice >= 0) {
+    return fail(`ERR CONFIG SET failed (possibly related to argument '${args[2 + 2 * twice]!}') - duplicate parameter`)
+  }
   for (const change of changes) change()
   return OK
 }

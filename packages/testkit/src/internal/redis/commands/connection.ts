@@ -9,9 +9,15 @@ import { parseInteger, smallInteger } from "../numbers.ts"
 import { fail, OK, Status, syntaxError } from "../reply.ts"
 import { leaveMulti } from "../watches.ts"
 
+const WRONG_PASSWORD = "WRONGPASS invalid username-password pair or user is disabled."
+
+/** The name that a client gives itself. */
+export const clientName = (name: string): string =>
+  /[^!-~]/.test(name) ? fail("ERR Client names cannot contain spaces, newlines or special characters.") : name
+
 const ping: Handler = ({ client }, args) => {
   if (args.length > 2) return fail("ERR wrong number of arguments for 'ping' command")
-  if (subscriptions(client) > 0) return ["pong", args[1] ?? ""]
+  if (client.protocol === 2 && subscriptions(client) > 0) return ["pong", args[1] ?? ""]
   return args[1] ?? new Status("PONG")
 }
 
@@ -25,7 +31,7 @@ const select: Handler = ({ client }, args) => {
 const auth: Handler = (_context, args) => {
   if (args.length > 3) return syntaxError()
   if (args.length === 3 && args[1] === "default") return OK
-  if (args.length === 3) return fail("WRONGPASS invalid username-password pair or user is disabled.")
+  if (args.length === 3) return fail(WRONG_PASSWORD)
   return fail(
     "ERR AUTH <password> called without any password configured for the default user. " +
       "Are you sure your configuration is correct?"
@@ -33,23 +39,28 @@ const auth: Handler = (_context, args) => {
 }
 
 const hello: Handler = ({ client }, args) => {
-  const version = args[1] === undefined ? 2 : parseInteger(args[1])
+  const version = args[1] === undefined ? client.protocol : parseInteger(args[1])
   if (version === undefined) return fail("ERR Protocol version is not an integer or out of range")
-  // Replies here are those of RESP2; a client that asks for RESP3 falls back.
-  if (version !== 2) return fail("NOPROTO unsupported protocol version")
+  // A text session has the shapes of RESP2
+  if (version !== 2 && (version !== 3 || !client.wire)) return fail("NOPROTO unsupported protocol version")
+  let name = client.name
   for (let i = 2; i < args.length; i++) {
     const option = args[i]!.toLowerCase()
-    if (option === "auth" && i + 2 < args.length) i += 2
-    else if (option === "setname" && i + 1 < args.length) client.name = args[++i]!
+    if (option === "auth" && i + 2 < args.length) {
+      if (args[i + 1] !== "default") return fail(WRONG_PASSWORD)
+      i += 2
+    } else if (option === "setname" && i + 1 < args.length) name = clientName(args[++i]!)
     else return fail(`ERR Syntax error in HELLO option '${args[i]!}'`)
   }
+  client.name = name
+  client.protocol = version
   return [
     "server",
     "redis",
     "version",
     "7.0.15",
     "proto",
-    2,
+    version,
     "id",
     client.id,
     "mode",
@@ -69,8 +80,11 @@ const quit: Handler = ({ client, server }) => {
 const reset: Handler = ({ client, server }) => {
   server.subscribers.removeAll(client)
   leaveMulti(server, client)
+  server.tracker.disable(client)
   client.db = 0
   client.name = ""
+  client.protocol = 2
+  client.replies = "on"
   return new Status("RESET")
 }
 

@@ -3,7 +3,7 @@
  */
 import type { Command, Context, Handler } from "../command.ts"
 import { define } from "../command.ts"
-import { addFloats, bigInteger, double, integer, MAX_INT64, MIN_INT64, parseBigInt } from "../numbers.ts"
+import { addFloats, bigInteger, double, drawCount, MAX_INT64, MIN_INT64, parseBigInt } from "../numbers.ts"
 import type { Value } from "../reply.ts"
 import { fail, NOT_FLOAT, OK, syntaxError } from "../reply.ts"
 import { scanPage } from "./scan.ts"
@@ -90,7 +90,7 @@ const hscan: Handler = (context, args) => {
 
 const hrandfield: Handler = (context, args) => {
   if (args.length > 4 || (args.length === 4 && args[3]!.toLowerCase() !== "withvalues")) return syntaxError()
-  const count = args.length > 2 ? integer(args[2]!) : undefined
+  const count = args.length > 2 ? drawCount(args[2]!, args.length === 4) : undefined
   const fields = Array.from(read(context, args[1]!) ?? [])
   const draw = () => Math.floor(context.server.options.random() * fields.length)
   if (count === undefined) return fields.length === 0 ? null : fields[draw()]![0]

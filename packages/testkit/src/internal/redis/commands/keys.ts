@@ -10,6 +10,7 @@ import { DATABASES } from "../keyspace.ts"
 import { bigInteger, MAX_INT64, MIN_INT64, smallInteger } from "../numbers.ts"
 import type { Value } from "../reply.ts"
 import { fail, OK, Status, syntaxError } from "../reply.ts"
+import { touchWatchers } from "../watches.ts"
 import { scanPage } from "./scan.ts"
 
 const del = (context: Context, args: ReadonlyArray<string>): Value => {
@@ -152,7 +153,7 @@ const randomkey: Handler = (context) => {
 const flushDb = (context: Context, index: number): void => {
   const db = context.server.dbs[index]!
   for (const key of Array.from(db.entries.keys())) {
-    context.server.touch(db, key)
+    touchWatchers(context.server, index, key, false)
     db.remove(key)
   }
   db.clear()
@@ -163,6 +164,7 @@ const flush = (all: boolean) => (context: Context, args: ReadonlyArray<string>):
   if (args.length === 2 && !/^(?:sync|async)$/i.test(args[1]!)) return syntaxError()
   if (all) context.server.dbs.forEach((_, index) => flushDb(context, index))
   else flushDb(context, context.client.db)
+  context.server.tracker.flushed(context.client)
   return OK
 }
 

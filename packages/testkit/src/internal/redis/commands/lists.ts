@@ -5,9 +5,9 @@ import { blockUntil } from "../blockedClients.ts"
 import type { BLOCKED, Command, Context, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Entry } from "../data/values.ts"
-import { integer } from "../numbers.ts"
+import { integer, MIN_INT64, parseBigInt } from "../numbers.ts"
 import type { Value } from "../reply.ts"
-import { fail, OK, syntaxError } from "../reply.ts"
+import { fail, NullList, OK, syntaxError } from "../reply.ts"
 
 type End = "left" | "right"
 
@@ -132,6 +132,7 @@ const linsert: Handler = (context, args) => {
 
 const lpos: Handler = (context, args) => {
   let rank = 1
+  let isLeast = false
   let count: number | undefined
   let limit = 0
   for (let i = 3; i < args.length; i += 2) {
@@ -140,6 +141,7 @@ const lpos: Handler = (context, args) => {
     if (value === undefined) return syntaxError()
     if (option === "rank") {
       rank = integer(value)
+      isLeast = parseBigInt(value) === MIN_INT64
       if (rank === 0) {
         return fail(
           "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... " +
@@ -158,7 +160,8 @@ const lpos: Handler = (context, args) => {
   if (list === undefined) return count === undefined ? null : []
   const found: Array<number> = []
   const wanted = count === undefined ? 1 : count === 0 ? Infinity : count
-  let skip = Math.abs(rank) - 1
+  // The least integer has no opposite: Redis skips nothing then
+  let skip = isLeast ? 0 : Math.abs(rank) - 1
   const end = limit === 0 ? list.length : Math.min(limit, list.length)
   for (let i = 0; i < end && found.length < wanted; i++) {
     const at = rank < 0 ? list.length - 1 - i : i
@@ -218,7 +221,7 @@ const blockingMove = (
     type: "list",
     keys: [from],
     deadline,
-    timedOut: null,
+    timedOut: new NullList(),
     serve: (later) => move(later, from, to, wherefrom, whereto)
   })
 }

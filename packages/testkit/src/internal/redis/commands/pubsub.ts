@@ -1,24 +1,36 @@
 /**
- * Publishing and subscribing. A session gets one reply for a (un)subscribing command: how many subscriptions it has then.
+ * Publishing and subscribing.
  */
-import { subscriptions } from "../client.ts"
+import type { Client } from "../client.ts"
 import type { Command, Context, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import { globMatch } from "../glob.ts"
 import type { Value } from "../reply.ts"
-import { fail } from "../reply.ts"
+import { Confirmations, fail } from "../reply.ts"
 import type { Kind } from "../subscribers.ts"
+
+const countOf = (kind: Kind, client: Client): number =>
+  kind === "shards" ? client.shards.size : client.channels.size + client.patterns.size
 
 const subscribe = (kind: Kind) => ({ client, script, server }: Context, args: ReadonlyArray<string>): Value => {
   if (script) return fail("ERR This Redis command is not allowed from script")
-  for (const name of args.slice(1)) server.subscribers.add(kind, name, client)
-  return subscriptions(client)
+  const command = args[0]!.toLowerCase()
+  return new Confirmations(
+    args.slice(1).map((name) => {
+      server.subscribers.add(kind, name, client)
+      return [command, name, countOf(kind, client)]
+    })
+  )
 }
 
 const unsubscribe = (kind: Kind) => ({ client, server }: Context, args: ReadonlyArray<string>): Value => {
+  const command = args[0]!.toLowerCase()
   const names = args.length > 1 ? args.slice(1) : Array.from(client[kind])
-  for (const name of names) server.subscribers.remove(kind, name, client)
-  return subscriptions(client)
+  if (names.length === 0) return new Confirmations([[command, null, countOf(kind, client)]])
+  return new Confirmations(names.map((name) => {
+    server.subscribers.remove(kind, name, client)
+    return [command, name, countOf(kind, client)]
+  }))
 }
 
 const pubsub: Handler = ({ server }, args) => {

@@ -10,6 +10,7 @@ import type { Value } from "../reply.ts"
 import { Fail, fail, OK } from "../reply.ts"
 import { RunContext } from "../runContext.ts"
 import { sha1 } from "../sha1.ts"
+import { shape } from "../shapes.ts"
 
 const NOSCRIPT = "NOSCRIPT No matching script. Please use EVAL."
 
@@ -60,7 +61,7 @@ const READ_ONLY = new Fail("ERR Write commands are not allowed from read-only sc
 const caller = (context: Context, readOnly: boolean) => {
   const { server } = context
   let inner = new RunContext(server, context.client, true, true)
-  return (args: ReadonlyArray<string>): Value => {
+  return (args: ReadonlyArray<string>, protocol: 2 | 3): Value => {
     const command = server.commands.get(args[0]!.toLowerCase())
     if (command === undefined) return UNKNOWN
     const problem = checkArity(command, args)
@@ -71,7 +72,8 @@ const caller = (context: Context, readOnly: boolean) => {
     if (refusal !== undefined) return new Fail(refusal)
     const value = server.call(inner, command, args)
     if (context.client.db !== inner.db.index) inner = new RunContext(server, context.client, true, true)
-    return value === BLOCKED ? null : value
+    const reply = value === BLOCKED ? null : value
+    return protocol === 3 ? shape(3, args, reply) : reply
   }
 }
 

@@ -2,11 +2,13 @@
  * Commands about the server: time, INFO, replication as of a server without replicas, SWAPDB, COMMAND.
  */
 import type { Command, Handler } from "../command.ts"
-import { define } from "../command.ts"
+import { checkArity, define } from "../command.ts"
 import { DATABASES } from "../keyspace.ts"
+import { keysOf, positionsOf } from "../keySpecs.ts"
 import { integer, smallInteger } from "../numbers.ts"
 import type { Value } from "../reply.ts"
-import { fail, OK, Status } from "../reply.ts"
+import { fail, NullList, OK, Status } from "../reply.ts"
+import type { Server } from "../server.ts"
 import { info } from "./info.ts"
 
 const wait: Handler = (_context, args) => {
@@ -35,18 +37,43 @@ const swapdb: Handler = ({ server }, args) => {
 }
 
 const command: Handler = ({ server }, args) => {
-  const sub = args[1]?.toLowerCase()
-  if (sub === "count") return server.commands.size
-  if (sub === "docs" || sub === undefined) return []
-  if (sub === "list") return Array.from(server.commands.keys())
-  if (sub === "info") return args.slice(2).map((name) => describe(server.commands.get(name.toLowerCase())))
-  return fail(`ERR unknown subcommand '${args[1]!}'. Try COMMAND HELP.`)
+  switch (args[1]?.toLowerCase()) {
+    case "count":
+      return server.commands.size
+    case "docs":
+      return []
+    case "list":
+      return Array.from(server.commands.keys())
+    case "getkeys":
+      return getKeys(server, args.slice(2))
+    case "info":
+      if (args.length > 2) return args.slice(2).map((name) => describe(server.commands.get(name.toLowerCase())))
+  }
+  return Array.from(server.commands.values(), describe)
+}
+
+const getKeys = (server: Server, args: ReadonlyArray<string>): Value => {
+  const command = server.commands.get(args[0]!.toLowerCase())
+  if (command === undefined) return fail("ERR Invalid command specified")
+  const [first] = positionsOf(command.name)
+  if (first === 0 && keysOf(args).length === 0) return fail("ERR The command has no key arguments")
+  if (checkArity(command, args) !== undefined) return fail("ERR Invalid number of arguments specified for command")
+  return keysOf(args)
 }
 
 const describe = (command: Command | undefined): Value =>
   command === undefined
-    ? null
-    : [command.name, command.arity, [new Status(command.write ? "write" : "readonly")], 1, 1, 1]
+    ? new NullList()
+    : [
+      command.name,
+      command.arity,
+      [new Status(command.write ? "write" : "readonly")],
+      ...positionsOf(command.name),
+      [],
+      [],
+      [],
+      []
+    ]
 
 export const serverCommands: ReadonlyArray<Command> = [
   define("time", 1, "l", ({ server }) => [String(Math.floor(server.micros / 1e6)), String(server.micros % 1e6)]),

@@ -4,7 +4,7 @@
 import type { Command, Context, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Entry } from "../data/values.ts"
-import { integer } from "../numbers.ts"
+import { drawCount, integer } from "../numbers.ts"
 import { fail, syntaxError } from "../reply.ts"
 import { scanPage } from "./scan.ts"
 
@@ -59,7 +59,7 @@ const spop: Handler = (context, args) => {
 
 const srandmember: Handler = (context, args) => {
   if (args.length > 3) return syntaxError()
-  const count = args.length === 3 ? integer(args[2]!) : undefined
+  const count = args.length === 3 ? drawCount(args[2]!, false) : undefined
   const members = Array.from(read(context, args[1]!) ?? [])
   if (count === undefined) return members.length === 0 ? null : members[draw(context, members.length)]!
   const chosen: Array<string> = []

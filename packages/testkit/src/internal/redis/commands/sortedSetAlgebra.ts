@@ -93,11 +93,29 @@ const storeCombined = (how: How): Handler => (context, args) => {
   return storeSorted(context, args[1]!, combine(context, name, how, args, 2, true).items, name)
 }
 
+const zintercard: Handler = (context, args) => {
+  const number = integer(args[1]!)
+  if (number < 1) return fail("ERR at least 1 input key is needed for 'zintercard' command")
+  if (number > args.length - 2) return syntaxError()
+  const sources = args.slice(2, 2 + number).map((key) => scoresOf(context, key))
+  let limit = Infinity
+  for (let i = 2 + number; i < args.length; i += 2) {
+    if (args[i]!.toLowerCase() !== "limit" || args[i + 1] === undefined) return syntaxError()
+    const given = integer(args[i + 1]!, "ERR LIMIT can't be negative")
+    if (given < 0) return fail("ERR LIMIT can't be negative")
+    limit = given === 0 ? Infinity : given
+  }
+  let size = 0
+  for (const member of sources[0]!.keys()) if (sources.every((source) => source.has(member))) size++
+  return Math.min(size, limit)
+}
+
 export const sortedSetAlgebraCommands: ReadonlyArray<Command> = [
   define("zunion", -3, "", combined("union")),
   define("zunionstore", -4, "w", storeCombined("union")),
   define("zinter", -3, "", combined("inter")),
   define("zinterstore", -4, "w", storeCombined("inter")),
+  define("zintercard", -3, "", zintercard),
   define("zdiff", -3, "", combined("diff")),
   define("zdiffstore", -4, "w", storeCombined("diff"))
 ]

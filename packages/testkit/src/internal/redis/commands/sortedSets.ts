@@ -1,13 +1,12 @@
 /**
- * Sorted set commands on members: adding, removing, scores and ranks, popping, iterating.
+ * Sorted set commands on members: adding, removing, scores and ranks, drawing, iterating.
  */
-import { blockUntil } from "../blockedClients.ts"
-import type { BLOCKED, Command, Context, Handler } from "../command.ts"
+import type { Command, Context, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Scored } from "../data/sortedSet.ts"
 import { SortedSet } from "../data/sortedSet.ts"
 import type { Entry } from "../data/values.ts"
-import { double, formatDouble, integer } from "../numbers.ts"
+import { double, drawCount, formatDouble } from "../numbers.ts"
 import type { Value } from "../reply.ts"
 import { fail, syntaxError } from "../reply.ts"
 import { scanPage } from "./scan.ts"
@@ -138,40 +137,6 @@ const rank = (reverse: boolean) => (context: Context, args: ReadonlyArray<string
   return reverse ? zset.size - 1 - at : at
 }
 
-type Edge = "min" | "max"
-
-const pop = (context: Context, key: string, entry: Entry<"zset">, edge: Edge, count: number): Array<Scored> => {
-  const zset = entry.value
-  const items = edge === "min" ? zset.order.slice(0, count) : zset.order.slice(-count).reverse()
-  for (const item of items) zset.delete(item.member)
-  context.changed(key, "z", edge === "min" ? "zpopmin" : "zpopmax")
-  context.dropIfEmpty(key, entry as Entry)
-  return items
-}
-
-const popping = (edge: Edge) => (context: Context, args: ReadonlyArray<string>): Value => {
-  if (args.length > 3) return syntaxError()
-  const count = args.length === 3 ? integer(args[2]!, "ERR value is out of range, must be positive") : 1
-  if (count < 0) return fail("ERR value is out of range, must be positive")
-  const entry = context.db.writeAs(args[1]!, "zset")
-  return entry === undefined || count === 0 ? [] : itemsReply(pop(context, args[1]!, entry, edge, count), true)
-}
-
-const blockingPop = (edge: Edge) => (context: Context, args: ReadonlyArray<string>): Value | typeof BLOCKED => {
-  const keys = args.slice(1, -1)
-  const deadline = blockUntil(args[args.length - 1]!, context.server.micros)
-  const serve = (at: Context, key: string): Value | undefined => {
-    const entry = at.db.writeAs(key, "zset")
-    return entry === undefined ? undefined : [key, ...itemsReply(pop(at, key, entry, edge, 1), true)]
-  }
-  for (const key of keys) {
-    const value = serve(context, key)
-    if (value !== undefined) return value
-  }
-  if (context.atomic) return null
-  return context.server.block(context, { type: "zset", keys, deadline, timedOut: null, serve })
-}
-
 const zscan: Handler = (context, args) => {
   if (!/^[+-]?[0-9]{1,20}$/.test(args[2]!)) return fail("ERR invalid cursor")
   const zset = readSorted(context, args[1]!)
@@ -182,7 +147,7 @@ const zscan: Handler = (context, args) => {
 
 const zrandmember: Handler = (context, args) => {
   if (args.length > 4 || (args.length === 4 && args[3]!.toLowerCase() !== "withscores")) return syntaxError()
-  const count = args.length > 2 ? integer(args[2]!) : undefined
+  const count = args.length > 2 ? drawCount(args[2]!, args.length === 4) : undefined
   const items = readSorted(context, args[1]!)?.order.slice() ?? []
   const draw = () => Math.floor(context.server.options.random() * items.length)
   if (count === undefined) return items.length === 0 ? null : items[draw()]!.member
@@ -201,10 +166,6 @@ export const sortedSetCommands: ReadonlyArray<Command> = [
   define("zcard", 2, "", (context, args) => readSorted(context, args[1]!)?.size ?? 0),
   define("zrank", 3, "", rank(false)),
   define("zrevrank", 3, "", rank(true)),
-  define("zpopmin", -2, "w", popping("min")),
-  define("zpopmax", -2, "w", popping("max")),
-  define("bzpopmin", -3, "ws", blockingPop("min")),
-  define("bzpopmax", -3, "ws", blockingPop("max")),
   define("zscan", -3, "", zscan),
   define("zrandmember", -2, "", zrandmember)
 ]

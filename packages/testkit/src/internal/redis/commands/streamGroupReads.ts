@@ -84,8 +84,10 @@ const xreadgroup: Handler = (context, args) => {
   for (let i = 1; i < args.length; i++) {
     const option = args[i]!.toLowerCase()
     const more = args.length - 1 - i
-    if (option === "block" && more > 0) block = blockMillis(args[++i]!)
-    else if (option === "count" && more > 0) {
+    if (option === "block" && more > 0) {
+      if (context.script) return fail("ERR xreadgroup command is not allowed with BLOCK option from scripts")
+      block = blockMillis(args[++i]!)
+    } else if (option === "count" && more > 0) {
       count = integer(args[++i]!)
       if (count <= 0) count = Infinity
     } else if (option === "streams" && more > 0) {

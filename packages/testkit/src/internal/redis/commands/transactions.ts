@@ -6,6 +6,7 @@ import { BLOCKED, define } from "../command.ts"
 import type { Value } from "../reply.ts"
 import { fail, OK } from "../reply.ts"
 import { RunContext } from "../runContext.ts"
+import { shape } from "../shapes.ts"
 import { leaveMulti, unwatchAll, watch } from "../watches.ts"
 
 const multi: Handler = ({ client }) => {
@@ -51,7 +52,8 @@ const exec: Handler = ({ client, server }) => {
   const replies: Array<Value> = []
   for (const { args, command } of queue) {
     const value = server.call(new RunContext(server, client, true, false), command, args)
-    replies.push(value === BLOCKED ? null : value)
+    const reply = value === BLOCKED ? null : value
+    replies.push(client.wire ? shape(client.protocol, args, reply) : reply)
   }
   return replies
 }

@@ -76,6 +76,12 @@ G.cjson = {
   decode_invalid_numbers = function() return true end
 }
 
+G.cmsgpack = {
+  pack = host.pack, unpack = host.unpack, unpack_one = host.unpackOne, unpack_limit = host.unpackLimit,
+  _NAME = "cmsgpack", _VERSION = "lua-cmsgpack 0.4.0", _COPYRIGHT = "", _DESCRIPTION = "MessagePack C implementation for Lua"
+}
+G.struct = { pack = host.structPack, unpack = host.structUnpack, size = host.structSize }
+
 local function single(field)
   return function(...)
     local text = ...
@@ -101,8 +107,11 @@ G.redis = {
   end,
   replicate_commands = function() return true end,
   set_repl = function() end,
-  setresp = function(version)
-    if version ~= 2 then error({ err = "ERR RESP version must be 2 or 3." }, 0) end
+  setresp = function(...)
+    if select("#", ...) ~= 1 then error({ err = "ERR redis.setresp() requires one argument." }, 0) end
+    local version = floor(tonumber((...)) or 0)
+    if version ~= 2 and version ~= 3 then error({ err = "ERR RESP version must be 2 or 3." }, 0) end
+    misc("setresp", version)
   end,
   breakpoint = function() return false end,
   debug = function() end,
@@ -128,7 +137,8 @@ G.setmetatable = function(t, m)
   if frozen[t] then error({ err = "ERR " .. READONLY }, 0) end
   return setmetatable_(t, m)
 end
-for _, name in ipairs_({ "string", "table", "math", "coroutine", "redis", "cjson", "bit" }) do
+for _, name in ipairs_({ "string", "table", "math", "coroutine", "redis", "cjson", "bit",
+  "cmsgpack", "struct" }) do
   G[name] = freeze(G[name])
 end
 

@@ -2,19 +2,23 @@
  * Replies as Lua values and back, by the rules of Redis: nil is `false`, a status or an error is a table with one
  * field, a list ends at its first nil, and a number loses its fraction.
  */
-import { formatDouble } from "../numbers.ts"
-import type { Value } from "../reply.ts"
-import { Fail, Status } from "../reply.ts"
+import { formatDouble, parseDouble } from "../numbers.ts"
+import type { Confirmations, Value } from "../reply.ts"
+import { BigNumber, Dictionary, Double, Fail, isList, Members, NullList, Status, Verbatim } from "../reply.ts"
 import type { LuaStack } from "./stack.ts"
 import { T } from "./wasmModule.ts"
 
-export const pushValue = (stack: LuaStack, L: number, value: Value): void => {
+/** `nil` is how the protocol of the script has a null: `false` in RESP2, nil in RESP3. */
+export const pushValue = (stack: LuaStack, L: number, value: Value, nil: boolean): void => {
   const { m } = stack
   if (typeof value === "string") stack.push(L, value)
   else if (typeof value === "number") m._lua_pushnumber(L, value)
   else if (typeof value === "bigint") m._lua_pushnumber(L, Number(value))
-  else if (value === null) m._lua_pushboolean(L, 0)
-  else if (value instanceof Status || value instanceof Fail) {
+  else if (typeof value === "boolean") m._lua_pushboolean(L, value ? 1 : 0)
+  else if (value === null || value instanceof NullList) {
+    if (nil) m._lua_pushnil(L)
+    else m._lua_pushboolean(L, 0)
+  } else if (value instanceof Status || value instanceof Fail) {
     m._lua_createtable(L, 0, 1)
     stack.push(L, value instanceof Status ? "ok" : "err")
     stack.push(L, value instanceof Status ? value.ok : value.message)
@@ -24,14 +28,48 @@ export const pushValue = (stack: LuaStack, L: number, value: Value): void => {
       m._lua_pushboolean(L, 1)
       m._lua_rawset(L, -3)
     }
-  } else {
+  } else if (isList(value)) {
     m._lua_checkstack(L, 8)
     m._lua_createtable(L, value.length, 0)
     value.forEach((item, index) => {
-      pushValue(stack, L, item)
+      pushValue(stack, L, item, nil)
       m._lua_rawseti(L, -2, index + 1)
     })
+  } else pushTyped(stack, L, value, nil)
+}
+
+type Typed = Double | Dictionary | Members | Verbatim | BigNumber | Confirmations
+
+/** A table with one field, the name of the type. */
+const pushTyped = (stack: LuaStack, L: number, value: Typed, nil: boolean): void => {
+  const { m } = stack
+  m._lua_checkstack(L, 12)
+  m._lua_createtable(L, 0, 1)
+  if (value instanceof Double) {
+    m._lua_pushnumber(L, parseDouble(value.text) ?? NaN)
+    return stack.setField(L, "double")
   }
+  if (value instanceof BigNumber) {
+    stack.push(L, value.digits)
+    return stack.setField(L, "big_number")
+  }
+  if (value instanceof Verbatim) {
+    m._lua_createtable(L, 0, 2)
+    stack.push(L, value.text)
+    stack.setField(L, "string")
+    stack.push(L, value.format)
+    stack.setField(L, "format")
+    return stack.setField(L, "verbatim_string")
+  }
+  m._lua_createtable(L, 0, value.items.length)
+  const step = value instanceof Dictionary ? 2 : 1
+  for (let at = 0; at < value.items.length; at += step) {
+    pushValue(stack, L, value.items[at]!, nil)
+    if (step === 2) pushValue(stack, L, value.items[at + 1]!, nil)
+    else m._lua_pushboolean(L, 1)
+    m._lua_rawset(L, -3)
+  }
+  stack.setField(L, step === 2 ? "map" : "set")
 }
 
 const truncate = (value: number): Value => {
@@ -40,12 +78,13 @@ const truncate = (value: number): Value => {
   return Object.is(whole, -0) ? 0 : whole
 }
 
-export const toValue = (stack: LuaStack, L: number, at: number, depth: number): Value => {
+export const toValue = (stack: LuaStack, L: number, at: number, depth: number, resp: 2 | 3): Value => {
   const { m } = stack
   switch (m._lua_type(L, at)) {
     case T.string:
       return stack.read(L, at)
     case T.boolean:
+      if (resp === 3) return m._lua_toboolean(L, at) !== 0
       return m._lua_toboolean(L, at) !== 0 ? 1 : null
     case T.number:
       return truncate(m._lua_tonumber(L, at))
@@ -55,7 +94,7 @@ export const toValue = (stack: LuaStack, L: number, at: number, depth: number): 
       return null
   }
   if (depth > 200 || m._lua_checkstack(L, 10) === 0) return new Fail("ERR reached lua stack limit")
-  const typed = typedReply(stack, L, at, depth)
+  const typed = typedReply(stack, L, at, depth, resp)
   if (typed !== undefined) return typed
   const list: Array<Value> = []
   for (let i = 1;; i++) {
@@ -64,12 +103,12 @@ export const toValue = (stack: LuaStack, L: number, at: number, depth: number): 
       m._lua_settop(L, -2)
       return list
     }
-    list.push(toValue(stack, L, m._lua_gettop(L), depth + 1))
+    list.push(toValue(stack, L, m._lua_gettop(L), depth + 1, resp))
     m._lua_settop(L, -2)
   }
 }
 
-const typedReply = (stack: LuaStack, L: number, at: number, depth: number): Value | undefined => {
+const typedReply = (stack: LuaStack, L: number, at: number, depth: number, resp: 2 | 3): Value | undefined => {
   const { m } = stack
   const get = (name: string): number => {
     stack.push(L, name)
@@ -85,22 +124,30 @@ const typedReply = (stack: LuaStack, L: number, at: number, depth: number): Valu
     return done(new Fail(stack.read(L, -1).replace(/[\r\n]+$/, "").replace(/[\r\n]/g, " ")))
   }
   if (get("ok") === T.string) return done(new Status(stack.read(L, -1).replace(/[\r\n]/g, " ")))
-  if (get("double") === T.number) return done(formatDouble(m._lua_tonumber(L, -1)))
-  if (get("map") === T.table) return done(entries(stack, L, depth, true))
-  if (get("set") === T.table) return done(entries(stack, L, depth, false))
-  if (get("big_number") === T.string) return done(stack.read(L, -1))
+  if (get("double") === T.number) return done(new Double(formatDouble(m._lua_tonumber(L, -1))))
+  if (get("map") === T.table) return done(new Dictionary(entries(stack, L, depth, true, resp)))
+  if (get("set") === T.table) return done(new Members(entries(stack, L, depth, false, resp)))
+  if (get("big_number") === T.string) return done(new BigNumber(stack.read(L, -1).replace(/[\r\n]/g, " ")))
+  if (get("verbatim_string") === T.table) {
+    const table = m._lua_gettop(L)
+    const text = stack.field(L, table, "string")
+    const format = stack.field(L, table, "format")
+    if (text !== undefined && format !== undefined) {
+      return done(new Verbatim(text, format.slice(0, 3).replace(/[\r\n]/g, " ")))
+    }
+  }
   return done(undefined)
 }
 
-const entries = (stack: LuaStack, L: number, depth: number, pairs: boolean): Value => {
+const entries = (stack: LuaStack, L: number, depth: number, pairs: boolean, resp: 2 | 3): Array<Value> => {
   const { m } = stack
   const table = m._lua_gettop(L)
   const list: Array<Value> = []
   m._lua_pushnil(L)
   while (m._lua_next(L, table) !== 0) {
     const top = m._lua_gettop(L)
-    list.push(toValue(stack, L, top - 1, depth + 1))
-    if (pairs) list.push(toValue(stack, L, top, depth + 1))
+    list.push(toValue(stack, L, top - 1, depth + 1, resp))
+    if (pairs) list.push(toValue(stack, L, top, depth + 1, resp))
     m._lua_settop(L, top - 1)
   }
   return list

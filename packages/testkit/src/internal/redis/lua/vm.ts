@@ -9,14 +9,17 @@ import { Fail } from "../reply.ts"
 import { sha1 } from "../sha1.ts"
 import { bitwise, errorText, formatInteger, Lrand48, toHex } from "./hostFunctions.ts"
 import { decode, encode } from "./json.ts"
+import { unpack, unpackLimit, unpackOne } from "./msgpackDecoder.ts"
+import { pack } from "./msgpackEncoder.ts"
 import { PRELUDE } from "./prelude.ts"
 import { LuaStack } from "./stack.ts"
+import { structPack, structSize, structUnpack } from "./struct.ts"
 import { pushValue, toValue } from "./values.ts"
 import type { LuaModule } from "./wasmModule.ts"
 import { GLOBALS, REGISTRY, T } from "./wasmModule.ts"
 
 export interface ScriptHost {
-  readonly call: (args: ReadonlyArray<string>) => Value
+  readonly call: (args: ReadonlyArray<string>, protocol: 2 | 3) => Value
   readonly random: () => number
 }
 
@@ -58,6 +61,8 @@ class Vm implements LuaVm {
   private host: ScriptHost = { call: () => null, random: () => 0 }
   private lrand: Lrand48 | undefined
   private hooks = 0
+  /** What `redis.setresp` has chosen. */
+  private resp: 2 | 3 = 2
 
   constructor(m: LuaModule) {
     this.m = m
@@ -68,10 +73,11 @@ class Vm implements LuaVm {
     const load = stack.loadChunk(L, PRELUDE, "@prelude")
     if (load !== undefined) throw new Error(load)
     m._lua_createtable(L, 0, 3)
-    stack.pushFunction(L, (state) => encode(stack, state))
-    stack.setField(L, "encode")
-    stack.pushFunction(L, (state) => decode(stack, state))
-    stack.setField(L, "decode")
+    const functions = { encode, decode, pack, unpack, unpackOne, unpackLimit, structPack, structUnpack, structSize }
+    for (const [name, run] of Object.entries(functions)) {
+      stack.pushFunction(L, (state) => run(stack, state))
+      stack.setField(L, name)
+    }
     m._lua_pushlightuserdata(L, 0)
     stack.setField(L, "null")
     stack.pushFunction(L, (state) => this.redisCall(state, true))
@@ -113,6 +119,7 @@ class Vm implements LuaVm {
     this.host = host
     this.lrand = undefined
     this.hooks = 0
+    this.resp = 2
     m._lua_settop(L, 0)
     m._lua_rawgeti(L, REGISTRY, this.globalsRef)
     stack.push(L, "KEYS")
@@ -124,7 +131,7 @@ class Vm implements LuaVm {
     m._lua_rawgeti(L, REGISTRY, this.handlerRef)
     m._lua_rawgeti(L, REGISTRY, ref)
     const status = m._lua_pcall(L, 0, 1, 2)
-    const value = status === 0 ? toValue(stack, L, m._lua_gettop(L), 0) : this.scriptError(L, sha)
+    const value = status === 0 ? toValue(stack, L, m._lua_gettop(L), 0, this.resp) : this.scriptError(L, sha)
     m._lua_settop(L, 0)
     return value
   }
@@ -157,10 +164,10 @@ class Vm implements LuaVm {
         else break
       }
       if (args.length < count) value = new Fail("ERR Lua redis lib command arguments must be strings or integers")
-      else value = this.guarded(() => this.host.call(args))
+      else value = this.guarded(() => this.host.call(args, this.resp))
     }
     m._lua_settop(L, 0)
-    pushValue(stack, L, value)
+    pushValue(stack, L, value, this.resp === 3)
     return raise && value instanceof Fail ? m._lua_error(L) : 1
   }
 
@@ -192,6 +199,9 @@ class Vm implements LuaVm {
       case "tohex":
         stack.push(L, toHex(number(2), number(3)))
         return 1
+      case "setresp":
+        this.resp = number(2) === 3 ? 3 : 2
+        return 0
       case "seed":
         this.lrand = new Lrand48(number(2))
         return 0

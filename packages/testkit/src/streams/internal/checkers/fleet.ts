@@ -1,4 +1,4 @@
-/** The checkers that follow failures, dead letters and consumers. */
+/** The checkers of failures, dead letters and consumers. */
 import { all } from "../../../internal/checkers/ownershipTracker.ts"
 import type { Checker } from "../../../internal/simulation/setup.ts"
 import { checker, fallen, field, named, type StreamModel, touches } from "./model.ts"
@@ -42,7 +42,7 @@ export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): C
         }
         const note = named(event, "failed")
         if (note !== undefined && "entry" in note.fields) more(failed, field(note.fields, "entry"))
-        // A script that takes what ran out counts it, and only then comes the news of it
+        // The script that takes an expired lease counts the failure before the expiry event arrives
         if (event._tag === "Owner") return
         if (before !== undefined) check(before)
         before = touches(event, model.input) ? seen() : undefined

@@ -1,4 +1,4 @@
-/** How stream ownership looks on the server, and what the checkers of it share. */
+/** The keys of stream ownership on the server, and helpers that its checkers share. */
 import { field } from "../../../internal/checkers/fields.ts"
 import type { Event } from "../../../internal/simulation/history.ts"
 import type { Checker, View } from "../../../internal/simulation/setup.ts"
@@ -28,7 +28,7 @@ export const compareIds = (a: string, b: string): number => {
   return aMillis - bMillis || aSequence - bSequence
 }
 
-/** What nothing comes before. */
+/** The smallest id. */
 export const beginning = "0-0"
 
 export const checker = (name: string, start: (view: View) => Parts): Checker => ({ name, start })
@@ -36,7 +36,7 @@ export const checker = (name: string, start: (view: View) => Parts): Checker => 
 export const named = (event: Event, ...kinds: ReadonlyArray<string>) =>
   event._tag === "Note" && kinds.includes(event.kind) ? event : undefined
 
-/** The clients whose processes are gone: killed, or given up. */
+/** Clients whose process was killed or gave up. */
 export const fallen = (event: Event): string | undefined =>
   event._tag === "Fault" && event.fault === "kill"
     ? event.target
@@ -47,7 +47,7 @@ export const fallen = (event: Event): string | undefined =>
 export const touches = (event: Event, key: string): boolean =>
   event._tag === "Command" && event.command.args.includes(key)
 
-/** Acknowledged, and not deleted: whoever did it died in between. */
+/** Entries that are acknowledged but not deleted: their owner died in between. */
 export const isFinished = (view: View, model: StreamModel, entry: string): boolean => {
   const group = view.stream(model.input)?.groups.get(model.group)
   return group !== undefined && !group.pending.has(entry) && compareIds(entry, group.lastDelivered) <= 0

@@ -1,4 +1,4 @@
-/** The checkers that follow who owns what: without an owner for long, moved for nothing, taken from the living. */
+/** The checkers of owners: no stream is orphaned for long, moved without reason, or taken from a live owner. */
 import { excused, grants } from "../../../internal/checkers/excuses.ts"
 import { seconds } from "../../../internal/checkers/fields.ts"
 import { all } from "../../../internal/checkers/ownershipTracker.ts"
@@ -10,7 +10,7 @@ const interval = 100
 
 export const noOrphans = (model: StreamModel, bound: number, recovery: number): Checker =>
   checker("orphans are taken", (view) => {
-    /** Who consumes: since when it had room, if it has. */
+    /** Each consumer: since when it has had room, if it has any. */
     const joined = new Map<string, { readonly consumer: string; readonly capacity: number; readonly at: number }>()
     const able = new Map<string, number>()
     const orphans = new Map<string, { readonly since: number; readonly consumer: string | undefined }>()
@@ -44,7 +44,7 @@ export const noOrphans = (model: StreamModel, bound: number, recovery: number): 
         const since = isMoved ? now : before.since
         orphans.set(entry, { since, consumer })
         for (const [client, ableSince] of able) {
-          // While one announcement of a data stream is dealt with, another one has to wait
+          // A second announcement of a data stream waits for the first
           const from = Math.max(since, ownedAt.get(name) ?? 0, ableSince, view.lossAt() + recovery)
           if (now - from <= bound) continue
           orphans.set(entry, { since: now, consumer })
@@ -76,9 +76,8 @@ export const noOrphans = (model: StreamModel, bound: number, recovery: number): 
   })
 
 /**
- * What was handed over is handed on for two reasons. Somebody came or went: at once. The shares are others, because
- * other data streams were taken or ended: not before `stay`. Either may be older than the first hand-over by `settle`,
- * and not have been known then.
+ * A second hand-over has two reasons. A member joined or left: at once. The shares changed, since other data streams were
+ * taken or ended: not before `stay`. Either change may precede the first hand-over by `settle`, unknown to its sender.
  */
 export const noPingPong = (model: StreamModel, settle: number, stay: number): Checker =>
   checker("no ping-pong", (view) => {

@@ -1,4 +1,4 @@
-/** The checkers that follow messages and announcements: nothing is left out, nothing goes backwards, nothing is forgotten. */
+/** The checkers of messages and announcements: none is skipped, none is forgotten, and no checkpoint moves back. */
 import type { Checker } from "../../../internal/simulation/setup.ts"
 import {
   beginning,
@@ -23,7 +23,7 @@ export const checkpointsGrow = (model: StreamModel): Checker =>
       const before = last.get(stream)
       if (id === undefined || id === before?.id) return
       last.set(stream, { id, at })
-      // What was committed, and lost again, may be known to whoever goes on
+      // A commit that the server lost may still be known to the next owner
       const from = highest.get(stream) ?? beginning
       if (compareIds(id, from) > 0) highest.set(stream, id)
       if (view.lossAt() >= (before?.at ?? 0)) return
@@ -89,7 +89,7 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
     const ends = new Map<string, string>()
     const announced = new Set<string>()
     const finished = new Set<string>()
-    /** Acknowledged by stock consumers, who delete it then, unless they die in between. */
+    /** Acknowledged by stock consumers, which delete the entry next, unless they die in between. */
     const acknowledged = new Set<string>()
     const highest = new Map<string, string>()
     const begun = new Map<string, number>()
@@ -98,7 +98,7 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
       return end !== undefined && compareIds(checkpoint ?? beginning, end) >= 0
     }
     const isAtItsEnd = (stream: string) => reaches(stream, view.read(model.checkpoint(stream)))
-    /** A handler that began before a loss was at the end, and may say so again, if the server has forgotten both. */
+    /** Handlers that began before a loss of data and were done: they may report it again. */
     const wasAtItsEnd = (stream: string, entry: string) =>
       view.lossAt() >= (begun.get(entry) ?? Infinity) && reaches(stream, highest.get(stream))
     const isDead = (entry: string) =>

@@ -84,7 +84,7 @@ export class Party {
     })
   }
 
-  /** Does not get it; answers why. */
+  /** Fails to take it, and returns why. */
   refused(stream: StreamName, entry: EntryId, options: TakeOptions = {}) {
     return Effect.map(this.ask(stream, entry, options), ({ result }) => {
       assert.notStrictEqual(result._tag, "Taken")
@@ -117,7 +117,7 @@ export interface Bench extends suiteTime.SuiteTime {
   readonly pending: (
     options?: { readonly consumer?: ConsumerName; readonly minIdle?: Duration.Duration }
   ) => Effect.Effect<Effect.Success<ReturnType<Service["pending"]>>["entries"], unknown>
-  /** Runs what waits for a time that must pass. */
+  /** Runs effects that wait for time to pass. */
   readonly during: <A, E, R>(
     effect: Effect.Effect<A, E, R>,
     duration: Duration.Duration
@@ -171,13 +171,13 @@ export const makeBench = Effect.fnUntraced(function*(
   return bench
 })
 
-/** What the cases are given: where to register, and how time passes. */
+/** The context of the cases: where to register, and how time passes. */
 export interface Cases {
   readonly it: Vitest.MethodsNonLive<StreamStore>
   readonly bench: (label: string, lease?: Duration.Duration) => ReturnType<typeof makeBench>
-  /** A lease that a test can afford to wait for. */
+  /** A lease short enough to wait for in a test. */
   readonly short: Duration.Duration
-  /** Whether the backend publishes what expires. */
+  /** Whether the backend publishes expiries. */
   readonly publishesExpiries: boolean
   /** Adds a message to a data stream, as its producer does. */
   readonly append: Append | undefined

@@ -34,12 +34,12 @@ export type Command = typeof Command.Type
 interface Model {
   entry: EntryId | undefined
   isDelivered: boolean
-  /** Who was granted it last, and until when. */
+  /** The last grant, and its end. */
   owner: { held: Held; until: number; counts: boolean } | undefined
   token: number
   failures: number
   checkpoint: number
-  /** What each party was granted last, owned or not. */
+  /** The last grant of each party, owned or not. */
   readonly had: Map<Party, Held>
 }
 
@@ -68,7 +68,7 @@ export const runHistory = Effect.fnUntraced(function*(
 
   const read = (party: Party) => bench.during(party.read(10, Duration.millis(1)), Duration.millis(5))
 
-  /** Whether this holding is that of the owner; a lease lasts up to and including its last millisecond. */
+  /** Whether this lease is the owner's; a lease includes its last millisecond. */
   const owns = (model: Model, held: Held | undefined, now: number): held is Held =>
     held !== undefined && model.owner?.held === held && now <= model.owner.until
 
@@ -137,7 +137,7 @@ export const runHistory = Effect.fnUntraced(function*(
     if (held === undefined) return
     switch (command._tag) {
       case "Again": {
-        // Only what may still be under way is asked for again
+        // Only requests that may still be under way are repeated
         if (!isOwner) return
         const { result } = yield* party.ask(stream, held.entry, { lease: period, epoch: held.epoch })
         assert.deepStrictEqual(result, { _tag: "Taken", token: held.token, failures: model.failures })
@@ -201,7 +201,7 @@ export const runHistory = Effect.fnUntraced(function*(
     }
   }
 
-  // Nothing is forgotten: what is unfinished can be finished, by anybody
+  // Nothing is forgotten: any party can finish the unfinished streams
   if (!options.live) yield* bench.pass(Duration.times(period, 2))
   yield* read(parties[0]!)
   for (const [label, model] of models) {

@@ -1,24 +1,29 @@
 --- Makes fencing tokens. Each grant takes a token larger than all before, and not below the clock.
 ---
---- The fence holds the token `T`, or `T/b` where the `b` tokens after it are reserved for the same grant. It outlives its
---- last use by 7 days. Afterwards the clock of the server keeps tokens growing.
+--- The fence holds the token `T`, or `T/b` where the `b` tokens after it are reserved for the same grant.
+--- Needs fence.
 --- @include clock.lua
+--- @include retention.lua
 
-local function readFence(text)
-  if text == nil then
-    text = redis.call('GET', fence)
-  end
+local function parseFence(text)
   local token, spare = string.match(text or '', '^(%d+)/?(%d*)$')
   return token, tonumber(spare) or 0
 end
 
+-- Returns the text before
 local function writeFence(token, spare)
-  redis.call('SET', fence, spare > 0 and token .. '/' .. string.format('%.0f', spare) or token, 'PX', '604800000')
+  local text = spare > 0 and token .. '/' .. string.format('%.0f', spare) or token
+  return redis.call('SET', fence, text, 'PX', fenceMillis, 'GET')
 end
 
-local function mint(spare, text)
-  local last, reserve = readFence(text)
-  local token = string.format('%.0f', math.max((tonumber(last) or 0) + reserve + 1, micros()))
-  writeFence(token, spare or 0)
+local function mint(spare)
+  local token = string.format('%.0f', micros())
+  local last, reserve = parseFence(writeFence(token, spare))
+  local least = last and tonumber(last) + reserve + 1
+  if least and least > micros() then
+    -- The clock is behind
+    token = string.format('%.0f', least)
+    writeFence(token, spare)
+  end
   return token
 end

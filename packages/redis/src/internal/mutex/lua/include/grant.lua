@@ -1,12 +1,13 @@
---- Makes the caller the owner, with a new token; an owner keeps the token that it has.
+--- Makes a contender the owner, with a new token. An owner keeps the token that it has.
 ---
 --- At least `spare` tokens are reserved. Tokens that were reserved are never given back.
+--- Needs owner, queue, fence, reserved.
 --- @include fence.lua
 
 local function take(id, lease, spare, isOwner)
   local token, had
   if isOwner then
-    token, had = readFence()
+    token, had = parseFence(redis.call('GET', fence))
   end
   if not token then
     token = mint(spare)
@@ -15,5 +16,12 @@ local function take(id, lease, spare, isOwner)
   end
   redis.call('SET', owner, id, 'PX', lease)
   redis.call('PUBLISH', owner, 'acquired@@' .. id)
+  return token
+end
+
+local function grant(id, lease, spare, isOwner)
+  local token = take(id, lease, spare, isOwner)
+  redis.call('ZREM', queue, id)
+  redis.call('DEL', reserved)
   return token
 end

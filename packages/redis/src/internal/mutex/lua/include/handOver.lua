@@ -1,22 +1,24 @@
 --- Gives a mutex that nobody owns to the first live waiter, and tells the one behind it when to look.
 ---
 --- Unfair: the first is only told that the mutex is free, and keeps its place. The next to ask gets the mutex.
+--- Needs owner, queue, fence, reserved, skipDead.
 --- @include fence.lua
 --- @include wakeUp.lua
 
--- Waiters of one layer fall silent together, so the one that is to look is of another layer where one is near
+-- Waiters of one layer fall silent together, so the one that is to look is of another layer where one is near.
+-- Returns the id that was told, and the owner
 local function handOver(from, confirm, caller, ticket, unfair)
-  local granted, behind
+  local told, granted, behind
   local passed = 0
   walk(function(id, score)
-    if granted then
+    if told then
       if isOurTicket(score) then
         passed = passed + 1
         if not skipDead then
-          tellToLook(id, tonumber(confirm))
+          tell(id, 'look@@' .. confirm)
           return passed == 8 and 'stop' or 'pass'
         end
-        local elsewhere = inboxOf(id) ~= inboxOf(granted)
+        local elsewhere = inboxOf(id) ~= inboxOf(told)
         behind = elsewhere and id or behind or id
         if elsewhere or passed == 8 then
           return 'stop'
@@ -27,20 +29,21 @@ local function handOver(from, confirm, caller, ticket, unfair)
     if id == caller or (ticket and ticket < score) then
       return 'stop'
     end
-    granted = id
+    told = id
     tell(id, 'released@@' .. from)
     if not isOurTicket(score) then
       redis.call('SET', reserved, id, 'PX', confirm)
     elseif unfair then
       return 'pass'
     else
-      mint()
+      mint(0)
       redis.call('SET', owner, id, 'PX', confirm)
+      granted = id
     end
     return 'take'
   end)
   if behind then
-    tellToLook(behind, tonumber(confirm))
+    tell(behind, 'look@@' .. confirm)
   end
-  return granted
+  return told, granted
 end

@@ -2,16 +2,18 @@
 ---
 --- It removes the dead on its way, in growing pages: each dead entry is paid for once.
 --- `visit` returns 'take' to remove a waiter, 'pass' to go on, 'stop' to end.
+--- Needs owner, queue, skipDead.
 --- @include stockSimba.lua
 
 local function walk(visit)
   local offset, size = 0, 2
-  while true do
+  local stopped = false
+  while not stopped do
     local page = redis.call('ZRANGE', queue, offset, offset + size - 1, 'WITHSCORES')
     if #page == 0 then
       return
     end
-    local counts
+    local gone, counts = {}, nil
     if skipDead then
       local channels = {}
       for i = 1, #page, 2 do
@@ -19,14 +21,14 @@ local function walk(visit)
       end
       counts = redis.call('PUBSUB', 'NUMSUB', unpack(channels))
     end
-    local gone, stopped = {}, false
     for i = 1, #page, 2 do
+      local id = page[i]
       if counts and tonumber(counts[i + 1]) == 0 then
-        gone[#gone + 1] = page[i]
+        gone[#gone + 1] = id
       elseif not stopped then
-        local verdict = visit(page[i], tonumber(page[i + 1]))
+        local verdict = visit(id, tonumber(page[i + 1]))
         if verdict == 'take' then
-          gone[#gone + 1] = page[i]
+          gone[#gone + 1] = id
         elseif verdict == 'stop' then
           stopped = true
         else
@@ -36,9 +38,6 @@ local function walk(visit)
     end
     if #gone > 0 then
       redis.call('ZREM', queue, unpack(gone))
-    end
-    if stopped then
-      return
     end
     size = math.min(size * 4, 128)
   end

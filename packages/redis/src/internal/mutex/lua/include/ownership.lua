@@ -1,9 +1,6 @@
---- Reads who owns the mutex, and for how long: `<id>@@<remaining ms>`, or `@@` for nobody.
+--- Says who owns the mutex, and for how long: `<id>@@<remaining ms>`, or `@@` for nobody.
+--- Needs owner.
 
-local function ownership()
-  local current = redis.call('GET', owner)
-  if not current then
-    return '@@'
-  end
-  return current .. '@@' .. string.format('%.0f', redis.call('PTTL', owner))
+local function ownershipOf(current)
+  return current and current .. '@@' .. string.format('%.0f', redis.call('PTTL', owner)) or '@@'
 end

@@ -1,6 +1,7 @@
 --- Puts a waiter into the queue, and keeps the queue from expiring under it.
 ---
 --- Its place is the one that it had; else that of its ticket; else behind all that wait.
+--- Needs owner, queue.
 --- @include clock.lua
 
 local function enter(id, ticket)
@@ -17,7 +18,8 @@ local function enter(id, ticket)
       at = math.max(at, math.floor(tonumber(last) * 1000000 + 0.5) + 1)
     end
   end
-  local text = ticketAt(at)
+  -- Never a whole second, which is a stock ticket
+  local text = string.format('%.6f', (at % 1000000 == 0 and at + 1 or at) / 1000000)
   redis.call('ZADD', queue, text, id)
   return text
 end

@@ -1,51 +1,47 @@
---- A mutex that nobody else wants, and a confirmation: the same as in full, by the fewest commands.
+--- Does what nobody else wants: a plain try, a plain release and a confirmation, by the fewest commands.
 ---
---- Inline, because closures would cost more than these commands.
+--- Leaves `reply` unset, and everything as it was, where there is more to it. Functions are not defined yet: to define
+--- them costs more than these commands.
+--- Needs owner, queue, fence, reserved, plainLease, code, at.
+--- Sets reply, stamp.
+--- @include retention.lua
 
-if code == 116 then
-  at = first + 1
-  local id = ARGV[first]
-  local set = call('EXISTS', queue, reserved) == 0 and attempt('SET', owner, id, 'PX', lease0, 'NX')
+if code == 't' then
+  local id = ARGV[at]
+  local set = redis.call('EXISTS', queue, reserved) == 0 and redis.pcall('SET', owner, id, 'PX', plainLease, 'NX')
   if set and set.ok then
     if not stamp then
-      local time = call('TIME')
+      local time = redis.call('TIME')
       stamp = time[1] .. string.sub('00000' .. time[2], -6)
     end
-    local last = attempt('SET', fence, stamp, 'PX', '604800000', 'GET')
+    local last = redis.pcall('SET', fence, stamp, 'PX', fenceMillis, 'GET')
     local number = not last and 0 or tonumber(last)
     if number and number < tonumber(stamp) then
-      call('PUBLISH', owner, 'acquired@@' .. id)
+      redis.call('PUBLISH', owner, 'acquired@@' .. id)
       reply = stamp
     else
-      -- Ahead of the clock, reserved or no fence at all: as if nothing had been done
-      call('DEL', owner)
+      -- Ahead of the clock, reserved or no fence at all
+      redis.call('DEL', owner)
       if type(last) == 'string' then
-        call('SET', fence, last, 'PX', '604800000')
+        redis.call('SET', fence, last, 'PX', fenceMillis)
       end
     end
   end
-elseif code == 114 then
-  at = first + 1
-  isMine = attempt('GET', owner) == ARGV[first]
-  head = isMine and attempt('ZRANGE', queue, 0, 1, 'WITHSCORES')
-  if head and not head.err and not head[1] then
-    call('DEL', owner)
+elseif code == 'r' then
+  if redis.call('EXISTS', queue) == 0 and redis.pcall('GET', owner) == ARGV[at] then
+    redis.call('DEL', owner)
     reply = '@@'
   end
-elseif code == 97 then
-  -- A confirmation that reserves nothing
-  at = first + 7
-  local id = ARGV[first]
-  if ARGV[first + 6] == '0' and attempt('GET', owner) == id then
-    local text = attempt('GET', fence)
+elseif code == 'a' and ARGV[at + 6] == '0' then
+  local id = ARGV[at]
+  if redis.pcall('GET', owner) == id then
+    local text = redis.pcall('GET', fence)
     local token = type(text) == 'string' and string.match(text, '^(%d+)/?%d*$')
-    if token and type(attempt('ZREM', queue, id)) == 'number' then
-      call('DEL', reserved)
-      call('SET', owner, id, 'PX', ARGV[first + 2])
-      call('PUBLISH', owner, 'acquired@@' .. id)
+    if token and type(redis.pcall('ZREM', queue, id)) == 'number' then
+      redis.call('DEL', reserved)
+      redis.call('SET', owner, id, 'PX', ARGV[at + 2])
+      redis.call('PUBLISH', owner, 'acquired@@' .. id)
       reply = token
     end
   end
-else
-  at = first + 6
 end

@@ -1,6 +1,9 @@
 --- Adds to dead letters: the fields as they are, then the reason, the id and the token.
 ---
---- About 10,000 letters are kept, for 30 days after the last.
+--- About 10,000 letters are kept.
+
+-- 30 days in ms: dead letters, and the checkpoints that belong to them
+local deadMillis = '2592000000'
 
 local function addDead(dead, content, reason, id, token)
   local letter = { 'XADD', dead, 'MAXLEN', '~', '10000', '*' }
@@ -11,5 +14,5 @@ local function addDead(dead, content, reason, id, token)
     letter[#letter + 1] = text
   end
   redis.call(unpack(letter))
-  redis.call('PEXPIRE', dead, '2592000000')
+  redis.call('PEXPIRE', dead, deadMillis)
 end

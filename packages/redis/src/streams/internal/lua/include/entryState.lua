@@ -4,8 +4,9 @@
 ---   pending   a consumer has it
 ---   new       no consumer was given it yet
 ---   finished  acknowledged, and not deleted
+--- Needs lbs, group.
 --- @include compareIds.lua
---- @include group.lua
+--- @include groupInfo.lua
 
 local function stateOf(entry)
   if #redis.call('XRANGE', lbs, entry, entry) == 0 then

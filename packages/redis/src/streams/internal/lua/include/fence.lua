@@ -1,4 +1,5 @@
---- Makes fencing tokens: each larger than all before, and not below the clock. A fence outlives its last use by 7 days.
+--- Makes fencing tokens: each larger than all before, and not below the clock.
+--- @include retention.lua
 
 local function nextToken(last)
   local time = redis.call('TIME')
@@ -7,5 +8,5 @@ local function nextToken(last)
 end
 
 local function keepFence(fence, token)
-  redis.call('SET', fence, token, 'PX', '604800000')
+  redis.call('SET', fence, token, 'PX', keepMillis)
 end

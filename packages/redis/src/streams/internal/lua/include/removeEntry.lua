@@ -1,4 +1,5 @@
 --- Ends an entry: acknowledges and deletes it, with all that is known about it.
+--- Needs lbs, failures, announced, group.
 
 local function forget(stream, entry)
   redis.call('HDEL', failures, entry, entry .. ':by', entry .. ':last', entry .. ':gave', entry .. ':moved')

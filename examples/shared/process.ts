@@ -1,0 +1,78 @@
+/** A member of a fleet as a process. It reports events on its standard output, a line of JSON each. */
+import { Effect, Fiber, Option, Schema, Stream } from "effect"
+import { ChildProcess } from "effect/process"
+import { fileURLToPath } from "node:url"
+
+export interface Process {
+  /** Awaits the end of the process and its last event. */
+  readonly ended: Effect.Effect<void>
+  /** Sends the signal, then awaits `ended`. */
+  readonly end: (signal: "SIGKILL" | "SIGTERM") => Effect.Effect<void>
+}
+
+/** Starts a module as a process, which ends with the scope at the latest. */
+export const spawn = Effect.fnUntraced(function*<E, I, R = never>(options: {
+  /** The URL of the module. */
+  readonly module: string
+  readonly args: ReadonlyArray<string>
+  readonly redis: string
+  readonly event: Schema.Codec<E, I>
+  readonly onEvent: (event: E) => Effect.Effect<void, never, R>
+  /** Gets each line that is no event. */
+  readonly onText: (line: string) => Effect.Effect<void, never, R>
+  /** Runs if the process fails, unless `end` was called. */
+  readonly onFailure: (problem: string) => Effect.Effect<void, never, R>
+}) {
+  const child = yield* ChildProcess.make(process.execPath, [fileURLToPath(options.module), ...options.args], {
+    env: { REDIS_URL: options.redis },
+    extendEnv: true,
+    stderr: "inherit",
+    forceKillAfter: "10 seconds"
+  })
+  const decode = Schema.decodeUnknownOption(Schema.fromJsonString(options.event))
+  let isAskedToEnd = false
+  const watch = Effect.gen(function*() {
+    yield* child.stdout.pipe(
+      Stream.decodeText,
+      Stream.splitLines,
+      Stream.runForEach((line) =>
+        Option.match(decode(line), { onSome: options.onEvent, onNone: () => options.onText(line) })
+      )
+    )
+    const code = yield* child.exitCode
+    return code === 0 ? undefined : `its exit code is ${code}`
+  }).pipe(
+    // There is no exit code where a signal ended the process
+    Effect.catch((error) => Effect.succeed(error.message)),
+    Effect.flatMap((problem) => problem === undefined || isAskedToEnd ? Effect.void : options.onFailure(problem))
+  )
+  const watching = yield* Effect.forkScoped(watch)
+  const ended = Effect.asVoid(Fiber.await(watching))
+  return {
+    ended,
+    end: (killSignal) =>
+      Effect.suspend(() => {
+        isAskedToEnd = true
+        // A process that has ended already cannot be signalled
+        return Effect.andThen(Effect.ignore(child.kill({ killSignal })), ended)
+      })
+  } satisfies Process as Process
+})
+
+/** Writes events for the process that spawned this one. */
+export const reporter = <E, I>(event: Schema.Codec<E, I>): (event: E) => void => {
+  const encode = Schema.encodeSync(Schema.fromJsonString(event))
+  // Nobody reads after the parent's death, and this process still has to release what it holds
+  process.stdout.on("error", () => undefined)
+  return (event) => void process.stdout.write(`${encode(event)}\n`)
+}
+
+const parentDied = Effect.callback<void>((resume) => {
+  process.stdin.once("close", () => resume(Effect.void)).resume()
+  // An open standard input would keep this process alive
+  return Effect.sync(() => void process.stdin.destroy())
+})
+
+/** Interrupts the work when the parent dies, which closes this process's standard input. */
+export const untilParentDies = <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A | void, E, R> =>
+  Effect.raceFirst(work, parentDied)

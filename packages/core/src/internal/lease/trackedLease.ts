@@ -1,0 +1,85 @@
+/** One lease of a mutex or a stream: its deadline by two clocks, and when it is renewed next. No fiber, no timer. */
+import type * as Duration from "effect/Duration"
+import type * as Pull from "effect/Pull"
+import type { Instant } from "./deadline.ts"
+import type { Item } from "./indexedHeap.ts"
+
+/** Shared by all leases with the same options. Milliseconds. */
+export interface Periods {
+  /** The server's lease less the safety margin. */
+  readonly usable: number
+  readonly margin: number
+  readonly renewAfter: number
+  /** How much too early a renewal may go out together with one that is due. */
+  readonly early: number
+  /** From the granting request to the end, renewed or not. */
+  readonly maxHold: number
+}
+
+/** How the last attempt to renew went. */
+export type Outcome = { readonly _tag: "Renewed"; readonly ttl: Duration.Duration } | { readonly _tag: "Failed" }
+
+export type RetryStep = (
+  now: number,
+  outcome: Outcome
+) => Pull.Pull<[Duration.Duration, Duration.Duration], never, Duration.Duration>
+
+export abstract class TrackedLease<P extends Periods> implements Item {
+  readonly terms: P
+  /** Just before the granting request was sent. */
+  readonly since: Instant
+  /** Just before the last granting or renewing request was sent: one object for all leases of that request. */
+  protected renewed: Instant
+  private monotonicDeadline = 0
+  private wallDeadline = 0
+  /** Monotonic milliseconds; infinite while a renewal is under way. */
+  nextRenewal = 0
+  key = 0
+  position = -1
+  before: Item | undefined = undefined
+  behind: Item | undefined = undefined
+  renewing = false
+  failing = false
+  /** The delays since the first of the last failures in a row. */
+  step: RetryStep | undefined = undefined
+
+  constructor(terms: P, sent: Instant) {
+    this.terms = terms
+    this.since = this.renewed = sent
+    this.extend(sent)
+  }
+
+  abstract isOpen(): boolean
+  abstract get annotations(): Record<string, unknown>
+
+  /** Counts from the instant before the request was sent, never from its reply. */
+  extend(sent: Instant): void {
+    const { maxHold, renewAfter, usable } = this.terms
+    this.renewed = sent
+    const longest = this.since.monotonic + maxHold
+    this.monotonicDeadline = Math.min(sent.monotonic + usable, longest)
+    this.wallDeadline = Math.min(sent.wall + usable, this.since.wall + maxHold)
+    // Renewing cannot move a deadline that `maxHold` has set
+    this.nextRenewal = this.monotonicDeadline >= longest ? Infinity : sent.monotonic + renewAfter
+  }
+
+  /** Milliseconds until the deadline, by the clock that says less. A clock that is set back prolongs nothing. */
+  left(now: Instant): number {
+    const monotonic = this.monotonicDeadline - now.monotonic
+    const wall = this.wallDeadline - now.wall
+    if (wall > monotonic) this.wallDeadline = now.wall + monotonic
+    // By more than a rounding error: a suspension, or a clock that was set
+    else if (wall < monotonic - 1) this.monotonicDeadline = now.monotonic + wall
+    return Math.min(monotonic, wall)
+  }
+
+  /** The monotonic instant at which something ends the lease unless it is renewed. */
+  endsAt(): number {
+    return this.monotonicDeadline
+  }
+
+  /** Why its deadline passed. */
+  expiry(): "BackendGone" | "Expired" {
+    return this.failing || this.renewing ? "BackendGone" : "Expired"
+  }
+}

@@ -1,0 +1,132 @@
+/** One acquire: asks when the mutex may be free, waits in line when it is not, and undoes what nobody takes. */
+import * as Cause from "effect/Cause"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Fiber from "effect/Fiber"
+import * as LogLevel from "effect/LogLevel"
+import * as Option from "effect/Option"
+import * as MutexMetrics from "../../MutexMetrics.ts"
+import { AcquireTimeout, type StoreError } from "../../SimbaError.ts"
+import * as tracing from "../tracing.ts"
+import type { AcquireQueue, AcquireQueues } from "./acquireQueue.ts"
+import { type Attempt, closed, isRefused, retryOutages, send, withAnswer } from "./attempt.ts"
+import type { HeldLease } from "./heldLease.ts"
+import type { Waiter } from "./waiter.ts"
+
+export type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+
+const outcomeOf = (
+  exit: Exit.Exit<HeldLease | undefined, StoreError | AcquireTimeout>
+): keyof typeof MutexMetrics.attempts => {
+  if (Exit.isSuccess(exit)) return exit.value === undefined ? "refused" : "granted"
+  const error = Option.getOrUndefined(Exit.findErrorOption(exit))
+  if (error === undefined) return Cause.hasInterruptsOnly(exit.cause) ? "interrupted" : "error"
+  return error._tag === "AcquireTimeout" ? "timeout" : "error"
+}
+
+/** A logger or a span that throws must not keep the lease from the caller, who alone can give it back. */
+const report = (lease: HeldLease, fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<void> => {
+  const logged = LogLevel.isGreaterThan(fiber.cache.minimumLogLevel, "Debug")
+    ? Effect.void
+    : Effect.ignoreCause(Effect.annotateLogs(Effect.logDebug("Mutex acquired"), lease.annotations))
+  return tracing.isTracing(fiber)
+    ? Effect.andThen(Effect.ignoreCause(Effect.annotateCurrentSpan(tracing.attributes(lease))), logged)
+    : logged
+}
+
+/** For at most `timeout`, if there is one. */
+const withTimeout = <A, E, R>(
+  { mutex }: Attempt,
+  timeout: Duration.Duration | undefined,
+  granting: Effect.Effect<A, E, R>,
+  owner: () => string | undefined
+): Effect.Effect<A, E | AcquireTimeout, R> =>
+  timeout === undefined ? granting : Effect.timeoutOrElse(granting, {
+    duration: timeout,
+    orElse: () => {
+      const known = owner()
+      return Effect.fail(new AcquireTimeout({ mutex, timeout, ...(known === undefined ? {} : { owner: known }) }))
+    }
+  })
+
+/** One request where nobody of this layer holds the mutex or waits for it; then, in mode `wait`, a place in line. */
+const obtain = (
+  queues: AcquireQueues,
+  attempt: Attempt,
+  mode: "try" | "wait",
+  timeout: Duration.Duration | undefined,
+  restore: Restore
+): Effect.Effect<HeldLease | undefined, StoreError | AcquireTimeout> =>
+  Effect.withFiber((fiber) => {
+    if (queues.isClosed()) return Effect.fail(closed())
+    const { context, leases } = queues
+    let queue: AcquireQueue | undefined
+    let isAsking = false
+    let waiter: Waiter | undefined
+    let granted: HeldLease | undefined
+
+    const join = (queue: AcquireQueue) => {
+      waiter = queue.join(attempt, fiber, isAsking)
+      isAsking = false
+      return waiter.outcome
+    }
+
+    const granting = Effect.suspend((): Effect.Effect<HeldLease | undefined, StoreError> => {
+      const own = queue = queues.at(attempt)
+      if (mode === "try" && !own.isOpen()) return Effect.undefined
+      if (mode === "wait" && !own.comesFirst(attempt)) return join(own)
+      own.ask()
+      isAsking = true
+      const asked = context.now().monotonic
+      const until = asked + attempt.terms.leaseMillis
+      const request = withAnswer(context, attempt.terms, until, send(context, attempt, own, { mode: "try" }))
+      const asking = mode === "try" ? request : retryOutages(request, (outage) => {
+        own.outage(outage, asked)
+        return context.now().monotonic < until
+      })
+      return Effect.flatMap(asking, (result): Effect.Effect<HeldLease | undefined, StoreError> => {
+        if (!isRefused(result)) {
+          isAsking = false
+          own.granted(granted = result)
+          return Effect.succeed(result)
+        }
+        own.refused(result)
+        if (mode === "wait") return join(own)
+        isAsking = false
+        own.gaveUp()
+        return Effect.undefined
+      })
+    })
+
+    const undo = () => {
+      if (waiter !== undefined) return queue!.leave(waiter)
+      if (granted !== undefined) return leases.giveUp(granted)
+      if (!isAsking) return Effect.void
+      isAsking = false
+      return Effect.map(leases.undo({ mutex: attempt.mutex, id: attempt.id }), () => queue!.gaveUp())
+    }
+
+    const reported = Effect.tap(
+      restore(withTimeout(attempt, timeout, granting, () => queue?.owner)),
+      (lease) => lease === undefined ? Effect.void : report(lease, fiber)
+    )
+    const attributes = () => ({ attributes: tracing.attributes(attempt) })
+    // Outside of the span: a tracer that throws must not leave the queue or the lease behind
+    return Effect.onExit(tracing.spanOn(fiber, "simba.acquire", attributes, reported), (exit) => {
+      context.recorder.update(MutexMetrics.attempts[outcomeOf(exit)], 1, attempt.mutex)
+      return Exit.isSuccess(exit) ? Effect.void : undo()
+    })
+  })
+
+/** Waits for the mutex, for at most `timeout`. Call it uninterruptibly, with what restores interruption. */
+export const acquire = (
+  queues: AcquireQueues,
+  attempt: Attempt,
+  timeout: Duration.Duration | undefined,
+  restore: Restore
+) => obtain(queues, attempt, "wait", timeout, restore) as Effect.Effect<HeldLease, StoreError | AcquireTimeout>
+
+/** One request that never queues, and none where the answer is known. Call it like `acquire`. */
+export const tryAcquire = (queues: AcquireQueues, attempt: Attempt, restore: Restore) =>
+  obtain(queues, attempt, "try", undefined, restore) as Effect.Effect<HeldLease | undefined, StoreError>

@@ -1,0 +1,192 @@
+/** The leases that one layer holds: renewed until they are released or lost, and given back. */
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as FiberSet from "effect/FiberSet"
+import type * as Scope from "effect/Scope"
+import type { MutexConfig } from "../../MutexConfig.ts"
+import * as MutexMetrics from "../../MutexMetrics.ts"
+import * as MutexSchedule from "../../MutexSchedule.ts"
+import type { GuardResult, MutexStore, ReleaseRequest } from "../../MutexStore.ts"
+import type { LossReason } from "../../SimbaError.ts"
+import { type Instant, instant } from "../lease/deadline.ts"
+import * as leaseRenewer from "../lease/leaseRenewer.ts"
+import { LeaseTable } from "../lease/leaseTable.ts"
+import * as metricsRecorder from "../lease/metricsRecorder.ts"
+import * as overrunMonitor from "../lease/overrunMonitor.ts"
+import { ignoreLogFailure } from "../lease/supervise.ts"
+import * as timerQueue from "../lease/timerQueue.ts"
+import * as tracing from "../tracing.ts"
+import type { HeldLease } from "./heldLease.ts"
+import * as releaseSender from "./releaseSender.ts"
+
+export interface HeldLeases {
+  readonly now: () => Instant
+  readonly recorder: metricsRecorder.Recorder
+  readonly timers: timerQueue.TimerQueue
+  /** Looks after the lease from now on. A closed layer cannot: the lease is lost and given back at once. */
+  readonly add: (lease: HeldLease) => void
+  /** A hint that this lease was taken by force: asks at once, and believes the answer. */
+  readonly suspect: (id: string) => void
+  /** Loses the lease if its deadline has passed by the clock, even if no timer has fired. */
+  readonly check: (lease: HeldLease, now: Instant) => void
+  /** Gives the mutex back, waiting for at most the release timeout. Never fails: the key expires. */
+  readonly release: (lease: HeldLease) => Effect.Effect<void>
+  /** Gives back a lease that nobody waits for any more, without waiting. */
+  readonly giveUp: (lease: HeldLease) => Effect.Effect<void>
+  /** Undoes an attempt of unknown outcome, without waiting. */
+  readonly undo: (request: Omit<ReleaseRequest, "confirm">) => Effect.Effect<void>
+}
+
+export const make = Effect.fnUntraced(function*(
+  store: MutexStore["Service"],
+  config: MutexConfig
+): Effect.fn.Return<HeldLeases, never, Scope.Scope> {
+  const releases = yield* releaseSender.make(store, config)
+  const context = yield* Effect.context<never>()
+  const clock = yield* Clock.Clock
+  const recorder = metricsRecorder.make(context, config.metricsByMutex)
+  const releaseMillis = Duration.toMillis(config.releaseTimeout)
+
+  const check = (lease: HeldLease, now: Instant) => {
+    if (lease.isOpen() && lease.left(now) <= 0) lose(lease, lease.expiry())
+  }
+
+  const table = new LeaseTable<HeldLease>(clock, check)
+
+  const drop = (lease: HeldLease, now: Instant): boolean => {
+    if (!table.remove(lease)) return false
+    recorder.modify(MutexMetrics.held, -1, lease.mutex)
+    recorder.update(MutexMetrics.holdTime, now.monotonic - lease.since.monotonic, lease.mutex)
+    return true
+  }
+
+  const lose = (lease: HeldLease, reason: Exclude<LossReason, "Released">, owner?: string) => {
+    const now = table.now()
+    if (!drop(lease, now)) return
+    try {
+      const loss = lease.lose(reason, owner)
+      recorder.update(MutexMetrics.losses[reason], 1, lease.mutex)
+      watchOverrun(lease, loss, now)
+      recorder.run(Effect.annotateLogs(Effect.logWarning(loss.message), lease.annotations))
+    } finally {
+      // Others wait for the mutex, even if a listener throws
+      lease.owner?.lost(lease)
+    }
+  }
+
+  // Finalizers run in reverse: leases are lost before the renewals that are under way are interrupted
+  const fibers = yield* FiberSet.make()
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      for (const lease of table.all()) lose(lease, "BackendGone")
+    })
+  )
+  const timers = yield* timerQueue.make
+  const watchOverrun = overrunMonitor.make(config.onOverrun, recorder, timers)
+
+  /** A holder that is not alive is asked again, like a backend that does not answer, until the deadline. */
+  const probe = (lease: HeldLease) => {
+    const { isAlive } = lease.terms
+    const isAnswered = lease.probe === "alive" || lease.forcedAt !== undefined
+    lease.probe = "unasked"
+    if (isAlive === undefined || isAnswered) return undefined
+    lease.probe = "asking"
+    return Effect.flatMap(Effect.exit(Effect.timeout(isAlive, config.commandTimeout)), (exit) => {
+      const wasDead = lease.dead
+      lease.dead = !(Exit.isSuccess(exit) && exit.value === true)
+      lease.probe = lease.dead ? "unasked" : "alive"
+      if (!lease.dead || !lease.isOpen()) return Effect.succeed(!lease.dead)
+      recorder.update(MutexMetrics.guards.notAlive, 1, lease.mutex)
+      return wasDead ? Effect.succeed(false) : Effect.as(
+        ignoreLogFailure(
+          Effect.logWarning(
+            "The holder of a lease is not alive by its own probe; the lease is not renewed and ends at its deadline",
+            Exit.isFailure(exit) ? exit.cause : Cause.empty
+          ).pipe(Effect.annotateLogs(lease.annotations))
+        ),
+        false
+      )
+    })
+  }
+
+  yield* leaseRenewer.start<HeldLease, GuardResult>({
+    table,
+    recorder,
+    operation: "guard",
+    span: "simba.guard",
+    what: "lease",
+    timeout: config.commandTimeout,
+    schedule: MutexSchedule.guard,
+    metrics: { ...MutexMetrics.guards, timeLeft: MutexMetrics.timeLeftAtRenewal },
+    send: store.guard,
+    attributes: tracing.attributes,
+    lost: (lease, { ownership }) => {
+      const owner = ownership._tag === "Held" ? ownership.owner : undefined
+      const reason = lease.forcedAt !== undefined ? "ForcedRelease" : owner === undefined ? "Vanished" : "TakenOver"
+      lose(lease, reason, owner)
+    },
+    probe
+  }, fibers)
+
+  /** Out of the table before anything is sent. Answers the request, unless the lease stays in this process. */
+  const part = (lease: HeldLease, now: Instant): releaseSender.Request | undefined => {
+    lease.state = "released"
+    drop(lease, now)
+    const { id, mutex, owner, terms: { unfair } } = lease
+    const parting = owner === undefined ? {} : owner.released(lease, now)
+    return parting === undefined ? undefined : { mutex, id, unfair, ...parting }
+  }
+
+  const giveUp: HeldLeases["giveUp"] = (lease) =>
+    Effect.suspend(() => {
+      const request = part(lease, table.now())
+      return request === undefined ? Effect.void : releases.later(request)
+    })
+
+  const giveBack = (lease: HeldLease) =>
+    Clock.clockWith((clock) => {
+      const now = instant(clock)
+      check(lease, now)
+      if (lease.isOpen()) {
+        // Before the command is sent: a renewal under way can no longer report a loss
+        const request = part(lease, now)
+        if (request === undefined) return Effect.void
+        return releases.now(request, Math.min(releaseMillis, lease.left(now)))
+      }
+      const reason = lease.loss?.reason
+      return reason === "Expired" || reason === "BackendGone" ? giveUp(lease) : Effect.void
+    })
+
+  return {
+    now: () => table.now(),
+    recorder,
+    timers,
+    add: (lease) => {
+      table.place(lease)
+      recorder.modify(MutexMetrics.held, 1, lease.mutex)
+      if (!timers.isClosed()) return
+      lose(lease, "BackendGone")
+      recorder.run(giveUp(lease))
+    },
+    suspect: (id) => {
+      const lease = table.all().find((lease) => lease.id === id)
+      if (lease === undefined) return
+      lease.forcedAt = table.now().monotonic
+      // A renewal or a probe that is under way decides when the next one is due
+      if (lease.renewing || lease.probe === "asking") return
+      lease.nextRenewal = -Infinity
+      table.place(lease)
+    },
+    check,
+    release: (lease) =>
+      Effect.suspend(() => {
+        const works = lease.endWorks()
+        return works === undefined ? giveBack(lease) : Effect.andThen(works, giveBack(lease))
+      }),
+    giveUp,
+    undo: releases.later
+  }
+})

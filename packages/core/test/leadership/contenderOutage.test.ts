@@ -1,0 +1,67 @@
+/** A contender that loses its lease, or stops, while the backend does not answer. */
+import * as Mutex from "@effect-simba/core/Mutex"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Latch, SubscriptionRef } from "effect"
+import { TestClock } from "effect/testing"
+import { Faults } from "../support/faultyStore.ts"
+import { Hands, HandsLive, settle, takeFrom } from "../support/hands.ts"
+import { start, TestLive } from "../support/setup.ts"
+
+describe("a contender", () => {
+  it.effect("a late acquired message does not make a contender the owner", () =>
+    Effect.gen(function*() {
+      const { announce } = yield* Hands
+      const contention = yield* Mutex.contend("m")
+      let begun = 0
+      yield* start(contention.whileLeader(Effect.andThen(Effect.sync(() => begun++), Effect.never)))
+      yield* settle
+      const lease = yield* Effect.flatMap(contention.lease, Effect.fromOption)
+      const stranger = yield* takeFrom(lease.id)
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual((yield* lease.lost).reason, "TakenOver")
+      announce({ _tag: "Acquired", owner: lease.id })
+      yield* settle
+      yield* TestClock.adjust("5 seconds")
+      assert.deepInclude(yield* SubscriptionRef.get(contention.state), { isOwner: false, after: stranger })
+      assert.isFalse(yield* lease.isHeld)
+      assert.strictEqual(begun, 1)
+    }).pipe(Effect.provide(HandsLive)), { tags: ["S8"] })
+
+  it.effect("the state says that the leadership is over while work still stops", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const contention = yield* Mutex.contend("m")
+      const gate = yield* Latch.make(false)
+      yield* start(contention.whileLeader(Effect.onInterrupt(Effect.never, () => gate.await)))
+      yield* settle
+      const lease = yield* Effect.flatMap(contention.lease, Effect.fromOption)
+      faults.guard = "hang"
+      yield* TestClock.adjust("15199 millis")
+      assert.isTrue((yield* SubscriptionRef.get(contention.state)).isOwner)
+      yield* TestClock.adjust("1 millis")
+      assert.isFalse((yield* SubscriptionRef.get(contention.state)).isOwner)
+      assert.strictEqual((yield* lease.lost).reason, "BackendGone")
+      yield* gate.open
+    }).pipe(Effect.provide(TestLive)), { tags: ["S15"] })
+
+  it.effect("stopping a contender during an outage is bounded, and blocks nobody", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const contention = yield* Mutex.contend("m")
+      const other = yield* Mutex.acquire("other")
+      yield* settle
+      assert.isTrue((yield* SubscriptionRef.get(contention.state)).isOwner)
+      faults.release = "hang"
+      const stopping = yield* start(contention.stop)
+      yield* settle
+      assert.isFalse((yield* SubscriptionRef.get(contention.state)).isOwner)
+      yield* Mutex.acquire("third")
+      yield* other.ensure
+      yield* TestClock.adjust("1999 millis")
+      assert.isUndefined(stopping.pollUnsafe())
+      yield* TestClock.adjust("1 millis")
+      yield* Fiber.join(stopping)
+      yield* TestClock.adjust("1 minute")
+      assert.isTrue(yield* other.isHeld)
+    }).pipe(Effect.provide(TestLive)), { tags: ["S23"] })
+})

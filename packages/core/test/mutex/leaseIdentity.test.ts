@@ -1,0 +1,63 @@
+/** Each lease has an id of its own, and only that is renewed. */
+import * as Mutex from "@effect-simba/core/Mutex"
+import { MutexStore } from "@effect-simba/core/MutexStore"
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect, Exit, Fiber, Layer, Scope } from "effect"
+import { TestClock } from "effect/testing"
+import { Faults } from "../support/faultyStore.ts"
+import { calls } from "../support/hands.ts"
+import { start, TestLive } from "../support/setup.ts"
+
+describe("leases of one name", () => {
+  it.effect("a namesake renews nothing that a dead process held", () =>
+    Effect.gen(function*() {
+      const process = yield* Scope.make()
+      const namesake = yield* Layer.buildWithScope(Layer.fresh(Mutex.layer({ contender: "us" })), process)
+      // Each its second attempt, so that only the random part tells the ids apart
+      yield* Effect.provide(Effect.scoped(Mutex.acquire("x")), namesake)
+      const lease = yield* Effect.provide(Mutex.acquire("m"), namesake)
+      const own = yield* Mutex.acquire("n")
+      assert.strictEqual(lease.id.split(":")[1], own.id.split(":")[1])
+      // Without its layer nothing renews or releases it any more, as after a crash
+      yield* Scope.close(process, Exit.void)
+      const waiter = yield* start(Mutex.acquire("m"))
+      yield* TestClock.adjust("16 seconds")
+      assert.isUndefined(waiter.pollUnsafe())
+      yield* TestClock.adjust("1 millis")
+      assert.isTrue(yield* (yield* Fiber.join(waiter)).isHeld)
+      assert.isTrue(yield* own.isHeld)
+    }).pipe(Effect.provide(TestLive)), { tags: ["B17"] })
+
+  it.effect(
+    "a late answer about an old lease says nothing about the next one of the same name",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        const store = yield* MutexStore
+        const scope = yield* Scope.make()
+        const old = yield* Scope.provide(Mutex.acquire("m"), scope)
+        // Gone at the server, which the renewal is told, and tells late
+        yield* store.release({ mutex: old.mutex, id: old.id, confirm: Duration.seconds(1) })
+        faults.guard = { late: "900 millis" }
+        yield* TestClock.adjust("10 seconds")
+        assert.strictEqual(yield* calls("guard"), 1)
+        yield* Scope.close(scope, Exit.void)
+        const lease = yield* Mutex.acquire("m")
+        const lost = yield* start(lease.lost)
+        faults.guard = "work"
+        yield* TestClock.adjust("1 hour")
+        assert.isUndefined(lost.pollUnsafe())
+        assert.strictEqual((yield* Effect.flip(old.ensure)).reason, "Released")
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["B28"] }
+  )
+
+  it.effect("a former owner may acquire again at once", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const first = yield* Effect.scoped(Mutex.acquire("m"))
+      const second = yield* Effect.scoped(Mutex.acquire("m"))
+      assert.isAbove(second.token, first.token)
+      assert.deepStrictEqual(faults.calls, ["acquire try", "release", "acquire try", "release"])
+    }).pipe(Effect.provide(TestLive)), { tags: ["B30"] })
+})

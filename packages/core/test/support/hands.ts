@@ -1,0 +1,82 @@
+/** A store whose messages the test forges and loses, and whose mutexes hang one by one. */
+import { MutexName } from "@effect-simba/core"
+import * as Mutex from "@effect-simba/core/Mutex"
+import { type Change, MutexStore, type WakeUp } from "@effect-simba/core/MutexStore"
+import { assert } from "@effect/vitest"
+import { Context, Duration, Effect, Layer, Logger, Queue } from "effect"
+import { Faults } from "./faultyStore.ts"
+import * as FaultyStore from "./faultyStore.ts"
+
+/** Lets every fiber run that can, without moving the clock. */
+export const settle = Effect.repeat(Effect.yieldNow, { times: 30 })
+
+/** How often the store was asked for something. */
+export const calls = (name: string) =>
+  Effect.map(Faults, (faults) => faults.calls.filter((call) => call.startsWith(name)).length)
+
+/** One waiter's channel, in the hands of the test. */
+interface Line {
+  /** What was sent is not heard. */
+  muted: boolean
+  readonly forge: (wakeUp: WakeUp) => void
+}
+
+export class Hands extends Context.Service<Hands, {
+  /** The waiters' channels, in the order of their subscriptions. */
+  readonly lines: Array<Line>
+  readonly announce: (change: Change) => void
+  /** Requests about these mutexes are not answered. */
+  readonly stuck: Set<string>
+}>()("test/Hands") {}
+
+/** The faulty store, with messages that can be forged and lost, and mutexes that hang one by one. */
+const handsOn = Layer.effectContext(Effect.gen(function*() {
+  const store = yield* MutexStore
+  const lines: Array<Line> = []
+  const changes = yield* Queue.unbounded<Change>()
+  const stuck = new Set<string>()
+  const unless = <A, E>(mutexes: ReadonlyArray<string>, effect: Effect.Effect<A, E>) =>
+    Effect.suspend(() => mutexes.some((mutex) => stuck.has(mutex)) ? Effect.never : effect)
+  return Context.make(
+    MutexStore,
+    MutexStore.of({
+      ...store,
+      acquire: (request) => unless([request.mutex], store.acquire(request)),
+      guard: (requests) => unless(requests.map(({ mutex }) => mutex), store.guard(requests)),
+      wakeUps: (mutex, id) =>
+        Effect.gen(function*() {
+          const forged = yield* Queue.unbounded<WakeUp>()
+          const line: Line = { muted: false, forge: (wakeUp) => void Queue.offerUnsafe(forged, wakeUp) }
+          lines.push(line)
+          const real = yield* store.wakeUps(mutex, id)
+          const heard = Effect.repeat(real.next, { while: () => line.muted })
+          return { bound: real.bound, next: Effect.raceFirst(Queue.take(forged), heard) }
+        }),
+      changes: (mutex) =>
+        Effect.map(store.changes(mutex), (real) => ({
+          bound: real.bound,
+          next: Effect.raceFirst(Queue.take(changes), real.next)
+        }))
+    })
+  ).pipe(
+    Context.add(Hands, { lines, stuck, announce: (change) => void Queue.offerUnsafe(changes, change) })
+  )
+}))
+
+export const HandsLive = Mutex.layer({ contender: "us" }).pipe(
+  Layer.provideMerge(handsOn),
+  Layer.provideMerge(FaultyStore.layer),
+  Layer.provideMerge(Logger.layer([]))
+)
+
+/** Takes the mutex away from an owner, as a stranger with access to the store can. */
+export const takeFrom = Effect.fnUntraced(function*(victim: MutexName.ContenderId) {
+  const store = yield* MutexStore
+  const mutex = MutexName.MutexName.make("m")
+  const id = "1-aaaaaaaaaaaa:stranger" as MutexName.ContenderId
+  const confirm = Duration.millis(1500)
+  yield* store.release({ mutex, id: victim, confirm })
+  const result = yield* store.acquire({ mutex, id, mode: "try", lease: Duration.minutes(10), confirm })
+  assert.strictEqual(result._tag, "Granted")
+  return id
+})

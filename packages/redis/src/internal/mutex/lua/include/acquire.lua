@@ -1,0 +1,64 @@
+--- Decides an acquire: grants the mutex, hands it to the waiter whose turn it is, or refuses and queues the caller.
+---
+--- Needs owner, queue, fence, reserved, skipDead.
+--- @include grant.lua
+--- @include handOver.lua
+--- @include ownership.lua
+--- @include queue.lua
+--- @include stockSimba.lua
+
+-- How many of ours are known to be ahead, and whether stock contenders take part
+local function positionOf(id, current)
+  local foreign = current and not inboxOf(current)
+  local ahead, found = 0, false
+  local head = redis.call('ZRANGE', queue, 0, 15, 'WITHSCORES')
+  for i = 1, #head, 2 do
+    if head[i] == id then
+      found = true
+    elseif not isOurTicket(tonumber(head[i + 1])) then
+      foreign = true
+    elseif not found then
+      ahead = ahead + 1
+    end
+  end
+  if not found then
+    ahead = redis.call('ZRANK', queue, id) or ahead
+  end
+  return string.format('%.0f', ahead), foreign
+end
+
+local function acquire(id, mode, lease, confirm, ticket, unfair, spare)
+  local current = redis.call('GET', owner)
+  if current == id or (unfair and not current) then
+    return grant(id, lease, spare, current)
+  end
+  local heldBack = false
+  if not current then
+    if redis.call('EXISTS', queue, reserved) == 0 then
+      return take(id, lease, spare)
+    end
+    local score = redis.call('ZSCORE', queue, id)
+    local awaited = redis.call('GET', reserved)
+    -- A ticket without a place: a stock release took this waiter out of the queue, so it is its turn
+    if awaited then
+      heldBack = score or not ticket
+    else
+      local told
+      told, current = handOver(id, confirm, id, tonumber(score or '') or ticket)
+      heldBack = told and not current
+    end
+    if not current and not heldBack then
+      return grant(id, lease, spare)
+    end
+  elseif not inboxOf(current) and redis.call('GET', reserved) == current then
+    -- The stock waiter that was told to come has come
+    redis.call('DEL', reserved)
+  end
+  if mode == 'try' then
+    return { ownershipOf(current), '', '0', '0' }
+  end
+  local mine = enter(id, ticket)
+  keepQueue(lease, confirm)
+  local position, foreign = positionOf(id, current)
+  return { ownershipOf(current), mine, position, (heldBack or foreign) and '1' or '0' }
+end

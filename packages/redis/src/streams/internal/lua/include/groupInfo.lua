@@ -1,0 +1,23 @@
+--- Reads how far the group of the service is, by XINFO.
+--- Needs lbs, group.
+
+local function field(info, name)
+  for i = 1, #info, 2 do
+    if info[i] == name then
+      return info[i + 1]
+    end
+  end
+end
+
+local function lastDelivered()
+  local groups = redis.pcall('XINFO', 'GROUPS', lbs)
+  if groups.err then
+    return nil, 0
+  end
+  for _, info in ipairs(groups) do
+    if field(info, 'name') == group then
+      return field(info, 'last-delivered-id'), #groups
+    end
+  end
+  return nil, #groups
+end

@@ -1,0 +1,17 @@
+--- Reads the members that were heard of in time, and removes the others.
+--- Needs members.
+--- @include clock.lua
+
+local function living()
+  local found = {}
+  local all = redis.call('HGETALL', members)
+  for i = 1, #all, 2 do
+    local capacity, owned, seen, expiry = string.match(all[i + 1], '^(%d+)|(%d+)|(%d+)|(%d+)$')
+    if seen and tonumber(seen) + tonumber(expiry) > now then
+      found[#found + 1] = { all[i], capacity, owned }
+    else
+      redis.call('HDEL', members, all[i])
+    end
+  end
+  return found
+end

@@ -1,0 +1,9 @@
+--- Notes that the caller gave its lease up: no handler runs under it any more, and what it asked for before is too late.
+--- Needs failures, entry, value.
+--- @include retention.lua
+
+local function markYielded()
+  redis.call('HDEL', failures, entry .. ':by')
+  redis.call('HSET', failures, entry .. ':gave', value)
+  redis.call('PEXPIRE', failures, keepMillis)
+end

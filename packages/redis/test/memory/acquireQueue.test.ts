@@ -1,0 +1,152 @@
+/** Waiters of one process share one place in the queue: random scripts on the fake Redis. */
+import { Mutex, MutexStore } from "@effect-simba/core"
+import { RedisMutexStore } from "@effect-simba/redis"
+import { ContentionScript, FakeNetwork, FakeRedis, TestMutex } from "@effect-simba/testkit"
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Effect, Exit, Fiber, Layer, Logger, Scope } from "effect"
+import { TestClock } from "effect/testing"
+
+/** A process all of whose holders hand the lease on as often as that. */
+const processWith = (maxLocalHandOffs: number) => (name: string) =>
+  Layer.effect(
+    Mutex.Mutex,
+    Effect.map(Layer.build(TestMutex.layerClient(RedisMutexStore.layer, { name })), (context) => {
+      const mutex = Context.get(context, Mutex.Mutex)
+      return Mutex.Mutex.of({
+        ...mutex,
+        withLock: (name, options) => mutex.withLock(name, { ...options, maxLocalHandOffs }),
+        withLockIfAvailable: (name, options) => mutex.withLockIfAvailable(name, { ...options, maxLocalHandOffs })
+      })
+    })
+  )
+
+const crowded = {
+  workers: 2,
+  mutexes: 1,
+  length: [1, 30],
+  within: "4 seconds",
+  hold: ["1 millis", "600 millis"]
+} as const
+
+const start = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.forkChild(effect, { startImmediately: true })
+
+/** Another process on the same fake server, until the scope closes. */
+const openFake = (name: string) =>
+  Effect.map(
+    Layer.build(Layer.fresh(TestMutex.layerClient(RedisMutexStore.layer, { name }))),
+    (context) => Context.get(context, Mutex.Mutex)
+  )
+
+const FakeLive = Layer.merge(FakeRedis.layer(), Logger.layer([]))
+
+it.effect.prop(
+  "two crowded processes: never two, growing tokens, first come, first served in each",
+  [ContentionScript.arbitrary(crowded)],
+  ([script]) =>
+    Effect.gen(function*() {
+      const history = yield* ContentionScript.run(script, { layer: processWith(0) })
+      assert.deepStrictEqual(ContentionScript.problems(history), [])
+      const server = yield* FakeRedis.FakeRedis
+      assert.deepStrictEqual((yield* server.keys).filter(({ key }) => !key.endsWith(":fence")), [])
+    }).pipe(Effect.provide(FakeRedis.layer()))
+)
+
+it.effect.prop(
+  "two processes that hand leases on: others wait for a bounded number of holders",
+  [ContentionScript.arbitrary({ ...crowded, kinds: ["acquire", "timeout", "tryAcquire"] })],
+  ([script]) =>
+    Effect.gen(function*() {
+      const bound = 2
+      const history = yield* ContentionScript.run(script, { layer: processWith(bound) })
+      assert.deepStrictEqual(ContentionScript.problems(history, ["neverTwo", "tokensGrow", "everybodyServed"]), [])
+      assert.deepStrictEqual(history.failed, [])
+      const { gaveUp, holdings } = history
+      holdings.forEach((holding, index) => {
+        for (const earlier of holdings.slice(0, index)) {
+          if (earlier.worker === holding.worker) assert.isAtMost(earlier.asked, holding.asked)
+        }
+        // Since this one asked: a turn of the other process that had begun, and one in which this process's own went before
+        const others = holdings.slice(0, index).filter(({ from, worker }) =>
+          worker !== holding.worker && from > holding.asked
+        )
+        const own = holdings.slice(0, index).filter(({ from, worker }) =>
+          worker === holding.worker && from >= holding.asked
+        )
+        const mayTakePlace = gaveUp.filter(({ at, worker }) => worker === holding.worker && at <= holding.from)
+        const turns = 2 + own.length + mayTakePlace.length
+        assert.isAtMost(others.length, turns * (bound + 1))
+      })
+      const server = yield* FakeRedis.FakeRedis
+      assert.deepStrictEqual((yield* server.keys).filter(({ key }) => !key.endsWith(":fence")), [])
+    }).pipe(Effect.provide(FakeRedis.layer()))
+)
+
+it.effect.prop(
+  "one crowded process on the in-process store",
+  [ContentionScript.arbitrary(crowded)],
+  ([script]) =>
+    Effect.gen(function*() {
+      for (const maxLocalHandOffs of [0, 2]) {
+        const history = yield* ContentionScript.run(script, {
+          layer: () => Layer.fresh(Mutex.layer({ maxLocalHandOffs }))
+        }).pipe(Effect.provide(Layer.fresh(MutexStore.layerMemory)))
+        assert.deepStrictEqual(ContentionScript.problems(history, ["neverTwo", "tokensGrow"]), [])
+        if (maxLocalHandOffs === 0) assert.deepStrictEqual(ContentionScript.problems(history), [])
+        assert.deepStrictEqual([history.unserved, history.failed], [[], []])
+      }
+    })
+)
+
+describe("a place in the queue", () => {
+  it.effect("places in the queue do not drift while others come, give up and die", () =>
+    Effect.gen(function*() {
+      const server = yield* FakeRedis.FakeRedis
+      const [holder, hasty] = yield* Effect.all([openFake("holder"), openFake("hasty")])
+      const scope = yield* Scope.make()
+      yield* Scope.provide(holder.acquire("m"), scope)
+      const crash = yield* Scope.make()
+      for (let i = 0; i < 10; i++) {
+        const dead = yield* Scope.provide(openFake("dead"), crash)
+        yield* Effect.forkIn(Scope.provide(dead.acquire("m"), crash), crash, { startImmediately: true })
+      }
+      const order: Array<string> = []
+      const waiting = yield* start(hasty.withLock("m")(Effect.sync(() => order.push("patient"))))
+      yield* Effect.repeat(TestClock.adjust(0), { times: 4 })
+      // Cut off before they end, so that they give nothing back
+      yield* server.dropConnections("dead")
+      yield* (yield* FakeNetwork.link("dead")).partition()
+      yield* start(Scope.close(crash, Exit.void))
+      yield* TestClock.adjust("5 seconds")
+      assert.strictEqual((yield* server.dump("simba:{m}:contender"))?.value.length, 11)
+      for (let i = 0; i < 60; i++) {
+        const error = yield* start(Effect.flip(Effect.scoped(hasty.acquire("m", { timeout: "30 seconds" }))))
+        yield* TestClock.adjust("31 seconds")
+        assert.strictEqual((yield* Fiber.join(error))._tag, "AcquireTimeout")
+      }
+      const late = yield* start(hasty.withLock("m")(Effect.sync(() => order.push("late"))))
+      yield* TestClock.adjust("1 second")
+      yield* Scope.close(scope, Exit.void)
+      yield* Fiber.join(waiting)
+      yield* Fiber.join(late)
+      assert.deepStrictEqual(order, ["patient", "late"])
+      assert.deepStrictEqual((yield* server.keys).map(({ key }) => key), ["simba:{m}:fence"])
+    }).pipe(Effect.provide(FakeLive)), { tags: ["B4"] })
+
+  it.effect("a waiter that lost its own place notices, and takes it again where it was", () =>
+    Effect.gen(function*() {
+      const server = yield* FakeRedis.FakeRedis
+      const [holder, first, second] = yield* Effect.all([openFake("holder"), openFake("first"), openFake("second")])
+      const scope = yield* Scope.make()
+      yield* Scope.provide(holder.acquire("m"), scope)
+      const order: Array<string> = []
+      const waiting = yield* start(first.withLock("m")(Effect.sync(() => order.push("first"))))
+      yield* TestClock.adjust("2 seconds")
+      assert.isTrue(yield* server.evict("simba:{m}:contender"))
+      const later = yield* start(second.withLock("m")(Effect.sync(() => order.push("second"))))
+      // At the latest when the lease that it knew of would have ended
+      yield* TestClock.adjust("17 seconds")
+      yield* Scope.close(scope, Exit.void)
+      yield* Fiber.joinAll([waiting, later])
+      assert.deepStrictEqual(order, ["first", "second"])
+    }).pipe(Effect.provide(FakeLive)), { tags: ["B10"] })
+})

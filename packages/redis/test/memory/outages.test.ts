@@ -1,0 +1,118 @@
+/** What a server in trouble answers, and what a fail-over forgets. */
+import * as Mutex from "@effect-simba/core/Mutex"
+import { MutexStore } from "@effect-simba/core/MutexStore"
+import { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
+import { RedisMutexStore } from "@effect-simba/redis"
+import { FakeRedis, TestMutex } from "@effect-simba/testkit"
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Effect, Fiber, Layer, Logger } from "effect"
+import { Redis, RedisError } from "effect/persistence/Redis"
+import { TestClock } from "effect/testing"
+import { contender, freshName } from "../support/harness.ts"
+
+const start = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.forkChild(effect, { startImmediately: true })
+
+/** Another process on the same fake server, until the scope closes. */
+const openFake = (name: string) =>
+  Effect.map(
+    Layer.build(Layer.fresh(TestMutex.layerClient(RedisMutexStore.layer, { name }))),
+    (context) => Context.get(context, Mutex.Mutex)
+  )
+
+const FakeLive = Layer.merge(FakeRedis.layer(), Logger.layer([]))
+
+/** As ioredis reports what the server answered. */
+class ReplyError extends Error {
+  override readonly name = "ReplyError"
+}
+
+describe("a server in trouble", () => {
+  it.effect.each(["BUSY", "LOADING", "READONLY", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN"] as const)(
+    "%s is sat out by renewals and acquires",
+    (state) =>
+      Effect.gen(function*() {
+        const server = yield* FakeRedis.FakeRedis
+        const mutex = yield* openFake("a")
+        const lease = yield* mutex.acquire("m")
+        yield* TestClock.adjust("9 seconds")
+        yield* server.setErrorState(state)
+        const acquiring = yield* start(mutex.acquire("n"))
+        const refused = yield* Effect.flip(Effect.scoped(mutex.tryAcquire("o")))
+        assert.deepInclude(refused, { _tag: "BackendError", retryable: true })
+        yield* TestClock.adjust("5 seconds")
+        assert.isTrue(yield* lease.isHeld)
+        assert.isUndefined(acquiring.pollUnsafe())
+        yield* server.setErrorState(undefined)
+        yield* TestClock.adjust("1200 millis")
+        yield* Fiber.join(acquiring)
+        yield* TestClock.adjust("1 hour")
+        assert.isTrue(yield* lease.isHeld)
+      }).pipe(Effect.provide(FakeLive)),
+    { tags: ["B14"] }
+  )
+
+  it.effect(
+    "what the server refuses for good is told at once, and what it cannot have meant is told apart",
+    () =>
+      Effect.gen(function*() {
+        let answer: Effect.Effect<never, RedisError> | undefined
+        const context = yield* Layer.build(FakeRedis.layerClient({ name: "a" }))
+        const redis = Context.get(context, Redis)
+        const answering: Redis["Service"]["send"] = (command, ...args) =>
+          command === "EVALSHA" && answer !== undefined ? answer : redis.send(command, ...args)
+        const faulty = Context.add(context, Redis, { ...redis, send: answering })
+        const store = Context.get(
+          yield* Layer.build(Layer.fresh(RedisMutexStore.layer).pipe(Layer.provide(Layer.succeedContext(faulty)))),
+          MutexStore
+        )
+        const asked = (text: string) => {
+          answer = Effect.fail(new RedisError({ cause: new ReplyError(text) }))
+          return Effect.map(Effect.flip(contender(store, freshName("refusals")).ask("try")), (error) => {
+            assert.instanceOf(error, BackendError)
+            return error.retryable
+          })
+        }
+        for (
+          const text of [
+            "WRONGTYPE Operation against a key holding the wrong kind of value",
+            "NOPERM this user has no permissions to run the 'evalsha' command",
+            "ERR unknown command 'evalsha'"
+          ]
+        ) assert.isFalse(yield* asked(text), text)
+        for (
+          const text of [
+            "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+            "ERR Error running script: @user_script: 13: -READONLY You can't write against a read only replica."
+          ]
+        ) assert.isTrue(yield* asked(text), text)
+        answer = Effect.succeed(["nonsense"]) as Effect.Effect<never>
+        assert.instanceOf(yield* Effect.flip(contender(store, freshName("nonsense")).ask("try")), ProtocolError)
+      }).pipe(Effect.provide(FakeLive)),
+    { tags: ["B14"] }
+  )
+
+  it.effect(
+    "after a fail-over that lost a grant every contender can have the mutex, under growing tokens",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* FakeRedis.FakeRedis
+        const [a, b, c] = yield* Effect.all([openFake("a"), openFake("b"), openFake("c")])
+        const lease = yield* a.acquire("m")
+        const lost = yield* start(lease.lost)
+        assert.isAbove(yield* server.failOver({ loseLastWrites: 2 }), 0)
+        yield* TestClock.adjust("2 seconds")
+        const tokens: Array<number> = [lease.token]
+        const turn = (mutex: Mutex.Mutex["Service"]) =>
+          mutex.withLock("m")((lease) => Effect.sync(() => void tokens.push(lease.token)))
+        for (const mutex of [b, c, b, c, b]) yield* turn(mutex)
+        // Who is behind a holder of its own layer has its turn once that one knows that it lost
+        const behind = yield* start(turn(a))
+        yield* TestClock.adjust("10 seconds")
+        assert.strictEqual((yield* Fiber.join(lost)).reason, "Vanished")
+        yield* Fiber.join(behind)
+        assert.deepStrictEqual(tokens, [...new Set(tokens)].sort((x, y) => x - y))
+        assert.strictEqual(tokens.length, 7)
+      }).pipe(Effect.provide(FakeLive)),
+    { tags: ["B44"] }
+  )
+})

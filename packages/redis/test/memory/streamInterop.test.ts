@@ -1,0 +1,91 @@
+/** Fleets of consumers of ours and of stock consumers, on the fake Redis in virtual time. */
+import { FakeNetwork, FakeRedis } from "@effect-simba/testkit"
+import { assert, describe, it } from "@effect/vitest"
+import type { Scope } from "effect"
+import { Context, Effect, Fiber, Layer } from "effect"
+import { Redis } from "effect/persistence/Redis"
+import { TestClock } from "effect/testing"
+import { capturingLogs } from "../support/harness.ts"
+import { consumers } from "../support/interopConsumers.ts"
+import * as scenarios from "../support/streamInteropScenarios.ts"
+
+const quiet = capturingLogs([])
+
+const fake = <A>(scenario: (stage: scenarios.Stage) => Effect.Effect<A, unknown, Scope.Scope>) =>
+  Effect.gen(function*() {
+    const context = yield* Effect.context<FakeRedis.FakeRedis>()
+    const here = Effect.provideContext(context)
+    const admin = Context.get(yield* Layer.build(FakeRedis.layerClient({ name: "admin" })), Redis)
+    const server = Layer.succeedContext(context)
+    const stage = {
+      send: (command, ...args) => admin.send(command!, ...args),
+      ...consumers(
+        (name) => Layer.fresh(FakeRedis.layerClient({ name })).pipe(Layer.provide(server)),
+        (name) => here(Effect.flatMap(FakeNetwork.link(name), (link) => link.partition()))
+      )
+    } satisfies scenarios.Stage as scenarios.Stage
+    const playing = yield* Effect.forkChild(Effect.scoped(scenario(stage)))
+    while (playing.pollUnsafe() === undefined) yield* TestClock.adjust("5 millis")
+    return yield* Fiber.join(playing)
+  }).pipe(Effect.provide([FakeRedis.layer({ expiryDelay: [0, 0] }), quiet]))
+
+const lease = 2000
+
+const heartbeat = 1000
+
+// Of a sweep of 2 seconds, varied by a fifth
+const sweep = 2400
+
+describe("with stock consumers, on the fake Redis", () => {
+  it.effect("data streams flow both ways, each to one consumer, and none is left behind", () =>
+    fake(scenarios.bothWays))
+
+  it.effect("what a living stock consumer owns is left alone", () => fake(scenarios.livingStock))
+
+  it.effect("an orderly hand-back is taken over within milliseconds", () =>
+    Effect.gen(function*() {
+      assert.isAtMost(yield* fake(scenarios.handBack), 10)
+    }), { tags: ["G20"] })
+
+  it.effect("the death of a stock consumer is noticed when its lease runs out, with events", () =>
+    Effect.gen(function*() {
+      // With a moment for the delay by rank
+      assert.isAtMost(yield* fake((stage) => scenarios.stockDies(stage, true)), lease + 500)
+    }))
+
+  it.effect("the death of a stock consumer is noticed by a sweep, without events", () =>
+    Effect.gen(function*() {
+      assert.isAtMost(yield* fake((stage) => scenarios.stockDies(stage, false)), lease + sweep)
+    }), { tags: ["G15"] })
+
+  it.effect("ours that is cut off stops before a stock consumer takes over", () =>
+    Effect.gen(function*() {
+      const millis = yield* fake(scenarios.oursDies)
+      assert.isAtMost(millis, lease + 50)
+      assert.isAtLeast(millis, lease - heartbeat)
+    }))
+
+  it.effect(
+    "the recovery of a stock consumer finds nothing of what ours has owned for long",
+    () => fake(scenarios.recovery),
+    { tags: ["G3"] }
+  )
+
+  it.effect(
+    "two announcements of one data stream are processed one after the other",
+    () => fake(scenarios.duplicates),
+    { tags: ["G8"] }
+  )
+
+  it.effect(
+    "a stock owner that is late and finishes: ours stops, and nothing is made again",
+    () => fake(scenarios.lateDone),
+    { tags: ["G18"] }
+  )
+
+  it.effect(
+    "the orderly end of a stock consumer takes its own with it, and nothing of ours",
+    () => fake(scenarios.stockDone),
+    { tags: ["G20"] }
+  )
+})

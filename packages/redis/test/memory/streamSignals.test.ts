@@ -1,0 +1,129 @@
+/** Who follows the news of leases that ran out, and what the figures count. */
+import * as StreamClient from "@effect-simba/core/streams/StreamClient"
+import type * as StreamConfig from "@effect-simba/core/streams/StreamConfig"
+import * as StreamMetrics from "@effect-simba/core/streams/StreamMetrics"
+import { RedisStreamStore } from "@effect-simba/redis/streams"
+import { FakeNetwork, FakeRedis } from "@effect-simba/testkit"
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Effect, Exit, Fiber, Layer, Metric, Scope } from "effect"
+import { TestClock } from "effect/testing"
+import { capturingLogs } from "../support/harness.ts"
+
+/** A consumer as a process of its own, until the scope closes. */
+const open = Effect.fnUntraced(function*(options: StreamConfig.Options & { readonly db?: number }) {
+  const name = `${options.service} ${options.consumer}`
+  const scope = yield* Scope.fork(yield* Effect.scope)
+  const context = yield* Layer.buildWithScope(
+    StreamClient.layer({ enableEvents: true, gracePeriod: 0, ...options }).pipe(
+      Layer.provide(RedisStreamStore.layer),
+      Layer.provide(FakeRedis.layerClient({ name, db: options.db ?? 0, commandTimeout: "500 millis" }))
+    ),
+    scope
+  )
+  const client = Context.get(context, StreamClient.StreamClient)
+  const link = yield* FakeNetwork.link(name)
+  // Who is late comes late
+  yield* link.set({ requestDelay: [2, 2], replyDelay: [2, 2] })
+  return {
+    name,
+    client,
+    run: Effect.forkIn(client.run(Effect.never), scope, { startImmediately: true }),
+    kill: Effect.andThen(link.partition(), Effect.asVoid(Effect.forkDetach(Scope.close(scope, Exit.void))))
+  }
+})
+
+/** Virtual time passes until the test is through, its scope with it. */
+const playing = <A, E>(body: Effect.Effect<A, E, FakeRedis.FakeRedis | Scope.Scope>) =>
+  Effect.gen(function*() {
+    const fiber = yield* Effect.forkChild(Effect.scoped(body))
+    while (fiber.pollUnsafe() === undefined) yield* TestClock.adjust("50 millis")
+    return yield* Fiber.join(fiber)
+  }).pipe(
+    Effect.provide(Layer.merge(FakeRedis.layer(), capturingLogs([]))),
+    Effect.provideService(Metric.MetricRegistry, new Map())
+  )
+
+const count = (metric: Metric.Counter<number>) => Effect.map(Metric.value(metric), ({ count }) => count)
+
+const never = { sweepInterval: "1 hour" } as const
+
+describe("expiry events", () => {
+  it.effect("come from the database of the connection", () =>
+    playing(Effect.gen(function*() {
+      const [a, b, other] = [
+        yield* open({ service: "orders", consumer: "a", db: 3 }),
+        yield* open({ service: "orders", consumer: "b", db: 3, rebalance: false, ...never }),
+        yield* open({ service: "orders", consumer: "c", db: 4, rebalance: false, ...never })
+      ]
+      yield* a.run
+      yield* a.client.announceAll([{ stream: "one" }, { stream: "two" }])
+      yield* Effect.sleep("1 second")
+      yield* b.run
+      yield* other.run
+      yield* Effect.sleep("1 second")
+      yield* a.kill
+      yield* Effect.sleep("4 seconds")
+      assert.deepStrictEqual((yield* b.client.owned).map(({ stream }) => String(stream)).sort(), ["one", "two"])
+      assert.deepStrictEqual(yield* other.client.owned, [])
+    })), { tags: ["G22"] })
+
+  it.effect("make one member try, and concern no other service", () =>
+    playing(Effect.gen(function*() {
+      const orders = yield* Effect.forEach(["a", "b", "c", "d"], (consumer) =>
+        open({ service: "orders", consumer, ...never }))
+      const billing = yield* open({ service: "billing", consumer: "a", ...never })
+      const [a, ...others] = orders
+      yield* a!.run
+      yield* a!.client.announceAll(Array.from({ length: 8 }, (_, i) => ({ stream: `orders ${i}` })))
+      yield* Effect.sleep("500 millis")
+      for (const { run } of others) {
+        yield* run
+      }
+      yield* billing.run
+      // Until all have their share
+      yield* Effect.sleep("1 minute")
+      const owned = (yield* a!.client.owned).length
+      assert.strictEqual(owned, 2)
+      const server = yield* FakeRedis.FakeRedis
+      yield* server.clearTrace
+      const before = yield* Effect.all([count(StreamMetrics.takes.taken), count(StreamMetrics.acquisitions.expiry)])
+      yield* a!.kill
+      yield* Effect.sleep("3 seconds")
+      const after = yield* Effect.all([count(StreamMetrics.takes.taken), count(StreamMetrics.acquisitions.expiry)])
+      assert.deepStrictEqual(
+        after.map((n, i) =>
+          n - before[i]!
+        ),
+        [owned, owned]
+      )
+      assert.strictEqual(yield* count(StreamMetrics.takes.occupied), 0, "nobody was too late")
+      assert.strictEqual(yield* count(StreamMetrics.takes.recent), 0)
+      const trace = yield* server.trace
+      const said = trace.filter(({ client, role }) => client === billing.name && role !== "subscriber")
+      assert.isAbove(said.length, 0)
+      assert.isFalse(
+        said.some(({ args }) => args.some((text) => text.includes("orders"))),
+        "it looks at nothing of another service"
+      )
+    })), { tags: ["G23"] })
+})
+
+describe("metrics of takes", () => {
+  it.effect("count what was taken, not what was asked for", () =>
+    playing(Effect.gen(function*() {
+      const [a, b] = [
+        yield* open({ service: "figures", consumer: "a" }),
+        yield* open({ service: "figures", consumer: "b" })
+      ]
+      yield* a.run
+      yield* a.client.announceAll([{ stream: "one" }])
+      yield* Effect.sleep("1 second")
+      const taken = yield* count(StreamMetrics.takes.taken)
+      const claimed = yield* count(StreamMetrics.acquisitions.claim)
+      const refused = yield* Effect.flip(b.client.claim("one"))
+      assert.strictEqual(refused._tag, "AlreadyClaimed")
+      assert.strictEqual(yield* count(StreamMetrics.takes.taken), taken)
+      assert.strictEqual(yield* count(StreamMetrics.acquisitions.claim), claimed)
+      assert.isAbove(yield* count(StreamMetrics.takes.occupied), 0)
+    })), { tags: ["G26"] })
+})

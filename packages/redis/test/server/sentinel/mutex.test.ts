@@ -1,0 +1,132 @@
+/** Mutexes through Sentinel, and through its fail-overs. */
+import { Mutex } from "@effect-simba/core"
+import { Subscriber } from "@effect-simba/core/Subscriber"
+import { IoRedis } from "@effect-simba/redis"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Context, Effect, Exit, Fiber, Layer, Queue, Schedule } from "effect"
+import { Redis } from "effect/persistence/Redis"
+import { capturingLogs, until } from "../../support/harness.ts"
+import { RedisServer, type Server } from "../../support/redisServer.ts"
+import { contract, mutexes } from "../../support/topologyContract.ts"
+
+class Sentinel extends Context.Service<Sentinel, Effect.Success<ReturnType<typeof RedisServer.sentinel>>>()(
+  "test/Sentinel"
+) {
+  static readonly layer = Layer.effect(Sentinel, RedisServer.sentinel())
+}
+
+const throughSentinel = Layer.unwrap(Effect.map(Sentinel, ({ name, sentinels }) =>
+  mutexes(IoRedis.layer({
+    client: { name, sentinels: sentinels.map(({ port }) => ({ host: "127.0.0.1", port })) },
+    commandTimeout: "500 millis"
+  })))).pipe(Layer.provideMerge(Sentinel.layer))
+
+contract("sentinel", throughSentinel)
+
+layer(throughSentinel, { excludeTestServices: true, timeout: "60 seconds" })("Sentinel, fail-over", (it) => {
+  it.effect("a waiter and new callers carry on at the new primary; what the old one lost is reported as lost", () =>
+    Effect.gen(function*() {
+      const { primary } = yield* Sentinel
+      const before = yield* Effect.scoped(Effect.map(Mutex.acquire("m"), (lease) => lease.token))
+      const holder = yield* Effect.forkChild(Effect.exit(Mutex.withLock("held")(Effect.sleep("8 seconds"))))
+      yield* Effect.sleep("200 millis")
+      yield* primary.kill("SIGKILL")
+      const after = yield* Effect.scoped(Effect.map(Mutex.acquire("m"), (lease) => lease.token)).pipe(
+        Effect.retry({ schedule: Schedule.spaced("200 millis"), times: 100 })
+      )
+      assert.isAbove(after, before)
+      // Either the write had reached the replica and the lease was renewed in time, or its end was told
+      const exit = yield* Fiber.join(holder)
+      if (exit._tag === "Failure") assert.include(String(exit.cause), "LeaseLost")
+    }))
+})
+
+describe("Sentinel, fail-over on purpose", () => {
+  it.live(
+    "all connections leave the old primary before it knows that it is none any more",
+    () =>
+      Effect.scoped(Effect.gen(function*() {
+        const { name, primary, replica, sentinels } = yield* RedisServer.sentinel()
+        const context = yield* Layer.build(IoRedis.layer({
+          client: { name, sentinels: sentinels.map(({ port }) => ({ host: "127.0.0.1", port })) },
+          commandTimeout: "500 millis"
+        }))
+        const redis = Context.get(context, Redis)
+        const subscriber = Context.get(context, Subscriber)
+        const notices = yield* subscriber.subscribe("channel")
+        yield* Effect.forkChild(Effect.forever(
+          Effect.scoped(Effect.flatMap(
+            redis.reserve,
+            (connection) => connection.send("BLPOP", "list", "30")
+          )).pipe(Effect.catch(() => Effect.sleep("50 millis")))
+        ))
+        const named = (server: Server) =>
+          Effect.map(
+            server.send("CLIENT", "LIST"),
+            (list) => [...new Set(String(list).match(/(?<=\bname=simba:)\w+/g))].sort().join()
+          )
+        yield* until(
+          "all are at the old one",
+          Effect.map(named(primary), (all) => all === "commands,reserved,subscriber")
+        )
+        yield* sentinels[0]!.send("SENTINEL", "FAILOVER", name)
+        yield* until(
+          "the replica has been promoted",
+          Effect.map(replica.send("ROLE"), (role) => String(role).startsWith("master"))
+        )
+        yield* until("none is left at the old one", Effect.map(named(primary), (all) => all === ""))
+        assert.include(String(yield* primary.send("ROLE")), "master")
+
+        yield* until(
+          "commands are sent to the new one",
+          Effect.map(named(replica), (all) => all.includes("commands,reserved"))
+        )
+        while ((yield* Queue.take(notices))._tag !== "Gap") { /* what was said in between is not known */ }
+        yield* replica.send("PUBLISH", "channel", "hello")
+        assert.deepInclude(yield* Queue.take(notices), { text: "hello" })
+      })).pipe(Effect.provide(capturingLogs([])))
+  )
+
+  it.live(
+    "Sentinels that cannot be reached do not stand in the way, and those that come back tell again",
+    () =>
+      Effect.scoped(Effect.gen(function*() {
+        const { name, primary, sentinels } = yield* RedisServer.sentinel()
+        const [first, ...others] = sentinels
+        for (const other of others) yield* other.kill()
+        const context = yield* Layer.build(IoRedis.layer({
+          client: { name, sentinels: sentinels.map(({ port }) => ({ host: "127.0.0.1", port })) }
+        }))
+        assert.strictEqual(yield* Context.get(context, Redis).send("PING"), "PONG")
+        const watching = (server: Server) =>
+          Effect.map(server.send("CLIENT", "LIST"), (list) => /\bname=simba:sentinel .*\bsub=1 /.test(String(list)))
+        yield* until("the one that lives is listened to", watching(first!))
+        yield* others[0]!.restart
+        yield* until("the one that came back is listened to", watching(others[0]!))
+        assert.include(String(yield* primary.send("ROLE")), "master")
+      })).pipe(Effect.provide(capturingLogs([])))
+  )
+
+  it.live(
+    "a Sentinel that hangs does not keep the others from being asked",
+    () =>
+      Effect.scoped(Effect.gen(function*() {
+        const { name, primary, sentinels } = yield* RedisServer.sentinel()
+        const options = {
+          client: { name, sentinels: sentinels.map(({ port }) => ({ host: "127.0.0.1", port })) },
+          // Longer than there is time to connect
+          commandTimeout: "5 seconds"
+        } satisfies IoRedis.Options
+        const redis = Context.get(yield* Layer.build(IoRedis.layer(options)), Redis)
+        for (const hanging of sentinels) {
+          yield* hanging.pause
+          const connections = String(yield* primary.send("CLIENT", "LIST")).split("\n")
+          const [id] = connections.flatMap((line) => /^id=(\d+) .*\bname=simba:commands /.exec(line)?.[1] ?? [])
+          yield* primary.send("CLIENT", "KILL", "ID", id!)
+          yield* until("it is back", Effect.map(Effect.exit(redis.send("PING")), Exit.isSuccess))
+          yield* Effect.scoped(Layer.build(Layer.fresh(IoRedis.layer(options))))
+          yield* hanging.resume
+        }
+      })).pipe(Effect.provide(capturingLogs([])))
+  )
+})

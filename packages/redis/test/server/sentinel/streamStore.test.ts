@@ -1,0 +1,24 @@
+/** The whole contract of the stream store through Sentinel. */
+import { IoRedis } from "@effect-simba/redis"
+import * as RedisStreamStore from "@effect-simba/redis/streams/RedisStreamStore"
+import * as StreamStoreSuite from "@effect-simba/testkit/streams/StreamStoreSuite"
+import { Effect, Layer } from "effect"
+import { RedisServer } from "../../support/redisServer.ts"
+import { append } from "../../support/streams.ts"
+
+const at = ({ port }: { readonly port: number }) => ({ host: "127.0.0.1", port })
+
+const throughSentinel = Layer.unwrap(
+  Effect.map(RedisServer.sentinel(), ({ name, sentinels }) =>
+    RedisStreamStore.layer.pipe(
+      Layer.provideMerge(
+        IoRedis.layer({
+          client: { name, sentinels: sentinels.map(at) },
+          commandTimeout: "5 seconds",
+          pool: { maxConnections: 64 }
+        })
+      )
+    ))
+)
+
+StreamStoreSuite.suite("through Sentinel", throughSentinel, { live: true, append })

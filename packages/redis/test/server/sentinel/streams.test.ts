@@ -1,0 +1,133 @@
+/** Consumers of data streams through a fail-over by Sentinel. */
+import * as StreamMessages from "@effect-simba/core/streams/StreamMessages"
+import { compareEntryIds, EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
+import { IoRedis } from "@effect-simba/redis"
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Effect, Fiber, Layer, Schedule, Schema } from "effect"
+import { Redis } from "effect/persistence/Redis"
+import * as StreamKeys from "../../../src/streams/internal/keys.ts"
+import { capturingLogs, client, until } from "../../support/harness.ts"
+import { RedisServer, type SentinelSetup } from "../../support/redisServer.ts"
+import { stageOver } from "../../support/streamStage.ts"
+
+const at = ({ port }: { readonly port: number }) => ({ host: "127.0.0.1", port })
+
+const sentinelLayer = ({ name, sentinels }: SentinelSetup) =>
+  IoRedis.layer({ client: { name, sentinels: sentinels.map(at) }, commandTimeout: "500 millis" })
+
+interface Run {
+  readonly stream: string
+  readonly token: number
+  readonly ids: Array<EntryId>
+}
+
+/** Two consumers work while messages come in, before, during and after `begin` makes the replica the primary. */
+const failOver = (begin: (setup: SentinelSetup) => Effect.Effect<unknown, unknown>) =>
+  Effect.scoped(Effect.gen(function*() {
+    const setup = yield* RedisServer.sentinel()
+    const { replica } = setup
+    const stage = stageOver(sentinelLayer(setup), {
+      send: replica.send,
+      pause: Effect.void,
+      resume: Effect.void
+    })
+    const producer = Context.get(yield* Layer.build(Layer.fresh(sentinelLayer(setup))), Redis)
+    const service = "failed-over"
+    const streams = Array.from({ length: 4 }, (_, i) => StreamName.make(`${service}:s${i}`))
+    const checkpoints = streams.map(StreamKeys.checkpoint)
+    const runs: Array<Run> = []
+    const processes = yield* Effect.forEach(["a", "b"], (consumer) => stage.open({ service, consumer, capacity: 4 }))
+    yield* processes[0]!.client.announceAll(streams.map((stream) => ({ stream })))
+    for (const { client, start } of processes) {
+      yield* start(client.run((lease) => {
+        const run: Run = { stream: lease.stream, token: lease.token, ids: [] }
+        runs.push(run)
+        return StreamMessages.process(
+          Schema.Struct({ n: Schema.FiniteFromString }),
+          ({ id }) => Effect.sync(() => run.ids.push(id))
+        )
+      }))
+    }
+
+    // What the surviving server knows is what counts: replication lags, so the other one may have known more
+    const survivor = yield* client(replica)
+    const committed = Effect.promise(() => survivor.mget(checkpoints))
+    const samples: Array<ReadonlyArray<string | null>> = []
+    yield* Effect.forkChild(Effect.forever(Effect.andThen(
+      Effect.map(committed, (ids) => samples.push(ids)),
+      Effect.sleep("10 millis")
+    )))
+    let sent = 0
+    const producing = yield* Effect.forkChild(Effect.forever(Effect.gen(function*() {
+      sent++
+      for (const stream of streams) {
+        yield* Effect.retry(producer.send("XADD", stream, "*", "n", String(sent)), Schedule.spaced("50 millis"))
+      }
+      yield* Effect.sleep("10 millis")
+    })))
+    const more = Effect.suspend(() => {
+      const target = sent + 30
+      return until("thirty more are sent", Effect.sync(() => sent >= target))
+    })
+
+    yield* more
+    yield* until("all are at work, as the replica knows", Effect.map(committed, (ids) => !ids.includes(null)))
+    yield* begin(setup)
+    yield* until("the replica is the primary", Effect.map(setup.primaryPort, (port) => port === replica.port))
+    yield* more
+    yield* Fiber.interrupt(producing)
+
+    const messages = yield* Effect.forEach(
+      streams,
+      (stream) =>
+        Effect.promise(() => survivor.xrange(stream, "-", "+")).pipe(
+          Effect.map((rows) => rows.map(([id]) => EntryId.make(id)))
+        )
+    )
+    const last = messages.map((ids) => ids.at(-1))
+    yield* until("all are committed", Effect.map(committed, (ids) => ids.every((id, i) => id === last[i])))
+    // A renewal that was not replicated lets a former owner believe in its lease for that much longer
+    yield* until(
+      "each is owned once",
+      Effect.map(
+        Effect.forEach(processes, ({ client }) => client.owned),
+        (owned) => owned.flat().map(({ stream }) => stream).sort().join() === streams.join()
+      )
+    )
+
+    for (const [i, stream] of streams.entries()) {
+      const of = runs.filter((run) => run.stream === stream)
+      const processed = new Set(of.flatMap(({ ids }) => ids))
+      assert.deepStrictEqual(messages[i]!.filter((id) => !processed.has(id)), [], `left out of ${stream}`)
+      for (const { ids } of of) assert.deepStrictEqual(ids, [...new Set(ids)].sort(compareEntryIds))
+      const tokens = of.map(({ token }) => token)
+      assert.deepStrictEqual(tokens, [...new Set(tokens)].sort((one, other) => one - other))
+      const seen = samples.flatMap((ids) => ids[i] ?? []).map((id) => EntryId.make(id))
+      assert.deepStrictEqual(seen, [...seen].sort(compareEntryIds))
+      assert.isAbove(new Set(seen).size, 1)
+    }
+  })).pipe(Effect.provide(capturingLogs([])))
+
+describe("data streams through Sentinel", () => {
+  it.live(
+    "a primary that dies: its successor's consumers leave no message out, and go back behind no commit",
+    () => failOver(({ primary }) => primary.kill("SIGKILL"))
+  )
+
+  it.live(
+    "a primary that hangs and comes back as a replica: no message is left out, no commit undone",
+    () =>
+      failOver((setup) =>
+        Effect.gen(function*() {
+          yield* setup.primary.pause
+          yield* until("a new primary", Effect.map(setup.primaryPort, (port) => port === setup.replica.port))
+          yield* setup.primary.resume
+        })
+      )
+  )
+
+  it.live(
+    "a primary that is replaced on purpose: no message is left out, no commit undone",
+    () => failOver(({ name, sentinels }) => sentinels[0]!.send("SENTINEL", "FAILOVER", name))
+  )
+})

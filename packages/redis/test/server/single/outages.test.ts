@@ -1,0 +1,67 @@
+/** Outages of a real server. */
+import type { MutexName } from "@effect-simba/core/MutexName"
+import { assert, it } from "@effect/vitest"
+import { Effect, Fiber, Stream } from "effect"
+import {
+  capturingLogs,
+  freshName,
+  keysOf,
+  killConnections,
+  openMutex,
+  RedisServer,
+  until
+} from "../../support/harness.ts"
+import type { Server } from "../../support/redisServer.ts"
+
+const quiet = capturingLogs([])
+
+const queued = (server: Server, mutex: MutexName, count: number) =>
+  until(`${count} in the queue`, Effect.map(server.send("ZCARD", keysOf(mutex).queue), (n) => n === count))
+
+const held = (server: Server, mutex: MutexName) =>
+  until("held", Effect.map(server.send("EXISTS", keysOf(mutex).owner), (n) => n === 1))
+
+it.live("no outage ends in an unhandled rejection", () =>
+  Effect.gen(function*() {
+    const unhandled: Array<unknown> = []
+    const note = (error: unknown) => unhandled.push(error)
+    yield* Effect.acquireRelease(
+      Effect.sync(() => process.on("unhandledRejection", note).on("uncaughtException", note)),
+      () => Effect.sync(() => process.off("unhandledRejection", note).off("uncaughtException", note))
+    )
+    const server = yield* RedisServer.start()
+    const options = {
+      ttl: "200 millis",
+      transition: "800 millis",
+      commandTimeout: "200 millis",
+      releaseTimeout: "300 millis",
+      redis: { commandTimeout: "200 millis" }
+    } as const
+    yield* Effect.scoped(Effect.gen(function*() {
+      const mutex = yield* openMutex(server, options)
+      const m = freshName("outage")
+      const holding = yield* Effect.forkScoped(Effect.exit(mutex.withLock(m)(Effect.never)))
+      yield* held(server, m)
+      const [second, third] = yield* Effect.all([openMutex(server, options), openMutex(server, options)])
+      const waiting = yield* Effect.forkScoped(Effect.exit(Effect.scoped(second.acquire(m))))
+      const gone = yield* Effect.forkScoped(Effect.scoped(third.acquire(m)))
+      yield* Effect.forkScoped(Effect.exit(Stream.runDrain(mutex.events(m))))
+      const contention = yield* mutex.contend(freshName("outage"))
+      yield* Effect.forkScoped(Effect.exit(contention.whileLeader(Effect.never)))
+      yield* queued(server, m, 2)
+      yield* server.pause
+      yield* Effect.sleep("300 millis")
+      yield* Fiber.interrupt(gone)
+      yield* server.kill()
+      yield* Fiber.join(holding)
+      yield* Fiber.join(waiting)
+      yield* Effect.exit(Effect.scoped(mutex.acquire(m)))
+      yield* Effect.exit(mutex.forceRelease(m))
+      yield* server.restart
+      yield* killConnections(server, "simba:subscriber")
+      yield* Effect.retry(mutex.withLock(m)(Effect.void), { times: 20 })
+      yield* server.kill()
+    }))
+    yield* Effect.sleep("300 millis")
+    assert.deepStrictEqual(unhandled, [])
+  }).pipe(Effect.provide(quiet)), { tags: ["B22"] })

@@ -1,0 +1,83 @@
+/** What a server must allow, and which of its settings are left alone. */
+import type { MutexName } from "@effect-simba/core/MutexName"
+import { BackendError } from "@effect-simba/core/SimbaError"
+import { assert, layer } from "@effect/vitest"
+import { Deferred, Effect, Fiber, Stream } from "effect"
+import {
+  capturingLogs,
+  commandStats,
+  contender,
+  freshName,
+  keysOf,
+  openMutex,
+  openStore,
+  RedisServer,
+  until
+} from "../../support/harness.ts"
+import type { Server } from "../../support/redisServer.ts"
+
+const quiet = capturingLogs([])
+
+/** A lease far longer than any test, so that only a message or a gap can wake a waiter in time. */
+const patient = { ttl: "10 minutes", transition: "5 minutes", confirmTimeout: "1 minute" } as const
+
+const queued = (server: Server, mutex: MutexName, count: number) =>
+  until(`${count} in the queue`, Effect.map(server.send("ZCARD", keysOf(mutex).queue), (n) => n === count))
+
+const held = (server: Server, mutex: MutexName) =>
+  until("held", Effect.map(server.send("EXISTS", keysOf(mutex).owner), (n) => n === 1))
+
+layer(RedisServer.layer, { excludeTestServices: true })("settings of the server", (it) => {
+  it.effect("CONFIG is never sent", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const stats = commandStats(server)
+      yield* stats.reset
+      const [mutex, other] = yield* Effect.all([openMutex(server, patient), openMutex(server, patient)])
+      const m = freshName("no config")
+      const letGo = yield* Deferred.make<void>()
+      const holding = yield* Effect.forkScoped(other.withLock(m)(Deferred.await(letGo)))
+      yield* held(server, m)
+      yield* Effect.forkScoped(Stream.runDrain(mutex.events(m)))
+      const contention = yield* mutex.contend(m)
+      yield* queued(server, m, 1)
+      yield* mutex.inspect(m)
+      yield* Stream.runDrain(mutex.list)
+      yield* Deferred.succeed(letGo, undefined)
+      yield* Fiber.join(holding)
+      yield* until("it leads", Effect.map(contention.lease, (lease) => lease._tag === "Some"))
+      yield* mutex.forceRelease(m)
+      yield* contention.stop
+      const calls = yield* stats.calls
+      assert.isAbove(calls.get("evalsha") ?? 0, 5)
+      assert.deepStrictEqual([...calls.keys()].filter((command) => command.startsWith("config")), ["config|resetstat"])
+    }).pipe(Effect.provide(quiet)), { tags: ["B47"] })
+
+  it.effect("an expiry is found by the clock, without keyspace events", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const stats = commandStats(server)
+      assert.deepStrictEqual(yield* server.send("CONFIG", "GET", "notify-keyspace-events"), [
+        "notify-keyspace-events",
+        ""
+      ])
+      yield* stats.reset
+      const store = yield* openStore(server)
+      const mutex = yield* openMutex(server, patient)
+      const m = freshName("expiry")
+      yield* contender(store, m, { lease: "700 millis" }).own
+      const lease = yield* Effect.timeout(mutex.acquire(m), "10 seconds")
+      assert.strictEqual(yield* server.send("GET", keysOf(m).owner), lease.id)
+      assert.isFalse((yield* stats.calls).has("psubscribe"))
+    }), { tags: ["B48"] })
+
+  it.effect("a user who may not run scripts is told so when the layer is built, and what is missing", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      yield* server.send("ACL", "SETUSER", "noscripts", "reset", "on", ">x", "~*", "&*", "+@all", "-@scripting")
+      const error = yield* Effect.flip(openStore(server, { url: `redis://noscripts:x@127.0.0.1:${server.port}` }))
+      assert.instanceOf(error, BackendError)
+      assert.deepInclude(error, { retryable: false })
+      assert.match(error.message, /NOPERM/)
+    }))
+})

@@ -1,0 +1,188 @@
+/** What the connections of a layer cost, and what becomes of waiters when subscriptions are lost. */
+import type { ContenderId, MutexName } from "@effect-simba/core/MutexName"
+import { assert, it, layer } from "@effect/vitest"
+import { Deferred, Effect, Fiber, Stream } from "effect"
+import { connect, createServer, type Socket } from "node:net"
+import {
+  capturingLogs,
+  commandStats,
+  connections,
+  freshName,
+  inboxChannelOf,
+  keysOf,
+  killConnections,
+  openMutex,
+  RedisServer,
+  until
+} from "../../support/harness.ts"
+import type { Server } from "../../support/redisServer.ts"
+
+const quiet = capturingLogs([])
+
+/** A lease far longer than any test, so that only a message or a gap can wake a waiter in time. */
+const patient = { ttl: "10 minutes", transition: "5 minutes", confirmTimeout: "1 minute" } as const
+
+const queued = (server: Server, mutex: MutexName, count: number) =>
+  until(`${count} in the queue`, Effect.map(server.send("ZCARD", keysOf(mutex).queue), (n) => n === count))
+
+const held = (server: Server, mutex: MutexName) =>
+  until("held", Effect.map(server.send("EXISTS", keysOf(mutex).owner), (n) => n === 1))
+
+/** Passes everything on, until the connections that there are are told to swallow it all and stay open. */
+const proxyTo = (server: Server) =>
+  Effect.acquireRelease(
+    Effect.callback<{ readonly url: string; readonly deafen: () => void; readonly close: () => void }>((resume) => {
+      const sockets = new Set<Socket>()
+      const deaf = new WeakSet<Socket>()
+      const listener = createServer((near) => {
+        const far = connect(server.port, "127.0.0.1")
+        for (const [from, to] of [[near, far], [far, near]] as const) {
+          sockets.add(from)
+          from.on("data", (chunk) => deaf.has(from) || to.write(chunk))
+          from.on("close", () => deaf.has(from) || to.destroy())
+          from.on("error", () => undefined)
+        }
+      })
+      listener.listen(0, "127.0.0.1", () => {
+        const { port } = listener.address() as { readonly port: number }
+        resume(Effect.succeed({
+          url: `redis://127.0.0.1:${port}`,
+          deafen: () => sockets.forEach((socket) => deaf.add(socket)),
+          close: () => {
+            listener.close()
+            sockets.forEach((socket) => socket.destroy())
+          }
+        }))
+      })
+    }),
+    ({ close }) => Effect.sync(close)
+  )
+
+layer(RedisServer.layer, { excludeTestServices: true })("subscriptions of a layer", (it) => {
+  it.effect(
+    "late messages on the wire change nothing for a holder, nor for one that lost",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const [mutex, other] = yield* Effect.all([openMutex(server, patient), openMutex(server, patient)])
+        const m = freshName("late")
+        const letGo = yield* Deferred.make<void>()
+        const holding = yield* Effect.forkScoped(other.withLock(m)(Deferred.await(letGo)))
+        yield* held(server, m)
+        const contention = yield* mutex.contend(m)
+        yield* queued(server, m, 1)
+        yield* Deferred.succeed(letGo, undefined)
+        yield* Fiber.join(holding)
+        yield* until("it leads", Effect.map(contention.lease, (lease) => lease._tag === "Some"))
+        const lease = yield* Effect.flatMap(contention.lease, Effect.fromOption)
+        const { owner } = keysOf(m)
+        yield* server.send("PUBLISH", `${owner}:${lease.id}`, "released@@1-000000000000:old")
+        yield* server.send("PUBLISH", owner, "acquired@@1-000000000000:old")
+        yield* Effect.sleep("100 millis")
+        yield* lease.ensure
+        assert.strictEqual(yield* server.send("GET", owner), lease.id)
+        yield* contention.stop
+        const rival = yield* other.acquire(m)
+        yield* contention.start
+        yield* queued(server, m, 1)
+        yield* server.send("PUBLISH", owner, `acquired@@${lease.id}`)
+        yield* Effect.sleep("100 millis")
+        assert.strictEqual((yield* contention.lease)._tag, "None")
+        assert.strictEqual(yield* server.send("GET", owner), rival.id)
+      }),
+    { tags: ["S8", "S9"] }
+  )
+
+  it.effect("waiting sends no SUBSCRIBE", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const stats = commandStats(server)
+      const [mutex, other] = yield* Effect.all([openMutex(server, patient), openMutex(server, patient)])
+      const m = freshName("one subscription")
+      const lease = yield* other.acquire(m)
+      yield* stats.reset
+      const waiting = yield* Effect.forkScoped(Effect.scoped(mutex.acquire(m)))
+      yield* queued(server, m, 1)
+      const [id] = (yield* server.send("ZRANGE", keysOf(m).queue, "0", "-1")) as [ContenderId]
+      for (let i = 0; i < 20; i++) {
+        // One by one: many at once are one reason to look
+        assert.strictEqual(yield* server.send("PUBLISH", inboxChannelOf(id), `${id}@@released@@${lease.id}`), 1)
+        yield* until("it looked", Effect.map(stats.calls, (calls) => (calls.get("evalsha") ?? 0) >= 3 + i))
+      }
+      assert.isUndefined(waiting.pollUnsafe())
+      yield* Fiber.interrupt(waiting)
+      yield* queued(server, m, 0)
+      const calls = yield* stats.calls
+      assert.deepStrictEqual(["subscribe", "unsubscribe"].map((command) => calls.has(command)), [false, false])
+    }), { tags: ["B9"] })
+
+  it.effect("a layer keeps two connections for all leases and waiters", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const mutex = yield* openMutex(server, { ...patient, redis: { client: { connectionName: "budget" } } })
+      const other = yield* openMutex(server, patient)
+      const names = Array.from({ length: 40 }, () => freshName("budget"))
+      for (const m of names) {
+        yield* other.acquire(m)
+        yield* mutex.acquire(freshName("held"))
+        yield* Effect.forkScoped(Effect.scoped(mutex.acquire(m)))
+        yield* Effect.forkScoped(Stream.runDrain(mutex.events(m)))
+      }
+      yield* Effect.forEach(names, (m) => queued(server, m, 1), { concurrency: 8 })
+      assert.strictEqual((yield* connections(server, "budget")).length, 2)
+    }), { tags: ["B40"] })
+
+  it.effect("after lost subscriptions every waiter hears its hand-off again", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const holder = yield* openMutex(server, patient)
+      const waiter = yield* openMutex(server, patient)
+      const names = Array.from({ length: 30 }, () => freshName("resubscribed"))
+      const letGo = yield* Deferred.make<void>()
+      const holding = yield* Effect.forEach(
+        names,
+        (m) => Effect.forkScoped(holder.withLock(m)(Deferred.await(letGo)))
+      )
+      yield* Effect.forEach(names, (m) => held(server, m), { concurrency: 8 })
+      const waiting = yield* Effect.forEach(names, (m) => Effect.forkScoped(Effect.scoped(waiter.acquire(m))))
+      yield* Effect.forEach(names, (m) => queued(server, m, 1), { concurrency: 8 })
+      const [id] = (yield* server.send("ZRANGE", keysOf(names[0]!).queue, "0", "-1")) as [ContenderId]
+      const inbox = inboxChannelOf(id)
+      const stats = commandStats(server)
+      for (let i = 0; i < 2; i++) {
+        yield* stats.reset
+        assert.isAtLeast(yield* killConnections(server, "simba:subscriber"), 1)
+        yield* until(
+          "it is restored",
+          Effect.map(server.send("PUBSUB", "NUMSUB", inbox), (counts) => (counts as Array<unknown>)[1] === 1)
+        )
+        // It is a gap for each of them: all look, under their tickets
+        yield* until("all look", Effect.map(stats.calls, (calls) => (calls.get("zscore") ?? 0) >= names.length))
+      }
+      yield* Deferred.succeed(letGo, undefined)
+      yield* Effect.timeout(Fiber.joinAll([...holding, ...waiting]), "40 seconds")
+    }), { tags: ["B43"] })
+})
+
+it.live(
+  "a subscriber whose connection is dead without having closed is replaced, and its waiter goes on",
+  () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer.start()
+      const proxy = yield* proxyTo(server)
+      const holder = yield* openMutex(server, patient)
+      const waiter = yield* openMutex(server, { ...patient, redis: { url: proxy.url, commandTimeout: "500 millis" } })
+      const m = freshName("half open")
+      const letGo = yield* Deferred.make<void>()
+      const holding = yield* Effect.forkScoped(holder.withLock(m)(Deferred.await(letGo)))
+      yield* held(server, m)
+      const waiting = yield* Effect.forkScoped(waiter.acquire(m))
+      yield* queued(server, m, 1)
+      proxy.deafen()
+      yield* Deferred.succeed(letGo, undefined)
+      yield* Fiber.join(holding)
+      const lease = yield* Effect.timeout(Fiber.join(waiting), "40 seconds")
+      assert.strictEqual(yield* server.send("GET", keysOf(m).owner), lease.id)
+    }).pipe(Effect.provide(quiet)),
+  { tags: ["B42"] }
+)

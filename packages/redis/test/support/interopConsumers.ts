@@ -1,0 +1,44 @@
+/** Consumers of data streams, of ours and of stock, on connections of their own. */
+import { StreamClient } from "@effect-simba/core/streams"
+import { RedisStreamStore } from "@effect-simba/redis/streams"
+import type { FakeRedis } from "@effect-simba/testkit"
+import { StockStreamConsumer } from "@effect-simba/testkit/streams"
+import { Context, Effect, Exit, Layer, Scope } from "effect"
+import type * as scenarios from "./streamInteropScenarios.ts"
+import { service } from "./streamInteropScenarios.ts"
+
+type Connection = Layer.Layer<
+  Layer.Success<ReturnType<typeof FakeRedis.layerClient>>,
+  unknown
+>
+
+/** Consumers on connections of their own, each in a scope of its own. */
+export const consumers = (
+  connection: (name: string) => Connection,
+  cut: (name: string) => Effect.Effect<void>
+): Pick<scenarios.Stage, "ours" | "stock"> => ({
+  ours: Effect.fnUntraced(function*(id, options) {
+    const scope = yield* Effect.acquireRelease(Scope.make(), (scope, exit) => Scope.close(scope, exit))
+    const layer = StreamClient.layer({ gracePeriod: 0, ...options, service, consumer: id }).pipe(
+      Layer.provide(RedisStreamStore.layer),
+      Layer.provide(connection(id))
+    )
+    const client = Context.get(yield* Layer.buildWithScope(layer, scope), StreamClient.StreamClient)
+    return {
+      client,
+      run: (work) =>
+        Effect.asVoid(Effect.forkIn(client.run((lease) => work(lease.stream)), scope, { startImmediately: true })),
+      close: Scope.close(scope, Exit.void),
+      kill: cut(id)
+    }
+  }),
+  stock: Effect.fnUntraced(function*(id, work = () => Effect.never) {
+    const scope = yield* Effect.acquireRelease(Scope.make(), (scope, exit) => Scope.close(scope, exit))
+    const client = yield* Layer.buildWithScope(connection(id), scope)
+    const joined = yield* StockStreamConsumer.join({ service, id, work }).pipe(
+      Effect.provideContext(client),
+      Scope.provide(scope)
+    )
+    return { ...joined, kill: Scope.close(scope, Exit.void) }
+  })
+})

@@ -1,0 +1,145 @@
+/** What users of a mutex rely on, wherever their Redis runs. */
+import { Mutex } from "@effect-simba/core"
+import { FencingToken } from "@effect-simba/core/FencingToken"
+import type { IoRedis } from "@effect-simba/redis"
+import { Fencing, RedisMutexStore } from "@effect-simba/redis"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Fiber, Layer, Schedule } from "effect"
+import { Redis } from "effect/persistence/Redis"
+import * as RedisKeys from "../../src/internal/mutex/keys.ts"
+import type { RedisServerError } from "./redisServer.ts"
+
+type Provided = Mutex.Mutex | Redis | IoRedis.IoRedis
+
+/** Mutexes with short periods, and the connections that they use. */
+export const mutexes = (ioRedis: ReturnType<typeof IoRedis.layer>) =>
+  Mutex.layer({ ttl: "1 second", transition: "2 seconds", commandTimeout: "500 millis", confirmTimeout: "500 millis" })
+    .pipe(
+      Layer.provideMerge(RedisMutexStore.layer),
+      Layer.provideMerge(ioRedis)
+    )
+
+/** Counts in a key of the resource's slot. */
+const advance = Fencing.script((key: string, by: number) => [key, by], {
+  numberOfKeys: 1,
+  lua: `return redis.call('INCRBY', KEYS[1], ARGV[1])`
+})
+
+export const contract = <R>(
+  name: string,
+  live: Layer.Layer<Provided | R, RedisServerError | Layer.Error<ReturnType<typeof mutexes>>>
+) =>
+  layer(live, { excludeTestServices: true, timeout: "60 seconds" })(name, (it) => {
+    it.effect("excludes, serves in order and wakes up by message, for names in every slot", () =>
+      Effect.gen(function*() {
+        const names = Array.from({ length: 24 }, (_, i) => `${name} ${i}`)
+        yield* Effect.forEach(names, (mutex) =>
+          Effect.gen(function*() {
+            const order: Array<number> = []
+            let inside = 0
+            const first = yield* Effect.forkChild(
+              Mutex.withLock(mutex)(Effect.sleep("100 millis")),
+              { startImmediately: true }
+            )
+            yield* Effect.retry(
+              Effect.filterOrFail(Mutex.owner(mutex), (owner) => owner._tag === "Held"),
+              Schedule.spaced("5 millis")
+            )
+            const waiters: Array<Fiber.Fiber<void, unknown>> = []
+            for (const n of [1, 2, 3]) {
+              waiters.push(
+                yield* Effect.forkChild(
+                  Mutex.withLock(mutex)(Effect.gen(function*() {
+                    assert.strictEqual(++inside, 1)
+                    yield* Effect.yieldNow
+                    order.push(n)
+                    inside--
+                  }))
+                )
+              )
+              yield* Effect.sleep("10 millis")
+            }
+            yield* Fiber.join(first)
+            yield* Fiber.joinAll(waiters)
+            assert.deepStrictEqual(order, [1, 2, 3])
+            assert.strictEqual((yield* Mutex.owner(mutex))._tag, "Free")
+          }), { concurrency: 8 })
+      }))
+
+    it.effect("renews leases of names in every slot for longer than they would last", () =>
+      Effect.scoped(Effect.gen(function*() {
+        const leases = yield* Effect.forEach(
+          Array.from({ length: 24 }, (_, i) => `renewed ${i}`),
+          (mutex) => Mutex.acquire(mutex)
+        )
+        yield* Effect.sleep("4 seconds")
+        for (const lease of leases) yield* lease.ensure
+      })))
+
+    it.effect("recovers when the server has forgotten the scripts", () =>
+      Effect.gen(function*() {
+        const redis = yield* Redis
+        for (let i = 0; i < 12; i++) {
+          yield* redis.send("SCRIPT", "FLUSH")
+          yield* Mutex.withLock(`forgotten ${i}`)(Effect.void)
+        }
+      }))
+
+    it.effect("holds several mutexes at once, whatever their slots", () =>
+      Effect.gen(function*() {
+        const group = yield* Mutex.acquireAll(["x", "y", "z"])
+        assert.strictEqual(yield* group.protect(Effect.succeed(group.tokens.size)), 3)
+      }).pipe(Effect.scoped))
+
+    it.effect("B32: fences resources in every slot: a former holder writes nothing", () =>
+      Effect.gen(function*() {
+        const redis = yield* Redis
+        const names = Array.from(
+          { length: 24 },
+          (_, i) => i % 2 === 0 ? `${name} fenced ${i}` : `{${name} ${i}}:fenced`
+        )
+        yield* Effect.forEach(names, (key) =>
+          Effect.gen(function*() {
+            const tokenOf = Effect.scoped(Effect.map(Mutex.acquire(key), (lease) => lease.token))
+            const former = yield* tokenOf
+            yield* Fencing.set(key, "former", former)
+            const latter = yield* tokenOf
+            yield* Fencing.guard(key, latter)
+            const late = yield* Effect.flip(Fencing.set(key, "late", former))
+            assert.deepInclude(late, { _tag: "StaleToken", token: former, seen: latter })
+            assert.strictEqual(yield* redis.send("GET", key), "former")
+            yield* Fencing.set(key, "latter", latter)
+            const other = RedisKeys.seenToken(key).replace(":simba-token", ":count")
+            assert.strictEqual(yield* Fencing.run(advance, key, latter)(other, 2), 2)
+            const again = yield* Effect.flip(Fencing.run(advance, key, former)(other, 2))
+            assert.strictEqual(again._tag, "StaleToken")
+            assert.strictEqual(yield* redis.send("GET", other), "2")
+            assert.strictEqual(yield* redis.send("GET", key), "latter")
+          }), { concurrency: 8, discard: true })
+      }))
+
+    it.effect("fences on, when the server has forgotten the scripts", () =>
+      Effect.gen(function*() {
+        const redis = yield* Redis
+        for (let i = 0; i < 12; i++) {
+          yield* redis.send("SCRIPT", "FLUSH")
+          const key = `${name} forgotten fence ${i}`
+          yield* Fencing.set(key, "new", FencingToken.make(2))
+          yield* redis.send("SCRIPT", "FLUSH")
+          assert.strictEqual((yield* Effect.flip(Fencing.set(key, "old", FencingToken.make(1))))._tag, "StaleToken")
+          assert.strictEqual(yield* redis.send("GET", key), "new")
+        }
+      }))
+
+    it.effect("runs blocking commands on connections of their own", () =>
+      Effect.gen(function*() {
+        const redis = yield* Redis
+        const blocked = yield* Effect.forkChild(Effect.scoped(Effect.flatMap(
+          redis.reserve,
+          (connection) => connection.send<ReadonlyArray<string>>("BLPOP", "list", "5")
+        )))
+        yield* Effect.sleep("100 millis")
+        yield* redis.send("RPUSH", "list", "one")
+        assert.deepStrictEqual(yield* Fiber.join(blocked), ["list", "one"])
+      }))
+  })

@@ -1,0 +1,142 @@
+/**
+ * `FakeRedis` for any client in any language: RESP2 and RESP3 over TCP and Unix sockets.
+ *
+ * **Example** (A server for another process)
+ *
+ * ```ts
+ * import { FakeRedis } from "@effect-simba/testkit"
+ * import * as FakeRedisServer from "@effect-simba/testkit/FakeRedisServer"
+ * import { Effect } from "effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const { url } = yield* FakeRedisServer.listen()
+ *   yield* Effect.log(`REDIS_URL=${url}`)
+ *   return yield* Effect.never
+ * }).pipe(Effect.scoped, Effect.provide(FakeRedis.layer()))
+ * ```
+ *
+ * @since 0.1.0
+ */
+import * as NodeSocketServer from "@effect/platform-node-shared/NodeSocketServer"
+import * as Effect from "effect/Effect"
+import * as NetAddress from "effect/net/NetAddress"
+import type * as Scope from "effect/Scope"
+import * as SocketServer from "effect/socket/SocketServer"
+import { FakeRedis } from "./FakeRedis.ts"
+import { serve } from "./internal/socket/connection.ts"
+
+/**
+ * Where to listen.
+ *
+ * **Details**
+ *
+ * - `port` (default 0): a free one by default.
+ * - `host` (default `127.0.0.1`): others reach the server only if this is an address that they can reach.
+ * - `path`: of a Unix socket, instead of a port.
+ * - `client` (default `socket`): the name of the link in `FakeNetwork`, and of the clients in the trace.
+ *
+ * @see {@link listen}
+ * @category models
+ * @since 0.1.0
+ */
+export interface Options {
+  readonly port?: number | undefined
+  readonly host?: string | undefined
+  readonly path?: string | undefined
+  readonly client?: string | undefined
+}
+
+/**
+ * Where a server listens: the port is 0, or the path empty, where it has none.
+ *
+ * @see {@link listen}
+ * @category models
+ * @since 0.1.0
+ */
+export interface Address {
+  readonly host: string
+  readonly port: number
+  readonly path: string
+  /** As clients take it: `redis://127.0.0.1:6379`, or `unix:///tmp/redis.sock`. */
+  readonly url: string
+}
+
+const addressOf = (address: NetAddress.SocketAddress): Address => {
+  if (NetAddress.isUnixPathAddress(address)) {
+    return { host: "", port: 0, path: address.path, url: `unix://${address.path}` }
+  }
+  const text = String(address)
+  const { port } = address
+  return { host: text.slice(0, text.lastIndexOf(":")), port, path: "", url: `redis://${text}` }
+}
+
+/**
+ * Serves the clients of the current `SocketServer`, until it is interrupted.
+ *
+ * **When to use**
+ *
+ * On a platform other than Node, with its `SocketServer`.
+ *
+ * @see {@link listen}
+ * @category constructors
+ * @since 0.1.0
+ */
+export const run = (
+  client = "socket"
+): Effect.Effect<never, SocketServer.SocketServerError, FakeRedis | SocketServer.SocketServer> =>
+  Effect.gen(function*() {
+    const { server } = yield* FakeRedis
+    const sockets = yield* SocketServer.SocketServer
+    return yield* sockets.run(serve(server, client))
+  })
+
+/**
+ * Listens on a socket of Node for as long as the scope is open, and serves the current `FakeRedis`.
+ *
+ * **Details**
+ *
+ * Time is the clock of the `FakeRedis` layer: under `TestClock`, keys of socket clients expire when a test says so.
+ * `FakeNetwork.link("socket")` holds up, delays and breaks the connections. A stream of bytes cannot skip a request or a
+ * reply, so a lost one breaks the connection.
+ *
+ * **Example** (A foreign client, and a minute that takes no time)
+ *
+ * ```ts
+ * import { assert, it } from "@effect/vitest"
+ * import { FakeRedis } from "@effect-simba/testkit"
+ * import * as FakeRedisServer from "@effect-simba/testkit/FakeRedisServer"
+ * import { Effect } from "effect"
+ * import { TestClock } from "effect/testing"
+ * import { Redis } from "ioredis"
+ *
+ * it.effect("expires", () =>
+ *   Effect.gen(function*() {
+ *     const { port } = yield* FakeRedisServer.listen()
+ *     const redis = yield* Effect.acquireRelease(
+ *       Effect.sync(() => new Redis({ port })),
+ *       (redis) => Effect.sync(() => redis.disconnect())
+ *     )
+ *     yield* Effect.promise(() => redis.set("session", "alice", "EX", 60))
+ *     yield* TestClock.adjust("61 seconds")
+ *     assert.isNull(yield* Effect.promise(() => redis.get("session")))
+ *   }).pipe(Effect.provide(FakeRedis.layer())))
+ * ```
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const listen = (
+  options: Options = {}
+): Effect.Effect<Address, SocketServer.SocketServerError, FakeRedis | Scope.Scope> =>
+  Effect.gen(function*() {
+    const where = options.path === undefined
+      ? { port: options.port ?? 0, host: options.host ?? "127.0.0.1" }
+      : { path: options.path }
+    // A client that ends its half of the connection still gets its replies
+    const sockets = yield* NodeSocketServer.make({ ...where, allowHalfOpen: true, noDelay: true, backlog: 4096 })
+    yield* Effect.forkScoped(
+      Effect.provideService(run(options.client), SocketServer.SocketServer, sockets),
+      { startImmediately: true }
+    )
+    return addressOf(sockets.address)
+  })

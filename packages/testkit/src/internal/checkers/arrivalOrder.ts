@@ -1,0 +1,142 @@
+/** The checkers of arrival order: between processes by the places in the queue, within one by the order of asking. */
+import type { Checker } from "../simulation/setup.ts"
+import { field, seconds } from "./fields.ts"
+import { all } from "./ownershipTracker.ts"
+
+interface Queued {
+  readonly place: number
+  readonly at: number
+  readonly client: string
+  /** The command that queued it first. */
+  readonly by: object
+}
+
+/** Waiters by their places, in the order of the queue. */
+export const firstComeFirstServed: Checker = {
+  name: "first come, first served",
+  start: (view) => {
+    const lineOf = view.lock.line ?? ((id) => id)
+    const places = new Map<string, number>()
+    const unfair = new Set<string>()
+    const queues = new Map<string, Map<string, Queued>>()
+    // A script may skip a waiter without a subscription, which is out of the queue until it queues again
+    const seen = new Map<string, number>()
+    // Released ids: a later request of theirs counts for nobody
+    const left = new Set<string>()
+    const queueOf = (resource: string) => {
+      const queue = queues.get(resource) ?? new Map<string, Queued>()
+      queues.set(resource, queue)
+      return queue
+    }
+    const forgetSilent = (resource: string) => {
+      const queue = queueOf(resource)
+      const departures = view.departures()
+      if (seen.get(resource) === departures) return
+      seen.set(resource, departures)
+      for (const id of [...queue.keys()]) {
+        const channel = view.lock.channel?.(resource, id)
+        if (channel === undefined || view.subscribers(channel) === 0) queue.delete(id)
+      }
+    }
+    return {
+      onEvent: (event) => {
+        if (event._tag === "Command") {
+          const { args, client, reply } = event.command
+          for (const resource of view.lock.resources) {
+            if (args.includes(view.lock.ownerKey(resource))) forgetSilent(resource)
+          }
+          for (const { id, unfair: isUnfair } of all(view.lock.asked?.(args, reply))) if (isUnfair) unfair.add(id)
+          for (const { id, place, resource } of all(view.lock.queued?.(args, reply))) {
+            places.set(id, place)
+            if (left.has(id)) continue
+            const queue = queueOf(resource)
+            seen.delete(resource)
+            const { at, by } = queue.get(id) ?? { at: event.at, by: event.command }
+            queue.set(id, { place, at, by, client })
+          }
+          for (const { id, resource } of all(view.lock.released?.(args, reply))) {
+            queueOf(resource).delete(id)
+            left.add(id)
+          }
+        } else if (event._tag === "Owner" && event.to !== undefined) {
+          const { resource, to } = event
+          const queue = queueOf(resource)
+          const place = places.get(to) ?? Infinity
+          const since = queue.get(to)?.at ?? -Infinity
+          queue.delete(to)
+          if (unfair.has(to)) return
+          for (const [id, waiter] of queue) {
+            if (lineOf(id) === lineOf(to)) continue
+            // One call may grant first, and then queue another
+            if (waiter.by === event.command) continue
+            // After the server's clock was set back a later ticket may be smaller
+            if (view.serverStepAt() > -Infinity && waiter.at >= since) continue
+            if (waiter.place >= place || view.lossAt() >= waiter.at || view.serverStepAt() >= waiter.at) continue
+            if (view.disturbedAt(waiter.client) >= waiter.at) continue
+            view.violated(`${resource} was granted to ${to} although ${id} waits since ${seconds(waiter.at)}`)
+          }
+        }
+      }
+    }
+  }
+}
+
+interface Asking {
+  readonly order: number
+  readonly at: number
+  readonly client: string
+  readonly line: string
+  readonly unfair: boolean
+  readonly asksLater: boolean
+}
+
+/** Waiters of one process, in the order of their notes. */
+export const inOrderWithinLines: Checker = {
+  name: "in order within a process",
+  start: (view) => {
+    const asking = new Map<string, Asking>()
+    let overtaken: Array<{ readonly key: string; readonly wait: Asking; readonly at: number; readonly text: string }> =
+      []
+    let order = 0
+    return {
+      onEvent: (event) => {
+        // A waiter that gives up at this instant may note it one step later
+        if (overtaken.length > 0) {
+          for (const { at, key, text, wait } of overtaken) {
+            if (event.at > at && asking.get(key) === wait) return view.violated(text)
+          }
+          overtaken = overtaken.filter(({ at, key, wait }) => event.at <= at && asking.get(key) === wait)
+        }
+        if (event._tag === "Fault" && event.fault === "kill") {
+          for (const [key, { client }] of [...asking]) if (client === event.target) asking.delete(key)
+        }
+        if (event._tag !== "Note") return
+        const process = `${event.client}#${event.generation}`
+        const key = `${process}/${field(event.fields, "wait")}`
+        if (event.kind === "waiting") {
+          const resource = field(event.fields, "resource")
+          const unfair = Number(event.fields["unfair"] ?? 0) === 1
+          asking.set(key, {
+            order: order++,
+            at: event.at,
+            client: event.client,
+            line: `${process} ${resource}`,
+            unfair,
+            // A contender notes its wait before it asks, when its leadership ends or after a failure
+            asksLater: event.fields["recovery"] !== undefined
+          })
+        } else if (event.kind === "waited") {
+          const wait = asking.get(key)
+          asking.delete(key)
+          if (wait === undefined || wait.unfair || Number(event.fields["served"] ?? 0) !== 1) return
+          for (const [earlier, other] of asking) {
+            if (other.line !== wait.line || other.unfair || other.asksLater || other.order > wait.order) continue
+            if (view.disturbedAt(other.client) >= other.at) continue
+            const text = `${key} was served before ${earlier}, which waits since ${seconds(other.at)}`
+            overtaken.push({ key: earlier, wait: other, at: event.at, text })
+          }
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,67 @@
+/**
+ * MEMORY and LATENCY: what a server in the memory of another process can say of itself.
+ */
+import type { Command, Handler } from "../command.ts"
+import { define } from "../command.ts"
+import { SortedSet } from "../data/sortedSet.ts"
+import type { Stream } from "../data/stream.ts"
+import type { Entry } from "../data/values.ts"
+import { integer } from "../numbers.ts"
+import { fail, OK, syntaxError } from "../reply.ts"
+
+/** What an element costs beside its bytes, about as Redis has it. */
+const PER_ELEMENT = 16
+const PER_KEY = 56
+
+const sizeOf = (texts: Iterable<string>): number => {
+  let size = 0
+  for (const text of texts) size += text.length + PER_ELEMENT
+  return size
+}
+
+const usage = (key: string, { value }: Entry): number => {
+  const own = PER_KEY + key.length
+  if (typeof value === "string") return own + value.length
+  if (Array.isArray(value)) return own + sizeOf(value)
+  if (value instanceof Set) return own + sizeOf(value)
+  if (value instanceof Map) return own + sizeOf(value.keys()) + sizeOf(value.values())
+  if (value instanceof SortedSet) return own + sizeOf(value.scores.keys()) + 8 * value.size
+  return own + sizeOf((value as Stream).entries.flatMap((entry) => entry.fields))
+}
+
+const memory: Handler = (context, args) => {
+  switch (args[1]!.toLowerCase()) {
+    case "usage": {
+      for (let at = 3; at < args.length; at += 2) {
+        if (args[at]!.toLowerCase() !== "samples" || args[at + 1] === undefined) return syntaxError()
+        if (integer(args[at + 1]!) < 0) return syntaxError()
+      }
+      const entry = context.db.read(args[2]!)
+      return entry === undefined ? null : usage(args[2]!, entry)
+    }
+    case "doctor":
+      return "Hi Sam, this instance is empty or is using very little memory."
+    case "stats":
+      return ["keys.count", context.server.dbs.reduce((count, db) => count + db.entries.size, 0)]
+    default:
+      return OK
+  }
+}
+
+const latency: Handler = (_context, args) => {
+  switch (args[1]!.toLowerCase()) {
+    case "reset":
+      return 0
+    case "doctor":
+      return "Dave, I have observed the system, no worrying events were found."
+    case "graph":
+      return fail(`ERR No samples available for event '${args[2]!}'`)
+    default:
+      return []
+  }
+}
+
+export const diagnosticCommands: ReadonlyArray<Command> = [
+  define("memory", -2, "", memory),
+  define("latency", -2, "sl", latency)
+]

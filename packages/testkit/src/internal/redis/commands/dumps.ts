@@ -1,0 +1,94 @@
+/**
+ * DUMP and RESTORE. The payload is this server's own: a real server refuses it, and this one refuses that of a real one.
+ */
+import type { Command, Context, Handler } from "../command.ts"
+import { define } from "../command.ts"
+import { SortedSet } from "../data/sortedSet.ts"
+import type { Stream } from "../data/stream.ts"
+import { cloneStream } from "../data/stream.ts"
+import type { Entry, TypeName, ValueTypes } from "../data/values.ts"
+import { integer } from "../numbers.ts"
+import { fail, OK, syntaxError } from "../reply.ts"
+import { sha1 } from "../sha1.ts"
+
+const MARK = "fake-redis-1:"
+const SUM = 40
+
+/** What JSON has no form for, by the name of the class. */
+const replacer = (_key: string, value: unknown): unknown => {
+  if (value instanceof SortedSet) return { $: "zset", items: value.order.map((item) => [item.member, item.score]) }
+  if (value instanceof Map) return { $: "map", items: Array.from(value) }
+  if (value instanceof Set) return { $: "set", items: Array.from(value) }
+  return value === Infinity || value === -Infinity ? { $: value > 0 ? "inf" : "-inf" } : value
+}
+
+const reviver = (_key: string, value: unknown): unknown => {
+  const { $: kind, items } = Object(value) as {
+    readonly $?: string
+    readonly items: Array<readonly [string, string & number]>
+  }
+  if (kind === "inf") return Infinity
+  if (kind === "-inf") return -Infinity
+  if (kind === "map") return new Map(items)
+  if (kind === "set") return new Set<unknown>(items)
+  if (kind !== "zset") return value
+  const zset = new SortedSet()
+  for (const [member, score] of items) zset.set(member, score)
+  return zset
+}
+
+const dump: Handler = (context, args) => {
+  const entry = context.db.read(args[1]!)
+  if (entry === undefined) return null
+  const body = MARK + JSON.stringify([entry.type, entry.value], replacer)
+  return body + sha1(body)
+}
+
+const read = (payload: string): readonly [TypeName, ValueTypes[TypeName]] => {
+  const body = payload.slice(0, -SUM)
+  if (!body.startsWith(MARK) || sha1(body) !== payload.slice(-SUM)) {
+    return fail("ERR DUMP payload version or checksum are wrong")
+  }
+  const [type, value] = JSON.parse(body.slice(MARK.length), reviver) as [TypeName, ValueTypes[TypeName]]
+  return [type, type === "stream" ? cloneStream(value as Stream) : value]
+}
+
+const restore: Handler = (context: Context, args) => {
+  const [, key, ttl, payload] = args as readonly [string, string, string, string]
+  let replace = false
+  let absolute = false
+  for (let at = 4; at < args.length; at++) {
+    const option = args[at]!.toLowerCase()
+    if (option === "replace") replace = true
+    else if (option === "absttl") absolute = true
+    else if ((option === "idletime" || option === "freq") && at + 1 < args.length) {
+      const value = integer(args[++at]!)
+      if (option === "idletime" && value < 0) return fail("ERR Invalid IDLETIME value, must be >= 0")
+      if (option === "freq" && (value < 0 || value > 255)) {
+        return fail("ERR Invalid FREQ value, must be >= 0 and <= 255")
+      }
+    } else return syntaxError()
+  }
+  const old = context.db.peek(key)
+  if (old !== undefined && !replace) return fail("BUSYKEY Target key name already exists.")
+  const millis = integer(ttl)
+  if (millis < 0) return fail("ERR Invalid TTL value, must be >= 0")
+  const [type, value] = read(payload)
+  const expiresAt = millis === 0 ? Infinity : absolute ? millis : context.now + millis
+  if (expiresAt <= context.now) {
+    if (old !== undefined) {
+      context.db.remove(key)
+      context.changed(key, "g", "del")
+    }
+    return OK
+  }
+  if (old !== undefined) context.db.remove(key)
+  context.db.put(key, type, value as Entry["value"] as never, expiresAt)
+  context.changed(key, "g", "restore")
+  return OK
+}
+
+export const dumpCommands: ReadonlyArray<Command> = [
+  define("dump", 2, "", dump),
+  define("restore", -4, "w", restore)
+]

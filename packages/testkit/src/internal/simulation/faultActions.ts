@@ -1,0 +1,105 @@
+/** How each fault is done to the processes, the links and the server of a simulation. */
+import type { Victims } from "./faults.ts"
+import type { Processes, ProcessSlot } from "./processes.ts"
+import type { RunState } from "./runState.ts"
+
+export const faultActions = (state: RunState, processes: Processes): Victims => {
+  const { server, slots, world } = state
+  const heldLinks: Array<{ readonly slot: ProcessSlot; readonly direction: "requests" | "replies" }> = []
+  const lose = (name: string, text: string) => {
+    state.fault(name, "server", text)
+    state.lossAt = state.serverDisturbedAt = world.now()
+    state.emitOwners()
+  }
+  return {
+    clients: state.setup.clients,
+    after: (millis, then) => state.after(millis, then),
+    hold: (index, direction, name) => {
+      const slot = slots[index]!
+      state.fault(name, slot.name, direction)
+      state.begin(slot)
+      heldLinks.push({ slot, direction })
+      server.link(slot.name).hold(direction)
+    },
+    release: (index, direction, name) => {
+      const slot = slots[index]!
+      state.fault(name, slot.name, `${direction} over`)
+      heldLinks.splice(heldLinks.findIndex((held) => held.slot === slot && held.direction === direction), 1)
+      state.end(slot)
+      server.link(slot.name).release(direction)
+    },
+    pause: (index, suspend) => {
+      const slot = slots[index]!
+      if (slot.process.state === "running") state.fault(suspend ? "suspend" : "pause", slot.name)
+      state.begin(slot)
+      slot.process.pause(suspend)
+    },
+    resume: (index) => {
+      const slot = slots[index]!
+      state.end(slot)
+      // Two pauses that overlap last until both are over
+      if (slot.process.state !== "paused" || slot.faults > heldLinks.filter((held) => held.slot === slot).length) return
+      state.fault("resume", slot.name)
+      slot.process.resume()
+    },
+    kill: (index, restartAfter) => {
+      const slot = slots[index]!
+      if (slot.process.state === "dead") return
+      state.fault("kill", slot.name)
+      slot.disturbedAt = world.now()
+      server.link(slot.name).cut()
+      slot.process.kill()
+      slot.fiber = undefined
+      const { generation } = slot
+      state.after(restartAfter, () => processes.restart(slot, generation))
+    },
+    stepWall: (index, millis) => {
+      const slot = slots[index]!
+      state.fault("clockStep", slot.name, `${millis} ms`)
+      slot.disturbedAt = slot.steppedAt = world.now()
+      slot.process.stepWall(millis)
+    },
+    stepServer: (millis) => {
+      state.fault("serverClockStep", "server", `${millis} ms`)
+      state.serverStepAt = state.serverDisturbedAt = world.now()
+      server.stepClock(millis)
+      state.emitOwners()
+    },
+    errorState: (errorState) => {
+      if ((errorState === undefined) === (state.serverFaults === 0)) return
+      state.fault("errorState", "server", errorState ?? "over")
+      if (errorState === undefined) state.end(undefined)
+      else state.begin(undefined)
+      server.engine.setErrorState(errorState)
+    },
+    restart: (keepData) => {
+      if (!keepData) state.lossAt = world.now()
+      server.restart(keepData)
+      if (!keepData) return lose("restart", "without data")
+      state.fault("restart", "server")
+      state.serverDisturbedAt = world.now()
+    },
+    failOver: (count) => {
+      state.lossAt = world.now()
+      lose("failOver", `${server.failOver(count)} writes lost`)
+    },
+    flushScripts: () => {
+      state.fault("flushScripts", "server")
+      server.engine.flushScripts()
+    },
+    dropConnections: (index) => {
+      const name = index === undefined ? undefined : slots[index]!.name
+      state.fault("dropConnections", name ?? "server")
+      server.dropConnections(name)
+    },
+    evict: (draw) => {
+      const keys = server.keys()
+      if (keys.length === 0) return
+      const { key } = keys[Math.floor(draw() * keys.length)]!
+      // Clients that block on the key hear of it at once
+      state.lossAt = world.now()
+      server.run(() => server.engine.evict(0, key))
+      lose("evict", key)
+    }
+  }
+}

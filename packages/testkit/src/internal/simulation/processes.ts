@@ -1,0 +1,142 @@
+/** Starts the processes of a simulation, and starts one anew after it was killed or gave up. */
+import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as References from "effect/References"
+import * as fakeClient from "../client/client.ts"
+import { Process } from "./process.ts"
+import { never, type RunState } from "./runState.ts"
+import type { Client, Outside } from "./setup.ts"
+
+/** One client: the process that it runs in now. */
+export interface ProcessSlot {
+  readonly name: string
+  readonly index: number
+  generation: number
+  process: Process
+  fiber: Fiber.Fiber<void, unknown> | undefined
+  /** When a fault last touched it. */
+  disturbedAt: number
+  /** When its wall clock was last stepped. */
+  steppedAt: number
+  /** Faults that touch it now. */
+  faults: number
+}
+
+export class Processes {
+  private readonly state: RunState
+  private readonly outside: Outside
+
+  constructor(state: RunState) {
+    this.state = state
+    this.outside = {
+      state: new Map(),
+      note: (kind, fields = {}) =>
+        state.emit({ _tag: "Note", at: state.world.now(), client: "outside", generation: 1, kind, fields })
+    }
+  }
+
+  add(index: number): void {
+    const name = `c${index + 1}`
+    this.state.slots.push({
+      name,
+      index,
+      generation: 1,
+      process: this.create(name, 1),
+      fiber: undefined,
+      disturbedAt: never,
+      steppedAt: never,
+      faults: 0
+    })
+  }
+
+  start(slot: ProcessSlot): void {
+    const { setup } = this.state
+    const { name, process } = slot
+    const client = this.clientOf(slot)
+    const context = process.context.pipe(
+      Context.add(Logger.CurrentLoggers, new Set([this.logger(name)])),
+      Context.add(References.MinimumLogLevel, "Warn")
+    )
+    const redis = Layer.effectContext(fakeClient.make(this.state.server, {
+      name,
+      db: 0,
+      protocol: 3,
+      commandTimeout: Duration.seconds(1),
+      connectTimeout: Duration.seconds(2)
+    }))
+    const fiber = Effect.runForkWith(context)(Effect.scoped(setup.program(client)).pipe(Effect.provide(redis)))
+    slot.fiber = fiber
+    fiber.addObserver((exit) => {
+      if (slot.fiber !== fiber) return
+      slot.fiber = undefined
+      if (this.state.isEnding || Exit.isSuccess(exit)) return
+      if (Cause.hasDies(exit.cause)) return this.state.violated("program", `${name} died: ${Cause.pretty(exit.cause)}`)
+      // Operators start a process again that gave up
+      client.note("crashed", { error: String(Cause.squash(exit.cause)) })
+      slot.process.kill()
+      const { generation } = slot
+      this.state.after(1000, () => this.restart(slot, generation))
+    })
+  }
+
+  /** Unless that generation has been followed by the next meanwhile. */
+  restart(slot: ProcessSlot, generation: number): void {
+    if (slot.generation !== generation || this.state.isEnding) return
+    slot.generation++
+    slot.process = this.create(slot.name, slot.generation)
+    this.start(slot)
+  }
+
+  private create(name: string, generation: number): Process {
+    const { faults, prng, world } = this.state
+    const own = prng.stream(`${name} ${generation}`)
+    const clocks = own.stream("clocks")
+    const spread = (size: number) => size * (2 * clocks.next() - 1)
+    return new Process({
+      world,
+      prng: own,
+      offset: Math.round(spread(faults.clockOffset ?? 0)),
+      rate: 1 + spread(faults.clockRate ?? 0)
+    })
+  }
+
+  private clientOf({ generation, index, name, process }: ProcessSlot): Client {
+    const { state } = this
+    return {
+      name,
+      index,
+      generation,
+      random: state.prng.stream(`${name} ${generation} choices`).next,
+      phase: () => state.phase,
+      note: (kind, fields = {}) => {
+        if (process.state === "dead") return
+        state.emit({ _tag: "Note", at: state.world.now(), client: name, generation, kind, fields })
+      },
+      outside: (delay, act) =>
+        Effect.callback((resume) => {
+          state.after(delay, () => {
+            const answer = act(this.outside)
+            state.after(delay, () => process.deliver(() => resume(Effect.succeed(answer))))
+          })
+        })
+    }
+  }
+
+  private logger(client: string) {
+    return Logger.make((options) => {
+      this.state.emit({
+        _tag: "Log",
+        at: this.state.world.now(),
+        client,
+        level: options.logLevel,
+        text: [options.message].flat().map(String).join(" ")
+      })
+    })
+  }
+}

@@ -1,0 +1,105 @@
+/** The state of one simulation: its world, server and processes, what happened so far, and what a fault touches now. */
+import { OwnershipTracker } from "../checkers/ownershipTracker.ts"
+import { FakeServer, type TraceEntry } from "../client/server.ts"
+import type { LuaVm } from "../redis/lua/vm.ts"
+import { type FaultName, type Faults, only, swarm } from "./faults.ts"
+import type { Event, Phase } from "./history.ts"
+import { Prng } from "./prng.ts"
+import type { ProcessSlot } from "./processes.ts"
+import type { Setup, Violation } from "./setup.ts"
+import { World } from "./world.ts"
+
+/** The instant of what has not happened. */
+export const never = -Infinity
+
+export class RunState {
+  readonly setup: Setup<unknown>
+  readonly prng: Prng
+  readonly enabled: ReadonlyArray<FaultName>
+  readonly faults: Faults
+  readonly world = new World()
+  readonly server: FakeServer
+  readonly owners: OwnershipTracker
+  readonly slots: Array<ProcessSlot> = []
+  readonly events: Array<Event> = []
+  readonly violations: Array<Violation> = []
+  readonly listeners: Array<(event: Event) => void> = []
+  phase: Phase = "safety"
+  commands = 0
+  /** When a fault last touched the server. */
+  serverDisturbedAt = never
+  /** Faults that touch the server now. */
+  serverFaults = 0
+  /** When the server last lost data. */
+  lossAt = never
+  /** When the server's wall clock was last stepped. */
+  serverStepAt = never
+
+  constructor(setup: Setup<unknown>, lua: LuaVm) {
+    this.setup = setup
+    this.prng = new Prng(setup.seed)
+    this.enabled = setup.enabled ?? swarm(setup.faults, this.prng)
+    this.faults = only(setup.faults, this.enabled)
+    this.server = new FakeServer({
+      clock: this.world.clock,
+      timers: this.world,
+      prng: this.prng.stream("server"),
+      lua,
+      epoch: 1_750_000_000_000,
+      expiryDelay: [0, 100],
+      undoDepth: this.faults.failOver === undefined ? 0 : Math.ceil(this.faults.failOver.lose[1]),
+      traceLimit: 0
+    })
+    this.owners = new OwnershipTracker(setup.lock, this.server, this.world.now)
+  }
+
+  get isEnding(): boolean {
+    return this.phase === "closing" || this.phase === "closed"
+  }
+
+  after(millis: number, then: () => void): void {
+    this.world.at(this.world.now() + millis, then)
+  }
+
+  slotOf(client: string): ProcessSlot | undefined {
+    return this.slots.find(({ name }) => name === client)
+  }
+
+  emit(event: Event): void {
+    this.events.push(event)
+    for (const listener of this.listeners) listener(event)
+  }
+
+  emitOwners(command?: TraceEntry): void {
+    for (const event of this.owners.look(command)) this.emit(event)
+  }
+
+  fault(name: string, target: string, text = ""): void {
+    this.emit({ _tag: "Fault", at: this.world.now(), fault: name, target, text })
+  }
+
+  violated(checker: string, message: string): void {
+    this.violations.push({ checker, at: this.world.now(), message })
+  }
+
+  enter(phase: Phase): void {
+    this.phase = phase
+    this.emit({ _tag: "Phase", at: this.world.now(), phase })
+  }
+
+  /** A fault touches a process, or the server, from now on. */
+  begin(slot: ProcessSlot | undefined): void {
+    if (slot === undefined) this.serverFaults++
+    else slot.faults++
+  }
+
+  end(slot: ProcessSlot | undefined): void {
+    if (slot === undefined) {
+      this.serverFaults--
+      this.serverDisturbedAt = this.world.now()
+    } else {
+      slot.faults--
+      slot.disturbedAt = this.world.now()
+    }
+  }
+}

@@ -1,0 +1,57 @@
+/** What checkers see of a simulation. */
+import { streamView } from "../../streams/internal/streamView.ts"
+import type { Process } from "./process.ts"
+import { never, type RunState } from "./runState.ts"
+import type { View } from "./setup.ts"
+
+export const viewOf = (state: RunState, checker: string): View => {
+  const { owners, server, setup, slots, world } = state
+  const sum = (count: (process: Process) => number) =>
+    slots.reduce((total, { process }) => total + (process.state === "dead" ? 0 : count(process)), 0)
+  return {
+    now: world.now,
+    phase: () => state.phase,
+    clients: setup.clients,
+    names: () => slots.map(({ name }) => name),
+    lock: setup.lock,
+    owner: (resource) => owners.owner(resource),
+    serverNow: () => server.micros() / 1000,
+    subscribers: (channel) => server.subscribers(channel),
+    departures: () => server.departures,
+    subscriptions: () => server.engine.subscriptions(),
+    connections: () => server.openConnections(),
+    fibers: () => sum(({ openFibers }) => openFibers),
+    timers: () => sum(({ openTimers }) => openTimers),
+    read: (key) => {
+      const dump = server.engine.dump(0, key)
+      return dump?.type === "string" ? dump.value : undefined
+    },
+    hash: (key) => {
+      const dump = server.engine.dump(0, key)
+      return new Map(dump?.type === "hash" ? dump.value : [])
+    },
+    stream: (key) => streamView(server, key),
+    keys: () => server.keys(),
+    disturbedAt: (client) => {
+      const slot = client === undefined ? undefined : state.slotOf(client)
+      if (state.serverFaults > 0 || (slot !== undefined && slot.faults > 0)) return world.now()
+      return Math.max(state.serverDisturbedAt, slot?.disturbedAt ?? never)
+    },
+    lossAt: () => state.lossAt,
+    serverStepAt: () => state.serverStepAt,
+    clockStepAt: (client) => state.slotOf(client)?.steppedAt ?? never,
+    isRunning: (client) => state.slotOf(client)?.process.state === "running",
+    resumedAt: (client) => state.slotOf(client)?.process.resumedAt ?? never,
+    wasSuspended: (client) => state.slotOf(client)?.process.wasSuspended ?? false,
+    every: (millis, check) => {
+      const again = () =>
+        state.after(millis, () => {
+          if (state.isEnding) return
+          check()
+          again()
+        })
+      again()
+    },
+    violated: (message) => state.violated(checker, message)
+  }
+}

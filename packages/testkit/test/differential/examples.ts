@@ -1,0 +1,177 @@
+/**
+ * Commands of one session, and the reply of redis-server 7.0.15 to the last of them, by what they are about: answers that
+ * the engine once got wrong. Errors begin with a dash.
+ */
+type Row = readonly [name: string, commands: ReadonlyArray<ReadonlyArray<string>>, reply: unknown]
+
+const WRONGTYPE = "-WRONGTYPE Operation against a key holding the wrong kind of value"
+
+export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
+  "sorted sets": [
+    ["an empty exclusive score bound is zero", [["ZADD", "z", "1", "a"], ["ZCOUNT", "z", "(", "2"]], 1],
+    ["a small sorted set has no negative zero", [["ZADD", "z", "-0", "a"], ["ZSCORE", "z", "a"]], "0"],
+    [
+      "bounds are refused before the type",
+      [["SET", "z", "1"], ["ZRANGEBYSCORE", "z", "abc", "1"]],
+      "-ERR min or max is not a float"
+    ],
+    ["LIMIT skips before it looks at the far bound", [
+      ["ZADD", "z", "1", "b", "2", "a", "3", "c"],
+      ["ZRANGEBYLEX", "z", "[b", "[c", "LIMIT", "1", "1"]
+    ], ["a"]]
+  ],
+  streams: [
+    ["stream ids may have leading zeros", [["XADD", "x", "7-1", "a", "b"], ["XDEL", "x", "007-1"]], 1],
+    [
+      "XADD checks the id before the fields",
+      [["XADD", "x", "abc", "a"]],
+      "-ERR wrong number of arguments for 'xadd' command"
+    ],
+    ["reading nothing leaves no consumer", [
+      ["XADD", "x", "1-1", "a", "b"],
+      ["XGROUP", "CREATE", "x", "g", "0"],
+      ["XDEL", "x", "1-1"],
+      ["XREADGROUP", "GROUP", "g", "c", "STREAMS", "x", ">"],
+      ["XINFO", "CONSUMERS", "x", "g"]
+    ], []],
+    ["a tombstone before the first entry does not blur the lag", [
+      ["XADD", "x", "5-1", "a", "b"],
+      ["XGROUP", "CREATE", "x", "g", "0", "ENTRIESREAD", "0"],
+      ["XSETID", "x", "9", "ENTRIESADDED", "100", "MAXDELETEDID", "1"],
+      ["XINFO", "GROUPS", "x"]
+    ], [["name", "g", "consumers", 0, "pending", 0, "last-delivered-id", "0-0", "entries-read", 0, "lag", 100]]],
+    [
+      "XSETID may go behind the largest deleted id",
+      [["XADD", "x", "5-1", "a", "b"], ["XDEL", "x", "5-1"], ["XSETID", "x", "3-1"]],
+      "OK"
+    ],
+    [
+      "XADD reads its id before it looks at how its options go together",
+      [["XADD", "x", "MAXLEN", "5", "LIMIT", "3", "abc", "a", "b"]],
+      "-ERR Invalid stream ID specified as stream command argument"
+    ],
+    [
+      "LIMIT 0 needs no strategy, but the approximate sign",
+      [["XADD", "x", "LIMIT", "0", "1-1", "a", "b"]],
+      "-ERR syntax error, LIMIT cannot be used without the special ~ option"
+    ],
+    [
+      "approximate trimming removes the last node, too, when all of it may go",
+      [["XADD", "x", "MAXLEN", "~", "0", "1-1", "a", "b"], ["XLEN", "x"]],
+      0
+    ]
+  ],
+  lists: [
+    ["BLMOVE refuses a destination of the wrong type", [
+      ["RPUSH", "l", "1"],
+      ["SET", "d", "v"],
+      ["BLMOVE", "l", "d", "LEFT", "RIGHT", "0"]
+    ], WRONGTYPE],
+    ["BLMOVE that is refused takes nothing", [
+      ["RPUSH", "l", "1"],
+      ["SET", "d", "v"],
+      ["BLMOVE", "l", "d", "LEFT", "RIGHT", "0"],
+      ["LRANGE", "l", "0", "-1"]
+    ], ["1"]],
+    ["BLMOVE of nothing does not look at its destination", [
+      ["SET", "d", "v"],
+      ["MULTI"],
+      ["BLMOVE", "l", "d", "LEFT", "RIGHT", "0"],
+      ["EXEC"]
+    ], [null]]
+  ],
+  transactions: [
+    [
+      "EXEC with arguments discards",
+      [["MULTI"], ["EXEC", "x"]],
+      "-EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command"
+    ],
+    [
+      "a subcommand is checked before it is queued",
+      [["MULTI"], ["SCRIPT", "nope"]],
+      "-ERR unknown subcommand 'nope'. Try SCRIPT HELP."
+    ],
+    ["SWAPDB spoils the transaction of who watches a key that the other database has", [
+      ["SELECT", "1"],
+      ["SET", "k", "1"],
+      ["SELECT", "0"],
+      ["WATCH", "k"],
+      ["SWAPDB", "0", "1"],
+      ["MULTI"],
+      ["EXEC"]
+    ], null],
+    ["SWAPDB spoils the transaction of who watches a key that this database has", [
+      ["SET", "k", "1"],
+      ["WATCH", "k"],
+      ["SWAPDB", "0", "1"],
+      ["MULTI"],
+      ["EXEC"]
+    ], null],
+    ["SWAPDB is no change to a watched key that neither database has", [
+      ["SET", "other", "1"],
+      ["WATCH", "k"],
+      ["SWAPDB", "0", "1"],
+      ["MULTI"],
+      ["GET", "k"],
+      ["EXEC"]
+    ], [null]],
+    ["EXEC with arguments forgets what is watched", [
+      ["WATCH", "k"],
+      ["SET", "k", "1"],
+      ["EXEC", "x"],
+      ["MULTI"],
+      ["GET", "k"],
+      ["EXEC"]
+    ], ["1"]],
+    ["consumer groups and XSETID are no change to who watches the stream", [
+      ["XADD", "x", "1-1", "a", "b"],
+      ["WATCH", "x"],
+      ["XGROUP", "CREATE", "x", "g", "0"],
+      ["XGROUP", "SETID", "x", "g", "0"],
+      ["XREADGROUP", "GROUP", "g", "c", "STREAMS", "x", ">"],
+      ["XGROUP", "DELCONSUMER", "x", "g", "c"],
+      ["XGROUP", "DESTROY", "x", "g"],
+      ["XSETID", "x", "5-1"],
+      ["MULTI"],
+      ["EXEC"]
+    ], []],
+    ["XGROUP CREATE is a change to who watches the stream that it makes", [
+      ["WATCH", "x"],
+      ["XGROUP", "CREATE", "x", "g", "0", "MKSTREAM"],
+      ["MULTI"],
+      ["EXEC"]
+    ], null]
+  ],
+  numbers: [
+    ["counters are 64-bit", [["SET", "n", "9223372036854775806"], ["INCR", "n"], ["GET", "n"]], "9223372036854775807"],
+    [
+      "counters overflow",
+      [["SET", "n", "9223372036854775807"], ["INCR", "n"]],
+      "-ERR increment or decrement would overflow"
+    ],
+    ["floats are added with 80 bits", [["SET", "f", "10.5"], ["INCRBYFLOAT", "f", "0.1"]], "10.6"],
+    ["floats may be hexadecimal", [["INCRBYFLOAT", "f", "0x1p3"]], "8"],
+    [
+      "a float beyond range is none",
+      [["SET", "f", "1e5000"], ["INCRBYFLOAT", "f", "1"]],
+      "-ERR value is not a valid float"
+    ],
+    [
+      "the database of MOVE is a C int",
+      [["SET", "k", "1"], ["MOVE", "k", "9007199254740993"]],
+      "-ERR value is out of range, value must between -2147483648 and 2147483647"
+    ],
+    [
+      "hexadecimal floats have 64 bits of mantissa",
+      [["SET", "f", "0x19223372036854775807"], ["INCRBYFLOAT", "f", "1"]],
+      "118690058399437163028480"
+    ]
+  ],
+  "what is refused": [
+    [
+      "an unknown command is quoted with its arguments",
+      [["FOO", "a", "b"]],
+      "-ERR unknown command 'FOO', with args beginning with: 'a' 'b' "
+    ]
+  ]
+}

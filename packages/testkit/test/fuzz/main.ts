@@ -1,0 +1,11 @@
+/** `node main.ts --cases 100000 --seed 1`: sends bad input to a server of its own. */
+import { parseArgs } from "node:util"
+import { fuzz } from "./fuzz.ts"
+
+const { values } = parseArgs({
+  options: { cases: { type: "string", default: "10000" }, seed: { type: "string", default: "1" } }
+})
+const started = performance.now()
+const { answered, cases, closed } = await fuzz({ seed: Number(values.seed), cases: Number(values.cases) })
+const seconds = ((performance.now() - started) / 1000).toFixed(1)
+console.log(`${cases} cases in ${seconds} s: ${answered} bytes answered, ${closed} connections ended by the server`)

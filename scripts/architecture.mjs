@@ -1,0 +1,194 @@
+// Draws docs/architecture.svg from the imports of packages/*/src: a box for each folder, an arrow for each use.
+//
+//   node scripts/architecture.mjs            write
+//   node scripts/architecture.mjs --check    fail when the picture is not what would be written
+import { readFileSync, statSync, writeFileSync } from "node:fs"
+import { basename, dirname, join, relative, resolve, sep } from "node:path"
+import { filesBelow, packageFolders, root, shown } from "./lib/workspace.mjs"
+
+/** Columns of boxes, from left to right; a folder that is missing here fails the check. */
+const columns = [
+  ["redis", "redis/internal/mutex", "redis/internal/client", "redis/internal/client/ioredis"],
+  ["redis/streams", "redis/streams/internal"],
+  ["core", "core/internal/leadership", "core/internal/mutex", "core/internal/lease", "core/internal"],
+  ["core/streams", "core/streams/internal"],
+  [
+    "testkit",
+    "testkit/internal/suite",
+    "testkit/internal/contentionScript",
+    "testkit/internal/checkers",
+    "testkit/internal/simulation"
+  ],
+  [
+    "testkit/streams",
+    "testkit/streams/internal",
+    "testkit/streams/internal/suite",
+    "testkit/streams/internal/checkers",
+    "testkit/internal/client",
+    "testkit/internal/socket",
+    "testkit/bin"
+  ],
+  [
+    "testkit/internal/redis",
+    "testkit/internal/redis/commands",
+    "testkit/internal/redis/data",
+    "testkit/internal/redis/lua"
+  ]
+]
+const colors = { core: "#2563eb", redis: "#b91c1c", testkit: "#15803d" }
+const packages = { redis: [0, 1], core: [2, 3], testkit: [4, 6] }
+
+const width = 232
+const gap = { x: 60, y: 34 }
+const margin = 30
+const lineHeight = 14
+const characters = 34
+
+const importPattern = /^(?:import|export) (?:type )?(?:\w+|\{[^}]*\}|\* as \w+) from "([^"]+)"/gm
+const folderOf = (path) => shown(dirname(path)).replace("packages/", "").replace("/src", "")
+const isPublic = (folder) => !folder.includes("internal")
+
+const folders = new Map()
+const uses = new Map()
+for (
+  const path of packageFolders.flatMap((folder) => filesBelow(join(folder, "src"), (name) => name.endsWith(".ts")))
+) {
+  if (basename(path) === "index.ts") continue
+  const folder = folderOf(path)
+  folders.set(folder, [...(folders.get(folder) ?? []), basename(path, ".ts")])
+  for (const [, specifier] of readFileSync(path, "utf8").matchAll(importPattern)) {
+    const [, name, module] = /^@effect-simba\/(\w+)\/(.+)$/.exec(specifier) ?? []
+    const target = specifier.startsWith(".")
+      ? resolve(dirname(path), specifier)
+      : name === undefined
+      ? undefined
+      : join(root, "packages", name, "src", `${module}.ts`)
+    const other = target === undefined ? folder : folderOf(target)
+    if (other !== folder) uses.set(`${folder} > ${other}`, { from: folder, to: other })
+  }
+}
+
+const wrap = (words) => {
+  const lines = [""]
+  for (const word of words) {
+    const last = lines.at(-1)
+    if (last === "") lines[lines.length - 1] = word
+    else if (`${last}, ${word}`.length <= characters) lines[lines.length - 1] = `${last}, ${word}`
+    else {
+      lines[lines.length - 1] = `${last},`
+      lines.push(word)
+    }
+  }
+  return lines
+}
+
+const missing = [...folders.keys()].filter((folder) => !columns.flat().includes(folder))
+if (missing.length > 0) {
+  console.error(`scripts/architecture.mjs has no place for ${missing.join(", ")}`)
+  process.exit(1)
+}
+
+const boxes = new Map()
+columns.forEach((column, index) => {
+  let y = margin + 40
+  for (const folder of column.filter((name) => folders.has(name))) {
+    const lines = wrap(folders.get(folder))
+    const height = 30 + lines.length * lineHeight
+    boxes.set(folder, { folder, lines, x: margin + index * (width + gap.x), y, height, column: index })
+    y += height + gap.y
+  }
+})
+const bottom = Math.max(...[...boxes.values()].map(({ height, y }) => y + height))
+
+/** From the side that faces the other box; boxes of one column are joined along their left side. */
+const curve = (a, b) => {
+  const [ay, by] = [a.y + a.height / 2, b.y + b.height / 2]
+  if (a.column === b.column) {
+    const isNext = columns[a.column].indexOf(b.folder) - columns[a.column].indexOf(a.folder) === 1
+    if (isNext) return `M${a.x + width / 2},${a.y + a.height} V${b.y - 5}`
+    return `M${a.x},${ay} C${a.x - 26},${ay} ${b.x - 26},${by} ${b.x - 5},${by}`
+  }
+  const [start, end, bend] = a.x < b.x ? [a.x + width, b.x - 5, 40] : [a.x, b.x + width + 5, -40]
+  return `M${start},${ay} C${start + bend},${ay} ${end - bend},${by} ${end},${by}`
+}
+
+const packageOf = (folder) => folder.split("/")[0]
+const edgesOf = (name) => {
+  const [first, last] = packages[name]
+  return { left: margin + first * (width + gap.x) - 14, right: margin + last * (width + gap.x) + width + 14 }
+}
+
+const arrow = (name, path, strokeWidth) =>
+  `<path d="${path}" stroke="${colors[name]}" stroke-width="${strokeWidth}" marker-end="url(#${name})"/>`
+
+/** One arrow for a package that uses another one. */
+const betweenPackages = new Set(
+  [...uses.values()].map(({ from, to }) => `${packageOf(from)} ${packageOf(to)}`).filter((pair) =>
+    !/^(\w+) \1$/.test(pair)
+  )
+)
+/** A private folder uses the models of its package's public modules: these arrows are left out, the caption says so. */
+const isShown = ({ from, to }) => packageOf(from) === packageOf(to) && (isPublic(from) || !isPublic(to))
+const arrows = [
+  ...[...uses.values()].filter(isShown).map(({ from, to }) =>
+    arrow(packageOf(from), curve(boxes.get(from), boxes.get(to)), 1.4)
+  ),
+  ...[...betweenPackages].map((pair) => {
+    const [from, to] = pair.split(" ")
+    const [a, b] = [edgesOf(from), edgesOf(to)]
+    return arrow(
+      from,
+      `M${a.left < b.left ? a.right : a.left},${margin + 8} H${a.left < b.left ? b.left - 6 : b.right + 6}`,
+      3
+    )
+  })
+]
+
+const panels = Object.keys(packages).map((name) => {
+  const { left: x, right } = edgesOf(name)
+  const w = right - x
+  return `<rect x="${x}" y="${margin - 14}" width="${w}" height="${bottom - margin + 28}" rx="10" fill="${
+    colors[name]
+  }" ` +
+    `fill-opacity="0.05" stroke="${colors[name]}" stroke-opacity="0.3"/>` +
+    `<text x="${x + 14}" y="${margin + 14}" font-size="18" font-weight="bold" fill="${
+      colors[name]
+    }">@effect-simba/${name}</text>`
+})
+const drawn = [...boxes.values()].map(({ folder, height, lines, x, y }) => {
+  const color = colors[folder.split("/")[0]]
+  const title = folder.includes("/") ? `${folder.slice(folder.indexOf("/") + 1)}/` : "src/"
+  const text = lines.map((line, index) => `<tspan x="${x + 10}" y="${y + 36 + index * lineHeight}">${line}</tspan>`)
+  return `<rect x="${x}" y="${y}" width="${width}" height="${height}" rx="5" fill="#fff" stroke="${color}" ` +
+    `stroke-width="${isPublic(folder) ? 2 : 1}"/>` +
+    `<text x="${x + 10}" y="${y + 18}" font-size="13" font-weight="bold" fill="${color}">${title}</text>` +
+    `<text font-size="11" fill="#222">${text.join("")}</text>`
+})
+const markers = Object.entries(colors).map(([name, color]) =>
+  `<marker id="${name}" viewBox="0 0 8 8" refX="4" refY="4" markerWidth="6" markerHeight="6" orient="auto-start-reverse">` +
+  `<path d="M0,0 L8,4 L0,8 z" fill="${color}"/></marker>`
+)
+const size = { width: margin * 2 + columns.length * (width + gap.x) - gap.x, height: bottom + 60 }
+const picture =
+  `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${size.width} ${size.height}" font-family="sans-serif">
+<rect width="100%" height="100%" fill="#fff"/>
+<defs>${markers.join("")}</defs>
+${panels.join("\n")}
+<g fill="none" stroke-opacity="0.75">
+${arrows.sort().join("\n")}
+</g>
+${drawn.join("\n")}
+<text x="${margin}" y="${
+    size.height - 14
+  }" font-size="12" fill="#444">An arrow leads from a folder to one whose modules it imports. Thick boxes are public. Private folders also import the models of their package's public modules.</text>
+</svg>
+`
+
+const path = join(root, "docs/architecture.svg")
+const present = statSync(path, { throwIfNoEntry: false }) === undefined ? "" : readFileSync(path, "utf8")
+if (present !== picture) {
+  if (process.argv.includes("--check")) {
+    console.error(`${relative(root, path).split(sep).join("/")} does not match the imports: run \`pnpm architecture\``)
+    process.exitCode = 1
+  } else writeFileSync(path, picture)
+}

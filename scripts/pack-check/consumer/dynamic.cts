@@ -1,0 +1,15 @@
+// A CommonJS program that imports ES modules as it runs.
+const main = async () => {
+  const { Mutex, MutexStore } = await import("@effect-simba/core")
+  const { Effect, Layer } = await import("effect")
+  const layer = Mutex.layer().pipe(Layer.provide(MutexStore.layerMemory))
+  const token: number = await Effect.runPromise(
+    Effect.provide(Mutex.withLock("m")((lease) => Effect.succeed(lease.token)), layer)
+  )
+  return token
+}
+
+main().then((token) => {
+  if (!(token > 0)) throw new Error("the mutex does not work")
+  console.log("holds")
+})

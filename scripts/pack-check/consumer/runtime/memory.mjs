@@ -1,0 +1,11 @@
+import { MutexStore } from "@effect-simba/core"
+import { Effect, Layer } from "effect"
+import { mutexes } from "./scenario.mjs"
+
+const program = Effect.flatMap(
+  Layer.build(MutexStore.layerMemory),
+  (shared) => mutexes(() => Layer.succeedContext(shared))
+)
+
+await Effect.runPromise(Effect.scoped(program))
+console.log("holds")

@@ -1,0 +1,37 @@
+// The tarballs, and an application elsewhere that has installed them.
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { basename, join } from "node:path"
+import { packageFolders } from "../lib/workspace.mjs"
+import { fromTarballs, install, pinned } from "./consumer.mjs"
+import { allWell, step } from "./report.mjs"
+import { inspect, pack } from "./tarballs.mjs"
+
+/** A folder that is gone with this process. */
+export const temporaryFolder = () => {
+  const folder = mkdtempSync(join(tmpdir(), "effect-simba-pack-"))
+  process.on("exit", () => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+const needed = ["effect", "ioredis", "@effect/vitest", "vitest", "@types/node", "typescript"]
+
+/** Packs and installs; `versions` are those of packages that the workspace pins otherwise, or not at all. */
+export const packedConsumer = async (temporary, versions = {}, overrides = {}) => {
+  const packed = []
+  await step("tarballs", async () => {
+    for (const folder of packageFolders) packed.push(await pack(folder, temporary))
+    await Promise.all(packed.map(inspect))
+    return packed.map(({ tarball }) => basename(tarball)).join(", ")
+  })
+  const consumer = join(temporary, "consumer")
+  if (allWell()) {
+    await step("npm install in an empty folder", () =>
+      install(consumer, {
+        ...fromTarballs(packed),
+        ...Object.fromEntries(needed.map((name) => [name, pinned[name]])),
+        ...versions
+      }, overrides))
+  }
+  return { consumer, packed }
+}

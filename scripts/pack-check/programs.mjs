@@ -1,0 +1,31 @@
+// Runs programs that use the packed packages, on any runtime.
+import { cpSync } from "node:fs"
+import { join } from "node:path"
+import { root } from "../lib/workspace.mjs"
+import { system } from "./consumer.mjs"
+import { run } from "./processes.mjs"
+import { problem } from "./report.mjs"
+
+/** The Node of the system. */
+export const systemNode = { name: "Node", command: "node", args: [] }
+
+/** Copies the programs into the folder of a consumer. */
+export const writePrograms = (folder) =>
+  cpSync(join(root, "scripts/pack-check/consumer/runtime"), join(folder, "runtime"), { recursive: true })
+
+/** Whether a program ends well and says, in its last line, that all holds. */
+export const holds = async (runtime, folder, program, redisUrl) => {
+  const { failed, text } = await run(runtime.command, [...runtime.args, program], {
+    cwd: folder,
+    env: { ...system, REDIS_URL: redisUrl }
+  })
+  return { passed: !failed && /(?:^|\n)holds$/.test(text), text }
+}
+
+/** Runs programs that have to hold. */
+export const mustHold = async (runtime, folder, programs, redisUrl) => {
+  for (const program of programs) {
+    const { passed, text } = await holds(runtime, folder, program, redisUrl)
+    if (!passed) problem(`${program} on ${runtime.name} (${runtime.command}):\n${text}`)
+  }
+}

@@ -1,0 +1,76 @@
+// Does what the README and the guide to testing say: their install lines, with tarballs for our packages, then the first
+// program of the one, on a server of the check's own, and the first test of the other.
+import { mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs"
+import { delimiter, dirname, join } from "node:path"
+import { fencedBlocks } from "../lib/doc-blocks.mjs"
+import { root } from "../lib/workspace.mjs"
+import { binOf, system } from "./consumer.mjs"
+import { testingPage } from "./paths.mjs"
+import { run } from "./processes.mjs"
+import { problem } from "./report.mjs"
+
+/** What a page says: the arguments of its first install line, and its blocks of TypeScript. */
+const read = (page) => {
+  const blocks = fencedBlocks(readFileSync(join(root, page), "utf8"))
+  const line = blocks.flatMap(({ code }) => code.split("\n")).find((line) => line.startsWith("npm install "))
+  return {
+    wanted: line.split(/\s+/).slice(2),
+    programs: blocks.filter(({ language }) => language === "ts").map(({ code }) => code)
+  }
+}
+
+/** npm's own script: it chooses versions by the Node that runs it. */
+const npm = async () => realpathSync((await run("which", ["npm"], { env: system })).text)
+
+/** An application of this Node, in a folder of its own. */
+const application = (runtime, packed, temporary, redisUrl) => {
+  const folder = join(temporary, `quick-start-${runtime.version}`)
+  mkdirSync(folder)
+  // What `npm init` writes: CommonJS
+  writeFileSync(join(folder, "package.json"), `{ "name": "quick-start", "version": "1.0.0" }`)
+  const env = { ...system, REDIS_URL: redisUrl, PATH: [dirname(runtime.command), system.PATH].join(delimiter) }
+  const node = (...args) => run(runtime.command, args, { cwd: folder, env })
+  const tarballs = new Map(packed.map(({ name, tarball }) => [name, tarball]))
+  return {
+    folder,
+    node,
+    install: async (wanted) => {
+      const names = wanted.map((name) => tarballs.get(name) ?? name)
+      const { failed, text } = await node(await npm(), "install", "--no-audit", "--no-fund", ...names)
+      // Nor may npm warn that a package does not support this Node, or does not fit to another
+      if (failed || /EBADENGINE|ERESOLVE/.test(text)) {
+        problem(`npm install ${wanted.join(" ")} on Node ${runtime.version}:\n${text}`)
+      }
+    }
+  }
+}
+
+const url = "redis://localhost:6379"
+
+const firstProgram = async ({ folder, install, node }, version, redisUrl) => {
+  const { programs: [program], wanted } = read("README.md")
+  if (!program.includes(url)) problem(`the first program of the README does not name ${url}`)
+  await install(wanted)
+  writeFileSync(join(folder, "main.mjs"), program.replaceAll(url, redisUrl))
+  const { failed, text } = await node("main.mjs")
+  if (failed || !/token \d+/.test(text)) {
+    problem(`the first program of the README on Node ${version}:\n${text}`)
+  }
+}
+
+const firstTest = async ({ folder, install, node }, version) => {
+  const { programs, wanted } = read(testingPage)
+  await install(wanted)
+  writeFileSync(join(folder, "first.test.ts"), programs.find((program) => program.includes("@effect/vitest")))
+  const { failed, text } = await node(binOf(folder, "vitest"), "run")
+  if (failed) problem(`the first test of ${testingPage} on Node ${version}:\n${text}`)
+}
+
+export const quickStart = async (runtime, packed, temporary, redisUrl) => {
+  const app = application(runtime, packed, temporary, redisUrl)
+  await firstProgram(app, runtime.version, redisUrl)
+  // vitest 5 does without Node 20
+  if (Number.parseInt(runtime.version) < 22) return "the program"
+  await firstTest(app, runtime.version)
+  return "the program and the test"
+}

@@ -1,0 +1,41 @@
+// Runs seeds of the simulator's plans on the packed packages: the plans are copied beside them, as they lie in the
+// repository, so that `@effect-simba/*` in them is what npm installed.
+import { cpSync, readFileSync } from "node:fs"
+import { join, posix } from "node:path"
+import { root } from "../lib/workspace.mjs"
+import { plans, simulator, simulatorHelpers } from "./paths.mjs"
+import { run } from "./processes.mjs"
+import { problem } from "./report.mjs"
+
+/** The files that a file leads to by relative paths, itself included. */
+const filesFrom = (file, found = new Set()) => {
+  if (found.has(file)) return found
+  found.add(file)
+  const text = readFileSync(join(root, file), "utf8")
+  for (const [, path] of text.matchAll(/(?:from |new URL\()"(\.[^"]+)"/g)) {
+    filesFrom(posix.join(posix.dirname(file), path), found)
+  }
+  return found
+}
+
+const copyPlans = (folder) => {
+  for (const file of filesFrom(simulator)) {
+    if (/\/src\//.test(file) && !simulatorHelpers.includes(file)) {
+      problem(`the plans import ${file}, which would run from sources instead of the packed package`)
+    }
+    cpSync(join(root, file), join(folder, file))
+  }
+}
+
+/** Runs as many seeds of each plan. */
+export const simulate = async (folder, seeds) => {
+  copyPlans(folder)
+  for (const plan of plans) {
+    const args = [simulator, "--plan", plan, "--seeds", `${seeds}`]
+    const { failed, text } = await run(process.execPath, args, { cwd: folder })
+    if (failed || !text.includes(`${seeds} seeds, 0 violations`)) {
+      problem(`the plan ${plan} on the packed packages:\n${text}`)
+    }
+  }
+  return `${seeds} seeds each of ${plans.join(", ")}`
+}
