@@ -434,7 +434,8 @@ export interface Periodic extends Schedule.Schedule<number, unknown, InvalidConf
  *
  * With `oncePerPeriod` the backend keeps a ticket for each `name` and gives it out once. For a cron schedule the ticket is
  * the scheduled instant. For a rate it is the backend's time divided by the period, so periods begin at multiples of the
- * period since 1970. A run that failed, was interrupted, or never began because the leadership ended, has had its period.
+ * period since 1970. A run that failed, was interrupted, or never began because the leadership ended, has had its period. So has a run whose
+ * ticket was given out by a backend that could not answer any more.
  *
  * A backend that does not answer is asked again after 100 milliseconds, later every 10 seconds. An instant of a cron
  * schedule is given up when the next one has come.
