@@ -257,11 +257,11 @@ export const process = <A, I, X, E, R, RD = never>(
           Effect.andThen(Effect.never)
         )
     )
-    // What is not committed here is processed again: no reason to hide why it ended, or to outlast the lease
+    // Uncommitted messages are processed again, so a failure here neither hides the first one nor outlasts the lease
     const flushAtLast = Effect.flatMap(lease.timeLeft, (left) =>
       Duration.isPositive(left) ? Effect.timeout(flush, left) : Effect.void).pipe(
         Effect.catchCause((cause) =>
-          Effect.logDebug("What was processed could not be committed, and will be processed again", cause)
+          Effect.logDebug("Processed messages could not be committed, and will be processed again", cause)
         )
       )
 
