@@ -25,7 +25,8 @@ const columns = [
     "testkit/streams/internal/suite",
     "testkit/streams/internal/checkers",
     "testkit/internal/client",
-    "testkit/internal/socket"
+    "testkit/internal/socket",
+    "testkit/bin"
   ],
   [
     "testkit/internal/redis",

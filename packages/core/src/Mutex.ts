@@ -534,14 +534,7 @@ export interface AcquireOptions extends LeaseOptions {
   readonly timeout?: Duration.Input | undefined
 }
 
-/**
- * Options of `events`.
- *
- * @see {@link events}
- * @category options
- * @since 0.1.0
- */
-export interface EventsOptions {
+type EventsOptions = {
   /**
    * The longest time between two looks while nothing is announced. Nobody announces expiries, or releases without a waiter,
    * so they are seen this late at most. Default: 1 second.

@@ -1,16 +1,19 @@
 /**
- * What must hold in every history of a simulation. Checkers read the server; from programs they take only what a server
- * cannot know: when protected work begins and ends, and what a lease said of itself.
+ * Rules that must hold in every history of a simulation.
  *
- * Programs say so by `client.note(kind, { resource, id, ... })`:
+ * Checkers read the server. From programs they take only facts that a server cannot know: when protected work begins
+ * and ends, and the answers of a lease.
  *
- * - `waiting`, `waited`: asks for a `resource`, and has it (`served` is 1) or has given up; `wait` is a name of its own.
- *   `unfair` (1) does not queue for it; `recovery` is how long after a fault it may take to ask again, in milliseconds.
+ * Programs report them by `client.note(kind, { resource, id, ... })`:
+ *
+ * - `waiting`, `waited`: asks for a `resource`, and has it (`served` is 1) or has given up; `wait` is a name of its
+ *   own. `unfair` (1) does not queue for it; `recovery` is how long after a fault it may take to ask again, in
+ *   milliseconds.
  * - `granted`: has it, with `id`, and `token` where there is one.
- * - `ensured`: the lease has just said that it is held; `left` is the milliseconds until its deadline.
+ * - `ensured`: the lease has just answered that it is held; `left` is the milliseconds until its deadline.
  * - `begin`, `step`, `stopped`, `end`: protected work under `id`; from `stopped` on only its finalizers run.
- * - `writing`: sends the `write` of that name to a resource outside, under `id`. The resource notes `written`, with its
- *   `token`, and whether it was `accepted` (1 or 0).
+ * - `writing`: sends the `write` of that name to a resource outside, under `id`. The resource notes `written`, with
+ *   its `token`, and whether it was `accepted` (1 or 0).
  *
  * **Example** (Those that fit a lock)
  *
@@ -44,12 +47,12 @@ import { excused, grants } from "./internal/checkers/excuses.ts"
 import { field, seconds } from "./internal/checkers/fields.ts"
 import { all as allOf } from "./internal/checkers/ownershipTracker.ts"
 import * as turns from "./internal/checkers/turns.ts"
-import { everybodyIsServed, nobodyOversleeps } from "./internal/checkers/waits.ts"
+import * as waits from "./internal/checkers/waits.ts"
 import * as work from "./internal/checkers/work.ts"
 import type { Checker as AnyChecker } from "./internal/simulation/setup.ts"
 
 /**
- * Something that must hold in every history: told of each event, it reports what violates it.
+ * A rule for every history: it gets each event, and reports violations.
  *
  * **Example** (Nobody works for longer than a second)
  *
@@ -78,9 +81,9 @@ import type { Checker as AnyChecker } from "./internal/simulation/setup.ts"
 export type Checker = AnyChecker
 
 /**
- * An owner is followed by another only after it released, after its time was up, or after the server lost data.
+ * An owner is followed by another only after its release, after its time was up, or after the server lost data.
  *
- * @category checkers
+ * @category testing
  * @since 0.1.0
  */
 export const oneOwner: Checker = {
@@ -99,9 +102,9 @@ export const oneOwner: Checker = {
 }
 
 /**
- * Each grant has a token greater than all before it, unless the server lost data; and who is granted is told that token.
+ * Each grant has a greater token than all before it, unless the server lost data, and its holder gets that token.
  *
- * @category checkers
+ * @category testing
  * @since 0.1.0
  */
 export const tokensGrow: Checker = {
@@ -166,10 +169,14 @@ const whatTheServerSays = (name: string, kinds: ReadonlyArray<string>, act: stri
 })
 
 /**
- * `ensure` passes before the local deadline only, and only while the server agrees: unless it lost data, its wall clock
- * was stepped, the client's was while its machine slept, or the process has just gone on after a pause.
+ * `ensure` passes before the local deadline only, and only while the server agrees.
  *
- * @category checkers
+ * **Details**
+ *
+ * Exceptions: the server lost data, its wall clock was stepped, the client's was while its machine slept, or the
+ * process has just gone on after a pause.
+ *
+ * @category testing
  * @since 0.1.0
  */
 export const ensureTellsTheTruth: Checker = whatTheServerSays(
@@ -180,17 +187,21 @@ export const ensureTellsTheTruth: Checker = whatTheServerSays(
 )
 
 /**
- * Protected work takes its steps only while its lease is in force on the server, with the same exceptions.
+ * Protected work takes its steps only while its lease is in force on the server.
  *
- * @category checkers
+ * **Details**
+ *
+ * The exceptions are those of `ensureTellsTheTruth`.
+ *
+ * @category testing
  * @since 0.1.0
  */
 export const workIsProtected: Checker = whatTheServerSays("work is protected", ["begin", "step"], "worked", true)
 
 /**
- * No process releases what its own work still uses.
+ * No process releases a resource that its own work still uses.
  *
- * @category checkers
+ * @category testing
  * @since 0.1.0
  */
 export const releasedAfterWork: Checker = {
@@ -216,50 +227,69 @@ export const releasedAfterWork: Checker = {
 }
 
 /**
- * Protected work does not begin while other work goes on, under another lease or the same: unless the process of that was
- * paused past its deadline, the server lost data, or its wall clock was stepped. From `stopped` on only finalizers run, which may go on.
+ * Protected work does not begin while other work goes on, under another lease or the same.
  *
- * @category checkers
+ * **Details**
+ *
+ * Exceptions: the process of the other work was paused past its deadline, the server lost data, or its wall clock was
+ * stepped. From `stopped` on only finalizers run, which may go on.
+ *
+ * @category testing
  * @since 0.1.0
  */
 export const workNeverOverlaps: Checker = work.workNeverOverlaps
 
 /**
- * Resources that check tokens take no write with a smaller token after one with a larger: `fencedKey` in Redis, unless
- * the server lost data since, and one outside. And outside a write is not refused whose lease was in force on the server
- * when it was sent, unless the server lost data or its wall clock was stepped since.
+ * Resources that check tokens take no write with a smaller token after one with a larger.
  *
- * @category checkers
+ * **Details**
+ *
+ * It watches `fencedKey` in Redis, unless the server lost data since, and a resource outside. The resource outside
+ * refuses no write whose lease was in force on the server when it was sent, unless the server lost data or its wall
+ * clock was stepped since.
+ *
+ * @category testing
  * @since 0.1.0
  */
 export const writesAreFenced: Checker = work.writesAreFenced
 
 /**
- * Among waiters that listen, the one with the earliest place is granted first: unless it is taken by somebody `unfair`,
- * or the server lost data, its wall clock was stepped, or a fault touched the waiter, since it queued. Ids of one `line`
- * are not compared.
+ * Among waiters that listen, the earliest place is granted first.
  *
- * @category checkers
+ * **Details**
+ *
+ * Exceptions: somebody `unfair` takes the lock, the server lost data, its wall clock was stepped, or a fault touched
+ * the waiter, since it queued. Ids of one `line` are not compared.
+ *
+ * @category testing
  * @since 0.1.0
  */
 export const firstComeFirstServed: Checker = arrivalOrder.firstComeFirstServed
 
 /**
- * Waiters of one process for one resource are served in the order in which they noted `waiting`, unless they are unfair,
- * give up, or were touched by a fault since. Not among `all`: it is for locks whose waiters form a line within the process.
+ * Waiters of one process for one resource are served in the order in which they noted `waiting`.
  *
- * @category checkers
+ * **Details**
+ *
+ * Exceptions: waiters that are unfair, give up, or were touched by a fault since. It is not among `all`: it fits locks
+ * whose waiters form a line within the process.
+ *
+ * @category testing
  * @since 0.1.0
  */
 export const inOrderWithinLines: Checker = arrivalOrder.inOrderWithinLines
 
 /**
- * Who is granted the lock has it: a grant that ends although its holder has neither noted `granted` nor given it back must
- * have a reason. Reasons are a fault that touched the holder within `recovery` before the grant, or since; a loss of data;
- * and a step of the server's clock. So a lock that goes round and round without work being done is found; `bound` (default
- * 0) grants in a row may come to nothing without a reason.
+ * A grant that ends without work must have a reason.
  *
- * @category checkers
+ * **Details**
+ *
+ * A grant comes to nothing when its holder has neither noted `granted` nor released it. Reasons are a fault that
+ * touched the holder within `recovery` before the grant, or since, a loss of data, and a step of the server's clock.
+ * `bound` (default 0) grants in a row may come to nothing without a reason. So it finds a lock that goes round and
+ * round without work.
+ *
+ * @category testing
  * @since 0.1.0
  */
 export const noFlapping: (
@@ -267,15 +297,18 @@ export const noFlapping: (
 ) => Checker = turns.noFlapping
 
 /**
- * While a waiter listens and no fault touches it, no more grants go to others than were ahead of it when it queued, and
- * `barges`: how often those who do not keep to the queue may come in between. Each turn takes at most `turn`. After a
- * fault, and `recovery`, a waiter counts anew.
+ * While a waiter listens undisturbed, no more grants go to others than were ahead of it when it queued, and `barges`.
  *
- * Of `foreign` ids nobody knows the place: their grants are barges, and they are not waited for. While there are faults,
- * one that comes within `notice` (default zero) after the lock became free is not counted: it has won a race against the
- * message to the next, and may do so again and again.
+ * **Details**
  *
- * @category checkers
+ * `barges` is how often others may come in between without queueing. Each turn takes at most `turn`. After a fault,
+ * and `recovery`, a waiter counts anew.
+ *
+ * Nobody knows the place of `foreign` ids: their grants are barges, and they are not waited for. While there are
+ * faults, a barge within `notice` (default zero) after the lock became free does not count: it has won a race against
+ * the message to the next waiter, and may do so again and again.
+ *
+ * @category testing
  * @since 0.1.0
  */
 export const servedInTurn: (options: {
@@ -286,13 +319,37 @@ export const servedInTurn: (options: {
   readonly foreign?: (id: string) => boolean
 }) => Checker = turns.servedInTurn
 
-export { everybodyIsServed, nobodyOversleeps }
+/**
+ * While the lock is free, no undisturbed waiter sleeps longer than `bound`.
+ *
+ * **Details**
+ *
+ * The limit is `afterLoss` where the server lost the owner or its clock was stepped, where the waiter was paused or
+ * suspended meanwhile, or where several others are silent. A disturbed waiter has `recovery` (default zero) to try again: a
+ * command that is lost costs its timeout and the pause behind it.
+ *
+ * @category testing
+ * @since 0.1.0
+ */
+export const nobodyOversleeps: (options: {
+  readonly bound: Duration.Input
+  readonly afterLoss: Duration.Input
+  readonly recovery?: Duration.Input | undefined
+}) => Checker = waits.nobodyOversleeps
+
+/**
+ * When faults are over, all present waiters are served before the liveness phase ends.
+ *
+ * @category testing
+ * @since 0.1.0
+ */
+export const everybodyIsServed: Checker = waits.everybodyIsServed
 
 /**
  * When all scopes are closed nothing is left: no keys but those that may stay, no subscription, connection, fiber or
  * timer.
  *
- * @category checkers
+ * @category testing
  * @since 0.1.0
  */
 export const nothingIsLeft: Checker = {
@@ -314,7 +371,7 @@ export const nothingIsLeft: Checker = {
 }
 
 /**
- * All of them.
+ * All checkers that fit a lock with tokens, a queue and protected work.
  *
  * **Example** (A lock that looks again every 1.5 seconds)
  *
@@ -324,7 +381,7 @@ export const nothingIsLeft: Checker = {
  * const strict = Checker.all({ sleepBound: "2 seconds", sleepBoundAfterLoss: "20 seconds" })
  * ```
  *
- * @category checkers
+ * @category testing
  * @since 0.1.0
  */
 export const all = (options: {

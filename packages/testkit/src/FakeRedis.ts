@@ -19,7 +19,7 @@
  *     yield* redis.send("SET", "greeting", "hello", "EX", "60")
  *     yield* TestClock.adjust("61 seconds")
  *     assert.isNull(yield* redis.send("GET", "greeting"))
- *   }).pipe(Effect.provide(TestRedis.layer)))
+ *   }).pipe(Effect.provide(TestRedis.layer())))
  * ```
  *
  * @since 0.1.0
@@ -128,7 +128,7 @@ export interface ClientOptions {
  *     assert.deepStrictEqual(yield* server.dump("session"), { type: "string", value: "alice" })
  *     const commands = yield* server.trace
  *     assert.isFalse(commands.some(({ args }) => args[0] === "KEYS"))
- *   }).pipe(Effect.provide(TestRedis.layer)))
+ *   }).pipe(Effect.provide(TestRedis.layer())))
  * ```
  *
  * @category services

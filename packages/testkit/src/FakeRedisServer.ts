@@ -11,7 +11,7 @@
  * const program = Effect.gen(function*() {
  *   const { url } = yield* FakeRedisServer.listen()
  *   yield* Effect.log(`REDIS_URL=${url}`)
- *   yield* Effect.never
+ *   return yield* Effect.never
  * }).pipe(Effect.scoped, Effect.provide(FakeRedis.layer()))
  * ```
  *

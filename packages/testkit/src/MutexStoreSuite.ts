@@ -1,5 +1,5 @@
 /**
- * The contract of a mutex store, as tests: whatever passes them can carry `Mutex`.
+ * The contract of `MutexStore`, as tests. A store that passes them can carry `Mutex`.
  *
  * @since 0.1.0
  */
@@ -25,28 +25,29 @@ import { reserving } from "./internal/suite/reservations.ts"
 import { uncounted } from "./internal/suite/silentWaiters.ts"
 import { unfairness } from "./internal/suite/unfair.ts"
 
-/**
- * - `live`: time passes by itself, and the suite really sleeps (for a store behind real I/O). Otherwise the store lives
- *   on `Clock`, and the suite moves it with `TestClock`. Live tests run side by side.
- * - `countsSubscribers` (default true): whether the store sees who listens, and so passes over waiters that died.
- *   Where it cannot (a Redis Cluster), the suite asks instead that each of them costs a confirm period and no more.
- * - `runs` (default 100, live 25): how many random histories are compared with the model.
- * - `seed`: fixes them.
- *
- * @see {@link suite}
- * @category models
- * @since 0.1.0
- */
-export interface Options {
+type Options = {
+  /**
+   * Whether time passes by itself and the suite really sleeps, for a store behind real I/O. Such tests run side by side.
+   * Otherwise the store lives on `Clock`, and the suite moves it with `TestClock`.
+   */
   readonly live: boolean
+  /**
+   * Whether the store sees who listens, and so skips waiters that died. Where it cannot, as on Redis Cluster, the suite asks
+   * that each of them costs a confirm period and no more. Default: true.
+   */
   readonly countsSubscribers?: boolean | undefined
+  /** How many random histories are compared with the model. Default: 100, live 25. */
   readonly runs?: number | undefined
+  /** Fixes them. */
   readonly seed?: number | string | undefined
 }
 
 /**
- * Registers the contract of `MutexStore` as tests of whatever `layer` provides. The names of mutexes are new in every
- * run, so the backend may be shared.
+ * Registers the contract of `MutexStore` as tests of the store that `layer` provides.
+ *
+ * **Details**
+ *
+ * The names of mutexes are new in every run, so the backend may be shared.
  *
  * **Example** (A store of one's own)
  *
@@ -57,7 +58,7 @@ export interface Options {
  * MutexStoreSuite.suite("memory", MutexStore.layerMemory, { live: false })
  * ```
  *
- * @category suites
+ * @category testing
  * @since 0.1.0
  */
 export const suite = <E>(name: string, layer: Layer.Layer<MutexStore, E>, options: Options): void =>

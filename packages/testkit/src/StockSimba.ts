@@ -1,10 +1,10 @@
 /**
- * A model of a stock Simba contender (3.1.1 or newer) on Redis, written from the description of its wire: for tests of
- * mixed fleets.
+ * A model of a stock Simba contender (3.1.1 or newer) on Redis, for tests of mixed fleets.
  *
- * It keeps the habits of the original, the bad ones too: whole-second places in the queue, a place that survives its own
- * acquisition, one notified waiter per release whether it lives or not, a revocation at the first failed renewal, and a
- * next look that comes up to a second after the owner's key has expired.
+ * It is written from the description of its wire, and keeps the habits of the original, the bad ones too: places in
+ * the queue of whole seconds, a place that survives its own acquisition, one notified waiter per release whether it
+ * lives or not, a revocation at the first failed renewal, and a next look up to a second after the owner's key has
+ * expired.
  *
  * @since 0.1.0
  */
@@ -62,21 +62,17 @@ return 1
 `
 }).withReturnType<number>()
 
-/**
- * - `id`: one for its whole life, like `7:4711@host`.
- * - `ttl`, `transition`: as configured there (defaults 10 and 6 seconds).
- * - `lead`: what it does when it leads; then it releases, waits for `rest`, and contends again.
- *
- * @see {@link contend}
- * @category models
- * @since 0.1.0
- */
-export interface Options<E, R> {
+type Options<E, R> = {
   readonly mutex: string
+  /** One for its whole life, like `7:4711@host`. */
   readonly id: string
+  /** As configured there. Default: 10 seconds. */
   readonly ttl?: Duration.Input | undefined
+  /** As configured there. Default: 6 seconds. */
   readonly transition?: Duration.Input | undefined
+  /** How long it waits after a leadership before it contends again. Default: 0. */
   readonly rest?: Duration.Input | undefined
+  /** Its work when it leads. Then it releases the mutex. */
   readonly lead: Effect.Effect<void, E, R>
 }
 
@@ -86,7 +82,7 @@ const parse = (reply: string): { readonly owner: string; readonly millis: number
 }
 
 /**
- * Contends until it is interrupted; a leadership that is interrupted is released.
+ * Contends until it is interrupted. A leadership that is interrupted is released.
  *
  * **Example** (A mixed fleet)
  *
@@ -102,10 +98,10 @@ const parse = (reply: string): { readonly owner: string; readonly millis: number
  *   lead: Effect.sleep("5 seconds")
  * })
  *
- * const program = Effect.forkScoped(stock).pipe(Effect.provide(TestRedis.layer))
+ * const program = Effect.forkScoped(stock).pipe(Effect.provide(TestRedis.layer()))
  * ```
  *
- * @category constructors
+ * @category running
  * @since 0.1.0
  */
 export const contend = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {

@@ -33,7 +33,11 @@ import type { Redis } from "effect/persistence/Redis"
 import * as FakeRedis from "./FakeRedis.ts"
 
 /**
- * Mutexes within the test, without Redis. The quickest way to test code that uses `Mutex`.
+ * Provides `Mutex` in the memory of the test, without Redis.
+ *
+ * **When to use**
+ *
+ * Use it to test code that uses `Mutex`. It is the quickest way.
  *
  * @category layers
  * @since 0.1.0
@@ -41,36 +45,18 @@ import * as FakeRedis from "./FakeRedis.ts"
 export const layer = (options?: MutexConfig.Options): Layer.Layer<Mutex.Mutex, BackendError | InvalidConfig> =>
   Mutex.layer(options).pipe(Layer.provide(MutexStore.layerMemory))
 
-/**
- * Whatever keeps mutexes in Redis: `RedisMutexStore.layer` of `@effect-simba/redis`.
- *
- * **Example** (The same tests for every store)
- *
- * ```ts
- * import { assert, it } from "@effect/vitest"
- * import { Mutex } from "@effect-simba/core"
- * import { RedisMutexStore } from "@effect-simba/redis"
- * import { TestMutex } from "@effect-simba/testkit"
- * import { Effect } from "effect"
- *
- * const testsOf = <E>(name: string, store: TestMutex.StoreLayer<E>) =>
- *   it.effect(name, () =>
- *     Effect.gen(function*() {
- *       const answer = yield* Effect.succeed(42).pipe(Mutex.withLock("report"))
- *       assert.strictEqual(answer, 42)
- *     }).pipe(Effect.provide(TestMutex.layerWith(store))))
- *
- * testsOf("the production store", RedisMutexStore.layer)
- * ```
- *
- * @category models
- * @since 0.1.0
- */
-export type StoreLayer<E> = Layer.Layer<MutexStore.MutexStore, E, Redis | Subscriber>
+type StoreLayer<E> = Layer.Layer<MutexStore.MutexStore, E, Redis | Subscriber>
 
 /**
- * One contender on a fake Redis, and its `Redis`, for code that fences or writes there: use it several times, with several names, to test what several processes do to one
- * another.
+ * Provides one contender on a fake Redis, and its `Redis`.
+ *
+ * **When to use**
+ *
+ * Use it several times, with several names, to test the effects of processes on one another.
+ *
+ * **Details**
+ *
+ * `store` is `RedisMutexStore.layer` of `@effect-simba/redis`.
  *
  * **Example** (Two processes)
  *
@@ -103,8 +89,12 @@ export const layerClient = <E>(
   )
 
 /**
- * Mutexes on a fake Redis, by the scripts, codecs and layers that production runs. Its `Redis` is there too, and
- * `FakeRedis`, to break things.
+ * Provides `Mutex` on a fake Redis, by the scripts, codecs and layers of production, with `Redis` and `FakeRedis`.
+ *
+ * **Details**
+ *
+ * `store` is `RedisMutexStore.layer` of `@effect-simba/redis`. `FakeRedis` is there to look at the server and to break
+ * it.
  *
  * **Example** (A service that fences its writes)
  *

@@ -1,5 +1,5 @@
 /**
- * A fake Redis server with one client, in one layer: what most tests need.
+ * A fake Redis server with one client, in one layer, for most tests.
  *
  * @since 0.1.0
  */
@@ -9,35 +9,11 @@ import type { Redis } from "effect/persistence/Redis"
 import * as FakeRedis from "./FakeRedis.ts"
 
 /**
- * Those of the server, and those of its client.
+ * Provides a server and a client, for any code that needs a layer for Redis. Its time is the `Clock` of the test.
  *
- * @see {@link layerOptions}
- * @category models
- * @since 0.1.0
- */
-export interface Options extends FakeRedis.Options, FakeRedis.ClientOptions {}
-
-/**
- * A server and a client with options.
+ * **Gotchas**
  *
- * **Example** (A client that gives up early, on a server that notices late)
- *
- * ```ts
- * import { TestRedis } from "@effect-simba/testkit"
- *
- * const options: TestRedis.Options = { commandTimeout: "100 millis", expiryDelay: ["1 second", "1 second"] }
- *
- * const RedisTest = TestRedis.layerOptions(options)
- * ```
- *
- * @category layers
- * @since 0.1.0
- */
-export const layerOptions = (options?: Options): Layer.Layer<FakeRedis.FakeRedis | Redis | Subscriber> =>
-  FakeRedis.layerClient(options).pipe(Layer.provideMerge(FakeRedis.layer(options)))
-
-/**
- * A server and a client. It goes wherever a layer for Redis goes, and its time is the `Clock` of the test.
+ * Each call makes a server of its own.
  *
  * **Example** (Something of Effect's that lives in Redis)
  *
@@ -55,10 +31,13 @@ export const layerOptions = (options?: Options): Layer.Layer<FakeRedis.FakeRedis
  *     assert.strictEqual(yield* redis.send("INCR", "calls"), 2)
  *     yield* TestClock.adjust("2 minutes")
  *     assert.strictEqual(yield* redis.send("INCR", "calls"), 1)
- *   }).pipe(Effect.provide(TestRedis.layer)))
+ *   }).pipe(Effect.provide(TestRedis.layer())))
  * ```
  *
  * @category layers
  * @since 0.1.0
  */
-export const layer: Layer.Layer<FakeRedis.FakeRedis | Redis | Subscriber> = layerOptions()
+export const layer = (
+  options?: FakeRedis.Options & FakeRedis.ClientOptions
+): Layer.Layer<FakeRedis.FakeRedis | Redis | Subscriber> =>
+  FakeRedis.layerClient(options).pipe(Layer.provideMerge(FakeRedis.layer(options)))

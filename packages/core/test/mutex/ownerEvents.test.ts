@@ -12,7 +12,7 @@ const tags = (events: ReadonlyArray<OwnerEvent.OwnerEvent>) => events.map((event
 /** Lets every fiber run that can, without moving the clock. */
 const settle = Effect.repeat(Effect.yieldNow, { times: 20 })
 
-const recording = Effect.fnUntraced(function*(options?: Mutex.EventsOptions) {
+const recording = Effect.fnUntraced(function*(options?: Parameters<typeof Mutex.events>[1]) {
   const seen: Array<OwnerEvent.OwnerEvent> = []
   yield* Effect.forkScoped(
     Stream.runForEach(Mutex.events("m", options), (event) => Effect.sync(() => seen.push(event))),

@@ -3,4 +3,4 @@ import { RedisMutexStore } from "@effect-simba/redis"
 import { MutexStoreSuite, TestRedis } from "@effect-simba/testkit"
 import { Layer } from "effect"
 
-MutexStoreSuite.suite("a fake Redis", RedisMutexStore.layer.pipe(Layer.provide(TestRedis.layer)), { live: false })
+MutexStoreSuite.suite("a fake Redis", RedisMutexStore.layer.pipe(Layer.provide(TestRedis.layer())), { live: false })

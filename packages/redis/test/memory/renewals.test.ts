@@ -44,7 +44,7 @@ it.effect("a node that hangs costs its own leases, and no others", () => {
     Layer.provide(RedisMutexStore.layer),
     Layer.provide(Layer.succeed(RedisTopology.RedisTopology, { _tag: "Cluster", primaries: Effect.succeed([]) })),
     Layer.provide(halfDeaf),
-    Layer.provide(TestRedis.layer)
+    Layer.provide(TestRedis.layer())
   )
   return Effect.gen(function*() {
     const there: Array<Lease.Lease> = []

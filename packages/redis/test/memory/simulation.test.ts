@@ -149,7 +149,7 @@ describe("The mutex on a simulated Redis", () => {
         assert.deepStrictEqual(yield* next, { _tag: "LookIn", delay: confirm })
         yield* TestClock.adjust("1501 millis")
         assert.strictEqual((yield* live.ask("wait"))._tag, "Granted")
-      }).pipe(Effect.scoped, Effect.provide(RedisMutexStore.layer.pipe(Layer.provide(TestRedis.layer)))),
+      }).pipe(Effect.scoped, Effect.provide(RedisMutexStore.layer.pipe(Layer.provide(TestRedis.layer())))),
     { tags: ["H3"] }
   )
 

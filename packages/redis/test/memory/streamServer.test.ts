@@ -91,7 +91,7 @@ describe("events", () => {
                 send: (command, ...args) => redis.send(command === "CONFIG" ? "NOSUCHCOMMAND" : command, ...args)
               }))
           )),
-          Layer.provide(TestRedis.layer)
+          Layer.provide(TestRedis.layer())
         ))
       ),
     { tags: ["G21"] }
@@ -116,7 +116,7 @@ describe("events", () => {
         stream: streamOf("one"),
         entry: EntryId.make("5-0")
       })
-    }).pipe(Effect.provide(RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layerOptions({ db: 3 }))))), {
+    }).pipe(Effect.provide(RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer({ db: 3 }))))), {
     tags: ["G22"]
   })
 
@@ -146,7 +146,7 @@ describe("events", () => {
 describe("Cluster", () => {
   const cluster = Layer.fresh(RedisStreamStore.layer).pipe(
     Layer.provide(Layer.succeed(RedisTopology.RedisTopology, { _tag: "Cluster", primaries: Effect.succeed([]) })),
-    Layer.provideMerge(TestRedis.layer)
+    Layer.provideMerge(TestRedis.layer())
   )
 
   it("slots are those of Redis", { tags: ["G24"] }, () => {

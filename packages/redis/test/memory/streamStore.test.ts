@@ -12,18 +12,18 @@ const withEvents = Layer.effectDiscard(
   Effect.flatMap(Redis, (redis) => redis.send("CONFIG", "SET", "notify-keyspace-events", "Ex"))
 )
 
-StreamStoreSuite.suite("a fake Redis", RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer)), {
+StreamStoreSuite.suite("a fake Redis", RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer())), {
   live: false,
   append
 })
 StreamStoreSuite.suite(
   "a fake Redis with events",
-  RedisStreamStore.layer.pipe(Layer.provide(withEvents), Layer.provideMerge(TestRedis.layer)),
+  RedisStreamStore.layer.pipe(Layer.provide(withEvents), Layer.provideMerge(TestRedis.layer())),
   { live: false, append, publishesExpiries: true }
 )
 
 it.effect(
   "entries that were deleted while they were pending are gone",
-  () => Effect.provide(Effect.scoped(trimmed), RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer))),
+  () => Effect.provide(Effect.scoped(trimmed), RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer()))),
   { tags: ["B50"] }
 )

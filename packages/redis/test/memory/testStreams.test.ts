@@ -71,7 +71,7 @@ class Returns extends Context.Service<Returns, StreamClient.StreamClient["Servic
 }
 
 it.effect("two services and mutexes of one process, on one client of Redis", () => {
-  const StoreLive = RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer))
+  const StoreLive = RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer()))
   const Live = Layer.mergeAll(
     Mutex.layer().pipe(Layer.provide(RedisMutexStore.layer)),
     StreamClient.layer({ service: "orders", gracePeriod: 0 }),

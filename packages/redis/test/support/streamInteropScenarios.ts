@@ -24,7 +24,7 @@ export interface Ours {
   readonly kill: Effect.Effect<void>
 }
 
-export interface Stock extends StockStreamConsumer.Consumer {
+export interface Stock extends Effect.Success<ReturnType<typeof StockStreamConsumer.join>> {
   readonly kill: Effect.Effect<void>
 }
 

@@ -22,7 +22,7 @@ let count = 0
 export const epoch = () => Epoch.make(`s00000000000.${(++count).toString(36)}`)
 
 export const layer = RedisStreamStore.layer.pipe(
-  Layer.provideMerge(TestRedis.layerOptions({ expiryDelay: ["1 second", "1 second"] }))
+  Layer.provideMerge(TestRedis.layer({ expiryDelay: ["1 second", "1 second"] }))
 )
 export const onFake = <A, E>(
   effect: Effect.Effect<A, E, FakeRedis.FakeRedis | Redis | StreamStore | Scope.Scope>

@@ -1,10 +1,10 @@
 /**
- * A model of a stock consumer, one that runs redis-stream-client-go, written from the description of its wire: for tests
- * of mixed fleets.
+ * A model of a stock consumer, as redis-stream-client-go runs it, for tests of mixed fleets.
  *
- * It keeps the habits of the original, the bad ones too: it takes all there is at once, locks entries and not data
- * streams, re-creates a lock that has vanished when it renews, leaves the consumer group for good at the first lock it
- * does not get, never looks for what it was not told, and finishes what it has not finished when it is asked to end.
+ * It is written from the description of its wire, and keeps the habits of the original, the bad ones too. It takes all
+ * entries at once, locks entries and not data streams, and re-creates a vanished lock when it renews. It leaves the
+ * consumer group for good at the first lock that it does not get, and never looks without a signal. Asked to end, it
+ * finishes its unfinished streams.
  *
  * @since 0.1.0
  */
@@ -50,53 +50,35 @@ const Announcement = Schema.fromJsonString(Schema.Struct({
 
 const decode = Schema.decodeUnknownEffect(Announcement)
 
-/**
- * - `service`: whose load-balancer stream it reads.
- * - `id`: what it got as `POD_NAME`. Its name in the group, and the value of its locks, is `redis-consumer-<id>`.
- * - `db` (default 0, where the original looks always): whose expiries it hears.
- * - `work`: what the program does with a data stream. When it succeeds, the stream is done. It is not interrupted when
- *   the stream is lost.
- *
- * @see {@link join}
- * @category models
- * @since 0.1.0
- */
-export interface Options<E, R> {
+type Options<E, R> = {
+  /** The service whose load-balancer stream it reads. */
   readonly service: string
+  /** Its `POD_NAME`. Its name in the group, and the value of its locks, is `redis-consumer-<id>`. */
   readonly id: string
+  /** The database whose expiries it hears. The original looks in 0 always. Default: 0. */
   readonly db?: number | undefined
+  /** The work on a data stream, which is done when it succeeds. It is not interrupted when the stream is lost. */
   readonly work: (stream: string) => Effect.Effect<unknown, E, R>
 }
 
-/**
- * - `Added`: it has the lock of this entry. `Disowned`: it could not renew it.
- * - `Expired`: it heard that a lock ran out. `Claimed`: whether it got what it claimed then.
- * - `Done`: it finished the stream. `Terminated`: its reader has ended, for good.
- *
- * @see {@link join}
- * @category models
- * @since 0.1.0
- */
-export type Event =
+type Consumer = {
+  readonly name: string
+  /**
+   * All that happened to it so far. `Added`: it has the lock of this entry. `Disowned`: it could not renew it. `Expired`: it
+   * heard that a lock ran out. `Claimed`: whether it then got the entry. `Done`: it finished the stream. `Terminated`: its
+   * reader has ended, for good.
+   */
+  readonly events: ReadonlyArray<Event>
+  /** The data streams that it believes to own. */
+  readonly owned: Effect.Effect<ReadonlyArray<string>>
+  /** Its orderly end: acknowledges and deletes all that it owns, finished or not, up to the first failure. */
+  readonly done: Effect.Effect<void, Redis.RedisError>
+}
+
+type Event =
   | { readonly _tag: "Added" | "Disowned" | "Expired" | "Done"; readonly stream: string; readonly entry: string }
   | { readonly _tag: "Claimed"; readonly stream: string; readonly entry: string; readonly isMine: boolean }
   | { readonly _tag: "Terminated" }
-
-/**
- * - `events`: what happened to it so far.
- * - `owned`: the data streams that it thinks are its own.
- * - `done`: its orderly end: acknowledges and deletes all that it owns, finished or not, up to the first failure.
- *
- * @see {@link join}
- * @category models
- * @since 0.1.0
- */
-export interface Consumer {
-  readonly name: string
-  readonly events: ReadonlyArray<Event>
-  readonly owned: Effect.Effect<ReadonlyArray<string>>
-  readonly done: Effect.Effect<void, Redis.RedisError>
-}
 
 type Rows = ReadonlyArray<readonly [id: string, fields: ReadonlyArray<string> | null]>
 
@@ -121,8 +103,13 @@ const read = (rows: Rows): Effect.Effect<ReadonlyArray<Entry>, Schema.SchemaErro
     ))
 
 /**
- * Joins the service: recovers, reads, renews and claims until the scope closes, which ends it as a kill does: nothing is
- * given back. For an orderly end, run `done` before.
+ * Joins the service: recovers, reads, renews and claims until the scope closes.
+ *
+ * **Details**
+ *
+ * Closing the scope ends it as a kill does, without a release. For an orderly end, run `done` before.
+ *
+ * **Gotchas**
  *
  * It hears expiries only where the server publishes them: `notify-keyspace-events` with `Ex`.
  *
@@ -142,10 +129,10 @@ const read = (rows: Rows): Effect.Effect<ReadonlyArray<Entry>, Schema.SchemaErro
  *   yield* Effect.sleep("1 minute")
  *   const finished = events.filter((event) => event._tag === "Done")
  *   yield* Effect.log(`${finished.length} finished, ${(yield* owned).length} left behind`)
- * })).pipe(Effect.provide(TestRedis.layer))
+ * })).pipe(Effect.provide(TestRedis.layer()))
  * ```
  *
- * @category constructors
+ * @category running
  * @since 0.1.0
  */
 export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {

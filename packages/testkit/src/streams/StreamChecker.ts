@@ -1,9 +1,10 @@
 /**
- * What must hold in every history of a simulated fleet that shares data streams. Added to the `Checkers` of leases, which
- * judge the lease of each data stream as they do any lock.
+ * Rules that must hold in every history of a simulated fleet that shares data streams.
  *
- * Programs `client.note(kind, { resource, id, ... })`, where `resource` is a data stream, and `id` its name, `#`, and the
- * token of the holding, as `lock.identify` makes of the stored value:
+ * Add them to the checkers of leases, which judge the lease of each data stream as they judge any lock.
+ *
+ * Programs `client.note(kind, { resource, id, ... })`. `resource` is a data stream. `id` is its name, `#`, and the
+ * token of the holding, as `lock.identify` makes it of the stored value:
  *
  * - `joined`, with `consumer` and `capacity`, and `left`: from when until when this process takes data streams.
  * - `expects`: `message` is the id of the last message of the data stream. `announced`: it was announced.
@@ -40,13 +41,16 @@ import * as ownership from "./internal/checkers/ownership.ts"
 import * as progress from "./internal/checkers/progress.ts"
 
 /**
- * How the state of a service looks on the server.
+ * Where the server keeps the state of a service.
+ *
+ * **Details**
  *
  * - `streams`: the data streams. `input`, `group`: the stream on which they are announced, and its consumer group.
- * - `deadLetters`, `deadMessages`: streams of what could not be processed; `deadId` is the id that it had before.
- * - `failures`: a hash from entry to the failures of its handlers. `members`: a hash of consumers to text that begins with
- *   their capacity and a `|`. `checkpoint`: a string, the last committed message.
- * - `entryLease`: the string by which a stock consumer holds an entry. `announcement`: the data stream that an entry names.
+ * - `deadLetters`, `deadMessages`: the streams of dead letters; `deadId` is the id that an entry had before.
+ * - `failures`: a hash from entry to the failures of its handlers. `members`: a hash of consumers to text that begins
+ *   with their capacity and a `|`. `checkpoint`: a string, the last committed message.
+ * - `entryLease`: the string by which a stock consumer holds an entry. `announcement`: the data stream that an entry
+ *   names.
  * - `holder`: the consumer that the value of a stream's lease names.
  * - `isStock`: whether this is the name of a stock consumer, or of a client that runs one.
  *
@@ -59,40 +63,46 @@ export interface Model extends StreamModel {}
 const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUnsafe(input))
 
 /**
- * The checkpoint of a data stream never goes back, and passes over no message that was neither processed nor put to the
- * dead letters: unless the server lost data.
+ * The checkpoint of a data stream never goes back, and passes over no message without its processing or dead letter.
  *
- * @see {@link all}
- * @category checkers
+ * **Details**
+ *
+ * Exception: the server lost data.
+ *
+ * @category testing
  * @since 0.1.0
  */
 export const checkpointsGrow: (model: Model) => Checker = progress.checkpointsGrow
 
 /**
- * A handler is given the messages of its data stream one by one, in order, from the one after the checkpoint on.
+ * A handler gets the messages of its data stream one by one, in order, from the one after the checkpoint on.
  *
- * @see {@link all}
- * @category checkers
+ * @category testing
  * @since 0.1.0
  */
 export const messagesInOrder: (model: Model) => Checker = progress.messagesInOrder
 
 /**
- * An announcement goes away only when its data stream was processed to its end, when it is in the dead letters, or by a
- * stock consumer. Once faults are over all of them go, malformed ones too, and every data stream comes to its end.
+ * Every announced data stream comes to its end once faults are over, and no announcement goes away before.
  *
- * @see {@link all}
- * @category checkers
+ * **Details**
+ *
+ * An announcement goes away when its data stream was processed to its end, when it is in the dead letters, or by a
+ * stock consumer. Malformed announcements go away too.
+ *
+ * @category testing
  * @since 0.1.0
  */
 export const nothingIsForgotten: (model: Model) => Checker = progress.nothingIsForgotten
 
 /**
- * No announcement is without an owner for longer than `bound` while one consumer has room all that time, and no fault has
- * touched it, or the server, since `recovery` before.
+ * No announcement is without an owner for longer than `bound` while a consumer has room.
  *
- * @see {@link all}
- * @category checkers
+ * **Details**
+ *
+ * The consumer has room all that time, and no fault has touched it or the server since `recovery` before.
+ *
+ * @category testing
  * @since 0.1.0
  */
 export const noOrphans = (
@@ -101,11 +111,14 @@ export const noOrphans = (
 ): Checker => ownership.noOrphans(model, millis(options.bound), millis(options.recovery))
 
 /**
- * No data stream is handed over, and handed on within `stay`, while the membership is what it was, since `settle` before
- * the first time. Later it is only where other data streams were taken or ended since then, so that shares are others.
+ * No data stream is handed over, and handed on within `stay`, while the members stay the same.
  *
- * @see {@link all}
- * @category checkers
+ * **Details**
+ *
+ * The members are the same since `settle` before the first hand-over. Later hand-overs count only where other data
+ * streams were taken or ended since, so that shares changed.
+ *
+ * @category testing
  * @since 0.1.0
  */
 export const noPingPong = (
@@ -114,37 +127,38 @@ export const noPingPong = (
 ): Checker => ownership.noPingPong(model, millis(options.settle), millis(options.stay))
 
 /**
- * Nobody but a stock consumer changes its lease of an entry before the time of it is up, and nobody else works under it.
+ * Only stock consumers change the lease of an entry of another owner before its time is up, or work under it.
  *
- * @see {@link all}
- * @category checkers
+ * @category testing
  * @since 0.1.0
  */
 export const livingAreLeftAlone: (model: Model) => Checker = ownership.livingAreLeftAlone
 
 /**
- * No more failures are counted than there were failures of handlers, and leases that ran out under one; and a readable
- * announcement becomes a dead letter only after `maxFailures` of them. Hand-overs and restarts in order are none.
+ * Failures are counted no more often than they happen, and only `maxFailures` of them make a dead letter.
  *
- * @see {@link all}
- * @category checkers
+ * **Details**
+ *
+ * Failures of handlers count, and leases that ran out under one. Hand-overs and restarts in order do not. Malformed
+ * announcements become dead letters at once.
+ *
+ * @category testing
  * @since 0.1.0
  */
 export const deadLettersAreEarned = (model: Model, options: { readonly maxFailures: number }): Checker =>
   fleet.deadLettersAreEarned(model, options.maxFailures)
 
 /**
- * Once faults are over, consumers of the group that nobody is called by any more are removed, within `bound`.
+ * Once faults are over, consumers of the group whose name nobody uses any more are removed within `bound`.
  *
- * @see {@link all}
- * @category checkers
+ * @category testing
  * @since 0.1.0
  */
 export const consumersAreReaped = (model: Model, options: { readonly bound: Duration.Input }): Checker =>
   fleet.consumersAreReaped(model, millis(options.bound))
 
 /**
- * All of them.
+ * All checkers of data streams.
  *
  * **Example** (For consumers with the default times)
  *
@@ -165,7 +179,7 @@ export const consumersAreReaped = (model: Model, options: { readonly bound: Dura
  * }
  * ```
  *
- * @category checkers
+ * @category testing
  * @since 0.1.0
  */
 export const all = (model: Model, options: {

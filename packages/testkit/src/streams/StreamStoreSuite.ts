@@ -1,5 +1,5 @@
 /**
- * The contract of a stream store, as tests: whatever passes them can carry `StreamClient`.
+ * The contract of `StreamStore`, as tests. A store that passes them can carry `StreamClient`.
  *
  * @since 0.1.0
  */
@@ -23,31 +23,31 @@ import { tidying } from "./internal/suite/reaper.ts"
 import { renewing } from "./internal/suite/renewals.ts"
 import { listening } from "./internal/suite/signals.ts"
 
-/**
- * - `live`: time passes by itself, and the suite really sleeps (for a store behind real I/O). Otherwise the store lives
- *   on `Clock`, and the suite moves it with `TestClock`. Live tests run side by side.
- * - `append`: adds a message to a data stream, as its producer does. Without it, waiting for messages is not tested.
- * - `publishesExpiries` (default false): whether the backend is set up to tell which leases expire.
- * - `runs` (default 100, live 25): how many random histories are compared with the model.
- * - `seed`: fixes them.
- *
- * @see {@link suite}
- * @category models
- * @since 0.1.0
- */
-export interface Options<R = never> {
+type Options<R = never> = {
+  /**
+   * Whether time passes by itself and the suite really sleeps, for a store behind real I/O. Such tests run side by side.
+   * Otherwise the store lives on `Clock`, and the suite moves it with `TestClock`.
+   */
   readonly live: boolean
+  /** Whether the backend is set up to publish which leases expire. Default: false. */
   readonly publishesExpiries?: boolean | undefined
+  /** How many random histories are compared with the model. Default: 100, live 25. */
   readonly runs?: number | undefined
+  /** Fixes them. */
   readonly seed?: number | string | undefined
+  /** Adds a message to a data stream, as its producer does. Without it, waiting for messages is not tested. */
   readonly append?:
     | ((stream: StreamName, fields: RawMessage["fields"]) => Effect.Effect<EntryId, unknown, R>)
     | undefined
 }
 
 /**
- * Registers the contract of `StreamStore` as tests of whatever `layer` provides. The names of services and data streams
- * are new in every run, so the backend may be shared. All names of one service share a hash tag.
+ * Registers the contract of `StreamStore` as tests of the store that `layer` provides.
+ *
+ * **Details**
+ *
+ * The names of services and data streams are new in every run, so the backend may be shared. All names of one service
+ * share a hash tag.
  *
  * **Example** (A store of one's own)
  *
@@ -60,7 +60,7 @@ export interface Options<R = never> {
  *   StreamStoreSuite.suite("mine", store, { live: true })
  * ```
  *
- * @category suites
+ * @category testing
  * @since 0.1.0
  */
 export const suite = <E, R = never>(

@@ -1,5 +1,5 @@
 /**
- * Data streams for tests of the handlers that process them: a client on a Redis in memory, under `TestClock`.
+ * Data streams for tests of their handlers: a client on a Redis in memory, under `TestClock`.
  *
  * **Example** (Testing a handler)
  *
@@ -38,39 +38,24 @@ import * as Layer from "effect/Layer"
 import type { Redis } from "effect/persistence/Redis"
 import * as FakeRedis from "../FakeRedis.ts"
 
-/**
- * Whatever keeps data streams in Redis: `RedisStreamStore.layer` of `@effect-simba/redis`.
- *
- * **Example** (The same tests for every store)
- *
- * ```ts
- * import { assert, it } from "@effect/vitest"
- * import { StreamClient } from "@effect-simba/core/streams"
- * import { RedisStreamStore } from "@effect-simba/redis/streams"
- * import { TestStreams } from "@effect-simba/testkit/streams"
- * import { Effect } from "effect"
- *
- * const testsOf = <E>(name: string, store: TestStreams.StoreLayer<E>) =>
- *   it.effect(name, () =>
- *     Effect.gen(function*() {
- *       yield* StreamClient.announce("orders:eu", {})
- *       assert.strictEqual((yield* StreamClient.inspect).announced, 1)
- *     }).pipe(Effect.provide(TestStreams.layerWith(store, { service: "orders" }))))
- *
- * testsOf("the production store", RedisStreamStore.layer)
- * ```
- *
- * @category models
- * @since 0.1.0
- */
-export type StoreLayer<E> = Layer.Layer<StreamStore, E, Redis | Subscriber>
+type StoreLayer<E> = Layer.Layer<StreamStore, E, Redis | Subscriber>
 
 /**
- * One process on a fake Redis, and its `Redis`, to add messages with: use it several times, with several names, to test
- * what happens when owners die, leave or come. The name is that of the consumer, too, unless `consumer` is given.
+ * Provides one process on a fake Redis, and its `Redis`, to add messages with.
  *
- * When the test ends, nobody moves the clock any more. So heal the links that are cut (what is cut off waits for its
- * timeouts), and set `grace` to 0 where handlers do not end when they are asked back (they would be waited for).
+ * **When to use**
+ *
+ * Use it several times, with several names, to test deaths, exits and arrivals of owners.
+ *
+ * **Details**
+ *
+ * `store` is `RedisStreamStore.layer` of `@effect-simba/redis/streams`. The name is the id of the consumer too, unless
+ * `consumer` is given.
+ *
+ * **Gotchas**
+ *
+ * When the test ends, nobody moves the clock any more. So heal the links that are cut, because commands on them wait
+ * for their timeouts. Set `gracePeriod` to 0 where revoked handlers do not end, because the client waits for them.
  *
  * **Example** (Two consumers, of which one is cut off)
  *
@@ -114,8 +99,13 @@ export const layerClient = <E>(
   )
 
 /**
- * A client of one service on a fake Redis, by the scripts, codecs and layers that production runs. Its `Redis` is there
- * too, to add messages with, and `FakeRedis`, to look and to break things.
+ * Provides `StreamClient` on a fake Redis, by the scripts, codecs and layers of production, with `Redis` and
+ * `FakeRedis`.
+ *
+ * **Details**
+ *
+ * `store` is `RedisStreamStore.layer` of `@effect-simba/redis/streams`. `Redis` is there to add messages, and
+ * `FakeRedis` to look at the server and to break it.
  *
  * **Example** (The production store, in memory)
  *

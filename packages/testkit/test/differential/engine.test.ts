@@ -6,6 +6,7 @@ import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { loadLua } from "../../src/internal/redis/lua/vm.ts"
 import { toPlain } from "./answers.ts"
 import { examples } from "./examples.ts"
+import { overSocket } from "./overSocket.ts"
 import type { RealServer } from "./realServer.ts"
 import { startServer, versionOf } from "./realServer.ts"
 import { open } from "./resp.ts"
@@ -26,7 +27,12 @@ describe("the engine and redis-server", () => {
   for (const seed of SEEDS) {
     it(`answer alike: seed ${seed}`, async () => {
       const connection = await open(server!.path)
-      const { comparisons, differences } = await runner.run(connection, await loadLua(), seed, CASES)
+      const { comparisons, differences } = await runner.run(
+        connection,
+        runner.engineFake(await loadLua(), seed),
+        seed,
+        CASES
+      )
       const version = await versionOf(connection)
       connection.close()
       assert.isAtLeast(comparisons, CASES)
@@ -35,6 +41,14 @@ describe("the engine and redis-server", () => {
       assert.fail(`${differences.length} unexplained differences from redis-server ${version}\n${shown}`)
     })
   }
+
+  it("answer alike over a socket", async () => {
+    const connection = await open(server!.path)
+    const { comparisons, differences } = await overSocket(connection, 6, 2000)
+    connection.close()
+    assert.isAtLeast(comparisons, 2000)
+    assert.deepStrictEqual(differences.map((difference) => runner.describe(difference)), [])
+  })
 
   it("redis-server answers as the examples have it", async () => {
     const connection = await open(server!.path)

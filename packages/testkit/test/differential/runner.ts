@@ -64,11 +64,47 @@ const withoutTimes = (args: Args, real: Answer): Answer => {
   )
 }
 
-export const run = async (connection: Connection, lua: LuaVm, seed: number, cases: number): Promise<Outcome> => {
+/** What is compared with the real server. Commands that the real one has dated come with the time, in micros. */
+export interface Fake {
+  readonly send: (
+    commands: ReadonlyArray<readonly [args: Args, micros: number | undefined]>
+  ) => ReadonlyArray<Answer> | Promise<ReadonlyArray<Answer>>
+}
+
+/** The engine itself, whose clock is that of the real server. */
+export const engineFake = (lua: LuaVm, seed: number): Fake => {
   let micros = 0
-  const draw = makeDraw(seed)
   const engine = new Engine({ nowMicros: () => micros, random: makeDraw(seed + 1), expiryDelayMillis: [0, 0], lua })
   const session = engine.connect(() => {})
+  return {
+    send: (commands) =>
+      commands.map(([args, at]) => {
+        micros = at ?? micros
+        let answer: Answer = new Refusal("no reply")
+        engine.tick()
+        session.execute(args, (reply) => {
+          answer = toAnswer(reply)
+        })
+        return answer
+      })
+  }
+}
+
+/** A server at the other end of a socket, with a clock of its own. */
+export const socketFake = (connection: Connection): Fake => ({
+  send: (commands) => connection.send(commands.map(([args]) => args))
+})
+
+/** `tolerance`: by how many ms times may differ, beside the pauses of the real server. */
+export const run = async (
+  connection: Connection,
+  server: Fake,
+  seed: number,
+  cases: number,
+  tolerance = 2
+): Promise<Outcome> => {
+  let micros = 0
+  const draw = makeDraw(seed)
   const differences: Array<Difference> = []
   const accepted = new Map<string, number>()
   const history: Array<string> = []
@@ -78,32 +114,24 @@ export const run = async (connection: Connection, lua: LuaVm, seed: number, case
   /** The longest pause of the server within a batch, in ms: times may differ by as much. */
   let slack = 0
 
-  const execute = (args: Args): Answer => {
-    let answer: Answer = new Refusal("no reply")
-    engine.tick()
-    session.execute(args, (reply) => {
-      answer = toAnswer(reply)
-    })
-    return answer
-  }
-
   const both = async (commands: ReadonlyArray<Args>): Promise<ReadonlyArray<readonly [Answer, Answer]>> => {
-    const answers = await connection.send(commands.flatMap((args) => [["TIME"], args]))
-    return commands.map((args, index) => {
-      const time = answers[index * 2]!
+    const real = await connection.send(commands.flatMap((args) => [["TIME"], args]))
+    const dated = commands.map((args, index): readonly [Args, number | undefined] => {
+      const time = real[index * 2]!
       // Within MULTI it is only queued.
-      if (isList(time)) {
-        const next = Number(time[0]) * 1e6 + Number(time[1])
-        // A busy machine may stop the server between TIME and the command.
-        if (index > 0) slack = Math.min(100, Math.max(slack, Math.ceil((next - micros) / 1000)))
-        micros = next
-      }
-      return [answers[index * 2 + 1]!, execute(args)]
+      if (!isList(time)) return [args, undefined]
+      const next = Number(time[0]) * 1e6 + Number(time[1])
+      // A busy machine may stop the server between TIME and the command.
+      if (index > 0) slack = Math.min(100, Math.max(slack, Math.ceil((next - micros) / 1000)))
+      micros = next
+      return [args, next]
     })
+    const fake = await server.send(dated)
+    return commands.map((_, index) => [real[index * 2 + 1]!, fake[index]!])
   }
 
   const agree = (args: Args, real: Normal, fake: Normal): boolean => {
-    if (same(real, fake, 2 + slack)) return true
+    if (same(real, fake, tolerance + slack)) return true
     const reason = known.find((item) => item.matches(args, real, fake))
     if (reason === undefined) return false
     accepted.set(reason.name, (accepted.get(reason.name) ?? 0) + 1)

@@ -200,6 +200,25 @@ CONFIG GET notify-keyspace-events
 SWAPDB 0 1
 WAIT 0 0
 OBJECT REFCOUNT nokey
+ZMPOP <1|2|0|abc> {z} {z} <MIN|MAX|foo> <COUNT {i}|>
+ZMPOP 1 {z} <MIN|MAX> <COUNT {p}|>
+ZINTERCARD <2|0|abc> {z} <{z}|{t}> <LIMIT {i}|foo|>
+LCS {s} {s} <LEN|IDX|IDX MINMATCHLEN {i}|IDX WITHMATCHLEN|IDX LEN|foo|>
+SETBIT {s} <0|7|13|20|-1|4294967296|abc> <0|1|2>
+GETBIT {s} <0|7|13|100|-1|abc>
+BITCOUNT {s} <{i} {i}|{i} {i} BYTE|{i} {i} BIT|{i} {i} foo|{i}|>
+BITPOS {s} <0|1|2> <{i}|{i} {i}|{i} {i} BIT|>
+BITOP <AND|OR|XOR|NOT|foo> {s} {s} <{s}|>
+DUMP nokey
+RESTORE {s} <0|-1|abc> garbage <REPLACE|foo|>
+MEMORY USAGE nokey
+LATENCY LATEST
+LATENCY RESET
+COMMAND GETKEYS <GET {k}|MSET {k} 1 {k} 2|EVAL x 1 {k} a|XREAD STREAMS {x} 0|PING a b|FOO a b|ZUNIONSTORE {z} 2 {z} {t}|LMPOP 2 {l} {l} LEFT>
+CLIENT <PAUSE abc|PAUSE -1|REPLY foo|GETREDIR|TRACKINGINFO|CACHING YES|NO-EVICT foo|UNBLOCK abc>
+CONFIG SET maxmemory 0 maxmemory 0
+LPOS {l} {m} RANK -9223372036854775808
+<SRANDMEMBER {t}|HRANDFIELD {h}|ZRANDMEMBER {z}> -9223372036854775808
 `.trim().split("\n")
 
 /** Blocking commands after one that gives them something to find: `redis-server` would wait for good otherwise. */
@@ -211,6 +230,7 @@ export const blocking: ReadonlyArray<readonly [string, string]> = [
   ["LPUSH l1 {m}", "BLMPOP 0 2 l1 {l} {pos} COUNT {p}"],
   ["ZADD z1 1 {m}", "BZPOPMIN z1 {z} 0"],
   ["ZADD z1 1 {m}", "BZPOPMAX {z} z1 0"],
+  ["ZADD z1 1 {m}", "BZMPOP 0 2 z1 {z} <MIN|MAX> COUNT {p}"],
   ["XADD tmp * a 1", "DEL tmp"],
   ["XADD tmp 1-1 a 1", "XREAD BLOCK 0 STREAMS tmp 0"]
 ]

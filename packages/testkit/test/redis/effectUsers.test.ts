@@ -10,7 +10,7 @@ import { TestClock } from "effect/testing"
 describe("RateLimiter", () => {
   const limiter = RateLimiter.layer.pipe(
     Layer.provide(RateLimiter.layerStoreRedis()),
-    Layer.provideMerge(TestRedis.layer)
+    Layer.provideMerge(TestRedis.layer())
   )
 
   for (const algorithm of ["fixed-window", "token-bucket"] as const) {
@@ -40,14 +40,14 @@ describe("Persistence", () => {
       assert.isUndefined(yield* store.get("1"))
     }).pipe(
       Effect.scoped,
-      Effect.provide(Persistence.layerBackingRedis.pipe(Layer.provideMerge(TestRedis.layer)))
+      Effect.provide(Persistence.layerBackingRedis.pipe(Layer.provideMerge(TestRedis.layer())))
     ))
 })
 
 describe("PersistedQueue", () => {
   const queues = PersistedQueue.layer.pipe(
     Layer.provide(PersistedQueue.layerStoreRedis({ pollInterval: "100 millis" })),
-    Layer.provideMerge(TestRedis.layer)
+    Layer.provideMerge(TestRedis.layer())
   )
 
   it.effect("delivers in order, and again after a failure", () =>

@@ -20,7 +20,7 @@ const double = Redis.script((key: string, by: number) => [key, by], {
 }).withReturnType<number>()
 
 const test = (name: string, body: Effect.Effect<void, unknown, FakeRedis.FakeRedis | Redis.Redis | Subscriber>) =>
-  it.effect(name, () => Effect.provide(body, TestRedis.layer))
+  it.effect(name, () => Effect.provide(body, TestRedis.layer()))
 
 const serverTest = (name: string, body: Effect.Effect<void, unknown, FakeRedis.FakeRedis | Scope.Scope>) =>
   it.effect(name, () => Effect.provide(body, FakeRedis.layer()))

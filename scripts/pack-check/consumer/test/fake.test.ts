@@ -1,12 +1,14 @@
 /** The contracts of both stores, on the fake Redis. */
-import { RedisMutexStore, RedisStreamStore } from "@effect-simba/redis"
-import { MutexStoreSuite, StreamStoreSuite, TestRedis } from "@effect-simba/testkit"
+import { RedisMutexStore } from "@effect-simba/redis"
+import { RedisStreamStore } from "@effect-simba/redis/streams"
+import { MutexStoreSuite, TestRedis } from "@effect-simba/testkit"
+import { StreamStoreSuite } from "@effect-simba/testkit/streams"
 import { Layer } from "effect"
 import { append } from "./append.ts"
 
-MutexStoreSuite.suite("the fake", RedisMutexStore.layer.pipe(Layer.provide(TestRedis.layer)), { live: false })
+MutexStoreSuite.suite("the fake", RedisMutexStore.layer.pipe(Layer.provide(TestRedis.layer())), { live: false })
 
-StreamStoreSuite.suite("the fake", RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer)), {
+StreamStoreSuite.suite("the fake", RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer())), {
   live: false,
   append
 })

@@ -63,7 +63,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("replies of the fake", (
       Effect.gen(function*() {
         const { url } = yield* RedisServer
         const real = yield* Effect.provide(replies, IoRedis.layer({ url, client: { protocol } }))
-        const fake = yield* Effect.provide(replies, TestRedis.layerOptions({ protocol }))
+        const fake = yield* Effect.provide(replies, TestRedis.layer({ protocol }))
         assert.deepStrictEqual(fake, real)
       })
   )
@@ -72,6 +72,6 @@ layer(RedisServer.layer, { excludeTestServices: true })("replies of the fake", (
     Effect.gen(function*() {
       const { url } = yield* RedisServer
       const real = yield* Effect.provide(replies, IoRedis.layer({ url }))
-      assert.deepStrictEqual(yield* Effect.provide(replies, TestRedis.layer), real)
+      assert.deepStrictEqual(yield* Effect.provide(replies, TestRedis.layer()), real)
     }))
 })

@@ -63,9 +63,10 @@ const bitRange = (bytes: string, from: string, to: string, bits: boolean): reado
 }
 
 const bitcount: Handler = (context, args) => {
+  const bytes = bytesOf(context, args[1]!)
+  if (bytes === "") return 0
   if (args.length === 3 || args.length > 5) return syntaxError()
   const bits = args.length > 2 && isBits(args[4])
-  const bytes = bytesOf(context, args[1]!)
   const [from, to] = args.length > 2 ? bitRange(bytes, args[2]!, args[3]!, bits) : [0, bytes.length * 8]
   let count = 0
   for (let at = from; at < to; at++) count += bitAt(bytes, at)

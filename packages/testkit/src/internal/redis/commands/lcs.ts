@@ -21,6 +21,11 @@ const tableOf = (a: string, b: string): Array<Uint32Array> => {
 }
 
 const lcs: Handler = (context, args) => {
+  const [a = "", b = ""] = [args[1]!, args[2]!].map((key): string => {
+    const entry = context.db.read(key)
+    if (entry !== undefined && entry.type !== "string") return fail("ERR The specified keys must contain string values")
+    return entry === undefined ? "" : entry.value as string
+  })
   let length = false
   let index = false
   let withLength = false
@@ -34,11 +39,6 @@ const lcs: Handler = (context, args) => {
     else return syntaxError()
   }
   if (index && length) return fail("ERR If you want both the length and indexes, please just use IDX.")
-  const [a = "", b = ""] = [args[1]!, args[2]!].map((key): string => {
-    const entry = context.db.read(key)
-    if (entry !== undefined && entry.type !== "string") return fail("ERR The specified keys must contain string values")
-    return entry === undefined ? "" : entry.value as string
-  })
   if ((a.length + 1) * (b.length + 1) > 2 ** 28) {
     return fail("ERR Insufficient memory, failed allocating transient memory for LCS")
   }

@@ -39,7 +39,7 @@ const integer = (value: number): string => {
 }
 
 const number = (value: number): string => {
-  if (Number.isInteger(value) && Math.abs(value) < 2 ** 63) return integer(value)
+  if (Number.isInteger(value) && value >= -(2 ** 63) && value < 2 ** 63) return integer(value)
   if (Math.fround(value) === value) {
     view.setFloat32(0, value)
     return char(0xca) + bytes(4)

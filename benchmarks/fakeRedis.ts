@@ -1,0 +1,179 @@
+/**
+ * The fake over a socket beside redis-server and ioredis-mock, in one run: commands and scripts per second by one ioredis
+ * client, commands per second of pipelines by redis-benchmark, time to start, memory per key.
+ *
+ *     pnpm bench:fake [--quick]
+ */
+import { FakeRedis } from "@effect-simba/testkit"
+import * as FakeRedisServer from "@effect-simba/testkit/FakeRedisServer"
+import { Effect } from "effect"
+import { Redis } from "ioredis"
+import { type ChildProcess, execFile, spawn } from "node:child_process"
+import { existsSync } from "node:fs"
+import { createServer } from "node:net"
+import { cpus, loadavg } from "node:os"
+import { parseArgs } from "node:util"
+import { aligned } from "./lib/table.ts"
+import { load } from "./peers/folder.ts"
+import { installed } from "./peers/install.ts"
+
+const { values: options } = parseArgs({ options: { quick: { type: "boolean", default: false } } })
+const seconds = options.quick ? 1 : 3
+
+/** The part of a client that the suite needs; ioredis-mock has it, too. */
+interface Client {
+  readonly set: (key: string, value: string) => Promise<unknown>
+  readonly get: (key: string) => Promise<unknown>
+  readonly eval: (script: string, keys: number, ...args: ReadonlyArray<string>) => Promise<unknown>
+  readonly disconnect: () => void
+}
+
+const script =
+  "local n = tonumber(redis.call('GET', KEYS[1]) or '0') + 1 redis.call('SET', KEYS[1], n, 'PX', ARGV[1]) return n"
+
+const concurrency = 100
+
+/** Calls per second with so many under way. */
+const rate = async (call: (at: number) => Promise<unknown>): Promise<number> => {
+  let calls = 0
+  const started = performance.now()
+  const end = started + 1000 * seconds
+  await Promise.all(Array.from({ length: concurrency }, async (_, at) => {
+    while (performance.now() < end) {
+      await call(at)
+      calls++
+      // Without a socket nothing else lets the clock be looked at
+      if (calls % 1000 === 0) await new Promise((resolve) => setImmediate(resolve))
+    }
+  }))
+  return Math.round(calls / ((performance.now() - started) / 1000))
+}
+
+const measure = async (client: Client) => {
+  await rate((at) => client.set(`k${at}`, "value"))
+  return {
+    set: await rate((at) => client.set(`k${at}`, "value")),
+    get: await rate((at) => client.get(`k${at}`)),
+    eval: await rate((at) => client.eval(script, 1, `n${at}`, "60000"))
+  }
+}
+
+const output = (command: string, args: ReadonlyArray<string>): Promise<string> =>
+  new Promise((resolve, reject) =>
+    execFile(command, args, (error, stdout) => error === null ? resolve(stdout) : reject(error))
+  )
+
+/** Requests per second of `redis-benchmark`, 50 connections, 16 commands under way on each. */
+const pipelined = async (port: number): Promise<{ readonly set: number; readonly get: number }> => {
+  const text = await output("redis-benchmark", [
+    ...["-p", String(port), "-t", "set,get", "-P", "16", "-n", options.quick ? "50000" : "300000", "--csv"]
+  ])
+  const of = (name: string) => Math.round(Number(new RegExp(`"${name}","([0-9.]+)"`).exec(text)?.[1]))
+  return { set: of("SET"), get: of("GET") }
+}
+
+const freePort = (): Promise<number> =>
+  new Promise((resolve) => {
+    const probe = createServer().listen(0, "127.0.0.1", () => {
+      const { port } = probe.address() as { readonly port: number }
+      probe.close(() => resolve(port))
+    })
+  })
+
+const program = ["dist/bin/fakeRedis.js", "src/bin/fakeRedis.ts"]
+  .map((path) => new URL(`../packages/testkit/${path}`, import.meta.url).pathname)
+  .find(existsSync)!
+
+/** Starts a server; resolves once a line of its output says that it is ready, with how long that took. */
+const start = (command: string, args: ReadonlyArray<string>, ready: RegExp) =>
+  new Promise<{ readonly child: ChildProcess; readonly millis: number }>((resolve, reject) => {
+    const started = performance.now()
+    const child = spawn(command, args, { stdio: ["ignore", "pipe", "inherit"] })
+    child.on("error", reject)
+    child.stdout.on("data", (chunk: Buffer) => {
+      if (ready.test(chunk.toString())) resolve({ child, millis: Math.round(performance.now() - started) })
+    })
+  })
+
+/** Bytes of memory for each key of a hundred thousand with values of 20 bytes. */
+const memory = async (client: Redis, pid: number): Promise<number> => {
+  const resident = async () =>
+    Number(/VmRSS:\s+([0-9]+)/.exec(await output("cat", [`/proc/${pid}/status`]))?.[1]) * 1024
+  await client.flushall()
+  const before = await resident()
+  const keys = 100_000
+  for (let from = 0; from < keys; from += 1000) {
+    const pipeline = client.pipeline()
+    for (let at = from; at < from + 1000; at++) pipeline.set(`key:${at}`, `value:${String(at).padStart(14, "0")}`)
+    await pipeline.exec()
+  }
+  return Math.round((await resident() - before) / keys)
+}
+
+const overSocket = async (command: string, args: (port: number) => ReadonlyArray<string>, ready: RegExp) => {
+  const port = await freePort()
+  const { child, millis } = await start(command, args(port), ready)
+  try {
+    const client = new Redis({ port })
+    const bytes = await memory(client, child.pid!)
+    const rates = await measure(client)
+    client.disconnect()
+    return {
+      ...rates,
+      ...await pipelined(port).then(({ get, set }) => ({ pipelinedSet: set, pipelinedGet: get })),
+      millis,
+      bytes
+    }
+  } finally {
+    child.kill()
+  }
+}
+
+const peer = { name: "ioredis-mock", dependencies: { "ioredis-mock": "8.13.1", ioredis: "5.11.1" }, fast: "" }
+
+const mocked = async () => {
+  const problem = await Effect.runPromise(installed(peer))
+  if (problem !== undefined) return problem
+  const { default: Mock } = await load<{ readonly default: new() => Client }>(peer.name, "ioredis-mock")
+  const client = new Mock()
+  const rates = await measure(client)
+  client.disconnect()
+  return rates
+}
+
+/** How long `listen` takes in a process that runs already, the Lua VM loaded for the first time and again. */
+const listening = async (): Promise<readonly [first: number, second: number]> => {
+  const once = async () => {
+    const started = performance.now()
+    await Effect.runPromise(Effect.provide(Effect.scoped(FakeRedisServer.listen()), FakeRedis.layer()))
+    return Math.round(performance.now() - started)
+  }
+  return [await once(), await once()]
+}
+
+const [first, second] = await listening()
+const real = await overSocket("redis-server", (port) => ["--port", String(port), "--save", ""], /Ready to accept/)
+const fake = await overSocket(process.execPath, (port) => [program, "--port", String(port)], /redis:/)
+const mock = await mocked()
+const number = (value: number | undefined) => value === undefined ? "-" : value.toLocaleString("en")
+const mockRates = typeof mock === "string" ? undefined : mock
+const row = (name: string, key: "set" | "get" | "eval") => [
+  name,
+  number(real[key]),
+  number(fake[key]),
+  number(mockRates?.[key])
+]
+
+console.log(`${cpus().length} cores of ${cpus()[0]!.model}, load ${loadavg()[0]!.toFixed(1)}, node ${process.version}`)
+if (typeof mock === "string") console.log(mock)
+console.log(aligned([
+  ["per second", "redis-server", "fake-redis", "ioredis-mock"],
+  row("SET by ioredis", "set"),
+  row("GET by ioredis", "get"),
+  row("EVAL of a counter by ioredis", "eval"),
+  ["SET, pipelines of 16", number(real.pipelinedSet), number(fake.pipelinedSet), "-"],
+  ["GET, pipelines of 16", number(real.pipelinedGet), number(fake.pipelinedGet), "-"],
+  ["start of the process, ms", number(real.millis), number(fake.millis), "-"],
+  ["listen in a process that runs, ms", "-", `${first}, then ${second}`, "-"],
+  ["bytes of memory per key", number(real.bytes), number(fake.bytes), "-"]
+]))
