@@ -9,7 +9,7 @@ import { pinned } from "./pack-check/consumer.mjs"
 import { packedConsumer, temporaryFolder } from "./pack-check/packedConsumer.mjs"
 import { mustHold, systemNode, writePrograms } from "./pack-check/programs.mjs"
 import { withRedis } from "./pack-check/redisServer.mjs"
-import { problems, step } from "./pack-check/report.mjs"
+import { allWell, step } from "./pack-check/report.mjs"
 import { simulate } from "./pack-check/simulations.mjs"
 import { runTests, writeTests } from "./pack-check/tests.mjs"
 import { checkTypes } from "./pack-check/types.mjs"
@@ -32,14 +32,11 @@ const tryAll = async (redisUrl) => {
   await step("simulations", () => simulate(consumer, 20))
 }
 
-if (problems.length === 0) await withRedis(tryAll)
+if (allWell()) await withRedis(tryAll)
 
 const installed = (name) => JSON.parse(readFileSync(join(consumer, "node_modules", name, "package.json"), "utf8"))
 
-if (problems.length > 0) {
-  console.error(`\n${problems.join("\n\n")}`)
-  process.exitCode = 1
-} else {
+if (allWell()) {
   const { peerDependencies } = installed("@effect-simba/core")
   console.log(
     `\nAll holds with effect ${installed("effect").version}. The packages admit ${peerDependencies.effect}, ` +

@@ -1,7 +1,7 @@
 // Each module can be imported alone and as a namespace of its package, both are the same, and nothing internal is offered.
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
-import { filesBelow, shown } from "../lib/workspace.mjs"
+import { join, posix } from "node:path"
+import { filesBelow, outsideBarrels, shown } from "../lib/workspace.mjs"
 import { system } from "./consumer.mjs"
 import { must } from "./report.mjs"
 
@@ -17,27 +17,35 @@ const needsVitest = (folder, module, seen = new Set()) => {
   )
 }
 
+/** A public module: the path to import it alone, the barrel that exports it if one does, and its name there. */
+const placesOf = ({ modules, name }) =>
+  modules.map((module) => {
+    const own = posix.basename(module)
+    const barrel = posix.join(name, posix.dirname(module))
+    return { path: `${name}/${module}`, name: own, barrel: outsideBarrels.has(own) ? undefined : barrel }
+  })
+
 /** A module for the compiler: each namespace has the type of the module alone. */
 export const typesOfImports = (packed) =>
   `${
-    packed.flatMap(({ modules, name }, at) =>
-      modules.flatMap((module) => [
-        `import { ${module} as Root${at}${module} } from "${name}"`,
-        `import * as Single${at}${module} from "${name}/${module}"`,
-        `export const same${at}${module}: typeof Root${at}${module} = Single${at}${module}`
+    packed.flatMap(placesOf).flatMap(({ barrel, name, path }, at) => [
+      `import * as Single${at} from "${path}"`,
+      ...(barrel === undefined ? [`export type Alone${at} = typeof Single${at}`] : [
+        `import { ${name} as Root${at} } from "${barrel}"`,
+        `export const same${at}: typeof Root${at} = Single${at}`
       ])
-    ).join("\n")
+    ]).join("\n")
   }\n`
 
 const checks = `import { isDeepStrictEqual } from "node:util"
 let failed = 0
 const fail = (text) => { failed += 1; console.error(text) }
-const same = async (name, module, withRoot) => {
-  const single = await import(name + "/" + module)
-  if (!withRoot) return
-  const namespace = (await import(name))[module]
-  if (namespace === undefined) return fail(name + " does not export " + module)
-  if (!isDeepStrictEqual(Object.keys(namespace), Object.keys(single))) fail(name + "/" + module + " differs from " + module + " of " + name)
+const same = async (path, barrel, name) => {
+  const single = await import(path)
+  if (barrel === undefined) return
+  const namespace = (await import(barrel))[name]
+  if (namespace === undefined) return fail(barrel + " does not export " + name)
+  if (!isDeepStrictEqual(Object.keys(namespace), Object.keys(single))) fail(path + " differs from " + name + " of " + barrel)
 }
 const refused = (path) => import(path).then(
   () => fail(path + " can be imported, but is internal"),
@@ -47,14 +55,19 @@ const refused = (path) => import(path).then(
 
 /** Imports all of it on the Node of the system. */
 export const checkImports = async (folder, packed) => {
-  const calls = packed.flatMap(({ folder, modules, name }) => {
-    const dist = join(folder, "dist")
+  const calls = packed.flatMap((one) => {
+    const dist = join(one.folder, "dist")
+    const fileOf = (specifier) => `${specifier.slice(one.name.length + 1) || "."}`
+    const loads = (file) => !needsVitest(dist, file)
     const internal = filesBelow(join(dist, "internal"), (file) => file.endsWith(".js"))
       .map((path) => shown(path).slice(`${shown(dist)}/`.length, -".js".length))
-    const loads = modules.filter((module) => !needsVitest(dist, `${module}.js`))
     return [
-      ...loads.map((module) => `await same("${name}", "${module}", ${!needsVitest(dist, "index.js")})`),
-      ...["index", "internal/anything", ...internal].map((path) => `await refused("${name}/${path}")`)
+      ...placesOf(one).filter(({ path }) => loads(`${fileOf(path)}.js`)).map(({ barrel, name, path }) => {
+        const usable = barrel !== undefined && loads(posix.join(fileOf(barrel), "index.js"))
+        return `await same("${path}", ${usable ? `"${barrel}"` : "undefined"}, "${name}")`
+      }),
+      ...["index", "internal/anything", "streams/index", "streams/internal/anything", ...internal]
+        .map((path) => `await refused("${one.name}/${path}")`)
     ]
   })
   writeFileSync(

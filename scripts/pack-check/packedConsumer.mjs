@@ -4,7 +4,7 @@ import { tmpdir } from "node:os"
 import { basename, join } from "node:path"
 import { packageFolders } from "../lib/workspace.mjs"
 import { fromTarballs, install, pinned } from "./consumer.mjs"
-import { problems, step } from "./report.mjs"
+import { allWell, step } from "./report.mjs"
 import { inspect, pack } from "./tarballs.mjs"
 
 /** A folder that is gone with this process. */
@@ -21,11 +21,11 @@ export const packedConsumer = async (temporary, versions = {}, overrides = {}) =
   const packed = []
   await step("tarballs", async () => {
     for (const folder of packageFolders) packed.push(await pack(folder, temporary))
-    if (problems.length === 0) await Promise.all(packed.map(inspect))
+    await Promise.all(packed.map(inspect))
     return packed.map(({ tarball }) => basename(tarball)).join(", ")
   })
   const consumer = join(temporary, "consumer")
-  if (problems.length === 0) {
+  if (allWell()) {
     await step("npm install in an empty folder", () =>
       install(consumer, {
         ...fromTarballs(packed),

@@ -5,7 +5,11 @@ export const simulator = "packages/redis/test/simulate/main.ts"
 export const plans = ["mutex", "mixed-fleet", "streams"]
 
 /** What the plans import from sources. All else that they import is in their folder, or packed. */
-export const simulatorHelpers = ["packages/redis/src/internal/direct.ts"]
+export const simulatorHelpers = [
+  "packages/redis/src/internal/client/commandSink.ts",
+  "packages/redis/src/internal/mutex/keys.ts",
+  "packages/redis/src/streams/internal/keys.ts"
+]
 
 /** The page with the table of runtimes. */
 export const requirementsPage = "docs/requirements.md"

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { root } from "../lib/workspace.mjs"
 import { system } from "./consumer.mjs"
 import { run } from "./processes.mjs"
-import { problems } from "./report.mjs"
+import { problem } from "./report.mjs"
 
 /** The Node of the system. */
 export const systemNode = { name: "Node", command: "node", args: [] }
@@ -26,6 +26,6 @@ export const holds = async (runtime, folder, program, redisUrl) => {
 export const mustHold = async (runtime, folder, programs, redisUrl) => {
   for (const program of programs) {
     const { passed, text } = await holds(runtime, folder, program, redisUrl)
-    if (!passed) problems.push(`${program} on ${runtime.name} (${runtime.command}):\n${text}`)
+    if (!passed) problem(`${program} on ${runtime.name} (${runtime.command}):\n${text}`)
   }
 }

@@ -7,7 +7,7 @@ import { root } from "../lib/workspace.mjs"
 import { binOf, system } from "./consumer.mjs"
 import { testingPage } from "./paths.mjs"
 import { run } from "./processes.mjs"
-import { problems } from "./report.mjs"
+import { problem } from "./report.mjs"
 
 /** What a page says: the arguments of its first install line, and its blocks of TypeScript. */
 const read = (page) => {
@@ -39,7 +39,7 @@ const application = (runtime, packed, temporary, redisUrl) => {
       const { failed, text } = await node(await npm(), "install", "--no-audit", "--no-fund", ...names)
       // Nor may npm warn that a package does not support this Node, or does not fit to another
       if (failed || /EBADENGINE|ERESOLVE/.test(text)) {
-        problems.push(`npm install ${wanted.join(" ")} on Node ${runtime.version}:\n${text}`)
+        problem(`npm install ${wanted.join(" ")} on Node ${runtime.version}:\n${text}`)
       }
     }
   }
@@ -49,12 +49,12 @@ const url = "redis://localhost:6379"
 
 const firstProgram = async ({ folder, install, node }, version, redisUrl) => {
   const { programs: [program], wanted } = read("README.md")
-  if (!program.includes(url)) problems.push(`the first program of the README does not name ${url}`)
+  if (!program.includes(url)) problem(`the first program of the README does not name ${url}`)
   await install(wanted)
   writeFileSync(join(folder, "main.mjs"), program.replaceAll(url, redisUrl))
   const { failed, text } = await node("main.mjs")
   if (failed || !/token \d+/.test(text)) {
-    problems.push(`the first program of the README on Node ${version}:\n${text}`)
+    problem(`the first program of the README on Node ${version}:\n${text}`)
   }
 }
 
@@ -63,7 +63,7 @@ const firstTest = async ({ folder, install, node }, version) => {
   await install(wanted)
   writeFileSync(join(folder, "first.test.ts"), programs.find((program) => program.includes("@effect/vitest")))
   const { failed, text } = await node(binOf(folder, "vitest"), "run")
-  if (failed) problems.push(`the first test of ${testingPage} on Node ${version}:\n${text}`)
+  if (failed) problem(`the first test of ${testingPage} on Node ${version}:\n${text}`)
 }
 
 export const quickStart = async (runtime, packed, temporary, redisUrl) => {

@@ -1,24 +1,34 @@
-// What the check finds: problems, each with what was tried, and one line for each step that passed.
+// What the check finds: steps that pass or fail, and the problems of those that fail.
+import { AsyncLocalStorage } from "node:async_hooks"
 import { run } from "./processes.mjs"
 
-export const problems = []
+/** The problems of the present step: several steps run at once. */
+const own = new AsyncLocalStorage()
+let failedSteps = 0
 
-export const expect = (condition, problem) => {
-  if (!condition) problems.push(problem)
+export const problem = (text) => {
+  own.getStore().push(text)
 }
+
+/** Whether no step has failed so far. */
+export const allWell = () => failedSteps === 0
 
 /** Runs a command that has to succeed, and answers what it printed. */
 export const must = async (what, command, args, options) => {
   const { failed, text } = await run(command, args, options)
-  if (failed) problems.push(`${what}:\n${text}`)
+  if (failed) problem(`${what}:\n${text}`)
   return text
 }
 
-/** Runs one step; `work` answers what there is to say about it. */
+/** Runs one step, and says how it ended; `work` answers what there is to say about it. */
 export const step = async (title, work) => {
-  const before = problems.length
+  const problems = []
   const startedAt = performance.now()
-  const said = await work()
+  const said = await own.run(problems, work)
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(1)
-  console.log(`${problems.length > before ? "FAILED" : "ok"}  ${title}${said ? `: ${said}` : ""} (${seconds} s)`)
+  console.log(`${problems.length > 0 ? "FAILED" : "ok"}  ${title}${said ? `: ${said}` : ""} (${seconds} s)`)
+  if (problems.length === 0) return
+  failedSteps += 1
+  process.exitCode = 1
+  console.error(`\n${problems.join("\n\n")}\n`)
 }

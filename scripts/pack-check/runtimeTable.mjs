@@ -6,7 +6,7 @@ import { quiet, system } from "./consumer.mjs"
 import { requirementsPage } from "./paths.mjs"
 import { run } from "./processes.mjs"
 import { holds } from "./programs.mjs"
-import { problems } from "./report.mjs"
+import { problem } from "./report.mjs"
 
 /** The columns: a title, a program, and the runtimes that it is for. */
 const columns = [
@@ -84,7 +84,7 @@ export const reportTable = (rows, write) => {
   const text = existsSync(page) ? readFileSync(page, "utf8") : ""
   if (write) writeFileSync(page, text.replace(marked, (_, before, __, after) => `${before}${table}${after}`))
   else if (outcomes(marked.exec(text)?.[2] ?? "") !== outcomes(table)) {
-    problems.push(
+    problem(
       `${requirementsPage} says something else: see the table above, and \`pnpm pack:check --long --write\``
     )
   }

@@ -5,7 +5,7 @@ import { join, posix } from "node:path"
 import { root } from "../lib/workspace.mjs"
 import { plans, simulator, simulatorHelpers } from "./paths.mjs"
 import { run } from "./processes.mjs"
-import { problems } from "./report.mjs"
+import { problem } from "./report.mjs"
 
 /** The files that a file leads to by relative paths, itself included. */
 const filesFrom = (file, found = new Set()) => {
@@ -21,7 +21,7 @@ const filesFrom = (file, found = new Set()) => {
 const copyPlans = (folder) => {
   for (const file of filesFrom(simulator)) {
     if (/\/src\//.test(file) && !simulatorHelpers.includes(file)) {
-      problems.push(`the plans import ${file}, which would run from sources instead of the packed package`)
+      problem(`the plans import ${file}, which would run from sources instead of the packed package`)
     }
     cpSync(join(root, file), join(folder, file))
   }
@@ -34,7 +34,7 @@ export const simulate = async (folder, seeds) => {
     const args = [simulator, "--plan", plan, "--seeds", `${seeds}`]
     const { failed, text } = await run(process.execPath, args, { cwd: folder })
     if (failed || !text.includes(`${seeds} seeds, 0 violations`)) {
-      problems.push(`the plan ${plan} on the packed packages:\n${text}`)
+      problem(`the plan ${plan} on the packed packages:\n${text}`)
     }
   }
   return `${seeds} seeds each of ${plans.join(", ")}`

@@ -2,7 +2,11 @@
 import { existsSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { filesBelow, publicModules, root, shown } from "../lib/workspace.mjs"
-import { expect, must } from "./report.mjs"
+import { must, problem } from "./report.mjs"
+
+const expect = (condition, otherwise) => {
+  if (!condition) problem(otherwise)
+}
 
 const pnpm = () => {
   const starter = process.env.npm_execpath ?? ""

@@ -6,7 +6,7 @@ import { docBlocks } from "../lib/doc-blocks.mjs"
 import { root } from "../lib/workspace.mjs"
 import { binOf, system } from "./consumer.mjs"
 import { run } from "./processes.mjs"
-import { problems } from "./report.mjs"
+import { problem } from "./report.mjs"
 
 const isTest = ({ code }) =>
   /^import \{.*\b(?:it|layer)\b.*\} from "@effect\/vitest"$/m.test(code) || /^\w+Suite\.suite\(/m.test(code)
@@ -17,7 +17,7 @@ const vitest = { include: ["test/**/*.test.ts"], testTimeout: 20_000, maxWorkers
 /** Writes the tests into the folder of the consumer, and answers how many files of the documentation's there are. */
 export const writeTests = (folder) => {
   const tests = docBlocks().filter(isTest)
-  if (tests.length === 0) problems.push("no test was found in the documentation")
+  if (tests.length === 0) problem("no test was found in the documentation")
   mkdirSync(join(folder, "test/docs"), { recursive: true })
   for (const { code, name } of tests) writeFileSync(join(folder, "test/docs", `${name}.test.ts`), code)
   cpSync(join(root, "scripts/pack-check/consumer/test"), join(folder, "test"), { recursive: true })
@@ -33,15 +33,15 @@ export const runTests = async (folder, redisUrl) => {
     cwd: folder,
     env: { ...system, REDIS_URL: redisUrl, NO_COLOR: "1" }
   })
-  if (failed || !existsSync(output)) problems.push(`tests on the packed packages:\n${text}`)
+  if (failed || !existsSync(output)) problem(`tests on the packed packages:\n${text}`)
   if (!existsSync(output)) return "no report"
   const report = JSON.parse(readFileSync(output, "utf8"))
   // A suite that registers nothing must not pass for one that holds
   for (const { assertionResults, name } of report.testResults) {
-    if (assertionResults.length === 0) problems.push(`${name} has no tests`)
+    if (assertionResults.length === 0) problem(`${name} has no tests`)
   }
   if (report.numPendingTests + report.numTodoTests > 0) {
-    problems.push(`tests on the packed packages were skipped:\n${text}`)
+    problem(`tests on the packed packages were skipped:\n${text}`)
   }
   return `${report.numPassedTests} passed`
 }

@@ -5,7 +5,7 @@ import { root } from "../lib/workspace.mjs"
 import { binOf } from "./consumer.mjs"
 import { typesOfImports } from "./imports.mjs"
 import { run } from "./processes.mjs"
-import { problems } from "./report.mjs"
+import { problem } from "./report.mjs"
 
 const strict = {
   target: "ES2022",
@@ -42,7 +42,7 @@ const compile = async (folder, compiler, { files, name, refused, skipLibCheck = 
   const { failed, text } = await run(process.execPath, args, { cwd: folder })
   const errors = [...text.matchAll(/error (TS\d+)/g)].map(([, code]) => code)
   const asExpected = refused === undefined ? !failed : failed && errors.every((code) => code === refused)
-  if (!asExpected) problems.push(`${compiler}, ${name}: compiling against the packages:\n${text}`)
+  if (!asExpected) problem(`${compiler}, ${name}: compiling against the packages:\n${text}`)
 }
 
 /** Compiles all with each of these compilers. What is to be run is in `out` then. */

@@ -1,9 +1,9 @@
 // A CommonJS program: `import` here becomes `require` of ES modules.
-import { MemoryMutexStore, Mutex } from "@effect-simba/core"
+import { Mutex, MutexStore } from "@effect-simba/core"
 import * as RedisMutex from "@effect-simba/redis/RedisMutex"
 import { Effect, Layer } from "effect"
 
-const layer = Mutex.layer().pipe(Layer.provide(MemoryMutexStore.layer))
+const layer = Mutex.layer().pipe(Layer.provide(MutexStore.layerMemory))
 const program = Mutex.withLock("m")((lease) => Effect.succeed(lease.token))
 
 Effect.runPromise(Effect.provide(program, layer)).then((token: number) => {

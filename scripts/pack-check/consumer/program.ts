@@ -1,7 +1,7 @@
 // A stranger's program: compiled against the packed packages with strict settings, and run.
-import { type Lease, MemoryMutexStore, Mutex } from "@effect-simba/core"
+import { type Lease, Mutex, MutexStore } from "@effect-simba/core"
 import { layer as mutexLayer } from "@effect-simba/core/Mutex"
-import { RedisMutex, RedisWire } from "@effect-simba/redis"
+import { RedisMutex } from "@effect-simba/redis"
 import { Context, Effect, Layer, Schema } from "effect"
 
 class Counter extends Context.Service<Counter, { readonly next: Effect.Effect<number, CounterBusy> }>()("app/Counter") {
@@ -36,7 +36,7 @@ const program = Effect.gen(function*() {
 
 const InProcess = Counter.layer.pipe(
   Layer.provideMerge(mutexLayer({ contender: "consumer" })),
-  Layer.provide(MemoryMutexStore.layer)
+  Layer.provide(MutexStore.layerMemory)
 )
 
 const unreachable = Layer.build(RedisMutex.layer({ redis: { url: "redis://127.0.0.1:1" } })).pipe(
@@ -44,10 +44,8 @@ const unreachable = Layer.build(RedisMutex.layer({ redis: { url: "redis://127.0.
   Effect.match({ onFailure: (error) => error._tag, onSuccess: () => "a connection" })
 )
 
-const decoded = Schema.decodeUnknownSync(RedisWire.OwnershipText)("me@@5")
-
 Effect.runPromise(Effect.all([Effect.provide(program, InProcess), unreachable])).then(([works, tag]) => {
-  if (!works || decoded._tag !== "Held") throw new Error("the mutex does not work")
+  if (!works) throw new Error("the mutex does not work")
   if (tag !== "BackendError") throw new Error(`unexpected ${tag}`)
   console.log("holds")
 })

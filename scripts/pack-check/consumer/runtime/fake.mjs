@@ -1,5 +1,5 @@
 import * as RedisMutexStore from "@effect-simba/redis/RedisMutexStore"
-import * as RedisStreamStore from "@effect-simba/redis/RedisStreamStore"
+import * as RedisStreamStore from "@effect-simba/redis/streams/RedisStreamStore"
 import * as FakeRedis from "@effect-simba/testkit/FakeRedis"
 import { Effect, Layer } from "effect"
 import { mutexes, streams } from "./scenario.mjs"

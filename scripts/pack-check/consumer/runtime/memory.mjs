@@ -1,9 +1,9 @@
-import { MemoryMutexStore } from "@effect-simba/core"
+import { MutexStore } from "@effect-simba/core"
 import { Effect, Layer } from "effect"
 import { mutexes } from "./scenario.mjs"
 
 const program = Effect.flatMap(
-  Layer.build(MemoryMutexStore.layer),
+  Layer.build(MutexStore.layerMemory),
   (shared) => mutexes(() => Layer.succeedContext(shared))
 )
 

@@ -1,6 +1,6 @@
 /** Both stores on a real server, over any layer of `Redis` and `Subscriber`. */
 import * as RedisMutexStore from "@effect-simba/redis/RedisMutexStore"
-import * as RedisStreamStore from "@effect-simba/redis/RedisStreamStore"
+import * as RedisStreamStore from "@effect-simba/redis/streams/RedisStreamStore"
 import { Effect, Layer } from "effect"
 import { mutexes, outage, streams } from "./scenario.mjs"
 

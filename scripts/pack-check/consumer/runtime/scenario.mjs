@@ -1,5 +1,6 @@
 /** What has to hold on each runtime, with any store. */
-import { Mutex, StreamClient, StreamMessages } from "@effect-simba/core"
+import { Mutex } from "@effect-simba/core"
+import { StreamClient, StreamMessages } from "@effect-simba/core/streams"
 import { Context, Deferred, Duration, Effect, Fiber, Layer, Schema } from "effect"
 import { Redis } from "effect/persistence/Redis"
 
@@ -69,7 +70,7 @@ export const streams = (storeOf) =>
     const consume = StreamMessages.process(Order, ({ value }) => Deferred.succeed(handled, value.amount))
     yield* redis.send("XADD", "orders:eu", "*", "amount", "42")
     yield* Effect.forkScoped(Effect.provide(StreamClient.run(consume), client))
-    yield* Effect.provide(StreamClient.announce("orders:eu", {}), client)
+    yield* Effect.provide(StreamClient.announce("orders:eu"), client)
     const amount = yield* Effect.timeout(Deferred.await(handled), "10 seconds")
     yield* check(amount === 42, "the handler is given the message")
   }))

@@ -1,6 +1,8 @@
 /** The contracts of both stores, on the fake Redis. */
-import { RedisMutexStore, RedisStreamStore } from "@effect-simba/redis"
-import { MutexStoreSuite, StreamStoreSuite, TestRedis } from "@effect-simba/testkit"
+import { RedisMutexStore } from "@effect-simba/redis"
+import { RedisStreamStore } from "@effect-simba/redis/streams"
+import { MutexStoreSuite, TestRedis } from "@effect-simba/testkit"
+import { StreamStoreSuite } from "@effect-simba/testkit/streams"
 import { Layer } from "effect"
 import { append } from "./append.ts"
 

@@ -1,6 +1,8 @@
 /** The contracts of both stores, on the server at REDIS_URL. */
-import { IoRedis, RedisMutexStore, RedisStreamStore } from "@effect-simba/redis"
-import { MutexStoreSuite, StreamStoreSuite } from "@effect-simba/testkit"
+import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+import { RedisStreamStore } from "@effect-simba/redis/streams"
+import { MutexStoreSuite } from "@effect-simba/testkit"
+import { StreamStoreSuite } from "@effect-simba/testkit/streams"
 import { Layer } from "effect"
 import { append } from "./append.ts"
 

@@ -18,7 +18,7 @@ export const oddNames = [
   "*?[glob]",
   "\"quotes\" 'and' \\back",
   "%d %s %%",
-  "x".repeat(2000)
+  "x".repeat(900)
 ]
 
 export const naming = ({ bench, it }: Cases): void => {
