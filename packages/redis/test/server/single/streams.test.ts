@@ -1,4 +1,4 @@
-/** The scenarios of `streamsFake.test.ts` on a real server. */
+/** The scenarios of data streams on a real server; `memory/streams.test.ts` runs them on the fake one. */
 import { IoRedis } from "@effect-simba/redis"
 import { describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
