@@ -17,7 +17,10 @@ export const writePrograms = (folder) =>
 export const holds = async (runtime, folder, program, redisUrl) => {
   const { failed, text } = await run(runtime.command, [...runtime.args, program], {
     cwd: folder,
-    env: { ...system, REDIS_URL: redisUrl }
+    env: { ...system, REDIS_URL: redisUrl },
+    // A program takes seconds: one that hangs does not hold
+    timeout: 120_000,
+    killSignal: "SIGKILL"
   })
   return { passed: !failed && /(?:^|\n)holds$/.test(text), text }
 }

@@ -1,0 +1,13 @@
+/** The fake as a server of its own: ioredis finds it at a port. */
+import { IoRedis } from "@effect-simba/redis"
+import * as FakeRedis from "@effect-simba/testkit/FakeRedis"
+import * as FakeRedisServer from "@effect-simba/testkit/FakeRedisServer"
+import { Effect } from "effect"
+import { onServer } from "./onServer.mjs"
+
+const program = Effect.flatMap(
+  FakeRedisServer.listen(),
+  ({ url }) => Effect.promise(() => onServer(IoRedis.layer({ url })))
+)
+
+await Effect.runPromise(Effect.scoped(Effect.provide(program, FakeRedis.layer())))
