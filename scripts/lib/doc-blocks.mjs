@@ -6,9 +6,7 @@ import { filesBelow, packageFolders, root, shown } from "./workspace.mjs"
 const pages = [
   join(root, "README.md"),
   ...filesBelow(join(root, "docs"), (name) => name.endsWith(".md")),
-  ...packageFolders.flatMap((folder) =>
-    filesBelow(folder, (name) => name.endsWith(".md")).filter((path) => !path.includes("/test/"))
-  )
+  ...packageFolders.flatMap((folder) => ["README.md", "AGENTS.md"].map((name) => join(folder, name)))
 ]
 
 // Barrels repeat the comments of their modules

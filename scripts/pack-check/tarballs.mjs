@@ -1,6 +1,6 @@
 // The tarballs as they would be published, and what they have to contain.
 import { existsSync, readFileSync, rmSync } from "node:fs"
-import { join } from "node:path"
+import { join, posix } from "node:path"
 import { filesBelow, publicModules, root, shown } from "../lib/workspace.mjs"
 import { must, problem } from "./report.mjs"
 
@@ -42,13 +42,28 @@ export const pack = async (folder, destination) => {
 }
 
 const allowed =
-  /^package\/(?:package\.json|LICENSE|README\.md|CHANGELOG\.md|src\/.+\.ts|dist\/.+\.(?:js|d\.ts)(?:\.map)?)$/
+  /^package\/(?:package\.json|LICENSE|(?:README|AGENTS|CHANGELOG)\.md|docs\/[\w-]+\.md|src\/.+\.(?:ts|lua)|dist\/.+\.(?:js|d\.ts)(?:\.map)?)$/
+
+/** A relative link in a page leads to a file of the same tarball. */
+const checkLinks = ({ folder, name }, files) => {
+  for (const page of files.filter((file) => file.endsWith(".md"))) {
+    const text = readFileSync(join(folder, page.slice("package/".length)), "utf8")
+    for (const [, target] of text.matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)) {
+      const path = posix.join(posix.dirname(page), target)
+      expect(files.includes(path), `${name}: ${page} links to ${target}, which is not in the package`)
+    }
+  }
+}
 
 /** Nothing is missing in the tarball, nothing is too much, and its package.json names what is in it. */
 export const inspect = async ({ folder, name, tarball }) => {
   const files = (await must(`${name}: tar`, "tar", ["-tzf", tarball])).split(/\r?\n/).sort()
   const surplus = files.filter((file) => !allowed.test(file))
   expect(surplus.length === 0, `${name}: must not be packed: ${surplus.join(", ")}`)
+  for (const page of ["README.md", "AGENTS.md"]) {
+    expect(files.includes(`package/${page}`), `${name}: ${page} is missing in the package`)
+  }
+  checkLinks({ folder, name }, files)
   for (const source of filesBelow(join(folder, "src"), (file) => file.endsWith(".ts"))) {
     const stem = shown(source).slice(`${shown(folder)}/src/`.length, -".ts".length)
     // Internal modules are bundled into files of other names

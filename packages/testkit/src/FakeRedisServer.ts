@@ -77,6 +77,18 @@ const addressOf = (address: NetAddress.SocketAddress): Address => {
  *
  * On a platform other than Node, with its `SocketServer`.
  *
+ * **Example** (Sockets from elsewhere)
+ *
+ * ```ts
+ * import { FakeRedis } from "@effect-simba/testkit"
+ * import * as FakeRedisServer from "@effect-simba/testkit/FakeRedisServer"
+ * import { Effect, Layer } from "effect"
+ * import type { SocketServer } from "effect/socket/SocketServer"
+ *
+ * const serve = (sockets: Layer.Layer<SocketServer>) =>
+ *   FakeRedisServer.run().pipe(Effect.provide(Layer.merge(sockets, FakeRedis.layer())))
+ * ```
+ *
  * @see {@link listen}
  * @category constructors
  * @since 0.1.0

@@ -36,7 +36,7 @@ import * as Option from "effect/Option"
 import type * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { InvalidConfig, type StoreError } from "../SimbaError.ts"
-import { MessageReader, persistently } from "./internal/messageReader.ts"
+import { MessageReader, retryOutages } from "./internal/messageReader.ts"
 import type { StreamLost, StreamYielded } from "./StreamError.ts"
 import { StreamLease } from "./StreamLease.ts"
 import type { EntryId } from "./StreamName.ts"
@@ -253,7 +253,7 @@ export const process = <A, I, X, E, R, RD = never>(
       processed === undefined || within === Infinity
         ? Effect.never
         : Effect.sleep(Duration.millis(Math.max(0, processed.since + within - now()))).pipe(
-          Effect.andThen(persistently(flush)),
+          Effect.andThen(retryOutages(flush)),
           Effect.andThen(Effect.never)
         )
     )
@@ -269,12 +269,12 @@ export const process = <A, I, X, E, R, RD = never>(
       for (;;) {
         const message = yield* reading.next(flushWhenDue)
         if (message === undefined) {
-          return yield* persistently(flush)
+          return yield* retryOutages(flush)
         }
         yield* handler(message)
         processed = { id: message.id, count: (processed?.count ?? 0) + 1, since: processed?.since ?? now() }
         if (processed.count >= every || now() - processed.since >= within) {
-          yield* persistently(flush)
+          yield* retryOutages(flush)
         } else yield* lease.progress
       }
     })
