@@ -6,7 +6,7 @@
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import * as Schema from "effect/Schema"
-import { contenderProblem, mutexProblem } from "./internal/names.ts"
+import { contenderProblem, mutexProblem } from "./internal/nameRules.ts"
 import * as host from "./internal/processIdentity.ts"
 
 /**

@@ -4,7 +4,7 @@
  * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
-import * as names from "../internal/names.ts"
+import * as names from "../internal/nameRules.ts"
 
 /**
  * The text between a data stream and the id of its entry in the key of an entry lease. No name of a data stream contains

@@ -92,7 +92,7 @@ export interface Service {
    */
   readonly fail: (held: Held, attempt?: number) => Effect.Effect<number | "NotOwner", StoreError>
   /** Moves the entry to the dead letters of the service, if both leases are the caller's. */
-  readonly deadLetter: (held: Held, reason: string) => Effect.Effect<"Buried" | "NotOwner", StoreError>
+  readonly deadLetter: (held: Held, reason: string) => Effect.Effect<"DeadLettered" | "NotOwner", StoreError>
   /** The same for an entry that cannot be read, given to `consumer` and leased by nobody. */
   readonly deadLetterMalformed: (
     entry: EntryId,
@@ -309,7 +309,7 @@ export interface TakeRequest extends Omit<Held, "token"> {
  *   one of this session that was released. Nothing was changed.
  * - `Unread`: no consumer was given the entry yet, so it comes by `read`. Nothing was changed.
  * - `Gone`: the entry is finished or deleted. A deleted entry stops being pending.
- * - `Buried`: the entry had `maxFailures` failures, and is in the dead letters now.
+ * - `DeadLettered`: the entry had `maxFailures` failures, and is in the dead letters now.
  * - `Failed`: this request got no answer. Its neighbours are not affected.
  *
  * @see {@link Service}
@@ -322,7 +322,7 @@ export type TakeResult =
   | { readonly _tag: "Recent" }
   | { readonly _tag: "Unread" }
   | { readonly _tag: "Gone" }
-  | { readonly _tag: "Buried"; readonly failures: number }
+  | { readonly _tag: "DeadLettered"; readonly failures: number }
   | { readonly _tag: "Failed"; readonly error: StoreError }
 
 /**

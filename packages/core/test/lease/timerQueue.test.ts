@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import { instant } from "../../src/internal/lease/deadline.ts"
 import { IndexedHeap, type Item } from "../../src/internal/lease/indexedHeap.ts"
+import { instant } from "../../src/internal/lease/instant.ts"
 import * as alarmsOf from "../../src/internal/lease/timerQueue.ts"
 
 const keysTo = (maximum: number) => Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum })))

@@ -2,7 +2,7 @@ import { FencingToken, Mutex, MutexConfig, MutexName, MutexStore, OwnerEvent, Si
 import type { StreamName } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Random, Schema } from "effect"
-import { checked, entryProblem } from "../../src/internal/names.ts"
+import { checked, entryProblem } from "../../src/internal/nameRules.ts"
 
 const accepted = (schema: Schema.Codec<unknown, string>, text: string) =>
   Exit.isSuccess(Schema.decodeUnknownExit(schema)(text))

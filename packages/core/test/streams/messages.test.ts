@@ -200,8 +200,8 @@ describe("process", () => {
         assert.include(lease.dead[1]![1], "[\"n\"]")
         assert.deepStrictEqual(lease.calls.slice(2), [
           "commit 1-0",
-          "bury 2-0",
-          "bury 3-0",
+          "dead-letter 2-0",
+          "dead-letter 3-0",
           "commit 4-0",
           "commit 5-0"
         ])
@@ -418,7 +418,7 @@ describe("messages", () => {
         Stream.runForEach(({ value }) => Effect.sync(() => lease.calls.push(`through ${value.n}`))),
         Effect.provide(lease.layer)
       )
-      assert.deepStrictEqual(lease.calls.slice(2), ["through 1", "bury 2-0", "through 0"])
+      assert.deepStrictEqual(lease.calls.slice(2), ["through 1", "dead-letter 2-0", "through 0"])
     }))
 })
 

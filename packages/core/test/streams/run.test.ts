@@ -390,7 +390,7 @@ describe("done, called from outside the handler", () => {
       assert.deepStrictEqual(yield* owned(a), [])
     })))
 
-  it.effect.each(["give it back", "bury it"] as const)(
+  it.effect.each(["give it back", "dead-letter it"] as const)(
     "fails where the handler is about to %s",
     (what) =>
       fleet.test(Effect.gen(function*() {
@@ -398,14 +398,16 @@ describe("done, called from outside the handler", () => {
         const a = yield* open("a", { maxFailures: 1 })
         a.link.delays.release = a.link.delays.deadLetter = 200
         yield* a.start(
-          a.client.run((lease): Effect.Effect<never, unknown> => what === "bury it" ? Effect.fail("x") : lease.yield)
+          a.client.run((lease): Effect.Effect<never, unknown> =>
+            what === "dead-letter it" ? Effect.fail("x") : lease.yield
+          )
         )
         yield* a.client.announceAll(names(1))
         yield* TestClock.adjust("100 millis")
         const error = yield* Effect.forkChild(Effect.flip(a.client.doneStream("s1")), { startImmediately: true })
         yield* TestClock.adjust("150 millis")
         assert.deepInclude(yield* Fiber.join(error), { _tag: "StreamLost", reason: "Released" })
-        assert.deepStrictEqual([backend.done, backend.dead.length], [[], what === "bury it" ? 1 : 0])
+        assert.deepStrictEqual([backend.done, backend.dead.length], [[], what === "dead-letter it" ? 1 : 0])
       }))
   )
 

@@ -93,7 +93,7 @@ export class ScriptedLease {
     hasCommitted: Effect.sync(() => this.hasCommitted),
     commit: (id) => this.guarded(`commit ${id}`, () => this.move(id)),
     deadLetter: (raw, reason) =>
-      this.guarded(`bury ${raw.id}`, () => {
+      this.guarded(`dead-letter ${raw.id}`, () => {
         this.dead.push([raw.id, reason])
         this.move(raw.id)
       }),

@@ -160,8 +160,8 @@ export class Backend {
     if (this.running.has(entry)) this.failures.set(entry, (this.failures.get(entry) ?? 0) + 1)
     const failures = this.failures.get(entry) ?? 0
     if (failures >= request.maxFailures) {
-      this.bury(row, "ran out")
-      return { _tag: "Buried", failures }
+      this.deadLetter(row, "ran out")
+      return { _tag: "DeadLettered", failures }
     }
     this.running.set(entry, value)
     const token = ++this.token as FencingToken
@@ -170,7 +170,7 @@ export class Backend {
     return { _tag: "Taken", token, failures }
   }
 
-  private bury(row: Row, reason: string) {
+  private deadLetter(row: Row, reason: string) {
     this.dead.push({ id: id(this.dead.length + 1), entry: row.entry, reason, fields: [] })
     this.drop(row.entry)
   }
@@ -282,14 +282,14 @@ export class Backend {
         through("deadLetter", () => {
           if (!this.isMine(held)) return "NotOwner"
           this.unlock(held)
-          this.bury(this.row(held.entry)!, reason)
-          return "Buried"
+          this.deadLetter(this.row(held.entry)!, reason)
+          return "DeadLettered"
         }),
       deadLetterMalformed: (entry, consumer, reason) =>
         through("deadLetterMalformed", () => {
           const row = this.row(entry)
           if (row?.owner !== consumer) return false
-          this.bury(row, reason)
+          this.deadLetter(row, reason)
           return true
         }),
       commit: (held, to) => through("commit", () => commit(held, to)),

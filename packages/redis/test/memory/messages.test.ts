@@ -9,6 +9,7 @@ import { Arbitrary, Duration, Effect, Equal, Layer, Queue, Result, Schema } from
 import * as Redis from "effect/persistence/Redis"
 import * as RedisKeys from "../../src/internal/mutex/keys.ts"
 import * as RedisWire from "../../src/internal/mutex/messages.ts"
+import { OwnershipText } from "../../src/internal/mutex/ownership.ts"
 import * as replies from "../../src/internal/mutex/replies.ts"
 import { capturingLogs } from "../support/harness.ts"
 
@@ -84,8 +85,8 @@ const badOwnerships = [
 ]
 
 describe("ownership: <owner>@@<milliseconds>", () => {
-  roundTrips("OwnershipText", RedisWire.OwnershipText)
-  reads("OwnershipText", RedisWire.OwnershipText, [
+  roundTrips("OwnershipText", OwnershipText)
+  reads("OwnershipText", OwnershipText, [
     ["@@", { _tag: "Free" }],
     ["x@@0", { _tag: "Held", owner: "x", remaining: Duration.zero }],
     ["x@@16000", { _tag: "Held", owner: "x", remaining: Duration.seconds(16) }],
@@ -100,7 +101,7 @@ describe("ownership: <owner>@@<milliseconds>", () => {
     }],
     ["ü ✓@@1", { _tag: "Held", owner: "ü ✓", remaining: Duration.millis(1) }]
   ])
-  refuses("OwnershipText", RedisWire.OwnershipText, [...badOwnerships, null, 5, [], {}])
+  refuses("OwnershipText", OwnershipText, [...badOwnerships, null, 5, [], {}])
 })
 
 describe("the mutex channel", () => {

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Exit, Schema } from "effect"
-import * as RedisWire from "../../src/internal/mutex/messages.ts"
+import { OwnershipText } from "../../src/internal/mutex/ownership.ts"
 import { readAcquire, readRelease } from "../../src/internal/mutex/replies.ts"
 
 const owners = ["@@", "a:1@h@@16000", "a@@0", "a@@-1", "a@@05", "a@@1e3", "@a@@5", "a@@b@@5", "@@5", "a", ""]
@@ -9,7 +9,7 @@ const positions = ["0", "7", "999999999999999", "9007199254740991", "90071992547
 const foreigns = ["0", "1", "2", "", 0]
 const tokens = ["1", "1763733691000001", "9007199254740991", "9007199254740992", "0", "007", "-1", "1.5", "x", ""]
 
-const write = Schema.encodeUnknownSync(RedisWire.OwnershipText)
+const write = Schema.encodeUnknownSync(OwnershipText)
 
 describe("replies of the script of acquires and releases", () => {
   it("a reply to an acquire is read completely, or refused", () => {

@@ -22,7 +22,7 @@ import {
 
 describe("what others write", () => {
   it.effect(
-    "what cannot be read is named, its neighbours are read, and it can be buried by its consumer",
+    "what cannot be read is named, its neighbours are read, and it can be dead-lettered by its consumer",
     () =>
       onFake(Effect.gen(function*() {
         const { pending, read, send, service } = yield* setup()
@@ -189,7 +189,7 @@ describe("what others write", () => {
       held = given
       const daysOfSecond = send<number>("PTTL", StreamKeys.checkpoint(held.stream))
       assert.isAbove(yield* daysOfSecond, 6 * 86_400_000)
-      assert.strictEqual(yield* service.deadLetter(held, "poison"), "Buried")
+      assert.strictEqual(yield* service.deadLetter(held, "poison"), "DeadLettered")
       assert.isAbove(yield* daysOfSecond, 29 * 86_400_000)
     })))
 
@@ -200,7 +200,7 @@ describe("what others write", () => {
       yield* service.commit(held, EntryId.make("5-0"))
       yield* TestClock.adjust("3 seconds")
       const request = { ...held, epoch: epoch(), lease, minIdle: Duration.zero, maxFailures: 1 }
-      assert.strictEqual((yield* service.take([request]))[0]!._tag, "Buried")
+      assert.strictEqual((yield* service.take([request]))[0]!._tag, "DeadLettered")
       assert.isAbove(yield* send<number>("PTTL", StreamKeys.checkpoint(held.stream)), 29 * 86_400_000)
     })))
 

@@ -65,9 +65,13 @@ describe("what is left in Redis", () => {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
       const message = { id: EntryId.make("2-0"), fields: [["x", "y"]] as const }
-      const bury = (held: Held) => service.deadLetterMessage(held, message, "why")
+      const deadLetter = (held: Held) => service.deadLetterMessage(held, message, "why")
       assert.deepStrictEqual(
-        [yield* bury({ ...held, token: (held.token + 1) as typeof held.token }), yield* bury(held), yield* bury(held)],
+        [
+          yield* deadLetter({ ...held, token: (held.token + 1) as typeof held.token }),
+          yield* deadLetter(held),
+          yield* deadLetter(held)
+        ],
         ["NotOwner", "Committed", "Behind"]
       )
       const letters = yield* send<ReadonlyArray<[string, ReadonlyArray<string>]>>(

@@ -17,7 +17,7 @@ type EntryId = Parameters<typeof StreamKeys.entryLease>[1]
 const service = serviceName as ServiceName
 const name = (stream: string) => stream as StreamName
 
-const endings: ReadonlyArray<unknown> = ["Done", "AlreadyDone", "Released", "Buried", "HandedOver"]
+const endings: ReadonlyArray<unknown> = ["Done", "AlreadyDone", "Released", "DeadLettered", "HandedOver"]
 
 const identify = (stream: string, value: string) => `${stream}#${value.slice(value.lastIndexOf("@@") + 2)}`
 

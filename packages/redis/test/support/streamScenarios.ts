@@ -166,7 +166,7 @@ export const malformed = scenario(function*(stage) {
   yield* a.client.announceAll(streams)
   yield* a.start(a.client.run(Effect.never))
   yield* owns(a, 2)
-  yield* until("buried", Effect.map(a.client.deadLetters(), ({ length }) => length === 2))
+  yield* until("dead-lettered", Effect.map(a.client.deadLetters(), ({ length }) => length === 2))
   assert.strictEqual(Number(yield* stage.send("XLEN", lbs)), 2)
 })
 
@@ -179,13 +179,13 @@ export const poison = scenario(function*(stage) {
     (lease) => lease.stream === streams[0]!.stream ? Effect.suspend(() => Effect.fail(++runs)) : Effect.never,
     { retry: Schedule.spaced("20 millis") }
   ))
-  yield* until("buried", Effect.map(a.client.deadLetters(), ({ length }) => length === 1))
+  yield* until("dead-lettered", Effect.map(a.client.deadLetters(), ({ length }) => length === 1))
   assert.strictEqual(runs, 3)
   yield* owns(a, 1)
   assert.strictEqual(Number(yield* stage.send("XLEN", lbs)), 1)
   const [letter] = yield* a.client.deadLetters()
   assert.isTrue(yield* a.client.redrive(letter!.id))
-  yield* until("buried again", Effect.sync(() => runs === 6))
+  yield* until("deadLettered again", Effect.sync(() => runs === 6))
 })
 
 export const balanced = scenario(function*(stage) {

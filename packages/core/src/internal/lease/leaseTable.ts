@@ -2,8 +2,8 @@
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
-import { type Instant, instant } from "./deadline.ts"
 import { IndexedHeap } from "./indexedHeap.ts"
+import { type Instant, instant } from "./instant.ts"
 import { sleepUntil } from "./supervise.ts"
 import type { Periods, TrackedLease } from "./trackedLease.ts"
 

@@ -4,7 +4,7 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Latch from "effect/Latch"
-import { instant } from "./deadline.ts"
+import { instant } from "./instant.ts"
 
 /** Nothing depends on what a logger does with a line. */
 export const ignoreLogFailure: (log: Effect.Effect<void>) => Effect.Effect<void> = Effect.ignoreCause

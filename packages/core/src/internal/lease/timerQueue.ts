@@ -4,8 +4,8 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
-import { instant } from "./deadline.ts"
 import { IndexedHeap, type Item } from "./indexedHeap.ts"
+import { instant } from "./instant.ts"
 import { sleepUntil, supervise } from "./supervise.ts"
 
 export interface TimerQueue {

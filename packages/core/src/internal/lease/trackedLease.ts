@@ -1,8 +1,8 @@
 /** One lease of a mutex or a stream: its deadline by two clocks, and when it is renewed next. No fiber, no timer. */
 import type * as Duration from "effect/Duration"
 import type * as Pull from "effect/Pull"
-import type { Instant } from "./deadline.ts"
 import type { Item } from "./indexedHeap.ts"
+import type { Instant } from "./instant.ts"
 
 /** Shared by all leases with the same options. Milliseconds. */
 export interface Periods {

@@ -9,10 +9,10 @@ import * as Option from "effect/Option"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import { AcquireTimeout, type StoreError } from "../../SimbaError.ts"
 import * as tracing from "../tracing.ts"
-import type { AcquireQueue, AcquireQueues } from "./acquireQueue.ts"
 import { type Attempt, closed, isRefused, retryOutages, send, withAnswer } from "./attempt.ts"
 import type { HeldLease } from "./heldLease.ts"
-import type { Waiter } from "./waiter.ts"
+import type { LocalQueue, LocalQueues } from "./localQueue.ts"
+import type { LocalWaiter } from "./localWaiter.ts"
 
 export type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
@@ -52,7 +52,7 @@ const withTimeout = <A, E, R>(
 
 /** One request where nobody of this layer holds the mutex or waits for it; then, in mode `wait`, a place in line. */
 const obtain = (
-  queues: AcquireQueues,
+  queues: LocalQueues,
   attempt: Attempt,
   mode: "try" | "wait",
   timeout: Duration.Duration | undefined,
@@ -61,12 +61,12 @@ const obtain = (
   Effect.withFiber((fiber) => {
     if (queues.isClosed()) return Effect.fail(closed())
     const { context, leases } = queues
-    let queue: AcquireQueue | undefined
+    let queue: LocalQueue | undefined
     let isAsking = false
-    let waiter: Waiter | undefined
+    let waiter: LocalWaiter | undefined
     let granted: HeldLease | undefined
 
-    const join = (queue: AcquireQueue) => {
+    const join = (queue: LocalQueue) => {
       waiter = queue.join(attempt, fiber, isAsking)
       isAsking = false
       return waiter.outcome
@@ -121,12 +121,12 @@ const obtain = (
 
 /** Waits for the mutex, for at most `timeout`. Call it uninterruptibly, with what restores interruption. */
 export const acquire = (
-  queues: AcquireQueues,
+  queues: LocalQueues,
   attempt: Attempt,
   timeout: Duration.Duration | undefined,
   restore: Restore
 ) => obtain(queues, attempt, "wait", timeout, restore) as Effect.Effect<HeldLease, StoreError | AcquireTimeout>
 
 /** One request that never queues, and none where the answer is known. Call it like `acquire`. */
-export const tryAcquire = (queues: AcquireQueues, attempt: Attempt, restore: Restore) =>
+export const tryAcquire = (queues: LocalQueues, attempt: Attempt, restore: Restore) =>
   obtain(queues, attempt, "try", undefined, restore) as Effect.Effect<HeldLease | undefined, StoreError>

@@ -13,7 +13,7 @@ import type { Change, MutexStore } from "../../MutexStore.ts"
 import type { OwnerEvent } from "../../OwnerEvent.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import type { Subscription } from "../../Subscriber.ts"
-import { instant } from "../lease/deadline.ts"
+import { instant } from "../lease/instant.ts"
 import { isTransient } from "../lease/storeFailure.ts"
 
 /** The answer to one look. The owner's lease ends at `end`, in milliseconds of the observer's monotonic clock. */

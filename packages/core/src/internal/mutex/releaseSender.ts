@@ -11,7 +11,7 @@ import type * as Scope from "effect/Scope"
 import type { MutexConfig } from "../../MutexConfig.ts"
 import type { MutexStore, Released, ReleaseRequest } from "../../MutexStore.ts"
 import type { StoreError } from "../../SimbaError.ts"
-import { instant } from "../lease/deadline.ts"
+import { instant } from "../lease/instant.ts"
 import { isTransient } from "../lease/storeFailure.ts"
 import type { Parting } from "./heldLease.ts"
 

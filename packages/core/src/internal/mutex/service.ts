@@ -12,17 +12,17 @@ import type { ContenderId, MutexName } from "../../MutexName.ts"
 import { MutexStore } from "../../MutexStore.ts"
 import { type AcquireError, AcquireTimeout, BackendError, InvalidConfig, type InvalidName } from "../../SimbaError.ts"
 import * as contender from "../leadership/contender.ts"
-import { checked, mutexProblem } from "../names.ts"
+import { checked, mutexProblem } from "../nameRules.ts"
 import { positive } from "../optionChecks.ts"
 import { randomKey } from "../processIdentity.ts"
 import * as tracing from "../tracing.ts"
 import { acquire, type Restore, tryAcquire } from "./acquire.ts"
-import * as acquireQueue from "./acquireQueue.ts"
 import type { Attempt } from "./attempt.ts"
 import type { HeldLease } from "./heldLease.ts"
 import * as heldLeases from "./heldLeases.ts"
 import { LeaseGroupImpl, LeaseImpl, protect } from "./leaseHandle.ts"
 import * as leaseOptions from "./leaseOptions.ts"
+import * as localQueue from "./localQueue.ts"
 import * as nesting from "./nesting.ts"
 import * as ownerWatch from "./ownerWatch.ts"
 
@@ -36,7 +36,7 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
   const key = yield* randomKey
   let counter = 0
   const nextId = () => `${++counter}-${key}:${config.contender}` as ContenderId
-  const queues = yield* acquireQueue.make({ store, confirmTimeout, ...leases }, leases, nextId)
+  const queues = yield* localQueue.make({ store, confirmTimeout, ...leases }, leases, nextId)
   const usual = leaseOptions.termsOf(config)
 
   const attempt = (

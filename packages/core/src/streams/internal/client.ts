@@ -8,7 +8,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as metricsRecorder from "../../internal/lease/metricsRecorder.ts"
 import { supervise } from "../../internal/lease/supervise.ts"
-import * as names from "../../internal/names.ts"
+import * as names from "../../internal/nameRules.ts"
 import type { BackendError, InvalidConfig, InvalidName } from "../../SimbaError.ts"
 import type { Handler, RunOptions, StreamClient } from "../StreamClient.ts"
 import * as StreamConfig from "../StreamConfig.ts"
@@ -100,7 +100,7 @@ export const make: (
             return yield* new AlreadyClaimed({ stream, owner: result.by })
           case "Failed":
             return yield* result.error
-          case "Buried":
+          case "DeadLettered":
             return yield* new StreamNotFound({ stream, problem: "its handlers failed too often: see the dead letters" })
           case "Gone":
             return yield* new StreamNotFound({ stream, problem: "it is finished" })

@@ -55,7 +55,7 @@ const outcomes = {
   Recent: "recent",
   Unread: "recent",
   Gone: "gone",
-  Buried: "deadLettered",
+  DeadLettered: "deadLettered",
   Failed: "failed"
 } as const
 
@@ -120,7 +120,7 @@ export const make = (client: ClientContext): LeaseTaker => {
       case "Occupied":
         skipFor(entry, Duration.min(result.remaining, config.leaseDuration))
         return Effect.void
-      case "Buried":
+      case "DeadLettered":
         return Effect.logError(
           `Data stream is in the dead letters now: its handlers failed ${result.failures} times`
         ).pipe(Effect.annotateLogs({ stream, entry }))

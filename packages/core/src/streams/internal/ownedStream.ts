@@ -1,7 +1,7 @@
 /** One owned data stream: plain data, no fiber and no timer of its own. */
 import type * as Fiber from "effect/Fiber"
 import type { FencingToken } from "../../FencingToken.ts"
-import type { Instant } from "../../internal/lease/deadline.ts"
+import type { Instant } from "../../internal/lease/instant.ts"
 import { Listeners } from "../../internal/lease/observers.ts"
 import { type Periods, TrackedLease } from "../../internal/lease/trackedLease.ts"
 import { type StreamLossReason, StreamLost } from "../StreamError.ts"

@@ -18,7 +18,7 @@ export const make = (store: Service, config: StreamConfig): Service => {
     pending: (options) => within("pending", store.pending(options)),
     find: (stream) => within("find", store.find(stream)),
     deadLetterMalformed: (entry, consumer, reason) =>
-      within("bury", store.deadLetterMalformed(entry, consumer, reason)),
+      within("dead-letter", store.deadLetterMalformed(entry, consumer, reason)),
     handedOver: (consumer, session) => within("given", store.handedOver(consumer, session)),
     heartbeat: (member, expiry) => within("beat", store.heartbeat(member, expiry)),
     keepCheckpoints: (streams) => within("keep checkpoints", store.keepCheckpoints(streams), config.reapAfter),

@@ -4,7 +4,7 @@ import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
 import { Count, Token } from "../client/codecs.ts"
 import { reader } from "../client/decode.ts"
-import { OwnershipText } from "./messages.ts"
+import { OwnershipText } from "./ownership.ts"
 
 /** An absent field is the empty text: a Lua array ends at its first nil. */
 const orEmpty = <T, E extends string>(codec: Schema.Codec<T, E>) => Schema.Union([Schema.Literal(""), codec])

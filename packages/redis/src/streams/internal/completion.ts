@@ -15,7 +15,7 @@ const readFail = reader(
   "the reply of the fail script",
   Schema.Union([Schema.Literal("NotOwner"), Schema.String.check(Schema.isPattern(/^\d{1,15}$/))])
 )
-const readDeadLetter = reader("the reply of the bury script", Schema.Literals(["Buried", "NotOwner"]))
+const readDeadLetter = reader("the reply of the dead-letter script", Schema.Literals(["DeadLettered", "NotOwner"]))
 const readFlag = reader("the reply of the script for unreadable entries", Schema.Literals(["0", "1"]))
 const readHandOver = reader("the reply of the hand-over script", Schema.Literals(["HandedOver", "NotOwner"]))
 const readHandOvers = reader("what was handed over", Schema.Array(StreamWire.HandOver))
@@ -50,8 +50,8 @@ export const make = (context: ServiceContext, expire: (key: string) => void): Pa
   const done = context.run("done", scripts.markDone, readDone)
   const release = context.run("release", scripts.yieldLease, readRelease)
   const fail = context.run("fail", scripts.recordFailure, readFail)
-  const deadLetter = context.run("bury", scripts.deadLetterEntry, readDeadLetter)
-  const deadLetterMalformed = context.run("bury", scripts.deadLetterMalformed, readFlag)
+  const deadLetter = context.run("dead-letter", scripts.deadLetterAnnouncement, readDeadLetter)
+  const deadLetterMalformed = context.run("dead-letter", scripts.deadLetterMalformed, readFlag)
   const handOver = context.run("hand over", scripts.handOverLease, readHandOver)
   const adopt = context.run("look for what was handed over", scripts.adoptHandOver, readEntries)
   const listHandOvers = context.run("look for what was handed over", scripts.listHandOvers, readHandOvers)
@@ -75,7 +75,7 @@ export const make = (context: ServiceContext, expire: (key: string) => void): Pa
         context.withGroup(
           deadLetterMalformed([input, failures, announced, deadLetters], [group, entry, consumer, reason])
         ),
-        (buried) => buried === "1"
+        (moved) => moved === "1"
       ),
     handOver: (held, to, confirm) =>
       handOver(

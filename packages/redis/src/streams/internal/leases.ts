@@ -88,8 +88,8 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
         return unread
       case "gone":
         return { _tag: "Gone" }
-      case "buried":
-        return { _tag: "Buried", failures: reply[1] }
+      case "deadLettered":
+        return { _tag: "DeadLettered", failures: reply[1] }
       case "error":
         return { _tag: "Failed", error: fromReply("take", reply[1]) }
     }

@@ -39,7 +39,7 @@ export const TakeReply = Schema.Array(Schema.Union([
   Schema.Tuple([Schema.Literal("recent")]),
   Schema.Tuple([Schema.Literal("unread")]),
   Schema.Tuple([Schema.Literal("gone")]),
-  Schema.Tuple([Schema.Literal("buried"), Count]),
+  Schema.Tuple([Schema.Literal("deadLettered"), Count]),
   Schema.Tuple([Schema.Literal("error"), Schema.String])
 ]))
 

@@ -156,11 +156,11 @@ export const keepCheckpoints = script<
 // Dead letters
 
 /** Moves an entry to the dead letters of its service. */
-export const deadLetterEntry = script<
+export const deadLetterAnnouncement = script<
   readonly [...HeldKeys, deadLetters: string, checkpoint: string],
   readonly [...HeldArgs, reason: string],
-  "Buried" | "NotOwner"
->(lua.deadLetterEntry)
+  "DeadLettered" | "NotOwner"
+>(lua.deadLetterAnnouncement)
 
 /** Moves an entry that cannot be read to the dead letters. Replies `0` if it is not pending at that consumer. */
 export const deadLetterMalformed = script<

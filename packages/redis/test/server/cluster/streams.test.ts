@@ -140,7 +140,7 @@ layer(Nodes.layer, { excludeTestServices: true, timeout: "60 seconds" })(
         yield* a.client.announceAll([{ stream: "{foreign}:s" }])
         yield* a.start(a.client.run(Effect.never))
         yield* until("owned", Effect.map(a.client.owned, ({ length }) => length === 1))
-        yield* until("buried", Effect.map(a.client.deadLetters(), ({ length }) => length === 1))
+        yield* until("dead-lettered", Effect.map(a.client.deadLetters(), ({ length }) => length === 1))
         const [letter] = yield* a.client.deadLetters()
         assert.include(letter!.reason, "{elsewhere}:s")
         assert.deepStrictEqual(letter!.fields, [["lbs-input", announced]])

@@ -92,7 +92,7 @@ it.live("of data streams", () =>
         Held & { readonly info: unknown }
       ]
       assert.strictEqual(yield* service.done(given), "Done")
-      assert.strictEqual(yield* service.deadLetter(yield* own("two"), "poison"), "Buried")
+      assert.strictEqual(yield* service.deadLetter(yield* own("two"), "poison"), "DeadLettered")
       const [letter] = yield* service.deadLetters(undefined, 10)
       assert.isTrue(yield* service.redrive(letter!.id))
       assert.strictEqual((yield* service.pending({ minIdle: Duration.zero, count: 10 })).entries.length, 0)

@@ -14,7 +14,7 @@ local input, failures, announced, deadLetters = KEYS[1], KEYS[2], KEYS[3], KEYS[
 local group, entry, consumer, reason = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 --- @include include/removeEntry.lua
---- @include include/deadLetter.lua
+--- @include include/addDeadLetter.lua
 
 local pending = redis.call('XPENDING', input, group, entry, entry, 1)[1]
 if not pending or pending[2] ~= consumer then

@@ -16,7 +16,7 @@ local streamLease, checkpoint, failures, deadMessages = KEYS[1], KEYS[2], KEYS[3
 local held, entry, id, reason, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
 --- @include include/moveCheckpoint.lua
---- @include include/deadLetter.lua
+--- @include include/addDeadLetter.lua
 
 local moved = moveCheckpoint()
 if moved == 'Committed' then

@@ -19,7 +19,7 @@
 --- ARGV[7n] minIdle        ms
 --- ARGV[7n+1] maxFailures  failures that are too many
 --- Reply: for each { 'taken', token, failures }, { 'occupied', value, ms }, { 'recent' }, { 'unread' } (no consumer was
----   given it yet), { 'gone' }, { 'buried', failures } or { 'error', message }.
+---   given it yet), { 'gone' }, { 'deadLettered', failures } or { 'error', message }.
 
 local input, failures, deadLetters, announced = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local group = ARGV[1]
@@ -27,7 +27,7 @@ local group = ARGV[1]
 --- @include include/entryState.lua
 --- @include include/fence.lua
 --- @include include/removeEntry.lua
---- @include include/deadLetter.lua
+--- @include include/addDeadLetter.lua
 
 -- Given back this very millisecond: it is left to expire, because others wait for the event
 local function isLapsing(key, value)
@@ -92,7 +92,7 @@ local function attempt(entryLease, streamLease, fence, checkpoint,
       addDead(deadLetters, found[2], 'too many failures: ' .. string.format('%.0f', count), entry, last or '')
       redis.call('PEXPIRE', checkpoint, deadMillis)
       remove(stream, entry)
-      return { 'buried', string.format('%.0f', count) }
+      return { 'deadLettered', string.format('%.0f', count) }
     end
     token = token or nextToken(last)
   end

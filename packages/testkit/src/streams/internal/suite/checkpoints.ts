@@ -80,9 +80,9 @@ export const committing = ({ bench, it, short }: Cases): void => {
       assert.isTrue(Option.isNone(yield* service.checkpoint(stream("two"))))
     }))
 
-  it.effect("a message that is buried is passed", () =>
+  it.effect("a message that is deadLettered is passed", () =>
     Effect.gen(function*() {
-      const { party, service } = yield* bench("bury message")
+      const { party, service } = yield* bench("dead-letter message")
       const held = yield* party().own("one")
       const message = { id: id("3-0"), fields: [["n", "3"], ["n", "three"]] as const }
       assert.strictEqual(yield* service.deadLetterMessage(held, message, "unreadable"), "Committed")

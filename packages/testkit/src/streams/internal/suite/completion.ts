@@ -83,7 +83,7 @@ export const ending = ({ bench, it, short }: Cases): void => {
       assert.strictEqual(again.failures, 2)
       yield* service.release(again)
       const refused = yield* a.refused(held.stream, held.entry, { maxFailures: 2 })
-      assert.deepStrictEqual(refused, { _tag: "Buried", failures: 2 })
+      assert.deepStrictEqual(refused, { _tag: "DeadLettered", failures: 2 })
       assert.strictEqual(only(yield* service.deadLetters(undefined, 10)).entry, held.entry)
       assert.strictEqual((yield* a.refused(held.stream, held.entry))._tag, "Gone")
     }))
@@ -105,7 +105,7 @@ export const ending = ({ bench, it, short }: Cases): void => {
       }
       yield* pass(short)
       const refused = yield* a.refused(held.stream, held.entry, { maxFailures: 3 })
-      assert.deepStrictEqual(refused, { _tag: "Buried", failures: 3 })
+      assert.deepStrictEqual(refused, { _tag: "DeadLettered", failures: 3 })
     }))
 
   it.effect("a dead letter has its fields and its reason, and can be announced again", () =>
@@ -116,7 +116,7 @@ export const ending = ({ bench, it, short }: Cases): void => {
       yield* a.read()
       const held = yield* a.take(stream("one"), entry)
       yield* service.fail(held)
-      assert.strictEqual(yield* service.deadLetter(held, "it does not work"), "Buried")
+      assert.strictEqual(yield* service.deadLetter(held, "it does not work"), "DeadLettered")
       assert.strictEqual((yield* renew(held))._tag, "Lost")
       const letter = only(yield* service.deadLetters(undefined, 10))
       assert.strictEqual(letter.entry, entry)

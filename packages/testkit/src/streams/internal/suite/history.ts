@@ -24,7 +24,7 @@ export const Command = Schema.TaggedUnion({
   Fail: at,
   Commit: { ...at, id: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 5 })) },
   HandOver: { ...at, to: By },
-  Bury: at,
+  DeadLetter: at,
   Tidy: {},
   Pass: { share: Schema.Literals([0.3, 0.6, 1.2]) }
 })
@@ -64,7 +64,7 @@ export const runHistory = Effect.fnUntraced(function*(
       had: new Map()
     }])
   )
-  let buried = 0
+  let deadLettered = 0
 
   const read = (party: Party) => bench.during(party.read(10, Duration.millis(1)), Duration.millis(5))
 
@@ -163,10 +163,10 @@ export const runHistory = Effect.fnUntraced(function*(
       case "Fail":
         assert.strictEqual(yield* service.fail(held), isOwner ? ++model.failures : "NotOwner")
         return
-      case "Bury":
-        assert.strictEqual(yield* service.deadLetter(held, "test"), isOwner ? "Buried" : "NotOwner")
+      case "DeadLetter":
+        assert.strictEqual(yield* service.deadLetter(held, "test"), isOwner ? "DeadLettered" : "NotOwner")
         if (isOwner) {
-          buried++
+          deadLettered++
           forget(model)
         }
         return
@@ -210,5 +210,5 @@ export const runHistory = Effect.fnUntraced(function*(
     const held = owner ?? (yield* parties[0]!.take(bench.stream(label), model.entry, { maxFailures: 1000 }))
     assert.strictEqual(yield* service.done(held), "Done")
   }
-  assert.deepInclude(yield* service.inspect, { announced: 0, pending: 0, deadLetters: buried })
+  assert.deepInclude(yield* service.inspect, { announced: 0, pending: 0, deadLetters: deadLettered })
 })

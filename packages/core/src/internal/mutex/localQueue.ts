@@ -8,12 +8,12 @@ import type { FencingToken } from "../../FencingToken.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import type { ContenderId, MutexName } from "../../MutexName.ts"
 import type { BackendError, StoreError } from "../../SimbaError.ts"
-import { type Instant, instant } from "../lease/deadline.ts"
+import { type Instant, instant } from "../lease/instant.ts"
 import { type Attempt, type AttemptContext, closed, type Refused } from "./attempt.ts"
+import { FleetQueueEntry, type QueueContext, type State } from "./fleetQueueEntry.ts"
 import { HeldLease, type Parting } from "./heldLease.ts"
 import type { HeldLeases } from "./heldLeases.ts"
-import { type QueueContext, QueueEntry, type State } from "./queueEntry.ts"
-import { Waiter, WaiterList } from "./waiter.ts"
+import { LocalWaiter, LocalWaiterList } from "./localWaiter.ts"
 
 /** What all queues of a layer share. */
 interface Layer {
@@ -23,7 +23,7 @@ interface Layer {
   readonly nextId: () => ContenderId
   readonly fork: <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
   /** By mutex; an unfair attempt has a queue of its own. */
-  readonly queues: Map<MutexName | Attempt, AcquireQueue>
+  readonly queues: Map<MutexName | Attempt, LocalQueue>
   /** Mutexes that were not free when last asked for: the next attempt queues at once. */
   readonly contended: Set<MutexName>
   isClosed: boolean
@@ -31,18 +31,18 @@ interface Layer {
 
 const maxContended = 10_000
 
-export class AcquireQueue implements QueueContext {
+export class LocalQueue implements QueueContext {
   readonly mutex: MutexName
   private readonly key: MutexName | Attempt
   private readonly layer: Layer
-  private readonly line = new WaiterList()
+  private readonly line = new LocalWaiterList()
   /** Requests of fibers that ask by themselves. */
   private asking = 0
   /** The lease that one fiber of this layer holds while the others wait for it. */
   private held: HeldLease | undefined
   /** How often the lease may still be handed on within this process. */
   private handOffs = 0
-  private entry: QueueEntry | undefined
+  private entry: FleetQueueEntry | undefined
   private outageSince: number | undefined
   private lastOwner: string | undefined
 
@@ -61,7 +61,7 @@ export class AcquireQueue implements QueueContext {
     return this.held?.id ?? this.lastOwner
   }
 
-  first(): Waiter | undefined {
+  first(): LocalWaiter | undefined {
     return this.line.first
   }
 
@@ -108,8 +108,8 @@ export class AcquireQueue implements QueueContext {
   }
 
   /** Joins the line: at its head if the caller has asked by itself and was refused. */
-  join(attempt: Attempt, fiber: Fiber.Fiber<unknown, unknown>, hasAsked: boolean): Waiter {
-    const waiter = new Waiter(attempt, this.layer.clock, fiber.currentDispatcher)
+  join(attempt: Attempt, fiber: Fiber.Fiber<unknown, unknown>, hasAsked: boolean): LocalWaiter {
+    const waiter = new LocalWaiter(attempt, this.layer.clock, fiber.currentDispatcher)
     this.context.recorder.modify(MutexMetrics.waiters, 1, this.mutex)
     if (hasAsked) {
       this.asking--
@@ -121,7 +121,7 @@ export class AcquireQueue implements QueueContext {
   }
 
   /** A waiter that does not want the mutex any more, and may have been granted it. */
-  leave(waiter: Waiter): Effect.Effect<void> {
+  leave(waiter: LocalWaiter): Effect.Effect<void> {
     if (waiter.granted !== undefined) return this.layer.leases.giveUp(waiter.granted)
     if (waiter.isInLine) {
       this.take(waiter)
@@ -150,7 +150,7 @@ export class AcquireQueue implements QueueContext {
   }
 
   /** Serves the next in line without the backend. The work of the last holder has ended. */
-  private handOn(lease: HeldLease, waiter: Waiter, now: Instant): boolean {
+  private handOn(lease: HeldLease, waiter: LocalWaiter, now: Instant): boolean {
     const { terms } = waiter.attempt
     if (this.handOffs <= 0 || !lease.isFresh(now) || !lease.fits(terms)) return false
     const heir = new HeldLease(this.mutex, lease.id, lease.token + 1 as FencingToken, terms, now, this)
@@ -160,7 +160,7 @@ export class AcquireQueue implements QueueContext {
     return true
   }
 
-  won(entry: QueueEntry, lease: HeldLease, isHandOff: boolean): void {
+  won(entry: FleetQueueEntry, lease: HeldLease, isHandOff: boolean): void {
     this.end(entry)
     if (entry.wasFree) this.layer.contended.delete(this.mutex)
     if (isHandOff) this.context.recorder.update(MutexMetrics.handOffs, 1, this.mutex)
@@ -204,19 +204,19 @@ export class AcquireQueue implements QueueContext {
     this.advance()
   }
 
-  private serve(waiter: Waiter, lease: HeldLease, handOffs: number): void {
+  private serve(waiter: LocalWaiter, lease: HeldLease, handOffs: number): void {
     waiter.granted = lease
     this.take(waiter)
     this.hold(lease, handOffs)
     waiter.conclude(Exit.succeed(lease))
   }
 
-  private conclude(waiter: Waiter, exit: Parameters<Waiter["conclude"]>[0]): void {
+  private conclude(waiter: LocalWaiter, exit: Parameters<LocalWaiter["conclude"]>[0]): void {
     this.take(waiter)
     waiter.conclude(exit)
   }
 
-  private take(waiter: Waiter): void {
+  private take(waiter: LocalWaiter): void {
     const { recorder } = this.context
     this.line.remove(waiter)
     recorder.modify(MutexMetrics.waiters, -1, this.mutex)
@@ -239,28 +239,28 @@ export class AcquireQueue implements QueueContext {
     }
   }
 
-  private begin(state: State): QueueEntry {
-    const entry = this.entry = new QueueEntry(this, this.layer.nextId(), state)
+  private begin(state: State): FleetQueueEntry {
+    const entry = this.entry = new FleetQueueEntry(this, this.layer.nextId(), state)
     entry.fiber = this.layer.fork(entry.run)
     entry.fiber.addObserver((exit) => this.crashed(entry, exit))
     return entry
   }
 
-  private end(entry: QueueEntry): void {
+  private end(entry: FleetQueueEntry): void {
     entry.state = "over"
     this.entry = undefined
     entry.fiber?.interruptUnsafe()
   }
 
   /** H7: what the backend may know of it is undone in the background. */
-  private abandon(entry: QueueEntry): void {
+  private abandon(entry: FleetQueueEntry): void {
     const { id, isKnown } = entry
     this.end(entry)
     if (isKnown) this.layer.fork(this.layer.leases.undo({ mutex: this.mutex, id }))
   }
 
   /** An entry does not end by itself; if it crashes, the first waiter fails with it, and the others continue. */
-  private crashed(entry: QueueEntry, exit: Exit.Exit<void, StoreError>): void {
+  private crashed(entry: FleetQueueEntry, exit: Exit.Exit<void, StoreError>): void {
     if (entry.state === "over") return
     this.abandon(entry)
     const waiter = this.line.first
@@ -269,11 +269,11 @@ export class AcquireQueue implements QueueContext {
   }
 }
 
-export interface AcquireQueues {
+export interface LocalQueues {
   readonly context: AttemptContext
   readonly leases: HeldLeases
   /** The queue for an attempt. Use it at once: one that nobody has asked or joined may be replaced. */
-  readonly at: (attempt: Attempt) => AcquireQueue
+  readonly at: (attempt: Attempt) => LocalQueue
   readonly isClosed: () => boolean
 }
 
@@ -281,8 +281,8 @@ export const make = Effect.fnUntraced(function*(
   context: AttemptContext,
   leases: HeldLeases,
   nextId: () => ContenderId
-): Effect.fn.Return<AcquireQueues, never, Scope.Scope> {
-  const queues = new Map<MutexName | Attempt, AcquireQueue>()
+): Effect.fn.Return<LocalQueues, never, Scope.Scope> {
+  const queues = new Map<MutexName | Attempt, LocalQueue>()
   const layer: Layer = {
     context,
     leases,
@@ -308,7 +308,7 @@ export const make = Effect.fnUntraced(function*(
       const key = attempt.terms.unfair ? attempt : attempt.mutex
       queues.get(key)?.check()
       let queue = queues.get(key)
-      if (queue === undefined) queues.set(key, queue = new AcquireQueue(layer, attempt.mutex, key))
+      if (queue === undefined) queues.set(key, queue = new LocalQueue(layer, attempt.mutex, key))
       return queue
     }
   }

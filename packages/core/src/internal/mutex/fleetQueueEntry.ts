@@ -10,20 +10,20 @@ import type { ContenderId, MutexName } from "../../MutexName.ts"
 import * as MutexSchedule from "../../MutexSchedule.ts"
 import type { Released, Ticket } from "../../MutexStore.ts"
 import type { BackendError, StoreError } from "../../SimbaError.ts"
-import type { Instant } from "../lease/deadline.ts"
+import type { Instant } from "../lease/instant.ts"
 import { type AttemptContext, awaitWakeUp, isRefused, type Refused, retryOutages, send, withAnswer } from "./attempt.ts"
 import { HeldLease, type LeaseOwner, type Parting } from "./heldLease.ts"
-import type { Waiter } from "./waiter.ts"
+import type { LocalWaiter } from "./localWaiter.ts"
 
 /** The queue that the entry stands for. */
 export interface QueueContext extends LeaseOwner {
   readonly mutex: MutexName
   readonly context: AttemptContext
   /** Others may become the first while a request is under way. */
-  readonly first: () => Waiter | undefined
+  readonly first: () => LocalWaiter | undefined
   readonly refused: (refused: Refused) => void
   /** The entry has ended with a lease for the first waiter. */
-  readonly won: (entry: QueueEntry, lease: HeldLease, isHandOff: boolean) => void
+  readonly won: (entry: FleetQueueEntry, lease: HeldLease, isHandOff: boolean) => void
   /** No request has succeeded since, in monotonic milliseconds. */
   readonly outage: (error: BackendError, since: number) => void
   readonly reached: () => void
@@ -42,7 +42,7 @@ export type State = "prepared" | "requeueing" | "contending" | "over"
 /** After a release that did not say how many are ahead: not among the first who look one after the other. */
 const unknownPosition = 8
 
-export class QueueEntry {
+export class FleetQueueEntry {
   readonly id: ContenderId
   state: State
   fiber: Fiber.Fiber<void, StoreError> | undefined
@@ -72,7 +72,7 @@ export class QueueEntry {
   }
 
   /** Goes along with a release that is sent now, for the first waiter. */
-  requeue(waiter: Waiter, sent: Instant): Parting {
+  requeue(waiter: LocalWaiter, sent: Instant): Parting {
     this.wasFree = false
     this.state = "requeueing"
     const isListening = this.isSubscribed
@@ -86,7 +86,7 @@ export class QueueEntry {
   }
 
   /** Without an answer the outcome is not known: the next request finds out. */
-  private settled(waiter: Waiter, sent: Instant, isListening: boolean, released: Released | undefined): void {
+  private settled(waiter: LocalWaiter, sent: Instant, isListening: boolean, released: Released | undefined): void {
     const { queue } = this
     const requeued = released?.requeued
     if (requeued !== undefined) {
@@ -143,7 +143,7 @@ export class QueueEntry {
       const [delay] = yield* Pull.catchDone(step(now, refused), () => Effect.succeed([lease, lease] as const))
       return yield* awaitWakeUp(wakeUps, queue.context, delay)
     })
-    let waiter: Waiter | undefined
+    let waiter: LocalWaiter | undefined
     const ask = this.persist(Effect.suspend(() => {
       waiter = queue.first()!
       const { mutex, terms } = waiter.attempt

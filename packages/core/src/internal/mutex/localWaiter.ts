@@ -4,14 +4,14 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Scheduler from "effect/Scheduler"
 import type { StoreError } from "../../SimbaError.ts"
-import { instant } from "../lease/deadline.ts"
+import { instant } from "../lease/instant.ts"
 import { throwUncaught } from "../lease/observers.ts"
 import type { Attempt } from "./attempt.ts"
 import type { HeldLease } from "./heldLease.ts"
 
 type End = Exit.Exit<HeldLease, StoreError>
 
-export class Waiter {
+export class LocalWaiter {
   readonly attempt: Attempt
   readonly clock: Clock.Clock
   /** Monotonic milliseconds. */
@@ -22,8 +22,8 @@ export class Waiter {
   /** The lease that it was granted, even before its fiber has taken notice. */
   granted: HeldLease | undefined
   isInLine = true
-  next: Waiter | undefined
-  previous: Waiter | undefined
+  next: LocalWaiter | undefined
+  previous: LocalWaiter | undefined
 
   constructor(attempt: Attempt, clock: Clock.Clock, dispatcher: Scheduler.SchedulerDispatcher) {
     this.attempt = attempt
@@ -62,10 +62,10 @@ export class Waiter {
 const maxInRow = 32
 const maxMillis = 5
 
-let woken: Array<Waiter> | undefined
+let woken: Array<LocalWaiter> | undefined
 
 /** One after the other, never one inside the other: a stack would not hold a long line. */
-const wake = (waiter: Waiter): void => {
+const wake = (waiter: LocalWaiter): void => {
   if (woken !== undefined) return void woken.push(waiter)
   woken = [waiter]
   const { clock } = waiter
@@ -77,25 +77,25 @@ const wake = (waiter: Waiter): void => {
   woken = undefined
 }
 
-export class WaiterList {
-  first: Waiter | undefined
-  last: Waiter | undefined
+export class LocalWaiterList {
+  first: LocalWaiter | undefined
+  last: LocalWaiter | undefined
 
-  push(waiter: Waiter): void {
+  push(waiter: LocalWaiter): void {
     waiter.previous = this.last
     if (this.last === undefined) this.first = waiter
     else this.last.next = waiter
     this.last = waiter
   }
 
-  unshift(waiter: Waiter): void {
+  unshift(waiter: LocalWaiter): void {
     waiter.next = this.first
     if (this.first === undefined) this.last = waiter
     else this.first.previous = waiter
     this.first = waiter
   }
 
-  remove(waiter: Waiter): void {
+  remove(waiter: LocalWaiter): void {
     if (!waiter.isInLine) return
     const { next, previous } = waiter
     if (previous === undefined) this.first = next

@@ -16,11 +16,11 @@
 --- ARGV[5] value  of the entry lease: consumer@@epoch
 --- ARGV[6] token
 --- ARGV[7] reason
---- Reply: 'Buried' or 'NotOwner'.
+--- Reply: 'DeadLettered' or 'NotOwner'.
 
 --- @include include/heldLease.lua
 --- @include include/removeEntry.lua
---- @include include/deadLetter.lua
+--- @include include/addDeadLetter.lua
 
 local deadLetters, checkpoint, reason = KEYS[6], KEYS[7], ARGV[7]
 
@@ -34,4 +34,4 @@ if found then
 end
 remove(stream, entry)
 redis.call('DEL', entryLease, streamLease)
-return 'Buried'
+return 'DeadLettered'

@@ -1,0 +1,55 @@
+/** The owner of a mutex as text, `owner@@ttl`, as a Schema codec in both directions. */
+import type { Ownership } from "@effect-simba/core/MutexStore"
+import * as Duration from "effect/Duration"
+import * as Schema from "effect/Schema"
+import { separator, text } from "../client/codecs.ts"
+
+/** No leading zeros, so that every text has one reading and every reading one text. */
+export const millisPattern = /^(0|[1-9]\d{0,14})$/
+
+export const ownerIdProblem = (id: string): string | undefined =>
+  id === ""
+    ? "the owner is empty"
+    : id.includes(separator) || id.startsWith("@") || id.endsWith("@")
+    ? "the owner contains a separator"
+    : undefined
+
+/** An owner's id: any text that contains no separator, since other implementations choose their own ids. */
+export const OwnerId = Schema.String.check(
+  Schema.makeFilter((id: string) => ownerIdProblem(id)),
+  // Generators of examples do not look into filters
+  Schema.isMinLength(1)
+)
+
+const Remaining = Schema.Duration.check(
+  Schema.makeFilter((duration: Duration.Duration) =>
+    millisPattern.test(String(Duration.toMillis(duration))) || "not a whole number of milliseconds"
+  )
+)
+
+/**
+ * The owner of a mutex: `<owner id>@@<remaining milliseconds>`, `<owner id>@@-1` for a key without expiry, and `@@` for
+ * a free mutex. Simba's scripts reply the same.
+ */
+export const OwnershipText: Schema.Codec<Ownership, string> = text(
+  Schema.TaggedUnion({ Free: {}, Held: { owner: OwnerId, remaining: Schema.optionalKey(Remaining) } }),
+  (input) => {
+    if (input === separator) return { _tag: "Free" as const }
+    const at = input.lastIndexOf(separator)
+    if (at === -1) return "expected <owner>@@<milliseconds>"
+    const owner = input.slice(0, at)
+    const millis = input.slice(at + separator.length)
+    const problem = ownerIdProblem(owner)
+    if (problem !== undefined) return problem
+    if (millis === "-1") return { _tag: "Held" as const, owner }
+    return millisPattern.test(millis)
+      ? { _tag: "Held" as const, owner, remaining: Duration.millis(Number(millis)) }
+      : "expected a whole number of milliseconds after @@"
+  },
+  (ownership) =>
+    ownership._tag === "Free"
+      ? separator
+      : `${ownership.owner}${separator}${
+        ownership.remaining === undefined ? "-1" : Duration.toMillis(ownership.remaining)
+      }`
+)
