@@ -61,6 +61,9 @@ now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
 return now
 end
+local function ticketAt(at)
+return string.format('%.6f', (at % 1000000 == 0 and at + 1 or at) / 1000000)
+end
 local function parseFence(text)
 local token, spare = string.match(text or '', '^(%d+)/?(%d*)$')
 return token, tonumber(spare) or 0
@@ -218,7 +221,7 @@ if last then
 at = math.max(at, math.floor(tonumber(last) * 1000000 + 0.5) + 1)
 end
 end
-local text = string.format('%.6f', (at % 1000000 == 0 and at + 1 or at) / 1000000)
+local text = ticketAt(at)
 redis.call('ZADD', queue, text, id)
 return text
 end
@@ -285,6 +288,9 @@ local wasOwner = current == id
 if wasOwner then
 redis.call('DEL', owner)
 current = nil
+if nextId ~= '' and redis.call('EXISTS', queue) == 0 then
+return { nextId .. '@@' .. lease, ticketAt(micros()), take(nextId, lease, spare) }
+end
 end
 local rank = redis.call('ZRANK', queue, id)
 if rank then
@@ -368,6 +374,9 @@ local time = redis.call('TIME')
 now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
 return now
+end
+local function ticketAt(at)
+return string.format('%.6f', (at % 1000000 == 0 and at + 1 or at) / 1000000)
 end
 local fenceMillis = '604800000'
 local function parseFence(text)

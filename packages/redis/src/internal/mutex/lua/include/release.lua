@@ -19,6 +19,9 @@ local function release(id, confirm, unfair, nextId, lease, spare)
   if wasOwner then
     redis.call('DEL', owner)
     current = nil
+    if nextId ~= '' and redis.call('EXISTS', queue) == 0 then
+      return { nextId .. '@@' .. lease, ticketAt(micros()), take(nextId, lease, spare) }
+    end
   end
   local rank = redis.call('ZRANK', queue, id)
   if rank then
