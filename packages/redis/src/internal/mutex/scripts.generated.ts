@@ -204,8 +204,8 @@ tell(behind, 'look@@' .. confirm)
 end
 return told, granted
 end
-local function ownershipOf(current)
-return current and current .. '@@' .. string.format('%.0f', redis.call('PTTL', owner)) or '@@'
+local function ownershipOf(current, millis)
+return current and current .. '@@' .. (millis or string.format('%.0f', redis.call('PTTL', owner))) or '@@'
 end
 local function enter(id, ticket)
 local score = redis.call('ZSCORE', queue, id)
@@ -309,7 +309,7 @@ elseif rank == 0 then
 tellFirst(math.max(redis.call('PTTL', owner), 0))
 end
 if nextId == '' then
-return ownershipOf(current)
+return ownershipOf(current, wasOwner and confirm)
 end
 if isFree or current == nextId then
 token = take(nextId, lease, spare, not isFree)
@@ -499,8 +499,8 @@ tell(behind, 'look@@' .. confirm)
 end
 return told, granted
 end
-local function ownershipOf(current)
-return current and current .. '@@' .. string.format('%.0f', redis.call('PTTL', owner)) or '@@'
+local function ownershipOf(current, millis)
+return current and current .. '@@' .. (millis or string.format('%.0f', redis.call('PTTL', owner))) or '@@'
 end
 local current = redis.call('GET', owner)
 local before = ownershipOf(current)
@@ -528,8 +528,8 @@ local function inboxOf(id)
 local layer = string.match(id, '^%d+%-(%w%w%w%w%w%w%w%w%w%w%w%w):')
 return layer and 'simba:inbox:' .. layer
 end
-local function ownershipOf(current)
-return current and current .. '@@' .. string.format('%.0f', redis.call('PTTL', owner)) or '@@'
+local function ownershipOf(current, millis)
+return current and current .. '@@' .. (millis or string.format('%.0f', redis.call('PTTL', owner))) or '@@'
 end
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + tonumber(time[2]) / 1000
@@ -548,8 +548,8 @@ return { ownershipOf(current), token, string.format('%.0f', redis.call('ZCARD', 
 
 export const readOwner = `
 local owner = KEYS[1]
-local function ownershipOf(current)
-return current and current .. '@@' .. string.format('%.0f', redis.call('PTTL', owner)) or '@@'
+local function ownershipOf(current, millis)
+return current and current .. '@@' .. (millis or string.format('%.0f', redis.call('PTTL', owner))) or '@@'
 end
 return ownershipOf(redis.call('GET', owner))
 `

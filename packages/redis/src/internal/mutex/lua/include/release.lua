@@ -40,7 +40,7 @@ local function release(id, confirm, unfair, nextId, lease, spare)
     tellFirst(math.max(redis.call('PTTL', owner), 0))
   end
   if nextId == '' then
-    return ownershipOf(current)
+    return ownershipOf(current, wasOwner and confirm)
   end
   if isFree or current == nextId then
     token = take(nextId, lease, spare, not isFree)
