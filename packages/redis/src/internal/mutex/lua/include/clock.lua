@@ -8,3 +8,8 @@ local function micros()
   end
   return now
 end
+
+-- Never a whole second, which is a stock ticket
+local function ticketAt(at)
+  return string.format('%.6f', (at % 1000000 == 0 and at + 1 or at) / 1000000)
+end

@@ -1,6 +1,6 @@
 --- Says who owns the mutex, and for how long: `<id>@@<remaining ms>`, or `@@` for nobody.
 --- Needs owner.
 
-local function ownershipOf(current)
-  return current and current .. '@@' .. string.format('%.0f', redis.call('PTTL', owner)) or '@@'
+local function ownershipOf(current, millis)
+  return current and current .. '@@' .. (millis or string.format('%.0f', redis.call('PTTL', owner))) or '@@'
 end

@@ -18,8 +18,7 @@ local function enter(id, ticket)
       at = math.max(at, math.floor(tonumber(last) * 1000000 + 0.5) + 1)
     end
   end
-  -- Never a whole second, which is a stock ticket
-  local text = string.format('%.6f', (at % 1000000 == 0 and at + 1 or at) / 1000000)
+  local text = ticketAt(at)
   redis.call('ZADD', queue, text, id)
   return text
 end

@@ -19,6 +19,9 @@ local function release(id, confirm, unfair, nextId, lease, spare)
   if wasOwner then
     redis.call('DEL', owner)
     current = nil
+    if nextId ~= '' and redis.call('EXISTS', queue) == 0 then
+      return { nextId .. '@@' .. lease, ticketAt(micros()), take(nextId, lease, spare) }
+    end
   end
   local rank = redis.call('ZRANK', queue, id)
   if rank then
@@ -37,7 +40,7 @@ local function release(id, confirm, unfair, nextId, lease, spare)
     tellFirst(math.max(redis.call('PTTL', owner), 0))
   end
   if nextId == '' then
-    return ownershipOf(current)
+    return ownershipOf(current, wasOwner and confirm)
   end
   if isFree or current == nextId then
     token = take(nextId, lease, spare, not isFree)
