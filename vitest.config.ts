@@ -1,10 +1,7 @@
 import { defineConfig } from "vitest/config"
 
 /** The tests that start Redis servers. They wait most of the time, so that many fit beside each other. */
-const server = [
-  "packages/redis/test/server/**/*.test.ts",
-  "packages/testkit/test/{differential,foreign}/*.test.ts"
-]
+const server = ["packages/redis/test/server/**/*.test.ts", "packages/testkit/test/{differential,foreign}/*.test.ts"]
 
 /** Known problems (docs/known-problems.md) by where they were found, then the properties of safety and liveness. */
 const numbered = { S: 25, B: 60, G: 32, H: 7, L: 6 }
@@ -17,11 +14,11 @@ export default defineConfig({
     tags: [...tags, {
       name: "long",
       description: "Computes for long: `npm test` runs it, `pnpm test` does not.",
-      timeout: 240_000
+      timeout: 600_000
     }],
     pool: "forks",
     isolate: false,
-    testTimeout: 20_000,
+    testTimeout: 180_000,
     hookTimeout: 60_000,
     projects: [
       {
@@ -35,7 +32,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: "server", include: server, maxWorkers: 6, sequence: { groupOrder: 1 }, testTimeout: 180_000 }
+        test: { name: "server", include: server, maxWorkers: 4, sequence: { groupOrder: 1 } }
       }
     ]
   }

@@ -63,13 +63,23 @@ const output = (command: string, args: ReadonlyArray<string>): Promise<string> =
     execFile(command, args, (error, stdout) => error === null ? resolve(stdout) : reject(error))
   )
 
-/** Requests per second of `redis-benchmark`, 50 connections, 16 commands under way on each. */
-const pipelined = async (port: number): Promise<{ readonly set: number; readonly get: number }> => {
-  const text = await output("redis-benchmark", [
-    ...["-p", String(port), "-t", "set,get", "-P", "16", "-n", options.quick ? "50000" : "300000", "--csv"]
-  ])
-  const of = (name: string) => Math.round(Number(new RegExp(`"${name}","([0-9.]+)"`).exec(text)?.[1]))
-  return { set: of("SET"), get: of("GET") }
+/** Seconds of CPU that a process has used so far. */
+const cpuOf = async (pid: number): Promise<number> => {
+  const fields = (await output("cat", [`/proc/${pid}/stat`])).split(") ")[1]!.split(" ")
+  return (Number(fields[11]) + Number(fields[12])) / 100
+}
+
+/** Requests of `redis-benchmark`, 50 connections, 16 commands under way on each: per second, and per second of CPU. */
+const pipelined = async (command: "set" | "get", port: number, pid: number) => {
+  const requests = options.quick ? 100_000 : 500_000
+  const run = (count: number) =>
+    output("redis-benchmark", ["-p", String(port), "-t", command, "-P", "16", "-n", String(count), "--csv"])
+  await run(50_000)
+  const before = await cpuOf(pid)
+  const text = await run(requests)
+  const busy = await cpuOf(pid) - before
+  const perSecond = Math.round(Number(new RegExp(`"${command.toUpperCase()}","([0-9.]+)"`).exec(text)?.[1]))
+  return { perSecond, perCpuSecond: Math.round(requests / busy) }
 }
 
 const freePort = (): Promise<number> =>
@@ -118,12 +128,8 @@ const overSocket = async (command: string, args: (port: number) => ReadonlyArray
     const bytes = await memory(client, child.pid!)
     const rates = await measure(client)
     client.disconnect()
-    return {
-      ...rates,
-      ...await pipelined(port).then(({ get, set }) => ({ pipelinedSet: set, pipelinedGet: get })),
-      millis,
-      bytes
-    }
+    const pipelines = { set: await pipelined("set", port, child.pid!), get: await pipelined("get", port, child.pid!) }
+    return { ...rates, pipelines, millis, bytes }
   } finally {
     child.kill()
   }
@@ -171,8 +177,20 @@ console.log(aligned([
   row("SET by ioredis", "set"),
   row("GET by ioredis", "get"),
   row("EVAL of a counter by ioredis", "eval"),
-  ["SET, pipelines of 16", number(real.pipelinedSet), number(fake.pipelinedSet), "-"],
-  ["GET, pipelines of 16", number(real.pipelinedGet), number(fake.pipelinedGet), "-"],
+  ["SET, pipelines of 16", number(real.pipelines.set.perSecond), number(fake.pipelines.set.perSecond), "-"],
+  ["GET, pipelines of 16", number(real.pipelines.get.perSecond), number(fake.pipelines.get.perSecond), "-"],
+  [
+    "the same SET, per second of CPU",
+    number(real.pipelines.set.perCpuSecond),
+    number(fake.pipelines.set.perCpuSecond),
+    "-"
+  ],
+  [
+    "the same GET, per second of CPU",
+    number(real.pipelines.get.perCpuSecond),
+    number(fake.pipelines.get.perCpuSecond),
+    "-"
+  ],
   ["start of the process, ms", number(real.millis), number(fake.millis), "-"],
   ["listen in a process that runs, ms", "-", `${first}, then ${second}`, "-"],
   ["bytes of memory per key", number(real.bytes), number(fake.bytes), "-"]

@@ -9,6 +9,7 @@ const guides = [
   "api",
   "configuration",
   "guarantees",
+  "in-memory-redis",
   "leadership",
   "monitoring",
   "operations",

@@ -13,6 +13,7 @@ mkdirSync(reports, { recursive: true })
 const total = { passed: 0, failed: 0, skipped: 0 }
 const failedSteps = []
 
+const windows = process.platform === "win32"
 const children = new Set()
 let interruptedBy
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
@@ -23,16 +24,17 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
   })
 }
 
-const run = (command) =>
+const run = ([command, ...args]) =>
   new Promise((resolve) => {
     let output = ""
-    const child = spawn(command, { cwd: root, shell: true, stdio: ["ignore", "pipe", "pipe"] })
+    const child = spawn(command, args, { cwd: root, shell: windows, stdio: ["ignore", "pipe", "pipe"] })
     children.add(child)
     for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += chunk))
+    child.on("error", (error) => (output += error.message))
     child.on("close", (code) => {
       children.delete(child)
-      if (interruptedBy !== undefined) process.exit(128 + constants.signals[interruptedBy])
-      resolve({ passed: code === 0, output })
+      if (interruptedBy === undefined) resolve({ passed: code === 0, output })
+      else if (children.size === 0) process.exit(128 + constants.signals[interruptedBy])
     })
   })
 
@@ -52,7 +54,7 @@ const countsOf = (report, passed) => {
 }
 
 /** Runs a command, and shows its output if it failed. */
-const step = async (command, report) => {
+const step = async (title, command, report) => {
   const start = performance.now()
   const { output, passed } = await run(command)
   const counts = report === undefined
@@ -61,25 +63,25 @@ const step = async (command, report) => {
   for (const key of Object.keys(total)) total[key] += counts[key]
   const seconds = ((performance.now() - start) / 1000).toFixed(1)
   const tests = report === undefined ? "" : `${counts.passed} tests, `
-  if (counts.failed === 0) return console.log(`--- ${command}: ok (${tests}${seconds} s)`)
-  failedSteps.push(command)
-  console.log(`\n=== ${command}\n${output}\n--- ${command}: FAILED (${tests}${seconds} s)\n`)
+  if (counts.failed === 0) return console.log(`--- ${title}: ok (${tests}${seconds} s)`)
+  failedSteps.push(title)
+  console.log(`\n=== ${title}\n${output}\n--- ${title}: FAILED (${tests}${seconds} s)\n`)
 }
+
+const script = (name) => step(name, ["pnpm", "run", name])
 
 const project = (name) => {
   const report = join(reports, `${name}.json`)
-  return step(
-    `vitest run --project ${name} --reporter=default --reporter=json --outputFile.json="${report}"`,
-    report
-  )
+  const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`]
+  return step(`tests: ${name}`, ["vitest", "run", "--project", name, ...reporters], report)
 }
 
 await Promise.all([
   project("server"),
   (async () => {
-    for (const script of ["format:check", "lint", "check", "docs:check"]) await step(`pnpm run ${script}`)
+    for (const name of ["format:check", "lint", "check", "docs:check"]) await script(name)
     await project("memory")
-    await step("pnpm run pack:check")
+    await script("pack:check")
   })()
 ])
 

@@ -55,13 +55,15 @@ export const checks = (history: History): ReadonlyArray<readonly [claim: string,
   // The director reads many pipes, so events arrive in any order
   const inOrder = [...history].sort((a, b) => a.at - b.at)
   const left = takeovers(history)
+  const ofEach = (holds: (inOrder: History, stream: string) => boolean) =>
+    streams.length > 0 && streams.every((stream) => holds(inOrder, stream))
   return [
     [
       `${plan.producers.length * plan.streams} streams were announced, and all are done`,
       streams.length === plan.producers.length * plan.streams && isDone(history)
     ],
-    ["every message was processed, in the order of its stream", streams.every((stream) => isComplete(inOrder, stream))],
-    ["the token of each stream grew with every owner", streams.every((stream) => tokensGrow(inOrder, stream))],
+    ["every message was processed, in the order of its stream", ofEach(isComplete)],
+    ["the token of each stream grew with every owner", ofEach(tokensGrow)],
     [
       `${plan.killed} was killed while it owned ${left.length} streams, and each was taken over`,
       left.length > 0 && left.every(({ next }) => next !== undefined)

@@ -118,6 +118,11 @@ describe("the demo of data streams", () => {
     assert.deepStrictEqual(failing(history), [claims.done])
   })
 
+  it("claims nothing of streams that nobody announced", () => {
+    const failed: Event = { _tag: "Failed", who: "pia", at: 0, problem: "its exit code is 1" }
+    assert.deepStrictEqual(failing([failed]), Object.values({ ...claims, takenOver: claims.takenOver(0) }))
+  })
+
   it("notices a process that failed", () => {
     const failed: Event = { _tag: "Failed", who: "ada", at: 15_000, problem: "its exit code is 1" }
     assert.deepStrictEqual(failing([...historyOf(recorded), failed]), [claims.failed])

@@ -6,7 +6,6 @@
 // A module declares what it exports, and begins with a sentence and `@since`. An example uses what it imports.
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { blankOut } from "./blank-out.mjs"
 import { fencedBlocks } from "./doc-blocks.mjs"
 import { shown } from "./workspace.mjs"
 
@@ -56,7 +55,7 @@ const isWord = (code, word) => new RegExp(`(?<![\\w$])${word}\\b`).test(code)
 
 /** What an example imports and does not use. */
 const unused = (example) => {
-  const body = blankOut(example.replace(/^import .*$/gm, "")).code
+  const body = example.replace(/^import .*$|\/\/.*$/gm, "")
   const imported = [...example.matchAll(/^import (?:type )?(?:\* as (\w+)|\{([^}]*)\})/gm)]
     .flatMap(([, namespace, names]) => namespace ?? names.split(",").map((part) => part.trim().split(" ").at(-1)))
   return imported.filter((name) => !isWord(body, name))
@@ -65,7 +64,6 @@ const unused = (example) => {
 const check = (path, report) => {
   const text = readFileSync(path, "utf8")
   const lines = text.split("\n")
-  const code = blankOut(text).code.split("\n")
   const header = commentAbove(lines, lines.indexOf(" */") + 1)
   if (proseOf(header) === "" || !/^@since \S/m.test(header)) report(1, "a module begins with a sentence and `@since`")
   const names = new Set()
@@ -76,7 +74,7 @@ const check = (path, report) => {
   }
   checkComment(header, 1)
   lines.forEach((line, index) => {
-    if (!/^export\b/.test(code[index])) return
+    if (!/^export\b/.test(line)) return
     const name = declaration.exec(line)?.[1]
     if (name === undefined) return report(index + 1, "a public module declares what it exports")
     names.add(name)

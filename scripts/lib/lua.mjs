@@ -54,7 +54,7 @@ export const assemble = (path, bodies = {}) => {
   return expand(path)
 }
 
-/** The text without comments and indentation, which the server has no use for. */
+/** The text without comments and indentation: the server does not need them. */
 const strip = (text) => {
   const { comments } = parse(text, { luaVersion: "5.1", ranges: true })
   const code = comments.reduceRight((code, { range: [from, to] }) => code.slice(0, from) + code.slice(to), text)

@@ -18,7 +18,7 @@ const provided = new Set(
 const slotLine = /^(KEYS|ARGV)\[(?:(\d+)|(\d*)n([+-]\d+)?|(\d+)\.\.)\] (\w+)(?: +\S.*)?$/
 
 /** The slots of a header: numbered ones, those that come again, and the rest. */
-export const slotsOf = (header, problem) => {
+const slotsOf = (header, problem) => {
   const slots = { KEYS: { fixed: [], each: [], rest: [] }, ARGV: { fixed: [], each: [], rest: [] } }
   for (const line of header) {
     if (!/^(?:KEYS|ARGV)\b/.test(line)) continue
@@ -132,7 +132,9 @@ const parsed = (text, problem) => {
 }
 
 const checkFile = (path, problem, isScript) => {
-  const { header } = split(readFileSync(path, "utf8"))
+  const text = readFileSync(path, "utf8")
+  if (text.split("\n").some((line) => line.length > 120)) problem("a line is longer than 120 characters")
+  const { header } = split(text)
   if (!/^[A-Z].*\.$/.test(header[0] ?? "")) problem("opens with no sentence that says what it does")
   const tree = parsed(assemble(path), problem)
   if (tree === undefined) return

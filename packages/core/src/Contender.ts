@@ -128,8 +128,8 @@ export interface Contender extends Pipeable, Inspectable {
     period: Pick<ClaimPeriodRequest, "every" | "at">
   ) => Effect.Effect<ClaimPeriodResult, StoreError>
   /**
-   * Gives up the leadership: interrupts the work, awaits it, releases, and queues again as the last. Does nothing in a
-   * contender that does not lead.
+   * Gives up the leadership: interrupts the work, awaits it, releases, and queues again as the last. A contender that was
+   * stopped stays away.
    *
    * The work may ask for it, also in finalizers and uninterruptible regions, and is interrupted by it. Inside the work,
    * in what it forked, and in what `lease.protect` runs, `stepDown` and `stop` do not wait: the work would wait for its

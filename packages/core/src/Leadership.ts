@@ -332,7 +332,7 @@ export const cron = (
   expression: string | Cron.Cron,
   /** Only for expressions that are texts: a `Cron` has options of its own. */
   options?: {
-    /** An IANA name or a time zone. Default: UTC, whatever the zone of the machine. */
+    /** An IANA name or a time zone. Default: UTC, in any zone of the machine. */
     readonly timeZone?: string | DateTime.TimeZone | undefined
     /** Which of two equal local times counts when clocks are set back. Default: `"earlier"`. */
     readonly onDstOverlap?: Cron.DstOverlapPolicy | undefined
@@ -434,7 +434,8 @@ export interface Periodic extends Schedule.Schedule<number, unknown, InvalidConf
  *
  * With `oncePerPeriod` the backend keeps a ticket for each `name` and gives it out once. For a cron schedule the ticket is
  * the scheduled instant. For a rate it is the backend's time divided by the period, so periods begin at multiples of the
- * period since 1970. A run that failed, was interrupted, or never began because the leadership ended, has had its period.
+ * period since 1970. A run that failed, was interrupted, or never began because the leadership ended, has had its period. So has a run whose
+ * ticket was given out by a backend that could not answer any more.
  *
  * A backend that does not answer is asked again after 100 milliseconds, later every 10 seconds. An instant of a cron
  * schedule is given up when the next one has come.
@@ -481,7 +482,7 @@ export type ScheduleOptions<H extends scheduler.OnError = scheduler.OnError, S =
   )
 
 type OncePerPeriod = {
-  /** At most one run per period in the whole fleet, whatever the clocks of the nodes say. */
+  /** At most one run per period in the whole fleet, even if the clocks of the nodes differ. */
   readonly oncePerPeriod: true
   /**
    * How late a gain of the leadership may make up for the last instant of a cron schedule that nobody has had. A fail-over

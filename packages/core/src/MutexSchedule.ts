@@ -87,7 +87,9 @@ const foreignLook = 2000
  * @since 0.1.0
  */
 export const contend = (options: {
+  /** How long a waiter that was handed the mutex has to confirm it. */
   readonly confirm: Duration.Duration
+  /** Ttl plus transition. */
   readonly lease: Duration.Duration
 }): Schedule.Schedule<Duration.Duration, Extract<AcquireResult, { readonly _tag: "Refused" }>> => {
   const confirm = Duration.toMillis(options.confirm)

@@ -39,7 +39,7 @@ import * as RedisKeys from "./internal/mutex/keys.ts"
  *
  * **Details**
  *
- * The lease is over, whatever the local clock says. Read first what the successor did.
+ * The lease is over, even if the local clock disagrees. Read first what the successor did.
  *
  * **Example** (Stopping, and looking at what the successor did)
  *

@@ -37,6 +37,7 @@ import * as RedisMutexStore from "./RedisMutexStore.ts"
  * @since 0.1.0
  */
 export interface Options extends MutexConfig.Options {
+  /** The connection. Default: as for `IoRedis.layer`. */
   readonly redis?: IoRedis.Options | undefined
 }
 

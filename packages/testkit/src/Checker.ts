@@ -385,8 +385,11 @@ export const nothingIsLeft: Checker = {
  * @since 0.1.0
  */
 export const all = (options: {
+  /** The `bound` of `nobodyOversleeps`. */
   readonly sleepBound: Duration.Input
+  /** The `afterLoss` of `nobodyOversleeps`. Default: `sleepBound`. */
   readonly sleepBoundAfterLoss?: Duration.Input | undefined
+  /** The `recovery` of `nobodyOversleeps` and `noFlapping`. Default: 0. */
   readonly recovery?: Duration.Input | undefined
 }): ReadonlyArray<Checker> => [
   oneOwner,

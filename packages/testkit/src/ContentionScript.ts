@@ -4,7 +4,7 @@
  * A script says which worker asks when, for which mutex, and how. It is played under `TestClock`, and its history can
  * be asserted on.
  *
- * **Example** (No two at a time, whoever asks when)
+ * **Example** (No two at a time, in any order)
  *
  * ```ts
  * import { assert, it } from "@effect/vitest"
@@ -292,7 +292,7 @@ export const run = <E, R>(
 
 const span = ({ from, to, token, worker }: Holding) => `${worker} (${from} to ${to} ms, token ${token})`
 
-/** Says what is wrong with two holdings of one mutex, of which the first began earlier. */
+/** Problems of two holdings of one mutex, the earlier first. */
 const pairs = (history: History, wrong: (earlier: Holding, later: Holding) => string | undefined) =>
   history.holdings.flatMap((later, index) =>
     history.holdings.slice(0, index).flatMap((earlier) => {

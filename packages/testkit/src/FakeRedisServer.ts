@@ -25,35 +25,19 @@ import * as SocketServer from "effect/socket/SocketServer"
 import { FakeRedis } from "./FakeRedis.ts"
 import { serve } from "./internal/socket/connection.ts"
 
-/**
- * Where to listen.
- *
- * **Details**
- *
- * - `port` (default 0): a free one by default.
- * - `host` (default `127.0.0.1`): others reach the server only if this is an address that they can reach.
- * - `path`: of a Unix socket, instead of a port.
- * - `client` (default `socket`): the name of the link in `FakeNetwork`, and of the clients in the trace.
- *
- * @see {@link listen}
- * @category models
- * @since 0.1.0
- */
-export interface Options {
+type Options = {
+  /** Default: a free one. */
   readonly port?: number | undefined
+  /** An address of this machine. Others reach the server only by an address that they can reach. Default: `127.0.0.1`. */
   readonly host?: string | undefined
+  /** The path of a Unix socket, instead of a port. */
   readonly path?: string | undefined
+  /** The name of the link in `FakeNetwork`, and of the clients in the trace. Default: `socket`. */
   readonly client?: string | undefined
 }
 
-/**
- * Where a server listens: the port is 0, or the path empty, where it has none.
- *
- * @see {@link listen}
- * @category models
- * @since 0.1.0
- */
-export interface Address {
+/** The port is 0, or the path empty, where the server has none. */
+type Address = {
   readonly host: string
   readonly port: number
   readonly path: string
@@ -75,10 +59,21 @@ const addressOf = (address: NetAddress.SocketAddress): Address => {
  *
  * **When to use**
  *
- * On a platform other than Node, with its `SocketServer`.
+ * Use it on a platform other than Node, with its `SocketServer`.
  *
- * @see {@link listen}
- * @category constructors
+ * **Example** (The socket server of another platform)
+ *
+ * ```ts
+ * import { FakeRedis } from "@effect-simba/testkit"
+ * import * as FakeRedisServer from "@effect-simba/testkit/FakeRedisServer"
+ * import { Effect, Layer } from "effect"
+ * import type { SocketServer } from "effect/socket/SocketServer"
+ *
+ * const serve = <E>(sockets: Layer.Layer<SocketServer, E>) =>
+ *   Effect.provide(FakeRedisServer.run("legacy"), Layer.merge(sockets, FakeRedis.layer()))
+ * ```
+ *
+ * @category running
  * @since 0.1.0
  */
 export const run = (

@@ -51,7 +51,7 @@ export * as Checker from "./Checker.ts"
  * A script says which worker asks when, for which mutex, and how. It is played under `TestClock`, and its history can
  * be asserted on.
  *
- * **Example** (No two at a time, whoever asks when)
+ * **Example** (No two at a time, in any order)
  *
  * ```ts
  * import { assert, it } from "@effect/vitest"

@@ -36,7 +36,7 @@ import * as Option from "effect/Option"
 import type * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { InvalidConfig, type StoreError } from "../SimbaError.ts"
-import { MessageReader, persistently } from "./internal/messageReader.ts"
+import { MessageReader, retryOutages } from "./internal/messageReader.ts"
 import type { StreamLost, StreamYielded } from "./StreamError.ts"
 import { StreamLease } from "./StreamLease.ts"
 import type { EntryId } from "./StreamName.ts"
@@ -253,15 +253,15 @@ export const process = <A, I, X, E, R, RD = never>(
       processed === undefined || within === Infinity
         ? Effect.never
         : Effect.sleep(Duration.millis(Math.max(0, processed.since + within - now()))).pipe(
-          Effect.andThen(persistently(flush)),
+          Effect.andThen(retryOutages(flush)),
           Effect.andThen(Effect.never)
         )
     )
-    // What is not committed here is processed again: no reason to hide why it ended, or to outlast the lease
+    // Uncommitted messages are processed again, so a failure here neither hides the first one nor outlasts the lease
     const flushAtLast = Effect.flatMap(lease.timeLeft, (left) =>
       Duration.isPositive(left) ? Effect.timeout(flush, left) : Effect.void).pipe(
         Effect.catchCause((cause) =>
-          Effect.logDebug("What was processed could not be committed, and will be processed again", cause)
+          Effect.logDebug("Processed messages could not be committed, and will be processed again", cause)
         )
       )
 
@@ -269,12 +269,12 @@ export const process = <A, I, X, E, R, RD = never>(
       for (;;) {
         const message = yield* reading.next(flushWhenDue)
         if (message === undefined) {
-          return yield* persistently(flush)
+          return yield* retryOutages(flush)
         }
         yield* handler(message)
         processed = { id: message.id, count: (processed?.count ?? 0) + 1, since: processed?.since ?? now() }
         if (processed.count >= every || now() - processed.since >= within) {
-          yield* persistently(flush)
+          yield* retryOutages(flush)
         } else yield* lease.progress
       }
     })

@@ -35,7 +35,7 @@ const milliseconds = (id: string, description: string, attributes: Record<string
     boundaries: Metric.exponentialBoundaries({ start: 1, factor: 2, count: 28 })
   })
 
-type TakeOutcome = "taken" | "occupied" | "recent" | "gone" | "buried" | "failed"
+type TakeOutcome = "taken" | "occupied" | "recent" | "gone" | "deadLettered" | "failed"
 
 const take = (outcome: TakeOutcome) =>
   counter("simba_stream_takes", "Attempts to take a data stream, by outcome", { outcome })
@@ -51,39 +51,39 @@ export const takes: { readonly [Outcome in TakeOutcome]: Metric.Counter<number> 
   occupied: take("occupied"),
   recent: take("recent"),
   gone: take("gone"),
-  buried: take("buried"),
+  deadLettered: take("deadLettered"),
   failed: take("failed")
 }
 
-type Source = "intake" | "start" | "sweep" | "expiry" | "hint" | "claim" | "given"
+type Source = "announcement" | "start" | "sweep" | "expiry" | "signal" | "claim" | "handOver"
 
 const acquisition = (source: Source) =>
-  counter("simba_stream_acquisitions", "Data streams that came to be owned, by what brought them", { source })
+  counter("simba_stream_acquisitions", "Data streams taken, by source", { source })
 
 /**
  * Counts data streams that this consumer took, by cause.
  *
  * **Details**
  *
- * - `intake`: a new announcement.
+ * - `announcement`: a new announcement.
  * - `start`: unfinished streams of its own after a restart.
  * - `sweep`: a sweep found the stream without an owner.
  * - `expiry`: the backend published that its lease ran out.
- * - `hint`: another consumer published that it was released.
+ * - `signal`: another consumer published that it was released.
  * - `claim`: it was claimed by name.
- * - `given`: another consumer handed it over.
+ * - `handOver`: another consumer handed it over.
  *
  * @category metrics
  * @since 0.1.0
  */
 export const acquisitions: { readonly [Kind in Source]: Metric.Counter<number> } = {
-  intake: acquisition("intake"),
+  announcement: acquisition("announcement"),
   start: acquisition("start"),
   sweep: acquisition("sweep"),
   expiry: acquisition("expiry"),
-  hint: acquisition("hint"),
+  signal: acquisition("signal"),
   claim: acquisition("claim"),
-  given: acquisition("given")
+  handOver: acquisition("handOver")
 }
 
 type RenewOutcome = "renewed" | "failed" | "lost"
@@ -135,9 +135,9 @@ export const losses: { readonly [Reason in Exclude<StreamLossReason, "Released">
   Stalled: loss("Stalled")
 }
 
-type EndOutcome = "done" | "released" | "handedOver" | "buried"
+type EndOutcome = "done" | "released" | "handedOver" | "deadLettered"
 
-const end = (outcome: EndOutcome) => counter("simba_stream_ends", "Holdings that ended in order, by how", { outcome })
+const end = (outcome: EndOutcome) => counter("simba_stream_ends", "Leases that ended in order, by outcome", { outcome })
 
 /**
  * Counts data streams whose ownership ended in order, by how.
@@ -149,7 +149,7 @@ export const ends: { readonly [Outcome in EndOutcome]: Metric.Counter<number> } 
   done: end("done"),
   released: end("released"),
   handedOver: end("handedOver"),
-  buried: end("buried")
+  deadLettered: end("deadLettered")
 }
 
 /**
@@ -163,7 +163,7 @@ export const holdTime: Metric.Histogram<number> = milliseconds(
   "Time from the taking of a data stream to its end or loss"
 )
 
-type HandlerOutcome = "success" | "failure" | "handedBack" | "interrupted"
+type HandlerOutcome = "success" | "failure" | "yielded" | "interrupted"
 
 const processing = (outcome: HandlerOutcome) =>
   milliseconds("simba_stream_processing_time", "Time that one run of a handler took, by outcome", { outcome })
@@ -173,7 +173,7 @@ const processing = (outcome: HandlerOutcome) =>
  *
  * **Details**
  *
- * - `handedBack`: the handler yielded the data stream.
+ * - `yielded`: the handler yielded the data stream.
  * - `interrupted`: the handler lost its data stream, or did not stop within the grace period.
  *
  * @category metrics
@@ -182,12 +182,12 @@ const processing = (outcome: HandlerOutcome) =>
 export const processingTime: { readonly [Outcome in HandlerOutcome]: Metric.Histogram<number> } = {
   success: processing("success"),
   failure: processing("failure"),
-  handedBack: processing("handedBack"),
+  yielded: processing("yielded"),
   interrupted: processing("interrupted")
 }
 
 const news = (outcome: "used" | "dropped" | "gap") =>
-  counter("simba_stream_news", "News that a data stream is free, by what was made of them", { outcome })
+  counter("simba_stream_signals", "Signals that a data stream is free, by outcome", { outcome })
 
 /**
  * Counts signals that a data stream may be free: expired leases, and releases by other consumers.
@@ -201,7 +201,7 @@ const news = (outcome: "used" | "dropped" | "gap") =>
  * @category metrics
  * @since 0.1.0
  */
-export const heard: { readonly [Outcome in "used" | "dropped" | "gap"]: Metric.Counter<number> } = {
+export const signals: { readonly [Outcome in "used" | "dropped" | "gap"]: Metric.Counter<number> } = {
   used: news("used"),
   dropped: news("dropped"),
   gap: news("gap")

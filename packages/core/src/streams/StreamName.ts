@@ -154,10 +154,10 @@ export type EntryId = typeof EntryId.Type
  *
  * **Details**
  *
- * The session is random and new for each client. The counter grows, in base 36, so a store knows what was asked for
- * earlier.
+ * The session is random and new for each client. The counter grows, in base 36, so a store knows which request is
+ * older.
  *
- * **Example** (Whether a value is that of a lease of ours)
+ * **Example** (Whether a lease is one of ours)
  *
  * ```ts
  * import { StreamName } from "@effect-simba/core/streams"

@@ -179,7 +179,7 @@ export interface Service {
  *
  * Refuses with `InvalidConfig` where the backend cannot keep one: on Redis Cluster, a name without a hash tag. A data
  * stream without the same tag fails each call that names it, with a `BackendError` that is not retryable.
- * `enableEvents` adds what is missing to the server's setting for keyspace events.
+ * `enableEvents` completes the server's setting for keyspace events.
  *
  * **Example** (The checkpoint of a data stream)
  *

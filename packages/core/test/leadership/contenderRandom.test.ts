@@ -14,8 +14,7 @@ describe("contenders that are started, stopped, made to step down and closed at 
             // Not where something hangs: that would not end either
             yield* Scope.close(scope, Exit.void)
           }
-        }),
-      60_000
+        })
     )
   }
 })

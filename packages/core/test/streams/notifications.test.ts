@@ -338,7 +338,7 @@ describe("figures", () => {
         yield* TestClock.adjust("3 seconds")
       }))
       const count = (metric: Metric.Counter<number>) => Effect.map(Metric.value(metric), ({ count }) => count)
-      assert.strictEqual(yield* count(StreamMetrics.acquisitions.intake), 3)
+      assert.strictEqual(yield* count(StreamMetrics.acquisitions.announcement), 3)
       assert.strictEqual(yield* count(StreamMetrics.takes.taken), 3)
       assert.strictEqual(yield* count(StreamMetrics.ends.done), 1)
       assert.strictEqual(yield* count(StreamMetrics.ends.released), 2)

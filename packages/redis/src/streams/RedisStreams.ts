@@ -36,6 +36,7 @@ import * as RedisStreamStore from "./RedisStreamStore.ts"
  * @since 0.1.0
  */
 export interface Options extends StreamConfig.Options {
+  /** The connection. Default: as for `IoRedis.layer`. */
   readonly redis?: IoRedis.Options | undefined
 }
 

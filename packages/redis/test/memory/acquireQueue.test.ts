@@ -48,8 +48,7 @@ it.effect.prop(
       assert.deepStrictEqual(ContentionScript.problems(history), [])
       const server = yield* FakeRedis.FakeRedis
       assert.deepStrictEqual((yield* server.keys).filter(({ key }) => !key.endsWith(":fence")), [])
-    }).pipe(Effect.provide(FakeRedis.layer())),
-  { timeout: 60_000 }
+    }).pipe(Effect.provide(FakeRedis.layer()))
 )
 
 it.effect.prop(
@@ -79,8 +78,7 @@ it.effect.prop(
       })
       const server = yield* FakeRedis.FakeRedis
       assert.deepStrictEqual((yield* server.keys).filter(({ key }) => !key.endsWith(":fence")), [])
-    }).pipe(Effect.provide(FakeRedis.layer())),
-  { timeout: 60_000 }
+    }).pipe(Effect.provide(FakeRedis.layer()))
 )
 
 it.effect.prop(
@@ -96,8 +94,7 @@ it.effect.prop(
         if (maxLocalHandOffs === 0) assert.deepStrictEqual(ContentionScript.problems(history), [])
         assert.deepStrictEqual([history.unserved, history.failed], [[], []])
       }
-    }),
-  { timeout: 60_000 }
+    })
 )
 
 describe("a place in the queue", () => {

@@ -189,13 +189,13 @@ describe("the script of acquires and releases", () => {
     "its shortcuts do the same as its functions",
     [script],
     ([steps]) => same(inFull, steps, "1"),
-    { timeout: 120_000, arbitrary: { runs: 800 } }
+    { arbitrary: { runs: 800 } }
   )
 
   it.effect.prop(
     "and where the dead cannot be counted",
     [script],
     ([steps]) => same(inFull, steps, "0"),
-    { timeout: 120_000, arbitrary: { runs: 100 } }
+    { arbitrary: { runs: 100 } }
   )
 })

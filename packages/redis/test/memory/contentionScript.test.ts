@@ -17,8 +17,7 @@ it.effect.prop(
       assert.deepStrictEqual(ContentionScript.problems(history), [])
       const server = yield* FakeRedis.FakeRedis
       assert.deepStrictEqual((yield* server.keys).filter(({ key }) => !key.endsWith(":fence")), [])
-    }).pipe(Effect.provide(FakeRedis.layer())),
-  { timeout: 30_000 }
+    }).pipe(Effect.provide(FakeRedis.layer()))
 )
 
 it.effect.prop(
@@ -33,7 +32,7 @@ it.effect.prop(
       const history = yield* ContentionScript.run(script, { layer: processOf })
       assert.deepStrictEqual(ContentionScript.problems(history, ["neverTwo", "tokensGrow", "everybodyServed"]), [])
     }).pipe(Effect.provide(FakeRedis.layer())),
-  { timeout: 30_000, arbitrary: { runs: 50 } }
+  { arbitrary: { runs: 50 } }
 )
 
 /** Forgets whose mutex it gives back: whoever leaves the queue or times out opens the door for the next. */
@@ -68,6 +67,5 @@ it.effect(
         { at: 1, worker: "worker-2", mutex: "mutex-1", hold: 1, kind: "timeout", patience: 1 },
         { at: 800, worker: "worker-2", mutex: "mutex-1", hold: 1, kind: "acquire" }
       ])
-    }),
-  30_000
+    })
 )

@@ -1,4 +1,4 @@
-/** The scenarios of `mutexRedis.test.ts` on the fake Redis, in virtual time: the same scripts, and no waiting. */
+/** The scenarios of `server/single/mutex.test.ts` on the fake Redis, in virtual time: the same scripts, and no waiting. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { Fencing, RedisMutexStore } from "@effect-simba/redis"
 import { FakeNetwork, FakeRedis, TestMutex } from "@effect-simba/testkit"

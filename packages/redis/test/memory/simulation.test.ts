@@ -24,7 +24,7 @@ describe("The mutex on a simulated Redis", () => {
       [1283, 1701, 2693, 3215, 3482, 5112, 297, 541, 970, 6738, 9248, 9302, 9325, 18201, 19873],
       (seed) => Effect.map(Simulation.run(plainPlan(seed)), clean),
       { discard: true }
-    ), 60_000)
+    ))
 
   it.effect("holds with unfair holders, contenders and fences: seeds that found something", () =>
     Effect.forEach(
@@ -42,7 +42,7 @@ describe("The mutex on a simulated Redis", () => {
       ],
       (seed) => Effect.map(Simulation.run(mutexPlan(seed)), clean),
       { discard: true }
-    ), 60_000)
+    ))
 
   it.effect(
     "stale writes occur in the plan, and none gets through; where nobody looks at tokens, they do",
@@ -72,8 +72,7 @@ describe("The mutex on a simulated Redis", () => {
         assert.isAbove(fenced.stale, 0)
         const careless = yield* staleWrites("careless", seeds)
         assert.include(careless.violations, Checker.writesAreFenced.name)
-      }),
-    60_000
+      })
   )
 
   it.effect("a store that wakes nobody is found: grants come to nothing", () =>
@@ -181,7 +180,7 @@ describe("The mutex on a simulated Redis", () => {
         traces.add(Simulation.report(yield* Simulation.run(mutexPlan(11)), { format: "trace" }))
       }
       assert.strictEqual(traces.size, 1)
-    }), 60_000)
+    }))
 })
 
 describe("TestMutex", () => {

@@ -80,7 +80,7 @@ describe("Stream ownership on a simulated Redis", () => {
       [14, 26, 27, 32, 82, 1184, 1460, 400148, 401095, 401424, 401478],
       (seed) => Effect.map(Simulation.run(streamPlan(seed)), clean),
       { discard: true }
-    ), 60_000)
+    ))
 
   it.effect("has one history for one seed", () =>
     Effect.gen(function*() {
@@ -89,12 +89,11 @@ describe("Stream ownership on a simulated Redis", () => {
         traces.add(Simulation.report(yield* Simulation.run(streamPlan(11)), { format: "trace" }))
       }
       assert.strictEqual(traces.size, 1)
-    }), 60_000)
+    }))
 
   it.effect(
     "finds nothing in a calm fleet",
-    () => Effect.map(found(calm), (checkers) => assert.deepStrictEqual(checkers, [])),
-    60_000
+    () => Effect.map(found(calm), (checkers) => assert.deepStrictEqual(checkers, []))
   )
 
   it.effect("finds a store that says done, and forgets the unfinished", () =>
@@ -107,13 +106,13 @@ describe("Stream ownership on a simulated Redis", () => {
         }))
       ),
       (checkers) => assert.include(checkers, "nothing is forgotten")
-    ), 60_000)
+    ))
 
   it.effect("finds a store that says nothing of what is pending", () =>
     Effect.map(
       found(calm, mistaken(() => ({ pending: () => Effect.succeed({ entries: [], next: undefined }) })), ["kill"]),
       (checkers) => assert.include(checkers, "orphans are taken")
-    ), 60_000)
+    ))
 
   it.effect("finds a store that skips messages", () =>
     Effect.map(
@@ -125,7 +124,7 @@ describe("Stream ownership on a simulated Redis", () => {
         }))
       ),
       (checkers) => assert.include(checkers, "messages come in order")
-    ), 60_000)
+    ))
 
   it.effect("finds a checkpoint that anybody may move", () =>
     Effect.map(
@@ -140,7 +139,7 @@ describe("Stream ownership on a simulated Redis", () => {
         }))
       ),
       (checkers) => assert.isNotEmpty(checkers)
-    ), 60_000)
+    ))
 
   it.effect("finds a store that counts what is given back as a failure", () =>
     Effect.map(
@@ -151,7 +150,7 @@ describe("Stream ownership on a simulated Redis", () => {
         }))
       ),
       (checkers) => assert.include(checkers, "dead letters are earned")
-    ), 60_000)
+    ))
 
   const greedy = mistaken((service, redis) => ({
     take: (requests) =>
@@ -165,15 +164,14 @@ describe("Stream ownership on a simulated Redis", () => {
 
   it.effect(
     "finds a store that takes what has an owner",
-    () => Effect.map(found(calm, greedy), (checkers) => assert.include(checkers, Checker.oneOwner.name)),
-    60_000
+    () => Effect.map(found(calm, greedy), (checkers) => assert.include(checkers, Checker.oneOwner.name))
   )
 
   it.effect("finds a store that takes what a stock consumer has", () =>
     Effect.map(
       found({ ...calm, stock: 1, consumers: 1, capacity: 64, late: 3000 }, greedy),
       (checkers) => assert.include(checkers, "stock consumers that live are left alone")
-    ), 60_000)
+    ))
 
   /** Members that take the others for empty, and see their capacity change as often as that. */
   const lavish = (changeEvery: number) =>
@@ -203,14 +201,12 @@ describe("Stream ownership on a simulated Redis", () => {
 
   it.effect(
     "finds members that give whatever their share is",
-    () => Effect.map(lavish(Infinity), (checkers) => assert.include(checkers, "no ping-pong")),
-    60_000
+    () => Effect.map(lavish(Infinity), (checkers) => assert.include(checkers, "no ping-pong"))
   )
 
   it.effect(
     "finds members that hand on at once what they were given",
-    () => Effect.map(lavish(4000), (checkers) => assert.include(checkers, "no ping-pong")),
-    60_000
+    () => Effect.map(lavish(4000), (checkers) => assert.include(checkers, "no ping-pong"))
   )
 
   it.effect("finds consumers that are never removed", () =>
@@ -222,7 +218,7 @@ describe("Stream ownership on a simulated Redis", () => {
         }))
       ),
       (checkers) => assert.include(checkers, "consumers are reaped")
-    ), 60_000)
+    ))
 
   it.effect("finds a store that does not leave", () =>
     Effect.map(
@@ -234,5 +230,5 @@ describe("Stream ownership on a simulated Redis", () => {
         }))
       ),
       (checkers) => assert.include(checkers, Checker.nothingIsLeft.name)
-    ), 60_000)
+    ))
 })

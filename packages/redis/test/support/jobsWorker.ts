@@ -1,4 +1,4 @@
-/** A process with jobs that run once per period in the fleet. `leadership.test.ts` starts it. */
+/** A process with jobs that run once per period in the fleet, for `process/jobs.test.ts`. */
 import { Leadership } from "@effect-simba/core"
 import type { Lease } from "@effect-simba/core/Lease"
 import * as Mutex from "@effect-simba/core/Mutex"

@@ -1,6 +1,6 @@
 /**
  * What a mutex on Redis must live through, for a real server and for the fake one. The titles are with the tests that
- * run this: `mutexRedis.test.ts` and `mutexFake.test.ts`.
+ * run this: `server/single/mutex.test.ts` and `memory/mutex.test.ts`.
  */
 import type * as Mutex from "@effect-simba/core/Mutex"
 import type * as MutexConfig from "@effect-simba/core/MutexConfig"

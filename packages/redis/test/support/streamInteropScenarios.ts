@@ -1,6 +1,6 @@
 /**
  * Consumers of ours and stock consumers in one service, for a real server and for the fake one. The titles are with the
- * tests: `streamInterop.test.ts`.
+ * tests: `memory/streamInterop.test.ts` and `interop/streams.test.ts`.
  */
 import type { StreamConfig } from "@effect-simba/core/streams"
 import type { StreamClient } from "@effect-simba/core/streams/StreamClient"

@@ -1,5 +1,5 @@
 /**
- * A process that owns data streams and says in Redis what it processes. `streamProcesses.test.ts` starts it, and reads
+ * A process that owns data streams and says in Redis what it processes. `process/streams.test.ts` starts it, and reads
  * afterwards what the server kept.
  */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"

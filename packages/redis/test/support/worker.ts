@@ -1,4 +1,4 @@
-/** A process that contends for one mutex, and writes what it does to a list in Redis. `processes.test.ts` starts it. */
+/** A process that contends for one mutex and writes its actions to a list in Redis, for `process/mutex.test.ts`. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
 import { Duration, Effect, Exit, Layer, Option } from "effect"

@@ -155,7 +155,7 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
       (reply) =>
         reply === "OK"
           ? Effect.succeed(true)
-          // What it did not get it releases, and what has its name it deletes
+          // It releases locks that it did not get, and so deletes those with its name
           : Effect.as(unlock(entry), false)
     )
 
@@ -208,7 +208,7 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
 
   const recovering = Effect.gen(function*() {
     for (;;) {
-      // From the beginning each time: what it claimed is young by then
+      // From the beginning each time: claimed entries are young by then
       const [, rows] = (yield* redis.send(
         "XAUTOCLAIM",
         input,

@@ -183,11 +183,17 @@ export const consumersAreReaped = (model: Model, options: { readonly bound: Dura
  * @since 0.1.0
  */
 export const all = (model: Model, options: {
+  /** The `bound` of `noOrphans`. */
   readonly orphan: Duration.Input
+  /** The `recovery` of `noOrphans`. */
   readonly recovery: Duration.Input
+  /** The `settle` of `noPingPong`. */
   readonly settle: Duration.Input
+  /** The `stay` of `noPingPong`. */
   readonly stay: Duration.Input
+  /** The `bound` of `consumersAreReaped`. */
   readonly reaped: Duration.Input
+  /** The `maxFailures` of `deadLettersAreEarned`. */
   readonly maxFailures: number
 }): ReadonlyArray<Checker> => [
   checkpointsGrow(model),

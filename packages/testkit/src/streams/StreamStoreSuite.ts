@@ -75,7 +75,7 @@ export const suite = <E, R = never>(
   })(`StreamStore: ${name}`, (it) => {
     const cases: Cases = {
       it,
-      // Whatever it needs comes with the layer
+      // The layer provides its requirements
       append: options.append as Append | undefined,
       publishesExpiries: options.publishesExpiries === true,
       bench: (label, lease) => makeBench(options, label, lease),

@@ -82,7 +82,7 @@ type StoreLayer<E> = Layer.Layer<StreamStore, E, Redis | Subscriber>
  *   yield* link.partition()
  *   yield* TestClock.adjust("5 seconds")
  *   yield* link.heal() // so that it can leave at the end
- *   return yield* b.owned // whatever `a` had
+ *   return yield* b.owned // the data streams of `a`
  * })).pipe(Effect.provide(FakeRedis.layer()))
  * ```
  *

@@ -38,8 +38,10 @@ describe("BullMQ", () => {
     await eventually(() => completed.length === 3)
     steps["events"] = completed.slice().sort()
 
-    const delayed = await queue.add("later", { a: 1 }, { delay: 150 })
-    steps["delay"] = [await delayed.getState(), await delayed.waitUntilFinished(events)]
+    const delayed = await queue.add("later", { a: 1 }, { delay: 60_000 })
+    const state = await delayed.getState()
+    await delayed.changeDelay(50)
+    steps["delay"] = [state, await delayed.waitUntilFinished(events)]
     const flaky = await queue.add("flaky", { a: 1 }, { attempts: 3, backoff: { type: "fixed", delay: 20 } })
     steps["retry"] = [await flaky.waitUntilFinished(events), attempts]
     const hopeless = await queue.add("hopeless", {})
@@ -71,7 +73,8 @@ describe("BullMQ", () => {
 
     await queue.pause()
     await queue.add("waits", {})
-    steps["pause"] = [await queue.isPaused(), await queue.getWaitingCount()]
+    const waiting = await queue.getWaiting()
+    steps["pause"] = [await queue.isPaused(), waiting.filter(({ name }) => name === "waits").length]
     await queue.resume()
 
     const flow = new FlowProducer({ connection })

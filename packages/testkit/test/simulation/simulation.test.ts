@@ -131,7 +131,7 @@ describe("Simulation", () => {
         assert.deepStrictEqual(result.violations, [], Simulation.report(result))
         assert.isAbove(result.events.filter(({ _tag }) => _tag === "Owner").length, 50)
       }
-    }), 60_000)
+    }))
 
   it.effect("the same seed gives the same trace, a hundred times", () =>
     Effect.gen(function*() {

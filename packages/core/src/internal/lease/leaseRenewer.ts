@@ -168,12 +168,12 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
     })
 
   /** Leases due soon join the batch to save wake-ups. Those that fail keep a pace of their own. */
-  const renewDue = (now: Instant) => {
+  const renewDue = (from: number): boolean => {
+    const now = table.now()
     const due: Array<L> = []
     for (let lease = table.first; lease !== undefined && due.length < batchSize; lease = table.first) {
-      const early = lease.failing ? earlyRetry : lease.terms.early
-      const isDue = lease.nextRenewal <= now.monotonic + early
-      if (isDue ? due.length > 0 && lease.failing !== due[0]!.failing : lease.key > now.monotonic) break
+      const isDue = lease.nextRenewal <= from + (lease.failing ? earlyRetry : lease.terms.early)
+      if (isDue ? due.length > 0 && lease.failing !== due[0]!.failing : lease.key > from) break
       // After a stall the deadline counts: a renewal would come too late
       if (!table.isStillOpen(lease, now)) continue
       if (isDue) {
@@ -188,6 +188,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
       table.place(lease)
     }
     if (due.length > 0) attend(due, renew(due))
+    return due.length === batchSize
   }
 
   yield* Effect.forkScoped(supervise(`The renewal of ${what}s`, table.loop(renewDue)))

@@ -65,22 +65,21 @@ export class LeaseTable<L extends AnyLease> {
     return lease.isOpen()
   }
 
-  /** Runs `attend` when the first lease is due, for ever. */
-  readonly loop = (attend: (now: Instant) => void): Effect.Effect<never> =>
-    Effect.forever(Effect.suspend(() => {
+  /** Runs `attend` when the first lease is due, again and again as long as it answers that there is more. */
+  readonly loop = (attend: (from: number) => boolean): Effect.Effect<never> => {
+    // Thousands of leases must not keep other fibers waiting
+    const attendAll = (from: number): Effect.Effect<void> =>
+      attend(from) ? Effect.flatMap(Effect.yieldNow, () => attendAll(from)) : Effect.void
+    return Effect.forever(Effect.suspend(() => {
       this.changed.closeUnsafe()
       const now = this.now()
       this.compareClocks(now)
       const { first } = this
-      if (first !== undefined && first.key <= now.monotonic) {
-        this.next = -Infinity
-        attend(now)
-        // Thousands of leases must not keep other fibers waiting
-        return Effect.yieldNow
-      }
-      this.next = first === undefined ? Infinity : Math.min(first.key, now.monotonic + watch)
-      return sleepUntil(this.next, this.changed)
+      const isDue = first !== undefined && first.key <= now.monotonic
+      this.next = first === undefined ? Infinity : isDue ? -Infinity : Math.min(first.key, now.monotonic + watch)
+      return isDue ? attendAll(now.monotonic) : sleepUntil(this.next, this.changed)
     }))
+  }
 
   /** A suspension, or a clock that was set, moves deadlines without moving their order. */
   private compareClocks({ monotonic, wall }: Instant): void {

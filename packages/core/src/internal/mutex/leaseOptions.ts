@@ -1,7 +1,6 @@
 /** The options of one lease: checked where they enter, and the periods that follow from them. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type { LeaseOptions } from "../../Mutex.ts"
 import type * as MutexConfig from "../../MutexConfig.ts"
 import type { InvalidConfig } from "../../SimbaError.ts"
 import type { Periods } from "../lease/trackedLease.ts"
@@ -46,11 +45,21 @@ export const termsOf = (options: {
   }
 }
 
+/** As callers give them: `LeaseOptions` of `Mutex`. */
+interface Options {
+  readonly ttl?: Duration.Input | undefined
+  readonly transition?: Duration.Input | undefined
+  readonly maxHold?: Duration.Input | undefined
+  readonly isAlive?: Effect.Effect<boolean, unknown> | undefined
+  readonly unfair?: boolean | undefined
+  readonly maxLocalHandOffs?: number | undefined
+}
+
 /** Answers `usual`, the terms of the layer, where the options change none of them. */
 export const check = (
   config: MutexConfig.MutexConfig,
   usual: Terms,
-  options: LeaseOptions = {}
+  options: Options = {}
 ): Effect.Effect<Terms, InvalidConfig> => {
   const { isAlive, maxHold, transition, ttl, unfair } = options
   const maxLocalHandOffs = options.maxLocalHandOffs ?? config.maxLocalHandOffs

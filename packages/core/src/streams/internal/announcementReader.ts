@@ -1,4 +1,4 @@
-/** New announcements: read as there is room for them, and taken. */
+/** Reads new announcements while there is room, and takes their data streams. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { persist } from "../../internal/lease/storeFailure.ts"
@@ -7,7 +7,7 @@ import * as StreamMetrics from "../StreamMetrics.ts"
 import type { Entry } from "../StreamStore.ts"
 import type { ClientContext, Deliver } from "./context.ts"
 import { batchSize, type Candidate, type LeaseTaker } from "./leaseTaker.ts"
-import type { Sweep } from "./orphanSweep.ts"
+import type { OrphanSweep } from "./orphanSweep.ts"
 
 /** How long one read waits in the backend for announcements. */
 const readTimeout = Duration.seconds(1)
@@ -15,22 +15,22 @@ const readTimeout = Duration.seconds(1)
 export const make = (
   client: ClientContext,
   taking: LeaseTaker,
-  sweep: Sweep,
+  sweep: OrphanSweep,
   deliver: Deliver,
-  /** Ends when whoever is told has caught up. */
+  /** Completes when the reader of notifications has caught up. */
   ready: Effect.Effect<void>
 ): Effect.Effect<never, StoreError> => {
-  const { config, meter, store, table } = client
+  const { config, metrics, store, table } = client
   const { consumer } = config
 
-  const bury = (entry: Entry) =>
+  const deadLetter = (entry: Entry) =>
     entry._tag !== "Malformed" ? Effect.void : store.deadLetterMalformed(entry.entry, consumer, entry.problem).pipe(
-      Effect.tap((buried) => {
-        if (buried) meter.update(StreamMetrics.malformed, 1)
+      Effect.tap((isDead) => {
+        if (isDead) metrics.update(StreamMetrics.malformed, 1)
         return Effect.logError(`An announcement cannot be read: ${entry.problem}`)
       }),
-      // It is pending here, so a sweep comes back to it
-      Effect.catch((error) => Effect.logWarning(`Cannot bury an announcement: ${error.message}`)),
+      // The entry stays pending, and the next sweep tries again
+      Effect.catch((error) => Effect.logWarning(`Cannot move an announcement to the dead letters: ${error.message}`)),
       Effect.annotateLogs({ entry: entry.entry })
     )
 
@@ -38,21 +38,21 @@ export const make = (
     Effect.suspend(() => {
       const candidates: Array<Candidate> = []
       for (const entry of entries) {
-        // Owned under another announcement: this one stays pending, and is tried again by sweeps
-        if (entry._tag === "Announced" && taking.isWorthwhile(entry)) {
+        // A stream that is owned under another announcement stays pending for the sweeps
+        if (entry._tag === "Announced" && taking.mayTake(entry)) {
           candidates.push({ ...entry, minIdle: Duration.zero })
         }
       }
-      const taken = Effect.map(taking.take(candidates, "intake", deliver), ({ length }) => {
-        // What orphans took the room of meanwhile is pending here, and goes to whoever has room first
-        if (length < candidates.length) sweep.want()
+      const taken = Effect.map(taking.take(candidates, "announcement", deliver), ({ length }) => {
+        // Orphans may have taken the room meanwhile: a sweep of any consumer takes the rest
+        if (length < candidates.length) sweep.request()
       })
-      return Effect.andThen(taken, Effect.forEach(entries, bury, { discard: true }))
+      return Effect.andThen(taken, Effect.forEach(entries, deadLetter, { discard: true }))
     })
 
   /**
-   * As many as there is room for, so that nothing is handed out to a consumer that cannot take it. The room is not kept
-   * while the read waits: an orphan that comes up meanwhile must find it.
+   * Reads as many as there is room for, since Redis assigns the entries to their reader. A waiting read reserves no room,
+   * which an orphan may need.
    */
   const read = Effect.uninterruptibleMask((restore) =>
     Effect.suspend(() => {
@@ -68,8 +68,8 @@ export const make = (
     Effect.gen(function*() {
       yield* ready
       yield* table.room.await
-      // Orphans wait for longer than what is new
-      if (sweep.isWanted()) yield* sweep.once
+      // Orphans have waited longer than new announcements
+      if (sweep.isRequested()) yield* sweep.once
       yield* read
     })
   ))

@@ -16,18 +16,18 @@ import { AlreadyClaimed, StreamNotFound } from "../StreamError.ts"
 import { StreamLease } from "../StreamLease.ts"
 import type { EntryId, StreamName } from "../StreamName.ts"
 import { type Announcement, StreamStore } from "../StreamStore.ts"
-import * as endingOf from "./completion.ts"
-import * as joining from "./consumption.ts"
+import * as completions from "./completion.ts"
+import * as consumptions from "./consumption.ts"
 import type { ClientContext } from "./context.ts"
-import * as sessions from "./epochs.ts"
-import * as runner from "./handlerRunner.ts"
+import * as epochs from "./epochs.ts"
+import * as handlerRunner from "./handlerRunner.ts"
 import { LeaseImpl } from "./leaseHandle.ts"
-import * as takingOf from "./leaseTaker.ts"
-import * as notifying from "./notificationQueue.ts"
+import * as leaseTakers from "./leaseTaker.ts"
+import * as notificationQueue from "./notificationQueue.ts"
 import type { OwnedStream } from "./ownedStream.ts"
-import * as tidying from "./reaper.ts"
-import * as handBack from "./revocation.ts"
-import * as bounded from "./storeTimeouts.ts"
+import * as reaper from "./reaper.ts"
+import * as revocation from "./revocation.ts"
+import * as storeTimeouts from "./storeTimeouts.ts"
 import { StreamTable } from "./streamTable.ts"
 
 const entryId = names.checked<EntryId>("entry", names.entryProblem)
@@ -48,26 +48,26 @@ export const make: (
     function*(options: StreamConfig.Options) {
       const config = yield* StreamConfig.make(options)
       const clock = yield* Clock.Clock
-      const meter = metricsRecorder.make(yield* Effect.context<never>(), false)
+      const metrics = metricsRecorder.make(yield* Effect.context<never>(), false)
       const opened = yield* (yield* StreamStore).open(config.service, { enableEvents: config.enableEvents })
-      const store = bounded.make(opened, config)
-      const table = new StreamTable(clock, config, meter)
-      const ending = endingOf.make(table, store, config)
-      const client: ClientContext = { clock, config, store, meter, table, ending, ...yield* sessions.make }
-      const taking = takingOf.make(client)
-      const door = joining.make(client, taking)
+      const store = storeTimeouts.make(opened, config)
+      const table = new StreamTable(clock, config, metrics)
+      const completion = completions.make(table, store, config)
+      const client: ClientContext = { clock, config, store, metrics, table, completion, ...yield* epochs.make }
+      const leaseTaker = leaseTakers.make(client)
+      const consumption = consumptions.make(client, leaseTaker)
       const undoing = yield* FiberSet.make()
-      let notices: notifying.NotificationQueue | undefined
+      let notices: notificationQueue.NotificationQueue | undefined
 
       table.onLost = ({ entry, stream, token }, reason) =>
         notices?.push({ _tag: "StreamDisowned", stream, entry, token, reason })
 
       yield* table.renewing(store)
-      yield* Effect.forkScoped(supervise("The keeping of checkpoints", tidying.keeping(client)))
+      yield* Effect.forkScoped(supervise("The keeping of checkpoints", reaper.keepCheckpoints(client)))
       yield* Effect.addFinalizer(() =>
         Effect.gen(function*() {
-          yield* door.close
-          yield* handBack.all(client, [...table.all()])
+          yield* consumption.close
+          yield* revocation.revokeAll(client, [...table.all()])
         })
       )
 
@@ -91,9 +91,9 @@ export const make: (
         if (Option.isNone(found)) {
           return yield* new StreamNotFound({ stream, problem: "it is not announced, or it is finished" })
         }
-        // Who was given it a moment ago may be about to take it
+        // The consumer that read the entry a moment ago may be about to take it
         const candidate = { ...found.value, minIdle: config.leaseDuration }
-        const result = yield* taking.takeAnyway(candidate, "claim", (owned) => claimed.push(owned))
+        const result = yield* leaseTaker.takeAnyway(candidate, "claim", (owned) => claimed.push(owned))
         if (claimed[0] !== undefined) return leaseOf(claimed[0])
         switch (result._tag) {
           case "Occupied":
@@ -114,12 +114,12 @@ export const make: (
       const claim = (name: string) =>
         Effect.suspend(() => {
           const claimed: Array<OwnedStream> = []
-          // Whoever asked is gone: nobody else would end it
+          // The caller is gone, and nobody else would end the lease
           return Effect.onInterrupt(claiming(name, claimed), () =>
-            Effect.forEach(claimed, (owned) => FiberSet.run(undoing, ending.giveBack(owned)), { discard: true }))
+            Effect.forEach(claimed, (owned) => FiberSet.run(undoing, completion.yield(owned)), { discard: true }))
         })
 
-      /** Whether the caller is the handler of it, which cannot wait for its own end. */
+      /** Whether the caller is the handler of this stream, which cannot wait for its own end. */
       const isHandlerOf = (owned: OwnedStream) =>
         Effect.map(
           Effect.serviceOption(StreamLease),
@@ -129,19 +129,19 @@ export const make: (
       const doneStream = (name: string) =>
         Effect.gen(function*() {
           const owned = yield* find(name)
-          if (owned.work === undefined || (yield* isHandlerOf(owned))) return yield* ending.done(owned)
-          yield* handBack.finished(owned)
-          // It may have been given back or buried already
+          if (owned.handler === undefined || (yield* isHandlerOf(owned))) return yield* completion.done(owned)
+          yield* revocation.finish(owned)
+          // It may have ended otherwise meanwhile
           if (owned.outcome !== "done") return yield* owned.loss ?? owned.lossOf("Released")
         })
 
       const release = (name: string) =>
         Effect.gen(function*() {
           const owned = yield* find(name)
-          // Others first
-          taking.rest(owned.entry, config.sweepInterval)
-          if (owned.work === undefined) return yield* ending.release(owned)
-          if (!(yield* isHandlerOf(owned))) return yield* handBack.now(owned)
+          // Other members try first
+          leaseTaker.skipFor(owned.entry, config.sweepInterval)
+          if (owned.handler === undefined) return yield* completion.release(owned)
+          if (!(yield* isHandlerOf(owned))) return yield* revocation.stop(owned)
           owned.stop()
           yield* Effect.yieldNow
         })
@@ -161,37 +161,37 @@ export const make: (
           const body = Effect.isEffect(handler) ? () => handler : handler
           const fibers = yield* FiberSet.make<void>()
           const start = yield* FiberSet.runtime(fibers)<Exclude<R, StreamLease> | R2>()
-          return yield* door.join({
-            name: "run",
-            onJoined: () => {},
+          return yield* consumption.start({
+            operation: "run",
+            onStarted: () => {},
             deliver: (owned) => {
               start(Effect.catchCause(
-                runner.process(client, taking, owned, body, options ?? {}),
+                handlerRunner.runHandler(client, leaseTaker, owned, body, options ?? {}),
                 (cause) =>
                   Effect.andThen(
-                    Effect.logError("The runner of a data stream died; its lease runs out", cause),
+                    Effect.logError("The runner of a data stream crashed; its lease runs out", cause),
                     Effect.sync(() => table.lose(owned, "Stalled"))
                   )
               ))
             },
             onExpired: undefined,
             ready: Effect.void,
-            mayGive: true
+            mayHandOver: true
           })
         }))
 
       const notifications = Stream.unwrap(Effect.gen(function*() {
-        const own = yield* notifying.make(meter)
+        const own = yield* notificationQueue.make(metrics)
         yield* Effect.addFinalizer(() => own.abandon)
-        const consuming = Effect.scoped(door.join({
-          name: "notifications",
-          onJoined: () => {
+        const consuming = Effect.scoped(consumption.start({
+          operation: "notifications",
+          onStarted: () => {
             notices = own
           },
           deliver: ({ entry, info, stream, token }) => own.push({ _tag: "StreamAdded", stream, entry, info, token }),
           onExpired: own.expired,
           ready: own.ready,
-          mayGive: false
+          mayHandOver: false
         }))
         yield* Effect.forkScoped(Effect.onExit(consuming, (exit) => {
           if (notices === own) notices = undefined

@@ -1,4 +1,4 @@
-/** Being a consumer of the service, from joining to leaving: all loops of it, and the end of what it brought. */
+/** Consumes a service: runs the loops of a consumer, and gives its data streams back at the end. */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -6,84 +6,87 @@ import { persist } from "../../internal/lease/storeFailure.ts"
 import { supervise } from "../../internal/lease/supervise.ts"
 import { InvalidConfig, type StoreError } from "../../SimbaError.ts"
 import type { EntryId, StreamName } from "../StreamName.ts"
-import * as intake from "./announcementReader.ts"
+import * as announcementReader from "./announcementReader.ts"
 import type { ClientContext, Deliver } from "./context.ts"
 import type { LeaseTaker } from "./leaseTaker.ts"
-import * as fleetOf from "./members.ts"
-import * as hearing from "./orphanSignals.ts"
-import * as sweepOf from "./orphanSweep.ts"
-import * as tidying from "./reaper.ts"
-import * as balanceOf from "./rebalancer.ts"
-import * as handBack from "./revocation.ts"
+import * as members from "./members.ts"
+import * as orphanSignals from "./orphanSignals.ts"
+import * as orphanSweep from "./orphanSweep.ts"
+import * as reaper from "./reaper.ts"
+import * as rebalancer from "./rebalancer.ts"
+import * as revocation from "./revocation.ts"
 
-export interface Guest {
-  /** What it is called where it is refused. */
-  readonly name: "run" | "notifications"
-  readonly onJoined: () => void
+export interface ConsumptionOptions {
+  /** Named in the error of a second consumption. */
+  readonly operation: "run" | "notifications"
+  readonly onStarted: () => void
   readonly deliver: Deliver
   readonly onExpired: ((stream: StreamName, entry: EntryId) => Effect.Effect<void>) | undefined
-  /** Ends when it can be given more. */
+  /** Completes when more data streams can be delivered. */
   readonly ready: Effect.Effect<void>
-  readonly mayGive: boolean
+  readonly mayHandOver: boolean
 }
 
-export interface Door {
-  /** Consumes until the scope closes, and then gives back what it was brought. Fails where the backend refuses for good. */
-  readonly join: (guest: Guest) => Effect.Effect<never, InvalidConfig | StoreError, Scope.Scope>
-  /** Sends whoever is in out, and waits until he has gone. */
+export interface Consumption {
+  /** Consumes until the scope closes, then gives its data streams back. Fails if the backend refuses for good. */
+  readonly start: (options: ConsumptionOptions) => Effect.Effect<never, InvalidConfig | StoreError, Scope.Scope>
+  /** Stops the current consumption and awaits it. */
   readonly close: Effect.Effect<void>
 }
 
-export const make = (client: ClientContext, taking: LeaseTaker): Door => {
+export const make = (client: ClientContext, taking: LeaseTaker): Consumption => {
   const { config, store, table } = client
   const closing = Deferred.makeUnsafe<void>()
-  let present: { readonly name: string; readonly left: Deferred.Deferred<void> } | undefined
+  let current: { readonly name: string; readonly left: Deferred.Deferred<void> } | undefined
 
-  const enter = (name: string) =>
+  const register = (name: string) =>
     Effect.suspend(() => {
-      if (present !== undefined || Deferred.isDoneUnsafe(closing)) {
-        const problem = present === undefined
+      if (current !== undefined || Deferred.isDoneUnsafe(closing)) {
+        const problem = current === undefined
           ? "this client is closed"
-          : `this client is consumed already, by ${present.name}: make another client`
+          : `this client is consumed already, by ${current.name}: make another client`
         return Effect.fail(new InvalidConfig({ option: name, problem }))
       }
       const left = Deferred.makeUnsafe<void>()
-      present = { name, left }
+      current = { name, left }
       return Effect.succeed(left)
     })
 
-  const leave = (left: Deferred.Deferred<void>) =>
+  const unregister = (left: Deferred.Deferred<void>) =>
     Effect.suspend(() => {
-      present = undefined
+      current = undefined
       return Deferred.succeed(left, undefined)
     })
 
-  const consume = (guest: Guest) =>
+  const consume = (options: ConsumptionOptions) =>
     Effect.gen(function*() {
-      guest.onJoined()
-      const fleet = fleetOf.empty()
-      const balance = balanceOf.make(client, taking, fleet, guest.deliver, guest.mayGive)
-      const adopt = config.rebalance ? balance.adopt : Effect.void
-      const sweep = sweepOf.make(client, taking, guest.deliver, adopt)
+      options.onStarted()
+      const fleet = members.empty()
+      const rebalancing = rebalancer.make(client, taking, fleet, options.deliver, options.mayHandOver)
+      const adopt = config.rebalance ? rebalancing.adopt : Effect.void
+      const sweep = orphanSweep.make(client, taking, options.deliver, adopt)
       const closed = Effect.andThen(Deferred.await(closing), Effect.interrupt)
       yield* Effect.raceFirst(persist("Joining the service", store.prepare), closed)
-      // Not before everything that is owned by then can be told apart from claims
+      // Claims stay with the client
       yield* Effect.addFinalizer(() =>
         Effect.andThen(
-          config.rebalance ? balance.leave : Effect.void,
-          handBack.all(client, [...table.all()].filter(({ source }) => source !== "claim"))
+          config.rebalance ? rebalancing.leave : Effect.void,
+          revocation.revokeAll(client, [...table.all()].filter(({ source }) => source !== "claim"))
         )
       )
       const loops: Array<Effect.Effect<never, StoreError>> = [
-        hearing.make(client, taking, sweep, fleet, guest.deliver, { onExpired: guest.onExpired, onGiven: adopt }),
-        supervise("Tidying up", tidying.loop(client, fleet))
+        orphanSignals.make(client, taking, sweep, fleet, options.deliver, {
+          onExpired: options.onExpired,
+          onHandOver: adopt
+        }),
+        supervise("The reaper of consumers and announcements", reaper.reap(client, fleet))
       ]
-      if (config.rebalance) loops.push(balance.loop)
+      if (config.rebalance) loops.push(rebalancing.loop)
       loops.push(
         Effect.andThen(
           persist("Looking for unfinished data streams", sweep.own),
           Effect.raceFirst(
-            intake.make(client, taking, sweep, guest.deliver, guest.ready),
+            announcementReader.make(client, taking, sweep, options.deliver, options.ready),
             sweep.loop
           )
         )
@@ -92,10 +95,11 @@ export const make = (client: ClientContext, taking: LeaseTaker): Door => {
     })
 
   return {
-    join: (guest) => Effect.andThen(Effect.acquireRelease(enter(guest.name), leave), consume(guest)),
+    start: (options) =>
+      Effect.andThen(Effect.acquireRelease(register(options.operation), unregister), consume(options)),
     close: Effect.suspend(() => {
       Deferred.doneUnsafe(closing, Effect.void)
-      return present === undefined ? Effect.void : Deferred.await(present.left)
+      return current === undefined ? Effect.void : Deferred.await(current.left)
     })
   }
 }

@@ -1,4 +1,4 @@
-/** What the parts of one client share. */
+/** The context that all parts of one client share. */
 import type * as Clock from "effect/Clock"
 import type { Recorder } from "../../internal/lease/metricsRecorder.ts"
 import type { StreamConfig } from "../StreamConfig.ts"
@@ -12,13 +12,13 @@ export interface ClientContext {
   readonly clock: Clock.Clock
   readonly config: StreamConfig
   readonly store: Service
-  readonly meter: Recorder
+  readonly metrics: Recorder
   readonly table: StreamTable
-  readonly ending: Completion
+  readonly completion: Completion
   /** Random and new for each client: the first part of its epochs. */
   readonly session: string
   readonly nextEpoch: () => Epoch
 }
 
-/** What becomes of a data stream that came to be owned: its handler starts, or somebody is notified. */
+/** Starts the handler of a new owned stream, or notifies its reader. */
 export type Deliver = (owned: OwnedStream) => void

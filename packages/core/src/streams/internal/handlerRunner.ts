@@ -1,4 +1,4 @@
-/** Handlers: one fiber per data stream, in which everything happens that concerns its handler. */
+/** Runs the handler of a data stream in a fiber of its own, with retries, until the stream ends or is lost. */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import type * as Duration from "effect/Duration"
@@ -19,40 +19,39 @@ import { annotations, type OwnedStream } from "./ownedStream.ts"
 
 export type Body<A, E, R> = (lease: StreamLease) => Effect.Effect<A, E, R>
 
-/** A second after the first failure, doubling up to half a minute. It has no end: `maxFailures` is one. */
+/** One second, doubling up to half a minute. It does not end: `maxFailures` ends it. */
 const defaultRetry: Schedule.Schedule<unknown, HandlerFailure> = Schedule.min([
   Schedule.exponential("1 second"),
   Schedule.spaced("30 seconds")
 ]).pipe(Schedule.jittered)
 
-const report = ({ cause, failures, ...subject }: HandlerFailure) =>
+const logFailure = ({ cause, failures, ...subject }: HandlerFailure) =>
   Effect.annotateLogs(Effect.logError(`The handler of a data stream failed (${failures})`, cause), annotations(subject))
 
-const isHandBack = (reason: Cause.Reason<unknown>) =>
-  Cause.isFailReason(reason) && reason.error instanceof StreamYielded
+const isYield = (reason: Cause.Reason<unknown>) => Cause.isFailReason(reason) && reason.error instanceof StreamYielded
 
-const isHandedBack = (cause: Cause.Cause<unknown>) =>
-  cause.reasons.some(isHandBack) &&
-  // When the grace is over as it is given back, it is interrupted besides
-  cause.reasons.every((reason) => isHandBack(reason) || Cause.isInterruptReason(reason))
+const isYielded = (cause: Cause.Cause<unknown>) =>
+  cause.reasons.some(isYield) &&
+  // The end of the grace period may interrupt a handler that just yielded
+  cause.reasons.every((reason) => isYield(reason) || Cause.isInterruptReason(reason))
 
-/** From the taking to the end of one holding. Uninterruptible but for the handler and the pauses between its runs. */
-export const process = <A, E, R, R2>(
+/** Only the handler and the pauses between its runs are interruptible. */
+export const runHandler = <A, E, R, R2>(
   client: ClientContext,
   taking: LeaseTaker,
   owned: OwnedStream,
   body: Body<A, E, R>,
   options: RunOptions<R2>
 ): Effect.Effect<void, never, Exclude<R, StreamLease> | R2> => {
-  const { config, ending, meter, table } = client
+  const { config, completion, metrics, table } = client
   const lease = new LeaseImpl(client, owned)
-  const { onError = report, retry = defaultRetry } = options
+  const { onError = logFailure, retry = defaultRetry } = options
 
   const runOnce = (restore: Restore) =>
     Effect.gen(function*() {
       const began = table.now().monotonic
       if (config.progressTimeout !== undefined) {
-        owned.progressed = began
+        owned.progressedAt = began
         table.watch(owned)
       }
       const work = tracing.span(
@@ -61,39 +60,43 @@ export const process = <A, E, R, R2>(
         Effect.suspend(() => body(lease))
       )
       const exit = yield* Effect.exit(restore(work))
-      owned.progressed = undefined
+      owned.progressedAt = undefined
       const now = table.now()
       const outcome = Exit.isSuccess(exit)
         ? "success"
-        : isHandedBack(exit.cause)
-        ? "handedBack"
+        : isYielded(exit.cause)
+        ? "yielded"
         : owned.isOpen() && !owned.isStopped
         ? "failure"
         : "interrupted"
-      meter.update(StreamMetrics.processingTime[outcome], now.monotonic - began)
+      metrics.update(StreamMetrics.processingTime[outcome], now.monotonic - began)
       table.check(owned, now)
       return exit
     })
 
-  const finish = ending.certain(owned, "Marking a data stream as done", ending.done(owned))
+  const finish = completion.endOrLose(owned, "Marking a data stream as done", completion.done(owned))
 
-  const giveBack = Effect.suspend(() => {
+  const yieldOrHandOver = Effect.suspend(() => {
     if (owned.isFinished) return finish
-    taking.rest(owned.entry, config.sweepInterval)
-    const { heir } = owned
-    return heir === undefined
-      ? ending.giveBack(owned)
-      : ending.certain(owned, "Handing a data stream over", ending.handOver(owned, heir))
+    taking.skipFor(owned.entry, config.sweepInterval)
+    const { receiver } = owned
+    return receiver === undefined
+      ? completion.yield(owned)
+      : completion.endOrLose(owned, "Handing a data stream over", completion.handOver(owned, receiver))
   })
 
-  const bury = (cause: Cause.Cause<unknown>) =>
-    ending.certain(owned, "Burying a data stream", ending.bury(owned, Cause.pretty(cause)))
+  const deadLetter = (cause: Cause.Cause<unknown>) =>
+    completion.endOrLose(
+      owned,
+      "Moving an announcement to the dead letters",
+      completion.deadLetter(owned, Cause.pretty(cause))
+    )
 
   /**
-   * Like the handler, it is interrupted where the data stream is lost or wanted back. Where the handler failed of that, by
-   * its finalizers, this fiber is interrupted for good: then it has so much time, in a fiber of its own.
+   * A loss or a revocation interrupts `onError`, as it does the handler. After an interruption of this fiber it runs in a
+   * fiber of its own for at most `releaseTimeout`.
    */
-  const observe = (restore: Restore, failure: HandlerFailure) =>
+  const reportFailure = (restore: Restore, failure: HandlerFailure) =>
     Effect.catchCause(
       Effect.suspend(() =>
         owned.isStopped ? Effect.timeoutOption(onError(failure), config.releaseTimeout) : restore(onError(failure))
@@ -103,7 +106,7 @@ export const process = <A, E, R, R2>(
 
   const pause = (delay: Duration.Duration) => Effect.raceFirst(Effect.sleep(delay), lease.revoked)
 
-  const whole = (restore: Restore) =>
+  const runUntilEnd = (restore: Restore) =>
     Effect.gen(function*() {
       let step: Effect.Success<ReturnType<typeof Schedule.toStep<unknown, HandlerFailure, never, R2>>> | undefined
       let last = 0
@@ -113,39 +116,39 @@ export const process = <A, E, R, R2>(
         if (!owned.isOpen()) return
         if (Exit.isSuccess(exit)) return yield* finish
         const { cause } = exit
-        if (isHandedBack(cause)) return yield* giveBack
-        if (owned.isStopped && Cause.hasInterruptsOnly(cause)) return yield* giveBack
-        const counted = yield* ending.insist(owned, "Counting a failure", ending.fail(owned, ++attempts))
+        if (isYielded(cause)) return yield* yieldOrHandOver
+        if (owned.isStopped && Cause.hasInterruptsOnly(cause)) return yield* yieldOrHandOver
+        const counted = yield* completion.retry(owned, "Counting a failure", completion.fail(owned, ++attempts))
         if (!owned.isOpen()) return
         const failures = Option.getOrElse(counted, () => owned.failures + 1)
         owned.failures = failures
         const { entry, stream, token } = owned
         const failure: HandlerFailure = { stream, entry, token, cause, failures }
-        yield* observe(restore, failure)
+        yield* reportFailure(restore, failure)
         if (!owned.isOpen()) return
         if (owned.isFinished) return yield* finish
-        if (failures >= config.maxFailures) return yield* bury(cause)
-        // A commit in between has set the count back
+        if (failures >= config.maxFailures) return yield* deadLetter(cause)
+        // A commit in between resets the count
         if (step === undefined || failures <= last) step = yield* Schedule.toStep(retry)
         last = failures
         const next = yield* Pull.catchDone(
           step(yield* Clock.currentTimeMillis, failure),
           () => Effect.undefined
         )
-        if (next === undefined) return yield* bury(cause)
-        if (!owned.isAskedBack) yield* Effect.exit(restore(pause(next[1])))
+        if (next === undefined) return yield* deadLetter(cause)
+        if (!owned.isRevoked) yield* Effect.exit(restore(pause(next[1])))
         table.check(owned, table.now())
         if (!owned.isOpen()) return
-        if (owned.isAskedBack) return yield* giveBack
+        if (owned.isRevoked) return yield* yieldOrHandOver
       }
     })
 
   return Effect.uninterruptibleMask((restore) =>
     Effect.withFiber((fiber) => {
       table.workBegan(owned, fiber)
-      // For onError and retry, too: what they ask for this data stream comes from inside
+      // Requests of onError and retry for this stream also come from inside the handler
       return Effect.ensuring(
-        Effect.provideService(whole(restore), StreamLease, lease),
+        Effect.provideService(runUntilEnd(restore), StreamLease, lease),
         Effect.sync(() => table.workEnded(owned))
       )
     })

@@ -13,7 +13,7 @@ import type { StreamTable } from "./streamTable.ts"
 export interface Parts {
   readonly table: StreamTable
   readonly store: Service
-  readonly ending: Completion
+  readonly completion: Completion
 }
 
 /** The loss of the lease, if it is over at this instant. */
@@ -93,14 +93,14 @@ export class LeaseImpl extends Handle implements StreamLease {
 
   get revoked() {
     return Effect.callback<void>((resume) => {
-      if (this.owned.isAskedBack) return resume(Effect.void)
-      const unlisten = this.owned.onAsked.add(() => resume(Effect.void))
+      if (this.owned.isRevoked) return resume(Effect.void)
+      const unlisten = this.owned.onRevoked.add(() => resume(Effect.void))
       return Effect.sync(unlisten)
     })
   }
 
   get isRevoked() {
-    return Effect.sync(() => this.owned.isAskedBack)
+    return Effect.sync(() => this.owned.isRevoked)
   }
 
   get yield() {
@@ -147,7 +147,7 @@ export class LeaseImpl extends Handle implements StreamLease {
   }
 
   private progressed(): void {
-    if (this.owned.progressed !== undefined) this.owned.progressed = this.parts.table.now().monotonic
+    if (this.owned.progressedAt !== undefined) this.owned.progressedAt = this.parts.table.now().monotonic
   }
 
   private committing(
@@ -157,7 +157,9 @@ export class LeaseImpl extends Handle implements StreamLease {
       const loss = over(this.parts, this.owned)
       if (loss !== undefined) return Effect.fail(loss)
       return Effect.flatMap(call(), (answer) => {
-        if (answer === "NotOwner") return Effect.flatMap(this.parts.ending.refused(this.owned), Effect.fail)
+        if (answer === "NotOwner") {
+          return Effect.flatMap(this.parts.completion.lossAfterRefusal(this.owned), Effect.fail)
+        }
         this.progressed()
         return Effect.void
       })

@@ -1,4 +1,4 @@
-/** Taking data streams: from candidates that somebody found, in batches, into the table. */
+/** Takes the leases of candidates in batches, and adds them to the table. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -14,39 +14,39 @@ type Source = keyof typeof StreamMetrics.acquisitions
 
 export interface Candidate extends Announcement {
   readonly entry: EntryId
-  /** Zero where nobody else can be at it. */
+  /** Zero if no other consumer can be working on it. */
   readonly minIdle: Duration.Duration
 }
 
 export interface LeaseTaker {
   /**
-   * Takes what can be taken of the first ones, as many as there is room for, and at most `batchSize`. Answers for each
-   * of these. Fails only if there is no answer for as long as a lease lasts.
+   * Takes the first candidates, as many as there is room for and at most `batchSize`; returns a result for each. Fails if
+   * there is no answer for as long as a lease lasts.
    */
   readonly take: (
     candidates: ReadonlyArray<Candidate>,
     source: Source,
     deliver: Deliver
   ) => Effect.Effect<ReadonlyArray<TakeResult>, StoreError>
-  /** Takes one that was asked for by name, whether there is room or not. */
+  /** Takes a stream that a user claims by name, without regard to the room. */
   readonly takeAnyway: (
     candidate: Candidate,
     source: Source,
     deliver: Deliver
   ) => Effect.Effect<TakeResult, StoreError>
-  /** Adds what is held already: taken, or handed over and confirmed. */
+  /** Adds a lease that was taken, or handed over and confirmed. */
   readonly add: (
     held: Held,
     fields: Pick<OwnedStream, "info" | "failures" | "source" | "since" | "arrival">,
     deliver: Deliver
   ) => Effect.Effect<void>
-  /** Whether it makes sense to try this one now. */
-  readonly isWorthwhile: (candidate: Pick<Candidate, "entry" | "stream">) => boolean
-  /** Leaves it to others for a moment. */
-  readonly rest: (entry: EntryId, period: Duration.Duration) => void
+  /** False for streams that are owned here or skipped for now. */
+  readonly mayTake: (candidate: Pick<Candidate, "entry" | "stream">) => boolean
+  /** Leaves the entry to other members for a while. */
+  readonly skipFor: (entry: EntryId, period: Duration.Duration) => void
 }
 
-/** Streams of one taking call. */
+/** Streams of one call. */
 export const batchSize = 200
 
 const outcomes = {
@@ -55,32 +55,32 @@ const outcomes = {
   Recent: "recent",
   Unread: "recent",
   Gone: "gone",
-  Buried: "buried",
+  Buried: "deadLettered",
   Failed: "failed"
 } as const
 
 export const make = (client: ClientContext): LeaseTaker => {
-  const { config, ending, meter, store, table } = client
-  /** Entries that are left alone until an instant, in monotonic milliseconds. */
-  const resting = new Map<EntryId, number>()
+  const { config, completion, metrics, store, table } = client
+  /** Skipped entries, until when, in monotonic milliseconds. */
+  const skipped = new Map<EntryId, number>()
   const lease = Duration.toMillis(config.leaseDuration)
   let pruned = 0
 
-  const rest: LeaseTaker["rest"] = (entry, period) => {
+  const skipFor: LeaseTaker["skipFor"] = (entry, period) => {
     const now = table.now().monotonic
     if (now - pruned > 10 * lease) {
       pruned = now
-      for (const [entry, until] of resting) if (until <= now) resting.delete(entry)
+      for (const [entry, until] of skipped) if (until <= now) skipped.delete(entry)
     }
-    resting.set(entry, now + Duration.toMillis(period))
+    skipped.set(entry, now + Duration.toMillis(period))
   }
 
-  const isWorthwhile: LeaseTaker["isWorthwhile"] = ({ entry, stream }) => {
+  const mayTake: LeaseTaker["mayTake"] = ({ entry, stream }) => {
     if (table.has(entry) || table.get(stream) !== undefined) return false
-    const until = resting.get(entry)
+    const until = skipped.get(entry)
     if (until === undefined) return true
     if (until > table.now().monotonic) return false
-    resting.delete(entry)
+    skipped.delete(entry)
     return true
   }
 
@@ -88,9 +88,11 @@ export const make = (client: ClientContext): LeaseTaker => {
     Effect.suspend(() => {
       const owned = new OwnedStream({ ...held, info, failures, source, since, arrival }, table.terms)
       if (owned.left(table.now()) <= 0) {
-        // The answer came when the lease was as good as over: nobody has begun, so it is given back
+        // The answer came too late for the lease. No handler has begun, so it is released
         owned.isStopped = true
-        return Effect.asVoid(ending.insist(owned, "Giving back", Effect.timeoutOption(store.release(owned), lease)))
+        return Effect.asVoid(
+          completion.retry(owned, "Releasing a data stream", Effect.timeoutOption(store.release(owned), lease))
+        )
       }
       table.add(owned)
       deliver(owned)
@@ -105,7 +107,7 @@ export const make = (client: ClientContext): LeaseTaker => {
     source: Source,
     deliver: Deliver
   ) => {
-    meter.update(StreamMetrics.takes[outcomes[result._tag]], 1)
+    metrics.update(StreamMetrics.takes[outcomes[result._tag]], 1)
     const { entry, stream } = candidate
     switch (result._tag) {
       case "Taken": {
@@ -116,14 +118,14 @@ export const make = (client: ClientContext): LeaseTaker => {
         return add(held, { info, failures, source, since, arrival: undefined }, deliver)
       }
       case "Occupied":
-        rest(entry, Duration.min(result.remaining, config.leaseDuration))
+        skipFor(entry, Duration.min(result.remaining, config.leaseDuration))
         return Effect.void
       case "Buried":
         return Effect.logError(
           `Data stream is in the dead letters now: its handlers failed ${result.failures} times`
         ).pipe(Effect.annotateLogs({ stream, entry }))
       case "Failed":
-        rest(entry, config.sweepInterval)
+        skipFor(entry, config.sweepInterval)
         return Effect.logWarning(`Cannot take a data stream: ${result.error.message}`).pipe(
           Effect.annotateLogs({ stream, entry })
         )
@@ -132,8 +134,8 @@ export const make = (client: ClientContext): LeaseTaker => {
     }
   }
 
-  /** A lost answer may have been a grant: the same epochs are asked for again, and answered the same. */
-  const ask = (requests: ReadonlyArray<TakeRequest>) =>
+  /** A lost answer may have been a grant: a retry with the same epochs gets the same answer. */
+  const send = (requests: ReadonlyArray<TakeRequest>) =>
     Effect.gen(function*() {
       const until = table.now().monotonic + lease
       const attempt = Effect.gen(function*() {
@@ -163,31 +165,31 @@ export const make = (client: ClientContext): LeaseTaker => {
       lease: config.leaseDuration,
       maxFailures: config.maxFailures
     }))
-    const { results, since } = yield* ask(requests)
+    const { results, since } = yield* send(requests)
     for (let i = 0; i < candidates.length; i++) {
       yield* settle(candidates[i]!, requests[i]!, results[i]!, since, source, deliver)
     }
     return results
   })
 
-  /** The room is kept and given back in one piece, so that no interruption can lose it in between. */
-  const inRoom = <A, E>(reserve: () => number, within: (kept: number) => Effect.Effect<A, E>): Effect.Effect<A, E> =>
+  /** Uninterruptible, so that reserved room is always returned. */
+  const withRoom = <A, E>(reserve: () => number, within: (kept: number) => Effect.Effect<A, E>): Effect.Effect<A, E> =>
     Effect.uninterruptible(Effect.suspend(() => {
       const kept = reserve()
       return Effect.ensuring(Effect.suspend(() => within(kept)), Effect.sync(() => table.unreserve(kept)))
     }))
 
   return {
-    rest,
-    isWorthwhile,
+    skipFor,
+    mayTake,
     add,
     take: (candidates, source, deliver) =>
-      inRoom(
+      withRoom(
         () => table.reserve(Math.min(candidates.length, batchSize)),
         (kept) => kept === 0 ? Effect.succeed([]) : takeAll(candidates.slice(0, kept), source, deliver)
       ),
     takeAnyway: (candidate, source, deliver) =>
-      inRoom(
+      withRoom(
         () => table.reserveAnyway(),
         () => Effect.map(takeAll([candidate], source, deliver), ([result]) => result!)
       )

@@ -1,29 +1,29 @@
-/** What this member knows of the others, and when it is its turn to take what has become free. */
+/** The members of the fleet, and the order in which they try to take an orphan. */
 import type { ConsumerName, EntryId } from "../StreamName.ts"
 import type { Member } from "../StreamStore.ts"
 
-export interface Fleet {
-  /** As the last beat answered; nobody where there was none. */
+export interface Members {
+  /** From the last heartbeat; empty before the first. */
   members: ReadonlyArray<Member>
 }
 
-export const empty = (): Fleet => ({ members: [] })
+export const empty = (): Members => ({ members: [] })
 
-/** FNV-1a: the same on all members, different for each pair. */
+/** FNV-1a: equal on all members, different for each pair of entry and member. */
 const hash = (text: string): number => {
   let value = 0x811c9dc5
   for (let i = 0; i < text.length; i++) value = Math.imul(value ^ text.charCodeAt(i), 0x01000193)
-  // Names of members differ in their last characters, which would only change the low bits
+  // Sessions may differ in their last characters only, which would change only the low bits
   value ^= value >>> 16
   value = Math.imul(value, 0x45d9f3b)
   return (value ^ value >>> 16) >>> 0
 }
 
 /**
- * How many members with room are to try this entry before oneself. For every entry it is another order, on which all
- * agree who know the same members. Nothing where it is not known.
+ * How many members with room try this entry before this one. The order differs for each entry, and members that know the
+ * same fleet agree on it. Undefined before the first heartbeat.
  */
-export const rank = (fleet: Fleet, session: string, entry: EntryId): number | undefined => {
+export const rank = (fleet: Members, session: string, entry: EntryId): number | undefined => {
   if (!fleet.members.some((member) => member.session === session)) return undefined
   const mine = hash(entry + session)
   let before = 0
@@ -33,6 +33,6 @@ export const rank = (fleet: Fleet, session: string, entry: EntryId): number | un
   return before
 }
 
-/** One of the members does what is done for all. */
-export const isFirst = (fleet: Fleet, consumer: ConsumerName): boolean =>
+/** One member does the work that is needed once in a fleet. */
+export const isFirst = (fleet: Members, consumer: ConsumerName): boolean =>
   fleet.members.every((member) => consumer <= member.consumer)

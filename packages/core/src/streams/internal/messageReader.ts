@@ -1,4 +1,4 @@
-/** Messages of a data stream one by one, from the checkpoint on. */
+/** Reads the messages of a data stream one by one, from the checkpoint on. */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -18,8 +18,8 @@ const start = EntryId.make("0-0")
 
 const retry = Schedule.min([Schedule.exponential("20 millis"), Schedule.spaced("500 millis")]).pipe(Schedule.jittered)
 
-/** An outage is waited out; it ends with the lease at the latest, whose operations then say so. */
-export const persistently = <A>(effect: Effect.Effect<A, LeaseError>): Effect.Effect<A, LeaseError> =>
+/** Retries through an outage. The loss of the lease ends it at the latest. */
+export const retryOutages = <A>(effect: Effect.Effect<A, LeaseError>): Effect.Effect<A, LeaseError> =>
   Effect.retry(effect, { schedule: retry, while: (error) => error._tag === "BackendError" && error.retryable })
 
 const reasonOf = (error: Schema.SchemaError): string => error.message.slice(0, 1000)
@@ -38,7 +38,7 @@ const decoderOf = <A, RD>(schema: Schema.Codec<A, unknown, RD, unknown>, field: 
   }
 }
 
-/** The place in a data stream up to which messages were given, and those that were read ahead. */
+/** The position in a data stream, and the messages that are read ahead. */
 export class MessageReader<A, RD> {
   private readonly lease: StreamLease
   private readonly options: ReadOptions<A>
@@ -47,7 +47,7 @@ export class MessageReader<A, RD> {
   private ahead: ReadonlyArray<RawMessage> = []
   private index = 0
   private isOver = false
-  /** Of the next read: nothing within it, and it is over. */
+  /** The stream is finished if the next read gets nothing within this time. */
   private patience: Duration.Input | undefined
 
   constructor(
@@ -61,8 +61,8 @@ export class MessageReader<A, RD> {
   }
 
   /**
-   * The next message, or none after the last one. Whoever asks says that all that were given before are processed: one
-   * that cannot be decoded is buried now, and that moves the checkpoint past them. `meanwhile` runs while it waits.
+   * The next message; undefined after the last one. The caller has processed all messages before: a message that cannot be
+   * decoded goes to the dead letters, which moves the checkpoint past them. `meanwhile` runs during the wait.
    */
   next(meanwhile: Effect.Effect<never, LeaseError> = Effect.never): Effect.Effect<
     Message<A> | undefined,
@@ -87,7 +87,7 @@ export class MessageReader<A, RD> {
         yield* Effect.logWarning(`A message cannot be decoded, and goes to the dead letters: ${decoded.failure}`).pipe(
           Effect.annotateLogs({ stream: this.lease.stream, message: raw.id })
         )
-        yield* persistently(this.lease.deadLetter(raw, decoded.failure))
+        yield* retryOutages(this.lease.deadLetter(raw, decoded.failure))
       }
     })
   }
@@ -100,7 +100,7 @@ export class MessageReader<A, RD> {
     return Effect.gen({ self: this }, function*() {
       const { checkpoint } = this.after === undefined ? yield* this.begin : { checkpoint: undefined }
       const reading = Effect.raceAllFirst([
-        persistently(Effect.suspend(() => this.lease.messagesAfter(this.after!, this.batch))),
+        retryOutages(Effect.suspend(() => this.lease.messagesAfter(this.after!, this.batch))),
         Effect.andThen(this.lease.revoked, this.lease.yield),
         meanwhile
       ])
@@ -118,16 +118,15 @@ export class MessageReader<A, RD> {
       if (messages.length > 1) return
       const value = yield* Effect.option(this.decode(messages[0]))
       if (value._tag === "None" || !this.isLast({ ...messages[0], value: value.value })) return
-      // Its owner committed the last message, and could not say any more that it was the last; or it has been announced
-      // anew since, and more is to come
-      if (yield* persistently(this.lease.hasCommitted)) this.isOver = true
+      // The former owner committed the last message and died before `done`; or the stream was announced again since
+      if (yield* retryOutages(this.lease.hasCommitted)) this.isOver = true
       else this.patience = this.options.moreWithin ?? "1 minute"
     })
   }
 
-  /** From the checkpoint on; with an end to be found, the committed message is looked at once more. */
+  /** Starts after the checkpoint. With `until`, the committed message is read again: it may be the last one. */
   private get begin() {
-    return Effect.map(persistently(this.lease.checkpoint), (checkpoint) => {
+    return Effect.map(retryOutages(this.lease.checkpoint), (checkpoint) => {
       const id = Option.getOrUndefined(checkpoint)
       this.after = id === undefined ? start : this.options.until === undefined ? id : before(id)
       return { checkpoint: id }
@@ -135,7 +134,7 @@ export class MessageReader<A, RD> {
   }
 
   private get batch() {
-    // Room for the committed message and one after it
+    // The committed message and at least one after it
     return Math.max(2, this.options.batch ?? 100)
   }
 }

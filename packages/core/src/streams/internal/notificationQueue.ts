@@ -1,4 +1,4 @@
-/** Notifications on their way to a reader: in order, none dropped, and a writer that can wait does. */
+/** Queues notifications in order and drops none: a full queue makes the reader of announcements wait. */
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
@@ -11,17 +11,17 @@ import type { EntryId, StreamName } from "../StreamName.ts"
 import type { StreamNotification } from "../StreamNotification.ts"
 
 export interface NotificationQueue {
-  /** Never waits: there are no more of these than there are data streams owned. */
+  /** Does not wait: the number of owned data streams bounds these. */
   readonly push: (notification: StreamNotification) => void
-  /** Waits for room. Said once, as long as it was not read. */
+  /** Waits for room. Adds an entry once until it is read. */
   readonly expired: (stream: StreamName, entry: EntryId) => Effect.Effect<void>
   /** Waits until the reader has caught up. */
   readonly ready: Effect.Effect<void>
-  /** The last one. What is unread stays readable. */
+  /** Adds the last notification. Unread ones stay readable. */
   readonly end: (reason: string) => Effect.Effect<void>
-  /** Instead of all that would have come. */
+  /** Fails the reader. */
   readonly fail: (error: InvalidConfig) => Effect.Effect<void>
-  /** Nobody will read any more. */
+  /** Drops all notifications: the reader is gone. */
   readonly abandon: Effect.Effect<void>
   readonly stream: Stream.Stream<StreamNotification, InvalidConfig>
 }
@@ -29,7 +29,7 @@ export interface NotificationQueue {
 /** Unread notifications that make the reader of announcements wait. */
 const bound = 256
 
-export const make = (meter: Recorder): Effect.Effect<NotificationQueue> =>
+export const make = (metrics: Recorder): Effect.Effect<NotificationQueue> =>
   Effect.gen(function*() {
     const queue = yield* Queue.unbounded<StreamNotification, Cause.Done | InvalidConfig>()
     const room = Latch.makeUnsafe(true)
@@ -39,12 +39,12 @@ export const make = (meter: Recorder): Effect.Effect<NotificationQueue> =>
     const push = (notification: StreamNotification) => {
       if (isOver) return
       Queue.offerUnsafe(queue, notification)
-      meter.modify(StreamMetrics.queued, 1)
+      metrics.modify(StreamMetrics.queued, 1)
       if (Queue.sizeUnsafe(queue) >= bound) room.closeUnsafe()
     }
 
     const took = (notification: StreamNotification) => {
-      meter.modify(StreamMetrics.queued, -1)
+      metrics.modify(StreamMetrics.queued, -1)
       if (notification._tag === "StreamExpired") expired.delete(notification.entry)
       if (Queue.sizeUnsafe(queue) < bound) room.openUnsafe()
     }
@@ -70,7 +70,7 @@ export const make = (meter: Recorder): Effect.Effect<NotificationQueue> =>
       fail: (error) => Effect.asVoid(Queue.fail(queue, error)),
       abandon: Effect.suspend(() => {
         isOver = true
-        meter.modify(StreamMetrics.queued, -Queue.sizeUnsafe(queue))
+        metrics.modify(StreamMetrics.queued, -Queue.sizeUnsafe(queue))
         return Effect.asVoid(Queue.shutdown(queue))
       }),
       stream: Stream.fromPull(Effect.succeed(

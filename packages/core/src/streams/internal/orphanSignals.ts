@@ -1,4 +1,4 @@
-/** News that a data stream is free: leases that ran out, and hints of the fleet. They only make sweeps unnecessary. */
+/** Takes orphans upon signals of the fleet and expiry events, earlier than the next sweep would. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
@@ -13,46 +13,46 @@ import { compareEntryIds, type EntryId, type StreamName } from "../StreamName.ts
 import type { ClientContext, Deliver } from "./context.ts"
 import { batchSize, type Candidate, type LeaseTaker } from "./leaseTaker.ts"
 import * as fleetOf from "./members.ts"
-import type { Sweep } from "./orphanSweep.ts"
+import type { OrphanSweep } from "./orphanSweep.ts"
 import { before } from "./previousEntryId.ts"
 
-export interface Listener {
-  /** A lease ran out: tells somebody who claims by himself. Otherwise it is taken. */
+export interface SignalListener {
+  /** Called with an expired lease instead of taking it: for readers of notifications, who claim themselves. */
   readonly onExpired: ((stream: StreamName, entry: EntryId) => Effect.Effect<void>) | undefined
-  /** Something was handed to this member. */
-  readonly onGiven: Effect.Effect<void, StoreError>
+  /** Called when a data stream was handed over to this member. */
+  readonly onHandOver: Effect.Effect<void, StoreError>
 }
 
-/** Between two members that try the same one. Milliseconds. */
+/** Between two members that try to take the same stream. Milliseconds. */
 const stagger = 30
 
-/** More at once than this, and a sweep is cheaper. */
-const most = 10_000
+/** Beyond this a sweep is cheaper. */
+const maxDue = 10_000
 
 export const make = (
   client: ClientContext,
   taking: LeaseTaker,
-  sweep: Sweep,
-  fleet: fleetOf.Fleet,
+  sweep: OrphanSweep,
+  fleet: fleetOf.Members,
   deliver: Deliver,
-  listener: Listener
+  listener: SignalListener
 ): Effect.Effect<never, StoreError> => {
-  const { config, meter, session, store, table } = client
-  const due = new Map<EntryId, { readonly at: number; readonly source: "expiry" | "hint" }>()
+  const { config, metrics, session, store, table } = client
+  const due = new Map<EntryId, { readonly at: number; readonly source: "expiry" | "signal" }>()
   const changed = Latch.makeUnsafe(false)
 
-  const hear = (entry: EntryId, stream: StreamName, source: "expiry" | "hint") =>
+  const note = (entry: EntryId, stream: StreamName, source: "expiry" | "signal") =>
     Effect.gen(function*() {
-      if (due.has(entry) || !taking.isWorthwhile({ entry, stream })) return
-      if (due.size >= most) return sweep.nudge()
+      if (due.has(entry) || !taking.mayTake({ entry, stream })) return
+      if (due.size >= maxDue) return sweep.wake()
       const rank = fleetOf.rank(fleet, session, entry)
       const delay = rank === undefined ? yield* Random.nextBetween(0, 4 * stagger) : rank * stagger
       due.set(entry, { at: table.now().monotonic + Math.min(delay, Duration.toMillis(config.sweepInterval)), source })
       changed.openUnsafe()
     })
 
-  /** The oldest first: what is pending and nobody renews, of those that were heard of. */
-  const look = (entries: ReadonlyArray<EntryId>, source: "expiry" | "hint") =>
+  /** Takes noted entries that are pending and not renewed, the oldest first. */
+  const look = (entries: ReadonlyArray<EntryId>, source: "expiry" | "signal") =>
     Effect.gen(function*() {
       const wanted = new Set(entries)
       const last = entries[entries.length - 1]!
@@ -65,15 +65,15 @@ export const make = (
         })
         const found: Array<Candidate> = []
         for (const { content } of page.entries) {
-          if (content._tag === "Announced" && wanted.delete(content.entry) && taking.isWorthwhile(content)) {
+          if (content._tag === "Announced" && wanted.delete(content.entry) && taking.mayTake(content)) {
             found.push({ ...content, minIdle: config.leaseDuration })
           }
         }
         const { length } = yield* taking.take(found, source, deliver)
-        meter.update(StreamMetrics.heard.used, length)
+        metrics.update(StreamMetrics.signals.used, length)
         if (length < found.length) {
-          meter.update(StreamMetrics.heard.dropped, found.length - length)
-          sweep.want()
+          metrics.update(StreamMetrics.signals.dropped, found.length - length)
+          sweep.request()
         }
         after = page.next
         if (wanted.size === 0 || after === undefined || compareEntryIds(after, last) >= 0) return
@@ -81,12 +81,12 @@ export const make = (
     })
 
   const attempts = Effect.forever(persist(
-    "Looking for what became free",
+    "Looking for free data streams",
     Effect.gen(function*() {
       changed.closeUnsafe()
       const now = table.now().monotonic
       let next = Infinity
-      const ready: Record<"expiry" | "hint", Array<EntryId>> = { expiry: [], hint: [] }
+      const ready: Record<"expiry" | "signal", Array<EntryId>> = { expiry: [], signal: [] }
       for (const [entry, { at, source }] of due) {
         if (at > now) next = Math.min(next, at)
         else {
@@ -94,21 +94,21 @@ export const make = (
           ready[source].push(entry)
         }
       }
-      if (ready.expiry.length + ready.hint.length === 0) return yield* sleepUntil(next, changed)
-      for (const source of ["hint", "expiry"] as const) {
+      if (ready.expiry.length + ready.signal.length === 0) return yield* sleepUntil(next, changed)
+      for (const source of ["signal", "expiry"] as const) {
         const entries = ready[source]
         if (entries.length === 0) continue
         if (table.free() === 0) {
-          meter.update(StreamMetrics.heard.dropped, entries.length)
-          sweep.want()
+          metrics.update(StreamMetrics.signals.dropped, entries.length)
+          sweep.request()
         } else yield* look(entries.sort(compareEntryIds), source)
       }
     })
   ))
 
   const gap = Effect.sync(() => {
-    meter.update(StreamMetrics.heard.gap, 1)
-    sweep.nudge()
+    metrics.update(StreamMetrics.signals.gap, 1)
+    sweep.wake()
   })
 
   const next = <A>(hints: Subscription<A>): Effect.Effect<A | { readonly _tag: "Gap" }> =>
@@ -119,15 +119,15 @@ export const make = (
 
   const hints = Effect.scoped(Effect.gen(function*() {
     const hints = yield* store.signals
-    // Whatever was said before is missed
+    // Signals before the subscription were missed
     yield* gap
     return yield* Effect.forever(Effect.flatMap(next(hints), (hint) =>
       hint._tag === "Released"
-        ? hear(hint.entry, hint.stream, "hint")
+        ? note(hint.entry, hint.stream, "signal")
         : hint._tag === "Gap"
-        ? Effect.andThen(gap, listener.onGiven)
+        ? Effect.andThen(gap, listener.onHandOver)
         : hint.session === session
-        ? listener.onGiven
+        ? listener.onHandOver
         : Effect.void))
   }))
 
@@ -141,9 +141,9 @@ export const make = (
       expiry._tag === "Gap"
         ? gap
         : listener.onExpired === undefined
-        ? hear(expiry.entry, expiry.stream, "expiry")
+        ? note(expiry.entry, expiry.stream, "expiry")
         : Effect.suspend(() =>
-          table.free() > 0 && taking.isWorthwhile(expiry)
+          table.free() > 0 && taking.mayTake(expiry)
             ? listener.onExpired!(expiry.stream, expiry.entry)
             : Effect.void
         )))

@@ -1,4 +1,4 @@
-/** Finding data streams without an owner, needing no event: a look at what is pending for longer than a lease. */
+/** Finds orphaned data streams without any event: entries that are pending for longer than a lease. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
@@ -13,39 +13,39 @@ import type { Pending } from "../StreamStore.ts"
 import type { ClientContext, Deliver } from "./context.ts"
 import { batchSize, type Candidate, type LeaseTaker } from "./leaseTaker.ts"
 
-export interface Sweep {
-  /** One's own unfinished ones, from an earlier life under the same name: nobody else would look at them so soon. */
+export interface OrphanSweep {
+  /** Takes entries that an earlier process of this name left pending: other consumers look at them only later. */
   readonly own: Effect.Effect<void, StoreError>
-  /** Whether there were orphans left when there was no more room. They go before what is new. */
-  readonly isWanted: () => boolean
-  readonly want: () => void
+  /** Whether a sweep ran out of room. Orphans go before new announcements. */
+  readonly isRequested: () => boolean
+  readonly request: () => void
   readonly once: Effect.Effect<void, StoreError>
-  /** Looks without waiting for the next time. */
-  readonly nudge: () => void
+  /** Starts a sweep now. */
+  readonly wake: () => void
   readonly loop: Effect.Effect<never, StoreError>
 }
 
-/** With a small capacity and quick handlers there is room again at once; the backend is not asked more often than this. */
-const shortest = 50
+/** The least distance of two sweeps in milliseconds. Quick handlers would make room for one after the other. */
+const minDistance = 50
 
 export const make = (
   client: ClientContext,
   taking: LeaseTaker,
   deliver: Deliver,
-  also: Effect.Effect<void, StoreError>
-): Sweep => {
-  const { config, meter, store, table } = client
-  const nudged = Latch.makeUnsafe(false)
-  const turn = Semaphore.makeUnsafe(1)
-  let wanted = false
+  adoptHandOvers: Effect.Effect<void, StoreError>
+): OrphanSweep => {
+  const { config, metrics, store, table } = client
+  const woken = Latch.makeUnsafe(false)
+  const permit = Semaphore.makeUnsafe(1)
+  let requested = false
   let last = -Infinity
-  /** The last one that found room. */
-  let filled = -Infinity
+  /** When a sweep last found room. */
+  let lastWithRoom = -Infinity
 
-  const bury = ({ consumer, content }: Pending) => {
+  const deadLetter = ({ consumer, content }: Pending) => {
     if (content._tag !== "Malformed") return Effect.void
-    return Effect.flatMap(store.deadLetterMalformed(content.entry, consumer, content.problem), (buried) => {
-      if (buried) meter.update(StreamMetrics.malformed, 1)
+    return Effect.flatMap(store.deadLetterMalformed(content.entry, consumer, content.problem), (isDead) => {
+      if (isDead) metrics.update(StreamMetrics.malformed, 1)
       return Effect.logError(`An announcement cannot be read: ${content.problem}`).pipe(
         Effect.annotateLogs({ entry: content.entry })
       )
@@ -54,12 +54,12 @@ export const make = (
 
   const look = (only: "own" | "all", source: keyof typeof StreamMetrics.acquisitions) =>
     Effect.gen(function*() {
-      wanted = false
+      requested = false
       const { consumer, leaseDuration: lease } = config
       let after: EntryId | undefined
       do {
         if (table.free() === 0) {
-          wanted = true
+          requested = true
           return
         }
         const page = yield* store.pending({
@@ -72,17 +72,17 @@ export const make = (
         for (const pending of page.entries) {
           const { content } = pending
           if (content._tag === "Malformed") {
-            // A consumer of another implementation may be at it all the same, and does not make it young again
+            // A stock consumer may still work on it, and does not refresh its idle time
             const isStale = Duration.isGreaterThanOrEqualTo(pending.idle, config.reapAfter)
-            if (pending.consumer === consumer || isStale) yield* bury(pending)
-          } else if (taking.isWorthwhile(content)) {
+            if (pending.consumer === consumer || isStale) yield* deadLetter(pending)
+          } else if (taking.mayTake(content)) {
             candidates.push({ ...content, minIdle: pending.consumer === consumer ? Duration.zero : lease })
           }
         }
         for (let i = 0; i < candidates.length;) {
           const { length } = yield* taking.take(candidates.slice(i), source, deliver)
           if (length === 0) {
-            wanted = true
+            requested = true
             return
           }
           i += length
@@ -91,29 +91,29 @@ export const make = (
       } while (after !== undefined)
     })
 
-  const once = turn.withPermit(Effect.suspend(() => {
+  const once = permit.withPermit(Effect.suspend(() => {
     last = table.now().monotonic
-    // One without room must not keep orphans from the room that comes up the moment after
-    if (table.free() > 0) filled = last
-    meter.update(StreamMetrics.sweeps, 1)
-    return Effect.andThen(also, look("all", "sweep"))
+    // A sweep without room must not delay the next one, which may find room at once
+    if (table.free() > 0) lastWithRoom = last
+    metrics.update(StreamMetrics.sweeps, 1)
+    return Effect.andThen(adoptHandOvers, look("all", "sweep"))
   }))
 
   return {
-    own: turn.withPermit(look("own", "start")),
-    isWanted: () => wanted && table.now().monotonic - filled >= shortest,
-    want: () => {
-      wanted = true
+    own: permit.withPermit(look("own", "start")),
+    isRequested: () => requested && table.now().monotonic - lastWithRoom >= minDistance,
+    request: () => {
+      requested = true
     },
     once,
-    nudge: () => nudged.openUnsafe(),
+    wake: () => woken.openUnsafe(),
     loop: Effect.forever(persist(
       "Sweeping",
       Effect.gen(function*() {
         const factor = yield* Random.nextBetween(0.8, 1.2)
-        yield* sleepUntil(table.now().monotonic + Duration.toMillis(config.sweepInterval) * factor, nudged)
-        nudged.closeUnsafe()
-        yield* Effect.sleep(Math.max(0, last + shortest - table.now().monotonic))
+        yield* sleepUntil(table.now().monotonic + Duration.toMillis(config.sweepInterval) * factor, woken)
+        woken.closeUnsafe()
+        yield* Effect.sleep(Math.max(0, last + minDistance - table.now().monotonic))
         yield* once
       })
     ))

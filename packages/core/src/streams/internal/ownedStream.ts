@@ -36,26 +36,26 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
   state: "held" | "lost" | "released" = "held"
   loss: StreamLost | undefined
   readonly onLoss = new Listeners<StreamLost>()
-  readonly onAsked = new Listeners<void>()
+  readonly onRevoked = new Listeners<void>()
   /** However it ends. */
   readonly onEnd = new Listeners<void>()
   /** How it ended in order. */
   outcome: EndOutcome | undefined
   /** A request that ends it was sent, and may have been done: its answer decides, not a renewal. */
-  ending = false
-  isAskedBack = false
+  isEnding = false
+  isRevoked = false
   /** The grace period is over: the handler was interrupted, and nothing is tried again. */
   isStopped = false
   /** Its user marks it as done: its handler is stopped first. */
   isFinished = false
   /** The member that it was asked back for. */
-  heir: Member | undefined
+  receiver: Member | undefined
   /** Of one that came by a hand-over. */
   arrival: Arrival | undefined
   /** The fiber of its handler. */
-  work: Fiber.Fiber<unknown, unknown> | undefined
+  handler: Fiber.Fiber<unknown, unknown> | undefined
   /** The last progress of the handler, in monotonic milliseconds; undefined while nobody watches. */
-  progressed: number | undefined
+  progressedAt: number | undefined
   /** How many readers wait for messages: no lack of progress. */
   waiting = 0
 
@@ -87,7 +87,9 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
 
   /** The monotonic instant at which its handler counts as stalled. */
   stallsAt(): number {
-    return this.progressed === undefined || this.waiting > 0 ? Infinity : this.progressed + this.terms.progressTimeout
+    return this.progressedAt === undefined || this.waiting > 0
+      ? Infinity
+      : this.progressedAt + this.terms.progressTimeout
   }
 
   override endsAt(): number {
@@ -102,7 +104,7 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
   lose(reason: StreamLossReason): StreamLost {
     const loss = this.loss = this.lossOf(reason)
     this.state = "lost"
-    this.work?.interruptUnsafe()
+    this.handler?.interruptUnsafe()
     this.onLoss.tell(loss)
     this.onEnd.tell()
     return loss
@@ -120,16 +122,16 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
     return new StreamLost({ stream: this.stream, entry: this.entry, token: this.token, reason })
   }
 
-  askBack(): void {
-    if (this.isAskedBack) return
-    this.isAskedBack = true
-    this.onAsked.tell()
+  revoke(): void {
+    if (this.isRevoked) return
+    this.isRevoked = true
+    this.onRevoked.tell()
   }
 
   /** After the grace. */
   stop(): void {
-    this.askBack()
+    this.revoke()
     this.isStopped = true
-    this.work?.interruptUnsafe()
+    this.handler?.interruptUnsafe()
   }
 }

@@ -1,13 +1,13 @@
-/** Keeping what is needed for longer, and removing what nobody needs: consumers that are gone, entries that were finished but not deleted. */
+/** Keeps checkpoints from expiring, and removes dead consumers and finished entries. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import { persist } from "../../internal/lease/storeFailure.ts"
 import type { ClientContext } from "./context.ts"
-import { type Fleet, isFirst } from "./members.ts"
+import { isFirst, type Members } from "./members.ts"
 
-/** Of what is owned for long and commits nothing. Backends keep them for a week. */
-export const keeping = ({ store, table }: ClientContext): Effect.Effect<never> =>
+/** Backends keep a checkpoint for a week after its last commit, and an owner may commit less often. */
+export const keepCheckpoints = ({ store, table }: ClientContext): Effect.Effect<never> =>
   Effect.forever(Effect.gen(function*() {
     yield* Effect.sleep("1 day")
     const streams = Array.from(table.all(), ({ stream }) => stream)
@@ -17,8 +17,8 @@ export const keeping = ({ store, table }: ClientContext): Effect.Effect<never> =
     )
   }))
 
-/** At a slow pace, by one member of the fleet. */
-export const loop = ({ config, store }: ClientContext, fleet: Fleet): Effect.Effect<never> =>
+/** Runs on one member of the fleet, at a slow pace. */
+export const reap = ({ config, store }: ClientContext, fleet: Members): Effect.Effect<never> =>
   Effect.forever(
     Effect.gen(function*() {
       const factor = yield* Random.nextBetween(0.5, 1)

@@ -1,14 +1,14 @@
-/** Asking data streams back: first a word, then the grace, then an interruption, and the end of the work is awaited. */
+/** Revokes data streams: asks the handler to finish, interrupts it after the grace period, and awaits its end. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Member } from "../StreamStore.ts"
 import type { ClientContext } from "./context.ts"
 import type { OwnedStream } from "./ownedStream.ts"
 
-const isOver = (owned: OwnedStream) => !owned.isOpen() && owned.work === undefined
+const isOver = (owned: OwnedStream) => !owned.isOpen() && owned.handler === undefined
 
-/** Ends when none of them is owned any more, however that came. */
-export const ended = (holdings: ReadonlyArray<OwnedStream>): Effect.Effect<void> =>
+/** Waits until none of them is owned any more. */
+export const awaitEnds = (holdings: ReadonlyArray<OwnedStream>): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
     let open = 0
     const unlisten: Array<() => void> = []
@@ -24,49 +24,49 @@ export const ended = (holdings: ReadonlyArray<OwnedStream>): Effect.Effect<void>
     return Effect.sync(() => unlisten.forEach((stop) => stop()))
   })
 
-/** What has a handler ends by it; the others are left as they are. */
-const stop = (holdings: ReadonlyArray<OwnedStream>) =>
+/** Interrupts the handlers and awaits the ends of treceiver leases. Leases without a handler stay. */
+const interruptHandlers = (holdings: ReadonlyArray<OwnedStream>) =>
   Effect.andThen(
     Effect.sync(() => {
       for (const owned of holdings) if (owned.isOpen()) owned.stop()
     }),
-    ended(holdings.filter((owned) => owned.work !== undefined))
+    awaitEnds(holdings.filter((owned) => owned.handler !== undefined))
   )
 
-/** For somebody else, or for anybody. Its handler gives it back, or is done with it. */
-export const one = (client: ClientContext, owned: OwnedStream, heir: Member | undefined): Effect.Effect<void> =>
+/** For `receiver`, or for any member. The handler yields the stream or finishes it. */
+export const revoke = (client: ClientContext, owned: OwnedStream, receiver: Member | undefined): Effect.Effect<void> =>
   Effect.gen(function*() {
-    owned.heir = heir
-    owned.askBack()
-    const within = yield* Effect.timeoutOption(ended([owned]), client.config.gracePeriod)
-    if (Option.isNone(within)) yield* stop([owned])
+    owned.receiver = receiver
+    owned.revoke()
+    const within = yield* Effect.timeoutOption(awaitEnds([owned]), client.config.gracePeriod)
+    if (Option.isNone(within)) yield* interruptHandlers([owned])
   })
 
-/** At once, without asking first. */
-export const now = (owned: OwnedStream): Effect.Effect<void> => stop([owned])
+/** Interrupts the handler at once. */
+export const stop = (owned: OwnedStream): Effect.Effect<void> => interruptHandlers([owned])
 
-/** Likewise, and it is done then. */
-export const finished = (owned: OwnedStream): Effect.Effect<void> =>
+/** Interrupts the handler at once, and the stream is done. */
+export const finish = (owned: OwnedStream): Effect.Effect<void> =>
   Effect.suspend(() => {
     owned.isFinished = true
-    return stop([owned])
+    return interruptHandlers([owned])
   })
 
 /**
- * All of them. What has no handler may be released by its user within the grace, and is released after it. The backend
- * is waited for no longer than the release timeout after the last handler has ended.
+ * Users may release leases without a handler within the grace period; they are released after it. After the last handler
+ * has ended, the backend has `releaseTimeout`.
  */
-export const all = (client: ClientContext, holdings: ReadonlyArray<OwnedStream>): Effect.Effect<void> =>
+export const revokeAll = (client: ClientContext, holdings: ReadonlyArray<OwnedStream>): Effect.Effect<void> =>
   Effect.gen(function*() {
-    const { config, ending, table } = client
+    const { config, completion, table } = client
     if (holdings.every(isOver)) return
-    for (const owned of holdings) if (owned.isOpen()) owned.askBack()
-    yield* Effect.timeoutOption(ended(holdings), config.gracePeriod)
-    yield* stop(holdings)
+    for (const owned of holdings) if (owned.isOpen()) owned.revoke()
+    yield* Effect.timeoutOption(awaitEnds(holdings), config.gracePeriod)
+    yield* interruptHandlers(holdings)
     const left = holdings.filter((owned) => owned.isOpen())
     if (left.length === 0) return
     yield* Effect.timeoutOption(
-      Effect.forEach(left, ending.giveBack, { concurrency: 256, discard: true }),
+      Effect.forEach(left, completion.yield, { concurrency: 256, discard: true }),
       config.releaseTimeout
     )
     for (const owned of left) table.end(owned, "released")

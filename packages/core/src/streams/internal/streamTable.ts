@@ -50,7 +50,7 @@ export class StreamTable {
   private readonly streams = new Map<StreamName, OwnedStream>()
   private readonly leases: LeaseTable<OwnedStream>
   private readonly config: StreamConfig
-  private readonly meter: Recorder
+  private readonly metrics: Recorder
   readonly terms: Terms
   private reserved = 0
   /** Handlers that have not ended yet, of data streams that are not owned any more: they take up room. */
@@ -60,22 +60,22 @@ export class StreamTable {
   /** Called for every loss, after the handler was interrupted. */
   onLost: (owned: OwnedStream, reason: Lost) => void = () => {}
 
-  constructor(clock: Clock.Clock, config: StreamConfig, meter: Recorder) {
+  constructor(clock: Clock.Clock, config: StreamConfig, metrics: Recorder) {
     this.leases = new LeaseTable<OwnedStream>(clock, (owned, now) => {
       this.check(owned, now)
       if (owned.isOpen() && owned.stallsAt() <= now.monotonic) this.lose(owned, "Stalled")
     })
     this.config = config
-    this.meter = meter
+    this.metrics = metrics
     this.terms = termsOf(config)
   }
 
   /** Runs for as long as the scope is open. */
   readonly renewing = Effect.fnUntraced({ self: this }, function*(this: StreamTable, store: Service) {
-    const { config, leases, meter } = this
+    const { config, leases, metrics } = this
     yield* leaseRenewer.start<OwnedStream, RenewResult>({
       table: leases,
-      recorder: meter,
+      recorder: metrics,
       operation: "renew",
       span: "simba.streams.renew",
       what: "data stream",
@@ -86,7 +86,7 @@ export class StreamTable {
       attributes: () => ({}),
       // A request that ends it may have arrived first: its own answer tells
       lost: (owned, { reason }) => {
-        if (!owned.ending) this.lose(owned, reason)
+        if (!owned.isEnding) this.lose(owned, reason)
       }
     }, yield* FiberSet.make())
   })
@@ -145,8 +145,8 @@ export class StreamTable {
     this.entries.set(owned.entry, owned)
     this.streams.set(owned.stream, owned)
     this.roomChanged()
-    this.meter.modify(StreamMetrics.owned, 1)
-    this.meter.update(StreamMetrics.acquisitions[owned.source], 1)
+    this.metrics.modify(StreamMetrics.owned, 1)
+    this.metrics.update(StreamMetrics.acquisitions[owned.source], 1)
     this.leases.place(owned)
   }
 
@@ -162,9 +162,9 @@ export class StreamTable {
     this.leases.remove(owned)
     if (this.streams.get(owned.stream) === owned) this.streams.delete(owned.stream)
     // Before the handler is interrupted, which may end it in the same moment
-    if (owned.work !== undefined) this.lingering++
-    this.meter.modify(StreamMetrics.owned, -1)
-    this.meter.update(StreamMetrics.holdTime, this.now().monotonic - owned.since.monotonic)
+    if (owned.handler !== undefined) this.lingering++
+    this.metrics.modify(StreamMetrics.owned, -1)
+    this.metrics.update(StreamMetrics.holdTime, this.now().monotonic - owned.since.monotonic)
     return true
   }
 
@@ -172,7 +172,7 @@ export class StreamTable {
   end(owned: OwnedStream, how: keyof typeof StreamMetrics.ends): void {
     if (!this.drop(owned)) return
     owned.finish(how)
-    this.meter.update(StreamMetrics.ends[how], 1)
+    this.metrics.update(StreamMetrics.ends[how], 1)
     this.roomChanged()
   }
 
@@ -180,14 +180,14 @@ export class StreamTable {
     if (!this.drop(owned)) return
     const loss = owned.lose(reason)
     this.roomChanged()
-    this.meter.update(StreamMetrics.losses[reason], 1)
-    this.meter.run(Effect.annotateLogs(Effect.logWarning(loss.message), owned.annotations))
+    this.metrics.update(StreamMetrics.losses[reason], 1)
+    this.metrics.run(Effect.annotateLogs(Effect.logWarning(loss.message), owned.annotations))
     this.onLost(owned, reason)
   }
 
   /** Its handler runs in this fiber from now on. */
-  workBegan(owned: OwnedStream, work: NonNullable<OwnedStream["work"]>): void {
-    owned.work = work
+  workBegan(owned: OwnedStream, work: NonNullable<OwnedStream["handler"]>): void {
+    owned.handler = work
     // It may have ended or been stopped before the fiber could be known
     if (!owned.isOpen()) {
       this.lingering++
@@ -197,8 +197,8 @@ export class StreamTable {
   }
 
   workEnded(owned: OwnedStream): void {
-    if (owned.work === undefined) return
-    owned.work = undefined
+    if (owned.handler === undefined) return
+    owned.handler = undefined
     if (!owned.isOpen()) this.lingering--
     this.roomChanged()
   }

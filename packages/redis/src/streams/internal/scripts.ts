@@ -8,42 +8,42 @@ type Member = readonly [consumerAndSession: string, capacity: string, owned: str
 type Entry = readonly [id: string, fields: ReadonlyArray<string>]
 
 /** Of a lease that the caller holds, or once held. */
-type HeldKeys = readonly [lbs: string, failures: string, announced: string, entryLease: string, streamLease: string]
+type HeldKeys = readonly [input: string, failures: string, announced: string, entryLease: string, streamLease: string]
 type HeldArgs = readonly [group: string, stream: string, entry: string, consumer: string, value: string, token: number]
 
 // Announcements
 
 /** Makes the group of a service. Replies `1` if it was made. */
 export const createGroup = script<
-  readonly [lbs: string, start: string],
+  readonly [input: string, start: string],
   readonly [group: string],
   "0" | "1"
 >(lua.createGroup)
 
 /** Announces data streams, except those that have an unfinished announcement. */
 export const announceStreams = script<
-  readonly [lbs: string, announced: string],
+  readonly [input: string, announced: string],
   readonly [group: string, ...each: Each<[stream: string, payload: string]>],
   ReadonlyArray<readonly [entry: string, isNew: "0" | "1"]>
 >(lua.announceStreams)
 
 /** Finds the unfinished entry by which a data stream was announced here last. */
 export const findAnnouncement = script<
-  readonly [lbs: string, announced: string],
+  readonly [input: string, announced: string],
   readonly [group: string, stream: string],
   ReadonlyArray<Entry>
 >(lua.findAnnouncement)
 
 /** Reads the state of an entry. */
 export const readEntryState = script<
-  readonly [lbs: string],
+  readonly [input: string],
   readonly [group: string, entry: string],
   "gone" | "pending" | "new" | "finished"
 >(lua.readEntryState)
 
 /** Lists pending entries, a page. */
 export const listPending = script<
-  readonly [lbs: string, failures: string, announced: string],
+  readonly [input: string, failures: string, announced: string],
   readonly [group: string, minIdle: number, from: string, count: number, consumer: string],
   readonly [
     next: string,
@@ -58,9 +58,9 @@ export const listPending = script<
 /** Takes data streams that nobody has, any number in one call. */
 export const takeLeases = script<
   readonly [
-    lbs: string,
+    input: string,
     failures: string,
-    dead: string,
+    deadLetters: string,
     announced: string,
     ...each: Each<[entryLease: string, streamLease: string, fence: string, checkpoint: string]>
   ],
@@ -74,7 +74,7 @@ export const takeLeases = script<
         consumer: string,
         lease: number,
         minIdle: number,
-        most: number
+        maxFailures: number
       ]
     >
   ],
@@ -83,7 +83,7 @@ export const takeLeases = script<
 
 /** Renews leases of one consumer, any number in one call. Replies for those that were not renewed. */
 export const renewLeases = script<
-  readonly [lbs: string, ...each: Each<[entryLease: string, streamLease: string]>],
+  readonly [input: string, ...each: Each<[entryLease: string, streamLease: string]>],
   readonly [
     group: string,
     consumer: string,
@@ -157,28 +157,28 @@ export const keepCheckpoints = script<
 
 /** Moves an entry to the dead letters of its service. */
 export const deadLetterEntry = script<
-  readonly [...HeldKeys, dead: string, checkpoint: string],
+  readonly [...HeldKeys, deadLetters: string, checkpoint: string],
   readonly [...HeldArgs, reason: string],
   "Buried" | "NotOwner"
 >(lua.deadLetterEntry)
 
 /** Moves an entry that cannot be read to the dead letters. Replies `0` if it is not pending at that consumer. */
 export const deadLetterMalformed = script<
-  readonly [lbs: string, failures: string, announced: string, dead: string],
+  readonly [input: string, failures: string, announced: string, deadLetters: string],
   readonly [group: string, entry: string, consumer: string, reason: string],
   "0" | "1"
 >(lua.deadLetterMalformed)
 
 /** Moves the checkpoint behind a message, and the message to the dead letters of its data stream. */
 export const deadLetterMessage = script<
-  readonly [streamLease: string, checkpoint: string, failures: string, dead: string],
+  readonly [streamLease: string, checkpoint: string, failures: string, deadMessages: string],
   readonly [held: string, entry: string, id: string, reason: string, token: number, ...fields: ReadonlyArray<string>],
   "Committed" | "Behind" | "NotOwner"
 >(lua.deadLetterMessage)
 
 /** Announces a dead letter again. Replies `0` if there is no such letter. */
 export const redriveDeadLetter = script<
-  readonly [lbs: string, dead: string, announced: string, failures: string],
+  readonly [input: string, deadLetters: string, announced: string, failures: string],
   readonly [letter: string, stream: string],
   "0" | "1"
 >(lua.redriveDeadLetter)
@@ -194,28 +194,28 @@ export const recordHeartbeat = script<
 
 /** Removes consumers that are silent and have nothing pending. Replies how many. */
 export const removeSilentConsumers = script<
-  readonly [lbs: string, announced: string, failures: string],
+  readonly [input: string, announced: string, failures: string],
   readonly [group: string, idle: number],
   string
 >(lua.removeSilentConsumers)
 
 /** Deletes finished entries that their consumers left, a page. */
 export const removeFinishedEntries = script<
-  readonly [lbs: string, start: string],
+  readonly [input: string, start: string],
   readonly [group: string, after: string, count: number],
   readonly [next: string, removed: string]
 >(lua.removeFinishedEntries)
 
-/** Forgets what is known about entries that are gone, a page. */
+/** Forgets failures and announcements of entries that are gone, a page. */
 export const forgetFinishedEntries = script<
-  readonly [lbs: string, announced: string, failures: string],
+  readonly [input: string, announced: string, failures: string],
   readonly [failuresCursor: string, announcedCursor: string, count: number],
   readonly [failuresCursor: string, announcedCursor: string]
 >(lua.forgetFinishedEntries)
 
 /** Counts the entries, dead letters, consumers and members of a service. */
 export const inspectService = script<
-  readonly [lbs: string, dead: string, members: string],
+  readonly [input: string, deadLetters: string, members: string],
   readonly [group: string],
   readonly [
     announced: number,

@@ -43,7 +43,7 @@ type Scenario = (stage: scenarios.Stage) => Effect.Effect<void, unknown>
 
 const shared = (scenario: Scenario) => Effect.scoped(Effect.flatMap(Effect.flatMap(Nodes, clusterStage), scenario))
 
-layer(Nodes.layer, { concurrent: true, excludeTestServices: true, timeout: "60 seconds" })(
+layer(Nodes.layer, { excludeTestServices: true, timeout: "60 seconds" })(
   "data streams on a Cluster",
   (it) => {
     it.effect("every announced one is processed to its end, once, and leaves nothing behind", () =>
@@ -148,7 +148,7 @@ layer(Nodes.layer, { concurrent: true, excludeTestServices: true, timeout: "60 s
   }
 )
 
-describe.concurrent("data streams on a Cluster that fails", () => {
+describe("data streams on a Cluster that fails", () => {
   it.live(
     "nodes that hang: all leases are lost at the deadline, and taken again later",
     () => Effect.scoped(Effect.flatMap(Effect.flatMap(RedisServer.cluster(), clusterStage), scenarios.hanging))

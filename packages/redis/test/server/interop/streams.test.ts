@@ -22,7 +22,7 @@ const real = <A>(scenario: (stage: scenarios.Stage) => Effect.Effect<A, unknown,
     })
   }).pipe(Effect.scoped, Effect.provide(quiet))
 
-describe.concurrent("with stock consumers, on a real Redis", () => {
+describe("with stock consumers, on a real Redis", () => {
   it.live("data streams flow both ways, each to one consumer, and none is left behind", () => real(scenarios.bothWays))
 
   it.live("what a living stock consumer owns is left alone", () => real(scenarios.livingStock))

@@ -41,7 +41,7 @@ layer(throughSentinel, { excludeTestServices: true, timeout: "60 seconds" })("Se
     }))
 })
 
-describe.concurrent("Sentinel, fail-over on purpose", () => {
+describe("Sentinel, fail-over on purpose", () => {
   it.live(
     "all connections leave the old primary before it knows that it is none any more",
     () =>

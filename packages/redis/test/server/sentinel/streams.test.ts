@@ -108,7 +108,7 @@ const failOver = (begin: (setup: SentinelSetup) => Effect.Effect<unknown, unknow
     }
   })).pipe(Effect.provide(capturingLogs([])))
 
-describe.concurrent("data streams through Sentinel", () => {
+describe("data streams through Sentinel", () => {
   it.live(
     "a primary that dies: its successor's consumers leave no message out, and go back behind no commit",
     () => failOver(({ primary }) => primary.kill("SIGKILL"))

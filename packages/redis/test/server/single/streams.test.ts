@@ -1,4 +1,4 @@
-/** The scenarios of `streamsFake.test.ts` on a real server. */
+/** The scenarios of data streams on a real server; `memory/streams.test.ts` runs them on the fake one. */
 import { IoRedis } from "@effect-simba/redis"
 import { describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
@@ -22,7 +22,7 @@ const shared = (scenario: Scenario) => Effect.flatMap(RedisServer, (server) => s
 /** On a server of its own, for it will be maltreated. */
 const alone = (scenario: Scenario) => Effect.flatMap(RedisServer.start(), (server) => scenario(stageOn(server)))
 
-layer(RedisServer.layer, { concurrent: true, excludeTestServices: true })("data streams on Redis", (it) => {
+layer(RedisServer.layer, { excludeTestServices: true })("data streams on Redis", (it) => {
   it.effect("every announced one is processed to its end, once, and leaves nothing behind", () =>
     shared(scenarios.finished))
 
@@ -57,7 +57,7 @@ layer(RedisServer.layer, { concurrent: true, excludeTestServices: true })("data 
     shared(scenarios.processed))
 })
 
-describe.concurrent("data streams on a Redis that fails", () => {
+describe("data streams on a Redis that fails", () => {
   it.live("streams of a dead owner are found by events, without sweeps", () => alone(scenarios.expiries))
 
   it.live("a server that hangs: all leases are lost at the deadline, and taken again later", () =>

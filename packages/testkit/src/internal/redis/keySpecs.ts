@@ -22,9 +22,11 @@ const countFirst = words("zunion zinter zdiff zintercard sintercard lmpop zmpop"
 const countSecond = words("eval evalsha eval_ro evalsha_ro blmpop bzmpop")
 const destinationAndCount = words("zunionstore zinterstore zdiffstore")
 
-const counted = (args: ReadonlyArray<string>, at: number): ReadonlyArray<string> => {
-  const count = parseInteger(args[at] ?? "") ?? 0
-  return count < 1 || count > args.length - at - 1 ? [] : args.slice(at + 1, at + 1 + count)
+const counted = (args: ReadonlyArray<string>, at: number): ReadonlyArray<string> | undefined => {
+  const count = parseInteger(args[at] ?? "")
+  return count === undefined || count < 0 || count > args.length - at - 1
+    ? undefined
+    : args.slice(at + 1, at + 1 + count)
 }
 
 const afterStreams = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
@@ -32,7 +34,8 @@ const afterStreams = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   return at < 0 ? [] : args.slice(at + 1, at + 1 + Math.floor((args.length - at - 1) / 2))
 }
 
-export const keysOf = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
+/** `undefined` where the command says that there are more keys than arguments. */
+export const keysOf = (args: ReadonlyArray<string>): ReadonlyArray<string> | undefined => {
   const name = args[0]!.toLowerCase()
   if (keyless.has(name)) return []
   if (every.has(name)) return args.slice(1)
@@ -43,10 +46,15 @@ export const keysOf = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   if (name === "bitop") return args.slice(2)
   if (countFirst.has(name)) return counted(args, 1)
   if (countSecond.has(name)) return counted(args, 2)
-  if (destinationAndCount.has(name)) return [args[1]!, ...counted(args, 2)]
+  if (destinationAndCount.has(name)) {
+    const sources = counted(args, 2)
+    return sources === undefined ? undefined : [args[1]!, ...sources]
+  }
   if (name === "xread" || name === "xreadgroup") return afterStreams(args)
   return args.slice(1, 2)
 }
+
+export const hasNoKeys = (name: string): boolean => keyless.has(name)
 
 /** First key, last key and step, as COMMAND INFO has them. */
 export const positionsOf = (name: string): readonly [first: number, last: number, step: number] => {

@@ -47,7 +47,7 @@ export class Tracker {
     if (tracking === undefined || command.write || tracking.prefixes !== undefined) return
     if (tracking.mode === "optin" && tracking.caching !== true) return
     if (tracking.mode === "optout" && tracking.caching === false) return
-    for (const key of keysOf(args)) {
+    for (const key of keysOf(args) ?? []) {
       const readers = this.readers.get(key)
       if (readers === undefined) this.readers.set(key, new Set([client]))
       else readers.add(client)

@@ -81,6 +81,7 @@ export class SocketSession {
       else this.send(request)
     }
     this.isParsing = false
+    if (this.output !== "") this.work.openUnsafe()
     if (this.problem !== undefined && this.unanswered === 0 && !this.isOver) {
       this.output += `-ERR ${this.problem.message}\r\n`
       this.end()
@@ -101,7 +102,8 @@ export class SocketSession {
     if (this.isOver) return
     this.output += text
     if (this.output.length >= fullOutput) this.room.closeUnsafe()
-    this.work.openUnsafe()
+    // Replies to commands that arrived together leave together
+    if (!this.isParsing) this.work.openUnsafe()
   }
 
   private end(): void {

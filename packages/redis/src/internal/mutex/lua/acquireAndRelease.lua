@@ -1,6 +1,7 @@
 --- Does any number of acquires and releases, in the order given. One that fails leaves the others alone.
 ---
---- An operation on the mutex of the one before it has no keys of its own.
+--- `include/acquire.lua` and `include/release.lua` decide. An operation on the same mutex as the one before it has no
+--- keys of its own.
 ---
 --- KEYS[4n-3] owner
 --- KEYS[4n-2] queue
@@ -10,25 +11,15 @@
 --- ARGV[2] skipDead      '1' if dead waiters may be passed over
 --- ARGV[3] plainLease    ms
 --- ARGV[4] plainConfirm  ms
---- ARGV[5..] operands of each operation in turn, as below
---- Reply: for each operation what it replies, or { 'error', message }.
+--- ARGV[5..] operands    of each operation in turn, as below
+--- Reply: the reply of each operation, or { 'error', message }.
 ---
 --- Operands by letter:
+---
 ---   t  a plain try: wire id
 ---   a  any acquire: wire id, 'try' or 'wait', lease ms, confirm ms, ticket or '', unfair, how many tokens to reserve
 ---   r  a plain release: wire id
 ---   d  any release: wire id, confirm ms, unfair, wire id to queue or '', its lease ms, how many tokens it reserves
----
---- Acquire replies the token, or { ownership, ticket or '', position among ours, '1' if stock contenders take part }.
----   The mutex is free: grants it to the first live waiter ahead of the caller, else to the caller. An unfair caller goes
----   before all. The caller is the owner already: extends, with the same token and at least as many reserved. Otherwise
----   refuses, and in mode 'wait' queues the caller under its ticket.
----
---- Release replies the ownership afterwards; with an id to queue { ownership, its ticket, its token if granted or '' }.
----   The caller is the owner: hands the mutex to the first live waiter, or frees it; if unfair, frees it and tells the
----   first. Otherwise the caller leaves the queue, and if it was the first, the new first is told when to look. The id to
----   queue goes behind all who wait, and is granted the mutex where nobody is before it. Asked again, it keeps its place
----   or its grant.
 
 local codes, skipDead, plainLease, plainConfirm = ARGV[1], ARGV[2] == '1', ARGV[3], ARGV[4]
 local owner, queue, fence, reserved

@@ -1,6 +1,6 @@
 --- Takes a mutex from its owner and hands it over as a release does.
 ---
---- Moves the fence on. Tells the old owner: one of ours through its layer, a stock one by the message that makes it look.
+--- Moves the fence on, and tells the old owner: one of ours through its layer, a stock one to look.
 ---
 --- KEYS[1] owner
 --- KEYS[2] queue

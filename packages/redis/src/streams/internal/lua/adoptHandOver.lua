@@ -2,7 +2,7 @@
 ---
 --- From now on a handler runs under it, so a lease that runs out is a failure.
 ---
---- KEYS[1] lbs
+--- KEYS[1] input
 --- KEYS[2] failures
 --- KEYS[3] announced
 --- KEYS[4] entryLease
@@ -12,7 +12,7 @@
 --- ARGV[2] stream
 --- ARGV[3] entry
 --- ARGV[4] consumer
---- ARGV[5] value        of the entry lease: consumer@@epoch
+--- ARGV[5] value  of the entry lease: consumer@@epoch
 --- ARGV[6] token
 --- Reply: the entry with its fields, or nothing.
 
@@ -27,4 +27,4 @@ end
 redis.call('HSET', failures, entry .. ':by', value)
 redis.call('PEXPIRE', failures, keepMillis)
 redis.call('PEXPIRE', checkpoint, keepMillis)
-return redis.call('XRANGE', lbs, entry, entry)
+return redis.call('XRANGE', input, entry, entry)

@@ -3,9 +3,9 @@
 --- KEYS[1] streamLease
 --- KEYS[2] checkpoint
 --- KEYS[3] failures
---- ARGV[1] held   value of the stream lease
+--- ARGV[1] held  value of the stream lease
 --- ARGV[2] entry
---- ARGV[3] id     of the message
+--- ARGV[3] id    of the message
 --- Reply: 'Committed', 'Behind' or 'NotOwner'.
 
 local streamLease, checkpoint, failures = KEYS[1], KEYS[2], KEYS[3]

@@ -1,15 +1,15 @@
---- Makes the group of a service, which begins at the first entry.
+--- Makes the group of a service. It begins at the first entry.
 ---
---- KEYS[1] lbs
+--- KEYS[1] input
 --- KEYS[2] start  the entry after which the group is known to have been given everything
 --- ARGV[1] group
 --- Reply: '1' if it was made, '0' if it was there.
 
-local lbs, start, group = KEYS[1], KEYS[2], ARGV[1]
+local input, start, group = KEYS[1], KEYS[2], ARGV[1]
 
 --- @include include/retention.lua
 
-local reply = redis.pcall('XGROUP', 'CREATE', lbs, group, '0', 'MKSTREAM')
+local reply = redis.pcall('XGROUP', 'CREATE', input, group, '0', 'MKSTREAM')
 if not reply.err then
   redis.call('SET', start, '0-0', 'PX', keepMillis)
   return '1'

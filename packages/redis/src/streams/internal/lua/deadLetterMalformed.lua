@@ -1,28 +1,28 @@
 --- Moves an entry that cannot be read to the dead letters.
 ---
---- KEYS[1] lbs
+--- KEYS[1] input
 --- KEYS[2] failures
 --- KEYS[3] announced
---- KEYS[4] dead      dead letters of the service
+--- KEYS[4] deadLetters
 --- ARGV[1] group
 --- ARGV[2] entry
 --- ARGV[3] consumer
 --- ARGV[4] reason
 --- Reply: '1', or '0' if the entry is not pending at that consumer.
 
-local lbs, failures, announced, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local input, failures, announced, deadLetters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local group, entry, consumer, reason = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 --- @include include/removeEntry.lua
 --- @include include/deadLetter.lua
 
-local pending = redis.call('XPENDING', lbs, group, entry, entry, 1)[1]
+local pending = redis.call('XPENDING', input, group, entry, entry, 1)[1]
 if not pending or pending[2] ~= consumer then
   return '0'
 end
-local found = redis.call('XRANGE', lbs, entry, entry)[1]
+local found = redis.call('XRANGE', input, entry, entry)[1]
 if found then
-  addDead(dead, found[2], reason, entry, '')
+  addDead(deadLetters, found[2], reason, entry, '')
 end
 remove('', entry)
 return found and '1' or '0'

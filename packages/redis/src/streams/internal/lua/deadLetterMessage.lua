@@ -3,7 +3,7 @@
 --- KEYS[1] streamLease
 --- KEYS[2] checkpoint
 --- KEYS[3] failures
---- KEYS[4] dead      dead letters of the data stream
+--- KEYS[4] deadMessages
 --- ARGV[1] held      value of the stream lease
 --- ARGV[2] entry
 --- ARGV[3] id        of the message
@@ -12,15 +12,15 @@
 --- ARGV[6..] fields  of the message
 --- Reply: 'Committed', 'Behind' or 'NotOwner'.
 
-local streamLease, checkpoint, failures, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local streamLease, checkpoint, failures, deadMessages = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local held, entry, id, reason, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local fields = { unpack(ARGV, 6) }
 
 --- @include include/moveCheckpoint.lua
 --- @include include/deadLetter.lua
 
 local moved = moveCheckpoint()
 if moved == 'Committed' then
-  addDead(dead, fields, reason, id, token)
+  local fields = { unpack(ARGV, 6) }
+  addDead(deadMessages, fields, reason, id, token)
 end
 return moved

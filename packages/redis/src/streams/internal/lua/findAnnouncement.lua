@@ -1,12 +1,12 @@
 --- Finds the unfinished entry by which a data stream was announced here last.
 ---
---- KEYS[1] lbs
+--- KEYS[1] input
 --- KEYS[2] announced
 --- ARGV[1] group
 --- ARGV[2] stream
 --- Reply: the entry with its fields, or nothing.
 
-local lbs, announced = KEYS[1], KEYS[2]
+local input, announced = KEYS[1], KEYS[2]
 local group, stream = ARGV[1], ARGV[2]
 
 --- @include include/entryState.lua
@@ -14,6 +14,6 @@ local group, stream = ARGV[1], ARGV[2]
 local entry = redis.call('HGET', announced, stream)
 local state = entry and stateOf(entry)
 if state == 'pending' or state == 'new' then
-  return redis.call('XRANGE', lbs, entry, entry)
+  return redis.call('XRANGE', input, entry, entry)
 end
 return {}

@@ -1,6 +1,6 @@
 --- Forgets entries that others have finished, a page: their consumers know nothing of these tables.
 ---
---- KEYS[1] lbs
+--- KEYS[1] input
 --- KEYS[2] announced
 --- KEYS[3] failures
 --- ARGV[1] failuresCursor   '' once it came to its end
@@ -8,7 +8,7 @@
 --- ARGV[3] count            fields of a page
 --- Reply: { cursor of failures, cursor of announced } to go on, '' at the end.
 
-local lbs, announced, failures = KEYS[1], KEYS[2], KEYS[3]
+local input, announced, failures = KEYS[1], KEYS[2], KEYS[3]
 local failuresCursor, announcedCursor, count = ARGV[1], ARGV[2], ARGV[3]
 
 local function scan(key, cursor, entryOf)
@@ -18,7 +18,7 @@ local function scan(key, cursor, entryOf)
   local reply = redis.call('HSCAN', key, cursor, 'COUNT', count)
   for i = 1, #reply[2], 2 do
     local entry = entryOf(reply[2][i], reply[2][i + 1])
-    if entry and #redis.call('XRANGE', lbs, entry, entry) == 0 then
+    if entry and #redis.call('XRANGE', input, entry, entry) == 0 then
       redis.call('HDEL', key, reply[2][i])
     end
   end

@@ -1,27 +1,28 @@
 --- Hands a data stream over to another member.
 ---
---- The receiver gets a new epoch. It is made of the token, which epochs of its own never are.
+--- The receiver gets a new epoch, made of the token. Epochs that a client counts itself never contain one.
 ---
---- KEYS[1] lbs
+--- KEYS[1] input
 --- KEYS[2] failures
 --- KEYS[3] announced
 --- KEYS[4] entryLease
 --- KEYS[5] streamLease
 --- KEYS[6] fence
---- KEYS[7] given        hand-overs that may be unconfirmed
+--- KEYS[7] given     hand-overs that may be unconfirmed
 --- ARGV[1] group
 --- ARGV[2] stream
 --- ARGV[3] entry
 --- ARGV[4] consumer
---- ARGV[5] value        of the entry lease: consumer@@epoch
+--- ARGV[5] value     of the entry lease: consumer@@epoch
 --- ARGV[6] token
---- ARGV[7] signals      channel of signals
---- ARGV[8] receiver     its consumer
---- ARGV[9] session      of the receiver
---- ARGV[10] confirm     ms until the receiver must have confirmed
+--- ARGV[7] signals   channel of signals
+--- ARGV[8] receiver  its consumer
+--- ARGV[9] session   of the receiver
+--- ARGV[10] confirm  ms until the receiver must have confirmed
 --- Reply: 'HandedOver' or 'NotOwner'.
 
 --- @include include/heldLease.lua
+--- @include include/claimEntry.lua
 --- @include include/markYielded.lua
 --- @include include/fence.lua
 

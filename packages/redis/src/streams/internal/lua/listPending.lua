@@ -1,6 +1,6 @@
 --- Lists pending entries, a page. Removes those that are deleted.
 ---
---- KEYS[1] lbs
+--- KEYS[1] input
 --- KEYS[2] failures
 --- KEYS[3] announced
 --- ARGV[1] group
@@ -10,19 +10,19 @@
 --- ARGV[5] consumer  whose, or '' for all
 --- Reply: { where to go on or '', { { id, consumer, idle ms, fields }, ... } }.
 
-local lbs, failures, announced = KEYS[1], KEYS[2], KEYS[3]
+local input, failures, announced = KEYS[1], KEYS[2], KEYS[3]
 local group, minIdle, from, count, consumer = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
 --- @include include/removeEntry.lua
 
-local command = { 'XPENDING', lbs, group, 'IDLE', minIdle, from, '+', count }
+local command = { 'XPENDING', input, group, 'IDLE', minIdle, from, '+', count }
 if consumer ~= '' then
   command[#command + 1] = consumer
 end
 local rows = redis.call(unpack(command))
 local found = {}
 for _, row in ipairs(rows) do
-  local entry = redis.call('XRANGE', lbs, row[1], row[1])[1]
+  local entry = redis.call('XRANGE', input, row[1], row[1])[1]
   if entry then
     found[#found + 1] = { row[1], row[2], row[3], entry[2] }
   else

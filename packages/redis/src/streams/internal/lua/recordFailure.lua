@@ -3,7 +3,7 @@
 --- The last attempt again counts nothing, nor does one before it: an answer was lost, and a request that was sent first
 --- may arrive after all that were sent since.
 ---
---- KEYS[1] lbs
+--- KEYS[1] input
 --- KEYS[2] failures
 --- KEYS[3] announced
 --- KEYS[4] entryLease
@@ -12,9 +12,9 @@
 --- ARGV[2] stream
 --- ARGV[3] entry
 --- ARGV[4] consumer
---- ARGV[5] value        of the entry lease: consumer@@epoch
+--- ARGV[5] value    of the entry lease: consumer@@epoch
 --- ARGV[6] token
---- ARGV[7] attempt      its number, or '' to count always
+--- ARGV[7] attempt  its number, or '' to count always
 --- Reply: the failures so far, or 'NotOwner'.
 
 --- @include include/heldLease.lua

@@ -1,10 +1,10 @@
 --- Notes that a member is alive, and forgets the members that were not heard of in time.
 ---
 --- KEYS[1] members
---- ARGV[1] member    consumer@@session
+--- ARGV[1] member  consumer@@session
 --- ARGV[2] capacity
 --- ARGV[3] owned
---- ARGV[4] expiry    ms
+--- ARGV[4] expiry  ms
 --- Reply: { consumer@@session, capacity, owned } for each member.
 
 local members, member, capacity, owned, expiry = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]

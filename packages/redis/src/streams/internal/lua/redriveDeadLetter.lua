@@ -1,23 +1,23 @@
 --- Announces a dead letter again: its data stream goes on where it was.
 ---
---- KEYS[1] lbs
---- KEYS[2] dead       dead letters of the service
+--- KEYS[1] input
+--- KEYS[2] deadLetters
 --- KEYS[3] announced
 --- KEYS[4] failures
---- ARGV[1] letter     its id
---- ARGV[2] stream     its data stream, or ''
+--- ARGV[1] letter  its id
+--- ARGV[2] stream  its data stream, or ''
 --- Reply: '1', or '0' if there is no such letter.
 
-local lbs, dead, announced, failures = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local input, deadLetters, announced, failures = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local letter, stream = ARGV[1], ARGV[2]
 
 --- @include include/retention.lua
 
-local found = redis.call('XRANGE', dead, letter, letter)[1]
+local found = redis.call('XRANGE', deadLetters, letter, letter)[1]
 if not found then
   return '0'
 end
-local command = { 'XADD', lbs, '*' }
+local command = { 'XADD', input, '*' }
 for i = 1, #found[2], 2 do
   local name = found[2][i]
   if name ~= 'simba-reason' and name ~= 'simba-id' and name ~= 'simba-token' then
@@ -26,7 +26,7 @@ for i = 1, #found[2], 2 do
   end
 end
 local entry = redis.call(unpack(command))
-redis.call('XDEL', dead, letter)
+redis.call('XDEL', deadLetters, letter)
 redis.call('HSET', failures, entry .. ':moved', '1')
 redis.call('PEXPIRE', failures, keepMillis)
 if stream ~= '' then

@@ -2,14 +2,14 @@
 ---
 --- Where the group was made by others, only entries after the first look are known to have been given.
 ---
---- KEYS[1] lbs
+--- KEYS[1] input
 --- KEYS[2] start  the entry after which the group is known to have been given everything
 --- ARGV[1] group
 --- ARGV[2] after  where to begin, or ''
 --- ARGV[3] count  entries of a page
 --- Reply: { where to go on or '', how many were deleted }.
 
-local lbs, start = KEYS[1], KEYS[2]
+local input, start = KEYS[1], KEYS[2]
 local group, after, count = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
 --- @include include/compareIds.lua
@@ -25,14 +25,14 @@ redis.call('SET', start, from, 'PX', keepMillis)
 if after ~= '' and compareIds(after, from) > 0 then
   from = after
 end
-local page = redis.call('XRANGE', lbs, '(' .. from, last, 'COUNT', count)
+local page = redis.call('XRANGE', input, '(' .. from, last, 'COUNT', count)
 if #page == 0 then
   return { '', '0' }
 end
 local isPending, first, rows = {}, page[1][1], nil
 repeat
   -- More than there are entries: those that were deleted while they were pending are among them
-  rows = redis.call('XPENDING', lbs, group, first, page[#page][1], count)
+  rows = redis.call('XPENDING', input, group, first, page[#page][1], count)
   for _, row in ipairs(rows) do
     isPending[row[1]] = true
   end
@@ -41,7 +41,7 @@ until #rows < count
 local removed = 0
 for _, entry in ipairs(page) do
   if not isPending[entry[1]] then
-    removed = removed + redis.call('XDEL', lbs, entry[1])
+    removed = removed + redis.call('XDEL', input, entry[1])
   end
 end
 return { #page == count and page[#page][1] or '', string.format('%.0f', removed) }

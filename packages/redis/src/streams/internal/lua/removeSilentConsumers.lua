@@ -2,20 +2,20 @@
 ---
 --- Fields of unfinished announcements are kept for another 7 days.
 ---
---- KEYS[1] lbs
+--- KEYS[1] input
 --- KEYS[2] announced
 --- KEYS[3] failures
 --- ARGV[1] group
---- ARGV[2] idle   ms
+--- ARGV[2] idle  ms
 --- Reply: how many were removed.
 
-local lbs, announced, failures = KEYS[1], KEYS[2], KEYS[3]
+local input, announced, failures = KEYS[1], KEYS[2], KEYS[3]
 local group, idle = ARGV[1], tonumber(ARGV[2])
 
 --- @include include/groupInfo.lua
 --- @include include/retention.lua
 
-if redis.call('EXISTS', lbs) == 1 and redis.call('XLEN', lbs) > 0 then
+if redis.call('EXISTS', input) == 1 and redis.call('XLEN', input) > 0 then
   redis.call('PEXPIRE', announced, keepMillis)
   redis.call('PEXPIRE', failures, keepMillis)
 end
@@ -23,9 +23,9 @@ if not lastDelivered() then
   return '0'
 end
 local removed = 0
-for _, info in ipairs(redis.call('XINFO', 'CONSUMERS', lbs, group)) do
+for _, info in ipairs(redis.call('XINFO', 'CONSUMERS', input, group)) do
   if field(info, 'pending') == 0 and field(info, 'idle') >= idle then
-    redis.call('XGROUP', 'DELCONSUMER', lbs, group, field(info, 'name'))
+    redis.call('XGROUP', 'DELCONSUMER', input, group, field(info, 'name'))
     removed = removed + 1
   end
 end

@@ -2,20 +2,20 @@
 ---
 --- Leases of others are left to run out: until the answer comes, or the deadline, their owner works under them.
 ---
---- KEYS[1] lbs
+--- KEYS[1] input
 --- KEYS[2n] entryLease
 --- KEYS[2n+1] streamLease
 --- ARGV[1] group
 --- ARGV[2] consumer
---- ARGV[3] lease     ms
+--- ARGV[3] lease  ms
 --- ARGV[3n+1] entry
 --- ARGV[3n+2] epoch
 --- ARGV[3n+3] token
 --- Reply: { index from 1, 'takenOver' or 'vanished' } for each that was not renewed.
 
-local lbs = KEYS[1]
+local input = KEYS[1]
 local group, consumer, lease = ARGV[1], ARGV[2], ARGV[3]
-local missed, mine, claim = {}, {}, { 'XCLAIM', lbs, group, consumer, '0' }
+local missed, mine, claim = {}, {}, { 'XCLAIM', input, group, consumer, '0' }
 
 -- A key of another type reads as none
 local found = redis.call('MGET', unpack(KEYS, 2))
@@ -45,7 +45,7 @@ if #mine > 0 then
   for _, i in ipairs(mine) do
     local entryLease, streamLease, entry = KEYS[2 * i], KEYS[2 * i + 1], ARGV[3 * i + 1]
     -- Not pending, but there: the group was made anew, and will hand it out again
-    if young[entry] or #redis.call('XRANGE', lbs, entry, entry) > 0 then
+    if young[entry] or #redis.call('XRANGE', input, entry, entry) > 0 then
       redis.call('PEXPIRE', entryLease, lease)
       redis.call('PEXPIRE', streamLease, lease)
     else

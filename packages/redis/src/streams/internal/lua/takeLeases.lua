@@ -2,9 +2,9 @@
 ---
 --- Taken already with the same value: extends, same token. A lease that ran out under its owner counts as a failure.
 ---
---- KEYS[1] lbs
+--- KEYS[1] input
 --- KEYS[2] failures
---- KEYS[3] dead         dead letters of the service
+--- KEYS[3] deadLetters
 --- KEYS[4] announced
 --- KEYS[4n+1] entryLease
 --- KEYS[4n+2] streamLease
@@ -13,15 +13,15 @@
 --- ARGV[1] group
 --- ARGV[7n-5] stream
 --- ARGV[7n-4] entry
---- ARGV[7n-3] value     of the entry lease: consumer@@epoch
+--- ARGV[7n-3] value        of the entry lease: consumer@@epoch
 --- ARGV[7n-2] consumer
---- ARGV[7n-1] lease     ms
---- ARGV[7n] minIdle     ms
---- ARGV[7n+1] most      failures that are too many
+--- ARGV[7n-1] lease        ms
+--- ARGV[7n] minIdle        ms
+--- ARGV[7n+1] maxFailures  failures that are too many
 --- Reply: for each { 'taken', token, failures }, { 'occupied', value, ms }, { 'recent' }, { 'unread' } (no consumer was
 ---   given it yet), { 'gone' }, { 'buried', failures } or { 'error', message }.
 
-local lbs, failures, dead, announced = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local input, failures, deadLetters, announced = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local group = ARGV[1]
 
 --- @include include/entryState.lua
@@ -29,13 +29,13 @@ local group = ARGV[1]
 --- @include include/removeEntry.lua
 --- @include include/deadLetter.lua
 
--- Given back this very millisecond: it is left to expire for the sake of those who wait for the event
+-- Given back this very millisecond: it is left to expire, because others wait for the event
 local function isLapsing(key, value)
   return string.find(value, '@@', 1, true) and redis.call('PTTL', key) <= 1 and redis.call('PTTL', key) >= 0
 end
 
--- What was asked before this value gave it back, and arrives only now: nobody waits for it any more. Epochs of a session
--- are counted; those of a hand-over are longer than any count
+-- A request from before this value gave the lease back arrives only now: nobody waits for it any more. Epochs of a
+-- session are counted; those of a hand-over are longer than any count
 local function isLate(value, gave)
   local session, count = string.match(value, '^(.*%.)([0-9a-z]+)$')
   local session2, count2 = string.match(gave or '', '^(.*%.)([0-9a-z]+)$')
@@ -47,7 +47,8 @@ local function occupied(key, value)
   return { 'occupied', value, string.format('%.0f', redis.call('PTTL', key)) }
 end
 
-local function attempt(entryLease, streamLease, fence, checkpoint, stream, entry, value, consumer, lease, minIdle, most)
+local function attempt(entryLease, streamLease, fence, checkpoint,
+  stream, entry, value, consumer, lease, minIdle, maxFailures)
   local by, held = redis.call('GET', entryLease), redis.call('GET', streamLease)
   local token
   if held and string.sub(held, 1, #value + 2) == value .. '@@' then
@@ -64,14 +65,14 @@ local function attempt(entryLease, streamLease, fence, checkpoint, stream, entry
       redis.call('DEL', entryLease, streamLease)
     end
   end
-  local pending = redis.call('XPENDING', lbs, group, entry, entry, 1)[1]
+  local pending = redis.call('XPENDING', input, group, entry, entry, 1)[1]
   if not pending then
     drop()
     return { stateOf(entry) == 'new' and 'unread' or 'gone' }
   elseif not again and pending[3] < tonumber(minIdle) then
     return { 'recent' }
   end
-  local found = redis.call('XRANGE', lbs, entry, entry)[1]
+  local found = redis.call('XRANGE', input, entry, entry)[1]
   if not found then
     drop()
     remove(stream, entry)
@@ -87,8 +88,8 @@ local function attempt(entryLease, streamLease, fence, checkpoint, stream, entry
     if counts[2] and counts[2] ~= value then
       count = count + 1
     end
-    if count >= tonumber(most) then
-      addDead(dead, found[2], 'too many failures: ' .. string.format('%.0f', count), entry, last or '')
+    if count >= tonumber(maxFailures) then
+      addDead(deadLetters, found[2], 'too many failures: ' .. string.format('%.0f', count), entry, last or '')
       redis.call('PEXPIRE', checkpoint, deadMillis)
       remove(stream, entry)
       return { 'buried', string.format('%.0f', count) }
@@ -97,7 +98,7 @@ local function attempt(entryLease, streamLease, fence, checkpoint, stream, entry
   end
   redis.call('SET', entryLease, value, 'PX', lease)
   redis.call('SET', streamLease, value .. '@@' .. token, 'PX', lease)
-  if #redis.call('XCLAIM', lbs, group, consumer, again and '0' or minIdle, entry, 'JUSTID') == 0 then
+  if #redis.call('XCLAIM', input, group, consumer, again and '0' or minIdle, entry, 'JUSTID') == 0 then
     redis.call('DEL', entryLease, streamLease)
     return { 'recent' }
   end

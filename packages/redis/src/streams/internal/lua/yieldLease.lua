@@ -1,6 +1,6 @@
 --- Gives a data stream back unfinished: anybody may take it at once.
 ---
---- KEYS[1] lbs
+--- KEYS[1] input
 --- KEYS[2] failures
 --- KEYS[3] announced
 --- KEYS[4] entryLease
@@ -9,12 +9,13 @@
 --- ARGV[2] stream
 --- ARGV[3] entry
 --- ARGV[4] consumer
---- ARGV[5] value        of the entry lease: consumer@@epoch
+--- ARGV[5] value    of the entry lease: consumer@@epoch
 --- ARGV[6] token
---- ARGV[7] signals      channel of signals
+--- ARGV[7] signals  channel of signals
 --- Reply: 'Released' or 'NotOwner'.
 
 --- @include include/heldLease.lua
+--- @include include/claimEntry.lua
 --- @include include/markYielded.lua
 
 local signals = ARGV[7]
@@ -26,7 +27,7 @@ end
 claimFor(consumer, '60000')
 markYielded()
 redis.call('DEL', streamLease)
--- Expires with its event, which a deletion or an expiry of 0 has not
+-- Runs out with an expired event. A deletion has none, nor an expiry of 0
 redis.call('PEXPIRE', entryLease, 1)
 redis.call('PUBLISH', signals, 'released@@' .. entry .. '@@' .. stream)
 return 'Released'

@@ -50,37 +50,37 @@ const isBits = (text: string | undefined): boolean => {
   return unit === "bit" || (unit === undefined || unit === "byte" ? false : syntaxError())
 }
 
-/** A range of bits from a range of bytes or bits. */
-const bitRange = (bytes: string, from: string, to: string, bits: boolean): readonly [number, number] => {
+/** A range of bits from a range of bytes or bits that may be counted from the end. */
+const bitRange = (bytes: string, from: number, to: number, bits: boolean): readonly [number, number] => {
   const size = bits ? bytes.length * 8 : bytes.length
-  let start = integer(from)
-  let end = integer(to)
-  if (start < 0 && end < 0 && start > end) return [0, 0]
-  if (start < 0) start = Math.max(0, size + start)
-  if (end < 0) end = Math.max(0, size + end)
-  end = Math.min(end, size - 1)
+  const start = from < 0 ? Math.max(0, size + from) : from
+  const end = Math.min(to < 0 ? Math.max(0, size + to) : to, size - 1)
   return bits ? [start, end + 1] : [start * 8, (end + 1) * 8]
 }
 
 const bitcount: Handler = (context, args) => {
-  const bytes = bytesOf(context, args[1]!)
-  if (bytes === "") return 0
+  const bytes = context.db.readAs(args[1]!, "string")?.value
+  if (bytes === undefined) return 0
   if (args.length === 3 || args.length > 5) return syntaxError()
-  const bits = args.length > 2 && isBits(args[4])
-  const [from, to] = args.length > 2 ? bitRange(bytes, args[2]!, args[3]!, bits) : [0, bytes.length * 8]
+  const first = args.length > 2 ? integer(args[2]!) : 0
+  const last = args.length > 2 ? integer(args[3]!) : -1
+  if (first < 0 && last < 0 && first > last) return 0
+  const [from, to] = bitRange(bytes, first, last, isBits(args[4]))
   let count = 0
   for (let at = from; at < to; at++) count += bitAt(bytes, at)
   return count
 }
 
 const bitpos: Handler = (context, args) => {
-  const wanted = args[2] === "0" ? 0 : args[2] === "1" ? 1 : fail("ERR The bit argument must be 1 or 0.")
+  const wanted = integer(args[2]!)
+  if (wanted !== 0 && wanted !== 1) return fail("ERR The bit argument must be 1 or 0.")
+  const bytes = context.db.readAs(args[1]!, "string")?.value
+  if (bytes === undefined) return wanted === 1 ? -1 : 0
   if (args.length > 6) return syntaxError()
+  const first = args.length > 3 ? integer(args[3]!) : 0
   const bits = isBits(args[5])
-  const entry = context.db.readAs(args[1]!, "string")
-  if (entry === undefined) return wanted === 1 ? -1 : 0
-  const bytes = entry.value
-  const [from, to] = bitRange(bytes, args[3] ?? "0", args[4] ?? "-1", bits)
+  const last = args.length > 4 ? integer(args[4]!) : -1
+  const [from, to] = bitRange(bytes, first, last, bits)
   for (let at = from; at < to; at++) if (bitAt(bytes, at) === wanted) return at
   // The string goes on with zeros for one who named no end
   return wanted === 0 && args[4] === undefined && from < to ? bytes.length * 8 : -1

@@ -27,28 +27,33 @@ const config: Handler = ({ server }, args) => {
     return found
   }
   if (args.length % 2 === 1) return syntaxError()
-  const names = args.filter((_, at) => at >= 2 && at % 2 === 0).map((name) => name.toLowerCase())
-  const twice = names.findIndex((name, at) => server.config.has(name) && names.indexOf(name) < at)
+  const seen = new Set<string>()
+  for (let i = 2; i < args.length; i += 2) checkName(server, args[i]!, seen)
   const changes: Array<() => void> = []
   for (let i = 2; i < args.length; i += 2) changes.push(configChange(server, args[i]!, args[i + 1]!))
-  if (twice >= 0) {
-    return fail(`ERR CONFIG SET failed (possibly related to argument '${args[2 + 2 * twice]!}') - duplicate parameter`)
-  }
   for (const change of changes) change()
   return OK
 }
 
-const configChange = (server: Server, original: string, value: string): () => void => {
+const invalid = (name: string, reason: string): never =>
+  fail(`ERR CONFIG SET failed (possibly related to argument '${name}') - ${reason}`)
+
+/** Refuses what cannot be set, before any value is looked at. */
+const checkName = (server: Server, original: string, seen: Set<string>): void => {
   const name = original.toLowerCase()
-  const invalid = (reason: string) =>
-    fail(`ERR CONFIG SET failed (possibly related to argument '${original}') - ${reason}`)
   if (!server.config.has(name)) {
     return fail(`ERR Unknown option or number of arguments for CONFIG SET - '${original}'`)
   }
-  if (IMMUTABLE.has(name)) return invalid("can't set immutable config")
+  if (IMMUTABLE.has(name)) return invalid(original, "can't set immutable config")
+  if (seen.has(name)) return invalid(original, "duplicate parameter")
+  seen.add(name)
+}
+
+const configChange = (server: Server, original: string, value: string): () => void => {
+  const name = original.toLowerCase()
   if (name === "notify-keyspace-events") {
     const flags = parseFlags(value)
-    if (flags === undefined) return invalid("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")
+    if (flags === undefined) return invalid(original, "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")
     return () => {
       server.flags = flags
     }
@@ -56,15 +61,15 @@ const configChange = (server: Server, original: string, value: string): () => vo
   let stored = value
   if (name === "maxmemory") {
     const bytes = parseMemory(value)
-    if (bytes === undefined) return invalid("argument must be a memory value")
+    if (bytes === undefined) return invalid(original, "argument must be a memory value")
     stored = String(bytes)
   } else if (name === "maxmemory-policy") {
     stored = value.toLowerCase()
     if (!POLICIES.has(stored)) {
-      return invalid(`argument(s) must be one of the following: ${Array.from(POLICIES).join(", ")}`)
+      return invalid(original, `argument(s) must be one of the following: ${Array.from(POLICIES).join(", ")}`)
     }
   } else if (NUMERIC.has(name) && parseInteger(value) === undefined) {
-    return invalid("argument couldn't be parsed into an integer")
+    return invalid(original, "argument couldn't be parsed into an integer")
   }
   return () => {
     server.config.set(name, stored)

@@ -89,15 +89,16 @@ const hscan: Handler = (context, args) => {
 }
 
 const hrandfield: Handler = (context, args) => {
-  if (args.length > 4 || (args.length === 4 && args[3]!.toLowerCase() !== "withvalues")) return syntaxError()
-  const count = args.length > 2 ? drawCount(args[2]!, args.length === 4) : undefined
+  const withValues = args.length === 4 && args[3]!.toLowerCase() === "withvalues"
+  const count = args.length > 2 ? drawCount(args[2]!, withValues) : undefined
+  if (args.length > 3 && !withValues) return syntaxError()
   const fields = Array.from(read(context, args[1]!) ?? [])
   const draw = () => Math.floor(context.server.options.random() * fields.length)
   if (count === undefined) return fields.length === 0 ? null : fields[draw()]![0]
   const chosen: Array<[string, string]> = []
   if (fields.length > 0 && count < 0) { for (let i = 0; i < -count; i++) chosen.push(fields[draw()]!) }
   else while (fields.length > 0 && chosen.length < count) chosen.push(fields.splice(draw(), 1)[0]!)
-  return args.length === 4 ? chosen.flat() : chosen.map(([field]) => field)
+  return withValues ? chosen.flat() : chosen.map(([field]) => field)
 }
 
 export const hashCommands: ReadonlyArray<Command> = [

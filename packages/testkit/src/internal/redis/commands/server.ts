@@ -4,10 +4,10 @@
 import type { Command, Handler } from "../command.ts"
 import { checkArity, define } from "../command.ts"
 import { DATABASES } from "../keyspace.ts"
-import { keysOf, positionsOf } from "../keySpecs.ts"
+import { hasNoKeys, keysOf, positionsOf } from "../keySpecs.ts"
 import { integer, smallInteger } from "../numbers.ts"
 import type { Value } from "../reply.ts"
-import { fail, NullList, OK, Status } from "../reply.ts"
+import { fail, OK, Status } from "../reply.ts"
 import type { Server } from "../server.ts"
 import { info } from "./info.ts"
 
@@ -55,15 +55,14 @@ const command: Handler = ({ server }, args) => {
 const getKeys = (server: Server, args: ReadonlyArray<string>): Value => {
   const command = server.commands.get(args[0]!.toLowerCase())
   if (command === undefined) return fail("ERR Invalid command specified")
-  const [first] = positionsOf(command.name)
-  if (first === 0 && keysOf(args).length === 0) return fail("ERR The command has no key arguments")
+  if (hasNoKeys(command.name)) return fail("ERR The command has no key arguments")
   if (checkArity(command, args) !== undefined) return fail("ERR Invalid number of arguments specified for command")
-  return keysOf(args)
+  return keysOf(args) ?? fail("ERR Invalid arguments specified for command")
 }
 
 const describe = (command: Command | undefined): Value =>
   command === undefined
-    ? new NullList()
+    ? null
     : [
       command.name,
       command.arity,

@@ -146,15 +146,16 @@ const zscan: Handler = (context, args) => {
 }
 
 const zrandmember: Handler = (context, args) => {
-  if (args.length > 4 || (args.length === 4 && args[3]!.toLowerCase() !== "withscores")) return syntaxError()
-  const count = args.length > 2 ? drawCount(args[2]!, args.length === 4) : undefined
+  const withScores = args.length === 4 && args[3]!.toLowerCase() === "withscores"
+  const count = args.length > 2 ? drawCount(args[2]!, withScores) : undefined
+  if (args.length > 3 && !withScores) return syntaxError()
   const items = readSorted(context, args[1]!)?.order.slice() ?? []
   const draw = () => Math.floor(context.server.options.random() * items.length)
   if (count === undefined) return items.length === 0 ? null : items[draw()]!.member
   const chosen: Array<Scored> = []
   if (items.length > 0 && count < 0) { for (let i = 0; i < -count; i++) chosen.push(items[draw()]!) }
   else while (items.length > 0 && chosen.length < count) chosen.push(items.splice(draw(), 1)[0]!)
-  return itemsReply(chosen, args.length === 4)
+  return itemsReply(chosen, withScores)
 }
 
 export const sortedSetCommands: ReadonlyArray<Command> = [

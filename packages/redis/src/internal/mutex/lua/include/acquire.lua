@@ -1,5 +1,11 @@
 --- Decides an acquire: grants the mutex, hands it to the waiter whose turn it is, or refuses and queues the caller.
 ---
+--- - Nobody owns it: the first live waiter ahead of the caller is granted the mutex, else the caller. An unfair caller
+---   goes before all.
+--- - The caller owns it: a full lease again, the same token, at least as many tokens reserved.
+--- - Otherwise the caller is refused, and in mode 'wait' queued under its ticket.
+---
+--- Replies the token, or { ownership, ticket or '', position among ours, '1' if stock contenders take part }.
 --- Needs owner, queue, fence, reserved, skipDead.
 --- @include grant.lua
 --- @include handOver.lua

@@ -1,6 +1,6 @@
 --- Puts a waiter into the queue, and keeps the queue from expiring under it.
 ---
---- Its place is the one that it had; else that of its ticket; else behind all that wait.
+--- It keeps its place, or goes to the place of its ticket, or behind all that wait.
 --- Needs owner, queue.
 --- @include clock.lua
 

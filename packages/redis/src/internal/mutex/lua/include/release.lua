@@ -1,12 +1,18 @@
 --- Decides a release: hands the mutex over or frees it, and takes the caller out of the queue.
 ---
+--- - The caller owns it: the first live waiter is granted the mutex, else it is free. Unfair: it is free, and the first
+---   waiter is told.
+--- - Otherwise the caller leaves the queue. If it was the first, the new first is told when to look.
+--- - A next id queues behind all that wait, and is granted the mutex where nobody is before it. Asked again, it keeps
+---   its place or its grant.
+---
+--- Replies the ownership afterwards; with a next id { ownership, its ticket, its token if granted or '' }.
 --- Needs owner, queue, fence, reserved, skipDead.
 --- @include grant.lua
 --- @include handOver.lua
 --- @include ownership.lua
 --- @include queue.lua
 
--- A next id queues behind all that wait, and is granted the mutex where nobody does
 local function release(id, confirm, unfair, nextId, lease, spare)
   local current = redis.call('GET', owner)
   local wasOwner = current == id

@@ -4,15 +4,15 @@
 ---   pending   a consumer has it
 ---   new       no consumer was given it yet
 ---   finished  acknowledged, and not deleted
---- Needs lbs, group.
+--- Needs input, group.
 --- @include compareIds.lua
 --- @include groupInfo.lua
 
 local function stateOf(entry)
-  if #redis.call('XRANGE', lbs, entry, entry) == 0 then
+  if #redis.call('XRANGE', input, entry, entry) == 0 then
     return 'gone'
   end
-  local pending = redis.pcall('XPENDING', lbs, group, entry, entry, 1)
+  local pending = redis.pcall('XPENDING', input, group, entry, entry, 1)
   if pending.err then
     return 'new'
   elseif #pending > 0 then

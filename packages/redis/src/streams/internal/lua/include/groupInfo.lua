@@ -1,5 +1,5 @@
 --- Reads how far the group of the service is, by XINFO.
---- Needs lbs, group.
+--- Needs input, group.
 
 local function field(info, name)
   for i = 1, #info, 2 do
@@ -10,7 +10,7 @@ local function field(info, name)
 end
 
 local function lastDelivered()
-  local groups = redis.pcall('XINFO', 'GROUPS', lbs)
+  local groups = redis.pcall('XINFO', 'GROUPS', input)
   if groups.err then
     return nil, 0
   end

@@ -1,4 +1,4 @@
---- Notes that the caller gave its lease up: no handler runs under it any more, and what it asked for before is too late.
+--- Notes that the caller gave its lease up. No handler runs under it any more, and its earlier requests come too late.
 --- Needs failures, entry, value.
 --- @include retention.lua
 

@@ -1,5 +1,5 @@
 --- Ends an entry: acknowledges and deletes it, with all that is known about it.
---- Needs lbs, failures, announced, group.
+--- Needs input, failures, announced, group.
 
 local function forget(stream, entry)
   redis.call('HDEL', failures, entry, entry .. ':by', entry .. ':last', entry .. ':gave', entry .. ':moved')
@@ -9,8 +9,8 @@ local function forget(stream, entry)
 end
 
 local function remove(stream, entry)
-  redis.call('XACK', lbs, group, entry)
-  local count = redis.call('XDEL', lbs, entry)
+  redis.call('XACK', input, group, entry)
+  local count = redis.call('XDEL', input, entry)
   forget(stream, entry)
   return count
 end

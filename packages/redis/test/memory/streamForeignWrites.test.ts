@@ -1,0 +1,439 @@
+/** What the scripts of data streams make of entries and keys that others write. */
+import { EntryId, ServiceName } from "@effect-simba/core/streams/StreamName"
+import { type Held, StreamStore } from "@effect-simba/core/streams/StreamStore"
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect, Option } from "effect"
+import { Redis } from "effect/persistence/Redis"
+import { TestClock } from "effect/testing"
+import * as StreamKeys from "../../src/streams/internal/keys.ts"
+import {
+  a,
+  b,
+  epoch,
+  group,
+  input,
+  keysOf,
+  lease,
+  name,
+  onFake,
+  setup,
+  streamOf
+} from "../support/streamScriptSetup.ts"
+
+describe("what others write", () => {
+  it.effect(
+    "what cannot be read is named, its neighbours are read, and it can be buried by its consumer",
+    () =>
+      onFake(Effect.gen(function*() {
+        const { pending, read, send, service } = yield* setup()
+        const payload = JSON.stringify({ DataStreamName: "{orders}:one", Info: null })
+        const bad = [
+          ["other", "x"],
+          ["lbs-input", "{"],
+          ["lbs-input", "{}"],
+          // G30
+          ["lbs-input", JSON.stringify({ DataStreamName: "a<MUTEX_KEY_SEP>b", Info: {} })]
+        ]
+        for (const fields of bad) yield* send("XADD", input, "*", ...fields)
+        yield* send("XADD", input, "*", "more", "kept", "lbs-input", payload)
+        const entries = yield* read()
+        assert.deepStrictEqual(entries.map(({ _tag }) => _tag), [...bad.map(() => "Malformed" as const), "Announced"])
+        assert.deepInclude(entries[4] as object, { stream: "{orders}:one", info: {} })
+        const first = entries[0]!
+        assert.isFalse(yield* service.deadLetterMalformed(first.entry, b, "not mine"))
+        for (const entry of entries.slice(0, 4)) {
+          assert.isTrue(
+            yield* service.deadLetterMalformed(entry.entry, a, entry._tag === "Malformed" ? entry.problem : "")
+          )
+        }
+        assert.isFalse(yield* service.deadLetterMalformed(first.entry, a, "again"))
+        assert.deepStrictEqual(yield* pending, [entries[4]!.entry])
+        const letters = yield* service.deadLetters(undefined, 10)
+        assert.deepStrictEqual(letters.map(({ entry }) => entry), entries.slice(0, 4).map(({ entry }) => entry))
+        assert.deepStrictEqual(letters.map(({ fields }) => fields.flat()), bad)
+        assert.isTrue(letters.every(({ reason }) => reason.length > 5))
+        assert.match(letters[0]!.reason, /lbs-input/)
+        // Once more, as it was
+        assert.isTrue(yield* service.redrive(letters[0]!.id))
+        assert.strictEqual((yield* read())[0]!._tag, "Malformed")
+      })),
+    { tags: ["G2"] }
+  )
+
+  it.effect("what is deleted and still pending is nobody's, and pending no more", () =>
+    onFake(Effect.gen(function*() {
+      const { ask, own, pending, send, service, xpending } = yield* setup()
+      const held = yield* own("one")
+      const other = yield* own("two")
+      yield* service.announce([{ stream: streamOf("three"), info: {} }])
+      const [third] = yield* service.read({ consumer: b, count: 1, block: Duration.millis(1) })
+      yield* send("XDEL", input, held.entry, third!.entry)
+      assert.strictEqual((yield* ask(streamOf("three"), third!.entry, b))._tag, "Gone")
+      assert.strictEqual((yield* xpending).length, 2)
+      assert.deepStrictEqual(yield* pending, [other.entry])
+      assert.strictEqual((yield* xpending).length, 1)
+      const renewed = yield* service.renew([held, other], lease)
+      assert.deepStrictEqual(renewed, [{ _tag: "Lost", reason: "Vanished" }, { _tag: "Renewed" }])
+      assert.strictEqual(yield* service.done(held), "AlreadyDone")
+    })), { tags: ["B50"] })
+
+  it.effect("a stock consumer's lock keeps ours out, by its name", () =>
+    onFake(Effect.gen(function*() {
+      const { ask, read, send, service } = yield* setup()
+      const [answer] = yield* service.announce([{ stream: streamOf("one"), info: {} }])
+      yield* read()
+      yield* send("SET", StreamKeys.entryLease(streamOf("one"), answer!.entry), "redis-consumer-go", "PX", "2000")
+      const refused = yield* ask(streamOf("one"), answer!.entry)
+      assert.strictEqual(refused._tag === "Occupied" ? refused.by : refused._tag, "redis-consumer-go")
+      yield* TestClock.adjust("2100 millis")
+      assert.strictEqual((yield* ask(streamOf("one"), answer!.entry))._tag, "Taken")
+    })))
+
+  it.effect("a lease of which another owns one half is lost, and the other half runs out", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const [one, two, three, four] = [yield* own("1"), yield* own("2"), yield* own("3"), yield* own("4")]
+      yield* send("SET", keysOf(one).streamLease, `${b}@@${epoch()}@@7`, "PX", "2000")
+      yield* send("SET", keysOf(two).entryLease, "redis-consumer-go", "PX", "2000")
+      yield* send("DEL", keysOf(three).streamLease)
+      yield* send("SET", keysOf(four).streamLease, `${a}@@${four.epoch}@@7`, "PX", "2000")
+      for (const held of [one, two, three, four]) {
+        assert.strictEqual(yield* service.done(held), "NotOwner")
+        if (held !== two) assert.strictEqual(yield* service.commit(held, EntryId.make("1-0")), "NotOwner")
+      }
+      assert.deepStrictEqual(yield* service.renew([one, two, three, four], lease), [
+        { _tag: "Lost", reason: "TakenOver" },
+        { _tag: "Lost", reason: "TakenOver" },
+        { _tag: "Lost", reason: "Vanished" },
+        { _tag: "Lost", reason: "TakenOver" }
+      ])
+      // Its owner works under it until the answer is there
+      const left = (key: string) => send<number>("PTTL", key)
+      assert.strictEqual(yield* left(keysOf(one).entryLease), Duration.toMillis(lease))
+      assert.strictEqual(yield* left(keysOf(two).streamLease), Duration.toMillis(lease))
+      yield* TestClock.adjust(Duration.sum(lease, Duration.millis(1)))
+      assert.strictEqual(yield* send("EXISTS", keysOf(one).entryLease, keysOf(two).streamLease), 0)
+    })))
+
+  it.effect("a repeated take of a deleted entry gives its leases up", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, server, service } = yield* setup()
+      const held = yield* own("one")
+      yield* send("XDEL", input, held.entry)
+      const request = { ...held, lease, minIdle: Duration.zero, maxFailures: 10 }
+      assert.deepStrictEqual(yield* service.take([request]), [{ _tag: "Gone" }])
+      const { entryLease, streamLease } = keysOf(held)
+      assert.isFalse((yield* server.keys).some(({ key }) => key === entryLease || key === streamLease))
+    })))
+
+  it.effect("tokens grow although the server's clock is set back", () =>
+    onFake(Effect.gen(function*() {
+      const { ask, own, server, service } = yield* setup()
+      const held = yield* own("one")
+      yield* server.stepClock("-1 hour")
+      yield* service.release(held)
+      const again = yield* ask(held.stream, held.entry)
+      assert.deepStrictEqual<unknown>(again, { _tag: "Taken", token: held.token + 1, failures: 0 })
+      const other = yield* own("two")
+      yield* server.stepClock("-1 hour")
+      yield* service.handOver(other, { consumer: b, session: "s00000000000" }, lease)
+      const [given] = yield* service.handedOver(b, "s00000000000")
+      assert.strictEqual<number>(given!.token, other.token + 1)
+      yield* service.release(given!)
+      const last = yield* ask(other.stream, other.entry)
+      assert.deepStrictEqual<unknown>(last, { _tag: "Taken", token: other.token + 2, failures: 0 })
+    })))
+
+  it.effect("a checkpoint is kept for as long as its data stream is taken now and then", () =>
+    onFake(Effect.gen(function*() {
+      const { ask, own, service } = yield* setup()
+      let held = yield* own("one")
+      yield* service.commit(held, EntryId.make("5-0"))
+      for (let i = 0; i < 3; i++) {
+        yield* service.release(held)
+        yield* TestClock.adjust("6 days")
+        const { stream, entry } = held
+        const result = yield* ask(stream, entry)
+        assert.strictEqual(result._tag, "Taken")
+        const request = { stream, entry, consumer: a, epoch: epoch(), lease, minIdle: Duration.zero, maxFailures: 10 }
+        yield* TestClock.adjust("3 seconds")
+        const [again] = yield* service.take([request])
+        if (again!._tag === "Taken") held = { ...request, token: again!.token }
+      }
+      assert.deepStrictEqual(yield* service.checkpoint(held.stream), Option.some(EntryId.make("5-0")))
+      yield* TestClock.adjust("8 days")
+      assert.isTrue(Option.isNone(yield* service.checkpoint(held.stream)))
+    })))
+
+  it.effect("a checkpoint is kept while its owner says so, while it is a dead letter, and through a hand-over", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      let held = yield* own("one")
+      yield* service.commit(held, EntryId.make("5-0"))
+      const days = Effect.map(
+        send<number>("PTTL", StreamKeys.checkpoint(held.stream)),
+        (millis) => Math.round(millis / 86_400_000)
+      )
+      yield* TestClock.adjust("6 days")
+      assert.strictEqual(yield* days, 1)
+      yield* service.keepCheckpoints([held.stream])
+      assert.strictEqual(yield* days, 7)
+
+      const first = yield* own("two")
+      yield* service.commit(first, EntryId.make("5-0"))
+      yield* send("PEXPIRE", StreamKeys.checkpoint(first.stream), String(86_400_000))
+      yield* service.handOver(first, { consumer: b, session: "s00000000001" }, Duration.seconds(1))
+      const [{ info: _, ...given }] = (yield* service.handedOver(b, "s00000000001")) as [
+        Held & { readonly info: unknown }
+      ]
+      held = given
+      const daysOfSecond = send<number>("PTTL", StreamKeys.checkpoint(held.stream))
+      assert.isAbove(yield* daysOfSecond, 6 * 86_400_000)
+      assert.strictEqual(yield* service.deadLetter(held, "poison"), "Buried")
+      assert.isAbove(yield* daysOfSecond, 29 * 86_400_000)
+    })))
+
+  it.effect("a checkpoint lasts as long as the dead letters where too many leases ran out, too", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      yield* service.commit(held, EntryId.make("5-0"))
+      yield* TestClock.adjust("3 seconds")
+      const request = { ...held, epoch: epoch(), lease, minIdle: Duration.zero, maxFailures: 1 }
+      assert.strictEqual((yield* service.take([request]))[0]!._tag, "Buried")
+      assert.isAbove(yield* send<number>("PTTL", StreamKeys.checkpoint(held.stream)), 29 * 86_400_000)
+    })))
+
+  it.effect("two services that announce one data stream take turns at it, and have one checkpoint", () =>
+    onFake(Effect.gen(function*() {
+      const { own, service } = yield* setup()
+      const { open } = yield* StreamStore
+      const other = yield* open(ServiceName.make("{orders}-audit"))
+      yield* other.prepare
+      const held = yield* own("one")
+      const [answer] = yield* other.announce([{ stream: held.stream, info: {} }])
+      const { entry } = answer!
+      yield* other.read({ consumer: b, count: 1, block: Duration.millis(1) })
+      const take = Effect.suspend(() =>
+        other.take([
+          { stream: held.stream, entry, consumer: b, epoch: epoch(), lease, minIdle: Duration.zero, maxFailures: 10 }
+        ])
+      )
+      yield* service.commit(held, EntryId.make("5-0"))
+      assert.strictEqual((yield* take)[0]!._tag, "Occupied")
+      yield* service.done(held)
+      assert.strictEqual((yield* take)[0]!._tag, "Taken")
+      assert.deepStrictEqual(yield* other.checkpoint(held.stream), Option.some(EntryId.make("5-0")))
+    })))
+
+  it.effect("a lease without expiry stays occupied", () =>
+    onFake(Effect.gen(function*() {
+      const { ask, read, send, service } = yield* setup()
+      const [answer] = yield* service.announce([{ stream: streamOf("one"), info: {} }])
+      yield* read()
+      yield* send("SET", StreamKeys.entryLease(streamOf("one"), answer!.entry), "redis-consumer-go")
+      const refused = yield* ask(streamOf("one"), answer!.entry)
+      assert.isTrue(refused._tag === "Occupied" && !Duration.isFinite(refused.remaining))
+    })))
+
+  it.effect(
+    "an entry that somebody claimed away comes back with the next renewal of its owner",
+    () =>
+      onFake(Effect.gen(function*() {
+        const { own, send, service, xpending } = yield* setup()
+        const held = yield* own("one")
+        yield* send("XCLAIM", input, group, "redis-consumer-go", "0", held.entry)
+        assert.deepStrictEqual(yield* service.renew([held], lease), [{ _tag: "Renewed" }])
+        assert.strictEqual((yield* xpending)[0]![1], a)
+      })),
+    { tags: ["G3"] }
+  )
+
+  it.effect("a group that is gone is made again, and what is owned stays owned", () =>
+    onFake(Effect.gen(function*() {
+      const { ask, own, pending, read, send, service } = yield* setup()
+      const held = yield* own("one")
+      const released = yield* own("two")
+      yield* send("XGROUP", "DESTROY", input, group)
+      assert.deepStrictEqual(yield* service.renew([held], lease), [{ _tag: "Renewed" }])
+      assert.strictEqual(yield* service.release(released), "Released")
+      assert.deepStrictEqual(yield* pending, [])
+      assert.deepStrictEqual(yield* service.renew([held], lease), [{ _tag: "Renewed" }])
+      assert.deepStrictEqual((yield* read(b)).map(({ entry }) => entry), [held.entry, released.entry])
+      assert.strictEqual((yield* ask(held.stream, held.entry, b))._tag, "Occupied")
+      assert.strictEqual((yield* ask(released.stream, released.entry, b))._tag, "Taken")
+      assert.strictEqual(yield* service.done(held), "Done")
+    })))
+
+  it.effect("a take that finds no group makes it, and waits for what it hands out", () =>
+    onFake(Effect.gen(function*() {
+      const { ask, read, send, service } = yield* setup()
+      const [answer] = yield* service.announce([{ stream: streamOf("one"), info: {} }])
+      yield* read()
+      yield* send("XGROUP", "DESTROY", input, group)
+      assert.strictEqual((yield* ask(streamOf("one"), answer!.entry))._tag, "Unread")
+      assert.isFalse(yield* service.prepare)
+      assert.strictEqual((yield* read())[0]!.entry, answer!.entry)
+    })))
+
+  it.effect("when everything is deleted, what was owned is lost, and the service goes on", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      yield* send("FLUSHALL")
+      assert.deepStrictEqual(yield* service.renew([held], lease), [{ _tag: "Lost", reason: "Vanished" }])
+      assert.strictEqual(yield* service.done(held), "AlreadyDone")
+      assert.deepInclude(yield* service.inspect, { announced: 0, pending: 0 })
+      yield* service.reap(lease)
+      yield* own("one")
+    })))
+
+  it.effect("what others announced is found, and announced again only if it is finished", () =>
+    onFake(Effect.gen(function*() {
+      const { read, send, service } = yield* setup()
+      const payload = JSON.stringify({ DataStreamName: "{orders}:theirs", Info: { n: 1 } })
+      const entry = yield* send<string>("XADD", input, "*", "lbs-input", payload)
+      const find = Effect.map(service.find(streamOf("theirs")), Option.getOrUndefined)
+      assert.deepInclude((yield* find) as object, { entry, info: { n: 1 } })
+      yield* read()
+      yield* send("XACK", input, group, entry)
+      assert.isUndefined(yield* find)
+    })))
+
+  it.effect("what stock consumers finish does not block the next announcement", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      const again = Effect.map(service.announce([{ stream: held.stream, info: {} }]), ([answer]) => answer!)
+      assert.isFalse((yield* again).isNew)
+      // As the Go client ends it, with a crash between the two
+      yield* send("XACK", input, group, held.entry)
+      const second = yield* again
+      assert.isTrue(second.isNew)
+      yield* service.read({ consumer: a, count: 1, block: Duration.millis(1) })
+      yield* send("XACK", input, group, second.entry)
+      yield* send("XDEL", input, second.entry)
+      assert.isTrue((yield* again).isNew)
+    })))
+
+  it.effect(
+    "what was acknowledged and not deleted is deleted, unless another group may want it",
+    () =>
+      onFake(Effect.gen(function*() {
+        const { own, read, send, service } = yield* setup()
+        const [done, kept] = [yield* own("one"), yield* own("two")]
+        yield* service.announce([{ stream: streamOf("three"), info: {} }])
+        yield* send("XACK", input, group, done.entry)
+        yield* send("XGROUP", "CREATE", input, "other", "$")
+        assert.deepStrictEqual(yield* service.reap(Duration.days(1)), { consumers: 0, entries: 0 })
+        yield* send("XGROUP", "DESTROY", input, "other")
+        assert.deepStrictEqual(yield* service.reap(Duration.days(1)), { consumers: 0, entries: 1 })
+        assert.strictEqual(yield* send("XLEN", input), 2)
+        assert.deepStrictEqual(yield* service.renew([kept], lease), [{ _tag: "Renewed" }])
+        assert.strictEqual((yield* read()).length, 1)
+      })),
+    { tags: ["B53"] }
+  )
+
+  it.effect("a large backlog of acknowledged entries is deleted page by page", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const streams = Array.from({ length: 1203 }, (_, i) => streamOf(String(i)))
+      const entries = yield* service.announce(streams.map((stream) => ({ stream, info: {} })))
+      yield* service.read({ consumer: a, count: 2000, block: Duration.millis(1) })
+      yield* send("XACK", input, group, ...entries.filter((_, i) => i % 3 > 0).map(({ entry }) => entry))
+      yield* own("more")
+      assert.deepStrictEqual(yield* service.reap(Duration.days(1)), { consumers: 0, entries: 802 })
+      assert.strictEqual(yield* send("XLEN", input), 402)
+    })), { tags: ["B53"] })
+
+  it.effect("tidying up leaves what is pending, however much of what is pending was deleted", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const streams = Array.from({ length: 1100 }, (_, i) => streamOf(String(i)))
+      const entries = yield* service.announce(streams.map((stream) => ({ stream, info: {} })))
+      yield* service.read({ consumer: a, count: 2000, block: Duration.millis(1) })
+      yield* own("more")
+      yield* send("XDEL", input, ...entries.slice(5, 605).map(({ entry }) => entry))
+      assert.deepStrictEqual(yield* service.reap(Duration.days(1)), { consumers: 0, entries: 0 })
+      assert.strictEqual(yield* send("XLEN", input), 501)
+    })))
+
+  it.effect(
+    "what stock consumers finish is forgotten in the end, and nothing else",
+    () =>
+      onFake(Effect.gen(function*() {
+        const { own, send, service } = yield* setup()
+        const streams = Array.from({ length: 1100 }, (_, i) => streamOf(String(i)))
+        const entries = yield* service.announce(streams.map((stream) => ({ stream, info: {} })))
+        yield* service.read({ consumer: a, count: 2000, block: Duration.millis(1) })
+        const requests = streams.map((stream, i) => {
+          const { entry } = entries[i]!
+          return { stream, entry, consumer: a, epoch: epoch(), lease, minIdle: Duration.zero, maxFailures: 10 }
+        })
+        const results = yield* service.take(requests)
+        for (const [i, result] of results.entries()) {
+          if (result._tag === "Taken") yield* service.release({ ...requests[i]!, token: result.token })
+        }
+        const kept = yield* own("kept")
+        for (const { entry } of entries) {
+          yield* send("XACK", input, group, entry)
+          yield* send("XDEL", input, entry)
+        }
+        yield* service.reap(Duration.days(1))
+        const fields = yield* send<ReadonlyArray<string>>("HKEYS", StreamKeys.failures(name))
+        assert.deepStrictEqual([...fields].sort(), [kept.entry, `${kept.entry}:by`])
+        assert.deepStrictEqual(yield* send("HKEYS", StreamKeys.announced(name)), [kept.stream])
+      })),
+    { tags: ["B53"] }
+  )
+
+  it.effect("what a group of others never was given is not taken for finished", () =>
+    onFake(Effect.gen(function*() {
+      const { open } = yield* StreamStore
+      const { send } = yield* Redis
+      const payload = (label: string) => JSON.stringify({ DataStreamName: streamOf(label), Info: {} })
+      yield* send("XADD", input, "*", "lbs-input", payload("early"))
+      yield* send("XGROUP", "CREATE", input, group, "$")
+      const service = yield* open(name)
+      assert.isFalse(yield* service.prepare)
+      assert.strictEqual((yield* service.reap(Duration.days(1))).entries, 0)
+      const entry = yield* send<string>("XADD", input, "*", "lbs-input", payload("late"))
+      yield* service.read({ consumer: a, count: 1, block: Duration.millis(1) })
+      yield* send("XACK", input, group, entry)
+      assert.strictEqual((yield* service.reap(Duration.days(1))).entries, 1)
+      assert.strictEqual(yield* send("XLEN", input), 1)
+    })))
+
+  it.effect(
+    "a key of another type fails its data stream alone, and leaves nothing half done",
+    () =>
+      onFake(Effect.gen(function*() {
+        const { send, server, service, xpending } = yield* setup()
+        const streams = ["a", "b", "c", "d"].map(streamOf)
+        const entries = yield* service.announce(streams.map((stream) => ({ stream, info: {} })))
+        yield* service.read({ consumer: b, count: 10, block: Duration.millis(1) })
+        yield* send("RPUSH", StreamKeys.fence(streams[0]!), "x")
+        yield* send("RPUSH", StreamKeys.streamLease(streams[1]!), "x")
+        yield* send("RPUSH", StreamKeys.entryLease(streams[2]!, entries[2]!.entry), "x")
+        const results = yield* service.take(streams.map((stream, i) => ({
+          stream,
+          entry: entries[i]!.entry,
+          consumer: a,
+          epoch: epoch(),
+          lease,
+          minIdle: Duration.zero,
+          maxFailures: 10
+        })))
+        assert.deepStrictEqual(results.map(({ _tag }) => _tag), ["Failed", "Failed", "Failed", "Taken"])
+        const first = results[0]!
+        assert.isTrue(first._tag === "Failed" && first.error._tag === "BackendError" && !first.error.retryable)
+        const keys = (yield* server.keys).map(({ key }) => key)
+        assert.isFalse(keys.includes(StreamKeys.streamLease(streams[0]!)))
+        assert.isFalse(keys.includes(StreamKeys.entryLease(streams[0]!, entries[0]!.entry)))
+        assert.isFalse(keys.includes(StreamKeys.entryLease(streams[1]!, entries[1]!.entry)))
+        assert.deepStrictEqual((yield* xpending).map(([, consumer]) => consumer), [b, b, b, a])
+      })),
+    { tags: ["G25"] }
+  )
+})

@@ -1,0 +1,158 @@
+/** What the scripts of data streams leave in Redis, and how many calls they take. */
+import { EntryId } from "@effect-simba/core/streams/StreamName"
+import { type Held } from "@effect-simba/core/streams/StreamStore"
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect, Fiber, Option } from "effect"
+import { TestClock } from "effect/testing"
+import * as StreamKeys from "../../src/streams/internal/keys.ts"
+import { a, b, epoch, input, keysOf, lease, name, onFake, setup, streamOf } from "../support/streamScriptSetup.ts"
+
+describe("what is left in Redis", () => {
+  it.effect("done is one call, after which nothing of the holding is left", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, scriptCalls, server, service } = yield* setup()
+      const held = yield* own("one")
+      yield* service.fail(held)
+      yield* server.clearTrace
+      assert.strictEqual(yield* service.done(held), "Done")
+      assert.deepStrictEqual(
+        (yield* server.trace).map(({ args }) => args[0]).filter((command) => command !== "SCRIPT"),
+        ["EVALSHA", "EVALSHA"].slice(0, yield* scriptCalls)
+      )
+      const left = (yield* server.keys).map(({ key }) => key)
+      const { entryLease, streamLease } = keysOf(held)
+      assert.isFalse(left.includes(entryLease) || left.includes(streamLease))
+      assert.isFalse(left.includes(StreamKeys.failures(name)))
+      assert.isFalse(left.includes(StreamKeys.announced(name)))
+      assert.strictEqual(yield* send("XLEN", input), 0)
+    })), { tags: ["G17"] })
+
+  it.effect("every key expires but unfinished announcements", () =>
+    onFake(Effect.gen(function*() {
+      const { own, read, send, server, service } = yield* setup()
+      const held = yield* own("one")
+      yield* service.commit(held, EntryId.make("1-0"))
+      yield* service.deadLetterMessage(held, { id: EntryId.make("2-0"), fields: [["x", "y"]] }, "why")
+      yield* service.fail(held)
+      const second = yield* own("two")
+      yield* service.handOver(second, { consumer: b, session: "s00000000000" }, lease)
+      yield* service.deadLetter(yield* own("three"), "why")
+      yield* send("XADD", input, "*", "x", "y")
+      const [malformed] = yield* read()
+      yield* service.deadLetterMalformed(malformed!.entry, a, "why")
+      yield* service.heartbeat({ consumer: a, session: "s00000000000", capacity: 1, owned: 0 }, lease)
+      yield* service.release(yield* own("four"))
+      yield* service.reap(lease)
+      const keys = yield* server.keys
+      assert.deepStrictEqual(keys.filter(({ expiresAt }) => expiresAt === undefined).map(({ key }) => key), [input])
+      assert.isAbove(keys.length, 12)
+    })), { tags: ["B53"] })
+
+  it.effect("every key expires, also after a lease that outlived its failure count", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      for (const how of ["release", "handOver"] as const) {
+        const held = yield* own(how)
+        yield* send("DEL", StreamKeys.failures(name))
+        if (how === "release") yield* service.release(held)
+        else yield* service.handOver(held, { consumer: b, session: "s00000000000" }, lease)
+        assert.isAbove(yield* send<number>("PTTL", StreamKeys.failures(name)), 0)
+      }
+    })))
+
+  it.effect("a message becomes a dead letter once, by its owner", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      const message = { id: EntryId.make("2-0"), fields: [["x", "y"]] as const }
+      const bury = (held: Held) => service.deadLetterMessage(held, message, "why")
+      assert.deepStrictEqual(
+        [yield* bury({ ...held, token: (held.token + 1) as typeof held.token }), yield* bury(held), yield* bury(held)],
+        ["NotOwner", "Committed", "Behind"]
+      )
+      const letters = yield* send<ReadonlyArray<[string, ReadonlyArray<string>]>>(
+        "XRANGE",
+        StreamKeys.deadMessages(held.stream),
+        "-",
+        "+"
+      )
+      assert.deepStrictEqual(letters.map(([, fields]) => fields), [
+        ["x", "y", "simba-reason", "why", "simba-id", "2-0", "simba-token", String(held.token)]
+      ])
+    })))
+
+  it.effect("dead letters are bounded, and are not kept for ever", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const dead = StreamKeys.deadLetters(name)
+      for (let i = 0; i < 10_150; i++) yield* send("XADD", dead, `1-${i + 1}`, "x", "y")
+      yield* service.deadLetter(yield* own("one"), "why")
+      const length = yield* send<number>("XLEN", dead)
+      assert.isBelow(length, 10_101)
+      assert.isAtLeast(length, 10_000)
+      const left = yield* send<number>("PTTL", dead)
+      assert.isAtMost(left, Duration.toMillis("30 days"))
+      assert.isAbove(left, Duration.toMillis("29 days"))
+      const [newest] = yield* send<ReadonlyArray<[string, ReadonlyArray<string>]>>(
+        "XREVRANGE",
+        dead,
+        "+",
+        "-",
+        "COUNT",
+        "1"
+      )
+      assert.includeMembers([...newest![1]], ["lbs-input", "simba-reason", "why", "simba-id", "simba-token"])
+    })), { tags: ["B53"] })
+
+  it.effect(
+    "giving back acknowledges nothing, ages the entry, and lets its lease expire with the event",
+    () =>
+      onFake(Effect.gen(function*() {
+        const { own, send, service, xpending } = yield* setup()
+        yield* send("CONFIG", "SET", "notify-keyspace-events", "Ex")
+        const expiries = Option.getOrThrow(yield* service.expiries)
+        const held = yield* own("one")
+        const { entryLease, streamLease } = keysOf(held)
+        yield* service.release(held)
+        const [[entry, consumer, idle, deliveries]] = (yield* xpending) as [[string, string, number, number]]
+        assert.deepStrictEqual([entry, consumer, deliveries], [held.entry, a, 1])
+        assert.isAtLeast(idle, 60_000)
+        assert.strictEqual(yield* send("EXISTS", streamLease), 0)
+        assert.strictEqual(yield* send("PTTL", entryLease), 1)
+        const event = yield* Effect.forkChild(expiries.next)
+        // However late the server would notice by itself
+        yield* TestClock.adjust("5 millis")
+        const { stream } = held
+        assert.deepStrictEqual(yield* Fiber.join(event), { _tag: "Expired", stream, entry: held.entry })
+      })),
+    { tags: ["G20"] }
+  )
+
+  it.effect("at ten thousand data streams a renewal is one call for every 200 of them", () =>
+    onFake(Effect.gen(function*() {
+      const { scriptCalls, server, service } = yield* setup()
+      const streams = Array.from({ length: 1000 }, (_, i) => streamOf(String(i)))
+      const entries = yield* service.announce(streams.map((stream) => ({ stream, info: {} })))
+      yield* service.read({ consumer: a, count: 1000, block: Duration.millis(1) })
+      const requests = streams.map((stream, i) => ({
+        stream,
+        entry: entries[i]!.entry,
+        consumer: a,
+        epoch: epoch(),
+        lease,
+        minIdle: Duration.zero,
+        maxFailures: 10
+      }))
+      const taken = yield* service.take(requests)
+      const held = requests.map((request, i) => {
+        const result = taken[i]!
+        assert.strictEqual(result._tag, "Taken")
+        return { ...request, token: (result as Extract<typeof result, { readonly _tag: "Taken" }>).token }
+      })
+      yield* service.renew(held.slice(0, 1), lease)
+      yield* server.clearTrace
+      const renewed = yield* service.renew(held, lease)
+      assert.isTrue(renewed.every(({ _tag }) => _tag === "Renewed"))
+      assert.strictEqual(yield* scriptCalls, 5)
+    })))
+})

@@ -1,0 +1,370 @@
+/** Data streams on servers with events, on a Cluster, and in an outage. */
+import { BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
+import { EntryId, ServiceName, StreamName } from "@effect-simba/core/streams/StreamName"
+import { StreamStore } from "@effect-simba/core/streams/StreamStore"
+import * as RedisTopology from "@effect-simba/redis/RedisTopology"
+import * as RedisStreamStore from "@effect-simba/redis/streams/RedisStreamStore"
+import * as TestRedis from "@effect-simba/testkit/TestRedis"
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Duration, Effect, Fiber, Layer, Option } from "effect"
+import { Redis } from "effect/persistence/Redis"
+import { TestClock } from "effect/testing"
+import { slot } from "../../src/internal/client/clusterSlot.ts"
+import * as StreamKeys from "../../src/streams/internal/keys.ts"
+import { a, b, epoch, input, lease, name, onFake, setup, streamOf } from "../support/streamScriptSetup.ts"
+
+describe("hand-overs", () => {
+  const to = { consumer: b, session: "s00000000000" }
+  const confirm = Duration.millis(1500)
+
+  it.effect("what is not confirmed is no failure, what is confirmed and runs out is one", () =>
+    onFake(Effect.gen(function*() {
+      const { ask, own, service } = yield* setup()
+      for (const isConfirmed of [false, true]) {
+        const held = yield* own(String(isConfirmed))
+        yield* service.handOver(held, to, confirm)
+        if (isConfirmed) {
+          const [given] = yield* service.handedOver(b, to.session)
+          assert.deepStrictEqual(yield* service.renew([given!], confirm), [{ _tag: "Renewed" }])
+        }
+        yield* TestClock.adjust("2 seconds")
+        const again = yield* ask(held.stream, held.entry)
+        assert.strictEqual(again._tag === "Taken" ? again.failures : again._tag, isConfirmed ? 1 : 0)
+      }
+    })))
+
+  it.effect("what is over within the time to confirm is given no more, counts nothing and leaves nothing", () =>
+    onFake(Effect.gen(function*() {
+      const { ask, own, server, service } = yield* setup()
+      const [one, two] = [yield* own("one"), yield* own("two")]
+      yield* service.handOver(one, to, confirm)
+      yield* service.handOver(two, to, confirm)
+      const [first, second] = yield* service.handedOver(b, to.session)
+      assert.strictEqual(yield* service.release(first!), "Released")
+      assert.strictEqual(yield* service.done(second!), "Done")
+      assert.deepStrictEqual(yield* service.handedOver(b, to.session), [])
+      const again = yield* ask(one.stream, one.entry)
+      assert.strictEqual(again._tag === "Taken" ? again.failures : again._tag, 0)
+      const failures = yield* server.dump(StreamKeys.failures(name))
+      assert.isTrue(failures?.type === "hash" && failures.value.every(([field]) => field.startsWith(one.entry)))
+    })))
+})
+
+describe("events", () => {
+  const flags = Effect.flatMap(
+    Redis,
+    ({ send }) => send<ReadonlyArray<string>>("CONFIG", "GET", "notify-keyspace-events")
+  )
+
+  it.effect(
+    "the server's setting is left alone, unless asked; then flags of others stay",
+    () =>
+      onFake(Effect.gen(function*() {
+        const { open } = yield* StreamStore
+        const { send } = yield* Redis
+        yield* send("CONFIG", "SET", "notify-keyspace-events", "Kg")
+        const service = yield* open(name)
+        assert.isTrue(Option.isNone(yield* service.expiries))
+        assert.sameMembers([...(yield* flags)[1]!], ["g", "K"])
+        yield* open(name, { enableEvents: true })
+        assert.sameMembers([...(yield* flags)[1]!], ["g", "x", "K", "E"])
+        assert.isTrue(Option.isSome(yield* service.expiries))
+      })),
+    { tags: ["G21"] }
+  )
+
+  it.effect(
+    "where the setting may neither be read nor changed, the service opens all the same",
+    () =>
+      Effect.gen(function*() {
+        const { open } = yield* StreamStore
+        const service = yield* open(name, { enableEvents: true })
+        // Nobody knows whether there will be events: heard if there are
+        assert.isTrue(Option.isSome(yield* service.expiries))
+      }).pipe(
+        Effect.provide(RedisStreamStore.layer.pipe(
+          Layer.provide(Layer.effect(
+            Redis,
+            Effect.map(Redis, (redis) =>
+              Redis.of({
+                ...redis,
+                send: (command, ...args) => redis.send(command === "CONFIG" ? "NOSUCHCOMMAND" : command, ...args)
+              }))
+          )),
+          Layer.provide(TestRedis.layer())
+        ))
+      ),
+    { tags: ["G21"] }
+  )
+
+  it.effect("the events of the connection's own database are heard", () =>
+    Effect.gen(function*() {
+      const { open } = yield* StreamStore
+      const { send } = yield* Redis
+      yield* send("CONFIG", "SET", "notify-keyspace-events", "Ex")
+      const service = yield* open(name)
+      const expiries = Option.getOrThrow(yield* service.expiries)
+      const key = StreamKeys.entryLease(streamOf("one"), EntryId.make("5-0"))
+      // G23: keys of all sorts expire
+      yield* send("SET", "something", "else", "PX", "1")
+      yield* send("SET", "a<MUTEX_KEY_SEP>b", "else", "PX", "1")
+      yield* send("SET", key, "x", "PX", "1")
+      const event = yield* Effect.forkChild(expiries.next)
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual(yield* Fiber.join(event), {
+        _tag: "Expired",
+        stream: streamOf("one"),
+        entry: EntryId.make("5-0")
+      })
+    }).pipe(Effect.provide(RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer({ db: 3 }))))), {
+    tags: ["G22"]
+  })
+
+  it.effect("a broken connection is a gap in hints and in expiries", () =>
+    onFake(Effect.gen(function*() {
+      const { send, server, service } = yield* setup()
+      yield* send("CONFIG", "SET", "notify-keyspace-events", "Ex")
+      const hints = yield* service.signals
+      const expiries = Option.getOrThrow(yield* service.expiries)
+      const next = yield* Effect.forkChild(Effect.all([hints.next, expiries.next]))
+      yield* server.dropConnections()
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual<unknown>(yield* Fiber.join(next), [{ _tag: "Gap" }, { _tag: "Gap" }])
+    })))
+
+  it.effect("a hint that cannot be read is passed over", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      const hints = yield* service.signals
+      yield* send("PUBLISH", StreamKeys.signalChannel(name), "nonsense")
+      yield* service.release(held)
+      assert.deepInclude(yield* hints.next, { _tag: "Released", entry: held.entry })
+    })))
+})
+
+describe("Cluster", () => {
+  const cluster = Layer.fresh(RedisStreamStore.layer).pipe(
+    Layer.provide(Layer.succeed(RedisTopology.RedisTopology, { _tag: "Cluster", primaries: Effect.succeed([]) })),
+    Layer.provideMerge(TestRedis.layer())
+  )
+
+  it("slots are those of Redis", { tags: ["G24"] }, () => {
+    // As CLUSTER KEYSLOT answers
+    assert.strictEqual(slot("123456789"), 12739)
+    assert.strictEqual(slot("somekey"), 11058)
+    assert.strictEqual(slot("foo{hash_tag}"), 2515)
+    assert.strictEqual(slot("foo{hash_tag}"), slot("{hash_tag}{other}"))
+    assert.strictEqual(slot("{user1000}.following"), slot("user1000"))
+    assert.notStrictEqual(slot("foo{}{bar}"), slot("bar"))
+    assert.strictEqual(slot("foo{{bar}}zap"), slot("{bar"))
+  })
+
+  it.effect(
+    "a service without a hash tag is refused, and a data stream in another slot too",
+    () =>
+      Effect.gen(function*() {
+        const { open } = yield* StreamStore
+        const { send } = yield* Redis
+        const refused = yield* Effect.flip(open(ServiceName.make("orders")))
+        assert.instanceOf(refused, InvalidConfig)
+        const service = yield* open(name)
+        assert.isTrue(Option.isNone(yield* service.expiries))
+        const elsewhere = StreamName.make("{other}:one")
+        const untagged = StreamName.make("orders")
+        for (const stream of [elsewhere, untagged]) {
+          const errors = [
+            yield* Effect.flip(service.announce([{ stream: streamOf("one"), info: {} }, { stream, info: {} }])),
+            yield* Effect.flip(service.find(stream)),
+            yield* Effect.flip(service.checkpoint(stream)),
+            yield* Effect.flip(service.messages(stream, EntryId.make("0-0"), 1)),
+            yield* Effect.flip(service.awaitMessages(stream, EntryId.make("0-0"), 1))
+          ]
+          for (const error of errors) {
+            assert.instanceOf(error, BackendError)
+            assert.isTrue(error._tag === "BackendError" && !error.retryable, error.message)
+          }
+        }
+        assert.strictEqual(yield* send("XLEN", input), 0)
+        yield* send("XADD", input, "*", "lbs-input", JSON.stringify({ DataStreamName: elsewhere, Info: {} }))
+        const [answer] = yield* service.announce([{ stream: streamOf("one"), info: {} }])
+        const entries = yield* service.read({ consumer: a, count: 10, block: Duration.millis(1) })
+        assert.deepStrictEqual(entries.map(({ _tag }) => _tag), ["Malformed", "Announced"])
+        const request = { consumer: a, lease, minIdle: Duration.zero, maxFailures: 10 }
+        const results = yield* service.take([
+          { ...request, stream: elsewhere, entry: entries[0]!.entry, epoch: epoch() },
+          { ...request, stream: streamOf("one"), entry: answer!.entry, epoch: epoch() }
+        ])
+        assert.deepStrictEqual(results.map(({ _tag }) => _tag), ["Failed", "Taken"])
+        // On one server any name will do
+        const single = yield* Effect.map(
+          Layer.build(Layer.fresh(RedisStreamStore.layer)),
+          (context) => Context.get(context, StreamStore)
+        )
+        yield* (yield* single.open(ServiceName.make("orders"))).announce([{ stream: untagged, info: {} }])
+      }).pipe(Effect.provide(cluster)),
+    { tags: ["G24"] }
+  )
+})
+
+describe("outages", () => {
+  it.effect("temporary errors are retried, and scripts may be forgotten", () =>
+    onFake(Effect.gen(function*() {
+      const { own, server, service } = yield* setup()
+      const held = yield* own("one")
+      for (const state of ["LOADING", "BUSY", "READONLY"] as const) {
+        yield* server.setErrorState(state)
+        const error = yield* Effect.flip(service.commit(held, EntryId.make("1-0")))
+        assert.isTrue(error._tag === "BackendError" && error.retryable, `${state}: ${error.message}`)
+        const renewal = yield* Effect.flip(service.renew([held], lease))
+        assert.isTrue(renewal._tag === "BackendError" && renewal.retryable, `${state}: ${renewal.message}`)
+        yield* server.setErrorState(undefined)
+        yield* TestClock.adjust("200 millis")
+      }
+      yield* server.flushScripts
+      assert.strictEqual(yield* service.done(held), "Done")
+    })))
+
+  it.effect(
+    "a read whose connection breaks fails at once, and the next one works",
+    () =>
+      onFake(Effect.gen(function*() {
+        const { server, service } = yield* setup()
+        const read = service.read({ consumer: a, count: 1, block: Duration.minutes(1) })
+        const first = yield* Effect.forkChild(Effect.flip(read), { startImmediately: true })
+        yield* TestClock.adjust("10 millis")
+        assert.strictEqual(yield* server.connections(), 2)
+        yield* server.dropConnections()
+        const error = yield* Fiber.join(first)
+        assert.isTrue(error._tag === "BackendError" && error.retryable)
+        yield* TestClock.adjust("1 second")
+        yield* service.announce([{ stream: streamOf("one"), info: {} }])
+        assert.strictEqual((yield* read).length, 1)
+      })),
+    { tags: ["G31"] }
+  )
+
+  it.effect("a read that is interrupted takes nothing with it", () =>
+    onFake(Effect.gen(function*() {
+      const { server, service } = yield* setup()
+      const fiber = yield* Effect.forkChild(
+        service.read({ consumer: a, count: 1, block: Duration.minutes(1) }),
+        { startImmediately: true }
+      )
+      yield* TestClock.adjust("10 millis")
+      assert.strictEqual(yield* server.connections(), 2)
+      yield* Fiber.interrupt(fiber)
+      yield* service.announce([{ stream: streamOf("one"), info: {} }])
+      const entries = yield* service.read({ consumer: b, count: 1, block: Duration.millis(1) })
+      assert.strictEqual(entries.length, 1)
+    })), { tags: ["G31"] })
+})
+
+describe("waiting for messages", () => {
+  const first = EntryId.make("0-0")
+
+  it.effect("all who wait share one connection, which a newcomer does not wait for", () =>
+    onFake(Effect.gen(function*() {
+      const { send, server, service } = yield* setup()
+      const before = yield* server.connections()
+      const wait = (label: string) =>
+        Effect.forkChild(service.awaitMessages(streamOf(label), first, 1), { startImmediately: true })
+      const fibers = yield* Effect.forEach(Array.from({ length: 50 }, (_, i) => String(i)), wait)
+      yield* TestClock.adjust("20 millis")
+      yield* TestClock.adjust("20 millis")
+      assert.strictEqual(yield* server.connections(), before + 1)
+      assert.isTrue((yield* server.trace).some(({ args }) => args[0] === "CLIENT" && args[1] === "ID"))
+      const late = yield* wait("late")
+      yield* TestClock.adjust("20 millis")
+      assert.strictEqual(yield* server.connections(), before + 1)
+      yield* send("XADD", streamOf("late"), "*", "n", "1")
+      assert.strictEqual((yield* Fiber.join(late)).length, 1)
+      yield* send("XADD", streamOf("7"), "*", "n", "1")
+      assert.strictEqual((yield* Fiber.join(fibers[7]!)).length, 1)
+    })))
+
+  it.effect("of several who wait for one data stream each gets what is after its own place", () =>
+    onFake(Effect.gen(function*() {
+      const { send, service } = yield* setup()
+      const wait = (after: string) =>
+        Effect.forkChild(service.awaitMessages(streamOf("one"), EntryId.make(after), 10), { startImmediately: true })
+      const [near, far] = [yield* wait("0-0"), yield* wait("5-0")]
+      yield* TestClock.adjust("20 millis")
+      yield* send("XADD", streamOf("one"), "3-0", "n", "3")
+      assert.deepStrictEqual((yield* Fiber.join(near)).map(({ id }) => String(id)), ["3-0"])
+      yield* send("XADD", streamOf("one"), "7-0", "n", "7")
+      yield* TestClock.adjust("20 millis")
+      assert.deepStrictEqual((yield* Fiber.join(far)).map(({ id }) => String(id)), ["7-0"])
+    })))
+
+  it.effect("who joins in an outage, and asks from further back than the read that goes on, misses nothing", () =>
+    onFake(Effect.gen(function*() {
+      const { send, server, service } = yield* setup()
+      const wait = (after: string) =>
+        Effect.forkChild(service.awaitMessages(streamOf("one"), EntryId.make(after), 10), { startImmediately: true })
+      yield* send("XADD", streamOf("one"), "3-0", "n", "3")
+      const far = yield* wait("5-0")
+      yield* TestClock.adjust("20 millis")
+      yield* TestClock.adjust("20 millis")
+      yield* server.setErrorState("LOADING")
+      const near = yield* wait("0-0")
+      // It has been refused, and has not ended the read yet, a millisecond later
+      yield* TestClock.adjust("100 micros")
+      yield* server.setErrorState(undefined)
+      yield* send("XADD", streamOf("one"), "7-0", "n", "7")
+      yield* TestClock.adjust("20 millis")
+      assert.deepStrictEqual((yield* Fiber.join(far)).map(({ id }) => String(id)), ["7-0"])
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual((yield* Fiber.join(near)).map(({ id }) => String(id)), ["3-0", "7-0"])
+    })))
+
+  it.effect("it goes on for as long as it takes, and through an outage", () =>
+    onFake(Effect.gen(function*() {
+      const { send, server, service } = yield* setup()
+      const one = yield* Effect.forkChild(service.awaitMessages(streamOf("one"), first, 1), { startImmediately: true })
+      yield* TestClock.adjust("1 minute")
+      yield* server.setErrorState("LOADING")
+      yield* server.dropConnections()
+      const two = yield* Effect.forkChild(service.awaitMessages(streamOf("two"), first, 1), { startImmediately: true })
+      yield* TestClock.adjust("10 seconds")
+      yield* server.setErrorState(undefined)
+      yield* TestClock.adjust("2 seconds")
+      yield* send("XADD", streamOf("one"), "*", "n", "1")
+      yield* send("XADD", streamOf("two"), "*", "n", "2")
+      yield* TestClock.adjust("10 millis")
+      assert.strictEqual((yield* Fiber.join(one)).length, 1)
+      assert.strictEqual((yield* Fiber.join(two)).length, 1)
+    })))
+
+  it.effect("a key of another type fails whoever waits for it, and nobody else", () =>
+    onFake(Effect.gen(function*() {
+      const { send, service } = yield* setup()
+      const bad = yield* Effect.forkChild(Effect.flip(service.awaitMessages(streamOf("bad"), first, 1)), {
+        startImmediately: true
+      })
+      const good = yield* Effect.forkChild(service.awaitMessages(streamOf("good"), first, 1), {
+        startImmediately: true
+      })
+      yield* TestClock.adjust("20 millis")
+      yield* send("SET", streamOf("bad"), "no stream")
+      yield* TestClock.adjust("10 seconds")
+      const error = yield* Fiber.join(bad)
+      assert.isTrue(error._tag === "BackendError" && !error.retryable)
+      yield* send("XADD", streamOf("good"), "*", "n", "1")
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual((yield* Fiber.join(good)).length, 1)
+    })))
+
+  it.effect("nobody waits: nothing is asked", () =>
+    onFake(Effect.gen(function*() {
+      const { send, server, service } = yield* setup()
+      const one = yield* Effect.forkChild(service.awaitMessages(streamOf("one"), first, 1), { startImmediately: true })
+      yield* TestClock.adjust("20 millis")
+      yield* send("XADD", streamOf("one"), "*", "n", "1")
+      yield* Fiber.join(one)
+      yield* TestClock.adjust("10 seconds")
+      yield* server.clearTrace
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(yield* server.trace, [])
+    })))
+})

@@ -1,0 +1,70 @@
+/** Calls of the production scripts of data streams on the fake Redis, one by one. */
+import type { EntryId } from "@effect-simba/core/streams/StreamName"
+import { ConsumerName, Epoch, ServiceName, StreamName } from "@effect-simba/core/streams/StreamName"
+import { type Held, StreamStore } from "@effect-simba/core/streams/StreamStore"
+import * as RedisStreamStore from "@effect-simba/redis/streams/RedisStreamStore"
+import * as FakeRedis from "@effect-simba/testkit/FakeRedis"
+import * as TestRedis from "@effect-simba/testkit/TestRedis"
+import { assert } from "@effect/vitest"
+import { Duration, Effect, Layer, type Scope } from "effect"
+import { Redis } from "effect/persistence/Redis"
+import * as StreamKeys from "../../src/streams/internal/keys.ts"
+
+export const lease = Duration.seconds(2)
+export const name = ServiceName.make("{orders}")
+export const input = StreamKeys.input(name)
+export const group = StreamKeys.group(name)
+export const streamOf = (label: string) => StreamName.make(`{orders}:${label}`)
+export const a = ConsumerName.make("redis-consumer-a")
+export const b = ConsumerName.make("redis-consumer-b")
+
+let count = 0
+export const epoch = () => Epoch.make(`s00000000000.${(++count).toString(36)}`)
+
+export const layer = RedisStreamStore.layer.pipe(
+  Layer.provideMerge(TestRedis.layer({ expiryDelay: ["1 second", "1 second"] }))
+)
+export const onFake = <A, E>(
+  effect: Effect.Effect<A, E, FakeRedis.FakeRedis | Redis | StreamStore | Scope.Scope>
+) => Effect.provide(effect, layer)
+
+export const setup = Effect.fnUntraced(function*(options?: { readonly enableEvents?: boolean }) {
+  const { open } = yield* StreamStore
+  const service = yield* open(name, options)
+  yield* service.prepare
+  const { send } = yield* Redis
+  const server = yield* FakeRedis.FakeRedis
+  const take = Effect.fnUntraced(function*(stream: StreamName, entry: EntryId, consumer = a, minIdle = Duration.zero) {
+    const request = { stream, entry, consumer, epoch: epoch(), lease, minIdle, maxFailures: 10 }
+    const [result] = yield* service.take([request])
+    return { request, result: result! }
+  })
+  return {
+    service,
+    server,
+    send,
+    ask: (stream: StreamName, entry: EntryId, consumer = a) =>
+      Effect.map(take(stream, entry, consumer), ({ result }) => result),
+    own: Effect.fnUntraced(function*(label: string, consumer = a) {
+      const stream = streamOf(label)
+      const [answer] = yield* service.announce([{ stream, info: {} }])
+      yield* service.read({ consumer, count: 1, block: Duration.millis(1) })
+      const { request, result } = yield* take(stream, answer!.entry, consumer)
+      assert.strictEqual(result._tag, "Taken")
+      const { entry, epoch } = request
+      return { stream, entry, epoch, consumer, token: result._tag === "Taken" ? result.token : NaN } as Held
+    }),
+    pending: Effect.map(
+      service.pending({ minIdle: Duration.zero, count: 100 }),
+      ({ entries }) => entries.map(({ content }) => content.entry)
+    ),
+    read: (consumer = a) => service.read({ consumer, count: 10, block: Duration.millis(1) }),
+    xpending: send<ReadonlyArray<ReadonlyArray<unknown>>>("XPENDING", input, group, "-", "+", "100"),
+    scriptCalls: Effect.map(server.trace, (trace) => trace.filter(({ args }) => args[0] === "EVALSHA").length)
+  }
+})
+
+export const keysOf = ({ entry, stream }: Held) => ({
+  entryLease: StreamKeys.entryLease(stream, entry),
+  streamLease: StreamKeys.streamLease(stream)
+})
