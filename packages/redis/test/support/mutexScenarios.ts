@@ -346,7 +346,7 @@ export const shortOutage = scenario(function*({ open, server }) {
 export const outage = scenario(function*({ open, server }) {
   const mutex = yield* open({
     ttl: "300 millis",
-    transition: "1700 millis",
+    transition: "4700 millis",
     commandTimeout: "300 millis"
   })
   const m = freshName("outage")
