@@ -24,10 +24,10 @@ const tryAll = async (redisUrl) => {
     writeTests(consumer)
     return runTests(consumer, redisUrl)
   })
-  await step("programs", () => {
+  await step("programs", async () => {
     writePrograms(consumer)
     const programs = ["out/program.js", "runtime/memory.mjs", "runtime/fake.mjs", "runtime/ioredis.mjs"]
-    return mustHold(systemNode, consumer, programs, redisUrl)
+    await mustHold(systemNode, consumer, programs, redisUrl)
   })
   await step("simulations", () => simulate(consumer, 20))
 }

@@ -1,6 +1,7 @@
 // Runs seeds of the simulator's plans on the packed packages: the plans are copied beside them, as they lie in the
 // repository, so that `@effect-simba/*` in them is what npm installed.
 import { cpSync, readFileSync } from "node:fs"
+import { availableParallelism } from "node:os"
 import { join, posix } from "node:path"
 import { root } from "../lib/workspace.mjs"
 import { plans, simulator, simulatorHelpers } from "./paths.mjs"
@@ -30,8 +31,10 @@ const copyPlans = (folder) => {
 /** Runs as many seeds of each plan. */
 export const simulate = async (folder, seeds) => {
   copyPlans(folder)
+  // To load the packages takes a worker as long as several seeds
+  const workers = Math.min(availableParallelism(), Math.ceil(seeds / 10))
   for (const plan of plans) {
-    const args = [simulator, "--plan", plan, "--seeds", `${seeds}`]
+    const args = [simulator, "--plan", plan, "--seeds", `${seeds}`, "--workers", `${workers}`]
     const { failed, text } = await run(process.execPath, args, { cwd: folder })
     if (failed || !text.includes(`${seeds} seeds, 0 violations`)) {
       problem(`the plan ${plan} on the packed packages:\n${text}`)
