@@ -44,11 +44,12 @@
 import type * as Duration from "effect/Duration"
 import * as arrivalOrder from "./internal/checkers/arrivalOrder.ts"
 import { excused, grants } from "./internal/checkers/excuses.ts"
-import { field, seconds } from "./internal/checkers/fields.ts"
-import { all as allOf } from "./internal/checkers/ownershipTracker.ts"
+import { field } from "./internal/checkers/fields.ts"
+import * as ownership from "./internal/checkers/ownership.ts"
 import * as turns from "./internal/checkers/turns.ts"
 import * as waits from "./internal/checkers/waits.ts"
 import * as work from "./internal/checkers/work.ts"
+import { all as allOf } from "./internal/simulation/ownershipTracker.ts"
 import type { Checker as AnyChecker } from "./internal/simulation/setup.ts"
 
 /**
@@ -86,20 +87,7 @@ export type Checker = AnyChecker
  * @category testing
  * @since 0.1.0
  */
-export const oneOwner: Checker = {
-  name: "one owner at a time",
-  start: (view) => ({
-    onEvent: (event) => {
-      if (event._tag !== "Owner" || event.from === undefined || view.lossAt() >= event.since) return
-      const { command, deadline, from, resource, to } = event
-      const released = command === undefined ? [] : allOf(view.lock.released?.(command.args, command.reply))
-      if (released.some((party) => party.resource === resource && party.id === from)) return
-      const left = deadline - view.serverNow()
-      if (left < 0) return
-      view.violated(`${resource} went from ${from} to ${to ?? "nobody"}, ${seconds(left)} before its time was up`)
-    }
-  })
-}
+export const oneOwner: Checker = ownership.oneOwner
 
 /**
  * Each grant has a greater token than all before it, unless the server lost data, and its holder gets that token.
@@ -107,45 +95,7 @@ export const oneOwner: Checker = {
  * @category testing
  * @since 0.1.0
  */
-export const tokensGrow: Checker = {
-  name: "tokens grow",
-  start: (view) => {
-    const largest = new Map<string, { readonly id: string; readonly token: number; readonly at: number }>()
-    const minted = new Map<string, number>()
-    const told = new Map<string, number>()
-    return {
-      onEvent: (event) => {
-        if (event._tag === "Owner" && event.to !== undefined) {
-          // What a loss, or a clock that was set back, has brought back is not a grant
-          if (view.lossAt() >= event.at || event.command === undefined) return
-          const { resource, to, token } = event
-          if (token === undefined || Number.isNaN(token)) {
-            return view.violated(`${to} was granted ${resource} without a token`)
-          }
-          const before = largest.get(resource)
-          if (before !== undefined && token <= before.token && view.lossAt() < before.at) {
-            view.violated(`${to} was granted ${resource} with token ${token}, after ${before.token}`)
-          }
-          largest.set(resource, { id: to, token, at: event.at })
-          minted.set(to, token)
-        } else if (event._tag === "Note" && event.kind === "granted" && "token" in event.fields) {
-          const id = field(event.fields, "id")
-          const resource = field(event.fields, "resource")
-          const token = minted.get(id)
-          const given = Number(event.fields["token"])
-          const next = told.get(id) ?? token ?? 0
-          if (!(given >= next && given <= (token ?? NaN) + (view.lock.reserve ?? 0)) && view.lossAt() < 0) {
-            view.violated(`${id} was told token ${given}, the server had ${token ?? "none"}`)
-          }
-          told.set(id, given)
-          const before = largest.get(resource)
-          // Not by one from before a loss, that does not know of it yet
-          if (before?.id === id && before.token < given) largest.set(resource, { ...before, token: given })
-        }
-      }
-    }
-  }
-}
+export const tokensGrow: Checker = ownership.tokensGrow
 
 const whatTheServerSays = (name: string, kinds: ReadonlyArray<string>, act: string, timers: boolean): Checker => ({
   name,

@@ -1,4 +1,4 @@
-/** Renews the leases of a table in batches, before they end. */
+/** Renews the leases of a layer in batches, before they end. */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -11,7 +11,7 @@ import type * as Scope from "effect/Scope"
 import type { StoreError } from "../../SimbaError.ts"
 import * as tracing from "../tracing.ts"
 import type { Instant } from "./instant.ts"
-import type { AnyLease, LeaseTable } from "./leaseTable.ts"
+import type { AnyLease, LeaseDeadlines } from "./leaseDeadlines.ts"
 import type { Recorder } from "./metricsRecorder.ts"
 import { noAnswer, toFailure } from "./storeFailure.ts"
 import { ignoreLogFailure, supervise } from "./supervise.ts"
@@ -24,7 +24,7 @@ type Answer = { readonly _tag: "Renewed" } | { readonly _tag: "Lost" } | {
 }
 
 export interface Renewal<L extends AnyLease, A extends Answer> {
-  readonly table: LeaseTable<L>
+  readonly deadlines: LeaseDeadlines<L>
   readonly recorder: Recorder
   /** Names the request in errors, and its span. */
   readonly operation: string
@@ -65,7 +65,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
   renewal: Renewal<L, A>,
   fibers: FiberSet.FiberSet
 ): Effect.fn.Return<void, never, Scope.Scope> {
-  const { metrics, recorder, table, what } = renewal
+  const { metrics, recorder, deadlines, what } = renewal
   const fork = yield* FiberSet.runtime(fibers)()
 
   const retry = Effect.fnUntraced(function*(lease: L, now: Instant) {
@@ -76,18 +76,18 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
     )
     // Timers know whole milliseconds only
     lease.nextRenewal = Math.ceil(now.monotonic + Duration.toMillis(delay))
-    table.place(lease)
+    deadlines.place(lease)
   })
 
   /** A crash of `attempt` must not leave its leases without a next renewal. */
   const attend = (leases: ReadonlyArray<L>, attempt: Effect.Effect<void>) =>
     fork(Effect.catchCause(attempt, (cause) => {
-      const soon = table.now().monotonic + pause
+      const soon = deadlines.now().monotonic + pause
       for (const lease of leases) {
         if (lease.position === -1 || lease.nextRenewal !== Infinity) continue
         lease.renewing = false
         lease.nextRenewal = soon
-        table.place(lease)
+        deadlines.place(lease)
       }
       return Cause.hasInterruptsOnly(cause)
         ? Effect.void
@@ -100,7 +100,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
     told: ReadonlyArray<A | undefined>,
     sent: Instant
   ) {
-    const now = table.now()
+    const now = deadlines.now()
     const failure = Exit.isFailure(exit) ? toFailure(renewal.operation, exit.cause) : undefined
     const renewed: Array<L> = []
     const failed: Array<L> = []
@@ -117,7 +117,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
         lease.failing = false
         lease.step = undefined
         lease.extend(sent)
-        table.place(lease)
+        deadlines.place(lease)
       } else if (answer._tag === "Lost") {
         recorder.update(metrics.lost, 1, lease.mutex)
         renewal.lost(lease, answer as Extract<A, { readonly _tag: "Lost" }>)
@@ -143,7 +143,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
 
   const renew = (batch: ReadonlyArray<L>) =>
     Effect.suspend(() => {
-      const sent = table.now()
+      const sent = deadlines.now()
       const told: Array<A | undefined> = []
       const request = tracing.span(renewal.span, () => ({
         root: true,
@@ -161,21 +161,21 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
   const ask = (lease: L, probe: Effect.Effect<boolean>) =>
     Effect.flatMap(probe, (isAlive) => {
       if (!lease.isOpen()) return Effect.void
-      if (!isAlive) return retry(lease, table.now())
-      lease.nextRenewal = table.now().monotonic
-      table.place(lease)
+      if (!isAlive) return retry(lease, deadlines.now())
+      lease.nextRenewal = deadlines.now().monotonic
+      deadlines.place(lease)
       return Effect.void
     })
 
   /** Leases due soon join the batch to save wake-ups. Those that fail keep a pace of their own. */
   const renewDue = (from: number): boolean => {
-    const now = table.now()
+    const now = deadlines.now()
     const due: Array<L> = []
-    for (let lease = table.first; lease !== undefined && due.length < batchSize; lease = table.first) {
+    for (let lease = deadlines.first; lease !== undefined && due.length < batchSize; lease = deadlines.first) {
       const isDue = lease.nextRenewal <= from + (lease.failing ? earlyRetry : lease.terms.early)
       if (isDue ? due.length > 0 && lease.failing !== due[0]!.failing : lease.key > from) break
       // After a stall the deadline counts: a renewal would come too late
-      if (!table.isStillOpen(lease, now)) continue
+      if (!deadlines.isStillOpen(lease, now)) continue
       if (isDue) {
         lease.nextRenewal = Infinity
         const probe = renewal.probe?.(lease)
@@ -185,11 +185,11 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
           due.push(lease)
         }
       }
-      table.place(lease)
+      deadlines.place(lease)
     }
     if (due.length > 0) attend(due, renew(due))
     return due.length === batchSize
   }
 
-  yield* Effect.forkScoped(supervise(`The renewal of ${what}s`, table.loop(renewDue)))
+  yield* Effect.forkScoped(supervise(`The renewal of ${what}s`, deadlines.loop(renewDue)))
 })

@@ -12,8 +12,8 @@ import * as MutexSchedule from "../../MutexSchedule.ts"
 import type { GuardResult, MutexStore, ReleaseRequest } from "../../MutexStore.ts"
 import type { LossReason } from "../../SimbaError.ts"
 import { type Instant, instant } from "../lease/instant.ts"
+import { LeaseDeadlines } from "../lease/leaseDeadlines.ts"
 import * as leaseRenewer from "../lease/leaseRenewer.ts"
-import { LeaseTable } from "../lease/leaseTable.ts"
 import * as metricsRecorder from "../lease/metricsRecorder.ts"
 import * as overrunMonitor from "../lease/overrunMonitor.ts"
 import { ignoreLogFailure } from "../lease/supervise.ts"
@@ -54,17 +54,17 @@ export const make = Effect.fnUntraced(function*(
     if (lease.isOpen() && lease.left(now) <= 0) lose(lease, lease.expiry())
   }
 
-  const table = new LeaseTable<HeldLease>(clock, check)
+  const deadlines = new LeaseDeadlines<HeldLease>(clock, check)
 
   const drop = (lease: HeldLease, now: Instant): boolean => {
-    if (!table.remove(lease)) return false
+    if (!deadlines.remove(lease)) return false
     recorder.modify(MutexMetrics.held, -1, lease.mutex)
     recorder.update(MutexMetrics.holdTime, now.monotonic - lease.since.monotonic, lease.mutex)
     return true
   }
 
   const lose = (lease: HeldLease, reason: Exclude<LossReason, "Released">, owner?: string) => {
-    const now = table.now()
+    const now = deadlines.now()
     if (!drop(lease, now)) return
     try {
       const loss = lease.lose(reason, owner)
@@ -81,7 +81,7 @@ export const make = Effect.fnUntraced(function*(
   const fibers = yield* FiberSet.make()
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
-      for (const lease of table.all()) lose(lease, "BackendGone")
+      for (const lease of deadlines.all()) lose(lease, "BackendGone")
     })
   )
   const timers = yield* timerQueue.make
@@ -113,7 +113,7 @@ export const make = Effect.fnUntraced(function*(
   }
 
   yield* leaseRenewer.start<HeldLease, GuardResult>({
-    table,
+    deadlines,
     recorder,
     operation: "guard",
     span: "simba.guard",
@@ -131,7 +131,7 @@ export const make = Effect.fnUntraced(function*(
     probe
   }, fibers)
 
-  /** Out of the table before anything is sent. Answers the request, unless the lease stays in this process. */
+  /** No longer renewed before anything is sent. Answers the request, unless the lease stays in this process. */
   const part = (lease: HeldLease, now: Instant): releaseSender.Request | undefined => {
     lease.state = "released"
     drop(lease, now)
@@ -142,7 +142,7 @@ export const make = Effect.fnUntraced(function*(
 
   const giveUp: HeldLeases["giveUp"] = (lease) =>
     Effect.suspend(() => {
-      const request = part(lease, table.now())
+      const request = part(lease, deadlines.now())
       return request === undefined ? Effect.void : releases.later(request)
     })
 
@@ -161,24 +161,24 @@ export const make = Effect.fnUntraced(function*(
     })
 
   return {
-    now: () => table.now(),
+    now: () => deadlines.now(),
     recorder,
     timers,
     add: (lease) => {
-      table.place(lease)
+      deadlines.place(lease)
       recorder.modify(MutexMetrics.held, 1, lease.mutex)
       if (!timers.isClosed()) return
       lose(lease, "BackendGone")
       recorder.run(giveUp(lease))
     },
     suspect: (id) => {
-      const lease = table.all().find((lease) => lease.id === id)
+      const lease = deadlines.all().find((lease) => lease.id === id)
       if (lease === undefined) return
-      lease.forcedAt = table.now().monotonic
+      lease.forcedAt = deadlines.now().monotonic
       // A renewal or a probe that is under way decides when the next one is due
       if (lease.renewing || lease.probe === "asking") return
       lease.nextRenewal = -Infinity
-      table.place(lease)
+      deadlines.place(lease)
     },
     check,
     release: (lease) =>

@@ -7,8 +7,8 @@ import * as Latch from "effect/Latch"
 import * as Random from "effect/Random"
 import * as Schedule from "effect/Schedule"
 import type { Instant } from "../../internal/lease/instant.ts"
+import { LeaseDeadlines } from "../../internal/lease/leaseDeadlines.ts"
 import * as leaseRenewer from "../../internal/lease/leaseRenewer.ts"
-import { LeaseTable } from "../../internal/lease/leaseTable.ts"
 import type { Recorder } from "../../internal/lease/metricsRecorder.ts"
 import type { Outcome } from "../../internal/lease/trackedLease.ts"
 import { margin as marginOf } from "../../internal/optionChecks.ts"
@@ -48,7 +48,7 @@ const termsOf = ({ heartbeatInterval, leaseDuration, progressTimeout }: StreamCo
 export class StreamTable {
   private readonly entries = new Map<EntryId, OwnedStream>()
   private readonly streams = new Map<StreamName, OwnedStream>()
-  private readonly leases: LeaseTable<OwnedStream>
+  private readonly leases: LeaseDeadlines<OwnedStream>
   private readonly config: StreamConfig
   private readonly metrics: Recorder
   readonly terms: Terms
@@ -61,7 +61,7 @@ export class StreamTable {
   onLost: (owned: OwnedStream, reason: Lost) => void = () => {}
 
   constructor(clock: Clock.Clock, config: StreamConfig, metrics: Recorder) {
-    this.leases = new LeaseTable<OwnedStream>(clock, (owned, now) => {
+    this.leases = new LeaseDeadlines<OwnedStream>(clock, (owned, now) => {
       this.check(owned, now)
       if (owned.isOpen() && owned.stallsAt() <= now.monotonic) this.lose(owned, "Stalled")
     })
@@ -74,7 +74,7 @@ export class StreamTable {
   readonly renewing = Effect.fnUntraced({ self: this }, function*(this: StreamTable, store: Service) {
     const { config, leases, metrics } = this
     yield* leaseRenewer.start<OwnedStream, RenewResult>({
-      table: leases,
+      deadlines: leases,
       recorder: metrics,
       operation: "renew",
       span: "simba.streams.renew",

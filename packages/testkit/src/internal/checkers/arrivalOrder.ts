@@ -1,7 +1,7 @@
 /** The checkers of arrival order: between processes by the places in the queue, within one by the order of asking. */
+import { all } from "../simulation/ownershipTracker.ts"
 import type { Checker } from "../simulation/setup.ts"
 import { field, seconds } from "./fields.ts"
-import { all } from "./ownershipTracker.ts"
 
 interface Queued {
   readonly place: number

@@ -1,9 +1,9 @@
 /** The checkers of turns: each grant is used, and each waiter is served before others have passed it too often. */
 import * as Duration from "effect/Duration"
 import type { Event } from "../simulation/history.ts"
+import { all } from "../simulation/ownershipTracker.ts"
 import type { Checker, View } from "../simulation/setup.ts"
 import { field, seconds } from "./fields.ts"
-import { all } from "./ownershipTracker.ts"
 
 /** Commands of a dead process may arrive this much later, and look like those of its successor. Milliseconds. */
 const straggling = 4000

@@ -1,9 +1,9 @@
 /** The state of one simulation: its world, server and processes, what happened so far, and what a fault touches now. */
-import { OwnershipTracker } from "../checkers/ownershipTracker.ts"
 import { FakeServer, type TraceEntry } from "../client/server.ts"
 import type { LuaVm } from "../redis/lua/vm.ts"
 import { type FaultName, type Faults, only, swarm } from "./faults.ts"
 import type { Event, Phase } from "./history.ts"
+import { OwnershipTracker } from "./ownershipTracker.ts"
 import { Prng } from "./prng.ts"
 import type { ProcessSlot } from "./processes.ts"
 import type { Setup, Violation } from "./setup.ts"

@@ -3,9 +3,9 @@ import type { Subscriber } from "@effect-simba/core/Subscriber"
 import type * as Effect from "effect/Effect"
 import type { Redis } from "effect/persistence/Redis"
 import type * as Scope from "effect/Scope"
-import type { LockModel, Owned } from "../checkers/ownershipTracker.ts"
 import type { FaultName, Faults } from "./faults.ts"
 import type { Event, Fields, Phase } from "./history.ts"
+import type { LockModel, Owned } from "./ownershipTracker.ts"
 import type { Range } from "./prng.ts"
 
 /** The process in which a program runs. */

@@ -1,5 +1,5 @@
 /** The checkers of failures, dead letters and consumers. */
-import { all } from "../../../internal/checkers/ownershipTracker.ts"
+import { all } from "../../../internal/simulation/ownershipTracker.ts"
 import type { Checker } from "../../../internal/simulation/setup.ts"
 import { checker, fallen, field, named, type StreamModel, touches } from "./model.ts"
 

@@ -1,7 +1,7 @@
 /** The checkers of owners: no stream is orphaned for long, moved without reason, or taken from a live owner. */
 import { excused, grants } from "../../../internal/checkers/excuses.ts"
 import { seconds } from "../../../internal/checkers/fields.ts"
-import { all } from "../../../internal/checkers/ownershipTracker.ts"
+import { all } from "../../../internal/simulation/ownershipTracker.ts"
 import type { Checker } from "../../../internal/simulation/setup.ts"
 import { checker, fallen, field, isFinished, named, type StreamModel, touches } from "./model.ts"
 

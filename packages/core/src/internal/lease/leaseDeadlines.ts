@@ -16,7 +16,7 @@ const watch = 1000
 /** How far the clocks may drift apart before all deadlines are looked at: little of the smallest margin. Milliseconds. */
 const drift = 10
 
-export class LeaseTable<L extends AnyLease> {
+export class LeaseDeadlines<L extends AnyLease> {
   private readonly heap = new IndexedHeap<L>()
   private readonly changed = Latch.makeUnsafe(false)
   private readonly clock: Clock.Clock

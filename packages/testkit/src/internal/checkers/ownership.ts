@@ -1,0 +1,61 @@
+/** The checkers of ownership: one owner at a time, and tokens that grow. */
+import { all } from "../simulation/ownershipTracker.ts"
+import type { Checker } from "../simulation/setup.ts"
+import { field, seconds } from "./fields.ts"
+
+/** An owner is followed by another only after its release, after its time was up, or after the server lost data. */
+export const oneOwner: Checker = {
+  name: "one owner at a time",
+  start: (view) => ({
+    onEvent: (event) => {
+      if (event._tag !== "Owner" || event.from === undefined || view.lossAt() >= event.since) return
+      const { command, deadline, from, resource, to } = event
+      const released = command === undefined ? [] : all(view.lock.released?.(command.args, command.reply))
+      if (released.some((party) => party.resource === resource && party.id === from)) return
+      const left = deadline - view.serverNow()
+      if (left < 0) return
+      view.violated(`${resource} went from ${from} to ${to ?? "nobody"}, ${seconds(left)} before its time was up`)
+    }
+  })
+}
+
+/** Each grant has a greater token than all before it, unless the server lost data, and its holder gets that token. */
+export const tokensGrow: Checker = {
+  name: "tokens grow",
+  start: (view) => {
+    const largest = new Map<string, { readonly id: string; readonly token: number; readonly at: number }>()
+    const minted = new Map<string, number>()
+    const told = new Map<string, number>()
+    return {
+      onEvent: (event) => {
+        if (event._tag === "Owner" && event.to !== undefined) {
+          // What a loss, or a clock that was set back, has brought back is not a grant
+          if (view.lossAt() >= event.at || event.command === undefined) return
+          const { resource, to, token } = event
+          if (token === undefined || Number.isNaN(token)) {
+            return view.violated(`${to} was granted ${resource} without a token`)
+          }
+          const before = largest.get(resource)
+          if (before !== undefined && token <= before.token && view.lossAt() < before.at) {
+            view.violated(`${to} was granted ${resource} with token ${token}, after ${before.token}`)
+          }
+          largest.set(resource, { id: to, token, at: event.at })
+          minted.set(to, token)
+        } else if (event._tag === "Note" && event.kind === "granted" && "token" in event.fields) {
+          const id = field(event.fields, "id")
+          const resource = field(event.fields, "resource")
+          const token = minted.get(id)
+          const given = Number(event.fields["token"])
+          const next = told.get(id) ?? token ?? 0
+          if (!(given >= next && given <= (token ?? NaN) + (view.lock.reserve ?? 0)) && view.lossAt() < 0) {
+            view.violated(`${id} was told token ${given}, the server had ${token ?? "none"}`)
+          }
+          told.set(id, given)
+          const before = largest.get(resource)
+          // Not by one from before a loss, that does not know of it yet
+          if (before?.id === id && before.token < given) largest.set(resource, { ...before, token: given })
+        }
+      }
+    }
+  }
+}
