@@ -214,7 +214,7 @@ export const handOffs: Metric.Counter<number> = counter("simba_mutex_hand_offs",
  * @since 0.1.0
  */
 export const localHandOffs: Metric.Counter<number> = counter(
-  "simba_mutex_local_hand_overs",
+  "simba_mutex_local_hand_offs",
   "Grants that a release passed on within the process"
 )
 

@@ -123,7 +123,7 @@ export const make = Effect.fnUntraced(function*(options: {
   // An interruption of the loop itself does not come here
   const attempt = Effect.catchCause(lead, (cause) =>
     Effect.andThen(
-      ignoreLogFailure(Effect.logWarning("Cannot contend at present, and tries again", cause)),
+      ignoreLogFailure(Effect.logWarning("Cannot contend at present; trying again", cause)),
       Effect.fail("again" as const)
     ))
 

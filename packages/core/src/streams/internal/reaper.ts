@@ -29,6 +29,6 @@ export const reap = ({ config, store }: ClientContext, fleet: Members): Effect.E
         yield* Effect.logInfo(`Removed ${consumers} silent consumer(s) and ${entries} finished announcement(s)`)
       }
     }).pipe(
-      Effect.catch((error) => Effect.logWarning(`Cannot tidy up, and tries again later: ${error.message}`))
+      Effect.catch((error) => Effect.logWarning(`Cannot tidy up; trying again later: ${error.message}`))
     )
   )
