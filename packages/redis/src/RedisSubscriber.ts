@@ -7,9 +7,9 @@ import { type Notice, Subscriber } from "@effect-simba/core/Subscriber"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { Redis } from "effect/persistence/Redis"
 import * as Queue from "effect/Queue"
 import * as Schedule from "effect/Schedule"
+import { Redis } from "./internal/client/effectRedis.ts"
 
 const capacity = 256
 

@@ -5,7 +5,7 @@
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
-import type { Redis } from "effect/persistence/Redis"
+import type { Redis } from "./internal/client/effectRedis.ts"
 
 /**
  * How the keys are spread over servers.

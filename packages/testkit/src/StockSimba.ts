@@ -12,9 +12,9 @@ import { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Redis from "effect/persistence/Redis"
 import * as Queue from "effect/Queue"
 import * as Random from "effect/Random"
+import * as Redis from "./internal/client/effectRedis.ts"
 
 const acquireScript = Redis.script((key: string, id: string, millis: number) => [key, id, millis], {
   numberOfKeys: 1,

@@ -29,8 +29,8 @@ import * as MutexStore from "@effect-simba/core/MutexStore"
 import type { BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Layer from "effect/Layer"
-import type { Redis } from "effect/persistence/Redis"
 import * as FakeRedis from "./FakeRedis.ts"
+import type { Redis } from "./internal/client/effectRedis.ts"
 
 /**
  * Provides `Mutex` in the memory of the test, without Redis.

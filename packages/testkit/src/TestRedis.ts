@@ -5,8 +5,8 @@
  */
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Layer from "effect/Layer"
-import type { Redis } from "effect/persistence/Redis"
 import * as FakeRedis from "./FakeRedis.ts"
+import type { Redis } from "./internal/client/effectRedis.ts"
 
 /**
  * Provides a server and a client, for any code that needs a layer for Redis. Its time is the `Clock` of the test.

@@ -35,8 +35,8 @@ import type * as StreamConfig from "@effect-simba/core/streams/StreamConfig"
 import type { StreamStore } from "@effect-simba/core/streams/StreamStore"
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Layer from "effect/Layer"
-import type { Redis } from "effect/persistence/Redis"
 import * as FakeRedis from "../FakeRedis.ts"
+import type { Redis } from "../internal/client/effectRedis.ts"
 
 type StoreLayer<E> = Layer.Layer<StreamStore, E, Redis | Subscriber>
 

@@ -3,8 +3,8 @@ import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import { type Redis, RedisError } from "effect/persistence/Redis"
 import * as Scheduler from "effect/Scheduler"
+import { type Redis, RedisError } from "./effectRedis.ts"
 
 export interface Failure {
   readonly cause: unknown

@@ -1,6 +1,6 @@
 /** Classifies failures of Redis: an outage is worth a retry, a refusal is not. */
 import { BackendError } from "@effect-simba/core/SimbaError"
-import type { RedisError } from "effect/persistence/Redis"
+import type { RedisError } from "./effectRedis.ts"
 
 /** Codes of a server that cannot serve now, or redirects. The error of a script contains them. */
 const transientCode =

@@ -1,6 +1,6 @@
 /** Descriptors of scripts, and how a script reaches a server that does not know it. */
 import * as Effect from "effect/Effect"
-import * as Redis from "effect/persistence/Redis"
+import * as Redis from "./effectRedis.ts"
 import { isForgotten } from "./errors.ts"
 
 /** Keys and arguments of a script, and its expected reply. A codec reads the reply all the same. */

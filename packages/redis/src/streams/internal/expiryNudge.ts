@@ -5,8 +5,8 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
-import type { Redis } from "effect/persistence/Redis"
 import type * as Scope from "effect/Scope"
+import type { Redis } from "../../internal/client/effectRedis.ts"
 
 /** The keys expire after 1 millisecond. */
 const delay = Duration.millis(3)

@@ -1,9 +1,9 @@
 /** One connection of a fake client, with the manners of our ioredis layer: fails at once, reconnects for ever. */
 import * as Effect from "effect/Effect"
-import * as Redis from "effect/persistence/Redis"
 import { type Push, type Reply, ReplyError } from "../redis/types.ts"
 import type { Host } from "../simulation/host.ts"
 import type { Timer } from "../simulation/timers.ts"
+import * as Redis from "./effectRedis.ts"
 import type { Wire } from "./link.ts"
 import { inResp3 } from "./replyShapes.ts"
 import type { FakeServer, Role } from "./server.ts"

@@ -3,11 +3,11 @@ import { BackendError } from "@effect-simba/core/SimbaError"
 import type { Notice, Subscriber } from "@effect-simba/core/Subscriber"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type * as Redis from "effect/persistence/Redis"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import { ReplyError } from "../redis/types.ts"
 import { Connection, type Settings } from "./connection.ts"
+import type * as Redis from "./effectRedis.ts"
 
 const capacity = 256
 const page = 500

@@ -1,8 +1,8 @@
 /** The parts of a simulation: programs, checkers, and their view of it. */
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import type * as Effect from "effect/Effect"
-import type { Redis } from "effect/persistence/Redis"
 import type * as Scope from "effect/Scope"
+import type { Redis } from "../client/effectRedis.ts"
 import type { FaultName, Faults } from "./faults.ts"
 import type { Event, Fields, Phase } from "./history.ts"
 import type { LockModel, Owned } from "./ownershipTracker.ts"

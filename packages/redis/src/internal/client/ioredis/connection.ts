@@ -1,11 +1,11 @@
 /** An ioredis client as a scoped resource. Its settings suit leases: commands fail at once, reconnects never end. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Redis from "effect/persistence/Redis"
 import * as Random from "effect/Random"
 import type * as Scope from "effect/Scope"
 import { Cluster, type ClusterNode, type ClusterOptions, Redis as Client, type RedisOptions } from "ioredis"
 import type { CommandSink } from "../commandSink.ts"
+import * as Redis from "../effectRedis.ts"
 import { isReply } from "../errors.ts"
 import type { Parts } from "./url.ts"
 

@@ -5,9 +5,9 @@
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type { RedisError } from "effect/persistence/Redis"
 import type * as Scope from "effect/Scope"
 import { Redis as Client } from "ioredis"
+import type { RedisError } from "../effectRedis.ts"
 import { refusedCommand, type Settings } from "./connection.ts"
 
 const channel = "+switch-master"

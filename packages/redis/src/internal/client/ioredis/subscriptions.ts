@@ -8,11 +8,11 @@ import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type * as Redis from "effect/persistence/Redis"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import type { Redis as Client } from "ioredis"
+import type * as Redis from "../effectRedis.ts"
 import { backendError, fromRedis } from "../errors.ts"
 
 /** Unread notices of a slow reader. Beyond that the oldest are dropped, and a gap replaces them. */
