@@ -7,6 +7,7 @@ export const plans = ["mutex", "mixed-fleet", "streams"]
 /** What the plans import from sources. All else that they import is in their folder, or packed. */
 export const simulatorHelpers = [
   "packages/redis/src/internal/client/commandSink.ts",
+  "packages/redis/src/internal/client/effectRedis.ts",
   "packages/redis/src/internal/mutex/keys.ts",
   "packages/redis/src/streams/internal/keys.ts"
 ]
