@@ -23,7 +23,7 @@ import * as heldLeases from "./heldLeases.ts"
 import { LeaseGroupImpl, LeaseImpl, protect } from "./leaseHandle.ts"
 import * as leaseOptions from "./leaseOptions.ts"
 import * as localQueue from "./localQueue.ts"
-import * as nesting from "./nesting.ts"
+import * as nestedLocks from "./nestedLocks.ts"
 import * as ownerWatch from "./ownerWatch.ts"
 
 const mutexName = checked<MutexName>("mutex", mutexProblem)
@@ -68,7 +68,7 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
     restore: Restore
   ): Effect.Effect<HeldLease, AcquireError> =>
     Effect.withFiber<HeldLease, AcquireError>((fiber) => {
-      const held = nesting.find(fiber, leases, name)
+      const held = nestedLocks.find(fiber, leases, name)
       if (options === undefined && mutexProblem(name) === undefined) {
         const plain = { mutex: name as MutexName, id: nextId(), terms: usual }
         return held === undefined ? acquire(queues, plain, undefined, restore) : Effect.fail(held)
@@ -131,7 +131,7 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
       ? Effect.andThen(Effect.annotateCurrentSpan(tracing.attributes(lease)), given)
       : given
     return Effect.ensuring(
-      restore(protect(leases, [lease], work, nesting.provide(leases, lease))),
+      restore(protect(leases, [lease], work, nestedLocks.provide(leases, lease))),
       leases.release(lease)
     )
   }
