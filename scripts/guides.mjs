@@ -1,7 +1,8 @@
-// Writes the guides that are published, packages/core/docs/*.md: those for users, in a package that all of them have.
+// Writes the guides and examples that are published, packages/core/docs: those for users, in a package that all of them
+// have.
 //
 //   node scripts/guides.mjs
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { root } from "./lib/workspace.mjs"
 
@@ -19,16 +20,27 @@ const guides = [
   "testing"
 ]
 
-const published = new Set(["../README.md", ...guides.map((name) => `${name}.md`)])
+const examples = ["mutex", "orders", "scheduled-jobs", "service", "with-lock"].map((name) => `${name}.ts`)
 
-/** A link to what is not published would lead nowhere: its text stays. */
-const withoutDeadLinks = (text) =>
-  text.replace(/\[([^\]]+)\]\(([^)#:]+)(#[^)]*)?\)/g, (link, words, target) => published.has(target) ? link : words)
+/** The target of each link to a published file. */
+const published = new Map([
+  ["../README.md", "../README.md"],
+  ...guides.map((name) => [`${name}.md`, `${name}.md`]),
+  ...examples.map((name) => [`../examples/${name}`, `examples/${name}`])
+])
+
+/** A link to an unpublished file would lead nowhere: its text stays. */
+const withPublishedLinks = (text) =>
+  text.replace(
+    /\[([^\]]+)\]\(([^)#:]+)(#[^)]*)?\)/g,
+    (_, words, target, anchor = "") => published.has(target) ? `[${words}](${published.get(target)}${anchor})` : words
+  )
 
 const target = join(root, "packages/core/docs")
 rmSync(target, { recursive: true, force: true })
-mkdirSync(target)
+mkdirSync(join(target, "examples"), { recursive: true })
 for (const name of guides) {
   const text = readFileSync(join(root, "docs", `${name}.md`), "utf8")
-  writeFileSync(join(target, `${name}.md`), withoutDeadLinks(text))
+  writeFileSync(join(target, `${name}.md`), withPublishedLinks(text))
 }
+for (const name of examples) copyFileSync(join(root, "examples", name), join(target, "examples", name))
