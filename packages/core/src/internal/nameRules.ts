@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import { InvalidName } from "../SimbaError.ts"
 
-/** What is wrong with a name. */
+/** Describes the first rule that a name breaks. */
 type Problem = (name: string) => string | undefined
 
 const maxLength = 1024
@@ -16,7 +16,7 @@ export const mutexProblem: Problem = (name) =>
     name.startsWith("}")
       ? "it starts with \"}\", which would empty the hash tag of its keys"
       : name.includes("}:tick:")
-      ? "it contains \"}:tick:\", which would make its key that of a job"
+      ? "it contains \"}:tick:\", which would make its key the key of a job"
       : undefined
   )
 

@@ -12,7 +12,7 @@
  * - all make the same pairs of givers and receivers out of one view, and each acts for itself only;
  * - what was handed over is registered as the giver's for as long as the receiver may not have registered it, so that a
  *   stream is counted twice rather than not at all, and shares are seen too large rather than too small;
- * - whoever does know of it (the giver) counts it for the receiver at once;
+ * - the giver, who knows of it, counts it for the receiver at once;
  * - a stream that came by a hand-over stays for a while, unless the membership changes: see `isMovable`.
  *
  * Streams without an owner are nobody's share, and are taken whatever is decided here.

@@ -1,7 +1,7 @@
 /**
  * The state of the server and the path of a command through it: arity, error states, subscribed mode, MULTI, the
  * command itself, then those whom it unblocked. Replies and pushes leave only when the state is consistent, so that
- * whoever gets one may send the next command at once.
+ * a client that gets one may send the next command at once.
  */
 import type { Blocked, Wait } from "./blockedClients.ts"
 import { BlockedClients } from "./blockedClients.ts"

@@ -10,7 +10,7 @@ import type { Value } from "../reply.ts"
 import { fail } from "../reply.ts"
 import { entryReply } from "./streams.ts"
 
-const full = (stream: Stream, count: number): Value => [
+const summary = (stream: Stream): ReadonlyArray<Value> => [
   "length",
   stream.entries.length,
   "radix-tree-keys",
@@ -24,7 +24,11 @@ const full = (stream: Stream, count: number): Value => [
   "entries-added",
   stream.entriesAdded,
   "recorded-first-entry-id",
-  printId(stream.entries[0]?.id ?? MIN_ID),
+  printId(stream.entries[0]?.id ?? MIN_ID)
+]
+
+const full = (stream: Stream, count: number): Value => [
+  ...summary(stream),
   "entries",
   stream.entries.slice(0, count === 0 ? undefined : count).map(entryReply),
   "groups",
@@ -104,20 +108,7 @@ const xinfo: Handler = (context, args) => {
     return full(stream, count < 0 ? 10 : count)
   }
   return [
-    "length",
-    stream.entries.length,
-    "radix-tree-keys",
-    Math.ceil(stream.entries.length / 100),
-    "radix-tree-nodes",
-    Math.ceil(stream.entries.length / 100) + 1,
-    "last-generated-id",
-    printId(stream.lastId),
-    "max-deleted-entry-id",
-    printId(stream.maxDeletedId),
-    "entries-added",
-    stream.entriesAdded,
-    "recorded-first-entry-id",
-    printId(stream.entries[0]?.id ?? MIN_ID),
+    ...summary(stream),
     "groups",
     stream.groups.size,
     "first-entry",
