@@ -65,16 +65,14 @@ const failOver = (begin: (setup: SentinelSetup) => Effect.Effect<unknown, unknow
       }
       yield* Effect.sleep("10 millis")
     })))
-    const more = Effect.suspend(() => {
-      const target = sent + 30
-      return until("thirty more are sent", Effect.sync(() => sent >= target))
-    })
-
-    yield* more
+    yield* until("thirty are sent", Effect.sync(() => sent >= 30))
     yield* until("all are at work, as the replica knows", Effect.map(committed, (ids) => !ids.includes(null)))
     yield* begin(setup)
     yield* until("the replica is the primary", Effect.map(setup.primaryPort, (port) => port === replica.port))
-    yield* more
+    // The former primary accepts messages until it knows, and loses them: those that came to the new one count
+    const arrived = Effect.promise(() => survivor.xlen(streams.at(-1)!))
+    const replicated = yield* arrived
+    yield* until("thirty more came to the new primary", Effect.map(arrived, (length) => length >= replicated + 30))
     yield* Fiber.interrupt(producing)
 
     const messages = yield* Effect.forEach(
