@@ -43,7 +43,7 @@
  */
 import type * as Duration from "effect/Duration"
 import * as arrivalOrder from "./internal/checkers/arrivalOrder.ts"
-import { excused, grants } from "./internal/checkers/excuses.ts"
+import { beliefs } from "./internal/checkers/excuses.ts"
 import { field } from "./internal/checkers/fields.ts"
 import * as ownership from "./internal/checkers/ownership.ts"
 import * as turns from "./internal/checkers/turns.ts"
@@ -100,7 +100,7 @@ export const tokensGrow: Checker = ownership.tokensGrow
 const whatTheServerSays = (name: string, kinds: ReadonlyArray<string>, act: string, timers: boolean): Checker => ({
   name,
   start: (view) => {
-    const { grantedAt, onEvent } = grants()
+    const { isExcused, onEvent } = beliefs(view)
     return {
       onEvent: (event) => {
         onEvent(event)
@@ -111,7 +111,7 @@ const whatTheServerSays = (name: string, kinds: ReadonlyArray<string>, act: stri
           return view.violated(`ensure of ${id} passed after its deadline`)
         }
         const owner = view.owner(resource)?.id
-        if (owner === id || excused(view, event.client, grantedAt(id), timers)) return
+        if (owner === id || isExcused(event.client, id, timers)) return
         view.violated(`${id} ${act} while ${resource} belonged to ${owner ?? "nobody"}`)
       }
     }
@@ -123,8 +123,9 @@ const whatTheServerSays = (name: string, kinds: ReadonlyArray<string>, act: stri
  *
  * **Details**
  *
- * Exceptions: the server lost data, its wall clock was stepped, the client's was while its machine slept, or the
- * process has just gone on after a pause.
+ * Exceptions: the server lost data since the grant, its wall clock stepped forward since the first request, the
+ * client's was set while its machine slept, the process has just gone on after a pause, or the lease was taken by force
+ * and would not have ended yet.
  *
  * @category testing
  * @since 0.1.0

@@ -31,7 +31,7 @@ import type { Direction as LinkDirection, LinkFaults } from "./internal/client/l
  * **Details**
  *
  * Delays are in milliseconds, a draw between the two, and the others are probabilities. One connection keeps the order
- * of its messages, and different connections overtake one another.
+ * of its messages, late ones aside, and different connections overtake one another.
  *
  * - `requestDelay`, `replyDelay`: on the way to the server and back.
  * - `messageDelay`: for published messages. Default: as for replies.
@@ -39,6 +39,7 @@ import type { Direction as LinkDirection, LinkFaults } from "./internal/client/l
  * - `loseReply`: the command ran, and its reply never arrives.
  * - `reset`: the connection breaks after a command was sent. Messages under way arrive in part, or not at all.
  * - `straggle`: how much later such messages arrive, after later commands of a new connection.
+ * - `lateMessage`: a published message that later ones overtake, as between the nodes of a Cluster.
  *
  * **Example** (A bad line)
  *

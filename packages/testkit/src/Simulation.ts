@@ -83,13 +83,13 @@ export type LockModel = AnyLockModel
  * Times are in milliseconds, `every` is the mean distance between two faults, and a pair is a draw between the two
  * numbers.
  *
- * - Per command: `requestDelay`, `replyDelay`, `messageDelay`, `loseRequest`, `loseReply`, `reset`, `straggle`; see
- *   `FakeNetwork`.
+ * - Per command or message: `requestDelay`, `replyDelay`, `messageDelay`, `lateMessage`, `loseRequest`, `loseReply`,
+ *   `reset`, `straggle`; see `FakeNetwork`.
  * - Per client, again and again: `clog` (one direction), `partition` (one direction or both), `pause` (a stall or
  *   SIGSTOP), `suspend` (the monotonic clock stands still too), `kill` (and a new process after `lasts`).
  * - Clocks: `clockOffset` and `clockRate` (the greatest difference of a client), `clockStep`, `serverClockStep`.
- * - The server: `errorState`, `restart` (`loseData` is the probability that it forgets), `failOver`, `flushScripts`,
- *   `dropConnections`, `evict`.
+ * - The server: `errorState`, `restart` (`loseData` is the probability that it forgets), `failOver` (a replica that
+ *   lacks up to `lose` writes, and whose `clock` differs), `flushScripts`, `dropConnections`, `evict`.
  *
  * **Example** (A mean network, and a server that forgets)
  *
@@ -122,6 +122,7 @@ export const allFaults: Faults = {
   loseReply: 0.01,
   reset: 0.005,
   straggle: [0, 3000],
+  lateMessage: { chance: 0.03, by: [0, 10_000] },
   clog: { every: 5000, lasts: [50, 3000] },
   partition: { every: 8000, lasts: [100, 12_000] },
   pause: { every: 5000, lasts: [20, 12_000] },
@@ -133,7 +134,7 @@ export const allFaults: Faults = {
   serverClockStep: { every: 15_000, by: [-2000, 2000] },
   errorState: { every: 9000, lasts: [50, 3000], states: ["LOADING", "BUSY", "READONLY", "MASTERDOWN"] },
   restart: { every: 15_000, loseData: 0.3 },
-  failOver: { every: 15_000, lose: [0, 6] },
+  failOver: { every: 15_000, lose: [0, 6], clock: [-2000, 2000] },
   flushScripts: { every: 7000 },
   dropConnections: { every: 5000 },
   evict: { every: 12_000 }

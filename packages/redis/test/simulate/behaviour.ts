@@ -13,6 +13,7 @@ export const confirm = 500
  * - `rest`: the longest pause between two acts, in milliseconds. `patience`: the longest timeout.
  * - `workers`, `contenders`: how many fibers acquire and release, and how many contend for a long time.
  * - `unfair`: how many of the acquires are, between 0 and 1.
+ * - `forces`: how many acts are forced releases instead, between 0 and 1.
  * - `writes`: whether work writes to resources that check tokens, one in the same Redis and one outside; `careless` ones
  *   do not check.
  * - `handovers`: how often in a row a lease goes from fiber to fiber of one process.
@@ -26,6 +27,7 @@ export interface Settings {
   readonly patience: number
   readonly contenders: number
   readonly unfair: number
+  readonly forces: number
   readonly writes: "none" | "fenced" | "careless"
   readonly handovers: number
   readonly countsSubscribers: boolean
@@ -136,6 +138,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
 
   const once = Effect.suspend(() => {
     const resource = anyResource()
+    if (settings.forces > 0 && random() < settings.forces) return Mutex.forceRelease(resource)
     const wait = `${number}.${++waits}`
     const unfair = settings.unfair > 0 && random() < settings.unfair
     const waited = (lease: Lease.Lease) => {

@@ -83,7 +83,7 @@ const notice = Duration.millis(200 + 30 + 5)
 const turnOf = ({ handovers }: Settings) => Duration.millis((1 + handovers) * 4 * ttl + sleepBound)
 
 export const mixedFleetPlan = (seed: number | string, overrides?: Partial<Simulation.Options<never>>) => {
-  const settings = { ...loadOf(seed).settings, unfair: 0, countsSubscribers: true }
+  const settings = { ...loadOf(seed).settings, unfair: 0, forces: 0, countsSubscribers: true }
   const ours = program(settings)
   return {
     ...mutexPlan(seed),

@@ -33,6 +33,13 @@ const placeOf = ({ kind, reply }: Operation): number | undefined => {
   return ticket === "" || (kind === "release" && token !== "") ? undefined : Number(ticket)
 }
 
+/** The keys and arguments of the script that takes by force, whose reply is the ownership before. */
+const forcedBy = (args: ReadonlyArray<string>, reply: unknown) => {
+  const resource = args[2] === "4" && args.length === 9 ? ownerKeys.get(args[3]!) : undefined
+  const end = typeof reply === "string" ? reply.lastIndexOf("@@") : -1
+  return resource === undefined || end <= 0 ? [] : [{ resource, id: (reply as string).slice(0, end) }]
+}
+
 /** Under the ids that they queue. */
 const requeuedBy = (args: ReadonlyArray<string>, reply: unknown) =>
   partiesOf(args, reply, "release")
@@ -59,6 +66,7 @@ export const lock: Simulation.LockModel = {
       return place === undefined ? [] : [{ resource: operation.resource, id: operation.id, place }]
     }),
   released: (args, reply) => reply instanceof Error ? undefined : partiesOf(args, reply, "release"),
+  forced: forcedBy,
   keep: (key, expires) =>
     key.startsWith("fenced:") || (expires && (key.endsWith(":fence") || key.endsWith(":contender")))
 }
@@ -108,6 +116,7 @@ export const loadOf = (seed: number | string) => {
       patience: pick("patience", [500, 2000, 10_000]),
       contenders: pick("contenders", [0, 0, 1, 2]),
       unfair: pick("unfair", [0, 0, 0.1, 0.4]),
+      forces: pick("forces", [0, 0, 0.05, 0.2]),
       writes: pick<Settings["writes"]>("writes", ["none", "fenced"]),
       handovers: pick("handovers", [0, 0, 1, 8]),
       countsSubscribers: pick("counts", [true, true, true, true, false]),
@@ -157,6 +166,7 @@ export const plainPlan = (seed: number | string, overrides?: Overrides) => {
     ...settings,
     contenders: 0,
     unfair: 0,
+    forces: 0,
     handovers: 0,
     writes: "none" as const,
     countsSubscribers: true,

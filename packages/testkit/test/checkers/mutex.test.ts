@@ -54,6 +54,22 @@ const finds = (
   model?: Partial<Simulation.LockModel>
 ) => Effect.map(said(checker, program, model), (text) => assert.match(text, what))
 
+/** The same, where the server's clock is stepped once in a while. */
+const saidUnder = (by: number, program: (client: Simulation.Client) => Program) =>
+  Effect.map(
+    Simulation.run({
+      seed: 1,
+      clients: 1,
+      program: (client) => Effect.andThen(Effect.orDie(program(client)), Effect.never),
+      lock,
+      checkers: [Checker.ensureTellsTheTruth],
+      faults: { serverClockStep: { every: 1000, by: [by, by] } },
+      enabled: ["serverClockStep"],
+      duration: "60 seconds"
+    }),
+    ({ violations }) => violations.map(({ message }) => message).join()
+  )
+
 const accepts = (
   checker: Checker.Checker,
   program: (client: Simulation.Client) => Program,
@@ -102,6 +118,41 @@ describe("workNeverOverlaps", () => {
         yield* Effect.sleep("1 second")
         note("end", first)
       })))
+})
+
+describe("ensureTellsTheTruth", () => {
+  const pass = ({ note }: Simulation.Client) => Effect.sync(() => note("ensured", { resource: "m", id: "a", left: 1 }))
+  const forced = (args: ReadonlyArray<string>) =>
+    args[0] === "DEL" && args.length === 2 ? { resource: "m", id: "a" } : undefined
+
+  it.effect("finds a lease that the server knows no more", () =>
+    finds(Checker.ensureTellsTheTruth, /^a passed ensure while m belonged to nobody/, (client) =>
+      take("a", 1000).pipe(
+        Effect.andThen(pass(client)),
+        Effect.andThen(Effect.sleep("2 seconds")),
+        Effect.andThen(pass(client))
+      )))
+
+  it.effect("accepts a lease taken by force until it would have ended, and no longer", () =>
+    Effect.gen(function*() {
+      const history = (left: number) => (client: Simulation.Client) =>
+        Effect.andThen(take("a", 5000), send("DEL", "owner")).pipe(
+          Effect.andThen(Effect.sleep(left)),
+          Effect.andThen(pass(client))
+        )
+      yield* accepts(Checker.ensureTellsTheTruth, history(4000), { forced })
+      yield* finds(Checker.ensureTellsTheTruth, /^a passed ensure while m belonged to nobody/, history(6000), {
+        forced
+      })
+    }))
+
+  it.effect("accepts what a step forward of the server's clock does, and nothing after a step back", () =>
+    Effect.gen(function*() {
+      const history = (client: Simulation.Client) =>
+        take("a", 1000).pipe(Effect.andThen(Effect.sleep("50 seconds")), Effect.andThen(pass(client)))
+      assert.strictEqual(yield* saidUnder(1, history), "")
+      assert.match(yield* saidUnder(-1, history), /^a passed ensure while m belonged to nobody/)
+    }))
 })
 
 describe("writesAreFenced", () => {

@@ -1,5 +1,6 @@
 /** Excuses for a client that believes in a lease which the server does not know. */
 import type { Event } from "../simulation/history.ts"
+import { all } from "../simulation/ownershipTracker.ts"
 import type { View } from "../simulation/setup.ts"
 import { field } from "./fields.ts"
 
@@ -9,21 +10,48 @@ import { field } from "./fields.ts"
  */
 const awakening = { paused: 1, suspended: 1100 }
 
-export const excused = (view: View, client: string, grantedAt: number, timers: boolean): boolean =>
-  view.lossAt() >= grantedAt || view.serverStepAt() >= grantedAt ||
-  // Its wall clock was set while it slept: neither of its clocks measured the sleep
-  (view.wasSuspended(client) && view.resumedAt(client) >= grantedAt && view.clockStepAt(client) >= grantedAt) ||
-  view.now() - view.resumedAt(client) <= (timers && view.wasSuspended(client) ? awakening.suspended : awakening.paused)
+interface Grant {
+  /** When it first asked: it may measure the age of its grant from there. */
+  readonly askedAt: number
+  /** A server that lost data may grant to the same id again, which is another grant. */
+  at: number
+  /** Server time at which the lease would have ended that was taken by force. */
+  forcedUntil: number
+}
 
-/** When each id was granted. A server that lost data may grant to the same id again, which is another grant. */
-export const grants = () => {
-  const granted = new Map<string, number>()
+/** What happened to the ids, and so which beliefs of their clients are excused. */
+export const beliefs = (view: View) => {
+  const grants = new Map<string, Grant>()
   const told = new Set<string>()
+  const grantOf = (id: string, at: number) => {
+    const known = grants.get(id)
+    if (known !== undefined) return known
+    const grant: Grant = { askedAt: at, at: -1, forcedUntil: -Infinity }
+    grants.set(id, grant)
+    return grant
+  }
   return {
     onEvent: (event: Event) => {
-      if (event._tag === "Owner" && event.to !== undefined && !told.has(event.to)) granted.set(event.to, event.at)
-      else if (event._tag === "Note" && event.kind === "granted") told.add(field(event.fields, "id"))
+      if (event._tag === "Command") {
+        for (const { id } of all(view.lock.asked?.(event.command.args, event.command.reply))) grantOf(id, event.at)
+      } else if (event._tag === "Note" && event.kind === "granted") told.add(field(event.fields, "id"))
+      if (event._tag !== "Owner") return
+      if (event.to !== undefined && !told.has(event.to)) grantOf(event.to, event.at).at = event.at
+      const { command, deadline, from } = event
+      if (command === undefined || from === undefined) return
+      if (all(view.lock.forced?.(command.args, command.reply)).some(({ id }) => id === from)) {
+        grantOf(from, event.at).forcedUntil = deadline
+      }
     },
-    grantedAt: (id: string) => granted.get(id) ?? -1
+    grantedAt: (id: string) => grants.get(id)?.at ?? -1,
+    wasForced: (id: string) => (grants.get(id)?.forcedUntil ?? -Infinity) > -Infinity,
+    isExcused: (client: string, id: string, timers: boolean): boolean => {
+      const { askedAt, at, forcedUntil } = grants.get(id) ?? { askedAt: -1, at: -1, forcedUntil: -Infinity }
+      return view.lossAt() >= at || view.serverForwardAt() >= askedAt || view.serverNow() < forcedUntil ||
+        // Its wall clock was set while it slept: neither of its clocks measured the sleep
+        (view.wasSuspended(client) && view.resumedAt(client) >= at && view.clockStepAt(client) >= at) ||
+        view.now() - view.resumedAt(client) <=
+          (timers && view.wasSuspended(client) ? awakening.suspended : awakening.paused)
+    }
   }
 }

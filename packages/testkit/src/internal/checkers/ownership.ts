@@ -10,8 +10,10 @@ export const oneOwner: Checker = {
     onEvent: (event) => {
       if (event._tag !== "Owner" || event.from === undefined || view.lossAt() >= event.since) return
       const { command, deadline, from, resource, to } = event
-      const released = command === undefined ? [] : all(view.lock.released?.(command.args, command.reply))
-      if (released.some((party) => party.resource === resource && party.id === from)) return
+      const ended = command === undefined
+        ? []
+        : [view.lock.released, view.lock.forced].flatMap((parties) => all(parties?.(command.args, command.reply)))
+      if (ended.some((party) => party.resource === resource && party.id === from)) return
       const left = deadline - view.serverNow()
       if (left < 0) return
       view.violated(`${resource} went from ${from} to ${to ?? "nobody"}, ${seconds(left)} before its time was up`)

@@ -74,6 +74,7 @@ export const noFlapping = (options: { readonly recovery: Duration.Input; readonl
         if (held.delete(from)) return void inVain.delete(resource)
         const released = command === undefined ? [] : all(view.lock.released?.(command.args, command.reply))
         if (released.some(({ id }) => id === from)) return
+        if (command !== undefined && all(view.lock.forced?.(command.args, command.reply)).length > 0) return
         const client = clientOf(from)
         // A fault undid its grant or its release, refused the release, or delayed a request of an abandoned attempt
         const over = left.has(from) || told.has(from) || silent.has(from)

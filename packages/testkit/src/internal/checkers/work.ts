@@ -1,6 +1,6 @@
 /** The checkers of holders: their work does not overlap, and stale writes are refused. */
 import type { Checker } from "../simulation/setup.ts"
-import { excused, grants } from "./excuses.ts"
+import { beliefs } from "./excuses.ts"
 import { field, seconds } from "./fields.ts"
 
 interface Working {
@@ -16,7 +16,7 @@ interface Working {
 export const workNeverOverlaps: Checker = {
   name: "work never overlaps",
   start: (view) => {
-    const { grantedAt, onEvent } = grants()
+    const { isExcused, onEvent } = beliefs(view)
     const working = new Map<string, Map<string, Working>>()
     return {
       onEvent: (event) => {
@@ -35,9 +35,7 @@ export const workNeverOverlaps: Checker = {
         working.set(resource, present)
         for (const other of present.values()) {
           if (!view.isRunning(other.client)) continue
-          if (
-            excused(view, other.client, grantedAt(other.id), true) || excused(view, event.client, grantedAt(id), true)
-          ) continue
+          if (isExcused(other.client, other.id, true) || isExcused(event.client, id, true)) continue
           view.violated(
             `${id} begins to work on ${resource} while ${other.id} works on it, since ${seconds(other.at)}`
           )
@@ -59,7 +57,7 @@ export const writesAreFenced: Checker = {
     const inRedis = new Map<string, { readonly token: number; readonly at: number }>()
     const outside = new Map<string, number>()
     const sent = new Map<string, { readonly at: number; readonly agreed: boolean }>()
-    const { grantedAt, onEvent } = grants()
+    const { grantedAt, onEvent, wasForced } = beliefs(view)
     const look = (resource: string, key: string, at: number) => {
       const token = Number(view.read(key) ?? NaN)
       if (Number.isNaN(token)) return
@@ -99,7 +97,7 @@ export const writesAreFenced: Checker = {
           }
           const before = sent.get(write)
           const shrunk = view.lossAt() > -Infinity && view.serverStepAt() > -Infinity
-          if (before?.agreed !== true || shrunk) return
+          if (before?.agreed !== true || shrunk || wasForced(id)) return
           if (view.lossAt() >= before.at || view.serverStepAt() >= before.at) return
           view.violated(`a write of ${id} was stale for ${resource}, although its lease was in force when it was sent`)
         }

@@ -20,6 +20,8 @@ export interface LinkFaults {
   readonly reset?: number | undefined
   /** How much later than usual arrives what was on its way over a connection that broke, if it arrives. Milliseconds. */
   readonly straggle?: Range | undefined
+  /** Probability, per published message, that it takes `by` milliseconds longer: later messages overtake it. */
+  readonly lateMessage?: { readonly chance: number; readonly by: Range } | undefined
 }
 
 const none: Range = [0, 0]
@@ -106,7 +108,7 @@ export interface Wire<Reply> {
 
 export interface LinkEvent {
   readonly link: string
-  readonly what: "lost request" | "lost reply" | "reset" | "refused"
+  readonly what: "lost request" | "lost reply" | "late message" | "reset" | "refused"
   readonly args?: ReadonlyArray<string>
 }
 
@@ -198,6 +200,7 @@ export interface ConnectionEnd<Push> {
 class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
   private readonly link: Link
   private readonly isStream: boolean
+  private readonly timers: Timers
   private readonly prng: Prng
   private readonly client: ClientSide<Push>
   private readonly accept: (wire: ConnectionEnd<Push>) => ServerSide<Reply>
@@ -217,6 +220,7 @@ class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
   ) {
     this.link = link
     this.isStream = isStream
+    this.timers = timers
     this.prng = prng
     this.accept = accept
     this.client = client
@@ -270,6 +274,12 @@ class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
 
   push(push: Push): void {
     const { faults } = this.link
+    if (faults.lateMessage !== undefined && this.prng.chance(faults.lateMessage.chance)) {
+      this.link.onEvent?.({ link: this.link.name, what: "late message" })
+      return void this.timers.at(this.timers.now() + this.delay(faults.lateMessage.by), () => {
+        if (this.isOpen) this.client.pushed(push)
+      })
+    }
     this.back(() => this.client.pushed(push), this.delay(faults.messageDelay ?? faults.replyDelay))
   }
 

@@ -11,6 +11,11 @@ export const faultActions = (state: RunState, processes: Processes): Victims => 
     state.lossAt = state.serverDisturbedAt = world.now()
     state.emitOwners()
   }
+  const step = (millis: number) => {
+    state.serverStepAt = state.serverDisturbedAt = world.now()
+    if (millis > 0) state.serverForwardAt = world.now()
+    server.stepClock(millis)
+  }
   return {
     clients: state.setup.clients,
     after: (millis, then) => state.after(millis, then),
@@ -61,8 +66,7 @@ export const faultActions = (state: RunState, processes: Processes): Victims => 
     },
     stepServer: (millis) => {
       state.fault("serverClockStep", "server", `${millis} ms`)
-      state.serverStepAt = state.serverDisturbedAt = world.now()
-      server.stepClock(millis)
+      step(millis)
       state.emitOwners()
     },
     errorState: (errorState) => {
@@ -79,9 +83,11 @@ export const faultActions = (state: RunState, processes: Processes): Victims => 
       state.fault("restart", "server")
       state.serverDisturbedAt = world.now()
     },
-    failOver: (count) => {
+    failOver: (count, clockStep) => {
       state.lossAt = world.now()
-      lose("failOver", `${server.failOver(count)} writes lost`)
+      const lost = server.failOver(count)
+      if (clockStep !== 0) step(clockStep)
+      lose("failOver", `${lost} writes lost, clock ${clockStep} ms`)
     },
     flushScripts: () => {
       state.fault("flushScripts", "server")

@@ -21,6 +21,7 @@ export interface Faults {
   readonly loseReply?: number
   readonly reset?: number
   readonly straggle?: Range
+  readonly lateMessage?: { readonly chance: number; readonly by: Range }
   readonly clog?: Recurring
   readonly partition?: Recurring
   readonly pause?: Recurring
@@ -32,7 +33,7 @@ export interface Faults {
   readonly serverClockStep?: Momentary & { readonly by: Range }
   readonly errorState?: Recurring & { readonly states: ReadonlyArray<ErrorState> }
   readonly restart?: Momentary & { readonly loseData: number }
-  readonly failOver?: Momentary & { readonly lose: Range }
+  readonly failOver?: Momentary & { readonly lose: Range; readonly clock?: Range }
   readonly flushScripts?: Momentary
   readonly dropConnections?: Momentary
   readonly evict?: Momentary
@@ -47,7 +48,8 @@ export const linkFaults: ReadonlyArray<FaultName> = [
   "loseRequest",
   "loseReply",
   "reset",
-  "straggle"
+  "straggle",
+  "lateMessage"
 ]
 
 export const namesOf = (faults: Faults): ReadonlyArray<FaultName> => Object.keys(faults).sort() as Array<FaultName>
@@ -72,7 +74,7 @@ export interface Victims {
   readonly stepServer: (millis: number) => void
   readonly errorState: (state: ErrorState | undefined) => void
   readonly restart: (keepData: boolean) => void
-  readonly failOver: (lose: number) => void
+  readonly failOver: (lose: number, clockStep: number) => void
   readonly flushScripts: () => void
   readonly dropConnections: (client: number | undefined) => void
   readonly evict: (draw: () => number) => void
@@ -138,7 +140,10 @@ export const start = (faults: Faults, prng: Prng, victims: Victims, on: () => bo
     victims.after(own.between(lasts), () => on() && victims.errorState(undefined))
   })
   recur("restart", faults.restart?.every, (own) => victims.restart(!own.chance(faults.restart!.loseData)))
-  recur("failOver", faults.failOver?.every, (own) => victims.failOver(Math.floor(own.between(faults.failOver!.lose))))
+  recur("failOver", faults.failOver?.every, (own) => {
+    const { clock, lose } = faults.failOver!
+    victims.failOver(Math.floor(own.between(lose)), clock === undefined ? 0 : Math.round(own.between(clock)))
+  })
   recur("flushScripts", faults.flushScripts?.every, () => victims.flushScripts())
   recur("dropConnections", faults.dropConnections?.every, (own) => {
     const whom = own.int(victims.clients + 1)

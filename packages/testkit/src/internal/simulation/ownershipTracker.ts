@@ -10,6 +10,7 @@ import type { Event } from "../simulation/history.ts"
  * - `asked`: the ids for which a command asks; an `unfair` one may pass waiters.
  * - `queued`: the ids that a command put into the queue, with their places: smaller is earlier.
  * - `released`: the ids that a command released, owners or waiters; for a null reply, the ids that it would release.
+ * - `forced`: the owners from whom a command took a resource by force.
  * - `channel`: the channel of a waiter. `keep`: keys that may remain when all scopes are closed.
  * - `line` (default: the id): ids of one line, such as those of one process, may pass each other.
  * - `identify` (default: the value): the id of the owner that the value of an owner key stands for.
@@ -24,6 +25,7 @@ export interface LockModel {
   readonly asked?: (args: ReadonlyArray<string>, reply: Reply) => Parties<Party & { readonly unfair: boolean }>
   readonly queued?: (args: ReadonlyArray<string>, reply: Reply) => Parties<Party & { readonly place: number }>
   readonly released?: (args: ReadonlyArray<string>, reply: Reply) => Parties<Party>
+  readonly forced?: (args: ReadonlyArray<string>, reply: Reply) => Parties<Party>
   readonly channel?: (resource: string, id: string) => string
   readonly keep?: (key: string, expires: boolean) => boolean
   readonly line?: (id: string) => string

@@ -34,6 +34,8 @@ export class RunState {
   lossAt = never
   /** When the server's wall clock was last stepped. */
   serverStepAt = never
+  /** When it was last stepped forward, or a new primary's clock was ahead. */
+  serverForwardAt = never
 
   constructor(setup: Setup<unknown>, lua: LuaVm) {
     this.setup = setup

@@ -72,6 +72,8 @@ export interface View {
   readonly lossAt: () => number
   /** When the server's wall clock was last stepped. */
   readonly serverStepAt: () => number
+  /** When it was last stepped forward, or a new primary's clock was ahead. */
+  readonly serverForwardAt: () => number
   /** When a client's wall clock was last stepped. */
   readonly clockStepAt: (client: string) => number
   readonly isRunning: (client: string) => boolean

@@ -39,6 +39,7 @@ export const viewOf = (state: RunState, checker: string): View => {
     },
     lossAt: () => state.lossAt,
     serverStepAt: () => state.serverStepAt,
+    serverForwardAt: () => state.serverForwardAt,
     clockStepAt: (client) => state.slotOf(client)?.steppedAt ?? never,
     isRunning: (client) => state.slotOf(client)?.process.state === "running",
     resumedAt: (client) => state.slotOf(client)?.process.resumedAt ?? never,

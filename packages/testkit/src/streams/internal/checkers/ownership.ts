@@ -1,5 +1,5 @@
 /** The checkers of owners: no stream is orphaned for long, moved without reason, or taken from a live owner. */
-import { excused, grants } from "../../../internal/checkers/excuses.ts"
+import { beliefs } from "../../../internal/checkers/excuses.ts"
 import { seconds } from "../../../internal/checkers/fields.ts"
 import { all } from "../../../internal/simulation/ownershipTracker.ts"
 import type { Checker } from "../../../internal/simulation/setup.ts"
@@ -114,7 +114,7 @@ export const noPingPong = (model: StreamModel, settle: number, stay: number): Ch
 
 export const livingAreLeftAlone = (model: StreamModel): Checker =>
   checker("stock consumers that live are left alone", (view) => {
-    const { grantedAt, onEvent } = grants()
+    const { isExcused, onEvent } = beliefs(view)
     const leases = new Map<string, { readonly holder: string; readonly until: number; readonly since: number }>()
     const entries = new Map<string, string>()
     const look = (key: string, client: string, at: number) => {
@@ -153,7 +153,7 @@ export const livingAreLeftAlone = (model: StreamModel): Checker =>
         const id = field(note.fields, "id")
         const key = model.entryLease(field(note.fields, "resource"), field(note.fields, "entry"))
         const value = view.read(key)
-        if (value === undefined || !model.isStock(value) || excused(view, note.client, grantedAt(id), true)) return
+        if (value === undefined || !model.isStock(value) || isExcused(note.client, id, true)) return
         view.violated(`${id} works under ${key}, which belongs to ${value}`)
       }
     }
