@@ -29,6 +29,7 @@ import * as Schedule from "effect/Schedule"
 import type { Contender, ContenderOptions } from "./Contender.ts"
 import * as scheduler from "./internal/leadership/scheduler.ts"
 import * as timetable from "./internal/leadership/timetable.ts"
+import * as log from "./internal/log.ts"
 import type { Body, Lease } from "./Lease.ts"
 import { contend, type Mutex } from "./Mutex.ts"
 import { InvalidConfig, type InvalidName } from "./SimbaError.ts"
@@ -258,7 +259,7 @@ export const layerJobs = <const Jobs extends ReadonlyArray<Job>>(
     const prepared = yield* prepare(yield* contend(name, options), jobs)
     yield* Effect.forEach(prepared, (job) =>
       Effect.forkScoped(
-        Effect.tapCause(job, (cause) => Effect.logError("A background job ended, and does not come back", cause))
+        Effect.tapCause(job, (cause) => log.error("A background job ended, and does not come back", cause))
       ), { discard: true })
   }))
 

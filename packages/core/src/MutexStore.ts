@@ -389,13 +389,14 @@ const subscription = <A>(
 
 const make = Effect.sync((): MutexStore["Service"] => {
   const mutexes = new Map<MutexName, MemoryMutex>()
+  const last = { token: 0, ticket: 0 }
   const inboxes = new Map<string, (forced: { readonly id: string }) => void>()
 
   const withMutex = <A>(name: MutexName, f: (mutex: MemoryMutex) => A): Effect.Effect<A> =>
     Clock.clockWith((clock) =>
       Effect.sync(() => {
         let mutex = mutexes.get(name)
-        if (mutex === undefined) mutexes.set(name, mutex = new MemoryMutex())
+        if (mutex === undefined) mutexes.set(name, mutex = new MemoryMutex(last))
         mutex.advance(Number(clock.monotonicTimeNanosUnsafe()) / 1e6, clock.currentTimeMillisUnsafe())
         const result = f(mutex)
         if (mutex.isIdle()) mutexes.delete(name)

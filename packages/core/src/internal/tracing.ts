@@ -5,9 +5,13 @@
  * which Effect falls back to, keeps its spans in memory and shows them to nobody. A fiber keeps both facts at hand, so
  * asking costs two property reads.
  */
+import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
+import * as Scope from "effect/Scope"
 import * as Tracer from "effect/Tracer"
+import * as log from "./log.ts"
 
 export const isTracing = (fiber: Fiber.Fiber<unknown, unknown>): boolean => {
   const { tracer, tracerEnabled } = fiber.cache
@@ -23,13 +27,33 @@ export const attributes = (subject: { readonly mutex: string; readonly id?: stri
 
 type Options = () => { readonly attributes: Record<string, unknown>; readonly root?: boolean }
 
+const failed = (cause: Cause.Cause<unknown>) => log.debug("The tracer failed; the work goes on without it", cause)
+
+/** A tracer that throws must not decide about leases: the effect runs without its span. */
+const withSpan = <A, E, R>(self: Effect.Effect<A, E, R>, name: string, options: Options): Effect.Effect<A, E, R> =>
+  Effect.uninterruptibleMask((restore) => {
+    const scope = Scope.makeUnsafe()
+    const making = Effect.exit(Scope.provide(Effect.makeSpanScoped(name, options()), scope))
+    return Effect.flatMap(making, (made) =>
+      Exit.isFailure(made)
+        ? Effect.andThen(failed(made.cause), restore(self))
+        : Effect.onExit(
+          restore(Effect.withParentSpan(self, made.value) as Effect.Effect<A, E, R>),
+          (exit) => Effect.catchCause(Scope.close(scope, exit), failed)
+        ))
+  })
+
 /** For an effect that `fiber` is about to run. */
 export const spanOn = <A, E, R>(
   fiber: Fiber.Fiber<unknown, unknown>,
   name: string,
   options: Options,
   self: Effect.Effect<A, E, R>
-): Effect.Effect<A, E, R> => isTracing(fiber) ? Effect.withSpan(self, name, options()) as Effect.Effect<A, E, R> : self
+): Effect.Effect<A, E, R> => isTracing(fiber) ? withSpan(self, name, options) : self
+
+/** Names the lease in the current span. */
+export const annotate = (lease: Parameters<typeof attributes>[0]): Effect.Effect<void> =>
+  Effect.catchCause(Effect.annotateCurrentSpan(attributes(lease)), failed)
 
 export const span = <A, E, R>(
   name: string,

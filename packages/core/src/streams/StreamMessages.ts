@@ -35,6 +35,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import * as log from "../internal/log.ts"
 import { InvalidConfig, type StoreError } from "../SimbaError.ts"
 import { MessageReader, retryOutages } from "./internal/messageReader.ts"
 import type { StreamLost, StreamYielded } from "./StreamError.ts"
@@ -261,7 +262,7 @@ export const process = <A, I, X, E, R, RD = never>(
     const flushAtLast = Effect.flatMap(lease.timeLeft, (left) =>
       Duration.isPositive(left) ? Effect.timeout(flush, left) : Effect.void).pipe(
         Effect.catchCause((cause) =>
-          Effect.logDebug("Processed messages could not be committed, and will be processed again", cause)
+          log.debug("Processed messages could not be committed, and will be processed again", cause)
         )
       )
 

@@ -1,12 +1,12 @@
 /** Acquires that something outside of them fails: a tracer, a store that is silent, a lease that ends too early. */
 import { Mutex } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Duration, Effect, Exit, Fiber, Scope, Tracer } from "effect"
+import { Clock, Duration, Effect, Exit, Fiber, Layer, Logger, Option, References, Scope, Tracer } from "effect"
 import { TestClock } from "effect/testing"
 import { instant } from "../../src/internal/lease/instant.ts"
 import * as timerQueue from "../../src/internal/lease/timerQueue.ts"
 import * as attempt from "../../src/internal/mutex/attempt.ts"
-import { Faults } from "../support/faultyStore.ts"
+import * as FaultyStore from "../support/faultyStore.ts"
 import { another, start, TestLive, timeLeft } from "../support/setup.ts"
 
 const hold = Effect.fnUntraced(function*(name: string) {
@@ -15,67 +15,98 @@ const hold = Effect.fnUntraced(function*(name: string) {
   return Scope.close(scope, Exit.void)
 })
 
-/** Throws once: when a span of an acquire begins, or when it ends. */
-const brokenTracer = (when: "begins" | "ends") => {
-  let isBroken = true
-  const fail = () => {
-    isBroken = false
+/** Throws for every span of ours: when it begins, when it is annotated with a lease, or when it ends. */
+const brokenTracer = (when: "begins" | "is annotated" | "ends") => {
+  const broken: Array<string> = []
+  const fail = (name: string) => {
+    broken.push(name)
     throw new Error("the tracer is broken")
   }
-  return Tracer.make({
+  const tracer = Tracer.make({
     span: (options) => {
       const span = new Tracer.NativeSpan(options)
-      if (options.name !== "simba.acquire" || !isBroken) return span
-      if (when === "begins") fail()
-      const end = span.end.bind(span)
-      span.end = (time, exit) => isBroken ? fail() : end(time, exit)
+      const { name } = options
+      if (!name.startsWith("simba.")) return span
+      if (when === "begins") fail(name)
+      if (when === "ends") span.end = () => fail(name)
+      if (when === "is annotated") span.attribute = (key) => key === "simba.token" ? fail(name) : undefined
       return span
     }
   })
+  return { broken, tracer }
 }
 
-describe("a tracer that throws once", () => {
-  const broken = (["begins", "ends"] as const).flatMap((when) =>
+describe("a tracer that throws", () => {
+  const spans = (["begins", "is annotated", "ends"] as const).flatMap((when) =>
     ([["fair", {}], ["unfair", { unfair: true }]] as const).map(([name, options]) => [when, name, options] as const)
   )
 
-  it.effect.each(broken)(
-    "when the span %s leaves neither a lease nor a place in line behind (%s)",
-    ([when, , options]) =>
-      Effect.gen(function*() {
-        const tracer = brokenTracer(when)
-        assert.isTrue(
-          Exit.hasDies(yield* Effect.exit(Effect.withTracer(Mutex.withLock("m", options)(Effect.void), tracer)))
-        )
-        yield* TestClock.adjust(1)
-        assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
-        yield* Mutex.withLock("m", { ...options, timeout: "1 second" })(Effect.void)
-      }).pipe(Effect.scoped, Effect.provide(TestLive))
-  )
-
-  it.effect.each(broken)(
-    "when the span of a try %s leaves nothing behind (%s)",
-    ([when, , options]) =>
-      Effect.gen(function*() {
-        const tracer = brokenTracer(when)
-        const asking = Effect.withTracer(Mutex.withLockIfAvailable("m", options)(Effect.void), tracer)
-        assert.isTrue(Exit.hasDies(yield* Effect.exit(asking)))
-        yield* TestClock.adjust(1)
-        assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
-        yield* Mutex.withLock("m", { ...options, timeout: "1 second" })(Effect.void)
-      }).pipe(Effect.scoped, Effect.provide(TestLive))
-  )
-
-  it.effect("when the span of a waiter begins keeps nobody else waiting", () =>
+  it.effect.each(spans)("when a span %s changes nothing (%s)", ([when, , options]) =>
     Effect.gen(function*() {
-      const letGo = yield* hold("m")
-      const waiting = Effect.withTracer(Mutex.withLock("m")(Effect.void), brokenTracer("begins"))
-      assert.isTrue(Exit.hasDies(yield* Effect.exit(waiting)))
-      const next = yield* start(Mutex.withLock("m")(Effect.void))
-      yield* letGo
-      yield* TestClock.adjust("1 second")
-      assert.deepStrictEqual(next.pollUnsafe(), Exit.void)
+      const { broken, tracer } = brokenTracer(when)
+      const program = Effect.gen(function*() {
+        assert.strictEqual(yield* Mutex.withLock("m", options)(Effect.succeed(1)), 1)
+        assert.deepStrictEqual(yield* Mutex.withLockIfAvailable("m", options)(Effect.succeed(2)), Option.some(2))
+        assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+        // With one behind that waits for it
+        const letGo = yield* hold("m")
+        const waiting = yield* start(Mutex.withLock("m", options)(Effect.succeed(3)))
+        yield* TestClock.adjust("1 second")
+        yield* letGo
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(waiting.pollUnsafe(), Exit.succeed(3))
+        assert.deepStrictEqual(
+          yield* Effect.flip(Mutex.withLock("m", options)(Effect.fail("the work's own" as const))),
+          "the work's own"
+        )
+      })
+      yield* Effect.withTracer(program, tracer)
+      yield* TestClock.adjust(1)
+      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+      assert.includeMembers(broken, ["simba.acquire", "simba.withLock"])
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it.effect.each(["begins", "ends"] as const)("when the span of a renewal %s does not stop the renewals", (when) => {
+    const { broken, tracer } = brokenTracer(when)
+    return Effect.gen(function*() {
+      const lease = yield* Mutex.acquire("m")
+      yield* TestClock.adjust("1 minute")
+      assert.isTrue(yield* lease.isHeld)
+      assert.include(broken, "simba.guard")
+    }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.withTracer(tracer))
+  })
+})
+
+describe("a logger that throws", () => {
+  const broken = Logger.make<unknown, void>(() => {
+    throw new Error("the logger is broken")
+  })
+  const live = Mutex.layer({ contender: "us" }).pipe(
+    Layer.provideMerge(FaultyStore.layer),
+    Layer.provideMerge(Logger.layer([broken])),
+    Layer.provideMerge(Layer.succeed(References.MinimumLogLevel, "Trace"))
+  )
+
+  it.effect("keeps nobody from a lease, and a loss is a loss", () =>
+    Effect.gen(function*() {
+      const faults = yield* FaultyStore.Faults
+      assert.strictEqual(yield* Mutex.withLock("m")(Effect.succeed(1)), 1)
+      const crashing = Effect.onInterrupt(Effect.never, () => Effect.die("a crash"))
+      const losing = yield* start(Effect.flip(Mutex.withLock("m")(crashing)))
+      const waiting = yield* start(Mutex.withLock("m")(Effect.succeed(2)))
+      yield* TestClock.adjust("1 second")
+      faults.guard = "fail"
+      yield* TestClock.adjust("20 seconds")
+      faults.guard = "work"
+      yield* TestClock.adjust("20 seconds")
+      assert.deepInclude((yield* Fiber.join(losing)) as object, { _tag: "LeaseLost", reason: "BackendGone" })
+      assert.strictEqual(yield* Fiber.join(waiting), 2)
+      faults.release = "fail"
+      yield* Mutex.withLock("m")(Effect.void)
+      yield* TestClock.adjust("20 seconds")
+      faults.release = "work"
+      assert.strictEqual(yield* Mutex.withLock("m", { timeout: "1 second" })(Effect.succeed(3)), 3)
+    }).pipe(Effect.scoped, Effect.provide(live)))
 })
 
 describe("a store that does not answer", () => {
@@ -93,7 +124,7 @@ describe("a store that does not answer", () => {
     "fails every acquire after a lease, and holds up none behind it (%s)",
     ([, options]) =>
       Effect.gen(function*() {
-        const faults = yield* Faults
+        const faults = yield* FaultyStore.Faults
         faults.acquire = "hang"
         const asking = yield* start(Mutex.withLock("m", options)(Effect.void))
         const behind = yield* start(Mutex.withLock("m", options)(Effect.void))
@@ -111,7 +142,7 @@ describe("a store that does not answer", () => {
 
   it.effect("fails an acquire that has seen an outage before, too", () =>
     Effect.gen(function*() {
-      const faults = yield* Faults
+      const faults = yield* FaultyStore.Faults
       faults.acquire = "fail"
       const asking = yield* start(Mutex.withLock("m")(Effect.void))
       yield* TestClock.adjust("10 seconds")
@@ -124,7 +155,7 @@ describe("a store that does not answer", () => {
     "fails who waits in line, by its own lease (%s)",
     (hanging) =>
       Effect.gen(function*() {
-        const faults = yield* Faults
+        const faults = yield* FaultyStore.Faults
         yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
         if (hanging === "subscribe") faults.subscribe = "hang"
         const waiting = yield* start(Mutex.withLock("m", { ttl: "3 seconds", transition: "3 seconds" })(Effect.void))
@@ -169,7 +200,7 @@ describe("acquireAll", () => {
 describe("an answer or a hint that is worth little", () => {
   it.effect("a grant with less than the margin left is asked for again", () =>
     Effect.gen(function*() {
-      const faults = yield* Faults
+      const faults = yield* FaultyStore.Faults
       faults.acquire = { late: "15300 millis" }
       const asking = yield* start(Mutex.acquire("m"))
       yield* TestClock.adjust("1 second")

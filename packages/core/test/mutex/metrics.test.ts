@@ -265,25 +265,32 @@ describe("logs", () => {
     }).pipe(Effect.scoped, Effect.provide(live))
   })
 
-  it.effect("a logger or a span that throws changes nothing", () =>
-    Effect.gen(function*() {
-      const logger = Logger.make(({ message }) => {
-        if (String(message).includes("Mutex acquired")) throw new Error("the logger is broken")
+  it.effect("work that crashes as it is interrupted by a loss is logged with mutex, contender and token", () => {
+    const lines: Array<{ readonly text: string; readonly annotations: object }> = []
+    const logger = Logger.make((entry) => {
+      lines.push({
+        text: String([entry.message].flat()[0]),
+        annotations: entry.fiber.getRef(References.CurrentLogAnnotations)
       })
-      class Broken extends Tracer.NativeSpan {
-        override attribute(key: string, value: unknown) {
-          if (key === "simba.token") throw new Error("the span is broken")
-          super.attribute(key, value)
-        }
-      }
-      const tracer = Tracer.make({ span: (options) => new Broken(options) })
-      const acquire = Effect.scoped(Mutex.acquire("m"))
-      const loud = Effect.provideService(References.MinimumLogLevel, "Debug")
-      const lease = yield* acquire.pipe(loud, Effect.provide(Logger.layer([logger])))
-      yield* acquire.pipe(Effect.withTracer(tracer))
-      assert.isAbove(lease.token, 0)
-      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
-    }).pipe(Effect.provide(TestLive)))
+    })
+    const live = Mutex.layer().pipe(Layer.provide(FaultyStore.layer), Layer.provideMerge(Logger.layer([logger])))
+    return Effect.gen(function*() {
+      const crashing = Effect.onInterrupt(Effect.never, () => Effect.die("a crash"))
+      const ids: Array<object> = []
+      const working = yield* Effect.forkChild(
+        Effect.exit(
+          Mutex.withLock("m", { maxHold: "1 second" })((lease) => {
+            ids.push({ mutex: "m", contender: lease.id, token: lease.token })
+            return crashing
+          })
+        )
+      )
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.join(working)
+      const line = lines.find(({ text }) => text.startsWith("Work that lost its lease crashed"))
+      assert.deepStrictEqual(line?.annotations, ids[0])
+    }).pipe(Effect.scoped, Effect.provide(live))
+  })
 })
 
 it.effect("there are tokens, several mutexes at once, an inspection and figures", () =>

@@ -1,4 +1,19 @@
+import * as Mutex from "@effect-simba/core/Mutex"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import * as MutexStoreSuite from "@effect-simba/testkit/MutexStoreSuite"
+import { assert, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
 
 MutexStoreSuite.suite("in this process", MutexStore.layerMemory, { live: false, runs: 300 })
+
+it.effect("tokens grow while the clock stands still, also of a mutex that nobody used for a while", () =>
+  Effect.gen(function*() {
+    let last = 0
+    for (let i = 0; i < 100; i++) {
+      const token = yield* Mutex.withLock(`m${i % 3}`, { maxLocalHandOffs: i % 5 })((lease) =>
+        Effect.succeed(lease.token)
+      )
+      assert.isAbove(token, last)
+      last = token
+    }
+  }).pipe(Effect.provide(Mutex.layer().pipe(Layer.provide(MutexStore.layerMemory)))))

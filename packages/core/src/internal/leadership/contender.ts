@@ -22,7 +22,7 @@ import { handle } from "../handle.ts"
 import { instant } from "../lease/instant.ts"
 import type { Recorder } from "../lease/metricsRecorder.ts"
 import { retrySchedule } from "../lease/storeFailure.ts"
-import { ignoreLogFailure } from "../lease/supervise.ts"
+import * as log from "../log.ts"
 import * as observer from "../mutex/ownerWatch.ts"
 
 /** One leadership, and the moment at which it is over. */
@@ -108,13 +108,11 @@ export const make = Effect.fnUntraced(function*(options: {
           Deferred.doneUnsafe(leadership.over, Exit.void)
           const how = (yield* lease.isHeld) ? "released" : "lost"
           recorder.update(MutexMetrics.leadershipsEnded[how], 1, mutex)
-          yield* ignoreLogFailure(Effect.annotateLogs(Effect.logInfo("Leadership ends"), { token: lease.token }))
+          yield* Effect.annotateLogs(log.info("Leadership ends"), { token: lease.token })
           yield* see((yield* SubscriptionRef.get(state)).after, -Infinity)
         })
     )
-    yield* ignoreLogFailure(
-      Effect.annotateLogs(Effect.logInfo("Leadership begins"), { contender: lease.id, token: lease.token })
-    )
+    yield* Effect.annotateLogs(log.info("Leadership begins"), { contender: lease.id, token: lease.token })
     yield* see(lease.id, instant(clock).monotonic + Duration.toMillis(yield* lease.timeLeft) + transition)
     yield* Deferred.succeed(upcoming, leadership)
     yield* lease.lost
@@ -123,7 +121,7 @@ export const make = Effect.fnUntraced(function*(options: {
   // An interruption of the loop itself does not come here
   const attempt = Effect.catchCause(lead, (cause) =>
     Effect.andThen(
-      ignoreLogFailure(Effect.logWarning("Cannot contend at present; trying again", cause)),
+      log.warning("Cannot contend at present; trying again", cause),
       Effect.fail("again" as const)
     ))
 
@@ -177,7 +175,7 @@ export const make = Effect.fnUntraced(function*(options: {
   ).pipe(
     Effect.catchCause((cause) =>
       Effect.andThen(
-        annotate(ignoreLogFailure(Effect.logWarning("Cannot see who owns the mutex, and looks again", cause))),
+        annotate(log.warning("Cannot see who owns the mutex, and looks again", cause)),
         Effect.andThen(
           Effect.forEach(readers, (reader) => Queue.failCause(reader, cause)),
           Effect.fail("again" as const)

@@ -15,7 +15,7 @@ import type { Body, Lease } from "../../Lease.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import { InvalidConfig } from "../../SimbaError.ts"
 import { instant } from "../lease/instant.ts"
-import { ignoreLogFailure } from "../lease/supervise.ts"
+import * as log from "../log.ts"
 import { contenderRetry } from "./contender.ts"
 import { delay, isPeriodic, type Period, TypeId } from "./timetable.ts"
 
@@ -107,11 +107,11 @@ export const drive = <A, E, R, SE, SR>(
             stepsDown = 0
             return exit
           }
-          if (outcome !== "interrupted") yield* ignoreLogFailure(Effect.logError(`Run of "${name}" failed`, exit.cause))
+          if (outcome !== "interrupted") yield* log.error(`Run of "${name}" failed`, exit.cause)
           // Ends here if the leadership has ended; otherwise the run has ended by itself
           yield* restore(Effect.void)
           if (outcome === "interrupted") {
-            yield* ignoreLogFailure(Effect.logWarning(`Run of "${name}" interrupted itself`))
+            yield* log.warning(`Run of "${name}" interrupted itself`)
           }
           if (onError === "fail") return yield* Effect.failCause(exit.cause)
           if (onError === "stepDown") {
@@ -124,9 +124,7 @@ export const drive = <A, E, R, SE, SR>(
 
     const ask = (every: number, at?: number) =>
       contention.claimPeriod(name, { every: Duration.millis(every), at }).pipe(
-        Effect.tapError((error) =>
-          ignoreLogFailure(Effect.logWarning(`Cannot ask whether "${name}" has run: ${error.message}`))
-        )
+        Effect.tapError((error) => log.warning(`Cannot ask whether "${name}" has run: ${error.message}`))
       )
 
     /** An instant is worth asking for until the next one has come. */

@@ -9,12 +9,13 @@ import * as Pull from "effect/Pull"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import type { StoreError } from "../../SimbaError.ts"
+import * as log from "../log.ts"
 import * as tracing from "../tracing.ts"
 import type { Instant } from "./instant.ts"
 import type { AnyLease, LeaseDeadlines } from "./leaseDeadlines.ts"
 import type { Recorder } from "./metricsRecorder.ts"
 import { noAnswer, toFailure } from "./storeFailure.ts"
-import { ignoreLogFailure, supervise } from "./supervise.ts"
+import { supervise } from "./supervise.ts"
 import type { Outcome } from "./trackedLease.ts"
 
 /** What the backend says of one lease. */
@@ -91,7 +92,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
       }
       return Cause.hasInterruptsOnly(cause)
         ? Effect.void
-        : ignoreLogFailure(Effect.logError(`The renewal of a ${what} crashed; trying again`, cause))
+        : log.error(`The renewal of a ${what} crashed; trying again`, cause)
     }))
 
   const settle = Effect.fnUntraced(function*(
@@ -133,11 +134,9 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
     }
     recorder.count(metrics.renewed, renewed)
     if (error !== undefined) {
-      yield* ignoreLogFailure(
-        Effect.logWarning(
-          `${failed.length} ${what}(s) could not be renewed; trying again until their deadlines: ${error.message}`
-        ).pipe(Effect.annotateLogs(failed[0]!.annotations))
-      )
+      yield* log.warning(
+        `${failed.length} ${what}(s) could not be renewed; trying again until their deadlines: ${error.message}`
+      ).pipe(Effect.annotateLogs(failed[0]!.annotations))
     }
   })
 

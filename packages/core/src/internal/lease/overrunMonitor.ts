@@ -3,9 +3,9 @@ import * as Effect from "effect/Effect"
 import type { Overrun } from "../../MutexConfig.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import type { LeaseLost } from "../../SimbaError.ts"
+import * as log from "../log.ts"
 import type { Instant } from "./instant.ts"
 import type { Recorder } from "./metricsRecorder.ts"
-import { ignoreLogFailure } from "./supervise.ts"
 import type { TimerQueue } from "./timerQueue.ts"
 
 interface Worked {
@@ -17,14 +17,14 @@ interface Worked {
   readonly serverLeft: (now: Instant) => number
 }
 
-const log: Overrun = (loss) =>
-  Effect.logError(
+const report: Overrun = (loss) =>
+  log.error(
     `Work under lease ${loss.token} of mutex "${loss.mutex}" was interrupted and is still running, although somebody ` +
       "else may own the mutex now. It is uninterruptible, or its finalizers take long: see MutexConfig, onOverrun"
   )
 
 /** Watches a lease that was just lost. */
-export const make = (onOverrun: Overrun = log, recorder: Recorder, timers: TimerQueue) =>
+export const make = (onOverrun: Overrun = report, recorder: Recorder, timers: TimerQueue) =>
 (
   lease: Worked,
   loss: LeaseLost,
@@ -39,7 +39,7 @@ export const make = (onOverrun: Overrun = log, recorder: Recorder, timers: Timer
     recorder.update(MutexMetrics.overruns, 1, lease.mutex)
     recorder.run(
       Effect.suspend(() => onOverrun(loss)).pipe(
-        Effect.catchCause((cause) => ignoreLogFailure(Effect.logError("onOverrun failed", cause))),
+        Effect.catchCause((cause) => log.error("onOverrun failed", cause)),
         Effect.annotateLogs(lease.annotations)
       )
     )

@@ -4,6 +4,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import { BackendError, ProtocolError, type StoreError } from "../../SimbaError.ts"
+import * as log from "../log.ts"
 
 /** An outage of the backend: the same request may succeed later. */
 export const isTransient = (error: { readonly _tag: string; readonly retryable?: boolean }): error is BackendError =>
@@ -44,7 +45,7 @@ export const persist = <A, R>(
       Effect.tapError((error) => {
         if (isTold || isRefusal(error)) return Effect.void
         isTold = true
-        return Effect.logWarning(`${what} failed; trying again: ${error.message}`)
+        return log.warning(`${what} failed; trying again: ${error.message}`)
       }),
       Effect.retry({ schedule: persistently, while: (error) => !isRefusal(error) })
     )

@@ -4,10 +4,8 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Latch from "effect/Latch"
+import * as log from "../log.ts"
 import { instant } from "./instant.ts"
-
-/** Nothing depends on what a logger does with a line. */
-export const ignoreLogFailure: (log: Effect.Effect<void>) => Effect.Effect<void> = Effect.ignoreCause
 
 /** Logs a crash of the loop and restarts it. */
 export const supervise = <R>(what: string, loop: Effect.Effect<unknown, never, R>): Effect.Effect<never, never, R> =>
@@ -15,7 +13,7 @@ export const supervise = <R>(what: string, loop: Effect.Effect<unknown, never, R
     Cause.hasInterruptsOnly(cause)
       ? Effect.failCause(cause)
       : Effect.andThen(
-        ignoreLogFailure(Effect.logError(`${what} crashed; restarting`, cause)),
+        log.error(`${what} crashed; restarting`, cause),
         Effect.sleep("100 millis")
       )))
 

@@ -8,6 +8,7 @@ import * as LogLevel from "effect/LogLevel"
 import * as Option from "effect/Option"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import { AcquireTimeout, type StoreError } from "../../SimbaError.ts"
+import * as log from "../log.ts"
 import * as tracing from "../tracing.ts"
 import { type Attempt, closed, isRefused, retryOutages, send, withAnswer } from "./attempt.ts"
 import type { HeldLease } from "./heldLease.ts"
@@ -25,14 +26,11 @@ const outcomeOf = (
   return error._tag === "AcquireTimeout" ? "timeout" : "error"
 }
 
-/** A logger or a span that throws must not keep the lease from the caller, who alone can give it back. */
 const report = (lease: HeldLease, fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<void> => {
   const logged = LogLevel.isGreaterThan(fiber.cache.minimumLogLevel, "Debug")
     ? Effect.void
-    : Effect.ignoreCause(Effect.annotateLogs(Effect.logDebug("Mutex acquired"), lease.annotations))
-  return tracing.isTracing(fiber)
-    ? Effect.andThen(Effect.ignoreCause(Effect.annotateCurrentSpan(tracing.attributes(lease))), logged)
-    : logged
+    : Effect.annotateLogs(log.debug("Mutex acquired"), lease.annotations)
+  return tracing.isTracing(fiber) ? Effect.andThen(tracing.annotate(lease), logged) : logged
 }
 
 /** For at most `timeout`, if there is one. */
@@ -112,7 +110,7 @@ const obtain = (
       (lease) => lease === undefined ? Effect.void : report(lease, fiber)
     )
     const attributes = () => ({ attributes: tracing.attributes(attempt) })
-    // Outside of the span: a tracer that throws must not leave the queue or the lease behind
+    // Outside of the span: nothing that runs in it may leave the queue or the lease behind
     return Effect.onExit(tracing.spanOn(fiber, "simba.acquire", attributes, reported), (exit) => {
       context.recorder.update(MutexMetrics.attempts[outcomeOf(exit)], 1, attempt.mutex)
       return Exit.isSuccess(exit) ? Effect.void : undo()

@@ -16,8 +16,8 @@ import { LeaseDeadlines } from "../lease/leaseDeadlines.ts"
 import * as leaseRenewer from "../lease/leaseRenewer.ts"
 import * as metricsRecorder from "../lease/metricsRecorder.ts"
 import * as overrunMonitor from "../lease/overrunMonitor.ts"
-import { ignoreLogFailure } from "../lease/supervise.ts"
 import * as timerQueue from "../lease/timerQueue.ts"
+import * as log from "../log.ts"
 import * as tracing from "../tracing.ts"
 import type { HeldLease } from "./heldLease.ts"
 import * as releaseSender from "./releaseSender.ts"
@@ -70,7 +70,7 @@ export const make = Effect.fnUntraced(function*(
       const loss = lease.lose(reason, owner)
       recorder.update(MutexMetrics.losses[reason], 1, lease.mutex)
       watchOverrun(lease, loss, now)
-      recorder.run(Effect.annotateLogs(Effect.logWarning(loss.message), lease.annotations))
+      recorder.run(Effect.annotateLogs(log.warning(loss.message), lease.annotations))
     } finally {
       // Others wait for the mutex, even if a listener throws
       lease.owner?.lost(lease)
@@ -101,12 +101,10 @@ export const make = Effect.fnUntraced(function*(
       if (!lease.dead || !lease.isOpen()) return Effect.succeed(!lease.dead)
       recorder.update(MutexMetrics.guards.notAlive, 1, lease.mutex)
       return wasDead ? Effect.succeed(false) : Effect.as(
-        ignoreLogFailure(
-          Effect.logWarning(
-            "The holder of a lease is not alive by its own probe; the lease is not renewed and ends at its deadline",
-            Exit.isFailure(exit) ? exit.cause : Cause.empty
-          ).pipe(Effect.annotateLogs(lease.annotations))
-        ),
+        log.warning(
+          "The holder of a lease is not alive by its own probe; the lease is not renewed and ends at its deadline",
+          Exit.isFailure(exit) ? exit.cause : Cause.empty
+        ).pipe(Effect.annotateLogs(lease.annotations)),
         false
       )
     })

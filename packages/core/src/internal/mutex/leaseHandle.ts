@@ -9,6 +9,7 @@ import type { Lease, LeaseGroup } from "../../Lease.ts"
 import type { LeaseLost } from "../../SimbaError.ts"
 import { Handle, LeaseTypeId, timeLeft } from "../handle.ts"
 import { awaitExit, isolate } from "../lease/observers.ts"
+import * as log from "../log.ts"
 import type { HeldLease } from "./heldLease.ts"
 import type { HeldLeases } from "./heldLeases.ts"
 
@@ -32,9 +33,12 @@ const settle = <A, E>(exit: Exit.Exit<A, E>, loss: LeaseLost | undefined): Effec
   if (loss === undefined || (Exit.isFailure(exit) && (Cause.hasFails(exit.cause) || !Exit.hasInterrupts(exit)))) {
     return exit
   }
-  return Exit.isFailure(exit) && Cause.hasDies(exit.cause)
-    ? Effect.andThen(Effect.logError("Work that lost its lease crashed while it was interrupted", exit.cause), loss)
-    : Effect.fail(loss)
+  if (Exit.isSuccess(exit) || !Cause.hasDies(exit.cause)) return Effect.fail(loss)
+  const { id, mutex, token } = loss
+  return log.error("Work that lost its lease crashed while it was interrupted", exit.cause).pipe(
+    Effect.annotateLogs({ mutex, contender: id, token }),
+    Effect.andThen(loss)
+  )
 }
 
 /** Failures of finalizers of work that was interrupted from outside must not be swallowed. */

@@ -26,20 +26,29 @@ type Listener = (wakeUp: WakeUp) => void
 const toTicket = (micros: number) => (micros / 1e6).toFixed(6) as Ticket
 const fromTicket = (ticket: Ticket) => Math.round(Number(ticket) * 1e6)
 
+/** The last token, reserved ones included, and the last ticket of a store: a mutex that is idle need not be kept. */
+export interface Last {
+  token: number
+  /** Microseconds. */
+  ticket: number
+}
+
 export class MemoryMutex {
+  private readonly last: Last
   private now = 0
   private micros = 0
   private owner: ContenderId | undefined
   /** Monotonic milliseconds. */
   private deadline = 0
   private token = 0
-  /** So many further tokens are the owner's too. */
-  private reserved = 0
-  private lastTicket = 0
   private readonly queue: Array<Waiter> = []
   private readonly listeners = new Map<ContenderId, Listener>()
   private readonly observers = new Set<(owner: string) => void>()
   private readonly ticks = new Map<string, number>()
+
+  constructor(last: Last) {
+    this.last = last
+  }
 
   advance(monotonicMillis: number, wallMillis: number): void {
     this.now = monotonicMillis
@@ -47,11 +56,9 @@ export class MemoryMutex {
     if (this.owner !== undefined && this.now > this.deadline) this.owner = undefined
   }
 
-  /** Nothing to remember: the token is seeded by the clock, as on Redis after the fence has expired. */
+  /** Nothing to remember. */
   isIdle(): boolean {
-    return this.owner === undefined && this.queue.length === 0 && this.listeners.size === 0 &&
-      this.observers.size === 0 && this.ticks.size === 0 &&
-      this.token + this.reserved < this.micros && this.lastTicket < this.micros
+    return !this.isWanted() && this.listeners.size === 0 && this.observers.size === 0 && this.ticks.size === 0
   }
 
   isWanted(): boolean {
@@ -126,7 +133,7 @@ export class MemoryMutex {
     const before = this.ownership()
     const owner = this.owner
     this.owner = undefined
-    this.mint(0)
+    this.mint()
     this.handOver(owner ?? "", confirm)
     return before
   }
@@ -155,8 +162,9 @@ export class MemoryMutex {
   private enter(id: ContenderId, ticket: Ticket | undefined): Waiter {
     const queued = this.queue.find((waiter) => waiter.id === id)
     if (queued !== undefined) return queued
-    this.lastTicket = Math.max(this.micros, this.lastTicket + 1)
-    const micros = ticket === undefined ? this.lastTicket : Math.min(fromTicket(ticket), this.lastTicket)
+    const { last } = this
+    last.ticket = Math.max(this.micros, last.ticket + 1)
+    const micros = ticket === undefined ? last.ticket : Math.min(fromTicket(ticket), last.ticket)
     const waiter = { id, ticket: micros }
     const index = this.queue.findIndex((other) => other.ticket > micros)
     this.queue.splice(index === -1 ? this.queue.length : index, 0, waiter)
@@ -170,20 +178,19 @@ export class MemoryMutex {
     return index === 0
   }
 
-  private mint(reserve: number): void {
-    this.token = Math.max(this.token + this.reserved + 1, this.micros)
-    this.reserved = reserve
+  private mint(): void {
+    this.token = this.last.token = Math.max(this.last.token + 1, this.micros)
   }
 
   private grant(id: ContenderId): void {
     this.owner = id
-    this.mint(0)
+    this.mint()
   }
 
   /** Becomes the owner, or is it already and keeps its token. */
   private take(id: ContenderId, lease: Duration.Duration, reserve: number): FencingToken {
     if (this.owner !== id) this.grant(id)
-    this.reserved = Math.max(this.reserved, reserve)
+    this.last.token = Math.max(this.last.token, this.token + reserve)
     this.deadline = this.now + Duration.toMillis(lease)
     this.leave(id)
     this.observers.forEach((observer) => observer(id))

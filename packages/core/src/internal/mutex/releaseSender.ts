@@ -13,6 +13,7 @@ import type { MutexStore, Released, ReleaseRequest } from "../../MutexStore.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import { instant } from "../lease/instant.ts"
 import { isTransient } from "../lease/storeFailure.ts"
+import * as log from "../log.ts"
 import type { Parting } from "./heldLease.ts"
 
 export interface Request extends Omit<ReleaseRequest, "confirm" | "requeue">, Parting {}
@@ -62,10 +63,10 @@ export const make = Effect.fnUntraced(function*(
 
   const report = (cause: Failure, held: boolean) =>
     Cause.hasDies(cause)
-      ? Effect.logError("A release crashed; the lease ends by itself", cause)
+      ? log.error("A release crashed; the lease ends by itself", cause)
       : held
-      ? Effect.logWarning(`A release failed; the lease ends by itself: ${Cause.squash(cause)}`)
-      : Effect.logDebug(`An attempt could not be undone; it ends by itself: ${Cause.squash(cause)}`)
+      ? log.warning(`A release failed; the lease ends by itself: ${Cause.squash(cause)}`)
+      : log.debug(`An attempt could not be undone; it ends by itself: ${Cause.squash(cause)}`)
 
   /** Until it comes through or the time is over; when the layer closes, once more and no longer. */
   const tryAgain = Effect.fnUntraced(function*(request: Request, until: number, held: boolean) {

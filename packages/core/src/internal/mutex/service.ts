@@ -127,9 +127,7 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
 
   const guarded = <A, E, R>(lease: HeldLease, body: Body<A, E, R>, restore: Restore, isTracing: boolean) => {
     const given = Effect.isEffect(body) ? body : Effect.suspend(() => body(new LeaseImpl(leases, lease)))
-    const work = isTracing
-      ? Effect.andThen(Effect.annotateCurrentSpan(tracing.attributes(lease)), given)
-      : given
+    const work = isTracing ? Effect.andThen(tracing.annotate(lease), given) : given
     return Effect.ensuring(
       restore(protect(leases, [lease], work, nestedLocks.provide(leases, lease))),
       leases.release(lease)

@@ -2,6 +2,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { persist } from "../../internal/lease/storeFailure.ts"
+import * as log from "../../internal/log.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { Entry } from "../StreamStore.ts"
@@ -27,10 +28,10 @@ export const make = (
     entry._tag !== "Malformed" ? Effect.void : store.deadLetterMalformed(entry.entry, consumer, entry.problem).pipe(
       Effect.tap((isDead) => {
         if (isDead) metrics.update(StreamMetrics.malformed, 1)
-        return Effect.logError(`An announcement cannot be read: ${entry.problem}`)
+        return log.error(`An announcement cannot be read: ${entry.problem}`)
       }),
       // The entry stays pending, and the next sweep tries again
-      Effect.catch((error) => Effect.logWarning(`Cannot move an announcement to the dead letters: ${error.message}`)),
+      Effect.catch((error) => log.warning(`Cannot move an announcement to the dead letters: ${error.message}`)),
       Effect.annotateLogs({ entry: entry.entry })
     )
 

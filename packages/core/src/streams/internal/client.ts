@@ -8,6 +8,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as metricsRecorder from "../../internal/lease/metricsRecorder.ts"
 import { supervise } from "../../internal/lease/supervise.ts"
+import * as log from "../../internal/log.ts"
 import * as names from "../../internal/nameRules.ts"
 import type { BackendError, InvalidConfig, InvalidName } from "../../SimbaError.ts"
 import type { Handler, RunOptions, StreamClient } from "../StreamClient.ts"
@@ -169,7 +170,7 @@ export const make: (
                 handlerRunner.runHandler(client, leaseTaker, owned, body, options ?? {}),
                 (cause) =>
                   Effect.andThen(
-                    Effect.logError("The runner of a data stream crashed; its lease runs out", cause),
+                    log.error("The runner of a data stream crashed; its lease runs out", cause),
                     Effect.sync(() => table.lose(owned, "Stalled"))
                   )
               ))

@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import { isRefusal, toFailure } from "../../internal/lease/storeFailure.ts"
+import * as log from "../../internal/log.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import type { StreamConfig } from "../StreamConfig.ts"
 import type { StreamLost } from "../StreamError.ts"
@@ -84,7 +85,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
   ): Effect.Effect<void, StreamLost | StoreError> =>
     Effect.andThen(
       attempt(owned, how, call, how),
-      Effect.annotateLogs(Effect.logDebug(`Data stream ${words[how]}`), annotations(owned))
+      Effect.annotateLogs(log.debug(`Data stream ${words[how]}`), annotations(owned))
     )
 
   const retry: Completion["retry"] = (owned, what, attempt) =>
@@ -99,7 +100,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
         const isLast = error === undefined || isRefusal(error) || wasStopped
         if (!isLogged || isLast) {
           isLogged = true
-          yield* Effect.logWarning(
+          yield* log.warning(
             `${what} failed${isLast ? "; its lease runs out" : "; retrying"}`,
             exit.cause
           ).pipe(Effect.annotateLogs(annotations(owned)))

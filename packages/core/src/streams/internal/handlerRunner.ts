@@ -7,6 +7,7 @@ import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Pull from "effect/Pull"
 import * as Schedule from "effect/Schedule"
+import * as log from "../../internal/log.ts"
 import * as tracing from "../../internal/tracing.ts"
 import type { HandlerFailure, RunOptions } from "../StreamClient.ts"
 import { StreamYielded } from "../StreamError.ts"
@@ -26,7 +27,7 @@ const defaultRetry: Schedule.Schedule<unknown, HandlerFailure> = Schedule.min([
 ]).pipe(Schedule.jittered)
 
 const logFailure = ({ cause, failures, ...subject }: HandlerFailure) =>
-  Effect.annotateLogs(Effect.logError(`The handler of a data stream failed (${failures})`, cause), annotations(subject))
+  Effect.annotateLogs(log.error(`The handler of a data stream failed (${failures})`, cause), annotations(subject))
 
 const isYield = (reason: Cause.Reason<unknown>) => Cause.isFailReason(reason) && reason.error instanceof StreamYielded
 
@@ -101,7 +102,7 @@ export const runHandler = <A, E, R, R2>(
       Effect.suspend(() =>
         owned.isStopped ? Effect.timeoutOption(onError(failure), config.releaseTimeout) : restore(onError(failure))
       ),
-      (cause) => Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("onError failed", cause)
+      (cause) => Cause.hasInterruptsOnly(cause) ? Effect.void : log.error("onError failed", cause)
     )
 
   const pause = (delay: Duration.Duration) => Effect.raceFirst(Effect.sleep(delay), lease.revoked)

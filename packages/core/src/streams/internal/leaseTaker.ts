@@ -3,6 +3,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { isRefusal, retrySchedule, toFailure } from "../../internal/lease/storeFailure.ts"
+import * as log from "../../internal/log.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId } from "../StreamName.ts"
@@ -96,7 +97,7 @@ export const make = (client: ClientContext): LeaseTaker => {
       }
       table.add(owned)
       deliver(owned)
-      return Effect.annotateLogs(Effect.logDebug(`Data stream taken (${source})`), annotations(owned))
+      return Effect.annotateLogs(log.debug(`Data stream taken (${source})`), annotations(owned))
     })
 
   const settle = (
@@ -121,12 +122,12 @@ export const make = (client: ClientContext): LeaseTaker => {
         skipFor(entry, Duration.min(result.remaining, config.leaseDuration))
         return Effect.void
       case "DeadLettered":
-        return Effect.logError(
+        return log.error(
           `Data stream is in the dead letters now: its handlers failed ${result.failures} times`
         ).pipe(Effect.annotateLogs({ stream, entry }))
       case "Failed":
         skipFor(entry, config.sweepInterval)
-        return Effect.logWarning(`Cannot take a data stream: ${result.error.message}`).pipe(
+        return log.warning(`Cannot take a data stream: ${result.error.message}`).pipe(
           Effect.annotateLogs({ stream, entry })
         )
       default:

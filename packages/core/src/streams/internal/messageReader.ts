@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
+import * as log from "../../internal/log.ts"
 import type { BackendError, ProtocolError } from "../../SimbaError.ts"
 import type { StreamLost, StreamYielded } from "../StreamError.ts"
 import type { StreamLease } from "../StreamLease.ts"
@@ -84,7 +85,7 @@ export class MessageReader<A, RD> {
           this.isOver = this.isLast(message)
           return message
         }
-        yield* Effect.logWarning(`A message cannot be decoded, and goes to the dead letters: ${decoded.failure}`).pipe(
+        yield* log.warning(`A message cannot be decoded, and goes to the dead letters: ${decoded.failure}`).pipe(
           Effect.annotateLogs({ stream: this.lease.stream, message: raw.id })
         )
         yield* retryOutages(this.lease.deadLetter(raw, decoded.failure))

@@ -6,6 +6,7 @@ import * as Option from "effect/Option"
 import * as Random from "effect/Random"
 import { persist } from "../../internal/lease/storeFailure.ts"
 import { sleepUntil } from "../../internal/lease/supervise.ts"
+import * as log from "../../internal/log.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import type { Subscription } from "../../Subscriber.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
@@ -134,7 +135,7 @@ export const make = (
   const expiries = Effect.scoped(Effect.gen(function*() {
     const expiries = yield* store.expiries
     if (Option.isNone(expiries)) {
-      yield* Effect.logInfo("The backend publishes no expiries: orphaned data streams are found by sweeps")
+      yield* log.info("The backend publishes no expiries: orphaned data streams are found by sweeps")
       return yield* Effect.never
     }
     return yield* Effect.forever(Effect.flatMap(next(expiries.value), (expiry) =>
@@ -152,7 +153,7 @@ export const make = (
   const listen = (what: string, loop: Effect.Effect<never, StoreError>) =>
     // Sweeps do without it, so not even a final refusal ends anything
     Effect.catch(persist(what, loop), (error) =>
-      Effect.andThen(Effect.logWarning(`${what} is not possible: ${error.message}`), Effect.never))
+      Effect.andThen(log.warning(`${what} is not possible: ${error.message}`), Effect.never))
 
   return Effect.raceAllFirst([
     listen("Listening to hints", hints),

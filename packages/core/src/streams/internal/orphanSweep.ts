@@ -6,6 +6,7 @@ import * as Random from "effect/Random"
 import * as Semaphore from "effect/Semaphore"
 import { persist } from "../../internal/lease/storeFailure.ts"
 import { sleepUntil } from "../../internal/lease/supervise.ts"
+import * as log from "../../internal/log.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId } from "../StreamName.ts"
@@ -46,7 +47,7 @@ export const make = (
     if (content._tag !== "Malformed") return Effect.void
     return Effect.flatMap(store.deadLetterMalformed(content.entry, consumer, content.problem), (isDead) => {
       if (isDead) metrics.update(StreamMetrics.malformed, 1)
-      return Effect.logError(`An announcement cannot be read: ${content.problem}`).pipe(
+      return log.error(`An announcement cannot be read: ${content.problem}`).pipe(
         Effect.annotateLogs({ entry: content.entry })
       )
     })

@@ -3,6 +3,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import { persist } from "../../internal/lease/storeFailure.ts"
+import * as log from "../../internal/log.ts"
 import type { ClientContext } from "./context.ts"
 import { isFirst, type Members } from "./members.ts"
 
@@ -13,7 +14,7 @@ export const keepCheckpoints = ({ store, table }: ClientContext): Effect.Effect<
     const streams = Array.from(table.all(), ({ stream }) => stream)
     yield* Effect.catch(
       persist("Keeping checkpoints", store.keepCheckpoints(streams)),
-      (error) => Effect.logWarning(`Checkpoints cannot be kept: ${error.message}`)
+      (error) => log.warning(`Checkpoints cannot be kept: ${error.message}`)
     )
   }))
 
@@ -26,9 +27,9 @@ export const reap = ({ config, store }: ClientContext, fleet: Members): Effect.E
       if (!isFirst(fleet, config.consumer)) return
       const { consumers, entries } = yield* store.reap(config.reapAfter)
       if (consumers + entries > 0) {
-        yield* Effect.logInfo(`Removed ${consumers} silent consumer(s) and ${entries} finished announcement(s)`)
+        yield* log.info(`Removed ${consumers} silent consumer(s) and ${entries} finished announcement(s)`)
       }
     }).pipe(
-      Effect.catch((error) => Effect.logWarning(`Cannot tidy up; trying again later: ${error.message}`))
+      Effect.catch((error) => log.warning(`Cannot tidy up; trying again later: ${error.message}`))
     )
   )

@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Semaphore from "effect/Semaphore"
 import { isRefusal, persist, toFailure } from "../../internal/lease/storeFailure.ts"
+import * as log from "../../internal/log.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import type { Member } from "../StreamStore.ts"
 import type { ClientContext, Deliver } from "./context.ts"
@@ -63,7 +64,7 @@ export const make = (
     Effect.gen(function*() {
       const owned = choose(table.now().monotonic)
       if (owned === undefined) return
-      yield* Effect.logInfo(`A data stream is revoked for ${receiver.consumer}, which has more room`).pipe(
+      yield* log.info(`A data stream is revoked for ${receiver.consumer}, which has more room`).pipe(
         Effect.annotateLogs({ stream: owned.stream, entry: owned.entry, token: owned.token })
       )
       yield* revocation.revoke(client, owned, receiver)
@@ -71,7 +72,7 @@ export const make = (
       state = plan.handedOver(state, receiver.session, table.now().monotonic, settings)
     }).pipe(
       Effect.catchCause((cause) =>
-        Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("A hand-over crashed", cause)
+        Cause.hasInterruptsOnly(cause) ? Effect.void : log.error("A hand-over crashed", cause)
       ),
       Effect.ensuring(Effect.sync(() => {
         isHandingOver = false
@@ -96,7 +97,7 @@ export const make = (
       const exit = yield* Effect.exit(Effect.timeout(store.renew([held], config.leaseDuration), config.commandTimeout))
       if (Exit.isFailure(exit)) {
         const error = toFailure("renew", exit.cause)
-        yield* Effect.logWarning(`Cannot confirm a data stream that was handed over: ${error.message}`)
+        yield* log.warning(`Cannot confirm a data stream that was handed over: ${error.message}`)
         // No handler has begun, but an expired lease would count a failure
         yield* Effect.exit(Effect.timeout(store.release(held), config.commandTimeout))
         continue
@@ -126,8 +127,8 @@ export const make = (
         Effect.catchCause((cause) => {
           const error = toFailure("leave", cause)
           return isRefusal(error)
-            ? Effect.logWarning(`Cannot leave the fleet: ${error.message}`)
-            : Effect.logDebug(`Cannot leave the fleet: ${error.message}`)
+            ? log.warning(`Cannot leave the fleet: ${error.message}`)
+            : log.debug(`Cannot leave the fleet: ${error.message}`)
         })
       )
     )

@@ -11,6 +11,7 @@ import { LeaseDeadlines } from "../../internal/lease/leaseDeadlines.ts"
 import * as leaseRenewer from "../../internal/lease/leaseRenewer.ts"
 import type { Recorder } from "../../internal/lease/metricsRecorder.ts"
 import type { Outcome } from "../../internal/lease/trackedLease.ts"
+import * as log from "../../internal/log.ts"
 import { margin as marginOf } from "../../internal/optionChecks.ts"
 import type { StreamConfig } from "../StreamConfig.ts"
 import type { StreamLossReason } from "../StreamError.ts"
@@ -181,7 +182,7 @@ export class StreamTable {
     const loss = owned.lose(reason)
     this.roomChanged()
     this.metrics.update(StreamMetrics.losses[reason], 1)
-    this.metrics.run(Effect.annotateLogs(Effect.logWarning(loss.message), owned.annotations))
+    this.metrics.run(Effect.annotateLogs(log.warning(loss.message), owned.annotations))
     this.onLost(owned, reason)
   }
 
