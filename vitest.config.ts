@@ -1,7 +1,11 @@
 import { defineConfig } from "vitest/config"
 
-/** The tests that start Redis servers. They wait most of the time, so that many fit beside each other. */
-const server = ["packages/redis/test/server/**/*.test.ts", "packages/testkit/test/{differential,foreign}/*.test.ts"]
+/** The tests that start servers. They wait most of the time, so that many fit beside each other. */
+const server = [
+  "packages/core/test/server/*.test.ts",
+  "packages/redis/test/server/**/*.test.ts",
+  "packages/testkit/test/{differential,foreign}/*.test.ts"
+]
 
 /** Known problems (docs/known-problems.md) by where they were found, then the properties of safety and liveness. */
 const numbered = { S: 25, B: 60, G: 32, H: 7, L: 6 }

@@ -8,7 +8,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { constants } from "node:os"
 import { basename, dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { systemEnvironment } from "./lib/system.mjs"
+import { postgresProgram, systemEnvironment } from "./lib/system.mjs"
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const windows = process.platform === "win32"
@@ -85,26 +85,32 @@ const ensureDependencies = () => {
   writeFileSync(stamp, wanted)
 }
 
-const redisAdvice = `The tests start Redis servers of their own: \`redis-server\` has to be on the PATH.
+const serverAdvice = `The tests start servers of their own: Redis, with \`redis-server\` on the PATH, and Postgres.
 
-  Debian, Ubuntu    sudo apt-get install redis-server   (and, if no service is wanted: sudo systemctl disable --now redis-server)
-  Fedora            sudo dnf install redis
-  Alpine            apk add redis
-  macOS             brew install redis`
+  Debian, Ubuntu    sudo apt-get install redis-server postgresql   (and, if no service is wanted:
+                    sudo systemctl disable --now redis-server postgresql)
+  Fedora            sudo dnf install redis postgresql-server
+  Alpine            apk add redis postgresql
+  macOS             brew install redis postgresql`
 
-const hasRedis = () => output("redis-server", ["--version"]) !== undefined
+/** The servers that are missing, by the names of Debian's packages. */
+const missingServers = () =>
+  [["redis-server", "redis-server"], ["postgresql", postgresProgram("postgres")]]
+    .filter(([, program]) => output(program, ["--version"]) === undefined)
+    .map(([name]) => name)
 
-const ensureRedis = () => {
-  if (hasRedis()) return
+const ensureServers = () => {
+  const wanted = missingServers()
+  if (wanted.length === 0) return
   const isDebian = existsSync("/etc/debian_version") && output("apt-get", ["--version"]) !== undefined
-  if (!isDebian || process.getuid?.() !== 0) stop(`redis-server was not found.\n\n${redisAdvice}`)
-  say("installing Debian's redis-server: the tests start servers of their own (the system service is not started)")
+  if (!isDebian || process.getuid?.() !== 0) stop(`not found: ${wanted.join(", ")}.\n\n${serverAdvice}`)
+  say(`installing Debian's ${wanted.join(", ")}: the tests start servers of their own (no system service is started)`)
   const installed = withoutStartingServices(() => {
     const quiet = { env: { ...env, DEBIAN_FRONTEND: "noninteractive" } }
     const apt = (...args) => run("apt-get", ["-qq", "-o", "Dpkg::Use-Pty=0", ...args], quiet).status === 0
-    return apt("update") && apt("install", "--yes", "--no-install-recommends", "redis-server")
+    return apt("update") && apt("install", "--yes", "--no-install-recommends", ...wanted)
   })
-  if (!installed || !hasRedis()) stop(`apt-get could not install redis-server; see above.\n\n${redisAdvice}`)
+  if (!installed || missingServers().length > 0) stop(`apt-get could not install them; see above.\n\n${serverAdvice}`)
 }
 
 /** Debian starts a service when its package is installed, unless this hook (Debian's own) says that it may not. */
@@ -142,6 +148,6 @@ checkNode()
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, forward)
 ensurePnpm()
 ensureDependencies()
-if (tasks[task] === "test:all") ensureRedis()
+if (tasks[task] === "test:all") ensureServers()
 say(`pnpm run ${[tasks[task], ...rest].join(" ")}`)
 hand(tasks[task])

@@ -1,5 +1,6 @@
 // Running npm, pnpm and Node as a person would from a terminal, although npm or pnpm started us.
-import { delimiter } from "node:path"
+import { existsSync, readdirSync } from "node:fs"
+import { delimiter, join } from "node:path"
 
 // What npm and pnpm tell a script about the run it is in. The npm and pnpm started from here would take it for their
 // own settings. What people set themselves (a registry, a proxy, a certificate, a cache) is none of this, and stays.
@@ -20,4 +21,11 @@ export const systemEnvironment = (...firstOnPath) => {
     .split(delimiter)
     .filter((folder) => folder !== "" && !/[\\/]node_modules[\\/]/.test(`${folder}/`))
   return { ...Object.fromEntries(kept), PATH: [...firstOnPath, ...path].join(delimiter) }
+}
+
+/** A program of a Postgres server. Debian keeps them outside of the PATH, in a folder for each version. */
+export const postgresProgram = (name) => {
+  const debian = "/usr/lib/postgresql"
+  const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => b - a) : []
+  return versions.map((version) => join(debian, version, "bin", name)).find((path) => existsSync(path)) ?? name
 }

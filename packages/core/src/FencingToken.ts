@@ -10,8 +10,13 @@ import * as Schema from "effect/Schema"
  *
  * **When to use**
  *
- * Use it for writes to the resource that the mutex protects. A resource that refuses tokens smaller than the largest
- * it has seen is safe even from a holder that was paused past its deadline.
+ * Use it for all access to the resource that the mutex protects. A resource that refuses tokens smaller than the largest
+ * it has seen takes no write of a former holder, even if that holder was paused past its deadline.
+ *
+ * **Gotchas**
+ *
+ * Show the token to the resource before you read what you will change. Otherwise a former holder can write between your
+ * read and your write. `SqlFence` and `Fencing.guard` do so.
  *
  * **Example** (Refusing what comes from a former holder)
  *

@@ -139,6 +139,45 @@ export class LeaseLost extends Schema.TaggedError<LeaseLost>("@effect-simba/core
 }
 
 /**
+ * A resource has seen a newer lease of the mutex: stop, and acquire the mutex anew before you write again. Nothing was
+ * written.
+ *
+ * **Details**
+ *
+ * `Fencing` (Redis) and `SqlFence` (SQL) fail with it. The lease is over, even if the local clock disagrees. Read first
+ * what the successor did.
+ *
+ * **Example** (Beginning anew, with what the successor wrote)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import * as SqlFence from "@effect-simba/core/SqlFence"
+ * import { Effect } from "effect"
+ *
+ * const settle = Mutex.withLock("alice")((lease) =>
+ *   SqlFence.withTransaction("alice", lease.token)(Effect.log("settling"))
+ * ).pipe(
+ *   Effect.retry({ while: (error) => error._tag === "StaleToken", times: 3 })
+ * )
+ * ```
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class StaleToken extends Schema.TaggedError<StaleToken>("@effect-simba/core/StaleToken")("StaleToken", {
+  resource: Schema.String,
+  /** The token that was refused. */
+  token: FencingToken,
+  /** The largest token that the resource has seen. */
+  seen: FencingToken
+}) {
+  override get message(): string {
+    return `Token ${this.token} is stale for "${this.resource}", which has seen ${this.seen}: somebody else owned the ` +
+      "mutex since. Nothing was written. Stop, and acquire the mutex anew."
+  }
+}
+
+/**
  * The mutex is held by a `withLock` around the call, which would wait for itself: pass the outer lease to the inner
  * work.
  *

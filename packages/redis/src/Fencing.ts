@@ -25,7 +25,7 @@
  * @since 0.1.0
  */
 import { FencingToken } from "@effect-simba/core/FencingToken"
-import { InvalidConfig, ProtocolError, type StoreError } from "@effect-simba/core/SimbaError"
+import { InvalidConfig, ProtocolError, StaleToken, type StoreError } from "@effect-simba/core/SimbaError"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -33,42 +33,6 @@ import * as Redis from "./internal/client/effectRedis.ts"
 import { fromRedis } from "./internal/client/errors.ts"
 import { evaluate } from "./internal/client/script.ts"
 import * as RedisKeys from "./internal/mutex/keys.ts"
-
-/**
- * A newer lease of the mutex was here: stop, and acquire the mutex anew before you write again. Nothing was written.
- *
- * **Details**
- *
- * The lease is over, even if the local clock disagrees. Read first what the successor did.
- *
- * **Example** (Stopping, and looking at what the successor did)
- *
- * ```ts
- * import { Mutex } from "@effect-simba/core"
- * import { Fencing } from "@effect-simba/redis"
- * import { Effect } from "effect"
- *
- * const program = Mutex.withLock("report")((lease) => Fencing.set("report:latest", "...", lease.token)).pipe(
- *   Effect.catchTag("StaleToken", ({ key, seen, token }) => Effect.logWarning(`${key}: ${seen} came after ${token}`))
- * )
- * ```
- *
- * @category errors
- * @since 0.1.0
- */
-export class StaleToken extends Schema.TaggedError<StaleToken>("@effect-simba/redis/StaleToken")("StaleToken", {
-  /** The resource. */
-  key: Schema.String,
-  /** The token that was refused. */
-  token: FencingToken,
-  /** The largest token that the resource has seen. */
-  seen: FencingToken
-}) {
-  override get message(): string {
-    return `Token ${this.token} is stale for "${this.key}", which has seen ${this.seen}: somebody else owned the mutex ` +
-      "since. Nothing was written. Stop, and acquire the mutex anew."
-  }
-}
 
 /** How long a token is remembered after its last use. Milliseconds. */
 const keepMillis = 7 * 24 * 60 * 60 * 1000
@@ -215,7 +179,7 @@ export const run = <Params extends ReadonlyArray<unknown>>(
         if (kind === "done") return Effect.succeed(what)
         const seen = Number(what)
         return kind === "stale" && isToken(seen)
-          ? Effect.fail(new StaleToken({ key: resource, token, seen }))
+          ? Effect.fail(new StaleToken({ resource, token, seen }))
           : Effect.fail(toProtocolError(resource, kind === undefined ? reply : what))
       })
     )

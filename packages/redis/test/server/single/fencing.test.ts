@@ -1,3 +1,4 @@
+import { SimbaError } from "@effect-simba/core"
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import { Fencing, IoRedis } from "@effect-simba/redis"
 import { assert, describe, it, layer } from "@effect/vitest"
@@ -14,8 +15,8 @@ const TestLive = Layer.unwrap(Effect.map(RedisServer, (server) => IoRedis.layer(
 
 const stale = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.flip(effect as Effect.Effect<A, unknown, R>), (error) => {
-    assert.instanceOf(error, Fencing.StaleToken)
-    return error as Fencing.StaleToken
+    assert.instanceOf(error, SimbaError.StaleToken)
+    return error as SimbaError.StaleToken
   })
 
 const advance = Fencing.script((key: string, other: string, by: number) => [key, other, by], {
@@ -42,7 +43,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       yield* Fencing.set(key, "again", token(5))
       yield* Fencing.set(key, "second", token(7))
       const error = yield* stale(Fencing.set(key, "late", token(6)))
-      assert.deepInclude(error, { _tag: "StaleToken", key, token: token(6), seen: token(7) })
+      assert.deepInclude(error, { _tag: "StaleToken", resource: key, token: token(6), seen: token(7) })
       assert.include(error.message, "acquire the mutex anew")
       assert.strictEqual(yield* server.send("GET", key), "second")
       yield* Fencing.set(key, "third", token(8))

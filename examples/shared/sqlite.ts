@@ -1,0 +1,44 @@
+/** Effect's `SqlClient` on the SQLite of Node. Effect's own driver for it has no release for this version of Effect. */
+import { Effect, Layer, Semaphore, Stream } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
+import { DatabaseSync, type SQLInputValue } from "node:sqlite"
+
+/** One connection to a file, or to a database in memory where `file` is `:memory:`. */
+export const layer = (file: string): Layer.Layer<SqlClient.SqlClient, SqlError.SqlError> =>
+  Layer.effect(
+    SqlClient.SqlClient,
+    Effect.gen(function*() {
+      const attempt = <A>(operation: string, act: () => A) =>
+        Effect.try({
+          try: act,
+          catch: (cause) => new SqlError.SqlError({ reason: SqlError.classifySqliteError(cause, { operation }) })
+        })
+      const database = yield* Effect.acquireRelease(
+        attempt("connect", () => new DatabaseSync(file, { timeout: 5000 })),
+        (database) => Effect.sync(() => database.close())
+      )
+      const execute = (sql: string, params: ReadonlyArray<unknown>) =>
+        attempt("execute", () => database.prepare(sql).all(...params as ReadonlyArray<SQLInputValue>))
+      const values = (sql: string, params: ReadonlyArray<unknown>) =>
+        Effect.map(execute(sql, params), (rows) => rows.map((row) => Object.values(row)))
+      const connection: SqlConnection.Connection = {
+        execute,
+        executeRaw: execute,
+        executeUnprepared: execute,
+        executeValues: values,
+        executeValuesUnprepared: values,
+        executeStream: (sql, params) => Stream.fromIterableEffect(execute(sql, params))
+      }
+      return yield* SqlClient.make({
+        ...SqlClient.makeSqliteAcquirers({
+          connection: Effect.succeed(connection),
+          semaphore: yield* Semaphore.make(1),
+          isTransaction: () => database.isTransaction
+        }),
+        compiler: Statement.makeCompilerSqlite(),
+        driver: "node:sqlite",
+        spanAttributes: [["db.system.name", "sqlite"]]
+      })
+    })
+  ).pipe(Layer.provide(Reactivity.layer))

@@ -1,0 +1,181 @@
+/**
+ * SQL data that refuses stale holders of a mutex, in a transaction of Effect's `SqlClient`.
+ *
+ * A holder that was paused past its deadline may wake up and write although somebody else owns the mutex by now. Each
+ * grant has a larger token than the last. The table `simba_fences` keeps the largest token of each resource, and a
+ * transaction with a smaller one fails with `StaleToken` before it reads or writes. The row of that table stays locked
+ * until the end of the transaction, so transactions of one resource run one after the other.
+ *
+ * Works on Postgres, SQLite, MySQL and MariaDB. Import it by its path: the package's index leaves it out, so that only
+ * its users load `effect/sql`.
+ *
+ * **Example** (A balance that no former holder overwrites)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import * as SqlFence from "@effect-simba/core/SqlFence"
+ * import { Effect } from "effect"
+ * import { SqlClient } from "effect/sql"
+ *
+ * const deposit = (account: string, amount: number) =>
+ *   Mutex.withLock(`account:${account}`)((lease) =>
+ *     Effect.gen(function*() {
+ *       const sql = yield* SqlClient.SqlClient
+ *       yield* sql`UPDATE accounts SET balance = balance + ${amount} WHERE name = ${account}`
+ *     }).pipe(SqlFence.withTransaction(`account:${account}`, lease.token))
+ *   )
+ * ```
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { FencingToken } from "./FencingToken.ts"
+import { StaleToken } from "./SimbaError.ts"
+
+/** Column names of a client with transformations stay those of the table. */
+const client = Effect.map(SqlClient, (sql) => sql.withoutTransforms())
+
+/**
+ * Creates the table `simba_fences`, if it is missing.
+ *
+ * **When to use**
+ *
+ * Use it at the start of a program, or as a step of your migrations.
+ *
+ * **Details**
+ *
+ * The table has a row per resource, with its largest token as a `BIGINT`. A row that you delete forgets its token.
+ *
+ * **Example** (Before the first transaction)
+ *
+ * ```ts
+ * import * as SqlFence from "@effect-simba/core/SqlFence"
+ * import { Layer } from "effect"
+ *
+ * const FencesLive = Layer.effectDiscard(SqlFence.createTable)
+ * ```
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const createTable: Effect.Effect<void, SqlError, SqlClient> = Effect.flatMap(client, (sql) => {
+  // MySQL compares texts without case and trailing spaces, and bytes exactly
+  const text = sql.onDialectOrElse({ mysql: () => sql`VARBINARY(767)`, orElse: () => sql`TEXT` })
+  return sql`
+    CREATE TABLE IF NOT EXISTS simba_fences (
+      resource ${text} NOT NULL PRIMARY KEY,
+      token BIGINT NOT NULL CHECK (token BETWEEN 1 AND 9007199254740991)
+    )`
+}).pipe(
+  // Of two that create it at the same time Postgres refuses one
+  Effect.retry({ times: 1 }),
+  Effect.asVoid
+)
+
+/**
+ * Shows the token to the resource, which then refuses all smaller ones.
+ *
+ * **When to use**
+ *
+ * Use it with a new lease before you read what you write much later, in another transaction.
+ *
+ * **Details**
+ *
+ * Fails with `StaleToken` if the resource has seen a larger token. Inside a transaction the token is remembered when
+ * that transaction commits.
+ *
+ * **Example** (Hours between the read and the write)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import * as SqlFence from "@effect-simba/core/SqlFence"
+ * import { Effect } from "effect"
+ *
+ * const rebuild = (
+ *   read: Effect.Effect<string>,
+ *   transform: (text: string) => Effect.Effect<string>,
+ *   write: (text: string) => Effect.Effect<void>
+ * ) =>
+ *   Mutex.withLock("index")((lease) =>
+ *     SqlFence.guard("index", lease.token).pipe(
+ *       Effect.andThen(read),
+ *       Effect.flatMap(transform),
+ *       Effect.flatMap((text) => SqlFence.withTransaction("index", lease.token)(write(text)))
+ *     )
+ *   )
+ * ```
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const guard = (resource: string, token: FencingToken): Effect.Effect<void, StaleToken | SqlError, SqlClient> =>
+  Effect.gen(function*() {
+    const sql = yield* client
+    const [row] = yield* sql.onDialectOrElse({
+      mysql: () =>
+        Effect.andThen(
+          sql`
+            INSERT INTO simba_fences (resource, token) VALUES (${resource}, ${token})
+            ON DUPLICATE KEY UPDATE token = GREATEST(token, ${token})`,
+          sql`SELECT token FROM simba_fences WHERE resource = ${resource} FOR UPDATE`
+        ),
+      orElse: () =>
+        sql`
+          INSERT INTO simba_fences (resource, token) VALUES (${resource}, ${token})
+          ON CONFLICT (resource) DO UPDATE
+          SET token = CASE WHEN simba_fences.token > excluded.token THEN simba_fences.token ELSE excluded.token END
+          RETURNING token`
+    })
+    // Drivers return a BIGINT as a number, a bigint or a text. Dies without a row: nobody was fenced then
+    const seen = FencingToken.make(Number(row?.["token"]))
+    if (seen > token) return yield* new StaleToken({ resource, token, seen })
+  })
+
+/**
+ * Runs a transaction, unless the resource has seen a larger token.
+ *
+ * **When to use**
+ *
+ * Use it for all transactions that write what the mutex protects.
+ *
+ * **Details**
+ *
+ * The transaction first raises the token of the resource, then runs the body. So what the body reads stays true until
+ * the commit. A failure of the body rolls everything back. Fence all data that belongs together by one resource and one
+ * mutex, because tokens of different mutexes cannot be compared.
+ *
+ * **Gotchas**
+ *
+ * Read inside the body: what you have read before may be old, unless `guard` came first. Inside an outer transaction it
+ * is a savepoint, and MySQL shows the body the state of the first read of the outer one.
+ *
+ * On Postgres, a transaction of the isolation levels above `READ COMMITTED` that had to wait for another fails with an
+ * `SqlError` of the reason `SerializationError`. Retry it.
+ *
+ * **Example** (Reading, computing and writing)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import * as SqlFence from "@effect-simba/core/SqlFence"
+ * import { Effect } from "effect"
+ * import { SqlClient } from "effect/sql"
+ *
+ * const addInterest = Effect.gen(function*() {
+ *   const sql = yield* SqlClient.SqlClient
+ *   const [row] = yield* sql<{ balance: number }>`SELECT balance FROM accounts WHERE name = 'alice'`
+ *   yield* sql`UPDATE accounts SET balance = ${Math.round(row!.balance * 1.02)} WHERE name = 'alice'`
+ * })
+ *
+ * const program = Mutex.withLock("alice")((lease) => SqlFence.withTransaction("alice", lease.token)(addInterest))
+ * ```
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const withTransaction = (resource: string, token: FencingToken) =>
+<A, E, R>(
+  body: Effect.Effect<A, E, R>
+): Effect.Effect<A, E | StaleToken | SqlError, R | SqlClient> =>
+  SqlClient.use((sql) => sql.withTransaction(Effect.andThen(guard(resource, token), body)))
