@@ -5,7 +5,7 @@
 //
 // Most of what an import costs is to resolve and to read files. So modules are bundled; each public one keeps a file of
 // its name, and code that several share is in few files of dist/internal.
-import { rmSync } from "node:fs"
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { basename, join, resolve } from "node:path"
 import { rolldown } from "rolldown"
 import { annotatePure } from "./lib/annotate-pure.mjs"
@@ -48,9 +48,41 @@ const reached = (start, importsOf, seen = new Set()) => {
   return seen
 }
 
-/** The programs of a package, which are files of their own. */
-const programs = (folder) =>
-  filesBelow(join(folder, "src/bin"), (name) => name.endsWith(".ts")).map((path) => `bin/${basename(path, ".ts")}`)
+/** Packages that read files beside their own. */
+const unbundled = /^wasmoon-lua5\.1$/
+
+/** The folder of the package that a module belongs to, if another than ours. */
+const foreignFolder = (id) => /^.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/.exec(id)?.[0]
+
+/** What the bin names: it lets Node keep the compiled program for the next start. */
+const launcher = (name) =>
+  `#!/usr/bin/env node\nimport module from "node:module"\nmodule.enableCompileCache?.()\nawait import("./${name}.main.js")\n`
+
+/** A program is one file with all that it needs: to resolve and to read modules is most of its start. */
+const bundlePrograms = async (folder, dist) => {
+  const paths = filesBelow(join(folder, "src/bin"), (name) => name.endsWith(".ts"))
+  if (paths.length === 0) return
+  const build = await rolldown({
+    input: Object.fromEntries(paths.map((path) => [basename(path, ".ts"), path])),
+    cwd: folder,
+    platform: "node",
+    external: unbundled
+  })
+  const { output } = await build.write({ dir: join(dist, "bin"), minify: true, entryFileNames: "[name].main.js" })
+  await build.close()
+  for (const path of paths) {
+    const name = basename(path, ".ts")
+    writeFileSync(join(dist, `bin/${name}.js`), launcher(name), { mode: 0o755 })
+  }
+  const bundled = new Set(output.flatMap(({ moduleIds }) => moduleIds ?? []).map(foreignFolder).filter(Boolean))
+  const licences = [...bundled].map((path) => {
+    const { name, version } = JSON.parse(readFileSync(join(path, "package.json"), "utf8"))
+    const file = readdirSync(path).find((name) => /^licen[cs]e/i.test(name))
+    if (file === undefined) throw new Error(`${name} has no licence to copy`)
+    return `${name} ${version}\n\n${readFileSync(join(path, file), "utf8").trim()}\n`
+  })
+  writeFileSync(join(dist, "bin/LICENSES"), licences.sort().join("\n---\n\n"))
+}
 
 const bundle = async (folder, dist) => {
   const source = (module) => join(folder, "src", `${module}.ts`)
@@ -61,7 +93,7 @@ const bundle = async (folder, dist) => {
   const modules = publicModules(folder)
   const build = await rolldown({
     input: Object.fromEntries(
-      [...modules, ...programs(folder), "index", "streams/index"].map((module) => [module, source(module)])
+      [...modules, "index", "streams/index"].map((module) => [module, source(module)])
     ),
     cwd: folder,
     platform: "neutral",
@@ -101,4 +133,8 @@ const bundle = async (folder, dist) => {
 }
 
 const target = process.argv[2] ?? join(root, "packages")
-for (const folder of packageFolders) await bundle(folder, resolve(target, basename(folder), "dist"))
+for (const folder of packageFolders) {
+  const dist = resolve(target, basename(folder), "dist")
+  await bundle(folder, dist)
+  await bundlePrograms(folder, dist)
+}
