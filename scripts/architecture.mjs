@@ -9,7 +9,7 @@ import { filesBelow, packageFolders, root, shown } from "./lib/workspace.mjs"
 /** Columns of boxes, from left to right; a folder that is missing here fails the check. */
 const columns = [
   ["redis", "redis/internal/mutex", "redis/internal/client", "redis/internal/client/ioredis"],
-  ["redis/streams", "redis/streams/internal"],
+  ["redis/streams", "redis/streams/internal", "redis/internal/cli", "redis/bin"],
   ["core", "core/internal/leadership", "core/internal/mutex", "core/internal/lease", "core/internal"],
   ["core/streams", "core/streams/internal"],
   [

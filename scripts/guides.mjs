@@ -8,6 +8,7 @@ import { root } from "./lib/workspace.mjs"
 
 const guides = [
   "api",
+  "command-line",
   "configuration",
   "guarantees",
   "in-memory-redis",

@@ -1,0 +1,80 @@
+/** `bench`: what a free mutex and a hand-off cost on this server and network. */
+import * as Mutex from "@effect-simba/core/Mutex"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Random from "effect/Random"
+import { mutexes } from "./mutexCommands.ts"
+import { print, table } from "./output.ts"
+import { durationFlag } from "./settings.ts"
+
+type Mutexes = Mutex.Mutex["Service"]
+
+/** Milliseconds of a clock that never steps. */
+const now = Clock.clockWith((clock) => Effect.sync(() => Number(clock.monotonicTimeNanosUnsafe()) / 1e6))
+
+/** A process of its own as far as Redis can tell: connections that nobody shares. */
+const member = Effect.map(Layer.build(Layer.fresh(mutexes)), Context.get(Mutex.Mutex))
+
+const summary = (name: string, times: ReadonlyArray<number>) => {
+  const sorted = [...times].sort((a, b) => a - b)
+  const at = (share: number) => sorted[Math.min(Math.floor(sorted.length * share), sorted.length - 1)] ?? NaN
+  return { name, count: sorted.length, p50: at(0.5), p99: at(0.99), max: at(1) }
+}
+
+const free = Effect.fnUntraced(function*(mutex: Mutexes, name: string, until: number) {
+  const times: Array<number> = []
+  for (let began = yield* now; began < until; began = yield* now) {
+    yield* Effect.scoped(mutex.acquire(name))
+    times.push((yield* now) - began)
+  }
+  return summary("acquire and release", times)
+})
+
+/** Two members that take turns: the time from one's release to the other's grant. */
+const handOff = Effect.fnUntraced(function*(members: ReadonlyArray<Mutexes>, name: string, until: number) {
+  const times: Array<number> = []
+  let released: number | undefined
+  const turns = (mutex: Mutexes) =>
+    Effect.gen(function*() {
+      while ((yield* now) < until) {
+        yield* Effect.scoped(Effect.gen(function*() {
+          yield* mutex.acquire(name)
+          const granted = yield* now
+          if (released !== undefined) times.push(granted - released)
+          // Long enough for the other one to queue
+          yield* Effect.sleep("5 millis")
+          released = yield* now
+        }))
+      }
+    })
+  yield* Effect.forEach(members, turns, { concurrency: "unbounded" })
+  return summary("hand-off", times)
+})
+
+export const bench = Command.make(
+  "bench",
+  {
+    duration: durationFlag("for", "How long each measurement lasts (default: 2s)").pipe(
+      Flag.withDefault(Duration.seconds(2))
+    )
+  },
+  Effect.fnUntraced(function*({ duration }) {
+    const [a, b] = yield* Effect.all([member, member])
+    const name = `effect-simba:bench:${yield* Random.nextIntBetween(0, 2 ** 40)}`
+    const end = Effect.map(now, (millis) => millis + Duration.toMillis(duration))
+    yield* Effect.scoped(a.acquire(name))
+    const results = [yield* free(a, name, yield* end), yield* handOff([a, b], name, yield* end)]
+    const millis = (value: number) => `${value.toFixed(2)} ms`
+    yield* print(results, (paint) =>
+      table(
+        ["", "COUNT", "MEDIAN", "P99", "MAX"],
+        results.map(({ count, max, name, p50, p99 }) => [name, String(count), millis(p50), millis(p99), millis(max)]),
+        paint
+      ))
+  }, Effect.scoped)
+).pipe(Command.withDescription("Measure acquire, release and hand-off on this server"))

@@ -1,0 +1,54 @@
+/** How the program ends: the code that scripts look at, and the message on standard error. */
+import * as Cause from "effect/Cause"
+import * as CliError from "effect/cli/CliError"
+import * as Data from "effect/Data"
+import * as Exit from "effect/Exit"
+import * as Predicate from "effect/Predicate"
+
+/** Codes from 64 to 78 are those of sysexits.h. */
+export const exitCodes = {
+  negative: 1,
+  usage: 64,
+  redis: 69,
+  notAcquired: 75,
+  lost: 79,
+  notExecutable: 126,
+  notFound: 127,
+  interrupted: 130
+} as const
+
+/** Ends the program with a code, and with a message unless all is said. */
+export class Stop extends Data.TaggedError("Stop")<{ readonly code: number; readonly message: string }> {}
+
+/** By the tags of errors. All others are defects of ours. */
+const codes: Readonly<Record<string, number>> = {
+  InvalidConfig: exitCodes.usage,
+  InvalidName: exitCodes.usage,
+  ConfigError: exitCodes.usage,
+  BackendError: exitCodes.redis,
+  ProtocolError: exitCodes.redis,
+  AcquireTimeout: exitCodes.notAcquired,
+  LeaseLost: exitCodes.lost
+}
+
+const codeOf = (error: unknown): number => {
+  if (error instanceof Stop) return error.code
+  if (CliError.isCliError(error)) return error._tag === "ShowHelp" && error.errors.length === 0 ? 0 : exitCodes.usage
+  return Predicate.hasProperty(error, "_tag") ? codes[String(error._tag)] ?? exitCodes.negative : exitCodes.negative
+}
+
+export const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number =>
+  Exit.isSuccess(exit)
+    ? 0
+    : Cause.hasInterruptsOnly(exit.cause)
+    ? exitCodes.interrupted
+    : codeOf(Cause.squash(exit.cause))
+
+/** What to print about an error that is not printed yet. */
+export const messageOf = (error: unknown, isJson: boolean): string | undefined => {
+  if (CliError.isCliError(error)) return undefined
+  const message = error instanceof Error ? error.message : String(error)
+  if (message === "") return undefined
+  const tag = Predicate.hasProperty(error, "_tag") ? error._tag : "Defect"
+  return isJson ? JSON.stringify({ error: { tag, message } }) : `effect-simba: ${message}`
+}

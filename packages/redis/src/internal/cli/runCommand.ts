@@ -1,0 +1,104 @@
+/** `run`: a shell command that holds a mutex while it runs, and is killed when the lease is lost. */
+import type { Lease } from "@effect-simba/core/Lease"
+import * as Mutex from "@effect-simba/core/Mutex"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import type { PlatformError } from "effect/PlatformError"
+import * as ChildProcess from "effect/process/ChildProcess"
+import { constants } from "node:os"
+import { exitCodes, Stop } from "./exitCodes.ts"
+import { mutexes, nameArgument } from "./mutexCommands.ts"
+import { printable } from "./output.ts"
+import { durationFlag } from "./settings.ts"
+
+/** The code that shells give for a command that could not start, or that a signal ended. */
+const startFailure = (command: string) => (error: PlatformError) =>
+  new Stop({
+    code: error.reason._tag === "NotFound" ? exitCodes.notFound : exitCodes.notExecutable,
+    message: `cannot run ${printable(command)}: ${error.message}`
+  })
+
+const signalFailure = (error: PlatformError) => {
+  const signal = /signal: '(\w+)'/.exec(String(error.cause))?.[1] as keyof typeof constants.signals | undefined
+  const number = signal === undefined ? undefined : constants.signals[signal]
+  return new Stop({ code: number === undefined ? exitCodes.negative : 128 + number, message: "" })
+}
+
+const execute = Effect.fnUntraced(function*(
+  lease: Lease,
+  [command, ...args]: ReadonlyArray<string>,
+  grace: Duration.Duration
+) {
+  // A process group of its own: whatever the command starts ends with it
+  const child = yield* ChildProcess.make(command!, args, {
+    stdin: "inherit",
+    stdout: "inherit",
+    stderr: "inherit",
+    env: { SIMBA_MUTEX: lease.mutex, SIMBA_OWNER: lease.id, SIMBA_TOKEN: String(lease.token) },
+    extendEnv: true,
+    killSignal: "SIGTERM",
+    forceKillAfter: grace
+  }).pipe(Effect.mapError(startFailure(command!)))
+  const ended = Effect.mapError(child.exitCode, signalFailure)
+  // An end that follows the loss is our own kill
+  const first = yield* Effect.raceFirst(ended, lease.lost)
+  if (typeof first === "number") return first === 0 ? undefined : yield* new Stop({ code: first, message: "" })
+  // Another process may own the mutex by now, so there is no time for an orderly end
+  yield* Effect.ignore(child.kill({ killSignal: "SIGKILL" }))
+  return yield* first
+}, Effect.scoped)
+
+export const runCommand = Command.make(
+  "run",
+  {
+    name: nameArgument,
+    command: Argument.String("command").pipe(
+      Argument.withDescription("The command and its arguments, after --"),
+      Argument.atLeast(1)
+    ),
+    wait: durationFlag("wait", "How long to wait for the mutex (default: without end)").pipe(Flag.optional),
+    noWait: Flag.Boolean("no-wait").pipe(
+      Flag.withDescription("Give up at once if the mutex is owned or waited for"),
+      Flag.withDefault(false)
+    ),
+    ttl: durationFlag("ttl", "How long a lease lasts without a renewal, besides the transition (default: 10s)").pipe(
+      Flag.optional
+    ),
+    transition: durationFlag("transition", "Grace after the ttl in which only the owner may renew (default: 6s)").pipe(
+      Flag.optional
+    ),
+    grace: durationFlag("grace", "After a signal: time from SIGTERM to SIGKILL for the command (default: 10s)").pipe(
+      Flag.withDefault(Duration.seconds(10))
+    )
+  },
+  Effect.fnUntraced(
+    function*({ command, grace, name, noWait, transition, ttl, wait }) {
+      const options = { ttl: Option.getOrUndefined(ttl), transition: Option.getOrUndefined(transition) }
+      const lease = yield* noWait
+        ? Effect.flatMap(
+          Mutex.tryAcquire(name, options),
+          Option.match({
+            onSome: Effect.succeed,
+            onNone: () =>
+              Effect.fail(new Stop({ code: exitCodes.notAcquired, message: `"${printable(name)}" is not free` }))
+          })
+        )
+        : Mutex.acquire(name, { ...options, timeout: Option.getOrUndefined(wait) })
+      yield* execute(lease, command, grace)
+    },
+    Effect.scoped,
+    Effect.provide(mutexes)
+  )
+).pipe(
+  Command.withDescription("Run a command while holding a mutex; a lost lease kills the command"),
+  Command.withExamples([
+    {
+      command: "effect-simba run nightly --no-wait -- ./backup.sh --full",
+      description: "Run on one machine of the fleet"
+    }
+  ])
+)

@@ -1,0 +1,128 @@
+/** `watch`: mutexes live on a terminal, and as lines of events everywhere else. */
+import * as Mutex from "@effect-simba/core/Mutex"
+import type { OwnerEvent } from "@effect-simba/core/OwnerEvent"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as TerminalCapabilities from "effect/cli/TerminalCapabilities"
+import * as Clock from "effect/Clock"
+import * as Console from "effect/Console"
+import * as DateTime from "effect/DateTime"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import * as Terminal from "effect/Terminal"
+import { looksAtOnce, mutexes, namesWith, ownerOf, toJson } from "./mutexCommands.ts"
+import { type Paint, paint, printable } from "./output.ts"
+import { durationFlag, Json } from "./settings.ts"
+import { type Look, WatchView } from "./watchView.ts"
+
+/** A person reads no more lines, and Redis has other work. */
+const mostMutexes = 100
+
+const lookAt = (names: ReadonlyArray<string>) =>
+  Effect.forEach(
+    names,
+    (name) => Effect.map(Mutex.inspect(name, { waiters: 20 }), (state): Look => ({ name, state })),
+    { concurrency: looksAtOnce }
+  )
+
+const clockTime = Effect.map(
+  Clock.currentTimeMillis,
+  (millis) => DateTime.formatIso(DateTime.makeUnsafe(millis))
+)
+
+const eventText = (at: string, event: OwnerEvent, paint: Paint): string => {
+  const what = event._tag === "Gap" ? "may have missed something" : event.owner
+  const more = event._tag === "HandedOver" ? ` to ${event.successor}` : "token" in event ? `, token ${event.token}` : ""
+  return `${paint("dim", at.slice(11, 23))} ${event._tag.padEnd(10)} ${printable(what + more)}`
+}
+
+const eventsOf = (name: string, tell: (at: string, event: OwnerEvent) => Effect.Effect<void>) =>
+  Stream.runForEach(Mutex.events(name), (event) => Effect.flatMap(clockTime, (at) => tell(at, event)))
+
+/** Lines for each change that two looks in a row show. */
+const changesOfAll = Effect.fnUntraced(function*(every: Duration.Duration) {
+  const before = new Map<string, string>()
+  const isJson = yield* Json
+  const tell = Effect.fnUntraced(function*(name: string, look: Look | undefined) {
+    const at = yield* clockTime
+    const owner = look === undefined ? "-" : ownerOf(look.state)
+    if ((before.get(name) ?? "-") === owner) return
+    if (owner === "-") before.delete(name)
+    else before.set(name, owner)
+    yield* Console.log(
+      isJson
+        ? JSON.stringify({ at, ...(look === undefined ? { name, owner: null } : toJson(name, look.state)) })
+        : `${at.slice(11, 23)} ${printable(name)} ${owner === "-" ? "is free" : `is at ${printable(owner)}`}`
+    )
+  })
+  return yield* Effect.gen(function*() {
+    const looks = yield* Effect.flatMap(namesWith(""), lookAt)
+    const byName = new Map(looks.map((look) => [look.name, look]))
+    for (const name of new Set([...before.keys(), ...byName.keys()])) yield* tell(name, byName.get(name))
+    yield* Effect.sleep(every)
+  }).pipe(Effect.forever)
+})
+
+const lines = Effect.fnUntraced(function*(name: Option.Option<string>, every: Duration.Duration) {
+  if (Option.isNone(name)) return yield* changesOfAll(every)
+  const isJson = yield* Json
+  const plain: Paint = (_, text) => text
+  yield* eventsOf(
+    name.value,
+    (at, event) => Console.log(isJson ? JSON.stringify({ at, ...event }) : eventText(at, event, plain))
+  )
+})
+
+/** The other screen of the terminal, without a cursor; at the end the first one is as it was. */
+const onOtherScreen = Effect.fnUntraced(function*(terminal: Terminal.Terminal) {
+  const show = (text: string) => Effect.ignore(terminal.display(text))
+  yield* Effect.acquireRelease(show("\u001B[?1049h\u001B[?25l"), () => show("\u001B[?25h\u001B[?1049l"))
+  return (frame: ReadonlyArray<string>) =>
+    show(`\u001B[H${frame.map((line) => `${line}\u001B[K`).join("\r\n")}\u001B[J`)
+})
+
+const live = Effect.fnUntraced(function*(name: Option.Option<string>, every: Duration.Duration) {
+  const terminal = yield* Terminal.Terminal
+  const draw = yield* onOtherScreen(terminal)
+  const view = new WatchView()
+  const colours = yield* paint
+  const frame = Effect.gen(function*() {
+    const names = Option.isSome(name) ? [name.value] : yield* namesWith("")
+    view.look(yield* lookAt(names.slice(0, mostMutexes)))
+    const size = { columns: (yield* terminal.columns) || 80, rows: (yield* terminal.rows) || 24 }
+    const title = colours("dim", `${(yield* clockTime).slice(11, 19)} UTC  Ctrl-C ends`)
+    yield* draw([
+      title,
+      ...Option.isSome(name) ? view.one(name.value, size, colours) : view.all(names.length, size, colours)
+    ])
+    yield* Effect.sleep(every)
+  })
+  const noted = Option.isSome(name)
+    ? eventsOf(name.value, (at, event) => Effect.sync(() => view.note(eventText(at, event, colours))))
+    : Effect.never
+  yield* Effect.raceFirst(Effect.forever(frame), noted)
+}, Effect.scoped)
+
+export const watch = Command.make(
+  "watch",
+  {
+    name: Argument.String("name").pipe(Argument.withDescription("One mutex (default: all)"), Argument.optional),
+    every: durationFlag("every", "Time between two looks (default: 250ms for one mutex, 1s for all)").pipe(
+      Flag.optional
+    ),
+    duration: durationFlag("for", "Ends by itself (default: at Ctrl-C)").pipe(Flag.optional)
+  },
+  Effect.fnUntraced(function*({ duration, every, name }) {
+    const pause = Option.getOrElse(every, () => Option.isSome(name) ? Duration.millis(250) : Duration.seconds(1))
+    const { canAnimate } = yield* TerminalCapabilities.TerminalCapabilities
+    const isLive = canAnimate && !(yield* Json)
+    const follow = Effect.gen(function*() {
+      if (isLive) yield* live(name, pause)
+      else yield* lines(name, pause)
+    })
+    yield* Option.isSome(duration) ? Effect.timeoutOption(follow, duration.value) : follow
+  }, Effect.provide(mutexes))
+).pipe(Command.withDescription("Follow owners, queues and events; on a terminal with a moving timeline"))

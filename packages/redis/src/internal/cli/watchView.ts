@@ -1,0 +1,107 @@
+/** The screen of `watch` as text: pure, from looks at mutexes. */
+import type { MutexState } from "@effect-simba/core/MutexStore"
+import { ownerOf, timeLeftOf } from "./mutexCommands.ts"
+import { formatDuration, type Paint, plural, printable, type Style } from "./output.ts"
+
+export interface Look {
+  readonly name: string
+  readonly state: MutexState
+}
+
+/** One mutex over time: a letter for each look, which stands for the owner at that instant. */
+interface Track {
+  readonly letters: Map<string, string>
+  marks: string
+  state: MutexState
+}
+
+const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+const colours: ReadonlyArray<Style> = ["green", "cyan", "yellow", "magenta", "blue", "red"]
+const free = "\u00B7"
+/** More looks than the widest terminal has columns. */
+const longest = 500
+
+const letterOf = (track: Track, state: MutexState): string => {
+  if (state.ownership._tag === "Free") return free
+  const { owner } = state.ownership
+  const letter = track.letters.get(owner) ?? alphabet[track.letters.size % alphabet.length]!
+  track.letters.set(owner, letter)
+  return letter
+}
+
+/** Each run of equal letters in the colour of its owner. */
+const timeline = (marks: string, width: number, paint: Paint): string =>
+  marks.slice(-width).replace(
+    /(.)\1*/g,
+    (run) => run[0] === free ? paint("dim", run) : paint(colours[alphabet.indexOf(run[0]!) % colours.length]!, run)
+  )
+
+const cut = (text: string, width: number): string =>
+  text.length <= width ? text : `${text.slice(0, Math.max(width - 1, 0))}\u2026`
+
+export class WatchView {
+  private readonly tracks = new Map<string, Track>()
+  private readonly events: Array<string> = []
+
+  note(event: string): void {
+    this.events.push(event)
+    if (this.events.length > longest) this.events.shift()
+  }
+
+  look(looks: ReadonlyArray<Look>): void {
+    const seen = new Set(looks.map(({ name }) => name))
+    for (const name of this.tracks.keys()) if (!seen.has(name)) this.tracks.delete(name)
+    for (const { name, state } of looks) {
+      const track = this.tracks.get(name) ?? { letters: new Map(), marks: "", state }
+      this.tracks.set(name, track)
+      track.state = state
+      track.marks = (track.marks + letterOf(track, state)).slice(-longest)
+    }
+  }
+
+  /** One mutex with its queue and its events. */
+  one(name: string, size: { readonly columns: number; readonly rows: number }, paint: Paint): ReadonlyArray<string> {
+    const track = this.tracks.get(name)
+    if (track === undefined) return []
+    const { state } = track
+    const field = (title: string, value: string) =>
+      `${paint("dim", title.padEnd(11))}${cut(printable(value), size.columns - 11)}`
+    const owner = state.ownership._tag === "Free" ? "nobody" : `${letterOf(track, state)}  ${ownerOf(state)}`
+    const room = Math.max(Math.floor((size.rows - 9) / 2), 1)
+    return [
+      field("mutex", name),
+      field("owner", owner),
+      field("time left", timeLeftOf(state)),
+      field("token", String(state.token ?? "-")),
+      timeline(track.marks, size.columns, paint),
+      paint("dim", `queue: ${state.waiting}`),
+      ...state.waiters.slice(0, room).map(({ id, waited }, at) =>
+        cut(`${String(at + 1).padStart(3)}. ${formatDuration(waited).padStart(7)}  ${printable(id)}`, size.columns)
+      ),
+      paint("dim", "events"),
+      ...this.events.slice(-room).map((event) => cut(event, size.columns))
+    ]
+  }
+
+  /** A line for each mutex. */
+  all(total: number, size: { readonly columns: number; readonly rows: number }, paint: Paint): ReadonlyArray<string> {
+    const shown = [...this.tracks].slice(0, Math.max(size.rows - 3, 1))
+    const width = (pick: (name: string, track: Track) => string, most: number) =>
+      Math.min(Math.max(5, ...shown.map(([name, track]) => printable(pick(name, track)).length)), most)
+    const nameWidth = width((name) => name, 24)
+    const ownerWidth = width((_, { state }) => ownerOf(state), 32)
+    const rest = Math.max(size.columns - nameWidth - ownerWidth - 20, 5)
+    const line = (name: string, owner: string, left: string, waiting: string) =>
+      `${cut(name, nameWidth).padEnd(nameWidth)} ${cut(owner, ownerWidth).padEnd(ownerWidth)} ${left.padStart(7)} ${
+        waiting.padStart(7)
+      }  `
+    return [
+      paint("dim", `${line("NAME", "OWNER", "LEFT", "WAITING")}OWNERS OVER TIME`),
+      ...shown.map(([name, { marks, state }]) =>
+        line(printable(name), printable(ownerOf(state)), timeLeftOf(state), String(state.waiting)) +
+        timeline(marks, rest, paint)
+      ),
+      paint("dim", `${shown.length} of ${plural(total, "mutex").replace("mutexs", "mutexes")}`)
+    ]
+  }
+}

@@ -1,0 +1,203 @@
+/** The commands of `effect-simba` that look at mutexes and free them, with pipes and in a pseudo-terminal. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import * as commandLine from "../../support/commandLine.ts"
+import { freshName, openMutex, RedisServer, until } from "../../support/harness.ts"
+
+const escape = "\u001B["
+
+layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes", (it) => {
+  it.effect("ls and show name owner, time left, token and queue", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const [holder, waiter] = yield* Effect.all([openMutex(server), openMutex(server)])
+      const name = freshName("shown")
+      const lease = yield* holder.acquire(name)
+      yield* Effect.forkScoped(Effect.scoped(waiter.acquire(name)))
+      yield* until("it waits", Effect.map(holder.inspect(name), ({ waiting }) => waiting === 1))
+
+      const [row] = yield* commandLine.json(["ls", name], server)
+      assert.strictEqual(row.name, name)
+      assert.strictEqual(row.owner, lease.id)
+      assert.strictEqual(row.token, lease.token)
+      assert.strictEqual(row.waiting, 1)
+      assert.isAtMost(row.timeLeft, 16_000)
+      assert.isAbove(row.timeLeft, 5000)
+      assert.deepStrictEqual(yield* commandLine.json(["ls", "no such prefix"], server), [])
+
+      const shown = yield* commandLine.json(["show", name], server)
+      assert.strictEqual(shown.waiters.length, 1)
+      assert.isAbove(shown.waiters[0].waited, -1)
+
+      const { code, output } = yield* commandLine.run(["show", name], server)
+      assert.strictEqual(code, 0)
+      for (const part of [name, lease.id, String(lease.token), shown.waiters[0].id]) assert.include(output, part)
+    }))
+
+  it.effect("colours are for terminals", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      assert.notInclude((yield* commandLine.run(["ls"], server)).output, escape)
+      assert.include((yield* commandLine.run(["ls"], { ...server, terminal: true })).output, escape)
+      const plain = yield* commandLine.run(["ls"], { ...server, terminal: true, env: { NO_COLOR: "1" } })
+      assert.notInclude(plain.output, escape)
+      assert.include(plain.output, "NAME")
+    }))
+
+  it.effect("a name of somebody else cannot send sequences to the terminal", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const holder = yield* openMutex(server)
+      const name = freshName(`wiped ${escape}2J`)
+      yield* holder.acquire(name)
+      const { output } = yield* commandLine.run(["show", name], { ...server, terminal: true })
+      assert.include(output, "wiped")
+      assert.notInclude(output, `${escape}2J`)
+    }))
+
+  it.effect("release asks on a terminal, and no leaves everything as it is", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const holder = yield* openMutex(server)
+      const name = freshName("stuck")
+      const lease = yield* holder.acquire(name)
+
+      const answer = Effect.fnUntraced(function*(key: string) {
+        const asked = yield* commandLine.start(["release", name, "--force"], { ...server, terminal: true })
+        yield* until("it asks", Effect.sync(() => asked.output().includes("(y/N)")))
+        asked.write(key)
+        return { code: yield* asked.ended, output: asked.output() }
+      }, Effect.scoped)
+
+      const no = yield* answer("n")
+      assert.strictEqual(no.code, 1)
+      assert.include(no.output, "Nothing was changed")
+      assert.isTrue(yield* lease.isHeld)
+      const yes = yield* answer("y")
+      assert.strictEqual(yes.code, 0, yes.output)
+      assert.include(yes.output, lease.id)
+      assert.strictEqual((yield* lease.lost).reason, "ForcedRelease")
+
+      const again = yield* commandLine.run(["release", name, "--force", "--yes"], server)
+      assert.strictEqual(again.code, 1)
+      assert.include(again.errors, "Nobody owns")
+    }))
+
+  it.effect("release changes nothing where nobody said that it may", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const holder = yield* openMutex(server)
+      const name = freshName("kept")
+      const lease = yield* holder.acquire(name)
+      for (const args of [["release", name], ["release", name, "--yes"], ["release", name, "--force"]]) {
+        assert.strictEqual((yield* commandLine.run(args, server)).code, 64)
+      }
+      assert.strictEqual((yield* commandLine.json(["show", name], server)).owner, lease.id)
+      const freed = yield* commandLine.json(["release", name, "--force", "--yes"], server)
+      assert.deepStrictEqual(freed, { name, takenFrom: lease.id })
+    }))
+
+  it.effect("watch draws owners over time on a terminal, and leaves the screen as it was", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const [first, second] = yield* Effect.all([openMutex(server), openMutex(server)])
+      const name = freshName("watched")
+      const watching = yield* commandLine.start(["watch", name, "--every", "50ms"], { ...server, terminal: true })
+      yield* until("it draws", Effect.sync(() => watching.output().includes("nobody")))
+      const owners: Array<string> = []
+      for (const mutex of [first, second]) {
+        yield* Effect.scoped(Effect.gen(function*() {
+          owners.push((yield* mutex.acquire(name)).id)
+          yield* until("it sees the owner", Effect.sync(() => watching.output().includes(owners.at(-1)!)))
+          yield* Effect.sleep("200 millis")
+        }))
+      }
+      // oxlint-disable-next-line no-control-regex -- colours
+      const drawn = () => watching.output().replace(/\u001B\[[0-9;]*m/g, "")
+      yield* until("both owners, and nobody after them", Effect.sync(() => /·+A+·*B+·/.test(drawn())))
+      yield* until("its release", Effect.sync(() => drawn().includes(`Released   ${owners[1]}`)))
+      watching.write("\u0003")
+      assert.strictEqual(yield* watching.ended, 130)
+      assert.include(watching.output(), `${escape}?1049h`)
+      assert.match(watching.output(), /\?25h[^\n]*\?1049l\s*$/)
+    }))
+
+  it.effect("watch prints events where there is no terminal", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const holder = yield* openMutex(server)
+      const name = freshName("followed")
+      const one = yield* commandLine.start(["watch", name, "--json", "--for", "20s"], server)
+      const all = yield* commandLine.start(["watch", "--json", "--every", "50ms", "--for", "20s"], server)
+      const linesOf = (run: commandLine.Run) =>
+        run.output().split("\n").filter((line) => line !== "").map((line) => JSON.parse(line))
+      const id = yield* Effect.scoped(Effect.gen(function*() {
+        const { id } = yield* holder.acquire(name)
+        yield* until("one sees it", Effect.sync(() => linesOf(one).some(({ owner }) => owner === id)))
+        yield* until("all sees it", Effect.sync(() => linesOf(all).some(({ owner }) => owner === id)))
+        return id
+      }))
+      yield* until(
+        "one sees the release",
+        Effect.sync(() => linesOf(one).some(({ _tag, owner }) => _tag === "Released" && owner === id))
+      )
+      yield* until(
+        "all sees that it is free",
+        Effect.sync(() => linesOf(all).some((line) => line.name === name && line.owner === null))
+      )
+    }))
+
+  it.effect("watch ends by itself after --for", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      assert.strictEqual((yield* commandLine.run(["watch", "--for", "100ms"], server)).code, 0)
+    }))
+
+  it.effect("the exit code and the message tell mistakes from outages", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      for (
+        const args of [["show"], ["no-such"], ["ls", "--no-such"], ["show", " "], ["watch", "--every", "fast"], [
+          "ls",
+          "--sentinel",
+          "localhost:1"
+        ]]
+      ) {
+        const { code, errors, output } = yield* commandLine.run(args, server)
+        assert.strictEqual(code, 64, `${args.join(" ")}: ${output}${errors}`)
+        assert.isNotEmpty(errors)
+      }
+      const unreachable = yield* commandLine.run(["ls", "--url", "redis://127.0.0.1:1", "--json"], server)
+      assert.strictEqual(unreachable.code, 69)
+      assert.strictEqual(unreachable.output, "")
+      assert.strictEqual(JSON.parse(unreachable.errors).error.tag, "BackendError")
+    }))
+
+  it.effect("help, version and completions need no server", () =>
+    Effect.gen(function*() {
+      const nowhere = { url: "redis://127.0.0.1:1" }
+      for (
+        const [args, text] of [[["--help"], "SUBCOMMANDS"], [["--version"], "effect-simba v"], [[], "USAGE"]] as const
+      ) {
+        const { code, output } = yield* commandLine.run(args, nowhere)
+        assert.strictEqual(code, 0)
+        assert.include(output, text)
+      }
+      for (const shell of ["bash", "zsh", "fish"]) {
+        const { output } = yield* commandLine.run(["--completions", shell], nowhere)
+        for (const command of ["ls", "release", "redrive"]) assert.include(output, command)
+      }
+    }))
+
+  it.effect("bench measures a free mutex and hand-offs, and leaves nothing behind", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const rows = yield* commandLine.json(["bench", "--for", "200ms"], server)
+      assert.deepStrictEqual(rows.map(({ name }: { name: string }) => name), ["acquire and release", "hand-off"])
+      for (const { count, p50 } of rows) {
+        assert.isAbove(count, 3)
+        assert.isAbove(p50, 0)
+      }
+      assert.deepStrictEqual(yield* commandLine.json(["ls", "effect-simba:bench:"], server), [])
+    }))
+})

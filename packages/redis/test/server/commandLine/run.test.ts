@@ -1,0 +1,158 @@
+/** `effect-simba run`: a shell command under a lock. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as commandLine from "../../support/commandLine.ts"
+import { freshName, openMutex, RedisServer, until } from "../../support/harness.ts"
+
+const folder = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "effect-simba-run-"))),
+  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
+)
+
+const exists = (path: string) => Effect.sync(() => statSync(path, { throwIfNoEntry: false }) !== undefined)
+
+const isAlive = (pid: number) => {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+const pidIn = (path: string) => Number(readFileSync(path, "utf8"))
+
+/** Writes its pid and that of a child of its own, and goes on for long. */
+const stubborn = (path: string) =>
+  `trap '' TERM; echo $$ > ${path}/parent; sh -c "trap '' TERM; echo \\$\\$ > ${path}/child.new; mv ${path}/child.new ${path}/child; while :; do sleep 1; done" & wait; wait`
+
+layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it) => {
+  it.effect("the command knows its mutex and its token, and its code is the code", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const name = freshName("known")
+      const { code, output } = yield* commandLine.run(
+        ["run", name, "--", "sh", "-c", "echo \"$SIMBA_MUTEX,$SIMBA_TOKEN,$1\"; exit 7", "sh", "--json"],
+        server
+      )
+      assert.strictEqual(code, 7)
+      assert.match(output, new RegExp(`^${name},\\d+,--json\\n$`))
+      assert.strictEqual((yield* commandLine.json(["show", name], server)).owner, null)
+    }))
+
+  it.effect("it reads what is piped into it", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const run = yield* commandLine.start(["run", freshName("piped"), "--", "cat"], server)
+      run.child.stdin!.end("a line\n")
+      assert.strictEqual(yield* run.ended, 0)
+      assert.strictEqual(run.output(), "a line\n")
+    }))
+
+  it.effect("the codes of shells: not found, not executable, ended by a signal", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const path = yield* folder
+      const codeOf = (...command: ReadonlyArray<string>) =>
+        Effect.map(commandLine.run(["run", freshName("codes"), "--", ...command], server), ({ code }) => code)
+      assert.strictEqual(yield* codeOf("effect-simba-no-such-command"), 127)
+      assert.strictEqual(yield* codeOf(path), 126)
+      assert.strictEqual(yield* codeOf("sh", "-c", "kill -KILL $$"), 128 + 9)
+      assert.strictEqual(yield* codeOf("sh", "-c", "kill -TERM $$"), 128 + 15)
+    }))
+
+  it.effect("one at a time; who cannot wait any longer gets code 75", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const name = freshName("one at a time")
+      const path = yield* folder
+      const script = `mkdir ${path}/inside && sleep 0.3 && rmdir ${path}/inside`
+      const holder = yield* openMutex(server)
+      yield* Effect.scoped(Effect.gen(function*() {
+        yield* holder.acquire(name)
+        assert.strictEqual((yield* commandLine.run(["run", name, "--no-wait", "--", "true"], server)).code, 75)
+        const late = yield* commandLine.run(["run", name, "--wait", "200ms", "--json", "--", "true"], server)
+        assert.strictEqual(late.code, 75)
+        assert.strictEqual(JSON.parse(late.errors).error.tag, "AcquireTimeout")
+      }))
+      const codes = yield* Effect.forEach(
+        [1, 2, 3],
+        () => Effect.map(commandLine.run(["run", name, "--", "sh", "-c", script], server), ({ code }) => code),
+        { concurrency: "unbounded" }
+      )
+      assert.deepStrictEqual(codes, [0, 0, 0])
+    }))
+
+  it.effect("a lost lease kills the command and all that it started, and gives code 79", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const name = freshName("lost")
+      const path = yield* folder
+      const run = yield* commandLine.start(["run", name, "--grace", "1h", "--", "sh", "-c", stubborn(path)], server)
+      yield* until("it runs", exists(`${path}/child`))
+      const pids = [pidIn(`${path}/parent`), pidIn(`${path}/child`)]
+      assert.deepStrictEqual(pids.map(isAlive), [true, true])
+      yield* commandLine.run(["release", name, "--force", "--yes"], server)
+      assert.strictEqual(yield* run.ended, 79)
+      assert.include(run.errors(), "released by force")
+      yield* until("both are gone", Effect.sync(() => !pids.some(isAlive)))
+    }))
+
+  it.effect("a server that is gone for longer than the lease kills it, too", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer.start()
+      const path = yield* folder
+      const run = yield* commandLine.start(
+        ["run", "m", "--ttl", "500ms", "--transition", "1500ms", "--", "sh", "-c", stubborn(path)],
+        server
+      )
+      yield* until("it runs", exists(`${path}/child`))
+      yield* server.kill("SIGKILL")
+      assert.strictEqual(yield* run.ended, 79)
+      yield* until("it is gone", Effect.sync(() => !isAlive(pidIn(`${path}/child`))))
+    }))
+
+  it.effect("a signal gives the command its grace, then ends it, and only then frees the mutex", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const name = freshName("signal")
+      const path = yield* folder
+      const script =
+        `trap 'sleep 0.5; echo > ${path}/cleaned; exit 0' TERM; echo > ${path}/started; while :; do sleep 0.05; done`
+      const run = yield* commandLine.start(["run", name, "--", "sh", "-c", script], server)
+      yield* until("it runs", exists(`${path}/started`))
+      run.child.kill("SIGTERM")
+      yield* until("it is free", Effect.map(commandLine.json(["show", name], server), ({ owner }) => owner === null))
+      assert.isTrue(yield* exists(`${path}/cleaned`))
+      assert.strictEqual(yield* run.ended, 130)
+
+      const deaf = yield* commandLine.start(["run", name, "--grace", "200ms", "--", "sh", "-c", stubborn(path)], server)
+      yield* until("it runs", exists(`${path}/child`))
+      deaf.child.kill("SIGTERM")
+      assert.strictEqual(yield* deaf.ended, 130)
+      yield* until("it is gone", Effect.sync(() => !isAlive(pidIn(`${path}/child`))))
+    }))
+
+  it.effect("on a terminal Ctrl-C and a closed window end it in the same way", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const path = yield* folder
+      const script = `trap 'echo > ${path}/cleaned; exit 0' TERM; echo > ${path}/started; while :; do sleep 0.05; done`
+      const name = freshName("terminal")
+      const run = yield* commandLine.start(["run", name, "--", "sh", "-c", script], { ...server, terminal: true })
+      yield* until("it runs", exists(`${path}/started`))
+      run.write("\u0003")
+      assert.strictEqual(yield* run.ended, 130)
+      assert.isTrue(yield* exists(`${path}/cleaned`))
+
+      rmSync(`${path}/cleaned`)
+      rmSync(`${path}/started`)
+      const closed = yield* commandLine.start(["run", name, "--", "sh", "-c", script], { ...server, terminal: true })
+      yield* until("it runs", exists(`${path}/started`))
+      closed.child.kill("SIGKILL") // of the terminal, which hangs up
+      yield* until("the command has ended", exists(`${path}/cleaned`))
+      yield* until("it is free", Effect.map(commandLine.json(["show", name], server), ({ owner }) => owner === null))
+    }))
+})

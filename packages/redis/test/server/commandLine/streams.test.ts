@@ -1,0 +1,79 @@
+/** `effect-simba streams`: what operators see of a fleet, and dead letters that get another chance. */
+import { StreamClient, StreamName } from "@effect-simba/core/streams"
+import { RedisStreams } from "@effect-simba/redis/streams"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Schedule } from "effect"
+import * as commandLine from "../../support/commandLine.ts"
+import { RedisServer, until } from "../../support/harness.ts"
+
+layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", (it) => {
+  it.effect("consumers, owners, lag, orphans and dead letters of a service", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const service = "orders"
+      const show = commandLine.json(["streams", "show", service], server)
+      assert.deepStrictEqual(yield* commandLine.json(["streams", "ls"], server), [])
+      yield* server.send("XADD", "other-input", "*", "no", "service")
+
+      yield* Effect.gen(function*() {
+        yield* StreamClient.announceAll([{ stream: "orders:eu" }, { stream: "orders:bad" }])
+        const ids = yield* Effect.forEach([1, 2, 3], (n) => server.send("XADD", "orders:eu", "*", "n", String(n)))
+        const run = StreamClient.run(
+          Effect.fnUntraced(function*(lease) {
+            if (lease.stream === "orders:bad") return yield* Effect.fail("no such order")
+            yield* lease.commit(StreamName.EntryId.make(String(ids[0])))
+            return yield* Effect.never
+          }),
+          { retry: Schedule.recurs(0), onError: () => Effect.void }
+        )
+        yield* Effect.forkChild(run)
+        yield* until(
+          "one is dead, one owned",
+          Effect.map(show, ({ deadLetters, givenOut }) => deadLetters.count === 1 && givenOut === 1)
+        )
+        const { consumers, deadLetters, streams } = yield* show
+        assert.strictEqual(consumers.length, 1)
+        assert.strictEqual(consumers[0].owned, 1)
+        assert.strictEqual(consumers[0].capacity, 64)
+        assert.strictEqual(streams[0].stream, "orders:eu")
+        assert.strictEqual(streams[0].consumer, consumers[0].name)
+        assert.strictEqual(streams[0].lag, 2)
+        assert.include(deadLetters.first[0].reason, "no such order")
+
+        const text = yield* commandLine.run(["streams", "show", service, "--lease", "1m"], server)
+        for (const part of ["orders:eu", "owned", "no such order", deadLetters.first[0].id]) {
+          assert.include(text.output, part)
+        }
+        assert.deepStrictEqual(
+          (yield* commandLine.json(["streams", "ls"], server)).map(({ name }: { name: string }) => name),
+          [service]
+        )
+
+        // It fails again, and comes back under another id
+        const redriven = yield* commandLine.json(["streams", "redrive", service, deadLetters.first[0].id], server)
+        assert.deepStrictEqual(redriven, [{ id: deadLetters.first[0].id, redriven: true }])
+        yield* until(
+          "it is dead again",
+          Effect.map(show, ({ deadLetters: now }) => now.count === 1 && now.first[0].id !== deadLetters.first[0].id)
+        )
+        const gone = yield* commandLine.run(["streams", "redrive", service, deadLetters.first[0].id], server)
+        assert.strictEqual(gone.code, 1)
+        assert.include(gone.output, "not there")
+      }).pipe(Effect.provide(RedisStreams.layer({ service, redis: { url: server.url }, gracePeriod: 0 })))
+
+      const left = yield* show
+      assert.strictEqual(left.orphans, 1)
+      assert.isTrue(left.streams[0].isOrphan)
+      const all = yield* commandLine.json(["streams", "redrive", service, "--all"], server)
+      assert.deepStrictEqual(all.map(({ redriven }: { redriven: boolean }) => redriven), [true])
+      assert.strictEqual((yield* show).deadLetters.count, 0)
+    }))
+
+  it.effect("redrive wants ids or --all, and show wants a name that can be one", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      for (const args of [["redrive", "s"], ["redrive", "s", "1-1", "--all"], ["redrive", "s", "x"], ["show", ""]]) {
+        assert.strictEqual((yield* commandLine.run(["streams", ...args], server)).code, 64, args.join(" "))
+      }
+    }))
+})

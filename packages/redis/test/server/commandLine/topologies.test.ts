@@ -1,0 +1,35 @@
+/** The flags of `effect-simba` for Sentinel and Cluster. */
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import * as commandLine from "../../support/commandLine.ts"
+import { RedisServer } from "../../support/harness.ts"
+
+const shout = ["--", "sh", "-c", "echo $SIMBA_TOKEN"]
+
+it.live("--sentinel and --master lead to the primary", () =>
+  Effect.scoped(Effect.gen(function*() {
+    const { name, primary, sentinels } = yield* RedisServer.sentinel()
+    const flags = ["--sentinel", sentinels.map(({ port }) => `127.0.0.1:${port}`).join(","), "--master", name]
+    const { code, errors, output } = yield* commandLine.run(["run", "m", ...flags, ...shout], {
+      url: "redis://127.0.0.1:1"
+    })
+    assert.strictEqual(code, 0, errors)
+    assert.strictEqual(yield* primary.send("GET", "simba:{m}:fence"), output.trim())
+  })))
+
+it.live("--cluster finds the mutexes and services of all nodes", () =>
+  Effect.scoped(Effect.gen(function*() {
+    const { nodes } = yield* RedisServer.cluster()
+    const url = nodes[0]!.url
+    const names = ["a", "b", "c", "d", "e", "f"]
+    for (const name of names) {
+      // One command for each slot; a name that the first node does not have is asked for at another
+      const { code, errors } = yield* commandLine.run(["run", name, "--cluster", "--", "true"], { url })
+      assert.strictEqual(code, 0, errors)
+    }
+    const held = yield* commandLine.start(["run", "held", "--cluster", "--", "sh", "-c", "echo; sleep 60"], { url })
+    yield* Effect.callback<void>((resume) => void held.child.stdout!.once("data", () => resume(Effect.void)))
+    const listed = yield* commandLine.json(["ls", "--cluster"], { url })
+    assert.deepStrictEqual(listed.map(({ name }: { name: string }) => name), ["held"])
+    assert.deepStrictEqual(yield* commandLine.json(["streams", "ls", "--cluster"], { url }), [])
+  })))
