@@ -25,6 +25,8 @@ const noting = () => {
   return { notes, handler }
 }
 
+const losses = (lines: ReadonlyArray<string>) => lines.filter((line) => line.includes("lost"))
+
 const lossOf = (lease: fleet.Lease) =>
   Effect.map(Effect.forkChild(lease.lost, { startImmediately: true }), (fiber) => ({
     reason: () => {
@@ -34,6 +36,30 @@ const lossOf = (lease: fleet.Lease) =>
   }))
 
 describe("an owner that dies", () => {
+  it.effect("logs all that it lost at once in one line, and the loss of one data stream with its reason", () =>
+    fleet.test(Effect.gen(function*() {
+      const { lines, open } = yield* fleet.make
+      const a = yield* open("a", { capacity: 500 })
+      yield* a.start(a.client.run(Effect.never))
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("1 second")
+      a.link.mode = "fail"
+      yield* TestClock.adjust("3 seconds")
+      assert.deepStrictEqual(losses(lines), [
+        "Warn: Data stream \"s1\" (token 1) is lost: it could not be renewed before its deadline. Stop touching it."
+      ])
+      a.link.mode = "work"
+      yield* a.client.announceAll(names(400))
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual((yield* owned(a)).length, 400)
+      a.link.mode = "fail"
+      yield* TestClock.adjust("3 seconds")
+      const [, ...others] = losses(lines)
+      assert.lengthOf(others, 1)
+      assert.match(others[0]!, /^Warn: 400 data streams are lost \(BackendGone\): ("s\d+", ){5}\.\.\.$/)
+      a.link.mode = "work"
+    })))
+
   it.effect(
     "is followed within lease plus sweep although nothing is ever published",
     () =>

@@ -1,24 +1,12 @@
 /** Removing what nobody needs any more: at a slow pace, by one member of the fleet, and never at the cost of the others. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Logger } from "effect"
+import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import * as fleet from "../support/streamFleet.ts"
 
 const minute = 60_000
 
 const tidies = (consumer: fleet.Consumer) => consumer.link.calls.filter((call) => call === "reap").length
-
-/** Runs it, and collects what it logs. */
-const startLogging = (consumer: fleet.Consumer) => {
-  const lines: Array<string> = []
-  const logger = Logger.make<unknown, void>(({ logLevel, message }) => {
-    lines.push(`${logLevel}: ${[message].flat().map(String).join(" ")}`)
-  })
-  return Effect.as(
-    consumer.start(consumer.client.run(Effect.never).pipe(Effect.provide(Logger.layer([logger])))),
-    lines
-  )
-}
 
 const removals = (lines: ReadonlyArray<string>) => lines.filter((line) => line.includes("Removed"))
 
@@ -92,9 +80,9 @@ describe("the reaper", () => {
 
   it.effect("logs how much was removed", () =>
     fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
+      const { backend, lines, open } = yield* fleet.make
       const a = yield* open("a", { reapAfter: "1 minute" })
-      const lines = yield* startLogging(a)
+      yield* a.start(a.client.run(Effect.never))
       yield* TestClock.adjust("5 minutes")
       assert.deepStrictEqual(removals(lines), [])
       backend.rubbish = { consumers: 2, entries: 0 }
@@ -111,9 +99,9 @@ describe("the reaper", () => {
     "is tried again later when the backend answers with: %s",
     (mode) =>
       fleet.test(Effect.gen(function*() {
-        const { backend, open } = yield* fleet.make
+        const { backend, lines, open } = yield* fleet.make
         const a = yield* open("a", { reapAfter: "1 minute" })
-        const lines = yield* startLogging(a)
+        yield* a.start(a.client.run(Effect.never))
         a.link.modes.reap = mode
         yield* a.client.announceAll([{ stream: "s1" }])
         yield* TestClock.adjust("10 minutes")
@@ -130,9 +118,9 @@ describe("the reaper", () => {
 
   it.effect("may take longer than other calls, where there is much to remove", () =>
     fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
+      const { backend, lines, open } = yield* fleet.make
       const a = yield* open("a", { reapAfter: "1 minute" })
-      const lines = yield* startLogging(a)
+      yield* a.start(a.client.run(Effect.never))
       a.link.delays.reap = 50_000
       backend.rubbish = { consumers: 5000, entries: 0 }
       yield* TestClock.adjust("2 minutes")

@@ -156,7 +156,7 @@ describe("handlers that fail", () => {
 
   it.effect("go to the dead letters with the cause when the schedule ends; the others go on", () =>
     fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
+      const { backend, lines, open } = yield* fleet.make
       const a = yield* open("a")
       yield* a.start(a.client.run(
         (lease) => lease.stream === "s1" ? Effect.die(new Error("poisoned")) : Effect.void,
@@ -168,13 +168,14 @@ describe("handlers that fail", () => {
       assert.strictEqual(backend.dead.length, 1)
       assert.include(backend.dead[0]!.reason, "poisoned")
       assert.deepStrictEqual(backend.rows, [])
+      assert.include(lines, "Error: Data stream is in the dead letters now: its handlers failed 3 time(s)")
     })))
 
   it.effect(
     "go to the dead letters after maxFailures, whatever the schedule says and whoever counted",
     () =>
       fleet.test(Effect.gen(function*() {
-        const { backend, open } = yield* fleet.make
+        const { backend, lines, open } = yield* fleet.make
         const a = yield* open("a", { maxFailures: 5 })
         const { handler, onError, state } = failing(Infinity)
         yield* a.start(a.client.run(handler, { retry: Schedule.spaced("100 millis"), onError }))
@@ -185,6 +186,7 @@ describe("handlers that fail", () => {
         yield* TestClock.adjust("1 minute")
         assert.deepStrictEqual(state.observed, [1, 2, 3, 5])
         assert.strictEqual(backend.dead.length, 1)
+        assert.include(lines, "Error: Data stream is in the dead letters now: its handlers failed 5 time(s)")
       })),
     { tags: ["B52", "G1"] }
   )

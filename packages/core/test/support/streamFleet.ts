@@ -4,9 +4,14 @@ import { Clock, Context, Effect, Exit, Fiber, Layer, Logger, Scope } from "effec
 import { TestClock } from "effect/testing"
 import { Backend, connect } from "./streamBackend.ts"
 
+/** `lines` is the log of all consumers. */
 export const make = Effect.gen(function*() {
   const scope = yield* Effect.scope
   const backend = new Backend(yield* Clock.Clock)
+  const lines: Array<string> = []
+  const logger = Logger.make<unknown, void>(({ logLevel, message }) => {
+    lines.push(`${logLevel}: ${[message].flat().map(String).join(" ")}`)
+  })
 
   /** `open` has its layer in a scope of its own: `close` closes it in order, `kill` cuts its line first. */
   const open = Effect.fnUntraced(function*(
@@ -17,7 +22,7 @@ export const make = Effect.gen(function*() {
     const own = yield* Scope.fork(scope)
     const live = StreamClient.layer({ service: "svc", consumer, rebalance: false, ...options }).pipe(
       Layer.provide(layer),
-      Layer.provideMerge(Logger.layer([]))
+      Layer.provideMerge(Logger.layer([logger]))
     )
     const context = yield* Layer.buildWithScope(live, own)
     const client = Context.get(context, StreamClient.StreamClient)
@@ -34,7 +39,7 @@ export const make = Effect.gen(function*() {
       })
     }
   })
-  return { backend, open }
+  return { backend, open, lines: lines as ReadonlyArray<string> }
 })
 
 /** What is open in the end is closed, however long that takes in virtual time: that it comes to an end is tested. */

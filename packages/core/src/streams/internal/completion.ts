@@ -40,6 +40,13 @@ export interface Completion {
   readonly yield: (owned: OwnedStream) => Effect.Effect<void>
 }
 
+/** Alarms look for this line: every way to the dead letters of a service logs it. */
+export const logDeadLettered = (subject: Parameters<typeof annotations>[0], failures: number) =>
+  Effect.annotateLogs(
+    log.error(`Data stream is in the dead letters now: its handlers failed ${failures} time(s)`),
+    annotations(subject)
+  )
+
 /** Between tries, in milliseconds, doubling. */
 const [minPause, maxPause] = [50, 1000]
 
@@ -85,7 +92,9 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
   ): Effect.Effect<void, StreamLost | StoreError> =>
     Effect.andThen(
       attempt(owned, how, call, how),
-      Effect.annotateLogs(log.debug(`Data stream ${words[how]}`), annotations(owned))
+      how === "deadLettered"
+        ? logDeadLettered(owned, owned.failures)
+        : Effect.annotateLogs(log.debug(`Data stream ${words[how]}`), annotations(owned))
     )
 
   const retry: Completion["retry"] = (owned, what, attempt) =>
@@ -132,9 +141,8 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
   }
 }
 
-const words: Record<EndOutcome, string> = {
+const words: Record<Exclude<EndOutcome, "deadLettered">, string> = {
   done: "is done",
   released: "was released",
-  handedOver: "was handed over",
-  deadLettered: "was moved to the dead letters"
+  handedOver: "was handed over"
 }

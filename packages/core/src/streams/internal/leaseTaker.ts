@@ -8,6 +8,7 @@ import type { StoreError } from "../../SimbaError.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId } from "../StreamName.ts"
 import type { Announcement, Held, TakeRequest, TakeResult } from "../StreamStore.ts"
+import { logDeadLettered } from "./completion.ts"
 import type { ClientContext, Deliver } from "./context.ts"
 import { annotations, OwnedStream } from "./ownedStream.ts"
 
@@ -122,9 +123,7 @@ export const make = (client: ClientContext): LeaseTaker => {
         skipFor(entry, Duration.min(result.remaining, config.leaseDuration))
         return Effect.void
       case "DeadLettered":
-        return log.error(
-          `Data stream is in the dead letters now: its handlers failed ${result.failures} times`
-        ).pipe(Effect.annotateLogs({ stream, entry }))
+        return logDeadLettered(candidate, result.failures)
       case "Failed":
         skipFor(entry, config.sweepInterval)
         return log.warning(`Cannot take a data stream: ${result.error.message}`).pipe(

@@ -10,11 +10,9 @@ import type { ConsumerName, EntryId, Epoch, StreamName } from "../StreamName.ts"
 import type { Announcement, Held, Member } from "../StreamStore.ts"
 import type { Arrival } from "./rebalancePlan.ts"
 
-export const annotations = ({ entry, stream, token }: Pick<Held, "entry" | "stream" | "token">) => ({
-  stream,
-  entry,
-  token
-})
+export const annotations = (
+  { entry, stream, token }: { readonly stream: string; readonly entry: string; readonly token?: number }
+) => token === undefined ? { stream, entry } : { stream, entry, token }
 
 type EndOutcome = keyof typeof StreamMetrics.ends
 type Source = keyof typeof StreamMetrics.acquisitions

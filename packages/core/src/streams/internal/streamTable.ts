@@ -1,4 +1,5 @@
 /** The data streams that one client owns: renewed until they end or are lost; and how much room is left. */
+import * as Arr from "effect/Array"
 import type * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -14,11 +15,11 @@ import type { Outcome } from "../../internal/lease/trackedLease.ts"
 import * as log from "../../internal/log.ts"
 import { margin as marginOf } from "../../internal/optionChecks.ts"
 import type { StreamConfig } from "../StreamConfig.ts"
-import type { StreamLossReason } from "../StreamError.ts"
+import type { StreamLossReason, StreamLost } from "../StreamError.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId, StreamName } from "../StreamName.ts"
 import type { RenewResult, Service } from "../StreamStore.ts"
-import type { OwnedStream, Terms } from "./ownedStream.ts"
+import { annotations, type OwnedStream, type Terms } from "./ownedStream.ts"
 
 type Lost = Exclude<StreamLossReason, "Released">
 
@@ -32,6 +33,9 @@ const retrySchedule = (heartbeat: number): Schedule.Schedule<Duration.Duration, 
         return [delay, delay] as [Duration.Duration, Duration.Duration]
       })
   }))
+
+/** Data streams that one line about many losses names. */
+const namesLogged = 5
 
 const termsOf = ({ heartbeatInterval, leaseDuration, progressTimeout }: StreamConfig): Terms => {
   const margin = Duration.toMillis(marginOf(leaseDuration))
@@ -56,6 +60,8 @@ export class StreamTable {
   private reserved = 0
   /** Handlers that have not ended yet, of data streams that are not owned any more: they take up room. */
   private lingering = 0
+  /** Not logged yet. */
+  private readonly losses: Array<StreamLost> = []
   /** Open while there is room. */
   readonly room = Latch.makeUnsafe(true)
   /** Called for every loss, after the handler was interrupted. */
@@ -182,9 +188,30 @@ export class StreamTable {
     const loss = owned.lose(reason)
     this.roomChanged()
     this.metrics.update(StreamMetrics.losses[reason], 1)
-    this.metrics.run(Effect.annotateLogs(log.warning(loss.message), owned.annotations))
+    this.losses.push(loss)
+    if (this.losses.length === 1) this.metrics.run(this.logLosses)
     this.onLost(owned, reason)
   }
+
+  /** Under overload thousands are lost at once: each reason has one line. */
+  private readonly logLosses = Effect.gen({ self: this }, function*() {
+    // Leases that end together are attended in slices
+    let seen: number
+    do {
+      seen = this.losses.length
+      yield* Effect.yieldNow
+    } while (this.losses.length > seen)
+    const byReason = Arr.groupBy(this.losses.splice(0), ({ reason }) => reason)
+    for (const [reason, [loss, ...others]] of Object.entries(byReason)) {
+      if (others.length === 0) {
+        yield* Effect.annotateLogs(log.warning(loss.message), annotations(loss))
+        continue
+      }
+      const names = [loss, ...others.slice(0, namesLogged - 1)].map(({ stream }) => `"${stream}"`).join(", ")
+      const more = others.length < namesLogged ? "" : ", ..."
+      yield* log.warning(`${others.length + 1} data streams are lost (${reason}): ${names}${more}`)
+    }
+  })
 
   /** Its handler runs in this fiber from now on. */
   workBegan(owned: OwnedStream, work: NonNullable<OwnedStream["handler"]>): void {
