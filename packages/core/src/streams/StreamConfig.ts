@@ -77,8 +77,8 @@ export interface Options {
    */
   readonly progressTimeout?: Duration.Input | undefined
   /**
-   * Whether to complete the server's setting for keyspace events, so that it publishes expiries. Without these events, only
-   * sweeps find orphans. Default: false.
+   * Whether to complete the server's setting for keyspace events, so that it publishes expiries, to consumers of
+   * redis-stream-client-go too. Without these events, only sweeps find orphans. Default: false.
    */
   readonly enableEvents?: boolean | undefined
   /** How long a consumer with nothing pending may be silent before it is removed. Default: 10 minutes. */

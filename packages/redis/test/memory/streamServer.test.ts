@@ -62,13 +62,16 @@ describe("events", () => {
       onFake(Effect.gen(function*() {
         const { open } = yield* StreamStore
         const { send } = yield* Redis
-        yield* send("CONFIG", "SET", "notify-keyspace-events", "Kg")
+        yield* send("CONFIG", "SET", "notify-keyspace-events", "Eg")
         const service = yield* open(name)
         assert.isTrue(Option.isNone(yield* service.expiries))
-        assert.sameMembers([...(yield* flags)[1]!], ["g", "K"])
+        assert.sameMembers([...(yield* flags)[1]!], ["g", "E"])
         yield* open(name, { enableEvents: true })
         assert.sameMembers([...(yield* flags)[1]!], ["g", "x", "K", "E"])
         assert.isTrue(Option.isSome(yield* service.expiries))
+        yield* send("CONFIG", "SET", "notify-keyspace-events", "AE")
+        yield* open(name, { enableEvents: true })
+        assert.sameMembers([...(yield* flags)[1]!], ["A", "K", "E"])
       })),
     { tags: ["G21"] }
   )

@@ -29,14 +29,18 @@ const flags = (redis: Redis["Service"]) =>
     })
   )
 
-const missing = (flags: string): string =>
-  `${flags.includes("E") ? "" : "E"}${flags.includes("x") || flags.includes("A") ? "" : "x"}`
+/** `A` stands for all kinds of events, `x` among them. */
+const missing = (flags: string, wanted: ReadonlyArray<"E" | "K" | "x">): string =>
+  wanted.filter((flag) => !flags.includes(flag) && !(flag === "x" && flags.includes("A"))).join("")
 
-/** Adds the missing flags and keeps all others. If the server refuses, sweeps find orphans without events. */
+/**
+ * Adds the missing flags and keeps all others. Consumers of redis-stream-client-go hear the events of `K`. If the server
+ * refuses, sweeps find orphans without events.
+ */
 export const enable = (redis: Redis["Service"]): Effect.Effect<void> =>
   Effect.flatMap(flags(redis), (found) => {
     const current = Option.getOrElse(found, () => "")
-    const more = missing(current)
+    const more = missing(current, ["K", "E", "x"])
     return Option.isSome(found) && more === ""
       ? Effect.void
       : Effect.asVoid(redis.send("CONFIG", "SET", setting, current + more)).pipe(
@@ -78,7 +82,7 @@ export const make = (context: ServiceContext): Pick<Service, "expiries" | "signa
       // A Cluster node publishes the events of its own keys only
       if (isCluster) return Option.none<Subscription<Expiry>>()
       const found = yield* flags(redis)
-      if (Option.isSome(found) && missing(found.value) !== "") return Option.none<Subscription<Expiry>>()
+      if (Option.isSome(found) && missing(found.value, ["E", "x"]) !== "") return Option.none<Subscription<Expiry>>()
       return Option.some(yield* expiriesOf(context, yield* database(redis)))
     }) satisfies Effect.Effect<Option.Option<Subscription<Expiry>>, BackendError, unknown>
   }
