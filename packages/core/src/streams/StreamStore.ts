@@ -152,6 +152,8 @@ export interface Service {
   readonly heartbeat: (member: Member, expiry: Duration.Duration) => Effect.Effect<ReadonlyArray<Member>, StoreError>
   /** Removes the member. */
   readonly leave: (member: Pick<Member, "consumer" | "session">) => Effect.Effect<void, StoreError>
+  /** Removes the consumer from the group, if nothing is pending at it. Returns whether it is gone. */
+  readonly removeConsumer: (consumer: ConsumerName) => Effect.Effect<boolean, StoreError>
   /**
    * Removes consumers of the group that were idle for `idle` and have nothing pending, entries that were acknowledged and not
    * deleted, if there is no other group, and records of entries that are gone. Returns how many of the first two.

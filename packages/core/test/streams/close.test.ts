@@ -54,6 +54,32 @@ describe("closing a consumer", () => {
     { tags: ["B57", "G20"] }
   )
 
+  it.effect("leaves the group, and a producer, who never joined it, sends nothing", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const [runner, claimer, producer] = [yield* open("a"), yield* open("b"), yield* open("c")]
+      const leaves = (consumer: fleet.Consumer) =>
+        consumer.link.calls.filter((call) => call === "removeConsumer").length
+      yield* runner.start(runner.client.run(Effect.void))
+      yield* producer.client.announceAll(names(1))
+      yield* TestClock.adjust("1 second")
+      yield* Effect.ignore(claimer.client.claim("s2"))
+      for (const consumer of [runner, claimer, producer]) yield* consumer.close
+      assert.deepStrictEqual([runner, claimer, producer].map(leaves), [1, 0, 0])
+    })))
+
+  it.effect("does not wait for ever for a backend that does not answer to its leaving", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const a = yield* open("a")
+      yield* a.start(a.client.run(Effect.void))
+      yield* TestClock.adjust("1 second")
+      a.link.modes.removeConsumer = "hang"
+      const closing = yield* Effect.forkChild(a.close)
+      yield* TestClock.adjust("1 second")
+      assert.isDefined(closing.pollUnsafe())
+    })))
+
   it.effect("others take over at once by a signal, and count no failure", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make

@@ -332,6 +332,7 @@ export class Backend {
           }))
         }),
       leave: ({ consumer }) => through("leave", () => void this.members.delete(consumer)),
+      removeConsumer: (consumer) => through("removeConsumer", () => !this.rows.some(({ owner }) => owner === consumer)),
       reap: (idle) =>
         through("reap", () => {
           this.tidied.push({ at: this.now(), idle: Duration.toMillis(idle) })

@@ -59,6 +59,8 @@ export const make: (
       const consumption = consumptions.make(client, leaseTaker)
       const undoing = yield* FiberSet.make()
       let notices: notificationQueue.NotificationQueue | undefined
+      /** The backend knows it as a consumer from its first read or claim on. */
+      let isConsumer = false
 
       table.onLost = ({ entry, stream, token }, reason) =>
         notices?.push({ _tag: "StreamDisowned", stream, entry, token, reason })
@@ -69,6 +71,13 @@ export const make: (
         Effect.gen(function*() {
           yield* consumption.close
           yield* revocation.revokeAll(client, [...table.all()])
+          if (!isConsumer) return
+          yield* storeTimeouts.atTheEnd(
+            "leave",
+            "Cannot leave the group",
+            store.removeConsumer(config.consumer),
+            config.commandTimeout
+          )
         })
       )
 
@@ -92,6 +101,7 @@ export const make: (
         if (Option.isNone(found)) {
           return yield* new StreamNotFound({ stream, problem: "it is not announced, or it is finished" })
         }
+        isConsumer = true
         // The consumer that read the entry a moment ago may be about to take it
         const candidate = { ...found.value, minIdle: config.leaseDuration }
         const result = yield* leaseTaker.takeAnyway(candidate, "claim", (owned) => claimed.push(owned))
@@ -164,7 +174,9 @@ export const make: (
           const start = yield* FiberSet.runtime(fibers)<Exclude<R, StreamLease> | R2>()
           return yield* consumption.start({
             operation: "run",
-            onStarted: () => {},
+            onStarted: () => {
+              isConsumer = true
+            },
             deliver: (owned) => {
               start(Effect.catchCause(
                 handlerRunner.runHandler(client, leaseTaker, owned, body, options ?? {}),
@@ -187,6 +199,7 @@ export const make: (
         const consuming = Effect.scoped(consumption.start({
           operation: "notifications",
           onStarted: () => {
+            isConsumer = true
             notices = own
           },
           deliver: ({ entry, info, stream, token }) => own.push({ _tag: "StreamAdded", stream, entry, info, token }),

@@ -4,7 +4,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Semaphore from "effect/Semaphore"
-import { isRefusal, persist, toFailure } from "../../internal/lease/storeFailure.ts"
+import { persist, toFailure } from "../../internal/lease/storeFailure.ts"
 import * as log from "../../internal/log.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import type { Member } from "../StreamStore.ts"
@@ -14,6 +14,7 @@ import type { Members } from "./members.ts"
 import type { OwnedStream } from "./ownedStream.ts"
 import * as plan from "./rebalancePlan.ts"
 import * as revocation from "./revocation.ts"
+import * as storeTimeouts from "./storeTimeouts.ts"
 
 export interface Rebalancer {
   /** Adopts data streams that were handed over to this member. */
@@ -122,14 +123,11 @@ export const make = (
       yield* Effect.sleep(config.heartbeatInterval)
     })),
     leave: Effect.suspend(() =>
-      store.leave({ consumer, session }).pipe(
-        Effect.timeout(config.releaseTimeout),
-        Effect.catchCause((cause) => {
-          const error = toFailure("leave", cause)
-          return isRefusal(error)
-            ? log.warning(`Cannot leave the fleet: ${error.message}`)
-            : log.debug(`Cannot leave the fleet: ${error.message}`)
-        })
+      storeTimeouts.atTheEnd(
+        "leave",
+        "Cannot leave the fleet",
+        store.leave({ consumer, session }),
+        config.releaseTimeout
       )
     )
   }

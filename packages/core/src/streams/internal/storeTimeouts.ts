@@ -1,10 +1,27 @@
 /** A service whose calls end: a backend that hangs holds up neither a retry nor closing. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { noAnswer } from "../../internal/lease/storeFailure.ts"
+import { isRefusal, noAnswer, toFailure } from "../../internal/lease/storeFailure.ts"
+import * as log from "../../internal/log.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import type { StreamConfig } from "../StreamConfig.ts"
 import type { Service } from "../StreamStore.ts"
+
+/** For requests at the end of a consumer: the fleet does without them in the end. */
+export const atTheEnd = (
+  operation: string,
+  problem: string,
+  call: Effect.Effect<unknown, StoreError>,
+  limit: Duration.Duration
+) =>
+  Effect.asVoid(call).pipe(
+    Effect.timeout(limit),
+    Effect.catchCause((cause) => {
+      const error = toFailure(operation, cause)
+      const line = `${problem}: ${error.message}`
+      return isRefusal(error) ? log.warning(line) : log.debug(line)
+    })
+  )
 
 /** For the requests of loops. Taking and ending data streams have limits of their own; subscriptions have none. */
 export const make = (store: Service, config: StreamConfig): Service => {

@@ -30,11 +30,11 @@ const readCursors = reader(
 )
 const readInspect = reader("the reply of the inspect script", replies.InspectReply)
 const readEntries = reader("dead letters", StreamWire.Entries)
-const readFlag = reader("the reply of the redrive script", Schema.Literals(["0", "1"]))
+const readFlag = reader("the reply of a script", Schema.Literals(["0", "1"]))
 
 const ours = ["simba-reason", "simba-id", "simba-token"]
 
-type Part = Pick<Service, "heartbeat" | "deadLetters" | "inspect" | "leave" | "redrive" | "reap">
+type Part = Pick<Service, "heartbeat" | "deadLetters" | "inspect" | "leave" | "redrive" | "reap" | "removeConsumer">
 
 export const make = (context: ServiceContext): Part => {
   const { group, input, service } = context
@@ -50,6 +50,7 @@ export const make = (context: ServiceContext): Part => {
   const removeFinished = context.run("reap", scripts.removeFinishedEntries, readFinished)
   const forgetFinished = context.run("reap", scripts.forgetFinishedEntries, readCursors)
   const inspect = context.run("inspect", scripts.inspectService, readInspect)
+  const remove = context.run("leave", scripts.removeConsumer, readFlag)
   const redrive = context.run("redrive", scripts.redriveDeadLetter, readFlag)
 
   return {
@@ -57,6 +58,7 @@ export const make = (context: ServiceContext): Part => {
       heartbeat([members], [`${consumer}@@${session}`, capacity, owned, millis(expiry)]),
     leave: ({ consumer, session }) =>
       Effect.asVoid(context.send("leave", readInteger, "HDEL", members, `${consumer}@@${session}`)),
+    removeConsumer: (consumer) => Effect.map(remove([input], [group, consumer]), (gone) => gone === "1"),
     reap: (idle) =>
       context.withGroup(Effect.gen(function*() {
         const consumers = Number(

@@ -192,6 +192,13 @@ export const recordHeartbeat = script<
   ReadonlyArray<Member>
 >(lua.recordHeartbeat)
 
+/** Removes a consumer that leaves. Replies `0` if something is pending at it. */
+export const removeConsumer = script<
+  readonly [input: string],
+  readonly [group: string, consumer: string],
+  "0" | "1"
+>(lua.removeConsumer)
+
 /** Removes consumers that are silent and have nothing pending. Replies how many. */
 export const removeSilentConsumers = script<
   readonly [input: string, announced: string, failures: string],

@@ -19,6 +19,19 @@ export const tidying = ({ bench, it }: Cases): void => {
       assert.strictEqual(only(yield* pending()).content.entry, held.entry)
     }))
 
+  it.effect("B51: a consumer that leaves goes at once, unless something is pending at it", () =>
+    Effect.gen(function*() {
+      const { party, service } = yield* bench("leave")
+      const [a, b] = [party(), party()]
+      assert.isTrue(yield* service.removeConsumer(a.consumer))
+      yield* service.done(yield* a.own("one"))
+      const held = yield* b.own("two")
+      assert.isTrue(yield* service.removeConsumer(a.consumer))
+      assert.isFalse(yield* service.removeConsumer(b.consumer))
+      assert.deepStrictEqual((yield* service.inspect).consumers.map(({ name }) => name), [b.consumer])
+      yield* service.done(held)
+    }))
+
   it.effect("B53: the state of a service is bounded, and can be seen", () =>
     Effect.gen(function*() {
       const { announce, party, pass, service, stream } = yield* bench("inspect")
