@@ -283,11 +283,11 @@ export class InvalidConfig extends Schema.TaggedError<InvalidConfig>("@effect-si
 
 /** Never throws: a cause may have come through a serializer, which leaves objects without a prototype. */
 const causeText = (cause: unknown): string =>
-  typeof cause !== "object" || cause === null
+  (typeof cause !== "object" || cause === null
     ? String(cause)
     : "message" in cause && typeof cause.message === "string"
     ? cause.message
-    : Object.prototype.toString.call(cause)
+    : Object.prototype.toString.call(cause)).replace(/[.\s]+$/, "")
 
 /**
  * The backend did not do what was asked, or its answer did not come.
@@ -322,7 +322,7 @@ export class BackendError extends Schema.TaggedError<BackendError>("@effect-simb
 }) {
   override get message(): string {
     return `${this.operation} failed: ${causeText(this.cause)}. ` +
-      (this.retryable ? "The backend may recover: try again." : "Trying again will not help: see the cause.")
+      (this.retryable ? "The backend may recover: try again." : "Trying again will not help.")
   }
 }
 

@@ -7,8 +7,7 @@
  *
  * @since 0.1.0
  */
-import type { BackendError } from "@effect-simba/core/SimbaError"
-import { InvalidConfig } from "@effect-simba/core/SimbaError"
+import type { BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Config from "effect/Config"
 import * as Context from "effect/Context"
@@ -16,6 +15,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
+import type * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
@@ -23,11 +23,11 @@ import type { Cluster, ClusterNode, Redis as Client } from "ioredis"
 import { CommandSink } from "./internal/client/commandSink.ts"
 import * as Redis from "./internal/client/effectRedis.ts"
 import { fromRedis } from "./internal/client/errors.ts"
-import { withTimeouts } from "./internal/client/ioredis/commandTimeouts.ts"
-import * as connection from "./internal/client/ioredis/connection.ts"
-import * as switches from "./internal/client/ioredis/failover.ts"
-import * as channels from "./internal/client/ioredis/subscriptions.ts"
-import * as url from "./internal/client/ioredis/url.ts"
+import type * as connection from "./internal/client/ioredis/connection.ts"
+import * as drivers from "./internal/client/ioredis/driver.ts"
+import * as outages from "./internal/client/ioredis/outageLog.ts"
+import type * as url from "./internal/client/ioredis/url.ts"
+import { onWallClock } from "./internal/client/ioredis/wallClock.ts"
 import { RedisTopology } from "./RedisTopology.ts"
 
 /**
@@ -66,6 +66,11 @@ export interface Options {
   readonly connectTimeout?: Duration.Input | undefined
   /** Limits of the connections behind `Redis.reserve`. */
   readonly pool?: Redis.PoolOptions | undefined
+  /**
+   * Look at the server when the layer is built: refuse one that cannot work, and log a warning for each setting that may
+   * break a lease. Default: `true`.
+   */
+  readonly serverChecks?: boolean | undefined
 }
 
 /**
@@ -95,6 +100,14 @@ export interface ClusterOptions extends Omit<Options, "url"> {
 }
 
 /**
+ * Options of connections beside a client of the application's own.
+ *
+ * @category options
+ * @since 0.1.0
+ */
+export interface ClientOptions extends Pick<Options, "commandTimeout" | "connectTimeout" | "pool" | "serverChecks"> {}
+
+/**
  * The ioredis client behind the `Redis` service, for commands that the service lacks.
  *
  * **Example** (Whether the connection is up)
@@ -111,61 +124,51 @@ export interface ClusterOptions extends Omit<Options, "url"> {
  */
 export class IoRedis extends Context.Service<IoRedis, {
   readonly client: Client | Cluster
+  /** Fails while commands are not answered, or messages not received. */
+  readonly health: Effect.Effect<void, BackendError>
 }>()("@effect-simba/redis/IoRedis") {}
 
-const duration = (option: string, input: Duration.Input) => {
-  const value = Duration.fromInput(input)
-  return Option.isSome(value) && Duration.isFinite(value.value) && Duration.toMillis(value.value) >= 1
-    ? Effect.succeed(value.value)
-    : Effect.fail(new InvalidConfig({ option, problem: "it must be a finite duration of at least 1 millisecond" }))
-}
+/**
+ * Asks every server for an answer, and fails while one does not, or while the subscriber is disconnected.
+ *
+ * **When to use**
+ *
+ * Use it in readiness probes. A process that is deaf still takes its turns, but each may cost others a whole lease.
+ *
+ * **Example** (A readiness probe)
+ *
+ * ```ts
+ * import { IoRedis } from "@effect-simba/redis"
+ * import { Effect } from "effect"
+ *
+ * const status = IoRedis.health.pipe(
+ *   Effect.as(204),
+ *   Effect.catch((error) => Effect.as(Effect.logWarning(error.message), 503))
+ * )
+ * ```
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const health: Effect.Effect<void, BackendError, IoRedis> = Effect.flatMap(IoRedis, ({ health }) => health)
 
-const timeouts = Effect.fnUntraced(function*(options: Pick<Options, "commandTimeout" | "connectTimeout">) {
-  return {
-    commandTimeout: yield* duration("commandTimeout", options.commandTimeout ?? "1 second"),
-    connectTimeout: yield* duration("connectTimeout", options.connectTimeout ?? "2 seconds")
-  }
-})
-
-/** An option that is there, and undefined, counts as not given: it hides neither the environment nor the URL. */
-const given = <A extends object>(options: A | undefined): Partial<A> =>
-  Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== undefined)) as Partial<A>
-
-/** Scripts name their channels themselves, and look for keys by pattern: ioredis would prefix neither. */
-const driverOptions = <A extends object>(input: A | undefined): Effect.Effect<Partial<A>, InvalidConfig> => {
-  const options = given(input)
-  return "keyPrefix" in options && options.keyPrefix !== ""
-    ? Effect.fail(
-      new InvalidConfig({
-        option: "keyPrefix",
-        problem: "it is not supported, since channels would not have it: use another database, or other names"
-      })
-    )
-    : Effect.succeed(options)
-}
-
-const partsOf = (text: Options["url"]) =>
-  text === undefined ? Effect.succeed<url.Parts>({}) : url.read(Redacted.isRedacted(text) ? Redacted.value(text) : text)
+/**
+ * Counts the connections that are lost and not restored yet: `simba_redis_connections_down`, by `role`.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const connectionsDown: { readonly [Role in "commands" | "subscriber"]: Metric.Gauge<number> } =
+  outages.connectionsDown
 
 /** What a URL that is given in code says, and what the environment says besides. A password belongs to its user. */
 const besides = (environment: connection.ClientOptions | undefined, { db, password, username }: url.Parts) => {
   const { password: _, username: __, ...rest } = environment ?? {}
-  return { ...(password === undefined ? environment : rest), ...given({ db, password, username }) }
+  return { ...(password === undefined ? environment : rest), ...drivers.given({ db, password, username }) }
 }
 
-/** What a topology brings: how to send, where to subscribe, how to open a connection for blocking commands. */
-interface Driver {
-  readonly client: Client | Cluster
-  readonly send: Redis.Redis["Service"]["send"]
-  readonly direct: CommandSink["send"]
-  readonly subscriber: Effect.Effect<Client, Redis.RedisError, Scope.Scope>
-  readonly reserved: Effect.Effect<Redis.Redis["Service"]["send"], Redis.RedisError, Scope.Scope>
-  readonly pool: Redis.PoolOptions | undefined
-  readonly topology: RedisTopology
-}
-
-const provide = Effect.fnUntraced(function*(driver: Driver) {
-  const subscriptions = yield* channels.make(driver.subscriber)
+const provide = Effect.fnUntraced(function*(driver: drivers.Driver) {
+  const { subscriptions } = driver
   const redis = yield* Redis.make({
     send: driver.send,
     subscribe: (channel, onMessage) =>
@@ -185,65 +188,26 @@ const provide = Effect.fnUntraced(function*(driver: Driver) {
     }),
     pool: driver.pool
   })
-  return Context.make(Redis.Redis, redis).pipe(
+  const health = Effect.suspend(() => {
+    const problem = subscriptions.problem()
+    return problem === undefined ? Effect.mapError(driver.ping, fromRedis("ping")) : Effect.fail(problem)
+  })
+  return Context.make(Redis.Redis, { ...redis, reserve: onWallClock(redis.reserve) }).pipe(
     Context.add(Subscriber, {
       subscribe: subscriptions.subscribe,
       listen: subscriptions.listen,
       countable: driver.topology._tag === "Single",
       bound: undefined
     }),
-    Context.add(IoRedis, { client: driver.client }),
-    Context.add(CommandSink, connection.commandSink(driver.client, driver.direct)),
+    Context.add(IoRedis, { client: driver.client, health }),
+    Context.add(CommandSink, driver.sink),
     Context.add(RedisTopology, driver.topology)
   )
 })
 
-const make = Effect.fnUntraced(function*(options: Options = {}) {
-  const server = yield* partsOf(options.url)
-  const client = yield* driverOptions(options.client)
-  if (client.db !== undefined && (!Number.isInteger(client.db) || client.db < 0)) {
-    return yield* new InvalidConfig({ option: "db", problem: "it must be a whole number, and not below 0" })
-  }
-  const settings = { server, client, ...yield* timeouts(options) }
-  const { follow, onReplica } = yield* switches.watch(settings)
-  const open = (role: connection.Role) => follow(connection.open(role, { ...settings, onReplica }))
-  const commands = yield* Effect.mapError(open("commands"), fromRedis("connect"))
-  const direct = yield* withTimeouts(commands, settings.commandTimeout)
-  return yield* provide({
-    client: commands,
-    send: connection.sendThrough(direct),
-    direct,
-    subscriber: open("subscriber"),
-    reserved: Effect.map(open("reserved"), connection.send),
-    pool: options.pool,
-    topology: { _tag: "Single" }
-  })
-})
-
-const makeCluster = Effect.fnUntraced(function*(options: ClusterOptions) {
-  if (options.nodes.length === 0) {
-    return yield* new InvalidConfig({ option: "nodes", problem: "name at least one node of the cluster" })
-  }
-  const settings = {
-    nodes: options.nodes,
-    client: yield* driverOptions(options.client),
-    cluster: yield* driverOptions(options.cluster),
-    ...yield* timeouts(options)
-  }
-  const client = yield* Effect.mapError(connection.openCluster("commands", settings), fromRedis("connect"))
-  return yield* provide({
-    client,
-    send: connection.sendCluster(client),
-    direct: connection.sendToCluster(client),
-    subscriber: connection.openNode(client, settings),
-    reserved: Effect.map(connection.openCluster("reserved", settings), connection.sendCluster),
-    pool: options.pool,
-    topology: {
-      _tag: "Cluster",
-      primaries: Effect.sync(() => client.nodes("master").map(connection.send))
-    }
-  })
-})
+/** Timers of the connections keep real time, also where a test moves the clock. */
+const layerOf = <E>(driver: Effect.Effect<drivers.Driver, E, Scope.Scope>) =>
+  Layer.effectContext(onWallClock(Effect.flatMap(driver, provide)))
 
 /**
  * Provides `Redis`, `Subscriber` and `IoRedis` on one Redis server.
@@ -271,7 +235,8 @@ const makeCluster = Effect.fnUntraced(function*(options: ClusterOptions) {
  */
 export const layer = (
   options?: Options
-): Layer.Layer<Redis.Redis | Subscriber | IoRedis, BackendError | InvalidConfig> => Layer.effectContext(make(options))
+): Layer.Layer<Redis.Redis | Subscriber | IoRedis, BackendError | InvalidConfig> =>
+  layerOf(drivers.single(options ?? {}))
 
 /**
  * Provides `Redis`, `Subscriber` and `IoRedis` on a Redis Cluster.
@@ -303,8 +268,50 @@ export const layer = (
  */
 export const layerCluster = (
   options: ClusterOptions
+): Layer.Layer<Redis.Redis | Subscriber | IoRedis, BackendError | InvalidConfig> => layerOf(drivers.cluster(options))
+
+/**
+ * Provides `Redis`, `Subscriber` and `IoRedis` on a client that the application already has.
+ *
+ * **Details**
+ *
+ * Commands share the connection of the client, which the layer neither closes nor changes. Subscriptions, and
+ * `Redis.reserve`, open connections with the options of the client. A client that waits for its first command
+ * (`lazyConnect`) is connected.
+ *
+ * `commandTimeout` counts for the commands of this layer. During an outage they fail at once and are not sent later,
+ * whatever the client does with its own.
+ *
+ * **Gotchas**
+ *
+ * Refused are clients with `keyPrefix`, with other shapes of replies (`stringNumbers`, `replyMapping`), that read from
+ * replicas (`scaleReads`), that subscribe or monitor, and that are closed. Listen to the `error` event of your client:
+ * ioredis prints errors that nobody listens to. A blocking command of yours on the shared connection holds up renewals.
+ *
+ * **Example** (An application that has a client)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+ * import { Layer } from "effect"
+ * import { Redis } from "ioredis"
+ *
+ * const client = new Redis("redis://localhost:6379")
+ *
+ * const MutexLive = Mutex.layer().pipe(
+ *   Layer.provide(RedisMutexStore.layer),
+ *   Layer.provide(IoRedis.fromClient(client))
+ * )
+ * ```
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const fromClient = (
+  client: Client | Cluster,
+  options?: ClientOptions
 ): Layer.Layer<Redis.Redis | Subscriber | IoRedis, BackendError | InvalidConfig> =>
-  Layer.effectContext(makeCluster(options))
+  layerOf(drivers.ofClient(client, options ?? {}))
 
 /**
  * Reads the options of a connection from the environment.
@@ -375,8 +382,14 @@ export const config: Config.Config<Options> = Config.flatMap(
 export const layerFromEnv = (
   options?: Options
 ): Layer.Layer<Redis.Redis | Subscriber | IoRedis, BackendError | InvalidConfig | Config.ConfigError> =>
-  Layer.effectContext(Effect.gen(function*() {
-    const environment = yield* config
-    const client = besides(environment.client, yield* partsOf(options?.url))
-    return yield* make({ ...environment, ...given(options), client: { ...client, ...given(options?.client) } })
-  }))
+  layerOf(
+    Effect.gen(function*() {
+      const environment = yield* config
+      const client = besides(environment.client, yield* drivers.partsOf(options?.url))
+      return {
+        ...environment,
+        ...drivers.given(options),
+        client: { ...client, ...drivers.given(yield* drivers.driverOptions(options?.client)) }
+      }
+    }).pipe(Effect.flatMap(drivers.single))
+  )

@@ -40,6 +40,13 @@ export * as Fencing from "./Fencing.ts"
 export * as IoRedis from "./IoRedis.ts"
 
 /**
+ * Looks at a Redis server as an experienced operator would, and says what to change.
+ *
+ * @since 0.1.0
+ */
+export * as RedisDoctor from "./RedisDoctor.ts"
+
+/**
  * Mutexes on Redis in one layer, for applications that need nothing else of Redis.
  *
  * @since 0.1.0

@@ -386,7 +386,10 @@ describe("an outage", () => {
       const begun = performance.now()
       const error = yield* Effect.flip(Effect.timeout(redis.send("PING"), "5 seconds"))
       assert.instanceOf(error, Redis.RedisError)
-      assert.match(String((error as Redis.RedisError).cause), /Command timed out/)
+      assert.match(
+        String((error as Redis.RedisError).cause),
+        /no reply from 127\.0\.0\.1:\d+ within 500ms: whether the server ran the command is unknown/
+      )
       assert.isAtLeast(performance.now() - begun, 490)
       // Nobody waits for an answer that does not come
       for (let i = 0; i < 5; i++) {

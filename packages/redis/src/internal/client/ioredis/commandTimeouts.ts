@@ -4,8 +4,10 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
-import { Command, type Redis as Client } from "ioredis"
+import { type Cluster, Command, Redis as Client } from "ioredis"
 import type { CommandSink } from "../commandSink.ts"
+import * as causes from "./causes.ts"
+import { addressOf } from "./connection.ts"
 
 const heads = Array.from({ length: 256 }, (_, length) => `\r\n$${length}\r\n`)
 const headOf = (text: string) => heads[text.length] ?? `\r\n$${text.length}\r\n`
@@ -42,23 +44,60 @@ interface InFlight {
   next: InFlight | undefined
 }
 
+/** Destroys a connection on which nothing arrives for twice the limit, also if it was only just opened. */
+const watchSilence = (client: Client, limit: number, now: () => number, wake: () => void) =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.sync(() => {
+        const state = { since: Infinity }
+        const onData = () => {
+          state.since = Infinity
+        }
+        const onConnect = () => {
+          state.since = now()
+          client.stream.on("data", onData)
+          wake()
+        }
+        client.on("connect", onConnect).on("close", onData)
+        client.stream.on("data", onData)
+        return { state, onConnect, onData }
+      }),
+      ({ onConnect, onData }) =>
+        Effect.sync(() => {
+          client.off("connect", onConnect).off("close", onData)
+          client.stream?.off("data", onData)
+        })
+    ),
+    ({ state }) => ({
+      noteSilence: (since: number) => {
+        state.since = Math.min(state.since, since)
+      },
+      /** When to look next. */
+      look: (at: number): number => {
+        if (at < state.since + 2 * limit) return state.since + 2 * limit
+        state.since = Infinity
+        client.stream.destroy(new Error(`no data from the server for ${2 * limit} ms`))
+        return Infinity
+      }
+    })
+  )
+
 /**
- * A command without a reply within `commandTimeout` fails. A connection on which nothing arrives for twice that time is
- * replaced, also if it was only just opened.
+ * Fails a command without a reply within `commandTimeout`, and one whose connection is lost. A command that comes while
+ * there is no connection fails at once. It never reaches the server later: its text is gone by then.
  */
 export const withTimeouts = (
-  client: Client,
+  client: Client | Cluster,
   commandTimeout: Duration.Duration
 ): Effect.Effect<CommandSink["send"], never, Scope.Scope> =>
   Effect.gen(function*() {
     const clock = yield* Clock.Clock
     const limit = Duration.toMillis(commandTimeout)
     const busy = Latch.makeUnsafe(false)
+    const address = () => client instanceof Client ? addressOf(client) : "the Cluster"
     let isIdle = false
     let oldest: InFlight | undefined
     let newest: InFlight | undefined
-    /** Since when the server has been silent: from a command without a reply, or from the opening of the connection. */
-    let silentSince = Infinity
     const now = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
 
     const wake = () => {
@@ -66,21 +105,8 @@ export const withTimeouts = (
       isIdle = false
       busy.openUnsafe()
     }
-    const onData = () => {
-      silentSince = Infinity
-    }
-    const onConnect = () => {
-      silentSince = now()
-      client.stream.on("data", onData)
-      wake()
-    }
-    yield* Effect.acquireRelease(
-      Effect.sync(() => {
-        client.on("connect", onConnect).on("close", onData)
-        client.stream.on("data", onData)
-      }),
-      () => Effect.sync(() => client.off("connect", onConnect).off("close", onData))
-    )
+    // ioredis watches the silence of a node of a Cluster
+    const silence = client instanceof Client ? yield* watchSilence(client, limit, now, wake) : undefined
 
     const forget = (entry: InFlight) => {
       entry.isSettled = true
@@ -95,20 +121,31 @@ export const withTimeouts = (
       if (oldest === undefined) newest = undefined
     }
 
+    const reject = (entry: InFlight, cause: Error) => {
+      forget(entry)
+      entry.command.reject(cause)
+    }
+
+    // A client of the user's may be set to send these again
+    const onClose = () => {
+      const cause = causes.lost(address())
+      while (oldest !== undefined) reject(oldest, cause)
+    }
+    if (client instanceof Client) {
+      yield* Effect.acquireRelease(
+        Effect.sync(() => client.on("close", onClose)),
+        () => Effect.sync(() => client.off("close", onClose))
+      )
+    }
+
     const watch = Effect.suspend(() => {
       busy.closeUnsafe()
       const at = now()
       while (oldest !== undefined && at >= oldest.sent + limit) {
-        const { command, sent } = oldest
-        silentSince = Math.min(silentSince, sent)
-        forget(oldest)
-        command.reject(new Error("Command timed out"))
+        silence?.noteSilence(oldest.sent)
+        reject(oldest, causes.timedOut(Duration.format(commandTimeout), address()))
       }
-      if (at >= silentSince + 2 * limit) {
-        onData()
-        client.stream.destroy(new Error(`no data from the server for ${2 * limit} ms`))
-      }
-      const next = Math.min(oldest === undefined ? Infinity : oldest.sent + limit, silentSince + 2 * limit)
+      const next = Math.min(oldest === undefined ? Infinity : oldest.sent + limit, silence?.look(at) ?? Infinity)
       if (next < Infinity) return Effect.sleep(Duration.millis(Math.max(1, Math.ceil(next - at))))
       isIdle = true
       return busy.await
@@ -116,6 +153,10 @@ export const withTimeouts = (
     yield* Effect.forkScoped(Effect.forever(watch))
 
     return (name, args, done) => {
+      if (client.status !== "ready") {
+        queueMicrotask(() => done({ cause: causes.notConnected(address()) }, undefined))
+        return undefined
+      }
       const command = new UntimedCommand(name, args)
       const entry: InFlight = { command, sent: now(), isSettled: false, next: undefined }
       if (newest === undefined) oldest = entry
@@ -129,7 +170,7 @@ export const withTimeouts = (
         },
         (cause: unknown) => {
           forget(entry)
-          done({ cause }, undefined)
+          done({ cause: causes.ofCommand(cause, address()) }, undefined)
         }
       )
       client.sendCommand(command)

@@ -4,10 +4,12 @@ import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import type * as Scope from "effect/Scope"
 import { Cluster, type ClusterNode, type ClusterOptions, Redis as Client, type RedisOptions } from "ioredis"
-import type { CommandSink } from "../commandSink.ts"
+import { DriverError } from "../driverError.ts"
 import * as Redis from "../effectRedis.ts"
 import { isReply } from "../errors.ts"
+import * as causes from "./causes.ts"
 import type { Parts } from "./url.ts"
+import { onWallClock } from "./wallClock.ts"
 
 /** The defaults of `replyMapping` and `stringNumbers` decide the shape of replies. */
 export type ClientOptions = Omit<RedisOptions, "replyMapping" | "stringNumbers" | "keyPrefix">
@@ -29,7 +31,25 @@ export interface ClusterSettings extends Omit<Settings, "server"> {
 
 export type Role = "commands" | "subscriber" | "reserved"
 
-type Send = Redis.Redis["Service"]["send"]
+const hostPort = (
+  { host, port }: { readonly host?: string | undefined; readonly port?: number | undefined },
+  normal = 6379
+) => `${host ?? "localhost"}:${port ?? normal}`
+
+/** Where the commands go now. */
+export const addressOf = ({ options, stream }: Client): string =>
+  options.path ?? (!options.sentinels
+    ? hostPort(options)
+    : stream && "remoteAddress" in stream && stream.remoteAddress !== undefined
+    ? hostPort({ host: stream.remoteAddress as string, port: stream.remotePort as number })
+    : `the primary "${options.name}"`)
+
+export const targetOf = (options: ClientOptions): causes.Target => ({
+  address: options.path ??
+    (options.sentinels?.map((sentinel) => hostPort(sentinel, 26379)).join(", ") ?? hostPort(options)),
+  tls: Boolean(options.tls),
+  primary: options.sentinels ? options.name : undefined
+})
 
 /** 50 ms, doubling up to a second: soon enough for a lease. Varied by a fifth, against a herd after a restart. */
 const reconnectDelay = (random: () => number) => (attempt: number): number =>
@@ -68,9 +88,9 @@ interface Connectable {
   readonly once: (event: "ready", listener: () => void) => unknown
 }
 
-/** For a Cluster, the reply of the last node that was asked. */
+/** For a Cluster, the error of the last node that was asked. */
 const reasonOf = (error: unknown): unknown =>
-  error instanceof Error && "lastNodeError" in error && isReply(error.lastNodeError) ? error.lastNodeError : error
+  error instanceof Error && "lastNodeError" in error && error.lastNodeError ? error.lastNodeError : error
 
 /** The name of the refused command. Drops its arguments, which may contain a password. */
 export const refusedCommand = (cause: unknown): string | undefined => {
@@ -84,15 +104,17 @@ export const refusedCommand = (cause: unknown): string | undefined => {
  * Connects within the connect timeout or fails with the cause; closes with the scope. ioredis has no limit for a server
  * that accepts the connection and stays silent.
  */
-const opened = <C extends Connectable>(
+export const opened = <C extends Connectable>(
   role: Role,
-  settings: Omit<Settings, "server">,
+  { connectTimeout }: Pick<Settings, "connectTimeout">,
+  target: causes.Target,
   make: (random: () => number) => C
 ): Effect.Effect<C, Redis.RedisError, Scope.Scope> =>
   Effect.gen(function*() {
     const random = yield* Random.Random
     const runLog = Effect.runForkWith(yield* Effect.context<never>())
     let lastError: unknown
+    const fail = (cause: unknown) => Effect.fail(new Redis.RedisError({ cause: causes.ofConnecting(cause, target) }))
     const client = yield* Effect.acquireRelease(
       Effect.sync(() => {
         const client = make(() => random.nextDoubleUnsafe())
@@ -113,23 +135,18 @@ const opened = <C extends Connectable>(
       client.once("ready", () => resume(Effect.void))
       client.connect().then(
         () => resume(Effect.void),
-        (cause: unknown) => resume(Effect.fail(new Redis.RedisError({ cause: lastError ?? cause })))
+        (cause: unknown) => resume(fail(lastError ?? cause))
       )
     }).pipe(Effect.timeoutOrElse({
-      duration: settings.connectTimeout,
-      orElse: () =>
-        Effect.fail(
-          new Redis.RedisError({
-            cause: lastError ?? new Error(`no connection within ${Duration.format(settings.connectTimeout)}`)
-          })
-        )
+      duration: connectTimeout,
+      orElse: () => fail(lastError ?? causes.ofSilence(Duration.format(connectTimeout), target))
     }))
     return client
-  })
+  }).pipe(onWallClock)
 
 /** Connects to one server, or through Sentinel. Only the command connection reconnects by itself. */
 export const open = (role: Role, settings: Settings): Effect.Effect<Client, Redis.RedisError, Scope.Scope> =>
-  opened(role, settings, (random) => {
+  opened(role, settings, targetOf({ ...settings.server, ...settings.client }), (random) => {
     const options = optionsFor(role, settings)
     if (role === "commands") {
       options.retryStrategy = reconnectDelay(random)
@@ -146,12 +163,32 @@ export const open = (role: Role, settings: Settings): Effect.Effect<Client, Redi
     return client
   })
 
+const clusterTarget = ({ client, nodes }: ClusterSettings): causes.Target => ({
+  address: nodes.map((node) =>
+    typeof node === "object" ? hostPort(node) : typeof node === "number" ? hostPort({ port: node }) : node
+  ).join(", "),
+  tls: Boolean(client.tls)
+})
+
+/** A connection beside a client of the application's own. */
+export const duplicate = (
+  client: Client,
+  role: "subscriber" | "reserved",
+  settings: Omit<Settings, "server" | "client">
+): Effect.Effect<Client, Redis.RedisError, Scope.Scope> =>
+  opened(
+    role,
+    settings,
+    targetOf(client.options),
+    () => client.duplicate(optionsFor(role, { ...settings, client: {} }))
+  )
+
 /** Connects to a Cluster, on demand to each node. */
 export const openCluster = (
   role: Role,
   settings: ClusterSettings
 ): Effect.Effect<Cluster, Redis.RedisError, Scope.Scope> =>
-  opened(role, settings, (random) => {
+  opened(role, settings, clusterTarget(settings), (random) => {
     const { retryStrategy: _, ...redisOptions } = optionsFor(role, settings)
     const delay = reconnectDelay(random)
     let wasReady = false
@@ -173,86 +210,44 @@ export const openCluster = (
  * A Cluster client of ioredis resends the unanswered commands of a lost node, which that node may have executed. It
  * recognises them by their error, so they are rejected with another one.
  */
-const rejectUnanswered = (node: Client) => {
+export const rejectUnanswered = (node: Client) => {
   node.on("connect", () =>
     node.stream.prependOnceListener("close", () => {
-      const lost = new Error("the connection was lost before the reply")
+      const lost = causes.lost(addressOf(node))
       for (let item = node.commandQueue.shift(); item !== undefined; item = node.commandQueue.shift()) {
         item.command.reject(lost)
       }
     }))
 }
 
+/** Connections for blocking commands beside a Cluster client of the application's own. */
+export const duplicateCluster = (
+  cluster: Cluster,
+  settings: Pick<ClusterSettings, "client" | "commandTimeout" | "connectTimeout">
+): Effect.Effect<Cluster, Redis.RedisError, Scope.Scope> =>
+  openCluster("reserved", {
+    ...settings,
+    cluster: cluster.options,
+    nodes: cluster.nodes("all").map(({ options: { host, port } }) => ({ host, port }))
+  })
+
 /** Connects to any reachable node: every node forwards all messages. */
 export const openNode = (
   cluster: Cluster,
-  settings: ClusterSettings
+  settings: Omit<Settings, "server">
 ): Effect.Effect<Client, Redis.RedisError, Scope.Scope> =>
   Effect.gen(function*() {
     const known = cluster.nodes("all").filter((node) => node.status === "ready" || node.status === "wait")
     const [first, ...others] = yield* Random.shuffle(known)
     if (first === undefined) {
-      return yield* new Redis.RedisError({ cause: new Error("no node of the cluster is known to be up") })
+      return yield* new Redis.RedisError({ cause: new DriverError("no node of the Cluster is known to be up", true) })
     }
     const openAt = ({ options: { host, port } }: Client) =>
       opened(
         "subscriber",
         settings,
+        targetOf({ ...settings.client, host: host ?? "localhost", port: port ?? 6379 }),
         () => new Client({ ...optionsFor("subscriber", settings), host: host ?? "localhost", port: port ?? 6379 })
       )
     return yield* others.reduce((before, node) => Effect.catch(before, () => openAt(node)), openAt(first))
-  })
-
-const sendTo = (
-  call: (command: string, args: ReadonlyArray<string>) => Promise<unknown>
-): Send => (<A = unknown>(command: string, ...args: ReadonlyArray<string>) =>
-  Effect.callback<A, Redis.RedisError>((resume) => {
-    call(command, args).then(
-      (reply) => resume(Effect.succeed(reply as A)),
-      (cause: unknown) => resume(Effect.fail(new Redis.RedisError({ cause })))
-    )
-  }))
-
-export const send = (client: Client): Send => sendTo((command, args) => client.call(command, ...args))
-
-export const sendToCluster = (cluster: Cluster): CommandSink["send"] => (command, args, done) => {
-  cluster.call(command, args as Array<string>).then(
-    (reply) => done(undefined, reply),
-    (cause: unknown) => done({ cause }, undefined)
-  )
-  return undefined
-}
-
-export const commandSink = (client: Client | Cluster, send: CommandSink["send"]): CommandSink => ({
-  isReady: () => client.status === "ready",
-  afterCurrentTask: queueMicrotask,
-  send
-})
-
-export const sendThrough = (
-  send: CommandSink["send"]
-): Send => (<A = unknown>(command: string, ...args: ReadonlyArray<string>) =>
-  Effect.callback<A, Redis.RedisError>((resume) => {
-    send(command, args, (failure, reply) =>
-      resume(
-        failure === undefined
-          ? Effect.succeed(reply as A)
-          : Effect.fail(new Redis.RedisError({ cause: failure.cause }))
-      ))
-  }))
-
-/** Loads a script on every primary. A primary that is down gets the text with the first call that misses it. */
-const loadEverywhere = (cluster: Cluster, args: ReadonlyArray<string>): Promise<unknown> =>
-  Promise.allSettled(cluster.nodes("master").map((node) => node.call("SCRIPT", ...args))).then((results) => {
-    const loaded = results.find((result) => result.status === "fulfilled")
-    if (loaded !== undefined) return loaded.value
-    const failed = results.find((result) => result.status === "rejected")
-    throw failed === undefined ? new Error("no primary of the cluster is known to be up") : failed.reason
-  })
-
-export const sendCluster = (cluster: Cluster): Send =>
-  sendTo((command, args) => {
-    if (command.toUpperCase() !== "SCRIPT") return cluster.call(command, ...args)
-    if (args[0]?.toUpperCase() === "LOAD") return loadEverywhere(cluster, args)
-    return Promise.all(cluster.nodes("master").map((node) => node.call(command, ...args))).then((replies) => replies[0])
   })

@@ -8,12 +8,18 @@ import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import type { Redis as Client } from "ioredis"
+import { DriverError } from "../driverError.ts"
 import type * as Redis from "../effectRedis.ts"
 import { backendError, fromRedis } from "../errors.ts"
+import * as causes from "./causes.ts"
+import { addressOf } from "./connection.ts"
+import type { OutageLog } from "./outageLog.ts"
+import { onWallClock } from "./wallClock.ts"
 
 /** Unread notices of a slow reader. Beyond that the oldest are dropped, and a gap replaces them. */
 const capacity = 256
@@ -26,6 +32,8 @@ const heartbeatInterval = Duration.seconds(3)
 type Listener = (message: string | undefined) => void
 
 export interface Subscriptions {
+  /** Why nothing can be heard now; undefined where all is well, or nobody listens. */
+  readonly problem: () => BackendError | undefined
   readonly listen: (channel: string, listener: Listener) => Effect.Effect<void, BackendError, Scope.Scope>
   readonly subscribe: (channel: string) => Effect.Effect<Queue.Dequeue<Notice>, BackendError, Scope.Scope>
 }
@@ -38,18 +46,22 @@ const offer = (queue: Queue.Queue<Notice>, notice: Notice) => {
 }
 
 /** `open` returns a connection that does not reconnect by itself: it is replaced here, where the gap is reported. */
-export const make = Effect.fnUntraced(function*(open: Effect.Effect<Client, Redis.RedisError, Scope.Scope>) {
+export const make = Effect.fnUntraced(function*(
+  open: Effect.Effect<Client, Redis.RedisError, Scope.Scope>,
+  outage: OutageLog
+) {
   const layerScope = yield* Effect.scope
   const opening = Semaphore.makeUnsafe(1)
   const listeners = new Map<string, Set<Listener>>()
   let started = false
   let connected: Client | undefined
+  let problem: BackendError | undefined
 
   const subscribeTo = (client: Client, channels: ReadonlyArray<string>) =>
     Effect.callback<void, BackendError>((resume) => {
       client.subscribe(...channels).then(
         () => resume(Effect.void),
-        (cause: unknown) => resume(Effect.fail(backendError("subscribe", cause)))
+        (cause: unknown) => resume(Effect.fail(backendError("subscribe", causes.ofCommand(cause, addressOf(client)))))
       )
     })
 
@@ -86,12 +98,15 @@ export const make = Effect.fnUntraced(function*(open: Effect.Effect<Client, Redi
     Effect.callback<void, BackendError>((resume) => {
       client.ping().then(
         () => resume(Effect.void),
-        (cause: unknown) => resume(Effect.fail(backendError("ping the subscriber", cause)))
+        (cause: unknown) =>
+          resume(Effect.fail(backendError("ping the subscriber", causes.ofCommand(cause, addressOf(client)))))
       )
     })
 
   const watch = (client: Client) =>
     Effect.raceFirst(ended(client), Effect.forever(Effect.delay(heartbeat(client), heartbeatInterval)))
+
+  const isDown = () => problem ?? backendError("subscribe", new DriverError("the subscriber connection is down", true))
 
   /** Keeps a connection open while the layer lives. `first` completes with the first connection or its failure. */
   const supervise = (first: Deferred.Deferred<void, BackendError>) =>
@@ -101,6 +116,8 @@ export const make = Effect.fnUntraced(function*(open: Effect.Effect<Client, Redi
         const exit = yield* Effect.exit(Effect.scoped(Effect.gen(function*() {
           const client = yield* connect
           failures = 0
+          problem = undefined
+          outage.back()
           yield* Deferred.succeed(first, undefined)
           yield* watch(client)
         })))
@@ -108,21 +125,22 @@ export const make = Effect.fnUntraced(function*(open: Effect.Effect<Client, Redi
           started = false
           return
         }
-        yield* Effect.logDebug("The subscriber connection is lost; reconnecting")
+        problem = Option.getOrUndefined(Exit.findErrorOption(exit)) ?? problem
+        outage.lost(problem)
         yield* Effect.sleep(Duration.millis(Math.min(50 * 2 ** failures++, 1000)))
       }
-    })
+    }).pipe(onWallClock)
 
   const subscriber = opening.withPermit(Effect.suspend(() => {
     if (connected !== undefined) return Effect.succeed(connected)
-    if (started) return Effect.fail(backendError("subscribe", new Error("the subscriber connection is down")))
+    if (started) return Effect.fail(isDown())
     started = true
     const first = Deferred.makeUnsafe<void, BackendError>()
     return Effect.forkIn(supervise(first), layerScope).pipe(
       Effect.andThen(Deferred.await(first)),
       Effect.flatMap(() =>
         connected === undefined
-          ? Effect.fail(backendError("subscribe", new Error("the subscriber connection is down")))
+          ? Effect.fail(isDown())
           : Effect.succeed(connected)
       )
     )
@@ -160,5 +178,9 @@ export const make = Effect.fnUntraced(function*(open: Effect.Effect<Client, Redi
     return queue
   })
 
-  return { listen, subscribe } satisfies Subscriptions
+  return {
+    listen,
+    subscribe,
+    problem: () => started && connected === undefined ? isDown() : undefined
+  } satisfies Subscriptions
 })

@@ -1,0 +1,290 @@
+/**
+ * Looks at a Redis server as an experienced operator would, and says what to change.
+ *
+ * @since 0.1.0
+ */
+import { Subscriber } from "@effect-simba/core/Subscriber"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Queue from "effect/Queue"
+import * as Random from "effect/Random"
+import * as Redis from "./internal/client/effectRedis.ts"
+import * as checks from "./internal/client/serverChecks.ts"
+import { RedisTopology } from "./RedisTopology.ts"
+
+/**
+ * One finding.
+ *
+ * **Details**
+ *
+ * - `ok`: nothing to do.
+ * - `info`: worth to know.
+ * - `warning`: works, and may break a promise of this library.
+ * - `error`: cannot work.
+ *
+ * `check` names what was looked at: `version`, `mode`, `role`, `eviction`, `connections`, `persistence`,
+ * `keyspaceEvents`, `clock`, `latency`, `messages`, `permissions`.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Finding {
+  readonly check: string
+  readonly status: "ok" | "info" | "warning" | "error"
+  readonly message: string
+  /** What to do about it, where there is something to do. */
+  readonly advice?: string | undefined
+}
+
+/**
+ * All findings, those of each primary of a Cluster one after the other.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Report {
+  /** Nothing has the status `error`. */
+  readonly isUsable: boolean
+  /** Nothing has the status `error` or `warning`. */
+  readonly isHealthy: boolean
+  readonly findings: ReadonlyArray<Finding>
+}
+
+/**
+ * Options of `examine`.
+ *
+ * @category options
+ * @since 0.1.0
+ */
+export interface Options {
+  /** Also look at what data streams need: keyspace events, and the permissions for their commands. Default: `false`. */
+  readonly streams?: boolean | undefined
+  /** Pings whose slowest gives the latency. Default: 20. */
+  readonly pings?: number | undefined
+}
+
+type Send = Redis.Redis["Service"]["send"]
+
+const causeOf = (error: Redis.RedisError) => error.cause instanceof Error ? error.cause.message : String(error.cause)
+
+const setting = (send: Send, name: string) =>
+  Effect.map(Effect.option(send<ReadonlyArray<string> | object>("CONFIG", "GET", name)), (reply) => {
+    if (Option.isNone(reply)) return undefined
+    const value: unknown = Array.isArray(reply.value) ? reply.value[1] : Object.values(reply.value)[0]
+    return typeof value === "string" ? value : undefined
+  })
+
+const nanosToMillis = (nanos: bigint) => Number(nanos) / 1e6
+
+const latency = Effect.fnUntraced(function*(send: Send, pings: number) {
+  const times: Array<number> = []
+  for (let i = 0; i < pings; i++) {
+    const before = yield* Clock.monotonicTimeNanos
+    yield* send("PING")
+    times.push(nanosToMillis((yield* Clock.monotonicTimeNanos) - before))
+  }
+  times.sort((a, b) => a - b)
+  const text = `a round trip takes ${times[Math.floor(times.length / 2)]?.toFixed(1)} ms, at most ${
+    times.at(-1)?.toFixed(1)
+  } ms of ${times.length}`
+  return (times.at(-1) ?? 0) > 250
+    ? {
+      check: "latency",
+      status: "warning",
+      message: text,
+      advice: "look for slow commands (SLOWLOG GET), a busy server, or a long way; give leases more time"
+    } as const
+    : { check: "latency", status: "ok", message: text } as const
+})
+
+/** Half of the round trip is the least error of this comparison. */
+const clock = Effect.fnUntraced(function*(send: Send) {
+  const before = yield* Clock.currentTimeMillis
+  const [seconds, micros] = yield* send<readonly [string, string]>("TIME")
+  const after = yield* Clock.currentTimeMillis
+  const ahead = Math.round(Number(seconds) * 1000 + Number(micros) / 1000 - (before + after) / 2)
+  const text = `the server's clock is ${Math.abs(ahead)} ms ${ahead < 0 ? "behind" : "ahead of"} the local one`
+  return Math.abs(ahead) > 1000
+    ? {
+      check: "clock",
+      status: "warning",
+      message: text,
+      advice: "let NTP set both: once-per-period jobs and the times of tokens follow the server's clock"
+    } as const
+    : { check: "clock", status: "ok", message: text } as const
+})
+
+const keyspaceEvents = (value: string | undefined): Finding =>
+  value === undefined
+    ? { check: "keyspaceEvents", status: "info", message: "notify-keyspace-events is not visible" }
+    : value.includes("E") && /[xA]/.test(value)
+    ? { check: "keyspaceEvents", status: "ok", message: "expired events are sent" }
+    : {
+      check: "keyspaceEvents",
+      status: "warning",
+      message: "expired events are not sent: orphaned data streams wait for a sweep",
+      advice: "set notify-keyspace-events Ex, or enableEvents of the client"
+    }
+
+type Command = readonly [name: string, ...args: ReadonlyArray<string>]
+
+const mutexCommands = (key: string): ReadonlyArray<Command> => [
+  ["SET", key, "doctor", "PX", "5000"],
+  ["GET", key],
+  ["EXISTS", key],
+  ["PTTL", key],
+  ["PEXPIRE", key, "5000"],
+  ["ZADD", `${key}:contender`, "1", "doctor"],
+  ["ZCARD", `${key}:contender`],
+  ["ZRANGE", `${key}:contender`, "0", "-1"],
+  ["ZRANK", `${key}:contender`, "doctor"],
+  ["ZSCORE", `${key}:contender`, "doctor"],
+  ["ZREM", `${key}:contender`, "doctor"],
+  ["DEL", key],
+  ["TIME"],
+  ["SCAN", "0", "COUNT", "1"],
+  ["SCRIPT", "LOAD", "return 1"],
+  ["EVALSHA", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db", "1", key],
+  ["EVAL", "return 1", "1", key],
+  ["PUBLISH", key, "doctor"],
+  ["PUBSUB", "NUMSUB", key]
+]
+
+const streamCommands = (stream: string): ReadonlyArray<Command> => {
+  const group = "doctor-group"
+  return [
+    ["XGROUP", "CREATE", stream, group, "0", "MKSTREAM"],
+    ["XADD", stream, "1-1", "lbs-input", "{}"],
+    ["XLEN", stream],
+    ["XRANGE", stream, "-", "+", "COUNT", "1"],
+    ["XREVRANGE", stream, "+", "-", "COUNT", "1"],
+    ["XREADGROUP", "GROUP", group, "doctor", "COUNT", "1", "STREAMS", stream, ">"],
+    ["XREAD", "COUNT", "1", "STREAMS", stream, "0"],
+    ["XCLAIM", stream, group, "doctor", "0", "1-1", "JUSTID"],
+    ["XPENDING", stream, group],
+    ["XINFO", "GROUPS", stream],
+    ["XACK", stream, group, "1-1"],
+    ["XDEL", stream, "1-1"],
+    ["DEL", stream]
+  ]
+}
+
+/** Tries commands on keys of the doctor's own, which expire or are deleted. */
+const permissions = Effect.fnUntraced(function*(send: Send, commands: ReadonlyArray<Command>) {
+  const refusals: Array<string> = []
+  for (const command of commands) {
+    const result = yield* Effect.result(send(...command))
+    if (result._tag === "Failure" && causeOf(result.failure).includes("NOPERM")) refusals.push(causeOf(result.failure))
+  }
+  return refusals.length === 0
+    ? { check: "permissions", status: "ok", message: "all commands are permitted" } as const
+    : {
+      check: "permissions",
+      status: "error",
+      message: [...new Set(refusals)].join("; "),
+      advice: "grant them (ACL SETUSER): the operations guide has the line"
+    } as const
+})
+
+const messages = Effect.fnUntraced(function*(send: Send, subscriber: Subscriber["Service"], key: string) {
+  const received = Effect.gen(function*() {
+    const queue = yield* subscriber.subscribe(key)
+    const before = yield* Clock.monotonicTimeNanos
+    yield* send("PUBLISH", key, "doctor")
+    yield* Queue.take(queue)
+    return nanosToMillis((yield* Clock.monotonicTimeNanos) - before)
+  }).pipe(Effect.scoped, Effect.timeout("2 seconds"), Effect.result)
+  const result = yield* received
+  return result._tag === "Success"
+    ? { check: "messages", status: "ok", message: `a message arrives after ${result.success.toFixed(1)} ms` } as const
+    : {
+      check: "messages",
+      status: "warning",
+      message: `no message arrives: ${
+        result.failure instanceof Redis.RedisError ? causeOf(result.failure) : result.failure.message
+      }`,
+      advice: "permit subscribe, and the channels simba:*: until then each hand-over may take as long as a lease"
+    } as const
+})
+
+const examineServer = Effect.fnUntraced(function*(send: Send, isCluster: boolean, { pings, streams }: Options) {
+  const info = checks.fieldsOf(yield* send<string>("INFO"))
+  return [
+    ...checks.ofInfo(info, isCluster),
+    checks.persistence(info, yield* setting(send, "save")),
+    ...(streams === true ? [keyspaceEvents(yield* setting(send, "notify-keyspace-events"))] : []),
+    yield* clock(send),
+    yield* latency(send, pings ?? 20)
+  ]
+})
+
+const unreachable = (error: Redis.RedisError): ReadonlyArray<Finding> => [
+  {
+    check: "connection",
+    status: "error",
+    message: causeOf(error),
+    advice: "the server must answer INFO, TIME and PING"
+  }
+]
+
+/**
+ * Examines the server, or each primary of the Cluster, behind the current `Redis`.
+ *
+ * **Details**
+ *
+ * Writes to keys of its own that begin with `simba:{doctor-`, and leaves none. Where a `Subscriber` is provided too, it
+ * also receives a message. Never fails: a server that does not answer is a finding.
+ *
+ * **Example** (A program that says what to change)
+ *
+ * ```ts
+ * import { IoRedis, RedisDoctor } from "@effect-simba/redis"
+ * import { Console, Effect } from "effect"
+ *
+ * const program = RedisDoctor.examine({ streams: true }).pipe(
+ *   Effect.flatMap((report) => Console.log(RedisDoctor.format(report))),
+ *   Effect.provide(IoRedis.layer({ url: "redis://localhost:6379", serverChecks: false }))
+ * )
+ * ```
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const examine = Effect.fnUntraced(function*(
+  options: Options = {}
+): Effect.fn.Return<Report, never, Redis.Redis> {
+  const { send } = yield* Redis.Redis
+  const subscriber = yield* Effect.serviceOption(Subscriber)
+  const topology = yield* RedisTopology
+  const isCluster = topology._tag === "Cluster"
+  const id = (yield* Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER)).toString(36)
+  const key = `simba:{doctor-${id}}`
+  const servers = isCluster ? yield* topology.primaries : [send]
+  const findings: Array<Finding> = []
+  for (const server of servers) {
+    findings.push(
+      ...(yield* Effect.catch(examineServer(server, isCluster, options), (error) => Effect.succeed(unreachable(error))))
+    )
+  }
+  if (findings.every(({ check, status }) => status !== "error" || check === "version")) {
+    const commands = [...mutexCommands(key), ...(options.streams === true ? streamCommands(`${key}:input`) : [])]
+    findings.push(yield* permissions(send, commands))
+    if (Option.isSome(subscriber)) findings.push(yield* messages(send, subscriber.value, key))
+  }
+  return {
+    findings,
+    isUsable: findings.every(({ status }) => status !== "error"),
+    isHealthy: findings.every(({ status }) => status === "ok" || status === "info")
+  }
+})
+
+/**
+ * Writes a report as text, one finding in a line.
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const format = ({ findings }: Report): string =>
+  findings.map((finding) => `${finding.status.padEnd(7)}  ${finding.check.padEnd(14)}  ${checks.textOf(finding)}`)
+    .join("\n")

@@ -1,0 +1,90 @@
+/** Says why a connection or a command failed. ioredis describes many failures by its own state. */
+import { DriverError } from "../driverError.ts"
+import { isReply, isTransient, withoutArguments } from "../errors.ts"
+
+/** Where a connection leads. Contains no secret. */
+export interface Target {
+  readonly address: string
+  readonly tls: boolean
+  /** The name of the primary, where Sentinels are asked for it. */
+  readonly primary?: string | undefined
+}
+
+const outage = (message: string) => new DriverError(message, true)
+const mistake = (message: string) => new DriverError(message, false)
+
+const textOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause)).replace(/\.+$/, "")
+
+const codeOf = (cause: unknown): string =>
+  typeof cause === "object" && cause !== null && "code" in cause ? String(cause.code) : ""
+
+const ofReply = (text: string, { address }: Target) =>
+  text.startsWith("NOAUTH")
+    ? mistake(`the server at ${address} wants a password (NOAUTH): set it, in the URL or in client.password`)
+    : text.startsWith("WRONGPASS")
+    ? mistake(`the server at ${address} refuses the user or the password (WRONGPASS): correct them`)
+    : text.includes("cluster support disabled")
+    ? mistake(`the server at ${address} is not in a Redis Cluster: use IoRedis.layer`)
+    : new DriverError(`the server at ${address} replies: ${text}`, isTransient(text))
+
+const ofSentinels = (text: string, { address, primary }: Target) =>
+  text.includes("No such master")
+    ? mistake(`the Sentinels at ${address} know no primary "${primary}": correct client.name`)
+    : /NOAUTH|WRONGPASS/.test(text)
+    ? mistake(`the Sentinels at ${address} want another password: set client.sentinelPassword`)
+    : outage(
+      `no Sentinel at ${address} can be reached for the primary "${primary}": ${text.replace(/^.*Last error: /, "")}`
+    )
+
+/** Why no connection could be opened. */
+export const ofConnecting = (cause: unknown, target: Target): DriverError => {
+  const { address, primary, tls } = target
+  const text = textOf(cause)
+  const code = codeOf(cause)
+  if (cause instanceof DriverError) return cause
+  if (isReply(cause)) return ofReply(text, target)
+  if (primary !== undefined && text.startsWith("All sentinels")) return ofSentinels(text, target)
+  if (code === "ECONNREFUSED") return outage(`nothing listens at ${address} (${code})`)
+  if (code === "ENOTFOUND") return outage(`the name of ${address} cannot be resolved (${code}): correct it`)
+  if (code === "CERT_HAS_EXPIRED") return mistake(`the certificate of ${address} has expired: renew it`)
+  if (code === "ERR_TLS_CERT_ALTNAME_INVALID") {
+    return mistake(`the certificate of ${address} is for another host: use its name, or set client.tls.servername`)
+  }
+  if (code.includes("CERT") || code.startsWith("UNABLE_TO_")) {
+    return mistake(`the certificate of ${address} is not trusted (${code}): set client.tls.ca to that of its authority`)
+  }
+  if (code.startsWith("ERR_SSL_")) return mistake(`${address} speaks no TLS (${code}): use redis://, not rediss://`)
+  if (/Unknown RESP type|Protocol error/.test(text)) {
+    return mistake(`${address} does not speak the protocol of Redis: correct host and port`)
+  }
+  if (!tls && (code === "ECONNRESET" || code === "EPIPE" || text === "Connection is closed")) {
+    return outage(`${address} closed the connection at once: if it expects TLS, use rediss://`)
+  }
+  return outage(`${text} (${address})`)
+}
+
+/** Nothing arrived within the limit. */
+export const ofSilence = (limit: string, { address, tls }: Target): DriverError =>
+  outage(`no connection to ${address} within ${limit}${tls ? ": if it speaks no TLS, use redis://" : ""}`)
+
+export const notConnected = (address: string): DriverError => outage(`not connected to Redis at ${address}`)
+
+/** The server may have executed the command. */
+const unknownOutcome = "whether the server ran the command is unknown"
+
+export const lost = (address: string): DriverError =>
+  outage(`the connection to ${address} was lost before the reply: ${unknownOutcome}`)
+
+export const timedOut = (limit: string, address: string): DriverError =>
+  outage(`no reply from ${address} within ${limit}: ${unknownOutcome}`)
+
+/** Why a command failed that was sent. */
+export const ofCommand = (cause: unknown, address: string): unknown => {
+  if (isReply(cause)) return withoutArguments(cause)
+  if (cause instanceof DriverError) return cause
+  const text = textOf(cause)
+  if (/isn't writeable|isn't ready/.test(text)) return notConnected(address)
+  return /Connection is closed|Command aborted|max retries|is ended|is disconnect/.test(text)
+    ? lost(address)
+    : outage(`${text} (${address})`)
+}

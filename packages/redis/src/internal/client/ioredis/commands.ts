@@ -1,0 +1,134 @@
+/** How `Redis.send` reaches one server or the nodes of a Cluster, and the commands that it refuses. */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type { Cluster, Redis as Client } from "ioredis"
+import type { CommandSink } from "../commandSink.ts"
+import { DriverError } from "../driverError.ts"
+import * as Redis from "../effectRedis.ts"
+import * as causes from "./causes.ts"
+import { addressOf } from "./connection.ts"
+
+export type Send = Redis.Redis["Service"]["send"]
+
+const fail = (cause: unknown) => Effect.fail(new Redis.RedisError({ cause }))
+
+const subscribing = new Set(["SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE"])
+const changingState = new Set([
+  "QUIT",
+  "MONITOR",
+  "RESET",
+  "HELLO",
+  "AUTH",
+  "SELECT",
+  "READONLY",
+  "READWRITE",
+  "ASKING"
+])
+const ofTransactions = new Set(["MULTI", "EXEC", "DISCARD", "WATCH", "UNWATCH"])
+const blocking = new Set(["BLPOP", "BRPOP", "BLMOVE", "BLMPOP", "BRPOPLPUSH", "BZPOPMIN", "BZPOPMAX", "BZMPOP", "WAIT"])
+
+/** Why a command would break the connection that all callers share; undefined if it would not. */
+const refusal = (command: string, args: ReadonlyArray<string>): string | undefined => {
+  const sub = String(args[0]).toUpperCase()
+  if (subscribing.has(command)) return "use Redis.subscribe, or Subscriber"
+  if (changingState.has(command)) return "all callers share the connection: set it in the options of the layer"
+  if (ofTransactions.has(command)) {
+    return "other callers' commands would come in between: use Redis.reserve, or a script"
+  }
+  if (blocking.has(command) || (command.startsWith("XREAD") && args.some((arg) => /^block$/i.test(String(arg))))) {
+    return "it would hold up all other callers: use Redis.reserve"
+  }
+  return command === "CLIENT" && (sub === "REPLY" || sub === "TRACKING" || sub === "CACHING")
+    ? "all callers share the connection: use Redis.reserve"
+    : undefined
+}
+
+const refused = (name: string, problem: string): DriverError =>
+  new DriverError(`Redis.send refuses ${name}: ${problem}`, false)
+
+/** Through a sink, as the scripts do. */
+export const shared = (send: CommandSink["send"]): Send => (<A = unknown>(
+  command: string,
+  ...args: ReadonlyArray<string>
+) => {
+  const problem = refusal(command.toUpperCase(), args)
+  if (problem !== undefined) return fail(refused(command.toUpperCase(), problem))
+  return Effect.callback<A, Redis.RedisError>((resume) => {
+    send(
+      command,
+      args,
+      (failure, reply) => resume(failure === undefined ? Effect.succeed(reply as A) : fail(failure.cause))
+    )
+  })
+})
+
+/** On a connection of the caller's own. ioredis keeps a count of subscriptions that these would confuse. */
+export const reserved = (client: Client | Cluster): Send => (<A = unknown>(
+  command: string,
+  ...args: ReadonlyArray<string>
+) =>
+  subscribing.has(command.toUpperCase())
+    ? fail(refused(command.toUpperCase(), "use Redis.subscribe, or Subscriber"))
+    : call(client, command, args) as Effect.Effect<A, Redis.RedisError>)
+
+const call = (client: Client | Cluster, command: string, args: ReadonlyArray<string>) =>
+  Effect.callback<unknown, Redis.RedisError>((resume) => {
+    client.call(command, ...args).then(
+      (reply) => resume(Effect.succeed(reply)),
+      (cause: unknown) => resume(fail(causes.ofCommand(cause, "stream" in client ? addressOf(client) : "the Cluster")))
+    )
+  })
+
+/** One node of a Cluster. */
+export const node = (
+  client: Client
+): Send => (<A = unknown>(command: string, ...args: ReadonlyArray<string>) =>
+  call(client, command, args) as Effect.Effect<A, Redis.RedisError>)
+
+const noPrimary = new DriverError("no primary of the Cluster is known to be up", true)
+
+/** Each primary's reply, or the first failure. */
+const everywhere = (cluster: Cluster, command: string, args: ReadonlyArray<string>) =>
+  Effect.suspend(() => {
+    const primaries = cluster.nodes("master")
+    return primaries.length === 0
+      ? fail(noPrimary)
+      : Effect.forEach(primaries, (primary) => call(primary, command, args), { concurrency: "unbounded" })
+  })
+
+/** Loads a script on every primary. A primary that is down gets the text with the first call that misses it. */
+const loadEverywhere = (cluster: Cluster, args: ReadonlyArray<string>) =>
+  Effect.suspend(() =>
+    Effect.forEach(cluster.nodes("master"), (primary) => Effect.result(call(primary, "SCRIPT", args)), {
+      concurrency: "unbounded"
+    })
+  ).pipe(
+    Effect.flatMap((results) =>
+      Effect.fromResult(
+        results.find(Result.isSuccess) ?? results[0] ?? Result.fail(new Redis.RedisError({ cause: noPrimary }))
+      )
+    )
+  )
+
+export const onCluster = (cluster: Cluster, send: Send): Send => (<A = unknown>(
+  command: string,
+  ...args: ReadonlyArray<string>
+) => {
+  const name = command.toUpperCase()
+  const sub = String(args[0]).toUpperCase()
+  const reply = name === "SCRIPT" && sub === "LOAD"
+    ? loadEverywhere(cluster, args)
+    : name === "SCRIPT" || name === "FLUSHALL" || name === "FLUSHDB"
+    ? Effect.map(everywhere(cluster, command, args), (replies) => replies[0])
+    : name === "KEYS"
+    ? Effect.map(everywhere(cluster, command, args), (replies) => replies.flat())
+    : name === "DBSIZE"
+    ? Effect.map(
+      everywhere(cluster, command, args),
+      (replies) => replies.reduce((sum: number, n) => sum + Number(n), 0)
+    )
+    : name === "SCAN" || name === "RANDOMKEY"
+    ? fail(refused(name, "on a Cluster a node knows its own keys only: ask each of RedisTopology's primaries"))
+    : send(command, ...args)
+  return reply as Effect.Effect<A, Redis.RedisError>
+})

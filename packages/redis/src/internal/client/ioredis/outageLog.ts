@@ -1,0 +1,121 @@
+/** Tells of an outage once when it begins and once when it ends, and counts the connections that are down. */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Metric from "effect/Metric"
+import type * as Scope from "effect/Scope"
+import type { Cluster, Redis as Client } from "ioredis"
+import { addressOf } from "./connection.ts"
+
+export type Kind = "commands" | "subscriber"
+
+const down = (role: Kind) =>
+  Metric.gauge("simba_redis_connections_down", {
+    description: "Connections to Redis that are lost and not restored yet, by role",
+    attributes: { role }
+  })
+
+export const connectionsDown: { readonly [Role in Kind]: Metric.Gauge<number> } = {
+  commands: down("commands"),
+  subscriber: down("subscriber")
+}
+
+export interface OutageLog {
+  /** Tells of the first loss, and of the first reason why the connection cannot be restored. */
+  readonly lost: (reason?: { readonly message: string }) => void
+  readonly back: () => void
+}
+
+const consequence: { readonly [Role in Kind]: string } = {
+  commands: "commands fail until it is back",
+  subscriber: "until it is back, each hand-over to this process may take as long as a lease"
+}
+
+/** Ends with its scope, so that a connection that is closed on purpose is no outage. */
+export const make = Effect.fnUntraced(function*(
+  role: Kind,
+  address: () => string
+): Effect.fn.Return<OutageLog, never, Scope.Scope> {
+  const clock = yield* Clock.Clock
+  const run = Effect.runForkWith(yield* Effect.context<never>())
+  let since: number | undefined
+  let isExplained = false
+  let isClosed = false
+  const end = () => {
+    if (since === undefined) return
+    run(Metric.modify(connectionsDown[role], -1))
+    since = undefined
+    isExplained = false
+  }
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      isClosed = true
+      end()
+    })
+  )
+  return {
+    lost: (reason) => {
+      if (isClosed) return
+      if (since === undefined) {
+        since = clock.currentTimeMillisUnsafe()
+        run(Effect.andThen(
+          Metric.modify(connectionsDown[role], 1),
+          Effect.logWarning(`The ${role} connection to Redis at ${address()} is lost: ${consequence[role]}`)
+        ))
+      }
+      if (reason === undefined || isExplained) return
+      isExplained = true
+      run(Effect.logWarning(`The ${role} connection to Redis cannot be restored yet: ${reason.message}`))
+    },
+    back: () => {
+      if (since === undefined) return
+      const lasted = Duration.format(Duration.millis(clock.currentTimeMillisUnsafe() - since))
+      end()
+      run(Effect.logInfo(`The ${role} connection to Redis at ${address()} is back after ${lasted}`))
+    }
+  }
+})
+
+/** Watches a client that reconnects by itself. */
+export const watch = (client: Client | Cluster, log: OutageLog): Effect.Effect<void, never, Scope.Scope> =>
+  Effect.asVoid(Effect.acquireRelease(
+    Effect.sync(() => {
+      const onClose = () => log.lost()
+      const onReady = () => log.back()
+      client.on("close", onClose).on("ready", onReady)
+      return () => void client.off("close", onClose).off("ready", onReady)
+    }),
+    (stop) => Effect.sync(stop)
+  ))
+
+/** A node is down from its loss until it is ready again, or the Cluster does without it. */
+export const watchCluster = (cluster: Cluster, log: OutageLog): Effect.Effect<void, never, Scope.Scope> =>
+  Effect.asVoid(Effect.acquireRelease(
+    Effect.sync(() => {
+      const lost = new Set<string>()
+      const settle = () => {
+        if (lost.size === 0) log.back()
+      }
+      const onNode = (node: Client) => {
+        node.on("ready", () => {
+          lost.delete(addressOf(node))
+          settle()
+        })
+        node.on("close", () => {
+          // A node without slots is taken out before its connection is closed
+          if (!cluster.nodes("all").includes(node)) return
+          lost.add(addressOf(node))
+          log.lost()
+        })
+      }
+      const onRefresh = () => {
+        const known = new Set(cluster.nodes("all").map(addressOf))
+        for (const address of lost) if (!known.has(address)) lost.delete(address)
+        settle()
+      }
+      cluster.nodes("all").forEach(onNode)
+      cluster.on("+node", onNode).on("refresh", onRefresh)
+      return () => void cluster.off("+node", onNode).off("refresh", onRefresh)
+    }),
+    (stop) => Effect.sync(stop)
+  ))

@@ -1,0 +1,71 @@
+/** A client that the application made: whether it can be shared, and how the layer joins it. */
+import { InvalidConfig } from "@effect-simba/core/SimbaError"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { type Cluster, Redis as Client } from "ioredis"
+import { RedisError } from "../effectRedis.ts"
+import * as causes from "./causes.ts"
+import { rejectUnanswered as rejectOfNode, targetOf } from "./connection.ts"
+
+export const prefixed = new InvalidConfig({
+  option: "keyPrefix",
+  problem: "it is not supported, since channels would not have it: use another database, or other names"
+})
+
+const refuse = (option: string, problem: string) => new InvalidConfig({ option, problem })
+
+export const problemWith = (client: Client | Cluster): InvalidConfig | undefined => {
+  const options = client instanceof Client ? client.options : { ...client.options.redisOptions, ...client.options }
+  if (options.keyPrefix) return prefixed
+  const shapes = client instanceof Client ? client.options : client.options.redisOptions
+  if (shapes?.stringNumbers === true) return refuse("stringNumbers", "replies must have numbers: leave it out")
+  if (shapes?.replyMapping === "resp3") return refuse("replyMapping", "replies must be as in RESP2: leave it out")
+  if ("scaleReads" in options && options.scaleReads !== "master") {
+    return refuse("scaleReads", "replicas lag behind: leave it out")
+  }
+  if (client.status === "end") return refuse("client", "it is closed")
+  if (client instanceof Client && client.mode !== "normal") {
+    return refuse("client", "it subscribes or monitors: give a client for commands")
+  }
+  return undefined
+}
+
+/** Waits until the client is connected, and connects one that waits for its first command. */
+export const ready = (client: Client | Cluster, limit: Duration.Duration): Effect.Effect<void, RedisError> => {
+  const target: causes.Target = client instanceof Client
+    ? targetOf(client.options)
+    : { address: "the Cluster", tls: client.options.redisOptions?.tls !== undefined }
+  let lastError: unknown
+  return Effect.callback<void>((resume) => {
+    if (client.status === "ready") return resume(Effect.void)
+    const onReady = () => resume(Effect.void)
+    const onError = (error: unknown) => {
+      lastError = error
+    }
+    client.on("error", onError).once("ready", onReady)
+    if (client.status === "wait") client.connect().catch(onError)
+    return Effect.sync(() => {
+      client.off("error", onError).off("ready", onReady)
+    })
+  }).pipe(Effect.timeoutOrElse({
+    duration: limit,
+    orElse: () =>
+      Effect.fail(
+        new RedisError({
+          cause: lastError === undefined
+            ? causes.ofSilence(Duration.format(limit), target)
+            : causes.ofConnecting(lastError, target)
+        })
+      )
+  }))
+}
+
+export const rejectUnanswered = (cluster: Cluster): Effect.Effect<void, never, Scope.Scope> =>
+  Effect.asVoid(Effect.acquireRelease(
+    Effect.sync(() => {
+      cluster.nodes("all").forEach(rejectOfNode)
+      cluster.on("+node", rejectOfNode)
+    }),
+    () => Effect.sync(() => cluster.off("+node", rejectOfNode))
+  ))

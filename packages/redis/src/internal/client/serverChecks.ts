@@ -1,0 +1,105 @@
+/** What a look at a server finds: settings that break leases, each with its cure. */
+
+export type Status = "ok" | "info" | "warning" | "error"
+
+export interface Finding {
+  readonly check: string
+  readonly status: Status
+  readonly message: string
+  readonly advice?: string | undefined
+}
+
+/** The oldest release whose commands suffice. */
+const oldest = [6, 2] as const
+
+export type Info = ReadonlyMap<string, string>
+
+/** The fields of an `INFO` reply. */
+export const fieldsOf = (text: string): Info =>
+  new Map([...text.matchAll(/^([^#:\r\n]+):(.*?)\r?$/gm)].map(([, name, value]) => [name!, value!] as const))
+
+const finding = (check: string, status: Status, message: string, advice?: string): Finding => ({
+  check,
+  status,
+  message,
+  ...(advice === undefined ? {} : { advice })
+})
+
+const version = (info: Info): Finding => {
+  const text = info.get("redis_version") ?? "unknown"
+  const [major = NaN, minor = NaN] = text.split(".").map(Number)
+  const isOld = major < oldest[0] || (major === oldest[0] && minor < oldest[1])
+  return isOld
+    ? finding("version", "error", `Redis ${text} is too old`, `upgrade to ${oldest.join(".")} or newer`)
+    : finding("version", "ok", `Redis ${text}`)
+}
+
+/** `isCluster`: the layer follows the redirections of a Cluster. */
+const mode = (info: Info, isCluster: boolean): Finding => {
+  const found = info.get("redis_mode") ?? "standalone"
+  if (found === "sentinel") {
+    return finding("mode", "error", "this is a Sentinel, not a server", "name it in client.sentinels, with client.name")
+  }
+  const isNode = found === "cluster" || info.get("cluster_enabled") === "1"
+  return isNode && !isCluster
+    ? finding("mode", "error", "this is a node of a Redis Cluster", "use IoRedis.layerCluster")
+    : finding("mode", "ok", isNode ? "Redis Cluster" : "single server")
+}
+
+const role = (info: Info): Finding =>
+  info.get("role") === "slave"
+    ? finding(
+      "role",
+      "warning",
+      "this server is a replica, which refuses writes (READONLY)",
+      "connect to its primary, or name the Sentinels in client.sentinels"
+    )
+    : finding("role", "ok", "primary")
+
+const eviction = (info: Info): Finding => {
+  const policy = info.get("maxmemory_policy")
+  return policy === undefined
+    ? finding("eviction", "info", "the eviction policy is not visible")
+    : policy === "noeviction"
+    ? finding("eviction", "ok", "noeviction")
+    : finding(
+      "eviction",
+      "warning",
+      `the eviction policy is ${policy}, which may evict a lease`,
+      "set maxmemory-policy noeviction"
+    )
+}
+
+const connections = (info: Info): Finding => {
+  const [used, most] = [Number(info.get("connected_clients")), Number(info.get("maxclients"))]
+  const count = Number.isNaN(most) ? `${used} connections` : `${used} of ${most} connections`
+  return used >= 0.9 * most
+    ? finding("connections", "warning", `${count} are in use`, "raise maxclients, or share layers within a process")
+    : finding("connections", "ok", count)
+}
+
+/** The findings of an `INFO` reply. */
+export const ofInfo = (info: Info, isCluster: boolean): ReadonlyArray<Finding> => [
+  version(info),
+  mode(info, isCluster),
+  role(info),
+  eviction(info),
+  connections(info)
+]
+
+/** `save`: the setting of this name, undefined where the server does not tell. */
+export const persistence = (info: Info, save: string | undefined): Finding =>
+  info.get("aof_enabled") === "1"
+    ? finding("persistence", "ok", "append-only file")
+    : save === undefined
+    ? finding("persistence", "info", "whether snapshots are saved is not visible")
+    : save === ""
+    ? finding(
+      "persistence",
+      "info",
+      "nothing is saved to disk: a restart frees every mutex, and loses announcements and checkpoints",
+      "set appendonly yes"
+    )
+    : finding("persistence", "info", "snapshots only: a restart loses the newest writes", "set appendonly yes")
+
+export const textOf = ({ advice, message }: Finding): string => advice === undefined ? message : `${message}: ${advice}`

@@ -1,0 +1,217 @@
+/** Makes the usual mistakes, and keeps the table of their messages in docs/errors.md. `UPDATE_DOCS=1` writes it. */
+import { MutexName } from "@effect-simba/core/MutexName"
+import { MutexStore } from "@effect-simba/core/MutexStore"
+import type { BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
+import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+import { assert, it } from "@effect/vitest"
+import { Context, Effect, Exit, Layer, type Scope } from "effect"
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
+import { createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { inspect } from "node:util"
+import { certificate, privateKey } from "../../support/certificate.ts"
+import { RedisServer } from "../../support/harness.ts"
+
+const page = fileURLToPath(new URL("../../../../../docs/errors.md", import.meta.url))
+
+const folder = Effect.acquireRelease(
+  Effect.promise(() => mkdtemp(join(tmpdir(), "effect-simba-tls-"))),
+  (path) => Effect.promise(() => rm(path, { recursive: true, force: true }))
+)
+
+/** A server with TLS on one port, and without on another. */
+const tlsServer = Effect.gen(function*() {
+  const path = yield* folder
+  const cert = join(path, "cert.pem")
+  const key = join(path, "key.pem")
+  yield* Effect.promise(() => Promise.all([writeFile(cert, certificate), writeFile(key, privateKey)]))
+  const port = yield* closedPort
+  yield* RedisServer.start({
+    args: [
+      `--tls-port ${port}`,
+      `--tls-cert-file ${cert}`,
+      `--tls-key-file ${key}`,
+      `--tls-ca-cert-file ${cert}`,
+      "--tls-auth-clients no"
+    ]
+  })
+  return port
+})
+
+/** A port on which nobody listens. */
+const closedPort = Effect.callback<number>((resume) => {
+  const probe = createServer()
+  probe.listen(0, "127.0.0.1", () => {
+    const { port } = probe.address() as { readonly port: number }
+    probe.close(() => resume(Effect.succeed(port)))
+  })
+})
+
+/** Answers every connection with a text, as a server of another protocol does. */
+const otherServer = Effect.map(
+  Effect.acquireRelease(
+    Effect.callback<ReturnType<typeof createServer>>((resume) => {
+      const listener = createServer((socket) => {
+        socket.on("error", () => undefined).end("HTTP/1.1 400 Bad Request\r\n\r\n")
+      })
+      listener.listen(0, "127.0.0.1", () => resume(Effect.succeed(listener)))
+    }),
+    (listener) => Effect.sync(() => listener.close())
+  ),
+  (listener) => (listener.address() as { readonly port: number }).port
+)
+
+const m = MutexName.make("m")
+
+type Failure = BackendError | InvalidConfig
+
+/** The failure of building a layer, which closes with it. */
+const refusal = (layer: ReturnType<typeof IoRedis.layer>) =>
+  Effect.map(Effect.flip(Effect.scoped(Layer.build(Layer.fresh(layer)))), (error) => error as Failure)
+
+const at = (port: number) => ({ host: "127.0.0.1", port })
+
+interface Mistake {
+  readonly what: string
+  readonly make: Effect.Effect<Failure, unknown, Scope.Scope>
+}
+
+const toLayer = (what: string, options: Effect.Effect<IoRedis.Options, unknown, Scope.Scope>): Mistake => ({
+  what,
+  make: Effect.flatMap(options, (given) => refusal(IoRedis.layer(given)))
+})
+
+const mistakes: ReadonlyArray<Mistake> = [
+  toLayer("nothing listens there", Effect.map(closedPort, (port) => ({ url: `redis://127.0.0.1:${port}` }))),
+  toLayer("the host has no address", Effect.succeed({ url: "redis://redis.invalid:6379" })),
+  toLayer("another protocol", Effect.map(otherServer, (port) => ({ url: `redis://127.0.0.1:${port}` }))),
+  toLayer("`redis://` to a port with TLS", Effect.map(tlsServer, (port) => ({ url: `redis://127.0.0.1:${port}` }))),
+  toLayer(
+    "`rediss://` to a port without TLS",
+    Effect.map(RedisServer.start(), ({ port }) => ({ url: `rediss://127.0.0.1:${port}` }))
+  ),
+  toLayer(
+    "a certificate that nobody knows",
+    Effect.map(tlsServer, (port) => ({ url: `rediss://127.0.0.1:${port}` }))
+  ),
+  toLayer(
+    "no password",
+    Effect.map(RedisServer.start({ args: ["--requirepass secret"] }), ({ url }) => ({ url }))
+  ),
+  toLayer(
+    "a wrong password",
+    Effect.map(
+      RedisServer.start({ args: ["--requirepass secret"] }),
+      ({ port }) => ({ url: `redis://:mistyped@127.0.0.1:${port}` })
+    )
+  ),
+  toLayer(
+    "Sentinels that do not know the name",
+    Effect.map(RedisServer.sentinel(), ({ sentinels }) => ({
+      client: { sentinels: sentinels.slice(0, 1).map(({ port }) => at(port)), name: "other" }
+    }))
+  ),
+  toLayer(
+    "no Sentinel there",
+    Effect.map(closedPort, (port) => ({ client: { sentinels: [at(port)], name: "mymaster" } }))
+  ),
+  toLayer(
+    "the port of a Sentinel",
+    Effect.map(RedisServer.sentinel(), ({ sentinels }) => ({ url: sentinels[0]!.url }))
+  ),
+  toLayer(
+    "`IoRedis.layer` for a Cluster",
+    Effect.map(RedisServer.start({ args: ["--cluster-enabled yes"] }), ({ url }) => ({ url }))
+  ),
+  {
+    what: "`IoRedis.layerCluster` for a single server",
+    make: Effect.flatMap(
+      RedisServer.start(),
+      ({ port }) => refusal(IoRedis.layerCluster({ nodes: [at(port)] }))
+    )
+  },
+  {
+    what: "a Cluster behind another provider of `Redis`",
+    make: Effect.gen(function*() {
+      const { nodes } = yield* RedisServer.cluster()
+      const plain = IoRedis.layer({ url: nodes[0]!.url, serverChecks: false })
+      const context = yield* Layer.build(RedisMutexStore.layer.pipe(Layer.provide(plain)))
+      const store = Context.get(context, MutexStore)
+      const exits = yield* Effect.forEach(
+        ["a", "b", "c", "d", "e", "f"],
+        (name) => Effect.exit(Effect.flip(store.owner(MutexName.make(name))))
+      )
+      return exits.find(Exit.isSuccess)!.value as Failure
+    })
+  },
+  {
+    what: "a server that hangs",
+    make: Effect.gen(function*() {
+      const server = yield* RedisServer.start()
+      const layer = RedisMutexStore.layer.pipe(Layer.provide(IoRedis.layer({ url: server.url })))
+      const store = Context.get(yield* Layer.build(layer), MutexStore)
+      yield* server.pause
+      return (yield* Effect.flip(store.owner(m))) as Failure
+    })
+  },
+  {
+    what: "a server that goes away before its reply",
+    make: Effect.gen(function*() {
+      const server = yield* RedisServer.start()
+      const layer = RedisMutexStore.layer.pipe(Layer.provide(IoRedis.layer({ url: server.url })))
+      const store = Context.get(yield* Layer.build(layer), MutexStore)
+      yield* server.pause
+      yield* Effect.forkScoped(Effect.delay(server.kill(), "100 millis"))
+      return (yield* Effect.flip(store.owner(m))) as Failure
+    })
+  },
+  {
+    what: "a server that is gone",
+    make: Effect.gen(function*() {
+      const server = yield* RedisServer.start()
+      const layer = RedisMutexStore.layer.pipe(Layer.provide(IoRedis.layer({ url: server.url })))
+      const store = Context.get(yield* Layer.build(layer), MutexStore)
+      yield* server.kill()
+      yield* Effect.sleep("100 millis")
+      return (yield* Effect.flip(store.owner(m))) as Failure
+    })
+  }
+]
+
+/** Without what differs from run to run. */
+const stable = (text: string) =>
+  text.replaceAll(/127\.0\.0\.1:\d+/g, "127.0.0.1:6379").replaceAll(/\bslot \d+/g, "slot 1")
+
+const rowOf = Effect.fnUntraced(function*({ make, what }: Mistake) {
+  const error = yield* Effect.scoped(make)
+  const shown = inspect(error, { depth: 10 })
+  assert.notMatch(shown, /mistyped|secret|node_modules\/.*ioredis/, what)
+  assert.notMatch(error.message, /\.\.|\n/, what)
+  const again = error._tag === "BackendError" && error.retryable ? "yes" : "no"
+  return [what, `\`${stable(error.message)}\``, again]
+})
+
+const rowsIn = (text: string) =>
+  text.split("<!-- mistakes -->")[1]!.trim().split("\n").slice(2).map((line) =>
+    line.split("|").slice(1, -1).map((cell) => cell.trim())
+  )
+
+it.live("each mistake has a message that names its cure, and the documentation shows it", () =>
+  Effect.gen(function*() {
+    const rows: Array<ReadonlyArray<string>> = []
+    for (const mistake of mistakes) rows.push(yield* rowOf(mistake))
+    const text = yield* Effect.promise(() => readFile(page, "utf8"))
+    if (process.env["UPDATE_DOCS"] !== undefined) {
+      const table = [
+        "| mistake | message | try again |",
+        "| - | - | - |",
+        ...rows.map((row) => `| ${row.join(" | ")} |`)
+      ]
+      const parts = text.split("<!-- mistakes -->")
+      parts[1] = `\n\n${table.join("\n")}\n\n`
+      yield* Effect.promise(() => writeFile(page, parts.join("<!-- mistakes -->")))
+    }
+    assert.deepStrictEqual(rows, rowsIn(yield* Effect.promise(() => readFile(page, "utf8"))))
+  }), 120_000)

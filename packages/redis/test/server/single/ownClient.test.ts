@@ -1,0 +1,174 @@
+/** A client of the application's own behind the layer. */
+import { Mutex } from "@effect-simba/core"
+import { InvalidConfig } from "@effect-simba/core/SimbaError"
+import { Subscriber } from "@effect-simba/core/Subscriber"
+import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Effect, Exit, Fiber, Layer, Queue, Scope } from "effect"
+import * as Redis from "effect/persistence/Redis"
+import { type Cluster, Redis as Client, type RedisOptions } from "ioredis"
+import { connections, openMutex, RedisServer, until } from "../../support/harness.ts"
+
+const made = (port: number, options: RedisOptions = {}) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const client = new Client(port, "127.0.0.1", { ...options, connectionName: "app" } as object)
+      client.on("error", () => undefined)
+      return client
+    }),
+    (client) => Effect.sync(() => client.disconnect())
+  )
+
+const open = (client: Client | Cluster, options?: IoRedis.ClientOptions) =>
+  Effect.map(Layer.build(Layer.fresh(IoRedis.fromClient(client, options))), (context) => ({
+    redis: Context.get(context, Redis.Redis),
+    subscriber: Context.get(context, Subscriber)
+  }))
+
+describe("IoRedis.fromClient", () => {
+  it.live(
+    "shares the connection of the application, which stays open when the layer closes",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer.start()
+        const client = yield* made(server.port)
+        yield* Effect.scoped(Effect.gen(function*() {
+          const { redis, subscriber } = yield* open(client)
+          assert.strictEqual(yield* redis.send("CLIENT", "ID"), yield* Effect.promise(() => client.client("ID")))
+          const queue = yield* subscriber.subscribe("news")
+          yield* redis.send("PUBLISH", "news", "hello")
+          assert.deepStrictEqual(yield* Queue.take(queue), { _tag: "Message", channel: "news", text: "hello" })
+          const reserved = yield* Effect.scoped(Effect.flatMap(redis.reserve, ({ send }) => send("CLIENT", "ID")))
+          assert.notStrictEqual(reserved, yield* redis.send("CLIENT", "ID"))
+        }))
+        assert.strictEqual(yield* Effect.promise(() => client.ping()), "PONG")
+        yield* until("its connection alone is left", Effect.map(connections(server, "app"), (ids) => ids.length === 1))
+        const none = Effect.map(connections(server, "simba:subscriber"), (ids) => ids.length === 0)
+        yield* until("the subscriber is gone", none)
+        assert.strictEqual(client.listenerCount("close") + client.listenerCount("ready"), 0)
+      }),
+    30_000
+  )
+
+  it.live("mutexes on it exclude others, and hand over", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer.start()
+      const layer = Mutex.layer().pipe(
+        Layer.provide(RedisMutexStore.layer),
+        Layer.provide(IoRedis.fromClient(yield* made(server.port, { lazyConnect: true, enableOfflineQueue: false })))
+      )
+      const ours = Context.get(yield* Layer.build(layer), Mutex.Mutex)
+      const others = yield* openMutex(server)
+      const held = yield* Scope.make()
+      yield* Scope.provide(others.acquire("m"), held)
+      const waiting = yield* Effect.forkScoped(ours.acquire("m"), { startImmediately: true })
+      yield* Effect.sleep("100 millis")
+      assert.isUndefined(waiting.pollUnsafe())
+      yield* Scope.close(held, Exit.void)
+      yield* Fiber.join(waiting)
+    }), 30_000)
+
+  it.live(
+    "a command that failed is never sent later, whatever the client does with its own",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer.start()
+        const client = yield* made(server.port, { maxRetriesPerRequest: null, autoResendUnfulfilledCommands: true })
+        const { redis } = yield* open(client, { commandTimeout: "300 millis" })
+        yield* server.pause
+        const late = yield* Effect.flip(redis.send("SET", "late", "1"))
+        assert.match(String(late.cause), /no reply from .* within 300ms/)
+        yield* server.restart
+        const gone = yield* Effect.flip(redis.send("SET", "gone", "1"))
+        assert.match(String(gone.cause), /not connected/)
+        yield* until("it is back", Effect.map(Effect.exit(redis.send("PING")), Exit.isSuccess))
+        yield* Effect.promise(() => client.ping())
+        assert.deepStrictEqual(yield* server.send("KEYS", "*"), [])
+      }),
+    30_000
+  )
+
+  it.live.each([
+    ["keyPrefix", { keyPrefix: "app:" }],
+    ["stringNumbers", { stringNumbers: true }],
+    ["replyMapping", { replyMapping: "resp3" }]
+  ] as ReadonlyArray<[string, RedisOptions]>)(
+    "a client with %s is refused",
+    ([option, options]) =>
+      Effect.gen(function*() {
+        const client = yield* made(1, { ...options, lazyConnect: true })
+        const error = yield* Effect.flip(open(client))
+        assert.instanceOf(error, InvalidConfig)
+        assert.strictEqual((error as InvalidConfig).option, option)
+      })
+  )
+
+  it.live("a client that subscribes, or is closed, is refused", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer.start()
+      const client = yield* made(server.port, { protocol: 2 })
+      yield* Effect.promise(() => client.subscribe("news"))
+      assert.match((yield* Effect.flip(open(client))).message, /it subscribes or monitors/)
+      client.disconnect()
+      yield* until("it is closed", Effect.sync(() => client.status === "end"))
+      assert.match((yield* Effect.flip(open(client))).message, /it is closed/)
+    }))
+
+  it.live("a client that cannot connect says why", () =>
+    Effect.gen(function*() {
+      const error = yield* Effect.flip(open(yield* made(1), { connectTimeout: "300 millis" }))
+      assert.match(error.message, /nothing listens at 127\.0\.0\.1:1 \(ECONNREFUSED\)/)
+    }))
+
+  it.live("a client given as options is refused by name", () =>
+    Effect.gen(function*() {
+      const client = yield* made(1, { lazyConnect: true })
+      for (
+        const layer of [
+          IoRedis.layer({ client: client as object }),
+          IoRedis.layerFromEnv({ client: client as object }),
+          IoRedis.layerCluster({ nodes: [{ port: 1 }], client: client as object })
+        ]
+      ) {
+        const error = yield* Effect.flip(Effect.scoped(Layer.build(Layer.fresh(layer))))
+        assert.match((error as InvalidConfig).message, /give it to IoRedis\.fromClient/)
+      }
+    }))
+})
+
+describe("Redis.send", () => {
+  it.live.each([
+    "QUIT",
+    "monitor",
+    "RESET",
+    "HELLO 3",
+    "SELECT 1",
+    "SUBSCRIBE c",
+    "CLIENT REPLY OFF",
+    "MULTI",
+    "BLPOP l 0"
+  ])(
+    "refuses %s, which would break the connection of all callers",
+    (text) =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer.start()
+        const { redis } = yield* open(yield* made(server.port))
+        const [command, ...args] = text.split(" ")
+        const error = yield* Effect.flip(redis.send(command!, ...args))
+        assert.match(String(error.cause), /Redis\.send refuses [A-Z]+: .*(Redis\.reserve|Redis\.subscribe|the layer)/)
+        assert.strictEqual(yield* redis.send("PING"), "PONG")
+      })
+  )
+
+  it.live("SUBSCRIBE within a transaction on a reserved connection fails, and the process lives", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer.start()
+      const { redis } = yield* open(yield* made(server.port))
+      const error = yield* Effect.scoped(Effect.gen(function*() {
+        const { send } = yield* redis.reserve
+        yield* send("MULTI")
+        return yield* Effect.flip(send("SUBSCRIBE", "c"))
+      }))
+      assert.match(String(error.cause), /use Redis\.subscribe/)
+    }))
+})
