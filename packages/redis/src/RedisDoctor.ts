@@ -282,6 +282,19 @@ export const examine = Effect.fnUntraced(function*(
 /**
  * Writes a report as text, one finding in a line.
  *
+ * **Example** (Only what asks for a change)
+ *
+ * ```ts
+ * import { RedisDoctor } from "@effect-simba/redis"
+ * import { Console, Effect } from "effect"
+ *
+ * const complaints = Effect.flatMap(RedisDoctor.examine(), (report) =>
+ *   Console.log(RedisDoctor.format({
+ *     ...report,
+ *     findings: report.findings.filter(({ status }) => status === "warning" || status === "error")
+ *   })))
+ * ```
+ *
  * @category combinators
  * @since 0.1.0
  */
