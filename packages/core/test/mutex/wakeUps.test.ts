@@ -224,6 +224,21 @@ describe("renewing", () => {
       assert.strictEqual((yield* Effect.flip(lease.ensure)).reason, "ForcedRelease")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
+  it.effect.each([["never answers", Effect.never], ["says no", Effect.succeed(false)]] as const)(
+    "a lease that was taken by force is lost at once, also where its probe %s",
+    ([, isAlive]) =>
+      Effect.gen(function*() {
+        for (let before = 9_900; before < 15_100; before += 130) {
+          const lease = yield* Mutex.acquire("m", { isAlive })
+          yield* TestClock.adjust(before)
+          assert.isTrue(yield* lease.isHeld)
+          yield* Mutex.forceRelease("m")
+          yield* TestClock.adjust(1)
+          assert.strictEqual((yield* Effect.flip(lease.ensure)).reason, "ForcedRelease", `after ${before} ms`)
+        }
+      }).pipe(Effect.scoped, Effect.provide(TestLive))
+  )
+
   it.effect("a probe whose report dies is asked again", () =>
     Effect.gen(function*() {
       let asked = 0

@@ -159,7 +159,8 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
 
   const ask = (lease: L, probe: Effect.Effect<boolean>) =>
     Effect.flatMap(probe, (isAlive) => {
-      if (!lease.isOpen()) return Effect.void
+      // A renewal that did not wait for the answer decides when the next one is due
+      if (!lease.isOpen() || lease.renewing) return Effect.void
       if (!isAlive) return retry(lease, deadlines.now())
       lease.nextRenewal = deadlines.now().monotonic
       deadlines.place(lease)

@@ -173,8 +173,8 @@ export const make = Effect.fnUntraced(function*(
       const lease = deadlines.all().find((lease) => lease.id === id)
       if (lease === undefined) return
       lease.forcedAt = deadlines.now().monotonic
-      // A renewal or a probe that is under way decides when the next one is due
-      if (lease.renewing || lease.probe === "asking") return
+      // A renewal that is under way decides when the next one is due
+      if (lease.renewing) return
       lease.nextRenewal = -Infinity
       deadlines.place(lease)
     },
