@@ -286,7 +286,7 @@ export const leadershipsEnded: { readonly [How in LeadershipEnd]: Metric.Counter
   released: end("released")
 }
 
-type LeaderRunOutcome = "success" | "failure" | "defect" | "interrupted" | "skipped"
+type LeaderRunOutcome = "success" | "failure" | "defect" | "interrupted" | "skipped" | "early"
 
 const run = (outcome: LeaderRunOutcome) =>
   counter("simba_leadership_runs", "Runs of scheduled work, by outcome", { outcome })
@@ -299,6 +299,7 @@ const run = (outcome: LeaderRunOutcome) =>
  * - `failure`, `defect`: the run failed or died.
  * - `interrupted`: it was interrupted, by the end of the leadership or otherwise.
  * - `skipped`: it did not run. Its period was taken by an earlier run in the fleet, or the backend did not answer in time.
+ * - `early`: it waits. Its instant has come by the clock of this node, and is far ahead of the backend's time.
  *
  * **Example** (The runs that went wrong)
  *
@@ -320,5 +321,6 @@ export const leaderRuns: { readonly [Outcome in LeaderRunOutcome]: Metric.Counte
   failure: run("failure"),
   defect: run("defect"),
   interrupted: run("interrupted"),
-  skipped: run("skipped")
+  skipped: run("skipped"),
+  early: run("early")
 }

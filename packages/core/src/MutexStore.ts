@@ -212,8 +212,8 @@ export interface ClaimPeriodRequest {
   readonly job: string
   readonly every: Duration.Duration
   /**
-   * The period is this scheduled instant, in milliseconds since 1970, and no later one has run. Default: the period is the
-   * backend's time divided by `every`.
+   * The period is this scheduled instant, in milliseconds since 1970, and no later one has run. An instant that is more than
+   * 10 seconds ahead of the backend's time is refused. Default: the period is the backend's time divided by `every`.
    */
   readonly at?: number | undefined
 }
@@ -228,7 +228,10 @@ export interface ClaimPeriodRequest {
 export interface ClaimPeriodResult {
   /** Whether the caller, and nobody else, is to run the job in this period. */
   readonly first: boolean
-  /** Time until the next period begins, by the backend's time. Zero for a request with `at`. */
+  /**
+   * Time until the next period begins, by the backend's time. For a request with `at` zero, or the time until the instant is
+   * no longer too far ahead.
+   */
   readonly next: Duration.Duration
 }
 

@@ -327,7 +327,7 @@ describe("at most once per period", { tags: ["B33"] }, () => {
         const [ahead, expected] of [
           [[0, 0], ["a@5"]],
           [[0, -30], ["a@5"]],
-          [[0, 30], ["a@5", "b@35"]],
+          [[0, 30], ["a@5", "b@55"]],
           [[3, -3], ["a@2"]]
         ] as const
       ) {
@@ -336,6 +336,29 @@ describe("at most once per period", { tags: ["B33"] }, () => {
         assert.deepStrictEqual(lines, [...expected], `${ahead}`)
       }
     }))
+
+  it.effect("cron: a node whose clock is a year ahead uses up no instant of the fleet, and tells", () =>
+    isolated(Effect.gen(function*() {
+      yield* TestClock.setTime(noon - 5_000)
+      const fleet = yield* Fleet.make
+      const log = yield* makeLog
+      const wrong = yield* fleet.node("wrong", { ahead: 365 * 86_400_000 })
+      const right = yield* fleet.node("right")
+      for (const node of [wrong, right]) {
+        const jobs = yield* node.here(contender)
+        yield* node.start(
+          Leadership.leaderSchedule(jobs, log.note(node.name), minutely, { ...once, catchUp: "1 hour" })
+        )
+        yield* TestClock.adjust(0)
+      }
+      yield* TestClock.adjust("3 minutes")
+      assert.deepStrictEqual(log.take(), [])
+      // It waits for each until the next has come: the one to make up for, and one since
+      assert.deepStrictEqual([yield* runsOf("early"), yield* runsOf("skipped")], [2, 2])
+      yield* wrong.close
+      yield* TestClock.adjust("2 minutes")
+      assert.deepStrictEqual(log.take(), ["right@180", "right@185", "right@245"])
+    })))
 
   it.effect("cron: an instant during a change of leaders is made up for once, if wanted", () =>
     Effect.gen(function*() {

@@ -122,6 +122,16 @@ export const drive = <A, E, R, SE, SR>(
         })
       )
 
+    const waitForBackend = (early: Duration.Duration, left: Effect.Effect<number>) =>
+      Effect.gen(function*() {
+        yield* count("early")
+        yield* log.warning(
+          `The clock of this node is ahead of the backend's: an instant of "${name}" is too early by ` +
+            `${Duration.format(early)}. It waits for the backend's time`
+        )
+        yield* Effect.sleep(Duration.min(early, Duration.millis(Math.max(0, yield* left))))
+      })
+
     const ask = (every: number, at?: number) =>
       contention.claimPeriod(name, { every: Duration.millis(every), at }).pipe(
         Effect.tapError((error) => log.warning(`Cannot ask whether "${name}" has run: ${error.message}`))
@@ -129,9 +139,12 @@ export const drive = <A, E, R, SE, SR>(
 
     /** An instant is worth asking for until the next one has come. */
     const claim = (cron: Cron.Cron, at: number) => {
-      const next = Cron.next(cron, at).getTime()
-      const goesOn = Effect.map(Clock.currentTimeMillis, (now) => now < next)
-      return ask(next - at, at).pipe(
+      const end = Cron.next(cron, at).getTime()
+      const left = Effect.map(Clock.currentTimeMillis, (now) => end - now)
+      const goesOn = Effect.map(left, (millis) => millis > 0)
+      return ask(end - at, at).pipe(
+        Effect.tap(({ next }) => Duration.isZero(next) ? Effect.void : waitForBackend(next, left)),
+        Effect.repeat({ while: ({ next }) => Duration.isZero(next) ? Effect.succeed(false) : goesOn }),
         Effect.retry({ schedule: contenderRetry, while: () => goesOn }),
         Effect.map(({ first }) => first),
         Effect.orElseSucceed(() => false),

@@ -21,6 +21,9 @@ interface Waiter {
   readonly ticket: number
 }
 
+/** How far a scheduled instant may be ahead of the store's clock. Milliseconds. */
+const tolerance = 10_000
+
 type Listener = (wakeUp: WakeUp) => void
 
 const toTicket = (micros: number) => (micros / 1e6).toFixed(6) as Ticket
@@ -140,6 +143,7 @@ export class MemoryMutex {
 
   tick(job: string, every: number, at: number | undefined): ClaimPeriodResult {
     const now = this.micros / 1000
+    if (at !== undefined && at > now + tolerance) return { first: false, next: Duration.millis(at - now - tolerance) }
     const period = at ?? Math.floor(now / every) * every
     const first = period > (this.ticks.get(job) ?? -Infinity)
     if (first) this.ticks.set(job, period)

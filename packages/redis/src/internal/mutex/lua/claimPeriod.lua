@@ -1,17 +1,24 @@
 --- Gives a period of a timetable, or one instant of it, to the first that asks.
 ---
---- A period is kept as the instant at which it begins, so that a job whose period changes goes on.
+--- A period is kept as the instant at which it begins, so that a job whose period changes goes on. An instant that is
+--- too far ahead of the server's time is refused: the clock of a node that is wrong must not use up what is to come.
 ---
 --- KEYS[1] claimed  the period of this job that was claimed last
 --- ARGV[1] every    length of a period in ms
 --- ARGV[2] at       scheduled instant in ms, or '' for the time of the server
---- Reply: { '1' for the first and '0' for all others, ms until the next period, '0' for a scheduled instant }.
+--- Reply: { '1' for the first and '0' for all others, ms until the next period }. For a scheduled instant the second is
+---   '0', or the ms until it is no longer too far ahead.
 
 local claimed = KEYS[1]
 local every, at = tonumber(ARGV[1]), tonumber(ARGV[2])
 
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+-- More than clocks differ that are looked after
+local tolerance = 10000
+if at and at > now + tolerance then
+  return { '0', string.format('%.0f', at - now - tolerance) }
+end
 local period = at or math.floor(now / every) * every
 local last = tonumber(redis.call('GET', claimed) or '-1') or -1
 local first = period > last
