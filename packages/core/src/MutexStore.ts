@@ -16,7 +16,7 @@ import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { FencingToken } from "./FencingToken.ts"
-import { MemoryMutex } from "./internal/mutex/memoryStore.ts"
+import { type Last, MemoryMutex } from "./internal/mutex/memoryStore.ts"
 import { type ContenderId, inboxOf, type MutexName } from "./MutexName.ts"
 import type { BackendError, StoreError } from "./SimbaError.ts"
 import type { Subscription } from "./Subscriber.ts"
@@ -121,6 +121,8 @@ export interface ReleaseRequest {
   readonly id: ContenderId
   readonly confirm: Duration.Duration
   readonly unfair?: boolean | undefined
+  /** The last token that holders within the caller's process had. The store may give those after it to the next grant. */
+  readonly lastToken?: FencingToken | undefined
   /**
    * Another attempt, which is queued first, behind all who wait. It is queued even if the caller no longer owned the mutex.
    * Its `id` is new and should listen already. `lease` and `reserve` are for a grant at once.
@@ -392,7 +394,7 @@ const subscription = <A>(
 
 const make = Effect.sync((): MutexStore["Service"] => {
   const mutexes = new Map<MutexName, MemoryMutex>()
-  const last = { token: 0, ticket: 0 }
+  let last: Last = { token: 0, ticket: 0 }
   const inboxes = new Map<string, (forced: { readonly id: string }) => void>()
 
   const withMutex = <A>(name: MutexName, f: (mutex: MemoryMutex) => A): Effect.Effect<A> =>
@@ -402,7 +404,10 @@ const make = Effect.sync((): MutexStore["Service"] => {
         if (mutex === undefined) mutexes.set(name, mutex = new MemoryMutex(last))
         mutex.advance(Number(clock.monotonicTimeNanosUnsafe()) / 1e6, clock.currentTimeMillisUnsafe())
         const result = f(mutex)
-        if (mutex.isIdle()) mutexes.delete(name)
+        if (mutex.isIdle()) {
+          mutexes.delete(name)
+          last = mutex.lastOf(last)
+        }
         return result
       })
     )

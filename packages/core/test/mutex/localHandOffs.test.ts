@@ -28,6 +28,22 @@ describe("maxLocalHandOffs", () => {
       assert.strictEqual(yield* ownerId, undefined)
     }).pipe(Effect.provide(TestLive)))
 
+  it.effect("tokens that nobody had are given back, so that they do not run ahead of the clock", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(1000)
+      const locked = (options: Mutex.AcquireOptions) =>
+        Mutex.withLock("m", options)((lease) => Effect.succeed(lease.token))
+      const many = { maxLocalHandOffs: 10_000 }
+      const tokens: Array<number> = []
+      for (let i = 0; i < 5; i++) tokens.push(yield* locked({ ...many, unfair: i % 2 === 1 }))
+      const line = makeLine(many)
+      for (const name of ["a", "b"]) yield* line.wait(name)
+      yield* line.wait("c", { maxLocalHandOffs: 0 })
+      for (const name of ["a", "b", "c"]) yield* line.letGo(name)
+      tokens.push(...line.tokens, yield* locked({}))
+      assert.deepStrictEqual(tokens, Array.from({ length: 9 }, (_, n) => 1_000_000 + n))
+    }).pipe(Effect.provide(TestLive)))
+
   it.effect("other processes have their turn after the bound", () =>
     Effect.gen(function*() {
       const them = yield* another("them")

@@ -69,7 +69,15 @@ const argumentsOf = (
         value === 2 ? "2" : "0"
       ]
     case "d":
-      return [mine, "1500", value === 3 ? "1" : "0", value > 1 ? `9-${layers[id % 3]}:host-1` : "", "9000", "1"]
+      return [
+        mine,
+        "1500",
+        value === 3 ? "1" : "0",
+        value > 1 ? `9-${layers[id % 3]}:host-1` : "",
+        "9000",
+        "1",
+        ["", "8", "2750000000000003"][id % 3]!
+      ]
     default:
       return [mine]
   }

@@ -11,7 +11,7 @@ export interface Operation {
   readonly reply: unknown
 }
 
-const widths: Record<string, number> = { t: 1, a: 7, r: 1, d: 6 }
+const widths: Record<string, number> = { t: 1, a: 7, r: 1, d: 7 }
 
 /** Of any command; none if it is not that script. */
 export const operationsOf = (args: ReadonlyArray<string>, reply: unknown): ReadonlyArray<Operation> => {

@@ -40,6 +40,8 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
   dead = false
   /** When it was last reported taken by force: the reply to the next request decides. */
   forcedAt: number | undefined
+  /** Reserved tokens after its own: for those that it is handed to within this process. */
+  private spare: number
   private works: Set<Fiber.Fiber<unknown, unknown>> | undefined
   private starting = 0
 
@@ -56,6 +58,7 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
     this.id = id
     this.token = token
     this.owner = owner
+    this.spare = terms.maxLocalHandOffs
   }
 
   /** For the renewing request. */
@@ -91,7 +94,13 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
 
   /** The server's lease stays the same: it ends no later, and is renewed no later. */
   inherit(previous: HeldLease): void {
+    this.spare = previous.spare - 1
     this.extend(previous.renewed)
+  }
+
+  /** For its release: the tokens after it are given back, if there are any. */
+  get lastToken(): FencingToken | undefined {
+    return this.spare > 0 ? this.token : undefined
   }
 
   /** Milliseconds until the server's lease ends, if nothing renews it any more. */

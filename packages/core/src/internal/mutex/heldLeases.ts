@@ -133,9 +133,9 @@ export const make = Effect.fnUntraced(function*(
   const part = (lease: HeldLease, now: Instant): releaseSender.Request | undefined => {
     lease.state = "released"
     drop(lease, now)
-    const { id, mutex, owner, terms: { unfair } } = lease
+    const { id, lastToken, mutex, owner, terms: { unfair } } = lease
     const parting = owner === undefined ? {} : owner.released(lease, now)
-    return parting === undefined ? undefined : { mutex, id, unfair, ...parting }
+    return parting === undefined ? undefined : { mutex, id, unfair, lastToken, ...parting }
   }
 
   const giveUp: HeldLeases["giveUp"] = (lease) =>

@@ -29,28 +29,31 @@ type Listener = (wakeUp: WakeUp) => void
 const toTicket = (micros: number) => (micros / 1e6).toFixed(6) as Ticket
 const fromTicket = (ticket: Ticket) => Math.round(Number(ticket) * 1e6)
 
-/** The last token, reserved ones included, and the last ticket of a store: a mutex that is idle need not be kept. */
+/** The largest token, reserved ones included, and ticket of mutexes that were idle, and are not kept for their sake. */
 export interface Last {
-  token: number
+  readonly token: number
   /** Microseconds. */
-  ticket: number
+  readonly ticket: number
 }
 
 export class MemoryMutex {
-  private readonly last: Last
   private now = 0
   private micros = 0
   private owner: ContenderId | undefined
   /** Monotonic milliseconds. */
   private deadline = 0
-  private token = 0
+  private token: number
+  /** So many further tokens are the owner's too. */
+  private reserved = 0
+  private ticket: number
   private readonly queue: Array<Waiter> = []
   private readonly listeners = new Map<ContenderId, Listener>()
   private readonly observers = new Set<(owner: string) => void>()
   private readonly ticks = new Map<string, number>()
 
-  constructor(last: Last) {
-    this.last = last
+  constructor(before: Last) {
+    this.token = before.token
+    this.ticket = before.ticket
   }
 
   advance(monotonicMillis: number, wallMillis: number): void {
@@ -59,7 +62,11 @@ export class MemoryMutex {
     if (this.owner !== undefined && this.now > this.deadline) this.owner = undefined
   }
 
-  /** Nothing to remember. */
+  /** What is to be remembered when it is idle. */
+  lastOf({ ticket, token }: Last): Last {
+    return { token: Math.max(token, this.token + this.reserved), ticket: Math.max(ticket, this.ticket) }
+  }
+
   isIdle(): boolean {
     return !this.isWanted() && this.listeners.size === 0 && this.observers.size === 0 && this.ticks.size === 0
   }
@@ -98,8 +105,11 @@ export class MemoryMutex {
     return { _tag: "Renewed" }
   }
 
-  release({ confirm, id, requeue, unfair }: ReleaseRequest): Released {
+  release({ confirm, id, lastToken, requeue, unfair }: ReleaseRequest): Released {
     const millis = Duration.toMillis(confirm)
+    if (this.owner === id && lastToken !== undefined && lastToken >= this.token) {
+      this.reserved = Math.min(this.reserved, lastToken - this.token)
+    }
     const wasFirst = this.leave(id)
     const queued = requeue === undefined ? undefined : this.enter(requeue.id, undefined)
     // Whether somebody was ahead of the entry that is queued
@@ -166,9 +176,8 @@ export class MemoryMutex {
   private enter(id: ContenderId, ticket: Ticket | undefined): Waiter {
     const queued = this.queue.find((waiter) => waiter.id === id)
     if (queued !== undefined) return queued
-    const { last } = this
-    last.ticket = Math.max(this.micros, last.ticket + 1)
-    const micros = ticket === undefined ? last.ticket : Math.min(fromTicket(ticket), last.ticket)
+    this.ticket = Math.max(this.micros, this.ticket + 1)
+    const micros = ticket === undefined ? this.ticket : Math.min(fromTicket(ticket), this.ticket)
     const waiter = { id, ticket: micros }
     const index = this.queue.findIndex((other) => other.ticket > micros)
     this.queue.splice(index === -1 ? this.queue.length : index, 0, waiter)
@@ -183,7 +192,8 @@ export class MemoryMutex {
   }
 
   private mint(): void {
-    this.token = this.last.token = Math.max(this.last.token + 1, this.micros)
+    this.token = Math.max(this.token + this.reserved + 1, this.micros)
+    this.reserved = 0
   }
 
   private grant(id: ContenderId): void {
@@ -194,7 +204,7 @@ export class MemoryMutex {
   /** Becomes the owner, or is it already and keeps its token. */
   private take(id: ContenderId, lease: Duration.Duration, reserve: number): FencingToken {
     if (this.owner !== id) this.grant(id)
-    this.last.token = Math.max(this.last.token, this.token + reserve)
+    this.reserved = Math.max(this.reserved, reserve)
     this.deadline = this.now + Duration.toMillis(lease)
     this.leave(id)
     this.observers.forEach((observer) => observer(id))

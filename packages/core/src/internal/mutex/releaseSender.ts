@@ -51,11 +51,18 @@ export const make = Effect.fnUntraced(function*(
 
   const inBackground = (effect: Effect.Effect<void>) => isGone ? afterwards(effect) : whileOpen(effect)
 
-  const attempt = ({ id, mutex, requeue, unfair }: Request, within: Duration.Duration) =>
-    Effect.exit(Effect.timeout(
-      store.release({ mutex, id, unfair, requeue, confirm: config.confirmTimeout }),
-      within
-    ))
+  const { confirmTimeout: confirm } = config
+  const requestOf = ({ id, lastToken, mutex, requeue, unfair }: Request): ReleaseRequest => ({
+    mutex,
+    id,
+    unfair,
+    lastToken,
+    requeue,
+    confirm
+  })
+
+  const attempt = (request: Request, within: Duration.Duration) =>
+    Effect.exit(Effect.timeout(store.release(requestOf(request)), within))
 
   const isTimeout = (cause: Failure) => (Cause.squash(cause) as { readonly _tag?: string })._tag === "TimeoutError"
 
@@ -81,7 +88,7 @@ export const make = Effect.fnUntraced(function*(
 
   /** After the first try. */
   const settle = (
-    { id, mutex, settled, unfair }: Request,
+    { requeue: _, settled, ...request }: Request,
     exit: Exit.Exit<Released, StoreError | Cause.TimeoutError>,
     until: number,
     held: boolean
@@ -91,7 +98,7 @@ export const make = Effect.fnUntraced(function*(
     return closed || instant(clock).monotonic >= until || !mayPass(exit.cause)
       ? report(exit.cause, held)
       // Without `requeue`: the entry asks by itself after the first try
-      : tryAgain({ id, mutex, unfair }, until, held)
+      : tryAgain(request, until, held)
   }
 
   const run = (request: Request, within: number, held: boolean) =>
@@ -113,9 +120,8 @@ export const make = Effect.fnUntraced(function*(
    */
   const send = (request: Request, within: number, held: boolean): boolean => {
     if (store.sendRelease === undefined) return false
-    const { id, mutex, requeue, unfair } = request
     const until = instant(clock).monotonic + within
-    const isSent = store.sendRelease({ mutex, id, unfair, requeue, confirm: config.confirmTimeout }, (exit) => {
+    const isSent = store.sendRelease(requestOf(request), (exit) => {
       if (Exit.isFailure(exit)) inBackground(annotated(request, settle(request, exit, until, held)))
       else request.settled?.(exit.value)
       if (--sent === 0) onAnswered?.()

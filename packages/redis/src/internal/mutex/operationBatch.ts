@@ -146,8 +146,8 @@ class Release implements Operation {
   }
 
   write(call: Call): void {
-    const { confirm, id, mutex, requeue, unfair } = this.request
-    if (requeue === undefined && unfair !== true && call.sharesConfirm(confirm)) {
+    const { confirm, id, lastToken, mutex, requeue, unfair } = this.request
+    if (requeue === undefined && lastToken === undefined && unfair !== true && call.sharesConfirm(confirm)) {
       call.add("r", mutex, id)
       return
     }
@@ -159,7 +159,8 @@ class Release implements Operation {
       unfair === true ? "1" : "0",
       requeue?.id ?? "",
       requeue === undefined ? "0" : millis(requeue.lease),
-      String(requeue?.reserve ?? 0)
+      String(requeue?.reserve ?? 0),
+      String(lastToken ?? "")
     )
   }
 

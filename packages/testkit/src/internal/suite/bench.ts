@@ -1,4 +1,5 @@
 /** One mutex under test, and the attempts at it. */
+import type { FencingToken } from "@effect-simba/core/FencingToken"
 import { ContenderId, inboxOf, MutexName } from "@effect-simba/core/MutexName"
 import {
   type AcquireResult,
@@ -83,9 +84,12 @@ export class Party {
 
   readonly release = Effect.suspend(() => this.leave())
 
-  leave(unfair?: boolean) {
+  leave(unfair?: boolean, lastToken?: number) {
     const { confirm, mutex, store } = this.bench
-    return Effect.map(store.release({ mutex, id: this.id, confirm, unfair }), ({ ownership }) => ownership)
+    return Effect.map(
+      store.release({ mutex, id: this.id, confirm, unfair, lastToken: lastToken as FencingToken | undefined }),
+      ({ ownership }) => ownership
+    )
   }
 
   /** Releases, and queues `next` with the same request. */

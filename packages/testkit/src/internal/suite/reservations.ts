@@ -49,6 +49,33 @@ export const reserving = ({ bench, it, short }: Cases): void => {
       assert.strictEqual((yield* c.confirm).token, token + reserve + 1)
     }))
 
+  it.effect("an owner that names the last token that it used gives back those after it", () =>
+    Effect.gen(function*() {
+      const { mutex, parties, store } = yield* bench("give back")
+      const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
+      const reserve = 1_000_000_000_000
+      const first = granted(yield* a.ask("try", undefined, false, reserve)).token
+      // Not the owner's to give
+      yield* b.leave(false, first)
+      const used = 500_000_000_000
+      yield* a.leave(false, first + used)
+      const second = granted(yield* b.ask("try", undefined, false, reserve)).token
+      assert.strictEqual(second, first + used + 1)
+      // Handed over, with the tokens that come next
+      yield* c.queue
+      assert.strictEqual(ownerOf(yield* b.leave(true, second + 3)), undefined)
+      yield* c.expectTurn
+      const third = granted(yield* c.ask("wait", c.ticket, false, reserve)).token
+      assert.strictEqual(third, second + 4)
+      // Tokens that it never had
+      for (const wrong of [third - 1, third + reserve + 1]) {
+        yield* d.leave(false, wrong)
+        assert.strictEqual((yield* store.inspect(mutex, 0)).token, third)
+      }
+      yield* c.leave(false, third + reserve + 1)
+      assert.strictEqual((yield* d.own).token, third + reserve + 1)
+    }))
+
   it.effect("a forced release, and the end of a lease, leave reserved tokens behind too", () =>
     Effect.gen(function*() {
       const { confirm, lease, mutex, parties, pass, store } = yield* bench("reserve, forced", short)

@@ -19,7 +19,8 @@
 ---   t  a plain try: wire id
 ---   a  any acquire: wire id, 'try' or 'wait', lease ms, confirm ms, ticket or '', unfair, how many tokens to reserve
 ---   r  a plain release: wire id
----   d  any release: wire id, confirm ms, unfair, wire id to queue or '', its lease ms, how many tokens it reserves
+---   d  any release: wire id, confirm ms, unfair, wire id to queue or '', its lease ms, how many tokens it reserves,
+---      the last token that was used or ''
 
 local codes, skipDead, plainLease, plainConfirm = ARGV[1], ARGV[2] == '1', ARGV[3], ARGV[4]
 local owner, queue, fence, reserved
@@ -55,7 +56,8 @@ for i = 1, #codes do
           return release(id, plainConfirm, false, '')
         end
         local confirm, unfair, nextId = ARGV[at + 1], ARGV[at + 2] == '1', ARGV[at + 3]
-        return release(id, confirm, unfair, nextId, ARGV[at + 4], tonumber(ARGV[at + 5]))
+        local lease, spare, last = ARGV[at + 4], tonumber(ARGV[at + 5]), tonumber(ARGV[at + 6])
+        return release(id, confirm, unfair, nextId, lease, spare, last)
       end
     end
     done, reply = pcall(operate, code, at)
@@ -69,6 +71,6 @@ for i = 1, #codes do
     reply = { 'error', text }
   end
   replies[i] = reply
-  at = at + (code == 'a' and 7 or code == 'd' and 6 or 1)
+  at = at + (code == 'a' and 7 or code == 'd' and 7 or 1)
 end
 return replies

@@ -16,6 +16,16 @@ local function writeFence(token, spare)
   return redis.call('SET', fence, text, 'PX', fenceMillis, 'GET')
 end
 
+-- The reserved tokens after `last` were not used, so tokens do not run ahead of the clock
+local function giveBack(last)
+  local text = redis.pcall('GET', fence)
+  local token, spare = parseFence(type(text) == 'string' and text or '')
+  local first = tonumber(token)
+  if spare > 0 and last >= first and last <= first + spare then
+    writeFence(string.format('%.0f', last), 0)
+  end
+end
+
 local function mint(spare)
   local token = string.format('%.0f', micros())
   local last, reserve = parseFence(writeFence(token, spare))

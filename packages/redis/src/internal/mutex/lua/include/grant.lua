@@ -1,6 +1,6 @@
 --- Makes a contender the owner, with a new token. An owner keeps the token that it has.
 ---
---- At least `spare` tokens are reserved. Tokens that were reserved are never given back.
+--- At least `spare` tokens are reserved.
 --- Needs owner, queue, fence, reserved.
 --- @include fence.lua
 

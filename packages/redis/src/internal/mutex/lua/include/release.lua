@@ -2,6 +2,7 @@
 ---
 --- - The caller owns it: the first live waiter is granted the mutex, else it is free. Unfair: it is free, and the first
 ---   waiter is told.
+---   Reserved tokens after the last that it used are given back.
 --- - Otherwise the caller leaves the queue. If it was the first, the new first is told when to look.
 --- - A next id queues behind all that wait, and is granted the mutex where nobody is before it. Asked again, it keeps
 ---   its place or its grant.
@@ -13,10 +14,13 @@
 --- @include ownership.lua
 --- @include queue.lua
 
-local function release(id, confirm, unfair, nextId, lease, spare)
+local function release(id, confirm, unfair, nextId, lease, spare, last)
   local current = redis.call('GET', owner)
   local wasOwner = current == id
   if wasOwner then
+    if last then
+      giveBack(last)
+    end
     redis.call('DEL', owner)
     current = nil
     if nextId ~= '' and redis.call('EXISTS', queue) == 0 then
