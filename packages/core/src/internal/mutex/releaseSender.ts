@@ -88,17 +88,17 @@ export const make = Effect.fnUntraced(function*(
 
   /** After the first try. */
   const settle = (
-    { requeue: _, settled, ...request }: Request,
+    request: Request,
     exit: Exit.Exit<Released, StoreError | Cause.TimeoutError>,
     until: number,
     held: boolean
   ): Effect.Effect<void> => {
-    settled?.(Exit.isSuccess(exit) ? exit.value : undefined)
+    request.settled?.(Exit.isSuccess(exit) ? exit.value : undefined)
     if (Exit.isSuccess(exit)) return Effect.void
     return closed || instant(clock).monotonic >= until || !mayPass(exit.cause)
       ? report(exit.cause, held)
       // Without `requeue`: the entry asks by itself after the first try
-      : tryAgain(request, until, held)
+      : tryAgain({ ...request, requeue: undefined }, until, held)
   }
 
   const run = (request: Request, within: number, held: boolean) =>
