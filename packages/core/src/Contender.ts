@@ -125,7 +125,7 @@ export interface Contender extends Pipeable, Inspectable {
    */
   readonly claimPeriod: (
     job: string,
-    period: Pick<ClaimPeriodRequest, "every" | "at">
+    period: Pick<ClaimPeriodRequest, "every" | "at" | "onlyIfKnown">
   ) => Effect.Effect<ClaimPeriodResult, StoreError>
   /**
    * Gives up the leadership: interrupts the work, awaits it, releases, and queues again as the last. A contender that was

@@ -487,8 +487,8 @@ type OncePerPeriod = {
   readonly oncePerPeriod: true
   /**
    * How late a gain of the leadership may make up for the last instant of a cron schedule that nobody has had. A fail-over
-   * takes up to a ttl plus a transition, and `"1 minute"` covers it. The first leader with a new name may make up for the
-   * instant before its start. Default: not at all.
+   * takes up to a ttl plus a transition, and `"1 minute"` covers it. A job that the fleet never saw has missed nothing: its
+   * first run is at the next instant. Default: not at all.
    */
   readonly catchUp?: Duration.Input | undefined
 }

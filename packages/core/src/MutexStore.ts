@@ -218,6 +218,8 @@ export interface ClaimPeriodRequest {
    * 10 seconds ahead of the backend's time is refused. Default: the period is the backend's time divided by `every`.
    */
   readonly at?: number | undefined
+  /** Refuses a job that the backend does not know, and remembers it as if it had run. Default: false. */
+  readonly onlyIfKnown?: boolean | undefined
 }
 
 /**
@@ -455,8 +457,7 @@ const make = Effect.sync((): MutexStore["Service"] => {
             if (before._tag === "Held") inboxes.get(inboxOf(before.owner))?.({ id: before.owner })
           })
       ),
-    claimPeriod: (request) =>
-      withMutex(request.mutex, (mutex) => mutex.tick(request.job, Duration.toMillis(request.every), request.at))
+    claimPeriod: (request) => withMutex(request.mutex, (mutex) => mutex.tick(request))
   }
 })
 

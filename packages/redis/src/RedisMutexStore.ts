@@ -171,8 +171,8 @@ const make = Effect.gen(function*() {
         Effect.mapError(fromRedis("force release")),
         Effect.flatMap(readOwnership)
       ),
-    claimPeriod: ({ at, every, job, mutex }) =>
-      claimPeriod([mutexKeys.tick(mutex, job)], [Duration.toMillis(every), at ?? ""]).pipe(
+    claimPeriod: ({ at, every, job, mutex, onlyIfKnown = false }) =>
+      claimPeriod([mutexKeys.tick(mutex, job)], [Duration.toMillis(every), at ?? "", onlyIfKnown ? "1" : "0"]).pipe(
         Effect.mapError(fromRedis("claim a period")),
         Effect.flatMap(readClaimPeriod),
         Effect.map(([first, next]) => ({ first: first === "1", next: Duration.millis(next) }))

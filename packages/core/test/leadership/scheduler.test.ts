@@ -393,6 +393,26 @@ describe("at most once per period", { tags: ["B33"] }, () => {
       assert.deepStrictEqual(log.take(), [])
     }))
 
+  it.effect("cron: a job that the fleet never saw has nothing to make up for", () =>
+    Effect.gen(function*() {
+      const fleet = yield* Fleet.make
+      yield* TestClock.setTime(noon + 30_000)
+      const log = yield* makeLog
+      const node = yield* fleet.node("a")
+      const jobs = yield* node.here(contender)
+      yield* node.start(
+        Leadership.leaderSchedule(jobs, log.note("new"), Leadership.cron("0 * * * *"), {
+          ...once,
+          name: "new",
+          catchUp: "10 minutes"
+        })
+      )
+      yield* TestClock.adjust("30 minutes")
+      assert.deepStrictEqual(log.take(), [])
+      yield* TestClock.adjust("30 minutes")
+      assert.strictEqual(log.take().length, 1)
+    }))
+
   it.effect("a run that failed uses up its period, and skipped runs are counted", () =>
     isolated(Effect.gen(function*() {
       const { jobs, log, node } = yield* single

@@ -222,7 +222,7 @@ export const make = Effect.fnUntraced(function*(options: {
         )
         yield* Deferred.await(over)
       })),
-    claimPeriod: (job, { at, every }) => store.claimPeriod({ mutex, job, every, at }),
+    claimPeriod: (job, period) => store.claimPeriod({ ...period, mutex, job }),
     stepDown: Effect.withFiber(ask),
     stop: Effect.withFiber((asking) => {
       isWanted = false

@@ -132,17 +132,17 @@ export const drive = <A, E, R, SE, SR>(
         yield* Effect.sleep(Duration.min(early, Duration.millis(Math.max(0, yield* left))))
       })
 
-    const ask = (every: number, at?: number) =>
-      contention.claimPeriod(name, { every: Duration.millis(every), at }).pipe(
+    const ask = (every: number, at?: number, onlyIfKnown = false) =>
+      contention.claimPeriod(name, { every: Duration.millis(every), at, onlyIfKnown }).pipe(
         Effect.tapError((error) => log.warning(`Cannot ask whether "${name}" has run: ${error.message}`))
       )
 
     /** An instant is worth asking for until the next one has come. */
-    const claim = (cron: Cron.Cron, at: number) => {
+    const claim = (cron: Cron.Cron, at: number, onlyIfKnown = false) => {
       const end = Cron.next(cron, at).getTime()
       const left = Effect.map(Clock.currentTimeMillis, (now) => end - now)
       const goesOn = Effect.map(left, (millis) => millis > 0)
-      return ask(end - at, at).pipe(
+      return ask(end - at, at, onlyIfKnown).pipe(
         Effect.tap(({ next }) => Duration.isZero(next) ? Effect.void : waitForBackend(next, left)),
         Effect.repeat({ while: ({ next }) => Duration.isZero(next) ? Effect.succeed(false) : goesOn }),
         Effect.retry({ schedule: contenderRetry, while: () => goesOn }),
@@ -152,12 +152,17 @@ export const drive = <A, E, R, SE, SR>(
       )
     }
 
+    /** A job that the fleet never saw has missed nothing. From now on the fleet knows it. */
     const missed = (lease: Lease) =>
       Effect.gen(function*() {
         if (!oncePerPeriod || period?._tag !== "Cron" || catchUp === 0) return
         const now = yield* Clock.currentTimeMillis
         const at = Cron.prev(period.cron, now + 1).getTime()
-        if (now - at <= catchUp && (yield* claim(period.cron, at))) yield* run(lease)
+        if (now - at > catchUp) {
+          yield* Effect.ignore(ask(Cron.next(period.cron, at).getTime() - at, at, true))
+        } else if (yield* claim(period.cron, at, true)) {
+          yield* run(lease)
+        }
       })
 
     const bySchedule = (lease: Lease) =>

@@ -5,6 +5,7 @@ import type { ContenderId } from "../../MutexName.ts"
 import type {
   AcquireRequest,
   AcquireResult,
+  ClaimPeriodRequest,
   ClaimPeriodResult,
   GuardResult,
   MutexState,
@@ -151,13 +152,19 @@ export class MemoryMutex {
     return before
   }
 
-  tick(job: string, every: number, at: number | undefined): ClaimPeriodResult {
+  tick(request: ClaimPeriodRequest): ClaimPeriodResult {
+    const { at, job, onlyIfKnown = false } = request
+    const every = Duration.toMillis(request.every)
     const now = this.micros / 1000
     if (at !== undefined && at > now + tolerance) return { first: false, next: Duration.millis(at - now - tolerance) }
     const period = at ?? Math.floor(now / every) * every
-    const first = period > (this.ticks.get(job) ?? -Infinity)
-    if (first) this.ticks.set(job, period)
-    return { first, next: Duration.millis(at === undefined ? period + every - now : 0) }
+    const last = this.ticks.get(job)
+    const isLater = period > (last ?? -Infinity)
+    if (isLater) this.ticks.set(job, period)
+    return {
+      first: isLater && (last !== undefined || !onlyIfKnown),
+      next: Duration.millis(at === undefined ? period + every - now : 0)
+    }
   }
 
   observe(observer: (owner: string) => void): () => void {

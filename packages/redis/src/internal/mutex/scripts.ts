@@ -48,6 +48,6 @@ export const forceRelease = script<
 /** Gives a period of a timetable to the first that asks. */
 export const claimPeriod = script<
   readonly [claimed: string],
-  readonly [every: number, at: number | ""],
+  readonly [every: number, at: number | "", onlyIfKnown: "0" | "1"],
   readonly [first: "0" | "1", next: string]
 >(lua.claimPeriod)

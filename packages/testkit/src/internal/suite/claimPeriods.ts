@@ -93,6 +93,20 @@ export const ticking = ({ bench, it }: Cases): void => {
       assert.isTrue((yield* tick(hour, noon + 1)).first)
     }))
 
+  it.effect("B33: an instant for known jobs only is refused to a new job, which is known from then on", () =>
+    Effect.gen(function*() {
+      const one = yield* bench("tick known")
+      const { mutex, store } = one
+      const noon = yield* soon(one)
+      const ask = (at: number, onlyIfKnown: boolean) =>
+        Effect.map(store.claimPeriod({ mutex, job: "job", every: hour, at, onlyIfKnown }), ({ first }) => first)
+      assert.isFalse(yield* ask(noon, true))
+      assert.isFalse(yield* ask(noon, false), "it is over, as if it had run")
+      assert.isTrue(yield* ask(noon + 1, true))
+      assert.isFalse(yield* ask(noon + 1, true))
+      assert.isTrue(yield* ask(noon + 2, false))
+    }))
+
   it.effect("B33: jobs are independent of each other, whatever their names, and so are mutexes", () =>
     Effect.gen(function*() {
       const one = yield* bench("tick of one")
