@@ -18,7 +18,8 @@ const guides = [
   "protocol",
   "requirements",
   "streams",
-  "testing"
+  "testing",
+  "without-effect"
 ]
 
 const examples = ["mutex", "orders", "scheduled-jobs", "service", "with-lock"].map((name) => `${name}.ts`)

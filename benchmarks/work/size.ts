@@ -1,7 +1,7 @@
 /** What the mutex adds to an application: time to import it, and bytes in a bundle. */
 import { Effect, Schema } from "effect"
 import { execFile } from "node:child_process"
-import { mkdir, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises"
+import { mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { brotliCompressSync, constants, gzipSync } from "node:zlib"
@@ -25,9 +25,12 @@ export interface Sizes {
   readonly barrelsMillis: number
   /** What a program that only locks has in its bundle. */
   readonly mutexOnly: Bundle
-  /** Both packages with all there is, and with all but stream ownership. */
+  /** The indexes of both packages, with and without those of streams. */
   readonly everything: Bundle
   readonly withoutStreams: Bundle
+  /** What the indexes leave out: the door for programs without Effect, and the fence for SQL, each with all it needs. */
+  readonly promise: Bundle
+  readonly sqlFence: Bundle
 }
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
@@ -113,16 +116,6 @@ const bundle = async (contents: string): Promise<Bundle> => {
   return { minified: code.length, gzip: gzipSync(code, { level: 9 }).length, brotli: brotli.length }
 }
 
-/** All of both packages that has nothing to do with streams. */
-const modulesWithoutStreams = async () => {
-  const names = await Promise.all(packages.map(async (name) => {
-    const files = await readdir(join(root, "packages", name, "src"))
-    return files.filter((file) => /^[A-Z]\w*\.ts$/.test(file) && !file.includes("Stream"))
-      .map((file) => `@effect-simba/${name}/${file.slice(0, -".ts".length)}`)
-  }))
-  return names.flat()
-}
-
 const exporting = (names: ReadonlyArray<string>) =>
   names.map((name, at) => `export * as module${at} from "${name}"`).join("\n")
 
@@ -144,8 +137,10 @@ const measure = async (): Promise<Sizes> => {
     importSpread: [rounded(least), rounded(most)],
     barrelsMillis: rounded(median(barrelTimes)),
     mutexOnly: await bundle(mutexOnly),
-    everything: await bundle(exporting(barrels)),
-    withoutStreams: await bundle(exporting(await modulesWithoutStreams()))
+    everything: await bundle(exporting([...barrels, ...barrels.map((name) => `${name}/streams`)])),
+    withoutStreams: await bundle(exporting(barrels)),
+    promise: await bundle(exporting(["@effect-simba/redis/promise"])),
+    sqlFence: await bundle(exporting(["@effect-simba/core/SqlFence"]))
   }
 }
 

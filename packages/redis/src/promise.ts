@@ -1,0 +1,370 @@
+/**
+ * The side door: mutexes and leadership for programs without Effect, such as Express, Nest and Fastify.
+ *
+ * Promises are at the border only. Inside is `RedisMutex.layer` on a `ManagedRuntime`, with the same guarantees and
+ * error classes: `SimbaError` of `@effect-simba/core` has them, and `error._tag` names them. Programs on Effect use
+ * `Mutex` and `RedisMutex`.
+ *
+ * **Example** (An answer 409 while somebody else is at it)
+ *
+ * ```ts
+ * import { createSimba } from "@effect-simba/redis/promise"
+ *
+ * const simba = await createSimba({ url: "redis://localhost:6379" })
+ *
+ * export const handler = async (month: string) => {
+ *   const result = await simba.tryLock(`report:${month}`, async (lease, signal) => {
+ *     await fetch(`http://reports.example.com/${month}?token=${lease.token}`, { signal })
+ *   })
+ *   return result.acquired ? 200 : 409
+ * }
+ *
+ * process.once("SIGTERM", () => void simba.close())
+ * ```
+ *
+ * @since 0.1.0
+ */
+import type { ContenderOptions } from "@effect-simba/core/Contender"
+import { cron, leaderSchedule } from "@effect-simba/core/Leadership"
+import type * as Core from "@effect-simba/core/Lease"
+import {
+  acquire,
+  type AcquireOptions,
+  contend,
+  type Mutex,
+  withLock,
+  withLockIfAvailable
+} from "@effect-simba/core/Mutex"
+import type * as MutexConfig from "@effect-simba/core/MutexConfig"
+import { BackendError } from "@effect-simba/core/SimbaError"
+import * as Cause from "effect/Cause"
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as ManagedRuntime from "effect/ManagedRuntime"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
+import * as SubscriptionRef from "effect/SubscriptionRef"
+import type * as IoRedis from "./IoRedis.ts"
+import * as RedisMutex from "./RedisMutex.ts"
+
+/**
+ * Options of `createSimba`. Durations are milliseconds, or texts such as `"10 seconds"`.
+ *
+ * @see {@link createSimba}
+ * @category options
+ * @since 0.1.0
+ */
+export interface Options extends Omit<MutexConfig.Options, "onOverrun"> {
+  /** `redis://`, or `rediss://` for TLS. Default: `redis://localhost:6379`. */
+  readonly url?: string | undefined
+  /** More about the connection: options of ioredis, timeouts. */
+  readonly redis?: Omit<IoRedis.Options, "url"> | undefined
+}
+
+/**
+ * Options of a lock.
+ *
+ * @see {@link Simba}
+ * @category options
+ * @since 0.1.0
+ */
+export interface LockOptions extends Omit<AcquireOptions, "isAlive"> {
+  /** Stops waiting when it aborts, and aborts the work. The promise rejects with its reason. */
+  readonly signal?: AbortSignal | undefined
+}
+
+/**
+ * Options of a leadership.
+ *
+ * @see {@link Simba}
+ * @category options
+ * @since 0.1.0
+ */
+export interface LeadOptions extends Omit<ContenderOptions, "isAlive"> {
+  /** When the work runs, as a cron expression. Default: once, from each gain of the leadership on. */
+  readonly cron?: string | undefined
+  /** An IANA name, for `cron`. Default: UTC. */
+  readonly timeZone?: string | undefined
+  /** How late a new leader may make up for the last instant of `cron` that nobody has had. Default: not at all. */
+  readonly catchUp?: Duration.Input | undefined
+}
+
+/**
+ * A held mutex, as the work under it sees it. The answers are local and by the clock.
+ *
+ * @see {@link Simba}
+ * @category models
+ * @since 0.1.0
+ */
+export interface Lease {
+  readonly mutex: string
+  readonly id: string
+  /** Grows with every grant. Give it to the resource that the mutex protects, before you read what you will change. */
+  readonly token: number
+  readonly isHeld: boolean
+  /** Milliseconds until the lease is over, unless it is renewed. */
+  readonly timeLeft: number
+  /** Throws `LeaseLost` unless the lease is held. Call it before each step that needs the mutex. */
+  readonly ensure: () => void
+}
+
+/**
+ * A mutex that is held until it is released: `await using lease = await simba.acquire("books")`.
+ *
+ * @see {@link Simba}
+ * @category models
+ * @since 0.1.0
+ */
+export interface HeldLease extends Lease, AsyncDisposable {
+  /** Aborts when the lease is over, with `LeaseLost` as the reason after a loss. */
+  readonly signal: AbortSignal
+  readonly release: () => Promise<void>
+}
+
+/**
+ * Work that needs a mutex. `signal` aborts when the lease is lost, and when the `Simba` is closed.
+ *
+ * **Gotchas**
+ *
+ * Pass `signal` to everything that waits. The mutex stays taken, and the caller waits, until the promise has settled.
+ *
+ * @see {@link Simba}
+ * @category models
+ * @since 0.1.0
+ */
+export type Work<A> = (lease: Lease, signal: AbortSignal) => PromiseLike<A>
+
+/**
+ * A contender for a leadership.
+ *
+ * @see {@link Simba}
+ * @category models
+ * @since 0.1.0
+ */
+export interface Leadership extends AsyncDisposable {
+  readonly isLeader: boolean
+  /** Aborts the work, awaits it, and lets another process lead. */
+  readonly stop: () => Promise<void>
+}
+
+/**
+ * The operations of this door.
+ *
+ * **Example** (A leader-only cron)
+ *
+ * ```ts
+ * import { createSimba } from "@effect-simba/redis/promise"
+ *
+ * const simba = await createSimba()
+ *
+ * await simba.lead("nightly", { cron: "0 3 * * *", timeZone: "Europe/Vienna", catchUp: "5 minutes" }, async (lease, signal) => {
+ *   await fetch(`http://reports.example.com/nightly?token=${lease.token}`, { method: "POST", signal })
+ * })
+ * ```
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Simba extends AsyncDisposable {
+  /**
+   * Waits for the mutex, and runs `work` while it holds it. Rejects with `AcquireTimeout` after `timeout`, with
+   * `LeaseLost` after a loss, and with the error of `work`.
+   */
+  readonly withLock: {
+    <A>(name: string, work: Work<A>): Promise<A>
+    <A>(name: string, options: LockOptions, work: Work<A>): Promise<A>
+  }
+  /** Like `withLock`, but does not wait: the work does not run where the mutex is taken. */
+  readonly tryLock: {
+    <A>(name: string, work: Work<A>): Promise<Attempt<A>>
+    <A>(name: string, options: Omit<LockOptions, "timeout">, work: Work<A>): Promise<Attempt<A>>
+  }
+  /** Waits for the mutex, and holds it until it is released. A loss interrupts nothing: watch `signal`, or call `ensure`. */
+  readonly acquire: (name: string, options?: LockOptions) => Promise<HeldLease>
+  /**
+   * Contends for a leadership, and runs `work` where this process leads: once from each gain on, or by `cron` at most once
+   * per instant in the whole fleet. Work that fails is logged. Without `cron` it also gives the leadership up, so that
+   * another process may try.
+   */
+  readonly lead: {
+    (name: string, work: Work<unknown>): Promise<Leadership>
+    (name: string, options: LeadOptions, work: Work<unknown>): Promise<Leadership>
+  }
+  /** Aborts all work, awaits it, releases everything, and closes the connections. */
+  readonly close: () => Promise<void>
+}
+
+/**
+ * The outcome of `tryLock`.
+ *
+ * @see {@link Simba}
+ * @category models
+ * @since 0.1.0
+ */
+export type Attempt<A> = { readonly acquired: true; readonly value: A } | { readonly acquired: false }
+
+const view = (lease: Core.Lease): Lease => ({
+  mutex: lease.mutex,
+  id: lease.id,
+  token: lease.token,
+  get isHeld() {
+    return Effect.runSync(lease.isHeld)
+  },
+  get timeLeft() {
+    return Duration.toMillis(Effect.runSync(lease.timeLeft))
+  },
+  ensure: () => Effect.runSync(lease.ensure)
+})
+
+/** Aborts; a loss is the reason. */
+const abort = (controller: AbortController, lease: Core.Lease): Effect.Effect<void> =>
+  Effect.map(Effect.result(lease.ensure), (held) => controller.abort(Result.isFailure(held) ? held.failure : undefined))
+
+/** Interruption aborts the work and awaits it: the mutex is not released under it. */
+const bodyOf = <A>(work: Work<A>) => (lease: Core.Lease): Effect.Effect<A, unknown> =>
+  Effect.callback((resume) => {
+    const controller = new AbortController()
+    const running = Promise.resolve().then(() => work(view(lease), controller.signal))
+    const settled = running.then(Effect.succeed, Effect.fail)
+    settled.then(resume)
+    return Effect.andThen(abort(controller, lease), Effect.promise(() => settled))
+  })
+
+const given = <O, A>(args: readonly [Work<A>] | readonly [O, Work<A>]): readonly [O | undefined, Work<A>] =>
+  args.length === 1 ? [undefined, args[0]] : args
+
+const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex, unknown>): Simba => {
+  let isClosed = false
+  const closed = () =>
+    new BackendError({ operation: "simba", retryable: false, cause: new Error("this Simba was closed") })
+
+  const run = <A>(effect: Effect.Effect<A, unknown, Mutex>, signal?: AbortSignal): Promise<A> =>
+    isClosed
+      ? Promise.reject(closed())
+      : runtime.runPromiseExit(effect, { signal }).then((exit) => {
+        if (Exit.isSuccess(exit)) return exit.value
+        if (!Cause.hasInterruptsOnly(exit.cause)) throw Cause.squash(exit.cause)
+        throw signal?.aborted === true ? signal.reason : closed()
+      })
+
+  /** Opens a resource in a fiber of its own, which holds it until `release`, or until this Simba is closed. */
+  const hold = <A>(resource: Effect.Effect<A, unknown, Mutex | Scope.Scope>, signal?: AbortSignal) =>
+    run(
+      Effect.suspend(() => {
+        const opened = Deferred.makeUnsafe<A, unknown>()
+        const closing = Deferred.makeUnsafe<void>()
+        const fiber = runtime.runFork(
+          resource.pipe(
+            Effect.onExit((exit) => Deferred.done(opened, exit)),
+            Effect.andThen(Deferred.await(closing)),
+            Effect.scoped
+          )
+        )
+        const release = Effect.andThen(Deferred.succeed(closing, undefined), Fiber.await(fiber))
+        return Deferred.await(opened).pipe(
+          Effect.onInterrupt(() => Fiber.interrupt(fiber)),
+          Effect.map((value) => ({ value, release: () => Effect.runPromise(Effect.asVoid(release)) }))
+        )
+      }),
+      signal
+    )
+
+  const close = () => {
+    isClosed = true
+    return runtime.dispose()
+  }
+
+  return {
+    withLock: <A>(name: string, ...args: readonly [Work<A>] | readonly [LockOptions, Work<A>]) => {
+      const [options, work] = given(args)
+      return run(withLock(name, options)(bodyOf(work)), options?.signal)
+    },
+    tryLock: <A>(name: string, ...args: readonly [Work<A>] | readonly [LockOptions, Work<A>]) => {
+      const [options, work] = given(args)
+      return run(
+        Effect.map(
+          withLockIfAvailable(name, options)(bodyOf(work)),
+          (value): Attempt<A> => Option.isSome(value) ? { acquired: true, value: value.value } : { acquired: false }
+        ),
+        options?.signal
+      )
+    },
+    acquire: (name, options) =>
+      hold(
+        Effect.gen(function*() {
+          const lease = yield* acquire(name, options)
+          const controller = new AbortController()
+          yield* Effect.addFinalizer(() => Effect.sync(() => controller.abort()))
+          yield* Effect.forkScoped(Effect.andThen(lease.lost, abort(controller, lease)))
+          return { lease, signal: controller.signal }
+        }),
+        options?.signal
+      ).then(({ release, value: { lease, signal } }) =>
+        Object.assign(view(lease), { signal, release, [Symbol.asyncDispose]: release })
+      ),
+    lead: (name: string, ...args: readonly [Work<unknown>] | readonly [LeadOptions, Work<unknown>]) => {
+      const [options, work] = given(args)
+      return hold(Effect.gen(function*() {
+        const contender = yield* contend(name, options)
+        const driven = options?.cron === undefined
+          ? leaderSchedule(contender, bodyOf(work), Schedule.recurs(1), { name, onError: "stepDown" })
+          : leaderSchedule(contender, bodyOf(work), cron(options.cron, options), {
+            name,
+            oncePerPeriod: true,
+            catchUp: options.catchUp
+          })
+        const fiber = yield* Effect.forkScoped(driven, { startImmediately: true })
+        // A schedule that cannot work has ended by now
+        yield* fiber.pollUnsafe() ?? Effect.void
+        return contender
+      })).then(({ release, value }): Leadership => ({
+        get isLeader() {
+          return Effect.runSync(SubscriptionRef.get(value.state)).isOwner
+        },
+        stop: release,
+        [Symbol.asyncDispose]: release
+      }))
+    },
+    close,
+    [Symbol.asyncDispose]: close
+  }
+}
+
+/**
+ * Connects to Redis, and resolves to the operations once the connection is up.
+ *
+ * **Details**
+ *
+ * Rejects with `InvalidConfig` or `BackendError`. Make one for the whole process, and close it when the process ends: others
+ * have its mutexes at once.
+ *
+ * **Example** (Holding a mutex for the rest of a function)
+ *
+ * ```ts
+ * import { createSimba } from "@effect-simba/redis/promise"
+ *
+ * const simba = await createSimba({ url: "redis://localhost:6379", ttl: "5 seconds" })
+ *
+ * export const closeTheBooks = async (write: (token: number) => Promise<void>) => {
+ *   await using lease = await simba.acquire("books", { timeout: "30 seconds" })
+ *   lease.ensure()
+ *   await write(lease.token)
+ * }
+ * ```
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const createSimba = ({ redis, url, ...options }: Options = {}): Promise<Simba> => {
+  const runtime = ManagedRuntime.make(
+    RedisMutex.layer({ ...options, redis: { ...redis, ...(url === undefined ? {} : { url }) } })
+  )
+  return Effect.runPromise(
+    Effect.as(Effect.onError(runtime.contextEffect, () => runtime.disposeEffect), make(runtime))
+  )
+}

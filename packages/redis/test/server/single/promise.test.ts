@@ -1,0 +1,187 @@
+/** The side door as a program without Effect uses it: with promises, on a real server. */
+import { SimbaError } from "@effect-simba/core"
+import { createSimba, type Simba } from "@effect-simba/redis/promise"
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { Context, Effect, Exit, Layer, Scope } from "effect"
+import { RedisServer } from "../../support/redisServer.ts"
+
+const scope = Scope.makeUnsafe()
+let url: string
+let send: (...args: ReadonlyArray<string>) => Promise<unknown>
+
+beforeAll(async () => {
+  const context = await Effect.runPromise(Layer.buildWithScope(RedisServer.layer, scope))
+  const server = Context.get(context, RedisServer)
+  url = server.url
+  send = (...args) => Effect.runPromise(server.send(...args))
+})
+afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+
+let names = 0
+const freshName = () => `promise-${++names}`
+
+const options = { ttl: "1 second", transition: "1500 millis" } as const
+
+const withSimba = async <A>(use: (simba: Simba) => Promise<A>) => {
+  await using simba = await createSimba({ url, ...options })
+  return await use(simba)
+}
+
+const aborted = (signal: AbortSignal) =>
+  new Promise<unknown>((resolve) => signal.addEventListener("abort", () => resolve(signal.reason)))
+
+const rejection = (promise: Promise<unknown>) =>
+  promise.then(() => assert.fail("it resolved"), (error: unknown) => error)
+
+const until = async (holds: () => boolean) => {
+  const end = performance.now() + 20_000
+  while (!holds()) {
+    assert.isBelow(performance.now(), end, "not within 20 seconds")
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
+
+describe("@effect-simba/redis/promise", () => {
+  it("runs work under a lock, one at a time, with growing tokens, and returns its value", () =>
+    withSimba(async (simba) => {
+      const name = freshName()
+      let inside = 0
+      const one = () =>
+        simba.withLock(name, { timeout: "10 seconds" }, async (lease) => {
+          assert.strictEqual(++inside, 1)
+          assert.isTrue(lease.isHeld)
+          assert.isAbove(lease.timeLeft, 0)
+          lease.ensure()
+          await Promise.resolve()
+          inside--
+          return lease.token
+        })
+      const tokens = await Promise.all([one(), one(), one()])
+      assert.deepStrictEqual(tokens, tokens.toSorted((a, b) => a - b))
+      assert.strictEqual(new Set(tokens).size, 3)
+    }))
+
+  it("rejects with the work's own error, also one that it throws at once", () =>
+    withSimba(async (simba) => {
+      const own = new RangeError("own")
+      assert.strictEqual(await rejection(simba.withLock(freshName(), () => Promise.reject(own))), own)
+      const throws = () => {
+        throw own
+      }
+      assert.strictEqual(await rejection(simba.withLock(freshName(), throws)), own)
+    }))
+
+  it("does not run the work of a try where the mutex is taken, and rejects a wait with the error class", () =>
+    withSimba(async (simba) => {
+      const name = freshName()
+      await using _held = await simba.acquire(name)
+      assert.deepStrictEqual(await simba.tryLock(name, () => assert.fail("it ran")), { acquired: false })
+      const error = await rejection(simba.withLock(name, { timeout: 50 }, () => assert.fail("it ran")))
+      assert.instanceOf(error, SimbaError.AcquireTimeout)
+      assert.deepStrictEqual(await simba.tryLock(freshName(), () => Promise.resolve(undefined)), {
+        acquired: true,
+        value: undefined
+      })
+    }))
+
+  it("holds a lease until it is released, and tells its signal of a loss, with the reason", () =>
+    withSimba(async (simba) => {
+      const name = freshName()
+      const first = await simba.acquire(name)
+      assert.isFalse(first.signal.aborted)
+      await first.release()
+      assert.isTrue(first.signal.aborted)
+      assert.isFalse(first.isHeld)
+      assert.throws(first.ensure, SimbaError.LeaseLost)
+      await using second = await simba.acquire(name)
+      assert.isAbove(second.token, first.token)
+      await send("DEL", `simba:{${name}}`)
+      assert.deepInclude(await aborted(second.signal), { _tag: "LeaseLost", reason: "Vanished" })
+    }))
+
+  it("aborts the work of a lost lease, awaits it, and rejects with the loss", () =>
+    withSimba(async (simba) => {
+      const name = freshName()
+      let ended = false
+      const lost = simba.withLock(name, async (_, signal) => {
+        await send("DEL", `simba:{${name}}`)
+        assert.instanceOf(await aborted(signal), SimbaError.LeaseLost)
+        await new Promise((resolve) => setTimeout(resolve, 50))
+        ended = true
+      })
+      assert.instanceOf(await rejection(lost), SimbaError.LeaseLost)
+      assert.isTrue(ended)
+    }))
+
+  it("stops waiting when the caller's signal aborts, and keeps no place", () =>
+    withSimba(async (simba) => {
+      const name = freshName()
+      const held = await simba.acquire(name)
+      const controller = new AbortController()
+      const waits = [
+        simba.withLock(name, { signal: controller.signal }, () => assert.fail("it ran")),
+        simba.acquire(name, { signal: controller.signal })
+      ].map(rejection)
+      const reason = new Error("the client went away")
+      controller.abort(reason)
+      assert.deepStrictEqual(await Promise.all(waits), [reason, reason])
+      await held.release()
+      assert.isTrue((await simba.tryLock(name, () => Promise.resolve())).acquired)
+    }))
+
+  it("leads in one place, from each gain on, and lets another lead when it stops or its work fails", () =>
+    withSimba(async (simba) => {
+      const name = freshName()
+      const other = await createSimba({ url, ...options })
+      const runs: Array<string> = []
+      const work = (who: string) => async (_: unknown, signal: AbortSignal) => {
+        runs.push(who)
+        if (runs.length === 2) throw new Error("the second run fails, on purpose")
+        await aborted(signal)
+      }
+      const first = await simba.lead(name, work("a"))
+      await until(() => first.isLeader && runs.length === 1)
+      const second = await other.lead(name, work("b"))
+      assert.isFalse(second.isLeader)
+      await first.stop()
+      await until(() => runs.length === 3)
+      assert.deepStrictEqual(runs, ["a", "b", "b"])
+      assert.isFalse(first.isLeader)
+      await other.close()
+      assert.isFalse(second.isLeader)
+    }))
+
+  it("runs work by cron, and refuses an expression that cannot work", () =>
+    withSimba(async (simba) => {
+      let runs = 0
+      await using _cron = await simba.lead(freshName(), { cron: "* * * * * *" }, () => Promise.resolve(++runs))
+      const error = await rejection(simba.lead(freshName(), { cron: "never" }, () => Promise.resolve()))
+      assert.instanceOf(error, SimbaError.InvalidConfig)
+      await until(() => runs >= 2)
+    }))
+
+  it("closes: aborts and awaits work, releases, and rejects what comes later", async () => {
+    const simba = await createSimba({ url, ...options })
+    const name = freshName()
+    let ended = false
+    let begun = false
+    const work = rejection(simba.withLock(name, async (_, signal) => {
+      begun = true
+      await aborted(signal)
+      await new Promise((resolve) => setTimeout(resolve, 50))
+      ended = true
+    }))
+    await until(() => begun)
+    await simba.close()
+    assert.isTrue(ended)
+    assert.instanceOf(await work, SimbaError.BackendError)
+    assert.instanceOf(await rejection(simba.acquire(name)), SimbaError.BackendError)
+    assert.strictEqual(await send("EXISTS", `simba:{${name}}`), 0)
+    await simba.close()
+  })
+
+  it("says at once what cannot work", async () => {
+    assert.instanceOf(await rejection(createSimba({ url, ttl: -1 })), SimbaError.InvalidConfig)
+    assert.instanceOf(await rejection(createSimba({ url: "redis://127.0.0.1:1" })), SimbaError.BackendError)
+  })
+})
