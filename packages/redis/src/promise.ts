@@ -27,14 +27,7 @@
 import type { ContenderOptions } from "@effect-simba/core/Contender"
 import { cron, leaderSchedule } from "@effect-simba/core/Leadership"
 import type * as Core from "@effect-simba/core/Lease"
-import {
-  acquire,
-  type AcquireOptions,
-  contend,
-  type Mutex,
-  withLock,
-  withLockIfAvailable
-} from "@effect-simba/core/Mutex"
+import * as Mutex from "@effect-simba/core/Mutex"
 import type * as MutexConfig from "@effect-simba/core/MutexConfig"
 import { BackendError } from "@effect-simba/core/SimbaError"
 import * as Cause from "effect/Cause"
@@ -43,14 +36,16 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as SubscriptionRef from "effect/SubscriptionRef"
-import type * as IoRedis from "./IoRedis.ts"
+import * as IoRedis from "./IoRedis.ts"
 import * as RedisMutex from "./RedisMutex.ts"
+import * as RedisMutexStore from "./RedisMutexStore.ts"
 
 /**
  * Options of `createSimba`. Durations are milliseconds, or texts such as `"10 seconds"`.
@@ -62,6 +57,8 @@ import * as RedisMutex from "./RedisMutex.ts"
 export interface Options extends Omit<MutexConfig.Options, "onOverrun"> {
   /** `redis://`, or `rediss://` for TLS. Default: `redis://localhost:6379`. */
   readonly url?: string | undefined
+  /** The ioredis client of the application, which stays open. It takes the place of `url` and of `redis.client`. */
+  readonly client?: Parameters<typeof IoRedis.fromClient>[0] | undefined
   /** More about the connection: options of ioredis, timeouts. */
   readonly redis?: Omit<IoRedis.Options, "url"> | undefined
 }
@@ -73,7 +70,7 @@ export interface Options extends Omit<MutexConfig.Options, "onOverrun"> {
  * @category options
  * @since 0.1.0
  */
-export interface LockOptions extends Omit<AcquireOptions, "isAlive"> {
+export interface LockOptions extends Omit<Mutex.AcquireOptions, "isAlive"> {
   /** Stops waiting when it aborts, and aborts the work. The promise rejects with its reason. */
   readonly signal?: AbortSignal | undefined
 }
@@ -238,12 +235,12 @@ const bodyOf = <A>(work: Work<A>) => (lease: Core.Lease): Effect.Effect<A, unkno
 const given = <O, A>(args: readonly [Work<A>] | readonly [O, Work<A>]): readonly [O | undefined, Work<A>] =>
   args.length === 1 ? [undefined, args[0]] : args
 
-const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex, unknown>): Simba => {
+const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex.Mutex, unknown>): Simba => {
   let isClosed = false
   const closed = () =>
     new BackendError({ operation: "simba", retryable: false, cause: new Error("this Simba was closed") })
 
-  const run = <A>(effect: Effect.Effect<A, unknown, Mutex>, signal?: AbortSignal): Promise<A> =>
+  const run = <A>(effect: Effect.Effect<A, unknown, Mutex.Mutex>, signal?: AbortSignal): Promise<A> =>
     isClosed
       ? Promise.reject(closed())
       : runtime.runPromiseExit(effect, { signal }).then((exit) => {
@@ -253,7 +250,7 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex, unknown>): Simba => 
       })
 
   /** Opens a resource in a fiber of its own, which holds it until `release`, or until this Simba is closed. */
-  const hold = <A>(resource: Effect.Effect<A, unknown, Mutex | Scope.Scope>, signal?: AbortSignal) =>
+  const hold = <A>(resource: Effect.Effect<A, unknown, Mutex.Mutex | Scope.Scope>, signal?: AbortSignal) =>
     run(
       Effect.suspend(() => {
         const opened = Deferred.makeUnsafe<A, unknown>()
@@ -282,13 +279,13 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex, unknown>): Simba => 
   return {
     withLock: <A>(name: string, ...args: readonly [Work<A>] | readonly [LockOptions, Work<A>]) => {
       const [options, work] = given(args)
-      return run(withLock(name, options)(bodyOf(work)), options?.signal)
+      return run(Mutex.withLock(name, options)(bodyOf(work)), options?.signal)
     },
     tryLock: <A>(name: string, ...args: readonly [Work<A>] | readonly [LockOptions, Work<A>]) => {
       const [options, work] = given(args)
       return run(
         Effect.map(
-          withLockIfAvailable(name, options)(bodyOf(work)),
+          Mutex.withLockIfAvailable(name, options)(bodyOf(work)),
           (value): Attempt<A> => Option.isSome(value) ? { acquired: true, value: value.value } : { acquired: false }
         ),
         options?.signal
@@ -297,7 +294,7 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex, unknown>): Simba => 
     acquire: (name, options) =>
       hold(
         Effect.gen(function*() {
-          const lease = yield* acquire(name, options)
+          const lease = yield* Mutex.acquire(name, options)
           const controller = new AbortController()
           yield* Effect.addFinalizer(() => Effect.sync(() => controller.abort()))
           yield* Effect.forkScoped(Effect.andThen(lease.lost, abort(controller, lease)))
@@ -310,7 +307,7 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex, unknown>): Simba => 
     lead: (name: string, ...args: readonly [Work<unknown>] | readonly [LeadOptions, Work<unknown>]) => {
       const [options, work] = given(args)
       return hold(Effect.gen(function*() {
-        const contender = yield* contend(name, options)
+        const contender = yield* Mutex.contend(name, options)
         const driven = options?.cron === undefined
           ? leaderSchedule(contender, bodyOf(work), Schedule.recurs(1), { name, onError: "stepDown" })
           : leaderSchedule(contender, bodyOf(work), cron(options.cron, options), {
@@ -360,9 +357,14 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex, unknown>): Simba => 
  * @category constructors
  * @since 0.1.0
  */
-export const createSimba = ({ redis, url, ...options }: Options = {}): Promise<Simba> => {
+export const createSimba = ({ client, redis, url, ...options }: Options = {}): Promise<Simba> => {
   const runtime = ManagedRuntime.make(
-    RedisMutex.layer({ ...options, redis: { ...redis, ...(url === undefined ? {} : { url }) } })
+    client === undefined
+      ? RedisMutex.layer({ ...options, redis: { ...redis, url } })
+      : Mutex.layer(options).pipe(
+        Layer.provide(RedisMutexStore.layer),
+        Layer.provide(IoRedis.fromClient(client, redis))
+      )
   )
   return Effect.runPromise(
     Effect.as(Effect.onError(runtime.contextEffect, () => runtime.disposeEffect), make(runtime))

@@ -3,6 +3,7 @@ import { SimbaError } from "@effect-simba/core"
 import { createSimba, type Simba } from "@effect-simba/redis/promise"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Scope } from "effect"
+import { Redis } from "ioredis"
 import { RedisServer } from "../../support/redisServer.ts"
 
 const scope = Scope.makeUnsafe()
@@ -178,6 +179,17 @@ describe("@effect-simba/redis/promise", () => {
     assert.instanceOf(await rejection(simba.acquire(name)), SimbaError.BackendError)
     assert.strictEqual(await send("EXISTS", `simba:{${name}}`), 0)
     await simba.close()
+  })
+
+  it("uses the client of an application, and leaves it open", async () => {
+    const client = new Redis(url)
+    const name = freshName()
+    const simba = await createSimba({ client, ...options })
+    const held = await simba.acquire(name)
+    assert.strictEqual(await client.get(`simba:{${name}}`), held.id)
+    await simba.close()
+    assert.strictEqual(await client.ping(), "PONG")
+    client.disconnect()
   })
 
   it("says at once what cannot work", async () => {
