@@ -53,7 +53,11 @@ const commands = [
 
 const replies = Effect.forEach(commands, (line) => {
   const [command, ...args] = line.split(" ")
-  return Effect.map(Redis.use((redis) => redis.send(command!, ...args)), (reply) => [line, reply] as const)
+  // A command that waits wants a connection of its own
+  const connection = command!.startsWith("B") ? Redis.use(({ reserve }) => reserve) : Redis
+  return Effect.scoped(Effect.flatMap(connection, ({ send }) => send(command!, ...args))).pipe(
+    Effect.map((reply) => [line, reply] as const)
+  )
 })
 
 layer(RedisServer.layer, { excludeTestServices: true })("replies of the fake", (it) => {
