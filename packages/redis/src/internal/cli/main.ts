@@ -10,6 +10,7 @@ import * as References from "effect/References"
 import * as Schema from "effect/Schema"
 import * as Stdio from "effect/Stdio"
 import { bench } from "./bench.ts"
+import { doctor } from "./doctor.ts"
 import { messageOf } from "./exitCodes.ts"
 import { mutexCommands } from "./mutexCommands.ts"
 import { runCommand } from "./runCommand.ts"
@@ -19,7 +20,7 @@ import { watch } from "./watch.ts"
 
 const command = Command.make("effect-simba").pipe(
   Command.withDescription("Mutexes and data streams of a Redis server, for operators"),
-  Command.withSubcommands([...mutexCommands, watch, runCommand, streams, bench]),
+  Command.withSubcommands([...mutexCommands, watch, runCommand, streams, doctor, bench]),
   Command.withGlobalFlags(settings)
 )
 

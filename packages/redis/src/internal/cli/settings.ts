@@ -90,13 +90,14 @@ const clusterOptions = Effect.gen(function*() {
 })
 
 /** The Redis that the flags and the environment name. */
-export const redis = Layer.unwrap(
-  Effect.gen(function*() {
+export const redisWith = (options: Pick<IoRedis.Options, "serverChecks">) =>
+  Layer.unwrap(Effect.gen(function*() {
     return (yield* Cluster)
-      ? IoRedis.layerCluster(yield* clusterOptions)
-      : IoRedis.layerFromEnv(yield* singleOptions)
-  })
-)
+      ? IoRedis.layerCluster({ ...yield* clusterOptions, ...options })
+      : IoRedis.layerFromEnv({ ...yield* singleOptions, ...options })
+  }))
+
+export const redis = redisWith({})
 
 const short = /^(\d+(?:\.\d+)?) ?(ms|s|m|h)$/
 const units = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
