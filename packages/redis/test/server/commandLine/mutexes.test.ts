@@ -1,4 +1,5 @@
 /** The commands of `effect-simba` that look at mutexes and free them, with pipes and in a pseudo-terminal. */
+import type { RedisDoctor } from "@effect-simba/redis"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import * as commandLine from "../../support/commandLine.ts"
@@ -187,6 +188,22 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
         const { output } = yield* commandLine.run(["--completions", shell], nowhere)
         for (const command of ["ls", "release", "redrive"]) assert.include(output, command)
       }
+    }))
+
+  it.effect("doctor prints the report, and its code tells whether there is something to change", () =>
+    Effect.gen(function*() {
+      const good = yield* RedisServer.start({ args: ["--appendonly yes"] })
+      const healthy = yield* commandLine.run(["doctor"], good)
+      assert.strictEqual(healthy.code, 0, healthy.output)
+      for (const check of ["version", "eviction", "permissions", "messages"]) assert.include(healthy.output, check)
+      yield* good.send("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+      const ill = yield* commandLine.run(["doctor", "--json"], good)
+      assert.strictEqual(ill.code, 1)
+      const report: RedisDoctor.Report = JSON.parse(ill.output)
+      assert.isTrue(report.isUsable)
+      const warnings = report.findings.filter(({ status }) => status === "warning")
+      assert.deepStrictEqual(warnings.map(({ check }) => check), ["eviction"])
+      assert.deepStrictEqual(yield* good.send("KEYS", "*"), [])
     }))
 
   it.effect("bench measures a free mutex and hand-offs, and leaves nothing behind", () =>

@@ -1,0 +1,9 @@
+// The program of the package, as npm installed it.
+import { execFileSync } from "node:child_process"
+
+const ask = (...args) => execFileSync("node_modules/.bin/effect-simba", args, { encoding: "utf8" }).trim()
+
+const holds = /^effect-simba v\d/.test(ask("--version")) &&
+  Array.isArray(JSON.parse(ask("ls", "--json"))) &&
+  Number(ask("run", "packed", "--", "sh", "-c", "echo $SIMBA_TOKEN")) > 0
+if (holds) console.log("holds")
