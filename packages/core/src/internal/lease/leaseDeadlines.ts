@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import { IndexedHeap } from "./indexedHeap.ts"
 import { type Instant, instant } from "./instant.ts"
+import { Slice } from "./slices.ts"
 import { sleepUntil } from "./supervise.ts"
 import type { Periods, TrackedLease } from "./trackedLease.ts"
 
@@ -35,6 +36,10 @@ export class LeaseDeadlines<L extends AnyLease> {
 
   now(): Instant {
     return instant(this.clock)
+  }
+
+  slice(): Slice {
+    return new Slice(this.clock)
   }
 
   get first(): L | undefined {
@@ -86,6 +91,9 @@ export class LeaseDeadlines<L extends AnyLease> {
     const offset = wall - monotonic
     if (Math.abs(offset - this.offset) <= drift) return
     this.offset = offset
-    for (const lease of this.all()) if (this.isStillOpen(lease, { monotonic, wall })) this.place(lease)
+    for (const lease of this.all()) {
+      lease.left({ monotonic, wall })
+      this.place(lease)
+    }
   }
 }

@@ -167,20 +167,31 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
       return Effect.void
     })
 
-  /** Leases due soon join the batch to save wake-ups. Those that fail keep a pace of their own. */
+  /** Leases due soon join the batch to save wake-ups. Those that fail keep a pace of their own. Answers if more are due. */
   const renewDue = (from: number): boolean => {
     const now = deadlines.now()
+    const slice = deadlines.slice()
+    let hasRoom = true
     const due: Array<L> = []
-    for (let lease = deadlines.first; lease !== undefined && due.length < batchSize; lease = deadlines.first) {
+    for (
+      let lease = deadlines.first;
+      hasRoom && lease !== undefined && due.length < batchSize;
+      lease = deadlines.first
+    ) {
       const isDue = lease.nextRenewal <= from + (lease.failing ? earlyRetry : lease.terms.early)
       if (isDue ? due.length > 0 && lease.failing !== due[0]!.failing : lease.key > from) break
       // After a stall the deadline counts: a renewal would come too late
-      if (!deadlines.isStillOpen(lease, now)) continue
+      if (!deadlines.isStillOpen(lease, now)) {
+        hasRoom = slice.hasRoom()
+        continue
+      }
       if (isDue) {
         lease.nextRenewal = Infinity
         const probe = renewal.probe?.(lease)
-        if (probe !== undefined) attend([lease], ask(lease, probe))
-        else {
+        if (probe !== undefined) {
+          attend([lease], ask(lease, probe))
+          hasRoom = slice.hasRoom()
+        } else {
           lease.renewing = true
           due.push(lease)
         }
@@ -188,7 +199,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
       deadlines.place(lease)
     }
     if (due.length > 0) attend(due, renew(due))
-    return due.length === batchSize
+    return !hasRoom || due.length === batchSize
   }
 
   yield* Effect.forkScoped(supervise(`The renewal of ${what}s`, deadlines.loop(renewDue)))

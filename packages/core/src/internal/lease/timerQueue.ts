@@ -6,6 +6,7 @@ import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import { IndexedHeap, type Item } from "./indexedHeap.ts"
 import { instant } from "./instant.ts"
+import { Slice } from "./slices.ts"
 import { sleepUntil, supervise } from "./supervise.ts"
 
 export interface TimerQueue {
@@ -26,8 +27,9 @@ export const make: Effect.Effect<TimerQueue, never, Scope.Scope> = Effect.gen(fu
   let next = Infinity
   let isClosed = false
 
-  const ring = (until: number) => {
+  const ring = (until: number, slice?: Slice) => {
     for (let timer = heap.first; timer !== undefined && timer.key <= until; timer = heap.first) {
+      if (slice?.hasRoom() === false) return
       heap.remove(timer)
       timer.ring()
     }
@@ -35,7 +37,7 @@ export const make: Effect.Effect<TimerQueue, never, Scope.Scope> = Effect.gen(fu
 
   const loop = Effect.suspend(() => {
     changed.closeUnsafe()
-    ring(instant(clock).monotonic)
+    ring(instant(clock).monotonic, new Slice(clock))
     next = heap.first?.key ?? Infinity
     return sleepUntil(next, changed)
   })

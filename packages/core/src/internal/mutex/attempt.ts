@@ -9,6 +9,7 @@ import { BackendError, type StoreError } from "../../SimbaError.ts"
 import type { Subscription } from "../../Subscriber.ts"
 import type { Instant } from "../lease/instant.ts"
 import type { Recorder } from "../lease/metricsRecorder.ts"
+import type { SlicedTasks } from "../lease/slices.ts"
 import { isTransient, noAnswer } from "../lease/storeFailure.ts"
 import { limit, type TimerQueue } from "../lease/timerQueue.ts"
 import { HeldLease, type LeaseOwner } from "./heldLease.ts"
@@ -28,6 +29,7 @@ export interface AttemptContext {
   readonly now: () => Instant
   readonly recorder: Recorder
   readonly timers: TimerQueue
+  readonly tasks: SlicedTasks
 }
 
 export type Refused = Extract<AcquireResult, { readonly _tag: "Refused" }>

@@ -141,7 +141,10 @@ export class FleetQueueEntry {
     const sleep = Effect.fnUntraced(function*(refused: Refused) {
       const now = yield* Clock.currentTimeMillis
       const [delay] = yield* Pull.catchDone(step(now, refused), () => Effect.succeed([lease, lease] as const))
-      return yield* awaitWakeUp(wakeUps, queue.context, delay)
+      const isCalled = yield* awaitWakeUp(wakeUps, queue.context, delay)
+      // After a gap, or at the end of a lease, all waiters of a layer look again
+      if (!isCalled) yield* queue.context.tasks.pass
+      return isCalled
     })
     let waiter: LocalWaiter | undefined
     const ask = this.persist(Effect.suspend(() => {

@@ -16,6 +16,7 @@ import { LeaseDeadlines } from "../lease/leaseDeadlines.ts"
 import * as leaseRenewer from "../lease/leaseRenewer.ts"
 import * as metricsRecorder from "../lease/metricsRecorder.ts"
 import * as overrunMonitor from "../lease/overrunMonitor.ts"
+import { SlicedTasks } from "../lease/slices.ts"
 import * as timerQueue from "../lease/timerQueue.ts"
 import * as log from "../log.ts"
 import * as tracing from "../tracing.ts"
@@ -26,6 +27,7 @@ export interface HeldLeases {
   readonly now: () => Instant
   readonly recorder: metricsRecorder.Recorder
   readonly timers: timerQueue.TimerQueue
+  readonly tasks: SlicedTasks
   /** Looks after the lease from now on. A closed layer cannot: the lease is lost and given back at once. */
   readonly add: (lease: HeldLease) => void
   /** A hint that this lease was taken by force: asks at once, and believes the answer. */
@@ -162,6 +164,7 @@ export const make = Effect.fnUntraced(function*(
     now: () => deadlines.now(),
     recorder,
     timers,
+    tasks: new SlicedTasks(clock),
     add: (lease) => {
       deadlines.place(lease)
       recorder.modify(MutexMetrics.held, 1, lease.mutex)

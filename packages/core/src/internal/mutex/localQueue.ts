@@ -109,7 +109,12 @@ export class LocalQueue implements QueueContext {
 
   /** Joins the line: at its head if the caller has asked by itself and was refused. */
   join(attempt: Attempt, fiber: Fiber.Fiber<unknown, unknown>, hasAsked: boolean): LocalWaiter {
-    const waiter = new LocalWaiter(attempt, this.layer.clock, fiber.currentDispatcher)
+    const waiter = new LocalWaiter(
+      attempt,
+      instant(this.layer.clock).monotonic,
+      this.context.tasks,
+      fiber.currentDispatcher
+    )
     this.context.recorder.modify(MutexMetrics.waiters, 1, this.mutex)
     if (hasAsked) {
       this.asking--

@@ -1,11 +1,10 @@
 /** The fibers of one layer that wait for one mutex, first come, first served. */
-import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Scheduler from "effect/Scheduler"
 import type { StoreError } from "../../SimbaError.ts"
-import { instant } from "../lease/instant.ts"
 import { throwUncaught } from "../lease/observers.ts"
+import type { SlicedTasks } from "../lease/slices.ts"
 import type { Attempt } from "./attempt.ts"
 import type { HeldLease } from "./heldLease.ts"
 
@@ -13,10 +12,10 @@ type End = Exit.Exit<HeldLease, StoreError>
 
 export class LocalWaiter {
   readonly attempt: Attempt
-  readonly clock: Clock.Clock
   /** Monotonic milliseconds. */
   readonly since: number
   private readonly dispatcher: Scheduler.SchedulerDispatcher
+  private readonly tasks: SlicedTasks
   private resume: ((end: End) => void) | undefined
   private end: End | undefined
   /** The lease that it was granted, even before its fiber has taken notice. */
@@ -25,10 +24,10 @@ export class LocalWaiter {
   next: LocalWaiter | undefined
   previous: LocalWaiter | undefined
 
-  constructor(attempt: Attempt, clock: Clock.Clock, dispatcher: Scheduler.SchedulerDispatcher) {
+  constructor(attempt: Attempt, since: number, tasks: SlicedTasks, dispatcher: Scheduler.SchedulerDispatcher) {
     this.attempt = attempt
-    this.clock = clock
-    this.since = instant(clock).monotonic
+    this.since = since
+    this.tasks = tasks
     this.dispatcher = dispatcher
   }
 
@@ -37,44 +36,24 @@ export class LocalWaiter {
     else resume(this.end)
   })
 
-  /** A fiber that is granted continues before this returns, unless others are being woken already. */
+  /** A fiber that is granted continues before this returns, unless many do so in this turn of the event loop. */
   conclude(end: End): void {
     this.end = end
     if (this.resume === undefined) return
-    if (Exit.isSuccess(end)) wake(this)
-    else this.continueLater()
+    if (Exit.isSuccess(end)) this.continue()
+    else this.dispatcher.scheduleTask(() => this.continue(), 0)
   }
 
-  continueNow(): void {
-    try {
-      this.resume!(this.end!)
-    } catch (error) {
-      throwUncaught(this.dispatcher, error)
-    }
+  private continue(): void {
+    const { dispatcher } = this
+    this.tasks.add(() => {
+      try {
+        this.resume!(this.end!)
+      } catch (error) {
+        throwUncaught(dispatcher, error)
+      }
+    }, dispatcher)
   }
-
-  continueLater(): void {
-    this.dispatcher.scheduleTask(() => this.continueNow(), 0)
-  }
-}
-
-/** Fibers that run in a row before the event loop has its turn, and for how many milliseconds. */
-const maxInRow = 32
-const maxMillis = 5
-
-let woken: Array<LocalWaiter> | undefined
-
-/** One after the other, never one inside the other: a stack would not hold a long line. */
-const wake = (waiter: LocalWaiter): void => {
-  if (woken !== undefined) return void woken.push(waiter)
-  woken = [waiter]
-  const { clock } = waiter
-  const end = instant(clock).monotonic + maxMillis
-  for (let i = 0; i < woken.length; i++) {
-    if (i < maxInRow && (i === 0 || instant(clock).monotonic < end)) woken[i]!.continueNow()
-    else woken[i]!.continueLater()
-  }
-  woken = undefined
 }
 
 export class LocalWaiterList {

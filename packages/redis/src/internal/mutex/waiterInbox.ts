@@ -6,6 +6,7 @@ import { type ContenderId, inboxOf, type MutexName } from "@effect-simba/core/Mu
 import type { MutexStore, WakeUp } from "@effect-simba/core/MutexStore"
 import type { BackendError } from "@effect-simba/core/SimbaError"
 import type { Subscriber, Subscription } from "@effect-simba/core/Subscriber"
+import * as Arr from "effect/Array"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -94,8 +95,15 @@ export const make = Effect.fnUntraced(function*(
       if (waiter === undefined) onStranger(message.id)
       else waiter.tell(toWakeUp(message))
     }
+    // There may be thousands: the event loop has its turns in between
+    const tellAll = Effect.suspend(() =>
+      Effect.forEach(Arr.chunksOf(inbox.waiters.values(), 32), (waiters) => {
+        for (const waiter of waiters) waiter.tell(gap)
+        return Effect.yieldNow
+      }, { discard: true })
+    )
     const hear = (text: string | undefined) => {
-      if (text === undefined) return inbox.waiters.forEach((waiter) => waiter.tell(gap))
+      if (text === undefined) return void report(tellAll)
       const message = readInboxMessage(text)
       if (Exit.isSuccess(message)) deliver(message.value)
       else {report(Effect.forEach(Option.toArray(Exit.findErrorOption(message)), (error) =>
