@@ -8,7 +8,6 @@ export const plans = ["mutex", "mixed-fleet", "streams"]
 export const simulatorHelpers = [
   "packages/redis/src/internal/client/commandSink.ts",
   "packages/redis/src/internal/client/effectRedis.ts",
-  "packages/redis/src/internal/mutex/keys.ts",
   "packages/redis/src/streams/internal/keys.ts"
 ]
 

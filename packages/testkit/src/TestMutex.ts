@@ -28,9 +28,12 @@ import type * as MutexConfig from "@effect-simba/core/MutexConfig"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import type { BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import type { Subscriber } from "@effect-simba/core/Subscriber"
+import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as FakeRedis from "./FakeRedis.ts"
 import type { Redis } from "./internal/client/effectRedis.ts"
+import * as notedMutex from "./internal/simulation/notedMutex.ts"
+import type { Client } from "./Simulation.ts"
 
 /**
  * Provides `Mutex` in the memory of the test, without Redis.
@@ -121,3 +124,33 @@ export const layerWith = <E>(
   options?: MutexConfig.Options & FakeRedis.ClientOptions & FakeRedis.Options
 ): Layer.Layer<Mutex.Mutex | Redis | FakeRedis.FakeRedis, E | BackendError | InvalidConfig> =>
   layerClient(store, options).pipe(Layer.provideMerge(FakeRedis.layer(options)))
+
+/**
+ * Provides the given `Mutex` so that it notes what a simulated program does, for the checkers of a `Simulation`.
+ *
+ * **Details**
+ *
+ * Notes the waits and grants of all operations, and the work of `withLock`, `withLockIfAvailable` and `whileLeader`. The
+ * program under test needs no notes of its own. Finalizers of the work count as work.
+ *
+ * **Gotchas**
+ *
+ * `acquireAll` is not noted: leave `Checker.noFlapping` out for programs that use it.
+ *
+ * **Example** (An unchanged program in a simulation)
+ *
+ * ```ts
+ * import { Mutex, MutexStore } from "@effect-simba/core"
+ * import { type Simulation, TestMutex } from "@effect-simba/testkit"
+ * import { Effect, Layer } from "effect"
+ *
+ * const simulated = <A, E>(program: Effect.Effect<A, E, Mutex.Mutex>, store: Layer.Layer<MutexStore.MutexStore>) =>
+ *   (client: Simulation.Client) =>
+ *     Effect.provide(program, TestMutex.layerNoted(client).pipe(Layer.provide(Mutex.layer()), Layer.provide(store)))
+ * ```
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerNoted = (client: Client): Layer.Layer<Mutex.Mutex, never, Mutex.Mutex> =>
+  Layer.effect(Mutex.Mutex, Effect.map(Mutex.Mutex, (mutex) => notedMutex.make(mutex, client)))

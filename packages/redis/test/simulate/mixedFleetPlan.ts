@@ -6,7 +6,7 @@
 import { Checker, type Simulation, StockSimba } from "@effect-simba/testkit"
 import { Duration, Effect } from "effect"
 import { confirm, type Settings, transition, ttl } from "./behaviour.ts"
-import { line, loadOf, lock, mutexPlan, program, recovery } from "./mutexPlan.ts"
+import { loadOf, lock, mutexPlan, program, recovery } from "./mutexPlan.ts"
 
 const isOurs = (id: string) => /^\d+-[0-9a-z]{12}:/.test(id)
 
@@ -90,7 +90,7 @@ export const mixedFleetPlan = (seed: number | string, overrides?: Partial<Simula
     clients: 4,
     program: (client: Simulation.Client) =>
       client.index < stockClients ? stock(client, settings.resources) : ours(client),
-    lock: { ...mixedLock, line, reserve: settings.handovers },
+    lock: { ...mixedLock, reserve: settings.handovers },
     checkers: [
       Checker.oneOwner,
       oursOnly(Checker.tokensGrow),

@@ -3,73 +3,26 @@
  * under every fault there is. The plain plan does without what came later: unfair holders, contenders that stay, writes
  * under a fence, and servers that cannot tell whether somebody listens.
  */
-import { Mutex, MutexName } from "@effect-simba/core"
+import { Mutex } from "@effect-simba/core"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisMutexStore } from "@effect-simba/redis"
+import * as RedisLockModel from "@effect-simba/redis/RedisLockModel"
 import { Checker, Simulation } from "@effect-simba/testkit"
 import { Duration, Effect, Layer } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { CommandSink, overRedis } from "../../src/internal/client/commandSink.ts"
-import * as RedisKeys from "../../src/internal/mutex/keys.ts"
 import { busy, confirm, fencedKey, type Settings, transition, ttl } from "./behaviour.ts"
 import { draws } from "./draws.ts"
-import { type Operation, operationsOf } from "./operations.ts"
 
 const resources = ["a", "b", "c"]
 
-const name = (resource: string) => resource as Parameters<typeof RedisKeys.owner>[0]
-const ownerKeys = new Map(resources.map((resource) => [RedisKeys.owner(name(resource)), resource]))
-
-const partiesOf = (args: ReadonlyArray<string>, reply: unknown, kind: Operation["kind"]) =>
-  operationsOf(args, reply).flatMap((operation) => {
-    const resource = ownerKeys.get(operation.ownerKey)
-    return operation.kind === kind && resource !== undefined ? [{ ...operation, resource }] : []
-  })
-
-/** The place that a reply names: that of an acquire that was refused, or of an attempt that a release queued. */
-const placeOf = ({ kind, reply }: Operation): number | undefined => {
-  if (!Array.isArray(reply) || reply[0] === "error") return undefined
-  const [, ticket, token] = reply as ReadonlyArray<string>
-  return ticket === "" || (kind === "release" && token !== "") ? undefined : Number(ticket)
-}
-
-/** The keys and arguments of the script that takes by force, whose reply is the ownership before. */
-const forcedBy = (args: ReadonlyArray<string>, reply: unknown) => {
-  const resource = args[2] === "4" && args.length === 9 ? ownerKeys.get(args[3]!) : undefined
-  const end = typeof reply === "string" ? reply.lastIndexOf("@@") : -1
-  return resource === undefined || end <= 0 ? [] : [{ resource, id: (reply as string).slice(0, end) }]
-}
-
-/** Under the ids that they queue. */
-const requeuedBy = (args: ReadonlyArray<string>, reply: unknown) =>
-  partiesOf(args, reply, "release")
-    .filter(({ requeue }) => requeue !== "")
-    .map((operation) => ({ ...operation, id: operation.requeue }))
-
 /** How the mutex looks on the server. */
-export const lock: Simulation.LockModel = {
-  resources,
-  ownerKey: (resource) => RedisKeys.owner(name(resource)),
-  tokenKey: (resource) => RedisKeys.fence(name(resource)),
-  channel: (resource, id) => {
-    const layer = MutexName.inboxOf(id)
-    return layer === "" ? RedisKeys.contenderChannel(name(resource), id) : RedisKeys.inboxChannel(layer)
-  },
+export const lock = {
+  ...RedisLockModel.make(resources),
   fencedKey,
-  asked: (args, reply) => [
-    ...partiesOf(args, reply, "acquire"),
-    ...requeuedBy(args, reply).map((operation) => ({ ...operation, unfair: false }))
-  ],
-  queued: (args, reply) =>
-    [...partiesOf(args, reply, "acquire"), ...requeuedBy(args, reply)].flatMap((operation) => {
-      const place = placeOf(operation)
-      return place === undefined ? [] : [{ resource: operation.resource, id: operation.id, place }]
-    }),
-  released: (args, reply) => reply instanceof Error ? undefined : partiesOf(args, reply, "release"),
-  forced: forcedBy,
-  keep: (key, expires) =>
+  keep: (key: string, expires: boolean) =>
     key.startsWith("fenced:") || (expires && (key.endsWith(":fence") || key.endsWith(":contender")))
-}
+} satisfies Simulation.LockModel
 
 /** As on a Cluster, where a count of subscribers is that of one node. */
 const uncounted = Layer.effect(Subscriber, Effect.map(Subscriber, (real) => ({ ...real, countable: false })))
@@ -94,14 +47,10 @@ export const program = (settings: Settings, on = RedisMutexStore.layer) => (clie
   return Effect.provide(busy(client, settings), Layer.provide(mutex, store))
 }
 
-/** A confirm period, another over which looks are spread, and a hint or a command that has to be sent again. */
-const sleepBound = 2 * confirm + 700
+/** The longest lease is one of those with a ttl of its own. */
+const bounds = Effect.runSync(RedisLockModel.bounds({ ttl: 4000, transition, confirmTimeout: confirm }))
 
-/** The command timeout of a client, and the longest pause before it tries again. */
-export const recovery = Duration.millis(1000 + 1200)
-
-/** The longest lease that a waiter may still believe in, and then the same. */
-const sleepBoundAfterLoss = Duration.millis(4000 + transition + 2 * confirm + 700)
+export const { recovery } = bounds
 
 /** Busy fleets find other mistakes than idle ones do, so the load is drawn too. */
 export const loadOf = (seed: number | string) => {
@@ -125,24 +74,19 @@ export const loadOf = (seed: number | string) => {
   }
 }
 
-/** What the ids of one layer have in common. */
-export const line = (id: string): string => MutexName.inboxOf(id) || id
-
 const plan = (seed: number | string, clients: number, settings: Settings) =>
   ({
     seed,
     clients,
     program: program(settings),
-    // The waiters of one process stand in one line, and have one place in the fleet's queue
-    lock: { ...lock, line, reserve: settings.handovers },
+    lock: { ...lock, reserve: settings.handovers },
     faults: Simulation.allFaults,
     checkers: [
       Checker.inOrderWithinLines,
       ...Checker.all({
+        ...bounds,
         // Behind unfair holders, a waiter that was woken and says nothing costs the next one two confirm periods
-        sleepBound: Duration.millis(sleepBound + (settings.unfair > 0 ? confirm : 0)),
-        sleepBoundAfterLoss,
-        recovery
+        sleepBound: Duration.sum(bounds.sleepBound, Duration.millis(settings.unfair > 0 ? confirm : 0))
       })
     ],
     duration: "16 seconds",

@@ -1,6 +1,6 @@
-/** What the operations of one script call were, and what each was answered. */
+/** Reads the operations of one call of `acquireAndRelease.lua`, and what each was answered: for simulations. */
 
-export interface Operation {
+export interface Call {
   readonly kind: "acquire" | "release"
   readonly ownerKey: string
   readonly id: string
@@ -14,7 +14,7 @@ export interface Operation {
 const widths: Record<string, number> = { t: 1, a: 7, r: 1, d: 7 }
 
 /** Of any command; none if it is not that script. */
-export const operationsOf = (args: ReadonlyArray<string>, reply: unknown): ReadonlyArray<Operation> => {
+export const callsOf = (args: ReadonlyArray<string>, reply: unknown): ReadonlyArray<Call> => {
   if (args[0] !== "EVALSHA" && args[0] !== "EVAL") return []
   const keys = Number(args[2])
   const codes = args[3 + keys] ?? ""

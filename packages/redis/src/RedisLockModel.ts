@@ -1,0 +1,157 @@
+/**
+ * How a simulation of `@effect-simba/testkit` reads mutexes from the server, and how long its waiters may sleep.
+ *
+ * For tests: import it by its path. The package's index leaves it out.
+ *
+ * **Example** (A program of your own under all faults)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { RedisMutexStore } from "@effect-simba/redis"
+ * import * as RedisLockModel from "@effect-simba/redis/RedisLockModel"
+ * import { Checker, Simulation, TestMutex } from "@effect-simba/testkit"
+ * import { assert, it } from "@effect/vitest"
+ * import { Effect, Layer } from "effect"
+ *
+ * const options = { ttl: "2 seconds", transition: "3 seconds" } as const
+ *
+ * const program = (client: Simulation.Client) =>
+ *   Effect.sleep("100 millis").pipe(
+ *     Mutex.withLock("report", { timeout: "5 seconds" }),
+ *     Effect.ignore,
+ *     Effect.delay("50 millis"),
+ *     Effect.forever,
+ *     Effect.provide(TestMutex.layerNoted(client).pipe(
+ *       Layer.provide(Mutex.layer(options)),
+ *       Layer.provide(RedisMutexStore.layer)
+ *     ))
+ *   )
+ *
+ * it.effect("holds", () =>
+ *   Effect.gen(function*() {
+ *     const bounds = yield* RedisLockModel.bounds(options)
+ *     const result = yield* Simulation.run({
+ *       seed: 1,
+ *       program,
+ *       lock: RedisLockModel.make(["report"]),
+ *       faults: Simulation.allFaults,
+ *       checkers: Checker.all(bounds)
+ *     })
+ *     assert.deepStrictEqual(result.violations, [], Simulation.report(result))
+ *   }))
+ * ```
+ *
+ * @since 0.1.0
+ */
+import * as MutexConfig from "@effect-simba/core/MutexConfig"
+import { inboxOf, type MutexName } from "@effect-simba/core/MutexName"
+import type { InvalidConfig } from "@effect-simba/core/SimbaError"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as RedisKeys from "./internal/mutex/keys.ts"
+import { type Call, callsOf } from "./internal/mutex/scriptCalls.ts"
+
+/** The place that a reply names: that of an acquire that was refused, or of an attempt that a release queued. */
+const placeOf = ({ kind, reply }: Call): number | undefined => {
+  if (!Array.isArray(reply) || reply[0] === "error") return undefined
+  const [, ticket, token] = reply as ReadonlyArray<string>
+  return ticket === "" || (kind === "release" && token !== "") ? undefined : Number(ticket)
+}
+
+/**
+ * The `Simulation.LockModel` of these mutexes.
+ *
+ * **Details**
+ *
+ * `maxLocalHandOffs` is the greatest of the layers and leases of the program. The waiters of one process are one line.
+ *
+ * **Gotchas**
+ *
+ * `keep` names the keys that may remain, those of mutexes. Keys of the program's own need a `keep` of your own.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const make = (
+  resources: ReadonlyArray<string>,
+  options?: { readonly maxLocalHandOffs?: number | undefined }
+) => {
+  const name = (resource: string) => resource as MutexName
+  const ownerKeys = new Map(resources.map((resource) => [RedisKeys.owner(name(resource)), resource]))
+  const keys = new Set(
+    resources.flatMap((resource) => [RedisKeys.fence(name(resource)), RedisKeys.queue(name(resource))])
+  )
+
+  const callsTo = (kind: Call["kind"], args: ReadonlyArray<string>, reply: unknown) =>
+    callsOf(args, reply).flatMap((call) => {
+      const resource = ownerKeys.get(call.ownerKey)
+      return call.kind === kind && resource !== undefined ? [{ ...call, resource }] : []
+    })
+
+  /** Under the ids that a release queues. */
+  const requeued = (args: ReadonlyArray<string>, reply: unknown) =>
+    callsTo("release", args, reply)
+      .filter(({ requeue }) => requeue !== "")
+      .map((call) => ({ ...call, id: call.requeue }))
+
+  return {
+    resources,
+    ownerKey: (resource: string) => RedisKeys.owner(name(resource)),
+    tokenKey: (resource: string) => RedisKeys.fence(name(resource)),
+    channel: (resource: string, id: string) => {
+      const layer = inboxOf(id)
+      return layer === "" ? RedisKeys.contenderChannel(name(resource), id) : RedisKeys.inboxChannel(layer)
+    },
+    asked: (args: ReadonlyArray<string>, reply: unknown) => [
+      ...callsTo("acquire", args, reply),
+      ...requeued(args, reply).map((call) => ({ ...call, unfair: false }))
+    ],
+    queued: (args: ReadonlyArray<string>, reply: unknown) =>
+      [...callsTo("acquire", args, reply), ...requeued(args, reply)].flatMap((call) => {
+        const place = placeOf(call)
+        return place === undefined ? [] : [{ resource: call.resource, id: call.id, place }]
+      }),
+    released: (args: ReadonlyArray<string>, reply: unknown) =>
+      reply instanceof Error ? undefined : callsTo("release", args, reply),
+    /** The script that takes by force, whose reply is the ownership before. */
+    forced: (args: ReadonlyArray<string>, reply: unknown) => {
+      const resource = args[2] === "4" && args.length === 9 ? ownerKeys.get(args[3]!) : undefined
+      const end = typeof reply === "string" ? reply.lastIndexOf("@@") : -1
+      return resource === undefined || end <= 0 ? [] : [{ resource, id: (reply as string).slice(0, end) }]
+    },
+    keep: (key: string, expires: boolean) => expires && keys.has(key),
+    line: (id: string) => inboxOf(id) || id,
+    reserve: options?.maxLocalHandOffs ?? 0
+  }
+}
+
+/**
+ * The options of `Checker.all` for mutexes with these options.
+ *
+ * **Details**
+ *
+ * A waiter looks again within two confirm periods and a command that is sent again. Where the server lost its owner or
+ * its clock was stepped, a waiter may believe in the last lease for as long as that lasts. `ttl` and `transition` are the
+ * longest of the program.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const bounds = (options?: MutexConfig.Options): Effect.Effect<
+  {
+    readonly sleepBound: Duration.Duration
+    readonly sleepBoundAfterLoss: Duration.Duration
+    readonly recovery: Duration.Duration
+  },
+  InvalidConfig
+> =>
+  Effect.map(MutexConfig.make(options), ({ commandTimeout, confirmTimeout, transition, ttl }) => {
+    // The longest pause before a failed command is sent again
+    const pause = Duration.millis(1200)
+    const sleepBound = Duration.sum(Duration.times(confirmTimeout, 2), Duration.millis(700))
+    return {
+      sleepBound,
+      sleepBoundAfterLoss: Duration.sum(Duration.sum(ttl, transition), sleepBound),
+      recovery: Duration.sum(commandTimeout, pause)
+    }
+  })

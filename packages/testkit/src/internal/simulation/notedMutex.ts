@@ -1,0 +1,67 @@
+/** A `Mutex` that notes what its callers do, for the checkers. */
+import type { Body, Lease } from "@effect-simba/core/Lease"
+import type { Mutex } from "@effect-simba/core/Mutex"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import type { Client } from "./setup.ts"
+
+export const make = (mutex: Mutex["Service"], { note }: Client): Mutex["Service"] => {
+  let waits = 0
+
+  const granted = (lease: Lease) => note("granted", { resource: lease.mutex, id: lease.id, token: lease.token })
+
+  /** Notes a wait; `served` is for the lease that ends it. */
+  const waiting = <A, E, R>(
+    resource: string,
+    unfair: boolean | undefined,
+    make: (served: (lease: Lease) => void) => Effect.Effect<A, E, R>
+  ) =>
+    Effect.suspend(() => {
+      const wait = `wait ${++waits}`
+      note("waiting", { resource, wait, ...(unfair === true ? { unfair: 1 } : {}) })
+      const served = (lease: Lease) => {
+        note("waited", { resource, wait, served: 1 })
+        granted(lease)
+      }
+      return Effect.ensuring(make(served), Effect.sync(() => note("waited", { resource, wait })))
+    })
+
+  const noted = <A, E, R>(body: Body<A, E, R>, served: (lease: Lease) => void) => (lease: Lease) =>
+    Effect.suspend(() => {
+      const fields = { resource: lease.mutex, id: lease.id }
+      served(lease)
+      note("begin", fields)
+      return Effect.ensuring(
+        Effect.isEffect(body) ? body : body(lease),
+        Effect.sync(() => {
+          note("stopped", fields)
+          note("end", fields)
+        })
+      )
+    })
+
+  return {
+    ...mutex,
+    acquire: (name, options) =>
+      waiting(name, options?.unfair, (served) =>
+        Effect.map(mutex.acquire(name, options), (lease) => {
+          served(lease)
+          return lease
+        })),
+    tryAcquire: (name, options) =>
+      Effect.map(mutex.tryAcquire(name, options), (lease) => {
+        Option.map(lease, granted)
+        return lease
+      }),
+    withLock: (name, options) => (body) =>
+      waiting(name, options?.unfair, (served) => mutex.withLock(name, options)(noted(body, served))),
+    withLockIfAvailable: (name, options) => (body) => mutex.withLockIfAvailable(name, options)(noted(body, granted)),
+    contend: (name, options) =>
+      Effect.map(mutex.contend(name, options), (contender) =>
+        Object.create(contender, {
+          whileLeader: {
+            value: <A, E, R>(work: Body<A, E, R>) => contender.whileLeader(noted(work, granted))
+          }
+        }))
+  }
+}
