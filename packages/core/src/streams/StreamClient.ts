@@ -43,7 +43,7 @@ type Announcing = {
 type Announced = {
   readonly stream: StreamName
   readonly entry: EntryId
-  /** False where it was announced before and is not finished yet. */
+  /** False where it was announced before and is not finished yet. It is announced anew then, for messages after its end. */
   readonly isNew: boolean
 }
 
@@ -225,8 +225,9 @@ export const notifications: Stream.Stream<StreamNotification, InvalidConfig, Str
  *
  * **Details**
  *
- * Announcing twice is harmless while the first announcement is unfinished. `info` is what its consumers should know about
- * it: anything that JSON can say. A name that cannot be used fails with `InvalidName` before anything is sent.
+ * An announcement is for all messages that were written before it, up to their last message. One that follows a last
+ * message is for the next round of messages, whether the first one is finished or not. Announcing again without writing in
+ * between changes nothing. `info` is what its consumers should know about it: anything that JSON can say. A name that cannot be used fails with `InvalidName` before anything is sent.
  *
  * **Example** (Only the first time)
  *
@@ -300,7 +301,7 @@ export const claim = (
   StreamClient.use((client) => client.claim(stream))
 
 /**
- * Finishes an owned data stream, and removes its announcement for good.
+ * Finishes an owned data stream, and removes its announcement.
  *
  * **Details**
  *

@@ -13,7 +13,7 @@ import type { FencingToken } from "../FencingToken.ts"
 import type { StoreError } from "../SimbaError.ts"
 import type { StreamLost, StreamYielded } from "./StreamError.ts"
 import type { EntryId, StreamName } from "./StreamName.ts"
-import type { RawMessage } from "./StreamStore.ts"
+import type { RawMessage, StreamEnd } from "./StreamStore.ts"
 
 /**
  * A data stream that this consumer owns, renewed in the background until it is done, given up, handed over or lost.
@@ -81,13 +81,17 @@ export interface StreamLease extends Pipeable, Inspectable {
   readonly progress: Effect.Effect<void>
   /** The last committed message of the data stream. */
   readonly checkpoint: Effect.Effect<Option.Option<EntryId>, StoreError>
-  /** Whether any owner moved the checkpoint since this announcement of the data stream. */
-  readonly hasCommitted: Effect.Effect<boolean, StoreError>
+  /** Whether the data stream ended at its checkpoint, under this announcement or an earlier one. */
+  readonly end: Effect.Effect<StreamEnd, StoreError>
   /**
    * Moves the checkpoint forward to `id`, checked against the token in the backend. A replaced owner fails with
-   * `StreamLost` and changes nothing. An id that is not ahead of the checkpoint changes nothing either.
+   * `StreamLost` and changes nothing. An id that is not ahead of the checkpoint changes nothing either. `isLast` says that
+   * the data stream ends with this message: a successor that finds it so has nothing to do.
    */
-  readonly commit: (id: EntryId) => Effect.Effect<void, StreamLost | StoreError>
+  readonly commit: (
+    id: EntryId,
+    options?: { readonly isLast?: boolean | undefined }
+  ) => Effect.Effect<void, StreamLost | StoreError>
   /** Sends a message that cannot be processed to the data stream's dead letters, and moves the checkpoint past it. */
   readonly deadLetter: (message: RawMessage, reason: string) => Effect.Effect<void, StreamLost | StoreError>
   /** Up to `count` messages after `after`, waiting until there is one. */

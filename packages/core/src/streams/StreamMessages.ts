@@ -56,6 +56,8 @@ import type { RawMessage } from "./StreamStore.ts"
  */
 export interface Message<out A> extends RawMessage {
   readonly value: A
+  /** Whether it ends the data stream. Say so when you commit it. */
+  readonly isLast: boolean
 }
 
 /**
@@ -72,15 +74,10 @@ export interface ReadOptions<in A> {
    */
   readonly field?: string | undefined
   /**
-   * Whether a message is the last one. It is delivered, and ends the data stream. A data stream whose last committed message
-   * was the last one, and that has none after it, is at its end at once. Default: never.
+   * Whether a message is the last one. It is delivered, and ends the data stream. Announced anew after its end, the data
+   * stream goes on to the next last message, or until it is deleted. Default: never.
    */
-  readonly until?: ((message: Message<A>) => boolean) | undefined
-  /**
-   * How long a data stream that is announced anew after its end waits for a first message before it is at its end again.
-   * Default: 1 minute.
-   */
-  readonly moreWithin?: Duration.Input | undefined
+  readonly until?: ((message: Omit<Message<A>, "isLast">) => boolean) | undefined
   /** How many messages are read at once. Default: 100. */
   readonly batch?: number | undefined
 }
@@ -136,11 +133,6 @@ const check = (options: ProcessOptions<never> | undefined): Effect.Effect<void, 
   if (within !== undefined && Option.exists(Duration.fromInput(within), Duration.isPositive) === false) {
     return Effect.fail(new InvalidConfig({ option: "commitWithin", problem: "it must be a duration above zero" }))
   }
-  const more = options?.moreWithin ?? 0
-  // Not a number would be zero
-  if (Number.isNaN(more) || !Option.exists(Duration.fromInput(more), (wait) => !Duration.isNegative(wait))) {
-    return Effect.fail(new InvalidConfig({ option: "moreWithin", problem: "it must be a duration of zero or more" }))
-  }
   return Effect.void
 }
 
@@ -154,7 +146,7 @@ const check = (options: ProcessOptions<never> | undefined): Effect.Effect<void, 
  *
  * **Gotchas**
  *
- * Only you commit, with `lease.commit(message.id)`. A message that cannot be decoded moves the checkpoint past itself
+ * Only you commit, with `lease.commit(message.id, message)`, which also says whether it is the last one. A message that cannot be decoded moves the checkpoint past itself
  * when the reader asks for the next one after its predecessor.
  *
  * So process one message after the other, and use nothing that reads ahead (`buffer`, `grouped`, `concurrency`) before
@@ -172,7 +164,9 @@ const check = (options: ProcessOptions<never> | undefined): Effect.Effect<void, 
  *   const lease = yield* StreamLease.StreamLease
  *   yield* StreamMessages.messages(Reading).pipe(
  *     Stream.tap(({ value }) => Effect.log(value.celsius)),
- *     Stream.runForEach(({ id, value }) => Effect.when(lease.commit(id), Effect.succeed(value.celsius > 30)))
+ *     Stream.runForEach((message) =>
+ *       Effect.when(lease.commit(message.id, message), Effect.succeed(message.value.celsius > 30))
+ *     )
  *   )
  * })
  * ```
@@ -243,12 +237,13 @@ export const process = <A, I, X, E, R, RD = never>(
       ? Infinity
       : Duration.toMillis(Duration.fromInputUnsafe(options.commitWithin))
     const now = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
-    let processed: { readonly id: EntryId; readonly count: number; readonly since: number } | undefined
+    let processed:
+      | { readonly id: EntryId; readonly isLast: boolean; readonly count: number; readonly since: number }
+      | undefined
 
     const flush = Effect.suspend(() => {
       if (processed === undefined) return Effect.void
-      const { id } = processed
-      return Effect.andThen(lease.commit(id), Effect.sync(() => processed = undefined))
+      return Effect.andThen(lease.commit(processed.id, processed), Effect.sync(() => processed = undefined))
     })
     const flushWhenDue = Effect.suspend(() =>
       processed === undefined || within === Infinity
@@ -273,7 +268,8 @@ export const process = <A, I, X, E, R, RD = never>(
           return yield* retryOutages(flush)
         }
         yield* handler(message)
-        processed = { id: message.id, count: (processed?.count ?? 0) + 1, since: processed?.since ?? now() }
+        const { id, isLast } = message
+        processed = { id, isLast, count: (processed?.count ?? 0) + 1, since: processed?.since ?? now() }
         if (processed.count >= every || now() - processed.since >= within) {
           yield* retryOutages(flush)
         } else yield* lease.progress

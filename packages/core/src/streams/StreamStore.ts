@@ -37,7 +37,10 @@ import type { ConsumerName, EntryId, Epoch, ServiceName, StreamName } from "./St
 export interface Service {
   /** Makes the consumer group, reading from the first entry on, unless there is one. Returns whether it was made. */
   readonly prepare: Effect.Effect<boolean, StoreError>
-  /** Adds each data stream whose last announcement is finished, in order, and returns the entry of each. */
+  /**
+   * Adds each data stream whose last announcement is finished, in order, and returns the entry of each. An unfinished
+   * announcement is repeated, unless nothing was written since the last time.
+   */
   readonly announce: (
     announcements: ReadonlyArray<Announcement>
   ) => Effect.Effect<ReadonlyArray<{ readonly entry: EntryId; readonly isNew: boolean }>, StoreError>
@@ -76,8 +79,9 @@ export interface Service {
     lease: Duration.Duration
   ) => Effect.Effect<ReadonlyArray<RenewResult>, StoreError>
   /**
-   * Acknowledges and deletes the entry and gives up both leases, if both are the caller's. `AlreadyDone` if there is no such
-   * entry any more.
+   * Acknowledges and deletes the entry, gives up both leases, and ends the data stream at its checkpoint, if both leases are
+   * the caller's. `AlreadyDone` if there is no such entry any more. It becomes a new announcement where messages were announced
+   * that follow the end, and where it was repeated after the end was written.
    */
   readonly done: (held: Held) => Effect.Effect<"Done" | "AlreadyDone" | "NotOwner", StoreError>
   /**
@@ -101,9 +105,13 @@ export interface Service {
   ) => Effect.Effect<boolean, StoreError>
   /**
    * Moves the checkpoint of the data stream forward to `id`, if the stream lease is the caller's. `Behind` if the checkpoint
-   * is there or further already: it never moves back.
+   * is there or further already: it never moves back. The last message ends the data stream there.
    */
-  readonly commit: (held: Held, id: EntryId) => Effect.Effect<"Committed" | "Behind" | "NotOwner", StoreError>
+  readonly commit: (
+    held: Held,
+    id: EntryId,
+    isLast?: boolean
+  ) => Effect.Effect<"Committed" | "Behind" | "NotOwner", StoreError>
   /** The same, and the message goes to the dead letters of the data stream with the reason. */
   readonly deadLetterMessage: (
     held: Held,
@@ -115,8 +123,8 @@ export interface Service {
    * days after the data stream went to the dead letters.
    */
   readonly checkpoint: (stream: StreamName) => Effect.Effect<Option.Option<EntryId>, StoreError>
-  /** Whether anybody moved the checkpoint under this very entry. True for entries that were redriven. */
-  readonly hasCommitted: (held: Held) => Effect.Effect<boolean, StoreError>
+  /** Whether the data stream ended at its checkpoint. */
+  readonly end: (held: Pick<Held, "entry" | "stream">) => Effect.Effect<StreamEnd, StoreError>
   /** Keeps the checkpoints of data streams that are owned for long. Owners call it once a day. */
   readonly keepCheckpoints: (streams: ReadonlyArray<StreamName>) => Effect.Effect<void, StoreError>
   /** Up to `count` messages after `after`, none if there are none. */
@@ -257,6 +265,21 @@ export interface Held {
   readonly epoch: Epoch
   readonly token: FencingToken
 }
+
+/**
+ * Whether a data stream ended at its checkpoint.
+ *
+ * **Details**
+ *
+ * - `Open`: it did not. Messages may follow.
+ * - `Ended`: it did, under this announcement. Or it did under an earlier one, and was deleted since.
+ * - `Reopened`: it did under an earlier announcement, and exists. Messages may follow, up to the next end.
+ *
+ * @see {@link Service}
+ * @category models
+ * @since 0.1.0
+ */
+export type StreamEnd = "Open" | "Reopened" | "Ended"
 
 /**
  * Asks for a data stream.

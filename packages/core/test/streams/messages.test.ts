@@ -9,7 +9,7 @@ const Numbered = Schema.Struct({ n: Schema.FiniteFromString.check(Schema.isInt()
 
 const numbered = (n: number | string, id = `${n}-0`) => message(id, { n: String(n) })
 
-const isEnd = ({ value }: StreamMessages.Message<{ readonly n: number }>) => value.n === 0
+const isEnd = ({ value }: { readonly value: { readonly n: number } }) => value.n === 0
 
 const end = (id: string) => numbered(0, id)
 
@@ -64,8 +64,9 @@ describe("process", () => {
         assert.deepStrictEqual(seen, [3, 0])
         yield* Fiber.interrupt(fiber)
         lease.checkpoint = numbered(2).id
+        lease.end = "Open"
       }
-      assert.deepStrictEqual(reads(lease), ["read 1-18446744073709551615", "read 2-0", "read 4-0"])
+      assert.deepStrictEqual(reads(lease), ["read 2-0", "read 2-0", "read 4-0"])
     }))
 
   it.effect("reads a long stream in batches, and gives each message once", () =>
@@ -79,52 +80,46 @@ describe("process", () => {
       assert.deepStrictEqual(reads(lease), ["read 0-0", "read 10-0", "read 20-0"])
     }))
 
-  it.effect("is at its end where its owner committed the last message and died, and nothing follows", () =>
+  it.effect("says that the last message is the last, and is over for a successor, although all is trimmed", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), end("2-0"))
-      lease.checkpoint = end("2-0").id
+      yield* processing(lease, { until: isEnd, commitEvery: 10 }).run
+      assert.strictEqual(lease.end, "Ended")
+      lease.stream.length = 0
       const { run, seen } = processing(lease, { until: isEnd })
       yield* run
       assert.deepStrictEqual(seen, [])
     }))
 
-  it.effect.each([[undefined, 60_000], ["5 minutes", 300_000]] as const)(
-    "announced anew after its end it waits for more, up to the next end, or until nothing came within %s (%i ms)",
-    ([moreWithin, millis]) =>
-      Effect.gen(function*() {
-        const lease = new ScriptedLease()
-        lease.add(numbered(1), end("2-0"))
-        lease.checkpoint = end("2-0").id
-        lease.hasCommitted = false
-        const again = { until: isEnd, moreWithin }
-        const { run, seen } = processing(lease, again)
-        const fiber = yield* start(run)
-        yield* TestClock.adjust("59 seconds")
-        lease.add(numbered(3))
-        yield* TestClock.adjust("1 hour")
-        assert.isUndefined(fiber.pollUnsafe())
-        lease.add(end("4-0"))
-        yield* Fiber.join(fiber)
-        assert.deepStrictEqual(seen, [3, 0])
-        // Nobody commits: a second announcement without anything
-        const empty = yield* start(processing(lease, again).run)
-        yield* TestClock.adjust(millis - 1)
-        assert.isUndefined(empty.pollUnsafe())
-        yield* TestClock.adjust("1 millis")
-        assert.isDefined(empty.pollUnsafe())
-      })
-  )
-
-  it.effect("goes on where the committed message has been trimmed", () =>
+  it.effect("announced anew after its end it waits for more, however long, up to the next end", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
-      lease.checkpoint = numbered(2).id
+      lease.add(numbered(1), end("2-0"))
+      lease.checkpoint = end("2-0").id
+      lease.end = "Reopened"
       const { run, seen } = processing(lease, { until: isEnd })
       const fiber = yield* start(run)
-      lease.add(numbered(3), end("4-0"))
+      yield* TestClock.adjust("1 day")
+      lease.add(numbered(3))
+      yield* TestClock.adjust("1 hour")
+      assert.isUndefined(fiber.pollUnsafe())
+      lease.add(end("4-0"))
       yield* Fiber.join(fiber)
       assert.deepStrictEqual(seen, [3, 0])
+    }))
+
+  it.effect("announced anew after its end it is over when it is deleted", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.checkpoint = end("2-0").id
+      lease.end = "Reopened"
+      const fiber = yield* start(processing(lease, { until: isEnd }).run)
+      yield* TestClock.adjust("1 hour")
+      assert.isUndefined(fiber.pollUnsafe())
+      lease.end = "Ended"
+      yield* TestClock.adjust("1 minute")
+      yield* Fiber.join(fiber)
     }))
 
   it.effect("a failing handler ends it with its error, with what was before committed, and is tried again from there", () =>
@@ -432,9 +427,7 @@ describe("options", () => {
           { commitEvery: 1.5 },
           { batch: 0 },
           { commitWithin: 0 },
-          { commitWithin: -1 },
-          { moreWithin: -1 },
-          { moreWithin: NaN }
+          { commitWithin: -1 }
         ]
       ) {
         const failure = failureOf(yield* Effect.exit(processing(lease, options).run))

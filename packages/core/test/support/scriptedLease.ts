@@ -5,7 +5,7 @@ import type { StreamError } from "@effect-simba/core/streams"
 import { StreamLost, StreamYielded } from "@effect-simba/core/streams/StreamError"
 import { StreamLease } from "@effect-simba/core/streams/StreamLease"
 import { compareEntryIds, EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
-import type { RawMessage } from "@effect-simba/core/streams/StreamStore"
+import type { RawMessage, StreamEnd } from "@effect-simba/core/streams/StreamStore"
 import { Deferred, Duration, Effect, Inspectable, Latch, Layer, Option, Pipeable } from "effect"
 
 const outage = new SimbaError.BackendError({ operation: "test", retryable: true, cause: new Error("no connection") })
@@ -21,8 +21,7 @@ export class ScriptedLease {
   readonly calls: Array<string> = []
   readonly dead: Array<readonly [id: string, reason: string]> = []
   checkpoint: EntryId | undefined
-  /** Whether it was moved under this announcement. */
-  hasCommitted = true
+  end: StreamEnd = "Open"
   /** How many operations fail before the next one succeeds. */
   outages = 0
   /** Whether no operation is answered. */
@@ -90,8 +89,12 @@ export class ScriptedLease {
       "StreamLost",
       (loss) => Effect.die(loss)
     ),
-    hasCommitted: Effect.sync(() => this.hasCommitted),
-    commit: (id) => this.guarded(`commit ${id}`, () => this.move(id)),
+    end: Effect.sync(() => this.end),
+    commit: (id, options) =>
+      this.guarded(`commit ${id}`, () => {
+        this.move(id)
+        if (options?.isLast === true) this.end = "Ended"
+      }),
     deadLetter: (raw, reason) =>
       this.guarded(`dead-letter ${raw.id}`, () => {
         this.dead.push([raw.id, reason])

@@ -41,8 +41,10 @@ export class Backend {
   readonly checkpoints = new Map<string, StreamName.EntryId>()
   readonly dead: Array<StreamStore.DeadLetter> = []
   readonly members = new Map<string, StreamStore.Member & { readonly until: number }>()
-  /** Entries under which something was committed. */
-  readonly moved = new Set<string>()
+  /** Data streams that ended, and under which entry. */
+  readonly ended = new Map<string, string>()
+  /** Data streams that were deleted. */
+  readonly deleted = new Set<string>()
   readonly done: Array<string> = []
   /** Whose checkpoints were to be kept, in the order in which that was said. */
   readonly kept: Array<string> = []
@@ -184,13 +186,14 @@ export class Backend {
         ),
         (queue) => ({ next: Queue.take(queue), bound: undefined })
       )
-    const commit = (held: StreamStore.Held, to: StreamName.EntryId) => {
+    const commit = (held: StreamStore.Held, to: StreamName.EntryId, isLast = false) => {
       if (this.lease(this.streamLeases, held.stream)?.value !== valueOf(held)) return "NotOwner"
       const last = this.checkpoints.get(held.stream)
       if (last !== undefined && StreamName.compareEntryIds(to, last) <= 0) return "Behind"
       this.checkpoints.set(held.stream, to)
       this.failures.set(held.entry, 0)
-      this.moved.add(held.entry)
+      if (isLast) this.ended.set(held.stream, held.entry)
+      else this.ended.delete(held.stream)
       return "Committed"
     }
     return {
@@ -260,6 +263,7 @@ export class Backend {
           this.unlock(held)
           this.drop(held.entry)
           this.done.push(held.stream)
+          if (this.checkpoints.has(held.stream)) this.ended.set(held.stream, held.entry)
           return "Done"
         }),
       release: (held) =>
@@ -292,10 +296,14 @@ export class Backend {
           this.deadLetter(row, reason)
           return true
         }),
-      commit: (held, to) => through("commit", () => commit(held, to)),
+      commit: (held, to, isLast) => through("commit", () => commit(held, to, isLast)),
       deadLetterMessage: (held, message) => through("deadLetterMessage", () => commit(held, message.id)),
       checkpoint: (stream) => through("checkpoint", () => Option.fromNullishOr(this.checkpoints.get(stream))),
-      hasCommitted: (held) => through("hasCommitted", () => this.moved.has(held.entry)),
+      end: ({ entry, stream }) =>
+        through("end", () => {
+          const ended = this.ended.get(stream)
+          return ended === undefined ? "Open" : ended === entry || this.deleted.has(stream) ? "Ended" : "Reopened"
+        }),
       keepCheckpoints: (streams) => through("keepCheckpoints", () => void this.kept.push(...streams)),
       messages: () => through("messages", () => []),
       awaitMessages: () => Effect.andThen(through("awaitMessages", () => []), Effect.never),

@@ -37,6 +37,7 @@ const calm: Settings = {
   grace: 500,
   commitEvery: 1,
   messages: 10,
+  rounds: 1,
   rest: 50,
   work: 50,
   late: 0,

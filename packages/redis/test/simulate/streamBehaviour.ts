@@ -24,7 +24,8 @@ export interface Pace {
 export type Ailment = "none" | "fails" | "hangs" | "slow" | "poison"
 
 /**
- * - `streams`: their ailments, by name. `messages`: how many each has.
+ * - `streams`: their ailments, by name. `messages`: how many each has in a round. `rounds`: how often each comes to its
+ *   end and is announced anew.
  * - `consumers`: how many of the clients, the last ones, are ours; the others are stock.
  * - `stays`: the longest session of a consumer, in milliseconds. `freshIds`: each session has an id of its own.
  * - `late`: how long a consumer may be missing at first, in milliseconds.
@@ -34,6 +35,7 @@ export type Ailment = "none" | "fails" | "hangs" | "slow" | "poison"
 export interface Settings {
   readonly streams: ReadonlyMap<string, Ailment>
   readonly messages: number
+  readonly rounds: number
   readonly stock: number
   readonly consumers: number
   readonly capacity: number
@@ -51,6 +53,8 @@ export interface Settings {
   readonly duplicates: number
   readonly malformed: boolean
   readonly fenced: boolean
+  /** The key of the checkpoint of a data stream. */
+  readonly checkpoint: (stream: string) => string
 }
 
 const Order = Schema.Struct({ n: Schema.FiniteFromString, end: Schema.optionalKey(Schema.Literal("true")) })
@@ -92,7 +96,7 @@ const produce = (client: Simulation.Client, settings: Settings) => {
     Effect.catch(effect, () => Effect.andThen(pause(100, 400), insist(effect)))
 
   const append = (stream: string, n: number) => {
-    const fields = n === settings.messages
+    const fields = n % settings.messages === 0
       ? ["n", String(n), "end", "true"]
       : settings.malformed && n % 5 === 3
       ? ["rubbish", String(n)]
@@ -111,29 +115,46 @@ const produce = (client: Simulation.Client, settings: Settings) => {
       Effect.sync(() => note("announced", { resource: stream }))
     )
 
+  /** Removes what was read to its end: an announcement that came too often ends with it. */
+  const remove = (stream: string) =>
+    send("GET", settings.checkpoint(stream)).pipe(
+      insist,
+      Effect.repeat({
+        schedule: Schedule.spaced("1 second"),
+        until: (id) => String(id).startsWith(`${settings.rounds * settings.messages}-0`)
+      }),
+      Effect.andThen(insist(send("DEL", stream)))
+    )
+
   const announceRaw = (text: string) => Effect.ignore(send("XADD", `${service}-input`, "*", "lbs-input", text))
 
   const one = (stream: string) =>
     Effect.gen(function*() {
-      note("expects", { resource: stream, message: `${settings.messages}-0` })
-      const early = chance(0.7)
-      yield* pause(0, 3000)
-      if (early) yield* announce(stream)
-      for (let n = 1; n <= settings.messages; n++) {
-        yield* append(stream, n)
-        yield* pause(0, settings.rest)
-        if (chance(settings.duplicates / settings.messages)) yield* announce(stream)
-        if (chance(settings.duplicates / settings.messages)) {
-          yield* announceRaw(JSON.stringify({ DataStreamName: stream, Info: {} }))
+      const { messages, rounds } = settings
+      for (let round = 1; round <= rounds; round++) {
+        note("expects", { resource: stream, message: `${round * messages}-0` })
+        const early = chance(0.7)
+        yield* pause(0, 3000)
+        if (early) yield* announce(stream)
+        for (let n = 1; n <= messages; n++) {
+          yield* append(stream, (round - 1) * messages + n)
+          yield* pause(0, settings.rest)
+          if (chance(settings.duplicates / messages)) yield* announce(stream)
+          if (chance(settings.duplicates / messages)) {
+            yield* announceRaw(JSON.stringify({ DataStreamName: stream, Info: {} }))
+          }
+          if (settings.malformed && chance(0.2 / messages)) yield* announceRaw("{")
         }
-        if (settings.malformed && chance(0.2 / settings.messages)) yield* announceRaw("{")
+        if (!early) yield* announce(stream)
       }
-      if (!early) yield* announce(stream)
       // Whatever was lost on the way
       yield* calm
       yield* Effect.sleep(Duration.millis(4000 + between(0, 500)))
-      for (let n = 1; n <= settings.messages; n++) yield* append(stream, n)
-      yield* announce(stream)
+      for (let n = 1; n <= rounds * messages; n++) {
+        yield* append(stream, n)
+        if (n % messages === 0) yield* announce(stream)
+      }
+      yield* remove(stream)
     })
 
   const mine = [...settings.streams.keys()].filter((_, index) =>
@@ -189,7 +210,6 @@ const handler = (client: Simulation.Client, settings: Settings) => {
 
       return StreamMessages.process(Order, message, {
         until: ({ value }) => value.end === "true",
-        moreWithin: "2 seconds",
         commitEvery: settings.commitEvery,
         batch: 7
       }).pipe(

@@ -116,6 +116,8 @@ export const loadOf = (seed: number | string) => {
       stock,
       consumers,
       messages: mild ? 50 : pick("messages", [4, 10, 25, 50]),
+      rounds: stock > 0 ? 1 : pick("rounds", [1, 1, 2, 3]),
+      checkpoint: (stream) => StreamKeys.checkpoint(name(stream)),
       capacity: pick("capacity", mild ? [8, 64] : [1, 3, 8, 8, 64]),
       pace: pick("pace", paces),
       late: mild ? 8000 : pick("late", [0, 0, 8000]),

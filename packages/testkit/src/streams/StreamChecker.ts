@@ -7,7 +7,8 @@
  * token of the holding, as `lock.identify` makes it of the stored value:
  *
  * - `joined`, with `consumer` and `capacity`, and `left`: from when until when this process takes data streams.
- * - `expects`: `message` is the id of the last message of the data stream. `announced`: it was announced.
+ * - `expects`: `message` is the id of a last message of the data stream, after which it may be announced anew.
+ *   `announced`: it was announced.
  * - `begin`, `step`, `stopped`, `end`: the work of a handler, with the `entry` that announced the data stream.
  * - `processed`: the handler is through with the `message` of that id. `failed`: it failed, with its `entry`.
  *
@@ -48,7 +49,7 @@ import * as progress from "./internal/checkers/progress.ts"
  * - `streams`: the data streams. `input`, `group`: the stream on which they are announced, and its consumer group.
  * - `deadLetters`, `deadMessages`: the streams of dead letters; `deadId` is the id that an entry had before.
  * - `failures`: a hash from entry to the failures of its handlers. `members`: a hash of consumers to text that begins
- *   with their capacity and a `|`. `checkpoint`: a string, the last committed message.
+ *   with their capacity and a `|`. `checkpoint`: a string, the last committed message; `@@` may follow.
  * - `entryLease`: the string by which a stock consumer holds an entry. `announcement`: the data stream that an entry
  *   names.
  * - `holder`: the consumer that the value of a stream's lease names.

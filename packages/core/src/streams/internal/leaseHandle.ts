@@ -115,11 +115,12 @@ export class LeaseImpl extends Handle implements StreamLease {
     return Effect.suspend(() => this.parts.store.checkpoint(this.owned.stream))
   }
 
-  get hasCommitted() {
-    return Effect.suspend(() => this.parts.store.hasCommitted(this.owned))
+  get end() {
+    return Effect.suspend(() => this.parts.store.end(this.owned))
   }
 
-  readonly commit: StreamLease["commit"] = (id) => this.committing(() => this.parts.store.commit(this.owned, id))
+  readonly commit: StreamLease["commit"] = (id, options) =>
+    this.committing(() => this.parts.store.commit(this.owned, id, options?.isLast))
 
   readonly deadLetter: StreamLease["deadLetter"] = (message, reason) =>
     this.committing(() => this.parts.store.deadLetterMessage(this.owned, message, reason))

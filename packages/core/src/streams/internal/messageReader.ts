@@ -1,5 +1,4 @@
 /** Reads the messages of a data stream one by one, from the checkpoint on. */
-import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
@@ -11,7 +10,6 @@ import type { StreamLease } from "../StreamLease.ts"
 import type { Message, ReadOptions } from "../StreamMessages.ts"
 import { EntryId } from "../StreamName.ts"
 import type { RawMessage } from "../StreamStore.ts"
-import { before } from "./previousEntryId.ts"
 
 export type LeaseError = StreamLost | BackendError | ProtocolError
 
@@ -48,8 +46,8 @@ export class MessageReader<A, RD> {
   private ahead: ReadonlyArray<RawMessage> = []
   private index = 0
   private isOver = false
-  /** The stream is finished if the next read gets nothing within this time. */
-  private patience: Duration.Input | undefined
+  /** Ended before and announced anew: it is over if it is deleted before a message comes. */
+  private isReopened = false
 
   constructor(
     lease: StreamLease,
@@ -82,8 +80,8 @@ export class MessageReader<A, RD> {
         const decoded = yield* Effect.result(this.decode(raw))
         if (decoded._tag === "Success") {
           const message = { ...raw, value: decoded.success }
-          this.isOver = this.isLast(message)
-          return message
+          this.isOver = this.options.until?.(message) ?? false
+          return { ...message, isLast: this.isOver }
         }
         yield* log.warning(`A message cannot be decoded, and goes to the dead letters: ${decoded.failure}`).pipe(
           Effect.annotateLogs({ stream: this.lease.stream, message: raw.id })
@@ -93,49 +91,45 @@ export class MessageReader<A, RD> {
     })
   }
 
-  private isLast(message: Message<A>): boolean {
-    return this.options.until?.(message) ?? false
-  }
-
   private refill(meanwhile: Effect.Effect<never, LeaseError>): Effect.Effect<void, LeaseError | StreamYielded, RD> {
     return Effect.gen({ self: this }, function*() {
-      const { checkpoint } = this.after === undefined ? yield* this.begin : { checkpoint: undefined }
-      const reading = Effect.raceAllFirst([
+      if (this.after === undefined) yield* this.begin
+      if (this.isOver) return
+      this.ahead = yield* Effect.raceAllFirst([
         retryOutages(Effect.suspend(() => this.lease.messagesAfter(this.after!, this.batch))),
         Effect.andThen(this.lease.revoked, this.lease.yield),
-        meanwhile
+        meanwhile,
+        this.isReopened ? this.deletion : Effect.never
       ])
-      const { patience } = this
-      const messages = patience === undefined
-        ? yield* reading
-        : yield* Effect.timeoutOrElse(reading, { duration: patience, orElse: () => Effect.succeed([]) })
-      this.patience = undefined
-      this.isOver = patience !== undefined && messages.length === 0
-      this.ahead = messages
       this.index = 0
-      if (messages.length > 0) this.after = messages[messages.length - 1]!.id
-      if (checkpoint === undefined || messages[0]?.id !== checkpoint) return
-      this.index = 1
-      if (messages.length > 1) return
-      const value = yield* Effect.option(this.decode(messages[0]))
-      if (value._tag === "None" || !this.isLast({ ...messages[0], value: value.value })) return
-      // The former owner committed the last message and died before `done`; or the stream was announced again since
-      if (yield* retryOutages(this.lease.hasCommitted)) this.isOver = true
-      else this.patience = this.options.moreWithin ?? "1 minute"
+      this.isOver = this.ahead.length === 0
+      this.isReopened = false
+      this.after = this.ahead[this.ahead.length - 1]?.id
     })
   }
 
-  /** Starts after the checkpoint. With `until`, the committed message is read again: it may be the last one. */
+  /** Starts after the checkpoint. */
   private get begin() {
-    return Effect.map(retryOutages(this.lease.checkpoint), (checkpoint) => {
-      const id = Option.getOrUndefined(checkpoint)
-      this.after = id === undefined ? start : this.options.until === undefined ? id : before(id)
-      return { checkpoint: id }
+    return Effect.gen({ self: this }, function*() {
+      const checkpoint = yield* retryOutages(this.lease.checkpoint)
+      if (Option.isSome(checkpoint) && this.options.until !== undefined) {
+        const end = yield* retryOutages(this.lease.end)
+        this.isOver = end === "Ended"
+        this.isReopened = end === "Reopened"
+      }
+      this.after = Option.getOrElse(checkpoint, () => start)
     })
+  }
+
+  /** Succeeds without messages when the data stream is deleted. No event tells. */
+  private get deletion() {
+    return Effect.repeat(Effect.delay(retryOutages(this.lease.end), "1 minute"), { until: (end) => end === "Ended" })
+      .pipe(
+        Effect.as<ReadonlyArray<RawMessage>>([])
+      )
   }
 
   private get batch() {
-    // The committed message and at least one after it
-    return Math.max(2, this.options.batch ?? 100)
+    return this.options.batch ?? 100
   }
 }

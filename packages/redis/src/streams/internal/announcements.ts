@@ -49,7 +49,8 @@ export const make = (context: ServiceContext): Part => {
         (payload) => [announcement.stream, payload] as const
       ))
     for (let i = 0; i < args.length; i += pageSize) {
-      const replies = yield* announce([input, announced], [group, ...args.slice(i, i + pageSize).flat()])
+      const page = args.slice(i, i + pageSize)
+      const replies = yield* announce([input, announced, ...page.map(([stream]) => stream)], [group, ...page.flat()])
       for (const [entry, isNew] of replies) found.push({ entry, isNew: isNew === "1" })
     }
     return found

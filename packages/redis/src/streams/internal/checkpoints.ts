@@ -1,5 +1,4 @@
 /** Reads the messages of a data stream, and moves its checkpoint. */
-import { EntryId } from "@effect-simba/core/streams/StreamName"
 import type { Held, RawMessage, Service } from "@effect-simba/core/streams/StreamStore"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -11,8 +10,8 @@ import * as scripts from "./scripts.ts"
 import type { ServiceContext } from "./service.ts"
 
 const readMoved = reader("the reply of the commit script", Schema.Literals(["Committed", "Behind", "NotOwner"]))
-const readCheckpoint = reader("a checkpoint", Schema.NullOr(EntryId))
-const readField = reader("whether something was committed", Schema.NullOr(Schema.String))
+const readCheckpoint = reader("a checkpoint", Schema.NullOr(StreamWire.Checkpoint))
+const readEnded = reader("the reply of the end script", Schema.Literals(["Open", "Reopened", "Ended"]))
 const readKept = reader("the reply of the keep script", Schema.Literal("1"))
 const readMessages = reader("messages of a data stream", StreamWire.Entries)
 
@@ -24,20 +23,21 @@ const batchSize = 200
 
 type Part = Pick<
   Service,
-  "deadLetterMessage" | "checkpoint" | "commit" | "hasCommitted" | "keepCheckpoints" | "messages"
+  "deadLetterMessage" | "checkpoint" | "commit" | "end" | "keepCheckpoints" | "messages"
 >
 
 export const make = (context: ServiceContext): Part => {
   const failures = keys.failures(context.service)
   const commit = context.run("commit", scripts.commitCheckpoint, readMoved)
   const deadLetter = context.run("dead-letter a message", scripts.deadLetterMessage, readMoved)
+  const readEnd = context.run("look for the end", scripts.readEnd, readEnded)
   const keep = context.run("keep checkpoints", scripts.keepCheckpoints, readKept)
 
   const keysOf = ({ stream }: Held) => [keys.streamLease(stream), keys.checkpoint(stream), failures] as const
   const valueOf = ({ consumer, epoch, token }: Held) => `${consumer}@@${epoch}@@${token}`
 
   return {
-    commit: (held, id) => commit(keysOf(held), [valueOf(held), held.entry, id]),
+    commit: (held, id, isLast) => commit(keysOf(held), [valueOf(held), held.entry, id, isLast === true ? "1" : ""]),
     deadLetterMessage: (held, message, reason) =>
       deadLetter(
         [...keysOf(held), keys.deadMessages(held.stream)],
@@ -48,14 +48,10 @@ export const make = (context: ServiceContext): Part => {
         context.admit("checkpoint", stream),
         Effect.map(
           context.send("checkpoint", readCheckpoint, "GET", keys.checkpoint(stream)),
-          Option.fromNullishOr
+          (checkpoint) => Option.fromNullishOr(checkpoint?.id)
         )
       ),
-    hasCommitted: ({ entry }) =>
-      Effect.map(
-        context.send("look for a commit", readField, "HGET", failures, `${entry}:moved`),
-        (field) => field !== null
-      ),
+    end: ({ entry, stream }) => readEnd([keys.checkpoint(stream), stream], [entry]),
     keepCheckpoints: Effect.fnUntraced(function*(streams) {
       for (let i = 0; i < streams.length; i += batchSize) {
         yield* keep(streams.slice(i, i + batchSize).map(keys.checkpoint), [])

@@ -57,7 +57,7 @@ export const make = (context: ServiceContext, expire: (key: string) => void): Pa
   const listHandOvers = context.run("look for what was handed over", scripts.listHandOvers, readHandOvers)
 
   return {
-    done: (held) => done(keysOf(held), argsOf(held)),
+    done: (held) => done([...keysOf(held), keys.checkpoint(held.stream)], argsOf(held)),
     release: (held) =>
       Effect.tap(release(keysOf(held), [...argsOf(held), channel]), (reply) =>
         Effect.sync(() => {

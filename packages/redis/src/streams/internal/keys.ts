@@ -22,7 +22,7 @@ export const streamLease = (stream: StreamName): string => `mutex:${stream}`
 /** String: the last fencing token of the data stream. Expires 7 days after it was last taken. */
 export const fence = (stream: StreamName): string => `simba:fence:${stream}`
 
-/** String: the last committed message. Expires 7 days after the last commit or taking. */
+/** String: the last committed message, and the entry under which the data stream ended there. Expires 7 days after the last commit or taking. */
 export const checkpoint = (stream: StreamName): string => `simba:checkpoint:${stream}`
 
 /** Stream: the dead letters of the load-balancer stream. Expires 30 days after the last. */
@@ -37,7 +37,7 @@ export const deadMessages = (stream: StreamName): string => `simba:dead:${stream
  */
 export const failures = (service: ServiceName): string => `simba:failures:${input(service)}`
 
-/** Hash: data streams and the entries that announced them. Expires 7 days after last use. */
+/** Hash: data streams, the entries that announced them, and repetitions since. Expires 7 days after last use. */
 export const announced = (service: ServiceName): string => `simba:announced:${input(service)}`
 
 /** Hash: the members of the fleet, by consumer and session. Expires when none has been heard of. */

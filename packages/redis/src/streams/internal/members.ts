@@ -42,8 +42,7 @@ export const make = (context: ServiceContext): Part => {
   const dead = keys.deadLetters(service)
   const announced = keys.announced(service)
   const failures = keys.failures(service)
-  // Only the name is needed, so that the slot does not matter
-  const parse = toEntry(() => undefined)
+  const parse = toEntry(context.problemWith)
 
   const heartbeat = context.run("heartbeat", scripts.recordHeartbeat, readMembers)
   const reap = context.run("reap", scripts.removeSilentConsumers, readCount)
@@ -115,7 +114,8 @@ export const make = (context: ServiceContext): Part => {
       if (letter === undefined) return false
       const content = parse(...letter)
       const stream = content._tag === "Announced" ? content.stream : ""
-      return (yield* redrive([input, dead, announced, failures], [id, stream])) === "1"
+      const checkpoint = stream === "" ? dead : keys.checkpoint(stream)
+      return (yield* redrive([input, dead, announced, checkpoint], [id, stream])) === "1"
     })
   }
 }

@@ -33,6 +33,17 @@ export const StreamLease = text(
 
 export type StreamLease = typeof StreamLease.Type
 
+/** A checkpoint: `<message>`, or `<message>@@<entry>` where the data stream ended there under that entry. */
+export const Checkpoint = text(
+  Schema.Struct({ id: EntryId, endedUnder: Schema.optionalKey(EntryId) }),
+  "<message> or <message>@@<entry>",
+  (input) => {
+    const [id, endedUnder] = input.split(separator) as [string, string?]
+    return endedUnder === undefined ? { id } : { id, endedUnder }
+  },
+  ({ endedUnder, id }) => endedUnder === undefined ? id : `${id}${separator}${endedUnder}`
+)
+
 /** The field of an entry that has the announcement. The others are kept, and ignored. */
 const announcementField = "lbs-input"
 

@@ -20,9 +20,9 @@ export const createGroup = script<
   "0" | "1"
 >(lua.createGroup)
 
-/** Announces data streams, except those that have an unfinished announcement. */
+/** Announces data streams. Where an announcement is unfinished, it is noted as repeated. */
 export const announceStreams = script<
-  readonly [input: string, announced: string],
+  readonly [input: string, announced: string, ...each: Each<[stream: string]>],
   readonly [group: string, ...each: Each<[stream: string, payload: string]>],
   ReadonlyArray<readonly [entry: string, isNew: "0" | "1"]>
 >(lua.announceStreams)
@@ -100,9 +100,9 @@ export const yieldLease = script<
   "Released" | "NotOwner"
 >(lua.yieldLease)
 
-/** Marks a data stream done. */
+/** Marks a data stream done. A repeated announcement becomes a new one. */
 export const markDone = script<
-  HeldKeys,
+  readonly [...HeldKeys, checkpoint: string],
   HeldArgs,
   "Done" | "AlreadyDone" | "NotOwner"
 >(lua.markDone)
@@ -142,9 +142,16 @@ export const adoptHandOver = script<
 /** Moves the checkpoint of a data stream forward. */
 export const commitCheckpoint = script<
   readonly [streamLease: string, checkpoint: string, failures: string],
-  readonly [held: string, entry: string, id: string],
+  readonly [held: string, entry: string, id: string, last: "1" | ""],
   "Committed" | "Behind" | "NotOwner"
 >(lua.commitCheckpoint)
+
+/** Reads whether a data stream ended at its checkpoint. */
+export const readEnd = script<
+  readonly [checkpoint: string, stream: string],
+  readonly [entry: string],
+  "Open" | "Reopened" | "Ended"
+>(lua.readEnd)
 
 /** Keeps checkpoints, any number in one call. */
 export const keepCheckpoints = script<
@@ -178,7 +185,7 @@ export const deadLetterMessage = script<
 
 /** Announces a dead letter again. Replies `0` if there is no such letter. */
 export const redriveDeadLetter = script<
-  readonly [input: string, deadLetters: string, announced: string, failures: string],
+  readonly [input: string, deadLetters: string, announced: string, checkpoint: string],
   readonly [letter: string, stream: string],
   "0" | "1"
 >(lua.redriveDeadLetter)

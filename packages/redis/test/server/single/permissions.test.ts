@@ -79,7 +79,7 @@ it.live("of data streams", () =>
       assert.strictEqual(yield* service.commit(held, id), "Committed")
       const next = { id: EntryId.make("2-0"), fields: [["n", "2"]] as const }
       assert.strictEqual(yield* service.deadLetterMessage(held, next, "unreadable"), "Committed")
-      assert.isTrue(yield* service.hasCommitted(held))
+      assert.strictEqual(yield* service.end(held), "Open")
       yield* service.checkpoint(held.stream)
       yield* service.keepCheckpoints([held.stream])
       assert.strictEqual(yield* service.fail(held, 1), 1)

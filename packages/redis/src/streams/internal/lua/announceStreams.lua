@@ -1,7 +1,10 @@
---- Announces data streams, except those that have an unfinished announcement.
+--- Announces data streams.
+---
+--- Where an announcement is unfinished, it is noted as repeated, unless nothing was written since.
 ---
 --- KEYS[1] input
 --- KEYS[2] announced
+--- KEYS[n+2] stream
 --- ARGV[1] group
 --- ARGV[2n] stream
 --- ARGV[2n+1] payload
@@ -10,20 +13,22 @@
 local input, announced, group = KEYS[1], KEYS[2], ARGV[1]
 
 --- @include include/entryState.lua
---- @include include/retention.lua
+--- @include include/announcement.lua
 
 local replies = {}
 for i = 2, #ARGV, 2 do
   local stream, payload = ARGV[i], ARGV[i + 1]
-  local entry = redis.call('HGET', announced, stream)
+  local last = lastMessage(KEYS[i / 2 + 2])
+  local entry, repeats, known = announcementOf(stream)
   local state = entry and stateOf(entry)
   if state == 'pending' or state == 'new' then
+    -- The same messages as before: a producer without an answer announces again
+    if last ~= known or last == '0-0' then
+      note(stream, entry, repeats + 1, last, payload)
+    end
     replies[#replies + 1] = { entry, '0' }
   else
-    entry = redis.call('XADD', input, '*', 'lbs-input', payload)
-    redis.call('HSET', announced, stream, entry)
-    replies[#replies + 1] = { entry, '1' }
+    replies[#replies + 1] = { announce(stream, payload, 0, last), '1' }
   end
 end
-redis.call('PEXPIRE', announced, keepMillis)
 return replies

@@ -10,8 +10,9 @@ local input, announced = KEYS[1], KEYS[2]
 local group, stream = ARGV[1], ARGV[2]
 
 --- @include include/entryState.lua
+--- @include include/announcement.lua
 
-local entry = redis.call('HGET', announced, stream)
+local entry = announcementOf(stream)
 local state = entry and stateOf(entry)
 if state == 'pending' or state == 'new' then
   return redis.call('XRANGE', input, entry, entry)

@@ -1,36 +1,40 @@
---- Announces a dead letter again: its data stream goes on where it was.
+--- Announces a dead letter again: its data stream goes on where it was, or stays at its end.
 ---
 --- KEYS[1] input
 --- KEYS[2] deadLetters
 --- KEYS[3] announced
---- KEYS[4] failures
+--- KEYS[4] checkpoint
 --- ARGV[1] letter  its id
 --- ARGV[2] stream  its data stream, or ''
 --- Reply: '1', or '0' if there is no such letter.
 
-local input, deadLetters, announced, failures = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local input, deadLetters, announced, checkpoint = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local letter, stream = ARGV[1], ARGV[2]
 
---- @include include/retention.lua
+--- @include include/announcement.lua
+--- @include include/checkpoint.lua
 
 local found = redis.call('XRANGE', deadLetters, letter, letter)[1]
 if not found then
   return '0'
 end
-local command = { 'XADD', input, '*' }
+local command, before = { 'XADD', input, '*' }, nil
 for i = 1, #found[2], 2 do
   local name = found[2][i]
   if name ~= 'simba-reason' and name ~= 'simba-id' and name ~= 'simba-token' then
     command[#command + 1] = name
     command[#command + 1] = found[2][i + 1]
+  elseif name == 'simba-id' then
+    before = found[2][i + 1]
   end
 end
 local entry = redis.call(unpack(command))
 redis.call('XDEL', deadLetters, letter)
-redis.call('HSET', failures, entry .. ':moved', '1')
-redis.call('PEXPIRE', failures, keepMillis)
 if stream ~= '' then
-  redis.call('HSET', announced, stream, entry)
-  redis.call('PEXPIRE', announced, keepMillis)
+  note(stream, entry, 0, '0-0', '')
+  local committed, endedBy = checkpointOf()
+  if committed and endedBy == before then
+    redis.call('SET', checkpoint, committed .. '@@' .. entry, 'PX', keepMillis)
+  end
 end
 return '1'

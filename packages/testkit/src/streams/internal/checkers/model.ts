@@ -31,6 +31,10 @@ export const compareIds = (a: string, b: string): number => {
 /** The smallest id. */
 export const beginning = "0-0"
 
+/** The last committed message. */
+export const checkpointOf = (view: View, model: StreamModel, stream: string): string | undefined =>
+  view.read(model.checkpoint(stream))?.split("@@")[0]
+
 export const checker = (name: string, start: (view: View) => Parts): Checker => ({ name, start })
 
 export const named = (event: Event, ...kinds: ReadonlyArray<string>) =>

@@ -3,6 +3,7 @@ import type { Checker } from "../../../internal/simulation/setup.ts"
 import {
   beginning,
   checker,
+  checkpointOf,
   compareIds,
   deadMessages,
   field,
@@ -19,7 +20,7 @@ export const checkpointsGrow = (model: StreamModel): Checker =>
     const highest = new Map<string, string>()
     const processed = new Map<string, Set<string>>()
     const look = (stream: string, at: number) => {
-      const id = view.read(model.checkpoint(stream))
+      const id = checkpointOf(view, model, stream)
       const before = last.get(stream)
       if (id === undefined || id === before?.id) return
       last.set(stream, { id, at })
@@ -59,7 +60,7 @@ export const messagesInOrder = (model: StreamModel): Checker =>
         if (note === undefined) return
         const id = field(note.fields, "id")
         const stream = field(note.fields, "resource")
-        const checkpoint = view.read(model.checkpoint(stream)) ?? beginning
+        const checkpoint = checkpointOf(view, model, stream) ?? beginning
         if (note.kind === "begin") {
           runs.set(id, { at: note.at, from: checkpoint, last: undefined })
           return
@@ -86,7 +87,8 @@ export const messagesInOrder = (model: StreamModel): Checker =>
 export const nothingIsForgotten = (model: StreamModel): Checker =>
   checker("nothing is forgotten", (view) => {
     const known = new Map<string, { readonly stream: string | undefined; readonly at: number }>()
-    const ends = new Map<string, string>()
+    /** The last messages of each data stream, in order: it may end and be announced anew. */
+    const ends = new Map<string, Array<string>>()
     const announced = new Set<string>()
     const finished = new Set<string>()
     /** Acknowledged by stock consumers, which delete the entry next, unless they die in between. */
@@ -94,10 +96,11 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
     const highest = new Map<string, string>()
     const begun = new Map<string, number>()
     const reaches = (stream: string, checkpoint: string | undefined) => {
-      const end = ends.get(stream)
+      const end = ends.get(stream)?.at(-1)
       return end !== undefined && compareIds(checkpoint ?? beginning, end) >= 0
     }
-    const isAtItsEnd = (stream: string) => reaches(stream, view.read(model.checkpoint(stream)))
+    const isAtItsEnd = (stream: string) => reaches(stream, checkpointOf(view, model, stream))
+    const isAtAnEnd = (stream: string) => ends.get(stream)?.includes(checkpointOf(view, model, stream) ?? "") === true
     /** Handlers that began before a loss of data and were done: they may report it again. */
     const wasAtItsEnd = (stream: string, entry: string) =>
       view.lossAt() >= (begun.get(entry) ?? Infinity) && reaches(stream, highest.get(stream))
@@ -113,11 +116,12 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
         known.delete(entry)
         const isLost = view.lossAt() >= since
         const dead = isDead(entry)
-        if (stream !== undefined && (dead || !isLost)) finished.add(stream)
-        if (isLost || dead || model.isStock(client) || acknowledged.has(entry)) continue
+        const isStock = model.isStock(client) || acknowledged.has(entry)
+        if (stream !== undefined && (dead || isStock || !isLost && isAtItsEnd(stream))) finished.add(stream)
+        if (isLost || dead || isStock) continue
         if (stream === undefined) view.violated(`${entry}, which cannot be read, is gone, and not in the dead letters`)
-        else if (!isAtItsEnd(stream) && !wasAtItsEnd(stream, entry)) {
-          const checkpoint = view.read(model.checkpoint(stream)) ?? "its beginning"
+        else if (!isAtAnEnd(stream) && !isAtItsEnd(stream) && !wasAtItsEnd(stream, entry)) {
+          const checkpoint = checkpointOf(view, model, stream) ?? "its beginning"
           view.violated(`${entry} of ${stream} is gone, which was committed up to ${checkpoint} only`)
         }
       }
@@ -128,7 +132,7 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
       onEvent: (event) => {
         for (const stream of model.streams) {
           if (!touches(event, model.checkpoint(stream))) continue
-          const id = view.read(model.checkpoint(stream)) ?? beginning
+          const id = checkpointOf(view, model, stream) ?? beginning
           if (compareIds(id, highest.get(stream) ?? beginning) > 0) highest.set(stream, id)
         }
         if (event._tag === "Command" && touches(event, model.input)) {
@@ -144,7 +148,7 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
         }
         const stream = field(note.fields, "resource")
         if (note.kind === "announced") announced.add(stream)
-        else ends.set(stream, field(note.fields, "message"))
+        else ends.set(stream, [...ends.get(stream) ?? [], field(note.fields, "message")].sort(compareIds))
       },
       isConverged: () => [...known.keys()].every((entry) => isFinished(view, model, entry)) && missing().length === 0,
       onConverged: () => {

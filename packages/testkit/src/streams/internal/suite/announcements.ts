@@ -1,9 +1,10 @@
+import type { EntryId } from "@effect-simba/core/streams/StreamName"
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { announcedOf, type Cases, only } from "./bench.ts"
 
-export const announcing = ({ bench, it }: Cases): void => {
+export const announcing = ({ append, bench, it }: Cases): void => {
   it.effect("announcements are answered in order, and read as they were made", () =>
     Effect.gen(function*() {
       const { party, service, stream } = yield* bench("announce")
@@ -18,30 +19,103 @@ export const announcing = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(entries.map(({ info, stream }) => ({ stream, info })), announcements)
     }))
 
-  it.effect("announcing again answers the unfinished entry, and adds none", () =>
+  it.effect("announcing again adds nothing while the first is unfinished, and is a new announcement when that is done", () =>
     Effect.gen(function*() {
       const { announce, party, service, stream } = yield* bench("again")
       const one = stream("one")
       const entry = yield* announce("one")
       const again = () => Effect.map(service.announce([{ stream: one, info: { other: true } }]), only)
-      assert.deepStrictEqual(yield* again(), { entry, isNew: false })
       const a = party()
       yield* a.read()
-      assert.deepStrictEqual(yield* again(), { entry, isNew: false })
       const held = yield* a.take(one, entry)
       assert.deepStrictEqual(yield* again(), { entry, isNew: false })
+      assert.strictEqual((yield* service.inspect).announced, 1)
       yield* service.done(held)
-      const later = yield* again()
-      assert.isTrue(later.isNew)
-      assert.notStrictEqual(later.entry, entry)
+      const next = announcedOf(only(yield* a.read()))
+      assert.deepInclude(next, { stream: one, info: { other: true } })
+      assert.deepStrictEqual(yield* again(), { entry: next.entry, isNew: false })
+      yield* service.done(yield* a.take(one, next.entry))
+      yield* service.done(yield* a.take(one, announcedOf(only(yield* a.read())).entry))
+      assert.strictEqual((yield* service.inspect).announced, 0)
+      assert.isTrue((yield* again()).isNew)
     }))
 
-  it.effect("one announcement names a data stream twice: the second is that of the first", () =>
+  it.effect("each repetition is a round of its own, up to the end that was written after it", () =>
     Effect.gen(function*() {
-      const { service, stream } = yield* bench("twice")
-      const announcement = { stream: stream("one"), info: {} }
-      const [first, second] = yield* service.announce([announcement, announcement])
-      assert.deepStrictEqual(second, { entry: first!.entry, isNew: false })
+      if (append === undefined) return
+      const { announce, party, service, stream } = yield* bench("rounds")
+      const one = stream("one")
+      const a = party()
+      const ends: Array<EntryId> = []
+      const round = Effect.gen(function*() {
+        yield* append(one, [["n", "1"]])
+        ends.push(yield* append(one, [["end", "true"]]))
+      })
+      let entry = yield* announce("one")
+      yield* round
+      assert.strictEqual(yield* announce("one"), entry)
+      // Nothing was written since: the producer had no answer
+      assert.strictEqual(yield* announce("one"), entry)
+      yield* round
+      yield* announce("one")
+      yield* round
+      for (const end of ends) {
+        assert.strictEqual(announcedOf(only(yield* a.read())).stream, one)
+        const held = yield* a.take(one, entry)
+        yield* service.commit(held, end, true)
+        yield* service.done(held)
+        entry = Option.match(yield* service.find(one), { onNone: () => entry, onSome: (found) => found.entry })
+      }
+      assert.strictEqual((yield* service.inspect).announced, 0)
+    }))
+
+  it.effect("one announcement is enough for all rounds that were written before it", () =>
+    Effect.gen(function*() {
+      if (append === undefined) return
+      const { announce, party, service, stream } = yield* bench("all rounds")
+      const one = stream("one")
+      const a = party()
+      const ends = [yield* append(one, [["end", "true"]]), yield* append(one, [["end", "true"]])]
+      const entry = yield* announce("one")
+      assert.strictEqual(yield* announce("one"), entry)
+      for (const end of ends) {
+        const held = yield* a.take(one, announcedOf(only(yield* a.read())).entry)
+        yield* service.commit(held, end, true)
+        yield* service.done(held)
+      }
+      assert.strictEqual((yield* service.inspect).announced, 0)
+    }))
+
+  it.effect("what is done by hand is done for good, whatever is unread", () =>
+    Effect.gen(function*() {
+      if (append === undefined) return
+      const { announce, party, service, stream } = yield* bench("by hand")
+      const one = stream("one")
+      const a = party()
+      const id = yield* append(one, [["n", "1"]])
+      yield* append(one, [["n", "2"]])
+      yield* announce("one")
+      const held = yield* a.take(one, announcedOf(only(yield* a.read())).entry)
+      yield* service.commit(held, id)
+      yield* service.done(held)
+      assert.strictEqual((yield* service.inspect).announced, 0)
+    }))
+
+  it.effect("a repetition from before the end was written is the same round", () =>
+    Effect.gen(function*() {
+      if (append === undefined) return
+      const { announce, party, service, stream } = yield* bench("same round")
+      const one = stream("one")
+      const a = party()
+      const entry = yield* announce("one")
+      yield* append(one, [["n", "1"]])
+      yield* announce("one")
+      const end = yield* append(one, [["end", "true"]])
+      yield* a.read()
+      const held = yield* a.take(one, entry)
+      yield* service.commit(held, end, true)
+      yield* service.done(held)
+      assert.strictEqual((yield* service.inspect).announced, 0)
     }))
 
   it.effect("an unfinished announcement is found, a finished or unknown one is not", () =>

@@ -6,7 +6,7 @@ import { type Cases, only } from "./bench.ts"
 
 const id = (text: string) => EntryId.make(text)
 
-export const committing = ({ bench, it, short }: Cases): void => {
+export const committing = ({ append, bench, it, short }: Cases): void => {
   it.effect("the checkpoint moves forward only, in the order of ids", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("checkpoint")
@@ -46,27 +46,45 @@ export const committing = ({ bench, it, short }: Cases): void => {
       assert.strictEqual(yield* service.commit(other, id("6-0")), "Committed")
     }))
 
-  it.effect("whether something was committed is known for each announcement, whoever did it", () =>
+  it.effect("the end is known to the owners of the announcement under which it was committed", () =>
     Effect.gen(function*() {
-      const { announce, party, service, stream } = yield* bench("committed")
+      const { party, service } = yield* bench("end")
       const [a, b] = [party(), party()]
       const held = yield* a.own("one")
-      assert.isFalse(yield* service.hasCommitted(held))
-      yield* service.commit(held, id("5-0"))
-      assert.isTrue(yield* service.hasCommitted(held))
+      assert.strictEqual(yield* service.end(held), "Open")
+      assert.strictEqual(yield* service.commit(held, id("5-0")), "Committed")
+      assert.strictEqual(yield* service.end(held), "Open")
+      assert.strictEqual(yield* service.commit(held, id("5-0"), true), "Committed")
+      assert.strictEqual(yield* service.commit(held, id("5-0"), true), "Behind")
+      assert.strictEqual(yield* service.end(held), "Ended")
+      assert.deepStrictEqual(yield* service.checkpoint(held.stream), Option.some(id("5-0")))
       yield* service.release(held)
       const other = yield* b.take(held.stream, held.entry)
-      assert.isTrue(yield* service.hasCommitted(other))
-      yield* service.done(other)
-      const anew = yield* b.own("one")
-      assert.isFalse(yield* service.hasCommitted(anew))
-      assert.deepStrictEqual(yield* service.checkpoint(anew.stream), Option.some(id("5-0")))
-      // What is revived goes on with its old announcement
-      yield* service.deadLetter(anew, "poison")
+      assert.strictEqual(yield* service.end(other), "Ended")
+      // Redriven, it goes on with its old announcement
+      yield* service.deadLetter(other, "poison")
       yield* service.redrive(only(yield* service.deadLetters(undefined, 10)).id)
-      const revived = only(yield* b.read())
-      assert.isTrue(yield* service.hasCommitted(yield* b.take(stream("one"), revived.entry)))
-      assert.notStrictEqual(yield* announce("two"), revived.entry)
+      const redriven = yield* b.take(held.stream, only(yield* b.read()).entry)
+      assert.strictEqual(yield* service.end(redriven), "Ended")
+      assert.strictEqual(yield* service.commit(redriven, id("6-0")), "Committed")
+      assert.strictEqual(yield* service.end(redriven), "Open")
+    }))
+
+  it.effect("what is done has ended, and is over for a later announcement if it was deleted", () =>
+    Effect.gen(function*() {
+      const { party, service } = yield* bench("ended")
+      const a = party()
+      const held = yield* a.own("one")
+      yield* service.commit(held, id("5-0"))
+      yield* service.done(held)
+      const again = yield* a.own("one")
+      assert.strictEqual(yield* service.end(again), "Ended")
+      assert.deepStrictEqual(yield* service.checkpoint(held.stream), Option.some(id("5-0")))
+      if (append === undefined) return
+      yield* append(held.stream, [["n", "1"]])
+      assert.strictEqual(yield* service.end(again), "Reopened")
+      yield* service.commit(again, id("6-0"))
+      assert.strictEqual(yield* service.end(again), "Open")
     }))
 
   it.effect("keeping the checkpoints of what has some and of what has none changes nothing else", () =>

@@ -1,5 +1,5 @@
 /** Random histories of a few consumers on a few data streams, compared with a model of who owns what. */
-import { EntryId } from "@effect-simba/core/streams/StreamName"
+import { EntryId, type StreamName } from "@effect-simba/core/streams/StreamName"
 import type { Held } from "@effect-simba/core/streams/StreamStore"
 import { assert } from "@effect/vitest"
 import * as Clock from "effect/Clock"
@@ -34,6 +34,8 @@ export type Command = typeof Command.Type
 interface Model {
   entry: EntryId | undefined
   isDelivered: boolean
+  /** Whether it was announced again since. */
+  isRepeated: boolean
   /** The last grant, and its end. */
   owner: { held: Held; until: number; counts: boolean } | undefined
   token: number
@@ -57,6 +59,7 @@ export const runHistory = Effect.fnUntraced(function*(
     Stream.literals.map((label) => [label, {
       entry: undefined,
       isDelivered: false,
+      isRepeated: false,
       owner: undefined,
       token: 0,
       failures: 0,
@@ -84,9 +87,19 @@ export const runHistory = Effect.fnUntraced(function*(
   const forget = (model: Model) => {
     model.entry = undefined
     model.isDelivered = false
+    model.isRepeated = false
     model.owner = undefined
     model.failures = 0
   }
+
+  /** A repetition is a new announcement, unless the checkpoint passed it: there are no messages. */
+  const finish = Effect.fnUntraced(function*(model: Model, stream: StreamName) {
+    const isAgain = model.isRepeated && model.checkpoint === 0
+    forget(model)
+    const found = Option.map(yield* service.find(stream), ({ entry }) => entry)
+    assert.strictEqual(Option.isSome(found), isAgain)
+    model.entry = Option.getOrUndefined(found)
+  })
 
   const step = Effect.fnUntraced(function*(command: Command) {
     const now = options.live ? 0 : yield* Clock.currentTimeMillis
@@ -110,6 +123,7 @@ export const runHistory = Effect.fnUntraced(function*(
         const { entry, isNew } = only(yield* service.announce([{ stream, info: {} }]))
         assert.strictEqual(isNew, model.entry === undefined)
         if (!isNew) assert.strictEqual(entry, model.entry)
+        model.isRepeated = !isNew
         model.entry = entry
         return
       }
@@ -153,7 +167,7 @@ export const runHistory = Effect.fnUntraced(function*(
       case "Done": {
         const isThere = model.entry === held.entry
         assert.strictEqual(yield* service.done(held), isOwner ? "Done" : isThere ? "NotOwner" : "AlreadyDone")
-        if (isOwner) forget(model)
+        if (isOwner) yield* finish(model, stream)
         return
       }
       case "Release":
@@ -209,6 +223,10 @@ export const runHistory = Effect.fnUntraced(function*(
     const owner = options.live ? model.owner?.held : undefined
     const held = owner ?? (yield* parties[0]!.take(bench.stream(label), model.entry, { maxFailures: 1000 }))
     assert.strictEqual(yield* service.done(held), "Done")
+    yield* finish(model, held.stream)
+    if (model.entry === undefined) continue
+    yield* read(parties[0]!)
+    yield* service.done(yield* parties[0]!.take(held.stream, model.entry))
   }
   assert.deepInclude(yield* service.inspect, { announced: 0, pending: 0, deadLetters: deadLettered })
 })

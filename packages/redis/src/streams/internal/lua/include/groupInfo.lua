@@ -1,13 +1,6 @@
 --- Reads how far the group of the service is, by XINFO.
 --- Needs input, group.
-
-local function field(info, name)
-  for i = 1, #info, 2 do
-    if info[i] == name then
-      return info[i + 1]
-    end
-  end
-end
+--- @include infoField.lua
 
 local function lastDelivered()
   local groups = redis.pcall('XINFO', 'GROUPS', input)

@@ -1,20 +1,19 @@
 --- Moves the checkpoint of a data stream forward, if the caller owns the stream lease.
 --- Needs streamLease, checkpoint, failures, held, entry, id.
+--- @include checkpoint.lua
 --- @include compareIds.lua
 --- @include retention.lua
 
-local function moveCheckpoint()
+local function moveCheckpoint(isLast)
   if redis.call('GET', streamLease) ~= held then
     return 'NotOwner'
   end
-  local last = redis.call('GET', checkpoint)
-  if last and compareIds(id, last) <= 0 then
+  local last, endedBy = checkpointOf()
+  local order = last and compareIds(id, last) or 1
+  if order < 0 or order == 0 and (not isLast or endedBy == entry) then
     return 'Behind'
   end
-  redis.call('SET', checkpoint, id, 'PX', keepMillis)
+  redis.call('SET', checkpoint, isLast and id .. '@@' .. entry or id, 'PX', keepMillis)
   redis.call('HDEL', failures, entry)
-  if redis.call('HSET', failures, entry .. ':moved', '1') == 1 then
-    redis.call('PEXPIRE', failures, keepMillis)
-  end
   return 'Committed'
 end

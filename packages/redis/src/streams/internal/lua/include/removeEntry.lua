@@ -1,9 +1,10 @@
 --- Ends an entry: acknowledges and deletes it, with all that is known about it.
 --- Needs input, failures, announced, group.
+--- @include announcement.lua
 
 local function forget(stream, entry)
-  redis.call('HDEL', failures, entry, entry .. ':by', entry .. ':last', entry .. ':gave', entry .. ':moved')
-  if stream ~= '' and redis.call('HGET', announced, stream) == entry then
+  redis.call('HDEL', failures, entry, entry .. ':by', entry .. ':last', entry .. ':gave')
+  if stream ~= '' and announcementOf(stream) == entry then
     redis.call('HDEL', announced, stream)
   end
 end

@@ -1,0 +1,29 @@
+--- Reads and writes the last announcement of a data stream.
+---
+--- It has its entry, how often it was repeated, the last message at that time, and the payload of the last repetition.
+--- Needs input, announced.
+--- @include infoField.lua
+--- @include retention.lua
+
+local function announcementOf(stream)
+  local entry, repeats, last, payload = string.match(
+    redis.call('HGET', announced, stream) or '', '^([^@]*)@@(%d+)@@([^@]*)@@(.*)$')
+  return entry, tonumber(repeats), last, payload
+end
+
+local function note(stream, entry, repeats, last, payload)
+  redis.call('HSET', announced, stream, table.concat({ entry, string.format('%.0f', repeats), last, payload }, '@@'))
+  redis.call('PEXPIRE', announced, keepMillis)
+end
+
+local function announce(stream, payload, repeats, last)
+  local entry = redis.call('XADD', input, '*', 'lbs-input', payload)
+  note(stream, entry, repeats, last, payload)
+  return entry
+end
+
+-- The greatest id that a data stream ever had
+local function lastMessage(key)
+  local info = redis.pcall('XINFO', 'STREAM', key)
+  return info.err and '0-0' or field(info, 'last-generated-id')
+end

@@ -1,0 +1,9 @@
+--- Reads a field of a reply of XINFO.
+
+local function field(info, name)
+  for i = 1, #info, 2 do
+    if info[i] == name then
+      return info[i + 1]
+    end
+  end
+end

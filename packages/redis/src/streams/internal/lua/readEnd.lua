@@ -1,0 +1,16 @@
+--- Reads whether a data stream ended at its checkpoint.
+---
+--- KEYS[1] checkpoint
+--- KEYS[2] stream
+--- ARGV[1] entry  that announced it
+--- Reply: 'Open', 'Ended', or 'Reopened' where it ended under an earlier entry and was not deleted since.
+
+local checkpoint, stream, entry = KEYS[1], KEYS[2], ARGV[1]
+
+--- @include include/checkpoint.lua
+
+local _, endedBy = checkpointOf()
+if not endedBy or endedBy == '' then
+  return 'Open'
+end
+return (endedBy == entry or redis.call('EXISTS', stream) == 0) and 'Ended' or 'Reopened'
