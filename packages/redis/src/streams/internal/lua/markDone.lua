@@ -32,7 +32,7 @@ local committed, endedBy = checkpointOf()
 local announcedBy, repeats, last, payload = announcementOf(stream)
 local count = remove(stream, entry)
 redis.call('DEL', entryLease, streamLease)
-if committed then
+if committed and endedBy ~= entry then
   redis.call('SET', checkpoint, committed .. '@@' .. entry, 'PX', keepMillis)
 end
 if announcedBy == entry then
