@@ -102,9 +102,8 @@ export class MessageReader<A, RD> {
         this.isReopened ? this.deletion : Effect.never
       ])
       this.index = 0
-      this.isOver = this.ahead.length === 0
       this.isReopened = false
-      this.after = this.ahead[this.ahead.length - 1]?.id
+      this.after = this.ahead[this.ahead.length - 1]?.id ?? this.after
     })
   }
 
@@ -121,12 +120,13 @@ export class MessageReader<A, RD> {
     })
   }
 
-  /** Succeeds without messages when the data stream is deleted. No event tells. */
+  /** Is over, without messages, when the data stream is deleted. No event tells. */
   private get deletion() {
-    return Effect.repeat(Effect.delay(retryOutages(this.lease.end), "1 minute"), { until: (end) => end === "Ended" })
-      .pipe(
-        Effect.as<ReadonlyArray<RawMessage>>([])
-      )
+    const end = Effect.delay(retryOutages(this.lease.end), "1 minute")
+    return Effect.map(Effect.repeat(end, { until: (end) => end === "Ended" }), (): ReadonlyArray<RawMessage> => {
+      this.isOver = true
+      return []
+    })
   }
 
   private get batch() {
