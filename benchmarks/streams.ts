@@ -1,7 +1,7 @@
 /**
  * Stream ownership: how fast data streams are taken, how soon they are taken over, and what it costs to own many.
  *
- *     pnpm bench:streams [--quick] [--json] [--only assignments,takeover,owning] [--save]
+ *     pnpm bench:streams [--quick] [--json] [--only assignments,takeover,owning,close,burst,trickle] [--save]
  */
 import { Cause, Effect, Exit } from "effect"
 import { Redis } from "ioredis"
@@ -12,6 +12,7 @@ import { format } from "./lib/format.ts"
 import { circumstances } from "./lib/machine.ts"
 import { aligned } from "./lib/table.ts"
 import { assignments, owning, type StreamRow, takeover } from "./streams/rows.ts"
+import { burst, close, trickle } from "./streams/scale.ts"
 
 const { values: options } = parseArgs({
   options: {
@@ -33,19 +34,31 @@ const program = Effect.gen(function*() {
   const alone = <A, E>(work: (server: Server) => Effect.Effect<A, E>) =>
     Effect.scoped(Effect.flatMap(RedisServer.start(), work))
   const takeovers = (kind: Parameters<typeof takeover>[1]) => alone((server) => takeover(server, kind, quick ? 3 : 15))
+  const growing = <E>(work: (server: Server, count: number) => Effect.Effect<ReadonlyArray<StreamRow>, E>) =>
+    Effect.map(
+      Effect.forEach([100, 1000, 10_000], (count) => alone((server) => work(server, count))),
+      (rows) => rows.flat()
+    )
   const works = {
     assignments: alone((server) => assignments(server, quick ? 2000 : 10_000, quick ? 3 : 5)),
     takeover: Effect.map(
       Effect.all([takeovers("events"), takeovers("sweep"), takeovers("events-10000")]),
       (rows) => rows.flat()
     ),
-    owning: alone((server) => owning(server, 10_000, quick ? 10 : 20, quick ? 1 : 3))
+    owning: alone((server) => owning(server, 10_000, quick ? 10 : 20, quick ? 1 : 3)),
+    close: growing(close),
+    burst: growing(burst),
+    trickle: growing((server, count) => trickle(server, count, quick ? 6 : 20))
   }
   const rows: Array<StreamRow> = []
   for (const [name, work] of Object.entries(works)) {
     if (wanted !== undefined && !wanted.includes(name)) continue
     for (const row of yield* work) {
-      process.stderr.write(`${row.id}: ${row.value} ${row.unit}\n`)
+      const { longestStallMillis, lost, redisMillisPerMessage, seconds } = row
+      const more = lost === undefined
+        ? ""
+        : ` ${JSON.stringify({ seconds, lost, longestStallMillis, redisMillisPerMessage })}`
+      process.stderr.write(`${row.id}: ${row.value} ${row.unit}${more}\n`)
       rows.push(row)
     }
   }

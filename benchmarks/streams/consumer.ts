@@ -1,14 +1,17 @@
 /** A consumer of data streams as a process of its own, which says what happens and answers questions. */
-import { StreamClient, type StreamConfig, StreamLease, StreamMessages } from "@effect-simba/core/streams"
+import { StreamClient, type StreamConfig, StreamLease, StreamMessages, StreamMetrics } from "@effect-simba/core/streams"
 import { IoRedis } from "@effect-simba/redis"
 import { RedisStreamStore } from "@effect-simba/redis/streams"
-import { Effect, Layer, Schema } from "effect"
+import { Cause, Effect, Fiber, Layer, Metric, Schema } from "effect"
 
 export interface Setup {
   readonly url: string
   readonly options: StreamConfig.Options
-  /** `messages`: reads its data streams, and says of each message when it had it. `none`: only owns them. */
-  readonly work: "messages" | "none"
+  /**
+   * `messages`: reads its data streams, and says of each message when it had it. `count`: only counts the messages.
+   * `none`: only owns them.
+   */
+  readonly work: "messages" | "count" | "none"
 }
 
 export interface Usage {
@@ -16,12 +19,30 @@ export interface Usage {
   readonly heapBytes: number
 }
 
+/** Since the last question. */
+export interface Tally {
+  readonly messages: number
+  /** When it had the last one. */
+  readonly at: number
+  /** From the instant that the producer wrote into the message. */
+  readonly latencies: ReadonlyArray<number>
+  readonly longestStallMillis: number
+  /** Since it began. */
+  readonly leasesLost: number
+  /** That the leases of its handlers came with, or that its handlers had. */
+  readonly failures: number
+}
+
+export type Question = "usage" | "tally" | "close"
+
 export type Said =
   | { readonly _tag: "Joined" }
   /** Instants are of the clock that all processes of a machine share, in milliseconds. */
   | { readonly _tag: "Began"; readonly count: number; readonly at: number }
   | { readonly _tag: "Read"; readonly at: number }
   | { readonly _tag: "Usage"; readonly usage: Usage }
+  | { readonly _tag: "Tally"; readonly tally: Tally }
+  | { readonly _tag: "Closed"; readonly at: number }
   | { readonly _tag: "Failed"; readonly problem: string }
 
 export const now = (): number => performance.timeOrigin + performance.now()
@@ -32,43 +53,81 @@ const say = (said: Said) => {
 
 const Message = Schema.Struct({ n: Schema.String })
 
-const handler = (work: Setup["work"], began: () => void) =>
+const count = { began: 0, messages: 0, at: 0, latencies: [] as Array<number>, failures: 0, longestStallMillis: 0 }
+
+/** A timer that is late was held up by work. Milliseconds. */
+const stallInterval = 2
+let lastTick = performance.now()
+const watchStalls = () => {
+  const tick = performance.now()
+  count.longestStallMillis = Math.max(count.longestStallMillis, tick - lastTick - stallInterval)
+  lastTick = tick
+  setTimeout(watchStalls, stallInterval).unref()
+}
+
+const read = (work: Setup["work"], sentAt: number) => {
+  const at = now()
+  if (work === "messages") return say({ _tag: "Read", at })
+  count.messages += 1
+  count.at = at
+  count.latencies.push(at - sentAt)
+}
+
+const handler = ({ options, work }: Setup) =>
   Effect.gen(function*() {
-    yield* StreamLease.StreamLease
-    began()
+    const { failures } = yield* StreamLease.StreamLease
+    count.failures += failures
+    count.began += 1
+    if (count.began === 1 || count.began === options.capacity) say({ _tag: "Began", count: count.began, at: now() })
     if (work === "none") return yield* Effect.never
-    yield* StreamMessages.process(Message, () => Effect.sync(() => say({ _tag: "Read", at: now() })))
+    yield* StreamMessages.process(Message, ({ value }) => Effect.sync(() => read(work, Number(value.n))))
   })
 
-const main = ({ options, url, work }: Setup) => {
-  let count = 0
-  const began = () => {
-    count += 1
-    if (count === 1 || count === options.capacity) say({ _tag: "Began", count, at: now() })
-  }
-  process.on("message", () => {
-    globalThis.gc?.()
-    const { system, user } = process.cpuUsage()
-    say({ _tag: "Usage", usage: { cpuMillis: (system + user) / 1000, heapBytes: process.memoryUsage().heapUsed } })
-  })
-  process.on("disconnect", () => process.exit())
-  return StreamClient.StreamClient.use((client) => {
+const usage = () => {
+  globalThis.gc?.()
+  const { system, user } = process.cpuUsage()
+  say({ _tag: "Usage", usage: { cpuMillis: (system + user) / 1000, heapBytes: process.memoryUsage().heapUsed } })
+}
+
+const losses = Effect.map(
+  Effect.forEach(Object.values(StreamMetrics.losses), Metric.value),
+  (states) => states.reduce((sum, state) => sum + state.count, 0)
+)
+
+const tally = () => {
+  const { at, failures, latencies, longestStallMillis, messages } = count
+  const leasesLost = Effect.runSync(losses)
+  say({ _tag: "Tally", tally: { messages, at, latencies, longestStallMillis, leasesLost, failures } })
+  Object.assign(count, { messages: 0, latencies: [], longestStallMillis: 0 })
+}
+
+const main = (setup: Setup) =>
+  StreamClient.StreamClient.use((client) => {
     say({ _tag: "Joined" })
-    return client.run(handler(work, began))
+    const failed = () => Effect.sync(() => void (count.failures += 1))
+    return client.run(handler(setup), { onError: failed })
   }).pipe(
     Effect.provide(
-      StreamClient.layer(options).pipe(
+      StreamClient.layer(setup.options).pipe(
         Layer.provide(RedisStreamStore.layer),
-        Layer.provide(IoRedis.layer({ url }))
+        Layer.provide(IoRedis.layer({ url: setup.url }))
       )
     )
   )
-}
 
 if (process.env["SIMBA_BENCH_STREAMS"] !== undefined) {
-  Effect.runFork(
-    main(JSON.parse(process.env["SIMBA_BENCH_STREAMS"]) as Setup).pipe(
-      Effect.tapCause((cause) => Effect.sync(() => say({ _tag: "Failed", problem: String(cause) })))
-    )
+  const setup = JSON.parse(process.env["SIMBA_BENCH_STREAMS"]) as Setup
+  // Looking for stalls takes CPU time, which other rows measure
+  if (setup.work === "count") watchStalls()
+  const running = Effect.runFork(
+    main(setup).pipe(Effect.tapCause((cause) =>
+      Effect.sync(() => {
+        if (!Cause.hasInterruptsOnly(cause)) say({ _tag: "Failed", problem: String(cause) })
+      })
+    ))
   )
+  const close = Effect.andThen(Fiber.interrupt(running), Effect.sync(() => say({ _tag: "Closed", at: now() })))
+  const answers: Record<Question, () => void> = { usage, tally, close: () => void Effect.runFork(close) }
+  process.on("message", (question: Question) => answers[question]())
+  process.on("disconnect", () => process.exit())
 }

@@ -6,7 +6,7 @@ import { Effect, Layer, type Scope } from "effect"
 import { spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import type { Server } from "../../packages/redis/test/support/redisServer.ts"
-import { now, type Said, type Setup, type Usage } from "./consumer.ts"
+import { now, type Question, type Said, type Setup, type Tally, type Usage } from "./consumer.ts"
 
 const file = fileURLToPath(new URL("./consumer.ts", import.meta.url))
 
@@ -15,6 +15,9 @@ export interface Consumer {
   /** Waits until it has said something of which this is true, and answers it. */
   readonly until: (what: string, is: (said: Said) => boolean) => Effect.Effect<Said>
   readonly usage: Effect.Effect<Usage>
+  readonly tally: Effect.Effect<Tally>
+  /** Closes it in order. Answers how long that took, in milliseconds. */
+  readonly close: Effect.Effect<number>
   /** Answers the instant before it. */
   readonly kill: Effect.Effect<number>
 }
@@ -62,16 +65,20 @@ export const start = (setup: Setup): Effect.Effect<Consumer, never, Scope.Scope>
             orElse: () => Effect.die(new Error(`not within 90 seconds: ${what}`))
           })
         )
+      const ask = <Tag extends Said["_tag"]>(question: Question, tag: Tag) =>
+        Effect.suspend(() => {
+          const before = said.length
+          child.send(question)
+          return until(`its answer to ${question}`, (one) => one._tag === tag && said.indexOf(one) >= before)
+        }) as Effect.Effect<Extract<Said, { readonly _tag: Tag }>>
       return {
         said,
         until,
-        usage: Effect.suspend(() => {
-          const before = said.length
-          child.send("usage")
-          return Effect.map(
-            until("its usage", (one) => one._tag === "Usage" && said.indexOf(one) >= before),
-            (one) => (one as Extract<Said, { readonly _tag: "Usage" }>).usage
-          )
+        usage: Effect.map(ask("usage", "Usage"), ({ usage }) => usage),
+        tally: Effect.map(ask("tally", "Tally"), ({ tally }) => tally),
+        close: Effect.suspend(() => {
+          const before = now()
+          return Effect.map(ask("close", "Closed"), ({ at }) => at - before)
         }),
         kill: Effect.sync(() => {
           const at = now()

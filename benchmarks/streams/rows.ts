@@ -13,11 +13,17 @@ export interface StreamRow {
   readonly value: number
   readonly spread: readonly [number, number]
   readonly samples: number
-  /** What it has to stay below, by configuration. */
+  /** What it has to stay below, by configuration or by promise. */
   readonly bound?: number | undefined
+  readonly seconds?: number | undefined
+  /** Leases lost, and failures counted. */
+  readonly lost?: number | undefined
+  /** Of the event loop of the consumer. */
+  readonly longestStallMillis?: number | undefined
+  readonly redisMillisPerMessage?: number | undefined
 }
 
-const row = (
+export const row = (
   id: string,
   title: string,
   unit: string,
@@ -41,7 +47,7 @@ const row = (
 const times = <A, E, R>(count: number, effect: Effect.Effect<A, E, R>) =>
   Effect.forEach(Array.from({ length: count }), () => Effect.scoped(effect))
 
-const began = (count: number) => (said: Said) => said._tag === "Began" && said.count === count
+export const began = (count: number) => (said: Said) => said._tag === "Began" && said.count === count
 
 const firstOf = (said: ReadonlyArray<Said>) => said.find((one) => one._tag === "Began") as { readonly at: number }
 

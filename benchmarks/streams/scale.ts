@@ -1,0 +1,163 @@
+/** What many data streams in one process cost: to close them, a message in each at once, and few messages in some. */
+import { Effect } from "effect"
+import { Redis } from "ioredis"
+import type { Server } from "../../packages/redis/test/support/redisServer.ts"
+import { median, rounded } from "../lib/statistics.ts"
+import { now } from "./consumer.ts"
+import { announce, type Consumer, freshService, setup, start } from "./fleet.ts"
+import { began, row, type StreamRow } from "./rows.ts"
+
+const heartbeat = 1500
+
+const options = (count: number) => ({ capacity: count, leaseDuration: 5000, heartbeatInterval: heartbeat }) as const
+
+/** A process that owns so many data streams, whose handlers wait for messages. */
+const owner = Effect.fnUntraced(function*(server: Server, service: string, count: number) {
+  const consumer = yield* start(setup(server, service, "count", options(count)))
+  yield* announce(server, service, count)
+  yield* consumer.until("all are taken", began(count))
+  yield* Effect.sleep("3 seconds")
+  yield* consumer.tally
+  return consumer
+})
+
+const producer = (server: Server) =>
+  Effect.acquireRelease(
+    Effect.sync(() => new Redis(server.url)),
+    (client) => Effect.sync(() => client.disconnect())
+  )
+
+/** Waits until it has this many messages more. */
+const received = (consumer: Consumer, count: number) =>
+  Effect.gen(function*() {
+    const latencies: Array<number> = []
+    let longestStallMillis = 0
+    const deadline = now() + 60_000
+    for (;;) {
+      const tally = yield* consumer.tally
+      latencies.push(...tally.latencies)
+      longestStallMillis = Math.max(longestStallMillis, tally.longestStallMillis)
+      if (latencies.length >= count) {
+        return { at: tally.at, latencies, longestStallMillis, lost: tally.leasesLost + tally.failures }
+      }
+      if (now() > deadline) {
+        return yield* Effect.die(new Error(`${latencies.length} of ${count} messages within a minute`))
+      }
+      yield* Effect.sleep("50 millis")
+    }
+  })
+
+const scaleRow = (
+  [id, title, unit]: readonly [id: string, title: string, unit: string],
+  value: number,
+  bound: number | undefined,
+  figures: {
+    readonly seconds: number
+    readonly lost: number
+    readonly longestStallMillis: number
+    readonly redisMillisPerMessage?: number
+  }
+): StreamRow => ({
+  ...row(id, title, unit, "less", [value], bound),
+  ...figures,
+  seconds: rounded(figures.seconds),
+  longestStallMillis: rounded(figures.longestStallMillis)
+})
+
+/** The bounds hold for ten thousand data streams. */
+const boundOf = (count: number, bound: number) => count === 10_000 ? bound : undefined
+
+/** From the request to close until all data streams are given back. A successor tells which failures were counted. */
+export const close = (server: Server, count: number) =>
+  Effect.scoped(Effect.gen(function*() {
+    const service = freshService("close")
+    const consumer = yield* owner(server, service, count)
+    const seconds = (yield* consumer.close) / 1000
+    const left = yield* server.send("EVAL", "return #redis.call('KEYS', ARGV[1])", "0", `mutex:${service} *`)
+    const { leasesLost, longestStallMillis } = yield* consumer.tally
+    const successor = yield* start(setup(server, service, "count", options(count)))
+    yield* successor.until("the successor has all", began(count))
+    const { failures } = yield* successor.tally
+    return [scaleRow(
+      [`close-${count}`, `closing a consumer that owns ${count}`, "s"],
+      seconds,
+      boundOf(count, 5),
+      { seconds, lost: leasesLost + Number(left) + failures, longestStallMillis }
+    )]
+  }))
+
+/** One message in each data stream at once: from the first XADD until the last handler has its message. */
+export const burst = (server: Server, count: number) =>
+  Effect.scoped(Effect.gen(function*() {
+    const service = freshService("burst")
+    const consumer = yield* owner(server, service, count)
+    const client = yield* producer(server)
+    const before = now()
+    for (let i = 0; i < count; i++) void client.xadd(`${service} ${i}`, "*", "n", String(now()))
+    const { at, longestStallMillis, lost } = yield* received(consumer, count)
+    // A lease that the burst cost is lost within its duration
+    yield* Effect.sleep("5 seconds")
+    const after = yield* consumer.tally
+    const seconds = (at - before) / 1000
+    return [scaleRow(
+      [`burst-${count}`, `a message in each of ${count} at once`, "s"],
+      seconds,
+      boundOf(count, 2),
+      {
+        seconds,
+        lost: Math.max(lost, after.leasesLost + after.failures),
+        longestStallMillis: Math.max(longestStallMillis, after.longestStallMillis)
+      }
+    )]
+  }))
+
+const redisCpuMillis = (server: Server) =>
+  Effect.map(
+    server.send("INFO", "cpu"),
+    (info) =>
+      [...String(info).matchAll(/^used_cpu_(?:sys|user):([\d.]+)/gm)].reduce(
+        (sum, [, value]) => sum + Number(value),
+        0
+      ) *
+      1000
+  )
+
+const perSecond = 20
+
+/** Twenty messages a second, each in another data stream. What such a time costs without messages, before and after, does not count. */
+export const trickle = (server: Server, count: number, heartbeats: number) =>
+  Effect.scoped(Effect.gen(function*() {
+    const service = freshService("trickle")
+    const consumer = yield* owner(server, service, count)
+    const client = yield* producer(server)
+    const millis = heartbeat * heartbeats
+    const cpuOf = Effect.fnUntraced(function*<A>(work: Effect.Effect<A>) {
+      const before = yield* redisCpuMillis(server)
+      yield* work
+      return (yield* redisCpuMillis(server)) - before
+    })
+    const before = yield* cpuOf(Effect.sleep(millis))
+    yield* consumer.tally
+    const messages = Math.floor(millis / 1000 * perSecond)
+    const began = now()
+    const busy = yield* cpuOf(Effect.gen(function*() {
+      for (let i = 0; i < messages; i++) {
+        void client.xadd(`${service} ${i * 7919 % count}`, "*", "n", String(now()))
+        yield* Effect.sleep(Math.max(0, began + (i + 1) * 1000 / perSecond - now()))
+      }
+    }))
+    const { at, latencies, longestStallMillis, lost } = yield* received(consumer, messages)
+    const after = yield* cpuOf(Effect.sleep(millis))
+    const redisMillisPerMessage = rounded((busy - (before + after) / 2) / messages)
+    return [
+      scaleRow(
+        [`trickle-${count}`, `Redis CPU for a message, with ${count} owned that are silent`, "ms"],
+        redisMillisPerMessage,
+        boundOf(count, 1),
+        { seconds: (at - began) / 1000, lost, longestStallMillis, redisMillisPerMessage }
+      ),
+      row(`trickle-${count}-latency-ms`, `from XADD to the handler, with ${count} owned`, "ms", "less", [
+        median(latencies)
+      ])
+    ]
+  }))
