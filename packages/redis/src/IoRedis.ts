@@ -64,7 +64,10 @@ export interface Options {
   readonly commandTimeout?: Duration.Input | undefined
   /** How long one attempt to connect may take. Default: 2 seconds. */
   readonly connectTimeout?: Duration.Input | undefined
-  /** Limits of the connections behind `Redis.reserve`. */
+  /**
+   * Limits of the connections behind `Redis.reserve`. They open on demand: a consumer of data streams takes one, and one
+   * more for each 128 data streams whose handlers wait. Default of `maxConnections`: 256.
+   */
   readonly pool?: Redis.PoolOptions | undefined
   /**
    * Look at the server when the layer is built: refuse one that cannot work, and log a warning for each setting that may

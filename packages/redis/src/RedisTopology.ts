@@ -16,6 +16,9 @@ import type { Redis } from "./internal/client/effectRedis.ts"
  * - `Cluster`: keys are spread over slots, so a script may name keys of one mutex only. `primaries` are the nodes with
  *   keys, each with its own way to send.
  *
+ * `maxReserved` is how many connections `Redis.reserve` gives at once (default: 8). Consumers of data streams wait for
+ * messages on at most half of them.
+ *
  * **Example** (A provider of `Redis` that reaches a Cluster)
  *
  * ```ts
@@ -31,8 +34,12 @@ import type { Redis } from "./internal/client/effectRedis.ts"
  * @since 0.1.0
  */
 export type RedisTopology =
-  | { readonly _tag: "Single" }
-  | { readonly _tag: "Cluster"; readonly primaries: Effect.Effect<ReadonlyArray<Redis["Service"]["send"]>> }
+  | { readonly _tag: "Single"; readonly maxReserved?: number | undefined }
+  | {
+    readonly _tag: "Cluster"
+    readonly primaries: Effect.Effect<ReadonlyArray<Redis["Service"]["send"]>>
+    readonly maxReserved?: number | undefined
+  }
 
 /**
  * The topology of the current `Redis`, `Single` unless a layer says otherwise.

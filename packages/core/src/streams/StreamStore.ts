@@ -133,7 +133,7 @@ export interface Service {
     after: EntryId,
     count: number
   ) => Effect.Effect<ReadonlyArray<RawMessage>, StoreError>
-  /** The same, waiting until there is one. All waiting readers of a service share one connection. */
+  /** The same, waiting until there is one. All waiting readers of a service share few connections. */
   readonly awaitMessages: (
     stream: StreamName,
     after: EntryId,

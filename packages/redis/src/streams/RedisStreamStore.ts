@@ -27,6 +27,7 @@ const make = Effect.gen(function*() {
   const subscriber = yield* Subscriber
   const topology = yield* RedisTopology
   const isCluster = topology._tag === "Cluster"
+  const maxReaders = Math.max(1, Math.floor((topology.maxReserved ?? 8) / 2))
   yield* Effect.mapError(redis.send("PING"), fromRedis("connect"))
 
   return StreamStore.of({
@@ -46,7 +47,7 @@ const make = Effect.gen(function*() {
         ...leases.make(context),
         ...completion.make(context, yield* expiryNudge.make(redis)),
         ...messages,
-        awaitMessages: yield* blockingRead.make(context, messages.messages),
+        awaitMessages: yield* blockingRead.make(context, messages.messages, maxReaders),
         ...members.make(context),
         ...signals.make(context)
       }

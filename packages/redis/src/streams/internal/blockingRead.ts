@@ -1,15 +1,21 @@
-/** Waits for messages: all handlers of a service share one connection and one blocking read of all their streams. */
+/**
+ * Waits for messages. All handlers of a service share some connections, each with a blocking read of a bounded number of
+ * data streams, so that the cost of a message does not grow with the data streams that are silent.
+ */
 import type { StoreError } from "@effect-simba/core/SimbaError"
 import type { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { compareEntryIds } from "@effect-simba/core/streams/StreamName"
 import type { RawMessage, Service } from "@effect-simba/core/streams/StreamStore"
 import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as FiberSet from "effect/FiberSet"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
-import { reader } from "../../internal/client/decode.ts"
+import * as Semaphore from "effect/Semaphore"
+import { reader as decoder } from "../../internal/client/decode.ts"
 import type { Connection } from "../../internal/client/effectRedis.ts"
 import { fromRedis } from "../../internal/client/errors.ts"
 import { replyMargin } from "./announcements.ts"
@@ -18,64 +24,122 @@ import * as StreamWire from "./messages.ts"
 import { type ServiceContext, withTimeout } from "./service.ts"
 
 interface Waiter {
-  readonly stream: StreamName
   readonly after: EntryId
   readonly count: number
   readonly resume: (exit: Exit.Exit<ReadonlyArray<RawMessage>, StoreError>) => void
 }
 
-/** Messages of one data stream in one read. */
-const maxCount = 100
+/** A data stream that a reader waits for. It stays for a while without waiters: its handler is soon back. */
+interface Watched {
+  readonly stream: StreamName
+  readonly reader: Reader
+  readonly waiters: Set<Waiter>
+  /** The read under way, or else the next one, has all messages after this; undefined before the first. */
+  asked: EntryId | undefined
+  /** When its last waiter left. Milliseconds. */
+  leftAt: number
+}
 
-const readMessages = reader("a read of data streams", StreamWire.ReadReply)
+/** A connection and its data streams. */
+interface Reader {
+  readonly watched: Map<StreamName, Watched>
+  /** Open when a waiter joins that the read under way does not cover. */
+  readonly joined: Latch.Latch
+  isRunning: boolean
+}
+
+/** Data streams of one read: Redis takes each of them up again after a message, at some 2 microseconds. */
+export const readSize = 128
+
+/** Messages of one data stream in one read, and of all: so many do not hold up the event loop. */
+const [maxCount, maxMessages] = [100, 2000]
+
+/** How long a data stream is read on without a waiter. Milliseconds. */
+const patience = 5000
+
+const readMessages = decoder("a read of data streams", StreamWire.ReadReply)
 
 const isRetryable = (error: StoreError) => error._tag === "BackendError" && error.retryable
 
+/** `maxReaders` bounds the connections. Beyond it, readers take more data streams each. */
 export const make = Effect.fnUntraced(function*(
   context: ServiceContext,
-  messages: Service["messages"]
+  messages: Service["messages"],
+  maxReaders: number
 ): Effect.fn.Return<Service["awaitMessages"], never, Scope.Scope> {
   const { isCluster, redis } = context
-  const waiters = new Set<Waiter>()
-  const wanted = Latch.makeUnsafe(false)
-  const joined = Latch.makeUnsafe(false)
+  const clock = yield* Clock.Clock
+  const readers: Array<Reader> = []
+  const all = new Map<StreamName, Watched>()
+  /** Replies are given out one after the other, with a turn of the event loop in between. */
+  const turn = Semaphore.makeUnsafe(1)
   // On a Cluster no command ends a blocking read early: a new waiter waits for its end
   const block = isCluster ? Duration.millis(250) : Duration.seconds(5)
+  const fork = yield* FiberSet.runtime(yield* FiberSet.make<void>())()
 
-  const settle = (waiter: Waiter, exit: Exit.Exit<ReadonlyArray<RawMessage>, StoreError>) => {
-    waiters.delete(waiter)
+  const leave = (watched: Watched, waiter: Waiter) => {
+    watched.waiters.delete(waiter)
+    watched.leftAt = clock.currentTimeMillisUnsafe()
+  }
+
+  const settle = (watched: Watched, waiter: Waiter, exit: Exit.Exit<ReadonlyArray<RawMessage>, StoreError>) => {
+    leave(watched, waiter)
     waiter.resume(exit)
   }
 
-  /** The smallest position of each data stream. */
-  const positions = () => {
-    const found = new Map<StreamName, EntryId>()
-    for (const { after, stream } of waiters) {
-      const other = found.get(stream)
-      if (other === undefined || compareEntryIds(after, other) < 0) found.set(stream, after)
-    }
-    return found
+  const forget = ({ reader, stream }: Watched) => {
+    reader.watched.delete(stream)
+    all.delete(stream)
   }
 
-  /** Skips waiters that joined during the read with a smaller position. */
-  const give = (reply: typeof StreamWire.ReadReply.Type, asked: ReadonlyMap<StreamName, EntryId>) => {
-    for (const [stream, rows] of reply ?? []) {
-      const all = toMessages(rows)
-      for (const waiter of waiters) {
-        if (waiter.stream !== stream || compareEntryIds(waiter.after, asked.get(waiter.stream)!) < 0) continue
-        const mine = all.filter(({ id }) => compareEntryIds(id, waiter.after) > 0).slice(0, waiter.count)
-        if (mine.length > 0) settle(waiter, Exit.succeed(mine))
+  /** Without a waiter, all that is known of it goes on. Answers the number of messages to ask of each. */
+  const begin = ({ joined, watched: streams }: Reader): number => {
+    joined.closeUnsafe()
+    const now = clock.currentTimeMillisUnsafe()
+    let count = 1
+    for (const watched of streams.values()) {
+      if (watched.waiters.size === 0) {
+        if (watched.asked === undefined || now - watched.leftAt > patience) forget(watched)
+        continue
       }
+      watched.asked = undefined
+      for (const waiter of watched.waiters) {
+        if (watched.asked === undefined || compareEntryIds(waiter.after, watched.asked) < 0) {
+          watched.asked = waiter.after
+        }
+        count = Math.max(count, waiter.count)
+      }
+    }
+    return Math.min(count, maxCount, Math.ceil(maxMessages / Math.max(1, streams.size)))
+  }
+
+  const give = (reader: Reader, reply: typeof StreamWire.ReadReply.Type) => {
+    for (const [stream, rows] of reply ?? []) {
+      const watched = reader.watched.get(stream as StreamName)
+      const asked = watched?.asked
+      if (watched === undefined || asked === undefined) continue
+      const found = toMessages(rows)
+      watched.asked = undefined
+      for (const waiter of watched.waiters) {
+        // It joined during the read, with a smaller position
+        if (compareEntryIds(waiter.after, asked) < 0) continue
+        const mine = found.filter(({ id }) => compareEntryIds(id, waiter.after) > 0).slice(0, waiter.count)
+        if (mine.length === 0) continue
+        watched.asked = mine[mine.length - 1]!.id
+        settle(watched, waiter, Exit.succeed(mine))
+      }
+      // Nobody waited for them: who comes next reads by itself first
+      if (watched.asked === undefined && watched.waiters.size === 0) forget(watched)
     }
   }
 
   /** Ends the blocking read when waiters join. Repeats, since the read may not have begun to block. */
-  const unblock = (client: string) =>
+  const unblock = ({ joined }: Reader, client: string) =>
     Effect.gen(function*() {
       yield* joined.await
       for (;;) {
         // Many handlers join at once: one new read serves them all
-        yield* Effect.sleep(Duration.millis(waiters.size > 100 ? 10 : 1))
+        yield* Effect.sleep("1 millis")
         yield* redis.send("CLIENT", "UNBLOCK", client)
       }
     }).pipe(
@@ -84,12 +148,10 @@ export const make = Effect.fnUntraced(function*(
       )
     )
 
-  const read = (connection: Connection, client: string | undefined) =>
+  const read = (reader: Reader, connection: Connection, client: string | undefined) =>
     Effect.suspend(() => {
-      joined.closeUnsafe()
-      const asked = positions()
-      let count = 1
-      for (const waiter of waiters) count = Math.max(count, Math.min(waiter.count, maxCount))
+      const count = begin(reader)
+      if (reader.watched.size === 0) return Effect.void
       const reply = connection.send(
         "XREAD",
         "COUNT",
@@ -97,86 +159,127 @@ export const make = Effect.fnUntraced(function*(
         "BLOCK",
         String(Duration.toMillis(block)),
         "STREAMS",
-        ...asked.keys(),
-        ...asked.values()
+        ...reader.watched.keys(),
+        ...Array.from(reader.watched.values(), ({ asked }) => asked!)
       ).pipe(
         Effect.mapError(fromRedis("read messages")),
         withTimeout("read messages", Duration.sum(block, replyMargin))
       )
-      return Effect.map(
-        Effect.flatMap(client === undefined ? reply : Effect.raceFirst(reply, unblock(client)), readMessages),
-        (reply) => give(reply, asked)
+      return Effect.flatMap(
+        client === undefined ? reply : Effect.raceFirst(reply, unblock(reader, client)),
+        (reply) =>
+          reply === null ? Effect.void : turn.withPermit(
+            Effect.andThen(Effect.map(readMessages(reply), (reply) => give(reader, reply)), Effect.yieldNow)
+          )
       )
     })
 
-  const serve = Effect.scoped(Effect.gen(function*() {
-    const connection = yield* Effect.mapError(redis.reserve, fromRedis("read messages"))
-    const client = isCluster ? undefined : yield* Effect.match(
-      withTimeout("read messages", replyMargin)(connection.send<number>("CLIENT", "ID")),
-      { onSuccess: String, onFailure: () => undefined }
+  const serve = (reader: Reader) =>
+    Effect.scoped(Effect.gen(function*() {
+      const connection = yield* Effect.mapError(redis.reserve, fromRedis("read messages"))
+      const client = isCluster ? undefined : yield* Effect.match(
+        withTimeout("read messages", replyMargin)(connection.send<number>("CLIENT", "ID")),
+        { onSuccess: String, onFailure: () => undefined }
+      )
+      while (reader.watched.size > 0) yield* read(reader, connection, client)
+    }))
+
+  const waiting = (reader: Reader) =>
+    Array.from(reader.watched.values()).flatMap((watched) =>
+      Array.from(watched.waiters, (waiter) => ({ watched, waiter }))
     )
-    while (waiters.size > 0) yield* read(connection, client)
-  }))
 
   /** A key of another type fails the shared read, so that each stream is read by itself. */
-  const readEach = Effect.suspend(() =>
+  const readEach = (reader: Reader) =>
     Effect.forEach(
-      [...waiters],
-      (waiter) =>
-        Effect.map(Effect.exit(messages(waiter.stream, waiter.after, waiter.count)), (exit) => {
-          if (Exit.isFailure(exit) || exit.value.length > 0) settle(waiter, exit)
+      waiting(reader),
+      ({ waiter, watched }) =>
+        Effect.map(Effect.exit(messages(watched.stream, waiter.after, waiter.count)), (exit) => {
+          if (Exit.isFailure(exit) || exit.value.length > 0) settle(watched, waiter, exit)
         }),
       { discard: true }
     )
-  )
 
-  const loop = Effect.gen(function*() {
-    let failures = 0
-    for (;;) {
-      wanted.closeUnsafe()
-      if (waiters.size === 0) yield* wanted.await
-      const exit = yield* Effect.exit(serve)
-      if (Exit.isSuccess(exit)) {
-        failures = 0
-        continue
-      }
-      const error = exit.cause.reasons.find((reason) => reason._tag === "Fail")?.error
-      if (error === undefined) {
-        if (Cause.hasInterruptsOnly(exit.cause)) return yield* Effect.failCause(exit.cause)
-        yield* Effect.logError("The reader of messages crashed; restarting", exit.cause)
-        for (const waiter of [...waiters]) settle(waiter, Exit.failCause(exit.cause))
-        continue
-      }
-      yield* Effect.logDebug("Reading messages failed; retrying", error)
-      if (!isRetryable(error)) yield* readEach
-      yield* Effect.sleep(Duration.millis(Math.min(50 * 2 ** Math.min(failures++, 5), 1000)))
-    }
-  })
+  const settleAll = (reader: Reader, exit: Exit.Exit<never>) => {
+    for (const { waiter, watched } of waiting(reader)) settle(watched, waiter, exit)
+    for (const watched of reader.watched.values()) forget(watched)
+  }
 
-  yield* loop.pipe(
-    Effect.onExit((exit) =>
-      Effect.sync(() => {
-        for (const waiter of [...waiters]) {
-          settle(waiter, exit)
+  /** A reader without data streams gets none any more. */
+  const isWanted = (reader: Reader) => {
+    if (reader.watched.size === 0) readers.splice(readers.indexOf(reader), 1)
+    return reader.watched.size > 0
+  }
+
+  const run = (reader: Reader) =>
+    Effect.gen(function*() {
+      let failures = 0
+      while (isWanted(reader)) {
+        const exit = yield* Effect.exit(serve(reader))
+        if (Exit.isSuccess(exit)) {
+          failures = 0
+          continue
         }
-      })
-    ),
-    Effect.forkScoped
-  )
+        const error = exit.cause.reasons.find((reason) => reason._tag === "Fail")?.error
+        if (error === undefined) {
+          if (Cause.hasInterruptsOnly(exit.cause)) return yield* Effect.interrupt
+          yield* Effect.logError("The reader of messages crashed; restarting", exit.cause)
+          settleAll(reader, Exit.failCause(exit.cause) as Exit.Exit<never>)
+          continue
+        }
+        yield* Effect.logDebug("Reading messages failed; retrying", error)
+        if (!isRetryable(error)) yield* readEach(reader)
+        for (const watched of reader.watched.values()) if (watched.waiters.size === 0) forget(watched)
+        yield* Effect.sleep(Duration.millis(Math.min(50 * 2 ** Math.min(failures++, 5), 1000)))
+      }
+    }).pipe(
+      Effect.onExit((exit) =>
+        Effect.sync(() => {
+          if (Exit.isFailure(exit)) settleAll(reader, Exit.failCause(exit.cause))
+        })
+      )
+    )
+
+  const isCovered = (watched: Watched | undefined, after: EntryId) =>
+    watched?.asked !== undefined && compareEntryIds(watched.asked, after) <= 0
+
+  const readerWithRoom = (): Reader => {
+    const found = readers.find(({ watched }) => watched.size < readSize)
+    if (found !== undefined) return found
+    if (readers.length >= maxReaders) return readers.reduce((a, b) => b.watched.size < a.watched.size ? b : a)
+    const reader: Reader = { watched: new Map(), joined: Latch.makeUnsafe(false), isRunning: false }
+    readers.push(reader)
+    return reader
+  }
+
+  const join = (stream: StreamName, waiter: Waiter): Watched => {
+    const reader = all.get(stream)?.reader ?? readerWithRoom()
+    const watched = all.get(stream) ?? { stream, reader, waiters: new Set(), asked: undefined, leftAt: 0 }
+    watched.waiters.add(waiter)
+    all.set(stream, watched)
+    reader.watched.set(stream, watched)
+    if (!isCovered(watched, waiter.after)) reader.joined.openUnsafe()
+    if (!reader.isRunning) {
+      reader.isRunning = true
+      // Those that join in the same moment share the first read
+      fork(Effect.andThen(Effect.yieldNow, run(reader)))
+    }
+    return watched
+  }
 
   const wait = (stream: StreamName, after: EntryId, count: number) =>
     Effect.callback<ReadonlyArray<RawMessage>, StoreError>((resume) => {
-      const waiter: Waiter = { stream, after, count, resume }
-      waiters.add(waiter)
-      wanted.openUnsafe()
-      joined.openUnsafe()
-      return Effect.sync(() => waiters.delete(waiter))
+      const waiter: Waiter = { after, count, resume }
+      const watched = join(stream, waiter)
+      return Effect.sync(() => leave(watched, waiter))
     })
 
   return (stream, after, count) =>
-    messages(stream, after, count).pipe(
-      // An outage is treated like a stream without messages
-      Effect.catchIf(isRetryable, () => Effect.succeed([])),
-      Effect.filterOrElse((found) => found.length > 0, () => wait(stream, after, count))
+    Effect.suspend(() =>
+      isCovered(all.get(stream), after) ? wait(stream, after, count) : messages(stream, after, count).pipe(
+        // An outage is treated like a stream without messages
+        Effect.catchIf(isRetryable, () => Effect.succeed([])),
+        Effect.filterOrElse((found) => found.length > 0, () => wait(stream, after, count))
+      )
     )
 })

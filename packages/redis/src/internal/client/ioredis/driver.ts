@@ -32,6 +32,11 @@ export interface Driver {
   readonly topology: RedisTopology
 }
 
+/** Effect's default of ten is too few for a consumer of thousands of data streams. */
+const maxReserved = ({ pool }: Pick<Options, "pool">) => pool?.maxConnections ?? 256
+
+const pool = (options: Pick<Options, "pool">) => ({ ...options.pool, maxConnections: maxReserved(options) })
+
 type Common = Pick<Options, "commandTimeout" | "connectTimeout" | "pool" | "serverChecks">
 
 const duration = (option: string, input: Duration.Input) => {
@@ -97,8 +102,8 @@ const ofSingle = Effect.fnUntraced(function*(
     ping: Effect.asVoid(send("PING")),
     subscriptions: yield* channels.make(open("subscriber"), yield* outages.make("subscriber", address)),
     reserved: Effect.map(open("reserved"), commands.reserved),
-    pool: options.pool,
-    topology: { _tag: "Single" }
+    pool: pool(options),
+    topology: { _tag: "Single", maxReserved: maxReserved(options) }
   }
   return driver
 })
@@ -135,8 +140,12 @@ const ofCluster = Effect.fnUntraced(function*(
     ),
     subscriptions: yield* channels.make(subscriber, yield* outages.make("subscriber", () => "a node of the Cluster")),
     reserved: Effect.map(reserved, commands.reserved),
-    pool: options.pool,
-    topology: { _tag: "Cluster", primaries: Effect.map(primaries, (nodes) => nodes.map(commands.node)) }
+    pool: pool(options),
+    topology: {
+      _tag: "Cluster",
+      maxReserved: maxReserved(options),
+      primaries: Effect.map(primaries, (nodes) => nodes.map(commands.node))
+    }
   }
   return driver
 })

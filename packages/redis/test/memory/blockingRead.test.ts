@@ -1,0 +1,93 @@
+/** Handlers that wait for messages of many data streams: what a message costs the server, and who gets it. */
+import { EntryId } from "@effect-simba/core/streams/StreamName"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import { readSize } from "../../src/streams/internal/blockingRead.ts"
+import { onFake, setup, streamOf } from "../support/streamScriptSetup.ts"
+
+const first = EntryId.make("0-0")
+const count = 2 * readSize + 1
+
+const named = (args: ReadonlyArray<unknown>) => {
+  const at = args.findIndex((arg) => String(arg).toUpperCase() === "STREAMS")
+  return (args.length - at - 1) / 2
+}
+
+describe("waiting for messages of many data streams", () => {
+  const waiting = Effect.gen(function*() {
+    const { send, server, service } = yield* setup()
+    const streams = Array.from({ length: count }, (_, i) => streamOf(String(i)))
+    const fibers = yield* Effect.forEach(
+      streams,
+      (stream) => Effect.forkChild(service.awaitMessages(stream, first, 10), { startImmediately: true })
+    )
+    yield* Effect.repeat(TestClock.adjust("5 millis"), { times: 20 })
+    // A blocking read is there when it ends
+    const trace = Effect.map(server.trace, (commands) => commands.map(({ args }) => args))
+    return { fibers, send, service, streams, trace }
+  })
+
+  it.effect("a read names a bounded number, and a message ends one read", () =>
+    onFake(Effect.gen(function*() {
+      const { fibers, send, streams, trace } = yield* waiting
+      const before = yield* trace
+      yield* send("XADD", streams[5]!, "7-0", "n", "1")
+      assert.deepStrictEqual(yield* Fiber.join(fibers[5]!), [{ id: EntryId.make("7-0"), fields: [["n", "1"]] }])
+      yield* TestClock.adjust("100 millis")
+      const after = (yield* trace).slice(before.length)
+      assert.deepStrictEqual(after.map(([command]) => command), ["XADD", "XREAD"])
+      assert.isAtMost(named(after[1]!), readSize)
+    })))
+
+  it.effect("who waits again soon is in the read under way, and sends nothing", () =>
+    onFake(Effect.gen(function*() {
+      const { fibers, send, service, streams, trace } = yield* waiting
+      yield* send("XADD", streams[5]!, "7-0", "n", "1")
+      yield* Fiber.join(fibers[5]!)
+      yield* TestClock.adjust("100 millis")
+      const before = yield* trace
+      const next = yield* Effect.forkChild(service.awaitMessages(streams[5]!, EntryId.make("7-0"), 10), {
+        startImmediately: true
+      })
+      yield* TestClock.adjust("100 millis")
+      assert.deepStrictEqual(yield* trace, before)
+      yield* send("XADD", streams[5]!, "8-0", "n", "2")
+      assert.deepStrictEqual((yield* Fiber.join(next)).map(({ id }) => id), [EntryId.make("8-0")])
+    })))
+
+  it.effect("a message that comes while nobody waits is there for who waits next", () =>
+    onFake(Effect.gen(function*() {
+      const { fibers, send, service, streams } = yield* waiting
+      yield* send("XADD", streams[5]!, "7-0", "n", "1")
+      yield* Fiber.join(fibers[5]!)
+      yield* send("XADD", streams[5]!, "8-0", "n", "2")
+      yield* TestClock.adjust("100 millis")
+      const found = yield* service.awaitMessages(streams[5]!, EntryId.make("7-0"), 10)
+      assert.deepStrictEqual(found.map(({ id }) => id), [EntryId.make("8-0")])
+    })))
+
+  it.effect("a burst reaches all", () =>
+    onFake(Effect.gen(function*() {
+      const { fibers, send, streams } = yield* waiting
+      yield* Effect.forEach(streams, (stream, i) => send("XADD", stream, "7-0", "n", String(i)))
+      const all = yield* Fiber.joinAll(fibers)
+      assert.deepStrictEqual<unknown>(
+        all.map(([message]) => message!.fields),
+        streams.map((_, i) => [["n", String(i)]])
+      )
+    })))
+
+  it.effect("a key of another type disturbs nobody else", () =>
+    onFake(Effect.gen(function*() {
+      const { fibers, send, streams } = yield* waiting
+      yield* send("SET", streams[6]!, "text")
+      yield* send("XADD", streams[5]!, "7-0", "n", "1")
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual((yield* Fiber.join(fibers[5]!)).map(({ id }) => id), [EntryId.make("7-0")])
+      assert.strictEqual((yield* Effect.flip(Fiber.join(fibers[6]!)))._tag, "BackendError")
+      yield* send("XADD", streams[7]!, "7-0", "n", "1")
+      yield* TestClock.adjust("2 seconds")
+      assert.lengthOf(yield* Fiber.join(fibers[7]!), 1)
+    })))
+})
