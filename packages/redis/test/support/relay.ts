@@ -8,6 +8,8 @@ export interface Relay {
   cut: string | undefined
   /** Where connections lead that are made from now on. */
   target: number
+  /** How long the first answer of a connection takes. Milliseconds. */
+  greeting: number
 }
 
 export const relayTo = (target: number) =>
@@ -29,9 +31,18 @@ export const relayTo = (target: number) =>
             }
             server.write(data)
           })
-          server.on("data", (data) => isCut ? client.destroy() : client.write(data))
+          const forward = (data: Buffer) => isCut ? client.destroy() : client.write(data)
+          server.once("data", (data) => {
+            const early: Array<Buffer> = [data]
+            const keep = (data: Buffer) => early.push(data)
+            server.on("data", keep)
+            setTimeout(() => {
+              server.off("data", keep).on("data", forward)
+              early.forEach(forward)
+            }, relay.greeting)
+          })
         })
-        const relay = { port: 0, cut: undefined as string | undefined, target }
+        const relay = { port: 0, cut: undefined as string | undefined, target, greeting: 0 }
         const close = () => {
           listener.close()
           sockets.forEach((socket) => socket.destroy())

@@ -77,7 +77,8 @@ const optionsFor = (
     autoResubscribe: false,
     maxRetriesPerRequest: 0,
     retryStrategy: () => null,
-    ...(role === "reserved" ? {} : { commandTimeout, socketTimeout: 2 * commandTimeout })
+    // Not `commandTimeout`: it would end the greeting of a slow server long before `connectTimeout`
+    ...(role === "reserved" ? {} : { socketTimeout: Math.max(2 * commandTimeout, connectTimeout) })
   }
 }
 

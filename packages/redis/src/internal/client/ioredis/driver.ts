@@ -100,7 +100,11 @@ const ofSingle = Effect.fnUntraced(function*(
     send,
     sink: { isReady: () => client.status === "ready", afterCurrentTask: queueMicrotask, send: direct },
     ping: Effect.asVoid(send("PING")),
-    subscriptions: yield* channels.make(open("subscriber"), yield* outages.make("subscriber", address)),
+    subscriptions: yield* channels.make(
+      open("subscriber"),
+      settings.commandTimeout,
+      yield* outages.make("subscriber", address)
+    ),
     reserved: Effect.map(open("reserved"), commands.reserved),
     pool: pool(options),
     topology: { _tag: "Single", maxReserved: maxReserved(options) }
@@ -138,7 +142,11 @@ const ofCluster = Effect.fnUntraced(function*(
       (nodes) =>
         Effect.forEach(nodes, (node) => commands.node(node)("PING"), { concurrency: "unbounded", discard: true })
     ),
-    subscriptions: yield* channels.make(subscriber, yield* outages.make("subscriber", () => "a node of the Cluster")),
+    subscriptions: yield* channels.make(
+      subscriber,
+      settings.commandTimeout,
+      yield* outages.make("subscriber", () => "a node of the Cluster")
+    ),
     reserved: Effect.map(reserved, commands.reserved),
     pool: pool(options),
     topology: {

@@ -48,6 +48,7 @@ const offer = (queue: Queue.Queue<Notice>, notice: Notice) => {
 /** `open` returns a connection that does not reconnect by itself: it is replaced here, where the gap is reported. */
 export const make = Effect.fnUntraced(function*(
   open: Effect.Effect<Client, Redis.RedisError, Scope.Scope>,
+  commandTimeout: Duration.Duration,
   outage: OutageLog
 ) {
   const layerScope = yield* Effect.scope
@@ -57,13 +58,23 @@ export const make = Effect.fnUntraced(function*(
   let connected: Client | undefined
   let problem: BackendError | undefined
 
-  const subscribeTo = (client: Client, channels: ReadonlyArray<string>) =>
+  const call = (operation: string, client: Client, run: (client: Client) => Promise<unknown>) =>
     Effect.callback<void, BackendError>((resume) => {
-      client.subscribe(...channels).then(
+      run(client).then(
         () => resume(Effect.void),
-        (cause: unknown) => resume(Effect.fail(backendError("subscribe", causes.ofCommand(cause, addressOf(client)))))
+        (cause: unknown) => resume(Effect.fail(backendError(operation, causes.ofCommand(cause, addressOf(client)))))
       )
-    })
+    }).pipe(
+      Effect.timeoutOrElse({
+        duration: commandTimeout,
+        orElse: () =>
+          Effect.fail(backendError(operation, causes.timedOut(Duration.format(commandTimeout), addressOf(client))))
+      }),
+      onWallClock
+    )
+
+  const subscribeTo = (client: Client, channels: ReadonlyArray<string>) =>
+    call("subscribe", client, (client) => client.subscribe(...channels))
 
   const connect = Effect.gen(function*() {
     const client = yield* Effect.mapError(open, fromRedis("connect the subscriber"))
@@ -94,14 +105,7 @@ export const make = Effect.fnUntraced(function*(
       client.once("end", () => resume(Effect.void))
     })
 
-  const heartbeat = (client: Client) =>
-    Effect.callback<void, BackendError>((resume) => {
-      client.ping().then(
-        () => resume(Effect.void),
-        (cause: unknown) =>
-          resume(Effect.fail(backendError("ping the subscriber", causes.ofCommand(cause, addressOf(client)))))
-      )
-    })
+  const heartbeat = (client: Client) => call("ping the subscriber", client, (client) => client.ping())
 
   const watch = (client: Client) =>
     Effect.raceFirst(ended(client), Effect.forever(Effect.delay(heartbeat(client), heartbeatInterval)))
