@@ -74,8 +74,8 @@ export class Subscriber extends Context.Service<Subscriber, {
     listener: (text: string | undefined) => void
   ) => Effect.Effect<void, BackendError, Scope.Scope>
   /**
-   * Whether the server that runs our commands also counts these subscriptions (`PUBSUB NUMSUB`). On Redis Cluster it does
-   * not: each node counts its own.
+   * Whether each server that runs our commands also counts these subscriptions (`PUBSUB NUMSUB`). A node of a Cluster
+   * counts its own only, so it takes a subscription at each primary.
    */
   readonly countable: boolean
   /** Set where gaps cannot be seen: look at least this often. */

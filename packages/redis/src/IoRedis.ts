@@ -199,7 +199,7 @@ const provide = Effect.fnUntraced(function*(driver: drivers.Driver) {
     Context.add(Subscriber, {
       subscribe: subscriptions.subscribe,
       listen: subscriptions.listen,
-      countable: driver.topology._tag === "Single",
+      countable: true,
       bound: undefined
     }),
     Context.add(IoRedis, { client: driver.client, health }),
@@ -247,11 +247,12 @@ export const layer = (
  * **Details**
  *
  * Commands follow MOVED and ASK, and fail when the connection is lost before the answer. Scripts are loaded on every
- * primary in reach. The subscriber stays with one node, and moves to another when that node is gone.
+ * primary in reach. `KEYS` and `DBSIZE` ask every primary. Each primary has one connection for subscriptions, opened with
+ * the first: scripts count it there, and messages have the shortest way. These connections follow the topology.
  *
  * **Gotchas**
  *
- * Subscribers cannot be counted on a Cluster, so a waiter that died costs a confirm period at its turn.
+ * `RateLimiter` and `PersistedQueue` of Effect name keys of several slots in one script, which a Cluster refuses.
  *
  * **Example** (Mutexes on a Cluster)
  *

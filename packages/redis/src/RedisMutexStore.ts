@@ -81,15 +81,17 @@ const make = Effect.gen(function*() {
     const request = pending.find(id)
     if (request !== undefined) release(request, () => undefined)
   })
-  const countable = subscriber.countable && (yield* seesSubscribers(redis, subscriber))
-  const skipDead = countable ? "1" : "0"
+  const isCluster = topology._tag === "Cluster"
+  const servers = isCluster ? yield* topology.primaries : [redis.send]
+  const countable = subscriber.countable && (yield* seesSubscribers(servers, subscriber))
+  const skipDead = !countable ? "0" : isCluster ? "ours" : "1"
   const sink = (yield* CommandSink) ?? (yield* overRedis(redis, { coalescing: false }))
   const load = (script: string) =>
     Effect.mapError(redis.send<string>("SCRIPT", "LOAD", script), fromRedis("load a script"))
   const { acquire, flush, release: sendRelease } = operationBatch.make(sink, {
-    perSlot: topology._tag === "Cluster",
+    perSlot: isCluster,
     sha: yield* load(scripts.acquireAndRelease.lua),
-    skipDead: countable
+    skipDead
   })
 
   const release: typeof sendRelease = (request, done) => {
@@ -181,16 +183,27 @@ const make = Effect.gen(function*() {
 })
 
 /**
- * Whether a script here can count the subscribers of a waiter's channel: asked once, for a channel of our own. Behind a
- * proxy, or on a replica, it cannot.
+ * Whether a script on each server can count the subscribers of a waiter's channel: asked once, for a channel of our own.
+ * Behind a proxy, or on a replica, it cannot.
  */
-const seesSubscribers = Effect.fnUntraced(function*(redis: Redis["Service"], subscriber: Subscriber["Service"]) {
+const seesSubscribers = Effect.fnUntraced(function*(
+  servers: ReadonlyArray<Redis["Service"]["send"]>,
+  subscriber: Subscriber["Service"]
+) {
   const channel = `simba:probe:${yield* Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER)}`
   yield* subscriber.subscribe(channel)
-  const counts = yield* redis.send<ReadonlyArray<string | number>>("PUBSUB", "NUMSUB", channel).pipe(
-    Effect.mapError(fromRedis("count subscribers"))
+  const replies = yield* Effect.forEach(
+    servers,
+    (send) => Effect.result(send<ReadonlyArray<string | number>>("PUBSUB", "NUMSUB", channel)),
+    { concurrency: "unbounded" }
   )
-  return Number(counts[1]) > 0
+  // A node of a Cluster that is down now says nothing about the others
+  const counts = replies.filter(Result.isSuccess)
+  const [first] = replies
+  if (first !== undefined && counts.length === 0) {
+    return yield* Effect.as(Effect.mapError(Effect.fromResult(first), fromRedis("count subscribers")), false)
+  }
+  return counts.every(({ success: [, count] }) => Number(count) > 0)
 }, Effect.scoped)
 
 /**

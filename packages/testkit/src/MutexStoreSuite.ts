@@ -32,7 +32,7 @@ type Options = {
    */
   readonly live: boolean
   /**
-   * Whether the store sees who listens, and so skips waiters that died. Where it cannot, as on Redis Cluster, the suite asks
+   * Whether the store sees who listens, and so skips waiters that died. Where it cannot, as behind a proxy, the suite asks
    * that each of them costs a confirm period and no more. Default: true.
    */
   readonly countsSubscribers?: boolean | undefined

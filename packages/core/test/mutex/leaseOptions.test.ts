@@ -1,6 +1,6 @@
-import { Mutex, type SimbaError } from "@effect-simba/core"
+import { Mutex, MutexStore, type SimbaError } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Exit, Fiber, Option, Scope } from "effect"
+import { Duration, Effect, Exit, Fiber, Layer, Logger, Option, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Faults } from "../support/faultyStore.ts"
 import { start, TestLive, timeLeft } from "../support/setup.ts"
@@ -218,4 +218,20 @@ describe("options of a lease are checked by the call", () => {
       for (const error of errors) assert.deepInclude(error, { _tag: "InvalidConfig", option })
       assert.deepStrictEqual(faults.calls, [])
     }).pipe(Effect.provide(TestLive)))
+})
+
+describe("a layer with a very short ttl", () => {
+  it.effect.each([[10, 1], ["99 millis", 1], ["100 millis", 0]] as const)(
+    "%s: %d warning",
+    ([ttl, count]) =>
+      Effect.gen(function*() {
+        const lines: Array<string> = []
+        const logger = Logger.layer([Logger.make(({ message }) => {
+          lines.push(String(message))
+        })])
+        const layer = Mutex.layer({ ttl, transition: "5 seconds" }).pipe(Layer.provide(MutexStore.layerMemory))
+        yield* Effect.scoped(Layer.build(Layer.fresh(layer))).pipe(Effect.provide(logger))
+        assert.strictEqual(lines.filter((line) => line.includes("very short")).length, count)
+      })
+  )
 })

@@ -31,6 +31,14 @@ const mutexName = checked<MutexName>("mutex", mutexProblem)
 export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {}) {
   const store = yield* MutexStore
   const config = yield* MutexConfig.make(options)
+  if (Duration.toMillis(config.ttl) < 100) {
+    yield* Effect.logWarning(
+      `A ttl of ${
+        Duration.format(config.ttl)
+      } is very short: each lease is renewed as often. A number is milliseconds; ` +
+        `"10 seconds" is ten seconds`
+    )
+  }
   const { confirmTimeout } = config
   const leases = yield* heldLeases.make(store, config)
   const key = yield* randomKey

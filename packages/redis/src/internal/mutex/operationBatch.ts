@@ -9,7 +9,7 @@ import type { CommandSink, Failure } from "../client/commandSink.ts"
 import { backendError, fromReply, isForgotten } from "../client/errors.ts"
 import * as keys from "./keys.ts"
 import { readAcquire, readRelease } from "./replies.ts"
-import { acquireAndRelease } from "./scripts.ts"
+import { acquireAndRelease, type SkipDead } from "./scripts.ts"
 
 export type Settle<A> = (exit: Exit.Exit<A, BackendError | ProtocolError>) => void
 
@@ -27,9 +27,9 @@ class Call {
   private lease: Duration.Duration | undefined
   private confirm: Duration.Duration | undefined
 
-  constructor(script: string, skipDead: boolean) {
+  constructor(script: string, skipDead: SkipDead) {
     this.script = script
-    this.header = ["", skipDead ? "1" : "0", "", ""]
+    this.header = ["", skipDead, "", ""]
   }
 
   add(code: string, mutex: MutexName, ...args: ReadonlyArray<string>): void {
@@ -182,10 +182,10 @@ export interface OperationBatch {
   readonly flush: () => void
 }
 
-/** `perSlot`: a Cluster refuses calls with keys of several slots. `skipDead`: skip waiters without a subscriber. */
+/** `perSlot`: a Cluster refuses calls with keys of several slots. `skipDead`: waiters without a subscriber. */
 export const make = (
   sink: CommandSink,
-  { perSlot, sha, skipDead }: { readonly perSlot: boolean; readonly sha: string; readonly skipDead: boolean }
+  { perSlot, sha, skipDead }: { readonly perSlot: boolean; readonly sha: string; readonly skipDead: SkipDead }
 ): OperationBatch => {
   let waiting: Array<Operation> = []
 
@@ -205,9 +205,9 @@ export const make = (
   }
 
   const send = (operations: ReadonlyArray<Operation>, isKnown: boolean) => {
-    const call = new Call(isKnown ? sha : acquireAndRelease.lua, skipDead)
-    for (const operation of operations) operation.write(call)
     try {
+      const call = new Call(isKnown ? sha : acquireAndRelease.lua, skipDead)
+      for (const operation of operations) operation.write(call)
       sink.send(isKnown ? "EVALSHA" : "EVAL", call.args(), (failure, reply) => {
         if (!isKnown || failure === undefined || !isForgotten(failure.cause)) return settle(operations, failure, reply)
         // Nothing ran. An abandoned operation must not run now: its undo may have run already

@@ -2,6 +2,9 @@
 import { type Each, script } from "../client/script.ts"
 import * as lua from "./scripts.generated.ts"
 
+/** Which waiters without a subscriber a script skips: all, those of ours, or none. */
+export type SkipDead = "1" | "ours" | "0"
+
 /**
  * Does acquires and releases, any number in one call.
  *
@@ -13,7 +16,7 @@ export const acquireAndRelease = script<
   readonly [...each: Each<[owner: string, queue: string, fence: string, reserved: string]>],
   readonly [
     codes: string,
-    skipDead: string,
+    skipDead: SkipDead,
     plainLease: string,
     plainConfirm: string,
     ...operands: ReadonlyArray<string>
@@ -41,7 +44,7 @@ export const inspectMutex = script<
 /** Takes a mutex from its owner and hands it over as a release does. Replies the ownership before. */
 export const forceRelease = script<
   readonly [owner: string, queue: string, fence: string, reserved: string],
-  readonly [confirm: number, skipDead: "0" | "1"],
+  readonly [confirm: number, skipDead: SkipDead],
   string
 >(lua.forceRelease)
 

@@ -1,4 +1,5 @@
-/** The whole contract of the mutex store on a Cluster. */
+/** The whole contract of the mutex store on a Cluster, with subscribers that can be counted and without. */
+import { Subscriber } from "@effect-simba/core/Subscriber"
 import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
 import * as MutexStoreSuite from "@effect-simba/testkit/MutexStoreSuite"
 import { Effect, Layer } from "effect"
@@ -6,9 +7,23 @@ import { RedisServer } from "../../support/redisServer.ts"
 
 const at = ({ port }: { readonly port: number }) => ({ host: "127.0.0.1", port })
 
-const onCluster = Layer.unwrap(Effect.map(RedisServer.cluster(), ({ nodes }) =>
-  RedisMutexStore.layer.pipe(
-    Layer.provide(IoRedis.layerCluster({ nodes: nodes.slice(0, 1).map(at), commandTimeout: "5 seconds" }))
-  )))
+const redis = Layer.unwrap(
+  Effect.map(
+    RedisServer.cluster(),
+    ({ nodes }) => IoRedis.layerCluster({ nodes: nodes.slice(0, 1).map(at), commandTimeout: "5 seconds" })
+  )
+)
 
-MutexStoreSuite.suite("on a Cluster", onCluster, { live: true, countsSubscribers: false })
+const uncounted = Layer.effect(Subscriber, Effect.map(Subscriber, (real) => ({ ...real, countable: false }))).pipe(
+  Layer.provideMerge(redis)
+)
+
+MutexStoreSuite.suite("on a Cluster", RedisMutexStore.layer.pipe(Layer.provide(redis)), { live: true })
+
+MutexStoreSuite.suite(
+  "on a Cluster, with a provider that listens at one node",
+  RedisMutexStore.layer.pipe(
+    Layer.provide(uncounted)
+  ),
+  { live: true, countsSubscribers: false }
+)

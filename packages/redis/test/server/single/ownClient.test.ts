@@ -1,12 +1,14 @@
 /** A client of the application's own behind the layer. */
 import { Mutex } from "@effect-simba/core"
+import { FencingToken } from "@effect-simba/core/FencingToken"
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import { Subscriber } from "@effect-simba/core/Subscriber"
-import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+import { Fencing, IoRedis, RedisMutexStore } from "@effect-simba/redis"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Exit, Fiber, Layer, Queue, Scope } from "effect"
+import { Context, Effect, Exit, Fiber, Layer, Queue, Result, Scope } from "effect"
 import * as Redis from "effect/persistence/Redis"
 import { type Cluster, Redis as Client, type RedisOptions } from "ioredis"
+import { inspect } from "node:util"
 import { connections, openMutex, RedisServer, until } from "../../support/harness.ts"
 
 const made = (port: number, options: RedisOptions = {}) =>
@@ -171,4 +173,43 @@ describe("Redis.send", () => {
       }))
       assert.match(String(error.cause), /use Redis\.subscribe/)
     }))
+})
+
+describe("a command that fails", () => {
+  it.live("cannot be written: it fails, and strands nobody", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer.start()
+      const { redis } = yield* open(yield* made(server.port), { commandTimeout: "5 seconds" })
+      const half = "x".repeat(2 ** 28)
+      const replies = yield* Effect.forEach(
+        [["ECHO", "a"], ["SET", "k", half, half], ["ECHO", "b"]] as const,
+        ([command, ...args]) => Effect.result(redis.send(command, ...args)),
+        { concurrency: "unbounded" }
+      )
+      assert.deepStrictEqual(replies.map((reply) => Result.isSuccess(reply) && reply.success), ["a", false, "b"])
+      assert.match(
+        String(Result.isFailure(replies[1]!) && replies[1].failure.cause),
+        /cannot be written: Invalid string length/
+      )
+    }), 30_000)
+
+  it.live("keeps no value that was to be written", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer.start()
+      const client = yield* made(server.port)
+      yield* Effect.gen(function*() {
+        const redis = yield* Redis.Redis
+        yield* redis.send("SET", "{k}:simba-token", "unreadable")
+        yield* redis.send("LPUSH", "list", "x")
+        const secret = "the secret value"
+        const refused = yield* Effect.flip(redis.send("SET", "list", secret, "PX", "no number"))
+        yield* server.send("ACL", "SETUSER", "default", "-set", "-evalsha", "-eval")
+        const denied = yield* Effect.flip(redis.send("SET", "k", secret))
+        const fenced = yield* Effect.flip(Fencing.set("k", secret, FencingToken.make(1)))
+        yield* server.kill()
+        const gone = yield* Effect.flip(Fencing.set("k", secret, FencingToken.make(1)))
+        for (const error of [refused, denied, fenced, gone]) assert.notInclude(inspect(error, { depth: 20 }), secret)
+        assert.include(inspect(fenced, { depth: 20 }), "NOPERM")
+      }).pipe(Effect.provide(Layer.fresh(IoRedis.fromClient(client))))
+    }), 30_000)
 })

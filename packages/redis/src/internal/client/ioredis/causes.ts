@@ -78,6 +78,9 @@ export const lost = (address: string): DriverError =>
 export const timedOut = (limit: string, address: string): DriverError =>
   outage(`no reply from ${address} within ${limit}: ${unknownOutcome}`)
 
+/** Nothing was sent, such as a text that is too long. */
+export const unwritable = (cause: unknown): DriverError => mistake(`the command cannot be written: ${textOf(cause)}`)
+
 /** Why a command failed that was sent. */
 export const ofCommand = (cause: unknown, address: string): unknown => {
   if (isReply(cause)) return withoutArguments(cause)

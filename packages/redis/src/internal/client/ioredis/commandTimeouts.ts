@@ -157,7 +157,13 @@ export const withTimeouts = (
         queueMicrotask(() => done({ cause: causes.notConnected(address()) }, undefined))
         return undefined
       }
-      const command = new UntimedCommand(name, args)
+      let command: UntimedCommand
+      try {
+        command = new UntimedCommand(name, args)
+      } catch (cause) {
+        queueMicrotask(() => done({ cause: causes.unwritable(cause) }, undefined))
+        return undefined
+      }
       const entry: InFlight = { command, sent: now(), isSettled: false, next: undefined }
       if (newest === undefined) oldest = entry
       else newest.next = entry
@@ -173,7 +179,11 @@ export const withTimeouts = (
           done({ cause: causes.ofCommand(cause, address()) }, undefined)
         }
       )
-      client.sendCommand(command)
+      try {
+        client.sendCommand(command)
+      } catch (cause) {
+        reject(entry, causes.unwritable(cause))
+      }
       return undefined
     }
   })

@@ -4,7 +4,6 @@ import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import type * as Scope from "effect/Scope"
 import { Cluster, type ClusterNode, type ClusterOptions, Redis as Client, type RedisOptions } from "ioredis"
-import { DriverError } from "../driverError.ts"
 import * as Redis from "../effectRedis.ts"
 import { isReply } from "../errors.ts"
 import * as causes from "./causes.ts"
@@ -232,23 +231,13 @@ export const duplicateCluster = (
     nodes: cluster.nodes("all").map(({ options: { host, port } }) => ({ host, port }))
   })
 
-/** Connects to any reachable node: every node forwards all messages. */
-export const openNode = (
-  cluster: Cluster,
-  settings: Omit<Settings, "server">
-): Effect.Effect<Client, Redis.RedisError, Scope.Scope> =>
-  Effect.gen(function*() {
-    const known = cluster.nodes("all").filter((node) => node.status === "ready" || node.status === "wait")
-    const [first, ...others] = yield* Random.shuffle(known)
-    if (first === undefined) {
-      return yield* new Redis.RedisError({ cause: new DriverError("no node of the Cluster is known to be up", true) })
-    }
-    const openAt = ({ options: { host, port } }: Client) =>
-      opened(
-        "subscriber",
-        settings,
-        targetOf({ ...settings.client, host: host ?? "localhost", port: port ?? 6379 }),
-        () => new Client({ ...optionsFor("subscriber", settings), host: host ?? "localhost", port: port ?? 6379 })
-      )
-    return yield* others.reduce((before, node) => Effect.catch(before, () => openAt(node)), openAt(first))
-  })
+/** A connection for subscriptions beside that of a node. */
+export const openNode =
+  (settings: Omit<Settings, "server">) =>
+  ({ options: { host, port } }: Client): Effect.Effect<Client, Redis.RedisError, Scope.Scope> =>
+    opened(
+      "subscriber",
+      settings,
+      targetOf({ ...settings.client, host: host ?? "localhost", port: port ?? 6379 }),
+      () => new Client({ ...optionsFor("subscriber", settings), host: host ?? "localhost", port: port ?? 6379 })
+    )

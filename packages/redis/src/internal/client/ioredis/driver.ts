@@ -12,6 +12,7 @@ import type { CommandSink } from "../commandSink.ts"
 import type * as Redis from "../effectRedis.ts"
 import { fromRedis } from "../errors.ts"
 import * as serverChecks from "../serverChecks.ts"
+import * as clusterSubscriptions from "./clusterSubscriptions.ts"
 import * as commands from "./commands.ts"
 import { withTimeouts } from "./commandTimeouts.ts"
 import * as connection from "./connection.ts"
@@ -73,7 +74,7 @@ export const driverOptions = <A extends object>(input: A | undefined): Effect.Ef
 export const partsOf = (text: Options["url"]): Effect.Effect<url.Parts, InvalidConfig> =>
   text === undefined ? Effect.succeed({}) : url.read(Redacted.isRedacted(text) ? Redacted.value(text) : text)
 
-/** One look at a server. Whoever may not ask for `INFO` could not have connected. */
+/** One look at a server. ioredis asks for `INFO` too, so each user that connects may ask. */
 const check = Effect.fnUntraced(function*(send: commands.Send, address: string, isCluster: boolean) {
   const info = serverChecks.fieldsOf(String(yield* Effect.mapError(send("INFO"), fromRedis("check the server"))))
   for (const finding of serverChecks.ofInfo(info, isCluster)) {
@@ -116,7 +117,7 @@ const ofCluster = Effect.fnUntraced(function*(
   client: Cluster,
   options: Common,
   settings: { readonly commandTimeout: Duration.Duration },
-  subscriber: Effect.Effect<Client, Redis.RedisError, Scope.Scope>,
+  subscriberAt: (node: Client) => Effect.Effect<Client, Redis.RedisError, Scope.Scope>,
   reserved: Effect.Effect<Cluster, Redis.RedisError, Scope.Scope>
 ) {
   const direct = yield* withTimeouts(client, settings.commandTimeout)
@@ -142,11 +143,7 @@ const ofCluster = Effect.fnUntraced(function*(
       (nodes) =>
         Effect.forEach(nodes, (node) => commands.node(node)("PING"), { concurrency: "unbounded", discard: true })
     ),
-    subscriptions: yield* channels.make(
-      subscriber,
-      settings.commandTimeout,
-      yield* outages.make("subscriber", () => "a node of the Cluster")
-    ),
+    subscriptions: yield* clusterSubscriptions.make(client, subscriberAt, settings.commandTimeout),
     reserved: Effect.map(reserved, commands.reserved),
     pool: pool(options),
     topology: {
@@ -185,7 +182,7 @@ export const cluster = Effect.fnUntraced(function*(options: ClusterOptions) {
     client,
     options,
     settings,
-    connection.openNode(client, settings),
+    connection.openNode(settings),
     connection.openCluster("reserved", settings)
   )
 })
@@ -207,7 +204,7 @@ export const ofClient = Effect.fnUntraced(function*(client: Client | Cluster, op
     client,
     options,
     settings,
-    connection.openNode(client, ofNodes),
+    connection.openNode(ofNodes),
     connection.duplicateCluster(client, ofNodes)
   )
 })

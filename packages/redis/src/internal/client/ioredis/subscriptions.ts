@@ -45,6 +45,19 @@ const offer = (queue: Queue.Queue<Notice>, notice: Notice) => {
   Queue.offerUnsafe(queue, notice)
 }
 
+export const queued = (listen: Subscriptions["listen"]): Pick<Subscriptions, "listen" | "subscribe"> => ({
+  listen,
+  subscribe: Effect.fnUntraced(function*(channel) {
+    const queue = yield* Queue.sliding<Notice>(capacity)
+    yield* Effect.addFinalizer(() => Queue.shutdown(queue))
+    yield* listen(
+      channel,
+      (text) => offer(queue, text === undefined ? gap : { _tag: "Message", channel, text })
+    )
+    return queue
+  })
+})
+
 /** `open` returns a connection that does not reconnect by itself: it is replaced here, where the gap is reported. */
 export const make = Effect.fnUntraced(function*(
   open: Effect.Effect<Client, Redis.RedisError, Scope.Scope>,
@@ -172,19 +185,8 @@ export const make = Effect.fnUntraced(function*(
         Effect.onError(subscribeTo(client, [channel]), () => Effect.sync(() => forget(channel, listener)))
       ))
 
-  const subscribe: Subscriptions["subscribe"] = Effect.fnUntraced(function*(channel) {
-    const queue = yield* Queue.sliding<Notice>(capacity)
-    yield* Effect.addFinalizer(() => Queue.shutdown(queue))
-    yield* listen(
-      channel,
-      (text) => offer(queue, text === undefined ? gap : { _tag: "Message", channel, text })
-    )
-    return queue
-  })
-
   return {
-    listen,
-    subscribe,
+    ...queued(listen),
     problem: () => started && connected === undefined ? isDown() : undefined
   } satisfies Subscriptions
 })

@@ -8,7 +8,7 @@
 --- KEYS[4n-1] fence
 --- KEYS[4n] reserved
 --- ARGV[1] codes         a letter for each operation, a capital where it has no keys of its own
---- ARGV[2] skipDead      '1' if dead waiters may be passed over
+--- ARGV[2] skipDead      '1' skips dead waiters, 'ours' those of ours, '0' none
 --- ARGV[3] plainLease    ms
 --- ARGV[4] plainConfirm  ms
 --- ARGV[5..] operands    of each operation in turn, as below
@@ -22,7 +22,8 @@
 ---   d  any release: wire id, confirm ms, unfair, wire id to queue or '', its lease ms, how many tokens it reserves,
 ---      the last token that was used or ''
 
-local codes, skipDead, plainLease, plainConfirm = ARGV[1], ARGV[2] == '1', ARGV[3], ARGV[4]
+local codes, skipDead, plainLease, plainConfirm = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+skipDead = skipDead ~= '0' and skipDead
 local owner, queue, fence, reserved
 local stamp, operate
 

@@ -7,11 +7,12 @@
 --- KEYS[3] fence
 --- KEYS[4] reserved
 --- ARGV[1] confirm   ms
---- ARGV[2] skipDead  '1' if dead waiters may be passed over
+--- ARGV[2] skipDead  '1' skips dead waiters, 'ours' those of ours, '0' none
 --- Reply: the ownership before.
 
 local owner, queue, fence, reserved = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local confirm, skipDead = ARGV[1], ARGV[2] == '1'
+local confirm, skipDead = ARGV[1], ARGV[2]
+skipDead = skipDead ~= '0' and skipDead
 
 --- @include include/fence.lua
 --- @include include/handOver.lua

@@ -1,4 +1,5 @@
 --- Visits the live waiters in order. A waiter is dead when nobody subscribes to its channel.
+--- A stock waiter of a Cluster may subscribe at another node: where only ours are skipped, it counts as alive.
 ---
 --- It removes the dead on its way, in growing pages: each dead entry is paid for once.
 --- `visit` returns 'take' to remove a waiter, 'pass' to go on, 'stop' to end.
@@ -23,7 +24,8 @@ local function walk(visit)
     end
     for i = 1, #page, 2 do
       local id = page[i]
-      if counts and tonumber(counts[i + 1]) == 0 then
+      local isCounted = counts and (skipDead == '1' or inboxOf(id))
+      if isCounted and tonumber(counts[i + 1]) == 0 then
         gone[#gone + 1] = id
       elseif not stopped then
         local verdict = visit(id, tonumber(page[i + 1]))

@@ -1,0 +1,230 @@
+/**
+ * Subscriptions on a Cluster, on one connection to each primary, where scripts count them.
+ *
+ * A channel with a hash tag is heard at the primary of its slot, where its messages are published. Any other channel is
+ * heard at every primary; the copies that the nodes send to each other are dropped.
+ */
+import type { BackendError } from "@effect-simba/core/SimbaError"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Random from "effect/Random"
+import * as Schedule from "effect/Schedule"
+import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import type { Cluster, Redis as Client } from "ioredis"
+import { hashTag, slot } from "../clusterSlot.ts"
+import { DriverError } from "../driverError.ts"
+import type * as Redis from "../effectRedis.ts"
+import { backendError } from "../errors.ts"
+import * as commands from "./commands.ts"
+import { addressOf } from "./connection.ts"
+import { Copies } from "./copies.ts"
+import * as outages from "./outageLog.ts"
+import * as channels from "./subscriptions.ts"
+import { onWallClock } from "./wallClock.ts"
+
+/** A primary, and the connection that listens there. */
+interface Home {
+  readonly address: string
+  readonly scope: Scope.Closeable
+  readonly outage: outages.OutageLog
+  readonly subscriptions: channels.Subscriptions
+  problem: BackendError | undefined
+  /** The last beat that arrived, empty before the first; undefined before the subscription to beats. */
+  beat: string | undefined
+  missed: number
+}
+
+interface Entry {
+  readonly channel: string
+  readonly listener: (text: string | undefined) => void
+  /** By the address of a primary. */
+  readonly attached: Map<string, Scope.Closeable>
+  readonly copies: Copies
+}
+
+const beatInterval = "3 seconds"
+const beatTimeout = "1 second"
+
+const retry = Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("1 second")])
+
+const noPrimary = backendError("subscribe", new DriverError("no primary of the Cluster is known to be up", true))
+
+export const make = Effect.fnUntraced(function*(
+  cluster: Cluster,
+  openAt: (node: Client) => Effect.Effect<Client, Redis.RedisError, Scope.Scope>,
+  commandTimeout: Duration.Duration
+): Effect.fn.Return<channels.Subscriptions, never, Scope.Scope> {
+  const layerScope = yield* Effect.scope
+  const run = Effect.runForkWith(yield* Effect.context<never>())
+  const changing = Semaphore.makeUnsafe(1)
+  const homes = new Map<string, Home>()
+  const entries = new Set<Entry>()
+  const beatChannel = `simba:beat:${yield* Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER)}`
+
+  const attachOnce = (entry: Entry, home: Home) =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.gen(function*() {
+        if (entry.attached.has(home.address)) return
+        const scope = yield* Scope.fork(home.scope)
+        entry.attached.set(home.address, scope)
+        const hear = (text: string | undefined) => {
+          if (text === undefined) entry.copies.clear()
+          if (text === undefined || entry.copies.isFirst(home.address, text, entry.attached.size)) entry.listener(text)
+        }
+        yield* restore(Scope.provide(home.subscriptions.listen(entry.channel, hear), scope)).pipe(
+          Effect.onError((cause) => {
+            entry.attached.delete(home.address)
+            return Scope.close(scope, Exit.failCause(cause))
+          })
+        )
+        home.problem = undefined
+        home.outage.back()
+      })
+    )
+
+  /** Attaches later, after which messages may have been missed. */
+  const attachLater = (entry: Entry, home: Home) =>
+    attachOnce(entry, home).pipe(
+      Effect.tapError((error) =>
+        Effect.sync(() => {
+          home.problem = error
+          home.outage.lost(error)
+        })
+      ),
+      Effect.retry(retry),
+      Effect.andThen(Effect.sync(() => {
+        if (!entries.has(entry)) return
+        entry.copies.clear()
+        entry.listener(undefined)
+      })),
+      onWallClock,
+      Effect.forkIn(home.scope)
+    )
+
+  const open = Effect.fnUntraced(function*(node: Client) {
+    const address = addressOf(node)
+    const scope = yield* Scope.fork(layerScope)
+    const outage = yield* Scope.provide(outages.make("subscriber", () => address), scope)
+    const subscriptions = yield* Scope.provide(channels.make(openAt(node), commandTimeout, outage), scope)
+    const home: Home = { address, scope, outage, subscriptions, problem: undefined, beat: undefined, missed: 0 }
+    homes.set(address, home)
+    const heed = subscriptions.listen(beatChannel, (text) => {
+      home.beat = text ?? home.beat
+    })
+    yield* Effect.retry(Scope.provide(heed, scope), retry).pipe(
+      Effect.andThen(Effect.sync(() => {
+        home.beat ??= ""
+      })),
+      onWallClock,
+      Effect.forkIn(scope)
+    )
+    return home
+  }, changing.withPermit)
+
+  const homeOf = (node: Client) =>
+    Effect.suspend(() => {
+      const home = homes.get(addressOf(node))
+      return home === undefined ? open(node) : Effect.succeed(home)
+    })
+
+  const close = (home: Home) =>
+    Effect.suspend(() => {
+      if (homes.get(home.address) === home) homes.delete(home.address)
+      for (const entry of entries) entry.attached.delete(home.address)
+      return Scope.close(home.scope, Exit.void)
+    })
+
+  /** Where a channel is to be heard. */
+  const primariesOf = (channel: string): ReadonlyArray<Client> => {
+    const primaries = cluster.nodes("master")
+    if (hashTag(channel) === undefined) return primaries
+    const owner = cluster.slots[slot(channel)]?.[0]
+    const known = primaries.find((node) => addressOf(node) === owner) ?? primaries[0]
+    return known === undefined ? [] : [known]
+  }
+
+  const attachMissing = (entry: Entry) =>
+    hashTag(entry.channel) !== undefined && entry.attached.size > 0
+      ? Effect.void
+      : Effect.forEach(primariesOf(entry.channel), (node) =>
+        Effect.flatMap(homeOf(node), (home) =>
+          entry.attached.has(home.address) ? Effect.void : attachLater(entry, home)), { discard: true })
+
+  /** Leaves the nodes that are no primaries any more, and listens to new ones. */
+  const follow = Effect.suspend(() => {
+    const current = new Set(cluster.nodes("master").map(addressOf))
+    if (cluster.status !== "ready" || current.size === 0) return Effect.void
+    const gone = [...homes.values()].filter(({ address }) => !current.has(address))
+    return Effect.andThen(
+      Effect.forEach(gone, close, { discard: true }),
+      Effect.suspend(() => Effect.forEach([...entries], attachMissing, { discard: true }))
+    )
+  })
+
+  yield* Effect.acquireRelease(
+    Effect.sync(() => {
+      const onRefresh = () => void run(Effect.forkIn(follow, layerScope))
+      cluster.on("refresh", onRefresh)
+      return onRefresh
+    }),
+    (onRefresh) => Effect.sync(() => cluster.off("refresh", onRefresh))
+  )
+
+  /** A node that left the Cluster answers pings, and hears nothing: only a message through the Cluster tells. */
+  const beat = Effect.gen(function*() {
+    if (entries.size === 0) return
+    cluster.refreshSlotsCache()
+    const listening = [...homes.values()].filter(({ subscriptions }) => subscriptions.problem() === undefined)
+    const publisher = yield* Random.choice(cluster.nodes("master"))
+    const text = String(yield* Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER))
+    yield* commands.node(publisher)("PUBLISH", beatChannel, text)
+    yield* Effect.sleep(beatTimeout)
+    for (const home of listening) {
+      home.missed = home.beat === undefined || home.beat === text ? 0 : home.missed + 1
+      if (home.missed < 2 || homes.get(home.address) !== home) continue
+      yield* Effect.logWarning(`The subscriber hears nothing at ${home.address}, which may have left the Cluster`)
+      yield* close(home)
+      yield* follow
+    }
+  })
+  yield* Effect.forkScoped(
+    onWallClock(Effect.forever(Effect.delay(Effect.ignore(beat, { log: "Debug" }), beatInterval)))
+  )
+
+  const listen: channels.Subscriptions["listen"] = Effect.fnUntraced(function*(channel, listener) {
+    const entry: Entry = { channel, listener, attached: new Map(), copies: new Copies() }
+    yield* Effect.acquireRelease(
+      Effect.sync(() => entries.add(entry)),
+      () =>
+        Effect.suspend(() => {
+          entries.delete(entry)
+          return Effect.forEach([...entry.attached.values()], (scope) => Scope.close(scope, Exit.void), {
+            discard: true
+          })
+        })
+    )
+    const wanted = yield* Effect.forEach(primariesOf(channel), homeOf)
+    const results = yield* Effect.forEach(wanted, (home) => Effect.result(attachOnce(entry, home)), {
+      concurrency: "unbounded"
+    })
+    if (results.every((result) => result._tag === "Failure")) {
+      return yield* results[0]?.failure ?? noPrimary
+    }
+    for (const [index, result] of results.entries()) {
+      if (result._tag === "Failure") yield* attachLater(entry, wanted[index]!)
+    }
+  })
+
+  return {
+    ...channels.queued(listen),
+    problem: () => {
+      for (const { problem, subscriptions } of homes.values()) {
+        const found = problem ?? subscriptions.problem()
+        if (found !== undefined) return found
+      }
+      return undefined
+    }
+  }
+})

@@ -1,0 +1,29 @@
+/** Recognises the copies of a message that come from several nodes of a Cluster. */
+
+/** Texts that are remembered at once. Beyond that all are forgotten, and a copy may pass as a message. */
+const capacity = 1024
+
+export class Copies {
+  /** How often each node has sent a text. The most of these is how often it was published. */
+  private readonly counts = new Map<string, Map<string, number>>()
+
+  /** Whether this is the first copy. `nodes`: how many will send one. */
+  isFirst(node: string, text: string, nodes: number): boolean {
+    if (nodes === 1) return true
+    const byNode = this.counts.get(text) ?? new Map<string, number>()
+    const known = Math.max(0, ...byNode.values())
+    const count = (byNode.get(node) ?? 0) + 1
+    byNode.set(node, count)
+    if (byNode.size >= nodes && [...byNode.values()].every((each) => each === Math.max(known, count))) {
+      this.counts.delete(text)
+    } else {
+      if (this.counts.size >= capacity) this.clear()
+      this.counts.set(text, byNode)
+    }
+    return count > known
+  }
+
+  clear(): void {
+    this.counts.clear()
+  }
+}

@@ -1,0 +1,249 @@
+/** One subscriber at each primary of a Cluster: what is counted, heard, and followed. */
+import { Mutex } from "@effect-simba/core"
+import { Subscriber } from "@effect-simba/core/Subscriber"
+import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+import { assert, it } from "@effect/vitest"
+import { Context, Duration, Effect, Exit, Fiber, Layer, Queue, Scope } from "effect"
+import * as Redis from "effect/persistence/Redis"
+import { Cluster, type Redis as Client } from "ioredis"
+import { slot } from "../../../src/internal/client/clusterSlot.ts"
+import * as clusterSubscriptions from "../../../src/internal/client/ioredis/clusterSubscriptions.ts"
+import * as connection from "../../../src/internal/client/ioredis/connection.ts"
+import {
+  capturingLogs,
+  channelsOpen,
+  connections,
+  killConnections,
+  type MutexOptions,
+  RedisServer,
+  until
+} from "../../support/harness.ts"
+import type { ClusterSetup, Server } from "../../support/redisServer.ts"
+import { ownerOfSlot } from "../../support/resharding.ts"
+
+const at = ({ port }: Server) => ({ host: "127.0.0.1", port })
+
+const redisAt = (node: Server) => IoRedis.layerCluster({ nodes: [at(node)] })
+
+/** A process of its own, with a lease so long that only a message or a gap can wake a waiter in time. */
+const open = (redis: ReturnType<typeof IoRedis.layerCluster>, options: MutexOptions = {}) =>
+  Effect.map(
+    Layer.build(
+      Layer.fresh(
+        Mutex.layer({ ttl: "10 minutes", transition: "5 minutes", confirmTimeout: "1 minute", ...options }).pipe(
+          Layer.provideMerge(RedisMutexStore.layer),
+          Layer.provideMerge(redis)
+        )
+      )
+    ),
+    (context) => ({
+      mutex: Context.get(context, Mutex.Mutex),
+      redis: Context.get(context, Redis.Redis),
+      subscriber: Context.get(context, Subscriber),
+      client: Context.get(context, IoRedis.IoRedis).client as Cluster
+    })
+  )
+
+/** A name whose slot this node has. */
+const nameAt = Effect.fnUntraced(function*(setup: ClusterSetup, node: Server) {
+  for (let i = 0;; i++) {
+    const owner = yield* ownerOfSlot(setup, slot(`{m ${i}}`))
+    if (owner === node) return `m ${i}`
+  }
+})
+
+const queued = (setup: ClusterSetup, name: string, count: number) =>
+  Effect.flatMap(ownerOfSlot(setup, slot(`{${name}}`)), (owner) =>
+    until(
+      `${count} wait for ${name}`,
+      Effect.map(owner.send("ZCARD", `simba:{${name}}:contender`), (n) => Number(n) === count)
+    ))
+
+it.live("a layer is counted at every primary, and a dead waiter of ours costs nothing", () =>
+  Effect.gen(function*() {
+    const setup = yield* RedisServer.cluster()
+    const ours = yield* open(redisAt(setup.nodes[0]!))
+    for (const node of setup.nodes) {
+      const name = yield* nameAt(setup, node)
+      const held = yield* Scope.make()
+      yield* Scope.provide(ours.mutex.acquire(name), held)
+      const others = yield* open(redisAt(node))
+      const waiting = yield* Effect.forkScoped(Effect.scoped(others.mutex.acquire(name)), { startImmediately: true })
+      yield* queued(setup, name, 1)
+      for (const each of setup.nodes) {
+        const inboxes = yield* channelsOpen(each, "simba:inbox:*")
+        for (const inbox of inboxes) {
+          for (const every of setup.nodes) {
+            assert.deepStrictEqual(yield* every.send("PUBSUB", "NUMSUB", String(inbox)), [String(inbox), 1])
+          }
+        }
+        assert.isAtLeast(inboxes.length, 1)
+      }
+      const queue = `simba:{${name}}:contender`
+      const seconds = Math.floor(Number((yield* node.send("TIME") as Effect.Effect<ReadonlyArray<string>>)[0]))
+      // Nobody listens to these: the one of ours is skipped, the stock one may listen at another node
+      yield* node.send("ZADD", queue, `${seconds - 60}.000001`, "1-000000000000:dead")
+      yield* Scope.close(held, Exit.void)
+      yield* Fiber.join(waiting).pipe(Effect.timeout("10 seconds"))
+    }
+  }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))), { timeout: 60_000, tags: ["H3"] })
+
+it.live("a stock waiter counts as alive, since it may listen at another node", () =>
+  Effect.gen(function*() {
+    const setup = yield* RedisServer.cluster()
+    const ours = yield* open(redisAt(setup.nodes[0]!))
+    const [node] = setup.nodes
+    const name = yield* nameAt(setup, node!)
+    const held = yield* Scope.make()
+    yield* Scope.provide(ours.mutex.acquire(name), held)
+    const seconds = Math.floor(Number((yield* node!.send("TIME") as Effect.Effect<ReadonlyArray<string>>)[0]))
+    yield* node!.send("ZADD", `simba:{${name}}:contender`, String(seconds - 60), "7:4711@stock-host")
+    yield* Scope.close(held, Exit.void)
+    assert.strictEqual(yield* node!.send("GET", `simba:{${name}}:reserved`), "7:4711@stock-host")
+  }).pipe(Effect.scoped), { timeout: 60_000, tags: ["H1"] })
+
+it.live("a message arrives once, from whatever node it is published", () =>
+  Effect.gen(function*() {
+    const setup = yield* RedisServer.cluster()
+    const { subscriber } = yield* open(redisAt(setup.nodes[0]!))
+    for (const channel of ["plain", "with {tag}"]) {
+      const queue = yield* subscriber.subscribe(channel)
+      const sent: Array<string> = []
+      for (let round = 0; round < 20; round++) {
+        for (const [index, node] of setup.nodes.entries()) {
+          // The same text comes again and again, too
+          const text = `${round % 5} ${index}`
+          sent.push(text)
+          yield* node.send("PUBLISH", channel, text)
+        }
+      }
+      yield* Effect.sleep("300 millis")
+      const received = (yield* Queue.takeAll(queue)).map((notice) => notice._tag === "Message" ? notice.text : "gap")
+      assert.deepStrictEqual([...received].sort(), [...sent].sort())
+    }
+  }).pipe(Effect.scoped), 60_000)
+
+it.live("a connection that is lost at one primary is a gap, and is restored there", () =>
+  Effect.gen(function*() {
+    const setup = yield* RedisServer.cluster()
+    const { subscriber } = yield* open(redisAt(setup.nodes[0]!))
+    const queue = yield* subscriber.subscribe("plain")
+    for (const node of setup.nodes) {
+      yield* killConnections(node, "simba:subscriber")
+      assert.deepStrictEqual(yield* Queue.take(queue), { _tag: "Gap" })
+      yield* until("it is back", Effect.map(connections(node, "simba:subscriber"), (ids) => ids.length === 1))
+      yield* until(
+        "it is counted",
+        Effect.map(
+          node.send("PUBSUB", "NUMSUB", "plain"),
+          (reply) => Number((reply as ReadonlyArray<unknown>)[1]) === 1
+        )
+      )
+    }
+  }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))), 60_000)
+
+/** Gives all slots of a node to another one, as a resharding does. */
+const takeOut = Effect.fnUntraced(function*(setup: ClusterSetup, leaving: Server) {
+  const others = setup.nodes.filter((node) => node !== leaving)
+  const slots: Array<string> = []
+  for (let i = 0; i < 16_384; i++) {
+    if (Math.floor((i * 3) / 16_384) === setup.nodes.indexOf(leaving)) slots.push(String(i))
+  }
+  for (const node of [leaving, ...others]) yield* node.send("CLUSTER", "DELSLOTS", ...slots)
+  yield* others[0]!.send("CLUSTER", "ADDSLOTS", ...slots)
+  for (const node of others) {
+    yield* until(
+      "the slots are served",
+      Effect.map(node.send("CLUSTER", "INFO"), (info) => String(info).includes("cluster_state:ok"))
+    )
+  }
+  return others
+})
+
+it.live("a node that left the Cluster while its process lives on makes nobody deaf", () =>
+  Effect.gen(function*() {
+    const setup = yield* RedisServer.cluster()
+    const leaving = setup.nodes[2]!
+    const ours = yield* open(redisAt(setup.nodes[0]!))
+    const others = yield* open(redisAt(setup.nodes[1]!))
+    const name = yield* nameAt(setup, leaving)
+    // Subscribes at every primary, and observes at the leaving one
+    yield* Effect.scoped(others.mutex.acquire("elsewhere"))
+    const channel = `simba:{${name}}`
+    const observed = yield* others.subscriber.subscribe(channel)
+    const rest = yield* takeOut(setup, leaving)
+    const leavingId = String(yield* leaving.send("CLUSTER", "MYID"))
+    for (const node of rest) yield* node.send("CLUSTER", "FORGET", leavingId)
+    yield* leaving.send("CLUSTER", "RESET", "SOFT")
+    yield* until(
+      "it is left",
+      Effect.map(connections(leaving, "simba:subscriber"), (ids) => ids.length === 0)
+    )
+    assert.deepStrictEqual(yield* Queue.take(observed), { _tag: "Gap" })
+    const held = yield* Scope.make()
+    yield* Effect.retry(Scope.provide(ours.mutex.acquire(name), held), { times: 5 })
+    assert.strictEqual((yield* Queue.take(observed))._tag, "Message")
+    const waiting = yield* Effect.forkScoped(Effect.scoped(others.mutex.acquire(name)), { startImmediately: true })
+    yield* queued({ nodes: rest }, name, 1)
+    yield* Scope.close(held, Exit.void)
+    yield* Fiber.join(waiting).pipe(Effect.timeout("5 seconds"))
+  }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))), 90_000)
+
+it.live("a Cluster client of the application's own works, and stays open", () =>
+  Effect.gen(function*() {
+    const { nodes } = yield* RedisServer.cluster()
+    const client = yield* Effect.acquireRelease(
+      Effect.sync(() => new Cluster([at(nodes[0]!)], { redisOptions: { connectionName: "app" } })),
+      (cluster) => Effect.sync(() => cluster.disconnect())
+    )
+    yield* Effect.scoped(Effect.gen(function*() {
+      const { mutex, redis } = yield* open(IoRedis.fromClient(client))
+      for (const name of ["a", "b", "c", "d"]) yield* Effect.scoped(mutex.acquire(name))
+      const popped = yield* Effect.forkScoped(
+        Effect.scoped(Effect.flatMap(redis.reserve, ({ send }) => send("BLPOP", "list", "5")))
+      )
+      yield* Effect.sleep("100 millis")
+      yield* redis.send("RPUSH", "list", "x")
+      assert.deepStrictEqual(yield* Fiber.join(popped), ["list", "x"])
+      for (let i = 0; i < 30; i++) yield* redis.send("SET", `key ${i}`, "x")
+      assert.lengthOf(yield* redis.send<ReadonlyArray<string>>("KEYS", "key *"), 30)
+      assert.isAtLeast(yield* redis.send<number>("DBSIZE"), 30)
+      assert.match(String((yield* Effect.flip(redis.send("SCAN", "0"))).cause), /RedisTopology's primaries/)
+    }))
+    assert.strictEqual(yield* Effect.promise(() => client.get("key 1")), "x")
+    for (const node of nodes) {
+      yield* until(
+        "no subscriber is left",
+        Effect.map(connections(node, "simba:subscriber"), (ids) => ids.length === 0)
+      )
+    }
+  }).pipe(Effect.scoped), 60_000)
+
+it.live("a connection that answers and hears nothing is replaced", () =>
+  Effect.gen(function*() {
+    const lines: Array<string> = []
+    const { nodes } = yield* RedisServer.cluster()
+    // Answers SUBSCRIBE and PING, and no message of the Cluster ever comes there
+    const outside = yield* RedisServer.start()
+    const client = yield* Effect.acquireRelease(
+      Effect.callback<Cluster>((resume) => {
+        const cluster = new Cluster([at(nodes[0]!)])
+        cluster.once("ready", () => resume(Effect.succeed(cluster)))
+      }),
+      (cluster) => Effect.sync(() => cluster.disconnect())
+    )
+    let isDeaf = true
+    const settings = { client: {}, commandTimeout: Duration.seconds(1), connectTimeout: Duration.seconds(2) }
+    const connectTo = (options: { readonly host: string; readonly port: number }) =>
+      connection.openNode(settings)({ options } as Client)
+    const subscriptions = yield* clusterSubscriptions.make(client, ({ options: { port } }) => {
+      if (port !== nodes[2]!.port || !isDeaf) return connectTo({ host: "127.0.0.1", port: port! })
+      isDeaf = false
+      return connectTo(at(outside))
+    }, Duration.seconds(1)).pipe(Effect.provide(capturingLogs(lines)))
+    const queue = yield* subscriptions.subscribe("plain")
+    assert.deepStrictEqual(yield* nodes[2]!.send("PUBSUB", "NUMSUB", "plain"), ["plain", 0])
+    assert.deepStrictEqual(yield* Queue.take(queue).pipe(Effect.timeout("20 seconds")), { _tag: "Gap" })
+    assert.deepStrictEqual(yield* nodes[2]!.send("PUBSUB", "NUMSUB", "plain"), ["plain", 1])
+    assert.lengthOf(lines.filter((line) => line.includes("hears nothing")), 1)
+  }).pipe(Effect.scoped), 60_000)
