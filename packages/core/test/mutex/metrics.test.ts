@@ -1,6 +1,7 @@
 import { Mutex, MutexMetrics, MutexStore } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Logger, Metric, Option, References, Scope, Tracer } from "effect"
+import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
 import { TestClock } from "effect/testing"
 import * as FaultyStore from "../support/faultyStore.ts"
 import { Faults } from "../support/faultyStore.ts"
@@ -21,6 +22,15 @@ const noGaugeIsUp = Effect.gen(function*() {
 })
 
 describe("metrics", () => {
+  it.effect("counters of alarms are there before anything happens: a growth from nothing is none", () =>
+    Effect.gen(function*() {
+      const exported = (yield* PrometheusMetrics.format()).split("\n")
+      for (const reason of ["Expired", "TakenOver", "Vanished", "BackendGone", "ForcedRelease"]) {
+        assert.include(exported, `simba_mutex_losses{reason="${reason}"} 0`)
+      }
+      assert.include(exported, "simba_mutex_overruns 0")
+    }).pipe(Effect.provide(TestLive), isolated))
+
   it.effect("attempts are counted by outcome", () =>
     Effect.gen(function*() {
       const faults = yield* Faults

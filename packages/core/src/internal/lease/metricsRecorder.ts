@@ -20,11 +20,17 @@ export interface Recorder {
 }
 
 /** Figures go to the registry and carry the attributes of the layer, whichever fiber updates them. */
-export const make = (layer: Context.Context<never>, byMutex: boolean): Recorder => {
+export const make = (
+  layer: Context.Context<never>,
+  byMutex: boolean,
+  alarms: ReadonlyArray<Metric.Counter<number>>
+): Recorder => {
   const attributes = Context.get(layer, Metric.CurrentMetricAttributes)
   // Each update looks up these two: the layer's whole context takes longer to search
   const context: Context.Context<never> = Context.make(Metric.MetricRegistry, Context.get(layer, Metric.MetricRegistry))
     .pipe(Context.add(Metric.CurrentMetricAttributes, attributes))
+  // An alarm sees a counter grow from zero, and not one that begins with a loss
+  for (const alarm of alarms) alarm.updateUnsafe(0, context)
   const contexts = new Map<string, Context.Context<never>>()
   const contextOf = (mutex: string | undefined) => {
     if (!byMutex || mutex === undefined) return context

@@ -49,7 +49,10 @@ export const make = Effect.fnUntraced(function*(
   const releases = yield* releaseSender.make(store, config)
   const context = yield* Effect.context<never>()
   const clock = yield* Clock.Clock
-  const recorder = metricsRecorder.make(context, config.metricsByMutex)
+  const recorder = metricsRecorder.make(context, config.metricsByMutex, [
+    ...Object.values(MutexMetrics.losses),
+    MutexMetrics.overruns
+  ])
   const releaseMillis = Duration.toMillis(config.releaseTimeout)
 
   const check = (lease: HeldLease, now: Instant) => {

@@ -15,6 +15,7 @@ import type { Handler, RunOptions, StreamClient } from "../StreamClient.ts"
 import * as StreamConfig from "../StreamConfig.ts"
 import { AlreadyClaimed, StreamNotFound } from "../StreamError.ts"
 import { StreamLease } from "../StreamLease.ts"
+import * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId, StreamName } from "../StreamName.ts"
 import { type Announcement, StreamStore } from "../StreamStore.ts"
 import * as completions from "./completion.ts"
@@ -49,7 +50,10 @@ export const make: (
     function*(options: StreamConfig.Options) {
       const config = yield* StreamConfig.make(options)
       const clock = yield* Clock.Clock
-      const metrics = metricsRecorder.make(yield* Effect.context<never>(), false)
+      const metrics = metricsRecorder.make(yield* Effect.context<never>(), false, [
+        ...Object.values(StreamMetrics.losses),
+        StreamMetrics.malformed
+      ])
       const opened = yield* (yield* StreamStore).open(config.service, { enableEvents: config.enableEvents })
       const store = storeTimeouts.make(opened, config)
       const table = new StreamTable(clock, config, metrics)
