@@ -8,26 +8,37 @@ import { root } from "./lib/workspace.mjs"
 
 const guides = [
   "api",
+  "choosing",
   "command-line",
   "configuration",
+  "cron",
+  "errors",
   "guarantees",
   "in-memory-redis",
+  "kubernetes",
   "leadership",
+  "migrating",
   "monitoring",
+  "observability",
   "operations",
   "protocol",
   "requirements",
+  "runbooks",
   "streams",
   "testing",
+  "web-service",
   "without-effect"
 ]
 
 const examples = ["mutex", "orders", "scheduled-jobs", "service", "with-lock"].map((name) => `${name}.ts`)
 
+const grafana = ["alerts.yml", "effect-simba.json"]
+
 /** The target of each link to a published file. */
 const published = new Map([
   ["../README.md", "../README.md"],
   ...guides.map((name) => [`${name}.md`, `${name}.md`]),
+  ...grafana.map((name) => [`grafana/${name}`, `grafana/${name}`]),
   ...examples.map((name) => [`../examples/${name}`, `examples/${name}`])
 ])
 
@@ -40,9 +51,10 @@ const withPublishedLinks = (text) =>
 
 const target = join(root, "packages/core/docs")
 rmSync(target, { recursive: true, force: true })
-mkdirSync(join(target, "examples"), { recursive: true })
+for (const folder of ["examples", "grafana"]) mkdirSync(join(target, folder), { recursive: true })
 for (const name of guides) {
   const text = readFileSync(join(root, "docs", `${name}.md`), "utf8")
   writeFileSync(join(target, `${name}.md`), withPublishedLinks(text))
 }
 for (const name of examples) copyFileSync(join(root, "examples", name), join(target, "examples", name))
+for (const name of grafana) copyFileSync(join(root, "docs/grafana", name), join(target, "grafana", name))

@@ -1,0 +1,75 @@
+/** The board, the alert rules and the guide name metrics as they are exported. */
+import { MutexMetrics } from "@effect-simba/core"
+import { StreamMetrics } from "@effect-simba/core/streams"
+import { assert, it } from "@effect/vitest"
+import { Effect, Metric } from "effect"
+import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
+import { readFileSync } from "node:fs"
+
+const docs = new URL("../../../docs/", import.meta.url)
+const text = (file: string) => readFileSync(new URL(file, docs), "utf8")
+
+type AnyMetric = Metric.Metric<number, unknown>
+
+const metrics = [MutexMetrics, StreamMetrics].flatMap((module) =>
+  Object.values(module).flatMap((value): ReadonlyArray<AnyMetric> =>
+    Metric.isMetric(value) ? [value as AnyMetric] : Object.values(value as Record<string, AnyMetric>)
+  )
+)
+
+/** All series that can be exported: names, and the values of each label. */
+const exported = Effect.gen(function*() {
+  for (const metric of metrics) yield* Metric.update(metric, 1)
+  const names = new Set<string>()
+  const labels = new Set<string>()
+  for (const line of (yield* PrometheusMetrics.format()).split("\n")) {
+    const [, name, rest = ""] = /^(\w+)(\{.*\})? /.exec(line) ?? []
+    if (name === undefined) continue
+    names.add(name)
+    for (const [, label, value] of rest.matchAll(/(\w+)="([^"]*)"/g)) labels.add(`${name} ${label}=${value}`)
+  }
+  return { labels, names }
+}).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
+
+/** Each series that an expression selects. */
+const selected = (expression: string) =>
+  [...expression.matchAll(/(simba_\w+)(?:\{([^}]*)\})?/g)].map(([, name, selector = ""]) => ({
+    name: name!,
+    matchers: [...selector.matchAll(/(\w+)(?:=~|!=|=)\\?"([^"\\]*)\\?"/g)].map(([, label, values]) => ({
+      label,
+      values
+    }))
+  }))
+
+for (const file of ["grafana/effect-simba.json", "grafana/alerts.yml"]) {
+  it.effect(`${file} selects series that exist`, () =>
+    Effect.gen(function*() {
+      const { labels, names } = yield* exported
+      const series = selected(text(file))
+      assert.isAtLeast(series.length, 10)
+      for (const { matchers, name } of series) {
+        assert.include(names, name)
+        for (const { label, values } of matchers.filter(({ label }) => label !== "job")) {
+          for (const value of values!.split("|")) assert.include(labels, `${name} ${label}=${value}`)
+        }
+      }
+    }))
+}
+
+it.effect("each metric is on the board or in the guide to monitoring, and no name of them is wrong", () =>
+  Effect.gen(function*() {
+    const { names } = yield* exported
+    const known = new Set([...names].map((name) => name.replace(/_(?:bucket|sum|count)$/, "")))
+    const board = text("grafana/effect-simba.json")
+    const monitoring = text("monitoring.md")
+    const short = (name: string) => `\`${name.replace(/^simba_stream(?=_)/, "")}\``
+    for (const name of known) {
+      assert.isTrue(
+        board.includes(name) || monitoring.includes(`\`${name}\``) || monitoring.includes(short(name)),
+        name
+      )
+    }
+    for (const page of ["monitoring.md", "observability.md", "runbooks.md", "kubernetes.md"]) {
+      for (const [, name] of text(page).matchAll(/`(simba_\w+)`/g)) assert.include(known, name, page)
+    }
+  }))
