@@ -3,6 +3,7 @@ import { defineConfig } from "vitest/config"
 /** The tests that start servers. They wait most of the time, so that many fit beside each other. */
 const server = [
   "packages/core/test/server/*.test.ts",
+  "examples/test/programs.test.ts",
   "packages/redis/test/server/**/*.test.ts",
   "packages/testkit/test/{differential,foreign}/*.test.ts"
 ]

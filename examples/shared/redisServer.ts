@@ -1,7 +1,8 @@
 /** The Redis of the demos: the server at `REDIS_URL`, or one of their own that ends with the scope. */
-import { Config, Context, Deferred, Effect, Layer, Option, Schema, Stream } from "effect"
+import { Config, Deferred, Effect, Option, Schema, Stream } from "effect"
 import { ChildProcess } from "effect/process"
 import { createServer } from "node:net"
+import { embedded } from "./redisUrl.ts"
 
 class ServerDidNotStart extends Schema.TaggedError<ServerDidNotStart>()("ServerDidNotStart", {
   problem: Schema.String
@@ -49,22 +50,15 @@ const start = Effect.gen(function*() {
   return yield* Deferred.await(ready)
 })
 
-/** A Redis in the memory of this process, which the processes of the demo reach over a socket. */
-const embedded = Effect.gen(function*() {
-  const [FakeRedis, FakeRedisServer] = yield* Effect.promise(() =>
-    Promise.all([import("@effect-simba/testkit/FakeRedis"), import("@effect-simba/testkit/FakeRedisServer")])
-  )
-  const fake = Context.get(yield* Layer.build(FakeRedis.layer({ trace: 0, undoDepth: 0 })), FakeRedis.FakeRedis)
-  const { url } = yield* Effect.provideService(FakeRedisServer.listen(), FakeRedis.FakeRedis, fake)
-  return { url, name: `an in-memory Redis inside this process, at ${url}` }
-})
-
 /** The server at `REDIS_URL`, else a `redis-server` from the PATH, else one in memory. */
 export const find = Effect.gen(function*() {
   const url = yield* Config.option(Config.String("REDIS_URL"))
   if (Option.isSome(url)) return { url: url.value, name: "the Redis of REDIS_URL" }
   const version = yield* installed
-  if (Option.isNone(version)) return yield* embedded
+  if (Option.isNone(version)) {
+    const url = yield* embedded
+    return { url, name: `an in-memory Redis inside this process, at ${url}` }
+  }
   // Another process may take the port before the server does
   const port = yield* Effect.retry(start, { times: 3 })
   return {

@@ -4,8 +4,8 @@ import * as SqlFence from "@effect-simba/core/SqlFence"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer } from "effect"
 import { SqlClient } from "effect/sql"
+import * as Postgres from "../../../../examples/shared/postgresServer.ts"
 import * as Sqlite from "../../../../examples/shared/sqlite.ts"
-import * as Postgres from "../support/postgresServer.ts"
 
 /** As large as those of Redis, which are microseconds since 1970. */
 const token = (n: number) => FencingToken.make(1_795_227_205_908_240 + n)

@@ -1,4 +1,4 @@
-/** A real Postgres that tests start for themselves: on loopback, in a temporary folder, gone with the scope. */
+/** A real Postgres for tests: on loopback, in a temporary folder, gone with the scope. */
 import { PgClient } from "@effect/sql-pg"
 import { Effect, Layer, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -7,7 +7,7 @@ import { chownSync, mkdtempSync, rmSync } from "node:fs"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { postgresProgram } from "../../../../scripts/lib/system.mjs"
+import { postgresProgram } from "../../scripts/lib/system.mjs"
 
 /** Postgres refuses to run as root: Debian's package brings a user for it. */
 const user = () => {

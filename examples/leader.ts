@@ -1,0 +1,47 @@
+/**
+ * A service in which one process leads: a Layer for the leadership, work of the leader, and a health endpoint that
+ * shows who leads. Start it several times on one Redis, and stop the leader.
+ *
+ *     node examples/leader.ts
+ *     REDIS_URL=redis://localhost:6379 PORT=3001 node examples/leader.ts
+ *     curl http://localhost:3000/health
+ */
+import { Contender } from "@effect-simba/core"
+import { RedisMutex } from "@effect-simba/redis"
+import { NodeRuntime } from "@effect/platform-node"
+import { Effect, Layer, SubscriptionRef } from "effect"
+import { HttpRouter, HttpServerResponse } from "effect/http"
+import { HttpServerLive } from "./shared/httpServer.ts"
+import { redisUrl } from "./shared/redisUrl.ts"
+
+/** The leadership of the fleet, as a service that others build on. */
+class Leader extends Contender.Service<Leader>()("cleaning") {}
+
+/** Runs on the leading process only, and is interrupted when the leadership is lost. */
+const Cleaner = Layer.effectDiscard(Effect.gen(function*() {
+  const leader = yield* Leader
+  const cleaning = Effect.forever(Effect.delay(Effect.log("cleaning"), "1 second"))
+  yield* Effect.forkScoped(leader.whileLeader(cleaning))
+}))
+
+/** Each process is healthy, whether it leads or not: 200 in both roles. */
+const Health = HttpRouter.add(
+  "GET",
+  "/health",
+  Effect.gen(function*() {
+    const { state } = yield* Leader
+    const { after, isOwner } = yield* SubscriptionRef.get(state)
+    return HttpServerResponse.jsonUnsafe({ role: isOwner ? "leader" : "standby", leader: after ?? null })
+  })
+)
+
+const MutexLive = Layer.unwrap(Effect.map(redisUrl, (url) => RedisMutex.layer({ redis: { url } })))
+
+const Live = Layer.merge(Cleaner, HttpRouter.serve(Health)).pipe(
+  Layer.provide(Leader.layer),
+  Layer.provide(MutexLive),
+  Layer.provide(HttpServerLive)
+)
+
+// At a SIGTERM the work ends first, then the leadership passes to another process
+NodeRuntime.runMain(Layer.launch(Live))

@@ -1,0 +1,44 @@
+/**
+ * Metrics for Prometheus at `/metrics`, and for OTLP where `OTEL_EXPORTER_OTLP_ENDPOINT` names a collector. The board in
+ * `docs/grafana/effect-simba.json` shows them.
+ *
+ *     node examples/metrics.ts
+ *     OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 node examples/metrics.ts
+ *     curl http://localhost:3000/metrics
+ */
+import { Leadership, Mutex } from "@effect-simba/core"
+import { RedisMutex } from "@effect-simba/redis"
+import { NodeRuntime } from "@effect/platform-node"
+import { Config, Effect, Layer, Option } from "effect"
+import { FetchHttpClient, HttpRouter } from "effect/http"
+import { Otlp, PrometheusMetrics } from "effect/observability"
+import { HttpServerLive } from "./shared/httpServer.ts"
+import { redisUrl } from "./shared/redisUrl.ts"
+
+/** Work that makes something to see. */
+const Jobs = Leadership.layerJobs("metrics-example", [{
+  name: "count",
+  schedule: Leadership.fixedRate("1 second"),
+  run: Effect.ignore(Mutex.withLock("counter", { timeout: "1 second" })(Effect.sleep("100 millis")))
+}])
+
+const OtlpLive = Layer.unwrap(Effect.map(
+  Config.option(Config.String("OTEL_EXPORTER_OTLP_ENDPOINT")),
+  Option.match({
+    onNone: () => Layer.empty,
+    onSome: (baseUrl) =>
+      Otlp.layerJson({ baseUrl, resource: { serviceName: "effect-simba-example" } }).pipe(
+        Layer.provide(FetchHttpClient.layer)
+      )
+  })
+))
+
+const MutexLive = Layer.unwrap(Effect.map(redisUrl, (url) => RedisMutex.layer({ redis: { url } })))
+
+const Live = Layer.merge(Jobs, HttpRouter.serve(PrometheusMetrics.layerHttp())).pipe(
+  Layer.provide(MutexLive),
+  Layer.provide(HttpServerLive),
+  Layer.provide(OtlpLive)
+)
+
+NodeRuntime.runMain(Layer.launch(Live))

@@ -1,0 +1,85 @@
+/**
+ * Nest, without Effect: an answer 409 while another request of any process makes the same report, work that one process
+ * does every second, and a health endpoint.
+ *
+ *     node examples/nest.ts
+ *     REDIS_URL=redis://localhost:6379 PORT=3001 node examples/nest.ts
+ *     curl -i -X POST http://localhost:3000/reports/2026-11
+ *
+ * Node runs TypeScript without a compiler, and has no decorators then: they are called here as the functions that they
+ * are. In an application that is compiled, write `@Controller()`, `@Post(":month")` and so on.
+ */
+import "reflect-metadata"
+import { createSimba, type Leadership, type Simba } from "@effect-simba/redis/promise"
+import {
+  ConflictException,
+  Controller,
+  Get,
+  HttpCode,
+  Inject,
+  Module,
+  type OnApplicationBootstrap,
+  type OnApplicationShutdown,
+  Param,
+  Post
+} from "@nestjs/common"
+import { NestFactory } from "@nestjs/core"
+import { setTimeout } from "node:timers/promises"
+import { redisUrlPromise } from "./shared/redisUrl.ts"
+
+const SIMBA = "SIMBA"
+
+class Reports implements OnApplicationBootstrap, OnApplicationShutdown {
+  private readonly simba: Simba
+  private nightly: Leadership | undefined
+
+  constructor(simba: Simba) {
+    this.simba = simba
+  }
+
+  async onApplicationBootstrap() {
+    this.nightly = await this.simba.lead("nightly", { cron: "* * * * * *" }, async (lease) => {
+      console.log(`the leader cleans up, with token ${lease.token}`)
+    })
+  }
+
+  /** After the last request: others have the locks at once. */
+  onApplicationShutdown() {
+    return this.simba.close()
+  }
+
+  async make(month: string) {
+    const made = await this.simba.tryLock(`report:${month}`, async (lease, signal) => {
+      await setTimeout(1000, undefined, { signal })
+      return { month, token: lease.token }
+    })
+    if (!made.acquired) throw new ConflictException("somebody else is making this report")
+    return made.value
+  }
+
+  health() {
+    return { role: this.nightly?.isLeader === true ? "leader" : "standby" }
+  }
+}
+
+class App {}
+
+const method = (name: "make" | "health", ...decorators: ReadonlyArray<MethodDecorator>) =>
+  decorators.forEach((decorate) =>
+    decorate(Reports.prototype, name, Object.getOwnPropertyDescriptor(Reports.prototype, name)!)
+  )
+
+Controller()(Reports)
+Inject(SIMBA)(Reports, undefined, 0)
+method("make", Post("reports/:month"), HttpCode(200))
+Param("month")(Reports.prototype, "make", 0)
+method("health", Get("health"))
+Module({
+  controllers: [Reports],
+  providers: [{ provide: SIMBA, useFactory: async () => createSimba({ url: await redisUrlPromise() }) }]
+})(App)
+
+const app = await NestFactory.create(App, { logger: ["error", "warn"] })
+app.enableShutdownHooks()
+await app.listen(Number(process.env["PORT"] ?? 3000), "127.0.0.1")
+console.log(`Listening on ${await app.getUrl()}`)

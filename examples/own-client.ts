@@ -1,0 +1,40 @@
+/**
+ * Mutexes on the ioredis client that an application has: one connection for both. The client stays the application's.
+ *
+ *     node examples/own-client.ts
+ *     REDIS_URL=redis://localhost:6379 node examples/own-client.ts
+ *     bun examples/own-client.ts
+ */
+import { Mutex } from "@effect-simba/core"
+import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+import { Effect, Layer } from "effect"
+import { Redis } from "ioredis"
+import { redisUrl } from "./shared/redisUrl.ts"
+
+const program = Effect.gen(function*() {
+  const url = yield* redisUrl
+  // What the application has
+  const client = yield* Effect.acquireRelease(
+    Effect.sync(() => new Redis(url)),
+    (client) => Effect.promise(() => client.quit())
+  )
+
+  const MutexLive = Mutex.layer().pipe(
+    Layer.provide(RedisMutexStore.layer),
+    Layer.provide(IoRedis.fromClient(client))
+  )
+
+  const visits = yield* Mutex.withLock("visits")((lease) =>
+    Effect.andThen(
+      Effect.log(`counting with token ${lease.token}`),
+      Effect.promise(() => client.incr("visits"))
+    )
+  ).pipe(Effect.provide(MutexLive))
+
+  yield* Effect.log(`visits: ${visits}`)
+})
+
+Effect.runPromise(Effect.scoped(program)).catch((error: unknown) => {
+  console.error(error)
+  process.exitCode = 1
+})

@@ -1,0 +1,9 @@
+/** A web server at `PORT`, by default 3000; 0 is any free one. */
+import { NodeHttpServer } from "@effect/platform-node"
+import { Config, Effect, Layer } from "effect"
+import { createServer } from "node:http"
+
+export const HttpServerLive = Layer.unwrap(Effect.map(
+  Config.Int("PORT").pipe(Config.withDefault(3000)),
+  (port) => NodeHttpServer.layer(createServer, { port, host: "127.0.0.1" })
+))

@@ -1,0 +1,51 @@
+/**
+ * Three consumers share the data streams of four regions, and add up the orders. One leaves in the middle, and the others
+ * take its regions over. In one process here; in production each consumer is a process, as in `orders.ts`.
+ *
+ *     node examples/stream-fleet.ts
+ *     REDIS_URL=redis://localhost:6379 node examples/stream-fleet.ts
+ */
+import { StreamClient } from "@effect-simba/core/streams"
+import { IoRedis } from "@effect-simba/redis"
+import { RedisStreamStore } from "@effect-simba/redis/streams"
+import { NodeRuntime } from "@effect/platform-node"
+import { Effect, Fiber, Layer, Ref } from "effect"
+import { Redis } from "effect/persistence/Redis"
+import { handler, Sums } from "./orders.ts"
+import { redisUrl } from "./shared/redisUrl.ts"
+
+const regions = ["eu", "us", "asia", "africa"]
+const service = `fleet-${process.pid}`
+const streamOf = (region: string) => `${service}:${region}`
+
+const consumer = (name: string) =>
+  StreamClient.run(handler).pipe(
+    Effect.provide(StreamClient.layer({ service, consumer: name }).pipe(Layer.provide(RedisStreamStore.layer)))
+  )
+
+const order = (region: string, amount: number, ...last: ReadonlyArray<string>) =>
+  Redis.use((redis) => redis.send("XADD", streamOf(region), "*", "amount", String(amount), ...last))
+
+const program = Effect.gen(function*() {
+  const fleet = yield* Effect.forEach(["ada", "ben", "cleo"], (name) => Effect.forkChild(consumer(name)))
+  yield* StreamClient.announceAll(regions.map((region) => ({ stream: streamOf(region) }))).pipe(
+    Effect.provide(StreamClient.layer({ service, consumer: "producer" }).pipe(Layer.provide(RedisStreamStore.layer)))
+  )
+  for (const amount of [40, 1, 1]) {
+    yield* Effect.forEach(regions, (region) => order(region, amount))
+    yield* Effect.sleep("500 millis")
+    // Gives its data streams back at the message that it has reached
+    if (amount === 40) yield* Fiber.interrupt(fleet[0]!)
+  }
+  yield* Effect.forEach(regions, (region) => order(region, 0, "last", "yes"))
+  const sums = yield* Effect.flatMap(Sums, Ref.get).pipe(
+    Effect.delay("100 millis"),
+    Effect.repeat({ until: (sums) => regions.every((region) => (sums[streamOf(region)] ?? 0) >= 42) })
+  )
+  yield* Effect.forEach(regions, (region) => Effect.log(`${region}: ${sums[streamOf(region)]}`))
+  yield* Fiber.interruptAll(fleet)
+})
+
+const Live = Layer.merge(Sums.layer, Layer.unwrap(Effect.map(redisUrl, (url) => IoRedis.layer({ url }))))
+
+NodeRuntime.runMain(Effect.provide(program, Live))

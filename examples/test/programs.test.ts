@@ -1,0 +1,176 @@
+/** Each example as a process of its own, on the Redis in its memory and on a real one. */
+import { NodeServices } from "@effect/platform-node"
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { Effect, Exit, Scope } from "effect"
+import { type ChildProcess, spawn } from "node:child_process"
+import { once } from "node:events"
+import { createServer } from "node:http"
+import { fileURLToPath } from "node:url"
+import * as Postgres from "../shared/postgresServer.ts"
+import { find } from "../shared/redisServer.ts"
+
+type Environment = Readonly<Record<string, string>>
+
+const running = new Set<ChildProcess>()
+process.on("exit", () => running.forEach((child) => child.kill("SIGKILL")))
+
+/** Starts an example; `text` is what it has printed. */
+const start = (file: string, environment: Environment) => {
+  const { DATABASE_URL: _database, OTEL_EXPORTER_OTLP_ENDPOINT: _otlp, REDIS_URL: _redis, ...env } = process.env
+  const child = spawn(process.execPath, [fileURLToPath(new URL(`../${file}`, import.meta.url))], {
+    env: { ...env, NO_COLOR: "1", PORT: "0", ...environment },
+    stdio: ["ignore", "pipe", "pipe"]
+  })
+  running.add(child)
+  let text = ""
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (chunk) => text += chunk)
+  const ended = once(child, "close").then(([code]) => {
+    running.delete(child)
+    return code as number | null
+  })
+  return { child, ended, text: () => text }
+}
+
+const runs = async (file: string, environment: Environment, expected: ReadonlyArray<RegExp>) => {
+  const program = start(file, environment)
+  const code = await program.ended
+  assert.strictEqual(code, 0, program.text())
+  for (const each of expected) assert.match(program.text(), each)
+  assert.notMatch(program.text(), /WARN|ERROR|Warning: (?!SQLite)/)
+}
+
+/** Asks until the answer is right. */
+const until = async <A>(ask: () => Promise<A>, holds: (answer: A) => boolean, why: () => string): Promise<A> => {
+  const end = performance.now() + 30_000
+  for (;;) {
+    const answer = await ask().catch(() => undefined)
+    if (answer !== undefined && holds(answer)) return answer
+    if (performance.now() > end) return assert.fail(`not within 30 seconds: ${JSON.stringify(answer)}\n${why()}`)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+
+/** Starts a web server; `stop` ends it as an orchestrator does. */
+const serves = async (file: string, environment: Environment) => {
+  const program = start(file, environment)
+  const port = await until(
+    async () => /Listening on http:\/\/\S+:(\d+)/.exec(program.text())?.[1] ?? program.child.exitCode ?? undefined,
+    () => true,
+    program.text
+  )
+  assert.isNull(program.child.exitCode, program.text())
+  const url = `http://127.0.0.1:${port}`
+  return {
+    url,
+    text: program.text,
+    health: () => fetch(`${url}/health`).then((answer) => answer.json() as Promise<{ readonly role: string }>),
+    stop: async () => {
+      program.child.kill("SIGTERM")
+      return await program.ended
+    },
+    [Symbol.asyncDispose]: async () => {
+      program.child.kill("SIGKILL")
+      await program.ended
+    }
+  }
+}
+
+const scope = Scope.makeUnsafe()
+let real: Environment
+
+beforeAll(async () => {
+  const { name, url } = await Effect.runPromise(
+    find.pipe(Effect.provide(NodeServices.layer), Effect.provideService(Scope.Scope, scope))
+  )
+  assert.notMatch(name, /in-memory/, "a redis-server is needed on the PATH")
+  real = { REDIS_URL: url }
+})
+afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+
+const onBoth = (title: string, test: (redis: Environment) => Promise<void>) => {
+  it(`${title}, on the Redis in memory`, () => test({}))
+  it(`${title}, on a real Redis`, () => test(real))
+}
+
+describe("programs that end", () => {
+  onBoth("own-client.ts", (redis) => runs("own-client.ts", redis, [/token \d+/, /visits: \d+/]))
+  onBoth("node-redis.ts", (redis) => runs("node-redis.ts", redis, [/token \d+/]))
+  onBoth("stream-fleet.ts", (redis) => runs("stream-fleet.ts", redis, [/eu: 42/, /us: 42/, /asia: 42/, /africa: 42/]))
+  onBoth(
+    "fenced-sql.ts on SQLite",
+    (redis) => runs("fenced-sql.ts", redis, [/alice has 111/, /refused: Token \d+ is stale/])
+  )
+
+  it("fenced-sql.ts on Postgres", async () => {
+    const database = Scope.makeUnsafe()
+    const url = await Effect.runPromise(Effect.provideService(Postgres.start, Scope.Scope, database))
+    await runs("fenced-sql.ts", { DATABASE_URL: url }, [/alice has 111/, /refused: Token \d+ is stale/])
+    await Effect.runPromise(Scope.close(database, Exit.void))
+  })
+})
+
+describe("web servers", () => {
+  for (const file of ["http-409.ts", "express.ts", "fastify.ts", "nest.ts"]) {
+    const post = (url: string) => fetch(`${url}/reports/2026-11`, { method: "POST" })
+
+    it(`${file} answers one of two requests with 409, and a later one`, async () => {
+      await using server = await serves(file, {})
+      const answers = await Promise.all([post(server.url), post(server.url)])
+      assert.deepStrictEqual(answers.map(({ status }) => status).toSorted(), [200, 409])
+      const later = await post(server.url)
+      assert.strictEqual(later.status, 200)
+      assert.deepInclude(await later.json(), { month: "2026-11" })
+    })
+
+    it(`${file} answers one of two requests to two processes with 409, and ends at a SIGTERM`, async () => {
+      await using one = await serves(file, real)
+      await using other = await serves(file, real)
+      const answers = await Promise.all([post(one.url), post(other.url)])
+      assert.deepStrictEqual(answers.map(({ status }) => status).toSorted(), [200, 409])
+      assert.include([0, 130, 143, null], await one.stop(), one.text())
+    })
+  }
+
+  for (const file of ["leader.ts", "express.ts", "fastify.ts", "nest.ts"]) {
+    it(`${file} shows who leads, and lets another process lead at a SIGTERM`, async () => {
+      await using one = await serves(file, real)
+      await until(one.health, ({ role }) => role === "leader", one.text)
+      await using other = await serves(file, real)
+      assert.deepInclude(await other.health(), { role: "standby" })
+      await one.stop()
+      await until(other.health, ({ role }) => role === "leader", other.text)
+      await until(async () => other.text(), (text) => /clean/.test(text), other.text)
+    })
+  }
+
+  it("leader.ts leads alone on the Redis in memory", async () => {
+    await using server = await serves("leader.ts", {})
+    await until(server.health, ({ role }) => role === "leader", server.text)
+  })
+})
+
+describe("metrics.ts", () => {
+  onBoth("shows the metrics of Prometheus, and sends them to a collector", async (redis) => {
+    let sent = ""
+    const collector = createServer((request, response) => {
+      request.setEncoding("utf8").on("data", (chunk) => sent += chunk).on("end", () => response.end("{}"))
+    })
+    await new Promise<void>((resolve) => collector.listen(0, "127.0.0.1", resolve))
+    const address = collector.address()
+    const port = typeof address === "object" ? address?.port : 0
+    await using server = await serves("metrics.ts", {
+      ...redis,
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`
+    })
+    const text = await until(
+      () => fetch(`${server.url}/metrics`).then((answer) => answer.text()),
+      (text) => /simba_leadership_runs\{[^}]*outcome="success"[^}]*\} [1-9]/.test(text),
+      server.text
+    )
+    assert.match(text, /simba_mutex_acquire_attempts\{[^}]*outcome="granted"[^}]*\} [1-9]/)
+    assert.match(text, /simba_mutex_hold_time_bucket\{[^}]*le="/)
+    await server.stop()
+    assert.include(sent, "simba_mutex_acquire_attempts")
+    collector.close()
+  })
+})
