@@ -154,7 +154,8 @@ export const layerFromEnv = (
  * - Its handler fails: see `RunOptions`. `StreamLease.yield` is no failure, and leaves it to others.
  * - It is lost: its handler is interrupted, no later than the local deadline.
  * - It is revoked for a consumer with more room: `StreamLease.revoked` completes. After the grace period its handler is
- *   interrupted, and the other consumer gets it when the handler and its finalizers have ended.
+ *   interrupted, unless it has a message in hand that it read by the lease. The other consumer gets it when the handler and
+ *   its finalizers have ended.
  *
  * Interrupting `run` revokes all in the same way, and returns when all handlers have ended. Outages of the backend are
  * waited for. A refusal for good (permissions, a key of the wrong type) fails with its error.
@@ -459,8 +460,8 @@ export interface HandlerFailure {
   readonly token: FencingToken
   readonly cause: Cause.Cause<unknown>
   /**
-   * How many handlers of this announcement have failed, or had their lease run out, since the last commit. All consumers
-   * count.
+   * How many handlers of this announcement have failed in a row, or had their lease run out. A commit and progress end a
+   * row. All consumers count.
    */
   readonly failures: number
 }
@@ -488,8 +489,9 @@ export interface HandlerFailure {
 export interface RunOptions<R = never> {
   /**
    * When a failed handler runs again. The data stream stays owned meanwhile. When the schedule ends, or after `maxFailures`
-   * failures without a commit in between, the announcement goes to the dead letters with the cause as its reason. Default:
-   * a second after the first failure, doubling up to half a minute, without end.
+   * failures in a row that last for `deadLetterAfter`, the announcement goes to the dead letters with the cause as its reason.
+   * Default: a second after the first failure, doubling up to half a minute, without end. With the other defaults it is given
+   * up after an hour, and some 125 failures.
    */
   readonly retry?: Schedule.Schedule<unknown, HandlerFailure, never, R> | undefined
   /** Runs at each failure. Default: log an error. */

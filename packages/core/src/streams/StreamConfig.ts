@@ -61,9 +61,15 @@ export interface Options {
    */
   readonly releaseTimeout?: Duration.Input | undefined
   /**
-   * How many failures of its handlers, without a commit in between, send an announcement to the dead letters. Default: 10.
+   * How many failures of its handlers in a row, without a commit or progress in between, send an announcement to the dead
+   * letters, if they last for `deadLetterAfter`. Default: 10.
    */
   readonly maxFailures?: number | undefined
+  /**
+   * How long a row of failures lasts at least before it sends an announcement to the dead letters: longer than an outage of
+   * what its handlers need. A row ends after so long without a failure. Default: 1 hour.
+   */
+  readonly deadLetterAfter?: Duration.Input | undefined
   /**
    * Whether it hands data streams over, and gets some, so that all have an even share. Without it, orphans and new data
    * streams are taken all the same. Default: true.
@@ -103,6 +109,7 @@ export interface StreamConfig {
   readonly gracePeriod: Duration.Duration
   readonly releaseTimeout: Duration.Duration
   readonly maxFailures: number
+  readonly deadLetterAfter: Duration.Duration
   readonly rebalance: boolean
   readonly confirmTimeout: Duration.Duration
   readonly progressTimeout: Duration.Duration | undefined
@@ -187,6 +194,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     gracePeriod: yield* period("gracePeriod", options.gracePeriod ?? "5 seconds"),
     releaseTimeout: yield* positive("releaseTimeout", options.releaseTimeout ?? "2 seconds"),
     maxFailures: yield* positiveInt("maxFailures", options.maxFailures ?? 10),
+    deadLetterAfter: yield* period("deadLetterAfter", options.deadLetterAfter ?? "1 hour"),
     rebalance: yield* boolean("rebalance", options.rebalance ?? true),
     confirmTimeout: confirm,
     progressTimeout: options.progressTimeout === undefined

@@ -61,7 +61,7 @@ export interface StreamLease extends Pipeable, Inspectable {
   readonly info: Readonly<Record<string, unknown>>
   /** Grows with every taking of this data stream. Give it to what the handler writes to. */
   readonly token: FencingToken
-  /** How often a handler of this entry failed, or its lease ran out, since the last commit. */
+  /** How often a handler of this entry failed in a row, or its lease ran out. A commit and progress end a row. */
   readonly failures: number
   /** Whether the data stream is owned at this instant. */
   readonly isHeld: Effect.Effect<boolean>
@@ -77,7 +77,7 @@ export interface StreamLease extends Pipeable, Inspectable {
   readonly isRevoked: Effect.Effect<boolean>
   /** Ends the handler and gives up the unfinished stream. It does not count as a failure. */
   readonly yield: Effect.Effect<never, StreamYielded>
-  /** Reports progress to `progressTimeout`, for a handler that commits nothing. */
+  /** Reports progress to `progressTimeout`, and ends a row of failures, for a handler that commits nothing. */
   readonly progress: Effect.Effect<void>
   /** The last committed message of the data stream. */
   readonly checkpoint: Effect.Effect<Option.Option<EntryId>, StoreError>

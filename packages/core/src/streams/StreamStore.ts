@@ -75,7 +75,7 @@ export interface Service {
   readonly take: (requests: ReadonlyArray<TakeRequest>) => Effect.Effect<ReadonlyArray<TakeResult>, StoreError>
   /** Renews many, and answers in order. A failure of one does not affect the others. */
   readonly renew: (
-    holdings: ReadonlyArray<Held>,
+    holdings: ReadonlyArray<RenewRequest>,
     lease: Duration.Duration
   ) => Effect.Effect<ReadonlyArray<RenewResult>, StoreError>
   /**
@@ -90,11 +90,15 @@ export interface Service {
    */
   readonly release: (held: Held) => Effect.Effect<"Released" | "NotOwner", StoreError>
   /**
-   * Counts one failure of the entry, if both leases are the caller's, and returns how many there are. A commit that moves the
-   * checkpoint sets the count to zero. With the number of an `attempt`, which grows, it counts once, however often it is sent
-   * and however late it comes.
+   * Counts one failure of the entry, if both leases are the caller's, and returns those in a row. A row ends with a commit
+   * that moves the checkpoint, with progress, and after `deadLetterAfter` without a failure. With the number of an `attempt`,
+   * which grows, it counts once, however often it is sent and however late it comes.
    */
-  readonly fail: (held: Held, attempt?: number) => Effect.Effect<number | "NotOwner", StoreError>
+  readonly fail: (held: Held, options?: {
+    readonly attempt?: number | undefined
+    readonly hasProgressed?: boolean | undefined
+    readonly deadLetterAfter?: Duration.Duration | undefined
+  }) => Effect.Effect<Failures | "NotOwner", StoreError>
   /** Moves the entry to the dead letters of the service, if both leases are the caller's. */
   readonly deadLetter: (held: Held, reason: string) => Effect.Effect<"DeadLettered" | "NotOwner", StoreError>
   /** The same for an entry that cannot be read, given to `consumer` and leased by nobody. */
@@ -305,7 +309,8 @@ export type StreamEnd = "Open" | "Reopened" | "Ended"
  *       epoch: nextEpoch(),
  *       lease,
  *       minIdle: lease,
- *       maxFailures: 10
+ *       maxFailures: 10,
+ *       deadLetterAfter: Duration.hours(1)
  *     }]
  *   )
  * ```
@@ -318,8 +323,10 @@ export interface TakeRequest extends Omit<Held, "token"> {
   readonly lease: Duration.Duration
   /** Leaves alone an entry that was delivered or renewed more recently. Zero for the caller's own. */
   readonly minIdle: Duration.Duration
-  /** Sends an entry with so many failures to the dead letters instead. */
+  /** Sends an entry with so many failures in a row to the dead letters instead. */
   readonly maxFailures: number
+  /** Only if the row lasts for so long. A row ends after so long without a failure. Default: neither. */
+  readonly deadLetterAfter?: Duration.Duration | undefined
 }
 
 /**
@@ -328,13 +335,13 @@ export interface TakeRequest extends Omit<Held, "token"> {
  * **Details**
  *
  * - `Taken`: both leases and the entry are the caller's, for the whole lease. `failures` counts the handler failures
- *   and run-out leases so far, this run-out included.
+ *   and run-out leases in a row, this run-out included.
  * - `Occupied`: somebody has a lease on the entry or on the data stream. Nothing was changed.
  * - `Recent`: the entry is pending elsewhere and younger than `minIdle`, or was asked for under an older epoch than
  *   one of this session that was released. Nothing was changed.
  * - `Unread`: no consumer was given the entry yet, so it comes by `read`. Nothing was changed.
  * - `Gone`: the entry is finished or deleted. A deleted entry stops being pending.
- * - `DeadLettered`: the entry had `maxFailures` failures, and is in the dead letters now.
+ * - `DeadLettered`: the entry had too many failures for too long, and is in the dead letters now.
  * - `Failed`: this request got no answer. Its neighbours are not affected.
  *
  * @see {@link Service}
@@ -349,6 +356,35 @@ export type TakeResult =
   | { readonly _tag: "Gone" }
   | { readonly _tag: "DeadLettered"; readonly failures: number }
   | { readonly _tag: "Failed"; readonly error: StoreError }
+
+/**
+ * Asks for a longer lease, and tells about the handler.
+ *
+ * **Details**
+ *
+ * A lease that runs out is a failure only if its handler was busy. `isBusy` is undefined where nothing changed since the
+ * last renewal; a new lease is busy. `hasProgressed` ends a row of failures.
+ *
+ * @see {@link Service}
+ * @category models
+ * @since 0.1.0
+ */
+export interface RenewRequest extends Held {
+  readonly isBusy?: boolean | undefined
+  readonly hasProgressed?: boolean | undefined
+}
+
+/**
+ * Failures in a row, and the time since the first of them.
+ *
+ * @see {@link Service}
+ * @category models
+ * @since 0.1.0
+ */
+export interface Failures {
+  readonly count: number
+  readonly period: Duration.Duration
+}
 
 /**
  * The answer to a renewal.

@@ -57,6 +57,28 @@ describe("balance", () => {
       assert.deepStrictEqual([yield* count(a), yield* count(b)], [1, 1])
     })))
 
+  it.effect("moves a data stream whose handler waits, and interrupts none that has a message in hand", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const a = yield* open("a", { rebalance: true, gracePeriod: "3 seconds" })
+      const b = yield* open("b", { rebalance: true })
+      const interrupted: Array<string> = []
+      // The last one is the latest
+      const handler = (lease: fleet.Lease) =>
+        Effect.timeoutOption(lease.messagesAfter("0-0" as never, 1), "10 millis").pipe(
+          Effect.andThen(lease.stream === "s1" ? lease.messagesAfter("0-0" as never, 1) : Effect.sleep("1 hour")),
+          Effect.onInterrupt(() => Effect.sync(() => interrupted.push(lease.stream)))
+        )
+      yield* a.start(a.client.run(handler))
+      yield* a.client.announceAll(names(3))
+      yield* TestClock.adjust("20 seconds")
+      yield* b.start(b.client.run(handler))
+      yield* TestClock.adjust("30 minutes")
+      assert.deepStrictEqual(interrupted, ["s1"])
+      assert.deepStrictEqual((yield* b.client.owned).map(({ stream }) => stream), ["s1"])
+      yield* TestClock.adjust("31 minutes")
+    })))
+
   it.effect("can be turned off, on either side", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make

@@ -176,7 +176,7 @@ describe("handlers that fail", () => {
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, lines, open } = yield* fleet.make
-        const a = yield* open("a", { maxFailures: 5 })
+        const a = yield* open("a", { maxFailures: 5, deadLetterAfter: 0 })
         const { handler, onError, state } = failing(Infinity)
         yield* a.start(a.client.run(handler, { retry: Schedule.spaced("100 millis"), onError }))
         const [{ entry } = { entry: "" }] = yield* a.client.announceAll(names(1))
@@ -194,7 +194,7 @@ describe("handlers that fail", () => {
   it.effect("a commit in between sets the count back, and the schedule begins anew", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
-      const a = yield* open("a", { maxFailures: 3 })
+      const a = yield* open("a", { maxFailures: 3, deadLetterAfter: 0 })
       let runs = 0
       const seen: Array<number> = []
       yield* a.start(a.client.run(
@@ -211,6 +211,40 @@ describe("handlers that fail", () => {
       assert.deepStrictEqual([...new Set(seen)], [1])
       assert.deepStrictEqual(backend.dead, [])
       yield* a.close
+    })))
+
+  it.effect("isolated failures of a handler that reports progress bury nothing", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { maxFailures: 3, deadLetterAfter: 0 })
+      let steps = 0
+      const seen: Array<number> = []
+      const step = (lease: fleet.Lease) => {
+        steps++
+        // The next failure follows at once, before any renewal could tell
+        return steps % 80 === 0 ? Effect.fail("now and then") : Effect.delay(lease.progress, "10 millis")
+      }
+      yield* a.start(a.client.run((lease) => Effect.forever(Effect.suspend(() => step(lease))), {
+        retry: Schedule.spaced("20 millis"),
+        onError: ({ failures }) => Effect.sync(() => seen.push(failures))
+      }))
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("20 seconds")
+      assert.isAbove(seen.length, 20)
+      assert.deepStrictEqual([...new Set(seen)], [1])
+      assert.deepStrictEqual(backend.dead, [])
+    })))
+
+  it.effect("are no dead letter before deadLetterAfter, so an outage of what they need buries nothing", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a")
+      yield* a.start(a.client.run(Effect.fail("downstream"), { onError: () => Effect.void }))
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("59 minutes")
+      assert.deepStrictEqual(backend.dead, [])
+      yield* TestClock.adjust("2 minutes")
+      assert.strictEqual(backend.dead.length, 1)
     })))
 
   it.effect("yielding is no failure, and others go first", () =>
@@ -295,7 +329,7 @@ describe("handlers that fail", () => {
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
-        const a = yield* open("a", { maxFailures: 3 })
+        const a = yield* open("a", { maxFailures: 3, deadLetterAfter: 0 })
         const retry = Schedule.spaced("1 second").pipe(Schedule.while((): boolean => {
           throw new Error("a mistake")
         }))
@@ -397,7 +431,7 @@ describe("done, called from outside the handler", () => {
     (what) =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
-        const a = yield* open("a", { maxFailures: 1 })
+        const a = yield* open("a", { maxFailures: 1, deadLetterAfter: 0 })
         a.link.delays.release = a.link.delays.deadLetter = 200
         yield* a.start(
           a.client.run((lease): Effect.Effect<never, unknown> =>

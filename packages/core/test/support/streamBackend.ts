@@ -37,6 +37,8 @@ export class Backend {
   readonly entryLeases = new Map<string, Lease>()
   readonly streamLeases = new Map<string, Lease & { readonly token: number; readonly entry: string }>()
   readonly failures = new Map<string, number>()
+  /** When the first of them happened. */
+  private readonly failingSince = new Map<string, number>()
   readonly running = new Map<string, string>()
   readonly checkpoints = new Map<string, StreamName.EntryId>()
   readonly dead: Array<StreamStore.DeadLetter> = []
@@ -159,9 +161,14 @@ export class Backend {
     if (row === undefined) return { _tag: "Gone" }
     if (row.owner === undefined) return { _tag: "Unread" }
     if (this.now() - row.delivered < Duration.toMillis(request.minIdle)) return { _tag: "Recent" }
-    if (this.running.has(entry)) this.failures.set(entry, (this.failures.get(entry) ?? 0) + 1)
+    if (this.running.has(entry)) {
+      this.failures.set(entry, (this.failures.get(entry) ?? 0) + 1)
+      if (this.failures.get(entry) === 1) this.failingSince.set(entry, this.now())
+    }
     const failures = this.failures.get(entry) ?? 0
-    if (failures >= request.maxFailures) {
+    const period = this.now() - (this.failingSince.get(entry) ?? this.now())
+    const least = Duration.toMillis(request.deadLetterAfter ?? Duration.zero)
+    if (failures >= request.maxFailures && period >= least) {
       this.deadLetter(row, "ran out")
       return { _tag: "DeadLettered", failures }
     }
@@ -251,6 +258,9 @@ export class Backend {
           holdings.map((held): StreamStore.RenewResult => {
             if (this.isMine(held) && this.row(held.entry) !== undefined) {
               this.lock(held, lease)
+              if (held.isBusy === true) this.running.set(held.entry, valueOf(held))
+              if (held.isBusy === false) this.running.delete(held.entry)
+              if (held.hasProgressed === true) this.failures.set(held.entry, 0)
               return { _tag: "Renewed" }
             }
             const other = this.lease(this.streamLeases, held.stream) ?? this.lease(this.entryLeases, held.entry)
@@ -275,12 +285,13 @@ export class Backend {
           if (this.publishesExpiries) this.expiry({ _tag: "Expired", stream: held.stream, entry: held.entry })
           return "Released"
         }),
-      fail: (held) =>
+      fail: (held, options) =>
         through("fail", () => {
           if (!this.isMine(held)) return "NotOwner"
-          const failures = (this.failures.get(held.entry) ?? 0) + 1
-          this.failures.set(held.entry, failures)
-          return failures
+          const count = (options?.hasProgressed === true ? 0 : this.failures.get(held.entry) ?? 0) + 1
+          this.failures.set(held.entry, count)
+          if (count === 1) this.failingSince.set(held.entry, this.now())
+          return { count, period: Duration.millis(this.now() - this.failingSince.get(held.entry)!) }
         }),
       deadLetter: (held, reason) =>
         through("deadLetter", () => {

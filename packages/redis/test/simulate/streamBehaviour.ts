@@ -53,6 +53,7 @@ export interface Settings {
   readonly duplicates: number
   readonly malformed: boolean
   readonly fenced: boolean
+  readonly deadLetterAfter: number
   /** The key of the checkpoint of a data stream. */
   readonly checkpoint: (stream: string) => string
 }
@@ -79,6 +80,7 @@ const optionsOf = (client: Simulation.Client, settings: Settings, session: numbe
   ...settings.pace,
   gracePeriod: settings.grace,
   maxFailures,
+  deadLetterAfter: settings.deadLetterAfter,
   rebalance: settings.balance,
   enableEvents: settings.enableEvents,
   reapAfter: settings.reapAfter,

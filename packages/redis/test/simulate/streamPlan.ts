@@ -132,6 +132,7 @@ export const loadOf = (seed: number | string) => {
       work: pick("work", [20, 200]),
       duplicates: pick("duplicates", [0, 0, 0.5, 2]),
       malformed: draw("malformed") < 0.3,
+      deadLetterAfter: pick("dead letters", [0, 1000, 5000]),
       fenced: draw("fenced") < 0.5
     } satisfies Settings
   }

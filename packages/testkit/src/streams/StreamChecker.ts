@@ -48,7 +48,7 @@ import * as progress from "./internal/checkers/progress.ts"
  *
  * - `streams`: the data streams. `input`, `group`: the stream on which they are announced, and its consumer group.
  * - `deadLetters`, `deadMessages`: the streams of dead letters; `deadId` is the id that an entry had before.
- * - `failures`: a hash from entry to the failures of its handlers. `members`: a hash of consumers to text that begins
+ * - `failures`: a hash from entry to text that begins with the failures of its handlers, with `|` after it. `members`: a hash of consumers to text that begins
  *   with their capacity and a `|`. `checkpoint`: a string, the last committed message; `@@` may follow.
  * - `entryLease`: the string by which a stock consumer holds an entry. `announcement`: the data stream that an entry
  *   names.

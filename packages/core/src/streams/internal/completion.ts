@@ -9,7 +9,7 @@ import type { StoreError } from "../../SimbaError.ts"
 import type { StreamConfig } from "../StreamConfig.ts"
 import type { StreamLost } from "../StreamError.ts"
 import type * as StreamMetrics from "../StreamMetrics.ts"
-import type { Member, Service } from "../StreamStore.ts"
+import type { Failures, Member, Service } from "../StreamStore.ts"
 import { annotations, type OwnedStream } from "./ownedStream.ts"
 import type { StreamTable } from "./streamTable.ts"
 
@@ -21,8 +21,8 @@ export interface Completion {
   readonly release: (owned: OwnedStream) => Effect.Effect<void, StreamLost | StoreError>
   readonly handOver: (owned: OwnedStream, to: Member) => Effect.Effect<void, StreamLost | StoreError>
   readonly deadLetter: (owned: OwnedStream, reason: string) => Effect.Effect<void, StreamLost | StoreError>
-  /** Counts a failure of the handler, once for each attempt, and returns the count. */
-  readonly fail: (owned: OwnedStream, attempt: number) => Effect.Effect<number, StreamLost | StoreError>
+  /** Counts a failure of the handler, once for each attempt, and returns those in a row. */
+  readonly fail: (owned: OwnedStream, attempt: number) => Effect.Effect<Failures, StreamLost | StoreError>
   /** After the reply that the lease is not ours: asks for the reason and ends it as lost. */
   readonly lossAfterRefusal: (owned: OwnedStream) => Effect.Effect<StreamLost>
   /** Retries while the lease is ours; after a stop once more. Logs failures. Returns none if it never succeeded. */
@@ -64,10 +64,10 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
     })
 
   /** Uninterruptible: a sent command may be done even without a reply. */
-  const attempt = <A extends string | number>(
+  const attempt = <A>(
     owned: OwnedStream,
     operation: string,
-    call: Effect.Effect<A, StoreError>,
+    call: Effect.Effect<A | "NotOwner", StoreError>,
     how: EndOutcome | undefined
   ): Effect.Effect<A, StreamLost | StoreError> =>
     Effect.uninterruptible(Effect.suspend((): Effect.Effect<A, StreamLost | StoreError> => {
@@ -80,7 +80,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
           if (Exit.isFailure(exit)) return Effect.fail(toFailure(operation, exit.cause))
           if (exit.value === "NotOwner") return Effect.flatMap(lossAfterRefusal(owned), Effect.fail)
           if (how !== undefined) table.end(owned, how)
-          return Effect.succeed(exit.value)
+          return Effect.succeed(exit.value as A)
         }
       )
     }))
@@ -137,7 +137,21 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
     handOver: (owned, { consumer, session }) =>
       ending(owned, "handedOver", store.handOver(owned, { consumer, session }, config.confirmTimeout)),
     fail: (owned, number) =>
-      attempt(owned, "fail", store.fail(owned, number), undefined) as Effect.Effect<number, never>
+      Effect.tap(
+        attempt<Failures>(
+          owned,
+          "fail",
+          Effect.suspend(() =>
+            store.fail(owned, {
+              attempt: number,
+              hasProgressed: owned.hasProgressed,
+              deadLetterAfter: config.deadLetterAfter
+            })
+          ),
+          undefined
+        ),
+        Effect.sync(() => owned.hasProgressed = false)
+      )
   }
 }
 

@@ -1,7 +1,7 @@
 /** Runs the handler of a data stream in a fiber of its own, with retries, until the stream ends or is lost. */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
-import type * as Duration from "effect/Duration"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
@@ -20,7 +20,7 @@ import { annotations, type OwnedStream } from "./ownedStream.ts"
 
 export type Body<A, E, R> = (lease: StreamLease) => Effect.Effect<A, E, R>
 
-/** One second, doubling up to half a minute. It does not end: `maxFailures` ends it. */
+/** One second, doubling up to half a minute. It does not end: `maxFailures` and `deadLetterAfter` end it. */
 const defaultRetry: Schedule.Schedule<unknown, HandlerFailure> = Schedule.min([
   Schedule.exponential("1 second"),
   Schedule.spaced("30 seconds")
@@ -121,20 +121,27 @@ export const runHandler = <A, E, R, R2>(
         if (owned.isStopped && Cause.hasInterruptsOnly(cause)) return yield* yieldOrHandOver
         const counted = yield* completion.retry(owned, "Counting a failure", completion.fail(owned, ++attempts))
         if (!owned.isOpen()) return
-        const failures = Option.getOrElse(counted, () => owned.failures + 1)
+        const failures = Option.match(counted, { onNone: () => owned.failures + 1, onSome: ({ count }) => count })
         owned.failures = failures
         const { entry, stream, token } = owned
         const failure: HandlerFailure = { stream, entry, token, cause, failures }
         yield* reportFailure(restore, failure)
         if (!owned.isOpen()) return
         if (owned.isFinished) return yield* finish
-        if (failures >= config.maxFailures) return yield* deadLetter(cause)
+        const isForLong = Option.exists(counted, ({ period }) =>
+          Duration.isGreaterThanOrEqualTo(period, config.deadLetterAfter))
+        if (failures >= config.maxFailures && isForLong) {
+          return yield* deadLetter(cause)
+        }
         // A commit in between resets the count
-        if (step === undefined || failures <= last) step = yield* Schedule.toStep(retry)
+        if (step === undefined || failures <= last) {
+          step = yield* Schedule.toStep(retry)
+        }
         last = failures
         const next = yield* Pull.catchDone(
           step(yield* Clock.currentTimeMillis, failure),
-          () => Effect.undefined
+          () =>
+            Effect.undefined
         )
         if (next === undefined) return yield* deadLetter(cause)
         if (!owned.isRevoked) yield* Effect.exit(restore(pause(next[1])))

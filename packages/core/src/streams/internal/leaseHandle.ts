@@ -108,7 +108,10 @@ export class LeaseImpl extends Handle implements StreamLease {
   }
 
   get progress() {
-    return Effect.sync(() => this.progressed())
+    return Effect.sync(() => {
+      this.progressed()
+      if (this.owned.failures > 0) this.owned.hasProgressed = true
+    })
   }
 
   get checkpoint() {
@@ -131,6 +134,7 @@ export class LeaseImpl extends Handle implements StreamLease {
       if (loss !== undefined) return Effect.fail(loss)
       const { owned, parts } = this
       owned.waiting++
+      owned.hasRead = true
       return Effect.raceFirst(parts.store.awaitMessages(owned.stream, after, count), this.ended).pipe(
         Effect.ensuring(Effect.sync(() => {
           owned.waiting--

@@ -163,7 +163,8 @@ export const make = (client: ClientContext): LeaseTaker => {
       consumer,
       epoch: client.nextEpoch(),
       lease: config.leaseDuration,
-      maxFailures: config.maxFailures
+      maxFailures: config.maxFailures,
+      deadLetterAfter: config.deadLetterAfter
     }))
     const { results, since } = yield* send(requests)
     for (let i = 0; i < candidates.length; i++) {

@@ -7,7 +7,7 @@ import { type Periods, TrackedLease } from "../../internal/lease/trackedLease.ts
 import { type StreamLossReason, StreamLost } from "../StreamError.ts"
 import type * as StreamMetrics from "../StreamMetrics.ts"
 import type { ConsumerName, EntryId, Epoch, StreamName } from "../StreamName.ts"
-import type { Announcement, Held, Member } from "../StreamStore.ts"
+import type { Announcement, Held, Member, RenewRequest } from "../StreamStore.ts"
 import type { Arrival } from "./rebalancePlan.ts"
 
 export const annotations = (
@@ -56,6 +56,12 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
   progressedAt: number | undefined
   /** How many readers wait for messages: no lack of progress. */
   waiting = 0
+  /** Whether anybody read messages by the lease. Without that, nobody knows when its handler has one in hand. */
+  hasRead = false
+  /** Whether the handler reported progress that the backend does not know. */
+  hasProgressed = false
+  /** What the backend knows of `isBusy`; undefined while a renewal may have told it. */
+  private told: boolean | undefined = true
 
   constructor(
     fields: Held & {
@@ -88,6 +94,28 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
     return this.progressedAt === undefined || this.waiting > 0
       ? Infinity
       : this.progressedAt + this.terms.progressTimeout
+  }
+
+  /** Whether its handler may have a message in hand. */
+  get isBusy(): boolean {
+    return this.waiting === 0
+  }
+
+  /** The request of a renewal, with what the backend does not know yet. */
+  renewal(): RenewRequest {
+    const { consumer, entry, epoch, hasProgressed, isBusy, stream, token } = this
+    if (isBusy === this.told) return { stream, entry, consumer, epoch, token, hasProgressed }
+    this.told = undefined
+    return { stream, entry, consumer, epoch, token, hasProgressed, isBusy }
+  }
+
+  /** The backend knows what this request said. */
+  renewedBy({ hasProgressed, isBusy }: RenewRequest): void {
+    if (isBusy !== undefined) this.told = isBusy
+    if (hasProgressed === true) {
+      this.hasProgressed = false
+      this.failures = 0
+    }
   }
 
   override endsAt(): number {

@@ -51,12 +51,12 @@ export const make = (
     return { members, session, owned: table.size, movable }
   }
 
-  /** The latest stream, preferably one that did not come by a hand-over. */
+  /** The latest stream: preferably one that has no message in hand, then one that did not come by a hand-over. */
   const choose = (now: number): OwnedStream | undefined => {
+    const rank = (owned: OwnedStream) => (owned.isBusy ? 0 : 2) + (owned.arrival === undefined ? 1 : 0)
     let chosen: OwnedStream | undefined
     for (const owned of table.all()) {
-      if (!isMovable(owned, now)) continue
-      if (chosen?.arrival !== undefined || owned.arrival === undefined || chosen === undefined) chosen = owned
+      if (isMovable(owned, now) && (chosen === undefined || rank(owned) >= rank(chosen))) chosen = owned
     }
     return chosen
   }

@@ -1,6 +1,5 @@
 /** Revokes data streams: asks the handler to finish, interrupts it after the grace period, and awaits its end. */
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import type { Member } from "../StreamStore.ts"
 import type { ClientContext } from "./context.ts"
 import type { OwnedStream } from "./ownedStream.ts"
@@ -33,13 +32,14 @@ const interruptHandlers = (holdings: ReadonlyArray<OwnedStream>) =>
     awaitEnds(holdings.filter((owned) => owned.handler !== undefined))
   )
 
-/** For `receiver`, or for any member. The handler yields the stream or finishes it. */
-export const revoke = (client: ClientContext, owned: OwnedStream, receiver: Member | undefined): Effect.Effect<void> =>
+/** For `receiver`. The handler yields the stream or finishes it. No message is interrupted for the sake of balance. */
+export const revoke = (client: ClientContext, owned: OwnedStream, receiver: Member): Effect.Effect<void> =>
   Effect.gen(function*() {
     owned.receiver = receiver
     owned.revoke()
-    const within = yield* Effect.timeoutOption(awaitEnds([owned]), client.config.gracePeriod)
-    if (Option.isNone(within)) yield* interruptHandlers([owned])
+    yield* Effect.timeoutOption(awaitEnds([owned]), client.config.gracePeriod)
+    while (owned.isOpen() && owned.hasRead && owned.isBusy) yield* Effect.sleep("100 millis")
+    yield* interruptHandlers([owned])
   })
 
 /** Interrupts the handler at once. */

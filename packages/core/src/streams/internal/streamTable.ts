@@ -89,7 +89,18 @@ export class StreamTable {
       timeout: config.commandTimeout,
       schedule: retrySchedule(this.terms.renewAfter),
       metrics: { ...StreamMetrics.renewals, timeLeft: StreamMetrics.timeLeftAtRenewal },
-      send: (batch) => store.renew(batch, config.leaseDuration),
+      send: (batch) =>
+        Effect.suspend(() => {
+          const requests = batch.map((owned) => owned.renewal())
+          return Effect.tap(store.renew(requests, config.leaseDuration), (results) =>
+            Effect.sync(() =>
+              results.forEach(({ _tag }, i) => {
+                if (_tag === "Renewed") {
+                  batch[i]!.renewedBy(requests[i]!)
+                }
+              })
+            ))
+        }),
       attributes: () => ({}),
       // A request that ends it may have arrived first: its own answer tells
       lost: (owned, { reason }) => {

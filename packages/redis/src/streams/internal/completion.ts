@@ -1,9 +1,11 @@
 /** Ends a stream lease: done, yielded, handed over, or in the dead letters. */
 import type { Held, Service } from "@effect-simba/core/streams/StreamStore"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { reader } from "../../internal/client/decode.ts"
 import { toEntry } from "./announcementEntry.ts"
+import { Natural } from "./codecs.ts"
 import * as keys from "./keys.ts"
 import * as StreamWire from "./messages.ts"
 import * as scripts from "./scripts.ts"
@@ -13,7 +15,7 @@ const readDone = reader("the reply of the done script", Schema.Literals(["Done",
 const readRelease = reader("the reply of the release script", Schema.Literals(["Released", "NotOwner"]))
 const readFail = reader(
   "the reply of the fail script",
-  Schema.Union([Schema.Literal("NotOwner"), Schema.String.check(Schema.isPattern(/^\d{1,15}$/))])
+  Schema.Union([Schema.Literal("NotOwner"), Schema.Tuple([Natural, Natural])])
 )
 const readDeadLetter = reader("the reply of the dead-letter script", Schema.Literals(["DeadLettered", "NotOwner"]))
 const readFlag = reader("the reply of the script for unreadable entries", Schema.Literals(["0", "1"]))
@@ -63,10 +65,15 @@ export const make = (context: ServiceContext, expire: (key: string) => void): Pa
         Effect.sync(() => {
           if (reply === "Released") expire(keys.entryLease(held.stream, held.entry))
         })),
-    fail: (held, attempt) =>
+    fail: (held, { attempt, deadLetterAfter = Duration.zero, hasProgressed } = {}) =>
       Effect.map(
-        fail(keysOf(held), [...argsOf(held), attempt ?? ""]),
-        (reply) => reply === "NotOwner" ? reply : Number(reply)
+        fail(keysOf(held), [
+          ...argsOf(held),
+          attempt ?? "",
+          Math.round(Duration.toMillis(deadLetterAfter)),
+          hasProgressed === true ? "1" : ""
+        ]),
+        (reply) => reply === "NotOwner" ? reply : { count: reply[0], period: Duration.millis(reply[1]) }
       ),
     deadLetter: (held, reason) =>
       deadLetter([...keysOf(held), deadLetters, keys.checkpoint(held.stream)], [...argsOf(held), reason]),

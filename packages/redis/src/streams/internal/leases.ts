@@ -1,7 +1,12 @@
 /** Takes and renews stream leases, in calls of bounded size. */
-import type { FencingToken } from "@effect-simba/core/FencingToken"
 import type { StoreError } from "@effect-simba/core/SimbaError"
-import type { Held, RenewResult, Service, TakeRequest, TakeResult } from "@effect-simba/core/streams/StreamStore"
+import type {
+  RenewRequest,
+  RenewResult,
+  Service,
+  TakeRequest,
+  TakeResult
+} from "@effect-simba/core/streams/StreamStore"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -20,6 +25,10 @@ const readRenew = reader("the reply of the renew script", replies.RenewReply)
 
 const renewed: RenewResult = { _tag: "Renewed" }
 const unread: TakeResult = { _tag: "Unread" }
+
+/** What the server should know of its handler. */
+const newsOf = ({ hasProgressed, isBusy }: RenewRequest): string =>
+  `${isBusy === undefined ? "" : isBusy ? "busy " : "idle "}${hasProgressed === true ? "progress" : ""}`
 
 /** The consumer in the value of a lease. */
 const nameOf = (value: string): string => {
@@ -109,14 +118,15 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
         ],
         [
           group,
-          ...requests.flatMap(({ consumer, entry, epoch, lease, maxFailures, minIdle, stream }) => [
+          ...requests.flatMap(({ consumer, deadLetterAfter, entry, epoch, lease, maxFailures, minIdle, stream }) => [
             stream,
             entry,
             `${consumer}@@${epoch}`,
             consumer,
             millis(lease),
             Math.round(Duration.toMillis(minIdle)),
-            maxFailures
+            maxFailures,
+            Math.round(Duration.toMillis(deadLetterAfter ?? Duration.zero))
           ])
         ]
       )
@@ -126,11 +136,12 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
       return replies.map((reply) => reply[0] === "error" && reply[1].includes("NOGROUP") ? unread : toResult(reply))
     })
 
-  const renewAll = (holdings: ReadonlyArray<Held>, lease: Duration.Duration) =>
+  const renewAll = (holdings: ReadonlyArray<RenewRequest>, lease: Duration.Duration) =>
     Effect.map(
       renewScript(
         [
           input,
+          keys.failures(service),
           ...holdings.flatMap(({ entry, stream }) => [
             keys.entryLease(stream, entry),
             keys.streamLease(stream)
@@ -140,7 +151,7 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
           group,
           holdings[0]!.consumer,
           millis(lease),
-          ...holdings.flatMap(({ entry, epoch, token }: Held & { token: FencingToken }) => [entry, epoch, token])
+          ...holdings.flatMap((request) => [request.entry, request.epoch, request.token, newsOf(request)] as const)
         ]
       ),
       (missed) => {
@@ -168,7 +179,7 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
           })
       ),
     renew: (holdings, lease) =>
-      inBatches<Held, RenewResult>(
+      inBatches<RenewRequest, RenewResult>(
         holdings,
         ({ consumer }) => consumer,
         (holdings) => renewAll(holdings, lease),

@@ -74,7 +74,8 @@ export const takeLeases = script<
         consumer: string,
         lease: number,
         minIdle: number,
-        maxFailures: number
+        maxFailures: number,
+        period: number
       ]
     >
   ],
@@ -83,12 +84,12 @@ export const takeLeases = script<
 
 /** Renews leases of one consumer, any number in one call. Replies for those that were not renewed. */
 export const renewLeases = script<
-  readonly [input: string, ...each: Each<[entryLease: string, streamLease: string]>],
+  readonly [input: string, failures: string, ...each: Each<[entryLease: string, streamLease: string]>],
   readonly [
     group: string,
     consumer: string,
     lease: number,
-    ...each: Each<[entry: string, epoch: string, token: number]>
+    ...each: Each<[entry: string, epoch: string, token: number, news: string]>
   ],
   ReadonlyArray<readonly [index: number, why: "takenOver" | "vanished"]>
 >(lua.renewLeases)
@@ -107,11 +108,11 @@ export const markDone = script<
   "Done" | "AlreadyDone" | "NotOwner"
 >(lua.markDone)
 
-/** Counts the failure of a handler, once for each attempt. Replies the failures so far. */
+/** Counts the failure of a handler, once for each attempt. Replies the failures in a row, and the time since the first. */
 export const recordFailure = script<
   HeldKeys,
-  readonly [...HeldArgs, attempt: number | ""],
-  string
+  readonly [...HeldArgs, attempt: number | "", period: number, progress: "1" | ""],
+  readonly [failures: number, age: number] | "NotOwner"
 >(lua.recordFailure)
 
 // Hand-overs

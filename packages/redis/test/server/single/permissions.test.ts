@@ -82,7 +82,7 @@ it.live("of data streams", () =>
       assert.strictEqual(yield* service.end(held), "Open")
       yield* service.checkpoint(held.stream)
       yield* service.keepCheckpoints([held.stream])
-      assert.strictEqual(yield* service.fail(held, 1), 1)
+      assert.isObject(yield* service.fail(held, { attempt: 1 }))
       yield* service.heartbeat({ consumer: a, session, capacity: 1, owned: 1 }, lease)
       assert.isTrue(Option.isSome(yield* service.find(held.stream)))
       assert.strictEqual(yield* service.release(held), "Released")

@@ -15,12 +15,15 @@
 --- ARGV[5] value    of the entry lease: consumer@@epoch
 --- ARGV[6] token
 --- ARGV[7] attempt  its number, or '' to count always
---- Reply: the failures so far, or 'NotOwner'.
+--- ARGV[8] period   ms without a failure that end a row of failures
+--- ARGV[9] progress '1' if the handler made progress since the last failure
+--- Reply: { failures in a row, ms since the first }, or 'NotOwner'.
 
 --- @include include/heldLease.lua
+--- @include include/failures.lua
 --- @include include/retention.lua
 
-local attempt = ARGV[7]
+local attempt, period, progress = ARGV[7], ARGV[8], ARGV[9]
 
 if not owns() then
   return 'NotOwner'
@@ -29,12 +32,16 @@ local number, prefix = tonumber(attempt), value .. '#'
 if number then
   local last = redis.call('HGET', failures, entry .. ':last')
   if last and string.sub(last, 1, #prefix) == prefix and number <= tonumber(string.sub(last, #prefix + 1)) then
-    return redis.call('HGET', failures, entry) or '0'
+    return { failuresOf(entry, period) }
   end
 end
-local count = redis.call('HINCRBY', failures, entry, 1)
+local count, age = 0, 0
+if progress ~= '1' then
+  count, age = failuresOf(entry, period)
+end
+setFailures(entry, count + 1, age)
 if number then
   redis.call('HSET', failures, entry .. ':last', prefix .. attempt)
 end
 redis.call('PEXPIRE', failures, keepMillis)
-return string.format('%.0f', count)
+return { count + 1, age }

@@ -3,24 +3,40 @@
 --- Leases of others are left to run out: until the answer comes, or the deadline, their owner works under them.
 ---
 --- KEYS[1] input
---- KEYS[2n] entryLease
---- KEYS[2n+1] streamLease
+--- KEYS[2] failures
+--- KEYS[2n+1] entryLease
+--- KEYS[2n+2] streamLease
 --- ARGV[1] group
 --- ARGV[2] consumer
 --- ARGV[3] lease  ms
---- ARGV[3n+1] entry
---- ARGV[3n+2] epoch
---- ARGV[3n+3] token
+--- ARGV[4n] entry
+--- ARGV[4n+1] epoch
+--- ARGV[4n+2] token
+--- ARGV[4n+3] news  of its handler: 'busy' or 'idle' if that changed, 'progress', or none
 --- Reply: { index from 1, 'takenOver' or 'vanished' } for each that was not renewed.
 
-local input = KEYS[1]
+local input, failures = KEYS[1], KEYS[2]
 local group, consumer, lease = ARGV[1], ARGV[2], ARGV[3]
 local missed, mine, claim = {}, {}, { 'XCLAIM', input, group, consumer, '0' }
 
+--- @include include/retention.lua
+
+local function tell(entry, value, news)
+  if string.find(news, 'busy', 1, true) then
+    redis.call('HSET', failures, entry .. ':by', value)
+    redis.call('PEXPIRE', failures, keepMillis)
+  elseif string.find(news, 'idle', 1, true) then
+    redis.call('HDEL', failures, entry .. ':by')
+  end
+  if string.find(news, 'progress', 1, true) then
+    redis.call('HDEL', failures, entry)
+  end
+end
+
 -- A key of another type reads as none
-local found = redis.call('MGET', unpack(KEYS, 2))
-for i = 1, (#KEYS - 1) / 2 do
-  local entry, epoch, token = ARGV[3 * i + 1], ARGV[3 * i + 2], ARGV[3 * i + 3]
+local found = redis.call('MGET', unpack(KEYS, 3))
+for i = 1, (#KEYS - 2) / 2 do
+  local entry, epoch, token = ARGV[4 * i], ARGV[4 * i + 1], ARGV[4 * i + 2]
   local value = consumer .. '@@' .. epoch
   local by, held = found[2 * i - 1], found[2 * i]
   local byIsMine, heldIsMine = by == value, held == value .. '@@' .. token
@@ -43,11 +59,13 @@ if #mine > 0 then
     young[entry] = true
   end
   for _, i in ipairs(mine) do
-    local entryLease, streamLease, entry = KEYS[2 * i], KEYS[2 * i + 1], ARGV[3 * i + 1]
+    local entryLease, streamLease, entry = KEYS[2 * i + 1], KEYS[2 * i + 2], ARGV[4 * i]
+    local epoch, news = ARGV[4 * i + 1], ARGV[4 * i + 3]
     -- Not pending, but there: the group was made anew, and will hand it out again
     if young[entry] or #redis.call('XRANGE', input, entry, entry) > 0 then
       redis.call('PEXPIRE', entryLease, lease)
       redis.call('PEXPIRE', streamLease, lease)
+      tell(entry, consumer .. '@@' .. epoch, news)
     else
       missed[#missed + 1] = { i, 'vanished' }
     end

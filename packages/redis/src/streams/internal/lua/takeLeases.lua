@@ -1,6 +1,7 @@
 --- Takes data streams whose entry is pending, old enough and leased by nobody: both leases first, then the entry.
 ---
---- Taken already with the same value: extends, same token. A lease that ran out under its owner counts as a failure.
+--- Taken already with the same value: extends, same token. A lease that ran out while a handler had something in hand
+--- counts as a failure.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
@@ -11,13 +12,14 @@
 --- KEYS[4n+3] fence
 --- KEYS[4n+4] checkpoint
 --- ARGV[1] group
---- ARGV[7n-5] stream
---- ARGV[7n-4] entry
---- ARGV[7n-3] value        of the entry lease: consumer@@epoch
---- ARGV[7n-2] consumer
---- ARGV[7n-1] lease        ms
---- ARGV[7n] minIdle        ms
---- ARGV[7n+1] maxFailures  failures that are too many
+--- ARGV[8n-6] stream
+--- ARGV[8n-5] entry
+--- ARGV[8n-4] value        of the entry lease: consumer@@epoch
+--- ARGV[8n-3] consumer
+--- ARGV[8n-2] lease        ms
+--- ARGV[8n-1] minIdle      ms
+--- ARGV[8n] maxFailures    failures that are too many
+--- ARGV[8n+1] period       ms that they must last at least
 --- Reply: for each { 'taken', token, failures }, { 'occupied', value, ms }, { 'recent' }, { 'unread' } (no consumer was
 ---   given it yet), { 'gone' }, { 'deadLettered', failures } or { 'error', message }.
 
@@ -25,6 +27,7 @@ local input, failures, deadLetters, announced = KEYS[1], KEYS[2], KEYS[3], KEYS[
 local group = ARGV[1]
 
 --- @include include/entryState.lua
+--- @include include/failures.lua
 --- @include include/fence.lua
 --- @include include/removeEntry.lua
 --- @include include/addDeadLetter.lua
@@ -48,7 +51,7 @@ local function occupied(key, value)
 end
 
 local function attempt(entryLease, streamLease, fence, checkpoint,
-  stream, entry, value, consumer, lease, minIdle, maxFailures)
+  stream, entry, value, consumer, lease, minIdle, maxFailures, period)
   local by, held = redis.call('GET', entryLease), redis.call('GET', streamLease)
   local token
   if held and string.sub(held, 1, #value + 2) == value .. '@@' then
@@ -78,17 +81,18 @@ local function attempt(entryLease, streamLease, fence, checkpoint,
     remove(stream, entry)
     return { 'gone' }
   end
-  local counts = redis.call('HMGET', failures, entry, entry .. ':by', entry .. ':gave')
-  if not again and isLate(value, counts[3]) then
+  local marks = redis.call('HMGET', failures, entry .. ':by', entry .. ':gave')
+  if not again and isLate(value, marks[2]) then
     return { 'recent' }
   end
-  local count = tonumber(counts[1] or '0') or 0
+  local count, age = failuresOf(entry, period)
+  local ranOut = not again and marks[1] and marks[1] ~= value
   local last = redis.call('GET', fence)
   if not again then
-    if counts[2] and counts[2] ~= value then
+    if ranOut then
       count = count + 1
     end
-    if count >= tonumber(maxFailures) then
+    if count >= tonumber(maxFailures) and age >= tonumber(period) then
       addDead(deadLetters, found[2], 'too many failures: ' .. string.format('%.0f', count), entry, last or '')
       redis.call('PEXPIRE', checkpoint, deadMillis)
       remove(stream, entry)
@@ -104,15 +108,19 @@ local function attempt(entryLease, streamLease, fence, checkpoint,
   end
   keepFence(fence, token)
   redis.call('PEXPIRE', checkpoint, keepMillis)
-  redis.call('HSET', failures, entry, string.format('%.0f', count), entry .. ':by', value)
+  if ranOut then
+    setFailures(entry, count, age)
+  end
+  -- Until a renewal says otherwise: a first message may end its process
+  redis.call('HSET', failures, entry .. ':by', value)
   return { 'taken', token, string.format('%.0f', count) }
 end
 
 local replies = {}
 for i = 1, (#KEYS - 4) / 4 do
-  local key, at = 4 * i, 7 * i - 6
+  local key, at = 4 * i, 8 * i - 7
   local done, reply = pcall(attempt, KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], KEYS[key + 4],
-    ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4], ARGV[at + 5], ARGV[at + 6], ARGV[at + 7])
+    ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4], ARGV[at + 5], ARGV[at + 6], ARGV[at + 7], ARGV[at + 8])
   if not done then
     reply = { 'error', type(reply) == 'table' and reply.err or tostring(reply) }
   end

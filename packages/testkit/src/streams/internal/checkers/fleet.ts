@@ -22,8 +22,9 @@ export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): C
     const check = ({ counts, letters }: ReturnType<typeof seen>) => {
       if (view.lossAt() >= 0) return
       for (const [entry, text] of counts) {
-        if (entry.includes(":") || Number(text) <= earned(entry)) continue
-        view.violated(`${entry} (${streams.get(entry)}) has ${text} failures, of which ${earned(entry)} happened`)
+        const [count] = text.split("|")
+        if (entry.includes(":") || Number(count) <= earned(entry)) continue
+        view.violated(`${entry} (${streams.get(entry)}) has ${count} failures, of which ${earned(entry)} happened`)
       }
       for (const [letter, fields] of letters) {
         if (known.has(letter)) continue

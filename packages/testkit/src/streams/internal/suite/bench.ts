@@ -34,10 +34,15 @@ export const only = <A>(items: ReadonlyArray<A>): A => {
   return items[0]!
 }
 
+/** How many failures in a row there are now. */
+export const failed = (service: Service, held: Held, options?: Parameters<Service["fail"]>[1]) =>
+  Effect.map(service.fail(held, options), (answer) => answer === "NotOwner" ? answer : answer.count)
+
 export interface TakeOptions {
   readonly lease?: Duration.Duration
   readonly minIdle?: Duration.Duration
   readonly maxFailures?: number
+  readonly deadLetterAfter?: Duration.Duration
   readonly epoch?: Epoch
 }
 
@@ -70,7 +75,8 @@ export class Party {
         epoch,
         lease: options.lease ?? this.bench.lease,
         minIdle: options.minIdle ?? Duration.zero,
-        maxFailures: options.maxFailures ?? 10
+        maxFailures: options.maxFailures ?? 10,
+        deadLetterAfter: options.deadLetterAfter
       }]),
       (results) => ({ result: only(results), epoch })
     )

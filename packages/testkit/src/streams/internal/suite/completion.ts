@@ -1,7 +1,7 @@
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { type Cases, only } from "./bench.ts"
+import { type Cases, failed, only } from "./bench.ts"
 
 export const ending = ({ bench, it, short }: Cases): void => {
   it.effect("done is final, and done twice is done", () =>
@@ -68,16 +68,16 @@ export const ending = ({ bench, it, short }: Cases): void => {
       const [a, b] = [party(), party()]
       const held = yield* a.own("one")
       const last = (n: number) => `${n}-0` as typeof held.entry
-      assert.strictEqual(yield* service.fail(held), 1)
-      assert.strictEqual(yield* service.fail(held, 2), 2)
+      assert.strictEqual(yield* failed(service, held), 1)
+      assert.strictEqual(yield* failed(service, held, { attempt: 2 }), 2)
       // Its answer was lost
-      assert.strictEqual(yield* service.fail(held, 2), 2)
+      assert.strictEqual(yield* failed(service, held, { attempt: 2 }), 2)
       // It was late, and the same was sent again meanwhile
-      assert.strictEqual(yield* service.fail(held, 1), 2)
+      assert.strictEqual(yield* failed(service, held, { attempt: 1 }), 2)
       assert.strictEqual(yield* service.commit(held, last(1)), "Committed")
-      assert.strictEqual(yield* service.fail(held), 1)
+      assert.strictEqual(yield* failed(service, held), 1)
       assert.strictEqual(yield* service.commit(held, last(1)), "Behind")
-      assert.strictEqual(yield* service.fail(held), 2)
+      assert.strictEqual(yield* failed(service, held), 2)
       yield* service.release(held)
       const again = yield* b.take(held.stream, held.entry)
       assert.strictEqual(again.failures, 2)
@@ -106,6 +106,37 @@ export const ending = ({ bench, it, short }: Cases): void => {
       yield* pass(short)
       const refused = yield* a.refused(held.stream, held.entry, { maxFailures: 3 })
       assert.deepStrictEqual(refused, { _tag: "DeadLettered", failures: 3 })
+    }))
+
+  it.effect("a lease that ran out is no failure where its handler waited", () =>
+    Effect.gen(function*() {
+      const { party, pass, service } = yield* bench("idle", short)
+      const b = party()
+      let held = yield* b.own("one")
+      for (const [news, failures] of [[[false], 0], [[false, undefined], 0], [[false, true], 1], [[], 2]] as const) {
+        for (const isBusy of news) yield* service.renew([{ ...held, isBusy }], short)
+        yield* pass(short)
+        held = yield* b.take(held.stream, held.entry)
+        assert.strictEqual(held.failures, failures)
+      }
+    }))
+
+  it.effect("a row of failures ends with progress, and after a while without one", () =>
+    Effect.gen(function*() {
+      const { lease, party, pass, service } = yield* bench("rows")
+      const [a, b] = [party(), party()]
+      const held = yield* a.own("one")
+      const deadLetterAfter = Duration.seconds(1)
+      const fail = (hasProgressed?: boolean) => failed(service, held, { deadLetterAfter, hasProgressed })
+      assert.deepStrictEqual([yield* fail(), yield* fail(), yield* fail(true)], [1, 2, 1])
+      yield* service.renew([{ ...held, hasProgressed: true }], lease)
+      assert.deepStrictEqual([yield* fail(), yield* fail()], [1, 2])
+      yield* service.release(held)
+      // Enough of them, and not for long enough
+      const again = yield* b.take(held.stream, held.entry, { maxFailures: 2, deadLetterAfter: Duration.hours(1) })
+      assert.strictEqual(again.failures, 2)
+      yield* pass(Duration.millis(1100))
+      assert.strictEqual(yield* failed(service, again, { deadLetterAfter }), 1)
     }))
 
   it.effect("a dead letter has its fields and its reason, and can be announced again", () =>

@@ -7,7 +7,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import { type Bench, only, type Party } from "./bench.ts"
+import { type Bench, failed, only, type Party } from "./bench.ts"
 
 const Stream = Schema.Literals(["x", "y"])
 const By = Schema.Literals([0, 1, 2])
@@ -175,7 +175,7 @@ export const runHistory = Effect.fnUntraced(function*(
         if (isOwner) model.owner = undefined
         return
       case "Fail":
-        assert.strictEqual(yield* service.fail(held), isOwner ? ++model.failures : "NotOwner")
+        assert.strictEqual(yield* failed(service, held), isOwner ? ++model.failures : "NotOwner")
         return
       case "DeadLetter":
         assert.strictEqual(yield* service.deadLetter(held, "test"), isOwner ? "DeadLettered" : "NotOwner")

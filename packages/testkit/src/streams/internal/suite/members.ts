@@ -1,7 +1,7 @@
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { type Cases, only } from "./bench.ts"
+import { type Cases, failed, only } from "./bench.ts"
 
 export const sharing = ({ bench, it, short }: Cases): void => {
   it.effect("what is handed over is the receiver's, which confirms by renewing it", () =>
@@ -32,7 +32,7 @@ export const sharing = ({ bench, it, short }: Cases): void => {
       yield* pass(short)
       assert.strictEqual((yield* renew(given, lease))._tag, "Renewed")
       assert.strictEqual((yield* c.refused(stream("one"), entry))._tag, "Occupied")
-      assert.strictEqual(yield* service.fail(given), 2)
+      assert.strictEqual(yield* failed(service, given), 2)
     }))
 
   it.effect("B55: what was handed over and not confirmed is anybody's", () =>
@@ -46,7 +46,7 @@ export const sharing = ({ bench, it, short }: Cases): void => {
       const next = yield* c.take(held.stream, held.entry, { minIdle: short })
       assert.isAbove(next.token, held.token)
       // No handler ran meanwhile
-      assert.strictEqual(yield* service.fail(next), 1)
+      assert.strictEqual(yield* failed(service, next), 1)
     }))
 
   it.effect("what was handed over and adopted counts when its lease runs out", () =>
@@ -58,7 +58,7 @@ export const sharing = ({ bench, it, short }: Cases): void => {
       assert.strictEqual((yield* service.handedOver(b.consumer, b.session)).length, 1)
       yield* pass(short)
       const next = yield* c.take(held.stream, held.entry, { minIdle: short })
-      assert.strictEqual(yield* service.fail(next), 2)
+      assert.strictEqual(yield* failed(service, next), 2)
     }))
 
   it.effect("epochs of what is handed over are never used twice", () =>

@@ -1,0 +1,19 @@
+--- Reads and writes the failures of an entry in a row: <count>|<ms of the first>|<ms of the last>.
+---
+--- Progress ends a row, and so does a period without a failure, unless it is 0.
+--- Needs failures.
+--- @include clock.lua
+
+-- How many, and ms since the first
+local function failuresOf(entry, period)
+  local count, first, last = string.match(redis.call('HGET', failures, entry) or '', '^(%d+)|(%d+)|(%d+)$')
+  period = tonumber(period)
+  if not count or period > 0 and now - last >= period then
+    return 0, 0
+  end
+  return tonumber(count), now - first
+end
+
+local function setFailures(entry, count, age)
+  redis.call('HSET', failures, entry, string.format('%.0f|%.0f|%.0f', count, now - age, now))
+end
