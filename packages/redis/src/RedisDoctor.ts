@@ -24,7 +24,7 @@ import { RedisTopology } from "./RedisTopology.ts"
  * - `error`: cannot work.
  *
  * `check` names what was looked at: `version`, `mode`, `role`, `eviction`, `connections`, `persistence`,
- * `keyspaceEvents`, `clock`, `latency`, `messages`, `permissions`.
+ * `coverage` (of a Cluster), `keyspaceEvents`, `clock`, `latency`, `messages`, `permissions`.
  *
  * @category models
  * @since 0.1.0
@@ -127,6 +127,18 @@ const keyspaceEvents = (value: string | undefined): Finding =>
       advice: "set notify-keyspace-events Ex, or enableEvents of the client"
     }
 
+const coverage = (value: string | undefined): Finding =>
+  value === undefined
+    ? { check: "coverage", status: "info", message: "cluster-require-full-coverage is not visible" }
+    : value === "no"
+    ? { check: "coverage", status: "ok", message: "each primary serves while another is away" }
+    : {
+      check: "coverage",
+      status: "warning",
+      message: "while one primary is away, all others refuse commands, and every lease may run out",
+      advice: "set cluster-require-full-coverage no"
+    }
+
 type Command = readonly [name: string, ...args: ReadonlyArray<string>]
 
 const mutexCommands = (key: string): ReadonlyArray<Command> => [
@@ -213,6 +225,7 @@ const examineServer = Effect.fnUntraced(function*(send: Send, isCluster: boolean
   return [
     ...checks.ofInfo(info, isCluster),
     checks.persistence(info, yield* setting(send, "save")),
+    ...(isCluster ? [coverage(yield* setting(send, "cluster-require-full-coverage"))] : []),
     ...(streams === true ? [keyspaceEvents(yield* setting(send, "notify-keyspace-events"))] : []),
     yield* clock(send),
     yield* latency(send, pings ?? 20)

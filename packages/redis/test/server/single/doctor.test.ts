@@ -76,10 +76,16 @@ describe("RedisDoctor", () => {
   it.live("each primary of a Cluster is examined", () =>
     Effect.gen(function*() {
       const { nodes } = yield* RedisServer.cluster()
-      const report = yield* Effect.provide(
+      const examined = Effect.provide(
         RedisDoctor.examine(),
-        IoRedis.layerCluster({ nodes: nodes.map(({ port }) => ({ host: "127.0.0.1", port })) })
+        Layer.fresh(IoRedis.layerCluster({ nodes: nodes.map(({ port }) => ({ host: "127.0.0.1", port })) }))
       )
+      assert.deepInclude(find(yield* examined, "coverage"), {
+        status: "warning",
+        advice: "set cluster-require-full-coverage no"
+      })
+      yield* Effect.forEach(nodes, (node) => node.send("CONFIG", "SET", "cluster-require-full-coverage", "no"))
+      const report = yield* examined
       assert.isTrue(report.isHealthy, RedisDoctor.format(report))
       assert.strictEqual(report.findings.filter(({ check }) => check === "version").length, 3)
     }), 60_000)

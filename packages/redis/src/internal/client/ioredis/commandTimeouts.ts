@@ -1,5 +1,4 @@
 /** Times out the commands of a connection with one timer, where ioredis sets two timers for each command. */
-import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
@@ -8,6 +7,7 @@ import { type Cluster, Command, Redis as Client } from "ioredis"
 import type { CommandSink } from "../commandSink.ts"
 import * as causes from "./causes.ts"
 import { addressOf } from "./connection.ts"
+import { monotonicMillis } from "./wallClock.ts"
 
 const heads = Array.from({ length: 256 }, (_, length) => `\r\n$${length}\r\n`)
 const headOf = (text: string) => heads[text.length] ?? `\r\n$${text.length}\r\n`
@@ -45,7 +45,7 @@ interface InFlight {
 }
 
 /** Destroys a connection on which nothing arrives for twice the limit, also if it was only just opened. */
-const watchSilence = (client: Client, limit: number, now: () => number, wake: () => void) =>
+const watchSilence = (client: Client, limit: number, wake: () => void) =>
   Effect.map(
     Effect.acquireRelease(
       Effect.sync(() => {
@@ -54,7 +54,7 @@ const watchSilence = (client: Client, limit: number, now: () => number, wake: ()
           state.since = Infinity
         }
         const onConnect = () => {
-          state.since = now()
+          state.since = monotonicMillis()
           client.stream.on("data", onData)
           wake()
         }
@@ -91,22 +91,19 @@ export const withTimeouts = (
   commandTimeout: Duration.Duration
 ): Effect.Effect<CommandSink["send"], never, Scope.Scope> =>
   Effect.gen(function*() {
-    const clock = yield* Clock.Clock
     const limit = Duration.toMillis(commandTimeout)
     const busy = Latch.makeUnsafe(false)
     const address = () => client instanceof Client ? addressOf(client) : "the Cluster"
     let isIdle = false
     let oldest: InFlight | undefined
     let newest: InFlight | undefined
-    const now = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
-
     const wake = () => {
       if (!isIdle) return
       isIdle = false
       busy.openUnsafe()
     }
     // ioredis watches the silence of a node of a Cluster
-    const silence = client instanceof Client ? yield* watchSilence(client, limit, now, wake) : undefined
+    const silence = client instanceof Client ? yield* watchSilence(client, limit, wake) : undefined
 
     const forget = (entry: InFlight) => {
       entry.isSettled = true
@@ -140,7 +137,7 @@ export const withTimeouts = (
 
     const watch = Effect.suspend(() => {
       busy.closeUnsafe()
-      const at = now()
+      const at = monotonicMillis()
       while (oldest !== undefined && at >= oldest.sent + limit) {
         silence?.noteSilence(oldest.sent)
         reject(oldest, causes.timedOut(Duration.format(commandTimeout), address()))
@@ -164,7 +161,7 @@ export const withTimeouts = (
         queueMicrotask(() => done({ cause: causes.unwritable(cause) }, undefined))
         return undefined
       }
-      const entry: InFlight = { command, sent: now(), isSettled: false, next: undefined }
+      const entry: InFlight = { command, sent: monotonicMillis(), isSettled: false, next: undefined }
       if (newest === undefined) oldest = entry
       else newest.next = entry
       newest = entry

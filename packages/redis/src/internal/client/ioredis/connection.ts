@@ -3,10 +3,11 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import type * as Scope from "effect/Scope"
-import { Cluster, type ClusterNode, type ClusterOptions, Redis as Client, type RedisOptions } from "ioredis"
+import { type Cluster, type ClusterNode, type ClusterOptions, Redis as Client, type RedisOptions } from "ioredis"
 import * as Redis from "../effectRedis.ts"
 import { isReply } from "../errors.ts"
 import * as causes from "./causes.ts"
+import { PatientCluster } from "./patientCluster.ts"
 import type { Parts } from "./url.ts"
 import { onWallClock } from "./wallClock.ts"
 
@@ -192,7 +193,7 @@ export const openCluster = (
     const { retryStrategy: _, ...redisOptions } = optionsFor(role, settings)
     const delay = reconnectDelay(random)
     let wasReady = false
-    const cluster = new Cluster([...settings.nodes], {
+    const cluster = new PatientCluster([...settings.nodes], {
       ...settings.cluster,
       lazyConnect: true,
       enableOfflineQueue: false,

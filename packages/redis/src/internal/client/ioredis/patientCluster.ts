@@ -1,0 +1,20 @@
+/** A Cluster client that reads the topology again at growing distances, where ioredis does for each refused command. */
+import { Cluster } from "ioredis"
+import { monotonicMillis } from "./wallClock.ts"
+
+const shortest = 100
+const longest = 2000
+
+export class PatientCluster extends Cluster {
+  private distance = shortest
+  private next = 0
+
+  /** A slot that moved needs no refresh: the reply names its node. */
+  override refreshSlotsCache(callback?: Parameters<Cluster["refreshSlotsCache"]>[0]): void {
+    const now = monotonicMillis()
+    if (this.status === "ready" && now < this.next) return callback?.()
+    this.distance = now < this.next + this.distance ? Math.min(2 * this.distance, longest) : shortest
+    this.next = now + this.distance
+    super.refreshSlotsCache(callback)
+  }
+}
