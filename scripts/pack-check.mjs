@@ -4,6 +4,7 @@
 //   node scripts/pack-check.mjs                   what `npm test` runs
 //   node scripts/pack-check.mjs --long            more seeds and compilers, all runtimes, and what the pages say
 //   node scripts/pack-check.mjs --long --write    and writes the table of runtimes into the documentation
+import { installExamples, runOn } from "./pack-check/examples.mjs"
 import { checkImports } from "./pack-check/imports.mjs"
 import { packedConsumer, temporaryFolder } from "./pack-check/packedConsumer.mjs"
 import { mustHold, systemNode, writePrograms } from "./pack-check/programs.mjs"
@@ -56,6 +57,14 @@ const useRuntimes = async (redisUrl) => {
     "runtimes",
     async () => reportTable(await runtimeRows(runtimes, consumer, redisUrl), process.argv.includes("--write"))
   )
+  let examples
+  await step("install what the examples import", async () => {
+    examples = await installExamples(packed, temporary)
+  })
+  await step("the examples, each with its one command", () => runTests(examples, redisUrl))
+  for (const runtime of runtimes.filter(({ name }) => name !== "Node")) {
+    await step(`own-client.ts on ${runtime.name} ${runtime.version}`, () => runOn(runtime, examples, redisUrl))
+  }
   for (const runtime of runtimes.filter(({ name }) => name === "Node")) {
     await step(
       `what the README and the guide to testing say, on Node ${runtime.version}`,

@@ -1,6 +1,6 @@
 // Where things are, for the scripts of this folder.
-import { readdirSync, statSync } from "node:fs"
-import { basename, dirname, join, relative, sep } from "node:path"
+import { readdirSync, readFileSync, statSync } from "node:fs"
+import { basename, dirname, join, posix, relative, sep } from "node:path"
 import { fileURLToPath } from "node:url"
 
 export const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
@@ -41,3 +41,14 @@ export const publicModules = (packageFolder) =>
   barrelFolders(packageFolder).flatMap((folder) =>
     modulesIn(folder).map((name) => relative(join(packageFolder, "src"), join(folder, name)).split(sep).join("/"))
   )
+
+/** The files that a file leads to by relative paths, itself included. */
+export const filesFrom = (file, found = new Set()) => {
+  if (found.has(file)) return found
+  found.add(file)
+  const text = readFileSync(join(root, file), "utf8")
+  for (const [, path] of text.matchAll(/(?:from |new URL\()"(\.[^"]+)"/g)) {
+    filesFrom(posix.join(posix.dirname(file), path), found)
+  }
+  return found
+}

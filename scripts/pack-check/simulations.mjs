@@ -1,23 +1,12 @@
 // Runs seeds of the simulator's plans on the packed packages: the plans are copied beside them, as they lie in the
 // repository, so that `@effect-simba/*` in them is what npm installed.
-import { cpSync, readFileSync } from "node:fs"
+import { cpSync } from "node:fs"
 import { availableParallelism } from "node:os"
-import { join, posix } from "node:path"
-import { root } from "../lib/workspace.mjs"
+import { join } from "node:path"
+import { filesFrom, root } from "../lib/workspace.mjs"
 import { plans, simulator, simulatorHelpers } from "./paths.mjs"
 import { run } from "./processes.mjs"
 import { problem } from "./report.mjs"
-
-/** The files that a file leads to by relative paths, itself included. */
-const filesFrom = (file, found = new Set()) => {
-  if (found.has(file)) return found
-  found.add(file)
-  const text = readFileSync(join(root, file), "utf8")
-  for (const [, path] of text.matchAll(/(?:from |new URL\()"(\.[^"]+)"/g)) {
-    filesFrom(posix.join(posix.dirname(file), path), found)
-  }
-  return found
-}
 
 const copyPlans = (folder) => {
   for (const file of filesFrom(simulator)) {
