@@ -128,7 +128,8 @@ export interface HeldLease extends Lease, AsyncDisposable {
  *
  * **Gotchas**
  *
- * Pass `signal` to everything that waits. The mutex stays taken, and the caller waits, until the promise has settled.
+ * Pass `signal` to everything that waits. The mutex stays taken, and the caller waits, until the promise has settled. Work
+ * that locks its own mutex again waits for itself, until its `timeout`.
  *
  * @see {@link Simba}
  * @category models

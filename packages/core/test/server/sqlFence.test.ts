@@ -42,8 +42,11 @@ const contract = (name: string, Live: Layer.Layer<SqlClient.SqlClient, unknown>)
         Effect.gen(function*() {
           yield* setUp
           yield* SqlFence.guard("alice", token(7))
-          const error = yield* Effect.flip(SqlFence.withTransaction("alice", token(6))(setBalance(0)))
+          let ran = false
+          const body = Effect.andThen(Effect.sync(() => void (ran = true)), setBalance(0))
+          const error = yield* Effect.flip(SqlFence.withTransaction("alice", token(6))(body))
           assert.instanceOf(error, SimbaError.StaleToken)
+          assert.isFalse(ran)
           assert.deepInclude(error, { resource: "alice", token: token(6), seen: token(7) })
           assert.strictEqual(yield* balance, 100)
           assert.strictEqual((yield* Effect.flip(SqlFence.guard("alice", token(6))))._tag, "StaleToken")
