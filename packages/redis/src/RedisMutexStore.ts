@@ -26,7 +26,7 @@ import { MutexMessage } from "./internal/mutex/messages.ts"
 import * as operationBatch from "./internal/mutex/operationBatch.ts"
 import { PendingReleases } from "./internal/mutex/pendingReleases.ts"
 import * as renewalBatch from "./internal/mutex/renewalBatch.ts"
-import { readClaimPeriod, readInspect, readOwnership } from "./internal/mutex/replies.ts"
+import { readClaimPeriod, readOwnership } from "./internal/mutex/replies.ts"
 import * as scripts from "./internal/mutex/scripts.ts"
 import * as waiterInbox from "./internal/mutex/waiterInbox.ts"
 import { RedisTopology } from "./RedisTopology.ts"
@@ -72,7 +72,6 @@ const make = Effect.gen(function*() {
   const subscriber = yield* Subscriber
   const topology = yield* RedisTopology
   const look = evaluate(redis, scripts.readOwner)
-  const inspect = evaluate(redis, scripts.inspectMutex)
   const force = evaluate(redis, scripts.forceRelease)
   const claimPeriod = evaluate(redis, scripts.claimPeriod)
 
@@ -88,7 +87,7 @@ const make = Effect.gen(function*() {
   const sink = (yield* CommandSink) ?? (yield* overRedis(redis, { coalescing: false }))
   const load = (script: string) =>
     Effect.mapError(redis.send<string>("SCRIPT", "LOAD", script), fromRedis("load a script"))
-  const { acquire, flush, release: sendRelease } = operationBatch.make(sink, {
+  const { acquire, flush, inspect, release: sendRelease } = operationBatch.make(sink, {
     perSlot: isCluster,
     sha: yield* load(scripts.acquireAndRelease.lua),
     skipDead
@@ -154,17 +153,7 @@ const make = Effect.gen(function*() {
         message: (message): Change => message
       }),
     inbox: inbox.forced,
-    inspect: (mutex, limit) =>
-      behind(inspect([mutexKeys.owner(mutex), mutexKeys.queue(mutex), mutexKeys.fence(mutex)], [limit])).pipe(
-        Effect.mapError(fromRedis("inspect")),
-        Effect.flatMap(readInspect),
-        Effect.map(([ownership, token, waiting, waiters]) => ({
-          ownership,
-          token: token === "" ? undefined : token,
-          waiting,
-          waiters: waiters.map(([id, waited]) => ({ id, waited: Duration.millis(waited) }))
-        }))
-      ),
+    inspect: (mutex, limit) => Effect.callback((resume) => inspect(mutex, limit, resume)),
     list: topology._tag === "Single"
       ? scan(redis.send)
       : Stream.flatMap(Stream.fromIterableEffect(topology.primaries), scan),

@@ -25,7 +25,7 @@ const odd = "redis.call('DEL', KEYS[1]) redis.call('RPUSH', KEYS[1], 'x') return
 const to = (most: number) => Schema.Literals(Array.from({ length: most + 1 }, (_, i) => i))
 const Step = Schema.Struct({
   act: Schema.Literals([
-    ...["t", "r", "r", "r", "a", "a", "a", "d"] as const,
+    ...["t", "r", "r", "r", "a", "a", "a", "d", "i"] as const,
     ...["crowd", "ghost", "stock waits", "stock owns", "reserved", "fence", "forever", "odd", "later"] as const
   ]),
   mutex: Schema.Literals([0, 0, 0, 1]),
@@ -78,6 +78,8 @@ const argumentsOf = (
         "1",
         ["", "8", "2750000000000003"][id % 3]!
       ]
+    case "i":
+      return [String(value)]
     default:
       return [mine]
   }

@@ -1,6 +1,6 @@
-/** Sends acquires and releases: those of one task of the event loop in one call, in the order of asking. */
+/** Sends acquires, releases and inspections: those of one task of the event loop in one call, in the order of asking. */
 import type { MutexName } from "@effect-simba/core/MutexName"
-import type { AcquireRequest, AcquireResult, Released, ReleaseRequest } from "@effect-simba/core/MutexStore"
+import type { AcquireRequest, AcquireResult, MutexState, Released, ReleaseRequest } from "@effect-simba/core/MutexStore"
 import { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
 import * as Duration from "effect/Duration"
 import * as Exit from "effect/Exit"
@@ -8,7 +8,7 @@ import { slot as slotOf } from "../client/clusterSlot.ts"
 import type { CommandSink, Failure } from "../client/commandSink.ts"
 import { backendError, fromReply, isForgotten } from "../client/errors.ts"
 import * as keys from "./keys.ts"
-import { readAcquire, readRelease } from "./replies.ts"
+import { readAcquire, readInspect, readRelease } from "./replies.ts"
 import { acquireAndRelease, type SkipDead } from "./scripts.ts"
 
 export type Settle<A> = (exit: Exit.Exit<A, BackendError | ProtocolError>) => void
@@ -174,10 +174,37 @@ class Release implements Operation {
   }
 }
 
+class Inspection implements Operation {
+  readonly isAbandoned = false
+  readonly mutex: MutexName
+  private readonly limit: number
+  private readonly settle: Settle<MutexState>
+
+  constructor(mutex: MutexName, limit: number, settle: Settle<MutexState>) {
+    this.mutex = mutex
+    this.limit = limit
+    this.settle = settle
+  }
+
+  write(call: Call): void {
+    call.add("i", this.mutex, String(this.limit))
+  }
+
+  reply(reply: unknown): void {
+    const failure = failureOf(reply)
+    this.settle(failure === undefined ? readInspect(reply) : Exit.fail(fromReply("inspect", failure)))
+  }
+
+  fail(error: (operation: string) => BackendError | ProtocolError): void {
+    this.settle(Exit.fail(error("inspect")))
+  }
+}
+
 export interface OperationBatch {
   /** Returns a function that abandons the request. */
   readonly acquire: (request: AcquireRequest, settle: Settle<AcquireResult>) => () => void
   readonly release: (request: ReleaseRequest, settle: Settle<Released>) => void
+  readonly inspect: (mutex: MutexName, limit: number, settle: Settle<MutexState>) => void
   /** Sends the waiting operations now, so that the next command comes behind them. */
   readonly flush: () => void
 }
@@ -254,6 +281,7 @@ export const make = (
       }
     },
     release: (request, settle) => submit(new Release(request, settle)),
+    inspect: (mutex, limit, settle) => submit(new Inspection(mutex, limit, settle)),
     flush
   }
 }

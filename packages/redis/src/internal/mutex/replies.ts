@@ -1,5 +1,6 @@
 /** The replies of the mutex scripts, as Schema codecs, and their readers. */
-import { type AcquireResult, type Released, Ticket } from "@effect-simba/core/MutexStore"
+import { type AcquireResult, type MutexState, type Released, Ticket } from "@effect-simba/core/MutexStore"
+import * as Duration from "effect/Duration"
 import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
 import { Count, Token } from "../client/codecs.ts"
@@ -46,6 +47,7 @@ export const ClaimPeriodReply = Schema.Tuple([Flag, Count])
 
 const decodeAcquire = reader("the reply to an acquire", AcquireReply)
 const decodeRelease = reader("the reply to a release", ReleaseReply)
+const decodeInspect = reader("the reply to an inspection", InspectReply)
 
 export const readAcquire = (reply: unknown) =>
   Exit.map(decodeAcquire(reply), (decoded): AcquireResult => {
@@ -67,7 +69,14 @@ export const readRelease = (reply: unknown) =>
     return { ownership, requeued: { ticket, token: token === "" ? undefined : token } }
   })
 
+export const readInspect = (reply: unknown) =>
+  Exit.map(decodeInspect(reply), ([ownership, token, waiting, waiters]): MutexState => ({
+    ownership,
+    token: token === "" ? undefined : token,
+    waiting,
+    waiters: waiters.map(([id, waited]) => ({ id, waited: Duration.millis(waited) }))
+  }))
+
 export const readGuard = reader("the reply of the guard script", GuardReply)
-export const readInspect = reader("the reply of the inspect script", InspectReply)
 export const readClaimPeriod = reader("the reply of the claim script", ClaimPeriodReply)
 export const readOwnership = reader("the owner of a mutex", OwnershipText)

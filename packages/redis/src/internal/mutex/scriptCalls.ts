@@ -11,22 +11,22 @@ export interface Call {
   readonly reply: unknown
 }
 
-const widths: Record<string, number> = { t: 1, a: 7, r: 1, d: 7 }
+const widths: Record<string, number> = { t: 1, a: 7, r: 1, d: 7, i: 1 }
 
 /** Of any command; none if it is not that script. */
 export const callsOf = (args: ReadonlyArray<string>, reply: unknown): ReadonlyArray<Call> => {
   if (args[0] !== "EVALSHA" && args[0] !== "EVAL") return []
   const keys = Number(args[2])
   const codes = args[3 + keys] ?? ""
-  if (!/^[tard]+$/i.test(codes) || keys !== 4 * codes.replace(/[A-Z]/g, "").length) return []
+  if (!/^[tardi]+$/i.test(codes) || keys !== 4 * codes.replace(/[A-Z]/g, "").length) return []
   let at = 3 + keys + 4
   let key = -1
-  return [...codes].map((letter, index) => {
+  return [...codes].flatMap((letter, index) => {
     const code = letter.toLowerCase()
     // A capital letter: the mutex of the operation before
     if (letter === code) key += 4
     const own = args.slice(at, at += widths[code]!)
-    return {
+    return code === "i" ? [] : [{
       kind: code === "t" || code === "a" ? "acquire" : "release",
       ownerKey: args[key]!,
       id: own[0]!,
@@ -34,6 +34,6 @@ export const callsOf = (args: ReadonlyArray<string>, reply: unknown): ReadonlyAr
       unfair: code === "a" ? own[5] === "1" : code === "d" && own[2] === "1",
       requeue: code === "d" ? own[3]! : "",
       reply: Array.isArray(reply) ? reply[index] : reply
-    }
+    }]
   })
 }

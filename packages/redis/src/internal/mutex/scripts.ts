@@ -34,13 +34,6 @@ export const renewLeases = script<
 /** Reads the owner of a mutex. */
 export const readOwner = script<readonly [owner: string], readonly [], string>(lua.readOwner)
 
-/** Reads who owns a mutex and who waits for it. */
-export const inspectMutex = script<
-  readonly [owner: string, queue: string, fence: string],
-  readonly [limit: number],
-  readonly [ownership: string, token: string, waiting: string, waiters: ReadonlyArray<readonly [string, string]>]
->(lua.inspectMutex)
-
 /** Takes a mutex from its owner and hands it over as a release does. Replies the ownership before. */
 export const forceRelease = script<
   readonly [owner: string, queue: string, fence: string, reserved: string],

@@ -1,7 +1,7 @@
---- Does any number of acquires and releases, in the order given. One that fails leaves the others alone.
+--- Does any number of acquires, releases and inspections, in the order given. One that fails leaves the others alone.
 ---
---- `include/acquire.lua` and `include/release.lua` decide. An operation on the same mutex as the one before it has no
---- keys of its own.
+--- `include/acquire.lua` and `include/release.lua` decide, `include/inspect.lua` reads. An operation on the same mutex as
+--- the one before it has no keys of its own.
 ---
 --- KEYS[4n-3] owner
 --- KEYS[4n-2] queue
@@ -21,6 +21,7 @@
 ---   r  a plain release: wire id
 ---   d  any release: wire id, confirm ms, unfair, wire id to queue or '', its lease ms, how many tokens it reserves,
 ---      the last token that was used or ''
+---   i  an inspection: how many waiters to name
 
 local codes, skipDead, plainLease, plainConfirm = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 skipDead = skipDead ~= '0' and skipDead
@@ -45,6 +46,7 @@ for i = 1, #codes do
 
       --- @include include/acquire.lua
       --- @include include/release.lua
+      --- @include include/inspect.lua
 
       operate = function(code, at)
         local id = ARGV[at]
@@ -55,6 +57,8 @@ for i = 1, #codes do
           return acquire(id, mode, lease, confirm, ticket, ARGV[at + 5] == '1', tonumber(ARGV[at + 6]))
         elseif code == 'r' then
           return release(id, plainConfirm, false, '')
+        elseif code == 'i' then
+          return inspect(tonumber(id))
         end
         local confirm, unfair, nextId = ARGV[at + 1], ARGV[at + 2] == '1', ARGV[at + 3]
         local lease, spare, last = ARGV[at + 4], tonumber(ARGV[at + 5]), tonumber(ARGV[at + 6])

@@ -1,0 +1,21 @@
+--- Reads who owns a mutex and who waits for it.
+---
+--- Replies { ownership, token of an owner of ours or '', length of the queue, { { id, waited ms }, ... } }.
+--- Needs owner, queue, fence.
+--- @include clock.lua
+--- @include ownership.lua
+--- @include stockSimba.lua
+
+local function inspect(limit)
+  local current = redis.call('GET', owner)
+  local token = current and inboxOf(current) and string.match(redis.call('GET', fence) or '', '^%d*') or ''
+  local waiters = {}
+  if limit > 0 then
+    local head = redis.call('ZRANGE', queue, 0, limit - 1, 'WITHSCORES')
+    for i = 1, #head, 2 do
+      local waited = math.max(0, micros() / 1000 - tonumber(head[i + 1]) * 1000)
+      waiters[#waiters + 1] = { head[i], string.format('%.0f', waited) }
+    end
+  end
+  return { ownershipOf(current), token, string.format('%.0f', redis.call('ZCARD', queue)), waiters }
+end
