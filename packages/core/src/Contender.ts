@@ -36,7 +36,10 @@ import type { InvalidConfig, InvalidName, StoreError } from "./SimbaError.ts"
  * @since 0.1.0
  */
 export interface ContenderOptions extends LeaseOptions {
-  /** The longest time between two looks at the owner while nothing is announced. Default: 1 second. */
+  /**
+   * How long after the end of its ttl the owner is looked at while nothing is announced. Owners of another implementation,
+   * and a mutex that nobody owns, are looked at this often. Default: 1 second.
+   */
   readonly every?: Duration.Input | undefined
 }
 

@@ -14,10 +14,12 @@ import {
   Deferred,
   Duration,
   Effect,
+  Exit,
   Fiber,
   Layer,
   Logger,
   Option,
+  Scope,
   Stream,
   SubscriptionRef
 } from "effect"
@@ -26,7 +28,7 @@ import { HeldLease } from "../../src/internal/mutex/heldLease.ts"
 import { termsOf } from "../../src/internal/mutex/leaseOptions.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
 import * as Fleet from "../support/fleet.ts"
-import { start, TestLive } from "../support/setup.ts"
+import { another, start, TestLive } from "../support/setup.ts"
 import { stalling } from "../support/stalling.ts"
 
 /** Lets every fiber run that can, without moving the clock. */
@@ -302,21 +304,25 @@ describe("the state of a contender over time", () => {
       }))
     ).pipe(Layer.provide(FaultyStore.layer))
     return Effect.gen(function*() {
+      const holding = yield* Scope.make()
+      yield* Scope.provide(Effect.provide(Mutex.acquire("jobs"), yield* another("them")), holding)
       const jobs = yield* Mutex.contend("jobs")
       yield* settle
       const reader = yield* start(Effect.flip(Stream.runDrain(jobs.changes)))
       broken = true
-      yield* TestClock.adjust("2 seconds")
+      yield* TestClock.adjust("12 seconds")
       assert.strictEqual((yield* Fiber.join(reader))._tag, "BackendError")
       broken = false
       yield* TestClock.adjust("20 seconds")
       const seen = yield* recording(jobs)
       yield* jobs.stop
-      yield* TestClock.adjust("2 seconds")
+      yield* Scope.close(holding, Exit.void)
+      // The next look is when the owner should have renewed
+      yield* TestClock.adjust("12 seconds")
       assert.deepStrictEqual(seen, ["Released"])
       assert.isUndefined((yield* stateOf(jobs)).after)
     }).pipe(Effect.provide(
-      Mutex.layer().pipe(Layer.provide(store), Layer.provideMerge(Logger.layer([])))
+      Mutex.layer().pipe(Layer.provideMerge(store), Layer.provideMerge(Logger.layer([])))
     ))
   })
 

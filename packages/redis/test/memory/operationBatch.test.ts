@@ -82,6 +82,22 @@ describe("requests of one turn on a fake server", () => {
       assert.strictEqual((yield* calls).length, 1)
     }).pipe(Effect.provide(FakeLive)))
 
+  it.effect("inspections of one turn go out in one call, with what else is asked", () =>
+    Effect.gen(function*() {
+      const { store } = yield* openDirect
+      const request = plain("inspected")
+      const mutexes = [request.mutex, ...Array.from({ length: 19 }, (_, n) => plain(`idle ${n}`).mutex)]
+      const inspecting = Effect.forEach(mutexes, (mutex) => store.inspect(mutex, 0), { concurrency: "unbounded" })
+      const [acquired, found] = yield* Effect.all([store.acquire(request), inspecting], { concurrency: "unbounded" })
+      const { token } = granted(acquired)
+      assert.strictEqual(found[0]!.token, token)
+      assert.deepStrictEqual(
+        found.slice(1).map(({ ownership }) => ownership._tag),
+        Array.from({ length: 19 }, () => "Free")
+      )
+      assert.strictEqual((yield* calls).length, 1)
+    }).pipe(Effect.provide(FakeLive)))
+
   it.effect("a command that cannot be written fails all operations of its call, and the next call works", () =>
     Effect.gen(function*() {
       const { state, store } = yield* openDirect

@@ -14,7 +14,7 @@ import * as SubscriptionRef from "effect/SubscriptionRef"
 import type { Contender, ContenderState } from "../../Contender.ts"
 import type { Body, Lease } from "../../Lease.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
-import type { MutexName } from "../../MutexName.ts"
+import { inboxOf, type MutexName } from "../../MutexName.ts"
 import type { MutexStore } from "../../MutexStore.ts"
 import { LeaseLost } from "../../SimbaError.ts"
 import type { AcquireError } from "../../SimbaError.ts"
@@ -43,13 +43,15 @@ export const contenderRetry = retrySchedule("100 millis", "10 seconds")
 
 export const make = Effect.fnUntraced(function*(options: {
   readonly store: MutexStore["Service"]
+  readonly watches: observer.OwnerWatches
   readonly mutex: MutexName
   readonly transition: Duration.Duration
   readonly every: Duration.Duration
   readonly recorder: Recorder
   readonly acquire: Effect.Effect<Lease, AcquireError, Scope.Scope>
 }): Effect.fn.Return<Contender, never, Scope.Scope> {
-  const { every, mutex, recorder, store } = options
+  const { mutex, recorder, store } = options
+  const every = Duration.toMillis(options.every)
   const transition = Duration.toMillis(options.transition)
   const scope = yield* Effect.scope
   const clock = yield* Clock.Clock
@@ -119,11 +121,14 @@ export const make = Effect.fnUntraced(function*(options: {
   }))
 
   // An interruption of the loop itself does not come here
-  const attempt = Effect.catchCause(lead, (cause) =>
-    Effect.andThen(
-      log.warning("Cannot contend at present; trying again", cause),
-      Effect.fail("again" as const)
-    ))
+  const attempt = Effect.catchCause(
+    Effect.ensuring(lead, Effect.sync(() => following.lookNow())),
+    (cause) =>
+      Effect.andThen(
+        log.warning("Cannot contend at present; trying again", cause),
+        Effect.fail("again" as const)
+      )
+  )
 
   // The schedule does not end, so neither does the retry
   const contend = annotate(Effect.forever(Effect.orDie(Effect.retry(attempt, contenderRetry))))
@@ -162,29 +167,24 @@ export const make = Effect.fnUntraced(function*(options: {
     return asking.getRef(Inside).has(state) ? Effect.yieldNow : left
   }
 
-  // Readers hear of a refusal; the watch begins again, since the state must not stay behind for ever
-  yield* observer.watch(
-    store,
-    mutex,
-    { every, renewals: false },
-    (look, seen) =>
-      Effect.tap(
+  const following = yield* options.watches.follow(mutex, {
+    on: (look, seen) =>
+      Effect.andThen(
         see(look.owner, look.end),
-        () => Effect.sync(() => readers.forEach((reader) => observer.serve(reader, mutex, seen)))
-      )
-  ).pipe(
-    Effect.catchCause((cause) =>
+        Effect.sync(() => readers.forEach((reader) => observer.serve(reader, mutex, seen)))
+      ),
+    refused: (cause) =>
       Effect.andThen(
         annotate(log.warning("Cannot see who owns the mutex, and looks again", cause)),
-        Effect.andThen(
-          Effect.forEach(readers, (reader) => Queue.failCause(reader, cause)),
-          Effect.fail("again" as const)
-        )
-      )
-    ),
-    Effect.retry(contenderRetry),
-    Effect.forkIn(scope)
-  )
+        Effect.forEach(readers, (reader) => Queue.failCause(reader, cause), { discard: true })
+      ),
+    // Owners of ours are announced; whether one has renewed shows after its ttl
+    nextLook: ({ end, owner }, now) => {
+      const inTtl = owner !== undefined && inboxOf(owner) !== "" && end !== Infinity ? end - transition : 0
+      return Math.max(now, inTtl) + every
+    },
+    renewals: false
+  })
   // The closing fiber may be the work itself
   yield* Scope.addFinalizer(
     scope,

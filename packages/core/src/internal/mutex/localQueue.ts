@@ -65,6 +65,11 @@ export class LocalQueue implements QueueContext {
     return this.line.first
   }
 
+  /** The lease that a fiber of this layer holds. */
+  get lease(): HeldLease | undefined {
+    return this.held
+  }
+
   /** Notices that its lease is over before any timer does. */
   check(): void {
     if (this.held !== undefined) this.layer.leases.check(this.held, instant(this.layer.clock))
@@ -279,6 +284,8 @@ export interface LocalQueues {
   readonly leases: HeldLeases
   /** The queue for an attempt. Use it at once: one that nobody has asked or joined may be replaced. */
   readonly at: (attempt: Attempt) => LocalQueue
+  /** The lease that a fiber of this layer holds, unless it is an unfair one. */
+  readonly held: (mutex: MutexName) => HeldLease | undefined
   readonly isClosed: () => boolean
 }
 
@@ -308,6 +315,7 @@ export const make = Effect.fnUntraced(function*(
   return {
     context,
     leases,
+    held: (mutex) => queues.get(mutex)?.lease,
     isClosed: () => layer.isClosed,
     at: (attempt) => {
       const key = attempt.terms.unfair ? attempt : attempt.mutex

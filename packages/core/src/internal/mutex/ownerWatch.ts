@@ -1,20 +1,20 @@
-/** Follows the owner of a mutex without contending: looks at each announcement, and often enough without any. */
+/** Follows the owners of mutexes without contending: one watch for each mutex of a layer, shared by all who follow it. */
 import type * as Cause from "effect/Cause"
-import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
+import * as Exit from "effect/Exit"
 import * as Queue from "effect/Queue"
+import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { FencingToken } from "../../FencingToken.ts"
 import type { MutexName } from "../../MutexName.ts"
 import * as MutexSchedule from "../../MutexSchedule.ts"
-import type { Change, MutexStore } from "../../MutexStore.ts"
+import type { MutexState } from "../../MutexStore.ts"
 import type { OwnerEvent } from "../../OwnerEvent.ts"
 import type { StoreError } from "../../SimbaError.ts"
-import type { Subscription } from "../../Subscriber.ts"
-import { instant } from "../lease/instant.ts"
-import { isTransient } from "../lease/storeFailure.ts"
+import { isTransient, retrySchedule } from "../lease/storeFailure.ts"
+import type { AttemptContext } from "./attempt.ts"
+import type { HeldLease } from "./heldLease.ts"
 
 /** The answer to one look. The owner's lease ends at `end`, in milliseconds of the observer's monotonic clock. */
 export interface Look {
@@ -23,9 +23,13 @@ export interface Look {
   readonly end: number
 }
 
-export interface Options {
-  /** The longest time between two looks. */
-  readonly every: Duration.Duration
+/** Somebody who wants to know the owner of one mutex. */
+export interface Follower {
+  readonly on: (look: Look, events: ReadonlyArray<OwnerEvent>) => Effect.Effect<void>
+  /** The backend refused. It is asked again. */
+  readonly refused: (cause: Cause.Cause<StoreError>) => Effect.Effect<void>
+  /** How long the next look may wait where nothing is announced, in monotonic milliseconds. */
+  readonly nextLook: (look: Look, now: number) => number
   readonly renewals: boolean
 }
 
@@ -63,49 +67,154 @@ export const between = (
     : [{ _tag: "HandedOver", mutex, owner: before.owner, successor: after.owner }]
 }
 
-/** Looks until it is interrupted. An outage is a gap; a refusal is a failure. */
-export const watch = Effect.fnUntraced(function*(
-  store: MutexStore["Service"],
-  mutex: MutexName,
-  options: Options,
-  on: (look: Look, events: ReadonlyArray<OwnerEvent>) => Effect.Effect<void>
-) {
-  const clock = yield* Clock.Clock
-  const now = () => instant(clock).monotonic
-  let last = nobody
+/** Looks that are due within so many milliseconds are due together. */
+const together = 250
 
-  const look = Effect.flatMap(store.inspect(mutex, 0), ({ ownership, token }) => {
-    const next: Look = ownership._tag === "Free"
-      ? nobody
-      : {
-        owner: ownership.owner,
-        token,
-        end: ownership.remaining === undefined ? Infinity : now() + Duration.toMillis(ownership.remaining)
-      }
-    const events = between(mutex, last, next, now(), options.renewals)
-    last = next
-    return on(next, events)
-  })
+const refusalRetry = retrySchedule("100 millis", "10 seconds")
 
-  const gap = Effect.suspend(() => on(last, [{ _tag: "Gap", mutex }]))
+interface Watch {
+  readonly mutex: MutexName
+  readonly scope: Scope.Closeable
+  /** With what each has seen last. */
+  readonly followers: Map<Follower, Look>
+  state: "resting" | "looking" | "looking, and once more"
+  cancel: (() => void) | undefined
+  /** The subscription does not see its gaps: the longest time between two looks, in milliseconds. */
+  bound: number
+}
 
-  const follow = (changes: Subscription<Change>) =>
-    Effect.forever(Effect.gen(function*() {
-      yield* look
-      const every = Math.min(
-        Duration.toMillis(options.every),
-        changes.bound === undefined ? Infinity : Duration.toMillis(changes.bound),
-        // A key is gone one millisecond after its remaining time has reached zero
-        Math.max(0, last.end - now()) + 1
+export interface Following {
+  readonly lookNow: () => void
+}
+
+export interface OwnerWatches {
+  /** Until the scope closes. */
+  readonly follow: (mutex: MutexName, follower: Follower) => Effect.Effect<Following, never, Scope.Scope>
+}
+
+/** `held` is the lease that a fiber of this layer holds: while there is one, the backend is not asked. */
+export const make = Effect.fnUntraced(function*(
+  { now, store, timers }: AttemptContext,
+  held: (mutex: MutexName) => HeldLease | undefined
+): Effect.fn.Return<OwnerWatches, never, Scope.Scope> {
+  const layer = yield* Effect.scope
+  const run = Effect.runForkWith(yield* Effect.context<never>())
+  const watches = new Map<MutexName, Watch>()
+
+  const tell = ({ followers }: Watch, f: (follower: Follower, last: Look) => Effect.Effect<void>) =>
+    Effect.suspend(() => Effect.forEach([...followers], ([follower, last]) => f(follower, last), { discard: true }))
+
+  const gap = (watch: Watch) =>
+    tell(watch, (follower, last) => follower.on(last, [{ _tag: "Gap", mutex: watch.mutex }]))
+
+  /** Asks until it is answered. */
+  const persist = <A, R>(watch: Watch, request: Effect.Effect<A, StoreError, R>): Effect.Effect<A, never, R> =>
+    request.pipe(
+      Effect.tapError((error) => isTransient(error) ? gap(watch) : Effect.void),
+      Effect.retry({ schedule: MutexSchedule.outage, while: isTransient }),
+      Effect.catchCause((cause) =>
+        Effect.andThen(tell(watch, (follower) => follower.refused(cause)), Effect.fail("again" as const))
+      ),
+      Effect.retry(refusalRetry),
+      Effect.orDie
+    )
+
+  const lookOf = ({ ownership, token }: Pick<MutexState, "ownership" | "token">): Look =>
+    ownership._tag === "Free" ? nobody : {
+      owner: ownership.owner,
+      token,
+      end: ownership.remaining === undefined ? Infinity : now().monotonic + Duration.toMillis(ownership.remaining)
+    }
+
+  const ownLook = (mutex: MutexName): Look | undefined => {
+    const lease = held(mutex)
+    const instant = now()
+    return lease?.isOpen() === true
+      ? { owner: lease.id, token: lease.token, end: instant.monotonic + lease.serverLeft(instant) }
+      : undefined
+  }
+
+  const saw = (watch: Watch, look: Look) =>
+    tell(watch, (follower, last) => {
+      watch.followers.set(follower, look)
+      return follower.on(look, between(watch.mutex, last, look, now().monotonic, follower.renewals))
+    })
+
+  const rest = (watch: Watch) => {
+    watch.state = "resting"
+    const { monotonic } = now()
+    let next = monotonic + watch.bound
+    // A key is gone one millisecond after its remaining time has reached zero
+    let end = Infinity
+    for (const [follower, look] of watch.followers) {
+      next = Math.min(next, follower.nextLook(look, monotonic))
+      end = Math.min(end, look.end + 1)
+    }
+    const shared = Math.floor(next / together) * together
+    const at = Math.min(shared > monotonic ? shared : next, Math.max(end, monotonic + 1))
+    watch.cancel = at === Infinity ? undefined : timers.at(at, () => look(watch, ownLook(watch.mutex)))
+  }
+
+  /** `known` saves the request. */
+  const look = (watch: Watch, known?: Look): void => {
+    if (timers.isClosed()) return
+    watch.cancel?.()
+    if (watch.state !== "resting") return void (watch.state = "looking, and once more")
+    watch.state = "looking"
+    const asked: Effect.Effect<void> = Effect.suspend(() => {
+      const { mutex } = watch
+      const isKnown = known !== undefined && watch.state === "looking"
+      watch.state = "looking"
+      const looking = isKnown ? Effect.succeed(known) : Effect.map(persist(watch, store.inspect(mutex, 0)), lookOf)
+      return Effect.flatMap(
+        Effect.flatMap(looking, (seen) => saw(watch, seen)),
+        () => watch.state === "looking" ? Effect.sync(() => rest(watch)) : asked
       )
-      const change = yield* Effect.timeoutOption(changes.next, Duration.millis(every))
-      if (Option.isSome(change) && change.value._tag === "Gap") yield* gap
-    }))
+    })
+    run(Effect.forkIn(asked, watch.scope, { startImmediately: true }))
+  }
 
-  const attempt: Effect.Effect<never, StoreError> = Effect.scoped(Effect.flatMap(store.changes(mutex), follow)).pipe(
-    Effect.tapError((error) => isTransient(error) ? gap : Effect.void)
-  )
-  return yield* Effect.retry(attempt, { schedule: MutexSchedule.outage, while: isTransient })
+  /** Looks first when it is subscribed, so that no change is missed. */
+  const hear = (watch: Watch) =>
+    Effect.gen(function*() {
+      const changes = yield* persist(watch, store.changes(watch.mutex))
+      if (changes.bound !== undefined) watch.bound = Duration.toMillis(changes.bound)
+      look(watch)
+      return yield* Effect.forever(Effect.flatMap(changes.next, (change) => {
+        if (change._tag === "Gap") return Effect.andThen(gap(watch), Effect.sync(() => look(watch)))
+        const own = ownLook(watch.mutex)
+        return Effect.sync(() => look(watch, own?.owner === change.owner ? own : undefined))
+      }))
+    })
+
+  const open = (mutex: MutexName) =>
+    Effect.map(Scope.fork(layer), (scope): Watch => {
+      const watch: Watch = { mutex, scope, followers: new Map(), state: "resting", cancel: undefined, bound: Infinity }
+      watches.set(mutex, watch)
+      return watch
+    })
+
+  return {
+    follow: (mutex, follower) =>
+      Effect.uninterruptible(Effect.gen(function*() {
+        const known = watches.get(mutex)
+        const watch = known ?? (yield* open(mutex))
+        watch.followers.set(follower, nobody)
+        yield* Effect.addFinalizer(() =>
+          Effect.suspend(() => {
+            watch.followers.delete(follower)
+            if (watch.followers.size > 0) return Effect.void
+            if (watches.get(mutex) === watch) watches.delete(mutex)
+            watch.cancel?.()
+            return Scope.close(watch.scope, Exit.void)
+          })
+        )
+        if (known === undefined) {
+          yield* Effect.forkIn(Scope.provide(hear(watch), watch.scope), watch.scope, { startImmediately: true })
+        } else look(watch, ownLook(mutex))
+        return { lookNow: () => look(watch) }
+      }))
+  }
 })
 
 /** A reader that is further behind loses the oldest events, and gets a gap instead. */
@@ -123,15 +232,18 @@ export const serve = (reader: Reader, mutex: MutexName, events: ReadonlyArray<Ow
 }
 
 export const events = (
-  store: MutexStore["Service"],
+  watches: OwnerWatches,
   mutex: MutexName,
-  options: Options
+  options: { readonly every: Duration.Duration; readonly renewals: boolean }
 ): Stream.Stream<OwnerEvent, StoreError> =>
   Stream.unwrap(Effect.gen(function*() {
+    const every = Duration.toMillis(options.every)
     const reader = yield* makeReader
-    yield* watch(store, mutex, options, (_, events) => Effect.sync(() => serve(reader, mutex, events))).pipe(
-      Effect.catchCause((cause) => Queue.failCause(reader, cause)),
-      Effect.forkScoped
-    )
+    yield* watches.follow(mutex, {
+      on: (_, events) => Effect.sync(() => serve(reader, mutex, events)),
+      refused: (cause) => Effect.asVoid(Queue.failCause(reader, cause)),
+      nextLook: (_, now) => now + every,
+      renewals: options.renewals
+    })
     return Stream.fromQueue(reader)
   }))

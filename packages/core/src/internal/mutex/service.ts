@@ -44,7 +44,9 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
   const key = yield* randomKey
   let counter = 0
   const nextId = () => `${++counter}-${key}:${config.contender}` as ContenderId
-  const queues = yield* localQueue.make({ store, confirmTimeout, ...leases }, leases, nextId)
+  const context = { store, confirmTimeout, ...leases }
+  const queues = yield* localQueue.make(context, leases, nextId)
+  const watches = yield* ownerWatch.make(context, queues.held)
   const usual = leaseOptions.termsOf(config)
 
   const attempt = (
@@ -194,6 +196,7 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
         const every = yield* positive("every", options.every ?? "1 second")
         return yield* contender.make({
           store,
+          watches,
           mutex,
           transition: Duration.subtract(lease, ttl),
           every,
@@ -205,7 +208,7 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
       Stream.unwrap(Effect.gen(function*() {
         const mutex = yield* mutexName(name)
         const every = yield* positive("every", options.every ?? "1 second")
-        return ownerWatch.events(store, mutex, { every, renewals: options.renewals ?? false })
+        return ownerWatch.events(watches, mutex, { every, renewals: options.renewals ?? false })
       })),
     inspect: (name, options = {}) =>
       Effect.flatMap(mutexName(name), (mutex) => store.inspect(mutex, options.waiters ?? 100)),

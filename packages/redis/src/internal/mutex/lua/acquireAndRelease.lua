@@ -1,7 +1,7 @@
 --- Does any number of acquires, releases and inspections, in the order given. One that fails leaves the others alone.
 ---
---- `include/acquire.lua` and `include/release.lua` decide, `include/inspect.lua` reads. An operation on the same mutex as
---- the one before it has no keys of its own.
+--- `include/acquire.lua` and `include/release.lua` decide, `include/inspect.lua` reads. An operation on the same mutex
+--- as the one before it has no keys of its own.
 ---
 --- KEYS[4n-3] owner
 --- KEYS[4n-2] queue

@@ -1,0 +1,114 @@
+/** What it costs the backend to follow the owners of many mutexes. */
+import { Mutex, MutexStore } from "@effect-simba/core"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Layer, Option, Scope, Stream, SubscriptionRef } from "effect"
+import { TestClock } from "effect/testing"
+import * as FaultyStore from "../support/faultyStore.ts"
+import { another, TestLive } from "../support/setup.ts"
+
+/** A layer of its own that counts its looks and its subscriptions to announcements. */
+const counted = Effect.gen(function*() {
+  const store = yield* MutexStore.MutexStore
+  const asked = { looks: 0, subscriptions: 0 }
+  const us = yield* Layer.build(
+    Layer.fresh(Mutex.layer({ contender: "us" })).pipe(Layer.provide(Layer.succeed(MutexStore.MutexStore, {
+      ...store,
+      inspect: (mutex, limit) => {
+        asked.looks++
+        return store.inspect(mutex, limit)
+      },
+      changes: (mutex) => {
+        asked.subscriptions++
+        return store.changes(mutex)
+      }
+    })))
+  )
+  return { asked, us }
+})
+
+const follow = (name: string) =>
+  Effect.gen(function*() {
+    const seen: Array<string> = []
+    yield* Effect.forkScoped(
+      Stream.runForEach(Mutex.events(name), (event) => Effect.sync(() => void seen.push(event._tag))),
+      { startImmediately: true }
+    )
+    return seen
+  })
+
+describe("followers of owners", () => {
+  it.effect("all followers of one mutex share one watch, and each hears of what it has not seen", () =>
+    Effect.gen(function*() {
+      const { asked, us } = yield* counted
+      const owner = yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
+      const first = yield* Effect.provide(follow("m"), us)
+      yield* TestClock.adjust("10 seconds")
+      const alone = asked.looks
+      const contenders = yield* Effect.provide(Effect.replicateEffect(Mutex.contend("m"), 10), us)
+      const others = yield* Effect.provide(Effect.replicateEffect(follow("m"), 10), us)
+      yield* TestClock.adjust(1)
+      for (const seen of [first, ...others]) assert.deepStrictEqual(seen, ["Acquired"])
+      for (const { state } of contenders) {
+        assert.deepInclude(yield* SubscriptionRef.get(state), { after: owner.id, isOwner: false })
+      }
+      asked.looks = 0
+      yield* TestClock.adjust("10 seconds")
+      assert.isAtMost(asked.looks, alone)
+      assert.strictEqual(asked.subscriptions, 1)
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it.effect("a watch ends with its last follower, and the next follower begins anew", () =>
+    Effect.gen(function*() {
+      const { asked, us } = yield* counted
+      yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
+      const scopes = yield* Effect.replicateEffect(Scope.make(), 3)
+      for (const scope of scopes) yield* Scope.provide(Effect.provide(follow("m"), us), scope)
+      yield* TestClock.adjust("2 seconds")
+      for (const scope of scopes) yield* Scope.close(scope, Exit.void)
+      asked.looks = 0
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(asked.looks, 0)
+      const seen = yield* Effect.provide(follow("m"), us)
+      yield* TestClock.adjust(1)
+      assert.deepStrictEqual(seen, ["Acquired"])
+      assert.strictEqual(asked.subscriptions, 2)
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it.effect("who leads asks nothing, and sees itself lead until it does no more", () =>
+    Effect.gen(function*() {
+      const { asked, us } = yield* counted
+      const jobs = yield* Effect.provide(Mutex.contend("m"), us)
+      const seen = yield* Effect.provide(follow("m"), us)
+      yield* TestClock.adjust("1 second")
+      const { id } = Option.getOrThrow(yield* jobs.lease)
+      asked.looks = 0
+      for (let i = 0; i < 60; i++) {
+        yield* TestClock.adjust("1 second")
+        assert.deepInclude(yield* SubscriptionRef.get(jobs.state), { after: id, isOwner: true, isInTtl: true })
+      }
+      assert.strictEqual(asked.looks, 0)
+      yield* jobs.stop
+      yield* TestClock.adjust(1)
+      assert.deepInclude(yield* SubscriptionRef.get(jobs.state), { before: id, after: undefined, isOwner: false })
+      assert.deepStrictEqual(seen, ["Acquired", "Released"])
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it.effect("who waits for an owner of ours looks when it should have renewed, not every second", () =>
+    Effect.gen(function*() {
+      const faults = yield* FaultyStore.Faults
+      const { asked, us } = yield* counted
+      const owner = yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
+      const jobs = yield* Effect.provide(Mutex.contend("m"), us)
+      yield* TestClock.adjust("1 second")
+      asked.looks = 0
+      yield* TestClock.adjust("10 minutes")
+      assert.isAtLeast(asked.looks, 50)
+      assert.isAtMost(asked.looks, 70)
+      assert.deepInclude(yield* SubscriptionRef.get(jobs.state), { after: owner.id, isInTtl: true })
+      faults.guard = "fail"
+      yield* TestClock.adjust("12 seconds")
+      assert.deepInclude(yield* SubscriptionRef.get(jobs.state), { after: owner.id, isInTransition: true })
+      yield* TestClock.adjust("5 seconds")
+      assert.deepInclude(yield* SubscriptionRef.get(jobs.state), { before: owner.id, isOwner: true })
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+})
