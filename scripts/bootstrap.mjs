@@ -1,4 +1,4 @@
-// `npm test`, `npm run demo` and `npm run demo:streams` on a machine that has Node (20 or newer) and npm, and nothing else.
+// `npm test`, `npm run site`, `npm run demo` and `npm run demo:streams` on a machine that has Node (20 or newer) and npm, and nothing else.
 //
 // Installs the pinned pnpm into .bootstrap/, then all dependencies (among them the Node that the tools run on), then
 // does what was asked for. What is there already is left as it is, so a second run starts at once.
@@ -14,7 +14,12 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const windows = process.platform === "win32"
 // Both run this package's script `test`: `npm test` is for everything, `pnpm test` for an answer at once.
 const isPnpm = basename(process.env.npm_execpath ?? "").startsWith("pnpm")
-const tasks = { test: isPnpm ? "test:memory" : "test:all", demo: "demo:run", "demo:streams": "demo:streams:run" }
+const tasks = {
+  test: isPnpm ? "test:memory" : "test:all",
+  demo: "demo:run",
+  "demo:streams": "demo:streams:run",
+  site: "site:run"
+}
 const [task, ...rest] = process.argv.slice(2)
 
 const say = (text) => console.log(`> ${text}`)
@@ -63,6 +68,7 @@ const manifests = () => {
     ".",
     "examples",
     "benchmarks",
+    "site",
     ...readdirSync(join(root, "packages")).map((name) => `packages/${name}`)
   ]
   const files = ["pnpm-lock.yaml", "pnpm-workspace.yaml", ...folders.map((folder) => `${folder}/package.json`)]
@@ -99,18 +105,31 @@ const missingServers = () =>
     .filter(([, program]) => output(program, ["--version"]) === undefined)
     .map(([name]) => name)
 
+const canInstall = () =>
+  existsSync("/etc/debian_version") && output("apt-get", ["--version"]) !== undefined && process.getuid?.() === 0
+
+const installed = (...packages) =>
+  withoutStartingServices(() => {
+    const quiet = { env: { ...env, DEBIAN_FRONTEND: "noninteractive" } }
+    const apt = (...args) => run("apt-get", ["-qq", "-o", "Dpkg::Use-Pty=0", ...args], quiet).status === 0
+    return apt("update") && apt("install", "--yes", "--no-install-recommends", ...packages)
+  })
+
 const ensureServers = () => {
   const wanted = missingServers()
   if (wanted.length === 0) return
-  const isDebian = existsSync("/etc/debian_version") && output("apt-get", ["--version"]) !== undefined
-  if (!isDebian || process.getuid?.() !== 0) stop(`not found: ${wanted.join(", ")}.\n\n${serverAdvice}`)
+  if (!canInstall()) stop(`not found: ${wanted.join(", ")}.\n\n${serverAdvice}`)
   say(`installing Debian's ${wanted.join(", ")}: the tests start servers of their own (no system service is started)`)
-  const installed = withoutStartingServices(() => {
-    const quiet = { env: { ...env, DEBIAN_FRONTEND: "noninteractive" } }
-    const apt = (...args) => run("apt-get", ["-qq", "-o", "Dpkg::Use-Pty=0", ...args], quiet).status === 0
-    return apt("update") && apt("install", "--yes", "--no-install-recommends", ...wanted)
-  })
-  if (!installed || missingServers().length > 0) stop(`apt-get could not install them; see above.\n\n${serverAdvice}`)
+  if (!installed(...wanted) || missingServers().length > 0) {
+    stop(`apt-get could not install them; see above.\n\n${serverAdvice}`)
+  }
+}
+
+/** Without one, a test opens the site in no browser, and says so. */
+const ensureBrowser = () => {
+  if (output("chromium", ["--version"]) !== undefined || !canInstall()) return
+  say("installing Debian's chromium: a test opens the site in it")
+  installed("chromium")
 }
 
 /** Debian starts a service when its package is installed, unless this hook (Debian's own) says that it may not. */
@@ -148,6 +167,9 @@ checkNode()
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, forward)
 ensurePnpm()
 ensureDependencies()
-if (tasks[task] === "test:all") ensureServers()
+if (tasks[task] === "test:all") {
+  ensureServers()
+  ensureBrowser()
+}
 say(`pnpm run ${[tasks[task], ...rest].join(" ")}`)
 hand(tasks[task])

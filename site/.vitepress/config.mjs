@@ -1,0 +1,51 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { defineConfig } from "vitepress"
+import { groups, titleOf } from "../lib/guides.mjs"
+import { content } from "../lib/paths.mjs"
+
+const guide = (page) => ({
+  text: page === "index" ? "Welcome" : titleOf(readFileSync(join(content, `${page}.md`), "utf8")),
+  link: page === "index" ? "/" : `/${page}`
+})
+
+const modulesOf = (folder) => {
+  const path = join(content, "reference", folder)
+  if (!existsSync(path)) return []
+  return readdirSync(path).filter((name) => name.endsWith(".md")).sort()
+    .map((name) => name.slice(0, -".md".length))
+    .map((name) => ({ text: name, link: `/reference/${folder}/${name}` }))
+}
+
+const reference = ["core", "core/streams", "redis", "redis/streams", "testkit", "testkit/streams"]
+  .map((folder) => ({
+    text: `@effect-simba/${folder}`,
+    collapsed: !folder.startsWith("core"),
+    items: modulesOf(folder)
+  }))
+
+export default defineConfig({
+  title: "effect-simba",
+  description: "Distributed mutexes, leadership and stream ownership on Redis for Effect",
+  srcDir: ".build/content",
+  outDir: ".build/dist",
+  cacheDir: ".build/cache",
+  cleanUrls: true,
+  lastUpdated: false,
+  head: [["link", { rel: "icon", href: "/logo.svg" }]],
+  themeConfig: {
+    logo: "/logo.svg",
+    // The index is part of the site, so that it works without a network
+    search: { provider: "local" },
+    outline: [2, 3],
+    nav: [
+      { text: "Guides", link: "/guides" },
+      { text: "Reference", link: "/reference/" },
+      { text: "Operating", link: "/runbooks" }
+    ],
+    sidebar: {
+      "/reference/": [{ text: "Reference", link: "/reference/" }, ...reference],
+      "/": groups.map(({ pages, text }) => ({ text, items: pages.map(guide) }))
+    }
+  }
+})

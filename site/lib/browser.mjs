@@ -1,0 +1,74 @@
+// Opens the finished site in Chromium as a reader does, and takes pictures.
+import { spawnSync } from "node:child_process"
+import { mkdirSync } from "node:fs"
+import { join } from "node:path"
+import { chromium } from "playwright-core"
+import { screenshots } from "./paths.mjs"
+import { serve } from "./server.mjs"
+
+const executable = () =>
+  ["chromium", "chromium-browser", "google-chrome"].find((name) => spawnSync(name, ["--version"]).status === 0)
+
+const must = (condition, problem) => {
+  if (!condition) throw new Error(problem)
+}
+
+export const checkInBrowser = async () => {
+  const command = executable()
+  if (command === undefined) return console.log("not opened in a browser: there is no chromium on the PATH")
+  mkdirSync(screenshots, { recursive: true })
+  const { server, url } = await serve(0)
+  const path = spawnSync("which", [command], { encoding: "utf8" }).stdout.trim()
+  const browser = await chromium.launch({ executablePath: path, args: ["--no-sandbox"] })
+  try {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 900 } })
+    const page = await context.newPage()
+    const problems = []
+    page.on("pageerror", (error) => problems.push(String(error)))
+    page.on("console", (message) => message.type() === "error" && problems.push(message.text()))
+    page.on("request", (request) => {
+      if (!request.url().startsWith(url) && !request.url().startsWith("data:")) {
+        problems.push(`asks for ${request.url()}`)
+      }
+    })
+    const picture = (name) => page.screenshot({ path: join(screenshots, `${name}.png`) })
+
+    await page.goto(url)
+    must((await page.textContent("h1"))?.includes("effect-simba"), "the first page has no title")
+    await picture("home")
+
+    await page.click("text=Which to use")
+    await page.waitForURL("**/choosing")
+    await page.waitForSelector("h1:has-text('Which to use')")
+    await picture("guide")
+
+    await page.click(".VPNavBarSearch button")
+    await page.fill("#localsearch-input", "forced release")
+    await page.waitForSelector("#localsearch-list li")
+    await picture("search")
+    const found = await page.textContent("#localsearch-list")
+    must(/[Ff]orce/.test(found ?? ""), `the search found ${found}`)
+    await page.press("#localsearch-input", "Enter")
+    await page.waitForSelector("#localsearch-input", { state: "detached" })
+    must(!page.url().endsWith("/choosing"), "the search leads nowhere")
+
+    await page.goto(`${url}/reference/core/Mutex`)
+    await page.waitForSelector("h3:has-text('withLock')")
+    await page.click("text=LeaseLost >> nth=0")
+    await page.waitForURL("**/SimbaError#leaselost")
+    await picture("reference")
+
+    await page.setViewportSize({ width: 390, height: 844 })
+    await page.goto(`${url}/runbooks`)
+    await page.waitForSelector("h1")
+    const width = await page.evaluate(() => document.documentElement.scrollWidth)
+    must(width <= 390, `a phone has to scroll sideways: ${width} px`)
+    await picture("phone")
+
+    must(problems.length === 0, problems.join("\n"))
+    console.log(`opened in ${path}: pages, links, search, a phone; pictures are in site/.build/screenshots`)
+  } finally {
+    await browser.close()
+    server.close()
+  }
+}

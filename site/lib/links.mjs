@@ -1,0 +1,42 @@
+// Each link of the finished site leads to a page or a file of the site, and its anchor is on that page.
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
+import { join, posix, relative } from "node:path"
+import { dist } from "./paths.mjs"
+
+const decode = (text) => decodeURIComponent(text.replaceAll("&amp;", "&"))
+
+/** The file that a server would send for this path. */
+const fileOf = (path) =>
+  [path, `${path}.html`, posix.join(path, "index.html")]
+    .find((file) => statSync(join(dist, file), { throwIfNoEntry: false })?.isFile() === true)
+
+/** How many links were checked, and those that lead nowhere. */
+export const checkLinks = () => {
+  const pages = readdirSync(dist, { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith(".html"))
+    .map((entry) => relative(dist, join(entry.parentPath, entry.name)).replaceAll("\\", "/"))
+  const html = new Map(pages.map((page) => [page, readFileSync(join(dist, page), "utf8")]))
+  const idsOf = new Map(
+    [...html].map(([page, text]) => [page, new Set([...text.matchAll(/ id="([^"]+)"/g)].map(([, id]) => decode(id)))])
+  )
+  const dead = []
+  let checked = 0
+  for (const [page, text] of html) {
+    for (const [, link] of text.matchAll(/<(?:a|img|link|script)\b[^>]*? (?:href|src)="([^"]+)"/g)) {
+      if (/^(?:[a-z]+:|\/\/)/.test(link)) continue
+      checked += 1
+      const [path, anchor = ""] = decode(link).split("#")
+      const target = path === ""
+        ? page
+        : fileOf(
+          posix.normalize(posix.join("/", path.startsWith("/") ? "" : posix.dirname(page), path)).slice(1) ||
+            "index.html"
+        )
+      if (target === undefined || !existsSync(join(dist, target))) dead.push(`${page}: ${link}`)
+      else if (anchor !== "" && html.has(target) && !idsOf.get(target).has(anchor)) {
+        dead.push(`${page}: ${link} (no such heading)`)
+      }
+    }
+  }
+  return { pages: pages.length, checked, dead }
+}

@@ -1,0 +1,28 @@
+// The site: guides, a reference from the doc comments, and a search that needs no network.
+//
+//   node site/main.mjs                build it, and serve it on loopback
+//   node site/main.mjs --port 8080    at this port
+//   node site/main.mjs --check        build it, follow its links, and open it in a browser if there is one
+import { build } from "vitepress"
+import { checkInBrowser } from "./lib/browser.mjs"
+import { writeContent } from "./lib/content.mjs"
+import { checkLinks } from "./lib/links.mjs"
+import { site } from "./lib/paths.mjs"
+import { serve } from "./lib/server.mjs"
+
+const portAt = process.argv.indexOf("--port")
+const port = portAt === -1 ? 4173 : Number(process.argv[portAt + 1])
+
+writeContent()
+await build(site)
+const { checked, dead, pages } = checkLinks()
+console.log(`${pages} pages with ${checked} links: ${dead.length === 0 ? "all lead somewhere" : "dead ones"}`)
+if (dead.length > 0) {
+  console.error(dead.join("\n"))
+  process.exitCode = 1
+} else if (process.argv.includes("--check")) {
+  await checkInBrowser()
+} else {
+  const { url } = await serve(port)
+  console.log(`the site is at ${url}`)
+}
