@@ -1,17 +1,18 @@
 /** The board, the alert rules and the guide name metrics as they are exported. */
 import { MutexMetrics } from "@effect-simba/core"
 import { StreamMetrics } from "@effect-simba/core/streams"
+import { IoRedis } from "@effect-simba/redis"
 import { assert, it } from "@effect/vitest"
 import { Effect, Metric } from "effect"
 import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
 import { readFileSync } from "node:fs"
 
-const docs = new URL("../../../docs/", import.meta.url)
+const docs = new URL("../../../../docs/", import.meta.url)
 const text = (file: string) => readFileSync(new URL(file, docs), "utf8")
 
 type AnyMetric = Metric.Metric<number, unknown>
 
-const metrics = [MutexMetrics, StreamMetrics].flatMap((module) =>
+const metrics = [MutexMetrics, StreamMetrics, IoRedis.connectionsDown].flatMap((module) =>
   Object.values(module).flatMap((value): ReadonlyArray<AnyMetric> =>
     Metric.isMetric(value) ? [value as AnyMetric] : Object.values(value as Record<string, AnyMetric>)
   )
