@@ -78,7 +78,8 @@ describe("notifications", () => {
         // A batch is the unit of taking
         assert.isAtMost(held, 1000 + 200)
         const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
-        yield* TestClock.adjust("5 seconds")
+        // In steps: thousands take some turns of the event loop, too
+        yield* Effect.repeat(TestClock.adjust("50 millis"), { times: 99 })
         assert.isDefined(closing.pollUnsafe())
         assert.isDefined(reading.pollUnsafe())
         assert.strictEqual(backend.rows.length, 3000)

@@ -21,15 +21,23 @@ const endings: ReadonlyArray<unknown> = ["Done", "AlreadyDone", "Released", "Dea
 
 const identify = (stream: string, value: string) => `${stream}#${value.slice(value.lastIndexOf("@@") + 2)}`
 
-/** KEYS LBS, failures, announced, entry lease, stream lease, ...; ARGV group, stream, entry, consumer, value, token, ... */
+/**
+ * KEYS LBS, failures, announced, entry lease, stream lease, ...; ARGV group, stream, entry, consumer, value, token, ...
+ * Of many: three keys each, then five arguments each at the end, and a list of replies.
+ */
 const released = (args: ReadonlyArray<string>, reply: unknown) => {
   const [command, , count] = args
   if (command !== "EVALSHA" && command !== "EVAL") return undefined
   const keys = Number(count)
-  const [group, stream, , , , token] = args.slice(3 + keys)
-  return keys >= 5 && args[4] === StreamKeys.failures(service) && group === StreamKeys.group(service) &&
-      endings.includes(reply)
-    ? { resource: stream!, id: `${stream}#${token}` }
+  const argv = args.slice(3 + keys)
+  if (keys < 5 || args[4] !== StreamKeys.failures(service) || argv[0] !== StreamKeys.group(service)) return undefined
+  const ended = (reply: unknown, from: number) => {
+    const [stream, , , , token] = argv.slice(from)
+    return endings.includes(reply) ? [{ resource: stream!, id: `${stream}#${token}` }] : []
+  }
+  if (!Array.isArray(reply)) return ended(reply, 1)
+  return reply.length === (keys - 3) / 3
+    ? reply.flatMap((one, i) => ended(one, argv.length - 5 * (reply.length - i)))
     : undefined
 }
 

@@ -145,7 +145,7 @@ export const make: (
         Effect.gen(function*() {
           const owned = yield* find(name)
           if (owned.handler === undefined || (yield* isHandlerOf(owned))) return yield* completion.done(owned)
-          yield* revocation.finish(owned)
+          yield* revocation.finish(client, owned)
           // It may have ended otherwise meanwhile
           if (owned.outcome !== "done") return yield* owned.loss ?? owned.lossOf("Released")
         })
@@ -156,7 +156,7 @@ export const make: (
           // Other members try first
           leaseTaker.skipFor(owned.entry, config.sweepInterval)
           if (owned.handler === undefined) return yield* completion.release(owned)
-          if (!(yield* isHandlerOf(owned))) return yield* revocation.stop(owned)
+          if (!(yield* isHandlerOf(owned))) return yield* revocation.stop(client, owned)
           owned.stop()
           yield* Effect.yieldNow
         })

@@ -3,6 +3,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
+import * as Semaphore from "effect/Semaphore"
 import { isRefusal, toFailure } from "../../internal/lease/storeFailure.ts"
 import * as log from "../../internal/log.ts"
 import type { StoreError } from "../../SimbaError.ts"
@@ -47,10 +48,14 @@ export const logDeadLettered = (subject: Parameters<typeof annotations>[0], fail
     annotations(subject)
   )
 
+/** So many are under way at once. The others wait, and their timeouts begin after that. */
+const maxUnderWay = 400
+
 /** Between tries, in milliseconds, doubling. */
 const [minPause, maxPause] = [50, 1000]
 
 export const make = (table: StreamTable, store: Service, config: StreamConfig): Completion => {
+  const underWay = Semaphore.makeUnsafe(maxUnderWay)
   const over = (owned: OwnedStream) => owned.loss ?? owned.lossOf("Released")
 
   const lossAfterRefusal: Completion["lossAfterRefusal"] = (owned) =>
@@ -70,7 +75,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
     call: Effect.Effect<A | "NotOwner", StoreError>,
     how: EndOutcome | undefined
   ): Effect.Effect<A, StreamLost | StoreError> =>
-    Effect.uninterruptible(Effect.suspend((): Effect.Effect<A, StreamLost | StoreError> => {
+    underWay.withPermit(Effect.uninterruptible(Effect.suspend((): Effect.Effect<A, StreamLost | StoreError> => {
       table.check(owned, table.now())
       if (!owned.isOpen()) return Effect.fail(over(owned))
       if (how !== undefined) owned.isEnding = true
@@ -83,7 +88,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
           return Effect.succeed(exit.value as A)
         }
       )
-    }))
+    })))
 
   const ending = (
     owned: OwnedStream,

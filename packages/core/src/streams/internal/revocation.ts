@@ -1,8 +1,11 @@
 /** Revokes data streams: asks the handler to finish, interrupts it after the grace period, and awaits its end. */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type { Member } from "../StreamStore.ts"
 import type { ClientContext } from "./context.ts"
+import { batchSize } from "./leaseTaker.ts"
 import type { OwnedStream } from "./ownedStream.ts"
+import type { StreamTable } from "./streamTable.ts"
 
 const isOver = (owned: OwnedStream) => !owned.isOpen() && owned.handler === undefined
 
@@ -23,12 +26,27 @@ export const awaitEnds = (holdings: ReadonlyArray<OwnedStream>): Effect.Effect<v
     return Effect.sync(() => unlisten.forEach((stop) => stop()))
   })
 
-/** Interrupts the handlers and awaits the ends of treceiver leases. Leases without a handler stay. */
-const interruptHandlers = (holdings: ReadonlyArray<OwnedStream>) =>
+/** Handlers run on as soon as they are told: thousands of them share no turn of the event loop. */
+const inSlices = Effect.fnUntraced(function*(
+  table: StreamTable,
+  holdings: ReadonlyArray<OwnedStream>,
+  act: (owned: OwnedStream) => void
+) {
+  let slice = table.slice()
+  for (const owned of holdings) {
+    if (!slice.hasRoom()) {
+      yield* Effect.yieldNow
+      slice = table.slice()
+      slice.hasRoom()
+    }
+    if (owned.isOpen()) act(owned)
+  }
+})
+
+/** Interrupts the handlers and awaits the ends of their leases. Leases without a handler stay. */
+const interruptHandlers = (table: StreamTable, holdings: ReadonlyArray<OwnedStream>) =>
   Effect.andThen(
-    Effect.sync(() => {
-      for (const owned of holdings) if (owned.isOpen()) owned.stop()
-    }),
+    inSlices(table, holdings, (owned) => owned.stop()),
     awaitEnds(holdings.filter((owned) => owned.handler !== undefined))
   )
 
@@ -39,35 +57,38 @@ export const revoke = (client: ClientContext, owned: OwnedStream, receiver: Memb
     owned.revoke()
     yield* Effect.timeoutOption(awaitEnds([owned]), client.config.gracePeriod)
     while (owned.isOpen() && owned.hasRead && owned.isBusy) yield* Effect.sleep("100 millis")
-    yield* interruptHandlers([owned])
+    yield* interruptHandlers(client.table, [owned])
   })
 
 /** Interrupts the handler at once. */
-export const stop = (owned: OwnedStream): Effect.Effect<void> => interruptHandlers([owned])
+export const stop = ({ table }: ClientContext, owned: OwnedStream): Effect.Effect<void> =>
+  interruptHandlers(table, [owned])
 
 /** Interrupts the handler at once, and the stream is done. */
-export const finish = (owned: OwnedStream): Effect.Effect<void> =>
+export const finish = (client: ClientContext, owned: OwnedStream): Effect.Effect<void> =>
   Effect.suspend(() => {
     owned.isFinished = true
-    return interruptHandlers([owned])
+    return stop(client, owned)
   })
 
 /**
  * Users may release leases without a handler within the grace period; they are released after it. After the last handler
- * has ended, the backend has `releaseTimeout`.
+ * has ended, the backend has `releaseTimeout` for each batch.
  */
 export const revokeAll = (client: ClientContext, holdings: ReadonlyArray<OwnedStream>): Effect.Effect<void> =>
   Effect.gen(function*() {
     const { config, completion, table } = client
     if (holdings.every(isOver)) return
-    for (const owned of holdings) if (owned.isOpen()) owned.revoke()
+    yield* inSlices(table, holdings, (owned) => owned.revoke())
     yield* Effect.timeoutOption(awaitEnds(holdings), config.gracePeriod)
-    yield* interruptHandlers(holdings)
+    yield* interruptHandlers(table, holdings)
     const left = holdings.filter((owned) => owned.isOpen())
-    if (left.length === 0) return
-    yield* Effect.timeoutOption(
-      Effect.forEach(left, completion.yield, { concurrency: 256, discard: true }),
-      config.releaseTimeout
-    )
+    for (let i = 0; i < left.length; i += batchSize) {
+      const batch = Effect.forEach(left.slice(i, i + batchSize), completion.yield, {
+        concurrency: "unbounded",
+        discard: true
+      })
+      if (Option.isNone(yield* Effect.timeoutOption(batch, config.releaseTimeout))) break
+    }
     for (const owned of left) table.end(owned, "released")
   })

@@ -11,6 +11,7 @@ import type { Instant } from "../../internal/lease/instant.ts"
 import { LeaseDeadlines } from "../../internal/lease/leaseDeadlines.ts"
 import * as leaseRenewer from "../../internal/lease/leaseRenewer.ts"
 import type { Recorder } from "../../internal/lease/metricsRecorder.ts"
+import type { Slice } from "../../internal/lease/slices.ts"
 import type { Outcome } from "../../internal/lease/trackedLease.ts"
 import * as log from "../../internal/log.ts"
 import { margin as marginOf } from "../../internal/optionChecks.ts"
@@ -128,6 +129,10 @@ export class StreamTable {
 
   now(): Instant {
     return this.leases.now()
+  }
+
+  slice(): Slice {
+    return this.leases.slice()
   }
 
   free(): number {

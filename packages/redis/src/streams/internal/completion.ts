@@ -5,14 +5,19 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { reader } from "../../internal/client/decode.ts"
 import { toEntry } from "./announcementEntry.ts"
+import * as batchedRequest from "./batchedRequest.ts"
 import { Natural } from "./codecs.ts"
 import * as keys from "./keys.ts"
 import * as StreamWire from "./messages.ts"
+import { Failed } from "./replies.ts"
 import * as scripts from "./scripts.ts"
 import { millis, type ServiceContext } from "./service.ts"
 
-const readDone = reader("the reply of the done script", Schema.Literals(["Done", "AlreadyDone", "NotOwner"]))
-const readRelease = reader("the reply of the release script", Schema.Literals(["Released", "NotOwner"]))
+const readEach = <A extends string>(where: string, literals: ReadonlyArray<A>) =>
+  reader(where, Schema.Array(Schema.Union([Schema.Literals(literals), Failed])))
+
+const readDone = readEach("the reply of the done script", ["Done", "AlreadyDone", "NotOwner"])
+const readRelease = readEach("the reply of the release script", ["Released", "NotOwner"])
 const readFail = reader(
   "the reply of the fail script",
   Schema.Union([Schema.Literal("NotOwner"), Schema.Tuple([Natural, Natural])])
@@ -49,8 +54,28 @@ export const make = (context: ServiceContext, expire: (key: string) => void): Pa
   const argsOf = ({ consumer, entry, epoch, stream, token }: Held) =>
     [group, stream, entry, consumer, `${consumer}@@${epoch}`, token] as const
 
-  const done = context.run("done", scripts.markDone, readDone)
-  const release = context.run("release", scripts.yieldLease, readRelease)
+  const manyKeysOf = (holdings: ReadonlyArray<Held>) =>
+    [
+      input,
+      failures,
+      announced,
+      ...holdings.flatMap(({ entry, stream }) => [
+        keys.entryLease(stream, entry),
+        keys.streamLease(stream),
+        keys.checkpoint(stream)
+      ])
+    ] as const
+  const manyArgsOf = (holdings: ReadonlyArray<Held>) =>
+    holdings.flatMap(({ consumer, entry, epoch, stream, token }) =>
+      [stream, entry, consumer, `${consumer}@@${epoch}`, token] as const
+    )
+
+  const doneAll = context.run("done", scripts.markDone, readDone)
+  const releaseAll = context.run("release", scripts.yieldLeases, readRelease)
+  const release = batchedRequest.make(
+    "release",
+    (holdings: ReadonlyArray<Held>) => releaseAll(manyKeysOf(holdings), [group, channel, ...manyArgsOf(holdings)])
+  )
   const fail = context.run("fail", scripts.recordFailure, readFail)
   const deadLetter = context.run("dead-letter", scripts.deadLetterAnnouncement, readDeadLetter)
   const deadLetterMalformed = context.run("dead-letter", scripts.deadLetterMalformed, readFlag)
@@ -59,9 +84,12 @@ export const make = (context: ServiceContext, expire: (key: string) => void): Pa
   const listHandOvers = context.run("look for what was handed over", scripts.listHandOvers, readHandOvers)
 
   return {
-    done: (held) => done([...keysOf(held), keys.checkpoint(held.stream)], argsOf(held)),
+    done: batchedRequest.make(
+      "done",
+      (holdings: ReadonlyArray<Held>) => doneAll(manyKeysOf(holdings), [group, ...manyArgsOf(holdings)])
+    ),
     release: (held) =>
-      Effect.tap(release(keysOf(held), [...argsOf(held), channel]), (reply) =>
+      Effect.tap(release(held), (reply) =>
         Effect.sync(() => {
           if (reply === "Released") expire(keys.entryLease(held.stream, held.entry))
         })),

@@ -32,6 +32,11 @@ export const MemberReply = Schema.Tuple([
   })
 ))
 
+/** Scripts reply so for one item that failed; the others of the call are done. */
+export const Failed = Schema.Tuple([Schema.Literal("error"), Schema.String])
+
+export type Failed = typeof Failed.Type
+
 /** The replies of the take script, one for each data stream. */
 export const TakeReply = Schema.Array(Schema.Union([
   Schema.Tuple([Schema.Literal("taken"), Token, Count]),
@@ -40,7 +45,7 @@ export const TakeReply = Schema.Array(Schema.Union([
   Schema.Tuple([Schema.Literal("unread")]),
   Schema.Tuple([Schema.Literal("gone")]),
   Schema.Tuple([Schema.Literal("deadLettered"), Count]),
-  Schema.Tuple([Schema.Literal("error"), Schema.String])
+  Failed
 ]))
 
 /** The reply of the renew script: for each lease that was not renewed its index, counted from 1, and why. */

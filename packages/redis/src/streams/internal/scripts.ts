@@ -1,5 +1,6 @@
 /** The scripts of stream ownership. Each decides by the time of the server, and touches no key that is not in KEYS. */
 import { type Each, script } from "../../internal/client/script.ts"
+import type { Failed } from "./replies.ts"
 import * as lua from "./scripts.generated.ts"
 
 type Member = readonly [consumerAndSession: string, capacity: string, owned: string]
@@ -10,6 +11,14 @@ type Entry = readonly [id: string, fields: ReadonlyArray<string>]
 /** Of a lease that the caller holds, or once held. */
 type HeldKeys = readonly [input: string, failures: string, announced: string, entryLease: string, streamLease: string]
 type HeldArgs = readonly [group: string, stream: string, entry: string, consumer: string, value: string, token: number]
+
+/** The same of many leases. */
+type ManyKeys = readonly [
+  input: string,
+  failures: string,
+  announced: string,
+  ...each: Each<[entryLease: string, streamLease: string, checkpoint: string]>
+]
 
 // Announcements
 
@@ -94,18 +103,25 @@ export const renewLeases = script<
   ReadonlyArray<readonly [index: number, why: "takenOver" | "vanished"]>
 >(lua.renewLeases)
 
-/** Gives a data stream back unfinished: anybody may take it at once. */
-export const yieldLease = script<
-  HeldKeys,
-  readonly [...HeldArgs, signals: string],
-  "Released" | "NotOwner"
->(lua.yieldLease)
+/** Gives data streams back unfinished: anybody may take them at once. */
+export const yieldLeases = script<
+  ManyKeys,
+  readonly [
+    group: string,
+    signals: string,
+    ...each: Each<[stream: string, entry: string, consumer: string, value: string, token: number]>
+  ],
+  ReadonlyArray<string | Failed>
+>(lua.yieldLeases)
 
-/** Marks a data stream done. A repeated announcement becomes a new one. */
+/** Marks data streams done. A repeated announcement becomes a new one. */
 export const markDone = script<
-  readonly [...HeldKeys, checkpoint: string],
-  HeldArgs,
-  "Done" | "AlreadyDone" | "NotOwner"
+  ManyKeys,
+  readonly [
+    group: string,
+    ...each: Each<[stream: string, entry: string, consumer: string, value: string, token: number]>
+  ],
+  ReadonlyArray<string | Failed>
 >(lua.markDone)
 
 /** Counts the failure of a handler, once for each attempt. Replies the failures in a row, and the time since the first. */

@@ -1,0 +1,32 @@
+/** Requests of one moment share calls. */
+import type { StoreError } from "@effect-simba/core/SimbaError"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Request from "effect/Request"
+import * as RequestResolver from "effect/RequestResolver"
+import { fromReply } from "../../internal/client/errors.ts"
+import type { Failed } from "./replies.ts"
+
+/** Requests of one call: they share a round trip, and block the server only briefly. */
+const batchSize = 200
+
+/** Makes the request for one item from the call for many, which replies in order. */
+export const make = <A, B extends string>(
+  operation: string,
+  call: (items: ReadonlyArray<A>) => Effect.Effect<ReadonlyArray<B | Failed>, StoreError>
+): (item: A) => Effect.Effect<B, StoreError> => {
+  interface Asked extends Request.Request<B, StoreError> {
+    readonly item: A
+  }
+  const ask = Request.of<Asked>()
+  const resolver = RequestResolver.make<Asked>((entries) =>
+    Effect.map(call(entries.map(({ request }) => request.item)), (replies) =>
+      entries.forEach((entry, i) => {
+        const reply = replies[i]!
+        entry.completeUnsafe(
+          typeof reply === "string" ? Exit.succeed(reply) : Exit.fail(fromReply(operation, reply[1]))
+        )
+      }))
+  ).pipe(RequestResolver.batchN(batchSize))
+  return (item) => Effect.request(ask({ item } as never), resolver)
+}

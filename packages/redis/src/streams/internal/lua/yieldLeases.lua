@@ -1,0 +1,36 @@
+--- Gives data streams back unfinished: anybody may take them at once.
+---
+--- KEYS[1] input
+--- KEYS[2] failures
+--- KEYS[3] announced
+--- KEYS[3n+1] entryLease
+--- KEYS[3n+2] streamLease
+--- KEYS[3n+3] checkpoint
+--- ARGV[1] group
+--- ARGV[2] signals   channel of signals
+--- ARGV[5n-2] stream
+--- ARGV[5n-1] entry
+--- ARGV[5n] consumer
+--- ARGV[5n+1] value  of the entry lease: consumer@@epoch
+--- ARGV[5n+2] token
+--- Reply: for each 'Released', 'NotOwner' or { 'error', message }.
+
+--- @include include/heldLeases.lua
+--- @include include/claimEntry.lua
+--- @include include/markYielded.lua
+
+local signals = ARGV[2]
+
+return forEach(3, function()
+  if not owns() then
+    return 'NotOwner'
+  end
+  -- 60 s old: longer than any consumer waits before it claims, stock ones included
+  claimFor(consumer, '60000')
+  markYielded()
+  redis.call('DEL', streamLease)
+  -- Runs out with an expired event. A deletion has none, nor an expiry of 0
+  redis.call('PEXPIRE', entryLease, 1)
+  redis.call('PUBLISH', signals, 'released@@' .. entry .. '@@' .. stream)
+  return 'Released'
+end)
