@@ -40,7 +40,8 @@ export interface Stage {
 
 export type Scenario = (stage: Stage) => Effect.Effect<void, unknown, Scope.Scope>
 
-const events = (stage: Stage) => stage.send("CONFIG", "SET", "notify-keyspace-events", "Ex")
+/** As stock consumers set them when they start. */
+const events = (stage: Stage, flags = "KEx") => stage.send("CONFIG", "SET", "notify-keyspace-events", flags)
 
 /** As the original announces: without a look at what is announced already. */
 const announceAsStock = (stage: Stage, stream: string) =>
@@ -149,8 +150,8 @@ export const handBack = (stage: Stage) =>
 /** A stock consumer dies; answers how long ours took to have its data stream. */
 export const stockDies = (stage: Stage, hasEvents: boolean) =>
   Effect.gen(function*() {
-    if (hasEvents) yield* events(stage)
     const stock = yield* stage.stock("stock")
+    if (!hasEvents) yield* events(stage, "")
     yield* joined
     yield* announceAsStock(stage, "a")
     yield* until("stock owns it", stockOwns(stock, "a"))

@@ -17,12 +17,13 @@ const settled = Effect.repeat(TestClock.adjust("1 millis"), { times: 9 })
 /** A consumer on a connection of its own. `kill` ends it without a word. */
 const consumer = Effect.fnUntraced(function*(
   id: string,
-  work: (stream: string) => Effect.Effect<unknown, unknown> = () => Effect.never
+  work: (stream: string) => Effect.Effect<unknown, unknown> = () => Effect.never,
+  options: { readonly force?: boolean; readonly unrenewed?: number } = {}
 ) {
   const scope = yield* Scope.make()
   yield* Effect.addFinalizer((exit) => Scope.close(scope, exit))
   const client = yield* Layer.buildWithScope(FakeRedis.layerClient({ name: id }), scope)
-  const joined = yield* StockStreamConsumer.join({ service: "svc", id, work }).pipe(
+  const joined = yield* StockStreamConsumer.join({ service: "svc", id, work, ...options }).pipe(
     Effect.provideContext(client),
     Scope.provide(scope)
   )
@@ -33,7 +34,9 @@ const consumer = Effect.fnUntraced(function*(
 const announcing = (redis: Redis["Service"]) => (stream: string) =>
   redis.send<string>("XADD", input, "*", "lbs-input", JSON.stringify({ DataStreamName: stream, Info: { a: 1 } }))
 
-const events = (redis: Redis["Service"]) => redis.send("CONFIG", "SET", "notify-keyspace-events", "Ex")
+const setting = "notify-keyspace-events"
+
+const noEvents = (redis: Redis["Service"]) => redis.send("CONFIG", "SET", setting, "")
 
 const pending = (redis: Redis["Service"]) =>
   Effect.map(
@@ -89,7 +92,6 @@ describe("a stock consumer", () => {
     "takes over what another did not renew, when it hears of it",
     test((redis) =>
       Effect.gen(function*() {
-        yield* events(redis)
         const a = yield* consumer("a")
         yield* settled
         const entry = yield* announcing(redis)("orders")
@@ -114,6 +116,7 @@ describe("a stock consumer", () => {
         yield* announcing(redis)("orders")
         yield* TestClock.adjust("1 second")
         const b = yield* consumer("b")
+        yield* noEvents(redis)
         yield* a.kill
         yield* TestClock.adjust("38 seconds")
         const c = yield* consumer("c")
@@ -146,7 +149,26 @@ describe("a stock consumer", () => {
   )
 
   it.effect(
-    "leaves for good at the first lock that it does not get, and goes on renewing",
+    "waits a little for a lock that another has",
+    test((redis) =>
+      Effect.gen(function*() {
+        const a = yield* consumer("a")
+        yield* settled
+        const entry = "99999999999999-0"
+        yield* redis.send("SET", `one<MUTEX_KEY_SEP>${entry}`, "somebody", "PX", "250")
+        yield* redis.send("XADD", input, entry, "lbs-input", "{\"DataStreamName\":\"one\"}")
+        yield* TestClock.adjust("240 millis")
+        assert.deepStrictEqual(yield* a.owned, [])
+        yield* TestClock.adjust("100 millis")
+        assert.deepStrictEqual(yield* a.owned, ["one"])
+        assert.notInclude(a.tags(), "Terminated")
+      })
+    ),
+    { tags: ["G1"] }
+  )
+
+  it.effect(
+    "ends its reader for good at the first lock that it does not get, and goes on renewing",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -177,6 +199,47 @@ describe("a stock consumer", () => {
       })
     ),
     { tags: ["G2"] }
+  )
+
+  it.effect(
+    "sets the events of the server as it needs them, and refuses where there are others, unless it is forced",
+    test((redis) =>
+      Effect.gen(function*() {
+        const flags = Effect.map(
+          redis.send<ReadonlyArray<string>>("CONFIG", "GET", setting),
+          (reply) => [...reply[1]!].sort().join("")
+        )
+        yield* consumer("a", undefined, { force: false })
+        assert.strictEqual(yield* flags, "EKx")
+        const refused = yield* Effect.exit(consumer("b", undefined, { force: false }))
+        assert.isTrue(Exit.isFailure(refused))
+        yield* redis.send("CONFIG", "SET", setting, "Ex")
+        yield* consumer("c")
+        assert.strictEqual(yield* flags, "EKx")
+      })
+    ),
+    { tags: ["G21"] }
+  )
+
+  it.effect(
+    "may claim and never renew: others take over while it works",
+    test((redis) =>
+      Effect.gen(function*() {
+        const a = yield* consumer("a")
+        yield* settled
+        yield* announcing(redis)("orders")
+        yield* TestClock.adjust("10 seconds")
+        const b = yield* consumer("b", undefined, { unrenewed: 1 })
+        yield* a.kill
+        yield* TestClock.adjust("2100 millis")
+        assert.deepStrictEqual(yield* b.owned, ["orders"])
+        const c = yield* consumer("c")
+        yield* TestClock.adjust("2100 millis")
+        assert.include(c.tags(), "Expired")
+        assert.include([...b.tags().slice(3), ...c.tags()], "Added")
+        assert.deepStrictEqual(yield* b.owned, ["orders"])
+      })
+    )
   )
 
   it.effect(
@@ -217,18 +280,18 @@ describe("a stock consumer", () => {
   )
 
   it.effect(
-    "of one name there are two in one lock: the failure of the second deletes the lock of the first",
+    "of one name there are two with one lock: the first try of the second deletes it, and the next try takes it",
     test((redis) =>
       Effect.gen(function*() {
-        yield* events(redis)
         const first = yield* consumer("a")
         yield* settled
         const key = `orders<MUTEX_KEY_SEP>${yield* announcing(redis)("orders")}`
         yield* TestClock.adjust("41 seconds")
         assert.deepStrictEqual(yield* first.owned, ["orders"])
-        yield* consumer("a")
-        yield* settled
-        assert.isNull(yield* redis.send("GET", key))
+        const second = yield* consumer("a")
+        yield* TestClock.adjust("100 millis")
+        assert.strictEqual(yield* redis.send("GET", key), "redis-consumer-a")
+        assert.deepStrictEqual([yield* first.owned, yield* second.owned], [["orders"], ["orders"]])
       })
     ),
     { tags: ["G9"] }
@@ -255,7 +318,6 @@ describe("a stock consumer", () => {
     "takes what was given back with an aged entry and a lock that runs out, within milliseconds, and nothing younger",
     test((redis) =>
       Effect.gen(function*() {
-        yield* events(redis)
         const a = yield* consumer("a")
         yield* settled
         const giveBack = Effect.fnUntraced(function*(stream: string, ...aged: ReadonlyArray<string>) {
@@ -263,10 +325,15 @@ describe("a stock consumer", () => {
           const key = `${stream}<MUTEX_KEY_SEP>${entry}`
           yield* redis.send("SET", key, "redis-consumer-ours@@0123456789ab.1", "PX", "60000")
           yield* redis.send("XADD", input, entry, "lbs-input", JSON.stringify({ DataStreamName: stream }))
+          yield* redis.send("XREADGROUP", "GROUP", group, "redis-consumer-ours", "STREAMS", input, ">")
           yield* redis.send("XCLAIM", input, group, "redis-consumer-ours", "0", entry, ...aged, "JUSTID")
           yield* redis.send("PEXPIRE", key, "1")
         })
-        // Its reader is blocked by an entry that it cannot lock: from here on it hears only
+        // Its reader ends at an entry that it cannot lock: from here on it hears only
+        yield* redis.send("SET", "locked<MUTEX_KEY_SEP>99999999998000-0", "somebody")
+        yield* redis.send("XADD", input, "99999999998000-0", "lbs-input", "{\"DataStreamName\":\"locked\"}")
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(a.tags(), ["Terminated"])
         yield* giveBack("aged", "IDLE", "60000")
         yield* settled
         assert.include(yield* a.owned, "aged")
