@@ -56,13 +56,16 @@ export interface Service {
   /**
    * Unfinished entries that some consumer, or `consumer`, was given at least `minIdle` ago, after the id `after`, at most
    * `count` in order of ids. `next` is where to go on, undefined at the end. Deleted entries stop being pending, and are not
-   * returned.
+   * returned. The entry of `known` contents is not read again. `self`, the caller, counts as a consumer of this library for
+   * ten minutes.
    */
   readonly pending: (options: {
     readonly consumer?: ConsumerName | undefined
     readonly minIdle: Duration.Duration
     readonly after?: EntryId | undefined
     readonly count: number
+    readonly self?: ConsumerName | undefined
+    readonly known?: ((entry: EntryId) => Entry | undefined) | undefined
   }) => Effect.Effect<{ readonly entries: ReadonlyArray<Pending>; readonly next: EntryId | undefined }, StoreError>
   /** The unfinished entry that announces this data stream, the oldest if there are several. */
   readonly find: (
@@ -252,6 +255,13 @@ export interface Pending {
   readonly consumer: ConsumerName
   /** Time since it was delivered or renewed. */
   readonly idle: Duration.Duration
+  /** How often it was delivered. Renewals of this library count for nothing. */
+  readonly deliveries: number
+  /**
+   * Set where the consumer is not one of this library, with the value of the entry's lease. Such a consumer locks the entry
+   * with its name some time after the delivery, does not renew the idle time, and unlocks before it acknowledges.
+   */
+  readonly stock: { readonly lease: string | undefined } | undefined
   readonly content: Entry
 }
 
@@ -321,7 +331,7 @@ export type StreamEnd = "Open" | "Reopened" | "Ended"
 export interface TakeRequest extends Omit<Held, "token"> {
   /** How long a grant lasts without renewal. */
   readonly lease: Duration.Duration
-  /** Leaves alone an entry that was delivered or renewed more recently. Zero for the caller's own. */
+  /** Leaves alone an entry of another consumer that was delivered or renewed more recently. */
   readonly minIdle: Duration.Duration
   /** Sends an entry with so many failures in a row to the dead letters instead. */
   readonly maxFailures: number

@@ -47,6 +47,8 @@ export class Backend {
   readonly ended = new Map<string, string>()
   /** Data streams that were deleted. */
   readonly deleted = new Set<string>()
+  /** Consumers of another kind. */
+  readonly stock = new Set<string>()
   readonly done: Array<string> = []
   /** Whose checkpoints were to be kept, in the order in which that was said. */
   readonly kept: Array<string> = []
@@ -160,7 +162,9 @@ export class Backend {
     const row = this.row(entry)
     if (row === undefined) return { _tag: "Gone" }
     if (row.owner === undefined) return { _tag: "Unread" }
-    if (this.now() - row.delivered < Duration.toMillis(request.minIdle)) return { _tag: "Recent" }
+    if (row.owner !== request.consumer && this.now() - row.delivered < Duration.toMillis(request.minIdle)) {
+      return { _tag: "Recent" }
+    }
     if (this.running.has(entry)) {
       this.failures.set(entry, (this.failures.get(entry) ?? 0) + 1)
       if (this.failures.get(entry) === 1) this.failingSince.set(entry, this.now())
@@ -242,6 +246,8 @@ export class Backend {
             entries: page.map((row) => ({
               consumer: row.owner as StreamName.ConsumerName,
               idle: Duration.millis(this.now() - row.delivered),
+              deliveries: row.deliveries,
+              stock: this.stock.has(row.owner!) ? { lease: this.lease(this.entryLeases, row.entry)?.value } : undefined,
               content: row.content
             })),
             next: found.length > count ? page[page.length - 1]!.entry : undefined

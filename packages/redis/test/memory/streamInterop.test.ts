@@ -36,6 +36,9 @@ const heartbeat = 1000
 // Of a sweep of 2 seconds, varied by a fifth
 const sweep = 2400
 
+// What is free without an event may be on its way to its end
+const secondLook = 250
+
 describe("with stock consumers, on the fake Redis", () => {
   it.effect("data streams flow both ways, each to one consumer, and none is left behind", () =>
     fake(scenarios.bothWays))
@@ -55,8 +58,21 @@ describe("with stock consumers, on the fake Redis", () => {
 
   it.effect("the death of a stock consumer is noticed by a sweep, without events", () =>
     Effect.gen(function*() {
-      assert.isAtMost(yield* fake((stage) => scenarios.stockDies(stage, false)), lease + sweep)
+      assert.isAtMost(yield* fake((stage) => scenarios.stockDies(stage, false)), lease + sweep + secondLook)
     }), { tags: ["G15"] })
+
+  it.effect(
+    "what a stock consumer was given and has not locked yet is left alone, until others of its kind would take it",
+    () => fake(scenarios.notLockedYet),
+    { tags: ["G1"] }
+  )
+
+  it.effect("what a stock consumer is finishing is not begun again", () => fake(scenarios.finishing), {
+    tags: ["G17"]
+  })
+
+  it.effect("an expired lease of a stock consumer is over at once, also where ours last longer", () =>
+    fake(scenarios.longerLeases))
 
   it.effect("ours that is cut off stops before a stock consumer takes over", () =>
     Effect.gen(function*() {

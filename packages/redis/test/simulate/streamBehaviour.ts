@@ -30,6 +30,7 @@ export type Ailment = "none" | "fails" | "hangs" | "slow" | "poison"
  * - `stays`: the longest session of a consumer, in milliseconds. `freshIds`: each session has an id of its own.
  * - `late`: how long a consumer may be missing at first, in milliseconds.
  * - `rest`: the longest pause of a producer between two messages. `work`: the longest time for one message.
+ * - `unrenewed`: how many claims of stock consumers are never renewed, between 0 and 1.
  * - `duplicates`: how often a producer announces again, between 0 and 1. `malformed`: whether there is rubbish too.
  */
 export interface Settings {
@@ -56,6 +57,7 @@ export interface Settings {
   readonly deadLetterAfter: number
   /** The key of the checkpoint of a data stream. */
   readonly checkpoint: (stream: string) => string
+  readonly unrenewed: number
 }
 
 const Order = Schema.Struct({ n: Schema.FiniteFromString, end: Schema.optionalKey(Schema.Literal("true")) })
@@ -269,7 +271,8 @@ const stock = (client: Simulation.Client, settings: Settings) => {
       // It would make the group without what was announced before
       yield* Effect.ignore(redis.send("XGROUP", "CREATE", `${service}-input`, `${service}-group`, "0", "MKSTREAM"))
       const id = `stock-${client.name}.${client.generation}.${++sessions}`
-      const consumer = yield* StockStreamConsumer.join({ service, id, work: () => pause(100, 4000) })
+      const { unrenewed } = settings
+      const consumer = yield* StockStreamConsumer.join({ service, id, unrenewed, work: () => pause(100, 4000) })
       yield* sessionLength(client, settings)
       if (chance(0.4)) yield* consumer.done
     }))

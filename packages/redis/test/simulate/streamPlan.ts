@@ -49,7 +49,7 @@ const lockOf = (streams: ReadonlyArray<string>): Simulation.LockModel => ({
   released,
   keep: (key, expires) =>
     key === StreamKeys.input(service) || streams.includes(key) ||
-    (expires && /^simba:(fence|checkpoint|dead|failures|announced|start):/.test(key))
+    (expires && /^simba:(fence|checkpoint|dead|failures|announced|consumers|start):/.test(key))
 })
 
 const fieldOf = (fields: ReadonlyArray<string>, name: string) => {
@@ -93,6 +93,9 @@ const paces: ReadonlyArray<Pace> = [
  * next. A server whose clock is set back prolongs every lease by as much.
  */
 const orphan = ({ sweepInterval: sweep }: Pace) => Duration.millis(2000 + 2 * 1.2 * sweep + 2000 + 1500)
+
+/** What a stock consumer was given and has not locked is left to it for 40 seconds. */
+const stockOrphan = (pace: Pace) => Duration.sum(orphan(pace), Duration.seconds(40))
 
 /** The time that a silent member is still one. */
 const settle = ({ confirmTimeout: confirm, heartbeatInterval: heartbeat, leaseDuration: lease }: Pace) =>
@@ -141,7 +144,8 @@ export const loadOf = (seed: number | string) => {
       duplicates: pick("duplicates", [0, 0, 0.5, 2]),
       malformed: draw("malformed") < 0.3,
       deadLetterAfter: pick("dead letters", [0, 1000, 5000]),
-      fenced: draw("fenced") < 0.5
+      fenced: draw("fenced") < 0.5,
+      unrenewed: pick("unrenewed", [0, 0, 0.1])
     } satisfies Settings
   }
 }
@@ -184,6 +188,7 @@ export const planOf = (
       Checker.nothingIsLeft,
       ...StreamChecker.all(modelOf(settings), {
         orphan: orphan(pace),
+        stockOrphan: stockOrphan(pace),
         recovery,
         settle: settle(pace),
         stay: stay(pace),

@@ -233,6 +233,83 @@ export const duplicates: Scenario = (stage) =>
     yield* nothingLeft(stage)
   })
 
+const go = "redis-consumer-go"
+
+/** A stock consumer was given these, by its read or a claim, and has not locked them yet. */
+const givenToStock = Effect.fnUntraced(function*(stage: Stage, ...streams: ReadonlyArray<string>) {
+  yield* stage.send("XGROUP", "CREATE", input, group, "0", "MKSTREAM")
+  const entries = yield* Effect.forEach(streams, (stream) => announceAsStock(stage, stream))
+  yield* stage.send("XREADGROUP", "GROUP", group, go, "STREAMS", input, ">")
+  return entries.map((entry, i) => ({ entry, lock: `${streams[i]}<MUTEX_KEY_SEP>${entry}` }))
+})
+
+/** A stock consumer has so many data streams, and dies at no time. */
+export const heldByStock = Effect.fnUntraced(function*(stage: Stage, count: number) {
+  const given = yield* givenToStock(stage, ...Array.from({ length: count }, (_, i) => `s${i}`))
+  for (const { lock } of given) yield* stage.send("SET", lock, go)
+})
+
+/** What a stock consumer was given and has not locked yet is left alone, until others of its kind would take it. */
+export const notLockedYet: Scenario = (stage) =>
+  Effect.gen(function*() {
+    const [slow, dead] = yield* givenToStock(stage, "slow", "dead")
+    const ours = yield* stage.ours("ours", { sweepInterval: "500 millis" })
+    yield* ours.run(() => Effect.never)
+    yield* Effect.sleep("3200 millis")
+    assert.strictEqual(yield* stage.send("SET", slow!.lock, go, "NX", "PX", "2000"), "OK")
+    // Now it dies: its lease was seen, and is over
+    yield* Effect.sleep("1900 millis")
+    assert.deepStrictEqual(yield* ownedBy(ours), [])
+    yield* Effect.sleep("1200 millis")
+    assert.deepStrictEqual(yield* ownedBy(ours), ["slow"])
+    yield* Effect.sleep("33 seconds")
+    assert.deepStrictEqual(yield* ownedBy(ours), ["slow"])
+    assert.isNull(yield* stage.send("GET", dead!.lock))
+    yield* Effect.sleep("2 seconds")
+    assert.isTrue(yield* owns(ours, "dead", "slow"))
+  })
+
+/** What a stock consumer is finishing is not begun again: it unlocks, acknowledges and deletes in three calls. */
+export const finishing: Scenario = (stage) =>
+  Effect.gen(function*() {
+    const streams = Array.from({ length: 20 }, (_, i) => `s${i}`)
+    const given = yield* givenToStock(stage, ...streams, "left")
+    for (const { lock } of given) yield* stage.send("SET", lock, go, "PX", "60000")
+    yield* Effect.sleep("3 seconds")
+    const started: Array<string> = []
+    const ours = yield* stage.ours("ours", { sweepInterval: "500 millis" })
+    yield* ours.run((stream) => Effect.andThen(Effect.sync(() => started.push(stream)), Effect.never))
+    yield* Effect.sleep("1 second")
+    for (const { entry, lock } of given.slice(0, -1)) {
+      yield* stage.send("DEL", lock)
+      yield* Effect.sleep("170 millis")
+      yield* stage.send("XACK", input, group, entry)
+      yield* Effect.sleep("30 millis")
+      yield* stage.send("XDEL", input, entry)
+    }
+    yield* Effect.sleep("1 second")
+    assert.deepStrictEqual(started, [])
+    // It dies after the first call: nothing will ever expire
+    yield* stage.send("DEL", given[given.length - 1]!.lock)
+    yield* Effect.sleep("1 second")
+    assert.deepStrictEqual(started, ["left"])
+  })
+
+/** A lease of a stock consumer that expired is over at once, also where ours last longer. */
+export const longerLeases: Scenario = (stage) =>
+  Effect.gen(function*() {
+    yield* events(stage)
+    const [given] = yield* givenToStock(stage, "a")
+    const ours = yield* stage.ours("ours", { leaseDuration: "10 seconds", sweepInterval: "1 hour" })
+    yield* ours.run(() => Effect.never)
+    yield* Effect.sleep("500 millis")
+    yield* stage.send("SET", given!.lock, go, "NX", "PX", "2000")
+    yield* Effect.sleep("1900 millis")
+    assert.deepStrictEqual(yield* ownedBy(ours), [])
+    yield* Effect.sleep("500 millis")
+    assert.isTrue(yield* owns(ours, "a"))
+  })
+
 /** A stock owner that is late finishes what ours has taken over: ours stops, and nothing comes back. */
 export const lateDone: Scenario = (stage) =>
   Effect.gen(function*() {

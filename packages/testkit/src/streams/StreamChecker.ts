@@ -101,15 +101,25 @@ export const nothingIsForgotten: (model: Model) => Checker = progress.nothingIsF
  *
  * **Details**
  *
- * The consumer has room all that time, and no fault has touched it or the server since `recovery` before.
+ * The consumer has room all that time, and no fault has touched it or the server since `recovery` before. What a stock
+ * consumer was given last has `stockBound`, by default `bound`.
  *
  * @category testing
  * @since 0.1.0
  */
 export const noOrphans = (
   model: Model,
-  options: { readonly bound: Duration.Input; readonly recovery: Duration.Input }
-): Checker => ownership.noOrphans(model, millis(options.bound), millis(options.recovery))
+  options: {
+    readonly bound: Duration.Input
+    readonly stockBound?: Duration.Input | undefined
+    readonly recovery: Duration.Input
+  }
+): Checker =>
+  ownership.noOrphans(
+    model,
+    { ours: millis(options.bound), stock: millis(options.stockBound ?? options.bound) },
+    millis(options.recovery)
+  )
 
 /**
  * No data stream is handed over, and handed on within `stay`, while the members stay the same.
@@ -134,6 +144,18 @@ export const noPingPong = (
  * @since 0.1.0
  */
 export const livingAreLeftAlone: (model: Model) => Checker = ownership.livingAreLeftAlone
+
+/**
+ * What a stock consumer was given is not taken before it had time to lock it, nor while it may be finishing it.
+ *
+ * **Details**
+ *
+ * It has 40 seconds for its first lock, and a fifth of a second after it unlocked.
+ *
+ * @category testing
+ * @since 0.1.0
+ */
+export const stockHaveTime: (model: Model) => Checker = ownership.stockHaveTime
 
 /**
  * Failures are counted no more often than they happen, and only `maxFailures` of them make a dead letter.
@@ -186,6 +208,8 @@ export const consumersAreReaped = (model: Model, options: { readonly bound: Dura
 export const all = (model: Model, options: {
   /** The `bound` of `noOrphans`. */
   readonly orphan: Duration.Input
+  /** The `stockBound` of `noOrphans`. */
+  readonly stockOrphan?: Duration.Input | undefined
   /** The `recovery` of `noOrphans`. */
   readonly recovery: Duration.Input
   /** The `settle` of `noPingPong`. */
@@ -200,9 +224,10 @@ export const all = (model: Model, options: {
   checkpointsGrow(model),
   messagesInOrder(model),
   nothingIsForgotten(model),
-  noOrphans(model, { bound: options.orphan, recovery: options.recovery }),
+  noOrphans(model, { bound: options.orphan, stockBound: options.stockOrphan, recovery: options.recovery }),
   noPingPong(model, { settle: options.settle, stay: options.stay }),
   livingAreLeftAlone(model),
+  stockHaveTime(model),
   deadLettersAreEarned(model, { maxFailures: options.maxFailures }),
   consumersAreReaped(model, { bound: options.reaped })
 ]

@@ -336,6 +336,62 @@ describe("livingAreLeftAlone", () => {
       })))
 })
 
+describe("stockHaveTime", () => {
+  const checker = StreamChecker.stockHaveTime(model)
+  const given = Effect.gen(function*() {
+    yield* prepare
+    yield* announce("1-0")
+    yield* read("stock-a")
+  })
+  const lockedBy = (value: string) => send("SET", "entry:s:1-0", value, "NX", "PX", "2000")
+
+  const untouched = (pause: "39 seconds" | "41 seconds") => () =>
+    Effect.gen(function*() {
+      yield* given
+      yield* Effect.sleep(pause)
+      yield* lockedBy("ours")
+    })
+
+  it.effect("finds what is taken before its first lock", () =>
+    finds(checker, /^c1 took 1-0 \(s\) from stock-a, which has not locked it for 39\.\d+ s/, untouched("39 seconds")))
+
+  it.effect("accepts what nobody locked for long", () => accepts(checker, untouched("41 seconds")))
+
+  it.effect("accepts what was locked, and is over", () =>
+    accepts(checker, () =>
+      Effect.gen(function*() {
+        yield* given
+        yield* lockedBy("stock-a")
+        yield* Effect.sleep("3 seconds")
+        yield* lockedBy("ours")
+      })))
+
+  it.effect("finds what is taken before the first lock of a second stock consumer", () =>
+    finds(checker, /^c1 took 1-0 \(s\) from stock-b, which has not locked it/, () =>
+      Effect.gen(function*() {
+        yield* given
+        yield* lockedBy("stock-a")
+        yield* Effect.sleep("3 seconds")
+        yield* send("XCLAIM", "input", "group", "stock-b", "2000", "1-0")
+        yield* lockedBy("ours")
+      })))
+
+  const unlocked = (pause: "150 millis" | "250 millis") => () =>
+    Effect.gen(function*() {
+      yield* given
+      yield* lockedBy("stock-a")
+      yield* Effect.sleep("1 second")
+      yield* send("DEL", "entry:s:1-0")
+      yield* Effect.sleep(pause)
+      yield* lockedBy("ours")
+    })
+
+  it.effect("finds what is taken right after it was unlocked", () =>
+    finds(checker, /^c1 took 1-0 \(s\) from stock-a, which unlocked it 0\.15\d s before/, unlocked("150 millis")))
+
+  it.effect("accepts what was unlocked and left", () => accepts(checker, unlocked("250 millis")))
+})
+
 describe("deadLettersAreEarned", () => {
   const checker = StreamChecker.deadLettersAreEarned(model, { maxFailures: 2 })
   const failed = ({ note }: Client) => note("failed", { resource: "s", entry: "1-0" })

@@ -41,7 +41,7 @@ export const make = (
       for (const entry of entries) {
         // A stream that is owned under another announcement stays pending for the sweeps
         if (entry._tag === "Announced" && taking.mayTake(entry)) {
-          candidates.push({ ...entry, minIdle: Duration.zero })
+          candidates.push({ ...entry, minIdle: config.leaseDuration })
         }
       }
       const taken = Effect.map(taking.take(candidates, "announcement", deliver), ({ length }) => {

@@ -16,7 +16,7 @@ type Source = keyof typeof StreamMetrics.acquisitions
 
 export interface Candidate extends Announcement {
   readonly entry: EntryId
-  /** Zero if no other consumer can be working on it. */
+  /** For an entry of another consumer, which may be working on it. */
   readonly minIdle: Duration.Duration
 }
 

@@ -16,6 +16,7 @@ import { batchSize, type Candidate, type LeaseTaker } from "./leaseTaker.ts"
 import * as fleetOf from "./members.ts"
 import type { OrphanSweep } from "./orphanSweep.ts"
 import { before } from "./previousEntryId.ts"
+import { stockLease } from "./stockEntries.ts"
 
 export interface SignalListener {
   /** Called with an expired lease instead of taking it: for readers of notifications, who claim themselves. */
@@ -57,17 +58,21 @@ export const make = (
     Effect.gen(function*() {
       const wanted = new Set(entries)
       const last = entries[entries.length - 1]!
+      const { consumer: self, leaseDuration } = config
+      // Where a lease of a stock consumer expired, nobody is about to take one, or is finishing
+      const minIdle = source === "expiry" ? Duration.min(leaseDuration, stockLease) : leaseDuration
       let after = before(entries[0]!) as EntryId | undefined
       while (true) {
         const page = yield* store.pending({
-          minIdle: config.leaseDuration,
+          minIdle,
           after,
-          count: wanted.size === 1 ? 1 : batchSize
+          count: wanted.size === 1 ? 1 : batchSize,
+          self
         })
         const found: Array<Candidate> = []
-        for (const { content } of page.entries) {
+        for (const { content, stock } of page.entries) {
           if (content._tag === "Announced" && wanted.delete(content.entry) && taking.mayTake(content)) {
-            found.push({ ...content, minIdle: config.leaseDuration })
+            found.push({ ...content, minIdle: stock === undefined ? leaseDuration : minIdle })
           }
         }
         const { length } = yield* taking.take(found, source, deliver)

@@ -13,6 +13,7 @@ import type { EntryId } from "../StreamName.ts"
 import type { Pending } from "../StreamStore.ts"
 import type { ClientContext, Deliver } from "./context.ts"
 import { batchSize, type Candidate, type LeaseTaker } from "./leaseTaker.ts"
+import { secondLook, StockEntries } from "./stockEntries.ts"
 
 export interface OrphanSweep {
   /** Takes entries that an earlier process of this name left pending: other consumers look at them only later. */
@@ -38,6 +39,7 @@ export const make = (
   const { config, metrics, store, table } = client
   const woken = Latch.makeUnsafe(false)
   const permit = Semaphore.makeUnsafe(1)
+  const stock = new StockEntries()
   let requested = false
   let last = -Infinity
   /** When a sweep last found room. */
@@ -53,11 +55,28 @@ export const make = (
     })
   }
 
+  /** False if there is no room for all. */
+  const takeAll = Effect.fnUntraced(function*(
+    candidates: ReadonlyArray<Candidate>,
+    source: keyof typeof StreamMetrics.acquisitions
+  ) {
+    for (let i = 0; i < candidates.length;) {
+      const { length } = yield* taking.take(candidates.slice(i), source, deliver)
+      if (length === 0) {
+        requested = true
+        return false
+      }
+      i += length
+    }
+    return true
+  })
+
   const look = (only: "own" | "all", source: keyof typeof StreamMetrics.acquisitions) =>
     Effect.gen(function*() {
       requested = false
       const { consumer, leaseDuration: lease } = config
       let after: EntryId | undefined
+      const doubtful: Array<Candidate> = []
       do {
         if (table.free() === 0) {
           requested = true
@@ -67,7 +86,9 @@ export const make = (
           consumer: only === "own" ? consumer : undefined,
           minIdle: only === "own" ? Duration.zero : lease,
           after,
-          count: batchSize
+          count: batchSize,
+          self: consumer,
+          known: stock.known
         })
         const candidates: Array<Candidate> = []
         for (const pending of page.entries) {
@@ -76,20 +97,19 @@ export const make = (
             // A stock consumer may still work on it, and does not refresh its idle time
             const isStale = Duration.isGreaterThanOrEqualTo(pending.idle, config.reapAfter)
             if (pending.consumer === consumer || isStale) yield* deadLetter(pending)
+          } else if (pending.stock !== undefined) {
+            if (stock.mayTake(pending) && taking.mayTake(content)) doubtful.push({ ...content, minIdle: lease })
           } else if (taking.mayTake(content)) {
-            candidates.push({ ...content, minIdle: pending.consumer === consumer ? Duration.zero : lease })
+            candidates.push({ ...content, minIdle: lease })
           }
         }
-        for (let i = 0; i < candidates.length;) {
-          const { length } = yield* taking.take(candidates.slice(i), source, deliver)
-          if (length === 0) {
-            requested = true
-            return
-          }
-          i += length
-        }
+        if (!(yield* takeAll(candidates, source))) return
         after = page.next
       } while (after !== undefined)
+      if (only === "all") stock.endSweep()
+      if (doubtful.length === 0) return
+      yield* Effect.sleep(secondLook)
+      yield* takeAll(doubtful.filter(taking.mayTake), source)
     })
 
   const once = permit.withPermit(Effect.suspend(() => {

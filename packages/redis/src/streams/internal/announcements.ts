@@ -25,6 +25,7 @@ const readAnnounced = reader("the reply of the announce script", replies.Announc
 const readPending = reader("the reply of the pending script", replies.PendingReply)
 const readEntries = reader("entries of the load-balancer stream", StreamWire.Entries)
 const readRead = reader("a read of the load-balancer stream", StreamWire.ReadReply)
+const readValues = reader("values of leases", Schema.Array(Schema.NullOr(Schema.String)))
 const readState = reader("the reply of the state script", Schema.Literals(["gone", "pending", "new", "finished"]))
 
 type Part = Pick<Service, "announce" | "find" | "pending" | "read">
@@ -36,7 +37,9 @@ export const make = (context: ServiceContext): Part => {
   const parse = toEntry(context.problemWith)
 
   const announce = context.run("announce", scripts.announceStreams, readAnnounced)
-  const pending = context.run("look at pending entries", scripts.listPending, readPending)
+  const consumers = keys.consumers(service)
+  const list = context.run("look at pending entries", scripts.listPending, readPending)
+  const contents = context.run("look at pending entries", scripts.readPending, readEntries)
   const findAnnounced = context.run("find", scripts.findAnnouncement, readEntries)
   const state = context.run("find", scripts.readEntryState, readState)
 
@@ -72,6 +75,21 @@ export const make = (context: ServiceContext): Part => {
     }
   })
 
+  /** The values of the leases of these entries. */
+  const leasesOf = Effect.fnUntraced(function*(contents: ReadonlyArray<Entry>) {
+    const leases = new Map<EntryId, string>()
+    const entries = contents.filter((content) => content._tag === "Announced")
+    if (entries.length === 0) return leases
+    const values = yield* context.send(
+      "look at pending entries",
+      readValues,
+      "MGET",
+      ...entries.map(({ entry, stream }) => keys.entryLease(stream, entry))
+    )
+    for (const [i, { entry }] of entries.entries()) if (values[i] != null) leases.set(entry, values[i])
+    return leases
+  })
+
   return {
     announce: announceAll,
     read: ({ block, consumer, count }) =>
@@ -100,27 +118,46 @@ export const make = (context: ServiceContext): Part => {
           )
         )
       ),
-    pending: ({ after, consumer, count, minIdle }) =>
-      Effect.map(
-        context.withGroup(pending(
-          [input, failures, announced],
-          [
-            group,
-            Math.max(0, Math.round(Duration.toMillis(minIdle))),
-            after === undefined ? "-" : `(${after}`,
-            Math.max(1, count),
-            consumer ?? ""
-          ]
-        )),
-        ([next, rows]) => ({
-          next: next === "" ? undefined : next,
-          entries: rows.map(([entry, consumer, idle, fields]) => ({
+    pending: Effect.fnUntraced(function*({ after, consumer, count, known = () => undefined, minIdle, self }) {
+      const [next, rows] = yield* context.withGroup(list(
+        [input, failures, consumers],
+        [
+          group,
+          Math.max(0, Math.round(Duration.toMillis(minIdle))),
+          after === undefined ? "-" : `(${after}`,
+          Math.max(1, count),
+          consumer ?? "",
+          self ?? ""
+        ]
+      ))
+      const found = new Map<EntryId, Entry>()
+      const unknown: Array<EntryId> = []
+      for (const [entry] of rows) {
+        const content = known(entry)
+        if (content === undefined) unknown.push(entry)
+        else found.set(entry, content)
+      }
+      if (unknown.length > 0) {
+        const read = yield* contents([input, failures, announced], [group, ...unknown])
+        for (const [entry, fields] of read) found.set(entry, parse(entry, fields))
+      }
+      const leases = yield* leasesOf(
+        rows.flatMap(([entry, , , , isStock]) => isStock === "1" ? found.get(entry) ?? [] : [])
+      )
+      return {
+        next: next === "" ? undefined : next,
+        entries: rows.flatMap(([entry, consumer, idle, deliveries, isStock]) => {
+          const content = found.get(entry)
+          return content === undefined ? [] : [{
             consumer: consumer as ConsumerName,
             idle: Duration.millis(idle),
-            content: parse(entry, fields)
-          }))
+            deliveries,
+            stock: isStock === "1" ? { lease: leases.get(entry) } : undefined,
+            content
+          }]
         })
-      ),
+      }
+    }),
     find: Effect.fnUntraced(function*(stream) {
       yield* context.admit("find", stream)
       const [found] = yield* findAnnounced([input, announced], [group, stream])

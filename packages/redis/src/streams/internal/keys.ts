@@ -43,6 +43,9 @@ export const announced = (service: ServiceName): string => `simba:announced:${in
 /** Hash: the members of the fleet, by consumer and session. Expires when none has been heard of. */
 export const members = (service: ServiceName): string => `simba:members:${input(service)}`
 
+/** Sorted set: consumers of this library, by the time until which they count as such. Expires with the last. */
+export const consumers = (service: ServiceName): string => `simba:consumers:${input(service)}`
+
 /** Sorted set: what was handed over and is not confirmed yet, by the end of the time for it. Expires with the last. */
 export const handOvers = (service: ServiceName): string => `simba:given:${input(service)}`
 

@@ -4,7 +4,6 @@ import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
 import { Count, separator, Token } from "../../internal/client/codecs.ts"
 import { Natural, Session, text } from "./codecs.ts"
-import { Fields } from "./messages.ts"
 
 /** A member of the fleet: its name and session as one text, its capacity, and how many data streams it owns. */
 export const MemberReply = Schema.Tuple([
@@ -54,13 +53,13 @@ export const RenewReply = Schema.Array(
 )
 
 /**
- * The reply of the pending script: where to go on, or the empty text, and id, consumer, idle time in milliseconds and
- * fields of each entry.
+ * The reply of the pending script: where to go on, or the empty text, and id, consumer, idle time in milliseconds,
+ * deliveries, and `1` if the consumer is a stock one, of each entry.
  */
 export const PendingReply = Schema.Tuple([
   Schema.Union([Schema.Literal(""), EntryId]),
   // Consumers of other implementations may be called anything
-  Schema.Array(Schema.Tuple([EntryId, Schema.String, Natural, Fields]))
+  Schema.Array(Schema.Tuple([EntryId, Schema.String, Natural, Natural, Schema.Literals(["0", "1"])]))
 ])
 
 /** The replies of the announce script: the entry of each, and `1` if it is new. */

@@ -50,17 +50,24 @@ export const readEntryState = script<
   "gone" | "pending" | "new" | "finished"
 >(lua.readEntryState)
 
-/** Lists pending entries, a page. */
+/** Lists pending entries, a page, and notes the caller as a consumer of this library. */
 export const listPending = script<
-  readonly [input: string, failures: string, announced: string],
-  readonly [group: string, minIdle: number, from: string, count: number, consumer: string],
+  readonly [input: string, failures: string, consumers: string],
+  readonly [group: string, minIdle: number, from: string, count: number, consumer: string, self: string],
   readonly [
     next: string,
     entries: ReadonlyArray<
-      readonly [id: string, consumer: string, idle: number, fields: ReadonlyArray<string>]
+      readonly [id: string, consumer: string, idle: number, deliveries: number, isStock: "0" | "1"]
     >
   ]
 >(lua.listPending)
+
+/** Reads pending entries. Removes those that are deleted. */
+export const readPending = script<
+  readonly [input: string, failures: string, announced: string],
+  readonly [group: string, ...each: Each<[entry: string]>],
+  ReadonlyArray<Entry>
+>(lua.readPending)
 
 // Leases
 

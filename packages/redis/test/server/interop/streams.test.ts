@@ -1,9 +1,9 @@
 /** Fleets of consumers of ours and of stock consumers, on a real server. */
 import { IoRedis } from "@effect-simba/redis"
-import { describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import type { Scope } from "effect"
 import { Effect, Layer } from "effect"
-import { capturingLogs, RedisServer } from "../../support/harness.ts"
+import { capturingLogs, commandStats, RedisServer } from "../../support/harness.ts"
 import { consumers } from "../../support/interopConsumers.ts"
 import * as scenarios from "../../support/streamInteropScenarios.ts"
 
@@ -37,6 +37,29 @@ describe("with stock consumers, on a real Redis", () => {
     () => real((stage) => scenarios.stockDies(stage, false)),
     { tags: ["G15"] }
   )
+
+  it.live("what stock consumers hold costs a sweep few commands", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer.start()
+      const stage = {
+        send: server.send,
+        ...consumers(() => Layer.fresh(IoRedis.layer({ url: server.url })), () => Effect.die("nobody is cut off"))
+      } satisfies scenarios.Stage as scenarios.Stage
+      const held = 1000
+      yield* scenarios.heldByStock(stage, held)
+      for (const id of ["one", "two"]) yield* (yield* stage.ours(id, { capacity: 5000 })).run(() => Effect.never)
+      // Each has read each entry once
+      yield* Effect.sleep("6 seconds")
+      const stats = commandStats(server)
+      yield* stats.reset
+      yield* Effect.sleep("6 seconds")
+      const calls = yield* stats.calls
+      const most = 2 * (6 / 1.6 + 1) * (held / 200 + 1)
+      assert.isAtMost(calls.get("xrange") ?? 0, 10)
+      assert.isAtMost(calls.get("get") ?? 0, 10)
+      assert.isAtLeast(calls.get("mget") ?? 0, held / 200)
+      for (const command of ["mget", "hmget", "xpending"]) assert.isAtMost(calls.get(command) ?? 0, most, command)
+    }).pipe(Effect.scoped, Effect.provide(quiet)))
 
   it.live("two announcements of one data stream are processed one after the other", () => real(scenarios.duplicates), {
     tags: ["G8"]

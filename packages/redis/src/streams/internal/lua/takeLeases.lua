@@ -17,7 +17,7 @@
 --- ARGV[8n-4] value        of the entry lease: consumer@@epoch
 --- ARGV[8n-3] consumer
 --- ARGV[8n-2] lease        ms
---- ARGV[8n-1] minIdle      ms
+--- ARGV[8n-1] minIdle      ms, unless the entry is the consumer's own
 --- ARGV[8n] maxFailures    failures that are too many
 --- ARGV[8n+1] period       ms that they must last at least
 --- Reply: for each { 'taken', token, failures }, { 'occupied', value, ms }, { 'recent' }, { 'unread' } (no consumer was
@@ -72,7 +72,11 @@ local function attempt(entryLease, streamLease, fence, checkpoint,
   if not pending then
     drop()
     return { stateOf(entry) == 'new' and 'unread' or 'gone' }
-  elseif not again and pending[3] < tonumber(minIdle) then
+  end
+  if again or pending[2] == consumer then
+    minIdle = '0'
+  end
+  if pending[3] < tonumber(minIdle) then
     return { 'recent' }
   end
   local found = redis.call('XRANGE', input, entry, entry)[1]
@@ -102,7 +106,7 @@ local function attempt(entryLease, streamLease, fence, checkpoint,
   end
   redis.call('SET', entryLease, value, 'PX', lease)
   redis.call('SET', streamLease, value .. '@@' .. token, 'PX', lease)
-  if #redis.call('XCLAIM', input, group, consumer, again and '0' or minIdle, entry, 'JUSTID') == 0 then
+  if #redis.call('XCLAIM', input, group, consumer, minIdle, entry, 'JUSTID') == 0 then
     redis.call('DEL', entryLease, streamLease)
     return { 'recent' }
   end

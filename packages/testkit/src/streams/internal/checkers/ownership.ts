@@ -8,7 +8,7 @@ import { checker, fallen, field, isFinished, named, type StreamModel, touches } 
 /** How often orphans are looked for, in milliseconds. */
 const interval = 100
 
-export const noOrphans = (model: StreamModel, bound: number, recovery: number): Checker =>
+export const noOrphans = (model: StreamModel, bounds: { ours: number; stock: number }, recovery: number): Checker =>
   checker("orphans are taken", (view) => {
     /** Each consumer: since when it has had room, if it has any. */
     const joined = new Map<string, { readonly consumer: string; readonly capacity: number; readonly at: number }>()
@@ -43,6 +43,7 @@ export const noOrphans = (model: StreamModel, bound: number, recovery: number): 
           (before.consumer === undefined || (consumer !== undefined && model.isStock(consumer))))
         const since = isMoved ? now : before.since
         orphans.set(entry, { since, consumer })
+        const bound = consumer !== undefined && model.isStock(consumer) ? bounds.stock : bounds.ours
         for (const [client, ableSince] of able) {
           // A second announcement of a data stream waits for the first
           const from = Math.max(since, ownedAt.get(name) ?? 0, ableSince, view.lossAt() + recovery)
@@ -155,6 +156,87 @@ export const livingAreLeftAlone = (model: StreamModel): Checker =>
         const value = view.read(key)
         if (value === undefined || !model.isStock(value) || isExcused(note.client, id, true)) return
         view.violated(`${id} works under ${key}, which belongs to ${value}`)
+      }
+    }
+  })
+
+/** In milliseconds: until others of its kind would take what it has not locked, and for the calls after it unlocked. */
+const [timeToLock, timeToFinish] = [40_000, 200]
+
+/** An entry, and what its consumer did since it was given it. */
+interface Given {
+  readonly stream: string
+  readonly key: string
+  readonly consumer: string
+  readonly deliveredAt: number
+  readonly since: number
+  readonly lease: string | undefined
+  readonly hasLocked: boolean
+  readonly unlockedAt: number
+}
+
+export const stockHaveTime = (model: StreamModel): Checker =>
+  checker("stock consumers have their time", (view) => {
+    let all = new Map<string, Given>()
+    const judge = (entry: string, before: Given, client: string, at: number) => {
+      const { consumer, deliveredAt, hasLocked, since, stream, unlockedAt } = before
+      const idle = view.serverNow() - deliveredAt
+      const took = `${client} took ${entry} (${stream}) from ${consumer}`
+      if (view.lossAt() >= since || view.serverStepAt() >= since) return
+      if (!hasLocked && idle < timeToLock) return view.violated(`${took}, which has not locked it for ${seconds(idle)}`)
+      const passed = at - unlockedAt
+      if (passed < timeToFinish) view.violated(`${took}, which unlocked it ${seconds(passed)} before`)
+    }
+    /** What it is now, after a command of this client or an expiry. */
+    const next = (entry: string, before: Given, client: string | undefined, at: number): Given => {
+      const lease = view.read(before.key)
+      if (lease === before.lease) return before
+      if (lease !== undefined && client !== undefined && !model.isStock(lease) && model.isStock(before.consumer)) {
+        judge(entry, before, client, at)
+      }
+      return {
+        ...before,
+        lease,
+        hasLocked: before.hasLocked || lease === before.consumer,
+        unlockedAt: client !== undefined && lease === undefined ? at : before.unlockedAt
+      }
+    }
+    return {
+      onEvent: (event) => {
+        if (event._tag !== "Command" && event._tag !== "Expiry") return
+        const client = event._tag === "Command" ? event.command.client : undefined
+        for (const [entry, before] of all) {
+          if (event._tag === "Expiry" || touches(event, before.key)) {
+            all.set(entry, next(entry, before, client, event.at))
+          }
+        }
+        if (!touches(event, model.input)) return
+        const stream = view.stream(model.input)
+        const pending = stream?.groups.get(model.group)?.pending
+        const found = new Map<string, Given>()
+        for (const [entry, fields] of stream?.entries ?? []) {
+          const [delivery, name, before] = [pending?.get(entry), model.announcement(fields), all.get(entry)]
+          if (delivery === undefined || name === undefined) continue
+          const isSame = before?.consumer === delivery.consumer && before.deliveredAt === delivery.deliveredAt
+          const key = model.entryLease(name, entry)
+          const lease = view.read(key)
+          const { consumer } = delivery
+          found.set(
+            entry,
+            isSame
+              ? before
+              : {
+                ...delivery,
+                stream: name,
+                key,
+                lease,
+                since: event.at,
+                hasLocked: lease === consumer,
+                unlockedAt: -Infinity
+              }
+          )
+        }
+        all = found
       }
     }
   })

@@ -82,6 +82,46 @@ export const reading = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* pending({ consumer: party().consumer }), [])
     }))
 
+  it.effect("G1: pending entries tell what is a stock consumer's", () =>
+    Effect.gen(function*() {
+      const { announce, party, service } = yield* bench("stock")
+      const [stock, noted, owner] = [party(), party(), party()]
+      yield* announce("one")
+      yield* announce("two")
+      yield* announce("three")
+      yield* stock.read(2)
+      yield* noted.read(1)
+      const held = yield* owner.own("owned")
+      const pending = (consumer?: typeof noted.consumer) =>
+        Effect.map(
+          service.pending({ minIdle: Duration.zero, count: 10, self: consumer }),
+          ({ entries }) => entries.map(({ deliveries, stock }) => [deliveries, stock?.lease ?? (stock && "free")])
+        )
+      assert.deepStrictEqual(yield* pending(), [[1, "free"], [1, "free"], [1, "free"], [1, undefined]])
+      const ours = yield* pending(noted.consumer)
+      assert.deepStrictEqual(ours, [[1, "free"], [1, "free"], [1, undefined], [1, undefined]])
+      assert.deepStrictEqual(yield* pending(), ours)
+      // The mark of its last lease stays when it gave it back
+      yield* service.release(held)
+      assert.deepStrictEqual(yield* pending(), ours)
+    }))
+
+  it.effect("known contents of pending entries are not read again", () =>
+    Effect.gen(function*() {
+      const { announce, party, service } = yield* bench("known")
+      yield* announce("one")
+      yield* announce("two")
+      const [one] = yield* party().read(2)
+      const known = { ...announcedOf(one!), info: { known: true } }
+      const { entries } = yield* service.pending({
+        minIdle: Duration.zero,
+        count: 10,
+        known: (entry) => entry === known.entry ? known : undefined
+      })
+      assert.strictEqual(entries[0]!.content, known)
+      assert.deepStrictEqual(announcedOf(entries[1]!.content).info, {})
+    }))
+
   it.effect("G4: pages of pending entries go on where the last ended, and end", () =>
     Effect.gen(function*() {
       const { announce, party, service } = yield* bench("pages")
