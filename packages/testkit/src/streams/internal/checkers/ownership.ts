@@ -171,6 +171,8 @@ interface Given {
   readonly deliveredAt: number
   readonly since: number
   readonly lease: string | undefined
+  /** Server time at which the lease ends. */
+  readonly until: number
   readonly hasLocked: boolean
   readonly unlockedAt: number
 }
@@ -178,6 +180,7 @@ interface Given {
 export const stockHaveTime = (model: StreamModel): Checker =>
   checker("stock consumers have their time", (view) => {
     let all = new Map<string, Given>()
+    const endOf = (key: string) => view.keys().find((info) => info.key === key)?.expiresAt ?? Infinity
     const judge = (entry: string, before: Given, client: string, at: number) => {
       const { consumer, deliveredAt, hasLocked, since, stream, unlockedAt } = before
       const idle = view.serverNow() - deliveredAt
@@ -190,15 +193,20 @@ export const stockHaveTime = (model: StreamModel): Checker =>
     /** What it is now, after a command of this client or an expiry. */
     const next = (entry: string, before: Given, client: string | undefined, at: number): Given => {
       const lease = view.read(before.key)
-      if (lease === before.lease) return before
-      if (lease !== undefined && client !== undefined && !model.isStock(lease) && model.isStock(before.consumer)) {
+      if (client === undefined && lease === before.lease) return before
+      const isUnlocked = lease === undefined && before.lease !== undefined && view.serverNow() < before.until
+      if (
+        lease !== undefined && lease !== before.lease && client !== undefined && !model.isStock(lease) &&
+        model.isStock(before.consumer)
+      ) {
         judge(entry, before, client, at)
       }
       return {
         ...before,
         lease,
+        until: lease === undefined ? -Infinity : endOf(before.key),
         hasLocked: before.hasLocked || lease === before.consumer,
-        unlockedAt: client !== undefined && lease === undefined ? at : before.unlockedAt
+        unlockedAt: isUnlocked ? at : before.unlockedAt
       }
     }
     return {
@@ -230,6 +238,7 @@ export const stockHaveTime = (model: StreamModel): Checker =>
                 stream: name,
                 key,
                 lease,
+                until: lease === undefined ? -Infinity : endOf(key),
                 since: event.at,
                 hasLocked: lease === consumer,
                 unlockedAt: -Infinity
