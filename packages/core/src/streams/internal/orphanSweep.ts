@@ -78,18 +78,20 @@ export const make = (
       let after: EntryId | undefined
       const doubtful: Array<Candidate> = []
       do {
-        if (table.free() === 0) {
-          requested = true
-          return
-        }
+        const hasRoom = table.free() > 0
+        // Without room it only tells the others that this consumer lives
         const page = yield* store.pending({
           consumer: only === "own" ? consumer : undefined,
           minIdle: only === "own" ? Duration.zero : lease,
           after,
-          count: batchSize,
+          count: hasRoom ? batchSize : 1,
           self: consumer,
           known: stock.known
         })
+        if (!hasRoom) {
+          requested = true
+          return
+        }
         const candidates: Array<Candidate> = []
         for (const pending of page.entries) {
           const { content } = pending

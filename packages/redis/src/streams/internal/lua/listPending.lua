@@ -1,7 +1,7 @@
 --- Lists pending entries, a page, and notes the caller as a consumer of this library.
 ---
---- A consumer is one of this library if it was noted in the last ten minutes, or if the last lease of this library on
---- the entry was its own. All others are stock consumers.
+--- A consumer is one of this library if it was noted in the last ten minutes, or if it is known as the last of this
+--- library that ran the entry or gave it back. All others are stock consumers.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
