@@ -3,10 +3,10 @@
 /**
  * A model of a stock consumer, as redis-stream-client-go runs it, for tests of mixed fleets.
  *
- * It is written from the description of its wire, and keeps the habits of the original, the bad ones too. It takes all
- * entries at once, locks entries and not data streams, and re-creates a vanished lock when it renews. It leaves the
- * consumer group for good at the first lock that it does not get, and never looks without a signal. Asked to end, it
- * finishes its unfinished streams.
+ * It is written from the description of its wire, and keeps the habits of the original, the bad ones too. It sets the
+ * server's keyspace events as it needs them. It takes all entries at once, locks entries and not data streams, and
+ * re-creates a vanished lock when it renews. Its reader ends for good at the first lock that it does not get in 32 tries,
+ * and it never looks without a signal. Asked to end, it finishes its unfinished streams.
  *
  * @since 0.1.0
  */

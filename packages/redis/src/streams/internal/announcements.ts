@@ -86,7 +86,10 @@ export const make = (context: ServiceContext): Part => {
       "MGET",
       ...entries.map(({ entry, stream }) => keys.entryLease(stream, entry))
     )
-    for (const [i, { entry }] of entries.entries()) if (values[i] != null) leases.set(entry, values[i])
+    for (let i = 0; i < entries.length; i++) {
+      const value = values[i]
+      if (value !== null && value !== undefined) leases.set(entries[i]!.entry, value)
+    }
     return leases
   })
 
