@@ -71,7 +71,51 @@ export type AcquireResult =
     readonly ticket: Ticket | undefined
     readonly position: number
     readonly foreign: boolean
+    /** Of the answer. Without it a waiter cannot tell how old the grant of a wake-up is, and asks. */
+    readonly stamp?: Stamp | undefined
   }
+
+/**
+ * The backend's own time in microseconds, and the token of the last grant by then, or 0. A later grant has a larger token,
+ * even if the clock was set back.
+ *
+ * @see {@link MutexStore}
+ * @category models
+ * @since 0.1.0
+ */
+export interface Stamp {
+  readonly micros: number
+  readonly token: number
+}
+
+/**
+ * A grant of which a wake-up tells: its token, the backend's time of the grant in microseconds, and how many milliseconds
+ * it lasts unless the waiter confirms it.
+ *
+ * @see {@link MutexStore}
+ * @category models
+ * @since 0.1.0
+ */
+export interface Grant extends Stamp {
+  readonly token: FencingToken
+  readonly millis: number
+}
+
+/**
+ * Confirms the grant of a wake-up: extends it to the whole `lease`, with `reserve` further tokens. It never makes a grant,
+ * and touches none with another token.
+ *
+ * @see {@link MutexStore}
+ * @category models
+ * @since 0.1.0
+ */
+export interface ConfirmRequest {
+  readonly mutex: MutexName
+  readonly id: ContenderId
+  readonly token: FencingToken
+  readonly lease: Duration.Duration
+  readonly reserve: number
+}
 
 /**
  * One lease to renew, to the full `lease` from now.
@@ -146,17 +190,22 @@ export interface Released {
   readonly ownership: Ownership
   /**
    * The place of the attempt that was queued. With a `token` nobody was ahead of it, and it owns the mutex for its whole
-   * lease. Otherwise it waits.
+   * lease. Otherwise it waits, and `stamp` is that of a refusal.
    */
-  readonly requeued: { readonly ticket: Ticket; readonly token: FencingToken | undefined } | undefined
+  readonly requeued: {
+    readonly ticket: Ticket
+    readonly token: FencingToken | undefined
+    readonly stamp?: Stamp | undefined
+  } | undefined
 }
 
 /**
- * A reason for a waiter to ask again. Only the reply to an attempt says who owns the mutex.
+ * A reason for a waiter to ask again, or a grant.
  *
  * **Details**
  *
- * - `YourTurn`: the mutex was handed to this waiter, or freed for it.
+ * - `YourTurn`: the mutex was handed to this waiter, or freed for it. With a `grant` the waiter may begin at once, if it
+ *   can tell that the grant is young enough, and confirms it at the same time.
  * - `LookIn`: ask again after `delay`.
  * - `Gap`: something may have been missed. Ask now.
  *
@@ -165,7 +214,7 @@ export interface Released {
  * @since 0.1.0
  */
 export type WakeUp =
-  | { readonly _tag: "YourTurn"; readonly from: string }
+  | { readonly _tag: "YourTurn"; readonly from: string; readonly grant?: Grant | undefined }
   | { readonly _tag: "LookIn"; readonly delay: Duration.Duration }
   | { readonly _tag: "Gap" }
 
@@ -277,6 +326,10 @@ export class MutexStore extends Context.Service<MutexStore, {
     requests: ReadonlyArray<GuardRequest>,
     told?: (index: number, result: GuardResult) => void
   ) => Effect.Effect<ReadonlyArray<GuardResult>, StoreError>
+  /**
+   * Sends a confirmation before it returns. `done` gets the answer later, once. A store without it tells of no grants.
+   */
+  readonly confirm?: (request: ConfirmRequest, done: (exit: Exit.Exit<AcquireResult, StoreError>) => void) => void
   /** Safe to repeat, and safe when nothing is held. */
   readonly release: (request: ReleaseRequest) => Effect.Effect<Released, StoreError>
   /**

@@ -54,8 +54,9 @@ import { type Call, callsOf } from "./internal/mutex/scriptCalls.ts"
 /** The place that a reply names: that of an acquire that was refused, or of an attempt that a release queued. */
 const placeOf = ({ kind, reply }: Call): number | undefined => {
   if (!Array.isArray(reply) || reply[0] === "error") return undefined
-  const [, ticket, token] = reply as ReadonlyArray<string>
-  return ticket === "" || (kind === "release" && token !== "") ? undefined : Number(ticket)
+  // A release that granted replies three parts
+  const [, ticket] = reply as ReadonlyArray<string>
+  return ticket === "" || (kind === "release" && reply.length === 3) ? undefined : Number(ticket)
 }
 
 /**

@@ -87,7 +87,7 @@ const make = Effect.gen(function*() {
   const sink = (yield* CommandSink) ?? (yield* overRedis(redis, { coalescing: false }))
   const load = (script: string) =>
     Effect.mapError(redis.send<string>("SCRIPT", "LOAD", script), fromRedis("load a script"))
-  const { acquire, flush, inspect, release: sendRelease } = operationBatch.make(sink, {
+  const { acquire, confirm, flush, inspect, release: sendRelease } = operationBatch.make(sink, {
     perSlot: isCluster,
     sha: yield* load(scripts.acquireAndRelease.lua),
     skipDead
@@ -122,6 +122,7 @@ const make = Effect.gen(function*() {
           resume(exit)
         }))
       }),
+    confirm,
     guard: (requests, told) =>
       topology._tag === "Single" ?
         renew(requests) :

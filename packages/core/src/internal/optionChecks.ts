@@ -10,8 +10,10 @@ export const refuse = (option: string, problem: string): Effect.Effect<never, In
  * An owner stops this long before the server's lease ends, so before anybody else may start. It covers clocks whose rates
  * differ by 5 %.
  */
+export const marginMillis = (leaseMillis: number): number => Math.max(100, leaseMillis * 0.05)
+
 export const margin = (lease: Duration.Duration): Duration.Duration =>
-  Duration.max(Duration.millis(100), Duration.times(lease, 0.05))
+  Duration.millis(marginMillis(Duration.toMillis(lease)))
 
 /** A finite duration of at least a millisecond, rounded up to whole ones. */
 export const positive = (option: string, input: Duration.Input): Effect.Effect<Duration.Duration, InvalidConfig> => {

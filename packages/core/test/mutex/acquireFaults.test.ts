@@ -227,6 +227,6 @@ describe("an answer or a hint that is worth little", () => {
       yield* TestClock.adjust("9999 millis")
       assert.isUndefined(waiting.pollUnsafe())
       yield* TestClock.adjust("1 millis")
-      assert.deepStrictEqual(waiting.pollUnsafe(), Exit.succeed(false))
+      assert.deepStrictEqual(waiting.pollUnsafe(), Exit.succeed(undefined))
     }).pipe(Effect.scoped))
 })

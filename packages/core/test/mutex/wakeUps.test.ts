@@ -124,11 +124,11 @@ describe("waking waiters", () => {
       assert.strictEqual(open, 1)
       yield* Fiber.interrupt(interrupted)
       assert.strictEqual(open, 0)
-      assert.isFalse(yield* wait(Effect.succeed({ _tag: "Gap" })))
+      assert.deepStrictEqual(yield* wait(Effect.succeed({ _tag: "Gap" })), { _tag: "Gap" })
       assert.strictEqual(open, 0)
       const told = yield* start(wait(Effect.as(Effect.sleep(1), { _tag: "Gap" } as const)))
       yield* TestClock.adjust(1)
-      assert.isFalse(yield* Fiber.join(told))
+      assert.deepStrictEqual(yield* Fiber.join(told), { _tag: "Gap" })
       assert.strictEqual(open, 0)
     }))
 

@@ -1,4 +1,4 @@
-import type { FencingToken } from "@effect-simba/core"
+import { FencingToken } from "@effect-simba/core/FencingToken"
 import { ContenderId, MutexName } from "@effect-simba/core/MutexName"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { ProtocolError } from "@effect-simba/core/SimbaError"
@@ -185,6 +185,12 @@ const badInboxMessages = [
   "@x@@released@@y",
   "x@@@released@@y",
   "x@@look@@y@@1",
+  "x@@released@@y@@7",
+  "x@@released@@y@@7@@1",
+  "x@@released@@y@@7@@1@@1500@@",
+  "x@@released@@y@@0@@1@@1500",
+  "x@@released@@y@@7@@1.5@@1500",
+  "x@@released@@y@@7@@1@@-1",
   ...badMessages.map((text) => `x@@${text}`)
 ]
 
@@ -199,7 +205,16 @@ describe("the channel of a layer", () => {
       { _tag: "Released", id: "7-abcdef012345:4711@host", owner: "1:4711@stock-host" }
     ],
     ["7-abcdef012345:4711@host@@look@@0", { _tag: "Look", id: "7-abcdef012345:4711@host", millis: 0 }],
-    ["x@@look@@1500", { _tag: "Look", id: "x", millis: 1500 }]
+    ["x@@look@@1500", { _tag: "Look", id: "x", millis: 1500 }],
+    [
+      "x@@released@@y@@7@@1700000000000001@@1500",
+      {
+        _tag: "Released",
+        id: "x",
+        owner: "y",
+        grant: { token: FencingToken.make(7), micros: 1700000000000001, millis: 1500 }
+      }
+    ]
   ])
   refuses("InboxMessage", RedisWire.InboxMessage, [...badInboxMessages, null, 1])
 })
@@ -314,7 +329,7 @@ describe("the replies of the scripts", () => {
       [
         { _tag: "Held", owner: "x", remaining: Duration.seconds(16) },
         goodRelease[1],
-        1_700_000_000_000_000 as FencingToken.FencingToken
+        1_700_000_000_000_000 as FencingToken
       ]
     ]
   ])
@@ -340,7 +355,7 @@ describe("the replies of the scripts", () => {
       ["x@@16000", "1700000000000000", "250", [["7-abcdef012345:4711@host", "1500"], ["1:4711@stock-host", "0"]]],
       [
         { _tag: "Held", owner: "x", remaining: Duration.seconds(16) },
-        1_700_000_000_000_000 as FencingToken.FencingToken,
+        1_700_000_000_000_000 as FencingToken,
         250,
         [["7-abcdef012345:4711@host", 1500], ["1:4711@stock-host", 0]]
       ]

@@ -18,7 +18,9 @@ describe("replies of the script of acquires and releases", () => {
         positions.flatMap((position) => foreigns.map((foreign) => [owner, ticket, position, foreign]))
       )
     )
-    const others = [null, 5, [], ["@@"], ["@@", "", "0"], ["@@", "", "0", "0", "0"], ["@@", 1.5, "0", "0"]]
+    const stamps = [["5", "0"], ["1763733691000001", "7"], ["5", ""], ["", "5"], ["-1", "5"], ["5", "5", "5"]]
+    const stamped = stamps.map((stamp) => ["@@", "1.000001", "0", "0", ...stamp])
+    const others = [null, 5, [], ["@@"], ["@@", "", "0"], ["@@", "", "0", "0", "0"], ["@@", 1.5, "0", "0"], ...stamped]
     let count = 0
     for (const reply of [...refusals, ...tokens, ...others]) {
       const text = JSON.stringify(reply)
@@ -29,17 +31,20 @@ describe("replies of the script of acquires and releases", () => {
       assert.deepStrictEqual<unknown>(
         result._tag === "Granted"
           ? String(result.token)
-          : [write(result.ownership), result.ticket ?? "", String(result.position), result.foreign ? "1" : "0"],
+          : [
+            ...[write(result.ownership), result.ticket ?? "", String(result.position), result.foreign ? "1" : "0"],
+            ...(result.stamp === undefined ? [] : [String(result.stamp.micros), String(result.stamp.token)])
+          ],
         reply,
         text
       )
     }
-    assert.strictEqual(count, 4 * 3 * 4 * 2 + 3)
+    assert.strictEqual(count, 4 * 3 * 4 * 2 + 3 + 2)
   })
 
   it("a reply to a release is read completely, or refused", () => {
     const queued = owners.flatMap((owner) => tickets.flatMap((ticket) => tokens.map((token) => [owner, ticket, token])))
-    const others = [null, 5, [], ["@@"], ["@@", "1.000001"], ["@@", "1.000001", "5", "5"]]
+    const others = [null, 5, [], ["@@"], ["@@", "1.000001"], ["@@", "1.000001", "5", "0"], ["@@", "1.000001", "5", ""]]
     let count = 0
     for (const reply of [...owners, ...queued, ...others]) {
       const text = JSON.stringify(reply)
@@ -48,11 +53,16 @@ describe("replies of the script of acquires and releases", () => {
       count++
       const { ownership, requeued } = exit.value
       assert.deepStrictEqual<unknown>(
-        requeued === undefined ? write(ownership) : [write(ownership), requeued.ticket, String(requeued.token ?? "")],
+        requeued === undefined ? write(ownership) : [
+          write(ownership),
+          requeued.ticket,
+          ...(requeued.token === undefined ? [] : [String(requeued.token)]),
+          ...(requeued.stamp === undefined ? [] : [String(requeued.stamp.micros), String(requeued.stamp.token)])
+        ],
         reply,
         text
       )
     }
-    assert.strictEqual(count, 4 + 4 * 2 * 4)
+    assert.strictEqual(count, 4 + 4 * 2 * 3 + 1)
   })
 })

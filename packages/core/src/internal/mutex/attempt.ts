@@ -32,7 +32,10 @@ export interface AttemptContext {
   readonly tasks: SlicedTasks
 }
 
-export type Refused = Extract<AcquireResult, { readonly _tag: "Refused" }>
+export type Refused = Extract<AcquireResult, { readonly _tag: "Refused" }> & {
+  /** Just before the request was sent. */
+  readonly sent: Instant
+}
 
 export const isRefused = (result: HeldLease | Refused): result is Refused => "_tag" in result
 
@@ -62,7 +65,7 @@ export const send = (
       (result): Effect.Effect<HeldLease | Refused, StoreError> => {
         const answered = now()
         recorder.update(MutexMetrics.acquireLatency, answered.monotonic - sent.monotonic, mutex)
-        if (result._tag === "Refused") return Effect.succeed(result)
+        if (result._tag === "Refused") return Effect.succeed({ ...result, sent })
         // Nobody would renew it or watch its deadline
         if (timers.isClosed()) return Effect.fail(closed())
         const granted = new HeldLease(mutex, id, result.token, terms, sent, owner)
@@ -100,20 +103,20 @@ export const retryOutages = <A, R>(
     })
   })
 
-/** Sleeps for `delay` at most. Answers whether a wake-up says that it is this waiter's turn: the next request decides. */
+/** Sleeps for `delay` at most. Answers what woke it: the next request decides, unless it is a grant. */
 export const awaitWakeUp = (
   { bound, next }: Subscription<WakeUp>,
   { now, timers }: Pick<AttemptContext, "now" | "timers">,
   delay: Duration.Duration
-): Effect.Effect<boolean> => {
-  const listen = (until: number): Effect.Effect<boolean> =>
-    now().monotonic >= until ? Effect.succeed(false) : Effect.flatMap(
-      limit(timers, until, next, () => Effect.succeed(undefined)),
+): Effect.Effect<WakeUp | undefined> => {
+  const listen = (until: number): Effect.Effect<WakeUp | undefined> =>
+    now().monotonic >= until ? Effect.undefined : Effect.flatMap(
+      limit(timers, until, next, () => Effect.undefined),
       (wakeUp) =>
-        wakeUp?._tag !== "LookIn"
-          ? Effect.succeed(wakeUp?._tag === "YourTurn")
+        wakeUp?._tag === "LookIn"
           // A key is gone one millisecond after its remaining time has reached zero
-          : listen(Math.min(until, now().monotonic + Duration.toMillis(wakeUp.delay) + 1))
+          ? listen(Math.min(until, now().monotonic + Duration.toMillis(wakeUp.delay) + 1))
+          : Effect.succeed(wakeUp)
     )
   return Effect.suspend(() =>
     listen(now().monotonic + Duration.toMillis(bound === undefined ? delay : Duration.min(delay, bound)))

@@ -8,9 +8,10 @@ import * as Pull from "effect/Pull"
 import * as Schedule from "effect/Schedule"
 import type { ContenderId, MutexName } from "../../MutexName.ts"
 import * as MutexSchedule from "../../MutexSchedule.ts"
-import type { Released, Ticket } from "../../MutexStore.ts"
+import type { Grant, Released, Ticket, WakeUp } from "../../MutexStore.ts"
 import type { BackendError, StoreError } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
+import { marginMillis } from "../optionChecks.ts"
 import { type AttemptContext, awaitWakeUp, isRefused, type Refused, retryOutages, send, withAnswer } from "./attempt.ts"
 import { HeldLease, type LeaseOwner, type Parting } from "./heldLease.ts"
 import type { LocalWaiter } from "./localWaiter.ts"
@@ -100,10 +101,35 @@ export class FleetQueueEntry {
       const isChosen = ownership._tag === "Held" && ownership.remaining !== undefined &&
         Duration.isLessThanOrEqualTo(ownership.remaining, queue.context.confirmTimeout)
       if (requeued.token === undefined && isListening && isChosen) {
-        this.known = { _tag: "Refused", ownership, ticket: requeued.ticket, position: unknownPosition, foreign: false }
+        const { stamp, ticket } = requeued
+        this.known = { _tag: "Refused", ownership, ticket, position: unknownPosition, foreign: false, stamp, sent }
       }
     }
     this.contend()
+  }
+
+  /**
+   * The lease of a grant that is younger than `refused`: its token is larger. The backend's own clock says by how much, so
+   * no clock is compared with another. Answers nothing where a request is to decide.
+   */
+  private believed(grant: Grant, { sent, stamp }: Refused): HeldLease | undefined {
+    const { queue } = this
+    const waiter = queue.first()
+    if (waiter === undefined || stamp === undefined || grant.token <= stamp.token) return undefined
+    // Below zero the backend's clock was set back
+    const after = (grant.micros - stamp.micros) / 1000
+    if (after < 0) return undefined
+    const { terms } = waiter.attempt
+    // Tokens for those behind it come with a reply
+    if (terms.maxLocalHandOffs > 0 && waiter.next !== undefined) return undefined
+    const now = queue.context.now()
+    const lease = new HeldLease(queue.mutex, this.id, grant.token, terms, {
+      monotonic: Math.min(sent.monotonic + after, now.monotonic),
+      wall: Math.min(sent.wall + after, now.wall)
+    }, queue)
+    // The rates of the clocks may differ for as long as it waited
+    lease.confirmWithin(grant.millis - marginMillis(after + grant.millis))
+    return lease.left(now) < grant.millis / 2 ? undefined : lease
   }
 
   /** Repeats a request until it succeeds. The queue decides how long each waiter sits through an outage. */
@@ -152,18 +178,26 @@ export class FleetQueueEntry {
       const { mutex, terms } = waiter.attempt
       return send(queue.context, { mutex, terms, id: this.id }, queue, { mode: "wait", ticket: this.ticket })
     }))
-    let isCalled = this.known !== undefined && (yield* sleep(this.known))
-    for (;;) {
+    let isCalled = false
+    for (let refused = this.known;;) {
+      if (refused !== undefined) {
+        const wakeUp: WakeUp | undefined = yield* sleep(refused)
+        isCalled = wakeUp?._tag === "YourTurn"
+        const grant = wakeUp?._tag === "YourTurn" ? wakeUp.grant : undefined
+        const lease = grant === undefined ? undefined : this.believed(grant, refused)
+        if (lease !== undefined) return queue.won(this, lease, true)
+      }
       const result = yield* ask
       if (!isRefused(result)) {
         // The first may have left meanwhile: asking again confirms the grant with the terms of the next one
         if (waiter === queue.first()) return queue.won(this, result, isCalled)
+        refused = undefined
         continue
       }
       this.ticket = result.ticket ?? this.ticket
       queue.refused(result)
       this.wasFree = false
-      isCalled = yield* sleep(result)
+      refused = result
     }
   }))
 }

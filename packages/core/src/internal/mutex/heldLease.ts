@@ -20,6 +20,7 @@ export interface Parting {
 
 /** Hears of the end of a lease. */
 export interface LeaseOwner {
+  readonly confirmed: (lease: HeldLease) => void
   readonly lost: (lease: HeldLease) => void
   /** Answers nothing where the lease stays in this process. */
   readonly released: (lease: HeldLease, now: Instant) => Parting | undefined
@@ -42,6 +43,8 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
   forcedAt: number | undefined
   /** Reserved tokens after its own: for those that it is handed to within this process. */
   private spare: number
+  /** It counts from the message of its grant, and no reply has extended it yet. */
+  isUnconfirmed = false
   private works: Set<Fiber.Fiber<unknown, unknown>> | undefined
   private starting = 0
 
@@ -70,15 +73,21 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
     return { mutex: this.mutex, contender: this.id, token: this.token }
   }
 
+  confirmWithin(usable: number): void {
+    this.shorten(usable)
+    this.isUnconfirmed = true
+  }
+
   override extend(sent: Instant): void {
     super.extend(sent)
+    this.isUnconfirmed = false
     // A renewal sent before the report may have been done before the force
     if (this.forcedAt !== undefined && this.forcedAt > sent.monotonic) this.nextRenewal = -Infinity
     else this.forcedAt = undefined
   }
 
   override expiry() {
-    return this.dead ? "Expired" : super.expiry()
+    return this.dead ? "Expired" : this.isUnconfirmed ? "BackendGone" : super.expiry()
   }
 
   /** Renewed in time, and not due yet: so much is left as the next holder may expect. */

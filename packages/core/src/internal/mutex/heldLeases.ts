@@ -9,7 +9,7 @@ import type * as Scope from "effect/Scope"
 import type { MutexConfig } from "../../MutexConfig.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import * as MutexSchedule from "../../MutexSchedule.ts"
-import type { GuardResult, MutexStore, ReleaseRequest } from "../../MutexStore.ts"
+import type { GuardResult, MutexStore, Ownership, ReleaseRequest } from "../../MutexStore.ts"
 import type { LossReason } from "../../SimbaError.ts"
 import { type Instant, instant } from "../lease/instant.ts"
 import { LeaseDeadlines } from "../lease/leaseDeadlines.ts"
@@ -30,6 +30,8 @@ export interface HeldLeases {
   readonly tasks: SlicedTasks
   /** Looks after the lease from now on. A closed layer cannot: the lease is lost and given back at once. */
   readonly add: (lease: HeldLease) => void
+  /** Sends the confirmation of a grant, before it returns. Its answer extends the lease, or ends it. */
+  readonly confirm: (lease: HeldLease) => void
   /** A hint that this lease was taken by force: asks at once, and believes the answer. */
   readonly suspect: (id: string) => void
   /** Loses the lease if its deadline has passed by the clock, even if no timer has fired. */
@@ -82,6 +84,12 @@ export const make = Effect.fnUntraced(function*(
     }
   }
 
+  const loseTo = (lease: HeldLease, ownership: Ownership) => {
+    const owner = ownership._tag === "Held" ? ownership.owner : undefined
+    const reason = lease.forcedAt !== undefined ? "ForcedRelease" : owner === undefined ? "Vanished" : "TakenOver"
+    lose(lease, reason, owner)
+  }
+
   // Finalizers run in reverse: leases are lost before the renewals that are under way are interrupted
   const fibers = yield* FiberSet.make()
   yield* Effect.addFinalizer(() =>
@@ -126,11 +134,7 @@ export const make = Effect.fnUntraced(function*(
     metrics: { ...MutexMetrics.guards, timeLeft: MutexMetrics.timeLeftAtRenewal },
     send: store.guard,
     attributes: tracing.attributes,
-    lost: (lease, { ownership }) => {
-      const owner = ownership._tag === "Held" ? ownership.owner : undefined
-      const reason = lease.forcedAt !== undefined ? "ForcedRelease" : owner === undefined ? "Vanished" : "TakenOver"
-      lose(lease, reason, owner)
-    },
+    lost: (lease, { ownership }) => loseTo(lease, ownership),
     probe
   }, fibers)
 
@@ -174,6 +178,20 @@ export const make = Effect.fnUntraced(function*(
       if (!timers.isClosed()) return
       lose(lease, "BackendGone")
       recorder.run(giveUp(lease))
+    },
+    confirm: (lease) => {
+      const { id, mutex, terms, token } = lease
+      const sent = deadlines.now()
+      store.confirm!({ mutex, id, token, lease: terms.lease, reserve: terms.maxLocalHandOffs }, (exit) => {
+        if (!lease.isOpen()) return
+        if (Exit.isSuccess(exit) && exit.value._tag === "Refused") return loseTo(lease, exit.value.ownership)
+        if (Exit.isSuccess(exit)) {
+          // Unless a renewal has extended it further
+          if (lease.isUnconfirmed) lease.extend(sent)
+          lease.owner?.confirmed(lease)
+        } else if (!lease.renewing) lease.nextRenewal = deadlines.now().monotonic
+        deadlines.place(lease)
+      })
     },
     suspect: (id) => {
       const lease = deadlines.all().find((lease) => lease.id === id)

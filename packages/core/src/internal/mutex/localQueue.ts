@@ -140,6 +140,11 @@ export class LocalQueue implements QueueContext {
     return Effect.void
   }
 
+  /** Its tokens for those behind it are reserved. */
+  confirmed(lease: HeldLease): void {
+    if (this.held === lease) this.handOffs = lease.terms.maxLocalHandOffs
+  }
+
   lost(lease: HeldLease): void {
     if (this.held !== lease) return
     this.held = undefined
@@ -174,7 +179,7 @@ export class LocalQueue implements QueueContext {
     this.end(entry)
     if (entry.wasFree) this.layer.contended.delete(this.mutex)
     if (isHandOff) this.context.recorder.update(MutexMetrics.handOffs, 1, this.mutex)
-    this.serve(this.line.first!, lease, lease.terms.maxLocalHandOffs)
+    this.serve(this.line.first!, lease, lease.isUnconfirmed ? 0 : lease.terms.maxLocalHandOffs)
   }
 
   reached(): void {
@@ -218,6 +223,8 @@ export class LocalQueue implements QueueContext {
     waiter.granted = lease
     this.take(waiter)
     this.hold(lease, handOffs)
+    // Work that blocks the event loop is to have its whole lease
+    if (lease.isUnconfirmed) this.layer.leases.confirm(lease)
     waiter.conclude(Exit.succeed(lease))
   }
 

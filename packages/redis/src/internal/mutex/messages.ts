@@ -1,6 +1,6 @@
 /** The texts that contenders and Redis exchange, as Schema codecs in both directions. */
 import * as Schema from "effect/Schema"
-import { separator, text } from "../client/codecs.ts"
+import { Count, separator, text, Token } from "../client/codecs.ts"
 import { millisPattern, OwnerId, ownerIdProblem } from "./ownership.ts"
 
 /** The mutex channel: `acquired@@<owner id>`. */
@@ -17,6 +17,9 @@ export const MutexMessage = text(
 export type MutexMessage = typeof MutexMessage.Type
 
 const Millis = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 999_999_999_999_999 }))
+
+/** The grant that a message tells of: its token, the server's time of it in microseconds, and how long it lasts. */
+const Grant = Schema.Struct({ token: Token, micros: Count, millis: Count })
 
 const decodeContenderMessage = (input: string): ContenderMessage | string => {
   if (input.startsWith("released@@")) {
@@ -43,16 +46,36 @@ export const ContenderMessage = text(ContenderMessageFields, decodeContenderMess
 
 export type ContenderMessage = typeof ContenderMessageFields.Type
 
+const InboxMessageFields = Schema.TaggedUnion({
+  Forced: { id: OwnerId },
+  Released: { id: OwnerId, owner: OwnerId, grant: Schema.optionalKey(Grant) },
+  Look: { id: OwnerId, millis: Millis }
+})
+
+const decodeReleased = (id: string, input: string): typeof InboxMessageFields.Encoded | string => {
+  const [, owner = "", token, micros, millis, ...rest] = input.split(separator)
+  const problem = ownerIdProblem(owner)
+  if (problem !== undefined) return problem
+  if (token === undefined) return { _tag: "Released", id, owner }
+  return micros === undefined || millis === undefined || rest.length > 0
+    ? "expected released@@<owner>@@<token>@@<microseconds>@@<milliseconds>"
+    : { _tag: "Released", id, owner, grant: { token, micros, millis } }
+}
+
+const encodeInboxMessage = (message: typeof InboxMessageFields.Encoded): string => {
+  if (message._tag === "Forced") return `forced${separator}${message.id}`
+  const text = `${message.id}${separator}${encodeContenderMessage(message)}`
+  if (message._tag === "Look" || message.grant === undefined) return text
+  const { micros, millis, token } = message.grant
+  return [text, token, micros, millis].join(separator)
+}
+
 /**
- * The channel of a layer: `<contender id>@@` and a contender message for that waiter, or `forced@@<contender id>` for a
- * lease that was released by force.
+ * The channel of a layer: `<contender id>@@` and a contender message for that waiter, with the grant that it tells of, or
+ * `forced@@<contender id>` for a lease that was released by force.
  */
 export const InboxMessage = text(
-  Schema.TaggedUnion({
-    Forced: { id: OwnerId },
-    Released: { id: OwnerId, owner: OwnerId },
-    Look: { id: OwnerId, millis: Millis }
-  }),
+  InboxMessageFields,
   (input) => {
     if (input.startsWith("forced@@")) {
       const id = input.slice("forced@@".length)
@@ -61,13 +84,14 @@ export const InboxMessage = text(
     const end = input.indexOf(separator)
     if (end === -1) return "expected forced@@<contender id>, or <contender id>@@ and a message"
     const id = input.slice(0, end)
-    const message = decodeContenderMessage(input.slice(end + separator.length))
-    return typeof message === "string" ? message : ownerIdProblem(id) ?? { ...message, id }
+    const problem = ownerIdProblem(id)
+    if (problem !== undefined) return problem
+    const rest = input.slice(end + separator.length)
+    if (rest.startsWith("released@@")) return decodeReleased(id, rest)
+    const message = decodeContenderMessage(rest)
+    return typeof message === "string" ? message : { ...message, id }
   },
-  (message) =>
-    message._tag === "Forced"
-      ? `forced${separator}${message.id}`
-      : `${message.id}${separator}${encodeContenderMessage(message)}`
+  encodeInboxMessage
 )
 
 export type InboxMessage = typeof InboxMessage.Type

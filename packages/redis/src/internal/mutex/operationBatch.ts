@@ -1,6 +1,13 @@
-/** Sends acquires, releases and inspections: those of one task of the event loop in one call, in the order of asking. */
+/** Sends acquires, confirmations, releases and inspections: those of one task of the event loop in one call, in order. */
 import type { MutexName } from "@effect-simba/core/MutexName"
-import type { AcquireRequest, AcquireResult, MutexState, Released, ReleaseRequest } from "@effect-simba/core/MutexStore"
+import type {
+  AcquireRequest,
+  AcquireResult,
+  ConfirmRequest,
+  MutexState,
+  Released,
+  ReleaseRequest
+} from "@effect-simba/core/MutexStore"
 import { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
 import * as Duration from "effect/Duration"
 import * as Exit from "effect/Exit"
@@ -131,6 +138,35 @@ class Acquire implements Operation {
   }
 }
 
+class Confirm implements Operation {
+  readonly isAbandoned = false
+  private readonly request: ConfirmRequest
+  private readonly settle: Settle<AcquireResult>
+
+  constructor(request: ConfirmRequest, settle: Settle<AcquireResult>) {
+    this.request = request
+    this.settle = settle
+  }
+
+  get mutex() {
+    return this.request.mutex
+  }
+
+  write(call: Call): void {
+    const { id, lease, mutex, reserve, token } = this.request
+    call.add("c", mutex, id, String(token), millis(lease), String(reserve))
+  }
+
+  reply(reply: unknown): void {
+    const failure = failureOf(reply)
+    this.settle(failure === undefined ? readAcquire(reply) : Exit.fail(fromReply("confirm", failure)))
+  }
+
+  fail(error: (operation: string) => BackendError | ProtocolError): void {
+    this.settle(Exit.fail(error("confirm")))
+  }
+}
+
 class Release implements Operation {
   readonly isAbandoned = false
   private readonly request: ReleaseRequest
@@ -203,6 +239,8 @@ class Inspection implements Operation {
 export interface OperationBatch {
   /** Returns a function that abandons the request. */
   readonly acquire: (request: AcquireRequest, settle: Settle<AcquireResult>) => () => void
+  /** Written before it returns, with the operations that wait. */
+  readonly confirm: (request: ConfirmRequest, settle: Settle<AcquireResult>) => void
   readonly release: (request: ReleaseRequest, settle: Settle<Released>) => void
   readonly inspect: (mutex: MutexName, limit: number, settle: Settle<MutexState>) => void
   /** Sends the waiting operations now, so that the next command comes behind them. */
@@ -279,6 +317,10 @@ export const make = (
       return () => {
         operation.isAbandoned = true
       }
+    },
+    confirm: (request, settle) => {
+      submit(new Confirm(request, settle))
+      flush()
     },
     release: (request, settle) => submit(new Release(request, settle)),
     inspect: (mutex, limit, settle) => submit(new Inspection(mutex, limit, settle)),

@@ -14,17 +14,22 @@ const Flag = Schema.Literals(["0", "1"])
 
 /**
  * The token of a grant; or ownership, ticket, position among our waiters, and whether contenders of another
- * implementation take part.
+ * implementation take part. For one that queues also the server's time in microseconds, and the last token.
  */
 export const AcquireReply = Schema.Union([
   Token,
-  Schema.Tuple([OwnershipText, orEmpty(Schema.toType(Ticket)), Count, Flag])
+  Schema.Tuple([OwnershipText, orEmpty(Schema.toType(Ticket)), Count, Flag]),
+  Schema.Tuple([OwnershipText, orEmpty(Schema.toType(Ticket)), Count, Flag, Count, Count])
 ])
 
-/** The ownership; and the ticket of an attempt that was queued with the release, with its token if it was granted. */
+/**
+ * The ownership; and the ticket of an attempt that was queued with the release, with its token if it was granted, else
+ * with the server's time in microseconds and the last token.
+ */
 export const ReleaseReply = Schema.Union([
   OwnershipText,
-  Schema.Tuple([OwnershipText, Schema.toType(Ticket), orEmpty(Token)])
+  Schema.Tuple([OwnershipText, Schema.toType(Ticket), Token]),
+  Schema.Tuple([OwnershipText, Schema.toType(Ticket), Count, Count])
 ])
 
 /** For each lease that was not renewed its index, counted from 1, and the ownership that was found or the error. */
@@ -52,21 +57,26 @@ const decodeInspect = reader("the reply to an inspection", InspectReply)
 export const readAcquire = (reply: unknown) =>
   Exit.map(decodeAcquire(reply), (decoded): AcquireResult => {
     if (typeof decoded === "number") return { _tag: "Granted", token: decoded }
-    const [ownership, ticket, position, foreign] = decoded
+    const [ownership, ticket, position, foreign, micros, token] = decoded
     return {
       _tag: "Refused",
       ownership,
       ticket: ticket === "" ? undefined : ticket,
       position,
-      foreign: foreign === "1"
+      foreign: foreign === "1",
+      stamp: micros === undefined || token === undefined ? undefined : { micros, token }
     }
   })
 
 export const readRelease = (reply: unknown) =>
   Exit.map(decodeRelease(reply), (decoded): Released => {
     if ("_tag" in decoded) return { ownership: decoded, requeued: undefined }
-    const [ownership, ticket, token] = decoded
-    return { ownership, requeued: { ticket, token: token === "" ? undefined : token } }
+    if (decoded.length === 3) {
+      const [ownership, ticket, token] = decoded
+      return { ownership, requeued: { ticket, token, stamp: undefined } }
+    }
+    const [ownership, ticket, micros, token] = decoded
+    return { ownership, requeued: { ticket, token: undefined, stamp: { micros, token } } }
   })
 
 export const readInspect = (reply: unknown) =>

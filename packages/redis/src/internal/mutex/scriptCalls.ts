@@ -1,7 +1,7 @@
 /** Reads the operations of one call of `acquireAndRelease.lua`, and what each was answered: for simulations. */
 
 export interface Call {
-  readonly kind: "acquire" | "release"
+  readonly kind: "acquire" | "confirm" | "release"
   readonly ownerKey: string
   readonly id: string
   readonly mode: string
@@ -11,14 +11,14 @@ export interface Call {
   readonly reply: unknown
 }
 
-const widths: Record<string, number> = { t: 1, a: 7, r: 1, d: 7, i: 1 }
+const widths: Record<string, number> = { t: 1, a: 7, c: 4, r: 1, d: 7, i: 1 }
 
 /** Of any command; none if it is not that script. */
 export const callsOf = (args: ReadonlyArray<string>, reply: unknown): ReadonlyArray<Call> => {
   if (args[0] !== "EVALSHA" && args[0] !== "EVAL") return []
   const keys = Number(args[2])
   const codes = args[3 + keys] ?? ""
-  if (!/^[tardi]+$/i.test(codes) || keys !== 4 * codes.replace(/[A-Z]/g, "").length) return []
+  if (!/^[tacrdi]+$/i.test(codes) || keys !== 4 * codes.replace(/[A-Z]/g, "").length) return []
   let at = 3 + keys + 4
   let key = -1
   return [...codes].flatMap((letter, index) => {
@@ -27,7 +27,7 @@ export const callsOf = (args: ReadonlyArray<string>, reply: unknown): ReadonlyAr
     if (letter === code) key += 4
     const own = args.slice(at, at += widths[code]!)
     return code === "i" ? [] : [{
-      kind: code === "t" || code === "a" ? "acquire" : "release",
+      kind: code === "t" || code === "a" ? "acquire" : code === "c" ? "confirm" : "release",
       ownerKey: args[key]!,
       id: own[0]!,
       mode: code === "a" ? own[1]! : "try",

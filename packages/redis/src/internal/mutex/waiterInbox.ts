@@ -21,9 +21,9 @@ import { ContenderMessage, InboxMessage } from "./messages.ts"
 const readContenderMessage = reader("a message on a contender channel", ContenderMessage)
 const readInboxMessage = reader("a message on the channel of a layer", InboxMessage)
 
-const toWakeUp = (message: ContenderMessage): WakeUp =>
+const toWakeUp = (message: ContenderMessage | Exclude<InboxMessage, { readonly _tag: "Forced" }>): WakeUp =>
   message._tag === "Released"
-    ? { _tag: "YourTurn", from: message.owner }
+    ? { _tag: "YourTurn", from: message.owner, ...("grant" in message ? { grant: message.grant } : undefined) }
     : { _tag: "LookIn", delay: Duration.millis(message.millis) }
 
 const gap: WakeUp = { _tag: "Gap" }

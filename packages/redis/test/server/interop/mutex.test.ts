@@ -449,17 +449,17 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
       yield* b.wait
       yield* c.wait
       yield* a.release
-      yield* b.confirm
+      const { token: second } = yield* b.confirm
       yield* b.release
-      yield* c.confirm
+      const { token: third } = yield* c.confirm
       yield* until("all messages", Effect.sync(() => messages.length >= 6))
       assert.deepStrictEqual(messages, [
         [channel, `acquired@@${a.id}`],
-        [ofB, `${b.id}@@released@@${a.id}`],
-        [ofC, `${c.id}@@look@@30000`],
         [channel, `acquired@@${b.id}`],
-        [ofC, `${c.id}@@released@@${b.id}`],
-        [channel, `acquired@@${c.id}`]
+        [ofB, `${b.id}@@released@@${a.id}@@${second}@@${second}@@30000`],
+        [ofC, `${c.id}@@look@@30000`],
+        [channel, `acquired@@${c.id}`],
+        [ofC, `${c.id}@@released@@${b.id}@@${third}@@${third}@@30000`]
       ])
       assert.strictEqual(yield* server.send("GET", keysOf(m).owner), c.id)
     }), { tags: ["B60"] })

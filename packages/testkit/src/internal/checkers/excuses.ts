@@ -49,7 +49,7 @@ export const beliefs = (view: View) => {
       const { askedAt, at, forcedUntil } = grants.get(id) ?? { askedAt: -1, at: -1, forcedUntil: -Infinity }
       return view.lossAt() >= at || view.serverForwardAt() >= askedAt || view.serverNow() < forcedUntil ||
         // Its wall clock was set while it slept: neither of its clocks measured the sleep
-        (view.wasSuspended(client) && view.resumedAt(client) >= at && view.clockStepAt(client) >= at) ||
+        (view.sleptUntil(client) >= at && view.clockStepAt(client) >= at) ||
         view.now() - view.resumedAt(client) <=
           (timers && view.wasSuspended(client) ? awakening.suspended : awakening.paused)
     }

@@ -49,13 +49,16 @@ export const tokensGrow: Checker = {
           const token = minted.get(id)
           const given = Number(event.fields["token"])
           const next = told.get(id) ?? token ?? 0
-          if (!(given >= next && given <= (token ?? NaN) + (view.lock.reserve ?? 0)) && view.lossAt() < 0) {
+          const reserve = view.lock.reserve ?? 0
+          if (!(given >= next && given <= (token ?? NaN) + reserve) && view.lossAt() < 0) {
             view.violated(`${id} was told token ${given}, the server had ${token ?? "none"}`)
           }
           told.set(id, given)
           const before = largest.get(resource)
-          // Not by one from before a loss, that does not know of it yet
-          if (before?.id === id && before.token < given) largest.set(resource, { ...before, token: given })
+          // Not by one from before a loss, that does not know of it yet, or whose id was granted anew
+          if (before?.id === id && before.token < given && given <= before.token + reserve) {
+            largest.set(resource, { ...before, token: given })
+          }
         }
       }
     }

@@ -110,6 +110,8 @@ export interface LinkEvent {
   readonly link: string
   readonly what: "lost request" | "lost reply" | "late message" | "reset" | "refused"
   readonly args?: ReadonlyArray<string>
+  /** How late a message is. Milliseconds. */
+  readonly lasts?: number
 }
 
 /** What a link does to each of its connections. */
@@ -275,8 +277,9 @@ class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
   push(push: Push): void {
     const { faults } = this.link
     if (faults.lateMessage !== undefined && this.prng.chance(faults.lateMessage.chance)) {
-      this.link.onEvent?.({ link: this.link.name, what: "late message" })
-      return void this.timers.at(this.timers.now() + this.delay(faults.lateMessage.by), () => {
+      const lasts = this.delay(faults.lateMessage.by)
+      this.link.onEvent?.({ link: this.link.name, what: "late message", lasts })
+      return void this.timers.at(this.timers.now() + lasts, () => {
         if (this.isOpen) this.client.pushed(push)
       })
     }

@@ -32,6 +32,8 @@ export class Process implements Host {
   state: "running" | "paused" | "dead" = "running"
   /** World time of the last resumption. */
   resumedAt = -Infinity
+  /** When its machine last woke up. */
+  sleptUntil = -Infinity
   wasSuspended = false
   /** How many timers of the process are set. */
   openTimers = 0
@@ -140,6 +142,7 @@ export class Process implements Host {
     this.resumedAt = this.world.now()
     if (this.suspendedAt !== undefined) {
       this.suspended += this.world.now() - this.suspendedAt
+      this.sleptUntil = this.resumedAt
       this.suspendedAt = undefined
     }
     const [first, second] = this.prng.chance(0.5) ? [this.heldTimers, this.heldMail] : [this.heldMail, this.heldTimers]

@@ -22,6 +22,8 @@ export interface ProcessSlot {
   fiber: Fiber.Fiber<void, unknown> | undefined
   /** When a fault last touched it. */
   disturbedAt: number
+  /** A message to it is under way until then, overtaken by others. */
+  lateUntil: number
   /** When its wall clock was last stepped. */
   steppedAt: number
   /** Faults that touch it now. */
@@ -50,6 +52,7 @@ export class Processes {
       process: this.create(name, 1),
       fiber: undefined,
       disturbedAt: never,
+      lateUntil: never,
       steppedAt: never,
       faults: 0
     })

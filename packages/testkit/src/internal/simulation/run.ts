@@ -82,7 +82,9 @@ const listen = (state: RunState) => {
     state.emitOwners(event.command)
   })
   server.onLinkEvent = (event) => {
-    state.slotOf(event.link)!.disturbedAt = world.now()
+    const slot = state.slotOf(event.link)!
+    slot.disturbedAt = world.now()
+    slot.lateUntil = Math.max(slot.lateUntil, world.now() + (event.lasts ?? 0))
     state.fault(event.what, event.link, event.args?.slice(0, 1).join(" "))
   }
 }

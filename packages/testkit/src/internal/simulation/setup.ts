@@ -78,6 +78,8 @@ export interface View {
   readonly clockStepAt: (client: string) => number
   readonly isRunning: (client: string) => boolean
   readonly resumedAt: (client: string) => number
+  /** When its machine last woke up. */
+  readonly sleptUntil: (client: string) => number
   /** Whether its last pause was that of a sleeping machine. */
   readonly wasSuspended: (client: string) => boolean
   readonly every: (millis: number, run: () => void) => void

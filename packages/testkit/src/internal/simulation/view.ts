@@ -35,7 +35,8 @@ export const viewOf = (state: RunState, checker: string): View => {
     disturbedAt: (client) => {
       const slot = client === undefined ? undefined : state.slotOf(client)
       if (state.serverFaults > 0 || (slot !== undefined && slot.faults > 0)) return world.now()
-      return Math.max(state.serverDisturbedAt, slot?.disturbedAt ?? never)
+      const late = Math.min(world.now(), slot?.lateUntil ?? never)
+      return Math.max(state.serverDisturbedAt, slot?.disturbedAt ?? never, late)
     },
     lossAt: () => state.lossAt,
     serverStepAt: () => state.serverStepAt,
@@ -43,6 +44,7 @@ export const viewOf = (state: RunState, checker: string): View => {
     clockStepAt: (client) => state.slotOf(client)?.steppedAt ?? never,
     isRunning: (client) => state.slotOf(client)?.process.state === "running",
     resumedAt: (client) => state.slotOf(client)?.process.resumedAt ?? never,
+    sleptUntil: (client) => state.slotOf(client)?.process.sleptUntil ?? never,
     wasSuspended: (client) => state.slotOf(client)?.process.wasSuspended ?? false,
     every: (millis, check) => {
       const again = () =>

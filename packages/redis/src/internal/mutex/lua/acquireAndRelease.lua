@@ -1,7 +1,7 @@
---- Does any number of acquires, releases and inspections, in the order given. One that fails leaves the others alone.
+--- Acquires, confirms, releases and inspects, any number in the order given. One that fails leaves the others alone.
 ---
---- `include/acquire.lua` and `include/release.lua` decide, `include/inspect.lua` reads. An operation on the same mutex
---- as the one before it has no keys of its own.
+--- Of `include`, `acquire.lua`, `confirm.lua` and `release.lua` decide, `inspect.lua` reads. An operation on the same
+--- mutex as the one before it has no keys of its own.
 ---
 --- KEYS[4n-3] owner
 --- KEYS[4n-2] queue
@@ -18,6 +18,7 @@
 ---
 ---   t  a plain try: wire id
 ---   a  any acquire: wire id, 'try' or 'wait', lease ms, confirm ms, ticket or '', unfair, how many tokens to reserve
+---   c  a confirmation of a grant: wire id, token, lease ms, how many tokens to reserve
 ---   r  a plain release: wire id
 ---   d  any release: wire id, confirm ms, unfair, wire id to queue or '', its lease ms, how many tokens it reserves,
 ---      the last token that was used or ''
@@ -45,6 +46,7 @@ for i = 1, #codes do
     if not operate then
 
       --- @include include/acquire.lua
+      --- @include include/confirm.lua
       --- @include include/release.lua
       --- @include include/inspect.lua
 
@@ -55,6 +57,8 @@ for i = 1, #codes do
         elseif code == 'a' then
           local mode, lease, confirm, ticket = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], tonumber(ARGV[at + 4])
           return acquire(id, mode, lease, confirm, ticket, ARGV[at + 5] == '1', tonumber(ARGV[at + 6]))
+        elseif code == 'c' then
+          return confirmGrant(id, ARGV[at + 1], ARGV[at + 2], tonumber(ARGV[at + 3]))
         elseif code == 'r' then
           return release(id, plainConfirm, false, '')
         elseif code == 'i' then
@@ -76,6 +80,6 @@ for i = 1, #codes do
     reply = { 'error', text }
   end
   replies[i] = reply
-  at = at + (code == 'a' and 7 or code == 'd' and 7 or 1)
+  at = at + ((code == 'a' or code == 'd') and 7 or code == 'c' and 4 or 1)
 end
 return replies

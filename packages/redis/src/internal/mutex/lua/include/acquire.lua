@@ -5,7 +5,8 @@
 --- - The caller owns it: a full lease again, the same token, at least as many tokens reserved.
 --- - Otherwise the caller is refused, and in mode 'wait' queued under its ticket.
 ---
---- Replies the token, or { ownership, ticket or '', position among ours, '1' if stock contenders take part }.
+--- Replies the token, or { ownership, ticket or '', position among ours, '1' if stock contenders take part }, in mode
+--- 'wait' with { ..., time in microseconds, last token }: a grant message is judged by them.
 --- Needs owner, queue, fence, reserved, skipDead.
 --- @include grant.lua
 --- @include handOver.lua
@@ -66,5 +67,6 @@ local function acquire(id, mode, lease, confirm, ticket, unfair, spare)
   local mine = enter(id, ticket)
   keepQueue(lease, confirm)
   local position, foreign = positionOf(id, current)
-  return { ownershipOf(current), mine, position, (heldBack or foreign) and '1' or '0' }
+  local time, last = stampNow()
+  return { ownershipOf(current), mine, position, (heldBack or foreign) and '1' or '0', time, last }
 end

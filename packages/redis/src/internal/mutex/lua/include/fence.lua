@@ -26,6 +26,11 @@ local function giveBack(last)
   end
 end
 
+-- The time, and the token of the last grant: a later one has a larger token, whatever the clock does
+local function stampNow()
+  return string.format('%.0f', micros()), parseFence(redis.call('GET', fence)) or '0'
+end
+
 local function mint(spare)
   local token = string.format('%.0f', micros())
   local last, reserve = parseFence(writeFence(token, spare))

@@ -1,8 +1,8 @@
---- Makes a contender the owner, with a new token. An owner keeps the token that it has.
+--- Makes a contender the owner for a lease, with a new token. An owner keeps the token that it has.
 ---
 --- At least `spare` tokens are reserved.
 --- Needs owner, queue, fence, reserved.
---- @include fence.lua
+--- @include own.lua
 
 local function take(id, lease, spare, isOwner)
   local token, had
@@ -10,12 +10,12 @@ local function take(id, lease, spare, isOwner)
     token, had = parseFence(redis.call('GET', fence))
   end
   if not token then
-    token = mint(spare)
-  elseif spare > had then
+    return own(id, lease, spare)
+  end
+  if spare > had then
     writeFence(token, spare)
   end
   redis.call('SET', owner, id, 'PX', lease)
-  redis.call('PUBLISH', owner, 'acquired@@' .. id)
   return token
 end
 

@@ -1,8 +1,9 @@
 --- Gives a mutex that nobody owns to the first live waiter, and tells the one behind it when to look.
 ---
+--- The message of a grant carries what lets its waiter begin at once: token, time and period of the grant.
 --- Unfair: the first is only told that the mutex is free, and keeps its place. The next to ask gets the mutex.
 --- Needs owner, queue, fence, reserved, skipDead.
---- @include fence.lua
+--- @include own.lua
 --- @include wakeUp.lua
 
 -- Waiters of one layer fall silent together, so the one that is to look is of another layer where one is near.
@@ -30,14 +31,22 @@ local function handOver(from, confirm, caller, ticket, unfair)
       return 'stop'
     end
     told = id
-    tell(id, 'released@@' .. from)
+    local message = 'released@@' .. from
     if not isOurTicket(score) then
+      tell(id, message)
       redis.call('SET', reserved, id, 'PX', confirm)
     elseif unfair then
+      tell(id, message)
       return 'pass'
     else
-      mint(0)
-      redis.call('SET', owner, id, 'PX', confirm)
+      local done, token = pcall(own, id, confirm, 0)
+      if not done then
+        -- A fence of the wrong type: the waiter asks, and hears of it too
+        tell(id, message)
+        error(token, 0)
+      end
+      tell(id, message .. '@@' .. token .. '@@' .. string.format('%.0f', micros()) .. '@@' .. confirm)
+      redis.call('DEL', reserved)
       granted = id
     end
     return 'take'

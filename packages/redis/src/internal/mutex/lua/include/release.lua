@@ -7,7 +7,8 @@
 --- - A next id queues behind all that wait, and is granted the mutex where nobody is before it. Asked again, it keeps
 ---   its place or its grant.
 ---
---- Replies the ownership afterwards; with a next id { ownership, its ticket, its token if granted or '' }.
+--- Replies the ownership afterwards; with a next id { ownership, its ticket, its token } if it was granted, else
+--- { ownership, its ticket, time in microseconds, last token }.
 --- Needs owner, queue, fence, reserved, skipDead.
 --- @include grant.lua
 --- @include handOver.lua
@@ -31,7 +32,7 @@ local function release(id, confirm, unfair, nextId, lease, spare, last)
   if rank then
     redis.call('ZREM', queue, id)
   end
-  local ticket, token = '', ''
+  local ticket
   if nextId ~= '' then
     ticket = enter(nextId)
   end
@@ -47,11 +48,10 @@ local function release(id, confirm, unfair, nextId, lease, spare, last)
     return ownershipOf(current, wasOwner and confirm)
   end
   if isFree or current == nextId then
-    token = take(nextId, lease, spare, not isFree)
+    local token = take(nextId, lease, spare, not isFree)
     redis.call('ZREM', queue, nextId)
-    current = nextId
-  else
-    keepQueue(lease, confirm)
+    return { ownershipOf(nextId), ticket, token }
   end
-  return { ownershipOf(current), ticket, token }
+  keepQueue(lease, confirm)
+  return { ownershipOf(current), ticket, stampNow() }
 end

@@ -32,15 +32,12 @@ elseif code == 'r' then
     redis.call('DEL', owner)
     reply = '@@'
   end
-elseif code == 'a' and ARGV[at + 6] == '0' then
-  local id = ARGV[at]
-  if redis.pcall('GET', owner) == id then
+elseif code == 'c' and ARGV[at + 3] == '0' then
+  local token = ARGV[at + 1]
+  if redis.pcall('GET', owner) == ARGV[at] then
     local text = redis.pcall('GET', fence)
-    local token = type(text) == 'string' and string.match(text, '^(%d+)/?%d*$')
-    if token and type(redis.pcall('ZREM', queue, id)) == 'number' then
-      redis.call('DEL', reserved)
-      redis.call('SET', owner, id, 'PX', ARGV[at + 2])
-      redis.call('PUBLISH', owner, 'acquired@@' .. id)
+    if type(text) == 'string' and string.match(text, '^(%d+)/?%d*$') == token then
+      redis.call('PEXPIRE', owner, ARGV[at + 2])
       reply = token
     end
   end

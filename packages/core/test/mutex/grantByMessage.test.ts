@@ -1,0 +1,257 @@
+/** A grant that a message tells of: when its waiter begins by it, for how long, and what the confirmation changes. */
+import * as FencingToken from "@effect-simba/core/FencingToken"
+import * as Mutex from "@effect-simba/core/Mutex"
+import type { Grant, Stamp, WakeUp } from "@effect-simba/core/MutexStore"
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Effect, Exit, Fiber, Latch, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { Backend, GrantingLive, outage, refusal, suspending, turn } from "../support/grantingStore.ts"
+import { start, timeLeft } from "../support/setup.ts"
+
+const settle = Effect.repeat(TestClock.adjust(0), { times: 5 })
+
+const token = (value: number) => FencingToken.FencingToken.make(value)
+
+const last = 40
+const next = token(41)
+
+/** A waiter whose request took 200 ms there, 100 ms back, and was refused. */
+const queued = Effect.fnUntraced(
+  function*<A, E, R>(waiter: Effect.Effect<A, E, R>, stamp?: (micros: number) => Stamp | undefined) {
+    const { answer, micros } = yield* Backend
+    const fiber = yield* start(waiter)
+    yield* settle
+    yield* TestClock.adjust(300)
+    yield* answer(
+      Exit.succeed(refusal(stamp === undefined ? { micros: micros(200), token: last } : stamp(micros(200))))
+    )
+    yield* settle
+    return fiber
+  }
+)
+
+/** So many milliseconds after the request was served the backend grants, and the message takes its time. */
+const grantAfter = (millis: number, more: Partial<Grant> = {}) =>
+  Effect.map(Backend, ({ micros }) => ({ token: next, micros: micros(200 + millis), ...more }))
+
+const tellAfter = Effect.fnUntraced(function*(millis: number, message: WakeUp) {
+  const { tell } = yield* Backend
+  yield* TestClock.adjust(millis)
+  tell(message)
+  yield* settle
+})
+
+const isWaiting = <A, E>(fiber: Fiber.Fiber<A, E>) =>
+  Effect.map(Backend, ({ calls, confirmations }) => {
+    assert.isUndefined(fiber.pollUnsafe())
+    assert.deepStrictEqual(confirmations, [])
+    assert.deepStrictEqual(calls, ["try", "wait", "wait"], "the message is a hint")
+  })
+
+describe("a grant by message", () => {
+  it.effect("counts from the sending of the last request, and lasts for its own period less the margin", () =>
+    Effect.gen(function*() {
+      const waiter = yield* queued(Mutex.acquire("m"))
+      yield* tellAfter(1000, turn(yield* grantAfter(1000)))
+      const lease = yield* Fiber.join(waiter)
+      assert.strictEqual(lease.token, next)
+      // 1,000 ms after the request was sent at the earliest, 300 ms ago; the margin is 5 % of 2.5 s
+      assert.strictEqual(yield* timeLeft(lease), 1500 - 300 - 125)
+      yield* lease.ensure
+    }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
+
+  it.effect("has a margin of a tenth of a second at least", () =>
+    Effect.gen(function*() {
+      const waiter = yield* queued(Mutex.acquire("m"))
+      yield* tellAfter(10, turn(yield* grantAfter(10)))
+      assert.strictEqual(yield* timeLeft(yield* Fiber.join(waiter)), 1500 - 300 - 100)
+    }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
+
+  it.effect("has a margin that grows with the wait: the rates of the clocks may differ", () =>
+    Effect.gen(function*() {
+      const waiter = yield* queued(Mutex.acquire("m"))
+      yield* tellAfter(7000, turn(yield* grantAfter(7300)))
+      assert.strictEqual(yield* timeLeft(yield* Fiber.join(waiter)), 1500 - 440)
+    }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
+
+  it.effect("never counts from later than the arrival of its message", () =>
+    Effect.gen(function*() {
+      const waiter = yield* queued(Mutex.acquire("m"))
+      // The backend's clock was set forward
+      yield* tellAfter(1000, turn(yield* grantAfter(2500)))
+      assert.strictEqual(yield* timeLeft(yield* Fiber.join(waiter)), 1500 - 200)
+    }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
+
+  it.effect("is a hint with less than half of its period left", () =>
+    Effect.gen(function*() {
+      const [young, old] = [yield* Effect.exit(at(425)), yield* Effect.exit(at(426))]
+      assert.deepStrictEqual([Exit.isSuccess(young), Exit.isSuccess(old)], [true, false])
+    }))
+
+  /** A grant at once, whose message takes so long. Fails where it was a hint. */
+  const at = (millis: number) =>
+    Effect.gen(function*() {
+      const waiter = yield* queued(Mutex.acquire("m"))
+      yield* tellAfter(millis - 75, turn(yield* grantAfter(0)))
+      assert.isDefined(waiter.pollUnsafe())
+    }).pipe(Effect.scoped, Effect.provide(Layer.fresh(GrantingLive)))
+
+  it.effect("is a hint where its token is not above that of the last reply, whatever the clock of the backend says", () =>
+    Effect.gen(function*() {
+      const waiter = yield* queued(Mutex.acquire("m"))
+      yield* tellAfter(10, turn(yield* grantAfter(10, { token: token(last) })))
+      yield* isWaiting(waiter)
+    }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
+
+  it.effect("is a hint where the clock of the backend was set back", () =>
+    Effect.gen(function*() {
+      const waiter = yield* queued(Mutex.acquire("m"))
+      yield* tellAfter(10, turn(yield* grantAfter(-1)))
+      yield* isWaiting(waiter)
+    }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
+
+  it.effect("is a hint where the last reply did not say when it was", () =>
+    Effect.gen(function*() {
+      const waiter = yield* queued(Mutex.acquire("m"), () => undefined)
+      yield* tellAfter(10, turn(yield* grantAfter(10)))
+      yield* isWaiting(waiter)
+    }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
+
+  it.effect("is a hint after a suspension of the machine", () =>
+    Effect.gen(function*() {
+      const { clock, state } = yield* suspending
+      yield* Effect.gen(function*() {
+        const waiter = yield* queued(Mutex.acquire("m"))
+        state.millis = 5000
+        yield* tellAfter(5000, turn(yield* grantAfter(10)))
+        yield* isWaiting(waiter)
+      }).pipe(Effect.scoped, Effect.provide(GrantingLive), Effect.provideService(Clock.Clock, clock))
+    }))
+
+  it.effect("behind a gap is judged by the reply that follows the gap", () =>
+    Effect.gen(function*() {
+      const { answer, micros, tell } = yield* Backend
+      const waiter = yield* queued(Mutex.acquire("m"))
+      tell({ _tag: "Gap" })
+      yield* tellAfter(10, turn(yield* grantAfter(10)))
+      yield* isWaiting(waiter)
+      // The grant is over: it came before this reply
+      yield* answer(Exit.succeed(refusal({ micros: micros(20), token: next })))
+      yield* settle
+      const { confirmations } = yield* Backend
+      assert.isUndefined(waiter.pollUnsafe())
+      assert.deepStrictEqual(confirmations, [])
+    }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
+
+  it.effect("that comes before the reply waits for it", () =>
+    Effect.gen(function*() {
+      const { answer, micros, tell } = yield* Backend
+      const waiter = yield* start(Mutex.acquire("m"))
+      yield* settle
+      tell(turn(yield* grantAfter(10)))
+      yield* TestClock.adjust(300)
+      assert.isUndefined(waiter.pollUnsafe())
+      yield* answer(Exit.succeed(refusal({ micros: micros(200), token: last })))
+      yield* settle
+      assert.strictEqual(yield* timeLeft(yield* Fiber.join(waiter)), 1500 - 290 - 100)
+    }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
+})
+
+describe("the confirmation of a grant by message", () => {
+  const granted = Effect.fnUntraced(function*<A, E, R>(waiter: Effect.Effect<A, E, R>) {
+    const fiber = yield* queued(waiter)
+    yield* tellAfter(100, turn(yield* grantAfter(100)))
+    const { confirmations } = yield* Backend
+    assert.strictEqual(confirmations.length, 1)
+    return { fiber, ...confirmations[0]! }
+  })
+
+  it.effect("is sent before the work begins, with the token of the grant", () =>
+    Effect.gen(function*() {
+      const { calls } = yield* Backend
+      const { fiber, request } = yield* granted(Mutex.withLock("m")(() => Effect.sync(() => void calls.push("work"))))
+      yield* Fiber.join(fiber)
+      assert.deepStrictEqual(calls, ["try", "wait", "confirm", "work", "release"])
+      assert.strictEqual(request.token, next)
+    }).pipe(Effect.provide(GrantingLive)))
+
+  it.effect("extends the lease, from its sending", () =>
+    Effect.gen(function*() {
+      const { done, fiber } = yield* granted(Mutex.acquire("m"))
+      const lease = yield* Fiber.join(fiber)
+      yield* TestClock.adjust(50)
+      done(Exit.succeed({ _tag: "Granted", token: next }))
+      assert.strictEqual(yield* timeLeft(lease), 16_000 * 0.95 - 50)
+    }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
+
+  it.effect("that is refused ends the lease, and interrupts the work", () =>
+    Effect.gen(function*() {
+      const { done, fiber } = yield* granted(Mutex.withLock("m")(Effect.never))
+      done(Exit.succeed(refusal(undefined)))
+      const error = yield* Effect.flip(Fiber.join(fiber))
+      assert.include(error, { _tag: "LeaseLost", reason: "TakenOver", owner: "them" })
+    }).pipe(Effect.provide(GrantingLive)))
+
+  it.effect("that fails is followed by a renewal", () =>
+    Effect.gen(function*() {
+      const { calls } = yield* Backend
+      const { done, fiber } = yield* granted(Mutex.acquire("m"))
+      done(Exit.fail(outage))
+      yield* settle
+      assert.deepStrictEqual(calls.slice(-2), ["confirm", "renew"])
+      assert.strictEqual(yield* timeLeft(yield* Fiber.join(fiber)), 16_000 * 0.95)
+    }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
+
+  it.effect("that is not answered is followed by a renewal before the grant is over", () =>
+    Effect.gen(function*() {
+      const { calls } = yield* Backend
+      const { done, fiber } = yield* granted(Mutex.acquire("m"))
+      const lease = yield* Fiber.join(fiber)
+      yield* TestClock.adjust(1000)
+      assert.deepStrictEqual(calls.slice(-2), ["confirm", "renew"])
+      const left = yield* timeLeft(lease)
+      done(Exit.succeed({ _tag: "Granted", token: next }))
+      assert.strictEqual(yield* timeLeft(lease), left, "its late answer shortens nothing")
+    }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
+
+  it.effect("of a lease that is over changes nothing", () =>
+    Effect.gen(function*() {
+      const { done, fiber } = yield* granted(Mutex.withLock("m")(Effect.void))
+      yield* Fiber.join(fiber)
+      done(Exit.succeed(refusal(undefined)))
+      yield* settle
+    }).pipe(Effect.provide(GrantingLive)))
+
+  it.effect("is not sent for a waiter that has left: its place is given back", () =>
+    Effect.gen(function*() {
+      const { calls, confirmations } = yield* Backend
+      const fiber = yield* queued(Mutex.acquire("m"))
+      yield* Fiber.interrupt(fiber)
+      yield* tellAfter(10, turn(yield* grantAfter(10)))
+      assert.deepStrictEqual([calls, confirmations], [["try", "wait", "release"], []])
+    }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
+
+  it.effect("reserves tokens for local hand-offs, which its answer allows", () =>
+    Effect.gen(function*() {
+      const options = { maxLocalHandOffs: 2 }
+      const { releases } = yield* Backend
+      const release = Latch.makeUnsafe(false)
+      const { done, fiber, request } = yield* granted(Mutex.withLock("m", options)(release.await))
+      assert.strictEqual(request.reserve, 2)
+      const behind = yield* start(Mutex.withLock("m", options)((lease) => Effect.succeed(lease.token)))
+      done(Exit.succeed({ _tag: "Granted", token: next }))
+      yield* release.open
+      yield* Fiber.join(fiber)
+      assert.strictEqual(yield* Fiber.join(behind), next + 1)
+      assert.strictEqual(releases.length, 1)
+    }).pipe(Effect.provide(GrantingLive)))
+
+  it.effect("comes first where others of the process wait for local hand-offs: the message is a hint", () =>
+    Effect.gen(function*() {
+      const options = { maxLocalHandOffs: 2 }
+      const waiter = yield* queued(Mutex.acquire("m", options))
+      yield* start(Mutex.acquire("m", options))
+      yield* tellAfter(10, turn(yield* grantAfter(10)))
+      yield* isWaiting(waiter)
+    }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
+})

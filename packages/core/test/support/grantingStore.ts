@@ -1,0 +1,116 @@
+/** A store whose every answer and message comes from the test, with a clock of its own. */
+import * as Mutex from "@effect-simba/core/Mutex"
+import {
+  type AcquireResult,
+  type ConfirmRequest,
+  type Grant,
+  MutexStore,
+  type ReleaseRequest,
+  type Stamp,
+  type WakeUp
+} from "@effect-simba/core/MutexStore"
+import { BackendError, type StoreError } from "@effect-simba/core/SimbaError"
+import { Clock, Context, Deferred, Duration, Effect, type Exit, Layer, Logger, Queue, Stream } from "effect"
+
+export const outage = new BackendError({ operation: "test", retryable: true, cause: new Error("outage") })
+
+/** What another contender owns, seen by one that waits. `stamp` is that of the backend when it answered. */
+export const refusal = (stamp: Stamp | undefined): AcquireResult => ({
+  _tag: "Refused",
+  ownership: { _tag: "Held", owner: "them", remaining: Duration.minutes(10) },
+  ticket: undefined,
+  position: 0,
+  foreign: false,
+  stamp
+})
+
+export class Backend extends Context.Service<Backend, {
+  /** `try`, `wait`, `confirm`, `renew`, `release`, in the order of sending. */
+  readonly calls: Array<string>
+  /** Answers the `wait` that has been sent. */
+  readonly answer: (exit: Exit.Exit<AcquireResult, StoreError>) => Effect.Effect<void>
+  readonly confirmations: Array<{
+    readonly request: ConfirmRequest
+    readonly done: (exit: Exit.Exit<AcquireResult, StoreError>) => void
+  }>
+  readonly releases: Array<ReleaseRequest>
+  readonly tell: (wakeUp: WakeUp) => void
+  /** The backend's clock, in microseconds, after so many milliseconds of the test. */
+  readonly micros: (millis: number) => number
+}>()("test/Backend") {}
+
+/** The message of a grant that lasts 1.5 seconds. */
+export const turn = (grant: Omit<Grant, "millis">): WakeUp => ({
+  _tag: "YourTurn",
+  from: "them",
+  grant: { ...grant, millis: 1500 }
+})
+
+const store = Layer.effectContext(Effect.gen(function*() {
+  const calls: Array<string> = []
+  const waiting: Array<Deferred.Deferred<AcquireResult, StoreError>> = []
+  const confirmations: Array<Backend["Service"]["confirmations"][number]> = []
+  const releases: Array<ReleaseRequest> = []
+  const messages = yield* Queue.unbounded<WakeUp>()
+  // Far from the clock of the test: no clock is compared with another
+  const micros = (millis: number) => 1_700_000_000_000_000 + millis * 1000
+  return Context.make(
+    MutexStore,
+    MutexStore.of({
+      acquire: ({ mode }) =>
+        Effect.suspend(() => {
+          calls.push(mode)
+          if (mode === "try") return Effect.succeed(refusal(undefined))
+          const answer = Deferred.makeUnsafe<AcquireResult, StoreError>()
+          waiting.push(answer)
+          return Deferred.await(answer)
+        }),
+      confirm: (request, done) => {
+        calls.push("confirm")
+        confirmations.push({ request, done })
+      },
+      guard: (requests) =>
+        Effect.sync(() => {
+          calls.push("renew")
+          return requests.map(() => ({ _tag: "Renewed" }) as const)
+        }),
+      release: (request) =>
+        Effect.sync(() => {
+          calls.push("release")
+          releases.push(request)
+          return { ownership: { _tag: "Free" }, requeued: undefined } as const
+        }),
+      owner: () => Effect.succeed({ _tag: "Free" } as const),
+      isListening: true,
+      wakeUps: () => Effect.succeed({ next: Queue.take(messages), bound: undefined }),
+      changes: () => Effect.succeed({ next: Effect.never, bound: undefined }),
+      inbox: () => Effect.succeed({ next: Effect.never }),
+      inspect: () => Effect.die("not asked"),
+      list: Stream.empty,
+      forceRelease: () => Effect.die("not asked"),
+      claimPeriod: () => Effect.die("not asked")
+    })
+  ).pipe(Context.add(Backend, {
+    calls,
+    answer: (exit) => Effect.suspend(() => Effect.asVoid(Deferred.done(waiting.pop()!, exit))),
+    confirmations,
+    releases,
+    tell: (wakeUp) => void Queue.offerUnsafe(messages, wakeUp),
+    micros
+  }))
+}))
+
+export const GrantingLive = Mutex.layer({ contender: "us" }).pipe(
+  Layer.provideMerge(store),
+  Layer.provideMerge(Logger.layer([]))
+)
+
+/** The clock of the test, whose monotonic side stands still while the machine is suspended. */
+export const suspending = Effect.map(Clock.Clock, (base) => {
+  const state = { millis: 0 }
+  const clock: Clock.Clock = {
+    ...base,
+    monotonicTimeNanosUnsafe: () => base.monotonicTimeNanosUnsafe() - BigInt(state.millis) * 1_000_000n
+  }
+  return { state, clock }
+})

@@ -1,0 +1,20 @@
+--- Extends a grant to a full lease for the waiter that began by the message of the grant. Never makes a grant.
+---
+--- The token tells this grant from an earlier or a later one to the same id.
+--- Replies the token, or what a refused try replies.
+--- Needs owner, fence.
+--- @include fence.lua
+--- @include ownership.lua
+
+local function confirmGrant(id, token, lease, spare)
+  local current = redis.call('GET', owner)
+  local last, had = parseFence(redis.call('GET', fence))
+  if current ~= id or last ~= token then
+    return { ownershipOf(current), '', '0', '0' }
+  end
+  if spare > had then
+    writeFence(token, spare)
+  end
+  redis.call('PEXPIRE', owner, lease)
+  return token
+end

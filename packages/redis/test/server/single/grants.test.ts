@@ -1,0 +1,127 @@
+/** The message of a grant and its confirmation, as the scripts of a real server make them. */
+import { FencingToken } from "@effect-simba/core/FencingToken"
+import type { AcquireResult, ConfirmRequest, MutexStore } from "@effect-simba/core/MutexStore"
+import type { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
+import { assert, layer } from "@effect/vitest"
+import { Duration, Effect } from "effect"
+import {
+  contender,
+  freshId,
+  freshName,
+  granted,
+  keysOf,
+  messagesOn,
+  openStore,
+  ownerOf,
+  RedisServer,
+  refused,
+  until
+} from "../../support/harness.ts"
+
+const lease = Duration.seconds(60)
+
+const confirmed = (store: MutexStore["Service"], request: Omit<ConfirmRequest, "lease">) =>
+  Effect.callback<AcquireResult, BackendError | ProtocolError>((resume) =>
+    store.confirm!({ ...request, lease }, resume)
+  )
+
+layer(RedisServer.layer, { excludeTestServices: true })("grants by message", (it) => {
+  /** `b` waits, and is granted the mutex by `a`. */
+  const handOver = Effect.fnUntraced(function*(label: string) {
+    const server = yield* RedisServer
+    const store = yield* openStore(server)
+    const m = freshName(label)
+    const [a, b] = [contender(store, m), contender(store, m)]
+    yield* a.own
+    const wakeUps = yield* b.subscribe
+    const { stamp } = yield* b.wait
+    yield* a.release
+    const wakeUp = yield* wakeUps.next
+    const grant = wakeUp._tag === "YourTurn" ? wakeUp.grant : undefined
+    return { server, store, m, a, b, stamp: stamp!, grant: grant! }
+  })
+
+  it.effect("a message has the token, the time and the period of its grant, and the reply before it is older", () =>
+    Effect.gen(function*() {
+      const { grant, m, stamp, store } = yield* handOver("grant message")
+      assert.strictEqual(grant.token, (yield* store.inspect(m, 0)).token)
+      assert.strictEqual(grant.millis, 30_000)
+      assert.isBelow(stamp.token, grant.token)
+      assert.isAbove(grant.micros, stamp.micros)
+      assert.isBelow(grant.micros - stamp.micros, 5_000_000)
+    }))
+
+  it.effect("a reply after a grant has its token, also where it queues with a release", () =>
+    Effect.gen(function*() {
+      const { a, b, grant, m, store } = yield* handOver("grant stamp")
+      const again = contender(store, m)
+      assert.strictEqual((yield* again.wait).stamp!.token, grant.token)
+      const requeue = { id: freshId(), lease, reserve: 0 }
+      const { requeued } = yield* store.release({ mutex: m, id: a.id, confirm: Duration.seconds(30), requeue })
+      assert.strictEqual(requeued!.stamp!.token, grant.token)
+      assert.isAbove(requeued!.stamp!.micros, grant.micros)
+      assert.strictEqual(ownerOf(yield* store.owner(m)), b.id)
+    }))
+
+  it.effect("a confirmation extends its grant to a full lease, and reserves tokens", () =>
+    Effect.gen(function*() {
+      const { b, grant, m, server, store } = yield* handOver("confirmed")
+      for (const reserve of [0, 3, 0]) {
+        yield* server.send("PEXPIRE", keysOf(m).owner, "1000")
+        const result = yield* confirmed(store, { mutex: m, id: b.id, token: grant.token, reserve })
+        assert.strictEqual(granted(result).token, grant.token)
+        assert.isAbove(Number(yield* server.send("PTTL", keysOf(m).owner)), 50_000)
+      }
+      assert.strictEqual(yield* server.send("GET", keysOf(m).fence), `${grant.token}/3`)
+    }))
+
+  it.effect("a confirmation touches no other grant, and makes none", () =>
+    Effect.gen(function*() {
+      const { b, grant, m, server, store } = yield* handOver("not confirmed")
+      const { owner } = keysOf(m)
+      for (const reserve of [0, 3]) {
+        const attempts = [
+          { id: b.id, token: FencingToken.make(grant.token - 1) },
+          { id: b.id, token: FencingToken.make(grant.token + 1) },
+          { id: freshId(), token: grant.token }
+        ]
+        for (const attempt of attempts) {
+          const { ownership } = refused(yield* confirmed(store, { ...attempt, mutex: m, reserve }))
+          assert.strictEqual(ownerOf(ownership), b.id)
+        }
+        assert.isBelow(Number(yield* server.send("PTTL", owner)), 30_001)
+      }
+      yield* server.send("DEL", owner)
+      for (const reserve of [0, 3]) {
+        const { ownership } = refused(
+          yield* confirmed(store, { mutex: m, id: b.id, token: grant.token, reserve })
+        )
+        assert.deepStrictEqual(ownership, { _tag: "Free" })
+      }
+      assert.strictEqual(yield* server.send("EXISTS", owner), 0)
+    }))
+
+  it.effect("a grant is announced once, when it is made", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const store = yield* openStore(server)
+      const m = freshName("announced")
+      const [a, b] = [contender(store, m), contender(store, m)]
+      const channel = `simba:{${m}}`
+      const messages = yield* messagesOn(server, channel)
+      yield* a.own
+      yield* a.own
+      yield* b.subscribe
+      yield* b.wait
+      yield* a.release
+      const { token } = yield* store.inspect(m, 0)
+      yield* confirmed(store, { mutex: m, id: b.id, token: token!, reserve: 0 })
+      yield* b.confirm
+      yield* server.send("PUBLISH", channel, "the end")
+      yield* until("all messages", Effect.sync(() => messages.at(-1)?.[1] === "the end"))
+      assert.deepStrictEqual(
+        messages.map(([, text]) => text),
+        [`acquired@@${a.id}`, `acquired@@${b.id}`, "the end"]
+      )
+    }))
+})
