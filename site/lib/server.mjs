@@ -32,7 +32,7 @@ export const serve = (port) =>
     const server = createServer((request, response) => {
       const file = fileOf(request.url)
       response.writeHead(file === undefined ? 404 : 200, {
-        "content-type": types[extname(file ?? ".html")] ?? "application/octet-stream"
+        "content-type": types[extname(file ?? "404.html")] ?? "application/octet-stream"
       })
       createReadStream(file ?? join(dist, "404.html")).pipe(response)
     })

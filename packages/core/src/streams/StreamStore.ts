@@ -481,7 +481,7 @@ export interface RawMessage {
 /**
  * An announcement in the dead letters of a service, and why it is there.
  *
- * @see {@link StreamClient.deadLetters}
+ * @see {@link Service}
  * @category models
  * @since 0.1.0
  */

@@ -35,7 +35,7 @@ const versionIn = Effect.fnUntraced(function*(packageFile: URL) {
 /** Known also where the other flags cannot be read. What comes after `--` is the command of `run`. */
 const asksForJson = Effect.map(
   Effect.flatMap(Stdio.Stdio, ({ args }) => args),
-  (args) => [...args, "--"].slice(0, [...args, "--"].indexOf("--")).includes("--json")
+  (args) => args.slice(0, args.includes("--") ? args.indexOf("--") : args.length).includes("--json")
 )
 
 export const main = (packageFile: URL) =>

@@ -79,13 +79,13 @@ const ls = Command.make(
           ]),
           paint
         ),
-        paint("dim", plural(states.length, "mutex").replace("mutexs", "mutexes"))
+        paint("dim", plural(states.length, "mutex", "mutexes"))
       ]
     )
   }, Effect.provide(mutexes))
 ).pipe(Command.withDescription("List the mutexes that are owned or waited for"))
 
-export const describe = (name: string, state: MutexState, paint: Paint): ReadonlyArray<string> => {
+const describe = (name: string, state: MutexState, paint: Paint): ReadonlyArray<string> => {
   const field = (title: string, value: string) => `${paint("dim", title.padEnd(11))}${printable(value)}`
   return [
     field("mutex", name),

@@ -45,4 +45,4 @@ export const formatDuration = (duration: Duration.Duration): string => {
   return `${Math.floor(hours / 24)}d${String(hours % 24).padStart(2, "0")}h`
 }
 
-export const plural = (count: number, word: string): string => `${count} ${word}${count === 1 ? "" : "s"}`
+export const plural = (count: number, one: string, many = `${one}s`): string => `${count} ${count === 1 ? one : many}`

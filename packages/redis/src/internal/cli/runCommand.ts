@@ -39,17 +39,18 @@ const execute = Effect.fnUntraced(function*(
     stdout: "inherit",
     stderr: "inherit",
     env: { SIMBA_MUTEX: lease.mutex, SIMBA_OWNER: lease.id, SIMBA_TOKEN: String(lease.token) },
-    extendEnv: true,
-    killSignal: "SIGTERM",
-    forceKillAfter: grace
+    extendEnv: true
   }).pipe(Effect.mapError(startFailure(command!)))
-  const ended = Effect.mapError(child.exitCode, signalFailure)
-  // An end that follows the loss is our own kill
-  const first = yield* Effect.raceFirst(ended, lease.lost)
-  if (typeof first === "number") return first === 0 ? undefined : yield* new Stop({ code: first, message: "" })
-  // Another process may own the mutex by now, so there is no time for an orderly end
-  yield* Effect.ignore(child.kill({ killSignal: "SIGKILL" }))
-  return yield* first
+  // Once the lease is lost another process may own the mutex: there is no time for an orderly end
+  const end = Effect.raceFirst(
+    Effect.ignore(child.kill({ killSignal: "SIGTERM", forceKillAfter: grace })),
+    Effect.andThen(lease.lost, Effect.ignore(child.kill({ killSignal: "SIGKILL" })))
+  )
+  const first = yield* Effect.raceFirst(Effect.mapError(child.exitCode, signalFailure), lease.lost).pipe(
+    Effect.ensuring(end)
+  )
+  if (typeof first !== "number") return yield* first
+  if (first !== 0) return yield* new Stop({ code: first, message: "" })
 }, Effect.scoped)
 
 export const runCommand = Command.make(

@@ -101,7 +101,7 @@ export class WatchView {
         line(printable(name), printable(ownerOf(state)), timeLeftOf(state), String(state.waiting)) +
         timeline(marks, rest, paint)
       ),
-      paint("dim", `${shown.length} of ${plural(total, "mutex").replace("mutexs", "mutexes")}`)
+      paint("dim", `${shown.length} of ${plural(total, "mutex", "mutexes")}`)
     ]
   }
 }

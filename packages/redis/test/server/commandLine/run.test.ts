@@ -24,9 +24,9 @@ const isAlive = (pid: number) => {
 
 const pidIn = (path: string) => Number(readFileSync(path, "utf8"))
 
-/** Writes its pid and that of a child of its own, and goes on for long. */
+/** Writes its pid and that of a child of its own, and goes on for a minute, deaf to SIGTERM. */
 const stubborn = (path: string) =>
-  `trap '' TERM; echo $$ > ${path}/parent; sh -c "trap '' TERM; echo \\$\\$ > ${path}/child.new; mv ${path}/child.new ${path}/child; while :; do sleep 1; done" & wait; wait`
+  `trap '' TERM; echo $$ > ${path}/parent; sh -c "trap '' TERM; echo \\$\\$ > ${path}/child.new; mv ${path}/child.new ${path}/child; sleep 60" & wait; wait`
 
 layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it) => {
   it.effect("the command knows its mutex and its token, and its code is the code", () =>
@@ -132,6 +132,30 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       yield* until("it runs", exists(`${path}/child`))
       deaf.child.kill("SIGTERM")
       assert.strictEqual(yield* deaf.ended, 130)
+      yield* until("it is gone", Effect.sync(() => !isAlive(pidIn(`${path}/child`))))
+    }))
+
+  it.effect("a lease that is lost during the grace ends the grace", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const name = freshName("lost while ending")
+      const path = yield* folder
+      const run = yield* commandLine.start(["run", name, "--grace", "1h", "--", "sh", "-c", stubborn(path)], server)
+      yield* until("it runs", exists(`${path}/child`))
+      run.child.kill("SIGTERM")
+      yield* Effect.sleep("300 millis")
+      assert.isTrue(isAlive(pidIn(`${path}/child`)))
+      yield* commandLine.run(["release", name, "--force", "--yes"], server)
+      assert.strictEqual(yield* run.ended, 130)
+      yield* until("it is gone", Effect.sync(() => !isAlive(pidIn(`${path}/child`))))
+    }), 30_000)
+
+  it.effect("what the command left running ends with it", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const path = yield* folder
+      const script = `sh -c 'echo $$ > ${path}/child; sleep 60' & while [ ! -s ${path}/child ]; do sleep 0.05; done`
+      assert.strictEqual((yield* commandLine.run(["run", freshName("left"), "--", "sh", "-c", script], server)).code, 0)
       yield* until("it is gone", Effect.sync(() => !isAlive(pidIn(`${path}/child`))))
     }))
 
