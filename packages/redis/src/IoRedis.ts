@@ -279,9 +279,9 @@ export const layerCluster = (
  *
  * **Details**
  *
- * Commands share the connection of the client, which the layer neither closes nor changes. Subscriptions, and
+ * Commands share the connection of the client, which the layer does not close. Subscriptions, and
  * `Redis.reserve`, open connections with the options of the client. A client that waits for its first command
- * (`lazyConnect`) is connected.
+ * (`lazyConnect`) is connected. Behind Sentinel the client reconnects at each fail-over, as those of `layer` do.
  *
  * `commandTimeout` counts for the commands of this layer. During an outage they fail at once and are not sent later,
  * whatever the client does with its own.

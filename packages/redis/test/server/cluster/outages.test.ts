@@ -1,8 +1,9 @@
 /** What a layer does while a node of its Cluster is away. */
 import { Mutex } from "@effect-simba/core"
+import { Subscriber } from "@effect-simba/core/Subscriber"
 import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
 import { assert, it } from "@effect/vitest"
-import { Context, Effect, Exit, Layer } from "effect"
+import { Context, Effect, Exit, Layer, Queue } from "effect"
 import { slot } from "../../../src/internal/client/clusterSlot.ts"
 import { capturingLogs, commandStats, RedisServer, until } from "../../support/harness.ts"
 import { ownerOfSlot } from "../../support/resharding.ts"
@@ -59,3 +60,39 @@ it.live("a node that is away is asked for rarely, and the others serve on", () =
       )
     )
   }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))), 90_000)
+
+it.live(
+  "a layer that is built while a primary is away listens there as soon as it is back",
+  () =>
+    Effect.gen(function*() {
+      const { nodes } = yield* RedisServer.cluster({ args: ["--cluster-require-full-coverage no"] })
+      const gone = nodes[2]!
+      yield* gone.kill()
+      const layer = IoRedis.layerCluster({ nodes: nodes.map(({ port }) => ({ host: "127.0.0.1", port })) })
+      const context = yield* Layer.build(Layer.fresh(layer))
+      const subscriber = Context.get(context, Subscriber)
+      const first = yield* Effect.timeout(subscriber.subscribe("first"), "5 seconds")
+      const begun = performance.now()
+      const queues = yield* Effect.forEach(
+        Array.from({ length: 20 }, (_, i) => `channel ${i}`),
+        (channel) => subscriber.subscribe(channel)
+      )
+      assert.isBelow(performance.now() - begun, 1000, "the primary that is away delays nobody")
+      yield* Effect.scoped(subscriber.subscribe("left"))
+      const problem = yield* Effect.flip(IoRedis.health.pipe(Effect.provide(context)))
+      assert.match(problem.message, new RegExp(`127\\.0\\.0\\.1:${gone.port}`))
+      yield* nodes[0]!.send("PUBLISH", "first", "hello")
+      assert.deepStrictEqual(yield* Queue.take(first), { _tag: "Message", channel: "first", text: "hello" })
+      yield* gone.restart
+      for (const queue of [first, ...queues]) {
+        assert.deepStrictEqual(yield* Queue.take(queue).pipe(Effect.timeout("20 seconds")), { _tag: "Gap" })
+      }
+      for (const channel of ["first", "channel 19"]) {
+        assert.deepStrictEqual(yield* gone.send("PUBSUB", "NUMSUB", channel), [channel, 1])
+      }
+      yield* until("all is well", Effect.map(Effect.exit(IoRedis.health.pipe(Effect.provide(context))), Exit.isSuccess))
+      // What left meanwhile is not listened to
+      assert.deepStrictEqual(yield* gone.send("PUBSUB", "NUMSUB", "left"), ["left", 0])
+    }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))),
+  60_000
+)

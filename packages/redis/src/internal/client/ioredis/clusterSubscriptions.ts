@@ -8,6 +8,7 @@ import type { BackendError } from "@effect-simba/core/SimbaError"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Latch from "effect/Latch"
 import * as Random from "effect/Random"
 import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
@@ -30,9 +31,12 @@ interface Home {
   readonly scope: Scope.Closeable
   readonly outage: outages.OutageLog
   readonly subscriptions: channels.Subscriptions
+  /** Open since its first subscription. Later losses are restored by `subscriptions`. */
+  readonly reached: Latch.Latch
+  /** Why it could not be reached so far. */
   problem: BackendError | undefined
-  /** The last beat that arrived, empty before the first; undefined before the subscription to beats. */
-  beat: string | undefined
+  /** The last beat that arrived. */
+  beat: string
   missed: number
 }
 
@@ -42,6 +46,8 @@ interface Entry {
   /** By the address of a primary. */
   readonly attached: Map<string, Scope.Closeable>
   readonly copies: Copies
+  /** Homes where it will be attached. */
+  readonly awaited: Set<Home>
 }
 
 const beatInterval = "3 seconds"
@@ -73,20 +79,41 @@ export const make = Effect.fnUntraced(function*(
           if (text === undefined) entry.copies.clear()
           if (text === undefined || entry.copies.isFirst(home.address, text, entry.attached.size)) entry.listener(text)
         }
-        yield* restore(Scope.provide(home.subscriptions.listen(entry.channel, hear), scope)).pipe(
-          Effect.onError((cause) => {
-            entry.attached.delete(home.address)
-            return Scope.close(scope, Exit.failCause(cause))
-          })
+        const exit = yield* Effect.exit(
+          restore(Scope.provide(home.subscriptions.listen(entry.channel, hear), scope))
         )
-        home.problem = undefined
-        home.outage.back()
+        if (Exit.isSuccess(exit) && entries.has(entry)) return
+        entry.attached.delete(home.address)
+        yield* Scope.close(scope, exit)
+        return yield* exit
       })
     )
 
-  /** Attaches later, after which messages may have been missed. */
+  /** Attaches once the home is reached, after which messages may have been missed. */
   const attachLater = (entry: Entry, home: Home) =>
-    attachOnce(entry, home).pipe(
+    Effect.suspend(() => {
+      if (entry.awaited.has(home)) return Effect.void
+      entry.awaited.add(home)
+      return home.reached.await.pipe(
+        Effect.andThen(Effect.retry(attachOnce(entry, home), { schedule: retry, while: () => entries.has(entry) })),
+        Effect.andThen(Effect.sync(() => {
+          if (!entries.has(entry)) return
+          entry.copies.clear()
+          entry.listener(undefined)
+        })),
+        Effect.ignore,
+        Effect.ensuring(Effect.sync(() => entry.awaited.delete(home))),
+        onWallClock,
+        Effect.forkIn(home.scope)
+      )
+    })
+
+  /** The beat is the first subscription of a home: it tries until the home is reached, and all others wait for it. */
+  const listenToBeats = (home: Home) =>
+    home.subscriptions.listen(beatChannel, (text) => {
+      home.beat = text ?? home.beat
+    }).pipe(
+      Scope.provide(home.scope),
       Effect.tapError((error) =>
         Effect.sync(() => {
           home.problem = error
@@ -95,12 +122,11 @@ export const make = Effect.fnUntraced(function*(
       ),
       Effect.retry(retry),
       Effect.andThen(Effect.sync(() => {
-        if (!entries.has(entry)) return
-        entry.copies.clear()
-        entry.listener(undefined)
+        home.problem = undefined
+        home.outage.back()
+        home.reached.openUnsafe()
       })),
-      onWallClock,
-      Effect.forkIn(home.scope)
+      onWallClock
     )
 
   const open = Effect.fnUntraced(function*(node: Client) {
@@ -108,26 +134,18 @@ export const make = Effect.fnUntraced(function*(
     const scope = yield* Scope.fork(layerScope)
     const outage = yield* Scope.provide(outages.make("subscriber", () => address), scope)
     const subscriptions = yield* Scope.provide(channels.make(openAt(node), commandTimeout, outage), scope)
-    const home: Home = { address, scope, outage, subscriptions, problem: undefined, beat: undefined, missed: 0 }
+    const reached = Latch.makeUnsafe(false)
+    const home: Home = { address, scope, outage, subscriptions, reached, problem: undefined, beat: "", missed: 0 }
     homes.set(address, home)
-    const heed = subscriptions.listen(beatChannel, (text) => {
-      home.beat = text ?? home.beat
-    })
-    yield* Effect.retry(Scope.provide(heed, scope), retry).pipe(
-      Effect.andThen(Effect.sync(() => {
-        home.beat ??= ""
-      })),
-      onWallClock,
-      Effect.forkIn(scope)
-    )
+    yield* Effect.forkIn(listenToBeats(home), scope)
     return home
-  }, changing.withPermit)
+  })
 
   const homeOf = (node: Client) =>
-    Effect.suspend(() => {
+    changing.withPermit(Effect.suspend(() => {
       const home = homes.get(addressOf(node))
       return home === undefined ? open(node) : Effect.succeed(home)
-    })
+    }))
 
   const close = (home: Home) =>
     Effect.suspend(() => {
@@ -176,13 +194,15 @@ export const make = Effect.fnUntraced(function*(
   const beat = Effect.gen(function*() {
     if (entries.size === 0) return
     cluster.refreshSlotsCache()
-    const listening = [...homes.values()].filter(({ subscriptions }) => subscriptions.problem() === undefined)
+    const listening = [...homes.values()].filter(({ problem, subscriptions }) =>
+      problem === undefined && subscriptions.problem() === undefined
+    )
     const publisher = yield* Random.choice(cluster.nodes("master"))
     const text = String(yield* Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER))
-    yield* commands.node(publisher)("PUBLISH", beatChannel, text)
+    yield* commands.node(publisher, commandTimeout)("PUBLISH", beatChannel, text)
     yield* Effect.sleep(beatTimeout)
     for (const home of listening) {
-      home.missed = home.beat === undefined || home.beat === text ? 0 : home.missed + 1
+      home.missed = home.beat === text ? 0 : home.missed + 1
       if (home.missed < 2 || homes.get(home.address) !== home) continue
       yield* Effect.logWarning(`The subscriber hears nothing at ${home.address}, which may have left the Cluster`)
       yield* close(home)
@@ -194,7 +214,7 @@ export const make = Effect.fnUntraced(function*(
   )
 
   const listen: channels.Subscriptions["listen"] = Effect.fnUntraced(function*(channel, listener) {
-    const entry: Entry = { channel, listener, attached: new Map(), copies: new Copies() }
+    const entry: Entry = { channel, listener, attached: new Map(), copies: new Copies(), awaited: new Set() }
     yield* Effect.acquireRelease(
       Effect.sync(() => entries.add(entry)),
       () =>
@@ -206,9 +226,12 @@ export const make = Effect.fnUntraced(function*(
         })
     )
     const wanted = yield* Effect.forEach(primariesOf(channel), homeOf)
-    const results = yield* Effect.forEach(wanted, (home) => Effect.result(attachOnce(entry, home)), {
-      concurrency: "unbounded"
-    })
+    // A primary that could not be reached before keeps nobody waiting
+    const results = yield* Effect.forEach(
+      wanted,
+      (home) => Effect.result(home.problem === undefined ? attachOnce(entry, home) : Effect.fail(home.problem)),
+      { concurrency: "unbounded" }
+    )
     if (results.every((result) => result._tag === "Failure")) {
       return yield* results[0]?.failure ?? noPrimary
     }

@@ -1,4 +1,5 @@
 /** How `Redis.send` reaches one server or the nodes of a Cluster, and the commands that it refuses. */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { Cluster, Redis as Client } from "ioredis"
@@ -7,6 +8,7 @@ import { DriverError } from "../driverError.ts"
 import * as Redis from "../effectRedis.ts"
 import * as causes from "./causes.ts"
 import { addressOf } from "./connection.ts"
+import { onWallClock } from "./wallClock.ts"
 
 export type Send = Redis.Redis["Service"]["send"]
 
@@ -79,27 +81,36 @@ const call = (client: Client | Cluster, command: string, args: ReadonlyArray<str
     )
   })
 
+const callNode = (client: Client, limit: Duration.Duration, command: string, args: ReadonlyArray<string>) =>
+  call(client, command, args).pipe(
+    Effect.timeoutOrElse({
+      duration: limit,
+      orElse: () => fail(causes.timedOut(Duration.format(limit), addressOf(client)))
+    }),
+    onWallClock
+  )
+
 /** One node of a Cluster. */
-export const node = (
-  client: Client
-): Send => (<A = unknown>(command: string, ...args: ReadonlyArray<string>) =>
-  call(client, command, args) as Effect.Effect<A, Redis.RedisError>)
+export const node = (client: Client, limit: Duration.Duration): Send => (<A = unknown>(
+  command: string,
+  ...args: ReadonlyArray<string>
+) => callNode(client, limit, command, args) as Effect.Effect<A, Redis.RedisError>)
 
 const noPrimary = new DriverError("no primary of the Cluster is known to be up", true)
 
 /** Each primary's reply, or the first failure. */
-const everywhere = (cluster: Cluster, command: string, args: ReadonlyArray<string>) =>
+const everywhere = (cluster: Cluster, limit: Duration.Duration, command: string, args: ReadonlyArray<string>) =>
   Effect.suspend(() => {
     const primaries = cluster.nodes("master")
     return primaries.length === 0
       ? fail(noPrimary)
-      : Effect.forEach(primaries, (primary) => call(primary, command, args), { concurrency: "unbounded" })
+      : Effect.forEach(primaries, (primary) => callNode(primary, limit, command, args), { concurrency: "unbounded" })
   })
 
 /** Loads a script on every primary. A primary that is down gets the text with the first call that misses it. */
-const loadEverywhere = (cluster: Cluster, args: ReadonlyArray<string>) =>
+const loadEverywhere = (cluster: Cluster, limit: Duration.Duration, args: ReadonlyArray<string>) =>
   Effect.suspend(() =>
-    Effect.forEach(cluster.nodes("master"), (primary) => Effect.result(call(primary, "SCRIPT", args)), {
+    Effect.forEach(cluster.nodes("master"), (primary) => Effect.result(callNode(primary, limit, "SCRIPT", args)), {
       concurrency: "unbounded"
     })
   ).pipe(
@@ -110,21 +121,32 @@ const loadEverywhere = (cluster: Cluster, args: ReadonlyArray<string>) =>
     )
   )
 
-export const onCluster = (cluster: Cluster, send: Send): Send => (<A = unknown>(
+/** Asks the primary of each slot. ioredis forgets a node whose connection is lost, but not its slots. */
+export const pingAll = (cluster: Cluster, limit: Duration.Duration): Effect.Effect<void, Redis.RedisError> =>
+  Effect.suspend(() => {
+    const primaries = new Map(cluster.nodes("master").map((primary) => [addressOf(primary), primary] as const))
+    const owners = new Set(cluster.slots.map(([owner]) => owner))
+    return Effect.forEach(owners, (owner) => {
+      const primary = owner === undefined ? undefined : primaries.get(owner)
+      return primary === undefined ? fail(causes.notConnected(String(owner))) : callNode(primary, limit, "PING", [])
+    }, { concurrency: "unbounded", discard: true })
+  })
+
+export const onCluster = (cluster: Cluster, limit: Duration.Duration, send: Send): Send => (<A = unknown>(
   command: string,
   ...args: ReadonlyArray<string>
 ) => {
   const name = command.toUpperCase()
   const sub = String(args[0]).toUpperCase()
   const reply = name === "SCRIPT" && sub === "LOAD"
-    ? loadEverywhere(cluster, args)
+    ? loadEverywhere(cluster, limit, args)
     : name === "SCRIPT" || name === "FLUSHALL" || name === "FLUSHDB"
-    ? Effect.map(everywhere(cluster, command, args), (replies) => replies[0])
+    ? Effect.map(everywhere(cluster, limit, command, args), (replies) => replies[0])
     : name === "KEYS"
-    ? Effect.map(everywhere(cluster, command, args), (replies) => replies.flat())
+    ? Effect.map(everywhere(cluster, limit, command, args), (replies) => replies.flat())
     : name === "DBSIZE"
     ? Effect.map(
-      everywhere(cluster, command, args),
+      everywhere(cluster, limit, command, args),
       (replies) => replies.reduce((sum: number, n) => sum + Number(n), 0)
     )
     : name === "SCAN" || name === "RANDOMKEY"

@@ -120,15 +120,16 @@ const ofCluster = Effect.fnUntraced(function*(
   subscriberAt: (node: Client) => Effect.Effect<Client, Redis.RedisError, Scope.Scope>,
   reserved: Effect.Effect<Cluster, Redis.RedisError, Scope.Scope>
 ) {
-  const direct = yield* withTimeouts(client, settings.commandTimeout)
-  const send = commands.onCluster(client, commands.shared(direct))
+  const limit = settings.commandTimeout
+  const direct = yield* withTimeouts(client, limit)
+  const send = commands.onCluster(client, limit, commands.shared(direct))
   const primaries = Effect.sync(() => client.nodes("master"))
   if (options.serverChecks !== false) {
     yield* Effect.flatMap(primaries, (nodes) =>
       Effect.forEach(nodes, (node) =>
         // A node that is down now is no reason to do without the others
         Effect.catchTag(
-          check(commands.node(node), connection.addressOf(node), true),
+          check(commands.node(node, limit), connection.addressOf(node), true),
           "BackendError",
           () => Effect.void
         )))
@@ -138,18 +139,14 @@ const ofCluster = Effect.fnUntraced(function*(
     client,
     send,
     sink: { isReady: () => client.status === "ready", afterCurrentTask: queueMicrotask, send: direct },
-    ping: Effect.flatMap(
-      primaries,
-      (nodes) =>
-        Effect.forEach(nodes, (node) => commands.node(node)("PING"), { concurrency: "unbounded", discard: true })
-    ),
-    subscriptions: yield* clusterSubscriptions.make(client, subscriberAt, settings.commandTimeout),
+    ping: commands.pingAll(client, limit),
+    subscriptions: yield* clusterSubscriptions.make(client, subscriberAt, limit),
     reserved: Effect.map(reserved, commands.reserved),
     pool: pool(options),
     topology: {
       _tag: "Cluster",
       maxReserved: maxReserved(options),
-      primaries: Effect.map(primaries, (nodes) => nodes.map(commands.node))
+      primaries: Effect.map(primaries, (nodes) => nodes.map((node) => commands.node(node, limit)))
     }
   }
   return driver
