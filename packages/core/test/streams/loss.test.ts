@@ -35,6 +35,26 @@ const lossOf = (lease: fleet.Lease) =>
     }
   }))
 
+describe("an outage of half a minute", () => {
+  it.effect("ends with all taken again within a lease and a sweep, however late in a pause it ends", () =>
+    fleet.test(Effect.gen(function*() {
+      for (let millis = 30_000; millis < 36_000; millis += 300) {
+        const { open } = yield* fleet.make
+        const a = yield* open("a")
+        yield* a.start(a.client.run(Effect.never))
+        yield* a.client.announceAll(names(3))
+        yield* TestClock.adjust("1 second")
+        a.link.mode = "fail"
+        yield* TestClock.adjust(millis)
+        assert.deepStrictEqual(yield* owned(a), [])
+        a.link.mode = "work"
+        yield* TestClock.adjust("4400 millis")
+        assert.deepStrictEqual(yield* owned(a), ["s1", "s2", "s3"])
+        yield* a.kill
+      }
+    })))
+})
+
 describe("an owner that dies", () => {
   it.effect("logs all that it lost at once in one line, and the loss of one data stream with its reason", () =>
     fleet.test(Effect.gen(function*() {

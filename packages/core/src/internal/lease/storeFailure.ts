@@ -32,12 +32,11 @@ export const noAnswer = (operation: string, within: Duration.Duration): BackendE
 export const retrySchedule = (first: Duration.Input, longest: Duration.Input): Schedule.Schedule<Duration.Duration> =>
   Schedule.min([Schedule.exponential(first), Schedule.spaced(longest)]).pipe(Schedule.jittered)
 
-const persistently = retrySchedule("100 millis", "5 seconds")
-
-/** Tries until the request succeeds; only a refusal ends it. Logs the first of several failures. */
+/** Tries until the request succeeds; only a refusal ends it. Logs the first of several failures. Pauses 5 s at most. */
 export const persist = <A, R>(
   what: string,
-  request: Effect.Effect<A, StoreError, R>
+  request: Effect.Effect<A, StoreError, R>,
+  longestPause: Duration.Duration = Duration.seconds(5)
 ): Effect.Effect<A, StoreError, R> =>
   Effect.suspend(() => {
     let isTold = false
@@ -47,6 +46,9 @@ export const persist = <A, R>(
         isTold = true
         return log.warning(`${what} failed; trying again: ${error.message}`)
       }),
-      Effect.retry({ schedule: persistently, while: (error) => !isRefusal(error) })
+      Effect.retry({
+        schedule: retrySchedule("100 millis", Duration.min(longestPause, Duration.seconds(5))),
+        while: (error) => !isRefusal(error)
+      })
     )
   })

@@ -72,6 +72,7 @@ export const make = (
       // Orphans have waited longer than new announcements
       if (sweep.isRequested()) yield* sweep.once
       yield* read
-    })
+    }),
+    config.sweepInterval
   ))
 }

@@ -84,7 +84,7 @@ export const make = (client: ClientContext, taking: LeaseTaker): Consumption => 
       if (config.rebalance) loops.push(rebalancing.loop)
       loops.push(
         Effect.andThen(
-          persist("Looking for unfinished data streams", sweep.own),
+          persist("Looking for unfinished data streams", sweep.own, config.sweepInterval),
           Effect.raceFirst(
             announcementReader.make(client, taking, sweep, options.deliver, options.ready),
             sweep.loop

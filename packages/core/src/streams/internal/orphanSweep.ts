@@ -130,15 +130,13 @@ export const make = (
     },
     once,
     wake: () => woken.openUnsafe(),
-    loop: Effect.forever(persist(
-      "Sweeping",
-      Effect.gen(function*() {
-        const factor = yield* Random.nextBetween(0.8, 1.2)
-        yield* sleepUntil(table.now().monotonic + Duration.toMillis(config.sweepInterval) * factor, woken)
-        woken.closeUnsafe()
-        yield* Effect.sleep(Math.max(0, last + minDistance - table.now().monotonic))
-        yield* once
-      })
-    ))
+    loop: Effect.forever(Effect.gen(function*() {
+      const factor = yield* Random.nextBetween(0.8, 1.2)
+      yield* sleepUntil(table.now().monotonic + Duration.toMillis(config.sweepInterval) * factor, woken)
+      woken.closeUnsafe()
+      yield* Effect.sleep(Math.max(0, last + minDistance - table.now().monotonic))
+      // After an outage orphans wait no longer than for a sweep
+      yield* persist("Sweeping", once, config.sweepInterval)
+    }))
   }
 }

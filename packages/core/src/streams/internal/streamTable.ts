@@ -175,7 +175,7 @@ export class StreamTable {
 
   /** Its handler is watched from now on. */
   watch(owned: OwnedStream): void {
-    if (owned.isOpen()) this.leases.place(owned)
+    if (owned.isOpen() && owned.progressedAt !== undefined) this.leases.place(owned)
   }
 
   /** A later lease of the same data stream stays. */
