@@ -123,6 +123,39 @@ describe("closing a consumer", () => {
       assert.isDefined(closing.pollUnsafe())
     })))
 
+  const interrupted = () => Effect.never
+  const yielding = (lease: fleet.Lease) => Effect.andThen(lease.revoked, lease.yield)
+  const finishing = () => Effect.sleep("3100 millis")
+
+  it.effect.each(
+    [
+      ["handlers that are interrupted", "release", interrupted],
+      ["handlers that yield", "release", yielding],
+      ["handlers that finish", "done", finishing]
+    ] as const
+  )(
+    "thousands end one after the other, and none waits in vain: %s",
+    ([, request, handler]) =>
+      fleet.test(Effect.gen(function*() {
+        const { backend, open } = yield* fleet.make
+        const a = yield* open("a", { gracePeriod: 0, capacity: 1500, leaseDuration: "5 seconds" })
+        yield* a.start(a.client.run(handler))
+        yield* a.client.announceAll(names(1500))
+        yield* TestClock.adjust("3 seconds")
+        assert.lengthOf(yield* owned(a), 1500)
+        // All of them take three times as long as a command may
+        a.link.busy[request] = 1
+        const renewals = () => a.link.calls.filter((name) => name === "renew").length
+        const before = renewals()
+        if (request === "release") yield* Effect.forkChild(a.close, { startImmediately: true })
+        yield* Effect.repeat(TestClock.adjust("20 millis"), { times: 110 })
+        assert.strictEqual(backend.streamLeases.size, 0)
+        assert.lengthOf(a.link.calls.filter((name) => name === request), 1500)
+        assert.isAbove(renewals(), before)
+        assert.strictEqual(backend.rows.length, request === "done" ? 0 : 1500)
+      }))
+  )
+
   it.effect("does not wait for an onError that hangs", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make

@@ -382,6 +382,8 @@ export interface Link {
   readonly modes: Partial<Record<keyof Service, Mode>>
   /** In milliseconds, before the call arrives. */
   readonly delays: Partial<Record<keyof Service, number>>
+  /** In milliseconds, for a call: each waits for those before it. */
+  readonly busy: Partial<Record<keyof Service, number>>
   readonly calls: Array<string>
 }
 
@@ -389,12 +391,18 @@ export interface Link {
 export const connect = (
   backend: Backend
 ): { readonly link: Link; readonly layer: Layer.Layer<StreamStore.StreamStore> } => {
-  const link: Link = { mode: "work", modes: {}, delays: {}, calls: [] }
+  const link: Link = { mode: "work", modes: {}, delays: {}, busy: {}, calls: [] }
+  let busyUntil = 0
   const service = backend.service((name, call) =>
     Effect.suspend(() => {
       link.calls.push(name)
       const mode = link.modes[name as keyof Service] ?? link.mode
-      const delay = link.delays[name as keyof Service] ?? 0
+      let delay = link.delays[name as keyof Service] ?? 0
+      const busy = link.busy[name as keyof Service] ?? 0
+      if (busy > 0) {
+        busyUntil = Math.max(busyUntil, backend.now()) + busy
+        delay += busyUntil - backend.now()
+      }
       switch (mode) {
         case "work":
           return delay === 0 ? Effect.sync(call) : Effect.delay(Effect.sync(call), delay)
