@@ -149,6 +149,26 @@ describe("web servers", () => {
   })
 })
 
+it("fenced-http.ts refuses the reads and writes of a former owner with 412", async () => {
+  await using server = await serves("fenced-http.ts", {})
+  const ask = async (method: "GET" | "PUT", token: string | undefined, body?: string) => {
+    const answer = await fetch(`${server.url}/reports/2026-11`, {
+      method,
+      ...(token === undefined ? {} : { headers: { "Fencing-Token": token } }),
+      ...(body === undefined ? {} : { body })
+    })
+    return [answer.status, await answer.text()] as const
+  }
+  assert.deepStrictEqual(await ask("PUT", "1795227205908240", "first"), [204, ""])
+  assert.deepStrictEqual(await ask("GET", "1795227205908250"), [200, "first"])
+  const [status, text] = await ask("PUT", "1795227205908240", "late")
+  assert.strictEqual(status, 412)
+  assert.include(text, "has seen 1795227205908250")
+  assert.strictEqual((await ask("GET", "1795227205908240"))[0], 412)
+  assert.deepStrictEqual(await ask("GET", "1795227205908250"), [200, "first"])
+  assert.strictEqual((await ask("PUT", undefined, "no token"))[0], 428)
+})
+
 describe("metrics.ts", () => {
   onBoth("shows the metrics of Prometheus, and sends them to a collector", async (redis) => {
     let sent = ""

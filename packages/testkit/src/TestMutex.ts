@@ -130,12 +130,8 @@ export const layerWith = <E>(
  *
  * **Details**
  *
- * Notes the waits and grants of all operations, and the work of `withLock`, `withLockIfAvailable` and `whileLeader`. The
- * program under test needs no notes of its own. Finalizers of the work count as work.
- *
- * **Gotchas**
- *
- * `acquireAll` is not noted: leave `Checker.noFlapping` out for programs that use it.
+ * Notes all grants, the waits of `acquire` and `withLock`, and the work of `withLock`, `withLockIfAvailable` and
+ * `whileLeader`. The program under test needs no notes of its own. Finalizers of the work count as work.
  *
  * **Example** (An unchanged program in a simulation)
  *

@@ -6,9 +6,10 @@ import { Checker, Simulation, TestMutex } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 
+const resources = ["report", "cache", "alice", "bob", "jobs"]
 const options = { ttl: "2 seconds", transition: "2500 millis" } as const
 
-/** An application: a report under a lock, a cache that is warmed where the lock is free, and a job of the leader. */
+/** An application: a report under a lock, a cache that is warmed where the lock is free, a transfer, and work of the leader. */
 const application = Effect.all(
   [
     Effect.sleep("150 millis").pipe(Mutex.withLock("report", { timeout: "3 seconds" }), Effect.ignore),
@@ -16,6 +17,9 @@ const application = Effect.all(
     Effect.scoped(Effect.andThen(Mutex.acquire("cache", { timeout: "1 second" }), Effect.sleep("100 millis"))).pipe(
       Effect.ignore
     ),
+    Effect.scoped(
+      Effect.andThen(Mutex.acquireAll(["alice", "bob"], { timeout: "2 seconds" }), Effect.sleep("100 millis"))
+    ).pipe(Effect.ignore),
     Effect.scoped(Effect.flatMap(
       Mutex.contend("jobs"),
       (contender) => Leadership.whileLeader(contender, Effect.sleep("1 second"))
@@ -37,7 +41,7 @@ const simulate = Effect.fnUntraced(function*(
   return yield* Simulation.run({
     seed,
     program: (client) => Effect.provide(application, noted(client)),
-    lock: RedisLockModel.make(["report", "cache", "jobs"]),
+    lock: RedisLockModel.make(resources),
     faults: Simulation.allFaults,
     checkers: Checker.all(yield* RedisLockModel.bounds(options)),
     duration: "16 seconds",
@@ -72,7 +76,7 @@ describe("RedisLockModel", () => {
 
   it.effect("is needed: the checkers misjudge the mutex by its keys alone", () =>
     Effect.gen(function*() {
-      const { ownerKey, resources, tokenKey } = RedisLockModel.make(["report", "cache", "jobs"])
+      const { ownerKey, tokenKey } = RedisLockModel.make(resources)
       const { violations } = yield* simulate(1, { lock: { resources, ownerKey, tokenKey } })
       assert.isAbove(violations.length, 0)
     }))

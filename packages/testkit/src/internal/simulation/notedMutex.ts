@@ -56,6 +56,11 @@ export const make = (mutex: Mutex["Service"], { note }: Client): Mutex["Service"
     withLock: (name, options) => (body) =>
       waiting(name, options?.unfair, (served) => mutex.withLock(name, options)(noted(body, served))),
     withLockIfAvailable: (name, options) => (body) => mutex.withLockIfAvailable(name, options)(noted(body, granted)),
+    acquireAll: (names, options) =>
+      Effect.map(mutex.acquireAll(names, options), (group) => {
+        group.leases.forEach(granted)
+        return group
+      }),
     contend: (name, options) =>
       Effect.map(mutex.contend(name, options), (contender) =>
         Object.create(contender, {
