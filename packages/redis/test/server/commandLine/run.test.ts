@@ -105,7 +105,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       const server = yield* RedisServer.start()
       const path = yield* folder
       const run = yield* commandLine.start(
-        ["run", "m", "--ttl", "500ms", "--transition", "1500ms", "--", "sh", "-c", stubborn(path)],
+        ["run", "m", "--ttl", "500ms", "--transition", "1500ms", "--grace", "1h", "--", "sh", "-c", stubborn(path)],
         server
       )
       yield* until("it runs", exists(`${path}/child`))
