@@ -1,13 +1,15 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { defineConfig } from "vitepress"
-import { groups, titleOf } from "../lib/guides.mjs"
+import { groupsOf, titleOf } from "../lib/guides.mjs"
 import { content } from "../lib/paths.mjs"
 
 const guide = (page) => ({
   text: page === "index" ? "Welcome" : titleOf(readFileSync(join(content, `${page}.md`), "utf8")),
   link: page === "index" ? "/" : `/${page}`
 })
+
+const guides = readdirSync(content).filter((name) => name.endsWith(".md")).map((name) => name.slice(0, -".md".length))
 
 const modulesOf = (folder) => {
   const path = join(content, "reference", folder)
@@ -45,7 +47,7 @@ export default defineConfig({
     ],
     sidebar: {
       "/reference/": [{ text: "Reference", link: "/reference/" }, ...reference],
-      "/": groups.map(({ pages, text }) => ({ text, items: pages.map(guide) }))
+      "/": groupsOf(guides).map(({ pages, text }) => ({ text, items: pages.map(guide) }))
     }
   }
 })

@@ -1,4 +1,4 @@
-// Writes what VitePress reads: the guides, the examples that they link to, and a reference from the doc comments.
+// Writes the input of VitePress: the guides, the examples that they link to, and a reference from the doc comments.
 import { spawnSync } from "node:child_process"
 import {
   copyFileSync,
@@ -11,7 +11,7 @@ import {
   writeFileSync
 } from "node:fs"
 import { basename, dirname, extname, join, posix, relative } from "node:path"
-import { groups, leftOut } from "./guides.mjs"
+import { leftOut } from "./guides.mjs"
 import { content, docs, root, site } from "./paths.mjs"
 
 const write = (path, text) => {
@@ -55,10 +55,8 @@ const withLinksOfSite = (text) =>
   })
 
 const writeGuides = () => {
-  const inSidebar = new Set(groups.flatMap((group) => group.pages))
   for (const name of pages) {
     if (leftOut.includes(name)) continue
-    if (!inSidebar.has(pageOf(name))) throw new Error(`site/lib/guides.mjs does not name the page ${name}`)
     write(join(content, `${pageOf(name)}.md`), withLinksOfSite(readFileSync(join(docs, `${name}.md`), "utf8")))
   }
   write(join(content, "index.md"), readFileSync(join(site, "index.md"), "utf8"))
@@ -94,7 +92,7 @@ const withoutNoise = (text) => {
   return kept.join("\n")
 }
 
-/** `core/src/Mutex` of the repository is `core/Mutex` for those who import it. */
+/** `core/src/Mutex` of the repository is `core/Mutex` in an import. */
 const writeReference = () => {
   const typedoc = join(site, "node_modules/typedoc/bin/typedoc")
   const { error, status } = spawnSync(process.execPath, [typedoc], { cwd: site, stdio: "inherit" })

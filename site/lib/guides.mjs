@@ -1,5 +1,5 @@
-// The guides of the site and their order. `content.mjs` refuses a page of docs that is missing here.
-export const groups = [
+// The guides of the site and their order.
+const named = [
   { text: "Start", pages: ["index", "guides", "choosing", "examples", "requirements"] },
   { text: "Mutexes", pages: ["api", "configuration", "guarantees", "errors", "web-service", "migrating"] },
   { text: "Leadership", pages: ["leadership", "cron"] },
@@ -8,6 +8,13 @@ export const groups = [
   { text: "Testing", pages: ["testing", "in-memory-redis"] },
   { text: "Operating", pages: ["operations", "kubernetes", "monitoring", "observability", "runbooks", "performance"] }
 ]
+
+/** The groups of the sidebar. A page that no group names comes last. */
+export const groupsOf = (pages) => {
+  const known = new Set(named.flatMap((group) => group.pages))
+  const others = pages.filter((page) => !known.has(page))
+  return others.length === 0 ? named : [...named, { text: "More", pages: others }]
+}
 
 /** For contributors, who have the repository. */
 export const leftOut = ["known-problems"]

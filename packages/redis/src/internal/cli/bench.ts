@@ -1,4 +1,4 @@
-/** `bench`: what a free mutex and a hand-off cost on this server and network. */
+/** `bench`: the cost of a free mutex and of a hand-off on this server and network. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"

@@ -1,4 +1,4 @@
-/** `doctor`: what to change about the server. */
+/** `doctor`: examines the server. */
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"

@@ -44,7 +44,7 @@ export const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number =>
     ? exitCodes.interrupted
     : codeOf(Cause.squash(exit.cause))
 
-/** What to print about an error that is not printed yet. */
+/** The line on standard error. The command module of Effect prints its own errors. */
 export const messageOf = (error: unknown, isJson: boolean): string | undefined => {
   if (CliError.isCliError(error)) return undefined
   const message = error instanceof Error ? error.message : String(error)

@@ -32,7 +32,7 @@ const versionIn = Effect.fnUntraced(function*(packageFile: URL) {
   return (yield* Schema.decodeEffect(Package)(text)).version
 })
 
-/** Known also where the other flags cannot be read. What comes after `--` is the command of `run`. */
+/** Known also where the other flags cannot be read. The words after `--` are the command of `run`. */
 const asksForJson = Effect.map(
   Effect.flatMap(Stdio.Stdio, ({ args }) => args),
   (args) => args.slice(0, args.includes("--") ? args.indexOf("--") : args.length).includes("--json")

@@ -1,4 +1,4 @@
-/** What commands print: JSON, or lines for people with colours on a terminal. */
+/** Output of commands: JSON, or lines for people with colours on a terminal. */
 import * as TerminalCapabilities from "effect/cli/TerminalCapabilities"
 import * as Console from "effect/Console"
 import * as Duration from "effect/Duration"

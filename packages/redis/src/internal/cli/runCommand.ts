@@ -33,7 +33,7 @@ const execute = Effect.fnUntraced(function*(
   [command, ...args]: ReadonlyArray<string>,
   grace: Duration.Duration
 ) {
-  // A process group of its own: whatever the command starts ends with it
+  // A process group of its own, so that children of the command end with it
   const child = yield* ChildProcess.make(command!, args, {
     stdin: "inherit",
     stdout: "inherit",

@@ -1,4 +1,4 @@
-/** What the `streams` commands read: the services of a server, and the data streams of one. */
+/** Reads for the `streams` commands: the services of a server, and the data streams of one. */
 import type { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { ServiceName } from "@effect-simba/core/streams/StreamName"
 import type { Service } from "@effect-simba/core/streams/StreamStore"
@@ -43,7 +43,7 @@ const scan = (send: Redis["Service"]["send"]) =>
 const groupNames = (reply: ReadonlyArray<unknown>): ReadonlyArray<unknown> =>
   reply.map((group) => Array.isArray(group) ? group[1] : (group as { readonly name?: unknown }).name)
 
-/** Streams whose names end as that of a load-balancer stream, and that have its group. */
+/** Streams whose names end like a load-balancer stream, and that have its group. */
 export const services = Effect.gen(function*() {
   const { send } = yield* Redis
   const topology = yield* RedisTopology

@@ -42,7 +42,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       assert.strictEqual((yield* commandLine.json(["show", name], server)).owner, null)
     }))
 
-  it.effect("it reads what is piped into it", () =>
+  it.effect("it reads a pipe", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const run = yield* commandLine.start(["run", freshName("piped"), "--", "cat"], server)
@@ -150,7 +150,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       yield* until("it is gone", Effect.sync(() => !isAlive(pidIn(`${path}/child`))))
     }), 30_000)
 
-  it.effect("what the command left running ends with it", () =>
+  it.effect("children that the command leaves behind end with it", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const path = yield* folder

@@ -1,4 +1,4 @@
-/** `effect-simba streams`: what operators see of a fleet, and dead letters that get another chance. */
+/** `effect-simba streams`: the state of a fleet, and dead letters that are announced again. */
 import { StreamClient, StreamName } from "@effect-simba/core/streams"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { assert, layer } from "@effect/vitest"
