@@ -118,6 +118,10 @@ export const loadOf = (seed: number | string) => {
       : pick<Ailment>(stream, ["none", "none", "none", "fails", "hangs", "slow", "poison"])
     return [stream, ailment]
   }))
+  const capacity = pick("capacity", mild ? [8, 64] : [1, 3, 8, 8, 64])
+  // What is announced too often takes up room until it is deleted
+  const hasRoom = capacity * consumers > streams.size
+  const rounds = mild || stock > 0 || !hasRoom ? 1 : pick("rounds", [1, 1, 2, 3])
   return {
     // Stock consumers know of no loss, and finish what nobody has read
     losses: !mild && stock === 0 && draw("losses") < 0.3,
@@ -126,10 +130,10 @@ export const loadOf = (seed: number | string) => {
       streams,
       stock,
       consumers,
-      messages: mild ? 50 : pick("messages", [4, 10, 25, 50]),
-      rounds: stock > 0 ? 1 : pick("rounds", [1, 1, 2, 3]),
+      messages: mild ? 50 : pick("messages", rounds > 1 ? [4, 10] : [4, 10, 25, 50]),
+      rounds,
       checkpoint: (stream) => StreamKeys.checkpoint(name(stream)),
-      capacity: pick("capacity", mild ? [8, 64] : [1, 3, 8, 8, 64]),
+      capacity,
       pace: pick("pace", paces),
       late: mild ? 8000 : pick("late", [0, 0, 8000]),
       balance: mild || draw("balance") < 0.7,
@@ -141,7 +145,7 @@ export const loadOf = (seed: number | string) => {
       reapAfter: pick("reap", [4000, 60_000]),
       rest: mild ? 500 : pick("rest", [50, 500, 1500]),
       work: pick("work", [20, 200]),
-      duplicates: pick("duplicates", [0, 0, 0.5, 2]),
+      duplicates: pick("duplicates", hasRoom ? [0, 0, 0.5, 2] : [0, 0, 0.5]),
       malformed: draw("malformed") < 0.3,
       deadLetterAfter: pick("dead letters", [0, 1000, 5000]),
       fenced: draw("fenced") < 0.5,

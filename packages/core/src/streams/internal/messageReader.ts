@@ -122,7 +122,7 @@ export class MessageReader<A, RD> {
 
   /** Is over, without messages, when the data stream is deleted. No event tells. */
   private get deletion() {
-    const end = Effect.delay(retryOutages(this.lease.end), "1 minute")
+    const end = Effect.delay(retryOutages(this.lease.end), "10 seconds")
     return Effect.map(Effect.repeat(end, { until: (end) => end === "Ended" }), (): ReadonlyArray<RawMessage> => {
       this.isOver = true
       return []
