@@ -12,7 +12,7 @@ import { parseAst } from "rolldown/parseAst"
 import { assemble, split } from "./lua.mjs"
 
 const provided = new Set(
-  "KEYS ARGV redis string math table error ipairs pairs pcall tonumber tostring type unpack".split(" ")
+  "KEYS ARGV cjson redis string math table error ipairs pairs pcall tonumber tostring type unpack".split(" ")
 )
 
 const slotLine = /^(KEYS|ARGV)\[(?:(\d+)|(\d*)n([+-]\d+)?|(\d+)\.\.)\] (\w+)(?: +\S.*)?$/

@@ -219,6 +219,20 @@ describe("claims", () => {
       assert.strictEqual(backend.streamLeases.size, 0)
     })))
 
+  it.effect("leave alone who read the announcement a moment ago, and is about to take it", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a")
+      const b = yield* open("b")
+      a.link.modes.take = "hang"
+      yield* a.start(a.client.run(Effect.never))
+      yield* a.client.announceAll(names(1))
+      yield* TestClock.adjust("10 millis")
+      assert.strictEqual(backend.rows[0]!.owner, "redis-consumer-a")
+      assert.strictEqual((yield* Effect.flip(b.client.claim("s1")))._tag, "AlreadyClaimed")
+      assert.strictEqual(backend.streamLeases.size, 0)
+    })))
+
   it.effect("last longer than the call, its fiber and its scope", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make

@@ -1,6 +1,6 @@
 /** Sharing evenly: hand-overs between members, and what becomes of them where one of the two dies. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Duration, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import * as fleet from "../support/streamFleet.ts"
 
@@ -77,6 +77,22 @@ describe("balance", () => {
       assert.deepStrictEqual(interrupted, ["s1"])
       assert.deepStrictEqual((yield* b.client.owned).map(({ stream }) => stream), ["s1"])
       yield* TestClock.adjust("31 minutes")
+    })))
+
+  it.effect("the lease of a hand-over counts from before it was confirmed", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const a = yield* open("a", { rebalance: true })
+      const b = yield* open("b", { rebalance: true })
+      const handler = (lease: fleet.Lease) => Effect.andThen(lease.revoked, lease.yield)
+      yield* a.start(a.client.run(handler))
+      yield* a.client.announceAll(names(2))
+      yield* TestClock.adjust("20 seconds")
+      b.link.delays.renew = 400
+      yield* b.start(b.client.run(handler))
+      while ((yield* count(b)) === 0) yield* TestClock.adjust("1 millis")
+      const [lease] = yield* b.client.owned
+      assert.isAtMost(Duration.toMillis(yield* lease!.timeLeft), 1500)
     })))
 
   it.effect("can be turned off, on either side", () =>

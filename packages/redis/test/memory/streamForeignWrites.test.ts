@@ -265,6 +265,59 @@ describe("what others write", () => {
       assert.strictEqual(yield* service.done(held), "Done")
     })))
 
+  it.effect("a group that is made anew behind what is owned: it is pending again, and tidying up leaves it", () =>
+    onFake(Effect.gen(function*() {
+      const { own, pending, send, service } = yield* setup()
+      const held = yield* own("one")
+      yield* service.reap(Duration.days(1))
+      yield* send("XGROUP", "DESTROY", input, group)
+      yield* send("XGROUP", "CREATE", input, group, "$")
+      assert.deepStrictEqual(yield* service.renew([held], lease), [{ _tag: "Renewed" }])
+      assert.deepStrictEqual(yield* pending, [held.entry])
+      assert.deepStrictEqual(yield* service.reap(Duration.days(1)), { consumers: 0, entries: 0 })
+      assert.strictEqual(yield* service.done(held), "Done")
+    })))
+
+  it.effect("what is known of failures is kept while announcements are unfinished", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      yield* service.fail(held)
+      yield* service.release(held)
+      for (let i = 0; i < 3; i++) {
+        yield* TestClock.adjust("5 days")
+        yield* service.reap(Duration.days(30))
+      }
+      assert.match(String(yield* send("HGET", StreamKeys.failures(name), held.entry)), /^1[|]/)
+    })))
+
+  it.effect("a message whose letter cannot be written is not passed", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      const message = { id: EntryId.make("5-0"), fields: [["n", "5"]] as const }
+      yield* send("RPUSH", StreamKeys.deadMessages(held.stream), "x")
+      yield* Effect.flip(service.deadLetterMessage(held, message, "poison"))
+      assert.isTrue(Option.isNone(yield* service.checkpoint(held.stream)))
+      yield* send("DEL", StreamKeys.deadMessages(held.stream))
+      assert.strictEqual(yield* service.deadLetterMessage(held, message, "poison"), "Committed")
+      assert.strictEqual(yield* send("XLEN", StreamKeys.deadMessages(held.stream)), 1)
+    })))
+
+  it.effect("a message with more fields than a call of Lua can have has a letter", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      const fields = Array.from({ length: 5000 }, (_, i) => [`n${i}`, String(i)] as const)
+      const message = { id: EntryId.make("5-0"), fields }
+      assert.strictEqual(yield* service.deadLetterMessage(held, message, "too much"), "Committed")
+      const [[, letter]] = (yield* send("XRANGE", StreamKeys.deadMessages(held.stream), "-", "+")) as [
+        [string, ReadonlyArray<string>]
+      ]
+      assert.strictEqual(letter[0], "simba-fields")
+      assert.deepStrictEqual(JSON.parse(letter[1]!), fields.flat())
+    })))
+
   it.effect("a take that finds no group makes it, and waits for what it hands out", () =>
     onFake(Effect.gen(function*() {
       const { ask, read, send, service } = yield* setup()

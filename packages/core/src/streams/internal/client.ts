@@ -98,7 +98,7 @@ export const make: (
 
       const claiming = Effect.fnUntraced(function*(name: string, claimed: Array<OwnedStream>) {
         const stream = yield* streamName(name)
-        if (table.get(stream) !== undefined) {
+        if (table.get(stream) !== undefined || table.isLingering(stream)) {
           return yield* new AlreadyClaimed({ stream, owner: `${config.consumer} (this client)` })
         }
         const found = yield* store.find(stream)

@@ -78,7 +78,8 @@ export const make = (client: ClientContext): LeaseTaker => {
   }
 
   const mayTake: LeaseTaker["mayTake"] = ({ entry, stream }) => {
-    if (table.has(entry) || table.get(stream) !== undefined) return false
+    // A former handler that still runs would have company
+    if (table.has(entry) || table.get(stream) !== undefined || table.isLingering(stream)) return false
     const until = skipped.get(entry)
     if (until === undefined) return true
     if (until > table.now().monotonic) return false
@@ -145,7 +146,7 @@ export const make = (client: ClientContext): LeaseTaker => {
         return yield* Effect.failCause(exit.cause)
       }).pipe(Effect.catchCause((cause) => Effect.fail(toFailure("take", cause))))
       return yield* Effect.retry(attempt, {
-        schedule: retrySchedule("100 millis", "5 seconds"),
+        schedule: retrySchedule("100 millis", config.sweepInterval),
         while: (error) => !isRefusal(error) && table.now().monotonic < until
       })
     })

@@ -109,7 +109,8 @@ export const make = (
           sweep.request()
         } else yield* look(entries.sort(compareEntryIds), source)
       }
-    })
+    }),
+    config.sweepInterval
   ))
 
   const gap = Effect.sync(() => {

@@ -60,7 +60,7 @@ export class StreamTable {
   readonly terms: Terms
   private reserved = 0
   /** Handlers that have not ended yet, of data streams that are not owned any more: they take up room. */
-  private lingering = 0
+  private readonly lingering = new Set<OwnedStream>()
   /** Not logged yet. */
   private readonly losses: Array<StreamLost> = []
   /** Open while there is room. */
@@ -127,6 +127,12 @@ export class StreamTable {
     return this.streams.get(stream)
   }
 
+  /** Whether a handler of a former lease has not ended yet. */
+  isLingering(stream: StreamName): boolean {
+    for (const owned of this.lingering) if (owned.stream === stream) return true
+    return false
+  }
+
   now(): Instant {
     return this.leases.now()
   }
@@ -136,7 +142,7 @@ export class StreamTable {
   }
 
   free(): number {
-    return Math.max(0, this.config.capacity - this.entries.size - this.lingering - this.reserved)
+    return Math.max(0, this.config.capacity - this.entries.size - this.lingering.size - this.reserved)
   }
 
   /** Keeps room for at most `wanted`; answers for how many. */
@@ -185,7 +191,7 @@ export class StreamTable {
     this.leases.remove(owned)
     if (this.streams.get(owned.stream) === owned) this.streams.delete(owned.stream)
     // Before the handler is interrupted, which may end it in the same moment
-    if (owned.handler !== undefined) this.lingering++
+    if (owned.handler !== undefined) this.lingering.add(owned)
     this.metrics.modify(StreamMetrics.owned, -1)
     this.metrics.update(StreamMetrics.holdTime, this.now().monotonic - owned.since.monotonic)
     return true
@@ -234,7 +240,7 @@ export class StreamTable {
     owned.handler = work
     // It may have ended or been stopped before the fiber could be known
     if (!owned.isOpen()) {
-      this.lingering++
+      this.lingering.add(owned)
       this.roomChanged()
     }
     if (!owned.isOpen() || owned.isStopped) work.interruptUnsafe()
@@ -243,7 +249,7 @@ export class StreamTable {
   workEnded(owned: OwnedStream): void {
     if (owned.handler === undefined) return
     owned.handler = undefined
-    if (!owned.isOpen()) this.lingering--
+    this.lingering.delete(owned)
     this.roomChanged()
   }
 

@@ -18,9 +18,13 @@ local held, entry, id, reason, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[
 --- @include include/moveCheckpoint.lua
 --- @include include/addDeadLetter.lua
 
-local moved = moveCheckpoint()
-if moved == 'Committed' then
-  local fields = { unpack(ARGV, 6) }
+local order = orderOf()
+if order == 'Committed' then
+  local fields = {}
+  for i = 6, #ARGV do
+    fields[#fields + 1] = ARGV[i]
+  end
+  -- First: where it fails, the message is not passed
   addDead(deadMessages, fields, reason, id, token)
 end
-return moved
+return moveCheckpoint()

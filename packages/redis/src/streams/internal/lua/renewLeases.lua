@@ -61,8 +61,12 @@ if #mine > 0 then
   for _, i in ipairs(mine) do
     local entryLease, streamLease, entry = KEYS[2 * i + 1], KEYS[2 * i + 2], ARGV[4 * i]
     local epoch, news = ARGV[4 * i + 1], ARGV[4 * i + 3]
-    -- Not pending, but there: the group was made anew, and will hand it out again
-    if young[entry] or #redis.call('XRANGE', input, entry, entry) > 0 then
+    local isThere = young[entry] or #redis.call('XRANGE', input, entry, entry) > 0
+    if isThere and not young[entry] and not claimed.err then
+      -- The group was made anew, perhaps behind it: nobody would find it again
+      redis.call('XCLAIM', input, group, consumer, '0', entry, 'FORCE', 'JUSTID')
+    end
+    if isThere then
       redis.call('PEXPIRE', entryLease, lease)
       redis.call('PEXPIRE', streamLease, lease)
       tell(entry, consumer .. '@@' .. epoch, news)

@@ -39,11 +39,16 @@ end
 
 -- A request from before this value gave the lease back arrives only now: nobody waits for it any more. Epochs of a
 -- session are counted; those of a hand-over are longer than any count
-local function isLate(value, gave)
+local function isLate(value, given)
   local session, count = string.match(value, '^(.*%.)([0-9a-z]+)$')
-  local session2, count2 = string.match(gave or '', '^(.*%.)([0-9a-z]+)$')
-  return gave == value or session and session == session2 and #count2 < 11 and
-    tonumber(count, 36) <= tonumber(count2, 36)
+  for gave in string.gmatch(given or '', '[^\n]+') do
+    local session2, count2 = string.match(gave, '^(.*%.)([0-9a-z]+)$')
+    if gave == value or session and session == session2 and #count2 < 11 and
+      tonumber(count, 36) <= tonumber(count2, 36) then
+      return true
+    end
+  end
+  return false
 end
 
 local function occupied(key, value)

@@ -97,6 +97,18 @@ export const taking = ({ bench, it, short }: Cases): void => {
       yield* a.take(stream("one"), entry)
     }))
 
+  it.effect("likewise where another had it and gave it back since", () =>
+    Effect.gen(function*() {
+      const { party, service } = yield* bench("late for others")
+      const [a, b] = [party(), party()]
+      const held = yield* a.own("one")
+      yield* service.release(held)
+      yield* service.release(yield* b.take(held.stream, held.entry))
+      const late = yield* a.refused(held.stream, held.entry, { epoch: held.epoch })
+      assert.deepStrictEqual(late, { _tag: "Recent" })
+      assert.strictEqual((yield* b.take(held.stream, held.entry)).failures, 0)
+    }))
+
   it.effect("likewise after a hand-over, and what was handed over can be given back by its epoch", () =>
     Effect.gen(function*() {
       const { party, pass, service } = yield* bench("late hand-over", short)

@@ -4,6 +4,8 @@
 
 local function markYielded()
   redis.call('HDEL', failures, entry .. ':by')
-  redis.call('HSET', failures, entry .. ':gave', value)
+  -- The last few: a request may be older than the lease of another
+  local given = value .. '\n' .. (redis.call('HGET', failures, entry .. ':gave') or '')
+  redis.call('HSET', failures, entry .. ':gave', string.match(given, '^[^\n]+\n?[^\n]*\n?[^\n]*\n?[^\n]*'))
   redis.call('PEXPIRE', failures, keepMillis)
 end

@@ -4,7 +4,8 @@
 --- @include compareIds.lua
 --- @include retention.lua
 
-local function moveCheckpoint(isLast)
+-- Whether it would move
+local function orderOf(isLast)
   if redis.call('GET', streamLease) ~= held then
     return 'NotOwner'
   end
@@ -12,6 +13,14 @@ local function moveCheckpoint(isLast)
   local order = last and compareIds(id, last) or 1
   if order < 0 or order == 0 and (not isLast or endedBy == entry) then
     return 'Behind'
+  end
+  return 'Committed'
+end
+
+local function moveCheckpoint(isLast)
+  local order = orderOf(isLast)
+  if order ~= 'Committed' then
+    return order
   end
   redis.call('SET', checkpoint, isLast and id .. '@@' .. entry or id, 'PX', keepMillis)
   redis.call('HDEL', failures, entry)
