@@ -60,7 +60,7 @@ export class StreamTable {
   readonly terms: Terms
   private reserved = 0
   /** Handlers that have not ended yet, of data streams that are not owned any more: they take up room. */
-  private readonly lingering = new Set<OwnedStream>()
+  private readonly lingering = new Map<StreamName, OwnedStream>()
   /** Not logged yet. */
   private readonly losses: Array<StreamLost> = []
   /** Open while there is room. */
@@ -129,8 +129,7 @@ export class StreamTable {
 
   /** Whether a handler of a former lease has not ended yet. */
   isLingering(stream: StreamName): boolean {
-    for (const owned of this.lingering) if (owned.stream === stream) return true
-    return false
+    return this.lingering.has(stream)
   }
 
   now(): Instant {
@@ -191,7 +190,7 @@ export class StreamTable {
     this.leases.remove(owned)
     if (this.streams.get(owned.stream) === owned) this.streams.delete(owned.stream)
     // Before the handler is interrupted, which may end it in the same moment
-    if (owned.handler !== undefined) this.lingering.add(owned)
+    if (owned.handler !== undefined) this.lingering.set(owned.stream, owned)
     this.metrics.modify(StreamMetrics.owned, -1)
     this.metrics.update(StreamMetrics.holdTime, this.now().monotonic - owned.since.monotonic)
     return true
@@ -240,7 +239,7 @@ export class StreamTable {
     owned.handler = work
     // It may have ended or been stopped before the fiber could be known
     if (!owned.isOpen()) {
-      this.lingering.add(owned)
+      this.lingering.set(owned.stream, owned)
       this.roomChanged()
     }
     if (!owned.isOpen() || owned.isStopped) work.interruptUnsafe()
@@ -249,7 +248,7 @@ export class StreamTable {
   workEnded(owned: OwnedStream): void {
     if (owned.handler === undefined) return
     owned.handler = undefined
-    this.lingering.delete(owned)
+    if (this.lingering.get(owned.stream) === owned) this.lingering.delete(owned.stream)
     this.roomChanged()
   }
 
