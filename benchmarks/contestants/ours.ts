@@ -12,6 +12,7 @@ import {
   namesFor,
   type PairsRequest,
   type Session,
+  type Stance,
   Turns
 } from "../lib/contestant.ts"
 
@@ -104,6 +105,16 @@ const hold = Effect.fnUntraced(function*(names: ReadonlyArray<string>) {
   }, { concurrency: 64, discard: true })
 })
 
+const stand = (names: ReadonlyArray<string>, as: Stance) =>
+  Effect.forEach(
+    names,
+    (name) =>
+      as === "contender"
+        ? Effect.asVoid(Mutex.contend(name))
+        : Effect.asVoid(Effect.forkScoped(Mutex.acquire(name))),
+    { discard: true }
+  )
+
 const connect = Effect.fnUntraced(function*(request: Connect) {
   const store = yield* Layer.build(
     RedisMutexStore.layer.pipe(Layer.provide(IoRedis.layer({ url: request.url })))
@@ -120,6 +131,7 @@ const connect = Effect.fnUntraced(function*(request: Connect) {
       while (services.length < request.places) services.push(yield* Scope.provide(open, scope))
       return yield* contend(services.slice(0, request.places), request, onGrant)
     }),
+    stand: (names, as) => Effect.provideService(stand(names, as), Mutex.Mutex, services[0]!),
     hold: (names) => Effect.provideService(hold(names), Mutex.Mutex, services[0]!)
   }
   return session

@@ -114,6 +114,8 @@ const serve = Effect.fnUntraced(function*(contestant: Contestant) {
     taken: () => Effect.suspend(() => contending!.taken),
     stopContending: () => end("contending"),
     hold: (request) => Effect.suspend(() => hold(request).begin),
+    stand: (request) =>
+      Effect.flatMap(current, (session) => begin("contending", session.stand!(hold(request).names, request.as))),
     letGo: () => end("holding"),
     collectGarbage: () => Effect.asVoid(collectGarbage),
     heap: (request) =>

@@ -1,5 +1,5 @@
 /** What the suite asks of the processes that run the contestants. */
-import type { Connect, Contended, ContendRequest, Pairs, PairsRequest } from "./contestant.ts"
+import type { Connect, Contended, ContendRequest, Pairs, PairsRequest, Stance } from "./contestant.ts"
 
 /** What a process spent between two instants. */
 export interface Spent {
@@ -20,6 +20,7 @@ export interface Calls {
   readonly grantedElsewhere: readonly [void, void]
   readonly stopContending: readonly [void, void]
   readonly hold: readonly [HoldRequest, void]
+  readonly stand: readonly [StandRequest, void]
   readonly letGo: readonly [void, void]
   readonly collectGarbage: readonly [void, void]
   readonly heap: readonly [HoldRequest, { readonly bytes: number }]
@@ -30,6 +31,10 @@ export interface Calls {
 export interface HoldRequest {
   readonly prefix: string
   readonly count: number
+}
+
+export interface StandRequest extends HoldRequest {
+  readonly as: Stance
 }
 
 export interface MeterRequest {

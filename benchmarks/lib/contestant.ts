@@ -60,6 +60,8 @@ export interface Contending {
   readonly taken: Effect.Effect<Contended>
 }
 
+export type Stance = "waiter" | "contender"
+
 export interface Session {
   /** Acquires and releases without a pause. */
   readonly pairs: (request: PairsRequest) => Effect.Effect<Pairs, unknown>
@@ -67,6 +69,8 @@ export interface Session {
     request: ContendRequest,
     onGrant: () => void
   ) => Effect.Effect<Contending, unknown, Scope.Scope>
+  /** Ours only: waits for all of them, as waiters or as contenders, until the scope closes. */
+  readonly stand?: (names: ReadonlyArray<string>, as: Stance) => Effect.Effect<void, unknown, Scope.Scope>
   /** Holds all of them, renewed, until the scope closes. */
   readonly hold: (names: ReadonlyArray<string>) => Effect.Effect<void, unknown, Scope.Scope>
 }

@@ -2,6 +2,7 @@
 import type { Effect, Scope } from "effect"
 import * as Commands from "../work/commands.ts"
 import * as Connections from "../work/connections.ts"
+import * as Contenders from "../work/contenders.ts"
 import * as Handoff from "../work/handoff.ts"
 import * as Heap from "../work/heap.ts"
 import * as InProcess from "../work/inProcess.ts"
@@ -25,6 +26,7 @@ export const works: ReadonlyArray<Work> = [
   { id: "handoff-2-processes", run: Handoff.handoffBetweenProcesses },
   { id: "commands-per-handoff-100", run: (bench) => Commands.commands(bench, 100) },
   { id: "renewal-10000-cpu-ms", run: Renewal.renewal },
+  { id: "contenders-1000-cpu-ms", run: Contenders.contenders },
   { id: "heap-per-lease-10000", run: Heap.heap },
   { id: "connections-10000", run: Connections.connections },
   { id: "takeover-p99-ms", run: Takeover.takeover },

@@ -8,6 +8,7 @@ import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import type { Inspectable } from "effect/Inspectable"
 import * as Layer from "effect/Layer"
+import type * as LogLevel from "effect/LogLevel"
 import type * as Option from "effect/Option"
 import type { Pipeable } from "effect/Pipeable"
 import type * as Stream from "effect/Stream"
@@ -41,6 +42,8 @@ export interface ContenderOptions extends LeaseOptions {
    * and a mutex that nobody owns, are looked at this often. Default: 1 second.
    */
   readonly every?: Duration.Input | undefined
+  /** The level of the log lines "Leadership begins" and "Leadership ends". Default: `Info`. */
+  readonly logLevel?: LogLevel.Severity | undefined
 }
 
 /**

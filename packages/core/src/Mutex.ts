@@ -145,15 +145,7 @@ export const layer = (options?: MutexConfig.Options): Layer.Layer<Mutex, Invalid
 export const layerFromEnv = (
   options?: MutexConfig.Options
 ): Layer.Layer<Mutex, InvalidConfig | BackendError | Config.ConfigError, MutexStore> =>
-  Layer.effect(
-    Mutex,
-    Effect.flatMap(MutexConfig.config, (config) =>
-      make({
-        ...options,
-        ttl: options?.ttl ?? config.ttl,
-        transition: options?.transition ?? config.transition
-      }))
-  )
+  Layer.effect(Mutex, Effect.flatMap(MutexConfig.fromEnv(options), make))
 
 /**
  * Waits for the mutex, first come, first served, and holds it while the scope is open.

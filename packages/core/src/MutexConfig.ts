@@ -188,6 +188,9 @@ const DurationText = Schema.String.pipe(Schema.decodeTo(
   })
 ))
 
+const period = (variable: string, seconds: number) =>
+  Config.schema(DurationText, variable).pipe(Config.withDefault(Duration.seconds(seconds)))
+
 /**
  * Reads the two durations that operators set, `SIMBA_REDIS_TTL` and `SIMBA_REDIS_TRANSITION`.
  *
@@ -212,9 +215,27 @@ const DurationText = Schema.String.pipe(Schema.decodeTo(
 export const config: Config.Config<Pick<Options, "ttl" | "transition">> = Config.flatMap(
   // Made when it is read, for the sake of programs that never do
   Config.succeed(undefined),
-  () =>
-    Config.all({
-      ttl: Config.schema(DurationText, "SIMBA_REDIS_TTL").pipe(Config.withDefault(Duration.seconds(10))),
-      transition: Config.schema(DurationText, "SIMBA_REDIS_TRANSITION").pipe(Config.withDefault(Duration.seconds(6)))
-    })
+  () => Config.all({ ttl: period("SIMBA_REDIS_TTL", 10), transition: period("SIMBA_REDIS_TRANSITION", 6) })
 )
+
+/**
+ * Reads from the environment what is not given: a variable that is not needed may be unreadable.
+ *
+ * **Example** (Options in code, and the rest from the environment)
+ *
+ * ```ts
+ * import { Mutex, MutexConfig } from "@effect-simba/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * const MutexLive = Layer.unwrap(Effect.map(MutexConfig.fromEnv({ ttl: "5 seconds" }), Mutex.layer))
+ * ```
+ *
+ * @category configuration
+ * @since 0.1.0
+ */
+export const fromEnv = (given: Options = {}): Effect.Effect<Options, Config.ConfigError> =>
+  Effect.gen(function*() {
+    const ttl = given.ttl ?? (yield* period("SIMBA_REDIS_TTL", 10))
+    const transition = given.transition ?? (yield* period("SIMBA_REDIS_TRANSITION", 6))
+    return { ...given, ttl, transition }
+  })

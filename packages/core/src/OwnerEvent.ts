@@ -16,7 +16,8 @@ const token = Schema.optionalKey(FencingToken)
  * - `Acquired`: `owner` has the mutex now.
  * - `Renewed`: `owner` extended its lease.
  * - `Released`: `owner` gave the mutex up, and nobody was waiting.
- * - `HandedOver`: `owner` gave the mutex up, and `successor` has it now.
+ * - `HandedOver`: `owner` gave the mutex up, and `successor` has it now. It need not have waited: the mutex may have been
+ *   free in between, for less time than there was between two looks.
  * - `Expired`: `owner` neither renewed nor released in time.
  * - `Gap`: something may have been missed. The next events show the state found afterwards.
  *

@@ -344,25 +344,40 @@ export const fromClient = (
 export const config: Config.Config<Options> = Config.flatMap(
   // Made when it is read, for the sake of programs that never do
   Config.succeed(undefined),
-  () =>
-    Config.all({
-      url: Config.Redacted("REDIS_URL").pipe(Config.withDefault(Redacted.make("redis://localhost:6379"))),
-      username: Config.option(Config.String("REDIS_USERNAME")),
-      password: Config.option(Config.Redacted("REDIS_PASSWORD")),
-      db: Config.option(Config.Int("REDIS_DB")),
-      commandTimeout: Config.Duration("REDIS_COMMAND_TIMEOUT").pipe(Config.withDefault(Duration.seconds(1))),
-      connectTimeout: Config.Duration("REDIS_CONNECT_TIMEOUT").pipe(Config.withDefault(Duration.seconds(2)))
-    }).pipe(Config.map(({ commandTimeout, connectTimeout, db, password, url, username }) => ({
-      url,
-      commandTimeout,
-      connectTimeout,
-      client: {
-        ...(Option.isSome(username) ? { username: username.value } : {}),
-        ...(Option.isSome(password) ? { password: Redacted.value(password.value) } : {}),
-        ...(Option.isSome(db) ? { db: db.value } : {})
-      }
-    })))
+  () => configBeside({})
 )
+
+const unless = <A>(given: unknown, variable: Config.Config<A>): Config.Config<A | undefined> =>
+  given === undefined ? variable : Config.succeed(undefined)
+
+/** What is given in code is not read: its variable may be unreadable. */
+const configBeside = ({ client, commandTimeout, connectTimeout, url }: Options): Config.Config<Options> =>
+  Config.all({
+    url: unless(
+      url,
+      Config.Redacted("REDIS_URL").pipe(Config.withDefault(Redacted.make("redis://localhost:6379")))
+    ),
+    username: unless(client?.username, Config.option(Config.String("REDIS_USERNAME"))),
+    password: unless(client?.password, Config.option(Config.Redacted("REDIS_PASSWORD"))),
+    db: unless(client?.db, Config.option(Config.Int("REDIS_DB"))),
+    commandTimeout: unless(
+      commandTimeout,
+      Config.Duration("REDIS_COMMAND_TIMEOUT").pipe(Config.withDefault(Duration.seconds(1)))
+    ),
+    connectTimeout: unless(
+      connectTimeout,
+      Config.Duration("REDIS_CONNECT_TIMEOUT").pipe(Config.withDefault(Duration.seconds(2)))
+    )
+  }).pipe(Config.map(({ commandTimeout, connectTimeout, db, password, url, username }) => ({
+    url,
+    commandTimeout,
+    connectTimeout,
+    client: {
+      ...(username !== undefined && Option.isSome(username) ? { username: username.value } : {}),
+      ...(password !== undefined && Option.isSome(password) ? { password: Redacted.value(password.value) } : {}),
+      ...(db !== undefined && Option.isSome(db) ? { db: db.value } : {})
+    }
+  })))
 
 /**
  * Like `layer`, with options from `config`, unless they are given.
@@ -388,7 +403,7 @@ export const layerFromEnv = (
 ): Layer.Layer<Redis.Redis | Subscriber | IoRedis, BackendError | InvalidConfig | Config.ConfigError> =>
   layerOf(
     Effect.gen(function*() {
-      const environment = yield* config
+      const environment = yield* configBeside(options ?? {})
       const client = besides(environment.client, yield* drivers.partsOf(options?.url))
       return {
         ...environment,

@@ -1,9 +1,13 @@
 /** The log lines of this library. Nothing depends on a logger: one that throws loses its line, and no more. */
 import * as Effect from "effect/Effect"
+import type * as LogLevel from "effect/LogLevel"
 
 type Log = (...message: ReadonlyArray<unknown>) => Effect.Effect<void>
 
 const unfailing = (log: Log): Log => (...message) => Effect.ignoreCause(log(...message))
+
+/** A line of the given level. */
+export const at = (level: LogLevel.Severity): Log => unfailing(Effect.logWithLevel(level))
 
 export const debug: Log = /* @__PURE__ */ unfailing(Effect.logDebug)
 export const info: Log = /* @__PURE__ */ unfailing(Effect.logInfo)

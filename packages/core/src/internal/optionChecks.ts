@@ -15,20 +15,29 @@ export const marginMillis = (leaseMillis: number): number => Math.max(100, lease
 export const margin = (lease: Duration.Duration): Duration.Duration =>
   Duration.millis(marginMillis(Duration.toMillis(lease)))
 
-/** A finite duration of at least a millisecond, rounded up to whole ones. */
-export const positive = (option: string, input: Duration.Input): Effect.Effect<Duration.Duration, InvalidConfig> => {
+const finite = (option: string, input: Duration.Input, isZeroAllowed: boolean) => {
   const duration = Duration.fromInput(input)
   const problem = duration._tag === "None"
     ? `${JSON.stringify(input)} is not a duration`
     : !Duration.isFinite(duration.value)
     ? "it must be finite"
-    : Duration.toMillis(duration.value) < 1
+    : isZeroAllowed && Duration.isNegative(duration.value)
+    ? "it must not be negative"
+    : !isZeroAllowed && Duration.toMillis(duration.value) < 1
     ? "it must be at least 1 millisecond"
     : undefined
   return problem === undefined && duration._tag === "Some"
     ? Effect.succeed(Duration.millis(Math.ceil(Duration.toMillis(duration.value))))
     : refuse(option, problem!)
 }
+
+/** A finite duration of at least a millisecond, rounded up to whole ones. */
+export const positive = (option: string, input: Duration.Input): Effect.Effect<Duration.Duration, InvalidConfig> =>
+  finite(option, input, false)
+
+/** The same, or zero. */
+export const notNegative = (option: string, input: Duration.Input): Effect.Effect<Duration.Duration, InvalidConfig> =>
+  finite(option, input, true)
 
 export const handOffsProblem = (input: number): string | undefined =>
   Number.isInteger(input) && input >= 0 && input <= 10_000

@@ -8,7 +8,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as names from "../internal/nameRules.ts"
-import { margin, positive, refuse } from "../internal/optionChecks.ts"
+import { margin, notNegative, positive, refuse } from "../internal/optionChecks.ts"
 import * as host from "../internal/processIdentity.ts"
 import { InvalidConfig } from "../SimbaError.ts"
 import type * as StreamName from "./StreamName.ts"
@@ -125,14 +125,6 @@ const positiveInt = (option: string, value: number) =>
 const boolean = (option: string, value: boolean) =>
   typeof value === "boolean" ? Effect.succeed(value) : refuse(option, "it must be true or false")
 
-/** Not negative: zero is an answer too. */
-const period = (option: string, input: Duration.Input) => {
-  const duration = Duration.fromInput(input)
-  return Option.isSome(duration) && Duration.isZero(duration.value)
-    ? Effect.succeed(Duration.zero)
-    : positive(option, input)
-}
-
 const named = <A>(option: string, name: Effect.Effect<A, { readonly problem: string }>) =>
   Effect.mapError(name, ({ problem }) => new InvalidConfig({ option, problem }))
 
@@ -191,10 +183,10 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     heartbeatInterval: heartbeat,
     commandTimeout,
     sweepInterval: yield* positive("sweepInterval", options.sweepInterval ?? "2 seconds"),
-    gracePeriod: yield* period("gracePeriod", options.gracePeriod ?? "5 seconds"),
+    gracePeriod: yield* notNegative("gracePeriod", options.gracePeriod ?? "5 seconds"),
     releaseTimeout: yield* positive("releaseTimeout", options.releaseTimeout ?? "2 seconds"),
     maxFailures: yield* positiveInt("maxFailures", options.maxFailures ?? 10),
-    deadLetterAfter: yield* period("deadLetterAfter", options.deadLetterAfter ?? "1 hour"),
+    deadLetterAfter: yield* notNegative("deadLetterAfter", options.deadLetterAfter ?? "1 hour"),
     rebalance: yield* boolean("rebalance", options.rebalance ?? true),
     confirmTimeout: confirm,
     progressTimeout: options.progressTimeout === undefined

@@ -1,6 +1,6 @@
 import { Leadership, Mutex, MutexStore } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer, Logger, Scope, Stream, SubscriptionRef } from "effect"
+import { Effect, Exit, Fiber, Layer, Logger, References, Scope, Stream, SubscriptionRef } from "effect"
 import { TestClock } from "effect/testing"
 import * as FaultyStore from "../support/faultyStore.ts"
 import { start, TestLive } from "../support/setup.ts"
@@ -217,6 +217,30 @@ describe("a contender goes on", () => {
     const work = { runs: 0 }
     return Object.assign(work, { effect: Effect.andThen(Effect.sync(() => work.runs++), Effect.never) })
   }
+
+  it.effect("and logs its leaderships at the level of its choice", () => {
+    const levels: Array<string> = []
+    const logger = Logger.make(({ logLevel, message }) => {
+      if (String(message).startsWith("Leadership ")) levels.push(logLevel)
+    })
+    return Effect.gen(function*() {
+      for (const options of [{}, { logLevel: "Debug" }, { logLevel: "Warn" }] as const) {
+        const jobs = yield* Mutex.contend("jobs", options)
+        yield* settle
+        yield* jobs.stop
+      }
+      assert.deepStrictEqual(levels, ["Info", "Info", "Debug", "Debug", "Warn", "Warn"])
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(
+        Mutex.layer().pipe(
+          Layer.provide(FaultyStore.layer),
+          Layer.provideMerge(Logger.layer([logger])),
+          Layer.provideMerge(Layer.succeed(References.MinimumLogLevel, "Debug"))
+        )
+      )
+    )
+  })
 
   it.effect("when loggers throw, and so does its work", () => {
     const told: Array<string> = []

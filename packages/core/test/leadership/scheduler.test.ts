@@ -20,7 +20,7 @@ import {
 } from "effect"
 import { TestClock } from "effect/testing"
 import * as Fleet from "../support/fleet.ts"
-import { start } from "../support/setup.ts"
+import { start, TestLive } from "../support/setup.ts"
 
 /** UTC, on the first day of 1970. */
 const noon = 12 * 60 * 60 * 1000
@@ -261,6 +261,15 @@ describe("one node at a time", () => {
       assert.strictEqual((yield* Metric.value(MutexMetrics.leadershipsEnded.lost)).count, 1)
     })), { tags: ["S15"] })
 })
+
+it.effect("a delay that may be zero says so when it is negative", () =>
+  Effect.gen(function*() {
+    const jobs = yield* Mutex.contend("jobs")
+    const error = yield* Effect.flip(
+      Leadership.leaderSchedule(jobs, Effect.void, Leadership.fixedRate("1 minute", { initialDelay: -1 }))
+    )
+    assert.deepInclude(error, { _tag: "InvalidConfig", option: "initialDelay", problem: "it must not be negative" })
+  }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
 describe("at most once per period", { tags: ["B33"] }, () => {
   /** Runs the same job on `a`, closes it after `handOver` seconds, and goes on with `b` until a minute has passed. */

@@ -261,16 +261,19 @@ describe("configuration", () => {
 
   it.effect("reads SIMBA_REDIS_TTL and SIMBA_REDIS_TRANSITION, and refuses what is no duration", () =>
     Effect.gen(function*() {
-      const build = (env: Record<string, string>) =>
+      const build = (env: Record<string, string>, options?: MutexConfig.Options) =>
         Mutex.acquire("m").pipe(
           Effect.flatMap((lease) => lease.timeLeft),
-          Effect.provide(Mutex.layerFromEnv().pipe(Layer.provide(FaultyStore.layer))),
+          Effect.provide(Mutex.layerFromEnv(options).pipe(Layer.provide(FaultyStore.layer))),
           Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnv({ env }))
         )
       const left = yield* build({ SIMBA_REDIS_TTL: "20 seconds", SIMBA_REDIS_TRANSITION: "20s" })
       assert.strictEqual(Duration.toMillis(left), 38_000)
       assert.isTrue(Exit.isFailure(yield* Effect.exit(build({ SIMBA_REDIS_TTL: "soon" }))))
       assert.isTrue(Exit.isFailure(yield* Effect.exit(build({ SIMBA_REDIS_TRANSITION: "1 second" }))))
+      // A variable that code overrides is not read
+      const overridden = yield* build({ SIMBA_REDIS_TTL: "soon", SIMBA_REDIS_TRANSITION: "20s" }, { ttl: "20 seconds" })
+      assert.strictEqual(Duration.toMillis(overridden), 38_000)
     }))
 })
 

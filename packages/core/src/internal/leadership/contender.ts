@@ -6,6 +6,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import type * as LogLevel from "effect/LogLevel"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import * as Scope from "effect/Scope"
@@ -47,6 +48,7 @@ export const make = Effect.fnUntraced(function*(options: {
   readonly mutex: MutexName
   readonly transition: Duration.Duration
   readonly every: Duration.Duration
+  readonly logLevel: LogLevel.Severity
   readonly recorder: Recorder
   readonly acquire: Effect.Effect<Lease, AcquireError, Scope.Scope>
 }): Effect.fn.Return<Contender, never, Scope.Scope> {
@@ -110,11 +112,14 @@ export const make = Effect.fnUntraced(function*(options: {
           Deferred.doneUnsafe(leadership.over, Exit.void)
           const how = (yield* lease.isHeld) ? "released" : "lost"
           recorder.update(MutexMetrics.leadershipsEnded[how], 1, mutex)
-          yield* Effect.annotateLogs(log.info("Leadership ends"), { token: lease.token })
+          yield* Effect.annotateLogs(log.at(options.logLevel)("Leadership ends"), { token: lease.token })
           yield* see((yield* SubscriptionRef.get(state)).after, -Infinity)
         })
     )
-    yield* Effect.annotateLogs(log.info("Leadership begins"), { contender: lease.id, token: lease.token })
+    yield* Effect.annotateLogs(log.at(options.logLevel)("Leadership begins"), {
+      contender: lease.id,
+      token: lease.token
+    })
     yield* see(lease.id, instant(clock).monotonic + Duration.toMillis(yield* lease.timeLeft) + transition)
     yield* Deferred.succeed(upcoming, leadership)
     yield* lease.lost

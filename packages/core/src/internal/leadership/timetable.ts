@@ -10,7 +10,7 @@ import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import type { Periodic } from "../../Leadership.ts"
 import { InvalidConfig } from "../../SimbaError.ts"
-import { positive } from "../optionChecks.ts"
+import { notNegative, positive } from "../optionChecks.ts"
 
 export const TypeId = "~@effect-simba/core/Leadership/Periodic" as const
 
@@ -24,12 +24,8 @@ export type Period =
 const believed = 3 * 60 * 60 * 1000
 
 /** Finite, and not negative. Milliseconds. */
-export const delay = (option: string, input: Duration.Input): Effect.Effect<number, InvalidConfig> => {
-  const duration = Duration.fromInput(input)
-  return Option.isSome(duration) && Duration.isZero(duration.value)
-    ? Effect.succeed(0)
-    : Effect.map(positive(option, input), Duration.toMillis)
-}
+export const delay = (option: string, input: Duration.Input): Effect.Effect<number, InvalidConfig> =>
+  Effect.map(notNegative(option, input), Duration.toMillis)
 
 type Step = (now: number) => Effect.Effect<[number, Duration.Duration]>
 

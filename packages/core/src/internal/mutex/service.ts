@@ -200,6 +200,7 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
           mutex,
           transition: Duration.subtract(lease, ttl),
           every,
+          logLevel: options.logLevel ?? "Info",
           recorder: leases.recorder,
           acquire: service.acquire(mutex, options)
         })

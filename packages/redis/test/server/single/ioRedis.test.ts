@@ -621,6 +621,12 @@ describe("building the layer", () => {
       const withEnv = (options?: IoRedis.Options) =>
         Layer.fresh(IoRedis.layerFromEnv(options)).pipe(Layer.provide(provider))
       assert.strictEqual(yield* Effect.provide(database, withEnv()), "3")
+      // Variables that code overrides are not read
+      const unreadable = { ...env, REDIS_DB: "three", REDIS_COMMAND_TIMEOUT: "soon", REDIS_CONNECT_TIMEOUT: "soon" }
+      const overridden = Layer.fresh(
+        IoRedis.layerFromEnv({ commandTimeout: "1 second", connectTimeout: "1 second", client: { db: 4 } })
+      ).pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env: unreadable }))))
+      assert.strictEqual(yield* Effect.provide(database, overridden), "4")
       assert.strictEqual(
         yield* Effect.provide(database, withEnv({ client: { db: 5 } })),
         "5",
