@@ -85,7 +85,7 @@ export const make = (
           minIdle: only === "own" ? Duration.zero : lease,
           after,
           count: hasRoom ? batchSize : 1,
-          self: consumer,
+          self: after === undefined ? consumer : undefined,
           known: stock.known
         })
         if (!hasRoom) {
