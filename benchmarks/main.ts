@@ -1,6 +1,7 @@
 /**
  * Ours, the peers and the raw limit side by side. `README.md` says what is measured.
  *
+ *     pnpm bench --compare <commit> <commit> [--quick] [--only id,id] [--repetitions n]
  *     pnpm bench [--quick] [--json] [--only id,id] [--repetitions n] [--no-charts] [--save]
  */
 import { Cause, Effect, Exit } from "effect"
@@ -15,13 +16,17 @@ import type { Row } from "./lib/row.ts"
 import { rounded } from "./lib/statistics.ts"
 import { inWords, withStolen } from "./lib/stolen.ts"
 import { works } from "./lib/suite.ts"
-import { compared, readable } from "./lib/table.ts"
+import { compared as comparedWith, readable } from "./lib/table.ts"
+import * as Worktrees from "./lib/worktrees.ts"
 import { growth } from "./work/growth.ts"
 import { latency } from "./work/latency.ts"
 import { sizes } from "./work/size.ts"
 
-const { values: options } = parseArgs({
+const { positionals, values: options } = parseArgs({
+  allowPositionals: true,
   options: {
+    /** Two commits in turn, the first against the second, instead of ours against raw and the peers. */
+    compare: { type: "boolean", default: false },
     /** Three minutes at most, no peers but one; compared with the committed run. */
     quick: { type: "boolean", default: false },
     /** Ends with one line of JSON, and prints nothing else to the standard output. */
@@ -63,21 +68,33 @@ const json = (results: Results) => `${JSON.stringify(results, null, 2)}\n`
 const wanted = options.only?.split(",")
 const isWanted = (id: string) => wanted === undefined || wanted.includes(id)
 
+const commits = options.compare ? positionals : undefined
+if (commits !== undefined && commits.length !== 2) {
+  process.stderr.write("--compare wants two commits\n")
+  process.exit(2)
+}
+
+const checkout = (commit: string) => Effect.map(Worktrees.checkout(commit), (root) => ({ commit, root }))
+
 const program = Effect.gen(function*() {
-  const bench = yield* Bench.open(pace)
+  const compared = commits === undefined
+    ? undefined
+    : { ours: yield* checkout(commits[0]!), against: yield* checkout(commits[1]!) }
+  const bench = yield* Bench.open(pace, compared)
   const rows: Array<Row> = []
-  for (const work of works.filter(({ id }) => isWanted(id))) {
+  const chosen = works.filter(({ comparesCommits, id }) => isWanted(id) && (compared === undefined || comparesCommits))
+  for (const work of chosen) {
     const startedAt = performance.now()
     const [row, stolen] = yield* withStolen(Effect.scoped(work.run(bench)))
     rows.push(stolen === undefined ? row : { ...row, stolen: rounded(stolen) })
     const remark = inWords(stolen)
     const seconds = (performance.now() - startedAt) / 1000
     yield* bench.note(
-      `${row.id}: ours ${row.ours}, raw ${row.raw} ${row.unit}, ratio ${row.ratio} ` +
+      `${row.id}: ours ${row.ours}, ${row.against ?? "raw"} ${row.raw} ${row.unit}, ratio ${row.ratio} ` +
         `(${seconds.toFixed(0)} s${remark === undefined ? "" : `; ${remark}`})`
     )
   }
-  const isWhole = !pace.isQuick && wanted === undefined
+  const isWhole = !pace.isQuick && wanted === undefined && compared === undefined
   const hasCharts = isWhole && !options["no-charts"]
   const tables: Results = {
     ...(yield* Effect.promise(() => circumstances(bench.admin))),
@@ -105,9 +122,11 @@ if (Exit.isFailure(exit)) {
 const results = exit.value
 if (results.rows.length > 0) say(readable(results.rows))
 if (results.sizes !== undefined) say(`\n${JSON.stringify(results.sizes, null, 2)}`)
-if (options.quick) {
+if (options.compare) {
+  // Neither a run to compare with, nor one to publish
+} else if (options.quick) {
   const earlier = await read("quick.json")
-  if (earlier !== undefined) say(`\n${compared(results.rows, earlier.rows)}`)
+  if (earlier !== undefined) say(`\n${comparedWith(results.rows, earlier.rows)}`)
   if (options.save && wanted === undefined) await write("quick.json", json(results))
 } else if (wanted === undefined) {
   for (const chart of results.charts ?? []) await write(`${chart.id}.svg`, svg(chart))

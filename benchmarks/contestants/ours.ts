@@ -1,7 +1,7 @@
 /** Ours, as an application would use it: `Mutex.acquire` in a scope, `Mutex.withLock`, one Redis layer per process. */
 import { Mutex } from "@effect-simba/core"
 import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
-import { Context, Deferred, Effect, Exit, Layer, Scope } from "effect"
+import { Context, Deferred, Effect, Exit, Layer, Metric, Scope, Tracer } from "effect"
 import {
   type Connect,
   type ContendRequest,
@@ -32,7 +32,27 @@ const periods = ({ handover, leaseMillis }: Connect) => {
 const once = (name: string, variant: string) =>
   variant === "withLock" ? Mutex.withLock(name)(Effect.void) : Effect.scoped(Mutex.acquire(name))
 
-const pairs = Effect.fnUntraced(function*({ inFlight, millis, oneName, variant }: PairsRequest) {
+/** Keeps the last spans, as an exporter does until it sends them. */
+const tracer = () => {
+  let spans: Array<Tracer.Span> = []
+  return Tracer.make({
+    span: (options) => {
+      const span = new Tracer.NativeSpan(options)
+      if (spans.push(span) === 1000) spans = []
+      return span
+    }
+  })
+}
+
+const observed = <A, E, R>(work: Effect.Effect<A, E, R>) =>
+  Effect.scoped(Effect.andThen(
+    Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep("1 second"), Metric.snapshot))),
+    Effect.withTracer(work, tracer())
+  ))
+
+const pairs = (request: PairsRequest) => request.variant === "traced" ? observed(pairsOf(request)) : pairsOf(request)
+
+const pairsOf = Effect.fnUntraced(function*({ inFlight, millis, oneName, variant }: PairsRequest) {
   const end = performance.now() + millis
   let pairs = 0
   yield* Effect.forEach(

@@ -27,16 +27,23 @@ export interface Agent {
   readonly kill: Effect.Effect<void>
 }
 
-const file = fileURLToPath(new URL("./agentProcess.ts", import.meta.url))
+/** A commit brings its own Effect, and so its own program for the process. */
+const fileIn = (root: string | undefined) =>
+  fileURLToPath(
+    root === undefined
+      ? new URL("./agentProcess.ts", import.meta.url)
+      : new URL("benchmarks/lib/agentProcess.ts", root)
+  )
 
 /** Starts the process of the contestant that the module exports, killed with the scope. */
 export const start = Effect.fnUntraced(function*(
   name: string,
-  module: URL
+  module: URL,
+  root?: string
 ): Effect.fn.Return<Agent, AgentError, Scope.Scope> {
   const child = yield* Effect.acquireRelease(
     Effect.sync(() =>
-      spawn(process.execPath, ["--expose-gc", "--no-warnings", file, module.href], {
+      spawn(process.execPath, ["--expose-gc", "--no-warnings", fileIn(root), module.href], {
         // Not what pnpm or a debugger put there for this process
         env: { ...process.env, NODE_OPTIONS: "" },
         stdio: ["ignore", 2, 2, "ipc"]

@@ -18,6 +18,8 @@ export interface Entrant {
   readonly variant: string
   readonly handover: number
   readonly confirms: boolean
+  /** The repository of another commit, where that is measured. */
+  readonly root?: string
 }
 
 const entrant = (name: string, role: Entrant["role"], contestant: string, rest: Partial<Entrant> = {}): Entrant => ({
@@ -90,8 +92,8 @@ export interface Bench {
   ) => Effect.Effect<ReadonlyArray<Outcome<A>>>
 }
 
-const moduleOf = (contestant: string): URL =>
-  new URL(
+const moduleOf = ({ contestant, root }: Entrant): URL =>
+  root !== undefined ? new URL(`benchmarks/contestants/${contestant}.ts`, root) : new URL(
     contestant === "ours" || contestant === "raw" ? `../contestants/${contestant}.ts` : `../peers/${contestant}.ts`,
     import.meta.url
   )
@@ -140,16 +142,27 @@ const peerEntrants = ({ fast, name }: Peer, pace: Pace): ReadonlyArray<Entrant> 
   ...(pace.isQuick ? [] : [entrant(`${name} (${fast})`, "peer", name, { setting: "fast" })])
 ]
 
-/** Starts the server, and installs the peers. */
-export const open = Effect.fnUntraced(function*(pace: Pace) {
+/** Two commits in the places of ours and of raw. */
+export interface Compared {
+  readonly ours: { readonly commit: string; readonly root: string }
+  readonly against: { readonly commit: string; readonly root: string }
+}
+
+const comparedEntrants = (compared: Compared): Array<Entrant> => [
+  { ...ours, root: compared.ours.root },
+  { ...ours, name: compared.against.commit, role: "raw", root: compared.against.root }
+]
+
+/** Starts the server, and installs the peers, unless two commits are compared. */
+export const open = Effect.fnUntraced(function*(pace: Pace, compared?: Compared) {
   const server = yield* RedisServer.start({ args: ["--maxclients", "15000"] })
   const admin = yield* Effect.acquireRelease(
     Effect.sync(() => new Redis(server.url)),
     (admin) => Effect.sync(() => admin.disconnect())
   )
-  const everybody = [ours, raw]
+  const everybody = compared === undefined ? [ours, raw] : comparedEntrants(compared)
   const missing: Array<Outcome<never>> = []
-  for (const peer of pace.isQuick ? peers.slice(0, 1) : peers) {
+  for (const peer of compared !== undefined ? [] : pace.isQuick ? peers.slice(0, 1) : peers) {
     yield* note(`installing ${peer.name}`)
     const failure = yield* installed(peer)
     if (failure === undefined) everybody.push(...peerEntrants(peer, pace))
@@ -168,6 +181,12 @@ export const open = Effect.fnUntraced(function*(pace: Pace) {
     confirms,
     ...connect
   })
+  const rounds = takingTurns(({ contestant }) =>
+    Effect.forEach([...agents], ([key, agent]) =>
+      key.startsWith(`${contestant} `)
+        ? Effect.andThen(agent.kill, Effect.sync(() => agents.delete(key)))
+        : Effect.void, { discard: true })
+  )
   const bench: Bench = {
     pace,
     server,
@@ -175,16 +194,13 @@ export const open = Effect.fnUntraced(function*(pace: Pace) {
     everybody,
     missing,
     note,
-    rounds: takingTurns(({ contestant }) =>
-      Effect.forEach([...agents], ([key, agent]) =>
-        key.startsWith(`${contestant} `)
-          ? Effect.andThen(agent.kill, Effect.sync(() => agents.delete(key)))
-          : Effect.void, { discard: true })
-    ),
+    // Variants are those of this commit
+    rounds: (entrants, ...rest) =>
+      rounds(compared === undefined ? entrants : entrants.filter(({ root }) => root !== undefined), ...rest),
     agent: Effect.fnUntraced(function*(entrant, connect = {}, number = 1) {
-      const key = `${entrant.contestant} ${number}`
+      const key = `${entrant.contestant} ${entrant.root ?? ""} ${number}`
       const agent = agents.get(key) ??
-        (yield* start(entrant.contestant, moduleOf(entrant.contestant)).pipe(Scope.provide(scope)))
+        (yield* start(entrant.contestant, moduleOf(entrant), entrant.root).pipe(Scope.provide(scope)))
       agents.set(key, agent)
       yield* agent.connect(connection(entrant, connect))
       return agent
@@ -194,7 +210,7 @@ export const open = Effect.fnUntraced(function*(pace: Pace) {
     ),
     freshAgent: (entrant, connect = {}) =>
       Effect.tap(
-        start(entrant.contestant, moduleOf(entrant.contestant)),
+        start(entrant.contestant, moduleOf(entrant), entrant.root),
         (agent) => agent.connect(connection(entrant, connect))
       )
   }

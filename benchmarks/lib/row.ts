@@ -1,6 +1,6 @@
 /** The rows of the tables. */
 import type { Bench, Entrant, Outcome } from "./bench.ts"
-import { median, rounded, spread } from "./statistics.ts"
+import { median, quartiles, rounded, spread } from "./statistics.ts"
 
 export interface Other {
   readonly name: string
@@ -8,7 +8,15 @@ export interface Other {
   readonly value: number | undefined
   readonly ratio: number | undefined
   readonly spread: readonly [number, number] | undefined
+  /** Where the middle half of the repetitions lies. */
+  readonly quartiles?: readonly [number, number] | undefined
   readonly failure?: string
+}
+
+/** A further figure of each entrant, by name. */
+export interface Column {
+  readonly title: string
+  readonly values: Readonly<Record<string, number>>
 }
 
 /** Ours beside the raw limit: medians of the repetitions, and their ratio. */
@@ -21,6 +29,10 @@ export interface Row {
   readonly raw: number
   readonly ratio: number
   readonly spread: { readonly ours: readonly [number, number]; readonly raw: readonly [number, number] }
+  readonly quartiles?: { readonly ours: readonly [number, number]; readonly raw: readonly [number, number] }
+  readonly columns?: ReadonlyArray<Column>
+  /** Who stands in the place of raw, where somebody else does. */
+  readonly against?: string
   readonly repetitions: number
   readonly others: ReadonlyArray<Other>
   readonly details: Readonly<Record<string, unknown>>
@@ -35,6 +47,23 @@ export interface Head {
   readonly better: "more" | "less"
 }
 
+const quartilesOf = (values: ReadonlyArray<number>) => {
+  const [lower, upper] = quartiles(values.filter((value) => !Number.isNaN(value)))
+  return [rounded(lower), rounded(upper)] as const
+}
+
+/** What can be said: nothing, as long as the middle halves of both overlap. */
+export const verdict = (
+  better: Row["better"],
+  ours: readonly [number, number] | undefined,
+  theirs: readonly [number, number] | undefined
+): "ahead" | "level" | "behind" | undefined => {
+  if (ours === undefined || theirs === undefined) return undefined
+  const isAbove = ours[0] > theirs[1]
+  if (!isAbove && ours[1] >= theirs[0]) return "level"
+  return isAbove === (better === "more") ? "ahead" : "behind"
+}
+
 const spreadOf = (values: ReadonlyArray<number>) => {
   const [least, most] = spread(values)
   return [rounded(least), rounded(most)] as const
@@ -47,7 +76,8 @@ export const make = <A>(
   outcomes: ReadonlyArray<Outcome<A>>,
   value: (sample: A, entrant: Entrant) => number,
   details: Readonly<Record<string, unknown>> = {},
-  over: (values: ReadonlyArray<number>, outcome: Outcome<A>) => number = median
+  over: (values: ReadonlyArray<number>, outcome: Outcome<A>) => number = median,
+  columns: ReadonlyArray<Column> = []
 ): Row => {
   const measured = outcomes.map((outcome) => {
     const values = outcome.samples.map((sample) => value(sample, outcome.entrant))
@@ -63,6 +93,9 @@ export const make = <A>(
     raw: rounded(raw.value),
     ratio: rounded(ours.value / raw.value),
     spread: { ours: spreadOf(ours.values), raw: spreadOf(raw.values) },
+    quartiles: { ours: quartilesOf(ours.values), raw: quartilesOf(raw.values) },
+    ...(raw.outcome.entrant.name === "raw" ? {} : { against: raw.outcome.entrant.name }),
+    ...(columns.length === 0 ? {} : { columns }),
     repetitions: ours.values.length,
     others: [
       ...others.map(({ outcome: { entrant, failure }, value, values }): Other => ({
@@ -71,6 +104,7 @@ export const make = <A>(
         value: values.length === 0 ? undefined : rounded(value),
         ratio: values.length === 0 ? undefined : rounded(value / raw.value),
         spread: values.length === 0 ? undefined : spreadOf(values),
+        quartiles: values.length === 0 ? undefined : quartilesOf(values),
         ...(failure === undefined ? {} : { failure })
       })),
       ...bench.missing.map(({ entrant, failure }): Other => ({

@@ -19,5 +19,16 @@ export const spread = (values: ReadonlyArray<number>): readonly [number, number]
   values.reduce((a, b) => Math.max(a, b), -Infinity)
 ]
 
+/** Between these two lies the middle half of them. */
+export const quartiles = (values: ReadonlyArray<number>): readonly [number, number] => {
+  const sorted = [...values].sort((a, b) => a - b)
+  const at = (part: number) => {
+    const place = part * (sorted.length - 1)
+    const below = sorted[Math.floor(place)] ?? Number.NaN
+    return below + (place % 1) * ((sorted[Math.ceil(place)] ?? Number.NaN) - below)
+  }
+  return [at(0.25), at(0.75)]
+}
+
 /** To four significant digits: more would be noise. */
 export const rounded = (value: number): number => Number.isFinite(value) ? Number(value.toPrecision(4)) : value

@@ -14,16 +14,22 @@ import type { Row } from "./row.ts"
 
 export interface Work {
   readonly id: string
+  /** Whether two commits can take the places of ours and of raw. */
+  readonly comparesCommits?: true
   readonly run: (bench: Bench) => Effect.Effect<Row, unknown, Scope.Scope>
 }
 
 export const works: ReadonlyArray<Work> = [
-  { id: "uncontended-1", run: (bench) => Uncontended.uncontended(bench, 1) },
-  { id: "uncontended-64", run: (bench) => Uncontended.uncontended(bench, 64) },
-  { id: "handoff-2", run: (bench) => Handoff.handoff(bench, 2) },
-  { id: "handoff-10", run: (bench) => Handoff.handoff(bench, 10) },
-  { id: "handoff-100", run: (bench) => Handoff.handoff(bench, 100) },
-  { id: "handoff-2-processes", run: Handoff.handoffBetweenProcesses },
+  { id: "uncontended-1", comparesCommits: true, run: (bench) => Uncontended.uncontended(bench, 1) },
+  { id: "uncontended-64", comparesCommits: true, run: (bench) => Uncontended.uncontended(bench, 64) },
+  { id: "handoff-2", comparesCommits: true, run: (bench) => Handoff.handoff(bench, 2) },
+  { id: "handoff-10", comparesCommits: true, run: (bench) => Handoff.handoff(bench, 10) },
+  { id: "handoff-100", comparesCommits: true, run: (bench) => Handoff.handoff(bench, 100) },
+  { id: "handoff-2-processes", comparesCommits: true, run: Handoff.handoffBetweenProcesses },
+  { id: "handoff-link-1", comparesCommits: true, run: (bench) => Handoff.handoffOverLink(bench, 1) },
+  { id: "handoff-link-10", comparesCommits: true, run: (bench) => Handoff.handoffOverLink(bench, 10) },
+  { id: "throughput-2-processes", comparesCommits: true, run: Handoff.throughputOfProcesses },
+  { id: "traced", run: Uncontended.traced },
   { id: "commands-per-handoff-100", run: (bench) => Commands.commands(bench, 100) },
   { id: "renewal-10000-cpu-ms", run: Renewal.renewal },
   { id: "contenders-1000-cpu-ms", run: Contenders.contenders },

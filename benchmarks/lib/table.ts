@@ -1,5 +1,5 @@
 /** Results as tables: for a terminal, and for Markdown. */
-import type { Other, Row } from "./row.ts"
+import { type Other, type Row, verdict } from "./row.ts"
 import { inWords } from "./stolen.ts"
 
 const number = (value: number | undefined): string =>
@@ -23,48 +23,67 @@ export const aligned = (lines: ReadonlyArray<ReadonlyArray<string>>): string => 
     .join("\n")
 }
 
-const remarkOf = ({ stolen }: Row) => {
-  const remark = inWords(stolen)
-  return remark === undefined ? [] : [[`  (${remark})`, "", "", ""]]
-}
+/** A run from before the quartiles has the smallest and the largest. */
+const intervalOf = (row: Row) => row.quartiles === undefined ? "spread" : "middle half"
 
-const linesOf = (row: Row): ReadonlyArray<ReadonlyArray<string>> => [
-  [`${row.title} (${row.unit}, ${row.better} is better)`, "", "", ""],
-  ...remarkOf(row),
-  ["  ours", number(row.ours), ratio(row.ratio), range(row.spread.ours)],
-  ["  raw", number(row.raw), "1", range(row.spread.raw)],
-  ...row.others.map((other): ReadonlyArray<string> => [
-    `  ${other.name}`,
-    number(other.value),
-    ratio(other.ratio),
-    other.spread === undefined ? other.failure?.split("\n")[0]?.slice(0, 60) ?? "" : range(other.spread)
-  ])
+/** What one entrant came to. `verdict` is that of ours against it. */
+const cellsOf = (row: Row, name: string, value: Omit<Other, "role" | "name">): ReadonlyArray<string> => [
+  name,
+  value.value === undefined ? `failed: ${value.failure?.split("\n")[0]?.slice(0, 60) ?? ""}` : number(value.value),
+  ratio(value.ratio),
+  value.spread === undefined ? "" : range(value.quartiles ?? value.spread),
+  ...(row.columns ?? []).map(({ values }) => number(values[name])),
+  name === "ours" ? "" : verdict(row.better, row.quartiles?.ours, value.quartiles) ?? ""
+]
+
+const headOf = (row: Row, first: string) => [
+  first,
+  "median",
+  `to ${row.against ?? "raw"}`,
+  intervalOf(row),
+  ...(row.columns ?? []).map(({ title }) => title),
+  "ours is"
+]
+
+const bodyOf = (row: Row): ReadonlyArray<ReadonlyArray<string>> => [
+  cellsOf(row, "ours", {
+    value: row.ours,
+    ratio: row.ratio,
+    spread: row.spread.ours,
+    quartiles: row.quartiles?.ours
+  }),
+  cellsOf(row, row.against ?? "raw", {
+    value: row.raw,
+    ratio: 1,
+    spread: row.spread.raw,
+    quartiles: row.quartiles?.raw
+  }),
+  ...row.others.map((other) => cellsOf(row, other.name, other))
 ]
 
 export const readable = (rows: ReadonlyArray<Row>): string =>
-  aligned([["", "median", "to raw", "spread"], ...rows.flatMap(linesOf)])
+  rows.map((row) => {
+    const remark = inWords(row.stolen)
+    const title = `${row.title} (${row.unit}, ${row.better} is better)`
+    return [title, ...remark === undefined ? [] : [`(${remark})`], aligned([headOf(row, ""), ...bodyOf(row)])].join(
+      "\n"
+    )
+  }).join("\n\n")
 
-const bold = (text: string) => `**${text}**`
 const cell = (text: string) => text.replaceAll("|", "\\|")
-
-const otherCells = (other: Other) => [
-  cell(other.name),
-  other.value === undefined ? `failed: ${cell(other.failure?.split("\n")[0] ?? "")}` : number(other.value),
-  ratio(other.ratio),
-  other.spread === undefined ? "" : range(other.spread)
-]
 
 /** One Markdown table for a row, with everybody in it. */
 export const markdownOf = (row: Row): string => {
+  const head = headOf(row, `${row.unit}, ${row.better} is better`)
+  const [ours, ...others] = bodyOf(row)
   const lines = [
-    [`${row.unit}, ${row.better} is better`, "median", "to raw", "spread"],
-    ["---", "---:", "---:", "---"],
-    [bold("ours"), bold(number(row.ours)), bold(ratio(row.ratio)), range(row.spread.ours)],
-    ["raw", number(row.raw), "1", range(row.spread.raw)],
-    ...row.others.map(otherCells)
+    head,
+    head.map((title) => title === head[0] || title === intervalOf(row) || title === "ours is" ? "---" : "---:"),
+    ours!.map((text, column) => column < 3 ? `**${text}**` : text),
+    ...others
   ]
   const remark = inWords(row.stolen)
-  const table = lines.map((cells) => `| ${cells.join(" | ")} |`).join("\n")
+  const table = lines.map((cells) => `| ${cells.map(cell).join(" | ")} |`).join("\n")
   return remark === undefined ? table : `${table}\n\n${remark}.`
 }
 

@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import type { Agent, AgentError } from "../lib/agent.ts"
 import { type Bench, type Entrant, type Outcome, raw, variantOf } from "../lib/bench.ts"
 import { type HandOffs, handOffs } from "../lib/handoffs.ts"
+import * as Proxy from "../lib/proxy.ts"
 import * as Row from "../lib/row.ts"
 import { median, quantile, rounded } from "../lib/statistics.ts"
 
@@ -23,16 +24,18 @@ export const contendFor = (
     readonly contenders: number
     readonly millis: number
     readonly name: string
+    /** How long each has the mutex. Default: `holdMillis`. */
+    readonly holdMillis?: number
     /** Waits for longer than it takes all of them to be in the queue. */
     readonly calmMillis?: number
   },
   during: (wait: Effect.Effect<void>) => Effect.Effect<void, AgentError> = (wait) => wait
 ): Effect.Effect<HandOffs, AgentError> =>
   Effect.gen(function*() {
-    const { calmMillis = 0, contenders, name } = options
+    const { calmMillis = 0, contenders, holdMillis: hold = holdMillis, name } = options
     const announces = agents.length > 1
     for (const agent of agents) agent.tell(agents.filter((other) => other !== agent))
-    const request = { name, contenders, places: contenders, mutexes: 1, holdMillis, announces }
+    const request = { name, contenders, places: contenders, mutexes: 1, holdMillis: hold, announces }
     for (const agent of agents) yield* agent.ask("contend", request)
     yield* Effect.andThen(settling(contenders), Effect.sleep(calmMillis))
     for (const agent of agents) yield* agent.ask("taken")
@@ -62,8 +65,18 @@ const details = (outcomes: ReadonlyArray<Outcome<HandOffs>>) =>
 const p50 = ({ millis }: HandOffs) => median(millis)
 const overMeasured = (values: ReadonlyArray<number>) => median(values.filter((value) => !Number.isNaN(value)))
 
-const row = (bench: Bench, id: string, title: string, outcomes: ReadonlyArray<Outcome<HandOffs>>) =>
-  Row.make(bench, { id, title, unit: "ms", better: "less" }, outcomes, p50, details(outcomes), overMeasured)
+const p99s = (outcomes: ReadonlyArray<Outcome<HandOffs>>): Row.Column => ({
+  title: "p99",
+  values: Object.fromEntries(outcomes.map(({ entrant, samples }) => [
+    entrant.name,
+    rounded(quantile(samples.flatMap(({ millis }) => millis), 0.99))
+  ]))
+})
+
+const row = (bench: Bench, id: string, title: string, outcomes: ReadonlyArray<Outcome<HandOffs>>) => {
+  const head = { id, title, unit: "ms", better: "less" } as const
+  return Row.make(bench, head, outcomes, p50, details(outcomes), overMeasured, [p99s(outcomes)])
+}
 
 /** What the round trip costs by which a waiter learns that what it was told is so. */
 const confirming = variantOf(raw, "raw, confirmed by a reply", { confirms: true })
@@ -84,4 +97,42 @@ export const handoffBetweenProcesses = Effect.fnUntraced(function*(bench: Bench)
   })
   const outcomes = yield* bench.rounds([...bench.everybody, confirming], bench.pace.repetitions, measure)
   return row(bench, "handoff-2-processes", "hand-off between two processes, p50", outcomes)
+})
+
+/** A proxy adds so many milliseconds to each round trip. */
+export const handoffOverLink = Effect.fnUntraced(function*(bench: Bench, millis: number) {
+  const { url } = yield* Proxy.start(bench.server.port, millis)
+  yield* Effect.addFinalizer(() => Effect.ignore(bench.disconnectAll))
+  const measure = Effect.fnUntraced(function*(entrant: Entrant) {
+    const agent = yield* bench.agent(entrant, { url })
+    // Each of ten has its turn several times
+    const options = { contenders: 10, millis: bench.pace.millis + 40 * millis, name: freshName("link") }
+    return yield* contendFor([agent], options)
+  })
+  const outcomes = yield* bench.rounds([...bench.everybody, confirming], bench.pace.repetitions, measure)
+  return row(
+    bench,
+    `handoff-link-${millis}`,
+    `hand-off, p50, 10 contenders, link with ${millis} ms round trip`,
+    outcomes
+  )
+})
+
+/** Always somebody in the queue, and no work: what the hand-off itself lets through. */
+export const throughputOfProcesses = Effect.fnUntraced(function*(bench: Bench) {
+  const measure = Effect.fnUntraced(function*(entrant: Entrant) {
+    const agents = [yield* bench.agent(entrant), yield* bench.agent(entrant, {}, 2)]
+    const { millis } = bench.pace
+    const options = { contenders: 8, millis, holdMillis: 0, name: freshName("throughput") }
+    const { kept, millis: handed } = yield* contendFor(agents, options)
+    return 1000 * (handed.length + kept) / millis
+  })
+  const outcomes = yield* bench.rounds([...bench.everybody, confirming], bench.pace.repetitions, measure)
+  const head = {
+    id: "throughput-2-processes",
+    title: "contended mutex, empty bodies, two processes with 8 contenders each",
+    unit: "holders/s",
+    better: "more"
+  } as const
+  return Row.make(bench, head, outcomes, (rate) => rate)
 })

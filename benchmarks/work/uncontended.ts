@@ -37,6 +37,32 @@ export const uncontended = Effect.fnUntraced(function*(bench: Bench, inFlight: n
     },
     outcomes,
     ({ millis, pairs }) => 1000 * pairs / millis,
-    { cpuMicrosPerPair: cpu }
+    {},
+    median,
+    [{ title: "node CPU, us per pair", values: cpu }]
   )
+})
+
+/** Ours with a tracer that keeps what it is given, and metrics that are read each second; against ours without. */
+export const traced = Effect.fnUntraced(function*(bench: Bench) {
+  const { millis, repetitions } = brief(bench.pace)
+  const entrants: ReadonlyArray<Entrant> = [
+    { ...ours, variant: "traced" },
+    { ...ours, name: "without", role: "raw" }
+  ]
+  const outcomes = yield* bench.rounds(
+    entrants,
+    repetitions,
+    Effect.fnUntraced(function*(entrant) {
+      const agent = yield* bench.agent(entrant)
+      return yield* agent.ask("pairs", { inFlight: 1, variant: entrant.variant, oneName: false, millis })
+    })
+  )
+  const head = {
+    id: "traced",
+    title: "acquire + release under a tracer and metrics read every second",
+    unit: "us",
+    better: "less"
+  } as const
+  return Row.make(bench, head, outcomes, ({ millis, pairs }) => 1000 * millis / pairs)
 })
