@@ -60,18 +60,16 @@ const serves = async (file: string, environment: Environment) => {
   )
   assert.isNull(program.child.exitCode, program.text())
   const url = `http://127.0.0.1:${port}`
+  const stop = () => {
+    program.child.kill("SIGTERM")
+    return program.ended
+  }
   return {
     url,
     text: program.text,
     health: () => fetch(`${url}/health`).then((answer) => answer.json() as Promise<{ readonly role: string }>),
-    stop: async () => {
-      program.child.kill("SIGTERM")
-      return await program.ended
-    },
-    [Symbol.asyncDispose]: async () => {
-      program.child.kill("SIGKILL")
-      await program.ended
-    }
+    stop,
+    [Symbol.asyncDispose]: async () => void await stop()
   }
 }
 
