@@ -73,10 +73,11 @@ const streams = async () => {
   return [
     `Run of ${at.slice(0, 10)}.`,
     "",
-    "|  | median | least | most | bound | samples |",
-    "| --- | ---: | ---: | ---: | ---: | ---: |",
-    ...rows.map(({ bound, samples, spread: [least, most], title, unit, value }) =>
-      `| ${title} (${unit}) | ${value} | ${least} | ${most} | ${bound ?? ""} | ${samples} |`
+    "|  | median | least | most | bound | samples | lost | longest stall (ms) |",
+    "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ...rows.map(({ bound, longestStallMillis, lost, samples, spread: [least, most], title, unit, value }) =>
+      `| ${title} (${unit}) | ${value} | ${least} | ${most} | ${bound ?? ""} | ${samples} | ${lost ?? ""} | ` +
+      `${longestStallMillis ?? ""} |`
     )
   ].join("\n")
 }
