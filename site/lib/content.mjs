@@ -92,6 +92,13 @@ const withoutNoise = (text) => {
   return kept.join("\n")
 }
 
+/** The comment at the start of a module, which TypeDoc leaves out. */
+const introductionOf = (name, module) => {
+  const source = readFileSync(join(root, "packages", name, "src", `${module}.ts`), "utf8")
+  const comment = /^\/\*\*\n([\s\S]*?)\*\//.exec(source)?.[1] ?? ""
+  return comment.replace(/^ \* ?/gm, "").replace(/^@[\s\S]*$/m, "").trim()
+}
+
 /** `core/src/Mutex` of the repository is `core/Mutex` in an import. */
 const writeReference = () => {
   const typedoc = join(site, "node_modules/typedoc/bin/typedoc")
@@ -109,7 +116,11 @@ const writeReference = () => {
     const module = relative(reference, path).replaceAll("\\", "/").replace(/\.md$/, "")
     const [name, ...rest] = module.split("/")
     const text = readFileSync(path, "utf8")
-      .replace(/^# .*$/m, `# ${rest.at(-1)}\n\n\`@effect-simba/${name}/${rest.join("/")}\``)
+      .replace(
+        /^# .*$/m,
+        () =>
+          `# ${rest.at(-1)}\n\n\`@effect-simba/${name}/${rest.join("/")}\`\n\n${introductionOf(name, rest.join("/"))}`
+      )
       .replace(/\]\(\.\.\/((?:\.\.\/)+)(core|redis|testkit)\/src\//g, "]($1$2/")
     writeFileSync(path, withoutNoise(text))
   }
