@@ -108,29 +108,33 @@ const stay = ({ confirmTimeout: confirm, heartbeatInterval: heartbeat }: Pace) =
 export const loadOf = (seed: number | string) => {
   const draw = draws(`streams/${seed}`)
   const pick = <A>(name: string, items: ReadonlyArray<A>) => items[Math.floor(draw(name) * items.length)]!
-  const mild = draw("mild") < 0.3
-  const stock = mild ? 0 : pick("stock", [0, 0, 0, 1, 2])
+  const isCrowd = draw("crowd") < 0.004
+  const mild = !isCrowd && draw("mild") < 0.3
+  const stock = mild || isCrowd ? 0 : pick("stock", [0, 0, 0, 1, 2])
   const consumers = pick("consumers", mild ? [2, 3, 4] : [1, 2, 3, 3, 4])
-  const streams = new Map(Array.from({ length: pick("streams", mild ? [6, 10] : [2, 4, 6, 10]) }, (_, index) => {
-    const stream = `s${index + 1}`
-    const ailment = draw("ailing") < 0.5
-      ? "none"
-      : pick<Ailment>(stream, ["none", "none", "none", "fails", "hangs", "slow", "poison"])
-    return [stream, ailment]
-  }))
-  const capacity = pick("capacity", mild ? [8, 64] : [1, 3, 8, 8, 64])
+  const streams = new Map(
+    Array.from({ length: isCrowd ? 200 : pick("streams", mild ? [6, 10] : [2, 4, 6, 10]) }, (_, index) => {
+      const stream = `s${index + 1}`
+      const ailment = draw("ailing") < 0.5
+        ? "none"
+        : pick<Ailment>(stream, ["none", "none", "none", "fails", "hangs", "slow", "poison"])
+      return [stream, ailment]
+    })
+  )
+  const capacity = isCrowd ? 256 : pick("capacity", mild ? [8, 64] : [1, 3, 8, 8, 64])
   // What is announced too often takes up room until it is deleted
   const hasRoom = capacity * consumers > streams.size
-  const rounds = mild || stock > 0 || !hasRoom ? 1 : pick("rounds", [1, 1, 2, 3])
+  const rounds = mild || isCrowd || stock > 0 || !hasRoom ? 1 : pick("rounds", [1, 1, 2, 3])
   return {
     // Stock consumers know of no loss, and finish what nobody has read
-    losses: !mild && stock === 0 && draw("losses") < 0.3,
+    losses: !mild && !isCrowd && stock === 0 && draw("losses") < 0.3,
     mild,
+    hasOutages: !mild && draw("outages") < 0.15,
     settings: {
       streams,
       stock,
       consumers,
-      messages: mild ? 50 : pick("messages", rounds > 1 ? [4, 10] : [4, 10, 25, 50]),
+      messages: isCrowd ? 4 : mild ? 50 : pick("messages", rounds > 1 ? [4, 10] : [4, 10, 25, 50]),
       rounds,
       checkpoint: (stream) => StreamKeys.checkpoint(name(stream)),
       capacity,
@@ -161,6 +165,11 @@ const lossless: Simulation.Faults = { ...harmless, restart: { every: 15_000, los
 const { clog: _clog, partition: _partition, pause: _pause, suspend: _suspend, ...short } = lossless
 const gentle: Simulation.Faults = { ...short, kill: { every: 20_000, lasts: [100, 5000] } }
 
+/** Longer than all leases, again and again. */
+const outages: Simulation.Faults = {
+  errorState: { every: 5000, lasts: [3000, 10_000], states: Simulation.allFaults.errorState!.states }
+}
+
 export interface Overrides extends Partial<Omit<Simulation.Options<never>, "program">> {
   readonly program?: ReturnType<typeof program>
 }
@@ -171,7 +180,12 @@ export interface Overrides extends Partial<Omit<Simulation.Options<never>, "prog
  */
 export const planOf = (
   seed: number | string,
-  { losses, mild, settings }: { readonly losses: boolean; readonly mild: boolean; readonly settings: Settings },
+  { hasOutages = false, losses, mild, settings }: {
+    readonly losses: boolean
+    readonly mild: boolean
+    readonly hasOutages?: boolean
+    readonly settings: Settings
+  },
   overrides?: Overrides
 ) => {
   const { consumers, pace, reapAfter, stock, streams } = settings
@@ -180,7 +194,7 @@ export const planOf = (
     clients: stock + consumers,
     program: program(settings),
     lock: lockOf([...streams.keys()]),
-    faults: losses ? Simulation.allFaults : mild ? gentle : lossless,
+    faults: { ...(losses ? Simulation.allFaults : mild ? gentle : lossless), ...(hasOutages ? outages : {}) },
     checkers: [
       Checker.oneOwner,
       Checker.tokensGrow,
