@@ -85,6 +85,7 @@ export class StreamClient extends Context.Service<StreamClient, {
     readonly count?: number | undefined
   }) => Effect.Effect<ReadonlyArray<DeadLetter>, StoreError>
   readonly redrive: (id: string) => Effect.Effect<boolean, InvalidName | StoreError>
+  readonly redriveAll: (options?: RedriveOptions) => Effect.Effect<number, StoreError>
 }>()("@effect-simba/core/StreamClient") {}
 
 /**
@@ -428,17 +429,16 @@ export const deadLetters = (options?: {
 /**
  * Announces a dead letter again, with no failures counted, and returns whether it was there.
  *
- * **Example** (Those that one outage caused)
+ * **Example** (The oldest)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
  * import { Effect } from "effect"
  *
- * const redriveAll = Effect.gen(function*() {
- *   for (const { id, reason } of yield* StreamClient.deadLetters()) {
- *     if (reason.includes("ECONNREFUSED")) yield* StreamClient.redrive(id)
- *   }
- * })
+ * const redriveFirst = Effect.flatMap(
+ *   StreamClient.deadLetters({ count: 1 }),
+ *   Effect.forEach(({ id }) => StreamClient.redrive(id))
+ * )
  * ```
  *
  * @category combinators
@@ -446,6 +446,41 @@ export const deadLetters = (options?: {
  */
 export const redrive = (id: string): Effect.Effect<boolean, InvalidName | StoreError, StreamClient> =>
   StreamClient.use((client) => client.redrive(id))
+
+/**
+ * Which dead letters are announced again, the oldest first.
+ *
+ * @see {@link redriveAll}
+ * @category options
+ * @since 0.1.0
+ */
+export interface RedriveOptions {
+  /** Default: all. */
+  readonly filter?: ((letter: DeadLetter) => boolean) | undefined
+  /** At most so many. Default: no limit. */
+  readonly count?: number | undefined
+}
+
+/**
+ * Announces dead letters of the service again, with no failures counted, and returns how many.
+ *
+ * **Details**
+ *
+ * Letters that come meanwhile are left alone.
+ *
+ * **Example** (Those that one outage caused)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ *
+ * const redriven = StreamClient.redriveAll({ filter: ({ reason }) => reason.includes("ECONNREFUSED"), count: 1000 })
+ * ```
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const redriveAll = (options?: RedriveOptions): Effect.Effect<number, StoreError, StreamClient> =>
+  StreamClient.use((client) => client.redriveAll(options))
 
 /**
  * A failure of a handler.

@@ -80,6 +80,8 @@ describe("data streams on the fake Redis", () => {
 
   it.effect("poison goes to the dead letters, and can be redriven", () => fake(scenarios.poison), { tags: ["B52"] })
 
+  it.effect("dead letters are redriven by reason and count", () => fake(scenarios.redrivenAll))
+
   it.effect("a consumer that joins gets its share", () => fake(scenarios.balanced), { tags: ["B55"] })
 
   it.effect("a successor resumes after the last commit, and the stale owner cannot move it", () =>

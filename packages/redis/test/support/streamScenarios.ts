@@ -188,6 +188,26 @@ export const poison = scenario(function*(stage) {
   yield* until("deadLettered again", Effect.sync(() => runs === 6))
 })
 
+export const redrivenAll = scenario(function*(stage) {
+  const { service, streams } = named(stage, "redriven-all", 5)
+  const a = yield* stage.open({ service, consumer: "a", maxFailures: 1, deadLetterAfter: 0 })
+  let isDown = true
+  yield* a.client.announceAll(streams)
+  yield* a.start(a.client.run(
+    (lease) => isDown ? Effect.fail(lease.info["i"] === 0 ? "broken" : "down") : Effect.never,
+    { onError: () => Effect.void }
+  ))
+  yield* until("dead-lettered", Effect.map(a.client.deadLetters(), ({ length }) => length === 5))
+  isDown = false
+  const filter = ({ reason }: { readonly reason: string }) => reason.includes("down")
+  assert.strictEqual(yield* a.client.redriveAll({ filter, count: 3 }), 3)
+  yield* owns(a, 3)
+  assert.strictEqual(yield* a.client.redriveAll({ filter }), 1)
+  assert.strictEqual(yield* a.client.redriveAll({ filter }), 0)
+  assert.strictEqual(yield* a.client.redriveAll(), 1)
+  yield* owns(a, 5)
+})
+
 export const balanced = scenario(function*(stage) {
   const { service, streams } = named(stage, "balanced", 6)
   const running = new Set<string>()

@@ -171,6 +171,24 @@ export const make: (
             )
         )
 
+      const redriveAll: StreamClient["Service"]["redriveAll"] = Effect.fnUntraced(
+        function*({ count = Infinity, filter = () => true } = {}) {
+          const { deadLetters } = yield* store.inspect
+          let redriven = 0
+          let after: EntryId | undefined
+          for (let seen = 0; seen < deadLetters && redriven < count;) {
+            const page = yield* store.deadLetters(after, Math.min(100, deadLetters - seen))
+            if (page.length === 0) break
+            seen += page.length
+            after = page[page.length - 1]!.id
+            for (const letter of page) {
+              if (redriven < count && filter(letter) && (yield* store.redrive(letter.id))) redriven++
+            }
+          }
+          return redriven
+        }
+      )
+
       const run: StreamClient["Service"]["run"] = <A, E, R, R2>(handler: Handler<A, E, R>, options?: RunOptions<R2>) =>
         Effect.scoped(Effect.gen(function*() {
           const body = Effect.isEffect(handler) ? () => handler : handler
@@ -231,7 +249,8 @@ export const make: (
         owned: Effect.sync(() => Array.from(table.all(), leaseOf)),
         inspect: store.inspect,
         deadLetters: ({ after, count = 100 } = {}) => store.deadLetters(after, count),
-        redrive: (id) => Effect.flatMap(entryId(id), store.redrive)
+        redrive: (id) => Effect.flatMap(entryId(id), store.redrive),
+        redriveAll
       }
     }
   )
