@@ -95,6 +95,24 @@ describe("balance", () => {
       assert.isAtMost(Duration.toMillis(yield* lease!.timeLeft), 1500)
     })))
 
+  it.effect("a hand-over whose reply is lost is no loss: the lease went where it was sent", () =>
+    fleet.test(Effect.gen(function*() {
+      const { lines, open } = yield* fleet.make
+      const a = yield* open("a", { rebalance: true })
+      const b = yield* open("b", { rebalance: true })
+      yield* a.start(a.client.run((lease) => Effect.andThen(lease.revoked, lease.yield)))
+      yield* a.client.announceAll(names(2))
+      yield* TestClock.adjust("20 seconds")
+      a.link.modes.handOver = "lost"
+      yield* b.start(b.client.run(Effect.never))
+      while ((yield* count(b)) === 0) yield* TestClock.adjust("100 millis")
+      a.link.modes.handOver = "work"
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual([yield* count(a), yield* count(b)], [1, 1])
+      assert.deepStrictEqual(lines.filter((line) => line.includes("is lost")), [])
+      assert.lengthOf(lines.filter((line) => line.includes("Handing a data stream over failed; retrying")), 1)
+    })))
+
   it.effect("can be turned off, on either side", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make

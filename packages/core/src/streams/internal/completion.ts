@@ -94,13 +94,24 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
     owned: OwnedStream,
     how: EndOutcome,
     call: Effect.Effect<string, StoreError>
-  ): Effect.Effect<void, StreamLost | StoreError> =>
-    Effect.andThen(
-      attempt(owned, how, call, how),
-      how === "deadLettered"
-        ? logDeadLettered(owned, owned.failures)
-        : Effect.annotateLogs(log.debug(`Data stream ${words[how]}`), annotations(owned))
+  ): Effect.Effect<void, StreamLost | StoreError> => {
+    // An attempt without a reply may have passed the lease on: then it is somebody else's by our own act
+    let mayBePassedOn = false
+    const passesOn = how === "handedOver" || how === "released"
+    const answer = Effect.map(call, (reply) => reply === "NotOwner" && mayBePassedOn ? how : reply)
+    return attempt(owned, how, answer, how).pipe(
+      Effect.tapError((error) =>
+        Effect.sync(() => {
+          mayBePassedOn = passesOn && error._tag !== "StreamLost"
+        })
+      ),
+      Effect.andThen(
+        how === "deadLettered"
+          ? logDeadLettered(owned, owned.failures)
+          : Effect.annotateLogs(log.debug(`Data stream ${words[how]}`), annotations(owned))
+      )
     )
+  }
 
   const retry: Completion["retry"] = (owned, what, attempt) =>
     Effect.gen(function*() {

@@ -81,7 +81,17 @@ describe("IoRedis.fromClient", () => {
         const late = yield* Effect.flip(redis.send("SET", "late", "1"))
         assert.match(String(late.cause), /no reply from .* within 300ms/)
         yield* server.restart
+        const patient = yield* open(client, { commandTimeout: "20 seconds" })
+        yield* server.pause
+        const inFlight = yield* Effect.forkChild(Effect.flip(patient.redis.send("SET", "in flight", "1")), {
+          startImmediately: true
+        })
+        yield* server.restart
+        assert.match(String((yield* Fiber.join(inFlight)).cause), /lost before the reply/)
+        yield* server.kill()
+        yield* until("the loss is seen", Effect.sync(() => client.status !== "ready"))
         const gone = yield* Effect.flip(redis.send("SET", "gone", "1"))
+        yield* server.restart
         assert.match(String(gone.cause), /not connected/)
         yield* until("it is back", Effect.map(Effect.exit(redis.send("PING")), Exit.isSuccess))
         yield* Effect.promise(() => client.ping())
