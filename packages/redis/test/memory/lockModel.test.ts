@@ -49,7 +49,7 @@ const simulate = Effect.fnUntraced(function*(
   })
 })
 
-const seeds = Array.from({ length: 12 }, (_, index) => index + 1)
+const seeds = Array.from({ length: 6 }, (_, index) => index + 1)
 
 describe("RedisLockModel", () => {
   it.effect("passes all checkers with a program that makes no notes of its own, under all faults", () =>
