@@ -1,15 +1,20 @@
 /** Reads the messages of a data stream, and moves its checkpoint. */
+import type { EntryId } from "@effect-simba/core/streams/StreamName"
 import type { Held, RawMessage, Service } from "@effect-simba/core/streams/StreamStore"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { reader } from "../../internal/client/decode.ts"
+import * as batchedRequest from "./batchedRequest.ts"
 import * as keys from "./keys.ts"
 import * as StreamWire from "./messages.ts"
+import { eachOf } from "./replies.ts"
 import * as scripts from "./scripts.ts"
 import type { ServiceContext } from "./service.ts"
 
-const readMoved = reader("the reply of the commit script", Schema.Literals(["Committed", "Behind", "NotOwner"]))
+const moves = ["Committed", "Behind", "NotOwner"] as const
+const readCommitted = reader("the reply of the commit script", eachOf(moves))
+const readMoved = reader("the reply of the dead-letter script", Schema.Literals(moves))
 const readCheckpoint = reader("a checkpoint", Schema.NullOr(StreamWire.Checkpoint))
 const readEnded = reader("the reply of the end script", Schema.Literals(["Open", "Reopened", "Ended"]))
 const readKept = reader("the reply of the keep script", Schema.Literal("1"))
@@ -28,7 +33,7 @@ type Part = Pick<
 
 export const make = (context: ServiceContext): Part => {
   const failures = keys.failures(context.service)
-  const commit = context.run("commit", scripts.commitCheckpoint, readMoved)
+  const commitAll = context.run("commit", scripts.commitCheckpoints, readCommitted)
   const deadLetter = context.run("dead-letter a message", scripts.deadLetterMessage, readMoved)
   const readEnd = context.run("look for the end", scripts.readEnd, readEnded)
   const keep = context.run("keep checkpoints", scripts.keepCheckpoints, readKept)
@@ -36,8 +41,19 @@ export const make = (context: ServiceContext): Part => {
   const keysOf = ({ stream }: Held) => [keys.streamLease(stream), keys.checkpoint(stream), failures] as const
   const valueOf = ({ consumer, epoch, token }: Held) => `${consumer}@@${epoch}@@${token}`
 
+  interface Commit {
+    readonly held: Held
+    readonly id: EntryId
+    readonly last: "1" | ""
+  }
+  const commit = batchedRequest.make("commit", (commits: ReadonlyArray<Commit>) =>
+    commitAll(
+      [failures, ...commits.flatMap(({ held }) => [keys.streamLease(held.stream), keys.checkpoint(held.stream)])],
+      commits.flatMap(({ held, id, last }) => [valueOf(held), held.entry, id, last] as const)
+    ))
+
   return {
-    commit: (held, id, isLast) => commit(keysOf(held), [valueOf(held), held.entry, id, isLast === true ? "1" : ""]),
+    commit: (held, id, isLast) => commit({ held, id, last: isLast === true ? "1" : "" }),
     deadLetterMessage: (held, message, reason) =>
       deadLetter(
         [...keysOf(held), keys.deadMessages(held.stream)],

@@ -9,15 +9,12 @@ import * as batchedRequest from "./batchedRequest.ts"
 import { Natural } from "./codecs.ts"
 import * as keys from "./keys.ts"
 import * as StreamWire from "./messages.ts"
-import { Failed } from "./replies.ts"
+import { eachOf } from "./replies.ts"
 import * as scripts from "./scripts.ts"
 import { millis, type ServiceContext } from "./service.ts"
 
-const readEach = <A extends string>(where: string, literals: ReadonlyArray<A>) =>
-  reader(where, Schema.Array(Schema.Union([Schema.Literals(literals), Failed])))
-
-const readDone = readEach("the reply of the done script", ["Done", "AlreadyDone", "NotOwner"])
-const readRelease = readEach("the reply of the release script", ["Released", "NotOwner"])
+const readDone = reader("the reply of the done script", eachOf(["Done", "AlreadyDone", "NotOwner"]))
+const readRelease = reader("the reply of the release script", eachOf(["Released", "NotOwner"]))
 const readFail = reader(
   "the reply of the fail script",
   Schema.Union([Schema.Literal("NotOwner"), Schema.Tuple([Natural, Natural])])

@@ -163,12 +163,12 @@ export const adoptHandOver = script<
 
 // Checkpoints
 
-/** Moves the checkpoint of a data stream forward. */
-export const commitCheckpoint = script<
-  readonly [streamLease: string, checkpoint: string, failures: string],
-  readonly [held: string, entry: string, id: string, last: "1" | ""],
-  "Committed" | "Behind" | "NotOwner"
->(lua.commitCheckpoint)
+/** Moves the checkpoints of data streams forward. */
+export const commitCheckpoints = script<
+  readonly [failures: string, ...each: Each<[streamLease: string, checkpoint: string]>],
+  readonly [...each: Each<[held: string, entry: string, id: string, last: "1" | ""]>],
+  ReadonlyArray<string | Failed>
+>(lua.commitCheckpoints)
 
 /** Reads whether a data stream ended at its checkpoint. */
 export const readEnd = script<
