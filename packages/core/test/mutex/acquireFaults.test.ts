@@ -151,6 +151,27 @@ describe("a store that does not answer", () => {
       isOutage(asking.pollUnsafe())
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
+  it.effect("fails each acquire by its own lease, counted from the beginning of the silence", () =>
+    Effect.gen(function*() {
+      const faults = yield* FaultyStore.Faults
+      faults.acquire = "hang"
+      const wait = (ttl: number) =>
+        start(Mutex.withLock("m", { ttl: ttl * 1000, transition: "6 seconds" })(Effect.void))
+      const head = yield* wait(10)
+      const long = yield* wait(20)
+      const short = yield* wait(3)
+      yield* TestClock.adjust("2 seconds")
+      const late = yield* wait(4)
+      const ended = [short, late, head, long]
+      for (const [index, seconds] of [9, 12, 16, 26].entries()) {
+        const { monotonic } = instant(yield* Clock.Clock)
+        yield* TestClock.adjust(seconds * 1000 - monotonic - 1)
+        assert.isUndefined(ended[index]!.pollUnsafe(), `${index}`)
+        yield* TestClock.adjust(1)
+        isOutage(ended[index]!.pollUnsafe())
+      }
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
   it.effect.each(["acquire", "subscribe"] as const)(
     "fails who waits in line, by its own lease (%s)",
     (hanging) =>

@@ -74,13 +74,13 @@ const obtain = (
       const own = queue = queues.at(attempt)
       if (mode === "try" && !own.isOpen()) return Effect.undefined
       if (mode === "wait" && !own.comesFirst(attempt)) return join(own)
-      own.ask()
-      isAsking = true
       const asked = context.now().monotonic
+      own.ask(asked)
+      isAsking = true
       const until = asked + attempt.terms.leaseMillis
       const request = withAnswer(context, attempt.terms, until, send(context, attempt, own, { mode: "try" }))
       const asking = mode === "try" ? request : retryOutages(request, (outage) => {
-        own.outage(outage, asked)
+        own.outage(outage)
         return context.now().monotonic < until
       })
       return Effect.flatMap(asking, (result): Effect.Effect<HeldLease | undefined, StoreError> => {

@@ -25,9 +25,10 @@ export interface QueueContext extends LeaseOwner {
   readonly refused: (refused: Refused) => void
   /** The entry has ended with a lease for the first waiter. */
   readonly won: (entry: FleetQueueEntry, lease: HeldLease, isHandOff: boolean) => void
-  /** No request has succeeded since, in monotonic milliseconds. */
-  readonly outage: (error: BackendError, since: number) => void
+  /** A request is sent, in monotonic milliseconds. `refused`, `won`, `reached` or `outage` follows. */
+  readonly asked: (now: number) => void
   readonly reached: () => void
+  readonly outage: (error: BackendError) => void
   /** The backend refused the first for good. */
   readonly failed: (error: StoreError) => void
 }
@@ -135,20 +136,19 @@ export class FleetQueueEntry {
   /** Repeats a request until it succeeds. The queue decides how long each waiter sits through an outage. */
   private persist<A, R>(request: Effect.Effect<A, StoreError, R>): Effect.Effect<A, StoreError, R> {
     const { context } = this.queue
-    let asked = 0
     const once = Effect.suspend(() => {
-      asked = context.now().monotonic
+      const asked = context.now().monotonic
       const waiter = this.queue.first()
       if (waiter === undefined) return Effect.interrupt
       const { terms } = waiter.attempt
+      this.queue.asked(asked)
       return withAnswer(context, terms, asked + terms.leaseMillis, request)
     })
     const goesOn = (error: BackendError) => {
-      this.queue.outage(error, asked)
+      this.queue.outage(error)
       return this.queue.first() !== undefined
     }
     return retryOutages(once, goesOn).pipe(
-      Effect.tap(() => Effect.sync(() => this.queue.reached())),
       Effect.catch((error) => {
         this.queue.failed(error)
         return this.persist(request)
@@ -161,7 +161,11 @@ export class FleetQueueEntry {
     const { confirmTimeout: confirm, store } = queue.context
     const wakeUps = yield* this.persist(store.wakeUps(queue.mutex, this.id))
     this.isSubscribed = true
-    if (this.state !== "contending") yield* this.gate.await
+    if (this.state !== "contending") {
+      // Otherwise a request follows, and its answer tells: a subscription may be there already
+      queue.reached()
+      yield* this.gate.await
+    }
     const { lease } = queue.first()!.attempt.terms
     const step = yield* Schedule.toStep(MutexSchedule.contend({ confirm, lease }))
     const sleep = Effect.fnUntraced(function*(refused: Refused) {

@@ -1,5 +1,6 @@
 /** The fibers of one layer that want the same mutex share one entry in the fleet's queue; they wait in line behind it. */
 import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -9,6 +10,7 @@ import * as MutexMetrics from "../../MutexMetrics.ts"
 import type { ContenderId, MutexName } from "../../MutexName.ts"
 import type { BackendError, StoreError } from "../../SimbaError.ts"
 import { type Instant, instant } from "../lease/instant.ts"
+import { noAnswer } from "../lease/storeFailure.ts"
 import { type Attempt, type AttemptContext, closed, type Refused } from "./attempt.ts"
 import { FleetQueueEntry, type QueueContext, type State } from "./fleetQueueEntry.ts"
 import { HeldLease, type Parting } from "./heldLease.ts"
@@ -43,7 +45,13 @@ export class LocalQueue implements QueueContext {
   /** How often the lease may still be handed on within this process. */
   private handOffs = 0
   private entry: FleetQueueEntry | undefined
-  private outageSince: number | undefined
+  /** The first request without an answer: it may be the beginning of an outage. Monotonic milliseconds, as below. */
+  private silentSince: number | undefined
+  /** The least lease of those that joined since the line was empty. */
+  private shortest = Infinity
+  /** When the first waiter gives up, unless there is an answer before. */
+  private patience = Infinity
+  private stopPatience: (() => void) | undefined
   private lastOwner: string | undefined
 
   constructor(layer: Layer, mutex: MutexName, key: MutexName | Attempt) {
@@ -88,8 +96,9 @@ export class LocalQueue implements QueueContext {
   }
 
   /** The caller asks, and reports how that ended by one of `granted`, `join` and `gaveUp`. */
-  ask(): void {
+  ask(now: number): void {
     this.asking++
+    this.asked(now)
   }
 
   granted(lease: HeldLease): void {
@@ -114,9 +123,13 @@ export class LocalQueue implements QueueContext {
 
   /** Joins the line: at its head if the caller has asked by itself and was refused. */
   join(attempt: Attempt, fiber: Fiber.Fiber<unknown, unknown>, hasAsked: boolean): LocalWaiter {
+    const now = instant(this.layer.clock).monotonic
+    const { leaseMillis } = attempt.terms
+    this.shortest = this.line.first === undefined ? leaseMillis : Math.min(this.shortest, leaseMillis)
+    if (this.silentSince !== undefined) this.giveUpAt(now + leaseMillis)
     const waiter = new LocalWaiter(
       attempt,
-      instant(this.layer.clock).monotonic,
+      now,
       this.context.tasks,
       fiber.currentDispatcher
     )
@@ -177,28 +190,56 @@ export class LocalQueue implements QueueContext {
 
   won(entry: FleetQueueEntry, lease: HeldLease, isHandOff: boolean): void {
     this.end(entry)
+    this.reached()
     if (entry.wasFree) this.layer.contended.delete(this.mutex)
     if (isHandOff) this.context.recorder.update(MutexMetrics.handOffs, 1, this.mutex)
     this.serve(this.line.first!, lease, lease.isUnconfirmed ? 0 : lease.terms.maxLocalHandOffs)
   }
 
+  asked(now: number): void {
+    if (this.silentSince !== undefined) return
+    this.silentSince = now
+    if (this.line.first !== undefined) this.giveUpAt(now + this.shortest)
+  }
+
   reached(): void {
-    this.outageSince = undefined
+    this.silentSince = undefined
+    this.patience = Infinity
+    this.stopPatience?.()
+    this.stopPatience = undefined
   }
 
   /** A waiter fails once it has seen nothing but the outage for as long as its lease would last. */
-  outage(error: BackendError, since: number): void {
+  outage(error: BackendError): void {
     const now = instant(this.layer.clock).monotonic
-    const began = this.outageSince ??= since
+    const began = this.silentSince ?? now
+    let next = Infinity
     for (let waiter = this.line.first; waiter !== undefined;) {
-      const { attempt, next, since } = waiter
-      if (now - Math.max(began, since) >= attempt.terms.leaseMillis) this.conclude(waiter, Exit.fail(error))
-      waiter = next
+      const { attempt, next: behind, since } = waiter
+      const end = Math.max(began, since) + attempt.terms.leaseMillis
+      if (now >= end) this.conclude(waiter, Exit.fail(error))
+      else next = Math.min(next, end)
+      waiter = behind
     }
+    this.giveUpAt(next)
     if (this.line.first === undefined) this.advance()
   }
 
+  /** A request may never be answered, and its own limit is that of another waiter. */
+  private giveUpAt(end: number): void {
+    if (end >= this.patience) return
+    const { timers } = this.context
+    this.stopPatience?.()
+    this.patience = end
+    this.stopPatience = timers.at(end, () => {
+      this.patience = Infinity
+      if (this.silentSince === undefined || timers.isClosed()) return
+      this.outage(noAnswer("acquire", Duration.millis(end - this.silentSince)))
+    })
+  }
+
   failed(error: StoreError): void {
+    this.reached()
     if (this.line.first !== undefined) this.conclude(this.line.first, Exit.fail(error))
     if (this.line.first === undefined) this.advance()
   }
