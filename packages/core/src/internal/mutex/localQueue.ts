@@ -9,6 +9,7 @@ import type { FencingToken } from "../../FencingToken.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import type { ContenderId, MutexName } from "../../MutexName.ts"
 import type { BackendError, StoreError } from "../../SimbaError.ts"
+import { EarliestTimer } from "../lease/earliestTimer.ts"
 import { type Instant, instant } from "../lease/instant.ts"
 import { noAnswer } from "../lease/storeFailure.ts"
 import { type Attempt, type AttemptContext, closed, type Refused } from "./attempt.ts"
@@ -49,9 +50,8 @@ export class LocalQueue implements QueueContext {
   private silentSince: number | undefined
   /** The least lease of those that joined since the line was empty. */
   private shortest = Infinity
-  /** When the first waiter gives up, unless there is an answer before. */
-  private patience = Infinity
-  private stopPatience: (() => void) | undefined
+  /** A request may never be answered, and its own limit is that of another waiter. */
+  private patience: EarliestTimer | undefined
   private lastOwner: string | undefined
 
   constructor(layer: Layer, mutex: MutexName, key: MutexName | Attempt) {
@@ -127,12 +127,7 @@ export class LocalQueue implements QueueContext {
     const { leaseMillis } = attempt.terms
     this.shortest = this.line.first === undefined ? leaseMillis : Math.min(this.shortest, leaseMillis)
     if (this.silentSince !== undefined) this.giveUpAt(now + leaseMillis)
-    const waiter = new LocalWaiter(
-      attempt,
-      now,
-      this.context.tasks,
-      fiber.currentDispatcher
-    )
+    const waiter = new LocalWaiter(attempt, now, this.context.tasks, fiber.currentDispatcher)
     this.context.recorder.modify(MutexMetrics.waiters, 1, this.mutex)
     if (hasAsked) {
       this.asking--
@@ -204,9 +199,7 @@ export class LocalQueue implements QueueContext {
 
   reached(): void {
     this.silentSince = undefined
-    this.patience = Infinity
-    this.stopPatience?.()
-    this.stopPatience = undefined
+    this.patience?.stop()
   }
 
   /** A waiter fails once it has seen nothing but the outage for as long as its lease would last. */
@@ -225,17 +218,12 @@ export class LocalQueue implements QueueContext {
     if (this.line.first === undefined) this.advance()
   }
 
-  /** A request may never be answered, and its own limit is that of another waiter. */
   private giveUpAt(end: number): void {
-    if (end >= this.patience) return
-    const { timers } = this.context
-    this.stopPatience?.()
-    this.patience = end
-    this.stopPatience = timers.at(end, () => {
-      this.patience = Infinity
-      if (this.silentSince === undefined || timers.isClosed()) return
+    this.patience ??= new EarliestTimer(this.context.timers, (end) => {
+      if (this.silentSince === undefined) return
       this.outage(noAnswer("acquire", Duration.millis(end - this.silentSince)))
     })
+    this.patience.at(end)
   }
 
   failed(error: StoreError): void {
