@@ -1,0 +1,17 @@
+/** When a lease may be handed on within its process. */
+import { type FencingToken, MutexName } from "@effect-simba/core"
+import { assert, it } from "@effect/vitest"
+import { Duration } from "effect"
+import { HeldLease } from "../../src/internal/mutex/heldLease.ts"
+import { termsOf } from "../../src/internal/mutex/leaseOptions.ts"
+
+it("a lease whose machine slept is handed on only with more than the margin left", () => {
+  const terms = termsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6), maxLocalHandOffs: 1 })
+  const mutex = MutexName.MutexName.make("m")
+  const id = "1-aaaaaaaaaaaa:us" as MutexName.ContenderId
+  // The deadline is after 15.2 seconds on the wall clock, and the margin is 0.8
+  const isFresh = (wall: number) =>
+    new HeldLease(mutex, id, 1 as FencingToken.FencingToken, terms, { monotonic: 0, wall: 0 })
+      .isFresh({ monotonic: 1000, wall })
+  assert.deepStrictEqual([1000, 14_399, 14_400, 15_100].map(isFresh), [true, true, false, false])
+})
