@@ -8,7 +8,7 @@ import * as Pull from "effect/Pull"
 import * as Schedule from "effect/Schedule"
 import type { ContenderId, MutexName } from "../../MutexName.ts"
 import * as MutexSchedule from "../../MutexSchedule.ts"
-import type { Grant, Released, Ticket, WakeUp } from "../../MutexStore.ts"
+import type { Grant, Released, Ticket } from "../../MutexStore.ts"
 import type { BackendError, StoreError } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
 import { marginMillis } from "../optionChecks.ts"
@@ -171,10 +171,10 @@ export class FleetQueueEntry {
     const sleep = Effect.fnUntraced(function*(refused: Refused) {
       const now = yield* Clock.currentTimeMillis
       const [delay] = yield* Pull.catchDone(step(now, refused), () => Effect.succeed([lease, lease] as const))
-      const isCalled = yield* awaitWakeUp(wakeUps, queue.context, delay)
+      const wakeUp = yield* awaitWakeUp(wakeUps, queue.context, delay)
+      if (wakeUp?._tag === "YourTurn") return wakeUp
       // After a gap, or at the end of a lease, all waiters of a layer look again
-      if (!isCalled) yield* queue.context.tasks.pass
-      return isCalled
+      return yield* queue.context.tasks.pass
     })
     let waiter: LocalWaiter | undefined
     const ask = this.persist(Effect.suspend(() => {
@@ -185,10 +185,9 @@ export class FleetQueueEntry {
     let isCalled = false
     for (let refused = this.known;;) {
       if (refused !== undefined) {
-        const wakeUp: WakeUp | undefined = yield* sleep(refused)
-        isCalled = wakeUp?._tag === "YourTurn"
-        const grant = wakeUp?._tag === "YourTurn" ? wakeUp.grant : undefined
-        const lease = grant === undefined ? undefined : this.believed(grant, refused)
+        const call = yield* sleep(refused)
+        isCalled = call !== undefined
+        const lease = call?.grant === undefined ? undefined : this.believed(call.grant, refused)
         if (lease !== undefined) return queue.won(this, lease, true)
       }
       const result = yield* ask

@@ -17,6 +17,9 @@ type Mutexes = Mutex.Mutex["Service"]
 /** Milliseconds of a clock that never steps. */
 const now = Clock.clockWith((clock) => Effect.sync(() => Number(clock.monotonicTimeNanosUnsafe()) / 1e6))
 
+/** Fewer samples than this say nothing, however long they take. */
+const fewest = 10
+
 /** A process of its own as far as Redis can tell: connections that nobody shares. */
 const member = Effect.map(Layer.build(Layer.fresh(mutexes)), Context.get(Mutex.Mutex))
 
@@ -28,7 +31,7 @@ const summary = (name: string, times: ReadonlyArray<number>) => {
 
 const free = Effect.fnUntraced(function*(mutex: Mutexes, name: string, until: number) {
   const times: Array<number> = []
-  for (let began = yield* now; began < until; began = yield* now) {
+  for (let began = yield* now; began < until || times.length < fewest; began = yield* now) {
     yield* Effect.scoped(mutex.acquire(name))
     times.push((yield* now) - began)
   }
@@ -41,7 +44,7 @@ const handOff = Effect.fnUntraced(function*(members: ReadonlyArray<Mutexes>, nam
   let released: number | undefined
   const turns = (mutex: Mutexes) =>
     Effect.gen(function*() {
-      while ((yield* now) < until) {
+      while ((yield* now) < until || times.length < fewest) {
         yield* Effect.scoped(Effect.gen(function*() {
           yield* mutex.acquire(name)
           const granted = yield* now
@@ -59,7 +62,7 @@ const handOff = Effect.fnUntraced(function*(members: ReadonlyArray<Mutexes>, nam
 export const bench = Command.make(
   "bench",
   {
-    duration: durationFlag("for", "How long each measurement lasts (default: 2s)").pipe(
+    duration: durationFlag("for", "How long each measurement lasts at least (default: 2s)").pipe(
       Flag.withDefault(Duration.seconds(2))
     )
   },

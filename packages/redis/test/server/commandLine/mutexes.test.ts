@@ -212,7 +212,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       const rows = yield* commandLine.json(["bench", "--for", "200ms"], server)
       assert.deepStrictEqual(rows.map(({ name }: { name: string }) => name), ["acquire and release", "hand-off"])
       for (const { count, p50 } of rows) {
-        assert.isAbove(count, 3)
+        assert.isAtLeast(count, 10)
         assert.isAbove(p50, 0)
       }
       assert.deepStrictEqual(yield* commandLine.json(["ls", "effect-simba:bench:"], server), [])
