@@ -99,6 +99,11 @@ export interface StreamLease extends Pipeable, Inspectable {
     after: EntryId,
     count: number
   ) => Effect.Effect<ReadonlyArray<RawMessage>, StreamLost | StoreError>
+  /**
+   * Whether messages after `after` were deleted before they were read: the first message that is left, or the last one that
+   * was deleted if none is left.
+   */
+  readonly deletedAfter: (after: EntryId) => Effect.Effect<Option.Option<EntryId>, StoreError>
 }
 
 /**

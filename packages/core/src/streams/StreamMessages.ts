@@ -40,7 +40,7 @@ import { InvalidConfig, type StoreError } from "../SimbaError.ts"
 import { MessageReader, retryOutages } from "./internal/messageReader.ts"
 import type { StreamLost, StreamYielded } from "./StreamError.ts"
 import { StreamLease } from "./StreamLease.ts"
-import type { EntryId } from "./StreamName.ts"
+import type { EntryId, StreamName } from "./StreamName.ts"
 import type { RawMessage } from "./StreamStore.ts"
 
 /**
@@ -80,6 +80,34 @@ export interface ReadOptions<in A> {
   readonly until?: ((message: Omit<Message<A>, "isLast">) => boolean) | undefined
   /** How many messages are read at once. Default: 100. */
   readonly batch?: number | undefined
+  /**
+   * Runs where messages were deleted before they were read. It looks at the start, and after a batch that took longer than a
+   * second. Default: log a warning.
+   */
+  readonly onGap?: ((gap: Gap) => Effect.Effect<void>) | undefined
+}
+
+/**
+ * Messages of a data stream that were deleted before they were read.
+ *
+ * **Details**
+ *
+ * They came after `after`, the last message that was committed or read. `until` is the first message that is left, or the
+ * last deleted one if none is left.
+ *
+ * **Gotchas**
+ *
+ * A data stream that was trimmed to exactly behind `after` looks the same. Trim by `MINID` of the checkpoint, which keeps
+ * its message.
+ *
+ * @see {@link process}
+ * @category models
+ * @since 0.1.0
+ */
+export interface Gap {
+  readonly stream: StreamName
+  readonly after: EntryId
+  readonly until: EntryId
 }
 
 /**

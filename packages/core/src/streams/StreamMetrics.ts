@@ -227,6 +227,17 @@ export const malformed: Metric.Counter<number> = counter(
 )
 
 /**
+ * Counts places in data streams where messages were deleted before they were read.
+ *
+ * @category metrics
+ * @since 0.1.0
+ */
+export const gaps: Metric.Counter<number> = counter(
+  "simba_stream_gaps",
+  "Places where messages were deleted before they were read"
+)
+
+/**
  * Shows how many data streams are owned at present.
  *
  * @category metrics

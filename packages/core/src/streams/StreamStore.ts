@@ -147,6 +147,11 @@ export interface Service {
     count: number
   ) => Effect.Effect<ReadonlyArray<RawMessage>, StoreError>
   /**
+   * Whether messages after `after` were deleted before the first one that is left, which it returns; without any, the last
+   * one. A message `after` that was deleted by its id is a processed one, and tells nothing.
+   */
+  readonly deletedAfter: (stream: StreamName, after: EntryId) => Effect.Effect<Option.Option<EntryId>, StoreError>
+  /**
    * Makes `to` the owner for `confirm`, with an epoch of its session and a new token, if both leases are the caller's, and
    * publishes `Given`.
    */

@@ -1,7 +1,7 @@
-import { StreamError, StreamMessages } from "@effect-simba/core/streams"
+import { StreamError, StreamMessages, StreamMetrics, StreamName } from "@effect-simba/core/streams"
 import { StreamLease } from "@effect-simba/core/streams/StreamLease"
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Effect, Exit, Fiber, Logger, Schema, Stream } from "effect"
+import { Cause, Effect, Exit, Fiber, Logger, Metric, Schema, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { message, ScriptedLease } from "../support/scriptedLease.ts"
 
@@ -67,6 +67,52 @@ describe("process", () => {
         lease.end = "Open"
       }
       assert.deepStrictEqual(reads(lease), ["read 2-0", "read 2-0", "read 4-0"])
+    }))
+
+  it.effect("tells of messages that were deleted before they were read, at the start and after a slow batch", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.checkpoint = numbered(2).id
+      lease.deletedUntil = numbered(5).id
+      lease.add(numbered(5), numbered(6))
+      const gaps: Array<StreamMessages.Gap> = []
+      const onGap = (gap: StreamMessages.Gap) => Effect.sync(() => void gaps.push(gap))
+      const before = yield* Metric.value(StreamMetrics.gaps)
+      const { run, seen } = processing(
+        lease,
+        { onGap, batch: 2 },
+        (n) => n === 8 ? Effect.sleep("1 second") : Effect.void
+      )
+      const fiber = yield* start(run)
+      yield* Effect.yieldNow
+      const stream = StreamName.StreamName.make("orders")
+      const first = { stream, after: numbered(2).id, until: numbered(5).id }
+      assert.deepStrictEqual(gaps, [first])
+      // A reader that waits is not overtaken
+      lease.deletedUntil = numbered(7).id
+      lease.add(numbered(7), numbered(8))
+      yield* Effect.yieldNow
+      assert.deepStrictEqual(gaps, [first])
+      lease.deletedUntil = numbered(11).id
+      lease.add(numbered(11))
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(gaps, [first, { stream, after: numbered(8).id, until: numbered(11).id }])
+      assert.deepStrictEqual(seen, [5, 6, 7, 8, 11])
+      const after = yield* Metric.value(StreamMetrics.gaps)
+      assert.strictEqual(after.count - before.count, 2)
+      yield* Fiber.interrupt(fiber)
+    }))
+
+  it.effect("warns of deleted messages where nothing else is asked", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.deletedUntil = numbered(5).id
+      lease.add(end("5-0"))
+      const lines: Array<unknown> = []
+      const logger = Logger.make(({ message }) => void lines.push(message))
+      const { run } = processing(lease, { until: isEnd })
+      yield* Effect.provide(run, Logger.layer([logger]))
+      assert.include(String(lines[0]), "Messages were deleted before they were read")
     }))
 
   it.effect("reads a long stream in batches, and gives each message once", () =>

@@ -22,6 +22,8 @@ export class ScriptedLease {
   readonly dead: Array<readonly [id: string, reason: string]> = []
   checkpoint: EntryId | undefined
   end: StreamEnd = "Open"
+  /** The first message that is left where messages were deleted. */
+  deletedUntil: EntryId | undefined
   /** How many operations fail before the next one succeeds. */
   outages = 0
   /** Whether no operation is answered. */
@@ -90,6 +92,10 @@ export class ScriptedLease {
       (loss) => Effect.die(loss)
     ),
     end: Effect.sync(() => this.end),
+    deletedAfter: (after) =>
+      Effect.sync(() =>
+        Option.filter(Option.fromNullishOr(this.deletedUntil), (until) => compareEntryIds(until, after) > 0)
+      ),
     commit: (id, options) =>
       this.guarded(`commit ${id}`, () => {
         this.move(id)

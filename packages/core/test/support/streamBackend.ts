@@ -323,6 +323,7 @@ export class Backend {
         }),
       keepCheckpoints: (streams) => through("keepCheckpoints", () => void this.kept.push(...streams)),
       messages: () => through("messages", () => []),
+      deletedAfter: () => through("deletedAfter", () => Option.none()),
       awaitMessages: () => Effect.andThen(through("awaitMessages", () => []), Effect.never),
       handOver: (held, to, confirm) =>
         through("handOver", () => {

@@ -304,6 +304,23 @@ describe("what others write", () => {
       assert.strictEqual(yield* send("XLEN", StreamKeys.deadMessages(held.stream)), 1)
     })))
 
+  it.effect("messages that were processed and deleted, and a data stream that was made anew, are no gap", () =>
+    onFake(Effect.gen(function*() {
+      const { send, service } = yield* setup()
+      const one = streamOf("one")
+      const gap = (after: string) => Effect.map(service.deletedAfter(one, EntryId.make(after)), Option.getOrUndefined)
+      for (const id of ["1-0", "2-0", "3-0"]) yield* send("XADD", one, id, "n", "1")
+      yield* send("XDEL", one, "1-0")
+      assert.isUndefined(yield* gap("1-0"))
+      assert.strictEqual(yield* gap("0-0"), "2-0")
+      // Deleted, and not committed yet
+      yield* send("XDEL", one, "2-0")
+      assert.strictEqual(yield* gap("1-0"), "3-0")
+      yield* send("DEL", one)
+      yield* send("XADD", one, "5-0", "n", "1")
+      assert.isUndefined(yield* gap("3-0"))
+    })))
+
   it.effect("a message with more fields than a call of Lua can have has a letter", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()

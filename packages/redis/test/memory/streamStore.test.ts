@@ -5,7 +5,7 @@ import * as TestRedis from "@effect-simba/testkit/TestRedis"
 import { it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Redis } from "effect/persistence/Redis"
-import { append } from "../support/streams.ts"
+import { append, trim } from "../support/streams.ts"
 import { trimmed } from "../support/trimmedEntries.ts"
 
 const withEvents = Layer.effectDiscard(
@@ -14,7 +14,8 @@ const withEvents = Layer.effectDiscard(
 
 StreamStoreSuite.suite("a fake Redis", RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer())), {
   live: false,
-  append
+  append,
+  trim
 })
 StreamStoreSuite.suite(
   "a fake Redis with events",

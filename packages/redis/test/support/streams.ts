@@ -10,3 +10,7 @@ export const append = (stream: StreamName, fields: RawMessage["fields"]) =>
     Redis,
     (redis) => Effect.map(redis.send<string>("XADD", stream, "*", ...fields.flat()), (id) => EntryId.make(id))
   )
+
+/** Removes the messages of a data stream before this one. */
+export const trim = (stream: StreamName, before: EntryId) =>
+  Effect.flatMap(Redis, (redis) => redis.send("XTRIM", stream, "MINID", before))

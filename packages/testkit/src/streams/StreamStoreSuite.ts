@@ -11,7 +11,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import { announcing } from "./internal/suite/announcements.ts"
-import { type Append, type Cases, makeBench } from "./internal/suite/bench.ts"
+import { type Append, type Cases, makeBench, type Trim } from "./internal/suite/bench.ts"
 import { committing } from "./internal/suite/checkpoints.ts"
 import { ending } from "./internal/suite/completion.ts"
 import { reading } from "./internal/suite/entries.ts"
@@ -39,6 +39,8 @@ type Options<R = never> = {
   readonly append?:
     | ((stream: StreamName, fields: RawMessage["fields"]) => Effect.Effect<EntryId, unknown, R>)
     | undefined
+  /** Removes the messages before this one. Without it, the search for deleted messages is not tested. */
+  readonly trim?: ((stream: StreamName, before: EntryId) => Effect.Effect<unknown, unknown, R>) | undefined
 }
 
 /**
@@ -77,6 +79,7 @@ export const suite = <E, R = never>(
       it,
       // The layer provides its requirements
       append: options.append as Append | undefined,
+      trim: options.trim as Trim | undefined,
       publishesExpiries: options.publishesExpiries === true,
       bench: (label, lease) => makeBench(options, label, lease),
       short: options.live ? Duration.millis(1200) : Duration.seconds(2)

@@ -122,6 +122,9 @@ export class LeaseImpl extends Handle implements StreamLease {
     return Effect.suspend(() => this.parts.store.end(this.owned))
   }
 
+  readonly deletedAfter: StreamLease["deletedAfter"] = (after) =>
+    Effect.suspend(() => this.parts.store.deletedAfter(this.owned.stream, after))
+
   readonly commit: StreamLease["commit"] = (id, options) =>
     this.committing(() => this.parts.store.commit(this.owned, id, options?.isLast))
 

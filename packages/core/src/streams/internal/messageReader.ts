@@ -1,5 +1,7 @@
 /** Reads the messages of a data stream one by one, from the checkpoint on. */
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
@@ -7,7 +9,8 @@ import * as log from "../../internal/log.ts"
 import type { BackendError, ProtocolError } from "../../SimbaError.ts"
 import type { StreamLost, StreamYielded } from "../StreamError.ts"
 import type { StreamLease } from "../StreamLease.ts"
-import type { Message, ReadOptions } from "../StreamMessages.ts"
+import type { Gap, Message, ReadOptions } from "../StreamMessages.ts"
+import * as StreamMetrics from "../StreamMetrics.ts"
 import { EntryId } from "../StreamName.ts"
 import type { RawMessage } from "../StreamStore.ts"
 
@@ -37,6 +40,12 @@ const decoderOf = <A, RD>(schema: Schema.Codec<A, unknown, RD, unknown>, field: 
   }
 }
 
+/** A batch that is processed faster is hardly overtaken by a producer that trims. Milliseconds. */
+const slowBatch = 1000
+
+const warnOfGap = ({ after, stream, until }: Gap) =>
+  Effect.annotateLogs(log.warning("Messages were deleted before they were read"), { stream, after, until })
+
 /** The position in a data stream, and the messages that are read ahead. */
 export class MessageReader<A, RD> {
   private readonly lease: StreamLease
@@ -45,6 +54,7 @@ export class MessageReader<A, RD> {
   private after: EntryId | undefined
   private ahead: ReadonlyArray<RawMessage> = []
   private index = 0
+  private filledAt = -Infinity
   private isOver = false
   /** Ended before and announced anew: it is over if it is deleted before a message comes. */
   private isReopened = false
@@ -96,14 +106,29 @@ export class MessageReader<A, RD> {
       if (this.after === undefined) yield* this.begin
       if (this.isOver) return
       this.ahead = yield* Effect.raceAllFirst([
-        retryOutages(Effect.suspend(() => this.lease.messagesAfter(this.after!, this.batch))),
+        Effect.andThen(
+          this.gap(this.after!),
+          retryOutages(Effect.suspend(() => this.lease.messagesAfter(this.after!, this.batch)))
+        ),
         Effect.andThen(this.lease.revoked, this.lease.yield),
         meanwhile,
         this.isReopened ? this.deletion : Effect.never
       ])
       this.index = 0
+      this.filledAt = yield* Clock.currentTimeMillis
       this.isReopened = false
       this.after = this.ahead[this.ahead.length - 1]?.id ?? this.after
+    })
+  }
+
+  /** Tells of messages that were deleted after the last one. */
+  private gap(after: EntryId) {
+    return Effect.gen({ self: this }, function*() {
+      if ((yield* Clock.currentTimeMillis) - this.filledAt < slowBatch) return
+      const until = yield* retryOutages(this.lease.deletedAfter(after))
+      if (Option.isNone(until)) return
+      yield* Metric.update(StreamMetrics.gaps, 1)
+      yield* (this.options.onGap ?? warnOfGap)({ stream: this.lease.stream, after, until: until.value })
     })
   }
 

@@ -1,5 +1,5 @@
 /** Reads the messages of a data stream, and moves its checkpoint. */
-import type { EntryId } from "@effect-simba/core/streams/StreamName"
+import { EntryId } from "@effect-simba/core/streams/StreamName"
 import type { Held, RawMessage, Service } from "@effect-simba/core/streams/StreamStore"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -17,6 +17,7 @@ const readCommitted = reader("the reply of the commit script", eachOf(moves))
 const readMoved = reader("the reply of the dead-letter script", Schema.Literals(moves))
 const readCheckpoint = reader("a checkpoint", Schema.NullOr(StreamWire.Checkpoint))
 const readEnded = reader("the reply of the end script", Schema.Literals(["Open", "Reopened", "Ended"]))
+const readUntil = reader("the reply of the gap script", Schema.Union([Schema.Literal(""), EntryId]))
 const readKept = reader("the reply of the keep script", Schema.Literal("1"))
 const readMessages = reader("messages of a data stream", StreamWire.Entries)
 
@@ -28,7 +29,7 @@ const batchSize = 200
 
 type Part = Pick<
   Service,
-  "deadLetterMessage" | "checkpoint" | "commit" | "end" | "keepCheckpoints" | "messages"
+  "deadLetterMessage" | "checkpoint" | "commit" | "deletedAfter" | "end" | "keepCheckpoints" | "messages"
 >
 
 export const make = (context: ServiceContext): Part => {
@@ -36,6 +37,7 @@ export const make = (context: ServiceContext): Part => {
   const commitAll = context.run("commit", scripts.commitCheckpoints, readCommitted)
   const deadLetter = context.run("dead-letter a message", scripts.deadLetterMessage, readMoved)
   const readEnd = context.run("look for the end", scripts.readEnd, readEnded)
+  const readGap = context.run("look for deleted messages", scripts.readGap, readUntil)
   const keep = context.run("keep checkpoints", scripts.keepCheckpoints, readKept)
 
   const keysOf = ({ stream }: Held) => [keys.streamLease(stream), keys.checkpoint(stream), failures] as const
@@ -68,6 +70,11 @@ export const make = (context: ServiceContext): Part => {
         )
       ),
     end: ({ entry, stream }) => readEnd([keys.checkpoint(stream), stream], [entry]),
+    deletedAfter: (stream, after) =>
+      Effect.andThen(
+        context.admit("look for deleted messages", stream),
+        Effect.map(readGap([stream], [after]), (until) => until === "" ? Option.none() : Option.some(until))
+      ),
     keepCheckpoints: Effect.fnUntraced(function*(streams) {
       for (let i = 0; i < streams.length; i += batchSize) {
         yield* keep(streams.slice(i, i + batchSize).map(keys.checkpoint), [])

@@ -177,6 +177,13 @@ export const readEnd = script<
   "Open" | "Reopened" | "Ended"
 >(lua.readEnd)
 
+/** Reads whether messages after an id were deleted. */
+export const readGap = script<
+  readonly [stream: string],
+  readonly [after: string],
+  string
+>(lua.readGap)
+
 /** Keeps checkpoints, any number in one call. */
 export const keepCheckpoints = script<
   readonly [...each: Each<[checkpoint: string]>],

@@ -4,7 +4,7 @@ import * as RedisStreamStore from "@effect-simba/redis/streams/RedisStreamStore"
 import * as StreamStoreSuite from "@effect-simba/testkit/streams/StreamStoreSuite"
 import { Effect, Layer } from "effect"
 import { RedisServer } from "../../support/redisServer.ts"
-import { append } from "../../support/streams.ts"
+import { append, trim } from "../../support/streams.ts"
 
 const at = ({ port }: { readonly port: number }) => ({ host: "127.0.0.1", port })
 
@@ -19,4 +19,4 @@ const onCluster = Layer.unwrap(Effect.map(RedisServer.cluster(), ({ nodes }) =>
     )
   )))
 
-StreamStoreSuite.suite("on a Cluster", onCluster, { live: true, append })
+StreamStoreSuite.suite("on a Cluster", onCluster, { live: true, append, trim })

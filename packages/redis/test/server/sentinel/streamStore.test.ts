@@ -4,7 +4,7 @@ import * as RedisStreamStore from "@effect-simba/redis/streams/RedisStreamStore"
 import * as StreamStoreSuite from "@effect-simba/testkit/streams/StreamStoreSuite"
 import { Effect, Layer } from "effect"
 import { RedisServer } from "../../support/redisServer.ts"
-import { append } from "../../support/streams.ts"
+import { append, trim } from "../../support/streams.ts"
 
 const at = ({ port }: { readonly port: number }) => ({ host: "127.0.0.1", port })
 
@@ -21,4 +21,4 @@ const throughSentinel = Layer.unwrap(
     ))
 )
 
-StreamStoreSuite.suite("through Sentinel", throughSentinel, { live: true, append })
+StreamStoreSuite.suite("through Sentinel", throughSentinel, { live: true, append, trim })

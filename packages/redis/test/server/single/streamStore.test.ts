@@ -6,7 +6,7 @@ import { it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { RedisServer } from "../../support/redisServer.ts"
-import { append } from "../../support/streams.ts"
+import { append, trim } from "../../support/streams.ts"
 import { trimmed } from "../../support/trimmedEntries.ts"
 
 const alone = Layer.unwrap(
@@ -22,7 +22,8 @@ const withEvents = Layer.effectDiscard(
 
 StreamStoreSuite.suite("a real Redis, by ioredis", RedisStreamStore.layer.pipe(Layer.provideMerge(alone)), {
   live: true,
-  append
+  append,
+  trim
 })
 StreamStoreSuite.suite(
   "a real Redis with events",

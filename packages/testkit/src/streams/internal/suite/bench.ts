@@ -187,7 +187,11 @@ export interface Cases {
   readonly publishesExpiries: boolean
   /** Adds a message to a data stream, as its producer does. */
   readonly append: Append | undefined
+  /** Removes the messages of a data stream before this one, as its producer does. */
+  readonly trim: Trim | undefined
 }
+
+export type Trim = (stream: StreamName, before: EntryId) => Effect.Effect<unknown, unknown, StreamStore>
 
 export type Append = (
   stream: StreamName,

@@ -2,11 +2,12 @@ import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
 import { type Cases, only } from "./bench.ts"
 
 const first = EntryId.make("0-0")
 
-export const messaging = ({ append, bench, it }: Cases): void => {
+export const messaging = ({ append, bench, it, trim }: Cases): void => {
   if (append === undefined) return
 
   it.effect("messages come in order, with their fields, from where one asks", () =>
@@ -78,5 +79,25 @@ export const messaging = ({ append, bench, it }: Cases): void => {
       yield* append(one, [["n", "1"]])
       const id = yield* append(two, [["n", "2"]])
       assert.deepStrictEqual(yield* Fiber.join(stays), [{ id, fields: [["n", "2"]] }])
+    }))
+
+  if (trim === undefined) return
+
+  it.effect("trimming past a reader is seen, and trimming behind it is not", () =>
+    Effect.gen(function*() {
+      const { service, stream } = yield* bench("deleted")
+      const one = stream("one")
+      const gap = (after: EntryId) => Effect.map(service.deletedAfter(one, after), Option.getOrUndefined)
+      assert.isUndefined(yield* gap(first))
+      const ids: Array<EntryId> = []
+      for (let n = 0; n < 5; n++) ids.push(yield* append(one, [["n", String(n)]]))
+      for (const after of [first, ...ids]) assert.isUndefined(yield* gap(after))
+      yield* trim(one, ids[2]!)
+      for (const after of [first, ids[0]!, ids[1]!]) assert.strictEqual(yield* gap(after), ids[2])
+      for (const after of ids.slice(2)) assert.isUndefined(yield* gap(after))
+      // None is left
+      yield* trim(one, EntryId.make("9999999999999999-0"))
+      for (const after of [first, ids[3]!]) assert.strictEqual(yield* gap(after), ids[4])
+      assert.isUndefined(yield* gap(ids[4]!))
     }))
 }
