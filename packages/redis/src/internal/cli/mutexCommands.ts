@@ -1,6 +1,7 @@
 /** `ls`, `show` and `release`: the mutexes of a server as an operator sees them. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import type { MutexState } from "@effect-simba/core/MutexStore"
+import * as Arr from "effect/Array"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -10,6 +11,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import * as RedisMutexStore from "../../RedisMutexStore.ts"
 import { exitCodes, Stop } from "./exitCodes.ts"
@@ -20,8 +22,24 @@ export const mutexes = Mutex.layer().pipe(Layer.provide(RedisMutexStore.layer), 
 
 export const nameArgument = Argument.String("name").pipe(Argument.withDescription("The name of the mutex"))
 
-/** Looks at a few mutexes at a time, so that an operator's question is no load. */
-export const looksAtOnce = 16
+/** The mutexes that can be read, and those that cannot, since another program wrote their keys. */
+export const lookAt = (names: ReadonlyArray<string>, waiters: number) =>
+  Effect.map(
+    Effect.forEach(
+      names,
+      (name) =>
+        Mutex.inspect(name, { waiters }).pipe(
+          Effect.map((state) => Result.succeed({ name, state })),
+          Effect.catchIf(
+            (error) => error._tag !== "BackendError" || !error.retryable,
+            (error) => Effect.succeed(Result.fail({ name, error }))
+          )
+        ),
+      // A few at a time, so that an operator's question is no load
+      { concurrency: 16 }
+    ),
+    Arr.separate
+  )
 
 export const namesWith = (prefix: string) =>
   Effect.map(
@@ -57,11 +75,7 @@ const ls = Command.make(
   },
   Effect.fnUntraced(function*({ prefix }) {
     const names = yield* namesWith(Option.getOrElse(prefix, () => ""))
-    const states = yield* Effect.forEach(
-      names,
-      (name) => Effect.map(Mutex.inspect(name, { waiters: 1 }), (state) => ({ name, state })),
-      { concurrency: looksAtOnce }
-    )
+    const [states, unreadable] = yield* lookAt(names, 1)
     yield* print(
       states.map(({ name, state }) => {
         const { waiters: _, ...rest } = toJson(name, state)
@@ -82,6 +96,12 @@ const ls = Command.make(
         paint("dim", plural(states.length, "mutex", "mutexes"))
       ]
     )
+    if (unreadable.length > 0) {
+      return yield* new Stop({
+        code: exitCodes.negative,
+        message: unreadable.map(({ error, name }) => `Cannot show "${printable(name)}": ${error.message}`).join("\n")
+      })
+    }
   }, Effect.provide(mutexes))
 ).pipe(Command.withDescription("List the mutexes that are owned or waited for"))
 

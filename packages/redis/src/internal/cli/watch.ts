@@ -13,7 +13,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import * as Terminal from "effect/Terminal"
-import { looksAtOnce, mutexes, namesWith, ownerOf, toJson } from "./mutexCommands.ts"
+import { lookAt, mutexes, namesWith, ownerOf, toJson } from "./mutexCommands.ts"
 import { type Paint, paint, printable } from "./output.ts"
 import { durationFlag, Json } from "./settings.ts"
 import { type Look, WatchView } from "./watchView.ts"
@@ -21,12 +21,8 @@ import { type Look, WatchView } from "./watchView.ts"
 /** A person reads no more lines, and Redis has other work. */
 const mostMutexes = 100
 
-const lookAt = (names: ReadonlyArray<string>) =>
-  Effect.forEach(
-    names,
-    (name) => Effect.map(Mutex.inspect(name, { waiters: 20 }), (state): Look => ({ name, state })),
-    { concurrency: looksAtOnce }
-  )
+/** Mutexes that cannot be read are left out; `ls` names them. */
+const readable = (names: ReadonlyArray<string>) => Effect.map(lookAt(names, 20), ([looks]) => looks)
 
 const clockTime = Effect.map(
   Clock.currentTimeMillis,
@@ -59,7 +55,7 @@ const changesOfAll = Effect.fnUntraced(function*(every: Duration.Duration) {
     )
   })
   return yield* Effect.gen(function*() {
-    const looks = yield* Effect.flatMap(namesWith(""), lookAt)
+    const looks = yield* Effect.flatMap(namesWith(""), readable)
     const byName = new Map(looks.map((look) => [look.name, look]))
     for (const name of new Set([...before.keys(), ...byName.keys()])) yield* tell(name, byName.get(name))
     yield* Effect.sleep(every)
@@ -91,7 +87,7 @@ const live = Effect.fnUntraced(function*(name: Option.Option<string>, every: Dur
   const colours = yield* paint
   const frame = Effect.gen(function*() {
     const names = Option.isSome(name) ? [name.value] : yield* namesWith("")
-    view.look(yield* lookAt(names.slice(0, mostMutexes)))
+    view.look(yield* readable(names.slice(0, mostMutexes)))
     const size = { columns: (yield* terminal.columns) || 80, rows: (yield* terminal.rows) || 24 }
     const title = colours("dim", `${(yield* clockTime).slice(11, 19)} UTC  Ctrl-C ends`)
     yield* draw([

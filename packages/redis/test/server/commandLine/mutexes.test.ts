@@ -35,6 +35,28 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       for (const part of [name, lease.id, String(lease.token), shown.waiters[0].id]) assert.include(output, part)
     }))
 
+  it.effect("one key of another program does not hide the other mutexes", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const prefix = freshName("mixed")
+      const [good, list, text] = [`${prefix}:good`, `${prefix}:list`, `${prefix}:text`]
+      yield* server.send("SET", `simba:{${good}}`, "another")
+      yield* server.send("RPUSH", `simba:{${list}}`, "another")
+      yield* server.send("SET", `simba:{${text}}`, "an@@other")
+
+      const { code, errors, output } = yield* commandLine.run(["ls", prefix], server)
+      assert.strictEqual(code, 1)
+      assert.include(output, good)
+      assert.notInclude(output, list)
+      assert.include(errors, `Cannot show "${list}"`)
+      assert.include(errors, `Cannot show "${text}"`)
+
+      const watched = yield* commandLine.run(["watch", "--for", "1s"], server)
+      assert.strictEqual(watched.code, 0)
+      assert.include(watched.output, good)
+      yield* server.send("DEL", ...[good, list, text].map((name) => `simba:{${name}}`))
+    }))
+
   it.effect("colours are for terminals", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
