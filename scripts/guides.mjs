@@ -2,9 +2,9 @@
 // have.
 //
 //   node scripts/guides.mjs
-import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { root } from "./lib/workspace.mjs"
+import { filesFrom, root } from "./lib/workspace.mjs"
 
 const guides = [
   "api",
@@ -30,7 +30,12 @@ const guides = [
   "without-effect"
 ]
 
-const examples = ["mutex", "orders", "scheduled-jobs", "service", "with-lock"].map((name) => `${name}.ts`)
+const programs = readdirSync(join(root, "examples")).filter((name) => name.endsWith(".ts"))
+
+const tests = ["simulate-your-code", "test-your-code", "test-your-streams"].map((name) => `test/${name}.test.ts`)
+
+/** The programs and tests, with all files that they import. */
+const examples = new Set([...programs, ...tests].flatMap((name) => [...filesFrom(`examples/${name}`)]))
 
 const grafana = ["alerts.yml", "effect-simba.json"]
 
@@ -39,7 +44,7 @@ const published = new Map([
   ["../README.md", "../README.md"],
   ...guides.map((name) => [`${name}.md`, `${name}.md`]),
   ...grafana.map((name) => [`grafana/${name}`, `grafana/${name}`]),
-  ...examples.map((name) => [`../examples/${name}`, `examples/${name}`])
+  ...[...examples].map((file) => [`../${file}`, file])
 ])
 
 /** A link to an unpublished file would lead nowhere: its text stays. */
@@ -51,10 +56,9 @@ const withPublishedLinks = (text) =>
 
 const target = join(root, "packages/core/docs")
 rmSync(target, { recursive: true, force: true })
-for (const folder of ["examples", "grafana"]) mkdirSync(join(target, folder), { recursive: true })
+for (const file of examples) cpSync(join(root, file), join(target, file))
+for (const name of grafana) cpSync(join(root, "docs/grafana", name), join(target, "grafana", name))
 for (const name of guides) {
   const text = readFileSync(join(root, "docs", `${name}.md`), "utf8")
   writeFileSync(join(target, `${name}.md`), withPublishedLinks(text))
 }
-for (const name of examples) copyFileSync(join(root, "examples", name), join(target, "examples", name))
-for (const name of grafana) copyFileSync(join(root, "docs/grafana", name), join(target, "grafana", name))

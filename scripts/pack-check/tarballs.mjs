@@ -42,7 +42,7 @@ export const pack = async (folder, destination) => {
 }
 
 const allowed =
-  /^package\/(?:package\.json|LICENSE|(?:README|AGENTS|CHANGELOG)\.md|docs\/[\w-]+\.md|docs\/examples\/[\w-]+\.ts|docs\/grafana\/[\w.-]+|src\/.+\.(?:ts|lua)|dist\/bin\/LICENSES|dist\/.+\.(?:js|d\.ts)(?:\.map)?)$/
+  /^package\/(?:package\.json|LICENSE|(?:README|AGENTS|CHANGELOG)\.md|docs\/[\w-]+\.md|docs\/examples\/(?:(?:shared|test)\/)?[\w.-]+\.ts|docs\/grafana\/[\w.-]+|src\/.+\.(?:ts|lua)|dist\/bin\/LICENSES|dist\/.+\.(?:js|d\.ts)(?:\.map)?)$/
 
 /** A relative link in a page leads to a file of the same tarball. */
 const checkLinks = ({ folder, name }, files) => {
