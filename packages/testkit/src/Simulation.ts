@@ -84,8 +84,9 @@ export type LockModel = AnyLockModel
  * numbers.
  *
  * - Per command or message: `requestDelay`, `replyDelay`, `messageDelay`, `lateMessage`, `loseRequest`, `loseReply`,
- *   `reset`, `straggle`; see `FakeNetwork`.
- * - Per client, again and again: `clog` (one direction), `partition` (one direction or both), `pause` (a stall or
+ *   `reset`, `straggle`, `hang`; see `FakeNetwork`.
+ * - Per client, again and again: `clog` (one direction), `partition` (one direction or both), `deafen`
+ *   (its connections stand, and no published message arrives, as from a node that left a Cluster), `pause` (a stall or
  *   SIGSTOP), `suspend` (the monotonic clock stands still too), `kill` (and a new process after `lasts`).
  * - Clocks: `clockOffset` and `clockRate` (the greatest difference of a client), `clockStep`, `serverClockStep`.
  * - The server: `errorState`, `restart` (`loseData` is the probability that it forgets), `failOver` (a replica that
@@ -109,7 +110,11 @@ export type LockModel = AnyLockModel
 export type Faults = AnyFaults
 
 /**
- * Every fault, at rates that leave room for work in between.
+ * Every fault but `hang`, at rates that leave room for work in between.
+ *
+ * **Details**
+ *
+ * How long a command may hang depends on the program: add `hang` for a program whose commands time out.
  *
  * @category constants
  * @since 0.1.0
@@ -125,6 +130,7 @@ export const allFaults: Faults = {
   lateMessage: { chance: 0.03, by: [0, 10_000] },
   clog: { every: 5000, lasts: [50, 3000] },
   partition: { every: 8000, lasts: [100, 12_000] },
+  deafen: { every: 12_000, lasts: [500, 8000] },
   pause: { every: 5000, lasts: [20, 12_000] },
   suspend: { every: 12_000, lasts: [100, 15_000] },
   kill: { every: 7000, lasts: [100, 5000] },

@@ -19,6 +19,7 @@ export const confirm = 500
  * - `handovers`: how often in a row a lease goes from fiber to fiber of one process.
  * - `countsSubscribers`: whether the dead can be skipped; on a Cluster they cannot.
  * - `coalescing`: whether what is asked for in one turn goes out in one call.
+ * - `throws`: whether the tracer and the logger throw now and then.
  */
 export interface Settings {
   readonly resources: ReadonlyArray<string>
@@ -32,6 +33,7 @@ export interface Settings {
   readonly handovers: number
   readonly countsSubscribers: boolean
   readonly coalescing: boolean
+  readonly throws: boolean
 }
 
 /** Where work writes its token in Redis. */
@@ -92,9 +94,10 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
     const key = fencedKey(lease.mutex)
     if (settings.writes === "careless") {
       const send = Redis.use((redis) => redis.send("SET", key, String(lease.token)))
-      return Effect.catchTag(Effect.asVoid(send), "RedisError", () => failed)
+      return Effect.catchTag(Effect.timeout(Effect.asVoid(send), ttl), ["RedisError", "TimeoutError"], () => failed)
     }
-    return Effect.catchTags(Fencing.set(key, String(lease.token), lease.token), {
+    return Effect.catchTags(Effect.timeout(Fencing.set(key, String(lease.token), lease.token), ttl), {
+      TimeoutError: () => failed,
       ProtocolError: (error) => Effect.die(error),
       InvalidConfig: (error) => Effect.die(error),
       StaleToken: ({ seen }) => Effect.sync(() => note("stale", { id: lease.id, seen })),

@@ -8,7 +8,7 @@ import { Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisMutexStore } from "@effect-simba/redis"
 import * as RedisLockModel from "@effect-simba/redis/RedisLockModel"
 import { Checker, Simulation } from "@effect-simba/testkit"
-import { Duration, Effect, Layer } from "effect"
+import { Duration, Effect, Layer, Logger, References, Tracer } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { CommandSink, overRedis } from "../../src/internal/client/commandSink.ts"
 import { busy, confirm, fencedKey, type Settings, transition, ttl } from "./behaviour.ts"
@@ -33,6 +33,28 @@ const coalescing = Layer.effect(
   Effect.flatMap(Redis, (redis) => overRedis(redis, { coalescing: true }))
 )
 
+/** A tracer and a logger that throw now and then. Nothing but their spans and lines may be lost. */
+const throwing = ({ random }: Simulation.Client) => {
+  const maybe = (what: string) => {
+    if (random() < 0.2) throw new Error(`${what} throws`)
+  }
+  const tracer = Tracer.make({
+    span: (options) => {
+      maybe("the beginning of a span")
+      const span = new Tracer.NativeSpan(options)
+      const [end, attribute] = [span.end.bind(span), span.attribute.bind(span)]
+      span.end = (...args) => (maybe("the end of a span"), end(...args))
+      span.attribute = (...args) => (maybe("an attribute"), attribute(...args))
+      return span
+    }
+  })
+  return Layer.mergeAll(
+    Layer.succeed(Tracer.Tracer, tracer),
+    Layer.succeed(References.MinimumLogLevel, "Trace"),
+    Logger.layer([Logger.make(() => maybe("a logger"))])
+  )
+}
+
 export const program = (settings: Settings, on = RedisMutexStore.layer) => (client: Simulation.Client) => {
   const counted = settings.countsSubscribers ? on : on.pipe(Layer.provide(uncounted))
   const store = settings.coalescing ? counted.pipe(Layer.provide(coalescing)) : counted
@@ -44,11 +66,18 @@ export const program = (settings: Settings, on = RedisMutexStore.layer) => (clie
     contender,
     maxLocalHandOffs: settings.handovers
   })
-  return Effect.provide(busy(client, settings), Layer.provide(mutex, store))
+  const everything = Layer.provide(mutex, store)
+  return Effect.provide(
+    busy(client, settings),
+    settings.throws ? Layer.provideMerge(everything, throwing(client)) : everything
+  )
 }
 
 /** The longest lease is one of those with a ttl of its own. */
 const bounds = Effect.runSync(RedisLockModel.bounds({ ttl: 4000, transition, confirmTimeout: confirm }))
+
+/** No answer for so long is an outage. */
+const longestLease = 4000 + transition
 
 export const { recovery } = bounds
 
@@ -69,7 +98,8 @@ export const loadOf = (seed: number | string) => {
       writes: pick<Settings["writes"]>("writes", ["none", "fenced"]),
       handovers: pick("handovers", [0, 0, 1, 8]),
       countsSubscribers: pick("counts", [true, true, true, true, false]),
-      coalescing: pick("coalescing", [true, true, false])
+      coalescing: pick("coalescing", [true, true, false]),
+      throws: pick("throws", [true, false, false])
     } satisfies Settings
   }
 }
@@ -80,7 +110,7 @@ const plan = (seed: number | string, clients: number, settings: Settings) =>
     clients,
     program: program(settings),
     lock: { ...lock, reserve: settings.handovers },
-    faults: Simulation.allFaults,
+    faults: { ...Simulation.allFaults, hang: { chance: 0.005, lasts: longestLease } },
     checkers: [
       Checker.inOrderWithinLines,
       ...Checker.all({
@@ -114,7 +144,8 @@ export const plainPlan = (seed: number | string, overrides?: Overrides) => {
     handovers: 0,
     writes: "none" as const,
     countsSubscribers: true,
-    coalescing: true
+    coalescing: true,
+    throws: false
   }
   return { ...plan(seed, clients, plain), ...overrides }
 }

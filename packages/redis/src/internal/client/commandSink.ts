@@ -3,7 +3,9 @@ import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as FiberSet from "effect/FiberSet"
 import * as Scheduler from "effect/Scheduler"
+import type * as Scope from "effect/Scope"
 import { type Redis, RedisError } from "./effectRedis.ts"
 
 export interface Failure {
@@ -36,15 +38,15 @@ const causeOf = (cause: Cause.Cause<RedisError>): unknown => {
 
 /**
  * A sink over Effect's service, with a fiber for each command. Without `coalescing` a command is sent at once, since
- * `TestClock` does not wait for another pass of the scheduler.
+ * `TestClock` does not wait for another pass of the scheduler. Commands that were never answered end with the scope.
  */
 export const overRedis = (
   redis: Redis["Service"],
   { coalescing }: { readonly coalescing: boolean }
-): Effect.Effect<CommandSink> =>
-  Effect.map(Effect.context<never>(), (context) => {
-    const run = Effect.runForkWith(context)
-    const dispatcher = Context.get(context, Scheduler.Scheduler).makeDispatcher()
+): Effect.Effect<CommandSink, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    const run = yield* FiberSet.makeRuntime<never, unknown, RedisError>()
+    const dispatcher = (yield* Scheduler.Scheduler).makeDispatcher()
     return {
       isReady: () => false,
       afterCurrentTask: coalescing ? (task) => dispatcher.scheduleTask(task, 0) : (task) => task(),

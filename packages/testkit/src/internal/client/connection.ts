@@ -143,11 +143,14 @@ export class Connection {
 
   readonly send = <A = unknown>(command: string, ...args: ReadonlyArray<string>): Effect.Effect<A, Redis.RedisError> =>
     Effect.callback<A, Redis.RedisError>((resume) => {
-      const { commandTimeout, host, protocol } = this.settings
+      const { client, commandTimeout, host, protocol, server } = this.settings
       const fail = (cause: Error) => resume(Effect.fail(new Redis.RedisError({ cause })))
       const { wire } = this
       if (wire === undefined || this.state !== "ready") {
         return fail(new Error("Stream isn't writeable and enableOfflineQueue options is false"))
+      }
+      if (this.role === "commands" && server.link(client).hangs([command, ...args])) {
+        return wire.send([command, ...args], () => {})
       }
       let answered = false
       const pending: Pending = {

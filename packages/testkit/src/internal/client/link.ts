@@ -16,6 +16,8 @@ export interface LinkFaults {
   /** Probabilities. A request that never arrives; a reply that never arrives: the command was run. */
   readonly loseRequest?: number | undefined
   readonly loseReply?: number | undefined
+  /** Probability, per command, that it runs and is never answered, nor timed out. Its sender waits `lasts` at most. */
+  readonly hang?: { readonly chance: number; readonly lasts: number } | undefined
   /** Probability, per request, that the connection breaks right after it was sent. */
   readonly reset?: number | undefined
   /** How much later than usual arrives what was on its way over a connection that broke, if it arrives. Milliseconds. */
@@ -108,9 +110,9 @@ export interface Wire<Reply> {
 
 export interface LinkEvent {
   readonly link: string
-  readonly what: "lost request" | "lost reply" | "late message" | "reset" | "refused"
+  readonly what: "lost request" | "lost reply" | "hung" | "late message" | "reset" | "refused"
   readonly args?: ReadonlyArray<string>
-  /** How late a message is. Milliseconds. */
+  /** How late a message is, or how long the sender of a command waits. Milliseconds. */
   readonly lasts?: number
 }
 
@@ -125,6 +127,8 @@ interface Breakable {
 export class Link {
   readonly name: string
   faults: LinkFaults = {}
+  /** No published message arrives, though the connections stand. */
+  isDeaf = false
   onEvent: ((event: LinkEvent) => void) | undefined
   private readonly timers: Timers
   private readonly prng: Prng
@@ -157,6 +161,14 @@ export class Link {
   onHold(listener: () => void): () => void {
     this.holdListeners.add(listener)
     return () => this.holdListeners.delete(listener)
+  }
+
+  /** Whether the client waits for the reply to this command for ever. */
+  hangs(args: ReadonlyArray<string>): boolean {
+    const { hang } = this.faults
+    if (hang === undefined || !this.prng.chance(hang.chance)) return false
+    this.onEvent?.({ link: this.name, what: "hung", args, lasts: hang.lasts })
+    return true
   }
 
   /** Breaks every connection, for both ends. */
@@ -275,7 +287,8 @@ class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
   }
 
   push(push: Push): void {
-    const { faults } = this.link
+    const { faults, isDeaf } = this.link
+    if (isDeaf) return
     if (faults.lateMessage !== undefined && this.prng.chance(faults.lateMessage.chance)) {
       const lasts = this.delay(faults.lateMessage.by)
       this.link.onEvent?.({ link: this.link.name, what: "late message", lasts })

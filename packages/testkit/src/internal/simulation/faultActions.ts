@@ -1,11 +1,23 @@
 /** How each fault is done to the processes, the links and the server of a simulation. */
+import type { Direction } from "../client/link.ts"
 import type { Victims } from "./faults.ts"
 import type { Processes, ProcessSlot } from "./processes.ts"
 import type { RunState } from "./runState.ts"
 
+/** What a link is kept from passing on. */
+type Hindrance = Direction | "messages"
+
 export const faultActions = (state: RunState, processes: Processes): Victims => {
   const { server, slots, world } = state
-  const heldLinks: Array<{ readonly slot: ProcessSlot; readonly direction: "requests" | "replies" }> = []
+  const hindered: Array<{ readonly slot: ProcessSlot; readonly what: Hindrance }> = []
+  const begin = (slot: ProcessSlot, what: Hindrance) => {
+    state.begin(slot)
+    hindered.push({ slot, what })
+  }
+  const end = (slot: ProcessSlot, what: Hindrance) => {
+    hindered.splice(hindered.findIndex((one) => one.slot === slot && one.what === what), 1)
+    state.end(slot)
+  }
   const lose = (name: string, text: string) => {
     state.fault(name, "server", text)
     state.lossAt = state.serverDisturbedAt = world.now()
@@ -22,16 +34,25 @@ export const faultActions = (state: RunState, processes: Processes): Victims => 
     hold: (index, direction, name) => {
       const slot = slots[index]!
       state.fault(name, slot.name, direction)
-      state.begin(slot)
-      heldLinks.push({ slot, direction })
+      begin(slot, direction)
       server.link(slot.name).hold(direction)
     },
     release: (index, direction, name) => {
       const slot = slots[index]!
       state.fault(name, slot.name, `${direction} over`)
-      heldLinks.splice(heldLinks.findIndex((held) => held.slot === slot && held.direction === direction), 1)
-      state.end(slot)
+      end(slot, direction)
       server.link(slot.name).release(direction)
+    },
+    deafen: (index, isDeaf) => {
+      const slot = slots[index]!
+      const link = server.link(slot.name)
+      if (link.isDeaf === isDeaf) return
+      state.fault("deafen", slot.name, isDeaf ? "" : "over")
+      link.isDeaf = isDeaf
+      if (isDeaf) return begin(slot, "messages")
+      end(slot, "messages")
+      // It subscribes anew, at another node
+      link.reset()
     },
     pause: (index, suspend) => {
       const slot = slots[index]!
@@ -43,7 +64,7 @@ export const faultActions = (state: RunState, processes: Processes): Victims => 
       const slot = slots[index]!
       state.end(slot)
       // Two pauses that overlap last until both are over
-      if (slot.process.state !== "paused" || slot.faults > heldLinks.filter((held) => held.slot === slot).length) return
+      if (slot.process.state !== "paused" || slot.faults > hindered.filter((one) => one.slot === slot).length) return
       state.fault("resume", slot.name)
       slot.process.resume()
     },

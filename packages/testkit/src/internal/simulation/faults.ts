@@ -19,11 +19,13 @@ export interface Faults {
   readonly messageDelay?: Range
   readonly loseRequest?: number
   readonly loseReply?: number
+  readonly hang?: { readonly chance: number; readonly lasts: number }
   readonly reset?: number
   readonly straggle?: Range
   readonly lateMessage?: { readonly chance: number; readonly by: Range }
   readonly clog?: Recurring
   readonly partition?: Recurring
+  readonly deafen?: Recurring
   readonly pause?: Recurring
   readonly suspend?: Recurring
   readonly kill?: Recurring
@@ -47,6 +49,7 @@ export const linkFaults: ReadonlyArray<FaultName> = [
   "messageDelay",
   "loseRequest",
   "loseReply",
+  "hang",
   "reset",
   "straggle",
   "lateMessage"
@@ -67,6 +70,7 @@ export interface Victims {
   readonly after: (millis: number, run: () => void) => void
   readonly hold: (client: number, direction: Direction, fault: FaultName) => void
   readonly release: (client: number, direction: Direction, fault: FaultName) => void
+  readonly deafen: (client: number, isDeaf: boolean) => void
   readonly pause: (client: number, suspend: boolean) => void
   readonly resume: (client: number) => void
   readonly kill: (client: number, restartAfter: number) => void
@@ -115,6 +119,10 @@ export const start = (faults: Faults, prng: Prng, victims: Victims, on: () => bo
 
   lasting("clog", faults.clog, held("clog", (own) => [own.pick(["requests", "replies"] as const)]))
   lasting("partition", faults.partition, held("partition", (own) => own.pick(ways)))
+  lasting("deafen", faults.deafen, (client) => {
+    victims.deafen(client, true)
+    return () => victims.deafen(client, false)
+  })
   lasting("pause", faults.pause, (client) => {
     victims.pause(client, false)
     return () => victims.resume(client)

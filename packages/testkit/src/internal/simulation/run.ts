@@ -42,6 +42,10 @@ export const run = <E>(setup: Setup<E>, lua: LuaVm): Outcome => {
     for (const slot of slots) {
       const link = server.link(slot.name)
       link.faults = calm
+      if (link.isDeaf) {
+        link.isDeaf = false
+        link.reset()
+      }
       for (const direction of ["requests", "replies"] as const) while (link.isHeld(direction)) link.release(direction)
       if (slot.faults > 0) slot.disturbedAt = world.now()
       slot.faults = 0
