@@ -10,6 +10,7 @@ import * as Layer from "effect/Layer"
 import * as Queue from "effect/Queue"
 import * as Schedule from "effect/Schedule"
 import { Redis } from "./internal/client/effectRedis.ts"
+import * as log from "./internal/log.ts"
 
 const capacity = 256
 
@@ -71,7 +72,7 @@ export const layer: Layer.Layer<Subscriber, never, Redis> = Layer.effect(
       yield* forward(first).pipe(
         Effect.catch((error) =>
           Effect.andThen(
-            Effect.logDebug("A subscription failed and is made again", error.cause),
+            log.debug("A subscription failed and is made again", error.cause),
             Effect.retry(again, retry)
           )
         ),

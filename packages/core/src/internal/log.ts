@@ -1,4 +1,5 @@
 /** The log lines of this library. Nothing depends on a logger: one that throws loses its line, and no more. */
+// oxlint-disable no-restricted-properties -- here a logger may throw
 import * as Effect from "effect/Effect"
 import type * as LogLevel from "effect/LogLevel"
 

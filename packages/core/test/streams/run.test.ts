@@ -171,6 +171,21 @@ describe("handlers that fail", () => {
       assert.include(lines, "Error: Data stream is in the dead letters now: its handlers failed 3 time(s)")
     })))
 
+  it.effect("go to the dead letters with their line in the log, also when the first reply is lost", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, lines, open } = yield* fleet.make
+      const a = yield* open("a")
+      a.link.modes.deadLetter = "lost"
+      yield* a.start(a.client.run(() => Effect.die(new Error("poisoned")), { retry: Schedule.recurs(0) }))
+      yield* a.client.announceAll(names(1))
+      while (backend.dead.length === 0) yield* TestClock.adjust("10 millis")
+      a.link.modes.deadLetter = "work"
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual(backend.dead.length, 1)
+      assert.include(lines, "Error: Data stream is in the dead letters now: its handlers failed 1 time(s)")
+      assert.deepStrictEqual(lines.filter((line) => line.includes("is lost")), [])
+    })))
+
   it.effect(
     "go to the dead letters after maxFailures, whatever the schedule says and whoever counted",
     () =>

@@ -1,7 +1,7 @@
 /** Handlers that wait for messages of many data streams: what a message costs the server, and who gets it. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Effect, Fiber, Logger, References } from "effect"
 import { TestClock } from "effect/testing"
 import { readSize } from "../../src/streams/internal/blockingRead.ts"
 import { onFake, setup, streamOf } from "../support/streamScriptSetup.ts"
@@ -25,7 +25,7 @@ describe("waiting for messages of many data streams", () => {
     yield* Effect.repeat(TestClock.adjust("5 millis"), { times: 20 })
     // A blocking read is there when it ends
     const trace = Effect.map(server.trace, (commands) => commands.map(({ args }) => args))
-    return { fibers, send, service, streams, trace }
+    return { fibers, send, server, service, streams, trace }
   })
 
   it.effect("a read names a bounded number, and a message ends one read", () =>
@@ -90,4 +90,24 @@ describe("waiting for messages of many data streams", () => {
       yield* TestClock.adjust("2 seconds")
       assert.lengthOf(yield* Fiber.join(fibers[7]!), 1)
     })))
+
+  const broken = Logger.make<unknown, void>(() => {
+    throw new Error("the logger is broken")
+  })
+
+  it.effect("a logger that throws ends no reader, and loses no message", () =>
+    onFake(Effect.gen(function*() {
+      const { fibers, send, server, streams } = yield* waiting
+      yield* server.setErrorState("LOADING")
+      yield* server.dropConnections()
+      yield* TestClock.adjust("2 seconds")
+      yield* server.setErrorState(undefined)
+      yield* TestClock.adjust("2 seconds")
+      yield* send("XADD", streams[5]!, "7-0", "n", "1")
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual((yield* Fiber.join(fibers[5]!)).map(({ id }) => id), [EntryId.make("7-0")])
+    })).pipe(
+      Effect.provide(Logger.layer([broken])),
+      Effect.provideService(References.MinimumLogLevel, "Trace")
+    ))
 })

@@ -219,4 +219,21 @@ describe("requests of one turn on a fake server", () => {
       const exits = yield* all([plain("length"), plain("length")].map(store.acquire))
       for (const exit of exits) assert.instanceOf(yield* Effect.flip(exit), ProtocolError)
     }).pipe(Effect.provide(FakeLive)))
+
+  it.effect("a command that is never answered ends with its layer", () =>
+    Effect.gen(function*() {
+      let ended = 0
+      const never = Effect.onInterrupt(Effect.never, () => Effect.sync(() => void ended++))
+      yield* Effect.scoped(Effect.gen(function*() {
+        const silent = Context.make(Redis, {
+          ...Context.get(yield* Layer.build(FakeRedis.layerClient()), Redis),
+          send: () => never
+        })
+        const over = yield* direct.overRedis(Context.get(silent, Redis), { coalescing: false })
+        over.send("GET", ["a"], () => {})
+        yield* TestClock.adjust("1 minute")
+        assert.strictEqual(ended, 0)
+      }))
+      assert.strictEqual(ended, 1)
+    }).pipe(Effect.provide(FakeLive)))
 })

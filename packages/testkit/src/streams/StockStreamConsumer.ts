@@ -213,6 +213,7 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
     Effect.catchCauseIf(
       Effect.andThen(options.work(entry.stream), finish(entry.stream)),
       (cause) => !Cause.hasInterruptsOnly(cause),
+      // oxlint-disable-next-line no-restricted-properties -- the loggers are those of the test
       (cause) => Effect.logDebug("The work on a data stream failed, and is left as it is", cause)
     )
 

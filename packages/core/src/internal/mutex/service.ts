@@ -12,6 +12,7 @@ import type { ContenderId, MutexName } from "../../MutexName.ts"
 import { MutexStore } from "../../MutexStore.ts"
 import { type AcquireError, AcquireTimeout, BackendError, InvalidConfig, type InvalidName } from "../../SimbaError.ts"
 import * as contender from "../leadership/contender.ts"
+import * as log from "../log.ts"
 import { checked, mutexProblem } from "../nameRules.ts"
 import { positive } from "../optionChecks.ts"
 import { randomKey } from "../processIdentity.ts"
@@ -32,7 +33,7 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
   const store = yield* MutexStore
   const config = yield* MutexConfig.make(options)
   if (Duration.toMillis(config.ttl) < 100) {
-    yield* Effect.logWarning(
+    yield* log.warning(
       `A ttl of ${
         Duration.format(config.ttl)
       } is very short: each lease is renewed as often. A number is milliseconds; ` +

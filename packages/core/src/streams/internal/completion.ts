@@ -95,14 +95,14 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
     how: EndOutcome,
     call: Effect.Effect<string, StoreError>
   ): Effect.Effect<void, StreamLost | StoreError> => {
-    // An attempt without a reply may have passed the lease on: then it is somebody else's by our own act
-    let mayBePassedOn = false
-    const passesOn = how === "handedOver" || how === "released"
-    const answer = Effect.map(call, (reply) => reply === "NotOwner" && mayBePassedOn ? how : reply)
+    // An attempt without a reply may have ended the lease: then it is not ours any more by our own act
+    let mayHaveEnded = false
+    const answer = Effect.map(call, (reply) => reply === "NotOwner" && mayHaveEnded ? how : reply)
     return attempt(owned, how, answer, how).pipe(
       Effect.tapError((error) =>
         Effect.sync(() => {
-          mayBePassedOn = passesOn && error._tag !== "StreamLost"
+          // The store tells by itself what was done before
+          mayHaveEnded = how !== "done" && error._tag !== "StreamLost"
         })
       ),
       Effect.andThen(

@@ -10,6 +10,7 @@ import * as Queue from "effect/Queue"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
+import * as log from "../log.ts"
 
 export type Reader<T> = (input: unknown) => Exit.Exit<T, ProtocolError>
 
@@ -25,7 +26,7 @@ export const reader = <T, E>(where: string, codec: Schema.Codec<T, E>): Reader<T
 }
 
 export const reportMalformed = (channel: string, error: ProtocolError): Effect.Effect<void> =>
-  Effect.logWarning(error.message).pipe(
+  log.warning(error.message).pipe(
     Effect.annotateLogs({ channel }),
     Effect.andThen(Metric.update(MutexMetrics.malformedMessages, 1))
   )

@@ -15,6 +15,7 @@ import * as Queue from "effect/Queue"
 import * as RcMap from "effect/RcMap"
 import * as Scope from "effect/Scope"
 import { reader, reportMalformed, subscribe } from "../client/decode.ts"
+import * as log from "../log.ts"
 import * as keys from "./keys.ts"
 import { ContenderMessage, InboxMessage } from "./messages.ts"
 
@@ -167,7 +168,7 @@ export const make = Effect.fnUntraced(function*(
       run(
         subscribeOwn(mutex, id, waiter).pipe(
           Effect.scoped,
-          Effect.ignore({ log: "Debug" }),
+          Effect.catch((error) => log.debug("Cannot subscribe to the channel of a waiter", error)),
           Effect.forkIn(waiter.scope)
         )
       )

@@ -18,6 +18,7 @@ import * as Semaphore from "effect/Semaphore"
 import { reader as decoder } from "../../internal/client/decode.ts"
 import type { Connection } from "../../internal/client/effectRedis.ts"
 import { fromRedis } from "../../internal/client/errors.ts"
+import * as log from "../../internal/log.ts"
 import { replyMargin } from "./announcements.ts"
 import { toMessages } from "./checkpoints.ts"
 import * as StreamWire from "./messages.ts"
@@ -143,9 +144,7 @@ export const make = Effect.fnUntraced(function*(
         yield* redis.send("CLIENT", "UNBLOCK", client)
       }
     }).pipe(
-      Effect.catch((error) =>
-        Effect.andThen(Effect.logDebug("Cannot end a blocking read early", error.cause), Effect.never)
-      )
+      Effect.catch((error) => Effect.andThen(log.debug("Cannot end a blocking read early", error.cause), Effect.never))
     )
 
   const read = (reader: Reader, connection: Connection, client: string | undefined) =>
@@ -223,11 +222,11 @@ export const make = Effect.fnUntraced(function*(
         const error = exit.cause.reasons.find((reason) => reason._tag === "Fail")?.error
         if (error === undefined) {
           if (Cause.hasInterruptsOnly(exit.cause)) return yield* Effect.interrupt
-          yield* Effect.logError("The reader of messages crashed; restarting", exit.cause)
+          yield* log.error("The reader of messages crashed; restarting", exit.cause)
           settleAll(reader, Exit.failCause(exit.cause) as Exit.Exit<never>)
           continue
         }
-        yield* Effect.logDebug("Reading messages failed; retrying", error)
+        yield* log.debug("Reading messages failed; retrying", error)
         if (!isRetryable(error)) yield* readEach(reader)
         for (const watched of reader.watched.values()) if (watched.waiters.size === 0) forget(watched)
         yield* Effect.sleep(Duration.millis(Math.min(50 * 2 ** Math.min(failures++, 5), 1000)))

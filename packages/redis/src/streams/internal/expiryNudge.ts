@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import type { Redis } from "../../internal/client/effectRedis.ts"
+import * as log from "../../internal/log.ts"
 
 /** The keys expire after 1 millisecond. */
 const delay = Duration.millis(3)
@@ -24,7 +25,7 @@ export const make = Effect.fnUntraced(function*(
   const touch = (keys: ReadonlyArray<string>) =>
     Effect.catch(
       redis.send<number>("EXISTS", ...keys),
-      (error) => Effect.as(Effect.logDebug("Cannot touch the keys of yielded leases", error.cause), 0)
+      (error) => Effect.as(log.debug("Cannot touch the keys of yielded leases", error.cause), 0)
     )
 
   yield* Effect.addFinalizer(() =>

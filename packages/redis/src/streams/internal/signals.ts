@@ -7,6 +7,7 @@ import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import { reader, subscribe } from "../../internal/client/decode.ts"
 import type { Redis } from "../../internal/client/effectRedis.ts"
+import * as log from "../../internal/log.ts"
 import * as keys from "./keys.ts"
 import * as StreamWire from "./messages.ts"
 import type { ServiceContext } from "./service.ts"
@@ -45,7 +46,7 @@ export const enable = (redis: Redis["Service"]): Effect.Effect<void> =>
       ? Effect.void
       : Effect.asVoid(redis.send("CONFIG", "SET", setting, current + more)).pipe(
         Effect.catch((error) =>
-          Effect.logWarning("Keyspace events cannot be enabled: orphaned data streams are found by sweeps", error.cause)
+          log.warning("Keyspace events cannot be enabled: orphaned data streams are found by sweeps", error.cause)
         )
       )
   })

@@ -14,6 +14,7 @@ import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import type { Cluster, Redis as Client } from "ioredis"
+import * as log from "../../log.ts"
 import { hashTag, slot } from "../clusterSlot.ts"
 import { DriverError } from "../driverError.ts"
 import type * as Redis from "../effectRedis.ts"
@@ -204,13 +205,18 @@ export const make = Effect.fnUntraced(function*(
     for (const home of listening) {
       home.missed = home.beat === text ? 0 : home.missed + 1
       if (home.missed < 2 || homes.get(home.address) !== home) continue
-      yield* Effect.logWarning(`The subscriber hears nothing at ${home.address}, which may have left the Cluster`)
+      yield* log.warning(`The subscriber hears nothing at ${home.address}, which may have left the Cluster`)
       yield* close(home)
       yield* follow
     }
   })
   yield* Effect.forkScoped(
-    onWallClock(Effect.forever(Effect.delay(Effect.ignore(beat, { log: "Debug" }), beatInterval)))
+    onWallClock(
+      Effect.forever(Effect.delay(
+        Effect.catch(beat, (error) => log.debug("A beat of the Cluster failed", error)),
+        beatInterval
+      ))
+    )
   )
 
   const listen: channels.Subscriptions["listen"] = Effect.fnUntraced(function*(channel, listener) {

@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import type * as Scope from "effect/Scope"
 import { type Cluster, type ClusterNode, type ClusterOptions, Redis as Client, type RedisOptions } from "ioredis"
+import * as log from "../../log.ts"
 import * as Redis from "../effectRedis.ts"
 import { isReply } from "../errors.ts"
 import * as causes from "./causes.ts"
@@ -125,7 +126,7 @@ export const opened = <C extends Connectable>(
           if (refusedCommand(cause) === "select") client.disconnect(true)
           // A reply of the server explains more than the error of the connection that follows
           if (!isReply(lastError)) lastError = cause
-          runLog(Effect.logDebug(`Redis connection (${role})`, cause))
+          runLog(log.debug(`Redis connection (${role})`, cause))
         })
         return client
       }),

@@ -8,6 +8,7 @@ import type * as Scope from "effect/Scope"
 import { Cluster, Redis as Client } from "ioredis"
 import type { ClusterOptions, Options } from "../../../IoRedis.ts"
 import type { RedisTopology } from "../../../RedisTopology.ts"
+import * as log from "../../log.ts"
 import type { CommandSink } from "../commandSink.ts"
 import type * as Redis from "../effectRedis.ts"
 import { fromRedis } from "../errors.ts"
@@ -81,7 +82,7 @@ const check = Effect.fnUntraced(function*(send: commands.Send, address: string, 
     if (finding.status === "error") {
       return yield* new InvalidConfig({ option: "redis", problem: `${serverChecks.textOf(finding)} (${address})` })
     }
-    if (finding.status === "warning") yield* Effect.logWarning(`Redis at ${address}: ${serverChecks.textOf(finding)}`)
+    if (finding.status === "warning") yield* log.warning(`Redis at ${address}: ${serverChecks.textOf(finding)}`)
   }
 })
 

@@ -7,6 +7,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { Redis as Client } from "ioredis"
+import * as log from "../../log.ts"
 import type { RedisError } from "../effectRedis.ts"
 import { refusedCommand, type Settings } from "./connection.ts"
 
@@ -30,9 +31,9 @@ export const watch = Effect.fnUntraced(function*(
   let switches = 0
   let wasReplica = false
   const runLog = Effect.runForkWith(yield* Effect.context<never>())
-  const log = (cause: unknown) => {
+  const tell = (cause: unknown) => {
     refusedCommand(cause)
-    runLog(Effect.logDebug("Redis connection (Sentinel)", cause))
+    runLog(log.debug("Redis connection (Sentinel)", cause))
   }
 
   const drop = (except?: Client) => {
@@ -61,12 +62,12 @@ export const watch = Effect.fnUntraced(function*(
           ...(options.sentinelPassword === undefined ? {} : { password: options.sentinelPassword }),
           ...(options.sentinelTLS === undefined ? {} : { tls: options.sentinelTLS })
         })
-        sentinel.on("error", log)
+        sentinel.on("error", tell)
         // "<name> <old host> <old port> <new host> <new port>", once from each Sentinel
         sentinel.on("message", (_: string, text: string) => {
           if (text.startsWith(`${options.name} `)) drop()
         })
-        sentinel.subscribe(channel).catch(log)
+        sentinel.subscribe(channel).catch(tell)
         return sentinel
       }),
       (sentinel) => Effect.sync(() => sentinel.disconnect())
@@ -84,7 +85,7 @@ export const watch = Effect.fnUntraced(function*(
           if (!wasReplica || !text.includes("role:master")) return
           wasReplica = false
           drop(client)
-        }, log)
+        }, tell)
       }
       const onConnect = () => {
         if (state.isStale) client.disconnect(true)

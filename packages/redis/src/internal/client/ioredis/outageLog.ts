@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import type * as Scope from "effect/Scope"
 import type { Cluster, Redis as Client } from "ioredis"
+import * as log from "../../log.ts"
 import { addressOf } from "./connection.ts"
 
 export type Kind = "commands" | "subscriber"
@@ -60,28 +61,28 @@ export const make = Effect.fnUntraced(function*(
         since = clock.currentTimeMillisUnsafe()
         run(Effect.andThen(
           Metric.modify(connectionsDown[role], 1),
-          Effect.logWarning(`The ${role} connection to Redis at ${address()} is lost: ${consequence[role]}`)
+          log.warning(`The ${role} connection to Redis at ${address()} is lost: ${consequence[role]}`)
         ))
       }
       if (reason === undefined || isExplained) return
       isExplained = true
-      run(Effect.logWarning(`The ${role} connection to Redis cannot be restored yet: ${reason.message}`))
+      run(log.warning(`The ${role} connection to Redis cannot be restored yet: ${reason.message}`))
     },
     back: () => {
       if (since === undefined) return
       const lasted = Duration.format(Duration.millis(clock.currentTimeMillisUnsafe() - since))
       end()
-      run(Effect.logInfo(`The ${role} connection to Redis at ${address()} is back after ${lasted}`))
+      run(log.info(`The ${role} connection to Redis at ${address()} is back after ${lasted}`))
     }
   }
 })
 
 /** Watches a client that reconnects by itself. */
-export const watch = (client: Client | Cluster, log: OutageLog): Effect.Effect<void, never, Scope.Scope> =>
+export const watch = (client: Client | Cluster, outages: OutageLog): Effect.Effect<void, never, Scope.Scope> =>
   Effect.asVoid(Effect.acquireRelease(
     Effect.sync(() => {
-      const onClose = () => log.lost()
-      const onReady = () => log.back()
+      const onClose = () => outages.lost()
+      const onReady = () => outages.back()
       client.on("close", onClose).on("ready", onReady)
       return () => void client.off("close", onClose).off("ready", onReady)
     }),
@@ -89,12 +90,12 @@ export const watch = (client: Client | Cluster, log: OutageLog): Effect.Effect<v
   ))
 
 /** A node is down from its loss until it is ready again, or the Cluster does without it. */
-export const watchCluster = (cluster: Cluster, log: OutageLog): Effect.Effect<void, never, Scope.Scope> =>
+export const watchCluster = (cluster: Cluster, outages: OutageLog): Effect.Effect<void, never, Scope.Scope> =>
   Effect.asVoid(Effect.acquireRelease(
     Effect.sync(() => {
       const lost = new Set<string>()
       const settle = () => {
-        if (lost.size === 0) log.back()
+        if (lost.size === 0) outages.back()
       }
       const onNode = (node: Client) => {
         node.on("ready", () => {
@@ -105,7 +106,7 @@ export const watchCluster = (cluster: Cluster, log: OutageLog): Effect.Effect<vo
           // A node without slots is taken out before its connection is closed
           if (!cluster.nodes("all").includes(node)) return
           lost.add(addressOf(node))
-          log.lost()
+          outages.lost()
         })
       }
       const onRefresh = () => {
