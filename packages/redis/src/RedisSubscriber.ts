@@ -10,7 +10,7 @@ import * as Layer from "effect/Layer"
 import * as Queue from "effect/Queue"
 import * as Schedule from "effect/Schedule"
 import { Redis } from "./internal/client/effectRedis.ts"
-import * as log from "./internal/log.ts"
+import * as log from "./internal/client/log.ts"
 
 const capacity = 256
 

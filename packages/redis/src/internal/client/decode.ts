@@ -10,7 +10,7 @@ import * as Queue from "effect/Queue"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
-import * as log from "../log.ts"
+import * as log from "./log.ts"
 
 export type Reader<T> = (input: unknown) => Exit.Exit<T, ProtocolError>
 

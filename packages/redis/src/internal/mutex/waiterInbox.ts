@@ -15,7 +15,7 @@ import * as Queue from "effect/Queue"
 import * as RcMap from "effect/RcMap"
 import * as Scope from "effect/Scope"
 import { reader, reportMalformed, subscribe } from "../client/decode.ts"
-import * as log from "../log.ts"
+import * as log from "../client/log.ts"
 import * as keys from "./keys.ts"
 import { ContenderMessage, InboxMessage } from "./messages.ts"
 

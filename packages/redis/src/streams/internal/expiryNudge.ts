@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import type { Redis } from "../../internal/client/effectRedis.ts"
-import * as log from "../../internal/log.ts"
+import * as log from "../../internal/client/log.ts"
 
 /** The keys expire after 1 millisecond. */
 const delay = Duration.millis(3)

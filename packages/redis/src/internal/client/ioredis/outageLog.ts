@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import type * as Scope from "effect/Scope"
 import type { Cluster, Redis as Client } from "ioredis"
-import * as log from "../../log.ts"
+import * as log from "../log.ts"
 import { addressOf } from "./connection.ts"
 
 export type Kind = "commands" | "subscriber"
