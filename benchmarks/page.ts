@@ -1,12 +1,13 @@
 /**
  * Writes the tables and charts of the last full run into `docs/performance.md`, between its markers; of the quick run
- * that is compared with, where there is no full one.
+ * that is compared with, where there is no full one. The quick run has a table of its own, too, as have the streams.
  *
  *     pnpm bench:page
  */
 import { readFile, writeFile } from "node:fs/promises"
 import { format } from "./lib/format.ts"
 import type { Results } from "./lib/results.ts"
+import { verdict } from "./lib/row.ts"
 import { markdownOf } from "./lib/table.ts"
 import type { StreamRow } from "./streams/rows.ts"
 
@@ -82,8 +83,35 @@ const streams = async () => {
   ].join("\n")
 }
 
+/** The quick run that later ones compare with: it is made with each change of the hot path, a full one seldom. */
+const quick = async () => {
+  const text = await read("quick.json").catch(() => undefined)
+  if (text === undefined) return "Not measured yet: `pnpm bench --quick --save`."
+  const { at, machine, rows } = JSON.parse(text) as Results
+  const middle = (quartiles: readonly [number, number] | undefined) => quartiles?.join(" to ") ?? ""
+  return [
+    `Run of ${at.slice(0, 10)} on ${machine.cores} cores of ${machine.cpu}.`,
+    "",
+    "|  | ours | middle half | raw | middle half | to raw | ours is | CPU stolen |",
+    "| --- | ---: | ---: | ---: | ---: | ---: | --- | ---: |",
+    ...rows.map(({ against, better, ours, quartiles, ratio, raw, stolen, title, unit }) =>
+      `| ${title} (${unit}${against === undefined ? "" : `, against ${against}`}) | ${ours} | ${middle(quartiles?.ours)} | ` +
+      `${raw} | ${middle(quartiles?.raw)} | ${ratio} | ${verdict(better, quartiles?.ours, quartiles?.raw) ?? ""} | ` +
+      `${stolen === undefined ? "" : `${Math.round(100 * stolen)} %`} |`
+    )
+  ].join("\n")
+}
+
 const ofStreams = await streams()
-const generated: Record<string, () => string> = { circumstances, tables, sizes, charts, streams: () => ofStreams }
+const ofQuick = await quick()
+const generated: Record<string, () => string> = {
+  circumstances,
+  tables,
+  sizes,
+  charts,
+  quick: () => ofQuick,
+  streams: () => ofStreams
+}
 
 let text = await readFile(page, "utf8")
 for (const [name, make] of Object.entries(generated)) {
