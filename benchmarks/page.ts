@@ -95,7 +95,9 @@ const quick = async () => {
     "|  | ours | middle half | raw | middle half | to raw | ours is | CPU stolen |",
     "| --- | ---: | ---: | ---: | ---: | ---: | --- | ---: |",
     ...rows.map(({ against, better, ours, quartiles, ratio, raw, stolen, title, unit }) =>
-      `| ${title} (${unit}${against === undefined ? "" : `, against ${against}`}) | ${ours} | ${middle(quartiles?.ours)} | ` +
+      `| ${title} (${unit}${against === undefined ? "" : `, against ${against}`}) | ${ours} | ${
+        middle(quartiles?.ours)
+      } | ` +
       `${raw} | ${middle(quartiles?.raw)} | ${ratio} | ${verdict(better, quartiles?.ours, quartiles?.raw) ?? ""} | ` +
       `${stolen === undefined ? "" : `${Math.round(100 * stolen)} %`} |`
     )
