@@ -32,7 +32,7 @@ import type { AlreadyClaimed, StreamLost, StreamNotFound } from "./StreamError.t
 import type { StreamLease } from "./StreamLease.ts"
 import type { EntryId, StreamName } from "./StreamName.ts"
 import type { StreamNotification } from "./StreamNotification.ts"
-import type { DeadLetter, ServiceState, StreamStore } from "./StreamStore.ts"
+import type { DeadLetter, DeadMessage, ServiceState, StreamStore } from "./StreamStore.ts"
 
 type Announcing = {
   readonly stream: string
@@ -86,6 +86,11 @@ export class StreamClient extends Context.Service<StreamClient, {
   }) => Effect.Effect<ReadonlyArray<DeadLetter>, StoreError>
   readonly redrive: (id: string) => Effect.Effect<boolean, InvalidName | StoreError>
   readonly redriveAll: (options?: RedriveOptions) => Effect.Effect<number, StoreError>
+  readonly deadMessages: (stream: string, options?: {
+    readonly after?: EntryId | undefined
+    readonly count?: number | undefined
+  }) => Effect.Effect<ReadonlyArray<DeadMessage>, InvalidName | StoreError>
+  readonly replayMessage: (stream: string, id: string) => Effect.Effect<boolean, InvalidName | StoreError>
 }>()("@effect-simba/core/StreamClient") {}
 
 /**
@@ -481,6 +486,61 @@ export interface RedriveOptions {
  */
 export const redriveAll = (options?: RedriveOptions): Effect.Effect<number, StoreError, StreamClient> =>
   StreamClient.use((client) => client.redriveAll(options))
+
+/**
+ * Lists messages of a data stream that could not be decoded, or that a handler gave up, the oldest first.
+ *
+ * **Example** (Why they are there)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { Effect } from "effect"
+ *
+ * const reasons = Effect.map(StreamClient.deadMessages("orders:eu"), (messages) => messages.map(({ reason }) => reason))
+ * ```
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const deadMessages = (stream: string, options?: {
+  /** Only those after this id. */
+  readonly after?: EntryId | undefined
+  /** At most so many. Default: 100. */
+  readonly count?: number | undefined
+}): Effect.Effect<ReadonlyArray<DeadMessage>, InvalidName | StoreError, StreamClient> =>
+  StreamClient.use((client) => client.deadMessages(stream, options))
+
+/**
+ * Moves a dead message to the end of its data stream, with a new id, and returns whether it was there.
+ *
+ * **Details**
+ *
+ * An interruption or failure leaves the message dead, and may have added it too: replayed again, it comes twice.
+ *
+ * **Gotchas**
+ *
+ * Announce a data stream that is finished again. Otherwise nobody reads the message.
+ *
+ * **Example** (All of one data stream)
+ *
+ * ```ts
+ * import { StreamClient } from "@effect-simba/core/streams"
+ * import { Effect } from "effect"
+ *
+ * const replayAll = StreamClient.deadMessages("orders:eu").pipe(
+ *   Effect.flatMap(Effect.forEach(({ id }) => StreamClient.replayMessage("orders:eu", id))),
+ *   Effect.andThen(StreamClient.announce("orders:eu"))
+ * )
+ * ```
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const replayMessage = (
+  stream: string,
+  id: string
+): Effect.Effect<boolean, InvalidName | StoreError, StreamClient> =>
+  StreamClient.use((client) => client.replayMessage(stream, id))
 
 /**
  * A failure of a handler.

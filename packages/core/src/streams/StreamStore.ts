@@ -192,6 +192,17 @@ export interface Service {
   ) => Effect.Effect<ReadonlyArray<DeadLetter>, StoreError>
   /** Announces a dead letter again, with its count at zero. Returns whether it was there. */
   readonly redrive: (id: EntryId) => Effect.Effect<boolean, StoreError>
+  /** The dead messages of the data stream after the id `after`, at most `count` in order of ids. */
+  readonly deadMessages: (
+    stream: StreamName,
+    after: EntryId | undefined,
+    count: number
+  ) => Effect.Effect<ReadonlyArray<DeadMessage>, StoreError>
+  /**
+   * Moves a dead message to the end of its data stream. Returns whether it was there. Repeated after a failure it may add the
+   * message once more.
+   */
+  readonly replayMessage: (stream: StreamName, id: EntryId) => Effect.Effect<boolean, StoreError>
 }
 
 /**
@@ -495,6 +506,18 @@ export interface DeadLetter {
   readonly entry: EntryId
   readonly reason: string
   readonly fields: ReadonlyArray<readonly [name: string, value: string]>
+}
+
+/**
+ * A message in the dead letters of its data stream, and why it is there. `message` is the id that it had before.
+ *
+ * @see {@link Service}
+ * @category models
+ * @since 0.1.0
+ */
+export interface DeadMessage extends RawMessage {
+  readonly message: EntryId
+  readonly reason: string
 }
 
 /**

@@ -372,7 +372,9 @@ export class Backend {
       ),
       inspect: Effect.die("unused"),
       deadLetters: () => through("deadLetters", () => this.dead),
-      redrive: () => through("redrive", () => false)
+      redrive: () => through("redrive", () => false),
+      deadMessages: () => Effect.die("unused"),
+      replayMessage: () => Effect.die("unused")
     }
   }
 }

@@ -16,6 +16,7 @@ import * as announcements from "./internal/announcements.ts"
 import * as blockingRead from "./internal/blockingRead.ts"
 import * as checkpoints from "./internal/checkpoints.ts"
 import * as completion from "./internal/completion.ts"
+import * as deadLetters from "./internal/deadLetters.ts"
 import * as expiryNudge from "./internal/expiryNudge.ts"
 import * as leases from "./internal/leases.ts"
 import * as members from "./internal/members.ts"
@@ -48,6 +49,7 @@ const make = Effect.gen(function*() {
         ...completion.make(context, yield* expiryNudge.make(redis)),
         ...messages,
         awaitMessages: yield* blockingRead.make(context, messages.messages, maxReaders),
+        ...deadLetters.make(context),
         ...members.make(context),
         ...signals.make(context)
       }

@@ -1,6 +1,6 @@
 /** How a user tests handlers of data streams. */
 import { Mutex } from "@effect-simba/core"
-import { StreamClient, StreamMessages } from "@effect-simba/core/streams"
+import { StreamClient, StreamLease, StreamMessages } from "@effect-simba/core/streams"
 import { RedisMutexStore } from "@effect-simba/redis"
 import { RedisStreamStore } from "@effect-simba/redis/streams"
 import { FakeNetwork, FakeRedis, TestRedis } from "@effect-simba/testkit"
@@ -30,6 +30,31 @@ it.effect("one client: what is announced and added is processed, and FakeRedis s
     assert.strictEqual((yield* StreamClient.inspect).announced, 0)
     const server = yield* FakeRedis.FakeRedis
     assert.include((yield* server.keys).map(({ key }) => key), "orders:eu")
+  }).pipe(Effect.provide(TestStreams.layerWith(RedisStreamStore.layer, { service: "orders" }))))
+
+it.effect("a message that a handler gave up is replayed after the others", () =>
+  Effect.gen(function*() {
+    const seen: Array<number> = []
+    let isMended = false
+    yield* StreamClient.announce("orders:eu", {})
+    yield* add(1, 2, 3)
+    yield* Effect.forkChild(StreamClient.run(StreamMessages.process(Step, (message) =>
+      message.value.n === 2 && !isMended
+        ? StreamLease.StreamLease.use((lease) => lease.deadLetter(message, "no such customer"))
+        : Effect.sync(() => void seen.push(message.value.n)))))
+    yield* TestClock.adjust("5 seconds")
+    assert.deepStrictEqual(seen, [1, 3])
+    const dead = yield* StreamClient.deadMessages("orders:eu")
+    assert.deepStrictEqual(dead.map(({ fields, reason }) => ({ fields, reason })), [
+      { fields: [["n", "2"]], reason: "no such customer" }
+    ])
+    isMended = true
+    assert.isTrue(yield* StreamClient.replayMessage("orders:eu", dead[0]!.id))
+    yield* TestClock.adjust("1 second")
+    assert.deepStrictEqual(seen, [1, 3, 2])
+    assert.deepStrictEqual(yield* StreamClient.deadMessages("orders:eu"), [])
+    assert.strictEqual((yield* Effect.flip(StreamClient.deadMessages("")))._tag, "InvalidName")
+    assert.strictEqual((yield* Effect.flip(StreamClient.replayMessage("orders:eu", "x")))._tag, "InvalidName")
   }).pipe(Effect.provide(TestStreams.layerWith(RedisStreamStore.layer, { service: "orders" }))))
 
 it.effect("several: another goes on after the last commit of one that was cut off", () =>

@@ -250,7 +250,14 @@ export const make: (
         inspect: store.inspect,
         deadLetters: ({ after, count = 100 } = {}) => store.deadLetters(after, count),
         redrive: (id) => Effect.flatMap(entryId(id), store.redrive),
-        redriveAll
+        redriveAll,
+        deadMessages: (stream, { after, count = 100 } = {}) =>
+          Effect.flatMap(streamName(stream), (stream) => store.deadMessages(stream, after, count)),
+        replayMessage: (stream, id) =>
+          Effect.flatMap(
+            Effect.all([streamName(stream), entryId(id)]),
+            ([stream, id]) => store.replayMessage(stream, id)
+          )
       }
     }
   )

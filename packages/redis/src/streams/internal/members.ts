@@ -1,13 +1,10 @@
 /** Heartbeats of the members, removal of dead consumers and finished entries, and the view for operators. */
-import type { EntryId } from "@effect-simba/core/streams/StreamName"
 import type { Service } from "@effect-simba/core/streams/StreamStore"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { reader } from "../../internal/client/decode.ts"
-import { toEntry } from "./announcementEntry.ts"
 import * as keys from "./keys.ts"
-import * as StreamWire from "./messages.ts"
 import * as replies from "./replies.ts"
 import * as scripts from "./scripts.ts"
 import { millis, type ServiceContext } from "./service.ts"
@@ -29,12 +26,9 @@ const readCursors = reader(
   Schema.Tuple([Schema.String, Schema.String])
 )
 const readInspect = reader("the reply of the inspect script", replies.InspectReply)
-const readEntries = reader("dead letters", StreamWire.Entries)
 const readFlag = reader("the reply of a script", Schema.Literals(["0", "1"]))
 
-const ours = ["simba-reason", "simba-id", "simba-token"]
-
-type Part = Pick<Service, "heartbeat" | "deadLetters" | "inspect" | "leave" | "redrive" | "reap" | "removeConsumer">
+type Part = Pick<Service, "heartbeat" | "inspect" | "leave" | "reap" | "removeConsumer">
 
 export const make = (context: ServiceContext): Part => {
   const { group, input, service } = context
@@ -42,7 +36,6 @@ export const make = (context: ServiceContext): Part => {
   const dead = keys.deadLetters(service)
   const announced = keys.announced(service)
   const failures = keys.failures(service)
-  const parse = toEntry(context.problemWith)
 
   const heartbeat = context.run("heartbeat", scripts.recordHeartbeat, readMembers)
   const reap = context.run("reap", scripts.removeSilentConsumers, readCount)
@@ -50,7 +43,6 @@ export const make = (context: ServiceContext): Part => {
   const forgetFinished = context.run("reap", scripts.forgetFinishedEntries, readCursors)
   const inspect = context.run("inspect", scripts.inspectService, readInspect)
   const remove = context.run("leave", scripts.removeConsumer, readFlag)
-  const redrive = context.run("redrive", scripts.redriveDeadLetter, readFlag)
 
   return {
     heartbeat: ({ capacity, consumer, owned, session }, expiry) =>
@@ -85,37 +77,6 @@ export const make = (context: ServiceContext): Part => {
         consumers: consumers.map(([name, pending, idle]) => ({ name, pending, idle: Duration.millis(idle) })),
         members
       })
-    ),
-    deadLetters: (after, count) =>
-      Effect.map(
-        context.send(
-          "look at dead letters",
-          readEntries,
-          "XRANGE",
-          dead,
-          after === undefined ? "-" : `(${after}`,
-          "+",
-          "COUNT",
-          String(Math.max(1, count))
-        ),
-        (rows) =>
-          rows.map(([id, fields]) => {
-            const of = (name: string) => fields.findLast((field) => field[0] === name)?.[1] ?? ""
-            return {
-              id,
-              entry: of("simba-id") as EntryId,
-              reason: of("simba-reason"),
-              fields: fields.filter(([name]) => !ours.includes(name))
-            }
-          })
-      ),
-    redrive: Effect.fnUntraced(function*(id) {
-      const [letter] = yield* context.send("redrive", readEntries, "XRANGE", dead, id, id)
-      if (letter === undefined) return false
-      const content = parse(...letter)
-      const stream = content._tag === "Announced" ? content.stream : ""
-      const checkpoint = stream === "" ? dead : keys.checkpoint(stream)
-      return (yield* redrive([input, dead, announced, checkpoint], [id, stream])) === "1"
-    })
+    )
   }
 }

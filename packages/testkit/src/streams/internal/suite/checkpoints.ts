@@ -108,6 +108,34 @@ export const committing = ({ append, bench, it, short }: Cases): void => {
       assert.strictEqual(yield* service.deadLetterMessage(held, message, "unreadable"), "Behind")
     }))
 
+  it.effect("dead messages are listed in order, and replayed once, as they were", () =>
+    Effect.gen(function*() {
+      const { party, service, stream } = yield* bench("replay")
+      const held = yield* party().own("one")
+      const one = { id: id("3-0"), fields: [["n", "3"], ["n", "three"]] as const }
+      const two = { id: id("4-0"), fields: Array.from({ length: 4000 }, (_, i) => [`f${i}`, String(i)] as const) }
+      yield* service.deadLetterMessage(held, one, "unreadable")
+      yield* service.deadLetterMessage(held, two, "too long")
+      const dead = yield* service.deadMessages(held.stream, undefined, 10)
+      assert.deepStrictEqual(
+        dead.map(({ fields, message, reason }) => ({ fields, message, reason })),
+        [
+          { fields: one.fields, message: one.id, reason: "unreadable" },
+          { fields: two.fields, message: two.id, reason: "too long" }
+        ]
+      )
+      assert.deepStrictEqual(yield* service.deadMessages(held.stream, undefined, 1), dead.slice(0, 1))
+      assert.deepStrictEqual(yield* service.deadMessages(held.stream, dead[0]!.id, 10), dead.slice(1))
+      assert.deepStrictEqual(yield* service.deadMessages(stream("two"), undefined, 10), [])
+      for (const letter of dead) {
+        assert.isTrue(yield* service.replayMessage(held.stream, letter.id))
+        assert.isFalse(yield* service.replayMessage(held.stream, letter.id))
+      }
+      assert.deepStrictEqual(yield* service.deadMessages(held.stream, undefined, 10), [])
+      const messages = yield* service.messages(held.stream, two.id, 10)
+      assert.deepStrictEqual(messages.map(({ fields }) => fields), [one.fields, two.fields])
+    }))
+
   it.effect("a stream that has no messages yet has none", () =>
     Effect.gen(function*() {
       const { service, stream } = yield* bench("no messages")

@@ -1,0 +1,95 @@
+/** Lists dead letters of a service and dead messages of a data stream, and brings them back. */
+import { EntryId } from "@effect-simba/core/streams/StreamName"
+import type { RawMessage, Service } from "@effect-simba/core/streams/StreamStore"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { reader } from "../../internal/client/decode.ts"
+import { toEntry } from "./announcementEntry.ts"
+import * as keys from "./keys.ts"
+import * as StreamWire from "./messages.ts"
+import * as scripts from "./scripts.ts"
+import type { ServiceContext } from "./service.ts"
+
+const readEntries = reader("dead letters", StreamWire.Entries)
+const readFlag = reader("the reply of the redrive script", Schema.Literals(["0", "1"]))
+const readAdded = reader("the id of a message", EntryId)
+const readDeleted = reader("a count", Schema.Int)
+/** Names and values in turn: more fields than a script can add. */
+const readFields = reader("the fields of a dead message", Schema.fromJsonString(Schema.Array(Schema.String)))
+
+const ours = ["simba-reason", "simba-id", "simba-token"]
+
+const toLetter = ([id, fields]: (typeof StreamWire.Entries.Type)[number]) => {
+  const of = (name: string) => fields.findLast((field) => field[0] === name)?.[1] ?? ""
+  return {
+    id,
+    before: of("simba-id") as EntryId,
+    reason: of("simba-reason"),
+    fields: fields.filter(([name]) => !ours.includes(name))
+  }
+}
+
+const unpack = Effect.fnUntraced(function*(fields: RawMessage["fields"]) {
+  const [first] = fields
+  if (fields.length !== 1 || first?.[0] !== "simba-fields") return fields
+  const texts = yield* readFields(first[1])
+  return Array.from({ length: texts.length / 2 }, (_, i) => [texts[2 * i]!, texts[2 * i + 1]!] as const)
+})
+
+export const make = (
+  context: ServiceContext
+): Pick<Service, "deadLetters" | "deadMessages" | "redrive" | "replayMessage"> => {
+  const { input, service } = context
+  const dead = keys.deadLetters(service)
+  const announced = keys.announced(service)
+  const parse = toEntry(context.problemWith)
+  const redrive = context.run("redrive", scripts.redriveDeadLetter, readFlag)
+
+  const list = (key: string, after: EntryId | undefined, count: number) =>
+    context.send(
+      "look at dead letters",
+      readEntries,
+      "XRANGE",
+      key,
+      after === undefined ? "-" : `(${after}`,
+      "+",
+      "COUNT",
+      String(Math.max(1, count))
+    )
+
+  return {
+    deadLetters: (after, count) =>
+      Effect.map(list(dead, after, count), (rows) =>
+        rows.map((row) => {
+          const { before, fields, id, reason } = toLetter(row)
+          return { id, entry: before, reason, fields }
+        })),
+    redrive: Effect.fnUntraced(function*(id) {
+      const [letter] = yield* context.send("redrive", readEntries, "XRANGE", dead, id, id)
+      if (letter === undefined) return false
+      const content = parse(...letter)
+      const stream = content._tag === "Announced" ? content.stream : ""
+      const checkpoint = stream === "" ? dead : keys.checkpoint(stream)
+      return (yield* redrive([input, dead, announced, checkpoint], [id, stream])) === "1"
+    }),
+    deadMessages: Effect.fnUntraced(function*(stream, after, count) {
+      yield* context.admit("look at dead messages", stream)
+      const rows = yield* list(keys.deadMessages(stream), after, count)
+      return yield* Effect.forEach(rows, (row) => {
+        const { before, fields, id, reason } = toLetter(row)
+        return Effect.map(unpack(fields), (fields) => ({ id, message: before, reason, fields }))
+      })
+    }),
+    // No script: it could not add a message of thousands of fields
+    replayMessage: Effect.fnUntraced(function*(stream, id) {
+      yield* context.admit("replay", stream)
+      const key = keys.deadMessages(stream)
+      const [letter] = yield* context.send("replay", readEntries, "XRANGE", key, id, id)
+      if (letter === undefined) return false
+      const fields = yield* unpack(toLetter(letter).fields)
+      yield* context.send("replay", readAdded, "XADD", stream, "*", ...fields.flat())
+      yield* context.send("replay", readDeleted, "XDEL", key, id)
+      return true
+    })
+  }
+}
