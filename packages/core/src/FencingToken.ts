@@ -16,7 +16,7 @@ import * as Schema from "effect/Schema"
  * **Gotchas**
  *
  * Show the token to the resource before you read what you will change. Otherwise a former holder can write between your
- * read and your write. `SqlFence` and `Fencing.guard` do so.
+ * read and your write. `SqlFence` and `Fencing.raise` do so.
  *
  * **Example** (Refusing what comes from a former holder)
  *

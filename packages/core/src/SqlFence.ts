@@ -75,7 +75,7 @@ export const createTable: Effect.Effect<void, SqlError, SqlClient> = Effect.flat
 )
 
 /**
- * Shows the token to the resource, which then refuses all smaller ones.
+ * Raises the token of the resource, which then refuses all smaller ones.
  *
  * **When to use**
  *
@@ -99,7 +99,7 @@ export const createTable: Effect.Effect<void, SqlError, SqlClient> = Effect.flat
  *   write: (text: string) => Effect.Effect<void>
  * ) =>
  *   Mutex.withLock("index")((lease) =>
- *     SqlFence.guard("index", lease.token).pipe(
+ *     SqlFence.raise("index", lease.token).pipe(
  *       Effect.andThen(read),
  *       Effect.flatMap(transform),
  *       Effect.flatMap((text) => SqlFence.withTransaction("index", lease.token)(write(text)))
@@ -110,7 +110,7 @@ export const createTable: Effect.Effect<void, SqlError, SqlClient> = Effect.flat
  * @category combinators
  * @since 0.1.0
  */
-export const guard = (resource: string, token: FencingToken): Effect.Effect<void, StaleToken | SqlError, SqlClient> =>
+export const raise = (resource: string, token: FencingToken): Effect.Effect<void, StaleToken | SqlError, SqlClient> =>
   Effect.gen(function*() {
     const sql = yield* client
     const [row] = yield* sql.onDialectOrElse({
@@ -148,7 +148,7 @@ export const guard = (resource: string, token: FencingToken): Effect.Effect<void
  *
  * **Gotchas**
  *
- * Read inside the body: what you have read before may be old, unless `guard` came first. Inside an outer transaction it
+ * Read inside the body: what you have read before may be old, unless `raise` came first. Inside an outer transaction it
  * is a savepoint, and MySQL shows the body the state of the first read of the outer one.
  *
  * On Postgres, a transaction of the isolation levels above `READ COMMITTED` that had to wait for another fails with an
@@ -178,4 +178,4 @@ export const withTransaction = (resource: string, token: FencingToken) =>
 <A, E, R>(
   body: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | StaleToken | SqlError, R | SqlClient> =>
-  SqlClient.use((sql) => sql.withTransaction(Effect.andThen(guard(resource, token), body)))
+  SqlClient.use((sql) => sql.withTransaction(Effect.andThen(raise(resource, token), body)))

@@ -188,7 +188,7 @@ export const run = <Params extends ReadonlyArray<unknown>>(
 const nothing = script(() => [], { numberOfKeys: 0, lua: "return nil" })
 
 /**
- * Shows the token to the resource, which then refuses all smaller ones.
+ * Raises the token of the resource, which then refuses all smaller ones.
  *
  * **When to use**
  *
@@ -209,7 +209,7 @@ const nothing = script(() => [], { numberOfKeys: 0, lua: "return nil" })
  * const program = Mutex.withLock("balance")((lease) =>
  *   Effect.gen(function*() {
  *     const redis = yield* Redis
- *     yield* Fencing.guard("balance", lease.token)
+ *     yield* Fencing.raise("balance", lease.token)
  *     const balance = Number(yield* redis.send<string | null>("GET", "balance"))
  *     yield* Fencing.set("balance", String(balance + 1), lease.token)
  *   })
@@ -219,7 +219,7 @@ const nothing = script(() => [], { numberOfKeys: 0, lua: "return nil" })
  * @category combinators
  * @since 0.1.0
  */
-export const guard = (
+export const raise = (
   resource: string,
   token: FencingToken
 ): Effect.Effect<void, StaleToken | StoreError, Redis.Redis> => Effect.asVoid(run(nothing, resource, token)())

@@ -70,8 +70,9 @@ export interface Options {
    */
   readonly pool?: Redis.PoolOptions | undefined
   /**
-   * Look at the server when the layer is built: refuse one that cannot work, and log a warning for each setting that may
-   * break a lease. Default: `true`.
+   * Look at the server when the layer is built: refuse one that cannot work, log a warning for each setting that may break
+   * a lease, and an Info line without an append-only file. A client of data streams warns of missing keyspace events.
+   * Default: `true`.
    */
   readonly serverChecks?: boolean | undefined
 }

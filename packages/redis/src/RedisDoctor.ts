@@ -68,13 +68,6 @@ type Send = Redis.Redis["Service"]["send"]
 
 const causeOf = (error: Redis.RedisError) => error.cause instanceof Error ? error.cause.message : String(error.cause)
 
-const setting = (send: Send, name: string) =>
-  Effect.map(Effect.option(send<ReadonlyArray<string> | object>("CONFIG", "GET", name)), (reply) => {
-    if (Option.isNone(reply)) return undefined
-    const value: unknown = Array.isArray(reply.value) ? reply.value[1] : Object.values(reply.value)[0]
-    return typeof value === "string" ? value : undefined
-  })
-
 const nanosToMillis = (nanos: bigint) => Number(nanos) / 1e6
 
 const latency = Effect.fnUntraced(function*(send: Send, pings: number) {
@@ -114,18 +107,6 @@ const clock = Effect.fnUntraced(function*(send: Send) {
     } as const
     : { check: "clock", status: "ok", message: text } as const
 })
-
-const keyspaceEvents = (value: string | undefined): Finding =>
-  value === undefined
-    ? { check: "keyspaceEvents", status: "info", message: "notify-keyspace-events is not visible" }
-    : value.includes("E") && /[xA]/.test(value)
-    ? { check: "keyspaceEvents", status: "ok", message: "expired events are sent" }
-    : {
-      check: "keyspaceEvents",
-      status: "warning",
-      message: "expired events are not sent: orphaned data streams wait for a sweep",
-      advice: "set notify-keyspace-events Ex, or enableEvents of the client"
-    }
 
 const coverage = (value: string | undefined): Finding =>
   value === undefined
@@ -223,10 +204,12 @@ const messages = Effect.fnUntraced(function*(send: Send, subscriber: Subscriber[
 const examineServer = Effect.fnUntraced(function*(send: Send, isCluster: boolean, { pings, streams }: Options) {
   const info = checks.fieldsOf(yield* send<string>("INFO"))
   return [
-    ...checks.ofInfo(info, isCluster),
-    checks.persistence(info, yield* setting(send, "save")),
-    ...(isCluster ? [coverage(yield* setting(send, "cluster-require-full-coverage"))] : []),
-    ...(streams === true ? [keyspaceEvents(yield* setting(send, "notify-keyspace-events"))] : []),
+    ...checks.ofInfo(info, isCluster, yield* checks.setting(send, "save")),
+    ...(isCluster ? [coverage(yield* checks.setting(send, "cluster-require-full-coverage"))] : []),
+    // A node of a Cluster publishes the events of its own keys only, so consumers do not listen there
+    ...(streams === true && !isCluster
+      ? [checks.keyspaceEvents(yield* checks.setting(send, checks.eventsSetting))]
+      : []),
     yield* clock(send),
     yield* latency(send, pings ?? 20)
   ]

@@ -17,7 +17,8 @@ import type { Redis } from "./internal/client/effectRedis.ts"
  *   keys, each with its own way to send. A `Subscriber` that says to be `countable` listens at each of them.
  *
  * `maxReserved` is how many connections `Redis.reserve` gives at once (default: 8). Consumers of data streams wait for
- * messages on at most half of them.
+ * messages on at most half of them. `serverChecks: false` keeps layers on this `Redis` from warnings about the server's
+ * settings.
  *
  * **Example** (A provider of `Redis` that reaches a Cluster)
  *
@@ -34,11 +35,12 @@ import type { Redis } from "./internal/client/effectRedis.ts"
  * @since 0.1.0
  */
 export type RedisTopology =
-  | { readonly _tag: "Single"; readonly maxReserved?: number | undefined }
+  | { readonly _tag: "Single"; readonly maxReserved?: number | undefined; readonly serverChecks?: boolean | undefined }
   | {
     readonly _tag: "Cluster"
     readonly primaries: Effect.Effect<ReadonlyArray<Redis["Service"]["send"]>>
     readonly maxReserved?: number | undefined
+    readonly serverChecks?: boolean | undefined
   }
 
 /**

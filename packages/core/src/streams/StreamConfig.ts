@@ -56,8 +56,9 @@ export interface Options {
   /** How long a handler may go on after its data stream was revoked. Default: 5 seconds. */
   readonly gracePeriod?: Duration.Input | undefined
   /**
-   * The longest that closing waits for the backend after all handlers have ended, and for an `onError` whose handler failed
-   * while it was interrupted. Default: 2 seconds.
+   * After all handlers have ended, closing releases data streams in batches of 200. This is the longest that it waits for
+   * one batch, and it gives up after the first that takes longer. An `onError` whose handler failed while it was
+   * interrupted has as long. Default: 2 seconds.
    */
   readonly releaseTimeout?: Duration.Input | undefined
   /**

@@ -41,7 +41,7 @@ const contract = (name: string, Live: Layer.Layer<SqlClient.SqlClient, unknown>)
       it.effect("refuses a smaller token before the body runs, and names both", () =>
         Effect.gen(function*() {
           yield* setUp
-          yield* SqlFence.guard("alice", token(7))
+          yield* SqlFence.raise("alice", token(7))
           let ran = false
           const body = Effect.andThen(Effect.sync(() => void (ran = true)), setBalance(0))
           const error = yield* Effect.flip(SqlFence.withTransaction("alice", token(6))(body))
@@ -49,7 +49,7 @@ const contract = (name: string, Live: Layer.Layer<SqlClient.SqlClient, unknown>)
           assert.isFalse(ran)
           assert.deepInclude(error, { resource: "alice", token: token(6), seen: token(7) })
           assert.strictEqual(yield* balance, 100)
-          assert.strictEqual((yield* Effect.flip(SqlFence.guard("alice", token(6))))._tag, "StaleToken")
+          assert.strictEqual((yield* Effect.flip(SqlFence.raise("alice", token(6))))._tag, "StaleToken")
           yield* SqlFence.withTransaction("alice", token(7))(setBalance(7))
           assert.strictEqual(yield* balance, 7)
         }))
@@ -57,8 +57,8 @@ const contract = (name: string, Live: Layer.Layer<SqlClient.SqlClient, unknown>)
       it.effect("compares the tokens of one resource only, by its exact name", () =>
         Effect.gen(function*() {
           yield* setUp
-          yield* SqlFence.guard("alice", token(7))
-          for (const other of ["bob", "Alice", "alice ", "älice"]) yield* SqlFence.guard(other, token(1))
+          yield* SqlFence.raise("alice", token(7))
+          for (const other of ["bob", "Alice", "alice ", "älice"]) yield* SqlFence.raise(other, token(1))
         }))
 
       it.effect("undoes the body, and the token, where the body fails", () =>
@@ -108,7 +108,7 @@ const contract = (name: string, Live: Layer.Layer<SqlClient.SqlClient, unknown>)
         Effect.gen(function*() {
           yield* setUp
           const sql = yield* SqlClient.SqlClient
-          yield* SqlFence.guard("alice", token(5))
+          yield* SqlFence.raise("alice", token(5))
           yield* sql.withTransaction(
             Effect.andThen(setBalance(1), Effect.ignore(SqlFence.withTransaction("alice", token(4))(setBalance(0))))
           )

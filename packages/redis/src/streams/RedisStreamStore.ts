@@ -40,7 +40,11 @@ const make = Effect.gen(function*() {
         })
       }
       const context = serviceContext.make(redis, subscriber, service, isCluster)
-      if (options?.enableEvents === true && !isCluster) yield* signals.enable(redis)
+      // On a Cluster nobody listens for these events
+      if (!isCluster) {
+        if (options?.enableEvents === true) yield* signals.enable(redis)
+        else if (topology.serverChecks !== false) yield* signals.check(redis)
+      }
       const messages = checkpoints.make(context)
       return {
         prepare: context.prepare,

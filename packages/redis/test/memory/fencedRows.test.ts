@@ -38,7 +38,7 @@ const comparedAtTheWrite: Recipe = {
 
 /** The token is raised before the read. */
 const fenced: Recipe = {
-  read: (token) => Effect.andThen(SqlFence.guard("counter", token), value),
+  read: (token) => Effect.andThen(SqlFence.raise("counter", token), value),
   write: (token, value) => Effect.as(SqlFence.withTransaction("counter", token)(set(value)), true)
 }
 

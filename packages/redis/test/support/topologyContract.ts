@@ -1,22 +1,21 @@
 /** What users of a mutex rely on, wherever their Redis runs. */
 import { Mutex } from "@effect-simba/core"
 import { FencingToken } from "@effect-simba/core/FencingToken"
-import type { IoRedis } from "@effect-simba/redis"
+import type { Subscriber } from "@effect-simba/core/Subscriber"
 import { Fencing, RedisMutexStore } from "@effect-simba/redis"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Layer, Schedule } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import * as RedisKeys from "../../src/internal/mutex/keys.ts"
-import type { RedisServerError } from "./redisServer.ts"
 
-type Provided = Mutex.Mutex | Redis | IoRedis.IoRedis
+type Provided = Mutex.Mutex | Redis
 
 /** Mutexes with short periods, and the connections that they use. */
-export const mutexes = (ioRedis: ReturnType<typeof IoRedis.layer>) =>
+export const mutexes = <E, R>(redis: Layer.Layer<Redis | Subscriber, E, R>) =>
   Mutex.layer({ ttl: "1 second", transition: "2 seconds", commandTimeout: "500 millis", confirmTimeout: "500 millis" })
     .pipe(
       Layer.provideMerge(RedisMutexStore.layer),
-      Layer.provideMerge(ioRedis)
+      Layer.provideMerge(redis)
     )
 
 /** Counts in a key of the resource's slot. */
@@ -25,10 +24,7 @@ const advance = Fencing.script((key: string, by: number) => [key, by], {
   lua: `return redis.call('INCRBY', KEYS[1], ARGV[1])`
 })
 
-export const contract = <R>(
-  name: string,
-  live: Layer.Layer<Provided | R, RedisServerError | Layer.Error<ReturnType<typeof mutexes>>>
-) =>
+export const contract = <R, E>(name: string, live: Layer.Layer<Provided | R, E>) =>
   layer(live, { excludeTestServices: true, timeout: "60 seconds" })(name, (it) => {
     it.effect("excludes, serves in order and wakes up by message, for names in every slot", () =>
       Effect.gen(function*() {
@@ -104,7 +100,7 @@ export const contract = <R>(
             const former = yield* tokenOf
             yield* Fencing.set(key, "former", former)
             const latter = yield* tokenOf
-            yield* Fencing.guard(key, latter)
+            yield* Fencing.raise(key, latter)
             const late = yield* Effect.flip(Fencing.set(key, "late", former))
             assert.deepInclude(late, { _tag: "StaleToken", token: former, seen: latter })
             assert.strictEqual(yield* redis.send("GET", key), "former")

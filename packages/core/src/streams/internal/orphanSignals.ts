@@ -140,10 +140,7 @@ export const make = (
 
   const expiries = Effect.scoped(Effect.gen(function*() {
     const expiries = yield* store.expiries
-    if (Option.isNone(expiries)) {
-      yield* log.info("The backend publishes no expiries: orphaned data streams are found by sweeps")
-      return yield* Effect.never
-    }
+    if (Option.isNone(expiries)) return yield* Effect.never
     return yield* Effect.forever(Effect.flatMap(next(expiries.value), (expiry) =>
       expiry._tag === "Gap"
         ? gap

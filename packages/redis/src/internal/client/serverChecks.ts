@@ -1,4 +1,7 @@
 /** What a look at a server finds: settings that break leases, each with its cure. */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import type { Redis } from "./effectRedis.ts"
 
 export type Status = "ok" | "info" | "warning" | "error"
 
@@ -78,21 +81,12 @@ const connections = (info: Info): Finding => {
     : finding("connections", "ok", count)
 }
 
-/** The findings of an `INFO` reply. */
-export const ofInfo = (info: Info, isCluster: boolean): ReadonlyArray<Finding> => [
-  version(info),
-  mode(info, isCluster),
-  role(info),
-  eviction(info),
-  connections(info)
-]
-
-/** `save`: the setting of this name, undefined where the server does not tell. */
-export const persistence = (info: Info, save: string | undefined): Finding =>
+/** `save`: the setting of this name, undefined where nobody has asked, or the server does not tell. */
+const persistence = (info: Info, save: string | undefined): Finding =>
   info.get("aof_enabled") === "1"
     ? finding("persistence", "ok", "append-only file")
-    : save === undefined
-    ? finding("persistence", "info", "whether snapshots are saved is not visible")
+    : !info.has("aof_enabled")
+    ? finding("persistence", "info", "whether writes are saved to disk is not visible")
     : save === ""
     ? finding(
       "persistence",
@@ -100,6 +94,44 @@ export const persistence = (info: Info, save: string | undefined): Finding =>
       "nothing is saved to disk: a restart frees every mutex, and loses announcements and checkpoints",
       "set appendonly yes"
     )
-    : finding("persistence", "info", "snapshots only: a restart loses the newest writes", "set appendonly yes")
+    : finding(
+      "persistence",
+      "info",
+      "no append-only file: a restart loses at least the newest writes",
+      "set appendonly yes"
+    )
+
+/** The findings of an `INFO` reply. */
+export const ofInfo = (info: Info, isCluster: boolean, save?: string): ReadonlyArray<Finding> => [
+  version(info),
+  mode(info, isCluster),
+  role(info),
+  eviction(info),
+  connections(info),
+  persistence(info, save)
+]
+
+/** A setting; undefined on a managed server that refuses CONFIG. */
+export const setting = (send: Redis["Service"]["send"], name: string): Effect.Effect<string | undefined> =>
+  Effect.map(Effect.option(send<ReadonlyArray<string> | object>("CONFIG", "GET", name)), (reply) => {
+    if (Option.isNone(reply)) return undefined
+    const value: unknown = Array.isArray(reply.value) ? reply.value[1] : Object.values(reply.value)[0]
+    return typeof value === "string" ? value : undefined
+  })
+
+export const eventsSetting = "notify-keyspace-events"
+
+/** `flags`: the value of `eventsSetting`. Here `A` stands for all kinds of events, `x` among them. */
+export const keyspaceEvents = (flags: string | undefined): Finding =>
+  flags === undefined
+    ? finding("keyspaceEvents", "info", `${eventsSetting} is not visible`)
+    : flags.includes("E") && /[xA]/.test(flags)
+    ? finding("keyspaceEvents", "ok", "expired events are sent")
+    : finding(
+      "keyspaceEvents",
+      "warning",
+      "expired events are not sent: orphaned data streams wait for a sweep",
+      `set ${eventsSetting} Ex, or enableEvents of the client`
+    )
 
 export const textOf = ({ advice, message }: Finding): string => advice === undefined ? message : `${message}: ${advice}`

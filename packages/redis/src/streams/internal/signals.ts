@@ -8,48 +8,39 @@ import * as Queue from "effect/Queue"
 import { reader, subscribe } from "../../internal/client/decode.ts"
 import type { Redis } from "../../internal/client/effectRedis.ts"
 import * as log from "../../internal/client/log.ts"
+import * as checks from "../../internal/client/serverChecks.ts"
 import * as keys from "./keys.ts"
 import * as StreamWire from "./messages.ts"
 import type { ServiceContext } from "./service.ts"
 
-const setting = "notify-keyspace-events"
-
 const readSignal = reader("a signal", StreamWire.SignalMessage)
-
-/** The setting; none on a managed server that refuses CONFIG. */
-const flags = (redis: Redis["Service"]) =>
-  Effect.map(
-    Effect.option(redis.send("CONFIG", "GET", setting)),
-    Option.flatMap((reply) => {
-      const value = Array.isArray(reply)
-        ? reply[1]
-        : typeof reply === "object" && reply !== null
-        ? Object.values(reply)[0]
-        : undefined
-      return typeof value === "string" ? Option.some(value) : Option.none()
-    })
-  )
-
-/** `A` stands for all kinds of events, `x` among them. */
-const missing = (flags: string, wanted: ReadonlyArray<"E" | "K" | "x">): string =>
-  wanted.filter((flag) => !flags.includes(flag) && !(flag === "x" && flags.includes("A"))).join("")
 
 /**
  * Adds the missing flags and keeps all others. Consumers of redis-stream-client-go hear the events of `K`. If the server
  * refuses, sweeps find orphans without events.
  */
-export const enable = (redis: Redis["Service"]): Effect.Effect<void> =>
-  Effect.flatMap(flags(redis), (found) => {
-    const current = Option.getOrElse(found, () => "")
-    const more = missing(current, ["K", "E", "x"])
-    return Option.isSome(found) && more === ""
+export const enable = ({ send }: Redis["Service"]): Effect.Effect<void> =>
+  Effect.flatMap(checks.setting(send, checks.eventsSetting), (found) => {
+    const current = found ?? ""
+    const more = [...current.includes("A") ? "KE" : "KEx"].filter((flag) => !current.includes(flag)).join("")
+    return more === ""
       ? Effect.void
-      : Effect.asVoid(redis.send("CONFIG", "SET", setting, current + more)).pipe(
+      : Effect.asVoid(send("CONFIG", "SET", checks.eventsSetting, current + more)).pipe(
         Effect.catch((error) =>
           log.warning("Keyspace events cannot be enabled: orphaned data streams are found by sweeps", error.cause)
         )
       )
   })
+
+const look = ({ send }: Redis["Service"]) =>
+  Effect.map(checks.setting(send, checks.eventsSetting), checks.keyspaceEvents)
+
+/** Warns where the server is known not to send the events of expired leases. */
+export const check = (redis: Redis["Service"]): Effect.Effect<void> =>
+  Effect.flatMap(
+    look(redis),
+    (finding) => finding.status === "warning" ? log.warning(`Redis: ${checks.textOf(finding)}`) : Effect.void
+  )
 
 /** The database of the connection, which is part of the channel name of events. */
 const database = (redis: Redis["Service"]) =>
@@ -82,8 +73,7 @@ export const make = (context: ServiceContext): Pick<Service, "expiries" | "signa
     expiries: Effect.gen(function*() {
       // A Cluster node publishes the events of its own keys only
       if (isCluster) return Option.none<Subscription<Expiry>>()
-      const found = yield* flags(redis)
-      if (Option.isSome(found) && missing(found.value, ["E", "x"]) !== "") return Option.none<Subscription<Expiry>>()
+      if ((yield* look(redis)).status === "warning") return Option.none<Subscription<Expiry>>()
       return Option.some(yield* expiriesOf(context, yield* database(redis)))
     }) satisfies Effect.Effect<Option.Option<Subscription<Expiry>>, BackendError, unknown>
   }

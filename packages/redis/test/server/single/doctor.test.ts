@@ -1,9 +1,10 @@
 /** What the doctor, and the look at a server when a layer is built, find on real servers. */
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import { IoRedis, RedisDoctor } from "@effect-simba/redis"
+import { RedisStreams } from "@effect-simba/redis/streams"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
-import { capturingLogs, RedisServer } from "../../support/harness.ts"
+import { Effect, Layer, Logger } from "effect"
+import { RedisServer } from "../../support/harness.ts"
 import type { Server } from "../../support/redisServer.ts"
 
 const examine = (server: Server, options?: RedisDoctor.Options, redis?: IoRedis.Options) =>
@@ -92,26 +93,48 @@ describe("RedisDoctor", () => {
 })
 
 describe("the look at a server when a layer is built", () => {
-  const build = (options: IoRedis.Options) => {
+  /** The lines that are logged while it is built. */
+  const linesOf = <A, E>(layer: Layer.Layer<A, E>) => {
     const lines: Array<string> = []
-    return Effect.map(
-      Effect.exit(Effect.scoped(Layer.build(Layer.fresh(IoRedis.layer(options))))).pipe(
-        Effect.provide(capturingLogs(lines))
-      ),
-      (exit) => ({ exit, lines })
-    )
+    const capturing = Logger.layer([Logger.make(({ logLevel, message }) => {
+      lines.push(`${logLevel} ${[message].flat().join(" ")}`)
+    })])
+    return Effect.as(Effect.provide(Effect.scoped(Layer.build(Layer.fresh(layer))), capturing), lines)
   }
 
-  it.live("warns once for each setting, unless serverChecks is off", () =>
+  it.live("has one line for each setting, unless serverChecks is off", () =>
     Effect.gen(function*() {
-      const server = yield* RedisServer.start({ args: ["--maxmemory-policy volatile-lru", "--replicaof 127.0.0.1 1"] })
-      const { lines } = yield* build({ url: server.url })
-      assert.strictEqual(lines.length, 2, lines.join("\n"))
-      assert.match(
-        lines.join("\n"),
-        /replica.*\n.*volatile-lru, which may evict a lease: set maxmemory-policy noeviction/
-      )
-      assert.deepStrictEqual((yield* build({ url: server.url, serverChecks: false })).lines, [])
+      const { port, url } = yield* RedisServer.start({
+        args: ["--maxmemory-policy volatile-lru", "--replicaof 127.0.0.1 1"]
+      })
+      const at = `Redis at 127.0.0.1:${port}`
+      assert.deepStrictEqual(yield* linesOf(IoRedis.layer({ url })), [
+        `Warn ${at}: this server is a replica, which refuses writes (READONLY): connect to its primary, or name the Sentinels in client.sentinels`,
+        `Warn ${at}: the eviction policy is volatile-lru, which may evict a lease: set maxmemory-policy noeviction`,
+        `Info ${at}: no append-only file: a restart loses at least the newest writes: set appendonly yes`
+      ])
+      assert.deepStrictEqual(yield* linesOf(IoRedis.layer({ url, serverChecks: false })), [])
+    }))
+
+  it.live("has none for a good server", () =>
+    Effect.gen(function*() {
+      const { url } = yield* RedisServer.start({ args: ["--appendonly yes"] })
+      assert.deepStrictEqual(yield* linesOf(IoRedis.layer({ url })), [])
+    }))
+
+  it.live("warns a client of data streams of missing keyspace events", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer.start({ args: ["--appendonly yes"] })
+      const lines = (options: Partial<RedisStreams.Options> = {}) =>
+        linesOf(RedisStreams.layer({ service: "s", ...options, redis: { url: server.url, ...options.redis } }))
+      assert.deepStrictEqual(yield* lines(), [
+        "Warn Redis: expired events are not sent: orphaned data streams wait for a sweep: " +
+        "set notify-keyspace-events Ex, or enableEvents of the client"
+      ])
+      assert.deepStrictEqual(yield* lines({ redis: { serverChecks: false } }), [])
+      assert.deepStrictEqual(yield* lines({ enableEvents: true }), [])
+      // The setting stays on the server
+      assert.deepStrictEqual(yield* lines(), [])
     }))
 
   it.live("a node of a Cluster is refused, and layerCluster is named", () =>

@@ -89,10 +89,10 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       const server = yield* RedisServer
       const key = freshName("guard")
       yield* Fencing.set(key, "old", token(1))
-      yield* Fencing.guard(key, token(2))
-      yield* Fencing.guard(key, token(2))
+      yield* Fencing.raise(key, token(2))
+      yield* Fencing.raise(key, token(2))
       yield* stale(Fencing.set(key, "late", token(1)))
-      yield* stale(Fencing.guard(key, token(1)))
+      yield* stale(Fencing.raise(key, token(1)))
       assert.strictEqual(yield* server.send("GET", key), "old")
     }))
 

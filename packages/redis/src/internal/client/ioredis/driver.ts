@@ -82,7 +82,9 @@ const check = Effect.fnUntraced(function*(send: commands.Send, address: string, 
     if (finding.status === "error") {
       return yield* new InvalidConfig({ option: "redis", problem: `${serverChecks.textOf(finding)} (${address})` })
     }
-    if (finding.status === "warning") yield* log.warning(`Redis at ${address}: ${serverChecks.textOf(finding)}`)
+    if (finding.status === "ok") continue
+    const write = finding.status === "warning" ? log.warning : log.info
+    yield* write(`Redis at ${address}: ${serverChecks.textOf(finding)}`)
   }
 })
 
@@ -109,7 +111,7 @@ const ofSingle = Effect.fnUntraced(function*(
     ),
     reserved: Effect.map(open("reserved"), commands.reserved),
     pool: pool(options),
-    topology: { _tag: "Single", maxReserved: maxReserved(options) }
+    topology: { _tag: "Single", maxReserved: maxReserved(options), serverChecks: options.serverChecks }
   }
   return driver
 })
@@ -147,6 +149,7 @@ const ofCluster = Effect.fnUntraced(function*(
     topology: {
       _tag: "Cluster",
       maxReserved: maxReserved(options),
+      serverChecks: options.serverChecks,
       primaries: Effect.map(primaries, (nodes) => nodes.map((node) => commands.node(node, limit)))
     }
   }

@@ -1,0 +1,77 @@
+/** The contracts on a real server over `NodeRedis`, Effect's own provider of its `Redis` service. */
+import { Mutex } from "@effect-simba/core"
+import { StreamClient, StreamLease } from "@effect-simba/core/streams"
+import * as RedisMutexStore from "@effect-simba/redis/RedisMutexStore"
+import * as RedisSubscriber from "@effect-simba/redis/RedisSubscriber"
+import * as RedisStreamStore from "@effect-simba/redis/streams/RedisStreamStore"
+import * as MutexStoreSuite from "@effect-simba/testkit/MutexStoreSuite"
+import * as StreamStoreSuite from "@effect-simba/testkit/streams/StreamStoreSuite"
+import * as NodeRedis from "@effect/platform-node/NodeRedis"
+import { assert, it } from "@effect/vitest"
+import { Context, Deferred, Effect, Fiber, Layer } from "effect"
+import { RedisServer } from "../../support/redisServer.ts"
+import { append } from "../../support/streams.ts"
+import { contract, mutexes } from "../../support/topologyContract.ts"
+
+/** A process of its own each time that it is built. */
+const to = (url: string) =>
+  Layer.fresh(RedisSubscriber.layer.pipe(Layer.provideMerge(Layer.fresh(NodeRedis.layer({ url })))))
+
+const alone = Layer.unwrap(Effect.map(RedisServer, ({ url }) => to(url))).pipe(Layer.provide(RedisServer.layer))
+
+MutexStoreSuite.suite("a real Redis, by NodeRedis", RedisMutexStore.layer.pipe(Layer.provide(alone)), { live: true })
+
+StreamStoreSuite.suite("a real Redis, by NodeRedis", RedisStreamStore.layer.pipe(Layer.provideMerge(alone)), {
+  live: true,
+  append
+})
+
+contract("NodeRedis", mutexes(alone))
+
+it.live(
+  "a release by one process wakes the waiter of another, long before its lease would end",
+  () =>
+    Effect.gen(function*() {
+      const { url } = yield* RedisServer.start()
+      const open = Effect.map(
+        Layer.build(Layer.fresh(
+          Mutex.layer({ ttl: "1 minute" }).pipe(
+            Layer.provide(RedisMutexStore.layer),
+            Layer.provide(to(url))
+          )
+        )),
+        (context) => Context.get(context, Mutex.Mutex)
+      )
+      const [first, second] = [yield* open, yield* open]
+      const letGo = yield* Deferred.make<void>()
+      const held = yield* Deferred.make<void>()
+      yield* Effect.forkScoped(
+        first.withLock("m")(Effect.andThen(Deferred.succeed(held, undefined), Deferred.await(letGo)))
+      )
+      yield* Deferred.await(held)
+      const waiting = yield* Effect.forkScoped(second.withLock("m")(Effect.succeed("mine")))
+      yield* Effect.sleep("200 millis")
+      assert.isUndefined(waiting.pollUnsafe())
+      yield* Deferred.succeed(letGo, undefined)
+      assert.strictEqual(yield* Effect.timeout(Fiber.join(waiting), "5 seconds"), "mine")
+    }),
+  30_000
+)
+
+it.live("a data stream that one process announces is consumed by another", () =>
+  Effect.gen(function*() {
+    const { url } = yield* RedisServer.start()
+    const client = (consumer: string) =>
+      Layer.fresh(
+        StreamClient.layer({ service: "s", consumer }).pipe(
+          Layer.provide(RedisStreamStore.layer),
+          Layer.provide(to(url))
+        )
+      )
+    const seen = yield* Deferred.make<string>()
+    yield* StreamClient.run(
+      Effect.flatMap(StreamLease.StreamLease, ({ stream }) => Deferred.succeed(seen, stream))
+    ).pipe(Effect.provide(client("consumer")), Effect.forkScoped)
+    yield* Effect.provide(StreamClient.announce("data", {}), client("producer"))
+    assert.strictEqual(yield* Effect.timeout(Deferred.await(seen), "10 seconds"), "data")
+  }), 30_000)
