@@ -135,9 +135,16 @@ const stand = (names: ReadonlyArray<string>, as: Stance) =>
     { discard: true }
   )
 
+const redis = ({ isCluster, url }: Connect) => {
+  const { hostname: host, port } = new URL(url)
+  return isCluster
+    ? IoRedis.layerCluster({ nodes: [{ host, port: Number(port) }], serverChecks: false })
+    : IoRedis.layer({ url, serverChecks: false })
+}
+
 const connect = Effect.fnUntraced(function*(request: Connect) {
   const store = yield* Layer.build(
-    RedisMutexStore.layer.pipe(Layer.provide(IoRedis.layer({ url: request.url })))
+    RedisMutexStore.layer.pipe(Layer.provide(redis(request)))
   )
   const open = Effect.map(
     Layer.build(Layer.fresh(Mutex.layer(periods(request)).pipe(Layer.provide(Layer.succeedContext(store))))),

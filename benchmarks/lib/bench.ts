@@ -175,6 +175,7 @@ export const open = Effect.fnUntraced(function*(pace: Pace, compared?: Compared)
   const agents = new Map<string, Agent>()
   const connection = ({ confirms, handover, setting }: Entrant, connect: Partial<Connect>): Connect => ({
     url: server.url,
+    isCluster: false,
     leaseMillis: 16_000,
     setting,
     handover,

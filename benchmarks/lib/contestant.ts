@@ -4,6 +4,8 @@ import type { Effect, Scope } from "effect"
 /** What a session is opened with. */
 export interface Connect {
   readonly url: string
+  /** Ours only: the server is a node of a Cluster. */
+  readonly isCluster: boolean
   /** How long a lock lives without renewal, in the contestant's own terms: `ttl + transition` of ours. */
   readonly leaseMillis: number
   /** Peers only: as they come, or at their fastest sensible setting. */

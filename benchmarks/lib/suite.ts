@@ -26,6 +26,7 @@ export const works: ReadonlyArray<Work> = [
   { id: "handoff-10", comparesCommits: true, run: (bench) => Handoff.handoff(bench, 10) },
   { id: "handoff-100", comparesCommits: true, run: (bench) => Handoff.handoff(bench, 100) },
   { id: "handoff-2-processes", comparesCommits: true, run: Handoff.handoffBetweenProcesses },
+  { id: "handoff-cluster", run: Handoff.handoffOnCluster },
   { id: "handoff-link-1", comparesCommits: true, run: (bench) => Handoff.handoffOverLink(bench, 1) },
   { id: "handoff-link-10", comparesCommits: true, run: (bench) => Handoff.handoffOverLink(bench, 10) },
   { id: "throughput-2-processes", comparesCommits: true, run: Handoff.throughputOfProcesses },

@@ -1,7 +1,8 @@
 /** From a release to the next holder, with so many who want one mutex all the time. */
 import { Effect } from "effect"
+import { RedisServer } from "../../packages/redis/test/support/redisServer.ts"
 import type { Agent, AgentError } from "../lib/agent.ts"
-import { type Bench, type Entrant, type Outcome, raw, variantOf } from "../lib/bench.ts"
+import { type Bench, type Entrant, ours, type Outcome, raw, variantOf } from "../lib/bench.ts"
 import { type HandOffs, handOffs } from "../lib/handoffs.ts"
 import * as Proxy from "../lib/proxy.ts"
 import * as Row from "../lib/row.ts"
@@ -97,6 +98,20 @@ export const handoffBetweenProcesses = Effect.fnUntraced(function*(bench: Bench)
   })
   const outcomes = yield* bench.rounds([...bench.everybody, confirming], bench.pace.repetitions, measure)
   return row(bench, "handoff-2-processes", "hand-off between two processes, p50", outcomes)
+})
+
+/** What a Cluster adds: ours there against ours on one server. The names are spread over the primaries. */
+export const handoffOnCluster = Effect.fnUntraced(function*(bench: Bench) {
+  const { nodes } = yield* RedisServer.cluster()
+  yield* Effect.addFinalizer(() => Effect.ignore(bench.disconnectAll))
+  const onOne: Entrant = { ...ours, name: "ours, one server", role: "raw" }
+  const measure = Effect.fnUntraced(function*(entrant: Entrant) {
+    const connect = entrant === onOne ? {} : { url: nodes[0]!.url, isCluster: true }
+    const agents = [yield* bench.agent(entrant, connect), yield* bench.agent(entrant, connect, 2)]
+    return yield* contendFor(agents, { contenders: 1, millis: bench.pace.millis, name: freshName("cluster") })
+  })
+  const outcomes = yield* bench.rounds([ours, onOne], bench.pace.repetitions, measure)
+  return row(bench, "handoff-cluster", "hand-off between two processes on a Cluster, p50", outcomes)
 })
 
 /** A proxy adds so many milliseconds to each round trip. */
