@@ -20,7 +20,9 @@ const streamOf = (region: string) => `${service}:${region}`
 
 const consumer = (name: string) =>
   StreamClient.run(handler).pipe(
-    Effect.provide(StreamClient.layer({ service, consumer: name }).pipe(Layer.provide(RedisStreamStore.layer)))
+    Effect.provide(
+      StreamClient.layer({ service, enableEvents: true, consumer: name }).pipe(Layer.provide(RedisStreamStore.layer))
+    )
   )
 
 const order = (region: string, amount: number, ...last: ReadonlyArray<string>) =>
@@ -29,7 +31,11 @@ const order = (region: string, amount: number, ...last: ReadonlyArray<string>) =
 const program = Effect.gen(function*() {
   const fleet = yield* Effect.forEach(["ada", "ben", "cleo"], (name) => Effect.forkChild(consumer(name)))
   yield* StreamClient.announceAll(regions.map((region) => ({ stream: streamOf(region) }))).pipe(
-    Effect.provide(StreamClient.layer({ service, consumer: "producer" }).pipe(Layer.provide(RedisStreamStore.layer)))
+    Effect.provide(
+      StreamClient.layer({ service, enableEvents: true, consumer: "producer" }).pipe(
+        Layer.provide(RedisStreamStore.layer)
+      )
+    )
   )
   for (const amount of [40, 1, 1]) {
     yield* Effect.forEach(regions, (region) => order(region, amount))
