@@ -67,7 +67,7 @@ it.live("a connection that is lost and back is one warning and one line", () =>
     const lines: Array<string> = []
     yield* Effect.gen(function*() {
       const server = yield* RedisServer.start()
-      const layer = IoRedis.layer({ url: server.url })
+      const layer = IoRedis.layer({ url: server.url, serverChecks: false })
       const context = yield* Layer.build(Layer.fresh(layer))
       const redis = Context.get(context, Redis.Redis)
       const { health } = Context.get(context, IoRedis.IoRedis)
