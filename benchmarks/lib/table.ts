@@ -26,7 +26,7 @@ export const aligned = (lines: ReadonlyArray<ReadonlyArray<string>>): string => 
 /** A run from before the quartiles has the smallest and the largest. */
 const intervalOf = (row: Row) => row.quartiles === undefined ? "spread" : "middle half"
 
-/** What one entrant came to. `verdict` is that of ours against it. */
+/** What one entrant came to. `verdict` compares ours with it. */
 const cellsOf = (row: Row, name: string, value: Omit<Other, "role" | "name">): ReadonlyArray<string> => [
   name,
   value.value === undefined ? `failed: ${value.failure?.split("\n")[0]?.slice(0, 60) ?? ""}` : number(value.value),

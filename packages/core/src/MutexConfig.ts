@@ -219,7 +219,7 @@ export const config: Config.Config<Pick<Options, "ttl" | "transition">> = Config
 )
 
 /**
- * Reads from the environment what is not given: a variable that is not needed may be unreadable.
+ * Reads the options that are not given from the environment. A variable that is not needed may be unreadable.
  *
  * **Example** (Options in code, and the rest from the environment)
  *

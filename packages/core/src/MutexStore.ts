@@ -190,7 +190,7 @@ export interface Released {
   readonly ownership: Ownership
   /**
    * The place of the attempt that was queued. With a `token` nobody was ahead of it, and it owns the mutex for its whole
-   * lease. Otherwise it waits, and `stamp` is that of a refusal.
+   * lease. Otherwise it waits, and `stamp` has the time and the last token, as in a refusal.
    */
   readonly requeued: {
     readonly ticket: Ticket
