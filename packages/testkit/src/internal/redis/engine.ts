@@ -167,6 +167,12 @@ export class Engine {
     return found
   }
 
+  /** When a key expires, in milliseconds of the server; nothing for a key that stays or is absent. */
+  expiresAt(db: number, key: string): number | undefined {
+    const at = this.server.dbs[db]?.entries.get(toBytes(key))?.expiresAt
+    return at === Infinity ? undefined : at
+  }
+
   dump(db: number, key: string): Dump | undefined {
     const entry = this.server.dbs[db]?.entries.get(toBytes(key))
     if (entry === undefined) return undefined

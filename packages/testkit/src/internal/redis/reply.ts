@@ -101,15 +101,10 @@ export const WRONGTYPE = "WRONGTYPE Operation against a key holding the wrong ki
 export const NOT_INTEGER = "ERR value is not an integer or out of range"
 export const NOT_FLOAT = "ERR value is not a valid float"
 
+const BEYOND_ASCII = /[^\0-\x7f]/
+
 export const toBytes = (text: string): string => {
-  let ascii = true
-  for (let i = 0; i < text.length; i++) {
-    if (text.charCodeAt(i) > 0x7f) {
-      ascii = false
-      break
-    }
-  }
-  if (ascii) return text
+  if (!BEYOND_ASCII.test(text)) return text
   let out = ""
   for (const char of text) {
     let code = char.codePointAt(0)!
@@ -131,14 +126,7 @@ export const toBytes = (text: string): string => {
 }
 
 export const fromBytes = (bytes: string): string => {
-  let ascii = true
-  for (let i = 0; i < bytes.length; i++) {
-    if (bytes.charCodeAt(i) > 0x7f) {
-      ascii = false
-      break
-    }
-  }
-  if (ascii) return bytes
+  if (!BEYOND_ASCII.test(bytes)) return bytes
   let out = ""
   let i = 0
   while (i < bytes.length) {

@@ -79,7 +79,7 @@ export class OwnershipTracker {
   private read(key: string): { readonly value: string; readonly until: number } | undefined {
     const dump = this.server.engine.dump(0, key)
     if (dump?.type !== "string") return undefined
-    const until = this.server.engine.keys().find((info) => info.db === 0 && info.key === key)?.expiresAt ?? Infinity
+    const until = this.server.engine.expiresAt(0, key) ?? Infinity
     return this.server.micros() / 1000 < until + 1 ? { value: dump.value, until } : undefined
   }
 

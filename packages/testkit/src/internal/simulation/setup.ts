@@ -65,6 +65,8 @@ export interface View {
   readonly hash: (key: string) => ReadonlyMap<string, string>
   /** A stream on the server. */
   readonly stream: (key: string) => StreamView | undefined
+  /** When a live key expires, in milliseconds of the server; nothing for a key that stays or is absent. */
+  readonly expiresAt: (key: string) => number | undefined
   readonly keys: () => ReadonlyArray<{ readonly key: string; readonly expiresAt: number | undefined }>
   /** When a fault last touched a client, or the server. Now, while one does. */
   readonly disturbedAt: (client?: string) => number

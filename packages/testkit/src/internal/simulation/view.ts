@@ -31,6 +31,10 @@ export const viewOf = (state: RunState, checker: string): View => {
       return new Map(dump?.type === "hash" ? dump.value : [])
     },
     stream: (key) => streamView(server, key),
+    expiresAt: (key) => {
+      const at = server.engine.expiresAt(0, key)
+      return at !== undefined && Math.floor(server.micros() / 1000) <= at ? at : undefined
+    },
     keys: () => server.keys(),
     disturbedAt: (client) => {
       const slot = client === undefined ? undefined : state.slotOf(client)

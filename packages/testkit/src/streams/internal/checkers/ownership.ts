@@ -124,7 +124,7 @@ export const livingAreLeftAlone = (model: StreamModel): Checker =>
       const now = view.serverNow()
       const until = value === undefined
         ? 0
-        : view.keys().find((info) => info.key === key)?.expiresAt ?? (value === before?.holder ? before.until : 0)
+        : view.expiresAt(key) ?? (value === before?.holder ? before.until : 0)
       if (
         before !== undefined && value !== before.holder && model.isStock(before.holder) && !model.isStock(client) &&
         now <= before.until && view.lossAt() < before.since && view.serverStepAt() < before.since
@@ -180,7 +180,7 @@ interface Given {
 export const stockHaveTime = (model: StreamModel): Checker =>
   checker("stock consumers have their time", (view) => {
     let all = new Map<string, Given>()
-    const endOf = (key: string) => view.keys().find((info) => info.key === key)?.expiresAt ?? Infinity
+    const endOf = (key: string) => view.expiresAt(key) ?? Infinity
     const judge = (entry: string, before: Given, client: string, at: number) => {
       const { consumer, deliveredAt, hasLocked, since, stream, unlockedAt } = before
       const idle = view.serverNow() - deliveredAt
