@@ -2,8 +2,8 @@
  * The answers of two servers side by side: the form in which they are compared, what counts as the same, and how they
  * are printed.
  */
-import type { Reply } from "../../src/internal/redis/types.ts"
-import { ReplyError } from "../../src/internal/redis/types.ts"
+import type { Reply } from "../../src/internal/redis/session.ts"
+import { ReplyError } from "../../src/internal/redis/session.ts"
 import type { Answer } from "./resp.ts"
 import { Refusal } from "./resp.ts"
 

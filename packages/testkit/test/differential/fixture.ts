@@ -3,7 +3,8 @@
  */
 import { Engine } from "../../src/internal/redis/engine.ts"
 import { loadLua } from "../../src/internal/redis/lua/vm.ts"
-import type { EngineOptions, Push, Session } from "../../src/internal/redis/types.ts"
+import type { EngineOptions } from "../../src/internal/redis/server.ts"
+import type { Push, Session } from "../../src/internal/redis/session.ts"
 import { toAnswer, toPlain } from "./answers.ts"
 import { makeDraw } from "./draw.ts"
 

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
-import { ReplyError } from "../redis/types.ts"
+import { ReplyError } from "../redis/session.ts"
 import { Connection, type Settings } from "./connection.ts"
 import type * as Redis from "./effectRedis.ts"
 

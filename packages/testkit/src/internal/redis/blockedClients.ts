@@ -3,7 +3,7 @@
  * is marked while a command runs and served after it, so that scripts and transactions stay whole.
  */
 import type { Client } from "./client.ts"
-import type { Context } from "./command.ts"
+import type { Context } from "./context.ts"
 import type { TypeName } from "./data/values.ts"
 import type { Keyspace } from "./keyspace.ts"
 import type { Value } from "./reply.ts"

@@ -4,8 +4,8 @@
 import type { Blocked } from "./blockedClients.ts"
 import type { Command } from "./command.ts"
 import type { Value } from "./reply.ts"
-import type { Tracking } from "./tracking.ts"
-import type { BinaryPush } from "./types.ts"
+import type { BinaryPush } from "./session.ts"
+import type { Tracking } from "./tracker.ts"
 
 export interface Queued {
   readonly command: Command

@@ -1,30 +1,11 @@
 /**
- * The definition of a command. `commands/table.ts` puts all of them together.
+ * The definition of a command. `commandTable.ts` puts all of them together.
  */
-import type { Client } from "./client.ts"
-import type { Entry } from "./data/values.ts"
-import type { Keyspace } from "./keyspace.ts"
-import type { EventClass } from "./notifications.ts"
+import type { Context } from "./context.ts"
 import type { Value } from "./reply.ts"
-import type { Server } from "./server.ts"
 
 /** Stands for the reply of a command that has blocked. */
 export const BLOCKED: unique symbol = Symbol("blocked")
-
-export interface Context {
-  readonly server: Server
-  readonly client: Client
-  readonly db: Keyspace
-  /** Server time in ms, frozen. */
-  readonly now: number
-  /** Within MULTI or a script, where nothing blocks. */
-  readonly atomic: boolean
-  readonly script: boolean
-  /** Tells watchers and subscribers that a key has changed. */
-  readonly changed: (key: string, kind: EventClass, event: string, db?: Keyspace) => void
-  /** Removes a key whose collection has become empty, and says so. */
-  readonly dropIfEmpty: (key: string, entry: Entry) => boolean
-}
 
 export type Handler = (context: Context, args: ReadonlyArray<string>) => Value | typeof BLOCKED
 

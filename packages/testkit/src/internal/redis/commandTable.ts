@@ -14,7 +14,7 @@ import { lcsCommands } from "./commands/lcs.ts"
 import { listCommands } from "./commands/lists.ts"
 import { streamPendingCommands } from "./commands/pendingEntries.ts"
 import { pubsubCommands } from "./commands/pubsub.ts"
-import { scriptingCommands } from "./commands/scripting.ts"
+import { scriptCommands } from "./commands/scripts.ts"
 import { serverCommands } from "./commands/server.ts"
 import { setCommands } from "./commands/sets.ts"
 import { sortedSetAlgebraCommands } from "./commands/sortedSetAlgebra.ts"
@@ -53,7 +53,7 @@ export const commands: ReadonlyMap<string, Command> = new Map(
     ...streamInfoCommands,
     ...pubsubCommands,
     ...transactionCommands,
-    ...scriptingCommands,
+    ...scriptCommands,
     ...connectionCommands,
     ...clientCommands,
     ...configCommands,

@@ -11,10 +11,12 @@ import type { Stream } from "./data/stream.ts"
 import { printId } from "./data/stream.ts"
 import type { Entry, TypeName } from "./data/values.ts"
 import { cloneEntry } from "./data/values.ts"
+import type { ErrorState } from "./errorStates.ts"
 import type { Value } from "./reply.ts"
 import { fromBytes, toBytes, toPush, toReply } from "./reply.ts"
+import type { EngineOptions, Trace } from "./server.ts"
 import { Server } from "./server.ts"
-import type { BinaryPush, EngineOptions, ErrorState, Push, Session, Trace } from "./types.ts"
+import type { BinaryPush, Push, Session } from "./session.ts"
 
 export interface KeyInfo {
   readonly db: number

@@ -2,7 +2,8 @@
  * The error states that a server can be in, and which commands it refuses in each.
  */
 import type { Command } from "./command.ts"
-import type { ErrorState } from "./types.ts"
+
+export type ErrorState = "LOADING" | "BUSY" | "READONLY" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN"
 
 const ERROR_STATES: Readonly<Record<ErrorState, string>> = {
   LOADING: "LOADING Redis is loading the dataset in memory",

@@ -2,8 +2,8 @@
  * Values inside the engine. Strings are binary: one character is one byte, so lengths, ranges and order are those of
  * Redis. Text sessions convert them from and to UTF-8. A failure is a plain object: it needs no stack.
  */
-import type { BinaryPush, Push, Reply } from "./types.ts"
-import { ReplyError } from "./types.ts"
+import type { BinaryPush, Push, Reply } from "./session.ts"
+import { ReplyError } from "./session.ts"
 
 export class Status {
   readonly ok: string

@@ -7,24 +7,47 @@ import type { Blocked, Wait } from "./blockedClients.ts"
 import { BlockedClients } from "./blockedClients.ts"
 import type { Client, Request } from "./client.ts"
 import { subscriptions } from "./client.ts"
-import type { Command, Context } from "./command.ts"
+import type { Command } from "./command.ts"
 import { BLOCKED, checkArity } from "./command.ts"
 import { defaultConfig } from "./config.ts"
+import { Context } from "./context.ts"
+import type { ErrorState } from "./errorStates.ts"
 import { refusalIn } from "./errorStates.ts"
 import { Journal } from "./journal.ts"
 import type { KeyspaceHost } from "./keyspace.ts"
 import { DATABASES, Keyspace } from "./keyspace.ts"
-import type { LuaScript } from "./lua/vm.ts"
+import type { LuaScript, LuaVm } from "./lua/vm.ts"
 import type { EventClass } from "./notifications.ts"
 import { wants, wantsKeyevent, wantsKeyspace } from "./notifications.ts"
 import type { Value } from "./reply.ts"
 import { Fail, QUEUED } from "./reply.ts"
-import { RunContext } from "./runContext.ts"
+import type { BinaryPush } from "./session.ts"
 import { shape } from "./shapes.ts"
 import { Subscribers } from "./subscribers.ts"
-import { Tracker } from "./tracking.ts"
-import type { BinaryPush, EngineOptions, ErrorState, Trace } from "./types.ts"
+import { Tracker } from "./tracker.ts"
 import { leaveMulti, touchWatchers, unwatchAll } from "./watches.ts"
+
+/** One command with its reply, as a session saw it, in binary strings. */
+export interface Trace {
+  readonly args: ReadonlyArray<string>
+  readonly reply: Value
+  readonly session: number
+  /** Server time at which the command arrived. */
+  readonly micros: number
+}
+
+export interface EngineOptions {
+  /** The server's wall clock, in whole microseconds since the epoch. The engine freezes it within a command or script. */
+  readonly nowMicros: () => number
+  /** Uniform in [0, 1). Decides how long after its deadline an expired key is actively removed. */
+  readonly random: () => number
+  /** How late active expiry removes a key that nobody touches, in ms: a draw between the two. Default 0 to 100. */
+  readonly expiryDelayMillis?: readonly [minimum: number, maximum: number]
+  /** Runs the scripts; see `loadLua`. Without it, scripting commands are refused. */
+  readonly lua?: LuaVm
+  /** How many of the last commands that wrote something `rollback` can take back. Default 0. */
+  readonly undoDepth?: number
+}
 
 export class Server implements KeyspaceHost {
   readonly options: EngineOptions
@@ -213,7 +236,7 @@ export class Server implements KeyspaceHost {
       return QUEUED
     }
     this.blockedReply = request.reply
-    return this.call(new RunContext(this, client, false, false), command, args)
+    return this.call(new Context(this, client, false, false), command, args)
   }
 
   /** Who gets the reply of a command that blocks. */
@@ -262,8 +285,8 @@ export class Server implements KeyspaceHost {
     this.leaving.push(client)
   }
 
-  contextFor(client: Client): RunContext {
-    return new RunContext(this, client, false, false)
+  contextFor(client: Client): Context {
+    return new Context(this, client, false, false)
   }
 
   flushScripts(): void {

@@ -3,7 +3,7 @@
  */
 import type { Client } from "./client.ts"
 import { globMatch } from "./glob.ts"
-import type { BinaryPush } from "./types.ts"
+import type { BinaryPush } from "./session.ts"
 
 export type Kind = "channels" | "patterns" | "shards"
 

@@ -1,7 +1,8 @@
 /** How each fault is done to the processes, the links and the server of a simulation. */
 import type { Direction } from "../client/link.ts"
 import type { Victims } from "./faults.ts"
-import type { Processes, ProcessSlot } from "./processes.ts"
+import type { ProcessSlot } from "./process.ts"
+import type { Processes } from "./processes.ts"
 import type { RunState } from "./runState.ts"
 
 /** What a link is kept from passing on. */

@@ -1,6 +1,6 @@
 /** Schedules faults. Each kind draws from its own random stream, so that leaving one out does not shift the others. */
 import type { Direction } from "../client/link.ts"
-import type { ErrorState } from "../redis/types.ts"
+import type { ErrorState } from "../redis/errorStates.ts"
 import type { Prng, Range } from "./prng.ts"
 
 /** A fault that comes again and again: `every` is the mean distance, `lasts` how long, both in milliseconds. */

@@ -1,7 +1,7 @@
 /** The events of a simulation, in order, and their text form. */
 import type { TraceEntry } from "../client/server.ts"
-import type { Reply } from "../redis/types.ts"
-import { ReplyError } from "../redis/types.ts"
+import type { Reply } from "../redis/session.ts"
+import { ReplyError } from "../redis/session.ts"
 
 export type Phase = "safety" | "liveness" | "closing" | "closed"
 

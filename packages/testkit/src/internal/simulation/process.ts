@@ -4,6 +4,7 @@
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
+import type * as Fiber from "effect/Fiber"
 import * as Metric from "effect/Metric"
 import * as Random from "effect/Random"
 import * as Scheduler from "effect/Scheduler"
@@ -165,4 +166,21 @@ export class Process implements Host {
     this.heldTimers = []
     this.heldMail = []
   }
+}
+
+/** One client: the process that it runs in now. */
+export interface ProcessSlot {
+  readonly name: string
+  readonly index: number
+  generation: number
+  process: Process
+  fiber: Fiber.Fiber<void, unknown> | undefined
+  /** When a fault last touched it. */
+  disturbedAt: number
+  /** A message to it is under way until then, overtaken by others. */
+  lateUntil: number
+  /** When its wall clock was last stepped. */
+  steppedAt: number
+  /** Faults that touch it now. */
+  faults: number
 }

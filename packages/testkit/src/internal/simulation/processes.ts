@@ -4,31 +4,13 @@ import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
 import * as fakeClient from "../client/client.ts"
-import { Process } from "./process.ts"
+import { Process, type ProcessSlot } from "./process.ts"
 import { never, type RunState } from "./runState.ts"
 import type { Client, Outside } from "./setup.ts"
-
-/** One client: the process that it runs in now. */
-export interface ProcessSlot {
-  readonly name: string
-  readonly index: number
-  generation: number
-  process: Process
-  fiber: Fiber.Fiber<void, unknown> | undefined
-  /** When a fault last touched it. */
-  disturbedAt: number
-  /** A message to it is under way until then, overtaken by others. */
-  lateUntil: number
-  /** When its wall clock was last stepped. */
-  steppedAt: number
-  /** Faults that touch it now. */
-  faults: number
-}
 
 export class Processes {
   private readonly state: RunState

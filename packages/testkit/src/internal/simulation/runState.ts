@@ -5,7 +5,7 @@ import { type FaultName, type Faults, only, swarm } from "./faults.ts"
 import type { Event, Phase } from "./history.ts"
 import { OwnershipTracker } from "./ownershipTracker.ts"
 import { Prng } from "./prng.ts"
-import type { ProcessSlot } from "./processes.ts"
+import type { ProcessSlot } from "./process.ts"
 import type { Setup, Violation } from "./setup.ts"
 import { World } from "./world.ts"
 

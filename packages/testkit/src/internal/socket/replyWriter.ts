@@ -14,7 +14,7 @@ import {
   Status,
   Verbatim
 } from "../redis/reply.ts"
-import type { BinaryPush } from "../redis/types.ts"
+import type { BinaryPush } from "../redis/session.ts"
 
 export type Protocol = 2 | 3
 

@@ -1,8 +1,9 @@
 /**
  * Bits of strings: reading, setting, counting, combining.
  */
-import type { Command, Context, Handler } from "../command.ts"
+import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
+import type { Context } from "../context.ts"
 import { integer, parseInteger } from "../numbers.ts"
 import { fail, syntaxError } from "../reply.ts"
 

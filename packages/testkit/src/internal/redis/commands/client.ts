@@ -3,12 +3,13 @@
  */
 import type { Client } from "../client.ts"
 import { subscriptions } from "../client.ts"
-import type { Command, Context, Handler } from "../command.ts"
+import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
+import type { Context } from "../context.ts"
 import { integer } from "../numbers.ts"
 import type { Value } from "../reply.ts"
 import { Fail, fail, OK, syntaxError } from "../reply.ts"
-import { cache, track, trackingInfo } from "./clientTracking.ts"
+import { cache, track, trackingInfo } from "./clientCache.ts"
 import { clientName } from "./connection.ts"
 
 /** Every client has an address, though none has a socket. */

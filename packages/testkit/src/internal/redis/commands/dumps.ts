@@ -1,8 +1,9 @@
 /**
  * DUMP and RESTORE. The payload is this server's own: a real server refuses it, and this one refuses that of a real one.
  */
-import type { Command, Context, Handler } from "../command.ts"
+import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
+import type { Context } from "../context.ts"
 import { SortedSet } from "../data/sortedSet.ts"
 import type { Stream } from "../data/stream.ts"
 import { cloneStream } from "../data/stream.ts"

@@ -1,8 +1,9 @@
 /**
  * Commands on keys of any type: existence, expiry, renaming, iteration.
  */
-import type { Command, Context, Handler } from "../command.ts"
+import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
+import type { Context } from "../context.ts"
 import type { Entry, TypeName } from "../data/values.ts"
 import { cloneValue } from "../data/values.ts"
 import { globMatch } from "../glob.ts"

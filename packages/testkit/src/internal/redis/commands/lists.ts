@@ -2,8 +2,9 @@
  * List commands, the blocking ones included.
  */
 import { blockUntil } from "../blockedClients.ts"
-import type { BLOCKED, Command, Context, Handler } from "../command.ts"
+import type { BLOCKED, Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
+import type { Context } from "../context.ts"
 import type { Entry } from "../data/values.ts"
 import { integer, MIN_INT64, parseBigInt } from "../numbers.ts"
 import type { Value } from "../reply.ts"

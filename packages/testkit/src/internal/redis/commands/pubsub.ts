@@ -2,8 +2,9 @@
  * Publishing and subscribing.
  */
 import type { Client } from "../client.ts"
-import type { Command, Context, Handler } from "../command.ts"
+import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
+import type { Context } from "../context.ts"
 import { globMatch } from "../glob.ts"
 import type { Value } from "../reply.ts"
 import { Confirmations, fail } from "../reply.ts"

@@ -1,8 +1,9 @@
 /**
  * Set commands: members, random ones, unions, intersections and differences.
  */
-import type { Command, Context, Handler } from "../command.ts"
+import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
+import type { Context } from "../context.ts"
 import type { Entry } from "../data/values.ts"
 import { drawCount, integer } from "../numbers.ts"
 import { fail, syntaxError } from "../reply.ts"

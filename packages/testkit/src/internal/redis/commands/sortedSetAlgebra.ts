@@ -1,8 +1,9 @@
 /**
  * Unions, intersections and differences of sorted sets (and sets).
  */
-import type { Command, Context, Handler } from "../command.ts"
+import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
+import type { Context } from "../context.ts"
 import type { Scored } from "../data/sortedSet.ts"
 import { SortedSet } from "../data/sortedSet.ts"
 import { integer, parseDouble } from "../numbers.ts"

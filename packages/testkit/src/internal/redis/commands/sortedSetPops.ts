@@ -2,8 +2,9 @@
  * Sorted set commands that take members away from an end, at once or when there are some.
  */
 import { blockUntil } from "../blockedClients.ts"
-import type { BLOCKED, Command, Context, Handler } from "../command.ts"
+import type { BLOCKED, Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
+import type { Context } from "../context.ts"
 import type { Scored } from "../data/sortedSet.ts"
 import type { Entry } from "../data/values.ts"
 import { formatDouble, integer } from "../numbers.ts"

@@ -1,8 +1,9 @@
 /**
  * Sorted set commands on ranges: reading, storing, counting and removing by rank, score or bytes.
  */
-import type { Command, Context, Handler } from "../command.ts"
+import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
+import type { Context } from "../context.ts"
 import type { Scored, SortedSet } from "../data/sortedSet.ts"
 import type { By } from "../data/sortedSetBounds.ts"
 import { boundsSpan, parseBounds, parseSpan } from "../data/sortedSetBounds.ts"

@@ -1,8 +1,9 @@
 /**
  * Sorted set commands on members: adding, removing, scores and ranks, drawing, iterating.
  */
-import type { Command, Context, Handler } from "../command.ts"
+import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
+import type { Context } from "../context.ts"
 import type { Scored } from "../data/sortedSet.ts"
 import { SortedSet } from "../data/sortedSet.ts"
 import type { Entry } from "../data/values.ts"

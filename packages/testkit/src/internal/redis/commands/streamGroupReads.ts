@@ -1,8 +1,9 @@
 /**
  * XREADGROUP: handing new entries to a consumer, or again those that it has not acknowledged.
  */
-import type { Command, Context, Handler } from "../command.ts"
+import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
+import type { Context } from "../context.ts"
 import type { Consumer, Group, Stream, StreamEntry, StreamId } from "../data/stream.ts"
 import {
   addPending,

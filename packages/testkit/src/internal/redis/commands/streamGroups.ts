@@ -2,8 +2,9 @@
  * XGROUP: consumer groups and their consumers, made, moved and removed. All of it is announced, and none of it spoils
  * the transaction of who watches the stream.
  */
-import type { Command, Context, Handler } from "../command.ts"
+import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
+import type { Context } from "../context.ts"
 import type { Consumer, Group, StreamId } from "../data/stream.ts"
 import { makeStream, MAX_ID, MIN_ID, parseId, removePending } from "../data/stream.ts"
 import { integer } from "../numbers.ts"

@@ -1,8 +1,9 @@
 /**
  * XREAD, and what XREADGROUP has in common with it: how long to block, and the list of keys and ids.
  */
-import type { Command, Context, Handler } from "../command.ts"
+import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
+import type { Context } from "../context.ts"
 import type { StreamId } from "../data/stream.ts"
 import { between, compareIds, MAX_ID, MIN_ID, nextId, parseId } from "../data/stream.ts"
 import { integer } from "../numbers.ts"

@@ -1,8 +1,9 @@
 /**
  * The entries of a stream: adding, ranges, deleting, and XSETID.
  */
-import type { Command, Context, Handler } from "../command.ts"
+import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
+import type { Context } from "../context.ts"
 import type { Stream, StreamEntry, StreamId } from "../data/stream.ts"
 import {
   between,

@@ -1,8 +1,9 @@
 /**
  * String commands and counters.
  */
-import type { Command, Context, Handler } from "../command.ts"
+import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
+import type { Context } from "../context.ts"
 import { addFloats, bigInteger, integer, MAX_INT64, MIN_INT64, parseBigInt } from "../numbers.ts"
 import type { Value } from "../reply.ts"
 import { fail, NOT_FLOAT, NOT_INTEGER, OK, syntaxError } from "../reply.ts"

@@ -3,9 +3,9 @@
  */
 import type { Command, Handler } from "../command.ts"
 import { BLOCKED, define } from "../command.ts"
+import { Context } from "../context.ts"
 import type { Value } from "../reply.ts"
 import { fail, OK } from "../reply.ts"
-import { RunContext } from "../runContext.ts"
 import { shape } from "../shapes.ts"
 import { leaveMulti, unwatchAll, watch } from "../watches.ts"
 
@@ -51,7 +51,7 @@ const exec: Handler = ({ client, server }) => {
   if (touched) return null
   const replies: Array<Value> = []
   for (const { args, command } of queue) {
-    const value = server.call(new RunContext(server, client, true, false), command, args)
+    const value = server.call(new Context(server, client, true, false), command, args)
     const reply = value === BLOCKED ? null : value
     replies.push(client.wire ? shape(client.protocol, args, reply) : reply)
   }

@@ -1,14 +1,14 @@
 /**
  * EVAL and its relatives. A script is compiled once per engine and kept until SCRIPT FLUSH.
  */
-import type { Command, Context, Handler } from "../command.ts"
+import type { Command, Handler } from "../command.ts"
 import { BLOCKED, checkArity, define } from "../command.ts"
+import { Context } from "../context.ts"
 import { refusalIn } from "../errorStates.ts"
 import type { LuaScript } from "../lua/vm.ts"
 import { integer } from "../numbers.ts"
 import type { Value } from "../reply.ts"
 import { Fail, fail, OK } from "../reply.ts"
-import { RunContext } from "../runContext.ts"
 import { sha1 } from "../sha1.ts"
 import { shape } from "../shapes.ts"
 
@@ -60,7 +60,7 @@ const READ_ONLY = new Fail("ERR Write commands are not allowed from read-only sc
 
 const caller = (context: Context, readOnly: boolean) => {
   const { server } = context
-  let inner = new RunContext(server, context.client, true, true)
+  let inner = new Context(server, context.client, true, true)
   return (args: ReadonlyArray<string>, protocol: 2 | 3): Value => {
     const command = server.commands.get(args[0]!.toLowerCase())
     if (command === undefined) return UNKNOWN
@@ -71,7 +71,7 @@ const caller = (context: Context, readOnly: boolean) => {
     const refusal = refusalIn(server.errorState, command)
     if (refusal !== undefined) return new Fail(refusal)
     const value = server.call(inner, command, args)
-    if (context.client.db !== inner.db.index) inner = new RunContext(server, context.client, true, true)
+    if (context.client.db !== inner.db.index) inner = new Context(server, context.client, true, true)
     const reply = value === BLOCKED ? null : value
     return protocol === 3 ? shape(3, args, reply) : reply
   }
@@ -150,7 +150,7 @@ const script: Handler = (context, args) => {
   }
 }
 
-export const scriptingCommands: ReadonlyArray<Command> = [
+export const scriptCommands: ReadonlyArray<Command> = [
   define("eval", -3, "s", evalSource(false)),
   define("eval_ro", -3, "s", evalSource(true)),
   define("evalsha", -3, "s", evalSha(false)),

@@ -2,7 +2,7 @@
  * CLIENT TRACKING, CACHING and TRACKINGINFO: a client asks to be told which keys have changed.
  */
 import type { Client } from "../client.ts"
-import type { Context } from "../command.ts"
+import type { Context } from "../context.ts"
 import { integer } from "../numbers.ts"
 import type { Value } from "../reply.ts"
 import { fail, OK, syntaxError } from "../reply.ts"

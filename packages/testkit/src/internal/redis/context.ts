@@ -2,18 +2,19 @@
  * What a command is run with: the client's database as of now, frozen time, and where changes are announced.
  */
 import type { Client } from "./client.ts"
-import type { Context } from "./command.ts"
 import type { Entry } from "./data/values.ts"
 import { isEmpty } from "./data/values.ts"
 import type { Keyspace } from "./keyspace.ts"
 import type { EventClass } from "./notifications.ts"
 import type { Server } from "./server.ts"
 
-export class RunContext implements Context {
+export class Context {
   readonly server: Server
   readonly client: Client
   readonly db: Keyspace
+  /** Server time in ms, frozen. */
   readonly now: number
+  /** Within MULTI or a script, where nothing blocks. */
   readonly atomic: boolean
   readonly script: boolean
 
@@ -26,11 +27,13 @@ export class RunContext implements Context {
     this.script = script
   }
 
+  /** Tells watchers and subscribers that a key has changed. */
   changed(key: string, kind: EventClass, event: string, db = this.db): void {
     this.server.touch(db, key)
     this.server.notify(db, key, kind, event)
   }
 
+  /** Removes a key whose collection has become empty, and says so. */
   dropIfEmpty(key: string, entry: Entry): boolean {
     if (!isEmpty(entry)) return false
     this.db.remove(key)

@@ -4,7 +4,7 @@
 import type { Client } from "./client.ts"
 import type { Command } from "./command.ts"
 import { keysOf } from "./keySpecs.ts"
-import type { BinaryPush } from "./types.ts"
+import type { BinaryPush } from "./session.ts"
 
 export interface Tracking {
   readonly redirect: number
