@@ -37,7 +37,8 @@ import type { Direction as LinkDirection, LinkFaults } from "./internal/client/l
  * - `messageDelay`: for published messages. Default: as for replies.
  * - `loseRequest`: the command never arrives.
  * - `loseReply`: the command ran, and its reply never arrives.
- * - `hang`: the command runs, and neither a reply nor a timeout comes. The program waits no longer than `lasts`.
+ * - `hang`: the command runs, and neither a reply nor a timeout comes. The program waits no longer than `lasts`. To a client
+ *   on a socket, the reply and all later ones of the connection come after `lasts`.
  * - `reset`: the connection breaks after a command was sent. Messages under way arrive in part, or not at all.
  * - `straggle`: how much later such messages arrive, after later commands of a new connection.
  * - `lateMessage`: a published message that later ones overtake, as between the nodes of a Cluster.

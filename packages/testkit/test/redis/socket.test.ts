@@ -9,6 +9,7 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { parse } from "../../src/internal/socket/arguments.ts"
 import { fuzz } from "../fuzz/fuzz.ts"
 import { openRaw } from "./rawSocket.ts"
 
@@ -230,6 +231,29 @@ describe("time and faults", () => {
       )
     }).pipe(withServer))
 
+  it.effect("a command that hangs was run, and its connection is silent for so long", () =>
+    Effect.gen(function*() {
+      const { raw } = yield* listen
+      const [client, other] = yield* Effect.all([raw, raw])
+      const link = yield* FakeNetwork.link("socket")
+      yield* link.set({ hang: { chance: 1, lasts: 60_000 } })
+      client.write("SET k v\r\n")
+      const server = yield* FakeRedis.FakeRedis
+      while ((yield* server.trace).length < 1) yield* Effect.promise(() => new Promise(setImmediate))
+      yield* link.set({})
+      client.write("GET k\r\n")
+      other.write("GET k\r\n")
+      assert.strictEqual(yield* Effect.promise(() => other.until((text) => text.endsWith("v\r\n"))), "$1\r\nv\r\n")
+      while ((yield* server.trace).length < 3) yield* Effect.promise(() => new Promise(setImmediate))
+      yield* TestClock.adjust("59 seconds")
+      assert.strictEqual(yield* Effect.promise(() => client.until(() => true)), "")
+      yield* TestClock.adjust("1 seconds")
+      assert.strictEqual(
+        yield* Effect.promise(() => client.until((text) => text.length >= 12)),
+        "+OK\r\n$1\r\nv\r\n"
+      )
+    }).pipe(withServer))
+
   it.live("a reset breaks every connection", () =>
     Effect.gen(function*() {
       const { raw } = yield* listen
@@ -270,6 +294,34 @@ describe("fake-redis", () => {
     assert.strictEqual(await ended, 0)
     assert.strictEqual(errors(), "")
   })
+
+  it.effect.each<readonly [string, object]>([
+    ["", {}],
+    ["requestDelay=1-20,straggle=5", { requestDelay: [1, 20], straggle: [5, 5] }],
+    ["loseReply=0.01,reset=1", { loseReply: 0.01, reset: 1 }],
+    ["hang=0.5:30000", { hang: { chance: 0.5, lasts: 30_000 } }],
+    ["lateMessage=0.1:5-20", { lateMessage: { chance: 0.1, by: [5, 20] } }]
+  ])("reads the faults %s", ([text, faults]) =>
+    Effect.gen(function*() {
+      const settings = yield* parse(["--faults", text])
+      assert.deepStrictEqual(settings, { address: { port: 0 }, seed: "fake-redis", faults })
+    }))
+
+  it.effect.each([
+    "loseReply=2",
+    "loseReply=0.1:5",
+    "requestDelay=20-1",
+    "requestDelay=0.1:5",
+    "hang=0.1",
+    "hang=2:5",
+    "hang=0.1:5-6",
+    "lateMessage=5-20",
+    "lateMessage=0.1:20-5",
+    "sloth=1"
+  ])("refuses the fault %s", (text) =>
+    Effect.gen(function*() {
+      assert.strictEqual((yield* Effect.flip(parse(["--faults", text]))).message, `--faults: "${text}" is no fault`)
+    }))
 
   it("says what is wrong with its arguments", async () => {
     const { ended, errors } = start("--faults", "loseReply=2")

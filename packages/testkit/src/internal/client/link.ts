@@ -163,7 +163,7 @@ export class Link {
     return () => this.holdListeners.delete(listener)
   }
 
-  /** Whether the client waits for the reply to this command for ever. */
+  /** Whether the client gets no reply to this command; on a socket, no reply in time. */
   hangs(args: ReadonlyArray<string>): boolean {
     const { hang } = this.faults
     if (hang === undefined || !this.prng.chance(hang.chance)) return false
@@ -188,7 +188,10 @@ export class Link {
     return size
   }
 
-  /** A stream of bytes cannot skip a request or a reply: where one is lost, the connection breaks. */
+  /**
+   * A stream of bytes cannot skip a request or a reply: where one is lost, the connection breaks, and where a command
+   * hangs, its reply and all later ones wait.
+   */
   connect<Reply, Push>(
     open: (wire: ConnectionEnd<Push>) => ServerSide<Reply>,
     client: ClientSide<Push>,
@@ -280,7 +283,9 @@ class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
           if (this.isStream) this.reset()
           return
         }
-        this.back(() => reply(answer), this.delay(link.faults.replyDelay))
+        const { hang, replyDelay } = link.faults
+        const silence = this.isStream && hang !== undefined && link.hangs(args) ? hang.lasts : 0
+        this.back(() => reply(answer), silence + this.delay(replyDelay))
       })
     }, this.delay(faults.requestDelay))
     if (prng.chance(faults.reset ?? 0)) this.reset()

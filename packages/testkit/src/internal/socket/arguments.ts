@@ -25,9 +25,10 @@ export const help = `fake-redis: a Redis 7.0 in memory
   --path P         a Unix socket, instead of a port
   --seed S         decides what is left to chance
   --faults F       what the network does to every connection, such as
-                   requestDelay=1-20,replyDelay=5,loseReply=0.01,reset=0.001
+                   requestDelay=1-20,replyDelay=5,loseReply=0.01,hang=0.001:30000
                    Delays are in milliseconds: requestDelay, replyDelay, messageDelay, straggle.
-                   The others are probabilities: loseRequest, loseReply, reset.
+                   Probabilities: loseRequest, loseReply, reset.
+                   Both: hang, lateMessage; the probability, a colon, the milliseconds.
   --help           shows this
 
 The first line of the output is the address. SIGINT and SIGTERM end the server.`
@@ -36,11 +37,15 @@ const delays: ReadonlySet<string> = new Set(["requestDelay", "replyDelay", "mess
 const probabilities: ReadonlySet<string> = new Set(["loseRequest", "loseReply", "reset"])
 
 const fault = (text: string): readonly [string, unknown] => {
-  const [, name = "", low = "", high] = /^([a-zA-Z]+)=([0-9.]+)(?:-([0-9.]+))?$/.exec(text) ?? []
+  const [, name = "", probability, low = "", high] =
+    /^([a-zA-Z]+)=(?:([0-9.]+):)?([0-9.]+)(?:-([0-9.]+))?$/.exec(text) ?? []
   const from = Number(low)
   const to = Number(high ?? low)
-  if (delays.has(name) && from <= to) return [name, [from, to]]
-  if (probabilities.has(name) && high === undefined && from <= 1) return [name, from]
+  const chance = Number(probability)
+  if (delays.has(name) && probability === undefined && from <= to) return [name, [from, to]]
+  if (probabilities.has(name) && probability === undefined && high === undefined && from <= 1) return [name, from]
+  if (name === "hang" && high === undefined && chance <= 1 && from >= 0) return [name, { chance, lasts: from }]
+  if (name === "lateMessage" && chance <= 1 && from <= to) return [name, { chance, by: [from, to] }]
   throw new UsageError({ problem: `--faults: "${text}" is no fault` })
 }
 
