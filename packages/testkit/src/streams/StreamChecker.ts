@@ -12,24 +12,13 @@
  * - `begin`, `step`, `stopped`, `end`: the work of a handler, with the `entry` that announced the data stream.
  * - `processed`: the handler is through with the `message` of that id. `failed`: it failed, with its `entry`.
  *
- * **Example** (Some of them, for a fleet of one's own making)
+ * **Example** (The rules that one knows the times of)
  *
  * ```ts
  * import { StreamChecker } from "@effect-simba/testkit/streams"
  *
- * const aboutMessages = (model: StreamChecker.Model) => [
- *   StreamChecker.checkpointsGrow(model),
- *   StreamChecker.messagesInOrder(model),
- *   StreamChecker.nothingIsForgotten(model),
- *   StreamChecker.deadLettersAreEarned(model, { maxFailures: 10 })
- * ]
- *
- * const aboutOwners = (model: StreamChecker.Model) => [
- *   StreamChecker.noOrphans(model, { bound: "6 seconds", recovery: "8 seconds" }),
- *   StreamChecker.noPingPong(model, { settle: "6 seconds", stay: "55 seconds" }),
- *   StreamChecker.livingAreLeftAlone(model),
- *   StreamChecker.consumersAreReaped(model, { bound: "15 minutes" })
- * ]
+ * const aboutMessages = (model: StreamChecker.Model, times: Parameters<typeof StreamChecker.all>[1]) =>
+ *   StreamChecker.all(model, times).filter(({ name }) => name !== "no ping-pong")
  * ```
  *
  * @since 0.1.0
@@ -64,124 +53,31 @@ export interface Model extends StreamModel {}
 const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUnsafe(input))
 
 /**
- * The checkpoint of a data stream never goes back, and passes over no message without its processing or dead letter.
+ * All checkers of data streams, which `name` tells apart.
  *
  * **Details**
  *
- * Exception: the server lost data.
- *
- * @category testing
- * @since 0.1.0
- */
-export const checkpointsGrow: (model: Model) => Checker = progress.checkpointsGrow
-
-/**
- * A handler gets the messages of its data stream one by one, in order, from the one after the checkpoint on.
- *
- * @category testing
- * @since 0.1.0
- */
-export const messagesInOrder: (model: Model) => Checker = progress.messagesInOrder
-
-/**
- * Every announced data stream comes to its end once faults are over, and no announcement goes away before.
- *
- * **Details**
- *
- * An announcement goes away when its data stream was processed to its end, when it is in the dead letters, or by a
- * stock consumer. Malformed announcements go away too.
- *
- * @category testing
- * @since 0.1.0
- */
-export const nothingIsForgotten: (model: Model) => Checker = progress.nothingIsForgotten
-
-/**
- * No announcement is without an owner for longer than `bound` while a consumer has room.
- *
- * **Details**
- *
- * The consumer has room all that time, and no fault has touched it or the server since `recovery` before. What a stock
- * consumer was given last has `stockBound`, by default `bound`.
- *
- * @category testing
- * @since 0.1.0
- */
-export const noOrphans = (
-  model: Model,
-  options: {
-    readonly bound: Duration.Input
-    readonly stockBound?: Duration.Input | undefined
-    readonly recovery: Duration.Input
-  }
-): Checker =>
-  ownership.noOrphans(
-    model,
-    { ours: millis(options.bound), stock: millis(options.stockBound ?? options.bound) },
-    millis(options.recovery)
-  )
-
-/**
- * No data stream is handed over, and handed on within `stay`, while the members stay the same.
- *
- * **Details**
- *
- * The members are the same since `settle` before the first hand-over. Later hand-overs count only where other data
- * streams were taken or ended since, so that shares changed.
- *
- * @category testing
- * @since 0.1.0
- */
-export const noPingPong = (
-  model: Model,
-  options: { readonly settle: Duration.Input; readonly stay: Duration.Input }
-): Checker => ownership.noPingPong(model, millis(options.settle), millis(options.stay))
-
-/**
- * Only stock consumers change the lease of an entry of another owner before its time is up, or work under it.
- *
- * @category testing
- * @since 0.1.0
- */
-export const livingAreLeftAlone: (model: Model) => Checker = ownership.livingAreLeftAlone
-
-/**
- * What a stock consumer was given is not taken before it had time to lock it, nor while it may be finishing it.
- *
- * **Details**
- *
- * It has 40 seconds for its first lock, and a fifth of a second after it unlocked.
- *
- * @category testing
- * @since 0.1.0
- */
-export const stockHaveTime: (model: Model) => Checker = ownership.stockHaveTime
-
-/**
- * Failures are counted no more often than they happen, and only `maxFailures` of them make a dead letter.
- *
- * **Details**
- *
- * Failures of handlers count, and leases that ran out under one. Hand-overs and restarts in order do not. Malformed
- * announcements become dead letters at once.
- *
- * @category testing
- * @since 0.1.0
- */
-export const deadLettersAreEarned = (model: Model, options: { readonly maxFailures: number }): Checker =>
-  fleet.deadLettersAreEarned(model, options.maxFailures)
-
-/**
- * Once faults are over, consumers of the group whose name nobody uses any more are removed within `bound`.
- *
- * @category testing
- * @since 0.1.0
- */
-export const consumersAreReaped = (model: Model, options: { readonly bound: Duration.Input }): Checker =>
-  fleet.consumersAreReaped(model, millis(options.bound))
-
-/**
- * All checkers of data streams.
+ * - `checkpoints grow over what was processed`: the checkpoint of a data stream never goes back, and passes over no
+ *   message without its processing or dead letter, unless the server lost data.
+ * - `messages come in order`: a handler gets the messages of its data stream one by one, from the one after the
+ *   checkpoint on.
+ * - `nothing is forgotten`: every announced data stream comes to its end once faults are over. Its announcement goes away
+ *   when it was processed to its end, when it is in the dead letters, or by a stock consumer. Malformed announcements go
+ *   away too.
+ * - `orphans are taken`: no announcement is without an owner for longer than `orphan` while a consumer has had room all
+ *   that time, untouched by faults of it or the server since `recovery` before. What a stock consumer was given last has
+ *   `stockOrphan`.
+ * - `no ping-pong`: no data stream is handed over, and handed on within `stay`, while the members stay the same since
+ *   `settle` before the first hand-over. Later hand-overs count only where no data streams were taken or ended since, so
+ *   that shares are the same.
+ * - `stock consumers that live are left alone`: only stock consumers change the lease of an entry of another owner before
+ *   its time is up, or work under it.
+ * - `stock consumers have their time`: what a stock consumer was given is not taken for 40 seconds before its first lock,
+ *   nor for a fifth of a second after it unlocked.
+ * - `dead letters are earned`: failures of handlers, and leases that ran out under one, are counted no more often than
+ *   they happen, and only `maxFailures` of them make a dead letter. Malformed announcements become one at once.
+ * - `consumers are reaped`: once faults are over, consumers of the group whose name nobody uses are removed within
+ *   `reaped`.
  *
  * **Example** (For consumers with the default times)
  *
@@ -206,28 +102,32 @@ export const consumersAreReaped = (model: Model, options: { readonly bound: Dura
  * @since 0.1.0
  */
 export const all = (model: Model, options: {
-  /** The `bound` of `noOrphans`. */
+  /** How long an announcement may be without an owner. */
   readonly orphan: Duration.Input
-  /** The `stockBound` of `noOrphans`. */
+  /** The same for what a stock consumer was given last. Default: `orphan`. */
   readonly stockOrphan?: Duration.Input | undefined
-  /** The `recovery` of `noOrphans`. */
+  /** How long after a fault a consumer may not take orphans yet. */
   readonly recovery: Duration.Input
-  /** The `settle` of `noPingPong`. */
+  /** How long after a change of members shares may change. */
   readonly settle: Duration.Input
-  /** The `stay` of `noPingPong`. */
+  /** How long a data stream that was handed over stays. */
   readonly stay: Duration.Input
-  /** The `bound` of `consumersAreReaped`. */
+  /** How long a consumer that is gone stays in the group. */
   readonly reaped: Duration.Input
-  /** The `maxFailures` of `deadLettersAreEarned`. */
+  /** The option of the clients. */
   readonly maxFailures: number
 }): ReadonlyArray<Checker> => [
-  checkpointsGrow(model),
-  messagesInOrder(model),
-  nothingIsForgotten(model),
-  noOrphans(model, { bound: options.orphan, stockBound: options.stockOrphan, recovery: options.recovery }),
-  noPingPong(model, { settle: options.settle, stay: options.stay }),
-  livingAreLeftAlone(model),
-  stockHaveTime(model),
-  deadLettersAreEarned(model, { maxFailures: options.maxFailures }),
-  consumersAreReaped(model, { bound: options.reaped })
+  progress.checkpointsGrow(model),
+  progress.messagesInOrder(model),
+  progress.nothingIsForgotten(model),
+  ownership.noOrphans(
+    model,
+    { ours: millis(options.orphan), stock: millis(options.stockOrphan ?? options.orphan) },
+    millis(options.recovery)
+  ),
+  ownership.noPingPong(model, millis(options.settle), millis(options.stay)),
+  ownership.livingAreLeftAlone(model),
+  ownership.stockHaveTime(model),
+  fleet.deadLettersAreEarned(model, options.maxFailures),
+  fleet.consumersAreReaped(model, millis(options.reaped))
 ]

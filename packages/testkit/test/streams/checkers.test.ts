@@ -1,10 +1,13 @@
 /** Each checker of stream ownership sees what it is there for, in a history made for it, and nothing in one that is right. */
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import { type Checker, Simulation } from "@effect-simba/testkit"
-import { StreamChecker } from "@effect-simba/testkit/streams"
+import type { StreamChecker } from "@effect-simba/testkit/streams"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schedule, type Scope } from "effect"
 import { Redis } from "effect/persistence/Redis"
+import * as fleet from "../../src/streams/internal/checkers/fleet.ts"
+import * as ownership from "../../src/streams/internal/checkers/ownership.ts"
+import * as progress from "../../src/streams/internal/checkers/progress.ts"
 
 type Program = Effect.Effect<void, unknown, Redis | Subscriber | Scope.Scope>
 type Client = Simulation.Client
@@ -84,7 +87,7 @@ const read = (consumer: string) => send("XREADGROUP", "GROUP", "group", consumer
 const remove = (entry: string) => Effect.andThen(send("XACK", "input", "group", entry), send("XDEL", "input", entry))
 
 describe("checkpointsGrow", () => {
-  const checker = StreamChecker.checkpointsGrow(model)
+  const checker = progress.checkpointsGrow(model)
   const processed = ({ note }: Client, id: string) => note("processed", { resource: "s", id: "s#1", message: id })
 
   it.effect("finds a checkpoint that passes over a message", () =>
@@ -119,7 +122,7 @@ describe("checkpointsGrow", () => {
 })
 
 describe("messagesInOrder", () => {
-  const checker = StreamChecker.messagesInOrder(model)
+  const checker = progress.messagesInOrder(model)
   const run = (...ids: ReadonlyArray<string>) => ({ note }: Client) =>
     Effect.gen(function*() {
       for (const id of ["1-0", "2-0", "3-0"]) yield* message(id)
@@ -138,7 +141,7 @@ describe("messagesInOrder", () => {
 })
 
 describe("nothingIsForgotten", () => {
-  const checker = StreamChecker.nothingIsForgotten(model)
+  const checker = progress.nothingIsForgotten(model)
   const announced = ({ note }: Client) =>
     Effect.gen(function*() {
       yield* prepare
@@ -217,7 +220,7 @@ describe("nothingIsForgotten", () => {
 })
 
 describe("noOrphans", () => {
-  const checker = StreamChecker.noOrphans(model, { bound: "5 seconds", recovery: "1 second" })
+  const checker = ownership.noOrphans(model, { ours: 5000, stock: 5000 }, 1000)
   const joined = ({ note }: Client, capacity: number) => note("joined", { consumer: "a", capacity })
 
   it.effect("finds one that nobody takes", () =>
@@ -251,7 +254,7 @@ describe("noOrphans", () => {
 
   it.effect("leaves alone who has no room", () =>
     accepts(
-      StreamChecker.noOrphans({ ...model, streams: ["s", "t"] }, { bound: "5 seconds", recovery: "1 second" }),
+      ownership.noOrphans({ ...model, streams: ["s", "t"] }, { ours: 5000, stock: 5000 }, 1000),
       (client) =>
         Effect.gen(function*() {
           joined(client, 1)
@@ -262,10 +265,7 @@ describe("noOrphans", () => {
 })
 
 describe("noPingPong", () => {
-  const checker = StreamChecker.noPingPong({ ...model, streams: ["s", "t"] }, {
-    settle: "1 second",
-    stay: "10 seconds"
-  })
+  const checker = ownership.noPingPong({ ...model, streams: ["s", "t"] }, 1000, 10_000)
   const join = (name: string) => send("HSET", "members", name, "8|0")
   const handOver = (from: string, to: string) =>
     send("EVAL", "return redis.call('SET', KEYS[1], ARGV[1])", "1", "owner:s", to, from)
@@ -312,7 +312,7 @@ describe("noPingPong", () => {
 })
 
 describe("livingAreLeftAlone", () => {
-  const checker = StreamChecker.livingAreLeftAlone(model)
+  const checker = ownership.livingAreLeftAlone(model)
   const stolen = (after: "1 second" | "3 seconds") => () =>
     Effect.gen(function*() {
       yield* announce("1-0")
@@ -337,7 +337,7 @@ describe("livingAreLeftAlone", () => {
 })
 
 describe("stockHaveTime", () => {
-  const checker = StreamChecker.stockHaveTime(model)
+  const checker = ownership.stockHaveTime(model)
   const given = Effect.gen(function*() {
     yield* prepare
     yield* announce("1-0")
@@ -393,7 +393,7 @@ describe("stockHaveTime", () => {
 })
 
 describe("deadLettersAreEarned", () => {
-  const checker = StreamChecker.deadLettersAreEarned(model, { maxFailures: 2 })
+  const checker = fleet.deadLettersAreEarned(model, 2)
   const failed = ({ note }: Client) => note("failed", { resource: "s", entry: "1-0" })
   const look = send("XLEN", "input")
 
@@ -431,7 +431,7 @@ describe("deadLettersAreEarned", () => {
 })
 
 describe("consumersAreReaped", () => {
-  const checker = StreamChecker.consumersAreReaped(model, { bound: "20 seconds" })
+  const checker = fleet.consumersAreReaped(model, 20_000)
 
   it.effect("finds a consumer that nobody is called by", () =>
     finds(checker, /^b is still a consumer/, ({ note }) =>
