@@ -27,12 +27,14 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import type { Contender, ContenderOptions } from "./Contender.ts"
-import * as scheduler from "./internal/leadership/scheduler.ts"
-import * as timetable from "./internal/leadership/timetable.ts"
+import * as scheduledWork from "./internal/leadership/scheduledWork.ts"
+import * as schedules from "./internal/leadership/schedules.ts"
 import * as log from "./internal/log.ts"
 import type { Body, Lease } from "./Lease.ts"
 import { contend, type Mutex } from "./Mutex.ts"
 import { InvalidConfig, type InvalidName } from "./SimbaError.ts"
+
+type WorkSchedule<E, R> = scheduledWork.WorkSchedule<E, R>
 
 type ContenderSource<E = never, R = never> = Contender | Effect.Effect<Contender, E, R>
 
@@ -86,12 +88,12 @@ export const whileLeader: {
 const leadBySchedule = <A, E, R, SE, SR, CE, CR>(
   contender: ContenderSource<CE, CR>,
   work: Body<A, E, R>,
-  schedule: Timetable<SE, SR>,
-  options: scheduler.Options | undefined
+  schedule: WorkSchedule<SE, SR>,
+  options: scheduledWork.Options | undefined
 ): Effect.Effect<never, E | InvalidConfig | SE | CE, R | SR | CR> =>
   Effect.gen(function*() {
-    const plan = yield* scheduler.plan(schedule, options)
-    return yield* scheduler.drive(yield* contenderOf(contender), plan, work)
+    const plan = yield* scheduledWork.plan(schedule, options)
+    return yield* scheduledWork.drive(yield* contenderOf(contender), plan, work)
   })
 
 type ScheduleFailure<S, E, H> = InvalidConfig | Schedule.Error<S> | ("fail" extends H ? E : never)
@@ -104,6 +106,13 @@ type ScheduleFailure<S, E, H> = InvalidConfig | Schedule.Error<S> | ("fail" exte
  * The schedule starts anew at each gain, and each loss interrupts the present run. Runs of one schedule never overlap
  * within a process, and overlap with runs of the next leader only as far as locks may. The effect ends with
  * `InvalidConfig`, or with a failure of `work` where `onError` is `"fail"`.
+ *
+ * The schedule is asked before each run, the first one included. Its input is the `Exit` of the last run, `None` before
+ * the first. When it ends, the work rests until the next gain.
+ *
+ * **Gotchas**
+ *
+ * `Schedule.spaced("1 minute")` waits a minute before the first run, and `fixedDelay("1 minute")` does not.
  *
  * **Example** (Every minute, and every night at most once in the fleet)
  *
@@ -124,11 +133,34 @@ type ScheduleFailure<S, E, H> = InvalidConfig | Schedule.Error<S> | ("fail" exte
  * })
  * ```
  *
+ * **Example** (A minute after a success, ten seconds after a failure)
+ *
+ * ```ts
+ * import { Contender, Leadership } from "@effect-simba/core"
+ * import { Duration, Effect, Exit, Option, Schedule } from "effect"
+ *
+ * class Jobs extends Contender.Service<Jobs>()("jobs") {}
+ *
+ * const schedule = Schedule.fromStep(Effect.succeed(
+ *   (_now: number, last: Option.Option<Exit.Exit<unknown, unknown>>) => {
+ *     const pause = Option.exists(last, Exit.isFailure) ? Duration.seconds(10) : Duration.minutes(1)
+ *     return Effect.succeed<[Duration.Duration, Duration.Duration]>([pause, pause])
+ *   }
+ * ))
+ *
+ * const polling = Effect.log("polling").pipe(Leadership.leaderSchedule(Jobs, schedule))
+ * ```
+ *
  * @category combinators
  * @since 0.1.0
  */
 export const leaderSchedule: {
-  <S extends Timetable<unknown, unknown>, CE = never, CR = never, const H extends scheduler.OnError = "continue">(
+  <
+    S extends WorkSchedule<unknown, unknown>,
+    CE = never,
+    CR = never,
+    const H extends scheduledWork.OnError = "continue"
+  >(
     contender: ContenderSource<CE, CR>,
     schedule: S,
     options?: ScheduleOptions<H, S>
@@ -137,10 +169,10 @@ export const leaderSchedule: {
     A,
     E,
     R,
-    S extends Timetable<unknown, unknown>,
+    S extends WorkSchedule<unknown, unknown>,
     CE = never,
     CR = never,
-    const H extends scheduler.OnError = "continue"
+    const H extends scheduledWork.OnError = "continue"
   >(
     contender: ContenderSource<CE, CR>,
     work: Body<A, E, R>,
@@ -150,12 +182,12 @@ export const leaderSchedule: {
 } = <A, E, R, SE, SR, CE, CR>(
   contender: ContenderSource<CE, CR>,
   ...[first, second, third]:
-    | [schedule: Timetable<SE, SR>, options?: scheduler.Options | undefined]
-    | [work: Body<A, E, R>, schedule: Timetable<SE, SR>, options?: scheduler.Options | undefined]
+    | [schedule: WorkSchedule<SE, SR>, options?: scheduledWork.Options | undefined]
+    | [work: Body<A, E, R>, schedule: WorkSchedule<SE, SR>, options?: scheduledWork.Options | undefined]
 ): never =>
   (Schedule.isSchedule(first)
-    ? (work: Body<A, E, R>) => leadBySchedule(contender, work, first, second as scheduler.Options | undefined)
-    : leadBySchedule(contender, first, second as Timetable<SE, SR>, third)) as never
+    ? (work: Body<A, E, R>) => leadBySchedule(contender, work, first, second as scheduledWork.Options | undefined)
+    : leadBySchedule(contender, first, second as WorkSchedule<SE, SR>, third)) as never
 
 /** What a job needs to run. */
 type JobServices<J extends Job> =
@@ -183,9 +215,9 @@ const prepare = <const Jobs extends ReadonlyArray<Job>>(
       names.add(job.name)
       // A job's `onError` is never "fail", so its runs cannot fail the effect
       return Effect.map(
-        scheduler.plan(job.schedule, job),
+        scheduledWork.plan(job.schedule, job),
         (plan) =>
-          scheduler.drive(contender, plan, job.run) as Effect.Effect<
+          scheduledWork.drive(contender, plan, job.run) as Effect.Effect<
             never,
             InvalidConfig,
             JobServices<Jobs[number]>
@@ -284,7 +316,7 @@ export const layerJobs = <const Jobs extends ReadonlyArray<Job>>(
 export const fixedRate = (period: Duration.Input, options?: {
   /** How long after each gain the first run begins. Default: at once. */
   readonly initialDelay?: Duration.Input | undefined
-}): Periodic => timetable.fixedRate(period, options)
+}): Periodic => schedules.fixedRate(period, options)
 
 /**
  * Runs at once at each gain, and from then on `delay` after the end of the last run.
@@ -303,7 +335,7 @@ export const fixedRate = (period: Duration.Input, options?: {
 export const fixedDelay = (delay: Duration.Input, options?: {
   /** How long after each gain the first run begins. Default: at once. */
   readonly initialDelay?: Duration.Input | undefined
-}): Schedule.Schedule<number, unknown, InvalidConfig> => timetable.fixedDelay(delay, options)
+}): Schedule.Schedule<number, unknown, InvalidConfig> => schedules.fixedDelay(delay, options)
 
 /**
  * Runs at the instants of a cron expression, of five fields or, with seconds, six.
@@ -338,63 +370,7 @@ export const cron = (
     /** Which of two equal local times counts when clocks are set back. Default: `"earlier"`. */
     readonly onDstOverlap?: Cron.DstOverlapPolicy | undefined
   }
-): Periodic => timetable.cron(expression, options)
-
-/**
- * Begins the first run `delay` after each gain, and all further ones by `schedule`.
- *
- * **Example** (Half a minute after each gain, then hourly and a little apart)
- *
- * ```ts
- * import { Leadership } from "@effect-simba/core"
- * import { Schedule } from "effect"
- *
- * const schedule = Schedule.spaced("1 hour").pipe(Schedule.jittered, Leadership.startingAfter("30 seconds"))
- * ```
- *
- * @category combinators
- * @since 0.1.0
- */
-export const startingAfter: {
-  (
-    delay: Duration.Input
-  ): <A, I, E, R>(schedule: Schedule.Schedule<A, I, E, R>) => Schedule.Schedule<A | undefined, I, E | InvalidConfig, R>
-  <A, I, E, R>(
-    schedule: Schedule.Schedule<A, I, E, R>,
-    delay: Duration.Input
-  ): Schedule.Schedule<A | undefined, I, E | InvalidConfig, R>
-} = timetable.startingAfter
-
-/**
- * When work runs: a `Schedule` that is asked before each run, the first one included.
- *
- * **Details**
- *
- * Its input is the `Exit` of the last run, `None` before the first. When the schedule ends, the work rests until the next
- * gain.
- *
- * **Gotchas**
- *
- * `Schedule.spaced("1 minute")` waits a minute before the first run, and `fixedDelay("1 minute")` does not.
- *
- * **Example** (A minute after a success, ten seconds after a failure)
- *
- * ```ts
- * import type { Leadership } from "@effect-simba/core"
- * import { Duration, Effect, Exit, Option, Schedule } from "effect"
- *
- * const timetable: Leadership.Timetable = Schedule.fromStep(Effect.succeed(
- *   (_now: number, last: Option.Option<Exit.Exit<unknown, unknown>>) => {
- *     const pause = Option.exists(last, Exit.isFailure) ? Duration.seconds(10) : Duration.minutes(1)
- *     return Effect.succeed<[Duration.Duration, Duration.Duration]>([pause, pause])
- *   }
- * ))
- * ```
- *
- * @category models
- * @since 0.1.0
- */
-export type Timetable<E = never, R = never> = Schedule.Schedule<unknown, scheduler.Last, E, R>
+): Periodic => schedules.cron(expression, options)
 
 /**
  * A schedule from `fixedRate` or `cron`, whose period the whole fleet knows.
@@ -424,9 +400,7 @@ export type Timetable<E = never, R = never> = Schedule.Schedule<unknown, schedul
  * @category models
  * @since 0.1.0
  */
-export interface Periodic extends Schedule.Schedule<number, unknown, InvalidConfig> {
-  readonly [timetable.TypeId]: Effect.Effect<timetable.Period, InvalidConfig>
-}
+export interface Periodic extends schedules.Periodic {}
 
 /**
  * Options of scheduled work. `oncePerPeriod` needs a `name` and a `Periodic` schedule.
@@ -457,7 +431,7 @@ export interface Periodic extends Schedule.Schedule<number, unknown, InvalidConf
  * @category options
  * @since 0.1.0
  */
-export type ScheduleOptions<H extends scheduler.OnError = scheduler.OnError, S = Periodic> =
+export type ScheduleOptions<H extends scheduledWork.OnError = scheduledWork.OnError, S = Periodic> =
   & {
     /**
      * What follows a failure or a defect of a run, which is logged and counted in any case.
@@ -518,9 +492,9 @@ export type Job<E = unknown, R = unknown> =
     readonly name: string
     readonly run: Body<unknown, E, R>
     /** As for `leaderSchedule`. Default: `"continue"`. */
-    readonly onError?: Exclude<scheduler.OnError, "fail"> | undefined
+    readonly onError?: Exclude<scheduledWork.OnError, "fail"> | undefined
   }
   & (
-    | { readonly schedule: Timetable<InvalidConfig, R>; readonly oncePerPeriod?: false | undefined }
+    | { readonly schedule: WorkSchedule<InvalidConfig, R>; readonly oncePerPeriod?: false | undefined }
     | (OncePerPeriod & { readonly schedule: Periodic })
   )

@@ -7,9 +7,7 @@ import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import type { Inspectable } from "effect/Inspectable"
 import type { Pipeable } from "effect/Pipeable"
-import * as Predicate from "effect/Predicate"
 import type { FencingToken } from "./FencingToken.ts"
-import { LeaseTypeId } from "./internal/handle.ts"
 import type { ContenderId, MutexName } from "./MutexName.ts"
 import type { LeaseLost } from "./SimbaError.ts"
 
@@ -48,7 +46,6 @@ import type { LeaseLost } from "./SimbaError.ts"
  * @since 0.1.0
  */
 export interface Lease extends Pipeable, Inspectable {
-  readonly [LeaseTypeId]: typeof LeaseTypeId
   readonly mutex: MutexName
   /** The owner's id in the backend, unique to this lease. */
   readonly id: ContenderId
@@ -72,23 +69,6 @@ export interface Lease extends Pipeable, Inspectable {
    */
   readonly protect: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | LeaseLost, R>
 }
-
-/**
- * Checks whether a value is a `Lease`.
- *
- * **Example** (Telling a lease from a group of them)
- *
- * ```ts
- * import { Lease } from "@effect-simba/core"
- *
- * const tokensOf = (held: Lease.Lease | Lease.LeaseGroup) =>
- *   Lease.isLease(held) ? [held.token] : [...held.tokens.values()]
- * ```
- *
- * @category guards
- * @since 0.1.0
- */
-export const isLease = (u: unknown): u is Lease => Predicate.hasProperty(u, LeaseTypeId)
 
 /**
  * Several leases that are held together, and lost as soon as one of them is lost.

@@ -30,9 +30,10 @@ import type * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { Contender, ContenderOptions } from "./Contender.ts"
+import { complete } from "./internal/mutex/environment.ts"
 import { make } from "./internal/mutex/service.ts"
 import type { Body, Lease, LeaseGroup } from "./Lease.ts"
-import * as MutexConfig from "./MutexConfig.ts"
+import type * as MutexConfig from "./MutexConfig.ts"
 import type { MutexState, MutexStore, Ownership } from "./MutexStore.ts"
 import type { OwnerEvent } from "./OwnerEvent.ts"
 import type {
@@ -145,7 +146,7 @@ export const layer = (options?: MutexConfig.Options): Layer.Layer<Mutex, Invalid
 export const layerFromEnv = (
   options?: MutexConfig.Options
 ): Layer.Layer<Mutex, InvalidConfig | BackendError | Config.ConfigError, MutexStore> =>
-  Layer.effect(Mutex, Effect.flatMap(MutexConfig.fromEnv(options), make))
+  Layer.effect(Mutex, Effect.flatMap(complete(options), make))
 
 /**
  * Waits for the mutex, first come, first served, and holds it while the scope is open.

@@ -3,13 +3,8 @@
  *
  * @since 0.1.0
  */
-import * as Config from "effect/Config"
-import * as Duration from "effect/Duration"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
-import * as Schema from "effect/Schema"
-import * as SchemaIssue from "effect/SchemaIssue"
-import * as SchemaTransformation from "effect/SchemaTransformation"
 import * as names from "./internal/nameRules.ts"
 import { checkPeriods, handOffsProblem, positive, refuse } from "./internal/optionChecks.ts"
 import * as MutexName from "./MutexName.ts"
@@ -18,12 +13,22 @@ import { InvalidConfig, type LeaseLost } from "./SimbaError.ts"
 /**
  * Options of `Mutex.layer`.
  *
- * **Example** (Short leases, for work that must be taken over soon)
+ * **Example** (Short leases, and the end of the process as the hard stop)
  *
  * ```ts
  * import { Mutex, type MutexConfig } from "@effect-simba/core"
+ * import { Effect } from "effect"
  *
- * const options: MutexConfig.Options = { ttl: "2 seconds", transition: "2 seconds", commandTimeout: "500 millis" }
+ * const options: MutexConfig.Options = {
+ *   ttl: "2 seconds",
+ *   transition: "2 seconds",
+ *   commandTimeout: "500 millis",
+ *   onOverrun: (loss) =>
+ *     Effect.andThen(
+ *       Effect.logFatal(`work without its lease: ${loss.message}`),
+ *       Effect.sync(() => process.exit(1))
+ *     )
+ * }
  *
  * const MutexLive = Mutex.layer(options)
  * ```
@@ -48,8 +53,15 @@ export interface Options {
   readonly releaseTimeout?: Duration.Input | undefined
   /** The name of this process in the backend. Default: `<pid>@<host>`. */
   readonly contender?: string | undefined
-  /** Runs for work that outlives the server's lease. Default: log an error. */
-  readonly onOverrun?: Overrun | undefined
+  /**
+   * Reacts to work that is still running after the server's lease has ended. Protected work is interrupted at the local
+   * deadline, a safety margin before that end. Uninterruptible work, and finalizers that take longer than the margin,
+   * overlap with the next holder. Nothing inside a process can stop them, but the process itself can end.
+   *
+   * It runs once for each such lease: at the end of the server's lease if the lease ran out, otherwise a margin after the
+   * loss was noticed. It does not run after the layer has closed. A failure of it is logged. Default: log an error.
+   */
+  readonly onOverrun?: ((loss: LeaseLost) => Effect.Effect<void>) | undefined
   /**
    * Whether `MutexMetrics` carry the name of the mutex as a label. Each name makes time series that stay for the life of
    * the process. Default: false.
@@ -73,45 +85,10 @@ export interface MutexConfig {
   readonly commandTimeout: Duration.Duration
   readonly releaseTimeout: Duration.Duration
   readonly contender: MutexName.ContenderName
-  readonly onOverrun: Overrun | undefined
+  readonly onOverrun: Options["onOverrun"]
   readonly metricsByMutex: boolean
   readonly maxLocalHandOffs: number
 }
-
-/**
- * Reacts to work that is still running after the server's lease has ended.
- *
- * **When to use**
- *
- * Use as the hard stop: nothing inside a process can stop uninterruptible work, but the process itself can end.
- *
- * **Details**
- *
- * Protected work is interrupted at the local deadline, a safety margin before the server's lease ends. Uninterruptible
- * work, or finalizers that take longer than the margin, overlap with the next holder.
- *
- * The effect runs once for each such lease: at the end of the server's lease if the lease ran out, otherwise a margin
- * after the loss was noticed. It does not run after the layer has closed. A failure of it is logged.
- *
- * **Example** (Ending the process)
- *
- * ```ts
- * import { Mutex, type MutexConfig } from "@effect-simba/core"
- * import { Effect } from "effect"
- *
- * const onOverrun: MutexConfig.Overrun = (loss) =>
- *   Effect.andThen(
- *     Effect.logFatal(`work without its lease: ${loss.message}`),
- *     Effect.sync(() => process.exit(1))
- *   )
- *
- * const MutexLive = Mutex.layer({ onOverrun })
- * ```
- *
- * @category models
- * @since 0.1.0
- */
-export type Overrun = (loss: LeaseLost) => Effect.Effect<void>
 
 /**
  * Fills in the defaults and checks the options.
@@ -162,80 +139,3 @@ export const make = Effect.fnUntraced(function*(options: Options = {}) {
 })
 
 const checkContender = names.checked<MutexName.ContenderName>("contender", names.contenderProblem)
-
-const units = { ms: "millis", s: "seconds", m: "minutes", h: "hours" } as const
-
-/** A duration as Effect writes it, or as Simba's own configuration does: `10s`. */
-const DurationText = Schema.String.pipe(Schema.decodeTo(
-  Schema.Duration,
-  SchemaTransformation.transformEffect({
-    decode: (text: string, options) => {
-      const short = /^(\d+)\s*(ms|s|m|h)$/.exec(text.trim())
-      const input = short === null ? text.trim() : `${short[1]} ${units[short[2] as keyof typeof units]}`
-      return Option.match(Duration.fromInput(input as Duration.Input), {
-        onNone: () =>
-          Effect.fail(
-            new SchemaIssue.InvalidValue(
-              { message: `expected a duration such as "10 seconds" or "10s"` },
-              text,
-              options
-            )
-          ),
-        onSome: Effect.succeed
-      })
-    },
-    encode: (duration: Duration.Duration) => Effect.succeed(`${Duration.toMillis(duration)} millis`)
-  })
-))
-
-const period = (variable: string, seconds: number) =>
-  Config.schema(DurationText, variable).pipe(Config.withDefault(Duration.seconds(seconds)))
-
-/**
- * Reads the two durations that operators set, `SIMBA_REDIS_TTL` and `SIMBA_REDIS_TRANSITION`.
- *
- * **Details**
- *
- * Both are written as `10 seconds` or `10s`, and default to 10 and 6 seconds.
- *
- * **Example** (Durations that operators set, and one that they do not)
- *
- * ```ts
- * import { Mutex, MutexConfig } from "@effect-simba/core"
- * import { Effect, Layer } from "effect"
- *
- * const MutexLive = Layer.unwrap(
- *   Effect.map(MutexConfig.config, (periods) => Mutex.layer({ ...periods, confirmTimeout: "2 seconds" }))
- * )
- * ```
- *
- * @category configuration
- * @since 0.1.0
- */
-export const config: Config.Config<Pick<Options, "ttl" | "transition">> = Config.flatMap(
-  // Made when it is read, for the sake of programs that never do
-  Config.succeed(undefined),
-  () => Config.all({ ttl: period("SIMBA_REDIS_TTL", 10), transition: period("SIMBA_REDIS_TRANSITION", 6) })
-)
-
-/**
- * Reads the options that are not given from the environment. A variable that is not needed may be unreadable.
- *
- * **Example** (Options in code, and the rest from the environment)
- *
- * ```ts
- * import { Mutex, MutexConfig } from "@effect-simba/core"
- * import { Effect, Layer } from "effect"
- *
- * const MutexLive = Layer.unwrap(Effect.map(MutexConfig.fromEnv({ ttl: "5 seconds" }), Mutex.layer))
- * ```
- *
- * @category configuration
- * @since 0.1.0
- */
-export const fromEnv = (given: Options = {}): Effect.Effect<Options, Config.ConfigError> =>
-  Effect.gen(function*() {
-    const ttl = given.ttl ?? (yield* period("SIMBA_REDIS_TTL", 10))
-    const transition = given.transition ?? (yield* period("SIMBA_REDIS_TRANSITION", 6))
-    return { ...given, ttl, transition }
-  })

@@ -219,7 +219,7 @@ export const localHandOffs: Metric.Counter<number> = counter(
 )
 
 /**
- * Counts protected work that was still running when its server's lease had ended. See `MutexConfig.Overrun`.
+ * Counts protected work that was still running when its server's lease had ended. See `onOverrun` of `MutexConfig.Options`.
  *
  * @category metrics
  * @since 0.1.0

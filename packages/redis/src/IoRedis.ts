@@ -9,15 +9,14 @@
  */
 import type { BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import { Subscriber } from "@effect-simba/core/Subscriber"
-import * as Config from "effect/Config"
+import type * as Config from "effect/Config"
 import * as Context from "effect/Context"
-import * as Duration from "effect/Duration"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import type * as Metric from "effect/Metric"
-import * as Option from "effect/Option"
-import * as Redacted from "effect/Redacted"
+import type * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import type { Cluster, ClusterNode, Redis as Client } from "ioredis"
 import { CommandSink } from "./internal/client/commandSink.ts"
@@ -25,6 +24,7 @@ import * as Redis from "./internal/client/effectRedis.ts"
 import { fromRedis } from "./internal/client/errors.ts"
 import type * as connection from "./internal/client/ioredis/connection.ts"
 import * as drivers from "./internal/client/ioredis/driver.ts"
+import { environmentBeside } from "./internal/client/ioredis/environment.ts"
 import * as outages from "./internal/client/ioredis/outageLog.ts"
 import type * as url from "./internal/client/ioredis/url.ts"
 import { onWallClock } from "./internal/client/ioredis/wallClock.ts"
@@ -102,14 +102,6 @@ export interface ClusterOptions extends Omit<Options, "url"> {
   /** Further ioredis options for the Cluster, such as `natMap`. `client` is for the connection to each node. */
   readonly cluster?: connection.ClusterSettings["cluster"] | undefined
 }
-
-/**
- * Options of connections beside a client of the application's own.
- *
- * @category options
- * @since 0.1.0
- */
-export interface ClientOptions extends Pick<Options, "commandTimeout" | "connectTimeout" | "pool" | "serverChecks"> {}
 
 /**
  * The ioredis client behind the `Redis` service, for commands that the service lacks.
@@ -314,74 +306,17 @@ export const layerCluster = (
  */
 export const fromClient = (
   client: Client | Cluster,
-  options?: ClientOptions
+  options?: Pick<Options, "commandTimeout" | "connectTimeout" | "pool" | "serverChecks">
 ): Layer.Layer<Redis.Redis | Subscriber | IoRedis, BackendError | InvalidConfig> =>
   layerOf(drivers.ofClient(client, options ?? {}))
 
 /**
- * Reads the options of a connection from the environment.
+ * Like `layer`, with options from the environment, unless they are given.
  *
  * **Details**
  *
- * `REDIS_URL` (default `redis://localhost:6379`), `REDIS_USERNAME`, `REDIS_PASSWORD`, `REDIS_DB`,
+ * Reads `REDIS_URL` (default `redis://localhost:6379`), `REDIS_USERNAME`, `REDIS_PASSWORD`, `REDIS_DB`,
  * `REDIS_COMMAND_TIMEOUT` and `REDIS_CONNECT_TIMEOUT`.
- *
- * **Example** (Another variable for the address)
- *
- * ```ts
- * import { IoRedis } from "@effect-simba/redis"
- * import { Config, Effect, Layer } from "effect"
- *
- * const RedisLive = Layer.unwrap(Effect.gen(function*() {
- *   const options = yield* IoRedis.config
- *   const url = yield* Config.Redacted("LOCKS_URL")
- *   return IoRedis.layer({ ...options, url })
- * }))
- * ```
- *
- * @category configuration
- * @since 0.1.0
- */
-export const config: Config.Config<Options> = Config.flatMap(
-  // Made when it is read, for the sake of programs that never do
-  Config.succeed(undefined),
-  () => configBeside({})
-)
-
-const unless = <A>(given: unknown, variable: Config.Config<A>): Config.Config<A | undefined> =>
-  given === undefined ? variable : Config.succeed(undefined)
-
-/** What is given in code is not read: its variable may be unreadable. */
-const configBeside = ({ client, commandTimeout, connectTimeout, url }: Options): Config.Config<Options> =>
-  Config.all({
-    url: unless(
-      url,
-      Config.Redacted("REDIS_URL").pipe(Config.withDefault(Redacted.make("redis://localhost:6379")))
-    ),
-    username: unless(client?.username, Config.option(Config.String("REDIS_USERNAME"))),
-    password: unless(client?.password, Config.option(Config.Redacted("REDIS_PASSWORD"))),
-    db: unless(client?.db, Config.option(Config.Int("REDIS_DB"))),
-    commandTimeout: unless(
-      commandTimeout,
-      Config.Duration("REDIS_COMMAND_TIMEOUT").pipe(Config.withDefault(Duration.seconds(1)))
-    ),
-    connectTimeout: unless(
-      connectTimeout,
-      Config.Duration("REDIS_CONNECT_TIMEOUT").pipe(Config.withDefault(Duration.seconds(2)))
-    )
-  }).pipe(Config.map(({ commandTimeout, connectTimeout, db, password, url, username }) => ({
-    url,
-    commandTimeout,
-    connectTimeout,
-    client: {
-      ...(username !== undefined && Option.isSome(username) ? { username: username.value } : {}),
-      ...(password !== undefined && Option.isSome(password) ? { password: Redacted.value(password.value) } : {}),
-      ...(db !== undefined && Option.isSome(db) ? { db: db.value } : {})
-    }
-  })))
-
-/**
- * Like `layer`, with options from `config`, unless they are given.
  *
  * **Example** (An address from the environment, and a limit of one's own)
  *
@@ -404,7 +339,7 @@ export const layerFromEnv = (
 ): Layer.Layer<Redis.Redis | Subscriber | IoRedis, BackendError | InvalidConfig | Config.ConfigError> =>
   layerOf(
     Effect.gen(function*() {
-      const environment = yield* configBeside(options ?? {})
+      const environment = yield* environmentBeside(options ?? {})
       const client = besides(environment.client, yield* drivers.partsOf(options?.url))
       return {
         ...environment,

@@ -91,7 +91,7 @@ const switchedOn = (name: string) =>
  *
  * **Details**
  *
- * Reads `SIMBA_REDIS_TTL`, `SIMBA_REDIS_TRANSITION`, and the variables of `IoRedis.config`. Refuses to build when
+ * Reads `SIMBA_REDIS_TTL`, `SIMBA_REDIS_TRANSITION`, and the variables of `IoRedis.layerFromEnv`. Refuses to build when
  * `SIMBA_ENABLED` or `SIMBA_REDIS_ENABLED` is false.
  *
  * **Example** (An application that operators configure)

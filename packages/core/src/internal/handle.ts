@@ -3,9 +3,6 @@ import * as Duration from "effect/Duration"
 import { BaseProto, type Inspectable } from "effect/Inspectable"
 import { type Pipeable, Prototype } from "effect/Pipeable"
 
-/** Marks a `Lease`, and tells it from a `LeaseGroup`. */
-export const LeaseTypeId = "~@effect-simba/core/Lease" as const
-
 /** A base class, made by a call that bundlers may drop. Subclasses define `toJSON`. */
 export const Handle: new() => Pipeable & Inspectable = /* @__PURE__ */ (() => {
   class Base {}

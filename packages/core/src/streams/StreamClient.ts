@@ -27,7 +27,8 @@ import * as Stream from "effect/Stream"
 import type { FencingToken } from "../FencingToken.ts"
 import type { BackendError, InvalidConfig, InvalidName, StoreError } from "../SimbaError.ts"
 import { make } from "./internal/client.ts"
-import * as StreamConfig from "./StreamConfig.ts"
+import { complete } from "./internal/config.ts"
+import type * as StreamConfig from "./StreamConfig.ts"
 import type { AlreadyClaimed, StreamLost, StreamNotFound } from "./StreamError.ts"
 import type { StreamLease } from "./StreamLease.ts"
 import type { EntryId, StreamName } from "./StreamName.ts"
@@ -142,10 +143,7 @@ export const layerFromEnv = (
 ): Layer.Layer<StreamClient, InvalidConfig | BackendError | Config.ConfigError, StreamStore> =>
   Layer.effect(
     StreamClient,
-    Effect.flatMap(
-      StreamConfig.config,
-      ({ consumer }) => make({ ...options, consumer: options.consumer ?? consumer })
-    )
+    Effect.flatMap(complete(options), make)
   )
 
 /**

@@ -22,7 +22,7 @@
 export * as StreamClient from "./StreamClient.ts"
 
 /**
- * Options of a client of data streams, checked when its layer is built.
+ * Options of a client of data streams.
  *
  * @since 0.1.0
  */

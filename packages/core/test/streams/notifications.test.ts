@@ -1,8 +1,9 @@
 /** Notifications and claims: for those who run handlers themselves. */
-import { StreamClient, StreamConfig, StreamMetrics, type StreamNotification } from "@effect-simba/core/streams"
+import { StreamClient, type StreamConfig, StreamMetrics, type StreamNotification } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, ConfigProvider, Effect, Fiber, Layer, Metric, Stream } from "effect"
 import { TestClock } from "effect/testing"
+import { check } from "../../src/streams/internal/config.ts"
 import { Backend, connect } from "../support/streamBackend.ts"
 import * as fleet from "../support/streamFleet.ts"
 
@@ -314,7 +315,7 @@ describe("options", { tags: ["G29"] }, () => {
   for (const [option, options] of refused) {
     it.effect(`${JSON.stringify(options)} is refused, by name`, () =>
       Effect.gen(function*() {
-        const error = yield* Effect.flip(StreamConfig.make({ service: "svc", ...options }))
+        const error = yield* Effect.flip(check({ service: "svc", ...options }))
         assert.strictEqual(error.option, option)
       }))
   }

@@ -88,7 +88,7 @@ export const layer = (options: Options): Layer.Layer<StreamClient.StreamClient, 
  *
  * **Details**
  *
- * Reads the variables of `StreamClient.layerFromEnv` and `IoRedis.config`.
+ * Reads the variables of `StreamClient.layerFromEnv` and `IoRedis.layerFromEnv`.
  *
  * **Example** (An application that operators configure)
  *

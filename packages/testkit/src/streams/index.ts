@@ -26,24 +26,13 @@ export * as StockStreamConsumer from "./StockStreamConsumer.ts"
  * - `begin`, `step`, `stopped`, `end`: the work of a handler, with the `entry` that announced the data stream.
  * - `processed`: the handler is through with the `message` of that id. `failed`: it failed, with its `entry`.
  *
- * **Example** (Some of them, for a fleet of one's own making)
+ * **Example** (The rules that one knows the times of)
  *
  * ```ts
  * import { StreamChecker } from "@effect-simba/testkit/streams"
  *
- * const aboutMessages = (model: StreamChecker.Model) => [
- *   StreamChecker.checkpointsGrow(model),
- *   StreamChecker.messagesInOrder(model),
- *   StreamChecker.nothingIsForgotten(model),
- *   StreamChecker.deadLettersAreEarned(model, { maxFailures: 10 })
- * ]
- *
- * const aboutOwners = (model: StreamChecker.Model) => [
- *   StreamChecker.noOrphans(model, { bound: "6 seconds", recovery: "8 seconds" }),
- *   StreamChecker.noPingPong(model, { settle: "6 seconds", stay: "55 seconds" }),
- *   StreamChecker.livingAreLeftAlone(model),
- *   StreamChecker.consumersAreReaped(model, { bound: "15 minutes" })
- * ]
+ * const aboutMessages = (model: StreamChecker.Model, times: Parameters<typeof StreamChecker.all>[1]) =>
+ *   StreamChecker.all(model, times).filter(({ name }) => name !== "no ping-pong")
  * ```
  *
  * @since 0.1.0

@@ -1,6 +1,6 @@
 /** Tells of work that was interrupted and is still running when somebody else may have begun. */
 import * as Effect from "effect/Effect"
-import type { Overrun } from "../../MutexConfig.ts"
+import type { Options } from "../../MutexConfig.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import type { LeaseLost } from "../../SimbaError.ts"
 import * as log from "../log.ts"
@@ -17,14 +17,14 @@ interface Worked {
   readonly serverLeft: (now: Instant) => number
 }
 
-const report: Overrun = (loss) =>
+const report = (loss: LeaseLost) =>
   log.error(
     `Work under lease ${loss.token} of mutex "${loss.mutex}" was interrupted and is still running, although somebody ` +
       "else may own the mutex now. It is uninterruptible, or its finalizers take long: see MutexConfig, onOverrun"
   )
 
 /** Watches a lease that was just lost. */
-export const make = (onOverrun: Overrun = report, recorder: Recorder, timers: TimerQueue) =>
+export const make = (onOverrun: Options["onOverrun"] = report, recorder: Recorder, timers: TimerQueue) =>
 (
   lease: Worked,
   loss: LeaseLost,

@@ -7,7 +7,7 @@ import * as Exit from "effect/Exit"
 import type { FencingToken } from "../../FencingToken.ts"
 import type { Lease, LeaseGroup } from "../../Lease.ts"
 import type { LeaseLost } from "../../SimbaError.ts"
-import { Handle, LeaseTypeId, timeLeft } from "../handle.ts"
+import { Handle, timeLeft } from "../handle.ts"
 import { awaitExit, isolate } from "../lease/observers.ts"
 import * as log from "../log.ts"
 import type { HeldLease } from "./heldLease.ts"
@@ -85,14 +85,11 @@ export const protect = <A, E, R>(
   )
 
 export class LeaseImpl extends Handle implements Lease {
-  // Set below: with a computed field, bundlers keep a class that nobody uses
-  declare readonly [LeaseTypeId]: typeof LeaseTypeId
   private readonly leases: HeldLeases
   private readonly lease: HeldLease
 
   constructor(leases: HeldLeases, lease: HeldLease) {
     super()
-    this[LeaseTypeId] = LeaseTypeId
     this.leases = leases
     this.lease = lease
   }

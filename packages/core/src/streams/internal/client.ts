@@ -12,13 +12,14 @@ import * as log from "../../internal/log.ts"
 import * as names from "../../internal/nameRules.ts"
 import type { BackendError, InvalidConfig, InvalidName } from "../../SimbaError.ts"
 import type { Handler, RunOptions, StreamClient } from "../StreamClient.ts"
-import * as StreamConfig from "../StreamConfig.ts"
+import type { Options } from "../StreamConfig.ts"
 import { AlreadyClaimed, StreamNotFound } from "../StreamError.ts"
 import { StreamLease } from "../StreamLease.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId, StreamName } from "../StreamName.ts"
 import { type Announcement, StreamStore } from "../StreamStore.ts"
 import * as completions from "./completion.ts"
+import { check } from "./config.ts"
 import * as consumptions from "./consumption.ts"
 import type { ClientContext } from "./context.ts"
 import * as epochs from "./epochs.ts"
@@ -44,11 +45,11 @@ const announcement = (input: Announcing): Effect.Effect<Announcement, InvalidNam
   Effect.map(streamName(input.stream), (stream) => ({ stream, info: input.info ?? {} }))
 
 export const make: (
-  options: StreamConfig.Options
+  options: Options
 ) => Effect.Effect<StreamClient["Service"], InvalidConfig | BackendError, StreamStore | Scope.Scope> = Effect
   .fnUntraced(
-    function*(options: StreamConfig.Options) {
-      const config = yield* StreamConfig.make(options)
+    function*(options: Options) {
+      const config = yield* check(options)
       const clock = yield* Clock.Clock
       const metrics = metricsRecorder.make(yield* Effect.context<never>(), false, [
         ...Object.values(StreamMetrics.losses),

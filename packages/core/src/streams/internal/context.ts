@@ -1,10 +1,10 @@
 /** The context that all parts of one client share. */
 import type * as Clock from "effect/Clock"
 import type { Recorder } from "../../internal/lease/metricsRecorder.ts"
-import type { StreamConfig } from "../StreamConfig.ts"
 import type { Epoch } from "../StreamName.ts"
 import type { Service } from "../StreamStore.ts"
 import type { Completion } from "./completion.ts"
+import type { StreamConfig } from "./config.ts"
 import type { OwnedStream } from "./ownedStream.ts"
 import type { StreamTable } from "./streamTable.ts"
 

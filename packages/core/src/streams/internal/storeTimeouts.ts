@@ -4,8 +4,8 @@ import * as Effect from "effect/Effect"
 import { isRefusal, noAnswer, toFailure } from "../../internal/lease/storeFailure.ts"
 import * as log from "../../internal/log.ts"
 import type { StoreError } from "../../SimbaError.ts"
-import type { StreamConfig } from "../StreamConfig.ts"
 import type { Service } from "../StreamStore.ts"
+import type { StreamConfig } from "./config.ts"
 
 /** For requests at the end of a consumer: the fleet does without them in the end. */
 export const atTheEnd = (

@@ -15,11 +15,11 @@ import type { Slice } from "../../internal/lease/slices.ts"
 import type { Outcome } from "../../internal/lease/trackedLease.ts"
 import * as log from "../../internal/log.ts"
 import { margin as marginOf } from "../../internal/optionChecks.ts"
-import type { StreamConfig } from "../StreamConfig.ts"
 import type { StreamLossReason, StreamLost } from "../StreamError.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId, StreamName } from "../StreamName.ts"
 import type { RenewResult, Service } from "../StreamStore.ts"
+import type { StreamConfig } from "./config.ts"
 import { annotations, type OwnedStream, type Terms } from "./ownedStream.ts"
 
 type Lost = Exclude<StreamLossReason, "Released">

@@ -9,6 +9,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as IoRedis from "../../IoRedis.ts"
+import { environmentBeside } from "../client/ioredis/environment.ts"
 import { read } from "../client/ioredis/url.ts"
 
 const Url = GlobalFlag.Setting("url")({
@@ -82,7 +83,7 @@ const singleOptions = Effect.gen(function*() {
 })
 
 const clusterOptions = Effect.gen(function*() {
-  const environment = yield* IoRedis.config
+  const environment = yield* environmentBeside({})
   const url = Option.getOrElse(yield* Url, () => environment.url)
   const { host, port, db: _, ...credentials } = yield* read(Redacted.isRedacted(url) ? Redacted.value(url) : url!)
   const { db: __, ...client } = environment.client ?? {}

@@ -41,7 +41,7 @@ export const forceRelease = script<
   string
 >(lua.forceRelease)
 
-/** Gives a period of a timetable to the first that asks. */
+/** Gives a period of scheduled work to the first that asks. */
 export const claimPeriod = script<
   readonly [claimed: string],
   readonly [every: number, at: number | "", onlyIfKnown: "0" | "1"],

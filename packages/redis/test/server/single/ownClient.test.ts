@@ -21,7 +21,7 @@ const made = (port: number, options: RedisOptions = {}) =>
     (client) => Effect.sync(() => client.disconnect())
   )
 
-const open = (client: Client | Cluster, options?: IoRedis.ClientOptions) =>
+const open = (client: Client | Cluster, options?: Parameters<typeof IoRedis.fromClient>[1]) =>
   Effect.map(Layer.build(Layer.fresh(IoRedis.fromClient(client, options))), (context) => ({
     redis: Context.get(context, Redis.Redis),
     subscriber: Context.get(context, Subscriber)

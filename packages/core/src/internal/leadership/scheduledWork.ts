@@ -10,17 +10,19 @@ import * as Option from "effect/Option"
 import * as Pull from "effect/Pull"
 import * as Schedule from "effect/Schedule"
 import type { Contender } from "../../Contender.ts"
-import type { Timetable } from "../../Leadership.ts"
 import type { Body, Lease } from "../../Lease.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import { InvalidConfig } from "../../SimbaError.ts"
 import { instant } from "../lease/instant.ts"
 import * as log from "../log.ts"
 import { contenderRetry } from "./contender.ts"
-import { delay, isPeriodic, type Period, TypeId } from "./timetable.ts"
+import { delay, isPeriodic, type Period, TypeId } from "./schedules.ts"
 
 /** How the last run ended; none before the first. */
 export type Last = Option.Option<Exit.Exit<unknown, unknown>>
+
+/** Asked before each run, the first one included. */
+export type WorkSchedule<E = never, R = never> = Schedule.Schedule<unknown, Last, E, R>
 
 export type OnError = "continue" | "stepDown" | "fail"
 
@@ -30,7 +32,7 @@ type Outcome = keyof typeof MutexMetrics.leaderRuns
 export interface Plan<SE, SR> {
   readonly name: string
   readonly onError: OnError
-  readonly schedule: Timetable<SE, SR>
+  readonly schedule: WorkSchedule<SE, SR>
   readonly period: Period | undefined
   readonly oncePerPeriod: boolean
   /** Milliseconds. */
@@ -45,7 +47,7 @@ export interface Options {
 }
 
 export const plan = <SE, SR>(
-  schedule: Timetable<SE, SR>,
+  schedule: WorkSchedule<SE, SR>,
   options: Options = {}
 ): Effect.Effect<Plan<SE, SR>, InvalidConfig> =>
   Effect.gen(function*() {

@@ -3,12 +3,9 @@ import * as Cron from "effect/Cron"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { dual } from "effect/Function"
 import * as Option from "effect/Option"
-import type * as Pull from "effect/Pull"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
-import type { Periodic } from "../../Leadership.ts"
 import { InvalidConfig } from "../../SimbaError.ts"
 import { notNegative, positive } from "../optionChecks.ts"
 
@@ -19,6 +16,10 @@ export type Period =
   | { readonly _tag: "Rate"; readonly every: number; readonly initialDelay: number }
   | { readonly _tag: "Delay"; readonly delay: number; readonly initialDelay: number }
   | { readonly _tag: "Cron"; readonly cron: Cron.Cron }
+
+export interface Periodic extends Schedule.Schedule<number, unknown, InvalidConfig> {
+  readonly [TypeId]: Effect.Effect<Period, InvalidConfig>
+}
 
 /** A clock that is set back by less stays ahead of what has run; one that is set back by more was wrong before. */
 const believed = 3 * 60 * 60 * 1000
@@ -117,21 +118,3 @@ export const cron = (expression: string | Cron.Cron, options: CronOptions = {}):
         return [last, Duration.millis(last - now)]
       })
   })
-
-export const startingAfter = dual(
-  2,
-  <A, I, E, R>(
-    schedule: Schedule.Schedule<A, I, E, R>,
-    input: Duration.Input
-  ): Schedule.Schedule<A | undefined, I, E | InvalidConfig, R> =>
-    Schedule.fromStep(
-      Effect.map(Effect.all([delay("initialDelay", input), Schedule.toStep(schedule)]), ([first, step]) => {
-        let begun = false
-        return (now: number, last: I): Pull.Pull<[A | undefined, Duration.Duration], E, A | undefined, R> => {
-          if (begun) return step(now, last)
-          begun = true
-          return Effect.succeed([undefined, Duration.millis(first)])
-        }
-      })
-    )
-)

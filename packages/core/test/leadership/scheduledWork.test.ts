@@ -19,6 +19,7 @@ import {
   SubscriptionRef
 } from "effect"
 import { TestClock } from "effect/testing"
+import type { WorkSchedule } from "../../src/internal/leadership/scheduledWork.ts"
 import * as Fleet from "../support/fleet.ts"
 import { start, TestLive } from "../support/setup.ts"
 
@@ -118,12 +119,12 @@ describe("schedules", () => {
   it.effect("initial delay: for fixed rate, fixed delay and any schedule", () =>
     Effect.gen(function*() {
       const { jobs, log, node } = yield* single
-      const schedule = (name: string, schedule: Leadership.Timetable<SimbaError.InvalidConfig>) =>
+      const schedule = (name: string, schedule: WorkSchedule<SimbaError.InvalidConfig>) =>
         node.start(Leadership.leaderSchedule(jobs, log.note(name), schedule))
       yield* schedule("rate", Leadership.fixedRate("10 seconds", { initialDelay: "5 seconds" }))
       yield* schedule("delay", Leadership.fixedDelay("10 seconds", { initialDelay: "6 seconds" }))
-      yield* schedule("any", Leadership.startingAfter(Schedule.spaced("10 seconds"), "7 seconds"))
-      yield* schedule("piped", Schedule.recurs(1).pipe(Leadership.startingAfter("8 seconds")))
+      yield* schedule("any", Schedule.concat(Schedule.duration("7 seconds"), Schedule.spaced("10 seconds")))
+      yield* schedule("piped", Schedule.duration("8 seconds").pipe(Schedule.concat(Schedule.recurs(1))))
       yield* TestClock.adjust("20 seconds")
       assert.deepStrictEqual(log.take(), [
         ...["rate@5", "delay@6", "any@7", "piped@8", "piped@8"],
@@ -136,7 +137,7 @@ describe("schedules", () => {
       const { jobs, log, node } = yield* single
       const inputs: Array<string> = []
       const schedule = Schedule.spaced("10 seconds").pipe(
-        Schedule.setInputType<Schedule.Input<Leadership.Timetable>>(),
+        Schedule.setInputType<Option.Option<Exit.Exit<unknown, unknown>>>(),
         Schedule.tap(({ input }) => Effect.sync(() => inputs.push(input._tag === "None" ? "none" : input.value._tag))),
         Schedule.upTo({ times: 2 })
       )
@@ -585,7 +586,7 @@ describe("layerJobs", () => {
       assert.include(yield* refused("", [job]), "blank")
       assert.include(yield* refused("jobs", [job, job]), "two jobs named \"job\"")
       assert.include(yield* refused("jobs", [{ ...job, name: " " }]), "blank")
-      const schedules: ReadonlyArray<readonly [Leadership.Timetable<SimbaError.InvalidConfig>, string]> = [
+      const schedules: ReadonlyArray<readonly [WorkSchedule<SimbaError.InvalidConfig>, string]> = [
         [Leadership.cron("not cron"), "cron"],
         [Leadership.cron("0 0 30 2 *"), "never comes"],
         [Leadership.cron("* * * * *", { timeZone: "Nowhere/At all" }), "time zone"],

@@ -1,0 +1,33 @@
+/** The options that operators set: durations as Effect writes them, or as the configuration of Simba does (`10s`). */
+import * as Config from "effect/Config"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as SchemaTransformation from "effect/SchemaTransformation"
+import type { Options } from "../../MutexConfig.ts"
+
+const units = { ms: "millis", s: "seconds", m: "minutes", h: "hours" } as const
+
+const durationText = () =>
+  Schema.String.pipe(Schema.decodeTo(
+    Schema.DurationFromString,
+    SchemaTransformation.transform({
+      decode: (text: string) =>
+        text.trim().replace(
+          /^(\d+)\s*(ms|s|m|h)$/,
+          (_, amount, unit: keyof typeof units) => `${amount} ${units[unit]}`
+        ),
+      encode: (text: string) => text
+    })
+  ))
+
+const period = (variable: string, fallback: Duration.Input) =>
+  Config.withDefault(Config.schema(durationText(), variable), Duration.fromInputUnsafe(fallback))
+
+/** Reads what is not given. A variable that is not needed may be unreadable. */
+export const complete = (given: Options = {}): Effect.Effect<Options, Config.ConfigError> =>
+  Effect.gen(function*() {
+    const ttl = given.ttl ?? (yield* period("SIMBA_REDIS_TTL", "10 seconds"))
+    const transition = given.transition ?? (yield* period("SIMBA_REDIS_TRANSITION", "6 seconds"))
+    return { ...given, ttl, transition }
+  })

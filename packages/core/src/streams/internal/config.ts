@@ -1,0 +1,98 @@
+/** Options of `StreamClient.layer`, checked and completed, and those that the environment gives. */
+import * as Config from "effect/Config"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as names from "../../internal/nameRules.ts"
+import { margin, notNegative, positive, refuse } from "../../internal/optionChecks.ts"
+import * as host from "../../internal/processIdentity.ts"
+import { InvalidConfig } from "../../SimbaError.ts"
+import type { Options } from "../StreamConfig.ts"
+import type * as StreamName from "../StreamName.ts"
+
+/** Checked options. */
+export interface StreamConfig {
+  readonly service: StreamName.ServiceName
+  readonly consumer: StreamName.ConsumerName
+  readonly capacity: number
+  readonly leaseDuration: Duration.Duration
+  readonly heartbeatInterval: Duration.Duration
+  readonly commandTimeout: Duration.Duration
+  readonly sweepInterval: Duration.Duration
+  readonly gracePeriod: Duration.Duration
+  readonly releaseTimeout: Duration.Duration
+  readonly maxFailures: number
+  readonly deadLetterAfter: Duration.Duration
+  readonly rebalance: boolean
+  readonly confirmTimeout: Duration.Duration
+  readonly progressTimeout: Duration.Duration | undefined
+  readonly enableEvents: boolean
+  readonly reapAfter: Duration.Duration
+}
+
+const positiveInt = (option: string, value: number) =>
+  Number.isSafeInteger(value) && value >= 1
+    ? Effect.succeed(value)
+    : refuse(option, `it must be a positive integer, not ${value}`)
+
+const boolean = (option: string, value: boolean) =>
+  typeof value === "boolean" ? Effect.succeed(value) : refuse(option, "it must be true or false")
+
+const named = <A>(option: string, name: Effect.Effect<A, { readonly problem: string }>) =>
+  Effect.mapError(name, ({ problem }) => new InvalidConfig({ option, problem }))
+
+const checkService = names.checked<StreamName.ServiceName>("service", names.anyProblem)
+
+/** The name in the consumer group of the consumer with this id. */
+const checkConsumer = (id: string) =>
+  names.checked<StreamName.ConsumerName>("consumer", (name) => names.anyProblem(id) ?? names.consumerProblem(name))(
+    `redis-consumer-${id}`
+  )
+
+export const check = Effect.fnUntraced(function*(options: Options): Effect.fn.Return<StreamConfig, InvalidConfig> {
+  const lease = yield* positive("leaseDuration", options.leaseDuration ?? "2 seconds")
+  const heartbeat = yield* positive("heartbeatInterval", options.heartbeatInterval ?? "1 second")
+  const commandTimeout = yield* positive("commandTimeout", options.commandTimeout ?? "500 millis")
+  const needed = Duration.sum(Duration.sum(heartbeat, commandTimeout), margin(lease))
+  if (Duration.isGreaterThanOrEqualTo(needed, lease)) {
+    return yield* refuse(
+      "leaseDuration",
+      `${Duration.format(lease)} leaves no time to renew: it must exceed heartbeatInterval ` +
+        `(${Duration.format(heartbeat)}) plus commandTimeout (${Duration.format(commandTimeout)}) plus the safety ` +
+        `margin (${Duration.format(margin(lease))})`
+    )
+  }
+  const confirm = yield* positive("confirmTimeout", options.confirmTimeout ?? "1500 millis")
+  if (Duration.isLessThanOrEqualTo(confirm, commandTimeout)) {
+    return yield* refuse("confirmTimeout", `it must exceed commandTimeout (${Duration.format(commandTimeout)})`)
+  }
+  return {
+    service: yield* named("service", checkService(options.service)),
+    consumer: yield* named("consumer", checkConsumer(options.consumer ?? `${host.pid()}@${host.name()}`)),
+    capacity: yield* positiveInt("capacity", options.capacity ?? 64),
+    leaseDuration: lease,
+    heartbeatInterval: heartbeat,
+    commandTimeout,
+    sweepInterval: yield* positive("sweepInterval", options.sweepInterval ?? "2 seconds"),
+    gracePeriod: yield* notNegative("gracePeriod", options.gracePeriod ?? "5 seconds"),
+    releaseTimeout: yield* positive("releaseTimeout", options.releaseTimeout ?? "2 seconds"),
+    maxFailures: yield* positiveInt("maxFailures", options.maxFailures ?? 10),
+    deadLetterAfter: yield* notNegative("deadLetterAfter", options.deadLetterAfter ?? "1 hour"),
+    rebalance: yield* boolean("rebalance", options.rebalance ?? true),
+    confirmTimeout: confirm,
+    progressTimeout: options.progressTimeout === undefined
+      ? undefined
+      : yield* positive("progressTimeout", options.progressTimeout),
+    enableEvents: yield* boolean("enableEvents", options.enableEvents ?? false),
+    reapAfter: yield* positive("reapAfter", options.reapAfter ?? "10 minutes")
+  }
+})
+
+const podName = Config.all({
+  name: Config.option(Config.NonEmptyString("POD_NAME")),
+  ip: Config.option(Config.NonEmptyString("POD_IP"))
+}).pipe(Config.map(({ ip, name }) => Option.getOrUndefined(Option.orElse(name, () => ip))))
+
+/** Without a consumer, it gets the name of the pod, or else its address, if there is one. */
+export const complete = (given: Options): Effect.Effect<Options, Config.ConfigError> =>
+  Effect.map(podName, (consumer) => ({ ...given, consumer: given.consumer ?? consumer }))
