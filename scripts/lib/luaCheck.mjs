@@ -175,9 +175,9 @@ const tupleSlots = (type, aliases) => {
 const descriptorsOf = (path) => {
   const { body } = parseAst(readFileSync(path, "utf8"), { lang: "ts" }, path)
   const aliases = new Map(
-    body.filter(({ type }) => type === "TSTypeAliasDeclaration").map((
-      { id, typeAnnotation }
-    ) => [id.name, typeAnnotation])
+    body.map((statement) => statement.declaration ?? statement)
+      .filter(({ type }) => type === "TSTypeAliasDeclaration")
+      .map(({ id, typeAnnotation }) => [id.name, typeAnnotation])
   )
   const found = new Map()
   for (const { declaration } of body) {

@@ -23,23 +23,17 @@ const endings: ReadonlyArray<unknown> = ["Done", "AlreadyDone", "Released", "Dea
 const identify = (stream: string, value: string) => `${stream}#${value.slice(value.lastIndexOf("@@") + 2)}`
 
 /**
- * KEYS LBS, failures, announced, entry lease, stream lease, ...; ARGV group, stream, entry, consumer, value, token, ...
- * Of many: three keys each, then five arguments each at the end, and a list of replies.
+ * Scripts of held leases: KEYS LBS, failures, announced, dead letters, hand-overs, and four of each lease; ARGV group, signals,
+ * and of each lease stream, entry, consumer, value, token, and what the script asks for besides.
  */
-const released = (args: ReadonlyArray<string>, reply: unknown) => {
-  const [command, , count] = args
+const released = ([command, , count, ...rest]: ReadonlyArray<string>, reply: unknown) => {
   if (command !== "EVALSHA" && command !== "EVAL") return undefined
-  const keys = Number(count)
-  const argv = args.slice(3 + keys)
-  if (keys < 5 || args[4] !== StreamKeys.failures(service) || argv[0] !== StreamKeys.group(service)) return undefined
-  const ended = (reply: unknown, from: number) => {
-    const [stream, , , , token] = argv.slice(from)
-    return endings.includes(reply) ? [{ resource: stream!, id: `${stream}#${token}` }] : []
-  }
-  if (!Array.isArray(reply)) return ended(reply, 1)
-  return reply.length === (keys - 3) / 3
-    ? reply.flatMap((one, i) => ended(one, argv.length - 5 * (reply.length - i)))
-    : undefined
+  if (rest[4] !== StreamKeys.handOvers(service) || !Array.isArray(reply)) return undefined
+  const argv = rest.slice(Number(count) + 2)
+  return reply.flatMap((one, i) => {
+    const [stream, , , , token] = argv.slice(i * argv.length / reply.length)
+    return endings.includes(one) ? [{ resource: stream!, id: `${stream}#${token}` }] : []
+  })
 }
 
 const lockOf = (streams: ReadonlyArray<string>): Simulation.LockModel => ({

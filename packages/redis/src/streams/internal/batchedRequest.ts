@@ -4,14 +4,17 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Request from "effect/Request"
 import * as RequestResolver from "effect/RequestResolver"
+import * as Schema from "effect/Schema"
 import { fromReply } from "../../internal/client/errors.ts"
-import type { Failed } from "./replies.ts"
+import { Failed } from "./replies.ts"
 
 /** Requests of one call: they share a round trip, and block the server only briefly. */
 const batchSize = 200
 
+const isFailed = Schema.is(Failed)
+
 /** Makes the request for one item from the call for many, which replies in order. */
-export const make = <A, B extends string>(
+export const make = <A, B>(
   operation: string,
   call: (items: ReadonlyArray<A>) => Effect.Effect<ReadonlyArray<B | Failed>, StoreError>
 ): (item: A) => Effect.Effect<B, StoreError> => {
@@ -24,7 +27,7 @@ export const make = <A, B extends string>(
       entries.forEach((entry, i) => {
         const reply = replies[i]!
         entry.completeUnsafe(
-          typeof reply === "string" ? Exit.succeed(reply) : Exit.fail(fromReply(operation, reply[1]))
+          isFailed(reply) ? Exit.fail(fromReply(operation, reply[1])) : Exit.succeed(reply)
         )
       }))
   ).pipe(RequestResolver.batchN(batchSize))

@@ -12,9 +12,9 @@ import { eachOf } from "./replies.ts"
 import * as scripts from "./scripts.ts"
 import type { ServiceContext } from "./service.ts"
 
-const moves = ["Committed", "Behind", "NotOwner"] as const
-const readCommitted = reader("the reply of the commit script", eachOf(moves))
-const readMoved = reader("the reply of the dead-letter script", Schema.Literals(moves))
+const Moved = Schema.Literals(["Committed", "Behind", "NotOwner"])
+const readCommitted = reader("the reply of the commit script", eachOf(Moved))
+const readMoved = reader("the reply of the dead-letter script", Moved)
 const readCheckpoint = reader("a checkpoint", Schema.NullOr(StreamWire.Checkpoint))
 const readEnded = reader("the reply of the end script", Schema.Literals(["Open", "Reopened", "Ended"]))
 const readUntil = reader("the reply of the gap script", Schema.Union([Schema.Literal(""), EntryId]))

@@ -1,9 +1,10 @@
-/** Ends a stream lease: done, yielded, handed over, or in the dead letters. */
+/** Ends stream leases: done, yielded, handed over, or in the dead letters. Counts failures of their handlers. */
 import type { Held, Service } from "@effect-simba/core/streams/StreamStore"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { reader } from "../../internal/client/decode.ts"
+import type { Script } from "../../internal/client/script.ts"
 import { toEntry } from "./announcementEntry.ts"
 import * as batchedRequest from "./batchedRequest.ts"
 import { Natural } from "./codecs.ts"
@@ -13,17 +14,9 @@ import { eachOf } from "./replies.ts"
 import * as scripts from "./scripts.ts"
 import { millis, type ServiceContext } from "./service.ts"
 
-const readDone = reader("the reply of the done script", eachOf(["Done", "AlreadyDone", "NotOwner"]))
-const readRelease = reader("the reply of the release script", eachOf(["Released", "NotOwner"]))
-const readFail = reader(
-  "the reply of the fail script",
-  Schema.Union([Schema.Literal("NotOwner"), Schema.Tuple([Natural, Natural])])
-)
-const readDeadLetter = reader("the reply of the dead-letter script", Schema.Literals(["DeadLettered", "NotOwner"]))
+const NotOwner = Schema.Literal("NotOwner")
 const readFlag = reader("the reply of the script for unreadable entries", Schema.Literals(["0", "1"]))
-const readHandOver = reader("the reply of the hand-over script", Schema.Literals(["HandedOver", "NotOwner"]))
 const readHandOvers = reader("what was handed over", Schema.Array(StreamWire.HandOver))
-const readEntries = reader("entries of the load-balancer stream", StreamWire.Entries)
 
 type Part = Pick<
   Service,
@@ -36,55 +29,64 @@ export const make = (context: ServiceContext, expire: (key: string) => void): Pa
   const failures = keys.failures(service)
   const announced = keys.announced(service)
   const deadLetters = keys.deadLetters(service)
-  const channel = keys.signalChannel(service)
-  const handOversKey = keys.handOvers(service)
+  const handOvers = keys.handOvers(service)
   const parse = toEntry(context.problemWith)
 
-  const keysOf = ({ entry, stream }: Held) =>
-    [
-      input,
-      failures,
-      announced,
-      keys.entryLease(stream, entry),
-      keys.streamLease(stream)
-    ] as const
-  const argsOf = ({ consumer, entry, epoch, stream, token }: Held) =>
-    [group, stream, entry, consumer, `${consumer}@@${epoch}`, token] as const
-
-  const manyKeysOf = (holdings: ReadonlyArray<Held>) =>
-    [
-      input,
-      failures,
-      announced,
-      ...holdings.flatMap(({ entry, stream }) => [
-        keys.entryLease(stream, entry),
-        keys.streamLease(stream),
-        keys.checkpoint(stream)
-      ])
-    ] as const
-  const manyArgsOf = (holdings: ReadonlyArray<Held>) =>
-    holdings.flatMap(({ consumer, entry, epoch, stream, token }) =>
-      [stream, entry, consumer, `${consumer}@@${epoch}`, token] as const
+  /** Requests of one moment for held leases share calls. `more` follows the arguments of a lease that all scripts have. */
+  const forHeld = <Reply, A, E>(
+    operation: string,
+    script: Script<scripts.HeldKeys, scripts.HeldArgs, Reply>,
+    reply: Schema.Codec<A, E>
+  ) => {
+    const call = context.run(operation, script, reader(`the reply of the script to ${operation}`, eachOf(reply)))
+    const ask = batchedRequest.make(
+      operation,
+      (items: ReadonlyArray<readonly [held: Held, more: ReadonlyArray<string | number>]>) =>
+        call(
+          [
+            input,
+            failures,
+            announced,
+            deadLetters,
+            handOvers,
+            ...items.flatMap(([{ entry, stream }]) => [
+              keys.entryLease(stream, entry),
+              keys.streamLease(stream),
+              keys.checkpoint(stream),
+              keys.fence(stream)
+            ])
+          ],
+          [
+            group,
+            keys.signalChannel(service),
+            ...items.flatMap(([{ consumer, entry, epoch, stream, token }, more]) => [
+              stream,
+              entry,
+              consumer,
+              `${consumer}@@${epoch}`,
+              token,
+              ...more
+            ])
+          ]
+        )
     )
+    return (held: Held, ...more: ReadonlyArray<string | number>) => ask([held, more])
+  }
 
-  const doneAll = context.run("done", scripts.markDone, readDone)
-  const releaseAll = context.run("release", scripts.yieldLeases, readRelease)
-  const release = batchedRequest.make(
-    "release",
-    (holdings: ReadonlyArray<Held>) => releaseAll(manyKeysOf(holdings), [group, channel, ...manyArgsOf(holdings)])
+  const release = forHeld("release", scripts.yieldLeases, Schema.Literals(["Released", "NotOwner"]))
+  const fail = forHeld("fail", scripts.recordFailures, Schema.Union([NotOwner, Schema.Tuple([Natural, Natural])]))
+  const deadLetter = forHeld(
+    "dead-letter",
+    scripts.deadLetterAnnouncements,
+    Schema.Literals(["DeadLettered", "NotOwner"])
   )
-  const fail = context.run("fail", scripts.recordFailure, readFail)
-  const deadLetter = context.run("dead-letter", scripts.deadLetterAnnouncement, readDeadLetter)
+  const handOver = forHeld("hand over", scripts.handOverLeases, Schema.Literals(["HandedOver", "NotOwner"]))
+  const adopt = forHeld("adopt", scripts.adoptHandOvers, Schema.Union([NotOwner, StreamWire.Entries]))
   const deadLetterMalformed = context.run("dead-letter", scripts.deadLetterMalformed, readFlag)
-  const handOver = context.run("hand over", scripts.handOverLease, readHandOver)
-  const adopt = context.run("look for what was handed over", scripts.adoptHandOver, readEntries)
   const listHandOvers = context.run("look for what was handed over", scripts.listHandOvers, readHandOvers)
 
   return {
-    done: batchedRequest.make(
-      "done",
-      (holdings: ReadonlyArray<Held>) => doneAll(manyKeysOf(holdings), [group, ...manyArgsOf(holdings)])
-    ),
+    done: forHeld("done", scripts.markDone, Schema.Literals(["Done", "AlreadyDone", "NotOwner"])),
     release: (held) =>
       Effect.tap(release(held), (reply) =>
         Effect.sync(() => {
@@ -92,16 +94,10 @@ export const make = (context: ServiceContext, expire: (key: string) => void): Pa
         })),
     fail: (held, { attempt, deadLetterAfter = Duration.zero, hasProgressed } = {}) =>
       Effect.map(
-        fail(keysOf(held), [
-          ...argsOf(held),
-          attempt ?? "",
-          Math.round(Duration.toMillis(deadLetterAfter)),
-          hasProgressed === true ? "1" : ""
-        ]),
+        fail(held, attempt ?? "", Math.round(Duration.toMillis(deadLetterAfter)), hasProgressed === true ? "1" : ""),
         (reply) => reply === "NotOwner" ? reply : { count: reply[0], period: Duration.millis(reply[1]) }
       ),
-    deadLetter: (held, reason) =>
-      deadLetter([...keysOf(held), deadLetters, keys.checkpoint(held.stream)], [...argsOf(held), reason]),
+    deadLetter,
     deadLetterMalformed: (entry, consumer, reason) =>
       Effect.map(
         context.withGroup(
@@ -109,22 +105,17 @@ export const make = (context: ServiceContext, expire: (key: string) => void): Pa
         ),
         (moved) => moved === "1"
       ),
-    handOver: (held, to, confirm) =>
-      handOver(
-        [...keysOf(held), keys.fence(held.stream), handOversKey],
-        [...argsOf(held), channel, to.consumer, to.session, millis(confirm)]
-      ),
+    handOver: (held, { consumer, session }, confirm) => handOver(held, consumer, session, millis(confirm)),
     handedOver: Effect.fnUntraced(function*(consumer, session) {
-      const found: Array<Held & { readonly info: Readonly<Record<string, unknown>> }> = []
-      for (const handOver of yield* listHandOvers([handOversKey], [consumer, session])) {
-        if (handOver.consumer !== consumer || handOver.session !== session) continue
-        const { entry, epoch, stream, token } = handOver
-        const held: Held = { stream, entry, consumer, epoch, token }
-        const [row] = yield* adopt([...keysOf(held), keys.checkpoint(stream)], argsOf(held))
-        const content = row && parse(...row)
-        if (content?._tag === "Announced") found.push({ ...held, info: content.info })
-      }
-      return found
+      const given = (yield* listHandOvers([handOvers], [consumer, session]))
+        .filter((handOver) => handOver.consumer === consumer && handOver.session === session)
+        .map(({ session: _, ...held }): Held => held)
+      const adopted = yield* Effect.forEach(given, (held) => adopt(held), { concurrency: "unbounded" })
+      return given.flatMap((held, i) => {
+        const reply = adopted[i]!
+        const content = reply === "NotOwner" || reply[0] === undefined ? undefined : parse(...reply[0])
+        return content?._tag === "Announced" ? [{ ...held, info: content.info }] : []
+      })
     })
   }
 }

@@ -37,8 +37,7 @@ export const Failed = Schema.Tuple([Schema.Literal("error"), Schema.String])
 export type Failed = typeof Failed.Type
 
 /** The replies of a script for many items. */
-export const eachOf = <A extends string>(literals: ReadonlyArray<A>) =>
-  Schema.Array(Schema.Union([Schema.Literals(literals), Failed]))
+export const eachOf = <A, E>(reply: Schema.Codec<A, E>) => Schema.Array(Schema.Union([reply, Failed]))
 
 /** The replies of the take script, one for each data stream. */
 export const TakeReply = Schema.Array(Schema.Union([

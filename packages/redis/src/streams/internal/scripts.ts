@@ -8,17 +8,17 @@ type Member = readonly [consumerAndSession: string, capacity: string, owned: str
 /** An entry with its fields, name and value in turn. */
 type Entry = readonly [id: string, fields: ReadonlyArray<string>]
 
-/** Of a lease that the caller holds, or once held. */
-type HeldKeys = readonly [input: string, failures: string, announced: string, entryLease: string, streamLease: string]
-type HeldArgs = readonly [group: string, stream: string, entry: string, consumer: string, value: string, token: number]
-
-/** The same of many leases. */
-type ManyKeys = readonly [
+/** Of leases that the caller holds, or once held. */
+export type HeldKeys = readonly [
   input: string,
   failures: string,
   announced: string,
-  ...each: Each<[entryLease: string, streamLease: string, checkpoint: string]>
+  deadLetters: string,
+  given: string,
+  ...each: Each<[entryLease: string, streamLease: string, checkpoint: string, fence: string]>
 ]
+type HeldSlots = [stream: string, entry: string, consumer: string, value: string, token: number]
+export type HeldArgs = readonly [group: string, signals: string, ...each: Each<HeldSlots>]
 
 // Announcements
 
@@ -112,40 +112,41 @@ export const renewLeases = script<
 
 /** Gives data streams back unfinished: anybody may take them at once. */
 export const yieldLeases = script<
-  ManyKeys,
-  readonly [
-    group: string,
-    signals: string,
-    ...each: Each<[stream: string, entry: string, consumer: string, value: string, token: number]>
-  ],
+  HeldKeys,
+  HeldArgs,
   ReadonlyArray<string | Failed>
 >(lua.yieldLeases)
 
 /** Marks data streams done. A repeated announcement becomes a new one. */
 export const markDone = script<
-  ManyKeys,
-  readonly [
-    group: string,
-    ...each: Each<[stream: string, entry: string, consumer: string, value: string, token: number]>
-  ],
+  HeldKeys,
+  HeldArgs,
   ReadonlyArray<string | Failed>
 >(lua.markDone)
 
-/** Counts the failure of a handler, once for each attempt. Replies the failures in a row, and the time since the first. */
-export const recordFailure = script<
+/** Counts failures of handlers, once for each attempt. Replies the failures in a row, and the time since the first. */
+export const recordFailures = script<
   HeldKeys,
-  readonly [...HeldArgs, attempt: number | "", period: number, progress: "1" | ""],
-  readonly [failures: number, age: number] | "NotOwner"
->(lua.recordFailure)
+  readonly [
+    group: string,
+    signals: string,
+    ...each: Each<[...HeldSlots, attempt: number | "", period: number, progress: "1" | ""]>
+  ],
+  ReadonlyArray<readonly [failures: number, age: number] | "NotOwner" | Failed>
+>(lua.recordFailures)
 
 // Hand-overs
 
-/** Hands a data stream over to another member. */
-export const handOverLease = script<
-  readonly [...HeldKeys, fence: string, given: string],
-  readonly [...HeldArgs, signals: string, receiver: string, session: string, confirm: number],
-  "HandedOver" | "NotOwner"
->(lua.handOverLease)
+/** Hands data streams over to other members. */
+export const handOverLeases = script<
+  HeldKeys,
+  readonly [
+    group: string,
+    signals: string,
+    ...each: Each<[...HeldSlots, receiver: string, session: string, confirm: number]>
+  ],
+  ReadonlyArray<string | Failed>
+>(lua.handOverLeases)
 
 /** Lists the hand-overs to a member that may be unconfirmed. */
 export const listHandOvers = script<
@@ -154,12 +155,12 @@ export const listHandOvers = script<
   ReadonlyArray<string>
 >(lua.listHandOvers)
 
-/** Begins the work under a hand-over, if the lease is still the receiver's. */
-export const adoptHandOver = script<
-  readonly [...HeldKeys, checkpoint: string],
+/** Begins the work under hand-overs, where the lease is still the receiver's. */
+export const adoptHandOvers = script<
+  HeldKeys,
   HeldArgs,
-  ReadonlyArray<Entry>
->(lua.adoptHandOver)
+  ReadonlyArray<ReadonlyArray<Entry> | "NotOwner" | Failed>
+>(lua.adoptHandOvers)
 
 // Checkpoints
 
@@ -193,12 +194,12 @@ export const keepCheckpoints = script<
 
 // Dead letters
 
-/** Moves an entry to the dead letters of its service. */
-export const deadLetterAnnouncement = script<
-  readonly [...HeldKeys, deadLetters: string, checkpoint: string],
-  readonly [...HeldArgs, reason: string],
-  "DeadLettered" | "NotOwner"
->(lua.deadLetterAnnouncement)
+/** Moves entries to the dead letters of their service. */
+export const deadLetterAnnouncements = script<
+  HeldKeys,
+  readonly [group: string, signals: string, ...each: Each<[...HeldSlots, reason: string]>],
+  ReadonlyArray<string | Failed>
+>(lua.deadLetterAnnouncements)
 
 /** Moves an entry that cannot be read to the dead letters. Replies `0` if it is not pending at that consumer. */
 export const deadLetterMalformed = script<

@@ -12,13 +12,11 @@
 local failures = KEYS[1]
 local streamLease, checkpoint, held, entry, id
 
+--- @include include/forEach.lua
 --- @include include/moveCheckpoint.lua
 
-local replies = {}
-for i = 1, (#KEYS - 1) / 2 do
-  streamLease, checkpoint = KEYS[2 * i], KEYS[2 * i + 1]
-  held, entry, id = ARGV[4 * i - 3], ARGV[4 * i - 2], ARGV[4 * i - 1]
-  local done, reply = pcall(moveCheckpoint, ARGV[4 * i] == '1')
-  replies[i] = done and reply or { 'error', type(reply) == 'table' and reply.err or tostring(reply) }
-end
-return replies
+return forEach(1, 2, 0, function(...)
+  local last
+  streamLease, checkpoint, held, entry, id, last = ...
+  return moveCheckpoint(last == '1')
+end)

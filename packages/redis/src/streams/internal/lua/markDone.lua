@@ -6,15 +6,19 @@
 --- KEYS[1] input
 --- KEYS[2] failures
 --- KEYS[3] announced
---- KEYS[3n+1] entryLease
---- KEYS[3n+2] streamLease
---- KEYS[3n+3] checkpoint
+--- KEYS[4] deadLetters
+--- KEYS[5] given       hand-overs that may be unconfirmed
+--- KEYS[4n+2] entryLease
+--- KEYS[4n+3] streamLease
+--- KEYS[4n+4] checkpoint
+--- KEYS[4n+5] fence
 --- ARGV[1] group
---- ARGV[5n-3] stream
---- ARGV[5n-2] entry
---- ARGV[5n-1] consumer
---- ARGV[5n] value    of the entry lease: consumer@@epoch
---- ARGV[5n+1] token
+--- ARGV[2] signals     channel of signals
+--- ARGV[5n-2] stream
+--- ARGV[5n-1] entry
+--- ARGV[5n] consumer
+--- ARGV[5n+1] value      of the entry lease: consumer@@epoch
+--- ARGV[5n+2] token
 --- Reply: for each 'Done', 'AlreadyDone' if there is no such entry any more, 'NotOwner', or { 'error', message }.
 
 --- @include include/heldLeases.lua
@@ -22,10 +26,7 @@
 --- @include include/checkpoint.lua
 --- @include include/compareIds.lua
 
-return forEach(2, function()
-  if not owns() then
-    return #redis.call('XRANGE', input, entry, entry) == 0 and 'AlreadyDone' or 'NotOwner'
-  end
+return forEachOwned(function()
   local committed, endedBy = checkpointOf()
   local announcedBy, repeats, last, payload = announcementOf(stream)
   local count = remove(stream, entry)
@@ -41,4 +42,6 @@ return forEach(2, function()
     end
   end
   return count > 0 and 'Done' or 'AlreadyDone'
+end, function()
+  return #redis.call('XRANGE', input, entry, entry) == 0 and 'AlreadyDone'
 end)

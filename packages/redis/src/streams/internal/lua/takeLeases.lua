@@ -26,6 +26,7 @@
 local input, failures, deadLetters, announced = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local group = ARGV[1]
 
+--- @include include/forEach.lua
 --- @include include/entryState.lua
 --- @include include/failures.lua
 --- @include include/fence.lua
@@ -125,15 +126,6 @@ local function attempt(entryLease, streamLease, fence, checkpoint,
   return { 'taken', token, string.format('%.0f', count) }
 end
 
-local replies = {}
-for i = 1, (#KEYS - 4) / 4 do
-  local key, at = 4 * i, 8 * i - 7
-  local done, reply = pcall(attempt, KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], KEYS[key + 4],
-    ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4], ARGV[at + 5], ARGV[at + 6], ARGV[at + 7], ARGV[at + 8])
-  if not done then
-    reply = { 'error', type(reply) == 'table' and reply.err or tostring(reply) }
-  end
-  replies[i] = reply
-end
+local replies = forEach(4, 4, 1, attempt)
 redis.call('PEXPIRE', failures, keepMillis)
 return replies

@@ -3,15 +3,18 @@
 --- KEYS[1] input
 --- KEYS[2] failures
 --- KEYS[3] announced
---- KEYS[3n+1] entryLease
---- KEYS[3n+2] streamLease
---- KEYS[3n+3] checkpoint
+--- KEYS[4] deadLetters
+--- KEYS[5] given       hand-overs that may be unconfirmed
+--- KEYS[4n+2] entryLease
+--- KEYS[4n+3] streamLease
+--- KEYS[4n+4] checkpoint
+--- KEYS[4n+5] fence
 --- ARGV[1] group
---- ARGV[2] signals   channel of signals
+--- ARGV[2] signals     channel of signals
 --- ARGV[5n-2] stream
 --- ARGV[5n-1] entry
 --- ARGV[5n] consumer
---- ARGV[5n+1] value  of the entry lease: consumer@@epoch
+--- ARGV[5n+1] value      of the entry lease: consumer@@epoch
 --- ARGV[5n+2] token
 --- Reply: for each 'Released', 'NotOwner' or { 'error', message }.
 
@@ -19,12 +22,7 @@
 --- @include include/claimEntry.lua
 --- @include include/markYielded.lua
 
-local signals = ARGV[2]
-
-return forEach(3, function()
-  if not owns() then
-    return 'NotOwner'
-  end
+return forEachOwned(function()
   -- 60 s old: longer than any consumer waits before it claims, stock ones included
   claimFor(consumer, '60000')
   markYielded()

@@ -1,0 +1,31 @@
+--- Begins the work under hand-overs, where the lease is still the receiver's.
+---
+--- From now on a handler runs under it, so a lease that runs out is a failure.
+---
+--- KEYS[1] input
+--- KEYS[2] failures
+--- KEYS[3] announced
+--- KEYS[4] deadLetters
+--- KEYS[5] given       hand-overs that may be unconfirmed
+--- KEYS[4n+2] entryLease
+--- KEYS[4n+3] streamLease
+--- KEYS[4n+4] checkpoint
+--- KEYS[4n+5] fence
+--- ARGV[1] group
+--- ARGV[2] signals     channel of signals
+--- ARGV[5n-2] stream
+--- ARGV[5n-1] entry
+--- ARGV[5n] consumer
+--- ARGV[5n+1] value      of the entry lease: consumer@@epoch
+--- ARGV[5n+2] token
+--- Reply: for each the entry with its fields, or 'NotOwner' or { 'error', message }.
+
+--- @include include/heldLeases.lua
+--- @include include/retention.lua
+
+return forEachOwned(function()
+  redis.call('HSET', failures, entry .. ':by', value)
+  redis.call('PEXPIRE', failures, keepMillis)
+  redis.call('PEXPIRE', checkpoint, keepMillis)
+  return redis.call('XRANGE', input, entry, entry)
+end)

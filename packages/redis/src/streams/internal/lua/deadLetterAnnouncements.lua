@@ -1,0 +1,37 @@
+--- Moves entries to the dead letters, and deletes both leases of each.
+---
+--- The checkpoint lasts as long as this letter would alone.
+---
+--- KEYS[1] input
+--- KEYS[2] failures
+--- KEYS[3] announced
+--- KEYS[4] deadLetters
+--- KEYS[5] given       hand-overs that may be unconfirmed
+--- KEYS[4n+2] entryLease
+--- KEYS[4n+3] streamLease
+--- KEYS[4n+4] checkpoint
+--- KEYS[4n+5] fence
+--- ARGV[1] group
+--- ARGV[2] signals     channel of signals
+--- ARGV[6n-3] stream
+--- ARGV[6n-2] entry
+--- ARGV[6n-1] consumer
+--- ARGV[6n] value      of the entry lease: consumer@@epoch
+--- ARGV[6n+1] token
+--- ARGV[6n+2] reason
+--- Reply: for each 'DeadLettered', 'NotOwner' or { 'error', message }.
+
+--- @include include/heldLeases.lua
+--- @include include/removeEntry.lua
+--- @include include/addDeadLetter.lua
+
+return forEachOwned(function(reason)
+  local found = redis.call('XRANGE', input, entry, entry)[1]
+  if found then
+    addDead(deadLetters, found[2], reason, entry, token)
+    redis.call('PEXPIRE', checkpoint, deadMillis)
+  end
+  remove(stream, entry)
+  redis.call('DEL', entryLease, streamLease)
+  return 'DeadLettered'
+end)

@@ -1,0 +1,50 @@
+--- Hands data streams over to other members.
+---
+--- The receiver gets a new epoch, made of the token. Epochs that a client counts itself never contain one.
+---
+--- KEYS[1] input
+--- KEYS[2] failures
+--- KEYS[3] announced
+--- KEYS[4] deadLetters
+--- KEYS[5] given       hand-overs that may be unconfirmed
+--- KEYS[4n+2] entryLease
+--- KEYS[4n+3] streamLease
+--- KEYS[4n+4] checkpoint
+--- KEYS[4n+5] fence
+--- ARGV[1] group
+--- ARGV[2] signals     channel of signals
+--- ARGV[8n-5] stream
+--- ARGV[8n-4] entry
+--- ARGV[8n-3] consumer
+--- ARGV[8n-2] value      of the entry lease: consumer@@epoch
+--- ARGV[8n-1] token
+--- ARGV[8n] receiver  its consumer
+--- ARGV[8n+1] session   of the receiver
+--- ARGV[8n+2] confirm   ms until the receiver must have confirmed
+--- Reply: for each 'HandedOver', 'NotOwner' or { 'error', message }.
+
+--- @include include/heldLeases.lua
+--- @include include/claimEntry.lua
+--- @include include/markYielded.lua
+--- @include include/fence.lua
+--- @include include/clock.lua
+
+return forEachOwned(function(receiver, session, confirm)
+  local newToken = nextToken(redis.call('GET', fence))
+  local epoch = session .. '.h' .. newToken .. 'x' .. string.gsub(entry, '-', 'x')
+  local newValue = receiver .. '@@' .. epoch
+  claimFor(receiver, '0')
+  keepFence(fence, newToken)
+  redis.call('SET', entryLease, newValue, 'PX', confirm)
+  redis.call('SET', streamLease, newValue .. '@@' .. newToken, 'PX', confirm)
+  -- Until the receiver asks for it, no handler runs under its lease
+  markYielded()
+  local handOver = table.concat({ session, epoch, newToken, entry, receiver, stream }, '@@')
+  redis.call('ZREMRANGEBYSCORE', given, '-inf', string.format('%.0f', now - 1))
+  redis.call('ZADD', given, string.format('%.0f', now + tonumber(confirm)), handOver)
+  if redis.call('PTTL', given) < tonumber(confirm) then
+    redis.call('PEXPIRE', given, confirm)
+  end
+  redis.call('PUBLISH', signals, 'given@@' .. session)
+  return 'HandedOver'
+end)

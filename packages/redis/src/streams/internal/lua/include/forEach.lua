@@ -1,0 +1,16 @@
+--- Goes through the items of a call, each with its keys and its arguments. A failure of one does not affect the others.
+
+-- The numbers tell how many keys and arguments all items share, and how many keys each has
+local function forEach(sharedKeys, keysOfEach, sharedArgs, act)
+  local replies, count = {}, (#KEYS - sharedKeys) / keysOfEach
+  local argsOfEach = (#ARGV - sharedArgs) / count
+  for i = 1, count do
+    local slots = { unpack(KEYS, sharedKeys + keysOfEach * (i - 1) + 1, sharedKeys + keysOfEach * i) }
+    for at = sharedArgs + argsOfEach * (i - 1) + 1, sharedArgs + argsOfEach * i do
+      slots[#slots + 1] = ARGV[at]
+    end
+    local done, reply = pcall(act, unpack(slots))
+    replies[i] = done and reply or { 'error', type(reply) == 'table' and reply.err or tostring(reply) }
+  end
+  return replies
+end

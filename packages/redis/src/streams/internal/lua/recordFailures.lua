@@ -1,0 +1,49 @@
+--- Counts failures of handlers, once for each attempt.
+---
+--- The last attempt again counts nothing, nor does one before it: an answer was lost, and a request that was sent first
+--- may arrive after all that were sent since.
+---
+--- KEYS[1] input
+--- KEYS[2] failures
+--- KEYS[3] announced
+--- KEYS[4] deadLetters
+--- KEYS[5] given       hand-overs that may be unconfirmed
+--- KEYS[4n+2] entryLease
+--- KEYS[4n+3] streamLease
+--- KEYS[4n+4] checkpoint
+--- KEYS[4n+5] fence
+--- ARGV[1] group
+--- ARGV[2] signals     channel of signals
+--- ARGV[8n-5] stream
+--- ARGV[8n-4] entry
+--- ARGV[8n-3] consumer
+--- ARGV[8n-2] value      of the entry lease: consumer@@epoch
+--- ARGV[8n-1] token
+--- ARGV[8n] attempt   its number, or '' to count always
+--- ARGV[8n+1] period    ms without a failure that end a row of failures
+--- ARGV[8n+2] progress  '1' if the handler made progress since the last failure
+--- Reply: for each { failures in a row, ms since the first }, 'NotOwner' or { 'error', message }.
+
+--- @include include/heldLeases.lua
+--- @include include/failures.lua
+--- @include include/retention.lua
+
+return forEachOwned(function(attempt, period, progress)
+  local number, prefix = tonumber(attempt), value .. '#'
+  if number then
+    local last = redis.call('HGET', failures, entry .. ':last')
+    if last and string.sub(last, 1, #prefix) == prefix and number <= tonumber(string.sub(last, #prefix + 1)) then
+      return { failuresOf(entry, period) }
+    end
+  end
+  local count, age = 0, 0
+  if progress ~= '1' then
+    count, age = failuresOf(entry, period)
+  end
+  setFailures(entry, count + 1, age)
+  if number then
+    redis.call('HSET', failures, entry .. ':last', prefix .. attempt)
+  end
+  redis.call('PEXPIRE', failures, keepMillis)
+  return { count + 1, age }
+end)
