@@ -5,6 +5,7 @@ import * as TestRedis from "@effect-simba/testkit/TestRedis"
 import { it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Redis } from "effect/persistence/Redis"
+import { heldAtOnce } from "../support/heldAtOnce.ts"
 import { append, trim } from "../support/streams.ts"
 import { trimmed } from "../support/trimmedEntries.ts"
 
@@ -28,3 +29,6 @@ it.effect(
   () => Effect.provide(Effect.scoped(trimmed), RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer()))),
   { tags: ["B50"] }
 )
+
+it.effect("requests for thousands of held leases share calls, and each has its own answer", () =>
+  Effect.provide(heldAtOnce, TestRedis.layer()))

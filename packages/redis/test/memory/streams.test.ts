@@ -55,6 +55,9 @@ describe("data streams on the fake Redis", () => {
   it.effect("every announced one is processed to its end, once, and leaves nothing behind", () =>
     fake(scenarios.finished))
 
+  it.effect("thousands of handlers fail at once: no lease is lost, and each counts one failure", () =>
+    fake(scenarios.failing))
+
   it.effect("streams of a dead owner are found without events, with larger tokens", () => fake(scenarios.orphans), {
     tags: ["G15", "G32"]
   })

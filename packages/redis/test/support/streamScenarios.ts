@@ -4,7 +4,7 @@ import type * as StreamConfig from "@effect-simba/core/streams/StreamConfig"
 import type { StreamLease } from "@effect-simba/core/streams/StreamLease"
 import * as StreamMessages from "@effect-simba/core/streams/StreamMessages"
 import { assert } from "@effect/vitest"
-import { Clock, Effect, Fiber, Schedule, Schema, type Scope } from "effect"
+import { Clock, Effect, Fiber, Latch, Schedule, Schema, type Scope } from "effect"
 import { capturingLogs, freshName, until } from "./harness.ts"
 
 export type Lease = StreamLease
@@ -65,6 +65,37 @@ export const finished = scenario(function*(stage) {
   assert.strictEqual(yield* pendingCount(stage, lbs, group), 0)
   assert.deepStrictEqual(seen.map(String).sort(), streams.map(({ info, stream }) => `${stream},${info.i}`).sort())
   assert.deepStrictEqual(yield* stage.send("KEYS", `${service}:*`), [])
+})
+
+/** All handlers fail at the same moment. */
+export const failing = scenario(function*(stage) {
+  const size = 2000
+  const { service, streams } = named(stage, "failing", size)
+  const a = yield* stage.open({ service, consumer: "a", capacity: size, leaseDuration: "5 seconds" })
+  const begun = new Set<string>()
+  const allBegun = Latch.makeUnsafe()
+  const allBegunAgain = Latch.makeUnsafe()
+  let again = 0
+  const handler = ({ stream }: Lease) =>
+    Effect.gen(function*() {
+      if (begun.has(stream)) {
+        if (++again === size) yield* allBegunAgain.open
+        return yield* Effect.never
+      }
+      begun.add(stream)
+      if (begun.size === size) yield* allBegun.open
+      yield* allBegun.await
+      return yield* Effect.fail("at once")
+    })
+  yield* a.client.announceAll(streams)
+  yield* a.start(a.client.run(handler, { retry: Schedule.spaced("100 millis"), onError: () => Effect.void }))
+  yield* owns(a, size)
+  const tokens = (yield* a.client.owned).map(({ token }) => token)
+  yield* allBegunAgain.await
+  yield* Effect.sleep("6 seconds")
+  const after = yield* a.client.owned
+  assert.deepStrictEqual(after.map(({ token }) => token), tokens, "none was lost")
+  assert.isTrue(after.every(({ failures }) => failures === 1))
 })
 
 export const orphans = scenario(function*(stage) {

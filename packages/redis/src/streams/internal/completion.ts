@@ -109,7 +109,7 @@ export const make = (context: ServiceContext, expire: (key: string) => void): Pa
     handedOver: Effect.fnUntraced(function*(consumer, session) {
       const given = (yield* listHandOvers([handOvers], [consumer, session]))
         .filter((handOver) => handOver.consumer === consumer && handOver.session === session)
-        .map(({ session: _, ...held }): Held => held)
+        .map(({ consumer, entry, epoch, stream, token }): Held => ({ stream, entry, consumer, epoch, token }))
       const adopted = yield* Effect.forEach(given, (held) => adopt(held), { concurrency: "unbounded" })
       return given.flatMap((held, i) => {
         const reply = adopted[i]!

@@ -5,6 +5,7 @@ import * as StreamStoreSuite from "@effect-simba/testkit/streams/StreamStoreSuit
 import { it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Redis } from "effect/persistence/Redis"
+import { heldAtOnce } from "../../support/heldAtOnce.ts"
 import { RedisServer } from "../../support/redisServer.ts"
 import { append, trim } from "../../support/streams.ts"
 import { trimmed } from "../../support/trimmedEntries.ts"
@@ -36,3 +37,6 @@ it.live(
   () => Effect.provide(Effect.scoped(trimmed), RedisStreamStore.layer.pipe(Layer.provideMerge(alone))),
   { tags: ["B50"] }
 )
+
+it.live("requests for thousands of held leases share calls, and each has its own answer", () =>
+  Effect.provide(heldAtOnce, alone))

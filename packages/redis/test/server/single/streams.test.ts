@@ -26,6 +26,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("data streams on Redis",
   it.effect("every announced one is processed to its end, once, and leaves nothing behind", () =>
     shared(scenarios.finished))
 
+  it.effect("thousands of handlers fail at once: no lease is lost, and each counts one failure", () =>
+    shared(scenarios.failing))
+
   it.effect(
     "streams of a dead owner are found without events, with larger tokens",
     () => shared(scenarios.orphans),

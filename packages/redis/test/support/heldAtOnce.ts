@@ -1,0 +1,104 @@
+/** Requests about thousands of held leases at one moment: what becomes of each, and how many calls they take. */
+import { ConsumerName, Epoch, ServiceName, StreamName } from "@effect-simba/core/streams/StreamName"
+import { type Held, StreamStore } from "@effect-simba/core/streams/StreamStore"
+import * as RedisStreamStore from "@effect-simba/redis/streams/RedisStreamStore"
+import { assert } from "@effect/vitest"
+import { Duration, Effect, Layer } from "effect"
+import { Redis } from "effect/persistence/Redis"
+import { freshName } from "./harness.ts"
+
+const size = 2000
+const lease = Duration.seconds(60)
+
+export const heldAtOnce = Effect.suspend(() => {
+  let calls = 0
+  const counted = Layer.effect(
+    Redis,
+    Effect.map(Redis, (redis) =>
+      Redis.of({
+        ...redis,
+        eval: (script) => {
+          const run = redis.eval(script)
+          return (...params) => {
+            calls++
+            return run(...params)
+          }
+        }
+      }))
+  )
+  /** The replies for all, and the calls that they took. */
+  const ofAll = <A, B, E>(items: ReadonlyArray<A>, request: (item: A) => Effect.Effect<B, E>) =>
+    Effect.suspend(() => {
+      calls = 0
+      return Effect.map(
+        Effect.forEach(items, request, { concurrency: "unbounded" }),
+        (replies) => ({ replies, calls })
+      )
+    })
+  const each = <A>(reply: A) => Array.from({ length: size }, () => reply)
+
+  return Effect.gen(function*() {
+    const name = ServiceName.make(freshName("at-once"))
+    const service = yield* (yield* StreamStore).open(name)
+    const [a, b] = [ConsumerName.make("redis-consumer-a"), ConsumerName.make("redis-consumer-b")]
+    const session = "s00000000000"
+    let epochs = 0
+    const own = Effect.fnUntraced(
+      function*(announced: ReadonlyArray<Pick<Held, "entry" | "stream">>, failures: number) {
+        const requests = announced.map(({ entry, stream }) => ({
+          stream,
+          entry,
+          consumer: a,
+          epoch: Epoch.make(`${session}.${(++epochs).toString(36)}`),
+          lease,
+          minIdle: Duration.zero,
+          maxFailures: 10
+        }))
+        return (yield* service.take(requests)).map((result, i): Held => {
+          assert.deepInclude(result, { _tag: "Taken", failures })
+          return { ...requests[i]!, token: result._tag === "Taken" ? result.token : 0 as never }
+        })
+      }
+    )
+
+    yield* service.prepare
+    const streams = Array.from({ length: size }, (_, i) => StreamName.make(`${name}:s${i}`))
+    const announced = yield* service.announce(streams.map((stream) => ({ stream, info: {} })))
+    yield* service.read({ consumer: a, count: size, block: Duration.millis(10) })
+    const held = yield* own(announced.map(({ entry }, i) => ({ stream: streams[i]!, entry })), 0)
+
+    // The answers of the first are lost: nothing is counted twice
+    for (let i = 0; i < 2; i++) {
+      const { calls, replies } = yield* ofAll(held, (held) => service.fail(held, { attempt: 1 }))
+      assert.deepStrictEqual(replies.map((reply) => reply === "NotOwner" ? reply : reply.count), each(1))
+      assert.strictEqual(calls, size / 200)
+    }
+
+    const to = { consumer: b, session }
+    const stale = { ...held[7]!, epoch: Epoch.make(`${session}.zzz`) }
+    const givenUp = yield* ofAll(
+      [...held.slice(0, 7), stale, ...held.slice(8)],
+      (held) => service.handOver(held, to, lease)
+    )
+    assert.deepStrictEqual(givenUp.replies, each("HandedOver").with(7, "NotOwner"))
+    assert.strictEqual(givenUp.calls, size / 200)
+    assert.strictEqual(yield* service.handOver(held[7]!, to, lease), "HandedOver")
+
+    const adopted = yield* ofAll([to], ({ consumer, session }) => service.handedOver(consumer, session))
+    const received = adopted.replies[0]!
+    assert.deepStrictEqual(received.map(({ stream }) => stream).sort(), [...streams].sort())
+    assert.strictEqual(adopted.calls, 1 + size / 200)
+    assert.isTrue((yield* service.renew(received, lease)).every(({ _tag }) => _tag === "Renewed"))
+
+    const released = yield* ofAll(received, service.release)
+    assert.deepStrictEqual(released.replies, each("Released"))
+    assert.strictEqual(released.calls, size / 200)
+
+    const again = yield* own(received, 1)
+    const dead = yield* ofAll(again, (held) => service.deadLetter(held, "too many"))
+    assert.deepStrictEqual(dead.replies, each("DeadLettered"))
+    assert.strictEqual(dead.calls, size / 200)
+    const state = yield* service.inspect
+    assert.deepInclude(state, { announced: 0, pending: 0, deadLetters: size })
+  }).pipe(Effect.scoped, Effect.provide(RedisStreamStore.layer.pipe(Layer.provide(counted))))
+})
