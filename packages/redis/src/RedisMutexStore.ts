@@ -11,7 +11,6 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
-import * as Option from "effect/Option"
 import * as Random from "effect/Random"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -20,6 +19,7 @@ import { CommandSink, overRedis } from "./internal/client/commandSink.ts"
 import { reader, subscribe } from "./internal/client/decode.ts"
 import { Redis } from "./internal/client/effectRedis.ts"
 import { fromRedis } from "./internal/client/errors.ts"
+import { scan } from "./internal/client/scan.ts"
 import { evaluate } from "./internal/client/script.ts"
 import * as mutexKeys from "./internal/mutex/keys.ts"
 import { MutexMessage } from "./internal/mutex/messages.ts"
@@ -37,34 +37,17 @@ const readMutexMessage = reader("a message on a mutex channel", MutexMessage)
 const keysOf = (mutex: MutexName) =>
   [mutexKeys.owner(mutex), mutexKeys.queue(mutex), mutexKeys.fence(mutex), mutexKeys.reserved(mutex)] as const
 
-/** All mutexes that one server knows, page by page; a key seen twice is named once. */
-const scan = (send: Redis["Service"]["send"]) =>
+const known = (keys: Stream.Stream<string, BackendError>) =>
   Stream.suspend(() => {
     const seen = new Set<string>()
-    return Stream.paginate("0", (cursor) =>
-      Effect.map(
-        Effect.mapError(
-          send<[next: string, keys: ReadonlyArray<string>]>(
-            "SCAN",
-            cursor,
-            "MATCH",
-            mutexKeys.pattern,
-            "COUNT",
-            "500"
-          ),
-          fromRedis("list")
-        ),
-        ([next, keys]) => {
-          const names: Array<MutexName> = []
-          for (const key of keys) {
-            const name = mutexKeys.mutexOf(key)
-            if (name === undefined || seen.has(name) || !isMutexName(name)) continue
-            seen.add(name)
-            names.push(name)
-          }
-          return [names, next === "0" ? Option.none() : Option.some(next)] as const
-        }
-      ))
+    return keys.pipe(
+      Stream.map(mutexKeys.mutexOf),
+      Stream.filter((name): name is MutexName => {
+        if (name === undefined || seen.has(name) || !isMutexName(name)) return false
+        seen.add(name)
+        return true
+      })
+    )
   })
 
 const make = Effect.gen(function*() {
@@ -155,9 +138,7 @@ const make = Effect.gen(function*() {
       }),
     inbox: inbox.forced,
     inspect: (mutex, limit) => Effect.callback((resume) => inspect(mutex, limit, resume)),
-    list: topology._tag === "Single"
-      ? scan(redis.send)
-      : Stream.flatMap(Stream.fromIterableEffect(topology.primaries), scan),
+    list: known(scan("list", redis, topology, "MATCH", mutexKeys.pattern)),
     forceRelease: (mutex, confirm) =>
       behind(force(keysOf(mutex), [Duration.toMillis(confirm), skipDead])).pipe(
         Effect.mapError(fromRedis("force release")),

@@ -1,7 +1,6 @@
 /** `bench`: the cost of a free mutex and of a hand-off on this server and network. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import * as Command from "effect/cli/Command"
-import * as Flag from "effect/cli/Flag"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
@@ -61,12 +60,8 @@ const handOff = Effect.fnUntraced(function*(members: ReadonlyArray<Mutexes>, nam
 
 export const bench = Command.make(
   "bench",
-  {
-    duration: durationFlag("for", "How long each measurement lasts at least (default: 2s)").pipe(
-      Flag.withDefault(Duration.seconds(2))
-    )
-  },
-  Effect.fnUntraced(function*({ duration }) {
+  { duration: durationFlag("for", "How long each measurement lasts at least (default: 2s)") },
+  Effect.fnUntraced(function*({ duration = Duration.seconds(2) }) {
     const [a, b] = yield* Effect.all([member, member])
     const name = `effect-simba:bench:${yield* Random.nextIntBetween(0, 2 ** 40)}`
     const end = Effect.map(now, (millis) => millis + Duration.toMillis(duration))
@@ -74,10 +69,12 @@ export const bench = Command.make(
     const results = [yield* free(a, name, yield* end), yield* handOff([a, b], name, yield* end)]
     const millis = (value: number) => `${value.toFixed(2)} ms`
     yield* print(results, (paint) =>
-      table(
-        ["", "COUNT", "MEDIAN", "P99", "MAX"],
-        results.map(({ count, max, name, p50, p99 }) => [name, String(count), millis(p50), millis(p99), millis(max)]),
-        paint
-      ))
+      table(results, {
+        "": ({ name }) => name,
+        COUNT: ({ count }) => count,
+        MEDIAN: ({ p50 }) => millis(p50),
+        P99: ({ p99 }) => millis(p99),
+        MAX: ({ max }) => millis(max)
+      }, paint))
   }, Effect.scoped)
 ).pipe(Command.withDescription("Measure acquire, release and hand-off on this server"))

@@ -1,11 +1,10 @@
 /** `doctor`: examines the server. */
 import * as Command from "effect/cli/Command"
-import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as RedisDoctor from "../../RedisDoctor.ts"
-import { exitCodes, Stop } from "./exitCodes.ts"
+import { stop } from "./exitCodes.ts"
 import { print, printable, type Style } from "./output.ts"
-import { redisWith } from "./settings.ts"
+import { redisWith, switchFlag } from "./settings.ts"
 
 const styles: Readonly<Record<RedisDoctor.Finding["status"], Style>> = {
   ok: "green",
@@ -16,12 +15,7 @@ const styles: Readonly<Record<RedisDoctor.Finding["status"], Style>> = {
 
 export const doctor = Command.make(
   "doctor",
-  {
-    streams: Flag.Boolean("streams").pipe(
-      Flag.withDescription("Also what data streams need: keyspace events and permissions"),
-      Flag.withDefault(false)
-    )
-  },
+  { streams: switchFlag("streams", "Also what data streams need: keyspace events and permissions") },
   Effect.fnUntraced(function*({ streams }) {
     const report = yield* RedisDoctor.examine({ streams })
     yield* print(report, (paint) =>
@@ -29,6 +23,6 @@ export const doctor = Command.make(
         // A line begins with its status
         printable(line).replace(/^\w+/, (status) => paint(styles[report.findings[at]?.status ?? "info"], status))
       ))
-    if (!report.isHealthy) return yield* new Stop({ code: exitCodes.negative, message: "" })
+    if (!report.isHealthy) return yield* stop("negative")
   }, Effect.provide(redisWith({ serverChecks: false })))
 ).pipe(Command.withDescription("Examine the server: settings, clock, latency, permissions, and what to change"))

@@ -2,6 +2,7 @@
 import * as Cause from "effect/Cause"
 import * as CliError from "effect/cli/CliError"
 import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Predicate from "effect/Predicate"
 
@@ -17,8 +18,11 @@ export const exitCodes = {
   interrupted: 130
 } as const
 
-/** Ends the program with a code, and with a message unless all is said. */
 export class Stop extends Data.TaggedError("Stop")<{ readonly code: number; readonly message: string }> {}
+
+/** Ends the program with a code, and with a message unless all is said. */
+export const stop = (code: keyof typeof exitCodes, message = ""): Effect.Effect<never, Stop> =>
+  Effect.fail(new Stop({ code: exitCodes[code], message }))
 
 /** By the tags of errors. All others are defects of ours. */
 const codes: Readonly<Record<string, number>> = {

@@ -1,6 +1,8 @@
 /** `ls`, `show` and `release`: the mutexes of a server as an operator sees them. */
 import * as Mutex from "@effect-simba/core/Mutex"
+import type { MutexName } from "@effect-simba/core/MutexName"
 import type { MutexState } from "@effect-simba/core/MutexStore"
+import type { InvalidName, StoreError } from "@effect-simba/core/SimbaError"
 import * as Arr from "effect/Array"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
@@ -14,9 +16,10 @@ import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import * as RedisMutexStore from "../../RedisMutexStore.ts"
-import { exitCodes, Stop } from "./exitCodes.ts"
-import { formatDuration, type Paint, plural, print, printable, table } from "./output.ts"
-import { redis } from "./settings.ts"
+import * as keys from "../mutex/keys.ts"
+import { stop } from "./exitCodes.ts"
+import { field, formatDuration, type Paint, plural, print, printable, table } from "./output.ts"
+import { countFlag, redis, switchFlag } from "./settings.ts"
 
 export const mutexes = Mutex.layer().pipe(Layer.provide(RedisMutexStore.layer), Layer.provide(redis))
 
@@ -82,99 +85,78 @@ const ls = Command.make(
         return rest
       }),
       (paint) => [
-        ...table(
-          ["NAME", "OWNER", "TIME LEFT", "TOKEN", "WAITING"],
-          states.map(({ name, state }) => [
-            name,
-            ownerOf(state),
-            timeLeftOf(state),
-            String(state.token ?? "-"),
-            String(state.waiting)
-          ]),
-          paint
-        ),
+        ...table(states, {
+          NAME: ({ name }) => name,
+          OWNER: ({ state }) => ownerOf(state),
+          "TIME LEFT": ({ state }) => timeLeftOf(state),
+          TOKEN: ({ state }) => state.token,
+          WAITING: ({ state }) => state.waiting
+        }, paint),
         paint("dim", plural(states.length, "mutex", "mutexes"))
       ]
     )
     if (unreadable.length > 0) {
-      return yield* new Stop({
-        code: exitCodes.negative,
-        message: unreadable.map(({ error, name }) => `Cannot show "${printable(name)}": ${error.message}`).join("\n")
-      })
+      return yield* stop(
+        "negative",
+        unreadable.map(({ error, name }) => `Cannot show "${printable(name)}": ${error.message}`).join("\n")
+      )
     }
   }, Effect.provide(mutexes))
 ).pipe(Command.withDescription("List the mutexes that are owned or waited for"))
 
-const describe = (name: string, state: MutexState, paint: Paint): ReadonlyArray<string> => {
-  const field = (title: string, value: string) => `${paint("dim", title.padEnd(11))}${printable(value)}`
-  return [
-    field("mutex", name),
-    field("owner", state.ownership._tag === "Held" ? state.ownership.owner : "nobody"),
-    field("time left", timeLeftOf(state)),
-    field("token", String(state.token ?? "-")),
-    field("waiting", String(state.waiting)),
-    ...state.waiters.map(({ id, waited }, at) =>
-      `${String(at + 1).padStart(5)}. ${printable(id)}  ${formatDuration(waited)}`
-    )
-  ]
-}
+const describe = (name: string, state: MutexState, paint: Paint): ReadonlyArray<string> => [
+  field("mutex", name, paint),
+  field("owner", state.ownership._tag === "Held" ? state.ownership.owner : "nobody", paint),
+  field("time left", timeLeftOf(state), paint),
+  field("token", String(state.token ?? "-"), paint),
+  field("waiting", String(state.waiting), paint),
+  ...state.waiters.map(({ id, waited }, at) =>
+    `${String(at + 1).padStart(5)}. ${printable(id)}  ${formatDuration(waited)}`
+  )
+]
 
 const show = Command.make(
   "show",
-  {
-    name: nameArgument,
-    waiters: Flag.Int("waiters").pipe(
-      Flag.withDescription("How many waiters to name (default: 20)"),
-      Flag.withDefault(20)
-    )
-  },
+  { name: nameArgument, waiters: countFlag("waiters", "How many waiters to name", 20) },
   Effect.fnUntraced(function*({ name, waiters }) {
     const state = yield* Mutex.inspect(name, { waiters })
     yield* print(toJson(name, state), (paint) => describe(name, state, paint))
   }, Effect.provide(mutexes))
 ).pipe(Command.withDescription("Show owner, time left, token and queue of a mutex"))
 
+/** Another program wrote the key, or a newer version. */
+const isForeign = ({ _tag, message }: StoreError | InvalidName) =>
+  _tag === "ProtocolError" || (_tag === "BackendError" && message.includes("WRONGTYPE"))
+
 const confirmed = Effect.fnUntraced(function*(name: string, state: MutexState) {
   const { canPrompt } = yield* TerminalCapabilities.TerminalCapabilities
-  if (!canPrompt) {
-    return yield* new Stop({ code: exitCodes.usage, message: "Nobody can be asked here: give --yes, too." })
-  }
-  return yield* Prompt.run(
-    Prompt.Confirm({
-      message: `Take "${printable(name)}" from ${printable(ownerOf(state))}? Its work may go on for a moment.`
-    })
-  )
+  if (!canPrompt) return yield* stop("usage", "Nobody can be asked here: give --yes, too.")
+  const message = `Take "${printable(name)}" from ${printable(ownerOf(state))}? Its work may go on for a moment.`
+  return yield* Prompt.run(Prompt.Confirm({ message }))
 })
 
 const release = Command.make(
   "release",
   {
     name: nameArgument,
-    force: Flag.Boolean("force").pipe(
-      Flag.withDescription("Required: the owner is somebody else"),
-      Flag.withDefault(false)
-    ),
-    yes: Flag.Boolean("yes").pipe(
-      Flag.withAlias("y"),
-      Flag.withDescription("Do not ask"),
-      Flag.withDefault(false)
-    )
+    force: switchFlag("force", "Required: the owner is somebody else"),
+    yes: Flag.withAlias(switchFlag("yes", "Do not ask"), "y")
   },
   Effect.fnUntraced(function*({ force, name, yes }) {
     if (!force) {
-      return yield* new Stop({
-        code: exitCodes.usage,
-        message:
-          "Another process owns the mutex, so this takes --force. Its owner loses the lease and may work on for a moment."
-      })
+      return yield* stop(
+        "usage",
+        "Another process owns the mutex, so this takes --force. Its owner loses the lease and may work on for a moment."
+      )
     }
-    const state = yield* Mutex.inspect(name)
-    if (state.ownership._tag === "Free") {
-      return yield* new Stop({ code: exitCodes.negative, message: `Nobody owns "${printable(name)}".` })
-    }
-    if (!yes && !(yield* confirmed(name, state))) {
-      return yield* new Stop({ code: exitCodes.negative, message: "Nothing was changed." })
-    }
+    const state = yield* Effect.catchIf(Mutex.inspect(name), isForeign, (error) =>
+      stop(
+        "negative",
+        `Cannot release "${printable(name)}": ${error.message} ` +
+          `If no program needs the key "${printable(keys.owner(name as MutexName))}", delete it.`
+      ))
+    if (state.ownership._tag === "Free") return yield* stop("negative", `Nobody owns "${printable(name)}".`)
+    if (!yes && !(yield* confirmed(name, state))) return yield* stop("negative", "Nothing was changed.")
     const before = yield* Mutex.forceRelease(name)
     const owner = before._tag === "Held" ? before.owner : null
     yield* print({ name, takenFrom: owner }, (paint) => [

@@ -25,14 +25,22 @@ export const print = Effect.fnUntraced(function*(value: unknown, lines: (paint: 
 // oxlint-disable-next-line no-control-regex -- these are the characters that it is about
 export const printable = (text: string): string => text.replace(/[\u0000-\u001F\u007F-\u009F]/g, "\uFFFD")
 
-/** Columns that are as wide as their widest cell. The last one is not padded. */
-export const table = (header: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>, paint: Paint) => {
-  const shown = rows.map((row) => row.map(printable))
-  const widths = header.map((title, column) => Math.max(title.length, ...shown.map((row) => row[column]!.length)))
-  const line = (cells: ReadonlyArray<string>) =>
-    cells.map((cell, column) => column === cells.length - 1 ? cell : cell.padEnd(widths[column]!)).join("  ").trimEnd()
-  return [paint("dim", line(header)), ...shown.map(line)]
+type Columns<Row> = Readonly<Record<string, (row: Row) => string | number | null | undefined>>
+
+/** Columns by their titles, as wide as their widest cell. An absent value is a dash. */
+export const table = <Row>(rows: ReadonlyArray<Row>, columns: Columns<Row>, paint: Paint): ReadonlyArray<string> => {
+  const cells = Object.values(columns)
+  const lines = [Object.keys(columns), ...rows.map((row) => cells.map((cell) => printable(String(cell(row) ?? "-"))))]
+  const widths = cells.map((_, column) => Math.max(...lines.map((line) => line[column]!.length)))
+  const [header, ...rest] = lines.map((line) =>
+    line.map((cell, column) => cell.padEnd(widths[column]!)).join("  ").trimEnd()
+  )
+  return [paint("dim", header!), ...rest]
 }
+
+/** A line of a description. */
+export const field = (title: string, value: string, paint: Paint): string =>
+  `${paint("dim", title.padEnd(11))}${printable(value)}`
 
 export const formatDuration = (duration: Duration.Duration): string => {
   const millis = Duration.toMillis(duration)

@@ -3,17 +3,16 @@ import type { Lease } from "@effect-simba/core/Lease"
 import * as Mutex from "@effect-simba/core/Mutex"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
-import * as Flag from "effect/cli/Flag"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { PlatformError } from "effect/PlatformError"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { constants } from "node:os"
-import { exitCodes, Stop } from "./exitCodes.ts"
+import { exitCodes, Stop, stop } from "./exitCodes.ts"
 import { mutexes, nameArgument } from "./mutexCommands.ts"
 import { printable } from "./output.ts"
-import { durationFlag } from "./settings.ts"
+import { durationFlag, switchFlag } from "./settings.ts"
 
 /** The code that shells give for a command that could not start, or that a signal ended. */
 const startFailure = (command: string) => (error: PlatformError) =>
@@ -61,34 +60,18 @@ export const runCommand = Command.make(
       Argument.withDescription("The command and its arguments, after --"),
       Argument.atLeast(1)
     ),
-    wait: durationFlag("wait", "How long to wait for the mutex (default: without end)").pipe(Flag.optional),
-    noWait: Flag.Boolean("no-wait").pipe(
-      Flag.withDescription("Give up at once if the mutex is owned or waited for"),
-      Flag.withDefault(false)
-    ),
-    ttl: durationFlag("ttl", "How long a lease lasts without a renewal, besides the transition (default: 10s)").pipe(
-      Flag.optional
-    ),
-    transition: durationFlag("transition", "Grace after the ttl in which only the owner may renew (default: 6s)").pipe(
-      Flag.optional
-    ),
-    grace: durationFlag("grace", "After a signal: time from SIGTERM to SIGKILL for the command (default: 10s)").pipe(
-      Flag.withDefault(Duration.seconds(10))
-    )
+    wait: durationFlag("wait", "How long to wait for the mutex (default: without end)"),
+    noWait: switchFlag("no-wait", "Give up at once if the mutex is owned or waited for"),
+    ttl: durationFlag("ttl", "How long a lease lasts without a renewal, besides the transition (default: 10s)"),
+    transition: durationFlag("transition", "Grace after the ttl in which only the owner may renew (default: 6s)"),
+    grace: durationFlag("grace", "After a signal: time from SIGTERM to SIGKILL for the command (default: 10s)")
   },
   Effect.fnUntraced(
-    function*({ command, grace, name, noWait, transition, ttl, wait }) {
-      const options = { ttl: Option.getOrUndefined(ttl), transition: Option.getOrUndefined(transition) }
-      const lease = yield* noWait
-        ? Effect.flatMap(
-          Mutex.tryAcquire(name, options),
-          Option.match({
-            onSome: Effect.succeed,
-            onNone: () =>
-              Effect.fail(new Stop({ code: exitCodes.notAcquired, message: `"${printable(name)}" is not free` }))
-          })
-        )
-        : Mutex.acquire(name, { ...options, timeout: Option.getOrUndefined(wait) })
+    function*({ command, grace = Duration.seconds(10), name, noWait, transition, ttl, wait }) {
+      const lease = noWait
+        ? Option.getOrUndefined(yield* Mutex.tryAcquire(name, { ttl, transition }))
+        : yield* Mutex.acquire(name, { ttl, transition, timeout: wait })
+      if (lease === undefined) return yield* stop("notAcquired", `"${printable(name)}" is not free`)
       yield* execute(lease, command, grace)
     },
     Effect.scoped,

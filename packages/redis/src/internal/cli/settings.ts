@@ -1,4 +1,4 @@
-/** Which Redis a command speaks to, and how it prints. */
+/** Which Redis a command speaks to, how it prints, and the kinds of flags. */
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as Flag from "effect/cli/Flag"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
@@ -9,83 +9,96 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as IoRedis from "../../IoRedis.ts"
+import { given, partsOf } from "../client/ioredis/driver.ts"
 import { environmentBeside } from "../client/ioredis/environment.ts"
-import { read } from "../client/ioredis/url.ts"
+
+/** Undefined where it is not given. */
+export const optional = <A>(flag: Flag.Flag<A>, description: string): Flag.Flag<A | undefined> =>
+  flag.pipe(Flag.withDescription(description), Flag.optional, Flag.map(Option.getOrUndefined))
+
+/** A flag without a value. */
+export const switchFlag = (name: string, description: string) =>
+  Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false))
+
+export const countFlag = (name: string, description: string, count: number) =>
+  Flag.Int(name).pipe(Flag.withDescription(`${description} (default: ${count})`), Flag.withDefault(count))
+
+const short = /^(\d+(?:\.\d+)?) ?(ms|s|m|h)$/
+const units = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
+
+/** `500ms`, `5s`, `2m`, `1h`, and all that Effect reads: `5 seconds`. */
+const parseDuration = (text: string): Option.Option<Duration.Duration> => {
+  const [, amount, unit] = short.exec(text) ?? []
+  return amount === undefined
+    ? Duration.fromInput(text as Duration.Input)
+    : Option.some(Duration.millis(Number(amount) * units[unit as keyof typeof units]))
+}
+
+export const durationFlag = (name: string, description: string) =>
+  optional(
+    Flag.String(name).pipe(
+      Flag.withMetavar("DURATION"),
+      Flag.filterMap(parseDuration, () => "expected a duration such as 500ms, 5s or 2m")
+    ),
+    description
+  )
+
+const parseSentinels = (list: string) =>
+  Option.all(
+    list.split(",").map((address) =>
+      Option.map(
+        Option.fromNullOr(/^(?:\[(?<v6>[^\]]+)\]|(?<name>[^:]+)):(?<port>\d+)$/.exec(address)),
+        ({ groups }) => ({ host: groups!["v6"] ?? groups!["name"]!, port: Number(groups!["port"]) })
+      )
+    )
+  )
 
 const Url = GlobalFlag.Setting("url")({
-  flag: Flag.Redacted("url").pipe(
-    Flag.withDescription("Address of Redis, redis:// or rediss:// (default: REDIS_URL, else redis://localhost:6379)"),
-    Flag.optional
+  flag: optional(
+    Flag.Redacted("url"),
+    "Address of Redis, redis:// or rediss:// (default: REDIS_URL, else redis://localhost:6379)"
   )
 })
 
 const Sentinel = GlobalFlag.Setting("sentinel")({
-  flag: Flag.String("sentinel").pipe(
-    Flag.withMetavar("HOST:PORT,..."),
-    Flag.withDescription("Sentinels to ask for the primary; needs --master"),
-    Flag.optional
+  flag: optional(
+    Flag.String("sentinel").pipe(
+      Flag.withMetavar("HOST:PORT,..."),
+      Flag.filterMap(parseSentinels, () => "expected host:port, and commas between several")
+    ),
+    "Sentinels to ask for the primary; needs --master"
   )
 })
 
 const Master = GlobalFlag.Setting("master")({
-  flag: Flag.String("master").pipe(
-    Flag.withMetavar("NAME"),
-    Flag.withDescription("The name of the primary at the Sentinels"),
-    Flag.optional
-  )
+  flag: optional(Flag.String("master").pipe(Flag.withMetavar("NAME")), "The name of the primary at the Sentinels")
 })
 
 const Cluster = GlobalFlag.Setting("cluster")({
-  flag: Flag.Boolean("cluster").pipe(
-    Flag.withDescription("The address is a node of a Redis Cluster"),
-    Flag.withDefault(false)
-  )
+  flag: switchFlag("cluster", "The address is a node of a Redis Cluster")
 })
 
-export const Json = GlobalFlag.Setting("json")({
-  flag: Flag.Boolean("json").pipe(Flag.withDescription("Print JSON"), Flag.withDefault(false))
-})
+export const Json = GlobalFlag.Setting("json")({ flag: switchFlag("json", "Print JSON") })
 
 export const settings = [Url, Sentinel, Master, Cluster, Json] as const
 
-const sentinelsOf = Effect.fnUntraced(function*(list: string) {
-  const sentinels = list.split(",").map((address) =>
-    /^(?:\[(?<v6>[^\]]+)\]|(?<host>[^:]+)):(?<port>\d+)$/.exec(address)
-  )
-  const found = sentinels.flatMap((match) =>
-    match === null ? [] : [{ host: match.groups!["v6"] ?? match.groups!["host"]!, port: Number(match.groups!["port"]) }]
-  )
-  if (found.length < sentinels.length) {
-    return yield* new InvalidConfig({ option: "--sentinel", problem: "expected host:port, and commas between several" })
-  }
-  return found
-})
-
-const sentinelPassword = Config.option(Config.Redacted("REDIS_SENTINEL_PASSWORD"))
+const SentinelPassword = Config.option(Config.Redacted("REDIS_SENTINEL_PASSWORD"))
 
 const singleOptions = Effect.gen(function*() {
-  const url = Option.getOrUndefined(yield* Url)
-  const sentinel = yield* Sentinel
-  const master = yield* Master
-  if (Option.isSome(sentinel) !== Option.isSome(master)) {
+  const url = yield* Url
+  const sentinels = yield* Sentinel
+  const name = yield* Master
+  if (sentinels === undefined && name === undefined) return { url }
+  if (sentinels === undefined || name === undefined) {
     return yield* new InvalidConfig({ option: "--sentinel", problem: "it needs --master, and --master needs it" })
   }
-  if (Option.isNone(sentinel) || Option.isNone(master)) return { url }
-  const password = yield* sentinelPassword
-  return {
-    url,
-    client: {
-      sentinels: yield* sentinelsOf(sentinel.value),
-      name: master.value,
-      ...(Option.isSome(password) ? { sentinelPassword: Redacted.value(password.value) } : {})
-    }
-  }
+  const sentinelPassword = Option.getOrUndefined(Option.map(yield* SentinelPassword, Redacted.value))
+  return { url, client: given({ sentinels, name, sentinelPassword }) }
 })
 
 const clusterOptions = Effect.gen(function*() {
   const environment = yield* environmentBeside({})
-  const url = Option.getOrElse(yield* Url, () => environment.url)
-  const { host, port, db: _, ...credentials } = yield* read(Redacted.isRedacted(url) ? Redacted.value(url) : url!)
+  const { host, port, db: _, ...credentials } = yield* partsOf((yield* Url) ?? environment.url)
   const { db: __, ...client } = environment.client ?? {}
   return { ...environment, nodes: [{ host: host!, port: port! }], client: { ...client, ...credentials } }
 })
@@ -99,22 +112,3 @@ export const redisWith = (options: Pick<IoRedis.Options, "serverChecks">) =>
   }))
 
 export const redis = redisWith({})
-
-const short = /^(\d+(?:\.\d+)?) ?(ms|s|m|h)$/
-const units = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
-
-/** `500ms`, `5s`, `2m`, `1h`, and all that Effect reads: `5 seconds`. */
-export const parseDuration = (text: string): Duration.Duration => {
-  const [, amount, unit] = short.exec(text) ?? []
-  if (amount !== undefined) return Duration.millis(Number(amount) * units[unit as keyof typeof units])
-  const parsed = Duration.fromInput(text as Duration.Input)
-  if (Option.isSome(parsed)) return parsed.value
-  throw new Error("expected a duration such as 500ms, 5s or 2m")
-}
-
-export const durationFlag = (name: string, description: string) =>
-  Flag.String(name).pipe(
-    Flag.withMetavar("DURATION"),
-    Flag.withDescription(description),
-    Flag.mapTryCatch(parseDuration, (error) => error instanceof Error ? error.message : String(error))
-  )

@@ -1,22 +1,30 @@
-/** `streams`: the services of a server, their consumers, data streams and dead letters. */
-import { EntryId, ServiceName } from "@effect-simba/core/streams/StreamName"
-import type { Pending, Service, ServiceState } from "@effect-simba/core/streams/StreamStore"
+/** `streams`: the services of a server, their consumers and data streams, dead letters and dead messages. */
+import { EntryId, ServiceName, StreamName } from "@effect-simba/core/streams/StreamName"
+import type { DeadLetter, DeadMessage, Service } from "@effect-simba/core/streams/StreamStore"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
-import { exitCodes, Stop } from "./exitCodes.ts"
-import { formatDuration, plural, print, printable, table } from "./output.ts"
-import { durationFlag } from "./settings.ts"
-import { lagOf, mostLag, open, pendingOf, services, store } from "./streamServices.ts"
+import { stop } from "./exitCodes.ts"
+import { formatDuration, type Paint, plural, print, printable, table } from "./output.ts"
+import { countFlag, durationFlag, optional, switchFlag } from "./settings.ts"
+import { deadOf, messagesOf, mostLag, open, pendingOf, services, store } from "./streamServices.ts"
 
 const serviceArgument = Argument.String("service").pipe(
   Argument.withDescription("The name of the service"),
   Argument.withSchema(ServiceName)
 )
+
+const streamFlag = optional(
+  Flag.withSchema(Flag.String("stream"), StreamName),
+  "A data stream: its dead messages, in place of the dead letters of the service"
+)
+
+const limitFlag = countFlag("limit", "How many data streams, dead letters or dead messages to show", 50)
+
+const idleFor = (millis: number) => formatDuration(Duration.millis(millis))
 
 const ls = Command.make(
   "ls",
@@ -29,97 +37,69 @@ const ls = Command.make(
         return { name, announced, pending, consumers: consumers.length, oldest: Duration.toMillis(oldest), deadLetters }
       })), { concurrency: 4 })
     yield* print(rows, (paint) => [
-      ...table(
-        ["SERVICE", "CONSUMERS", "ANNOUNCED", "GIVEN OUT", "LONGEST IDLE", "DEAD LETTERS"],
-        rows.map((row) => [
-          row.name,
-          String(row.consumers),
-          String(row.announced),
-          String(row.pending),
-          formatDuration(Duration.millis(row.oldest)),
-          String(row.deadLetters)
-        ]),
-        paint
-      ),
+      ...table(rows, {
+        SERVICE: ({ name }) => name,
+        CONSUMERS: ({ consumers }) => consumers,
+        ANNOUNCED: ({ announced }) => announced,
+        "GIVEN OUT": ({ pending }) => pending,
+        "LONGEST IDLE": ({ oldest }) => idleFor(oldest),
+        "DEAD LETTERS": ({ deadLetters }) => deadLetters
+      }, paint),
       paint("dim", plural(rows.length, "service"))
     ])
   }, Effect.provide(store))
 ).pipe(Command.withDescription("List the services that share data streams"))
 
-/** Those that were there at the beginning: one that fails again comes back with a new id. */
-const allDeadLetters = Effect.fnUntraced(function*(service: Service) {
-  const pages = yield* Stream.paginate(
-    undefined as EntryId | undefined,
-    (after) =>
-      Effect.map(service.deadLetters(after, 500), (letters) => {
-        const last = letters.at(-1)
-        return [
-          letters.map(({ id }) => id),
-          last === undefined ? Option.none() : Option.some<EntryId | undefined>(last.id)
-        ] as const
-      })
-  ).pipe(Stream.runCollect)
-  return [...pages]
-})
+/** The data streams that consumers were given. */
+const dataStreams = (service: Service, lease: Duration.Duration, limit: number) =>
+  pendingOf(service).pipe(
+    Stream.take(limit),
+    Stream.mapEffect(({ consumer, content, idle }) =>
+      Effect.map(
+        content._tag === "Announced" ? messagesOf(service, content.stream) : Effect.undefined,
+        (messages) => ({
+          stream: content._tag === "Announced" ? content.stream : "(unreadable)",
+          entry: content.entry,
+          consumer,
+          idle: Duration.toMillis(idle),
+          isOrphan: Duration.isGreaterThan(idle, lease),
+          /** Messages behind the checkpoint, null where there is none. */
+          lag: messages?.lag ?? null,
+          deadMessages: messages?.dead ?? null
+        })
+      ), { concurrency: 8 }),
+    Stream.runCollect
+  )
 
-interface DataStream {
-  readonly stream: string
-  readonly entry: string
-  readonly consumer: string
-  readonly idle: number
-  readonly isOrphan: boolean
-  /** Messages behind the checkpoint, null where there is none. */
-  readonly lag: number | null
-}
-
-const dataStreamOf = (
-  { consumer, content, idle }: Pending,
-  lag: number | undefined,
-  lease: Duration.Duration
-): DataStream => ({
-  stream: content._tag === "Announced" ? content.stream : "(unreadable)",
-  entry: content.entry,
-  consumer,
-  idle: Duration.toMillis(idle),
-  isOrphan: Duration.isGreaterThan(idle, lease),
-  lag: lag ?? null
-})
-
-const consumersOf = ({ consumers, members }: ServiceState) =>
-  consumers.map(({ idle, name, pending }) => {
-    const member = members.find(({ consumer }) => consumer === name)
-    return { name, owned: pending, idle: Duration.toMillis(idle), capacity: member?.capacity ?? null }
-  })
+const deadTable = (items: ReadonlyArray<DeadLetter | DeadMessage>, title: string, paint: Paint) =>
+  table(items, {
+    [title]: ({ id }) => id,
+    WAS: (item) => "entry" in item ? item.entry : item.message,
+    REASON: ({ reason }) => reason
+  }, paint)
 
 const show = Command.make(
   "show",
   {
     service: serviceArgument,
-    limit: Flag.Int("limit").pipe(
-      Flag.withDescription("How many data streams and dead letters to show (default: 50)"),
-      Flag.withDefault(50)
-    ),
+    limit: limitFlag,
     lease: durationFlag(
       "lease",
       "The leaseDuration of the fleet; an owner that is idle for longer is gone (default: 2s)"
     )
-      .pipe(Flag.withDefault(Duration.seconds(2)))
   },
   Effect.fnUntraced(
-    function*({ lease, limit, service: name }) {
+    function*({ lease = Duration.seconds(2), limit, service: name }) {
       const service = yield* open(name)
       const state = yield* service.inspect
-      const streams = yield* pendingOf(service).pipe(
-        Stream.take(limit),
-        Stream.mapEffect((pending) =>
-          Effect.map(
-            pending.content._tag === "Announced" ? lagOf(service, pending.content.stream) : Effect.undefined,
-            (lag) => dataStreamOf(pending, lag, lease)
-          ), { concurrency: 8 }),
-        Stream.runCollect
-      )
+      const streams = yield* dataStreams(service, lease, limit)
       const deadLetters = yield* service.deadLetters(undefined, limit)
-      const consumers = consumersOf(state)
+      const consumers = state.consumers.map(({ idle, name, pending }) => ({
+        name,
+        owned: pending,
+        idle: Duration.toMillis(idle),
+        capacity: state.members.find(({ consumer }) => consumer === name)?.capacity ?? null
+      }))
       const orphans = streams.filter(({ isOrphan }) => isOrphan).length
       const waiting = state.announced - state.pending
       yield* print(
@@ -139,37 +119,23 @@ const show = Command.make(
             plural(state.deadLetters, "dead letter")
           }`,
           "",
-          ...table(
-            ["CONSUMER", "OWNED", "CAPACITY", "IDLE"],
-            consumers.map(({ capacity, idle, name, owned }) => [
-              name,
-              String(owned),
-              capacity === null ? "-" : String(capacity),
-              formatDuration(Duration.millis(idle))
-            ]),
-            paint
-          ),
+          ...table(consumers, {
+            CONSUMER: ({ name }) => name,
+            OWNED: ({ owned }) => owned,
+            CAPACITY: ({ capacity }) => capacity,
+            IDLE: ({ idle }) => idleFor(idle)
+          }, paint),
           "",
-          ...table(
-            ["DATA STREAM", "CONSUMER", "IDLE", "BEHIND", "STATE"],
-            streams.map(({ consumer, idle, isOrphan, lag, stream }) => [
-              stream,
-              consumer,
-              formatDuration(Duration.millis(idle)),
-              lag === null ? "-" : lag >= mostLag ? `${mostLag}+` : String(lag),
-              isOrphan ? "orphan" : "owned"
-            ]),
-            paint
-          ),
+          ...table(streams, {
+            "DATA STREAM": ({ stream }) => stream,
+            CONSUMER: ({ consumer }) => consumer,
+            IDLE: ({ idle }) => idleFor(idle),
+            BEHIND: ({ lag }) => lag === mostLag ? `${mostLag}+` : lag,
+            DEAD: ({ deadMessages }) => deadMessages,
+            STATE: ({ isOrphan }) => isOrphan ? "orphan" : "owned"
+          }, paint),
           ...streams.length < state.pending ? [paint("dim", `${streams.length} of ${state.pending}: see --limit`)] : [],
-          ...deadLetters.length === 0 ? [] : [
-            "",
-            ...table(
-              ["DEAD LETTER", "ANNOUNCED AS", "REASON"],
-              deadLetters.map(({ entry, id, reason }) => [id, entry, reason]),
-              paint
-            )
-          ]
+          ...deadLetters.length === 0 ? [] : ["", ...deadTable(deadLetters, "DEAD LETTER", paint)]
         ]
       )
     },
@@ -178,47 +144,57 @@ const show = Command.make(
   )
 ).pipe(Command.withDescription("Show consumers, data streams, orphans, lag and dead letters of a service"))
 
+const dead = Command.make(
+  "dead",
+  { service: serviceArgument, stream: streamFlag, limit: limitFlag },
+  Effect.fnUntraced(
+    function*({ limit, service: name, stream }) {
+      const items = yield* deadOf(yield* open(name), stream).list(undefined, limit)
+      const title = stream === undefined ? "DEAD LETTER" : "DEAD MESSAGE"
+      yield* print(items, (paint) => deadTable(items, title, paint))
+    },
+    Effect.scoped,
+    Effect.provide(store)
+  )
+).pipe(Command.withDescription("Show the dead letters of a service, or the dead messages of a data stream"))
+
 const redrive = Command.make(
   "redrive",
   {
     service: serviceArgument,
     ids: Argument.String("id").pipe(
-      Argument.withDescription("Ids of dead letters, as `streams show` prints them"),
+      Argument.withDescription("Ids, as `streams dead` prints them"),
       Argument.withSchema(EntryId),
       Argument.variadic()
     ),
-    all: Flag.Boolean("all").pipe(Flag.withDescription("All dead letters that are there now"), Flag.withDefault(false))
+    stream: streamFlag,
+    all: switchFlag("all", "All that are there now")
   },
   Effect.fnUntraced(
-    function*({ all, ids, service: name }) {
-      if (all === ids.length > 0) {
-        return yield* new Stop({ code: exitCodes.usage, message: "Give the ids of dead letters, or --all." })
-      }
-      const service = yield* open(name)
-      const letters = all ? yield* allDeadLetters(service) : ids
+    function*({ all, ids, service: name, stream }) {
+      if (all === ids.length > 0) return yield* stop("usage", "Give ids, or --all.")
+      const dead = deadOf(yield* open(name), stream)
+      // Listed before the first is brought back: one that fails again comes back with a new id
+      const wanted = all ? (yield* Stream.runCollect(dead.all)).map(({ id }) => id) : ids
       const results = yield* Effect.forEach(
-        letters,
-        (id) => Effect.map(service.redrive(id), (redriven) => ({ id, redriven }))
+        wanted,
+        (id) => Effect.map(dead.bringBack(id), (redriven) => ({ id, redriven }))
       )
       yield* print(
         results,
         (paint) =>
           results.map(({ id, redriven }) =>
-            redriven ? paint("green", `announced again: ${id}`) : paint("yellow", `not there: ${id}`)
+            redriven ? paint("green", `brought back: ${id}`) : paint("yellow", `not there: ${id}`)
           )
       )
-      if (
-        results.some(({ redriven }) => !redriven)
-      ) {
-        return yield* new Stop({ code: exitCodes.negative, message: "" })
-      }
+      if (results.some(({ redriven }) => !redriven)) return yield* stop("negative")
     },
     Effect.scoped,
     Effect.provide(store)
   )
-).pipe(Command.withDescription("Announce dead letters again"))
+).pipe(Command.withDescription("Announce dead letters again, or append dead messages to their data stream again"))
 
 export const streams = Command.make("streams").pipe(
   Command.withDescription("Services that share data streams"),
-  Command.withSubcommands([ls, show, redrive])
+  Command.withSubcommands([ls, show, dead, redrive])
 )

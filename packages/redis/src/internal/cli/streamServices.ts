@@ -1,8 +1,7 @@
 /** Reads for the `streams` commands: the services of a server, and the data streams of one. */
-import type { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
-import { ServiceName } from "@effect-simba/core/streams/StreamName"
-import type { Service } from "@effect-simba/core/streams/StreamStore"
-import { StreamStore } from "@effect-simba/core/streams/StreamStore"
+import type { StoreError } from "@effect-simba/core/SimbaError"
+import { type EntryId, ServiceName, type StreamName } from "@effect-simba/core/streams/StreamName"
+import { type DeadLetter, type DeadMessage, type Service, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -14,6 +13,7 @@ import * as keys from "../../streams/internal/keys.ts"
 import * as RedisStreamStore from "../../streams/RedisStreamStore.ts"
 import { Redis } from "../client/effectRedis.ts"
 import { fromRedis } from "../client/errors.ts"
+import { scan } from "../client/scan.ts"
 import { redis } from "./settings.ts"
 
 export const store = RedisStreamStore.layer.pipe(Layer.provideMerge(redis))
@@ -21,73 +21,70 @@ export const store = RedisStreamStore.layer.pipe(Layer.provideMerge(redis))
 const isServiceName = Schema.is(ServiceName)
 const suffix = keys.input("" as ServiceName)
 
-const scan = (send: Redis["Service"]["send"]) =>
-  Stream.paginate("0", (cursor) =>
-    Effect.map(
-      Effect.mapError(
-        send<[next: string, keys: ReadonlyArray<string>]>(
-          "SCAN",
-          cursor,
-          "MATCH",
-          `*${suffix}`,
-          "COUNT",
-          "500",
-          "TYPE",
-          "stream"
-        ),
-        fromRedis("list services")
-      ),
-      ([next, found]) => [found, next === "0" ? Option.none() : Option.some(next)] as const
-    ))
-
 const groupNames = (reply: ReadonlyArray<unknown>): ReadonlyArray<unknown> =>
   reply.map((group) => Array.isArray(group) ? group[1] : (group as { readonly name?: unknown }).name)
 
 /** Streams whose names end like a load-balancer stream, and that have its group. */
 export const services = Effect.gen(function*() {
-  const { send } = yield* Redis
-  const topology = yield* RedisTopology
-  const found = topology._tag === "Single"
-    ? scan(send)
-    : Stream.flatMap(Stream.fromIterableEffect(topology.primaries), scan)
+  const redis = yield* Redis
+  const found = scan("list services", redis, yield* RedisTopology, "MATCH", `*${suffix}`, "TYPE", "stream")
   const names = new Set(
     (yield* Stream.runCollect(found)).map((key) => key.slice(0, -suffix.length)).filter(isServiceName)
   )
-  const known = yield* Effect.filter(
+  return yield* Effect.filter(
     [...names].sort(),
     (name) =>
-      send<ReadonlyArray<unknown>>("XINFO", "GROUPS", keys.input(name)).pipe(
+      redis.send<ReadonlyArray<unknown>>("XINFO", "GROUPS", keys.input(name)).pipe(
         Effect.map((groups) => groupNames(groups).includes(keys.group(name))),
         Effect.mapError(fromRedis("read the groups of a service"))
       ),
     { concurrency: 16 }
   )
-  return known
 })
 
 export const open = (service: ServiceName) => Effect.flatMap(StreamStore, (streams) => streams.open(service))
 
+type Page<A> = { readonly entries: ReadonlyArray<A>; readonly next: EntryId | undefined }
+
+const pages = <A>(read: (after: EntryId | undefined) => Effect.Effect<Page<A>, StoreError>) =>
+  Stream.paginate<EntryId | undefined, A, StoreError>(
+    undefined,
+    (after) => Effect.map(read(after), ({ entries, next }) => [entries, Option.fromUndefinedOr(next)] as const)
+  )
+
 /** All announcements that a consumer was given and that are unfinished. */
 export const pendingOf = (service: Service) =>
-  Stream.paginate(undefined as EntryId | undefined, (after) =>
-    Effect.map(
-      service.pending({ minIdle: Duration.zero, count: 500, after }),
-      ({ entries, next }) =>
-        [entries, Option.fromUndefinedOr(next).pipe(Option.map((id): EntryId | undefined => id))] as const
-    ))
+  pages((after) => service.pending({ minIdle: Duration.zero, count: 500, after }))
+
+type Dead = DeadLetter | DeadMessage
+
+/** The dead letters of a service, or the dead messages of one data stream: how to list them, and to bring one back. */
+export const deadOf = (service: Service, stream: StreamName | undefined) => {
+  const list = (after: EntryId | undefined, count: number): Effect.Effect<ReadonlyArray<Dead>, StoreError> =>
+    stream === undefined ? service.deadLetters(after, count) : service.deadMessages(stream, after, count)
+  return {
+    list,
+    all: pages((after) => Effect.map(list(after, 500), (entries) => ({ entries, next: entries.at(-1)?.id }))),
+    bringBack: (id: EntryId) => stream === undefined ? service.redrive(id) : service.replayMessage(stream, id)
+  }
+}
 
 /** So many messages behind the checkpoint are counted at most, since Redis has to read each. */
 export const mostLag = 1000
 
 const countBehind = `return #redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+', 'COUNT', ARGV[2])`
 
-/** How many messages come after the checkpoint, none where no handler commits. */
-export const lagOf = Effect.fnUntraced(function*(service: Service, stream: StreamName) {
-  const checkpoint = yield* service.checkpoint(stream)
-  if (Option.isNone(checkpoint)) return undefined
+/** Messages after the checkpoint, which is missing where no handler commits, and dead ones. */
+export const messagesOf = Effect.fnUntraced(function*(service: Service, stream: StreamName) {
   const { send } = yield* Redis
+  const checkpoint = Option.getOrUndefined(yield* service.checkpoint(stream))
   return yield* Effect.mapError(
-    send<number>("EVAL", countBehind, "1", stream, checkpoint.value, String(mostLag)),
+    Effect.all({
+      lag: checkpoint === undefined
+        ? Effect.succeed(null)
+        : send<number>("EVAL", countBehind, "1", stream, checkpoint, String(mostLag)),
+      dead: send<number>("XLEN", keys.deadMessages(stream))
+    }),
     fromRedis("count messages")
   )
 })

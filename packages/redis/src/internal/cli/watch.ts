@@ -3,10 +3,8 @@ import * as Mutex from "@effect-simba/core/Mutex"
 import type { OwnerEvent } from "@effect-simba/core/OwnerEvent"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
-import * as Flag from "effect/cli/Flag"
 import * as TerminalCapabilities from "effect/cli/TerminalCapabilities"
 import * as Clock from "effect/Clock"
-import * as Console from "effect/Console"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -14,7 +12,7 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import * as Terminal from "effect/Terminal"
 import { lookAt, mutexes, namesWith, ownerOf, toJson } from "./mutexCommands.ts"
-import { type Paint, paint, printable } from "./output.ts"
+import { type Paint, paint, print, printable } from "./output.ts"
 import { durationFlag, Json } from "./settings.ts"
 import { type Look, WatchView } from "./watchView.ts"
 
@@ -35,23 +33,21 @@ const eventText = (at: string, event: OwnerEvent, paint: Paint): string => {
   return `${paint("dim", at.slice(11, 23))} ${event._tag.padEnd(10)} ${printable(what + more)}`
 }
 
-const eventsOf = (name: string, tell: (at: string, event: OwnerEvent) => Effect.Effect<void>) =>
+const eventsOf = (name: string, tell: (at: string, event: OwnerEvent) => ReturnType<typeof print>) =>
   Stream.runForEach(Mutex.events(name), (event) => Effect.flatMap(clockTime, (at) => tell(at, event)))
 
 /** Lines for each change that two looks in a row show. */
 const changesOfAll = Effect.fnUntraced(function*(every: Duration.Duration) {
   const before = new Map<string, string>()
-  const isJson = yield* Json
   const tell = Effect.fnUntraced(function*(name: string, look: Look | undefined) {
     const at = yield* clockTime
     const owner = look === undefined ? "-" : ownerOf(look.state)
     if ((before.get(name) ?? "-") === owner) return
     if (owner === "-") before.delete(name)
     else before.set(name, owner)
-    yield* Console.log(
-      isJson
-        ? JSON.stringify({ at, ...(look === undefined ? { name, owner: null } : toJson(name, look.state)) })
-        : `${at.slice(11, 23)} ${printable(name)} ${owner === "-" ? "is free" : `is at ${printable(owner)}`}`
+    yield* print(
+      { at, ...(look === undefined ? { name, owner: null } : toJson(name, look.state)) },
+      () => [`${at.slice(11, 23)} ${printable(name)} ${owner === "-" ? "is free" : `is at ${printable(owner)}`}`]
     )
   })
   return yield* Effect.gen(function*() {
@@ -62,16 +58,6 @@ const changesOfAll = Effect.fnUntraced(function*(every: Duration.Duration) {
   }).pipe(Effect.forever)
 })
 
-const lines = Effect.fnUntraced(function*(name: Option.Option<string>, every: Duration.Duration) {
-  if (Option.isNone(name)) return yield* changesOfAll(every)
-  const isJson = yield* Json
-  const plain: Paint = (_, text) => text
-  yield* eventsOf(
-    name.value,
-    (at, event) => Console.log(isJson ? JSON.stringify({ at, ...event }) : eventText(at, event, plain))
-  )
-})
-
 /** The other screen of the terminal, without a cursor; at the end the first one is as it was. */
 const onOtherScreen = Effect.fnUntraced(function*(terminal: Terminal.Terminal) {
   const show = (text: string) => Effect.ignore(terminal.display(text))
@@ -80,25 +66,25 @@ const onOtherScreen = Effect.fnUntraced(function*(terminal: Terminal.Terminal) {
     show(`\u001B[H${frame.map((line) => `${line}\u001B[K`).join("\r\n")}\u001B[J`)
 })
 
-const live = Effect.fnUntraced(function*(name: Option.Option<string>, every: Duration.Duration) {
+const live = Effect.fnUntraced(function*(name: string | undefined, every: Duration.Duration) {
   const terminal = yield* Terminal.Terminal
   const draw = yield* onOtherScreen(terminal)
   const view = new WatchView()
   const colours = yield* paint
   const frame = Effect.gen(function*() {
-    const names = Option.isSome(name) ? [name.value] : yield* namesWith("")
+    const names = name === undefined ? yield* namesWith("") : [name]
     view.look(yield* readable(names.slice(0, mostMutexes)))
     const size = { columns: (yield* terminal.columns) || 80, rows: (yield* terminal.rows) || 24 }
     const title = colours("dim", `${(yield* clockTime).slice(11, 19)} UTC  Ctrl-C ends`)
     yield* draw([
       title,
-      ...Option.isSome(name) ? view.one(name.value, size, colours) : view.all(names.length, size, colours)
+      ...name === undefined ? view.all(names.length, size, colours) : view.one(name, size, colours)
     ])
     yield* Effect.sleep(every)
   })
-  const noted = Option.isSome(name)
-    ? eventsOf(name.value, (at, event) => Effect.sync(() => view.note(eventText(at, event, colours))))
-    : Effect.never
+  const noted = name === undefined
+    ? Effect.never
+    : eventsOf(name, (at, event) => Effect.sync(() => view.note(eventText(at, event, colours))))
   yield* Effect.raceFirst(Effect.forever(frame), noted)
 }, Effect.scoped)
 
@@ -106,19 +92,18 @@ export const watch = Command.make(
   "watch",
   {
     name: Argument.String("name").pipe(Argument.withDescription("One mutex (default: all)"), Argument.optional),
-    every: durationFlag("every", "Time between two looks (default: 250ms for one mutex, 1s for all)").pipe(
-      Flag.optional
-    ),
-    duration: durationFlag("for", "Ends by itself (default: at Ctrl-C)").pipe(Flag.optional)
+    every: durationFlag("every", "Time between two looks (default: 250ms for one mutex, 1s for all)"),
+    duration: durationFlag("for", "Ends by itself (default: at Ctrl-C)")
   },
-  Effect.fnUntraced(function*({ duration, every, name }) {
-    const pause = Option.getOrElse(every, () => Option.isSome(name) ? Duration.millis(250) : Duration.seconds(1))
+  Effect.fnUntraced(function*({ duration = Duration.infinity, every, name: wanted }) {
+    const name = Option.getOrUndefined(wanted)
+    const pause = every ?? (name === undefined ? Duration.seconds(1) : Duration.millis(250))
     const { canAnimate } = yield* TerminalCapabilities.TerminalCapabilities
     const isLive = canAnimate && !(yield* Json)
-    const follow = Effect.gen(function*() {
-      if (isLive) yield* live(name, pause)
-      else yield* lines(name, pause)
-    })
-    yield* Option.isSome(duration) ? Effect.timeoutOption(follow, duration.value) : follow
+    yield* Effect.gen(function*() {
+      if (isLive) return yield* live(name, pause)
+      if (name === undefined) return yield* changesOfAll(pause)
+      yield* eventsOf(name, (at, event) => print({ at, ...event }, (paint) => [eventText(at, event, paint)]))
+    }).pipe(Effect.timeoutOption(duration))
   }, Effect.provide(mutexes))
 ).pipe(Command.withDescription("Follow owners, queues and events; on a terminal with a moving timeline"))

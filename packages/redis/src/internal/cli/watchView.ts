@@ -1,7 +1,7 @@
 /** The screen of `watch` as text: pure, from looks at mutexes. */
 import type { MutexState } from "@effect-simba/core/MutexStore"
 import { ownerOf, timeLeftOf } from "./mutexCommands.ts"
-import { formatDuration, type Paint, plural, printable, type Style } from "./output.ts"
+import { field, formatDuration, type Paint, plural, printable, type Style } from "./output.ts"
 
 export interface Look {
   readonly name: string
@@ -64,15 +64,13 @@ export class WatchView {
     const track = this.tracks.get(name)
     if (track === undefined) return []
     const { state } = track
-    const field = (title: string, value: string) =>
-      `${paint("dim", title.padEnd(11))}${cut(printable(value), size.columns - 11)}`
     const owner = state.ownership._tag === "Free" ? "nobody" : `${letterOf(track, state)}  ${ownerOf(state)}`
     const room = Math.max(Math.floor((size.rows - 9) / 2), 1)
     return [
-      field("mutex", name),
-      field("owner", owner),
-      field("time left", timeLeftOf(state)),
-      field("token", String(state.token ?? "-")),
+      field("mutex", cut(name, size.columns - 11), paint),
+      field("owner", cut(owner, size.columns - 11), paint),
+      field("time left", timeLeftOf(state), paint),
+      field("token", String(state.token ?? "-"), paint),
       timeline(track.marks, size.columns, paint),
       paint("dim", `queue: ${state.waiting}`),
       ...state.waiters.slice(0, room).map(({ id, waited }, at) =>

@@ -35,7 +35,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       for (const part of [name, lease.id, String(lease.token), shown.waiters[0].id]) assert.include(output, part)
     }))
 
-  it.effect("one key of another program does not hide the other mutexes", () =>
+  it.effect("one key of another program does not hide the other mutexes, and release names it", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const prefix = freshName("mixed")
@@ -54,6 +54,12 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       const watched = yield* commandLine.run(["watch", "--for", "1s"], server)
       assert.strictEqual(watched.code, 0)
       assert.include(watched.output, good)
+      for (const name of [list, text]) {
+        const refused = yield* commandLine.run(["release", name, "--force", "--yes"], server)
+        assert.strictEqual(refused.code, 1)
+        assert.include(refused.errors, `Cannot release "${name}"`)
+        assert.include(refused.errors, `If no program needs the key "simba:{${name}}", delete it.`)
+      }
       yield* server.send("DEL", ...[good, list, text].map((name) => `simba:{${name}}`))
     }))
 

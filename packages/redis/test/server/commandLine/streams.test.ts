@@ -7,7 +7,7 @@ import * as commandLine from "../../support/commandLine.ts"
 import { RedisServer, until } from "../../support/harness.ts"
 
 layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", (it) => {
-  it.effect("consumers, owners, lag, orphans and dead letters of a service", () =>
+  it.effect("consumers, owners, lag, orphans, dead letters and dead messages of a service", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const service = "orders"
@@ -22,6 +22,10 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
           Effect.fnUntraced(function*(lease) {
             if (lease.stream === "orders:bad") return yield* Effect.fail("no such order")
             yield* lease.commit(StreamName.EntryId.make(String(ids[0])))
+            yield* lease.deadLetter(
+              { id: StreamName.EntryId.make(String(ids[1])), fields: [["n", "2"]] },
+              "not a number"
+            )
             return yield* Effect.never
           }),
           { retry: Schedule.recurs(0), onError: () => Effect.void }
@@ -29,7 +33,11 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
         yield* Effect.forkChild(run)
         yield* until(
           "one is dead, one owned",
-          Effect.map(show, ({ deadLetters, givenOut }) => deadLetters.count === 1 && givenOut === 1)
+          Effect.map(
+            show,
+            ({ deadLetters, givenOut, streams }) =>
+              deadLetters.count === 1 && givenOut === 1 && streams[0].deadMessages === 1
+          )
         )
         const { consumers, deadLetters, streams } = yield* show
         assert.strictEqual(consumers.length, 1)
@@ -37,7 +45,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
         assert.strictEqual(consumers[0].capacity, 64)
         assert.strictEqual(streams[0].stream, "orders:eu")
         assert.strictEqual(streams[0].consumer, consumers[0].name)
-        assert.strictEqual(streams[0].lag, 2)
+        assert.strictEqual(streams[0].lag, 1)
         assert.include(deadLetters.first[0].reason, "no such order")
 
         const text = yield* commandLine.run(["streams", "show", service, "--lease", "1m"], server)
@@ -48,6 +56,20 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
           (yield* commandLine.json(["streams", "ls"], server)).map(({ name }: { name: string }) => name),
           [service]
         )
+
+        const messages = ["streams", "dead", service, "--stream", "orders:eu"]
+        const [message] = yield* commandLine.json(messages, server)
+        assert.deepStrictEqual([message.message, message.fields], [ids[1], [["n", "2"]]])
+        const table = yield* commandLine.run(messages, server)
+        for (const part of ["DEAD MESSAGE", message.id, ids[1], "not a number"]) {
+          assert.include(table.output, String(part))
+        }
+        const replay = ["streams", "redrive", service, "--stream", "orders:eu", "--all"]
+        assert.deepStrictEqual(yield* commandLine.json(replay, server), [{ id: message.id, redriven: true }])
+        assert.deepStrictEqual(yield* commandLine.json(messages, server), [])
+        assert.strictEqual((yield* show).streams[0].lag, 2)
+        const letters = yield* commandLine.json(["streams", "dead", service], server)
+        assert.deepStrictEqual(letters.map(({ id }: { id: string }) => id), [deadLetters.first[0].id])
 
         // It fails again, and comes back under another id
         const redriven = yield* commandLine.json(["streams", "redrive", service, deadLetters.first[0].id], server)
@@ -72,7 +94,14 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
   it.effect("redrive wants ids or --all, and show wants a name that can be one", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
-      for (const args of [["redrive", "s"], ["redrive", "s", "1-1", "--all"], ["redrive", "s", "x"], ["show", ""]]) {
+      for (
+        const args of [["redrive", "s"], ["redrive", "s", "1-1", "--all"], ["redrive", "s", "x"], [
+          "dead",
+          "s",
+          "--stream",
+          ""
+        ], ["show", ""]]
+      ) {
         assert.strictEqual((yield* commandLine.run(["streams", ...args], server)).code, 64, args.join(" "))
       }
     }))
