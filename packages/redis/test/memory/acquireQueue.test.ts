@@ -3,8 +3,9 @@ import { Mutex, MutexStore } from "@effect-simba/core"
 import { RedisMutexStore } from "@effect-simba/redis"
 import { ContentionScript, FakeNetwork, FakeRedis, TestMutex } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Exit, Fiber, Layer, Logger, Scope } from "effect"
+import { Context, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { TestClock } from "effect/testing"
+import { FakeLive, openFake, start } from "../support/fakeProcess.ts"
 
 /** A process all of whose holders hand the lease on as often as that. */
 const processWith = (maxLocalHandOffs: number) => (name: string) =>
@@ -27,17 +28,6 @@ const crowded = {
   within: "4 seconds",
   hold: ["1 millis", "600 millis"]
 } as const
-
-const start = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.forkChild(effect, { startImmediately: true })
-
-/** Another process on the same fake server, until the scope closes. */
-const openFake = (name: string) =>
-  Effect.map(
-    Layer.build(Layer.fresh(TestMutex.layerClient(RedisMutexStore.layer, { name }))),
-    (context) => Context.get(context, Mutex.Mutex)
-  )
-
-const FakeLive = Layer.merge(FakeRedis.layer(), Logger.layer([]))
 
 it.effect.prop(
   "two crowded processes: never two, growing tokens, first come, first served in each",

@@ -5,52 +5,22 @@ import { ProtocolError } from "@effect-simba/core/SimbaError"
 import { type Notice, Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisMutexStore } from "@effect-simba/redis"
 import { assert, describe, it } from "@effect/vitest"
-import { Arbitrary, Duration, Effect, Equal, Layer, Queue, Result, Schema } from "effect"
+import { Duration, Effect, Equal, Layer, Queue, Result, Schema } from "effect"
 import * as Redis from "effect/persistence/Redis"
 import * as RedisKeys from "../../src/internal/mutex/keys.ts"
 import * as RedisWire from "../../src/internal/mutex/messages.ts"
 import { OwnershipText } from "../../src/internal/mutex/ownership.ts"
 import * as replies from "../../src/internal/mutex/replies.ts"
+import { refuses, roundTrips } from "../support/codecs.ts"
 import { capturingLogs } from "../support/harness.ts"
 
 const mutex = MutexName.make("jobs")
 const id = ContenderId.make("7-abcdef012345:4711@host")
 
-const roundTrips = <T, E>(name: string, codec: Schema.Codec<T, E>) => {
-  const decode = Schema.decodeUnknownResult(codec)
-  const encode = Schema.encodeResult(codec)
-
-  it.prop(
-    `${name}: what was written is what is read, and the text is written the same way again`,
-    [Arbitrary.schema(codec)],
-    ([value]) => {
-      const text = Result.getOrThrow(encode(value))
-      const read = Result.getOrThrow(decode(text))
-      assert.isTrue(
-        Equal.equals(read, value),
-        `${JSON.stringify(value)} -> ${JSON.stringify(text)} -> ${JSON.stringify(read)}`
-      )
-      assert.deepStrictEqual(Result.getOrThrow(encode(read)), text)
-    },
-    { arbitrary: { runs: 300 } }
-  )
-
-  it.prop(`${name}: any text has at most one reading`, [Schema.String], ([text]) => {
-    const read = decode(text as unknown)
-    if (Result.isSuccess(read)) assert.deepStrictEqual<unknown>(Result.getOrThrow(encode(read.success)), text)
-  }, { arbitrary: { runs: 300 } })
-}
-
 const reads = <T, E>(name: string, codec: Schema.Codec<T, E>, table: ReadonlyArray<readonly [E, T]>) =>
   it.each(table.map(([text, value]) => ({ text, value })))(`${name}: $text is $value`, ({ text, value }) => {
     assert.isTrue(Equal.equals(Result.getOrThrow(Schema.decodeUnknownResult(codec)(text)), value))
     assert.deepStrictEqual(Result.getOrThrow(Schema.encodeResult(codec)(value as T)), text)
-  })
-
-const refuses = (name: string, codec: Schema.Codec<unknown, unknown>, table: ReadonlyArray<unknown>) =>
-  it.each(table.map((text) => ({ text })))(`${name}: $text is refused`, ({ text }) => {
-    const result = Schema.decodeUnknownResult(codec)(text)
-    assert.isTrue(Result.isFailure(result), JSON.stringify(result))
   })
 
 const badOwnerships = [

@@ -1,29 +1,16 @@
 /** Requests of one turn on the fake server. */
 import * as Mutex from "@effect-simba/core/Mutex"
-import { type AcquireRequest, MutexStore } from "@effect-simba/core/MutexStore"
+import { MutexStore } from "@effect-simba/core/MutexStore"
 import { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
 import { RedisMutexStore } from "@effect-simba/redis"
 import { FakeRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Duration, Effect, Exit, Fiber, Layer, Logger } from "effect"
+import { Context, Effect, Exit, Fiber, Layer, Logger } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 import * as direct from "../../src/internal/client/commandSink.ts"
 import * as RedisKeys from "../../src/internal/mutex/keys.ts"
-import { contender, freshId, freshName, granted } from "../support/harness.ts"
-
-const period = Duration.seconds(60)
-
-const plain = (label: string): AcquireRequest => ({
-  mutex: freshName(label),
-  id: freshId(),
-  mode: "try",
-  lease: period,
-  confirm: period
-})
-
-const all = <A, E, R>(effects: ReadonlyArray<Effect.Effect<A, E, R>>) =>
-  Effect.forEach(effects, (effect) => Effect.exit(effect), { concurrency: "unbounded" })
+import { contender, exitsOf, freshName, granted, requestOf } from "../support/harness.ts"
 
 /** A store on the fake server over a `Direct` like that of ioredis; `failing` may answer in the server's stead. */
 const openDirect = Effect.gen(function*() {
@@ -71,7 +58,7 @@ describe("requests of one turn on a fake server", () => {
   it.effect("an interrupted caller does not disturb its neighbours", () =>
     Effect.gen(function*() {
       const { store } = yield* openDirect
-      const requests = Array.from({ length: 3 }, () => plain("interrupted"))
+      const requests = Array.from({ length: 3 }, () => requestOf("interrupted"))
       const fibers = yield* Effect.forEach(
         requests,
         (request) => Effect.forkChild(store.acquire(request), { startImmediately: true })
@@ -85,8 +72,8 @@ describe("requests of one turn on a fake server", () => {
   it.effect("inspections of one turn go out in one call, with what else is asked", () =>
     Effect.gen(function*() {
       const { store } = yield* openDirect
-      const request = plain("inspected")
-      const mutexes = [request.mutex, ...Array.from({ length: 19 }, (_, n) => plain(`idle ${n}`).mutex)]
+      const request = requestOf("inspected")
+      const mutexes = [request.mutex, ...Array.from({ length: 19 }, (_, n) => requestOf(`idle ${n}`).mutex)]
       const inspecting = Effect.forEach(mutexes, (mutex) => store.inspect(mutex, 0), { concurrency: "unbounded" })
       const [acquired, found] = yield* Effect.all([store.acquire(request), inspecting], { concurrency: "unbounded" })
       const { token } = granted(acquired)
@@ -104,19 +91,19 @@ describe("requests of one turn on a fake server", () => {
       state.answer = () => {
         throw new RangeError("Invalid string length")
       }
-      for (const exit of yield* all([store.acquire(plain("one")), store.acquire(plain("two"))])) {
+      for (const exit of yield* exitsOf([store.acquire(requestOf("one")), store.acquire(requestOf("two"))])) {
         assert.isTrue(Exit.isFailure(exit) && String(exit.cause).includes("Invalid string length"))
       }
       state.answer = undefined
-      granted(yield* store.acquire(plain("three")))
+      granted(yield* store.acquire(requestOf("three")))
     }).pipe(Effect.provide(FakeLive)))
 
   it.effect("a server that forgot the script gets its text, without cancelled requests", () =>
     Effect.gen(function*() {
       const server = yield* FakeRedis.FakeRedis
       const { state, store } = yield* openDirect
-      const kept = plain("kept")
-      const abandoned = plain("abandoned")
+      const kept = requestOf("kept")
+      const abandoned = requestOf("abandoned")
       yield* server.flushScripts
       // The answer that the script is unknown comes after the caller has gone
       state.answer = (command) =>
@@ -191,7 +178,7 @@ describe("requests of one turn on a fake server", () => {
       const { store } = yield* openDirect
       const server = yield* FakeRedis.FakeRedis
       yield* server.setErrorState("READONLY")
-      const exits = yield* all([plain("replica"), plain("replica")].map(store.acquire))
+      const exits = yield* exitsOf([requestOf("replica"), requestOf("replica")].map(store.acquire))
       for (const exit of exits) {
         const error = yield* Effect.flip(exit)
         assert.instanceOf(error, BackendError)
@@ -216,7 +203,7 @@ describe("requests of one turn on a fake server", () => {
         ),
         MutexStore
       )
-      const exits = yield* all([plain("length"), plain("length")].map(store.acquire))
+      const exits = yield* exitsOf([requestOf("length"), requestOf("length")].map(store.acquire))
       for (const exit of exits) assert.instanceOf(yield* Effect.flip(exit), ProtocolError)
     }).pipe(Effect.provide(FakeLive)))
 

@@ -1,25 +1,15 @@
 /** What a server in trouble answers, and what a fail-over forgets. */
-import * as Mutex from "@effect-simba/core/Mutex"
+import type * as Mutex from "@effect-simba/core/Mutex"
 import { MutexStore } from "@effect-simba/core/MutexStore"
 import { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
 import { RedisMutexStore } from "@effect-simba/redis"
-import { FakeRedis, TestMutex } from "@effect-simba/testkit"
+import { FakeRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer, Logger } from "effect"
+import { Context, Effect, Fiber, Layer } from "effect"
 import { Redis, RedisError } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
+import { FakeLive, openFake, start } from "../support/fakeProcess.ts"
 import { contender, freshName } from "../support/harness.ts"
-
-const start = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.forkChild(effect, { startImmediately: true })
-
-/** Another process on the same fake server, until the scope closes. */
-const openFake = (name: string) =>
-  Effect.map(
-    Layer.build(Layer.fresh(TestMutex.layerClient(RedisMutexStore.layer, { name }))),
-    (context) => Context.get(context, Mutex.Mutex)
-  )
-
-const FakeLive = Layer.merge(FakeRedis.layer(), Logger.layer([]))
 
 /** As ioredis reports what the server answered. */
 class ReplyError extends Error {

@@ -407,11 +407,9 @@ describe("what others write", () => {
 
   it.effect("a large backlog of acknowledged entries is deleted page by page", () =>
     onFake(Effect.gen(function*() {
-      const { own, send, service } = yield* setup()
-      const streams = Array.from({ length: 1203 }, (_, i) => streamOf(String(i)))
-      const entries = yield* service.announce(streams.map((stream) => ({ stream, info: {} })))
-      yield* service.read({ consumer: a, count: 2000, block: Duration.millis(1) })
-      yield* send("XACK", input, group, ...entries.filter((_, i) => i % 3 > 0).map(({ entry }) => entry))
+      const { announceMany, own, send, service } = yield* setup()
+      const announced = yield* announceMany(1203)
+      yield* send("XACK", input, group, ...announced.filter((_, i) => i % 3 > 0).map(({ entry }) => entry))
       yield* own("more")
       assert.deepStrictEqual(yield* service.reap(Duration.days(1)), { consumers: 0, entries: 802 })
       assert.strictEqual(yield* send("XLEN", input), 402)
@@ -419,12 +417,10 @@ describe("what others write", () => {
 
   it.effect("tidying up leaves what is pending, however much of what is pending was deleted", () =>
     onFake(Effect.gen(function*() {
-      const { own, send, service } = yield* setup()
-      const streams = Array.from({ length: 1100 }, (_, i) => streamOf(String(i)))
-      const entries = yield* service.announce(streams.map((stream) => ({ stream, info: {} })))
-      yield* service.read({ consumer: a, count: 2000, block: Duration.millis(1) })
+      const { announceMany, own, send, service } = yield* setup()
+      const announced = yield* announceMany(1100)
       yield* own("more")
-      yield* send("XDEL", input, ...entries.slice(5, 605).map(({ entry }) => entry))
+      yield* send("XDEL", input, ...announced.slice(5, 605).map(({ entry }) => entry))
       assert.deepStrictEqual(yield* service.reap(Duration.days(1)), { consumers: 0, entries: 0 })
       assert.strictEqual(yield* send("XLEN", input), 501)
     })))
@@ -433,20 +429,14 @@ describe("what others write", () => {
     "what stock consumers finish is forgotten in the end, and nothing else",
     () =>
       onFake(Effect.gen(function*() {
-        const { own, send, service } = yield* setup()
-        const streams = Array.from({ length: 1100 }, (_, i) => streamOf(String(i)))
-        const entries = yield* service.announce(streams.map((stream) => ({ stream, info: {} })))
-        yield* service.read({ consumer: a, count: 2000, block: Duration.millis(1) })
-        const requests = streams.map((stream, i) => {
-          const { entry } = entries[i]!
-          return { stream, entry, consumer: a, epoch: epoch(), lease, minIdle: Duration.zero, maxFailures: 10 }
-        })
-        const results = yield* service.take(requests)
+        const { announceMany, own, send, service } = yield* setup()
+        const announced = yield* announceMany(1100)
+        const results = yield* service.take(announced)
         for (const [i, result] of results.entries()) {
-          if (result._tag === "Taken") yield* service.release({ ...requests[i]!, token: result.token })
+          if (result._tag === "Taken") yield* service.release({ ...announced[i]!, token: result.token })
         }
         const kept = yield* own("kept")
-        for (const { entry } of entries) {
+        for (const { entry } of announced) {
           yield* send("XACK", input, group, entry)
           yield* send("XDEL", input, entry)
         }

@@ -5,11 +5,9 @@ import type { Scope } from "effect"
 import { Context, Effect, Fiber, Layer } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
-import { capturingLogs } from "../support/harness.ts"
+import { quiet } from "../support/harness.ts"
 import { consumers } from "../support/interopConsumers.ts"
 import * as scenarios from "../support/streamInteropScenarios.ts"
-
-const quiet = capturingLogs([])
 
 const fake = <A>(scenario: (stage: scenarios.Stage) => Effect.Effect<A, unknown, Scope.Scope>) =>
   Effect.gen(function*() {

@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Fiber, Option } from "effect"
 import { TestClock } from "effect/testing"
 import * as StreamKeys from "../../src/streams/internal/keys.ts"
-import { a, b, epoch, input, keysOf, lease, name, onFake, setup, streamOf } from "../support/streamScriptSetup.ts"
+import { a, b, input, keysOf, lease, name, onFake, setup } from "../support/streamScriptSetup.ts"
 
 describe("what is left in Redis", () => {
   it.effect("done is one call, after which nothing of the holding is left", () =>
@@ -134,19 +134,8 @@ describe("what is left in Redis", () => {
 
   it.effect("at ten thousand data streams a renewal is one call for every 200 of them", () =>
     onFake(Effect.gen(function*() {
-      const { scriptCalls, server, service } = yield* setup()
-      const streams = Array.from({ length: 1000 }, (_, i) => streamOf(String(i)))
-      const entries = yield* service.announce(streams.map((stream) => ({ stream, info: {} })))
-      yield* service.read({ consumer: a, count: 1000, block: Duration.millis(1) })
-      const requests = streams.map((stream, i) => ({
-        stream,
-        entry: entries[i]!.entry,
-        consumer: a,
-        epoch: epoch(),
-        lease,
-        minIdle: Duration.zero,
-        maxFailures: 10
-      }))
+      const { announceMany, scriptCalls, server, service } = yield* setup()
+      const requests = yield* announceMany(1000)
       const taken = yield* service.take(requests)
       const held = requests.map((request, i) => {
         const result = taken[i]!

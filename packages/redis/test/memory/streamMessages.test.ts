@@ -1,39 +1,14 @@
 import { EntryId, ServiceName, StreamName } from "@effect-simba/core/streams/StreamName"
 import { assert, describe, it } from "@effect/vitest"
-import { Arbitrary, Equal, Result, Schema } from "effect"
+import { Result, Schema } from "effect"
 import * as StreamKeys from "../../src/streams/internal/keys.ts"
 import * as StreamWire from "../../src/streams/internal/messages.ts"
 import { MemberReply } from "../../src/streams/internal/replies.ts"
-
-const roundTrips = <T, E>(name: string, codec: Schema.Codec<T, E>) => {
-  const decode = Schema.decodeUnknownResult(codec)
-  const encode = Schema.encodeResult(codec)
-
-  it.prop(`${name}: what was written is what is read`, [Arbitrary.schema(codec)], ([value]) => {
-    const text = Result.getOrThrow(encode(value))
-    const read = Result.getOrThrow(decode(text))
-    assert.isTrue(
-      Equal.equals(read, value),
-      `${JSON.stringify(value)} -> ${JSON.stringify(text)} -> ${JSON.stringify(read)}`
-    )
-    assert.deepStrictEqual(Result.getOrThrow(encode(read)), text)
-  }, { arbitrary: { runs: 200 } })
-
-  it.prop(`${name}: any text has at most one reading`, [Schema.String], ([text]) => {
-    const read = decode(text as unknown)
-    if (Result.isSuccess(read)) assert.deepStrictEqual<unknown>(Result.getOrThrow(encode(read.success)), text)
-  }, { arbitrary: { runs: 200 } })
-}
+import { refuses, roundTrips } from "../support/codecs.ts"
 
 const reads = <T, E>(name: string, codec: Schema.Codec<T, E>, table: ReadonlyArray<readonly [unknown, unknown]>) =>
   it.each(table.map(([text, value]) => ({ text, value })))(`${name}: $text is $value`, ({ text, value }) => {
     assert.deepStrictEqual<unknown>(Result.getOrThrow(Schema.decodeUnknownResult(codec)(text)), value)
-  })
-
-const refuses = (name: string, codec: Schema.Codec<unknown, unknown>, table: ReadonlyArray<unknown>) =>
-  it.each(table.map((text) => ({ text })))(`${name}: $text is refused`, ({ text }) => {
-    const result = Schema.decodeUnknownResult(codec)(text)
-    assert.isTrue(Result.isFailure(result), JSON.stringify(result))
   })
 
 const epoch = "abcdef012345.1a"

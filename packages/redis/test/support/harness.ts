@@ -2,7 +2,13 @@
 import * as Mutex from "@effect-simba/core/Mutex"
 import type * as MutexConfig from "@effect-simba/core/MutexConfig"
 import { ContenderId, inboxOf, MutexName } from "@effect-simba/core/MutexName"
-import { type AcquireResult, MutexStore, type Ownership, type Ticket } from "@effect-simba/core/MutexStore"
+import {
+  type AcquireRequest,
+  type AcquireResult,
+  MutexStore,
+  type Ownership,
+  type Ticket
+} from "@effect-simba/core/MutexStore"
 import * as SimbaError from "@effect-simba/core/SimbaError"
 import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
 import { assert } from "@effect/vitest"
@@ -124,6 +130,45 @@ export const contender = (
   }
 }
 
+/** A mutex that no other test uses, a store on the server of the test, and three contenders. */
+export const freshMutex = Effect.fnUntraced(function*(label: string) {
+  const server = yield* RedisServer
+  const store = yield* openStore(server)
+  const m = freshName(label)
+  return { server, store, m, a: contender(store, m), b: contender(store, m), c: contender(store, m) }
+})
+
+/** A lease far longer than any test, so that only a message or a gap can wake a waiter in time. */
+export const patient = { ttl: "10 minutes", transition: "5 minutes", confirmTimeout: "1 minute" } as const
+
+type Sender = { readonly send: (...args: ReadonlyArray<string>) => Effect.Effect<unknown, unknown> }
+
+export const queued = (server: Sender, mutex: MutexName, count: number) =>
+  until(`${count} in the queue`, Effect.map(server.send("ZCARD", keysOf(mutex).queue), (n) => n === count))
+
+export const held = (server: Sender, mutex: MutexName) =>
+  until("held", Effect.map(server.send("EXISTS", keysOf(mutex).owner), (n) => n === 1))
+
+export const failsWithWrongType = <A, E>(effect: Effect.Effect<A, E>) =>
+  Effect.map(Effect.flip(effect as Effect.Effect<A, unknown>), (error) => {
+    assert.instanceOf(error, SimbaError.BackendError)
+    assert.isFalse(error.retryable, error.message)
+    assert.match(error.message, /WRONGTYPE/)
+  })
+
+/** One attempt on a mutex that no other test uses. */
+export const requestOf = (label: string): AcquireRequest => ({
+  mutex: freshName(label),
+  id: freshId(),
+  mode: "try",
+  lease: Duration.seconds(60),
+  confirm: Duration.seconds(60)
+})
+
+/** How each of them ends that begin in one turn. */
+export const exitsOf = <A, E, R>(effects: ReadonlyArray<Effect.Effect<A, E, R>>) =>
+  Effect.forEach(effects, (effect) => Effect.exit(effect), { concurrency: "unbounded" })
+
 /** An ordinary ioredis client, as another program would have. */
 export const client = (server: Server): Effect.Effect<Client, never, Scope.Scope> =>
   Effect.acquireRelease(
@@ -188,5 +233,7 @@ export const capturingLogs = (lines: Array<string>): Layer.Layer<never> =>
   Logger.layer([Logger.make((entry) => {
     lines.push([entry.message].flat().map(String).join(" "))
   })])
+
+export const quiet = capturingLogs([])
 
 export { RedisServer, SimbaError }

@@ -8,7 +8,7 @@ import type { MutexName } from "@effect-simba/core/MutexName"
 import { BackendError, LeaseLost } from "@effect-simba/core/SimbaError"
 import { assert } from "@effect/vitest"
 import { Clock, Deferred, Duration, Effect, Exit, Fiber, Option, type Scope } from "effect"
-import { capturingLogs, freshName, keysOf, ownerOf, until } from "./harness.ts"
+import { freshName, held, keysOf, ownerOf, patient, queued, quiet, until } from "./harness.ts"
 
 /** `name` and `clientTimeout` are those of the client. */
 export interface OpenOptions extends MutexConfig.Options {
@@ -35,20 +35,9 @@ export interface Stage {
   }
 }
 
-const quiet = capturingLogs([])
-
 const scenario =
   <A, E>(script: (stage: Stage) => Generator<Effect.Effect<unknown, E, Scope.Scope>, A>) =>
   (stage: Stage): Effect.Effect<A, E> => Effect.scoped(Effect.gen(() => script(stage))).pipe(Effect.provide(quiet))
-
-/** A lease far longer than any test, so that only a message or a gap can wake a waiter in time. */
-const patient = { ttl: "10 minutes", transition: "5 minutes", confirmTimeout: "1 minute" } satisfies MutexConfig.Options
-
-const isHeld = (server: Stage["server"], mutex: MutexName) =>
-  until("held", Effect.map(server.send("EXISTS", keysOf(mutex).owner), (n) => n === 1))
-
-const queueLength = (server: Stage["server"], mutex: MutexName, count: number) =>
-  until(`${count} in the queue`, Effect.map(server.send("ZCARD", keysOf(mutex).queue), (n) => n === count))
 
 const noPlace = (server: Stage["server"], mutex: MutexName) =>
   until("no place", Effect.map(server.send("EXISTS", keysOf(mutex).queue), (n) => n === 0))
@@ -112,11 +101,11 @@ export const order = scenario(function*({ open, server }) {
   const letGo = yield* Deferred.make<void>()
   const order: Array<number> = []
   const first = yield* Effect.forkScoped(places[12]!.withLock(m)(Deferred.await(letGo)))
-  yield* isHeld(server, m)
+  yield* held(server, m)
   const waiters: Array<Fiber.Fiber<unknown, unknown>> = []
   for (let i = 0; i < 12; i++) {
     waiters.push(yield* Effect.forkScoped(places[(i * 5) % 12]!.withLock(m)(Effect.sync(() => order.push(i)))))
-    yield* queueLength(server, m, i + 1)
+    yield* queued(server, m, i + 1)
   }
   yield* Deferred.succeed(letGo, undefined)
   for (const fiber of [first, ...waiters]) yield* Fiber.join(fiber)
@@ -130,9 +119,9 @@ export const lostSubscription = scenario(function*({ open, server }) {
   for (let round = 0; round < 3; round++) {
     const letGo = yield* Deferred.make<void>()
     const holding = yield* Effect.forkScoped(holder.withLock(m)(Deferred.await(letGo)))
-    yield* isHeld(server, m)
+    yield* held(server, m)
     const waiting = yield* Effect.forkScoped(waiter.withLock(m)(Effect.void))
-    yield* queueLength(server, m, 1)
+    yield* queued(server, m, 1)
     yield* server.loseSubscription("waiter")
     yield* Deferred.succeed(letGo, undefined)
     yield* Fiber.join(holding)
@@ -145,7 +134,7 @@ export const deleted = scenario(function*({ open, server }) {
   const m = freshName("deleted")
   const work = interruptible()
   const working = yield* Effect.forkScoped(mutex.withLock(m)(work.body))
-  yield* isHeld(server, m)
+  yield* held(server, m)
   yield* server.send("DEL", keysOf(m).owner)
   const loss = lossOf(yield* Fiber.await(working))
   assert.strictEqual(loss.reason, "Vanished")
@@ -159,7 +148,7 @@ export const overwritten = scenario(function*({ open, server }) {
   const m = freshName("overwritten")
   const work = interruptible()
   const working = yield* Effect.forkScoped(mutex.withLock(m)(work.body))
-  yield* isHeld(server, m)
+  yield* held(server, m)
   yield* server.send("SET", keysOf(m).owner, "somebody else", "PX", "60000")
   const loss = lossOf(yield* Fiber.await(working))
   assert.deepStrictEqual([loss.reason, loss.owner], ["TakenOver", "somebody else"])
@@ -194,7 +183,7 @@ export const interrupted = scenario(function*({ open, server }) {
   yield* Effect.scoped(Effect.gen(function*() {
     const lease = yield* holder.acquire(m)
     const waiting = yield* Effect.forkScoped(Effect.scoped(waiter.acquire(m)))
-    yield* queueLength(server, m, 1)
+    yield* queued(server, m, 1)
     yield* Fiber.interrupt(waiting)
     yield* noPlace(server, m)
     yield* noChannel(server)
@@ -250,11 +239,11 @@ export const leaving = scenario(function*({ open, server }) {
   const m = freshName("leaving")
   const letGo = yield* Deferred.make<void>()
   const holding = yield* Effect.forkScoped(holder.withLock(m)(Deferred.await(letGo)))
-  yield* isHeld(server, m)
+  yield* held(server, m)
   const leaving = yield* Effect.forkScoped(Effect.scoped(waiter.acquire(m)))
-  yield* queueLength(server, m, 1)
+  yield* queued(server, m, 1)
   const staying = yield* Effect.forkScoped(Effect.scoped(other.acquire(m)))
-  yield* queueLength(server, m, 2)
+  yield* queued(server, m, 2)
   yield* Effect.all([Fiber.interrupt(leaving), Deferred.succeed(letGo, undefined)], { concurrency: 2 })
   yield* Fiber.join(holding)
   yield* Effect.timeout(Fiber.join(staying), "10 seconds")
@@ -270,9 +259,9 @@ export const restarted = scenario(function*({ open, server }) {
   const m = freshName("restart")
   const work = interruptible()
   const holding = yield* Effect.forkScoped(holder.withLock(m)(work.body))
-  yield* isHeld(server, m)
+  yield* held(server, m)
   const waiting = yield* Effect.forkScoped(waiter.acquire(m))
-  yield* queueLength(server, m, 1)
+  yield* queued(server, m, 1)
   yield* server.restart
   const lease = yield* Effect.timeout(Fiber.join(waiting), "15 seconds")
   yield* lease.ensure

@@ -28,6 +28,16 @@ export const onFake = <A, E>(
   effect: Effect.Effect<A, E, FakeRedis.FakeRedis | Redis | StreamStore | Scope.Scope>
 ) => Effect.provide(effect, layer)
 
+const request = (stream: StreamName, entry: EntryId, consumer = a, minIdle = Duration.zero) => ({
+  stream,
+  entry,
+  consumer,
+  epoch: epoch(),
+  lease,
+  minIdle,
+  maxFailures: 10
+})
+
 export const setup = Effect.fnUntraced(function*(options?: { readonly enableEvents?: boolean }) {
   const { open } = yield* StreamStore
   const service = yield* open(name, options)
@@ -35,9 +45,9 @@ export const setup = Effect.fnUntraced(function*(options?: { readonly enableEven
   const { send } = yield* Redis
   const server = yield* FakeRedis.FakeRedis
   const take = Effect.fnUntraced(function*(stream: StreamName, entry: EntryId, consumer = a, minIdle = Duration.zero) {
-    const request = { stream, entry, consumer, epoch: epoch(), lease, minIdle, maxFailures: 10 }
-    const [result] = yield* service.take([request])
-    return { request, result: result! }
+    const asked = request(stream, entry, consumer, minIdle)
+    const [result] = yield* service.take([asked])
+    return { request: asked, result: result! }
   })
   return {
     service,
@@ -53,6 +63,13 @@ export const setup = Effect.fnUntraced(function*(options?: { readonly enableEven
       assert.strictEqual(result._tag, "Taken")
       const { entry, epoch } = request
       return { stream, entry, epoch, consumer, token: result._tag === "Taken" ? result.token : NaN } as Held
+    }),
+    /** Announces so many data streams at once. `a` has read all, and may take them with these requests. */
+    announceMany: Effect.fnUntraced(function*(count: number) {
+      const streams = Array.from({ length: count }, (_, i) => streamOf(String(i)))
+      const entries = yield* service.announce(streams.map((stream) => ({ stream, info: {} })))
+      yield* service.read({ consumer: a, count, block: Duration.millis(1) })
+      return streams.map((stream, i) => request(stream, entries[i]!.entry))
     }),
     pending: Effect.map(
       service.pending({ minIdle: Duration.zero, count: 100 }),

@@ -80,31 +80,21 @@ describe("workNeverOverlaps", () => {
   const first = { resource: "m", id: "a" }
   const second = { resource: "m", id: "b" }
 
-  it.effect("finds work that begins beside other work", () =>
-    finds(
-      Checker.workNeverOverlaps,
-      /^b begins to work on m while a works on it/,
-      ({ note }) =>
-        Effect.gen(function*() {
-          yield* take("a")
-          note("begin", first)
-          yield* Effect.sleep("1 second")
-          note("begin", second)
-        })
-    ))
-
-  it.effect("finds work that begins beside work under the same lease", () =>
-    finds(
-      Checker.workNeverOverlaps,
-      /^a begins to work on m while a works on it/,
-      ({ note }) =>
-        Effect.gen(function*() {
-          yield* take("a")
-          note("begin", first)
-          yield* Effect.sleep("1 second")
-          note("begin", first)
-        })
-    ))
+  it.effect.each([["other work", second], ["work under the same lease", first]] as const)(
+    "finds work that begins beside %s",
+    ([, other]) =>
+      finds(
+        Checker.workNeverOverlaps,
+        new RegExp(`^${other.id} begins to work on m while a works on it`),
+        ({ note }) =>
+          Effect.gen(function*() {
+            yield* take("a")
+            note("begin", first)
+            yield* Effect.sleep("1 second")
+            note("begin", other)
+          })
+      )
+  )
 
   it.effect("lets finalizers run on, and other resources be", () =>
     accepts(Checker.workNeverOverlaps, ({ note }) =>

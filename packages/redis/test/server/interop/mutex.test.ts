@@ -14,15 +14,18 @@ import {
   commandStats,
   contender,
   freshId,
+  freshMutex,
   freshName,
   granted,
+  held,
   inboxChannelOf,
   keysOf,
   messagesOn,
   type MutexOptions,
   openMutex,
-  openStore,
   ownerOf,
+  patient,
+  queued,
   RedisServer,
   refused,
   stockId,
@@ -62,30 +65,26 @@ const stockContender = (redis: Client, mutex: MutexName, id = stockId()) => {
   }
 }
 
-/** With a confirm period so long that only a message can wake a waiter in time. */
-const patient = { confirmTimeout: "50 seconds" } as const
-
 layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with stock Simba contenders", (it) => {
-  const queued = (mutex: MutexName, count: number) =>
-    Effect.flatMap(
-      RedisServer,
-      (server) =>
-        until(`${count} in the queue`, Effect.map(server.send("ZCARD", keysOf(mutex).queue), (n) => n === count))
-    )
-
   /** Ours that have seen a stock contender listen on their own channels, as stock ones do. */
-  const listening = (mutex: MutexName, count: number) =>
-    Effect.flatMap(
-      RedisServer,
-      (server) =>
-        until(
-          `${count} listen`,
-          Effect.map(
-            channelsOpen(server, "simba:{*"),
-            (channels) => channels.filter((channel) => String(channel).startsWith(`simba:{${mutex}}:`)).length === count
-          )
-        )
-    )
+  const listening = Effect.fnUntraced(function*(mutex: MutexName, count: number) {
+    const channels = channelsOpen(yield* RedisServer, `simba:{${mutex}}:*`)
+    yield* until(`${count} listen`, Effect.map(channels, (open) => open.length === count))
+  })
+
+  /** A waiter of ours that listens, behind a stock owner. */
+  const behindStock = Effect.fnUntraced(function*(label: string) {
+    const server = yield* RedisServer
+    const mutex = yield* openMutex(server, patient)
+    const m = freshName(label)
+    const stock = stockContender(yield* client(server), m)
+    assert.isTrue(yield* stock.acquire(60_000))
+    const waiting = yield* Effect.forkScoped(mutex.acquire(m))
+    yield* queued(server, m, 1)
+    yield* listening(m, 1)
+    const [id] = (yield* server.send("ZRANGE", keysOf(m).queue, "0", "-1")) as [ContenderId]
+    return { server, m, stock, waiting, id }
+  })
 
   it.effect("a foreign owner is seen, waited for, and followed after its expiry", () =>
     Effect.gen(function*() {
@@ -125,13 +124,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
 
   it.effect("a foreign release wakes ours at once", () =>
     Effect.gen(function*() {
-      const server = yield* RedisServer
-      const mutex = yield* openMutex(server, patient)
-      const m = freshName("foreign release")
-      const stock = stockContender(yield* client(server), m)
-      assert.isTrue(yield* stock.acquire(60_000))
-      const waiting = yield* Effect.forkScoped(mutex.acquire(m))
-      yield* listening(m, 1)
+      const { m, server, stock, waiting } = yield* behindStock("foreign release")
       const told = yield* stock.release
       const lease = yield* Fiber.join(waiting)
       assert.strictEqual(told, lease.id)
@@ -164,10 +157,11 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
       const ready = Deferred.makeUnsafe<void>()
       const mutex = yield* openLate(Deferred.await(ready), patient)
       const m = freshName("release before listening")
-      const stock = stockContender(yield* client(yield* RedisServer), m)
+      const server = yield* RedisServer
+      const stock = stockContender(yield* client(server), m)
       assert.isTrue(yield* stock.acquire(60_000))
       const waiting = yield* Effect.forkScoped(mutex.acquire(m))
-      yield* queued(m, 1)
+      yield* queued(server, m, 1)
       // It takes ours out of the queue, and tells nobody
       const told = yield* stock.release
       yield* Effect.sleep("50 millis")
@@ -184,11 +178,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
         const down = new BackendError({ operation: "subscribe", retryable: true, cause: new Error("down") })
         const tried: Array<number> = []
         const refusing = Effect.andThen(Effect.sync(() => tried.push(performance.now())), Effect.fail(down))
-        const mutex = yield* openLate(refusing, {
-          ttl: "10 minutes",
-          transition: "5 minutes",
-          confirmTimeout: "400 millis"
-        })
+        const mutex = yield* openLate(refusing, { ...patient, confirmTimeout: "400 millis" })
         const m = freshName("cannot listen")
         const stock = stockContender(yield* client(server), m)
         assert.isTrue(yield* stock.acquire(3_600_000))
@@ -209,16 +199,16 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
         const server = yield* RedisServer
         const confirm = "400 millis"
         const [holder, mutex] = yield* Effect.all([
-          openMutex(server, { ttl: "10 minutes", transition: "5 minutes", confirmTimeout: confirm }),
-          openMutex(server, { ttl: "10 minutes", transition: "5 minutes", confirmTimeout: confirm })
+          openMutex(server, { ...patient, confirmTimeout: confirm }),
+          openMutex(server, { ...patient, confirmTimeout: confirm })
         ])
         const m = freshName("passed unseen")
         const stock = stockContender(yield* client(server), m)
         const letGo = yield* Deferred.make<void>()
         const holding = yield* Effect.forkScoped(holder.withLock(m)(Deferred.await(letGo)))
-        yield* until("held", Effect.map(server.send("EXISTS", keysOf(m).owner), (n) => n === 1))
+        yield* held(server, m)
         const waiting = yield* Effect.forkScoped(mutex.acquire(m))
-        yield* queued(m, 1)
+        yield* queued(server, m, 1)
         // A ticket of an earlier second, which ours has not seen when it queued
         const heard = yield* messagesOn(server, RedisKeys.contenderChannel(m, stock.id))
         yield* server.send("ZADD", keysOf(m).queue, "1700000000", stock.id)
@@ -246,7 +236,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
         const mutex = yield* openMutex(server, patient)
         yield* stats.reset
         waiters.push(yield* Effect.forkScoped(mutex.withLock(m)(Effect.sync(() => order.push(i)))))
-        yield* queued(m, i + 1)
+        yield* queued(server, m, i + 1)
         // It tries, queues, and looks again once it listens: a look that comes when the key is free has it
         yield* until("it has looked again", Effect.map(stats.calls, (calls) => (calls.get("evalsha") ?? 0) >= 3))
       }
@@ -258,11 +248,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
 
   it.effect("our release gives a stock waiter what Simba gives it, and ours hold back for the confirm period", () =>
     Effect.gen(function*() {
-      const server = yield* RedisServer
-      const store = yield* openStore(server)
-      const m = freshName("stock waiter")
+      const { a, b, c, m, server } = yield* freshMutex("stock waiter")
       const { owner, queue, reserved } = keysOf(m)
-      const [a, b, c] = [contender(store, m), contender(store, m), contender(store, m)]
       const stock = stockContender(yield* client(server), m)
       yield* a.own
       const messages = yield* messagesOn(server, RedisKeys.contenderChannel(m, stock.id))
@@ -298,10 +285,10 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
       yield* messagesOn(server, RedisKeys.contenderChannel(m, stock.id))
       const letGo = yield* Deferred.make<void>()
       const holding = yield* Effect.forkScoped(holder.withLock(m)(Deferred.await(letGo)))
-      yield* until("held", Effect.map(server.send("EXISTS", keysOf(m).owner), (n) => n === 1))
+      yield* held(server, m)
       assert.isFalse(yield* stock.acquire(16_000))
       const waiting = yield* Effect.forkScoped(Effect.scoped(mutex.acquire(m)))
-      yield* queued(m, 2)
+      yield* queued(server, m, 2)
       const released = performance.now()
       yield* Deferred.succeed(letGo, undefined)
       yield* Fiber.join(holding)
@@ -311,10 +298,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
 
   it.effect("stock waiters that nobody listens for are passed over", () =>
     Effect.gen(function*() {
-      const server = yield* RedisServer
-      const store = yield* openStore(server)
-      const m = freshName("dead stock waiters")
-      const [a, b] = [contender(store, m), contender(store, m)]
+      const { a, b, m, server } = yield* freshMutex("dead stock waiters")
       const redis = yield* client(server)
       yield* a.own
       for (let i = 0; i < 20; i++) assert.isFalse(yield* stockContender(redis, m).acquire(16_000))
@@ -329,11 +313,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
 
   it.effect("ours come after an older stock ticket, and before a younger one", () =>
     Effect.gen(function*() {
-      const server = yield* RedisServer
-      const store = yield* openStore(server)
-      const m = freshName("order")
+      const { a, b, m, server } = yield* freshMutex("order")
       const { queue } = keysOf(m)
-      const [a, b] = [contender(store, m), contender(store, m)]
       const [older, younger] = [stockId(), stockId()]
       const messages = yield* messagesOn(
         server,
@@ -368,7 +349,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
         const m = freshName("silent stock release")
         yield* server.send("SET", keysOf(m).owner, stockId(), "PX", "3600000")
         const waiting = yield* Effect.forkScoped(Effect.scoped(mutex.acquire(m)))
-        yield* queued(m, 1)
+        yield* queued(server, m, 1)
         // A stock release that tells somebody else, who is dead
         yield* server.send("DEL", keysOf(m).owner)
         yield* Effect.timeout(Fiber.join(waiting), "10 seconds")
@@ -379,15 +360,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
   it.effect("malformed messages on the channels are logged with their text, and kill no wait", () => {
     const lines: Array<string> = []
     return Effect.gen(function*() {
-      const server = yield* RedisServer
-      const mutex = yield* openMutex(server, patient)
-      const m = freshName("malformed")
-      const stock = stockContender(yield* client(server), m)
-      assert.isTrue(yield* stock.acquire(60_000))
-      const waiting = yield* Effect.forkScoped(mutex.acquire(m))
-      yield* queued(m, 1)
-      yield* listening(m, 1)
-      const [id] = (yield* server.send("ZRANGE", keysOf(m).queue, "0", "-1")) as [ContenderId]
+      const { id, m, server, stock, waiting } = yield* behindStock("malformed")
       const garbage = [
         "",
         "@@",
@@ -415,15 +388,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
 
   it.effect("a false message wakes a waiter, and grants nothing", () =>
     Effect.gen(function*() {
-      const server = yield* RedisServer
-      const mutex = yield* openMutex(server, patient)
-      const m = freshName("lies")
-      const stock = stockContender(yield* client(server), m)
-      assert.isTrue(yield* stock.acquire(60_000))
-      const waiting = yield* Effect.forkScoped(mutex.acquire(m))
-      yield* queued(m, 1)
-      yield* listening(m, 1)
-      const [id] = (yield* server.send("ZRANGE", keysOf(m).queue, "0", "-1")) as [ContenderId]
+      const { id, m, server, stock, waiting } = yield* behindStock("lies")
       for (const text of [`released@@${stock.id}`, "look@@0", `released@@${id}`]) {
         assert.strictEqual(yield* server.send("PUBLISH", `simba:{${m}}:${id}`, text), 1)
         assert.strictEqual(yield* server.send("PUBLISH", inboxChannelOf(id), `${id}@@${text}`), 1)
@@ -438,9 +403,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
 
   it.effect("what ours publish is byte for byte what the wire table says", () =>
     Effect.gen(function*() {
-      const server = yield* RedisServer
-      const store = yield* openStore(server)
-      const m = freshName("bytes")
+      const { m, server, store } = yield* freshMutex("bytes")
       const [a, b, c] = [contender(store, m), contender(store, m), contender(store, m, { confirm: "1500 millis" })]
       const channel = `simba:{${m}}`
       const [ofB, ofC] = [b, c].map(({ id }) => `simba:inbox:${inboxOf(id)}`) as [string, string]
@@ -466,9 +429,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
 
   it.effect("our tickets are never whole seconds, and our ids never look like stock ones", () =>
     Effect.gen(function*() {
-      const server = yield* RedisServer
-      const store = yield* openStore(server)
-      const m = freshName("tickets")
+      const { m, server, store } = yield* freshMutex("tickets")
       yield* contender(store, m).own
       for (let i = 0; i < 50; i++) {
         const { foreign, ticket } = yield* contender(store, m).wait

@@ -3,11 +3,9 @@ import { IoRedis } from "@effect-simba/redis"
 import { assert, describe, it } from "@effect/vitest"
 import type { Scope } from "effect"
 import { Effect, Layer } from "effect"
-import { capturingLogs, commandStats, RedisServer } from "../../support/harness.ts"
+import { commandStats, quiet, RedisServer } from "../../support/harness.ts"
 import { consumers } from "../../support/interopConsumers.ts"
 import * as scenarios from "../../support/streamInteropScenarios.ts"
-
-const quiet = capturingLogs([])
 
 /** On a server of its own: its settings and its whole keyspace are looked at. */
 const real = <A>(scenario: (stage: scenarios.Stage) => Effect.Effect<A, unknown, Scope.Scope>) =>

@@ -1,9 +1,17 @@
 /** Waiters of one process share one place: random scripts on the fake Redis, and what it costs on a real one. */
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
-import { commandStats, freshName, keysOf, openMutex, RedisServer, until } from "../../support/harness.ts"
-
-const patient = { ttl: "10 minutes", transition: "5 minutes", confirmTimeout: "1 minute" } as const
+import {
+  commandStats,
+  freshName,
+  held,
+  keysOf,
+  openMutex,
+  patient,
+  queued,
+  RedisServer,
+  until
+} from "../../support/harness.ts"
 
 layer(RedisServer.layer, { excludeTestServices: true })("places on a real server", (it) => {
   it.effect("a thousand waiters behind another process: two requests, one entry, no subscription; then one release each", () =>
@@ -14,7 +22,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("places on a real server
       const m = freshName("a thousand")
       const letGo = yield* Deferred.make<void>()
       const holding = yield* Effect.forkScoped(holder.withLock(m)(Deferred.await(letGo)))
-      yield* until("held", Effect.map(server.send("EXISTS", keysOf(m).owner), (n) => n === 1))
+      yield* held(server, m)
       yield* stats.reset
       const order: Array<number> = []
       const tokens: Array<number> = []
@@ -30,7 +38,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("places on a real server
             )
           )
       )
-      yield* until("queued", Effect.map(server.send("ZCARD", keysOf(m).queue), (n) => n === 1))
+      yield* queued(server, m, 1)
       const waiting = yield* stats.calls
       assert.deepStrictEqual([waiting.get("evalsha"), waiting.get("subscribe")], [2, undefined])
       yield* stats.reset
@@ -64,7 +72,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("places on a real server
           tokens.push(lease.token)
         })
       const holding = yield* Effect.forkScoped(us.withLock(m)(Deferred.await(letGo)))
-      yield* until("held", Effect.map(server.send("EXISTS", keysOf(m).owner), (n) => n === 1))
+      yield* held(server, m)
       const waiters = yield* Effect.forEach(
         Array.from({ length: 320 }),
         () => Effect.forkScoped(us.withLock(m)(work("us")))
@@ -74,7 +82,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("places on a real server
         Array.from({ length: 4 }),
         () => Effect.forkScoped(them.withLock(m)(work("them")))
       )
-      yield* until("they wait", Effect.map(server.send("ZCARD", keysOf(m).queue), (n) => n === 1))
+      yield* queued(server, m, 1)
       yield* stats.reset
       yield* Deferred.succeed(letGo, undefined)
       yield* Fiber.joinAll([holding, ...waiters, ...others])

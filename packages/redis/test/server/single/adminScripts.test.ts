@@ -1,13 +1,14 @@
 import type { MutexName } from "@effect-simba/core/MutexName"
 import { inboxOf } from "@effect-simba/core/MutexName"
 import type { MutexStore } from "@effect-simba/core/MutexStore"
-import { BackendError } from "@effect-simba/core/SimbaError"
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Stream } from "effect"
 import * as RedisKeys from "../../../src/internal/mutex/keys.ts"
 import {
   commandStats,
   contender,
+  failsWithWrongType,
+  freshMutex,
   freshName,
   granted,
   keysOf,
@@ -24,13 +25,6 @@ import type { Server } from "../../support/redisServer.ts"
 const confirm = Duration.seconds(30)
 const hour = Duration.hours(1)
 const dayMillis = 24 * 60 * 60 * 1000
-
-const refusedForGood = <A, E>(effect: Effect.Effect<A, E>) =>
-  Effect.map(Effect.flip(effect as Effect.Effect<A, unknown>), (error) => {
-    assert.instanceOf(error, BackendError)
-    assert.isFalse(error.retryable, error.message)
-    assert.match(error.message, /WRONGTYPE/)
-  })
 
 const spoil = (server: Server, key: string) =>
   Effect.andThen(server.send("DEL", key), server.send("LPUSH", key, "not what it should be"))
@@ -54,10 +48,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
   (it) => {
     it.effect("a forced release tells the layer of the old owner, byte for byte as the wire table says", () =>
       Effect.gen(function*() {
-        const server = yield* RedisServer
-        const store = yield* openStore(server)
-        const m = freshName("forced")
-        const [a, b, c] = [contender(store, m), contender(store, m), contender(store, m)]
+        const { a, b, c, m, server, store } = yield* freshMutex("forced")
         const inboxes = [a, b, c].map(({ id }) => `simba:inbox:${inboxOf(id)}`) as [string, string, string]
         assert.strictEqual(RedisKeys.inboxChannel(inboxOf(a.id)), inboxes[0])
         const channel = `simba:{${m}}`
@@ -94,10 +85,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
 
     it.effect("a forced release of what nobody owns grants the first waiter, in nobody's name", () =>
       Effect.gen(function*() {
-        const server = yield* RedisServer
-        const store = yield* openStore(server)
-        const m = freshName("forced from nobody")
-        const [a, b] = [contender(store, m), contender(store, m)]
+        const { a, b, m, server, store } = yield* freshMutex("forced from nobody")
         yield* a.own
         const wakeUps = yield* b.subscribe
         yield* b.wait
@@ -109,10 +97,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
 
     it.effect("a stock owner that is forced out is told on its own channel, and ours has the mutex", () =>
       Effect.gen(function*() {
-        const server = yield* RedisServer
-        const store = yield* openStore(server)
-        const m = freshName("forced stock")
-        const [b, c] = [contender(store, m), contender(store, m)]
+        const { b, c, m, server, store } = yield* freshMutex("forced stock")
         const stock = stockId()
         const messages = yield* messagesOn(server, `simba:{${m}}:${stock}`, RedisKeys.inboxChannel(""))
         yield* stockTakes(server, m, stock)
@@ -132,11 +117,8 @@ layer(RedisServer.layer, { excludeTestServices: true })(
 
     it.effect("a forced release to a stock waiter reserves the mutex for it, as a release does", () =>
       Effect.gen(function*() {
-        const server = yield* RedisServer
-        const store = yield* openStore(server)
-        const m = freshName("forced to stock")
+        const { a, b, m, server, store } = yield* freshMutex("forced to stock")
         const { owner, reserved } = keysOf(m)
-        const [a, b] = [contender(store, m), contender(store, m)]
         const { token } = yield* a.own
         const { heard, id } = yield* stockWaits(server, m)
         const wakeUps = yield* b.subscribe
@@ -156,11 +138,8 @@ layer(RedisServer.layer, { excludeTestServices: true })(
 
     it.effect("a forced release moves a fence that is ahead of the clock", () =>
       Effect.gen(function*() {
-        const server = yield* RedisServer
-        const store = yield* openStore(server)
-        const m = freshName("forced fence")
+        const { a, m, server, store } = yield* freshMutex("forced fence")
         yield* server.send("SET", keysOf(m).fence, "8000000000000000")
-        const a = contender(store, m)
         assert.strictEqual((yield* a.own).token as number, 8_000_000_000_000_001)
         yield* store.forceRelease(m, confirm)
         assert.strictEqual(yield* server.send("GET", keysOf(m).fence), "8000000000000002")
@@ -170,11 +149,8 @@ layer(RedisServer.layer, { excludeTestServices: true })(
 
     it.effect("the reservation goes once the stock waiter that was told to come has come, and not before", () =>
       Effect.gen(function*() {
-        const server = yield* RedisServer
-        const store = yield* openStore(server)
-        const m = freshName("reservation")
+        const { a, b, m, server } = yield* freshMutex("reservation")
         const { owner, reserved } = keysOf(m)
-        const [a, b] = [contender(store, m), contender(store, m)]
         yield* a.own
         const { id } = yield* stockWaits(server, m)
         yield* b.subscribe
@@ -200,20 +176,17 @@ layer(RedisServer.layer, { excludeTestServices: true })(
       "a fence of the wrong type fails a release, and leaves no owner that does not know",
       () =>
         Effect.gen(function*() {
-          const server = yield* RedisServer
-          const store = yield* openStore(server)
-          const m = freshName("spoilt fence")
+          const { a, b, m, server, store } = yield* freshMutex("spoilt fence")
           const { fence, owner, queue } = keysOf(m)
-          const [a, b] = [contender(store, m), contender(store, m)]
           yield* a.own
           const wakeUps = yield* b.subscribe
           const { ticket } = yield* b.wait
           yield* spoil(server, fence)
-          yield* refusedForGood(a.release)
+          yield* failsWithWrongType(a.release)
           assert.strictEqual(yield* server.send("EXISTS", owner), 0)
           assert.deepStrictEqual(yield* server.send("ZRANGE", queue, "0", "-1"), [b.id])
           assert.deepStrictEqual(yield* wakeUps.next, { _tag: "YourTurn", from: a.id })
-          yield* refusedForGood(b.ask("wait", ticket))
+          yield* failsWithWrongType(b.ask("wait", ticket))
           assert.deepStrictEqual(yield* store.owner(m), { _tag: "Free" })
           yield* server.send("DEL", fence)
           granted(yield* b.ask("wait", ticket))
@@ -225,13 +198,10 @@ layer(RedisServer.layer, { excludeTestServices: true })(
       "a fence of the wrong type fails a forced release, which takes nothing from anybody",
       () =>
         Effect.gen(function*() {
-          const server = yield* RedisServer
-          const store = yield* openStore(server)
-          const m = freshName("spoilt fence, forced")
-          const a = contender(store, m)
+          const { a, m, server, store } = yield* freshMutex("spoilt fence, forced")
           yield* a.own
           yield* spoil(server, keysOf(m).fence)
-          yield* refusedForGood(store.forceRelease(m, confirm))
+          yield* failsWithWrongType(store.forceRelease(m, confirm))
           assert.deepStrictEqual(yield* a.guard, { _tag: "Renewed" })
         }),
       { tags: ["S21"] }
@@ -241,17 +211,15 @@ layer(RedisServer.layer, { excludeTestServices: true })(
       "what has a wrong type is said when it is looked at or ticked, and left alone",
       () =>
         Effect.gen(function*() {
-          const server = yield* RedisServer
-          const store = yield* openStore(server)
+          const { m, server, store } = yield* freshMutex("spoilt tick")
           for (const part of ["owner", "queue"] as const) {
             const m = freshName(`spoilt ${part}`)
             yield* spoil(server, keysOf(m)[part])
-            yield* refusedForGood(store.inspect(m, 10))
+            yield* failsWithWrongType(store.inspect(m, 10))
             assert.strictEqual(yield* server.send("TYPE", keysOf(m)[part]), "list")
           }
-          const m = freshName("spoilt tick")
           yield* spoil(server, RedisKeys.tick(m, "job"))
-          yield* refusedForGood(store.claimPeriod({ mutex: m, job: "job", every: hour }))
+          yield* failsWithWrongType(store.claimPeriod({ mutex: m, job: "job", every: hour }))
           assert.strictEqual(yield* server.send("TYPE", RedisKeys.tick(m, "job")), "list")
         }),
       { tags: ["S21"] }
@@ -259,10 +227,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
 
     it.effect("a look shows stock owners without a token, and waiters of both kinds", () =>
       Effect.gen(function*() {
-        const server = yield* RedisServer
-        const store = yield* openStore(server)
-        const m = freshName("inspect stock")
-        const a = contender(store, m)
+        const { a, m, server, store } = yield* freshMutex("inspect stock")
         yield* a.own
         yield* a.release
         assert.strictEqual(yield* server.send("EXISTS", keysOf(m).fence), 1)
@@ -304,9 +269,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
       "a tick is one key with the instant of the last period, and expires",
       () =>
         Effect.gen(function*() {
-          const server = yield* RedisServer
-          const store = yield* openStore(server)
-          const m = freshName("tick")
+          const { m, server, store } = yield* freshMutex("tick")
           const key = `simba:{${m}}:tick:nightly`
           assert.strictEqual(RedisKeys.tick(m, "nightly"), key)
           const tick = (every: Duration.Duration, at?: number) =>

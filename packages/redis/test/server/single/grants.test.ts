@@ -7,11 +7,10 @@ import { Duration, Effect } from "effect"
 import {
   contender,
   freshId,
-  freshName,
+  freshMutex,
   granted,
   keysOf,
   messagesOn,
-  openStore,
   ownerOf,
   RedisServer,
   refused,
@@ -28,10 +27,7 @@ const confirmed = (store: MutexStore["Service"], request: Omit<ConfirmRequest, "
 layer(RedisServer.layer, { excludeTestServices: true })("grants by message", (it) => {
   /** `b` waits, and is granted the mutex by `a`. */
   const handOver = Effect.fnUntraced(function*(label: string) {
-    const server = yield* RedisServer
-    const store = yield* openStore(server)
-    const m = freshName(label)
-    const [a, b] = [contender(store, m), contender(store, m)]
+    const { a, b, m, server, store } = yield* freshMutex(label)
     yield* a.own
     const wakeUps = yield* b.subscribe
     const { stamp } = yield* b.wait
@@ -103,10 +99,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("grants by message", (it
 
   it.effect("a grant is announced once, when it is made", () =>
     Effect.gen(function*() {
-      const server = yield* RedisServer
-      const store = yield* openStore(server)
-      const m = freshName("announced")
-      const [a, b] = [contender(store, m), contender(store, m)]
+      const { a, b, m, server, store } = yield* freshMutex("announced")
       const channel = `simba:{${m}}`
       const messages = yield* messagesOn(server, channel)
       yield* a.own

@@ -8,6 +8,7 @@ import {
   inboxChannelOf,
   keysOf,
   openMutex,
+  queued,
   RedisServer,
   until
 } from "../../support/harness.ts"
@@ -24,7 +25,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("metrics on Redis", (it)
       const scope = yield* Scope.make()
       yield* Scope.provide(holder.acquire(m), scope)
       const waiting = yield* Effect.forkScoped(Effect.scoped(mutex.acquire(m)))
-      yield* until("it waits", Effect.map(server.send("ZCARD", keysOf(m).queue), (n) => n === 1))
+      yield* queued(server, m, 1)
       assert.strictEqual((yield* Metric.value(MutexMetrics.waiters)).value, 1)
       const [id] = (yield* server.send("ZRANGE", keysOf(m).queue, "0", "-1")) as [ContenderId]
       assert.strictEqual(yield* server.send("PUBLISH", inboxChannelOf(id), "nonsense"), 1)

@@ -1,9 +1,9 @@
-import type { AcquireRequest } from "@effect-simba/core/MutexStore"
 import { assert, layer } from "@effect/vitest"
-import { Duration, Effect, Exit } from "effect"
+import { Effect, Exit } from "effect"
 import {
   channelsOpen,
   commandStats,
+  exitsOf,
   freshId,
   freshName,
   granted,
@@ -11,28 +11,16 @@ import {
   openMutex,
   openStore,
   RedisServer,
+  requestOf,
   until
 } from "../../support/harness.ts"
-
-const period = Duration.seconds(60)
-
-const plain = (label: string): AcquireRequest => ({
-  mutex: freshName(label),
-  id: freshId(),
-  mode: "try",
-  lease: period,
-  confirm: period
-})
-
-const all = <A, E, R>(effects: ReadonlyArray<Effect.Effect<A, E, R>>) =>
-  Effect.forEach(effects, (effect) => Effect.exit(effect), { concurrency: "unbounded" })
 
 layer(RedisServer.layer, { excludeTestServices: true })("requests of one turn on Redis", (it) => {
   it.effect("share calls of at most 64, and each has its own answer", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server)
-      const requests = Array.from({ length: 150 }, () => plain("turn"))
+      const requests = Array.from({ length: 150 }, () => requestOf("turn"))
       yield* Effect.scoped(store.wakeUps(requests[0]!.mutex, requests[0]!.id))
       const stats = commandStats(server)
       yield* stats.reset
@@ -50,11 +38,11 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one turn on
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server)
-      const requests = Array.from({ length: 9 }, () => plain("neighbours"))
+      const requests = Array.from({ length: 9 }, () => requestOf("neighbours"))
       yield* server.send("LPUSH", keysOf(requests[1]!.mutex).owner, "x")
       yield* server.send("LPUSH", keysOf(requests[4]!.mutex).fence, "x")
       yield* server.send("SET", keysOf(requests[7]!.mutex).queue, "x")
-      const exits = yield* all(requests.map(store.acquire))
+      const exits = yield* exitsOf(requests.map(store.acquire))
       for (const [index, exit] of exits.entries()) {
         if (index % 3 !== 1) granted(Exit.isSuccess(exit) ? exit.value : assert.fail(String(exit)))
         else {
@@ -63,7 +51,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one turn on
         }
       }
       assert.strictEqual(yield* server.send("EXISTS", keysOf(requests[4]!.mutex).owner), 0)
-      const released = yield* all(requests.map(store.release))
+      const released = yield* exitsOf(requests.map(store.release))
       assert.deepStrictEqual(
         released.map(Exit.isSuccess),
         [true, false, true, true, true, true, true, false, true]
@@ -75,14 +63,14 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one turn on
       const server = yield* RedisServer
       const store = yield* openStore(server)
       for (const [fence, token] of [["8000000000000000", 8000000000000001], ["8000000000000000/5", 8000000000000006]]) {
-        const request = plain("ahead")
+        const request = requestOf("ahead")
         yield* server.send("SET", keysOf(request.mutex).fence, String(fence))
         assert.strictEqual(granted(yield* store.acquire(request)).token, token)
         assert.strictEqual(yield* server.send("GET", keysOf(request.mutex).fence), String(token))
         assert.strictEqual(yield* server.send("GET", keysOf(request.mutex).owner), request.id)
       }
       // Within one call the clock stands still
-      const first = plain("same instant")
+      const first = requestOf("same instant")
       const second = { ...first, id: freshId() }
       const [before, , after] = yield* Effect.all(
         [store.acquire(first), store.release(first), store.acquire(second)],
@@ -95,7 +83,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one turn on
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server)
-      const first = plain("order")
+      const first = requestOf("order")
       granted(yield* store.acquire(first))
       const ids = Array.from({ length: 20 }, () => freshId())
       let last = first.id
@@ -104,7 +92,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one turn on
         asked.push(store.release({ ...first, id: last }), Effect.map(store.acquire({ ...first, id }), granted))
         last = id
       }
-      const exits = yield* all(asked)
+      const exits = yield* exitsOf(asked)
       assert.isTrue(exits.every(Exit.isSuccess), String(exits.find(Exit.isFailure)))
       assert.strictEqual(yield* server.send("GET", keysOf(first.mutex).owner), last)
     }))

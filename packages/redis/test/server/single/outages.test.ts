@@ -1,25 +1,7 @@
 /** Outages of a real server. */
-import type { MutexName } from "@effect-simba/core/MutexName"
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Stream } from "effect"
-import {
-  capturingLogs,
-  freshName,
-  keysOf,
-  killConnections,
-  openMutex,
-  RedisServer,
-  until
-} from "../../support/harness.ts"
-import type { Server } from "../../support/redisServer.ts"
-
-const quiet = capturingLogs([])
-
-const queued = (server: Server, mutex: MutexName, count: number) =>
-  until(`${count} in the queue`, Effect.map(server.send("ZCARD", keysOf(mutex).queue), (n) => n === count))
-
-const held = (server: Server, mutex: MutexName) =>
-  until("held", Effect.map(server.send("EXISTS", keysOf(mutex).owner), (n) => n === 1))
+import { freshName, held, killConnections, openMutex, queued, quiet, RedisServer } from "../../support/harness.ts"
 
 it.live("no outage ends in an unhandled rejection", () =>
   Effect.gen(function*() {

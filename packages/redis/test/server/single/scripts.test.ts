@@ -1,5 +1,4 @@
 import { MutexStore } from "@effect-simba/core/MutexStore"
-import { BackendError } from "@effect-simba/core/SimbaError"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
 import { assert, layer } from "@effect/vitest"
@@ -8,7 +7,9 @@ import * as RedisKeys from "../../../src/internal/mutex/keys.ts"
 import {
   commandStats,
   contender,
+  failsWithWrongType,
   freshId,
+  freshMutex,
   freshName,
   granted,
   infoField,
@@ -34,13 +35,6 @@ const serverStats = Effect.gen(function*() {
     calls: Effect.map(stats.calls, (calls) => new Map([...calls].filter(([command]) => !own.has(command))))
   }
 })
-
-const refusedForGood = <A, E>(effect: Effect.Effect<A, E>) =>
-  Effect.map(Effect.flip(effect as Effect.Effect<A, unknown>), (error) => {
-    assert.instanceOf(error, BackendError)
-    assert.isFalse(error.retryable, error.message)
-    assert.match(error.message, /WRONGTYPE/)
-  })
 
 const openStoreThatCannotCount = (server: Server) =>
   Effect.map(
@@ -177,15 +171,12 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
     "a wrong type at the owner key is refused for good, and leaves everything as it is",
     () =>
       Effect.gen(function*() {
-        const server = yield* RedisServer
-        const store = yield* openStore(server)
-        const m = freshName("wrong owner")
+        const { a, m, server, store } = yield* freshMutex("wrong owner")
         yield* server.send("LPUSH", keysOf(m).owner, "x")
-        const a = contender(store, m)
-        yield* refusedForGood(a.ask("try"))
-        yield* refusedForGood(a.ask("wait"))
-        yield* refusedForGood(a.release)
-        yield* refusedForGood(store.owner(m))
+        yield* failsWithWrongType(a.ask("try"))
+        yield* failsWithWrongType(a.ask("wait"))
+        yield* failsWithWrongType(a.release)
+        yield* failsWithWrongType(store.owner(m))
         assert.deepStrictEqual(yield* server.send("LRANGE", keysOf(m).owner, "0", "-1"), ["x"])
         assert.strictEqual(yield* server.send("EXISTS", keysOf(m).queue, keysOf(m).fence), 0)
       }),
@@ -202,8 +193,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
           const m = freshName(`wrong ${part}`)
           yield* server.send("LPUSH", keysOf(m)[part], "x")
           const a = contender(store, m)
-          yield* refusedForGood(a.ask("try"))
-          yield* refusedForGood(a.ask("wait"))
+          yield* failsWithWrongType(a.ask("try"))
+          yield* failsWithWrongType(a.ask("wait"))
           assert.deepStrictEqual(yield* store.owner(m), { _tag: "Free" })
           assert.deepStrictEqual(yield* server.send("LRANGE", keysOf(m)[part], "0", "-1"), ["x"])
         }
@@ -215,14 +206,11 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
     "a wrong type under a held mutex is refused for good, and its owner can still renew and release",
     () =>
       Effect.gen(function*() {
-        const server = yield* RedisServer
-        const store = yield* openStore(server)
-        const m = freshName("wrong queue of a held one")
-        const a = contender(store, m)
+        const { a, m, server, store } = yield* freshMutex("wrong queue of a held one")
         yield* a.own
         yield* server.send("SADD", keysOf(m).queue, "x")
         const b = contender(store, m)
-        yield* refusedForGood(b.ask("wait"))
+        yield* failsWithWrongType(b.ask("wait"))
         assert.deepStrictEqual(yield* a.guard, { _tag: "Renewed" })
         yield* Effect.exit(a.release)
         assert.deepStrictEqual(yield* store.owner(m), { _tag: "Free" })
@@ -240,7 +228,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
         const m = freshName(`storm ${part}`)
         yield* server.send("LPUSH", keysOf(m)[part], "x")
         yield* reset
-        yield* refusedForGood(Effect.scoped(mutex.acquire(m)))
+        yield* failsWithWrongType(Effect.scoped(mutex.acquire(m)))
         yield* Effect.sleep("300 millis")
         // The attempt, and its undo
         assert.isAtMost((yield* calls).get("evalsha") ?? 0, 2, part)
@@ -249,9 +237,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
 
   it.effect("a key without expiry is held without end", () =>
     Effect.gen(function*() {
-      const server = yield* RedisServer
-      const store = yield* openStore(server)
-      const m = freshName("endless")
+      const { m, server, store } = yield* freshMutex("endless")
       yield* server.send("SET", keysOf(m).owner, "operator")
       assert.deepStrictEqual(yield* store.owner(m), { _tag: "Held", owner: "operator" })
       const a = contender(store, m)
@@ -282,10 +268,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
 
   it.effect("the fence expires, and a fence that was lost grows all the same", () =>
     Effect.gen(function*() {
-      const server = yield* RedisServer
-      const store = yield* openStore(server)
-      const m = freshName("fence")
-      const a = contender(store, m)
+      const { a, m, server, store } = yield* freshMutex("fence")
       const first = yield* a.own
       assert.strictEqual(yield* server.send("GET", keysOf(m).fence), String(first.token))
       const day = 24 * 60 * 60 * 1000
@@ -304,10 +287,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
 
   it.effect("the queue expires, but not before its waiters have looked again", () =>
     Effect.gen(function*() {
-      const server = yield* RedisServer
-      const store = yield* openStore(server)
-      const m = freshName("queue")
-      const a = contender(store, m)
+      const { a, m, server, store } = yield* freshMutex("queue")
       yield* a.own
       const short = contender(store, m, { lease: "1 second" })
       const longer = contender(store, m, { lease: "100 seconds" })
@@ -327,10 +307,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
 
   it.effect("nothing without an expiry is left behind", () =>
     Effect.gen(function*() {
-      const server = yield* RedisServer
-      const store = yield* openStore(server)
-      const m = freshName("expiries")
-      const [a, b] = [contender(store, m), contender(store, m)]
+      const { a, b, m, server, store } = yield* freshMutex("expiries")
       yield* a.own
       yield* b.subscribe
       yield* b.wait
@@ -377,11 +354,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
     "the dead are passed over in bounded steps: 500 of them in one round trip and a few commands",
     () =>
       Effect.gen(function*() {
-        const server = yield* RedisServer
+        const { a, b, m, server } = yield* freshMutex("many dead")
         const { calls, reset } = yield* serverStats
-        const store = yield* openStore(server)
-        const m = freshName("many dead")
-        const [a, b] = [contender(store, m), contender(store, m)]
         yield* a.own
         for (let i = 0; i < 5; i++) {
           const members = Array.from(
@@ -509,10 +483,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
 
   it.effect("a release that deleted nothing hands nothing over", () =>
     Effect.gen(function*() {
-      const server = yield* RedisServer
-      const store = yield* openStore(server)
-      const m = freshName("nothing to release")
-      const [a, b] = [contender(store, m), contender(store, m)]
+      const { a, b, m, server } = yield* freshMutex("nothing to release")
       yield* a.own
       const wakeUps = yield* b.subscribe
       yield* b.wait

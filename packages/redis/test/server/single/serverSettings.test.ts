@@ -1,31 +1,21 @@
 /** What a server must allow, and which of its settings are left alone. */
-import type { MutexName } from "@effect-simba/core/MutexName"
 import { BackendError } from "@effect-simba/core/SimbaError"
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream } from "effect"
 import {
-  capturingLogs,
   commandStats,
   contender,
   freshName,
+  held,
   keysOf,
   openMutex,
   openStore,
+  patient,
+  queued,
+  quiet,
   RedisServer,
   until
 } from "../../support/harness.ts"
-import type { Server } from "../../support/redisServer.ts"
-
-const quiet = capturingLogs([])
-
-/** A lease far longer than any test, so that only a message or a gap can wake a waiter in time. */
-const patient = { ttl: "10 minutes", transition: "5 minutes", confirmTimeout: "1 minute" } as const
-
-const queued = (server: Server, mutex: MutexName, count: number) =>
-  until(`${count} in the queue`, Effect.map(server.send("ZCARD", keysOf(mutex).queue), (n) => n === count))
-
-const held = (server: Server, mutex: MutexName) =>
-  until("held", Effect.map(server.send("EXISTS", keysOf(mutex).owner), (n) => n === 1))
 
 layer(RedisServer.layer, { excludeTestServices: true })("settings of the server", (it) => {
   it.effect("CONFIG is never sent", () =>

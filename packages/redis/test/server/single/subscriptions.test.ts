@@ -1,32 +1,24 @@
 /** What the connections of a layer cost, and what becomes of waiters when subscriptions are lost. */
-import type { ContenderId, MutexName } from "@effect-simba/core/MutexName"
+import type { ContenderId } from "@effect-simba/core/MutexName"
 import { assert, it, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream } from "effect"
 import { connect, createServer, type Socket } from "node:net"
 import {
-  capturingLogs,
   commandStats,
   connections,
   freshName,
+  held,
   inboxChannelOf,
   keysOf,
   killConnections,
   openMutex,
+  patient,
+  queued,
+  quiet,
   RedisServer,
   until
 } from "../../support/harness.ts"
 import type { Server } from "../../support/redisServer.ts"
-
-const quiet = capturingLogs([])
-
-/** A lease far longer than any test, so that only a message or a gap can wake a waiter in time. */
-const patient = { ttl: "10 minutes", transition: "5 minutes", confirmTimeout: "1 minute" } as const
-
-const queued = (server: Server, mutex: MutexName, count: number) =>
-  until(`${count} in the queue`, Effect.map(server.send("ZCARD", keysOf(mutex).queue), (n) => n === count))
-
-const held = (server: Server, mutex: MutexName) =>
-  until("held", Effect.map(server.send("EXISTS", keysOf(mutex).owner), (n) => n === 1))
 
 /** Passes everything on, until the connections that there are are told to swallow it all and stay open. */
 const proxyTo = (server: Server) =>

@@ -4,28 +4,25 @@ import {
   channelsOpen,
   commandStats,
   contender,
+  freshMutex,
   freshName,
   granted,
+  held,
   keysLeft,
   keysOf,
   messagesOn,
   openMutex,
   openStore,
   ownerOf,
+  patient,
+  queued,
   RedisServer,
   refused,
   stockId,
   until
 } from "../../support/harness.ts"
-import type { Server } from "../../support/redisServer.ts"
-
-/** A lease far longer than any test, so that only a message can wake a waiter in time. */
-const patient = { ttl: "10 minutes", transition: "5 minutes", confirmTimeout: "1 minute" } as const
 
 const unfair = { unfair: true } as const
-
-const queueLength = (server: Server, mutex: Parameters<typeof keysOf>[0], count: number) =>
-  until(`${count} in the queue`, Effect.map(server.send("ZCARD", keysOf(mutex).queue), (n) => n === count))
 
 layer(RedisServer.layer, { excludeTestServices: true })("unfair", (it) => {
   it.effect(
@@ -91,10 +88,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("unfair", (it) => {
 
   it.effect("a release frees the mutex, wakes the first waiter at once and the next after the confirm period", () =>
     Effect.gen(function*() {
-      const server = yield* RedisServer
-      const store = yield* openStore(server)
-      const m = freshName("release")
-      const [a, b, c] = [contender(store, m), contender(store, m), contender(store, m)]
+      const { a, b, c, m, server, store } = yield* freshMutex("release")
       yield* a.own
       const first = yield* b.subscribe
       yield* b.wait
@@ -118,9 +112,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("unfair", (it) => {
     "a fair newcomer does not take a free mutex that somebody waits for; an unfair one does",
     () =>
       Effect.gen(function*() {
-        const server = yield* RedisServer
-        const store = yield* openStore(server)
-        const m = freshName("newcomers")
+        const { m, store } = yield* freshMutex("newcomers")
         const [a, b, c, d] = [contender(store, m), contender(store, m), contender(store, m), contender(store, m)]
         const ask = (id: typeof a.id, unfair: boolean) =>
           store.acquire({
@@ -148,19 +140,17 @@ layer(RedisServer.layer, { excludeTestServices: true })("unfair", (it) => {
     "a dead first waiter is passed over, a silent one costs two confirm periods at most",
     () =>
       Effect.gen(function*() {
-        const server = yield* RedisServer
-        const store = yield* openStore(server)
+        const { m, server, store } = yield* freshMutex("dead and silent")
         const mutex = yield* openMutex(server, { ...patient, confirmTimeout: "400 millis" })
-        const m = freshName("dead and silent")
         const [dead, silent] = [contender(store, m), contender(store, m)]
         const letGo = yield* Deferred.make<void>()
         const holding = yield* Effect.forkScoped(mutex.withLock(m, unfair)(Deferred.await(letGo)))
-        yield* until("held", Effect.map(server.send("EXISTS", keysOf(m).owner), (n) => n === 1))
+        yield* held(server, m)
         yield* dead.wait
         yield* silent.subscribe
         yield* silent.wait
         const waiting = yield* Effect.forkScoped(mutex.withLock(m)(Effect.void))
-        yield* queueLength(server, m, 3)
+        yield* queued(server, m, 3)
         const begun = performance.now()
         yield* Deferred.succeed(letGo, undefined)
         yield* Fiber.join(holding)
@@ -172,18 +162,16 @@ layer(RedisServer.layer, { excludeTestServices: true })("unfair", (it) => {
 
   it.effect("a waiter that leaves passes its wake-up on", () =>
     Effect.gen(function*() {
-      const server = yield* RedisServer
-      const store = yield* openStore(server)
+      const { m, server, store } = yield* freshMutex("leaving")
       const mutex = yield* openMutex(server, patient)
-      const m = freshName("leaving")
       const leaving = contender(store, m)
       const letGo = yield* Deferred.make<void>()
       const holding = yield* Effect.forkScoped(mutex.withLock(m, unfair)(Deferred.await(letGo)))
-      yield* until("held", Effect.map(server.send("EXISTS", keysOf(m).owner), (n) => n === 1))
+      yield* held(server, m)
       yield* leaving.subscribe
       yield* leaving.wait
       const waiting = yield* Effect.forkScoped(mutex.withLock(m)(Effect.void))
-      yield* queueLength(server, m, 2)
+      yield* queued(server, m, 2)
       yield* Deferred.succeed(letGo, undefined)
       yield* Fiber.join(holding)
       yield* leaving.release
@@ -192,10 +180,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("unfair", (it) => {
 
   it.effect("a stock waiter at the head is told as before, and only unfair ones overtake it", () =>
     Effect.gen(function*() {
-      const server = yield* RedisServer
-      const store = yield* openStore(server)
-      const m = freshName("stock")
-      const [a, b, c] = [contender(store, m), contender(store, m), contender(store, m)]
+      const { a, b, c, m, server, store } = yield* freshMutex("stock")
       const stock = stockId()
       yield* a.own
       const told = yield* messagesOn(server, `simba:{${m}}:${stock}`)

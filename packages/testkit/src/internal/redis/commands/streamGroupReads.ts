@@ -19,11 +19,10 @@ import {
   printId,
   removePending
 } from "../data/stream.ts"
-import { integer } from "../numbers.ts"
 import type { Value } from "../reply.ts"
-import { Fail, fail, syntaxError } from "../reply.ts"
+import { Fail, fail } from "../reply.ts"
 import { consumerOf } from "./streamGroups.ts"
-import { blockMillis, streamArguments } from "./streamReads.ts"
+import { readArguments } from "./streamReads.ts"
 import { entryReply } from "./streams.ts"
 
 const deliver = (
@@ -76,34 +75,9 @@ const history = (
 }
 
 const xreadgroup: Handler = (context, args) => {
-  let count = Infinity
-  let block: number | undefined
-  let noAck = false
-  let groupName: string | undefined
-  let consumerName = ""
-  let at = -1
-  for (let i = 1; i < args.length; i++) {
-    const option = args[i]!.toLowerCase()
-    const more = args.length - 1 - i
-    if (option === "block" && more > 0) {
-      if (context.script) return fail("ERR xreadgroup command is not allowed with BLOCK option from scripts")
-      block = blockMillis(args[++i]!)
-    } else if (option === "count" && more > 0) {
-      count = integer(args[++i]!)
-      if (count <= 0) count = Infinity
-    } else if (option === "streams" && more > 0) {
-      at = i + 1
-      break
-    } else if (option === "group" && more >= 2) {
-      groupName = args[i + 1]!
-      consumerName = args[i + 2]!
-      i += 2
-    } else if (option === "noack") noAck = true
-    else return syntaxError()
-  }
-  const { ids, keys } = streamArguments(args, at)
-  if (groupName === undefined) return fail("ERR Missing GROUP option for XREADGROUP")
-  const name = groupName
+  const { block, count, group: named, ids, keys, noAck } = readArguments(context, args)
+  if (named === undefined) return fail("ERR Missing GROUP option for XREADGROUP")
+  const { consumer: consumerName, name } = named
   const plan = keys.map((key, index) => {
     const stream = context.db.writeAs(key, "stream")?.value
     const group = stream?.groups.get(name)

@@ -11,49 +11,50 @@ import type { Value } from "../reply.ts"
 import { fail, syntaxError } from "../reply.ts"
 import { entryReply, readStream } from "./streams.ts"
 
-export const blockMillis = (text: string): number => {
+const blockMillis = (text: string): number => {
   const value = integer(text, "ERR timeout is not an integer or out of range")
   return value < 0 ? fail("ERR timeout is negative") : value
 }
 
-export const streamArguments = (
-  args: ReadonlyArray<string>,
-  at: number
-): { readonly keys: ReadonlyArray<string>; readonly ids: ReadonlyArray<string> } => {
-  if (at < 0) return syntaxError()
-  const rest = args.length - at
-  if (rest % 2 !== 0) {
-    return fail(
-      `ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified.`
-    )
-  }
-  return { keys: args.slice(at, at + rest / 2), ids: args.slice(at + rest / 2) }
-}
-
-const xread: Handler = (context, args) => {
+/** The arguments of XREAD and XREADGROUP. */
+export const readArguments = (context: Context, args: ReadonlyArray<string>) => {
+  const command = args[0]!.toLowerCase()
   let count = Infinity
   let block: number | undefined
-  let at = -1
-  for (let i = 1; i < args.length; i++) {
+  let noAck = false
+  let group: { readonly name: string; readonly consumer: string } | undefined
+  let at = args.length
+  for (let i = 1; i < at; i++) {
     const option = args[i]!.toLowerCase()
     const more = args.length - 1 - i
     if (option === "block" && more > 0) {
-      if (context.script) return fail("ERR xread command is not allowed with BLOCK option from scripts")
+      if (context.script) return fail(`ERR ${command} command is not allowed with BLOCK option from scripts`)
       block = blockMillis(args[++i]!)
     } else if (option === "count" && more > 0) {
       count = integer(args[++i]!)
       if (count <= 0) count = Infinity
     } else if (option === "streams" && more > 0) {
       at = i + 1
-      break
-    } else if (option === "group") {
-      return fail("ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead.")
-    } else if (option === "noack") {
-      return fail("ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead.")
-    } else return syntaxError()
+    } else if (command === "xread" && (option === "group" || option === "noack")) {
+      return fail(
+        `ERR The ${option.toUpperCase()} option is only supported by XREADGROUP. You called XREAD instead.`
+      )
+    } else if (option === "group" && more >= 2) {
+      group = { name: args[++i]!, consumer: args[++i]! }
+    } else if (option === "noack") noAck = true
+    else return syntaxError()
   }
-  const { ids: texts, keys } = streamArguments(args, at)
-  const after = texts.map((text, index): StreamId => {
+  const rest = args.length - at
+  if (rest === 0) return syntaxError()
+  if (rest % 2 !== 0) {
+    return fail("ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified.")
+  }
+  return { block, count, noAck, group, keys: args.slice(at, at + rest / 2), ids: args.slice(at + rest / 2) }
+}
+
+const xread: Handler = (context, args) => {
+  const { block, count, ids, keys } = readArguments(context, args)
+  const after = ids.map((text, index): StreamId => {
     const stream = readStream(context, keys[index]!)
     if (text === "$") return stream?.lastId ?? MIN_ID
     if (text === ">") {

@@ -1,0 +1,16 @@
+/** Processes on one fake server. */
+import * as Mutex from "@effect-simba/core/Mutex"
+import { RedisMutexStore } from "@effect-simba/redis"
+import { FakeRedis, TestMutex } from "@effect-simba/testkit"
+import { Context, Effect, Layer, Logger } from "effect"
+
+export const start = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.forkChild(effect, { startImmediately: true })
+
+/** Another process on the same fake server, until the scope closes. */
+export const openFake = (name: string) =>
+  Effect.map(
+    Layer.build(Layer.fresh(TestMutex.layerClient(RedisMutexStore.layer, { name }))),
+    (context) => Context.get(context, Mutex.Mutex)
+  )
+
+export const FakeLive = Layer.merge(FakeRedis.layer(), Logger.layer([]))
