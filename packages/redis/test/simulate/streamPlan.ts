@@ -26,24 +26,35 @@ const identify = (stream: string, value: string) => `${stream}#${value.slice(val
  * Scripts of held leases: KEYS LBS, failures, announced, dead letters, hand-overs, and four of each lease; ARGV group, signals,
  * and of each lease stream, entry, consumer, value, token, and what the script asks for besides.
  */
-const released = ([command, , count, ...rest]: ReadonlyArray<string>, reply: unknown) => {
+const released: Simulation.LockModel["released"] = (args, reply) => {
+  const [command, , count] = args
   if (command !== "EVALSHA" && command !== "EVAL") return undefined
-  if (rest[4] !== StreamKeys.handOvers(service) || !Array.isArray(reply)) return undefined
-  const argv = rest.slice(Number(count) + 2)
+  if (args[7] !== StreamKeys.handOvers(service) || !Array.isArray(reply)) return undefined
+  const first = 3 + Number(count) + 2
+  const each = (args.length - first) / reply.length
   return reply.flatMap((one, i) => {
-    const [stream, , , , token] = argv.slice(i * argv.length / reply.length)
-    return endings.includes(one) ? [{ resource: stream!, id: `${stream}#${token}` }] : []
+    const [stream, token] = [args[first + i * each]!, args[first + i * each + 4]]
+    return endings.includes(one) ? [{ resource: stream, id: `${stream}#${token}` }] : []
   })
 }
 
-const lockOf = (streams: ReadonlyArray<string>): Simulation.LockModel => ({
-  resources: streams,
+/** Each checker asks about each owner that a command changes: a batch is read once. */
+const readOnce = (read: NonNullable<Simulation.LockModel["released"]>): typeof read => {
+  let last: readonly [args: unknown, reply: unknown, found: ReturnType<typeof read>] = [undefined, undefined, undefined]
+  return (args, reply) => {
+    if (last[0] !== args || last[1] !== reply) last = [args, reply, read(args, reply)]
+    return last[2]
+  }
+}
+
+const lockOf = (streams: ReadonlyMap<string, unknown>): Simulation.LockModel => ({
+  resources: [...streams.keys()],
   ownerKey: (stream) => StreamKeys.streamLease(name(stream)),
   tokenKey: (stream) => StreamKeys.fence(name(stream)),
   identify,
-  released,
+  released: readOnce(released),
   keep: (key, expires) =>
-    key === StreamKeys.input(service) || streams.includes(key) ||
+    key === StreamKeys.input(service) || streams.has(key) ||
     (expires && /^simba:(fence|checkpoint|dead|failures|announced|consumers|start):/.test(key))
 })
 
@@ -191,7 +202,7 @@ export const planOf = (
     seed,
     clients: stock + consumers,
     program: program(settings),
-    lock: lockOf([...streams.keys()]),
+    lock: lockOf(streams),
     faults: { ...(losses ? Simulation.allFaults : mild ? gentle : lossless), ...(hasOutages ? outages : {}) },
     checkers: [
       Checker.oneOwner,

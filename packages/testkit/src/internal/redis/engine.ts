@@ -169,10 +169,16 @@ export class Engine {
     return found
   }
 
-  /** When a key expires, in milliseconds of the server; nothing for a key that stays or is absent. */
+  /** When a key expires, in milliseconds of the server: Infinity for a key that stays, nothing for an absent one. */
   expiresAt(db: number, key: string): number | undefined {
-    const at = this.server.dbs[db]?.entries.get(toBytes(key))?.expiresAt
-    return at === Infinity ? undefined : at
+    return this.server.dbs[db]?.entries.get(toBytes(key))?.expiresAt
+  }
+
+  /** A field of a hash. */
+  field(db: number, key: string, field: string): string | undefined {
+    const value = this.server.dbs[db]?.entries.get(toBytes(key))?.value
+    const text = value instanceof Map ? value.get(toBytes(field)) : undefined
+    return text === undefined ? undefined : fromBytes(text)
   }
 
   dump(db: number, key: string): Dump | undefined {

@@ -62,9 +62,12 @@ export class OwnershipTracker {
   private readonly server: FakeServer
   private readonly now: () => number
   private readonly owners = new Map<string, Owned>()
+  /** Resources in order, by their owner keys: a command names a few keys, of thousands. */
+  private readonly positions: ReadonlyMap<string, number>
 
   constructor(model: LockModel, server: FakeServer, now: () => number) {
     this.model = model
+    this.positions = new Map(model.resources.map((resource, index) => [model.ownerKey(resource), index]))
     this.server = server
     this.now = now
   }
@@ -87,13 +90,29 @@ export class OwnershipTracker {
     return this.server.micros() / 1000 < owned.until + 1
   }
 
-  /** The changes since the last look. */
-  look(command: TraceEntry | undefined): ReadonlyArray<Event> {
+  /** The resources, in order, whose owner may have changed. */
+  private touched(cause: TraceEntry | "expiry" | undefined): Iterable<string> {
+    const { ownerKey, resources } = this.model
+    if (cause === undefined) return resources
+    const found = new Set<number>()
+    const add = (key: string) => {
+      const position = this.positions.get(key)
+      if (position !== undefined) found.add(position)
+    }
+    if (cause === "expiry") {
+      const now = this.server.micros() / 1000
+      for (const [resource, { until }] of this.owners) if (until <= now) add(ownerKey(resource))
+    } else for (const arg of cause.args) add(arg)
+    return found.size === 0 ? none : [...found].sort((a, b) => a - b).map((position) => resources[position]!)
+  }
+
+  /** The changes since the last look, after a command, an expiry, or anything else. */
+  look(cause: TraceEntry | "expiry" | undefined): ReadonlyArray<Event> {
     let events: Array<Event> | undefined
     const { model } = this
-    for (const resource of model.resources) {
+    const command = cause === "expiry" ? undefined : cause
+    for (const resource of this.touched(cause)) {
       const key = model.ownerKey(resource)
-      if (command !== undefined && !command.args.includes(key)) continue
       const before = this.owners.get(resource)
       const found = this.read(key)
       const id = found === undefined ? undefined : model.identify?.(resource, found.value) ?? found.value

@@ -78,7 +78,7 @@ const listen = (state: RunState) => {
     const at = world.now()
     if (command === undefined) {
       state.emit({ _tag: "Expiry", at })
-      return state.emitOwners()
+      return state.emitOwners("expiry")
     }
     state.commands++
     const event: Event = { _tag: "Command", at, command }

@@ -72,8 +72,8 @@ export class RunState {
     for (const listener of this.listeners) listener(event)
   }
 
-  emitOwners(command?: TraceEntry): void {
-    for (const event of this.owners.look(command)) this.emit(event)
+  emitOwners(cause?: TraceEntry | "expiry"): void {
+    for (const event of this.owners.look(cause)) this.emit(event)
   }
 
   fault(name: string, target: string, text = ""): void {

@@ -33,14 +33,29 @@ export interface Outside {
   readonly note: (kind: string, fields?: Fields) => void
 }
 
-/** A stream with its groups: ids are text, and times those of the server, in milliseconds. */
+/** An entry of a stream: ids are text. */
+export type StreamEntryView = readonly [id: string, fields: ReadonlyArray<string>]
+
+/** A stream with its groups, as it is now. */
 export interface StreamView {
-  readonly entries: ReadonlyArray<readonly [id: string, fields: ReadonlyArray<string>]>
-  readonly groups: ReadonlyMap<string, {
-    readonly consumers: ReadonlyArray<string>
-    readonly lastDelivered: string
-    readonly pending: ReadonlyMap<string, { readonly consumer: string; readonly deliveredAt: number }>
-  }>
+  readonly entries: ReadonlyArray<StreamEntryView>
+  readonly group: (name: string) => GroupView | undefined
+}
+
+/** A group of consumers. Times are those of the server, in milliseconds. */
+export interface GroupView {
+  readonly consumers: ReadonlyArray<string>
+  readonly lastDelivered: string
+  /** Whom a pending entry was given to, and when. */
+  readonly delivery: (entry: string) => { readonly consumer: string; readonly deliveredAt: number } | undefined
+  /** The pending entries of a consumer. */
+  readonly pendingOf: (consumer: string) => ReadonlyArray<string>
+}
+
+/** The entries that came to a stream and went from it. */
+export interface StreamChanges {
+  readonly added: ReadonlyArray<StreamEntryView>
+  readonly removed: ReadonlyArray<StreamEntryView>
 }
 
 export interface View {
@@ -63,9 +78,13 @@ export interface View {
   readonly read: (key: string) => string | undefined
   /** A hash on the server; empty where there is none. */
   readonly hash: (key: string) => ReadonlyMap<string, string>
+  /** A field of a hash on the server. */
+  readonly field: (key: string, field: string) => string | undefined
   /** A stream on the server. */
   readonly stream: (key: string) => StreamView | undefined
-  /** When a live key expires, in milliseconds of the server; nothing for a key that stays or is absent. */
+  /** Follows a stream: each call returns what changed since the last. */
+  readonly follow: (key: string) => () => StreamChanges
+  /** When a live key expires, in milliseconds of the server: Infinity for a key that stays, nothing for an absent one. */
   readonly expiresAt: (key: string) => number | undefined
   readonly keys: () => ReadonlyArray<{ readonly key: string; readonly expiresAt: number | undefined }>
   /** When a fault last touched a client, or the server. Now, while one does. */

@@ -1,5 +1,5 @@
 /** What checkers see of a simulation. */
-import { streamView } from "../../streams/internal/streamView.ts"
+import { follow, streamView } from "../../streams/internal/streamView.ts"
 import type { Process } from "./process.ts"
 import { never, type RunState } from "./runState.ts"
 import type { View } from "./setup.ts"
@@ -30,7 +30,9 @@ export const viewOf = (state: RunState, checker: string): View => {
       const dump = server.engine.dump(0, key)
       return new Map(dump?.type === "hash" ? dump.value : [])
     },
+    field: (key, field) => server.engine.field(0, key, field),
     stream: (key) => streamView(server, key),
+    follow: (key) => follow(server, key),
     expiresAt: (key) => {
       const at = server.engine.expiresAt(0, key)
       return at !== undefined && Math.floor(server.micros() / 1000) <= at ? at : undefined

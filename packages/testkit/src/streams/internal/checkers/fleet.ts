@@ -9,26 +9,34 @@ export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): C
     const failed = new Map<string, number>()
     const ended = new Map<string, number>()
     const streams = new Map<string, string | undefined>()
-    const known = new Set<string>()
+    const changes = view.follow(model.input)
+    const letters = view.follow(model.deadLetters)
     let before: ReturnType<typeof seen> | undefined
     const more = (counts: Map<string, number>, key: string) => counts.set(key, (counts.get(key) ?? 0) + 1)
     const earned = (entry: string) => (failed.get(entry) ?? 0) + (ended.get(streams.get(entry) ?? "") ?? 0)
-    const seen = () => {
-      for (const [entry, fields] of view.stream(model.input)?.entries ?? []) {
-        if (!streams.has(entry)) streams.set(entry, model.announcement(fields))
+    /** A command counts failures of entries that it names. */
+    const seen = (args: ReadonlyArray<string>) => {
+      for (const [entry, fields] of changes().added) streams.set(entry, model.announcement(fields))
+      const counts = new Map<string, string>()
+      for (const arg of args) {
+        const text = streams.has(arg) ? view.field(model.failures, arg) : undefined
+        if (text !== undefined) counts.set(arg, text)
       }
-      return { counts: view.hash(model.failures), letters: view.stream(model.deadLetters)?.entries ?? [] }
+      return { counts, letters: letters().added }
     }
-    const check = ({ counts, letters }: ReturnType<typeof seen>) => {
+    const checkCounts = (counts: ReadonlyMap<string, string>) => {
       if (view.lossAt() >= 0) return
       for (const [entry, text] of counts) {
         const [count] = text.split("|")
         if (entry.includes(":") || Number(count) <= earned(entry)) continue
         view.violated(`${entry} (${streams.get(entry)}) has ${count} failures, of which ${earned(entry)} happened`)
       }
-      for (const [letter, fields] of letters) {
-        if (known.has(letter)) continue
-        known.add(letter)
+    }
+    view.every(1000, () => checkCounts(view.hash(model.failures)))
+    const check = ({ counts, letters }: ReturnType<typeof seen>) => {
+      checkCounts(counts)
+      if (view.lossAt() >= 0) return
+      for (const [, fields] of letters) {
         const entry = model.deadId(fields) ?? ""
         if (model.announcement(fields) === undefined || earned(entry) >= maxFailures) continue
         view.violated(`${entry} (${streams.get(entry)}) is a dead letter after ${earned(entry)} failures`)
@@ -46,7 +54,7 @@ export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): C
         // The script that takes an expired lease counts the failure before the expiry event arrives
         if (event._tag === "Owner") return
         if (before !== undefined) check(before)
-        before = touches(event, model.input) ? seen() : undefined
+        before = event._tag === "Command" && touches(event, model.input) ? seen(event.command.args) : undefined
       }
     }
   })
@@ -56,7 +64,7 @@ export const consumersAreReaped = (model: StreamModel, bound: number): Checker =
     const present = new Map<string, string>()
     const absent = new Map<string, number>()
     const look = () => {
-      const names = view.stream(model.input)?.groups.get(model.group)?.consumers ?? []
+      const names = view.stream(model.input)?.group(model.group)?.consumers ?? []
       const living = new Set(present.values())
       for (const name of names) if (!living.has(name) && !absent.has(name)) absent.set(name, view.now())
       for (const name of [...absent.keys()]) if (living.has(name) || !names.includes(name)) absent.delete(name)

@@ -51,10 +51,17 @@ export const fallen = (event: Event): string | undefined =>
 export const touches = (event: Event, key: string): boolean =>
   event._tag === "Command" && event.command.args.includes(key)
 
+/** The data streams of whose keys a command names one, such as their checkpoints. */
+export const streamsOf = (model: StreamModel, keyOf: (stream: string) => string) => {
+  const streams = new Map(model.streams.map((stream) => [keyOf(stream), stream]))
+  return (event: Event): ReadonlyArray<string> =>
+    event._tag === "Command" ? event.command.args.flatMap((arg) => streams.get(arg) ?? []) : []
+}
+
 /** Entries that are acknowledged but not deleted: their owner died in between. */
 export const isFinished = (view: View, model: StreamModel, entry: string): boolean => {
-  const group = view.stream(model.input)?.groups.get(model.group)
-  return group !== undefined && !group.pending.has(entry) && compareIds(entry, group.lastDelivered) <= 0
+  const group = view.stream(model.input)?.group(model.group)
+  return group !== undefined && group.delivery(entry) === undefined && compareIds(entry, group.lastDelivered) <= 0
 }
 
 /** Messages that went to the dead letters of their data stream. */
@@ -69,9 +76,19 @@ export const messagesBetween = (
   stream: string,
   after: string,
   upTo: string
-): ReadonlyArray<string> =>
-  (view.stream(stream)?.entries ?? []).map(([id]) => id).filter((id) =>
-    compareIds(id, after) > 0 && compareIds(id, upTo) <= 0
-  )
+): ReadonlyArray<string> => {
+  const entries = view.stream(stream)?.entries ?? []
+  /** The position of the first message after an id. */
+  const behind = (id: string) => {
+    let [low, high] = [0, entries.length]
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (compareIds(entries[middle]![0], id) > 0) high = middle
+      else low = middle + 1
+    }
+    return low
+  }
+  return entries.slice(behind(after), behind(upTo)).map(([id]) => id)
+}
 
 export { field }

@@ -1,12 +1,55 @@
 /** The checkers of owners: no stream is orphaned for long, moved without reason, or taken from a live owner. */
 import { beliefs } from "../../../internal/checkers/excuses.ts"
 import { seconds } from "../../../internal/checkers/fields.ts"
+import type { Event } from "../../../internal/simulation/history.ts"
 import { all } from "../../../internal/simulation/ownershipTracker.ts"
-import type { Checker } from "../../../internal/simulation/setup.ts"
+import type { Checker, View } from "../../../internal/simulation/setup.ts"
 import { checker, fallen, field, isFinished, named, type StreamModel, touches } from "./model.ts"
 
 /** How often orphans are looked for, in milliseconds. */
 const interval = 100
+
+interface Lease {
+  /** The consumer that its value names. */
+  consumer: string | undefined
+  /** Server time at which it ends. */
+  until: number
+}
+
+/** Leases as the server has them: a look costs little, because each is read again only where a command names its key. */
+const followLeases = (view: View, model: StreamModel) => {
+  const known = new Map<string, Lease>()
+  /** A fault may have changed any. */
+  let isStale = false
+  const read = (key: string, lease: Lease) => {
+    const value = view.read(key)
+    lease.consumer = value === undefined ? undefined : model.holder(value)
+    lease.until = value === undefined ? -Infinity : view.expiresAt(key) ?? -Infinity
+  }
+  return {
+    onEvent: (event: Event) => {
+      if (event._tag === "Fault") isStale = true
+      if (event._tag !== "Command") return
+      for (const arg of event.command.args) {
+        const lease = known.get(arg)
+        if (lease !== undefined) read(arg, lease)
+      }
+    },
+    of: (key: string) => {
+      const lease: Lease = known.get(key) ?? { consumer: undefined, until: -Infinity }
+      read(key, lease)
+      known.set(key, lease)
+      return lease
+    },
+    /** Answers which are live now. */
+    refresh: () => {
+      if (isStale) { for (const [key, lease] of known) read(key, lease) }
+      isStale = false
+      const now = Math.floor(view.serverNow())
+      return ({ until }: Lease) => now <= until
+    }
+  }
+}
 
 export const noOrphans = (model: StreamModel, bounds: { ours: number; stock: number }, recovery: number): Checker =>
   checker("orphans are taken", (view) => {
@@ -15,29 +58,37 @@ export const noOrphans = (model: StreamModel, bounds: { ours: number; stock: num
     const able = new Map<string, number>()
     const orphans = new Map<string, { readonly since: number; readonly consumer: string | undefined }>()
     const ownedAt = new Map<string, number>()
-    const isLive = (key: string) => view.read(key) !== undefined && !hasExpired(key)
-    let deadlines = new Map<string, number>()
-    const hasExpired = (key: string) => !deadlines.has(key)
+    const leases = followLeases(view, model)
+    const owners = model.streams.map((stream) => leases.of(view.lock.ownerKey(stream)))
+    const changes = view.follow(model.input)
+    const announced = new Map<string, { readonly name: string; readonly leases: ReadonlyArray<Lease> }>()
     const look = () => {
       const now = view.now()
-      deadlines = new Map(view.keys().map(({ expiresAt, key }) => [key, expiresAt ?? Infinity]))
-      const owners = model.streams.map((stream) => view.lock.ownerKey(stream)).filter(isLive).map((key) =>
-        model.holder(view.read(key)!)
-      )
+      const isLive = leases.refresh()
+      const owned = new Map<string | undefined, number>()
+      for (const lease of owners) if (isLive(lease)) owned.set(lease.consumer, (owned.get(lease.consumer) ?? 0) + 1)
       for (const [client, { at, capacity, consumer }] of joined) {
-        const owned = owners.filter((owner) => owner === consumer).length
-        if (!view.isRunning(client) || owned >= capacity) able.delete(client)
+        if (!view.isRunning(client) || (owned.get(consumer) ?? 0) >= capacity) able.delete(client)
         else able.set(client, Math.max(able.get(client) ?? now, at, view.disturbedAt(client) + recovery))
       }
-      const stream = view.stream(model.input)
-      const pending = stream?.groups.get(model.group)?.pending
-      const seen = new Set<string>()
-      for (const [entry, fields] of stream?.entries ?? []) {
+      const { added, removed } = changes()
+      for (const [entry, fields] of added) {
         const name = model.announcement(fields)
-        if (name === undefined || isLive(view.lock.ownerKey(name)) || isLive(model.entryLease(name, entry))) continue
-        if (isFinished(view, model, entry)) continue
-        seen.add(entry)
-        const consumer = pending?.get(entry)?.consumer
+        if (name === undefined) continue
+        const keys = [view.lock.ownerKey(name), model.entryLease(name, entry)]
+        announced.set(entry, { name, leases: keys.map(leases.of) })
+      }
+      for (const [entry] of removed) {
+        announced.delete(entry)
+        orphans.delete(entry)
+      }
+      const group = view.stream(model.input)?.group(model.group)
+      for (const [entry, { leases, name }] of announced) {
+        if (leases.some(isLive) || isFinished(view, model, entry)) {
+          orphans.delete(entry)
+          continue
+        }
+        const consumer = group?.delivery(entry)?.consumer
         const before = orphans.get(entry)
         const isMoved = before === undefined || (before.consumer !== consumer &&
           (before.consumer === undefined || (consumer !== undefined && model.isStock(consumer))))
@@ -52,7 +103,6 @@ export const noOrphans = (model: StreamModel, bounds: { ours: number; stock: num
           view.violated(`${entry} (${name}) has had no owner since ${seconds(from)}, and ${client} has room`)
         }
       }
-      for (const entry of [...orphans.keys()]) if (!seen.has(entry)) orphans.delete(entry)
     }
     const leave = (client: string) => {
       joined.delete(client)
@@ -62,6 +112,7 @@ export const noOrphans = (model: StreamModel, bounds: { ours: number; stock: num
     return {
       onEvent: (event) => {
         const gone = fallen(event)
+        leases.onEvent(event)
         if (gone !== undefined) return leave(gone)
         if (event._tag === "Owner") ownedAt.set(event.resource, event.at)
         const note = named(event, "joined", "left")
@@ -117,7 +168,8 @@ export const livingAreLeftAlone = (model: StreamModel): Checker =>
   checker("stock consumers that live are left alone", (view) => {
     const { isExcused, onEvent } = beliefs(view)
     const leases = new Map<string, { readonly holder: string; readonly until: number; readonly since: number }>()
-    const entries = new Map<string, string>()
+    const keys = new Set<string>()
+    const changes = view.follow(model.input)
     const look = (key: string, client: string, at: number) => {
       const value = view.read(key)
       const before = leases.get(key)
@@ -140,14 +192,11 @@ export const livingAreLeftAlone = (model: StreamModel): Checker =>
       onEvent: (event) => {
         onEvent(event)
         if (event._tag === "Command") {
-          const stream = touches(event, model.input) ? view.stream(model.input) : undefined
-          for (const [entry, fields] of stream?.entries ?? []) {
+          for (const [entry, fields] of touches(event, model.input) ? changes().added : []) {
             const name = model.announcement(fields)
-            if (name !== undefined && !entries.has(entry)) entries.set(entry, model.entryLease(name, entry))
+            if (name !== undefined) keys.add(model.entryLease(name, entry))
           }
-          for (const key of entries.values()) {
-            if (event.command.args.includes(key)) look(key, event.command.client, event.at)
-          }
+          for (const arg of event.command.args) if (keys.has(arg)) look(arg, event.command.client, event.at)
         }
         const note = named(event, "begin", "step")
         if (note === undefined || !("entry" in note.fields)) return
@@ -179,7 +228,10 @@ interface Given {
 
 export const stockHaveTime = (model: StreamModel): Checker =>
   checker("stock consumers have their time", (view) => {
+    /** Given to stock consumers. */
     let all = new Map<string, Given>()
+    const names = new Map<string, string | undefined>()
+    const changes = view.follow(model.input)
     const endOf = (key: string) => view.expiresAt(key) ?? Infinity
     const judge = (entry: string, before: Given, client: string, at: number) => {
       const { consumer, deliveredAt, hasLocked, since, stream, unlockedAt } = before
@@ -195,10 +247,7 @@ export const stockHaveTime = (model: StreamModel): Checker =>
       const lease = view.read(before.key)
       if (client === undefined && lease === before.lease) return before
       const isUnlocked = lease === undefined && before.lease !== undefined && view.serverNow() < before.until
-      if (
-        lease !== undefined && lease !== before.lease && client !== undefined && !model.isStock(lease) &&
-        model.isStock(before.consumer)
-      ) {
+      if (lease !== undefined && lease !== before.lease && client !== undefined && !model.isStock(lease)) {
         judge(entry, before, client, at)
       }
       return {
@@ -219,11 +268,13 @@ export const stockHaveTime = (model: StreamModel): Checker =>
           }
         }
         if (!touches(event, model.input)) return
-        const stream = view.stream(model.input)
-        const pending = stream?.groups.get(model.group)?.pending
+        const { added, removed } = changes()
+        for (const [entry, fields] of added) names.set(entry, model.announcement(fields))
+        for (const [entry] of removed) names.delete(entry)
+        const group = view.stream(model.input)?.group(model.group)
         const found = new Map<string, Given>()
-        for (const [entry, fields] of stream?.entries ?? []) {
-          const [delivery, name, before] = [pending?.get(entry), model.announcement(fields), all.get(entry)]
+        for (const entry of group?.consumers.filter(model.isStock).flatMap(group.pendingOf) ?? []) {
+          const [delivery, name, before] = [group?.delivery(entry), names.get(entry), all.get(entry)]
           if (delivery === undefined || name === undefined) continue
           const isSame = before?.consumer === delivery.consumer && before.deliveredAt === delivery.deliveredAt
           const key = model.entryLease(name, entry)

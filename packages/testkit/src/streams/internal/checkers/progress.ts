@@ -11,6 +11,7 @@ import {
   messagesBetween,
   named,
   type StreamModel,
+  streamsOf,
   touches
 } from "./model.ts"
 
@@ -19,6 +20,7 @@ export const checkpointsGrow = (model: StreamModel): Checker =>
     const last = new Map<string, { readonly id: string; readonly at: number }>()
     const highest = new Map<string, string>()
     const processed = new Map<string, Set<string>>()
+    const committed = streamsOf(model, model.checkpoint)
     const look = (stream: string, at: number) => {
       const id = checkpointOf(view, model, stream)
       const before = last.get(stream)
@@ -39,9 +41,7 @@ export const checkpointsGrow = (model: StreamModel): Checker =>
     }
     return {
       onEvent: (event) => {
-        if (event._tag === "Command") {
-          for (const stream of model.streams) if (touches(event, model.checkpoint(stream))) look(stream, event.at)
-        }
+        for (const stream of committed(event)) look(stream, event.at)
         const note = named(event, "processed")
         if (note === undefined) return
         const stream = field(note.fields, "resource")
@@ -95,6 +95,10 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
     const acknowledged = new Set<string>()
     const highest = new Map<string, string>()
     const begun = new Map<string, number>()
+    const committed = streamsOf(model, model.checkpoint)
+    const changes = view.follow(model.input)
+    const letters = view.follow(model.deadLetters)
+    const dead = new Set<string>()
     const reaches = (stream: string, checkpoint: string | undefined) => {
       const end = ends.get(stream)?.at(-1)
       return end !== undefined && compareIds(checkpoint ?? beginning, end) >= 0
@@ -104,15 +108,17 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
     /** Handlers that began before a loss of data and were done: they may report it again. */
     const wasAtItsEnd = (stream: string, entry: string) =>
       view.lossAt() >= (begun.get(entry) ?? Infinity) && reaches(stream, highest.get(stream))
-    const isDead = (entry: string) =>
-      view.stream(model.deadLetters)?.entries.some(([, fields]) => model.deadId(fields) === entry) === true
+    const isDead = (entry: string) => {
+      const { added, removed } = letters()
+      for (const [, fields] of removed) dead.delete(model.deadId(fields) ?? "")
+      for (const [, fields] of added) dead.add(model.deadId(fields) ?? "")
+      return dead.has(entry)
+    }
     const look = (at: number, client: string) => {
-      const present = new Map(view.stream(model.input)?.entries)
-      for (const [entry, fields] of present) {
-        if (!known.has(entry)) known.set(entry, { stream: model.announcement(fields), at })
-      }
-      for (const [entry, { at: since, stream }] of known) {
-        if (present.has(entry)) continue
+      const { added, removed } = changes()
+      for (const [entry, fields] of added) known.set(entry, { stream: model.announcement(fields), at })
+      for (const [entry] of removed) {
+        const { at: since, stream } = known.get(entry)!
         known.delete(entry)
         const isLost = view.lossAt() >= since
         const dead = isDead(entry)
@@ -130,8 +136,7 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
       [...ends.keys()].filter((stream) => !announced.has(stream) || !(finished.has(stream) || isAtItsEnd(stream)))
     return {
       onEvent: (event) => {
-        for (const stream of model.streams) {
-          if (!touches(event, model.checkpoint(stream))) continue
+        for (const stream of committed(event)) {
           const id = checkpointOf(view, model, stream) ?? beginning
           if (compareIds(id, highest.get(stream) ?? beginning) > 0) highest.set(stream, id)
         }
