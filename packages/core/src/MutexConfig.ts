@@ -7,7 +7,8 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as names from "./internal/nameRules.ts"
 import { checkPeriods, handOffsProblem, positive, refuse } from "./internal/optionChecks.ts"
-import * as MutexName from "./MutexName.ts"
+import { processName } from "./internal/processIdentity.ts"
+import type * as MutexName from "./MutexName.ts"
 import { InvalidConfig, type LeaseLost } from "./SimbaError.ts"
 
 /**
@@ -126,11 +127,9 @@ export const make = Effect.fnUntraced(function*(options: Options = {}) {
     confirmTimeout: yield* positive("confirmTimeout", options.confirmTimeout ?? "1500 millis"),
     commandTimeout,
     releaseTimeout: yield* positive("releaseTimeout", options.releaseTimeout ?? "2 seconds"),
-    contender: options.contender === undefined
-      ? yield* MutexName.contenderByHost
-      : yield* checkContender(options.contender).pipe(
-        Effect.mapError(({ problem }) => new InvalidConfig({ option: "contender", problem }))
-      ),
+    contender: yield* checkContender(options.contender ?? processName()).pipe(
+      Effect.mapError(({ problem }) => new InvalidConfig({ option: "contender", problem }))
+    ),
     onOverrun: options.onOverrun,
     metricsByMutex: options.metricsByMutex === true,
     maxLocalHandOffs

@@ -21,7 +21,7 @@
  * @since 0.1.0
  */
 import * as Metric from "effect/Metric"
-import type { LossReason } from "./SimbaError.ts"
+import type { LeaseLost } from "./SimbaError.ts"
 
 const counter = (id: string, description: string, attributes?: Record<string, string>) =>
   Metric.counter(id, { description, incremental: true, ...(attributes === undefined ? {} : { attributes }) })
@@ -157,7 +157,7 @@ export const timeLeftAtRenewal: Metric.Histogram<number> = milliseconds(
   1
 )
 
-const loss = (reason: LossReason) => counter("simba_mutex_losses", "Leases lost, by reason", { reason })
+const loss = (reason: LeaseLost["reason"]) => counter("simba_mutex_losses", "Leases lost, by reason", { reason })
 
 /**
  * Counts lost leases, by reason. A holder that goes on after its own release (`Released`) does not count.
@@ -179,7 +179,7 @@ const loss = (reason: LossReason) => counter("simba_mutex_losses", "Leases lost,
  * @category metrics
  * @since 0.1.0
  */
-export const losses: { readonly [Reason in Exclude<LossReason, "Released">]: Metric.Counter<number> } = {
+export const losses: { readonly [Reason in Exclude<LeaseLost["reason"], "Released">]: Metric.Counter<number> } = {
   Expired: loss("Expired"),
   TakenOver: loss("TakenOver"),
   Vanished: loss("Vanished"),

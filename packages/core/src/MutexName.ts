@@ -7,7 +7,6 @@ import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import * as Schema from "effect/Schema"
 import { contenderProblem, mutexProblem } from "./internal/nameRules.ts"
-import * as host from "./internal/processIdentity.ts"
 
 /**
  * The name of a mutex: not blank, not starting with `}`, without `}:tick:`.
@@ -127,26 +126,6 @@ export type ContenderId = typeof ContenderId.Type
  * @since 0.1.0
  */
 export const inboxOf = (id: string): string => /^\d+-([0-9a-z]{12}):/.exec(id)?.[1] ?? ""
-
-/**
- * The default name of a contender, `<pid>@<host>`, which tells an operator where to look.
- *
- * **Example** (The same name in the logs)
- *
- * ```ts
- * import { MutexName } from "@effect-simba/core"
- * import { Effect } from "effect"
- *
- * const annotated = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
- *   Effect.flatMap(MutexName.contenderByHost, (contender) => Effect.annotateLogs(effect, { contender }))
- * ```
- *
- * @category constructors
- * @since 0.1.0
- */
-export const contenderByHost: Effect.Effect<ContenderName> = Effect.sync(() =>
-  `${host.pid()}@${host.name()}` as ContenderName
-)
 
 /**
  * A random UUID, for contenders whose host must not show.

@@ -45,36 +45,7 @@ export class AcquireTimeout extends Schema.TaggedError<AcquireTimeout>("@effect-
   }
 }
 
-/**
- * Why a lease ended before its holder released it.
- *
- * **Details**
- *
- * - `Expired`: the local deadline passed without a renewal (an event-loop stall, a suspended process, an `isAlive`
- *   that did not answer `true`), or the lease was held for `maxHold`.
- * - `TakenOver`: the server names another owner.
- * - `Vanished`: the server names no owner (expiry, eviction, a flush, a lost write).
- * - `BackendGone`: every renewal failed until the local deadline, or the layer was closed.
- * - `ForcedRelease`: an operator took it away.
- * - `Released`: the holder itself released it, and used the lease afterwards.
- *
- * **Example** (What an operator has to look at)
- *
- * ```ts
- * import type { SimbaError } from "@effect-simba/core"
- *
- * const advice = (reason: SimbaError.LossReason) =>
- *   reason === "Expired" || reason === "BackendGone"
- *     ? "look for event-loop stalls and outages of the backend"
- *     : reason === "Released"
- *     ? "look for work that outlives its scope"
- *     : "look at the log of the backend"
- * ```
- *
- * @category schemas
- * @since 0.1.0
- */
-export const LossReason = Schema.Literals([
+const LossReason = Schema.Literals([
   "Expired",
   "TakenOver",
   "Vanished",
@@ -83,15 +54,7 @@ export const LossReason = Schema.Literals([
   "Released"
 ])
 
-/**
- * Why a lease ended before its holder released it.
- *
- * @category models
- * @since 0.1.0
- */
-export type LossReason = typeof LossReason.Type
-
-const lossText: Record<LossReason, string> = {
+const lossText: Record<typeof LossReason.Type, string> = {
   Expired: "its deadline passed without a renewal",
   TakenOver: "somebody else owns it now",
   Vanished: "the server knows no owner",
@@ -105,7 +68,15 @@ const lossText: Record<LossReason, string> = {
  *
  * **Details**
  *
- * Protected work was interrupted.
+ * Protected work was interrupted. The reasons:
+ *
+ * - `Expired`: the local deadline passed without a renewal (an event-loop stall, a suspended process, an `isAlive`
+ *   that did not answer `true`), or the lease was held for `maxHold`.
+ * - `TakenOver`: the server names another owner.
+ * - `Vanished`: the server names no owner (expiry, eviction, a flush, a lost write).
+ * - `BackendGone`: every renewal failed until the local deadline, or the layer was closed.
+ * - `ForcedRelease`: an operator took it away.
+ * - `Released`: the holder itself released it, and used the lease afterwards.
  *
  * **Example** (Beginning anew after a loss)
  *

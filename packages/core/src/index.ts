@@ -109,7 +109,7 @@ export * as MutexMetrics from "./MutexMetrics.ts"
 export * as MutexName from "./MutexName.ts"
 
 /**
- * When an owner renews, when a waiter looks again, and when an outage is tried again.
+ * When the owner of a mutex renews.
  *
  * @since 0.1.0
  */

@@ -14,30 +14,6 @@ import * as checks from "./internal/client/serverChecks.ts"
 import { RedisTopology } from "./RedisTopology.ts"
 
 /**
- * One finding.
- *
- * **Details**
- *
- * - `ok`: nothing to do.
- * - `info`: worth to know.
- * - `warning`: works, and may break a promise of this library.
- * - `error`: cannot work.
- *
- * `check` names what was looked at: `version`, `mode`, `role`, `eviction`, `connections`, `persistence`,
- * `coverage` (of a Cluster), `keyspaceEvents`, `clock`, `latency`, `messages`, `permissions`.
- *
- * @category models
- * @since 0.1.0
- */
-export interface Finding {
-  readonly check: string
-  readonly status: "ok" | "info" | "warning" | "error"
-  readonly message: string
-  /** What to do about it, where there is something to do. */
-  readonly advice?: string | undefined
-}
-
-/**
  * All findings, those of each primary of a Cluster one after the other.
  *
  * @category models
@@ -48,16 +24,23 @@ export interface Report {
   readonly isUsable: boolean
   /** Nothing has the status `error` or `warning`. */
   readonly isHealthy: boolean
-  readonly findings: ReadonlyArray<Finding>
+  readonly findings: ReadonlyArray<{
+    /**
+     * What was looked at: `version`, `mode`, `role`, `eviction`, `connections`, `persistence`, `coverage` (of a Cluster),
+     * `keyspaceEvents`, `clock`, `latency`, `messages`, `permissions`.
+     */
+    readonly check: string
+    /** `info` is worth to know, `warning` works and may break a promise of this library, `error` cannot work. */
+    readonly status: "ok" | "info" | "warning" | "error"
+    readonly message: string
+    /** What to do about it, where there is something to do. */
+    readonly advice?: string | undefined
+  }>
 }
 
-/**
- * Options of `examine`.
- *
- * @category options
- * @since 0.1.0
- */
-export interface Options {
+type Finding = Report["findings"][number]
+
+type Options = {
   /** Also look at what data streams need: keyspace events, and the permissions for their commands. Default: `false`. */
   readonly streams?: boolean | undefined
   /** Pings whose slowest gives the latency. Default: 20. */

@@ -150,6 +150,8 @@ export interface Leadership extends AsyncDisposable {
   readonly stop: () => Promise<void>
 }
 
+type Attempt<A> = { readonly acquired: true; readonly value: A } | { readonly acquired: false }
+
 /**
  * The operations of this door.
  *
@@ -196,15 +198,6 @@ export interface Simba extends AsyncDisposable {
   /** Aborts all work, awaits it, releases everything, and closes the connections. */
   readonly close: () => Promise<void>
 }
-
-/**
- * The outcome of `tryLock`.
- *
- * @see {@link Simba}
- * @category models
- * @since 0.1.0
- */
-export type Attempt<A> = { readonly acquired: true; readonly value: A } | { readonly acquired: false }
 
 const view = (lease: Core.Lease): Lease => ({
   mutex: lease.mutex,

@@ -72,14 +72,7 @@ type Step =
  */
 export type Script = ReadonlyArray<Step>
 
-/**
- * Options of `arbitrary`.
- *
- * @see {@link arbitrary}
- * @category options
- * @since 0.1.0
- */
-export interface Options {
+type Options = {
   /** How many workers, or their names. Default: 3. */
   readonly workers?: number | ReadonlyArray<string> | undefined
   /** How many mutexes, or their names. Default: 2. */

@@ -11,13 +11,12 @@ interface ProcessLike {
 /** Node, Bun and Deno have it. */
 const processLike = (): ProcessLike => (globalThis as { readonly process?: ProcessLike }).process ?? {}
 
-export const pid = (): number => processLike().pid ?? 0
-
-export const name = (): string => {
+/** `<pid>@<host>`, which tells an operator where to look. */
+export const processName = (): string => {
   const self = processLike()
   const host = self.getBuiltinModule?.("node:os")?.hostname?.() ?? self.env?.["HOSTNAME"] ?? ""
-  // The name becomes part of a contender's name, where "@@" and a trailing "@" have a meaning
-  return host.replaceAll("@", "-").trim() || "localhost"
+  // In names of contenders and consumers "@@" and a trailing "@" have a meaning
+  return `${self.pid ?? 0}@${host.replaceAll("@", "-").trim() || "localhost"}`
 }
 
 const sixChars: Effect.Effect<string> = Effect.map(

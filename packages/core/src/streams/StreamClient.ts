@@ -450,14 +450,7 @@ export const deadLetters = (options?: {
 export const redrive = (id: string): Effect.Effect<boolean, InvalidName | StoreError, StreamClient> =>
   StreamClient.use((client) => client.redrive(id))
 
-/**
- * Which dead letters are announced again, the oldest first.
- *
- * @see {@link redriveAll}
- * @category options
- * @since 0.1.0
- */
-export interface RedriveOptions {
+type RedriveOptions = {
   /** Default: all. */
   readonly filter?: ((letter: DeadLetter) => boolean) | undefined
   /** At most so many. Default: no limit. */

@@ -61,24 +61,7 @@ export class StreamNotFound extends Schema.TaggedError<StreamNotFound>("@effect-
   }
 }
 
-/**
- * Why a data stream is no longer owned.
- *
- * **Details**
- *
- * - `Expired`: the local deadline passed without a renewal (an event-loop stall, a suspended process).
- * - `TakenOver`: the backend names another owner.
- * - `Vanished`: the backend names no owner, or the announcement is gone.
- * - `BackendGone`: every renewal failed until the local deadline.
- * - `Stalled`: neither a commit nor progress was reported within `progressTimeout`, or the fiber of the handler died,
- *   by its `retry` schedule for example.
- * - `Released`: it was released, handed over or finished, and the lease was used afterwards.
- *
- * @see {@link StreamLost}
- * @category schemas
- * @since 0.1.0
- */
-export const StreamLossReason = Schema.Literals([
+const LossReason = Schema.Literals([
   "Expired",
   "TakenOver",
   "Vanished",
@@ -87,15 +70,7 @@ export const StreamLossReason = Schema.Literals([
   "Released"
 ])
 
-/**
- * Why a data stream is no longer owned.
- *
- * @category models
- * @since 0.1.0
- */
-export type StreamLossReason = typeof StreamLossReason.Type
-
-const lossText: Record<StreamLossReason, string> = {
+const lossText: Record<typeof LossReason.Type, string> = {
   Expired: "its deadline passed without a renewal",
   TakenOver: "another consumer owns it now",
   Vanished: "the backend knows no owner",
@@ -106,6 +81,16 @@ const lossText: Record<StreamLossReason, string> = {
 
 /**
  * The data stream is not owned any more: stop now, and touch nothing of it.
+ *
+ * **Details**
+ *
+ * - `Expired`: the local deadline passed without a renewal (an event-loop stall, a suspended process).
+ * - `TakenOver`: the backend names another owner.
+ * - `Vanished`: the backend names no owner, or the announcement is gone.
+ * - `BackendGone`: every renewal failed until the local deadline.
+ * - `Stalled`: neither a commit nor progress was reported within `progressTimeout`, or the fiber of the handler died,
+ *   by its `retry` schedule for example.
+ * - `Released`: it was released, handed over or finished, and the lease was used afterwards.
  *
  * **Gotchas**
  *
@@ -130,7 +115,7 @@ export class StreamLost extends Schema.TaggedError<StreamLost>("@effect-simba/co
   stream: Schema.String,
   entry: Schema.String,
   token: FencingToken,
-  reason: StreamLossReason
+  reason: LossReason
 }) {
   override get message(): string {
     return `Data stream "${this.stream}" (token ${this.token}) is lost: ${lossText[this.reason]}. Stop touching it.`

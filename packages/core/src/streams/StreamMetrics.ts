@@ -20,7 +20,7 @@
  * @since 0.1.0
  */
 import * as Metric from "effect/Metric"
-import type { StreamLossReason } from "./StreamError.ts"
+import type { StreamLost } from "./StreamError.ts"
 
 const counter = (id: string, description: string, attributes?: Record<string, string>) =>
   Metric.counter(id, { description, incremental: true, ...(attributes === undefined ? {} : { attributes }) })
@@ -119,7 +119,8 @@ export const timeLeftAtRenewal: Metric.Histogram<number> = milliseconds(
   "Time left until the local deadline when a renewal succeeded"
 )
 
-const loss = (reason: StreamLossReason) => counter("simba_stream_losses", "Stream leases lost, by reason", { reason })
+const loss = (reason: StreamLost["reason"]) =>
+  counter("simba_stream_losses", "Stream leases lost, by reason", { reason })
 
 /**
  * Counts lost data streams, by reason.
@@ -127,7 +128,7 @@ const loss = (reason: StreamLossReason) => counter("simba_stream_losses", "Strea
  * @category metrics
  * @since 0.1.0
  */
-export const losses: { readonly [Reason in Exclude<StreamLossReason, "Released">]: Metric.Counter<number> } = {
+export const losses: { readonly [Reason in Exclude<StreamLost["reason"], "Released">]: Metric.Counter<number> } = {
   Expired: loss("Expired"),
   TakenOver: loss("TakenOver"),
   Vanished: loss("Vanished"),

@@ -5,7 +5,7 @@
  */
 import * as Schema from "effect/Schema"
 import { FencingToken } from "../FencingToken.ts"
-import { StreamLossReason } from "./StreamError.ts"
+import { StreamLost } from "./StreamError.ts"
 import { EntryId, StreamName } from "./StreamName.ts"
 
 /**
@@ -42,7 +42,7 @@ export const StreamNotification = Schema.TaggedUnion({
     token: FencingToken
   },
   StreamExpired: { stream: StreamName, entry: EntryId },
-  StreamDisowned: { stream: StreamName, entry: EntryId, token: FencingToken, reason: StreamLossReason },
+  StreamDisowned: { stream: StreamName, entry: EntryId, token: FencingToken, reason: StreamLost.fields.reason },
   StreamTerminated: { reason: Schema.String }
 })
 

@@ -93,15 +93,16 @@ export interface Service {
    */
   readonly release: (held: Held) => Effect.Effect<"Released" | "NotOwner", StoreError>
   /**
-   * Counts one failure of the entry, if both leases are the caller's, and returns those in a row. A row ends with a commit
-   * that moves the checkpoint, with progress, and after `deadLetterAfter` without a failure. With the number of an `attempt`,
-   * which grows, it counts once, however often it is sent and however late it comes.
+   * Counts one failure of the entry, if both leases are the caller's, and returns how many are in a row, and the time since
+   * the first of them. A row ends with a commit that moves the checkpoint, with progress, and after `deadLetterAfter`
+   * without a failure. With the number of an `attempt`, which grows, it counts once, however often it is sent and however
+   * late it comes.
    */
   readonly fail: (held: Held, options?: {
     readonly attempt?: number | undefined
     readonly hasProgressed?: boolean | undefined
     readonly deadLetterAfter?: Duration.Duration | undefined
-  }) => Effect.Effect<Failures | "NotOwner", StoreError>
+  }) => Effect.Effect<{ readonly count: number; readonly period: Duration.Duration } | "NotOwner", StoreError>
   /** Moves the entry to the dead letters of the service, if both leases are the caller's. */
   readonly deadLetter: (held: Held, reason: string) => Effect.Effect<"DeadLettered" | "NotOwner", StoreError>
   /** The same for an entry that cannot be read, given to `consumer` and leased by nobody. */
@@ -398,18 +399,6 @@ export type TakeResult =
 export interface RenewRequest extends Held {
   readonly isBusy?: boolean | undefined
   readonly hasProgressed?: boolean | undefined
-}
-
-/**
- * Failures in a row, and the time since the first of them.
- *
- * @see {@link Service}
- * @category models
- * @since 0.1.0
- */
-export interface Failures {
-  readonly count: number
-  readonly period: Duration.Duration
 }
 
 /**

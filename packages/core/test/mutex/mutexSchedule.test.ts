@@ -1,7 +1,7 @@
-import type { MutexStore } from "@effect-simba/core"
 import { MutexSchedule } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Option, Pull, Random, Schedule } from "effect"
+import { lookSchedule } from "../../src/internal/mutex/lookSchedule.ts"
 
 /** The delays that a schedule answers to a row of inputs. */
 const delays = <I>(schedule: Schedule.Schedule<unknown, I>, inputs: ReadonlyArray<I>) =>
@@ -54,13 +54,11 @@ describe("the guard schedule", { tags: ["L5"] }, () => {
     }))
 })
 
-describe("the contend schedule", { tags: ["H6"] }, () => {
-  const schedule = MutexSchedule.contend({ confirm: Duration.millis(1500), lease: Duration.seconds(16) })
-  type Refused = Extract<MutexStore.AcquireResult, { readonly _tag: "Refused" }>
+describe("when a waiter looks again", { tags: ["H6"] }, () => {
+  const schedule = lookSchedule({ confirm: Duration.millis(1500), lease: Duration.seconds(16) })
+  type Refused = Schedule.Input<typeof schedule>
   const refused = (fields: Partial<Refused>): Refused => ({
-    _tag: "Refused",
     ownership: { _tag: "Held", owner: "o", remaining: Duration.seconds(5) },
-    ticket: undefined,
     position: 0,
     foreign: false,
     ...fields

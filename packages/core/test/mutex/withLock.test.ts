@@ -5,7 +5,7 @@ import { TestClock } from "effect/testing"
 import { Faults } from "../support/faultyStore.ts"
 import { start, TestLive } from "../support/setup.ts"
 
-const isLost = (reason: SimbaError.LossReason) => (error: unknown) =>
+const isLost = (reason: SimbaError.LeaseLost["reason"]) => (error: unknown) =>
   assert.deepInclude(error as object, { _tag: "LeaseLost", reason })
 
 describe("withLock", () => {

@@ -22,7 +22,7 @@ import type { AcquireError } from "../../SimbaError.ts"
 import { handle } from "../handle.ts"
 import { instant } from "../lease/instant.ts"
 import type { Recorder } from "../lease/metricsRecorder.ts"
-import { retrySchedule } from "../lease/storeFailure.ts"
+import { endlessRetry } from "../lease/storeFailure.ts"
 import * as log from "../log.ts"
 import * as observer from "../mutex/ownerWatch.ts"
 
@@ -38,9 +38,6 @@ const Inside = Context.Reference<ReadonlySet<object>>("@effect-simba/core/intern
 })
 
 const isLossOf = (lease: Lease, error: unknown) => error instanceof LeaseLost && error.id === lease.id
-
-/** A contender never gives up. */
-export const contenderRetry = retrySchedule("100 millis", "10 seconds")
 
 export const make = Effect.fnUntraced(function*(options: {
   readonly store: MutexStore["Service"]
@@ -136,7 +133,7 @@ export const make = Effect.fnUntraced(function*(options: {
   )
 
   // The schedule does not end, so neither does the retry
-  const contend = annotate(Effect.forever(Effect.orDie(Effect.retry(attempt, contenderRetry))))
+  const contend = annotate(Effect.forever(Effect.orDie(Effect.retry(attempt, endlessRetry))))
 
   const run = Effect.runForkWith(yield* Effect.context<never>())
   let isWanted = false

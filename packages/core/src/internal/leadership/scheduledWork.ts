@@ -14,8 +14,8 @@ import type { Body, Lease } from "../../Lease.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import { InvalidConfig } from "../../SimbaError.ts"
 import { instant } from "../lease/instant.ts"
+import { endlessRetry } from "../lease/storeFailure.ts"
 import * as log from "../log.ts"
-import { contenderRetry } from "./contender.ts"
 import { delay, isPeriodic, type Period, TypeId } from "./schedules.ts"
 
 /** How the last run ended; none before the first. */
@@ -147,7 +147,7 @@ export const drive = <A, E, R, SE, SR>(
       return ask(end - at, at, onlyIfKnown).pipe(
         Effect.tap(({ next }) => Duration.isZero(next) ? Effect.void : waitForBackend(next, left)),
         Effect.repeat({ while: ({ next }) => Duration.isZero(next) ? Effect.succeed(false) : goesOn }),
-        Effect.retry({ schedule: contenderRetry, while: () => goesOn }),
+        Effect.retry({ schedule: endlessRetry, while: () => goesOn }),
         Effect.map(({ first }) => first),
         Effect.orElseSucceed(() => false),
         Effect.tap((first) => first ? Effect.void : count("skipped"))
@@ -192,7 +192,7 @@ export const drive = <A, E, R, SE, SR>(
         yield* Effect.sleep(initialDelay)
         while (true) {
           // The schedule does not end, so neither does the retry
-          const { first, next } = yield* Effect.orDie(Effect.retry(ask(every), contenderRetry))
+          const { first, next } = yield* Effect.orDie(Effect.retry(ask(every), endlessRetry))
           const due = (yield* monotonic) + Duration.toMillis(next)
           if (first) yield* run(lease)
           else yield* count("skipped")

@@ -10,9 +10,6 @@ import * as log from "../log.ts"
 export const isTransient = (error: { readonly _tag: string; readonly retryable?: boolean }): error is BackendError =>
   error._tag === "BackendError" && error.retryable === true
 
-/** The same request gets the same answer. */
-export const isRefusal = (error: StoreError): boolean => error._tag === "BackendError" && !error.retryable
-
 /** The store's own error, or else an outage: a timeout or a crash left the outcome unknown. */
 export const toFailure = (operation: string, cause: Cause.Cause<unknown>): StoreError => {
   const error = Cause.squash(cause)
@@ -32,6 +29,14 @@ export const noAnswer = (operation: string, within: Duration.Duration): BackendE
 export const retrySchedule = (first: Duration.Input, longest: Duration.Input): Schedule.Schedule<Duration.Duration> =>
   Schedule.min([Schedule.exponential(first), Schedule.spaced(longest)]).pipe(Schedule.jittered)
 
+export const outageRetry = retrySchedule("50 millis", "1 second")
+
+/** For what is never given up. */
+export const endlessRetry = retrySchedule("100 millis", "10 seconds")
+
+/** A loop outlasts an answer that cannot be read: it has other work, and an operator may mend what was read. */
+const isOutlasted = (error: StoreError) => isTransient(error) || error._tag === "ProtocolError"
+
 /** Tries until the request succeeds; only a refusal ends it. Logs the first of several failures. Pauses 5 s at most. */
 export const persist = <A, R>(
   what: string,
@@ -42,13 +47,13 @@ export const persist = <A, R>(
     let isTold = false
     return request.pipe(
       Effect.tapError((error) => {
-        if (isTold || isRefusal(error)) return Effect.void
+        if (isTold || !isOutlasted(error)) return Effect.void
         isTold = true
         return log.warning(`${what} failed; trying again: ${error.message}`)
       }),
       Effect.retry({
         schedule: retrySchedule("100 millis", Duration.min(longestPause, Duration.seconds(5))),
-        while: (error) => !isRefusal(error)
+        while: isOutlasted
       })
     )
   })

@@ -3,14 +3,13 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import type { ContenderId, MutexName } from "../../MutexName.ts"
-import * as MutexSchedule from "../../MutexSchedule.ts"
 import type { AcquireRequest, AcquireResult, MutexStore, WakeUp } from "../../MutexStore.ts"
 import { BackendError, type StoreError } from "../../SimbaError.ts"
 import type { Subscription } from "../../Subscriber.ts"
 import type { Instant } from "../lease/instant.ts"
 import type { Recorder } from "../lease/metricsRecorder.ts"
 import type { SlicedTasks } from "../lease/slices.ts"
-import { isTransient, noAnswer } from "../lease/storeFailure.ts"
+import { isTransient, noAnswer, outageRetry } from "../lease/storeFailure.ts"
 import { limit, type TimerQueue } from "../lease/timerQueue.ts"
 import { HeldLease, type LeaseOwner } from "./heldLease.ts"
 import type { Terms } from "./leaseOptions.ts"
@@ -98,7 +97,7 @@ export const retryOutages = <A, R>(
       return error === undefined ? request : Effect.fail(error)
     })
     return Effect.retry(again, {
-      schedule: MutexSchedule.outage,
+      schedule: outageRetry,
       while: (error) => isTransient(error) && goesOn(error)
     })
   })

@@ -7,7 +7,6 @@ import * as Latch from "effect/Latch"
 import * as Pull from "effect/Pull"
 import * as Schedule from "effect/Schedule"
 import type { ContenderId, MutexName } from "../../MutexName.ts"
-import * as MutexSchedule from "../../MutexSchedule.ts"
 import type { Grant, Released, Ticket } from "../../MutexStore.ts"
 import type { BackendError, StoreError } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
@@ -15,6 +14,7 @@ import { marginMillis } from "../optionChecks.ts"
 import { type AttemptContext, awaitWakeUp, isRefused, type Refused, retryOutages, send, withAnswer } from "./attempt.ts"
 import { HeldLease, type LeaseOwner, type Parting } from "./heldLease.ts"
 import type { LocalWaiter } from "./localWaiter.ts"
+import { lookSchedule } from "./lookSchedule.ts"
 
 /** The queue that the entry stands for. */
 export interface QueueContext extends LeaseOwner {
@@ -167,7 +167,7 @@ export class FleetQueueEntry {
       yield* this.gate.await
     }
     const { lease } = queue.first()!.attempt.terms
-    const step = yield* Schedule.toStep(MutexSchedule.contend({ confirm, lease }))
+    const step = yield* Schedule.toStep(lookSchedule({ confirm, lease }))
     const sleep = Effect.fnUntraced(function*(refused: Refused) {
       const now = yield* Clock.currentTimeMillis
       const [delay] = yield* Pull.catchDone(step(now, refused), () => Effect.succeed([lease, lease] as const))

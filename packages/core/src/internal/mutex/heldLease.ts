@@ -5,7 +5,7 @@ import type * as Fiber from "effect/Fiber"
 import type { FencingToken } from "../../FencingToken.ts"
 import type { ContenderId, MutexName } from "../../MutexName.ts"
 import type { GuardRequest, Released, ReleaseRequest } from "../../MutexStore.ts"
-import { LeaseLost, type LossReason } from "../../SimbaError.ts"
+import { LeaseLost } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
 import { awaitExit, isolate, Listeners } from "../lease/observers.ts"
 import { TrackedLease } from "../lease/trackedLease.ts"
@@ -121,12 +121,12 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
     )
   }
 
-  lossOf(reason: LossReason, owner?: string): LeaseLost {
+  lossOf(reason: LeaseLost["reason"], owner?: string): LeaseLost {
     const { id, mutex, token } = this
     return new LeaseLost({ mutex, id, token, reason, ...(owner === undefined ? {} : { owner }) })
   }
 
-  lose(reason: LossReason, owner?: string): LeaseLost {
+  lose(reason: LeaseLost["reason"], owner?: string): LeaseLost {
     const loss = this.loss ??= this.lossOf(reason, owner)
     if (this.isOpen()) {
       this.state = "lost"

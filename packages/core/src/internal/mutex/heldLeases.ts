@@ -10,7 +10,7 @@ import type { MutexConfig } from "../../MutexConfig.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import * as MutexSchedule from "../../MutexSchedule.ts"
 import type { GuardResult, MutexStore, Ownership, ReleaseRequest } from "../../MutexStore.ts"
-import type { LossReason } from "../../SimbaError.ts"
+import type { LeaseLost } from "../../SimbaError.ts"
 import { type Instant, instant } from "../lease/instant.ts"
 import { LeaseDeadlines } from "../lease/leaseDeadlines.ts"
 import * as leaseRenewer from "../lease/leaseRenewer.ts"
@@ -70,7 +70,7 @@ export const make = Effect.fnUntraced(function*(
     return true
   }
 
-  const lose = (lease: HeldLease, reason: Exclude<LossReason, "Released">, owner?: string) => {
+  const lose = (lease: HeldLease, reason: Exclude<LeaseLost["reason"], "Released">, owner?: string) => {
     const now = deadlines.now()
     if (!drop(lease, now)) return
     try {

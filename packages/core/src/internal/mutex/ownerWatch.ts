@@ -8,11 +8,10 @@ import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { FencingToken } from "../../FencingToken.ts"
 import type { MutexName } from "../../MutexName.ts"
-import * as MutexSchedule from "../../MutexSchedule.ts"
 import type { MutexState } from "../../MutexStore.ts"
 import type { OwnerEvent } from "../../OwnerEvent.ts"
 import type { StoreError } from "../../SimbaError.ts"
-import { isTransient, retrySchedule } from "../lease/storeFailure.ts"
+import { endlessRetry, isTransient, outageRetry } from "../lease/storeFailure.ts"
 import type { AttemptContext } from "./attempt.ts"
 import type { HeldLease } from "./heldLease.ts"
 
@@ -70,8 +69,6 @@ export const between = (
 /** Looks that are due within so many milliseconds are due together. */
 const together = 250
 
-const refusalRetry = retrySchedule("100 millis", "10 seconds")
-
 interface Watch {
   readonly mutex: MutexName
   readonly scope: Scope.Closeable
@@ -111,11 +108,11 @@ export const make = Effect.fnUntraced(function*(
   const persist = <A, R>(watch: Watch, request: Effect.Effect<A, StoreError, R>): Effect.Effect<A, never, R> =>
     request.pipe(
       Effect.tapError((error) => isTransient(error) ? gap(watch) : Effect.void),
-      Effect.retry({ schedule: MutexSchedule.outage, while: isTransient }),
+      Effect.retry({ schedule: outageRetry, while: isTransient }),
       Effect.catchCause((cause) =>
         Effect.andThen(tell(watch, (follower) => follower.refused(cause)), Effect.fail("again" as const))
       ),
-      Effect.retry(refusalRetry),
+      Effect.retry(endlessRetry),
       Effect.orDie
     )
 

@@ -4,17 +4,19 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Semaphore from "effect/Semaphore"
-import { isRefusal, toFailure } from "../../internal/lease/storeFailure.ts"
+import { isTransient, toFailure } from "../../internal/lease/storeFailure.ts"
 import * as log from "../../internal/log.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import type { StreamLost } from "../StreamError.ts"
 import type * as StreamMetrics from "../StreamMetrics.ts"
-import type { Failures, Member, Service } from "../StreamStore.ts"
+import type { Member, Service } from "../StreamStore.ts"
 import type { StreamConfig } from "./config.ts"
 import { annotations, type OwnedStream } from "./ownedStream.ts"
 import type { StreamTable } from "./streamTable.ts"
 
 type EndOutcome = keyof typeof StreamMetrics.ends
+
+type Failures = Exclude<Effect.Success<ReturnType<Service["fail"]>>, string>
 
 export interface Completion {
   /** One try each. They fail with `StreamLost` if the lease is not ours any more. */
@@ -122,7 +124,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
         if (Exit.isSuccess(exit)) return Option.some(exit.value)
         const error = Option.getOrUndefined(Exit.findErrorOption(exit))
         if (error?._tag === "StreamLost" || !owned.isOpen()) return Option.none()
-        const isLast = error === undefined || isRefusal(error) || wasStopped
+        const isLast = error === undefined || !isTransient(error) || wasStopped
         if (!isLogged || isLast) {
           isLogged = true
           yield* log.warning(

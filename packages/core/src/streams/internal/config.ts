@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as names from "../../internal/nameRules.ts"
 import { margin, notNegative, positive, refuse } from "../../internal/optionChecks.ts"
-import * as host from "../../internal/processIdentity.ts"
+import { processName } from "../../internal/processIdentity.ts"
 import { InvalidConfig } from "../../SimbaError.ts"
 import type { Options } from "../StreamConfig.ts"
 import type * as StreamName from "../StreamName.ts"
@@ -68,7 +68,7 @@ export const check = Effect.fnUntraced(function*(options: Options): Effect.fn.Re
   }
   return {
     service: yield* named("service", checkService(options.service)),
-    consumer: yield* named("consumer", checkConsumer(options.consumer ?? `${host.pid()}@${host.name()}`)),
+    consumer: yield* named("consumer", checkConsumer(options.consumer ?? processName())),
     capacity: yield* positiveInt("capacity", options.capacity ?? 64),
     leaseDuration: lease,
     heartbeatInterval: heartbeat,

@@ -2,7 +2,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import { isRefusal, retrySchedule, toFailure } from "../../internal/lease/storeFailure.ts"
+import { isTransient, retrySchedule, toFailure } from "../../internal/lease/storeFailure.ts"
 import * as log from "../../internal/log.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
@@ -147,7 +147,7 @@ export const make = (client: ClientContext): LeaseTaker => {
       }).pipe(Effect.catchCause((cause) => Effect.fail(toFailure("take", cause))))
       return yield* Effect.retry(attempt, {
         schedule: retrySchedule("100 millis", config.sweepInterval),
-        while: (error) => !isRefusal(error) && table.now().monotonic < until
+        while: (error) => isTransient(error) && table.now().monotonic < until
       })
     })
 

@@ -3,8 +3,8 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
-import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
+import { isTransient, retrySchedule } from "../../internal/lease/storeFailure.ts"
 import * as log from "../../internal/log.ts"
 import type { BackendError, ProtocolError } from "../../SimbaError.ts"
 import type { StreamLost, StreamYielded } from "../StreamError.ts"
@@ -18,11 +18,11 @@ export type LeaseError = StreamLost | BackendError | ProtocolError
 
 const start = EntryId.make("0-0")
 
-const retry = Schedule.min([Schedule.exponential("20 millis"), Schedule.spaced("500 millis")]).pipe(Schedule.jittered)
+const retry = retrySchedule("20 millis", "500 millis")
 
 /** Retries through an outage. The loss of the lease ends it at the latest. */
 export const retryOutages = <A>(effect: Effect.Effect<A, LeaseError>): Effect.Effect<A, LeaseError> =>
-  Effect.retry(effect, { schedule: retry, while: (error) => error._tag === "BackendError" && error.retryable })
+  Effect.retry(effect, { schedule: retry, while: isTransient })
 
 const reasonOf = (error: Schema.SchemaError): string => error.message.slice(0, 1000)
 

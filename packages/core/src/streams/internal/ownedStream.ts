@@ -4,7 +4,7 @@ import type { FencingToken } from "../../FencingToken.ts"
 import type { Instant } from "../../internal/lease/instant.ts"
 import { Listeners } from "../../internal/lease/observers.ts"
 import { type Periods, TrackedLease } from "../../internal/lease/trackedLease.ts"
-import { type StreamLossReason, StreamLost } from "../StreamError.ts"
+import { StreamLost } from "../StreamError.ts"
 import type * as StreamMetrics from "../StreamMetrics.ts"
 import type { ConsumerName, EntryId, Epoch, StreamName } from "../StreamName.ts"
 import type { Announcement, Held, Member, RenewRequest } from "../StreamStore.ts"
@@ -127,7 +127,7 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
   }
 
   /** Interrupts the handler and tells all listeners. */
-  lose(reason: StreamLossReason): StreamLost {
+  lose(reason: StreamLost["reason"]): StreamLost {
     const loss = this.loss = this.lossOf(reason)
     this.state = "lost"
     this.handler?.interruptUnsafe()
@@ -144,7 +144,7 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
   }
 
   /** The error of operations after its end. */
-  lossOf(reason: StreamLossReason): StreamLost {
+  lossOf(reason: StreamLost["reason"]): StreamLost {
     return new StreamLost({ stream: this.stream, entry: this.entry, token: this.token, reason })
   }
 

@@ -1,7 +1,7 @@
 /** A service whose calls end: a backend that hangs holds up neither a retry nor closing. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { isRefusal, noAnswer, toFailure } from "../../internal/lease/storeFailure.ts"
+import { isTransient, noAnswer, toFailure } from "../../internal/lease/storeFailure.ts"
 import * as log from "../../internal/log.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import type { Service } from "../StreamStore.ts"
@@ -19,7 +19,7 @@ export const atTheEnd = (
     Effect.catchCause((cause) => {
       const error = toFailure(operation, cause)
       const line = `${problem}: ${error.message}`
-      return isRefusal(error) ? log.warning(line) : log.debug(line)
+      return isTransient(error) ? log.debug(line) : log.warning(line)
     })
   )
 

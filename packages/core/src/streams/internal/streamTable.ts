@@ -15,14 +15,14 @@ import type { Slice } from "../../internal/lease/slices.ts"
 import type { Outcome } from "../../internal/lease/trackedLease.ts"
 import * as log from "../../internal/log.ts"
 import { margin as marginOf } from "../../internal/optionChecks.ts"
-import type { StreamLossReason, StreamLost } from "../StreamError.ts"
+import type { StreamLost } from "../StreamError.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId, StreamName } from "../StreamName.ts"
 import type { RenewResult, Service } from "../StreamStore.ts"
 import type { StreamConfig } from "./config.ts"
 import { annotations, type OwnedStream, type Terms } from "./ownedStream.ts"
 
-type Lost = Exclude<StreamLossReason, "Released">
+type Lost = Exclude<StreamLost["reason"], "Released">
 
 /** 50 milliseconds after the first failure in a row, doubling up to an eighth of the heartbeat, varied by a fifth. */
 const retrySchedule = (heartbeat: number): Schedule.Schedule<Duration.Duration, Outcome> =>

@@ -6,7 +6,7 @@ import { stop } from "./exitCodes.ts"
 import { print, printable, type Style } from "./output.ts"
 import { redisWith, switchFlag } from "./settings.ts"
 
-const styles: Readonly<Record<RedisDoctor.Finding["status"], Style>> = {
+const styles: Readonly<Record<RedisDoctor.Report["findings"][number]["status"], Style>> = {
   ok: "green",
   info: "cyan",
   warning: "yellow",

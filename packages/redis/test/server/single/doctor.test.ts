@@ -7,7 +7,7 @@ import { Effect, Layer, Logger } from "effect"
 import { RedisServer } from "../../support/harness.ts"
 import type { Server } from "../../support/redisServer.ts"
 
-const examine = (server: Server, options?: RedisDoctor.Options, redis?: IoRedis.Options) =>
+const examine = (server: Server, options?: Parameters<typeof RedisDoctor.examine>[0], redis?: IoRedis.Options) =>
   Effect.provide(
     RedisDoctor.examine(options),
     Layer.fresh(IoRedis.layer({ url: server.url, serverChecks: false, ...redis }))

@@ -2,7 +2,7 @@
 import * as Arbitrary from "effect/Arbitrary"
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
-import type { Options, Script } from "../../ContentionScript.ts"
+import type { arbitrary, Script } from "../../ContentionScript.ts"
 
 export const millis = (input: Duration.Input) => Math.round(Duration.toMillis(Duration.fromInputUnsafe(input)))
 
@@ -43,7 +43,7 @@ const simpler = (steps: ReadonlyArray<Drawn>): ReadonlyArray<ReadonlyArray<Drawn
   return candidates
 }
 
-export const draw = (options: Options): Arbitrary.Arbitrary<Script> => {
+export const draw = (options: NonNullable<Parameters<typeof arbitrary>[0]>): Arbitrary.Arbitrary<Script> => {
   const [minLength, maxLength] = options.length ?? [1, 20]
   const range = ["1 millis", "3 seconds"] as const
   const step = Schema.Struct({

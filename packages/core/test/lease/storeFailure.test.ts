@@ -1,0 +1,31 @@
+import { SimbaError } from "@effect-simba/core"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Ref } from "effect"
+import { TestClock } from "effect/testing"
+import { isTransient, persist } from "../../src/internal/lease/storeFailure.ts"
+
+const outage = new SimbaError.BackendError({ operation: "read", retryable: true, cause: "down" })
+const refusal = new SimbaError.BackendError({ operation: "read", retryable: false, cause: "NOPERM" })
+const unreadable = new SimbaError.ProtocolError({ where: "a reply", read: "x", problem: "odd" })
+
+/** Fails with each error once, then succeeds. */
+const request = (errors: ReadonlyArray<SimbaError.StoreError>) =>
+  Effect.map(Ref.make(errors), (rest) =>
+    Effect.flatMap(
+      Ref.getAndUpdate(rest, (errors) => errors.slice(1)),
+      ([error]) => error === undefined ? Effect.succeed("answer") : Effect.fail(error)
+    ))
+
+describe("failures of the store", () => {
+  it("only an outage is transient", () => {
+    assert.deepStrictEqual([outage, refusal, unreadable].map(isTransient), [true, false, false])
+  })
+
+  it.effect("a loop outlasts outages and answers that cannot be read, and ends at a refusal", () =>
+    Effect.gen(function*() {
+      const patient = yield* Effect.forkChild(persist("Reading", yield* request([outage, unreadable, outage])))
+      yield* TestClock.adjust("20 seconds")
+      assert.strictEqual(yield* Fiber.join(patient), "answer")
+      assert.strictEqual(yield* Effect.flip(persist("Reading", yield* request([refusal]))), refusal)
+    }))
+})
