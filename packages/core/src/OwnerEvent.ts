@@ -15,7 +15,7 @@ const token = Schema.optionalKey(FencingToken)
  *
  * - `Acquired`: `owner` has the mutex now.
  * - `Renewed`: `owner` extended its lease.
- * - `Released`: `owner` gave the mutex up, and nobody was waiting.
+ * - `Released`: `owner` gave the mutex up, and nobody had it at the next look.
  * - `HandedOver`: `owner` gave the mutex up, and `successor` has it now. It need not have waited: the mutex may have been
  *   free in between, for less time than there was between two looks.
  * - `Expired`: `owner` neither renewed nor released in time.

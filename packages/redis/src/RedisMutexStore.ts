@@ -15,6 +15,7 @@ import * as Random from "effect/Random"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import { withBuildLimit } from "./internal/client/buildLimit.ts"
 import { CommandSink, overRedis } from "./internal/client/commandSink.ts"
 import { reader, subscribe } from "./internal/client/decode.ts"
 import { Redis } from "./internal/client/effectRedis.ts"
@@ -182,7 +183,8 @@ const seesSubscribers = Effect.fnUntraced(function*(
  *
  * **Details**
  *
- * Fails to build with `BackendError` when Redis is out of reach. Needs Redis 6.2 or newer.
+ * Fails to build with `BackendError` when Redis is out of reach, or does not answer for 30 seconds. Needs Redis 6.2 or
+ * newer.
  *
  * **Example** (Mutexes on ioredis)
  *
@@ -197,4 +199,7 @@ const seesSubscribers = Effect.fnUntraced(function*(
  * @category layers
  * @since 0.1.0
  */
-export const layer: Layer.Layer<MutexStore, BackendError, Redis | Subscriber> = Layer.effect(MutexStore, make)
+export const layer: Layer.Layer<MutexStore, BackendError, Redis | Subscriber> = Layer.effect(
+  MutexStore,
+  withBuildLimit(make)
+)

@@ -172,6 +172,21 @@ describe("schedules", () => {
       assert.deepStrictEqual(log.take(), ["a@3", "a@63", "utc@93", "b@123", "berlin@123", "b@183"].sort(byTime))
     }))
 
+  it.effect.each([
+    ["skips comes an hour later", "2026-03-28T12:00:00Z", ["2026-03-29T01:30:00.000Z", "2026-03-30T00:30:00.000Z"]],
+    ["repeats comes once", "2026-10-24T12:00:00Z", ["2026-10-25T00:30:00.000Z", "2026-10-26T01:30:00.000Z"]]
+  ])("an instant that a change of summer time %s", ([, start, expected]) =>
+    Effect.gen(function*() {
+      const step = yield* Schedule.toStep(Leadership.cron("30 2 * * *", { timeZone: "Europe/Berlin" }))
+      const instants: Array<string> = []
+      let now = Date.parse(start as string)
+      while (instants.length < 2) {
+        now = yield* Effect.map(Effect.orDie(Pull.catchDone(step(now, undefined), Effect.die)), ([instant]) => instant)
+        instants.push(new Date(now).toISOString())
+      }
+      assert.deepStrictEqual(instants, expected)
+    }))
+
   it.effect("a clock that is set back does not run an instant again", () =>
     Effect.gen(function*() {
       const step = yield* Schedule.toStep(Leadership.cron("0 * * * *"))

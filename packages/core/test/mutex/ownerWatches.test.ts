@@ -1,7 +1,7 @@
 /** What it costs the backend to follow the owners of many mutexes. */
 import { Mutex, MutexStore } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Layer, Option, Scope, Stream, SubscriptionRef } from "effect"
+import { Clock, Effect, Exit, Layer, Option, Scope, Stream, SubscriptionRef } from "effect"
 import { TestClock } from "effect/testing"
 import * as FaultyStore from "../support/faultyStore.ts"
 import { another, TestLive } from "../support/setup.ts"
@@ -9,12 +9,14 @@ import { another, TestLive } from "../support/setup.ts"
 /** A layer of its own that counts its looks and its subscriptions to announcements. */
 const counted = Effect.gen(function*() {
   const store = yield* MutexStore.MutexStore
-  const asked = { looks: 0, subscriptions: 0 }
+  const asked = { looks: 0, subscriptions: 0, instants: new Set<number>() }
+  const clock = yield* Clock.Clock
   const us = yield* Layer.build(
     Layer.fresh(Mutex.layer({ contender: "us" })).pipe(Layer.provide(Layer.succeed(MutexStore.MutexStore, {
       ...store,
       inspect: (mutex, limit) => {
         asked.looks++
+        asked.instants.add(clock.currentTimeMillisUnsafe())
         return store.inspect(mutex, limit)
       },
       changes: (mutex) => {
@@ -55,6 +57,21 @@ describe("followers of owners", () => {
       yield* TestClock.adjust("10 seconds")
       assert.isAtMost(asked.looks, alone)
       assert.strictEqual(asked.subscriptions, 1)
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it.effect("looks at many mutexes that are due within a quarter of a second are made at one instant", () =>
+    Effect.gen(function*() {
+      const { asked, us } = yield* counted
+      for (let i = 0; i < 20; i++) {
+        yield* Effect.provide(follow(`m ${i}`), us)
+        yield* TestClock.adjust("47 millis")
+      }
+      yield* TestClock.adjust("2 seconds")
+      asked.looks = 0
+      asked.instants.clear()
+      yield* TestClock.adjust("10 seconds")
+      assert.isAtLeast(asked.looks, 20 * 9)
+      assert.isAtMost(asked.instants.size, 10_000 / 250 + 1)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
   it.effect("a watch ends with its last follower, and the next follower begins anew", () =>

@@ -8,6 +8,7 @@ import { StreamStore } from "@effect-simba/core/streams/StreamStore"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { withBuildLimit } from "../internal/client/buildLimit.ts"
 import { hashTag } from "../internal/client/clusterSlot.ts"
 import { Redis } from "../internal/client/effectRedis.ts"
 import { fromRedis } from "../internal/client/errors.ts"
@@ -29,7 +30,7 @@ const make = Effect.gen(function*() {
   const topology = yield* RedisTopology
   const isCluster = topology._tag === "Cluster"
   const maxReaders = Math.max(1, Math.floor((topology.maxReserved ?? 8) / 2))
-  yield* Effect.mapError(redis.send("PING"), fromRedis("connect"))
+  yield* withBuildLimit(Effect.mapError(redis.send("PING"), fromRedis("connect")))
 
   return StreamStore.of({
     open: Effect.fnUntraced(function*(service, options) {
@@ -42,8 +43,8 @@ const make = Effect.gen(function*() {
       const context = serviceContext.make(redis, subscriber, service, isCluster)
       // On a Cluster nobody listens for these events
       if (!isCluster) {
-        if (options?.enableEvents === true) yield* signals.enable(redis)
-        else if (topology.serverChecks !== false) yield* signals.check(redis)
+        if (options?.enableEvents === true) yield* withBuildLimit(signals.enable(redis))
+        else if (topology.serverChecks !== false) yield* withBuildLimit(signals.check(redis))
       }
       const messages = checkpoints.make(context)
       return {
@@ -66,7 +67,8 @@ const make = Effect.gen(function*() {
  *
  * **Details**
  *
- * Fails to build with `BackendError` when Redis is out of reach. Needs Redis 6.2 or newer.
+ * Fails to build with `BackendError` when Redis is out of reach, or does not answer for 30 seconds. Needs Redis 6.2 or
+ * newer.
  *
  * **Example** (A client of one service)
  *

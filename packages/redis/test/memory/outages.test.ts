@@ -2,10 +2,12 @@
 import type * as Mutex from "@effect-simba/core/Mutex"
 import { MutexStore } from "@effect-simba/core/MutexStore"
 import { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
-import { RedisMutexStore } from "@effect-simba/redis"
+import { StreamClient } from "@effect-simba/core/streams"
+import { RedisMutexStore, RedisSubscriber } from "@effect-simba/redis"
+import { RedisStreamStore } from "@effect-simba/redis/streams"
 import { FakeRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer } from "effect"
+import { Context, Effect, Exit, Fiber, Layer } from "effect"
 import { Redis, RedisError } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 import { FakeLive, openFake, start } from "../support/fakeProcess.ts"
@@ -15,6 +17,36 @@ import { contender, freshName } from "../support/harness.ts"
 class ReplyError extends Error {
   override readonly name = "ReplyError"
 }
+
+describe("a provider without timeouts, of a server that never answers", () => {
+  const streams = StreamClient.layer({ service: "svc" }).pipe(Layer.provide(RedisStreamStore.layer))
+
+  it.effect.each(
+    [
+      ["mutexes", "PUBSUB", RedisMutexStore.layer],
+      ["mutexes", "SCRIPT", RedisMutexStore.layer],
+      ["mutexes", "a subscription", RedisMutexStore.layer.pipe(Layer.provide(RedisSubscriber.layer))],
+      ["data streams", "PING", streams],
+      ["data streams", "CONFIG", streams]
+    ] as const
+  )("the layer of %s fails after 30 seconds (%s)", ([, silent, layer]) =>
+    Effect.gen(function*() {
+      const context = yield* Layer.build(FakeRedis.layerClient({ name: "a" }))
+      const redis = Context.get(context, Redis)
+      const provider = Layer.succeedContext(Context.add(context, Redis, {
+        ...redis,
+        send: (command, ...args) => command === silent ? Effect.never : redis.send(command, ...args),
+        subscribe: () => Effect.never
+      }))
+      const building = yield* start(Effect.flip(Layer.build(Layer.provide(layer as typeof streams, provider))))
+      yield* TestClock.adjust("29999 millis")
+      assert.isUndefined(building.pollUnsafe())
+      yield* TestClock.adjust("1 millis")
+      const error = building.pollUnsafe()
+      assert.isTrue(error !== undefined && Exit.isSuccess(error))
+      assert.deepInclude((error as Exit.Success<object>).value, { _tag: "BackendError", retryable: true })
+    }).pipe(Effect.scoped, Effect.provide(FakeLive)))
+})
 
 describe("a server in trouble", () => {
   it.effect.each(["BUSY", "LOADING", "READONLY", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN"] as const)(

@@ -1,11 +1,56 @@
-import { Mutex, MutexName, MutexStore } from "@effect-simba/core"
+import { Mutex, type MutexConfig, MutexName, MutexStore } from "@effect-simba/core"
+import { Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisMutexStore } from "@effect-simba/redis"
 import { Checker, FakeRedis, Simulation, TestMutex, TestRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Duration, Effect, Fiber, Layer } from "effect"
+import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
+import type { Settings } from "../simulate/behaviour.ts"
 import { mixedFleetPlan } from "../simulate/mixedFleetPlan.ts"
-import { loadOf, mutexPlan, plainPlan, program } from "../simulate/mutexPlan.ts"
+import { loadOf, mutexPlan, type Overrides, plainPlan, program } from "../simulate/mutexPlan.ts"
+
+/** A store that is wrong in one thing. */
+const mistaken = (wrong: (store: MutexStore.MutexStore["Service"]) => Partial<MutexStore.MutexStore["Service"]>) =>
+  Layer.effect(
+    MutexStore.MutexStore,
+    Effect.map(MutexStore.MutexStore, (store) => MutexStore.MutexStore.of({ ...store, ...wrong(store) }))
+  ).pipe(Layer.provide(RedisMutexStore.layer))
+
+/** Lets what a tracer throws through. */
+const traced = mistaken((store) => ({ acquire: (request) => Effect.withSpan(store.acquire(request), "acquire") }))
+
+/** Sleeps until it is called: it believes that owners never die, and says nothing of gaps. */
+const trusting = mistaken((store) => ({
+  acquire: (request) =>
+    Effect.map(store.acquire(request), (result) =>
+      result._tag === "Refused" && result.ownership._tag === "Held"
+        ? { ...result, ownership: { ...result.ownership, remaining: Duration.hours(1) } }
+        : result)
+})).pipe(Layer.provide(Layer.effect(
+  Subscriber,
+  Effect.map(Subscriber, (real) => ({
+    ...real,
+    listen: (channel: string, listener: (text: string | undefined) => void) =>
+      real.listen!(channel, (text) => text === undefined ? undefined : listener(text))
+  }))
+)))
+
+/** Asks the server something before each acquire, and waits for ever for the answer. */
+const unlimited = (options: MutexConfig.Options) =>
+  Layer.effect(
+    Mutex.Mutex,
+    Effect.gen(function*() {
+      const { send } = yield* Redis
+      const mutex = yield* Mutex.Mutex
+      return Mutex.Mutex.of({
+        ...mutex,
+        acquire: (name, options) => Effect.andThen(Effect.ignore(send("PING")), mutex.acquire(name, options))
+      })
+    })
+  ).pipe(Layer.provide(Mutex.layer(options)))
+
+type Setup = Parameters<typeof Simulation.run>[0]
 
 const clean = (result: Simulation.Result) => assert.deepStrictEqual(result.violations, [], Simulation.report(result))
 
@@ -77,14 +122,9 @@ describe("The mutex on a simulated Redis", () => {
 
   it.effect("a store that wakes nobody is found: grants come to nothing", () =>
     Effect.gen(function*() {
-      const Deaf = Layer.effect(
-        MutexStore.MutexStore,
-        Effect.map(MutexStore.MutexStore, (store) =>
-          MutexStore.MutexStore.of({
-            ...store,
-            wakeUps: (mutex, id) => Effect.map(store.wakeUps(mutex, id), (real) => ({ ...real, next: Effect.never }))
-          }))
-      ).pipe(Layer.provide(RedisMutexStore.layer))
+      const deaf = mistaken((store) => ({
+        wakeUps: (mutex, id) => Effect.map(store.wakeUps(mutex, id), (real) => ({ ...real, next: Effect.never }))
+      }))
       const settings = { ...loadOf(1).settings, resources: ["a"], workers: 2, rest: 50, contenders: 0, unfair: 0 }
       const checker = Checker.noFlapping({ recovery: 0 })
       const run = (busy: ReturnType<typeof program>) =>
@@ -93,20 +133,61 @@ describe("The mutex on a simulated Redis", () => {
           ({ violations }) => violations.map(({ checker }) => checker)
         )
       assert.deepStrictEqual(yield* run(program(settings)), [])
-      assert.deepStrictEqual(yield* run(program(settings, Deaf)), [checker.name])
+      assert.deepStrictEqual(yield* run(program(settings, deaf)), [checker.name])
+    }))
+
+  /** The checkers that find it in a few seeds of both plans under the faults of `enabled`, and without any. */
+  const finds = Effect.fnUntraced(function*(
+    enabled: Overrides["enabled"],
+    throws: boolean,
+    wrong: (settings: Settings) => ReturnType<typeof program>
+  ) {
+    const settings: Settings = {
+      ...loadOf(1).settings,
+      ...{ resources: ["a"], workers: 2, rest: 50, contenders: 1, unfair: 0, forces: 0, handovers: 0 }
+    }
+    const faults = { ...Simulation.allFaults, hang: { chance: 0.1, lasts: 6500 } }
+    const ofPlan = (run: (seed: number, overrides: Overrides, ours: ReturnType<typeof program>) => Setup) => {
+      const found = (enabled: Overrides["enabled"], throws: boolean) =>
+        Effect.map(
+          Effect.forEach([1, 2, 3, 4], (seed) =>
+            Simulation.run(
+              run(seed, { enabled, faults, checkers: [Checker.everybodyIsServed] }, wrong({ ...settings, throws }))
+            )),
+          (results) => [...new Set(results.flatMap(({ violations }) => violations.map(({ checker }) => checker)))]
+        )
+      return Effect.all([found(enabled, throws), found([], false)])
+    }
+    return {
+      alone: yield* ofPlan((seed, overrides, ours) => mutexPlan(seed, { ...overrides, program: ours })),
+      mixed: yield* ofPlan((seed, overrides, ours) => mixedFleetPlan(seed, overrides, () => ours))
+    }
+  })
+
+  it.effect("tracers that throw are found where a fleet does not stand them", () =>
+    Effect.map(finds([], true, (settings) => program(settings, traced)), ({ alone, mixed }) => {
+      assert.deepStrictEqual(alone, [["program"], []])
+      assert.deepStrictEqual(mixed, [["program"], []])
+    }))
+
+  it.effect("commands that hang are found where a fleet does not stand them", () =>
+    Effect.map(finds(["hang"], false, (settings) => program(settings, undefined, unlimited)), ({ alone, mixed }) => {
+      assert.deepStrictEqual(alone, [[Checker.everybodyIsServed.name], []])
+      assert.deepStrictEqual(mixed, [[Checker.everybodyIsServed.name], []])
+    }))
+
+  it.effect("deaf subscribers are found where a fleet does not stand them; beside stock contenders waiters look often", () =>
+    Effect.map(finds(["deafen"], false, (settings) => program(settings, trusting)), ({ alone, mixed }) => {
+      assert.deepStrictEqual(alone, [[Checker.everybodyIsServed.name], []])
+      assert.deepStrictEqual(mixed, [[], []])
     }))
 
   it.effect("a store that ignores waiters is found: ours are not served in turn", () =>
     Effect.gen(function*() {
-      const Pushing = Layer.effect(
-        MutexStore.MutexStore,
-        Effect.map(MutexStore.MutexStore, (store) =>
-          MutexStore.MutexStore.of({
-            ...store,
-            acquire: (request) => store.acquire({ ...request, unfair: true }),
-            release: (request) => store.release({ ...request, unfair: true })
-          }))
-      ).pipe(Layer.provide(RedisMutexStore.layer))
+      const pushing = mistaken((store) => ({
+        acquire: (request) => store.acquire({ ...request, unfair: true }),
+        release: (request) => store.release({ ...request, unfair: true })
+      }))
       const settings = { ...loadOf(1).settings, resources: ["a"], workers: 3, rest: 20, contenders: 0, unfair: 0 }
       const checker = Checker.servedInTurn({ barges: 0, turn: "1 minute", recovery: 0 })
       const run = (busy: ReturnType<typeof program>) =>
@@ -115,7 +196,7 @@ describe("The mutex on a simulated Redis", () => {
           ({ violations }) => violations.map(({ checker }) => checker)
         )
       assert.deepStrictEqual(yield* run(program(settings)), [])
-      assert.deepStrictEqual(yield* run(program(settings, Pushing)), [checker.name])
+      assert.deepStrictEqual(yield* run(program(settings, pushing)), [checker.name])
     }))
 
   it.effect(

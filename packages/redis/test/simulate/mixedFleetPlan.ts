@@ -6,7 +6,7 @@
 import { Checker, type Simulation, StockSimba } from "@effect-simba/testkit"
 import { Duration, Effect } from "effect"
 import { confirm, type Settings, transition, ttl } from "./behaviour.ts"
-import { loadOf, lock, mutexPlan, program, recovery } from "./mutexPlan.ts"
+import { loadOf, lock, mutexPlan, type Overrides, program, recovery } from "./mutexPlan.ts"
 
 const isOurs = (id: string) => /^\d+-[0-9a-z]{12}:/.test(id)
 
@@ -82,9 +82,13 @@ const notice = Duration.millis(200 + 30 + 5)
 /** The longest work, of each who has the lease in turn, and as long as it may take until somebody sees that it is over. */
 const turnOf = ({ handovers }: Settings) => Duration.millis((1 + handovers) * 4 * ttl + sleepBound)
 
-export const mixedFleetPlan = (seed: number | string, overrides?: Partial<Simulation.Options<never>>) => {
+export const mixedFleetPlan = (
+  seed: number | string,
+  overrides?: Overrides,
+  oursOf: (settings: Settings) => ReturnType<typeof program> = program
+) => {
   const settings = { ...loadOf(seed).settings, unfair: 0, forces: 0, countsSubscribers: true }
-  const ours = program(settings)
+  const ours = oursOf(settings)
   return {
     ...mutexPlan(seed),
     clients: 4,

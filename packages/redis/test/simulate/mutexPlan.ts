@@ -3,7 +3,7 @@
  * under every fault there is. The plain plan does without what came later: unfair holders, contenders that stay, writes
  * under a fence, and servers that cannot tell whether somebody listens.
  */
-import { Mutex } from "@effect-simba/core"
+import { Mutex, type MutexConfig, type MutexStore } from "@effect-simba/core"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisMutexStore } from "@effect-simba/redis"
 import * as RedisLockModel from "@effect-simba/redis/RedisLockModel"
@@ -55,11 +55,21 @@ const throwing = ({ random }: Simulation.Client) => {
   )
 }
 
-export const program = (settings: Settings, on = RedisMutexStore.layer) => (client: Simulation.Client) => {
+/** `on` and `mutexes` are replaced by what is wrong in one thing. */
+export const program = (
+  settings: Settings,
+  on = RedisMutexStore.layer,
+  mutexes: (options: MutexConfig.Options) => Layer.Layer<
+    Mutex.Mutex,
+    Layer.Error<ReturnType<typeof Mutex.layer>>,
+    MutexStore.MutexStore | Redis
+  > = Mutex.layer
+) =>
+(client: Simulation.Client) => {
   const counted = settings.countsSubscribers ? on : on.pipe(Layer.provide(uncounted))
   const store = settings.coalescing ? counted.pipe(Layer.provide(coalescing)) : counted
   const contender = `${client.name}.${client.generation}`
-  const mutex = Mutex.layer({
+  const mutex = mutexes({
     ttl,
     transition,
     confirmTimeout: confirm,

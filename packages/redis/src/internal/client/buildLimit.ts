@@ -1,0 +1,15 @@
+/** How long a store waits for the server while it is built. Not every provider of `Redis` has timeouts. */
+import type { BackendError } from "@effect-simba/core/SimbaError"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { DriverError } from "./driverError.ts"
+import { backendError } from "./errors.ts"
+
+const limit = Duration.seconds(30)
+
+export const withBuildLimit = <A, E, R>(build: Effect.Effect<A, E, R>): Effect.Effect<A, E | BackendError, R> =>
+  Effect.timeoutOrElse(build, {
+    duration: limit,
+    orElse: () =>
+      Effect.fail(backendError("connect", new DriverError(`no answer within ${Duration.format(limit)}`, true)))
+  })
