@@ -4,8 +4,6 @@ import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import * as fleet from "../support/streamFleet.ts"
 
-const names = (count: number) => Array.from({ length: count }, (_, i) => ({ stream: `s${i + 1}` }))
-
 const owned = (consumer: fleet.Consumer) =>
   Effect.map(consumer.client.owned, (leases) => leases.map(({ stream }) => stream).sort())
 
@@ -30,7 +28,7 @@ describe("closing a consumer", () => {
               }))
           })
         ))
-        yield* a.client.announceAll(names(3))
+        yield* a.client.announceAll(fleet.names(3))
         yield* TestClock.adjust("10 seconds")
         const closing = yield* Effect.forkChild(Fiber.interrupt(running), { startImmediately: true })
         yield* TestClock.adjust("10 millis")
@@ -61,7 +59,7 @@ describe("closing a consumer", () => {
       const leaves = (consumer: fleet.Consumer) =>
         consumer.link.calls.filter((call) => call === "removeConsumer").length
       yield* runner.start(runner.client.run(Effect.void))
-      yield* producer.client.announceAll(names(1))
+      yield* producer.client.announceAll(fleet.names(1))
       yield* TestClock.adjust("1 second")
       yield* Effect.ignore(claimer.client.claim("s2"))
       for (const consumer of [runner, claimer, producer]) yield* consumer.close
@@ -70,8 +68,7 @@ describe("closing a consumer", () => {
 
   it.effect("does not wait for ever for a backend that does not answer to its leaving", () =>
     fleet.test(Effect.gen(function*() {
-      const { open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a } = yield* fleet.ofOne
       yield* a.start(a.client.run(Effect.void))
       yield* TestClock.adjust("1 second")
       a.link.modes.removeConsumer = "hang"
@@ -85,8 +82,7 @@ describe("closing a consumer", () => {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { gracePeriod: 0 })
       const b = yield* open("b", { sweepInterval: "1 hour" })
-      yield* a.start(a.client.run(Effect.never))
-      yield* a.client.announceAll(names(3))
+      yield* a.serve(3)
       yield* b.start(b.client.run(Effect.never))
       yield* TestClock.adjust("5 seconds")
       yield* a.close
@@ -100,8 +96,7 @@ describe("closing a consumer", () => {
     "needs no news from the backend: a reader that waits for announcements is let go at once",
     () =>
       fleet.test(Effect.gen(function*() {
-        const { open } = yield* fleet.make
-        const a = yield* open("a")
+        const { a } = yield* fleet.ofOne
         const running = yield* a.start(a.client.run(Effect.never))
         yield* TestClock.adjust("1 second")
         yield* Fiber.interrupt(running)
@@ -114,8 +109,7 @@ describe("closing a consumer", () => {
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { gracePeriod: 0, capacity: 300 })
-      yield* a.start(a.client.run(Effect.never))
-      yield* a.client.announceAll(names(300))
+      yield* a.serve(300)
       yield* TestClock.adjust("900 millis")
       a.link.mode = "hang"
       const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
@@ -139,8 +133,7 @@ describe("closing a consumer", () => {
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
         const a = yield* open("a", { gracePeriod: 0, capacity: 1500, leaseDuration: "5 seconds" })
-        yield* a.start(a.client.run(handler))
-        yield* a.client.announceAll(names(1500))
+        yield* a.serve(1500, handler)
         yield* TestClock.adjust("3 seconds")
         assert.lengthOf(yield* owned(a), 1500)
         // All of them take three times as long as a command may
@@ -161,7 +154,7 @@ describe("closing a consumer", () => {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { gracePeriod: "1 second" })
       yield* a.start(a.client.run(Effect.fail("x"), { onError: () => Effect.never }))
-      yield* a.client.announceAll(names(2))
+      yield* a.client.announceAll(fleet.names(2))
       yield* TestClock.adjust("1 minute")
       assert.lengthOf(yield* owned(a), 2)
       backend.streamLeases.delete("s1")
@@ -183,7 +176,7 @@ describe("closing a consumer", () => {
         yield* a.start(a.client.run(Effect.onInterrupt(Effect.never, () => Effect.die("finalizer")), {
           onError: ({ failures }) => Effect.andThen(Effect.sync(() => told.push(failures)), onError)
         }))
-        yield* a.client.announceAll(names(1))
+        yield* a.client.announceAll(fleet.names(1))
         yield* TestClock.adjust("1 second")
         const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
         yield* TestClock.adjust("3100 millis")
@@ -194,8 +187,7 @@ describe("closing a consumer", () => {
 
   it.effect("does not wait for a backend that nobody could join yet", () =>
     fleet.test(Effect.gen(function*() {
-      const { open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a } = yield* fleet.ofOne
       a.link.mode = "fail"
       // In no scope of the client
       const running = yield* Effect.forkChild(Effect.exit(a.client.run(Effect.never)), { startImmediately: true })
@@ -211,8 +203,7 @@ describe("closing a consumer", () => {
       const { open } = yield* fleet.make
       const a = yield* open("a", { gracePeriod: 0 })
       const b = yield* open("b")
-      yield* a.start(a.client.run(() => Effect.uninterruptible(Effect.sleep("1 minute"))))
-      yield* a.client.announceAll(names(1))
+      yield* a.serve(1, () => Effect.uninterruptible(Effect.sleep("1 minute")))
       yield* TestClock.adjust("10 millis")
       yield* b.start(b.client.run(Effect.never))
       const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
@@ -238,7 +229,7 @@ describe("closing a consumer", () => {
               Effect.suspend(() => ++runs % 2 === 0 ? Effect.fail("x") : Effect.void)
             )
           ))
-          yield* a.client.announceAll(names(20))
+          yield* a.client.announceAll(fleet.names(20))
           yield* TestClock.adjust(at)
           const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
           yield* TestClock.adjust("5 seconds")
@@ -255,11 +246,9 @@ describe("closing a consumer", () => {
 describe("releasing a data stream", () => {
   it.effect("interrupts its handler, awaits it, and leaves it to others for a moment", () =>
     fleet.test(Effect.gen(function*() {
-      const { open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a, open } = yield* fleet.ofOne
       const b = yield* open("b", { sweepInterval: "1 hour" })
-      yield* a.start(a.client.run(() => Effect.onInterrupt(Effect.never, () => Effect.sleep("1 second"))))
-      yield* a.client.announceAll(names(1))
+      yield* a.serve(1, () => Effect.onInterrupt(Effect.never, () => Effect.sleep("1 second")))
       yield* TestClock.adjust("10 millis")
       yield* b.start(b.client.run(Effect.never))
       const releasing = yield* Effect.forkChild(a.client.release("s1"), { startImmediately: true })

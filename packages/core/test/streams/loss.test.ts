@@ -6,8 +6,6 @@ import { TestClock } from "effect/testing"
 import { stalling } from "../support/stalling.ts"
 import * as fleet from "../support/streamFleet.ts"
 
-const names = (count: number) => Array.from({ length: count }, (_, i) => ({ stream: `s${i + 1}` }))
-
 const owned = (consumer: fleet.Consumer) =>
   Effect.map(consumer.client.owned, (leases) => leases.map(({ stream }) => stream).sort())
 
@@ -40,10 +38,8 @@ describe("an outage of half a minute", () => {
   it.effect("ends with all taken again within a lease and a sweep, however late in a pause it ends", () =>
     fleet.test(Effect.gen(function*() {
       for (let millis = 30_000; millis < 36_000; millis += 300) {
-        const { open } = yield* fleet.make
-        const a = yield* open("a")
-        yield* a.start(a.client.run(Effect.never))
-        yield* a.client.announceAll(names(3))
+        const { a } = yield* fleet.ofOne
+        yield* a.serve(3)
         yield* TestClock.adjust("1 second")
         a.link.mode = "fail"
         yield* TestClock.adjust(millis)
@@ -61,8 +57,7 @@ describe("an owner that dies", () => {
     fleet.test(Effect.gen(function*() {
       const { lines, open } = yield* fleet.make
       const a = yield* open("a", { capacity: 500 })
-      yield* a.start(a.client.run(Effect.never))
-      yield* a.client.announceAll(names(1))
+      yield* a.serve(1)
       yield* TestClock.adjust("1 second")
       a.link.mode = "fail"
       yield* TestClock.adjust("3 seconds")
@@ -70,7 +65,7 @@ describe("an owner that dies", () => {
         "Warn: Data stream \"s1\" (token 1) is lost: it could not be renewed before its deadline. Stop touching it."
       ])
       a.link.mode = "work"
-      yield* a.client.announceAll(names(400))
+      yield* a.client.announceAll(fleet.names(400))
       yield* TestClock.adjust("10 seconds")
       assert.strictEqual((yield* owned(a)).length, 400)
       a.link.mode = "fail"
@@ -85,11 +80,9 @@ describe("an owner that dies", () => {
     "is followed within lease plus sweep although nothing is ever published",
     () =>
       fleet.test(Effect.gen(function*() {
-        const { backend, open } = yield* fleet.make
-        const a = yield* open("a")
+        const { a, backend, open } = yield* fleet.ofOne
         const b = yield* open("b")
-        yield* a.start(a.client.run(Effect.never))
-        yield* a.client.announceAll(names(3))
+        yield* a.serve(3)
         yield* TestClock.adjust("7 seconds")
         yield* b.start(b.client.run(Effect.never))
         yield* TestClock.adjust("7 seconds")
@@ -111,8 +104,7 @@ describe("an owner that dies", () => {
       const expiring = yield* Effect.forkChild(backend.expiring)
       const a = yield* open("a")
       const b = yield* open("b", { sweepInterval: "1 hour" })
-      yield* a.start(a.client.run(Effect.never))
-      yield* a.client.announceAll(names(3))
+      yield* a.serve(3)
       yield* b.start(b.client.run(Effect.never))
       yield* TestClock.adjust("5 seconds")
       yield* a.kill
@@ -125,10 +117,8 @@ describe("an owner that dies", () => {
     "goes on with what was its own right after a restart under the same name",
     () =>
       fleet.test(Effect.gen(function*() {
-        const { backend, open } = yield* fleet.make
-        const a = yield* open("a")
-        yield* a.start(a.client.run(Effect.never))
-        yield* a.client.announceAll(names(2))
+        const { a, backend, open } = yield* fleet.ofOne
+        yield* a.serve(2)
         yield* TestClock.adjust("1 second")
         yield* a.kill
         const [first] = backend.rows
@@ -153,7 +143,7 @@ describe("an owner that dies", () => {
         const a = yield* open("a", { capacity: 1 })
         const b = yield* open("b", { capacity: 1, sweepInterval: sweep })
         const order: Array<string> = []
-        yield* a.client.announceAll(names(6))
+        yield* a.client.announceAll(fleet.names(6))
         yield* a.start(a.client.run(Effect.never))
         yield* TestClock.adjust("10 millis")
         yield* b.start(b.client.run(({ stream }) => {
@@ -169,10 +159,9 @@ describe("an owner that dies", () => {
 
   it.effect("who was given an entry a moment ago is left alone, lease or none", () =>
     fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a, backend, open } = yield* fleet.ofOne
       const b = yield* open("b")
-      yield* b.client.announceAll(names(1))
+      yield* b.client.announceAll(fleet.names(1))
       const [row] = backend.rows
       // It has read it, and takes its lease in a moment
       a.link.modes.take = "hang"
@@ -192,8 +181,7 @@ describe("an owner that dies", () => {
       const { backend, open } = yield* fleet.make
       for (let i = 0; i < 3; i++) {
         const a = yield* open(`a${i}`, { maxFailures: 3, deadLetterAfter: 0 })
-        yield* a.start(a.client.run(Effect.never))
-        yield* a.client.announceAll(names(1))
+        yield* a.serve(1)
         yield* TestClock.adjust("4400 millis")
         assert.deepStrictEqual(yield* owned(a), ["s1"])
         yield* a.kill
@@ -218,7 +206,7 @@ describe("an owner that dies", () => {
             return lease.messagesAfter("0-0" as never, 1)
           })
         ))
-        yield* a.client.announceAll(names(3))
+        yield* a.client.announceAll(fleet.names(3))
         for (let i = 0; i < 12; i++) {
           yield* TestClock.adjust("10 seconds")
           a.link.mode = "fail"
@@ -235,11 +223,9 @@ describe("an owner that dies", () => {
 
   it.effect("counts the lease of a taking from before it was sent, not from the answer", () =>
     fleet.test(Effect.gen(function*() {
-      const { open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a } = yield* fleet.ofOne
       a.link.delays.take = 400
-      yield* a.start(a.client.run(Effect.never))
-      yield* a.client.announceAll(names(1))
+      yield* a.serve(1)
       while ((yield* a.client.owned).length === 0) yield* TestClock.adjust("1 millis")
       const [lease] = yield* a.client.owned
       assert.isAtMost(Duration.toMillis(yield* lease!.timeLeft), 1500)
@@ -257,7 +243,7 @@ describe("an owner that dies", () => {
         Clock.Clock,
         clock
       ))
-      yield* a.client.announceAll(names(1))
+      yield* a.client.announceAll(fleet.names(1))
       while (!a.link.calls.includes("take")) yield* TestClock.adjust("1 millis")
       stall.millis = 1950
       yield* TestClock.adjust("150 millis")
@@ -267,10 +253,8 @@ describe("an owner that dies", () => {
 
   it.effect("is followed within a sweep of the end of a long outage", () =>
     fleet.test(Effect.gen(function*() {
-      const { open } = yield* fleet.make
-      const a = yield* open("a")
-      yield* a.start(a.client.run(Effect.never))
-      yield* a.client.announceAll(names(3))
+      const { a } = yield* fleet.ofOne
+      yield* a.serve(3)
       for (let i = 0; i < 10; i++) {
         yield* TestClock.adjust("10 seconds")
         assert.strictEqual((yield* owned(a)).length, 3)
@@ -284,8 +268,7 @@ describe("an owner that dies", () => {
 
   it.effect("is followed by its own process only when the handler has ended that could not be interrupted", () =>
     fleet.test(Effect.gen(function*() {
-      const { open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a } = yield* fleet.ofOne
       let running = 0
       let most = 0
       const work = Effect.acquireUseRelease(
@@ -295,8 +278,7 @@ describe("an owner that dies", () => {
         () => Effect.uninterruptible(Effect.sleep("30 seconds")),
         () => Effect.sync(() => running--)
       )
-      yield* a.start(a.client.run(Effect.andThen(work, Effect.never)))
-      yield* a.client.announceAll(names(1))
+      yield* a.serve(1, Effect.andThen(work, Effect.never))
       yield* TestClock.adjust("1 second")
       a.link.mode = "fail"
       yield* TestClock.adjust("3 seconds")
@@ -317,7 +299,7 @@ describe("an owner that dies", () => {
       const b = yield* open("b", { rebalance: true })
       yield* a.start(a.client.run(Effect.never))
       yield* b.start(b.client.run(Effect.never))
-      yield* a.client.announceAll(names(10))
+      yield* a.client.announceAll(fleet.names(10))
       yield* TestClock.adjust("1 minute")
       assert.strictEqual((yield* owned(a)).length, 5)
       yield* a.kill
@@ -331,12 +313,10 @@ describe("an owner that is cut off", () => {
     "has its handlers interrupted at the local deadline, before anybody else begins",
     () =>
       fleet.test(Effect.gen(function*() {
-        const { open } = yield* fleet.make
-        const a = yield* open("a")
+        const { a, open } = yield* fleet.ofOne
         const b = yield* open("b")
         const { handler, notes } = noting()
-        yield* a.start(a.client.run(handler))
-        yield* a.client.announceAll(names(1))
+        yield* a.serve(1, handler)
         yield* b.start(b.client.run(handler))
         yield* TestClock.adjust("500 millis")
         const loss = yield* lossOf((yield* a.client.owned)[0]!)
@@ -359,11 +339,9 @@ describe("an owner that is cut off", () => {
     "renewals that fail are tried again, and a short outage costs nothing, whenever it begins",
     () =>
       fleet.test(Effect.gen(function*() {
-        const { open } = yield* fleet.make
-        const a = yield* open("a")
+        const { a } = yield* fleet.ofOne
         const { handler, notes } = noting()
-        yield* a.start(a.client.run(handler))
-        yield* a.client.announceAll(names(1))
+        yield* a.serve(1, handler)
         yield* TestClock.adjust("900 millis")
         for (let i = 0; i < 40; i++) {
           // The lease's 2 s, less margin, heartbeat and the last pause; a call that hangs costs its timeout besides
@@ -380,11 +358,9 @@ describe("an owner that is cut off", () => {
 
   it.effect("counts its lease from before a renewal was sent, not from the answer", () =>
     fleet.test(Effect.gen(function*() {
-      const { open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a } = yield* fleet.ofOne
       a.link.delays.renew = 400
-      yield* a.start(a.client.run(Effect.never))
-      yield* a.client.announceAll(names(1))
+      yield* a.serve(1)
       yield* TestClock.adjust("10 millis")
       const [lease] = yield* a.client.owned
       const left = Effect.map(lease!.timeLeft, (left) => Math.round(Duration.toMillis(left)))
@@ -399,11 +375,9 @@ describe("an owner that is cut off", () => {
 
   it.effect("takes up its work again after an outage that was longer than the lease", () =>
     fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a, backend } = yield* fleet.ofOne
       const { handler, notes } = noting()
-      yield* a.start(a.client.run(handler))
-      yield* a.client.announceAll(names(1))
+      yield* a.serve(1, handler)
       yield* TestClock.adjust("500 millis")
       a.link.mode = "fail"
       yield* TestClock.adjust("1 minute")
@@ -428,7 +402,7 @@ describe("an owner that is cut off", () => {
       const { open } = yield* fleet.make
       const a = yield* Effect.provideService(open("a"), Clock.Clock, clock)
       yield* a.start(Effect.provideService(a.client.run(Effect.never), Clock.Clock, clock))
-      yield* a.client.announceAll(names(1))
+      yield* a.client.announceAll(fleet.names(1))
       yield* TestClock.adjust("500 millis")
       const [lease] = yield* a.client.owned
       yield* lease!.ensure
@@ -441,11 +415,9 @@ describe("an owner that is cut off", () => {
 
   it.effect("an answer to a taking that was lost is asked for again: one owner, one token, no failure", () =>
     fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a, backend } = yield* fleet.ofOne
       a.link.modes.take = "lost"
-      yield* a.start(a.client.run(Effect.never))
-      yield* a.client.announceAll(names(1))
+      yield* a.serve(1)
       yield* TestClock.adjust("400 millis")
       a.link.modes.take = "work"
       yield* TestClock.adjust("1 second")
@@ -461,8 +433,7 @@ describe("what the backend says", () => {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { sweepInterval: "1 hour" })
       const { handler, notes } = noting()
-      yield* a.start(a.client.run(handler))
-      yield* a.client.announceAll(names(1))
+      yield* a.serve(1, handler)
       yield* TestClock.adjust("500 millis")
       const loss = yield* lossOf((yield* a.client.owned)[0]!)
       backend.entryLeases.clear()
@@ -480,8 +451,7 @@ describe("what the backend says", () => {
         const { backend, open } = yield* fleet.make
         const [a, b] = [yield* open("a"), yield* open("b")]
         // It does not let itself be interrupted, and outlives its loss by far
-        yield* a.start(a.client.run(Effect.uninterruptible(Effect.sleep("20 seconds"))))
-        yield* a.client.announceAll(names(1))
+        yield* a.serve(1, Effect.uninterruptible(Effect.sleep("20 seconds")))
         yield* TestClock.adjust("500 millis")
         yield* b.start(b.client.run(Effect.never))
         backend.entryLeases.clear()
@@ -502,8 +472,7 @@ describe("what the backend says", () => {
       const [a, b] = [yield* open("a"), yield* open("b", { sweepInterval: "50 millis" })]
       a.link.modes.renew = "fail"
       a.link.delays.done = 490
-      yield* a.start(a.client.run(Effect.sleep("1600 millis")))
-      yield* a.client.announceAll(names(1))
+      yield* a.serve(1, Effect.sleep("1600 millis"))
       yield* TestClock.adjust("1700 millis")
       yield* b.start(b.client.run(Effect.never))
       backend.entryLeases.clear()
@@ -526,7 +495,7 @@ describe("what the backend says", () => {
         assert.strictEqual(running, 1)
         return Effect.ensuring(Effect.uninterruptible(Effect.sleep("20 seconds")), Effect.sync(() => running--))
       }))
-      yield* a.client.announceAll(names(2))
+      yield* a.client.announceAll(fleet.names(2))
       yield* TestClock.adjust("500 millis")
       backend.entryLeases.clear()
       backend.streamLeases.clear()
@@ -540,8 +509,7 @@ describe("what the backend says", () => {
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { capacity: 1 })
-      yield* a.start(a.client.run(Effect.never))
-      yield* a.client.announceAll(names(6))
+      yield* a.serve(6)
       for (let i = 0; i < 3; i++) {
         yield* TestClock.adjust("10 seconds")
         assert.lengthOf(yield* owned(a), 1)
@@ -556,17 +524,16 @@ describe("what the backend says", () => {
     "what cannot be taken or read does not end the consumer, and its neighbours are taken",
     () =>
       fleet.test(Effect.gen(function*() {
-        const { backend, open } = yield* fleet.make
-        const a = yield* open("a")
+        const { a, backend } = yield* fleet.ofOne
         yield* a.start(a.client.run(Effect.never))
         backend.add({ problem: "no JSON" })
-        yield* a.client.announceAll(names(1))
+        yield* a.client.announceAll(fleet.names(1))
         a.link.modes.take = "fail"
         yield* TestClock.adjust("10 seconds")
         assert.strictEqual(backend.dead[0]?.reason, "no JSON")
         a.link.modes.take = "work"
         backend.add({ problem: "no JSON either" })
-        yield* a.client.announceAll(names(2))
+        yield* a.client.announceAll(fleet.names(2))
         yield* TestClock.adjust("8 seconds")
         assert.deepStrictEqual(yield* owned(a), ["s1", "s2"])
         assert.strictEqual(backend.dead.length, 2)
@@ -590,8 +557,7 @@ describe("what the backend says", () => {
 
   it.effect("a second entry for a data stream is taken when the first is done", () =>
     fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a, backend } = yield* fleet.ofOne
       let running = 0
       yield* a.start(a.client.run(() => {
         assert.strictEqual(++running, 1)
@@ -610,8 +576,7 @@ describe("a handler that makes no progress", { tags: ["G32"] }, () => {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { progressTimeout: "10 seconds" })
       const b = yield* open("b", { progressTimeout: "10 seconds" })
-      yield* a.start(a.client.run(Effect.never))
-      yield* a.client.announceAll(names(1))
+      yield* a.serve(1)
       yield* TestClock.adjust("1 second")
       const loss = yield* lossOf((yield* a.client.owned)[0]!)
       yield* b.start(b.client.run((lease) => Effect.forever(Effect.andThen(Effect.sleep("9 seconds"), lease.progress))))
@@ -639,7 +604,7 @@ describe("a handler that makes no progress", { tags: ["G32"] }, () => {
             Effect.suspend(() => lease.commit(`${++commits}-0` as never))
           ))
       ))
-      yield* a.client.announceAll(names(2))
+      yield* a.client.announceAll(fleet.names(2))
       yield* TestClock.adjust("5 minutes")
       assert.deepStrictEqual(yield* owned(a), ["s1", "s2"])
       assert.isAbove(commits, 30)

@@ -9,8 +9,6 @@ import * as fleet from "../support/streamFleet.ts"
 
 type Notification = StreamNotification.StreamNotification
 
-const names = (count: number) => Array.from({ length: count }, (_, i) => ({ stream: `s${i + 1}` }))
-
 const owned = (consumer: fleet.Consumer) =>
   Effect.map(consumer.client.owned, (leases) => leases.map(({ stream }) => stream).sort())
 
@@ -31,7 +29,7 @@ describe("notifications", () => {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { gracePeriod: 0, sweepInterval: "1 hour" })
       const { fiber, seen, tags } = yield* collecting(a)
-      yield* a.client.announceAll(names(2))
+      yield* a.client.announceAll(fleet.names(2))
       yield* TestClock.adjust("10 millis")
       yield* TestClock.adjust("490 millis")
       assert.deepStrictEqual(tags(), ["StreamAdded", "StreamAdded"])
@@ -49,10 +47,9 @@ describe("notifications", () => {
 
   it.effect("nothing is said about what its user ended", () =>
     fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a, backend } = yield* fleet.ofOne
       const { tags } = yield* collecting(a)
-      yield* a.client.announceAll(names(2))
+      yield* a.client.announceAll(fleet.names(2))
       yield* TestClock.adjust("10 millis")
       yield* a.client.doneStream("s1")
       yield* a.client.release("s2")
@@ -68,7 +65,7 @@ describe("notifications", () => {
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
         const a = yield* open("a", { capacity: 5000, gracePeriod: 0 })
-        yield* a.client.announceAll(names(3000))
+        yield* a.client.announceAll(fleet.names(3000))
         // Pending from an earlier life, all of them
         for (const row of backend.rows.slice(0, 1000)) row.owner = "redis-consumer-a"
         const reading = yield* a.start(Effect.scoped(
@@ -92,8 +89,7 @@ describe("notifications", () => {
     "a lease is renewed from the grant on, however late its notification is read",
     () =>
       fleet.test(Effect.gen(function*() {
-        const { open } = yield* fleet.make
-        const a = yield* open("a")
+        const { a } = yield* fleet.ofOne
         const tokens: Array<number> = []
         yield* a.start(Stream.runForEach(
           a.client.notifications,
@@ -103,7 +99,7 @@ describe("notifications", () => {
               Effect.sync(() => notification._tag === "StreamAdded" ? tokens.push(notification.token) : undefined)
             )
         ))
-        yield* a.client.announceAll(names(2))
+        yield* a.client.announceAll(fleet.names(2))
         yield* TestClock.adjust("10 millis")
         yield* TestClock.adjust("130 seconds")
         assert.deepStrictEqual(tokens, [1, 2])
@@ -119,8 +115,7 @@ describe("notifications", () => {
       const expiring = yield* Effect.forkChild(backend.expiring)
       const a = yield* open("a")
       const b = yield* open("b", { sweepInterval: "1 hour" })
-      yield* a.start(a.client.run(Effect.never))
-      yield* a.client.announceAll(names(1))
+      yield* a.serve(1)
       yield* TestClock.adjust("10 millis")
       const { seen } = yield* collecting(b)
       yield* TestClock.adjust("1 second")
@@ -135,8 +130,7 @@ describe("notifications", () => {
 
   it.effect("StreamTerminated has the reason where the backend refuses for good", () =>
     fleet.test(Effect.gen(function*() {
-      const { open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a } = yield* fleet.ofOne
       const { fiber, seen } = yield* collecting(a)
       yield* TestClock.adjust("10 millis")
       a.link.modes.read = "refuse"
@@ -158,12 +152,12 @@ describe("notifications", () => {
       const a = yield* open("a", { gracePeriod: "2 seconds" })
       const other = yield* open("b")
       const b = yield* other.start(other.client.run((lease) => lease.stream === "s1" ? lease.yield : Effect.never))
-      yield* a.client.announceAll(names(1))
+      yield* a.client.announceAll(fleet.names(1))
       yield* TestClock.adjust("10 millis")
       yield* Fiber.interrupt(b)
       const claimed = yield* a.client.claim("s1")
       const { fiber } = yield* collecting(a)
-      yield* a.client.announceAll(names(2))
+      yield* a.client.announceAll(fleet.names(2))
       yield* TestClock.adjust("100 millis")
       assert.deepStrictEqual(yield* owned(a), ["s1", "s2"])
       yield* Effect.forkChild(Fiber.interrupt(fiber), { startImmediately: true })
@@ -179,7 +173,7 @@ describe("notifications", () => {
 /** Announces a data stream whose consumer has gone. */
 const orphan = (backend: Backend, consumer: fleet.Consumer) =>
   Effect.gen(function*() {
-    yield* consumer.client.announceAll(names(1))
+    yield* consumer.client.announceAll(fleet.names(1))
     backend.rows[0]!.owner = "redis-consumer-gone"
     yield* TestClock.adjust("3 seconds")
   })
@@ -187,11 +181,9 @@ const orphan = (backend: Backend, consumer: fleet.Consumer) =>
 describe("claims", () => {
   it.effect("are refused while anybody owns it, this client included", () =>
     fleet.test(Effect.gen(function*() {
-      const { open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a, open } = yield* fleet.ofOne
       const b = yield* open("b")
-      yield* a.start(a.client.run(Effect.never))
-      yield* a.client.announceAll(names(1))
+      yield* a.serve(1)
       yield* TestClock.adjust("10 seconds")
       const errors = [
         yield* Effect.flip(a.client.claim("s1")),
@@ -210,9 +202,8 @@ describe("claims", () => {
 
   it.effect("are refused where no consumer was given it yet, and nothing is taken", () =>
     fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a")
-      yield* a.client.announceAll(names(1))
+      const { a, backend } = yield* fleet.ofOne
+      yield* a.client.announceAll(fleet.names(1))
       yield* TestClock.adjust("10 seconds")
       const error = yield* Effect.flip(a.client.claim("s1"))
       assert.strictEqual(error._tag, "StreamNotFound")
@@ -222,12 +213,10 @@ describe("claims", () => {
 
   it.effect("leave alone who read the announcement a moment ago, and is about to take it", () =>
     fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a, backend, open } = yield* fleet.ofOne
       const b = yield* open("b")
       a.link.modes.take = "hang"
-      yield* a.start(a.client.run(Effect.never))
-      yield* a.client.announceAll(names(1))
+      yield* a.serve(1)
       yield* TestClock.adjust("10 millis")
       assert.strictEqual(backend.rows[0]!.owner, "redis-consumer-a")
       assert.strictEqual((yield* Effect.flip(b.client.claim("s1")))._tag, "AlreadyClaimed")
@@ -236,8 +225,7 @@ describe("claims", () => {
 
   it.effect("last longer than the call, its fiber and its scope", () =>
     fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a, backend } = yield* fleet.ofOne
       yield* orphan(backend, a)
       const lease = yield* Effect.scoped(Effect.timeout(a.client.claim("s1"), "5 seconds"))
       yield* TestClock.adjust("1 hour")
@@ -250,8 +238,7 @@ describe("claims", () => {
 describe("a claim that is given up", () => {
   it.effect("leaves nothing behind, although it is granted afterwards", () =>
     fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a, backend } = yield* fleet.ofOne
       yield* orphan(backend, a)
       a.link.delays.take = 300
       a.link.modes.release = "fail"
@@ -272,8 +259,7 @@ describe("announcing", () => {
     "refuses names before anything is sent, and a list with one of them as a whole",
     () =>
       fleet.test(Effect.gen(function*() {
-        const { open } = yield* fleet.make
-        const a = yield* open("a")
+        const { a } = yield* fleet.ofOne
         for (const stream of ["", "  ", "a<MUTEX_KEY_SEP>b"]) {
           const error = yield* Effect.flip(a.client.announceAll([{ stream: "fine" }, { stream }]))
           assert.isTrue(error._tag === "InvalidName" && error.kind === "stream" && error.value === stream)
@@ -286,10 +272,9 @@ describe("announcing", () => {
 
   it.effect("twice is harmless while the first is unfinished", () =>
     fleet.test(Effect.gen(function*() {
-      const { open } = yield* fleet.make
-      const a = yield* open("a")
-      const [first] = yield* a.client.announceAll(names(1))
-      const [second] = yield* a.client.announceAll(names(1))
+      const { a } = yield* fleet.ofOne
+      const [first] = yield* a.client.announceAll(fleet.names(1))
+      const [second] = yield* a.client.announceAll(fleet.names(1))
       assert.deepStrictEqual([first!.isNew, second!.isNew], [true, false])
       assert.strictEqual(first!.entry, second!.entry)
     })), { tags: ["G8"] })
@@ -347,8 +332,7 @@ describe("figures", () => {
       yield* fleet.test(Effect.gen(function*() {
         const { open } = yield* fleet.make
         const a = yield* open("a", { gracePeriod: 0, rebalance: true })
-        yield* a.start(a.client.run((lease) => lease.stream === "s1" ? Effect.sleep("3 seconds") : Effect.never))
-        yield* a.client.announceAll(names(3))
+        yield* a.serve(3, (lease) => lease.stream === "s1" ? Effect.sleep("3 seconds") : Effect.never)
         yield* TestClock.adjust("1500 millis")
         assert.strictEqual((yield* Metric.value(StreamMetrics.owned)).value, 3)
         yield* TestClock.adjust("3 seconds")

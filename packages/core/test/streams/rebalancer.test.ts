@@ -4,8 +4,6 @@ import { Duration, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import * as fleet from "../support/streamFleet.ts"
 
-const names = (count: number) => Array.from({ length: count }, (_, i) => ({ stream: `s${i + 1}` }))
-
 const count = (consumer: fleet.Consumer) => Effect.map(consumer.client.owned, ({ length }) => length)
 
 describe("balance", () => {
@@ -27,8 +25,7 @@ describe("balance", () => {
             () => Effect.andThen(Effect.sleep("200 millis"), Effect.sync(() => running.delete(lease.stream)))
           )
         const a = yield* open("a", { rebalance: true })
-        yield* a.start(a.client.run(handler))
-        yield* a.client.announceAll(names(9))
+        yield* a.serve(9, handler)
         yield* TestClock.adjust("20 seconds")
         const b = yield* open("b", { rebalance: true, capacity: 32 })
         yield* b.start(b.client.run(handler))
@@ -49,8 +46,7 @@ describe("balance", () => {
       const { open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true, gracePeriod: "3 seconds" })
       const b = yield* open("b", { rebalance: true })
-      yield* a.start(a.client.run(Effect.never))
-      yield* a.client.announceAll(names(2))
+      yield* a.serve(2)
       yield* TestClock.adjust("20 seconds")
       yield* b.start(b.client.run(Effect.never))
       yield* TestClock.adjust("30 seconds")
@@ -69,8 +65,7 @@ describe("balance", () => {
           Effect.andThen(lease.stream === "s1" ? lease.messagesAfter("0-0" as never, 1) : Effect.sleep("1 hour")),
           Effect.onInterrupt(() => Effect.sync(() => interrupted.push(lease.stream)))
         )
-      yield* a.start(a.client.run(handler))
-      yield* a.client.announceAll(names(3))
+      yield* a.serve(3, handler)
       yield* TestClock.adjust("20 seconds")
       yield* b.start(b.client.run(handler))
       yield* TestClock.adjust("30 minutes")
@@ -85,8 +80,7 @@ describe("balance", () => {
       const a = yield* open("a", { rebalance: true })
       const b = yield* open("b", { rebalance: true })
       const handler = (lease: fleet.Lease) => Effect.andThen(lease.revoked, lease.yield)
-      yield* a.start(a.client.run(handler))
-      yield* a.client.announceAll(names(2))
+      yield* a.serve(2, handler)
       yield* TestClock.adjust("20 seconds")
       b.link.delays.renew = 400
       yield* b.start(b.client.run(handler))
@@ -100,8 +94,7 @@ describe("balance", () => {
       const { lines, open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true })
       const b = yield* open("b", { rebalance: true })
-      yield* a.start(a.client.run((lease) => Effect.andThen(lease.revoked, lease.yield)))
-      yield* a.client.announceAll(names(2))
+      yield* a.serve(2, (lease) => Effect.andThen(lease.revoked, lease.yield))
       yield* TestClock.adjust("20 seconds")
       a.link.modes.handOver = "lost"
       yield* b.start(b.client.run(Effect.never))
@@ -118,8 +111,7 @@ describe("balance", () => {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true })
       const b = yield* open("b", { rebalance: false })
-      yield* a.start(a.client.run(Effect.never))
-      yield* a.client.announceAll(names(4))
+      yield* a.serve(4)
       yield* TestClock.adjust("10 seconds")
       yield* b.start(b.client.run(Effect.never))
       yield* TestClock.adjust("1 minute")
@@ -134,8 +126,7 @@ describe("balance", () => {
         const { backend, open } = yield* fleet.make
         const a = yield* open("a", { rebalance: true })
         const b = yield* open("b", { rebalance: true })
-        yield* a.start(a.client.run((lease) => Effect.andThen(lease.revoked, lease.yield)))
-        yield* a.client.announceAll(names(4))
+        yield* a.serve(4, (lease) => Effect.andThen(lease.revoked, lease.yield))
         yield* TestClock.adjust("20 seconds")
         yield* b.start(b.client.run(Effect.never))
         yield* TestClock.adjust("1500 millis")
@@ -163,8 +154,7 @@ describe("balance", () => {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true, sweepInterval: "1 hour" })
       const b = yield* open("b", { rebalance: true, sweepInterval: "1 hour" })
-      yield* a.start(a.client.run((lease) => Effect.andThen(lease.revoked, lease.yield)))
-      yield* a.client.announceAll(names(2))
+      yield* a.serve(2, (lease) => Effect.andThen(lease.revoked, lease.yield))
       yield* TestClock.adjust("20 seconds")
       yield* b.start(b.client.run(Effect.never))
       b.link.delays.renew = 300
@@ -181,8 +171,7 @@ describe("balance", () => {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true })
       const b = yield* open("b", { rebalance: true })
-      yield* a.start(a.client.run((lease) => Effect.andThen(lease.revoked, lease.yield)))
-      yield* a.client.announceAll(names(2))
+      yield* a.serve(2, (lease) => Effect.andThen(lease.revoked, lease.yield))
       yield* TestClock.adjust("20 seconds")
       yield* b.start(b.client.run(Effect.never))
       b.link.modes.renew = "fail"
@@ -198,8 +187,7 @@ describe("balance", () => {
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true })
-      yield* a.start(a.client.run(Effect.never))
-      yield* a.client.announceAll(names(1))
+      yield* a.serve(1)
       yield* TestClock.adjust("3 seconds")
       assert.strictEqual(backend.members.size, 1)
       const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
@@ -225,7 +213,7 @@ describe("balance", () => {
           })
         )
       ))
-      yield* a.client.announceAll(names(4))
+      yield* a.client.announceAll(fleet.names(4))
       yield* TestClock.adjust("20 seconds")
       yield* b.start(b.client.run(Effect.never))
       for (let i = 0; i < 200 && !asked; i++) yield* TestClock.adjust("100 millis")

@@ -6,16 +6,13 @@ import { TestClock } from "effect/testing"
 import { refusal } from "../support/streamBackend.ts"
 import * as fleet from "../support/streamFleet.ts"
 
-const names = (count: number) => Array.from({ length: count }, (_, i) => ({ stream: `s${i + 1}` }))
-
 const owned = (consumer: fleet.Consumer) =>
   Effect.map(consumer.client.owned, (leases) => leases.map(({ stream }) => stream).sort())
 
 describe("running handlers", () => {
   it.effect("runs one for each announced data stream, with its info and token, and removes what is done", () =>
     fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a, backend } = yield* fleet.ofOne
       const seen: Array<unknown> = []
       yield* a.start(a.client.run(Effect.gen(function*() {
         const lease = yield* StreamLease.StreamLease
@@ -40,7 +37,7 @@ describe("running handlers", () => {
       fleet.test(Effect.gen(function*() {
         const { open } = yield* fleet.make
         const producer = yield* open("p")
-        yield* producer.client.announceAll(names(2))
+        yield* producer.client.announceAll(fleet.names(2))
         yield* TestClock.adjust("1 minute")
         assert.deepStrictEqual(producer.link.calls, ["announce"])
         const a = yield* open("a")
@@ -67,7 +64,7 @@ describe("running handlers", () => {
           () => Effect.sleep("10 seconds"),
           () => Effect.sync(() => running--)
         )
-        yield* a.client.announceAll(names(5))
+        yield* a.client.announceAll(fleet.names(5))
         yield* a.start(a.client.run(work))
         yield* TestClock.adjust("1 second")
         assert.deepStrictEqual(yield* owned(a), ["s1", "s2"])
@@ -84,8 +81,7 @@ describe("running handlers", () => {
 
   it.effect("refuses a second consumption of one client, and allows it after the first", () =>
     fleet.test(Effect.gen(function*() {
-      const { open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a } = yield* fleet.ofOne
       const first = yield* a.start(a.client.run(Effect.never))
       yield* TestClock.adjust("10 millis")
       const error = yield* Effect.flip(a.client.run(Effect.never))
@@ -98,11 +94,9 @@ describe("running handlers", () => {
 
   it.effect("a living owner is left alone, for however long it takes", () =>
     fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a, backend, open } = yield* fleet.ofOne
       const b = yield* open("b")
-      yield* a.start(a.client.run(Effect.never))
-      yield* a.client.announceAll(names(3))
+      yield* a.serve(3)
       yield* TestClock.adjust("10 millis")
       yield* b.start(b.client.run(Effect.never))
       yield* TestClock.adjust("10 minutes")
@@ -115,11 +109,10 @@ describe("running handlers", () => {
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { capacity: 1000 })
-      yield* a.start(a.client.run(Effect.never))
-      yield* a.client.announceAll(names(300))
+      yield* a.serve(300)
       // Their leases begin at different times
       yield* TestClock.adjust("400 millis")
-      yield* a.client.announceAll(names(1000))
+      yield* a.client.announceAll(fleet.names(1000))
       yield* TestClock.adjust("5 seconds")
       assert.strictEqual((yield* a.client.owned).length, 1000)
       a.link.calls.length = 0
@@ -140,11 +133,10 @@ describe("handlers that fail", () => {
 
   it.effect("are run again by the schedule, still owning, and every failure is observed", () =>
     fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a, backend } = yield* fleet.ofOne
       const { handler, onError, state } = failing(3)
       yield* a.start(a.client.run(handler, { retry: Schedule.spaced("5 seconds"), onError }))
-      yield* a.client.announceAll(names(1))
+      yield* a.client.announceAll(fleet.names(1))
       yield* TestClock.adjust("14900 millis")
       assert.deepStrictEqual(yield* owned(a), ["s1"])
       assert.strictEqual(state.runs, 3)
@@ -156,13 +148,12 @@ describe("handlers that fail", () => {
 
   it.effect("go to the dead letters with the cause when the schedule ends; the others go on", () =>
     fleet.test(Effect.gen(function*() {
-      const { backend, lines, open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a, backend, lines } = yield* fleet.ofOne
       yield* a.start(a.client.run(
         (lease) => lease.stream === "s1" ? Effect.die(new Error("poisoned")) : Effect.void,
         { retry: Schedule.recurs(2) }
       ))
-      yield* a.client.announceAll(names(2))
+      yield* a.client.announceAll(fleet.names(2))
       yield* TestClock.adjust("1 second")
       assert.deepStrictEqual(backend.done, ["s2"])
       assert.strictEqual(backend.dead.length, 1)
@@ -173,11 +164,10 @@ describe("handlers that fail", () => {
 
   it.effect("go to the dead letters with their line in the log, also when the first reply is lost", () =>
     fleet.test(Effect.gen(function*() {
-      const { backend, lines, open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a, backend, lines } = yield* fleet.ofOne
       a.link.modes.deadLetter = "lost"
       yield* a.start(a.client.run(() => Effect.die(new Error("poisoned")), { retry: Schedule.recurs(0) }))
-      yield* a.client.announceAll(names(1))
+      yield* a.client.announceAll(fleet.names(1))
       while (backend.dead.length === 0) yield* TestClock.adjust("10 millis")
       a.link.modes.deadLetter = "work"
       yield* TestClock.adjust("10 seconds")
@@ -194,7 +184,7 @@ describe("handlers that fail", () => {
         const a = yield* open("a", { maxFailures: 5, deadLetterAfter: 0 })
         const { handler, onError, state } = failing(Infinity)
         yield* a.start(a.client.run(handler, { retry: Schedule.spaced("100 millis"), onError }))
-        const [{ entry } = { entry: "" }] = yield* a.client.announceAll(names(1))
+        const [{ entry } = { entry: "" }] = yield* a.client.announceAll(fleet.names(1))
         yield* TestClock.adjust("250 millis")
         // Another consumer failed meanwhile
         backend.failures.set(entry, backend.failures.get(entry)! + 1)
@@ -220,7 +210,7 @@ describe("handlers that fail", () => {
           ),
         { retry: Schedule.recurs(1), onError: ({ failures }) => Effect.sync(() => seen.push(failures)) }
       ))
-      yield* a.client.announceAll(names(1))
+      yield* a.client.announceAll(fleet.names(1))
       yield* TestClock.adjust("10 millis")
       assert.isAbove(seen.length, 5)
       assert.deepStrictEqual([...new Set(seen)], [1])
@@ -243,7 +233,7 @@ describe("handlers that fail", () => {
         retry: Schedule.spaced("20 millis"),
         onError: ({ failures }) => Effect.sync(() => seen.push(failures))
       }))
-      yield* a.client.announceAll(names(1))
+      yield* a.client.announceAll(fleet.names(1))
       yield* TestClock.adjust("20 seconds")
       assert.isAbove(seen.length, 20)
       assert.deepStrictEqual([...new Set(seen)], [1])
@@ -252,10 +242,9 @@ describe("handlers that fail", () => {
 
   it.effect("are no dead letter before deadLetterAfter, so an outage of what they need buries nothing", () =>
     fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a, backend } = yield* fleet.ofOne
       yield* a.start(a.client.run(Effect.fail("downstream"), { onError: () => Effect.void }))
-      yield* a.client.announceAll(names(1))
+      yield* a.client.announceAll(fleet.names(1))
       yield* TestClock.adjust("59 minutes")
       assert.deepStrictEqual(backend.dead, [])
       yield* TestClock.adjust("2 minutes")
@@ -264,12 +253,10 @@ describe("handlers that fail", () => {
 
   it.effect("yielding is no failure, and others go first", () =>
     fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a, backend, open } = yield* fleet.ofOne
       const b = yield* open("b")
       let runs = 0
-      yield* a.start(a.client.run((lease) => Effect.suspend(() => ++runs === 1 ? lease.yield : Effect.never)))
-      yield* a.client.announceAll(names(1))
+      yield* a.serve(1, (lease) => Effect.suspend(() => ++runs === 1 ? lease.yield : Effect.never))
       yield* TestClock.adjust("10 millis")
       assert.deepStrictEqual(yield* owned(a), [])
       assert.strictEqual(runs, 1)
@@ -281,11 +268,10 @@ describe("handlers that fail", () => {
 
   it.effect("a handler that interrupts itself has failed", () =>
     fleet.test(Effect.gen(function*() {
-      const { open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a } = yield* fleet.ofOne
       const causes: Array<Cause.Cause<unknown>> = []
       yield* a.start(a.client.run(Effect.interrupt, { onError: ({ cause }) => Effect.sync(() => causes.push(cause)) }))
-      yield* a.client.announceAll(names(1))
+      yield* a.client.announceAll(fleet.names(1))
       yield* TestClock.adjust("500 millis")
       assert.strictEqual(causes.length, 1)
       assert.isTrue(Cause.hasInterruptsOnly(causes[0]!))
@@ -296,11 +282,9 @@ describe("handlers that fail", () => {
     "a done that does not come through leaves it owned, and is tried again until it does",
     () =>
       fleet.test(Effect.gen(function*() {
-        const { backend, open } = yield* fleet.make
-        const a = yield* open("a")
+        const { a, backend } = yield* fleet.ofOne
         a.link.modes.done = "fail"
-        yield* a.start(a.client.run(Effect.void))
-        yield* a.client.announceAll(names(1))
+        yield* a.serve(1, Effect.void)
         yield* TestClock.adjust("10 seconds")
         assert.deepStrictEqual(yield* owned(a), ["s1"])
         a.link.modes.done = "work"
@@ -313,11 +297,9 @@ describe("handlers that fail", () => {
 
   it.effect("a done whose answer is lost is done, and no loss", () =>
     fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a, backend } = yield* fleet.ofOne
       a.link.modes.done = "lost"
-      yield* a.start(a.client.run(Effect.void))
-      yield* a.client.announceAll(names(1))
+      yield* a.serve(1, Effect.void)
       yield* TestClock.adjust("1500 millis")
       a.link.modes.done = "work"
       yield* TestClock.adjust("2 seconds")
@@ -329,11 +311,9 @@ describe("handlers that fail", () => {
 
   it.effect("a done that is refused for good ends the lease", () =>
     fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a, backend } = yield* fleet.ofOne
       a.link.modes.done = "refuse"
-      yield* a.start(a.client.run(Effect.void))
-      yield* a.client.announceAll(names(1))
+      yield* a.serve(1, Effect.void)
       yield* TestClock.adjust("10 millis")
       assert.deepStrictEqual(yield* owned(a), [])
       assert.deepStrictEqual(backend.done, [])
@@ -349,7 +329,7 @@ describe("handlers that fail", () => {
           throw new Error("a mistake")
         }))
         yield* a.start(a.client.run(Effect.fail("x"), { retry }))
-        yield* a.client.announceAll(names(1))
+        yield* a.client.announceAll(fleet.names(1))
         yield* TestClock.adjust("1 second")
         assert.deepStrictEqual(yield* owned(a), [])
         yield* TestClock.adjust("1 minute")
@@ -360,10 +340,8 @@ describe("handlers that fail", () => {
 
   it.effect("a backend that refuses for good ends the run with its error, after everything is given back", () =>
     fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a")
-      const running = yield* a.start(a.client.run(Effect.never))
-      yield* a.client.announceAll(names(1))
+      const { a, backend } = yield* fleet.ofOne
+      const running = yield* a.serve(1)
       yield* TestClock.adjust("10 millis")
       a.link.modes.read = "refuse"
       yield* TestClock.adjust("10 seconds")
@@ -377,8 +355,7 @@ describe("handlers that fail", () => {
 describe("done, called from outside the handler", () => {
   it.effect("interrupts it and awaits it first: then there is one handler at most for each data stream", () =>
     fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a, backend } = yield* fleet.ofOne
       let running = 0
       yield* a.start(a.client.run(() =>
         Effect.acquireUseRelease(
@@ -387,7 +364,7 @@ describe("done, called from outside the handler", () => {
           () => Effect.andThen(Effect.sleep("1 second"), Effect.sync(() => running--))
         )
       ))
-      yield* a.client.announceAll(names(1))
+      yield* a.client.announceAll(fleet.names(1))
       yield* TestClock.adjust("10 millis")
       const done = yield* Effect.forkChild(a.client.doneStream("s1"), { startImmediately: true })
       yield* TestClock.adjust("900 millis")
@@ -395,20 +372,19 @@ describe("done, called from outside the handler", () => {
       yield* TestClock.adjust("200 millis")
       yield* Fiber.join(done)
       assert.deepStrictEqual(backend.done, ["s1"])
-      yield* a.client.announceAll(names(1))
+      yield* a.client.announceAll(fleet.names(1))
       yield* TestClock.adjust("10 seconds")
       assert.strictEqual(running, 1)
     })))
 
   it.effect("between two runs of a handler that failed, it is not run again", () =>
     fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a, backend } = yield* fleet.ofOne
       let runs = 0
       yield* a.start(
         a.client.run(() => Effect.suspend(() => Effect.fail(++runs)), { retry: Schedule.spaced("1 hour") })
       )
-      yield* a.client.announceAll(names(1))
+      yield* a.client.announceAll(fleet.names(1))
       yield* TestClock.adjust("10 millis")
       yield* a.client.doneStream("s1")
       assert.deepStrictEqual([runs, backend.done, backend.dead], [1, ["s1"], []])
@@ -416,13 +392,12 @@ describe("done, called from outside the handler", () => {
 
   it.effect("tells onError of what the handler failed of as it was interrupted", () =>
     fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a, backend } = yield* fleet.ofOne
       const told: Array<unknown> = []
       yield* a.start(a.client.run(Effect.onInterrupt(Effect.never, () => Effect.die("finalizer")), {
         onError: ({ cause }) => Effect.sync(() => told.push(...Cause.prettyErrors(cause).map(({ message }) => message)))
       }))
-      yield* a.client.announceAll(names(1))
+      yield* a.client.announceAll(fleet.names(1))
       yield* TestClock.adjust("10 millis")
       yield* a.client.doneStream("s1")
       assert.include(told, "finalizer")
@@ -431,11 +406,9 @@ describe("done, called from outside the handler", () => {
 
   it.effect("fails where it cannot be done any more", () =>
     fleet.test(Effect.gen(function*() {
-      const { open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a } = yield* fleet.ofOne
       a.link.modes.done = "refuse"
-      yield* a.start(a.client.run(Effect.never))
-      yield* a.client.announceAll(names(1))
+      yield* a.serve(1)
       yield* TestClock.adjust("10 millis")
       assert.strictEqual((yield* Effect.flip(a.client.doneStream("s1")))._tag, "StreamLost")
       assert.deepStrictEqual(yield* owned(a), [])
@@ -453,7 +426,7 @@ describe("done, called from outside the handler", () => {
             what === "dead-letter it" ? Effect.fail("x") : lease.yield
           )
         )
-        yield* a.client.announceAll(names(1))
+        yield* a.client.announceAll(fleet.names(1))
         yield* TestClock.adjust("100 millis")
         const error = yield* Effect.forkChild(Effect.flip(a.client.doneStream("s1")), { startImmediately: true })
         yield* TestClock.adjust("150 millis")
@@ -464,8 +437,7 @@ describe("done, called from outside the handler", () => {
 
   it.effect("called by onError it is done at once, and onError goes on", () =>
     fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a, backend } = yield* fleet.ofOne
       const told: Array<string> = []
       const onError = ({ stream }: StreamClient.HandlerFailure) =>
         Effect.andThen(a.client.doneStream(stream), Effect.sync(() => told.push(stream)))
@@ -477,7 +449,7 @@ describe("done, called from outside the handler", () => {
               : Effect.uninterruptible(Effect.orDie(onError(failure)))
         })
       )
-      yield* a.client.announceAll(names(2))
+      yield* a.client.announceAll(fleet.names(2))
       yield* TestClock.adjust("1 second")
       assert.deepStrictEqual([backend.done, told], [["s1", "s2"], ["s1", "s2"]])
     })))
@@ -497,7 +469,7 @@ describe("done, called from outside the handler", () => {
           yield* Effect.sleep("10 seconds")
         })
       ))
-      yield* a.client.announceAll(names(2))
+      yield* a.client.announceAll(fleet.names(2))
       yield* TestClock.adjust("5 seconds")
       assert.deepStrictEqual(ends.map((end) => end instanceof StreamError.StreamLost && end.reason), ["Released"])
       assert.deepStrictEqual([backend.done, runs], [["s1"], 1])
@@ -527,7 +499,7 @@ describe("a release that the handler asks for", () => {
             Effect.ensuring(way(Effect.orDie(a.client.release(stream))), Effect.sleep("1 second"))
           )
         )
-        yield* a.client.announceAll(names(1))
+        yield* a.client.announceAll(fleet.names(1))
         yield* TestClock.adjust("1900 millis")
         assert.deepStrictEqual(yield* owned(a), ["s1"])
         yield* TestClock.adjust("200 millis")
@@ -540,8 +512,7 @@ describe("a release that the handler asks for", () => {
 describe("a lease in a handler", () => {
   it.effect("a commit of an owner that was replaced fails, moves nothing, and ends the holding", () =>
     fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
-      const a = yield* open("a")
+      const { a, backend } = yield* fleet.ofOne
       const errors: Array<unknown> = []
       yield* a.start(a.client.run((lease) =>
         Effect.andThen(
@@ -551,7 +522,7 @@ describe("a lease in a handler", () => {
           )
         )
       ))
-      yield* a.client.announceAll(names(1))
+      yield* a.client.announceAll(fleet.names(1))
       yield* TestClock.adjust("100 millis")
       const [entry, lease] = [...backend.entryLeases][0]!
       const other = { ...lease, value: "somebody", epoch: "else" }

@@ -4,6 +4,9 @@ import { Clock, Context, Effect, Exit, Fiber, Layer, Logger, Scope } from "effec
 import { TestClock } from "effect/testing"
 import { Backend, connect } from "./streamBackend.ts"
 
+/** Announcements of `s1`, `s2` and so on. */
+export const names = (count: number) => Array.from({ length: count }, (_, i) => ({ stream: `s${i + 1}` }))
+
 /** `lines` is the log of all consumers. */
 export const make = Effect.gen(function*() {
   const scope = yield* Effect.scope
@@ -32,6 +35,9 @@ export const make = Effect.gen(function*() {
       client,
       link,
       start,
+      /** Runs a handler, and announces so many data streams. */
+      serve: <A, E>(count: number, handler: StreamClient.Handler<A, E, StreamLease.StreamLease> = Effect.never) =>
+        Effect.tap(start(client.run(handler)), client.announceAll(names(count))),
       close: Scope.close(own, Exit.void),
       kill: Effect.suspend(() => {
         link.mode = "hang"
@@ -40,6 +46,12 @@ export const make = Effect.gen(function*() {
     }
   })
   return { backend, open, lines: lines as ReadonlyArray<string> }
+})
+
+/** A fleet of the consumer `a`. */
+export const ofOne = Effect.gen(function*() {
+  const fleet = yield* make
+  return { ...fleet, a: yield* fleet.open("a") }
 })
 
 /** What is open in the end is closed, however long that takes in virtual time: that it comes to an end is tested. */
