@@ -76,7 +76,7 @@ export interface Service {
    * epoch, because its answer was lost, gets `Taken` with the same token and a full lease.
    */
   readonly take: (requests: ReadonlyArray<TakeRequest>) => Effect.Effect<ReadonlyArray<TakeResult>, StoreError>
-  /** Renews many, and answers in order. A failure of one does not affect the others. */
+  /** Renews many leases of one consumer, and answers in order. */
   readonly renew: (
     holdings: ReadonlyArray<RenewRequest>,
     lease: Duration.Duration
@@ -409,7 +409,6 @@ export interface RenewRequest extends Held {
  * - `Renewed`: both leases last for the whole lease from now, and the entry's idle time is zero.
  * - `Lost`: the caller is not the owner any more, or the entry is gone. A renewal never creates it again. The rest of
  *   the leases runs out: the owner works under them until it learns of the loss.
- * - `Failed`: this request got no answer. Its neighbours are not affected.
  *
  * @see {@link Service}
  * @category models
@@ -418,7 +417,6 @@ export interface RenewRequest extends Held {
 export type RenewResult =
   | { readonly _tag: "Renewed" }
   | { readonly _tag: "Lost"; readonly reason: "TakenOver" | "Vanished" }
-  | { readonly _tag: "Failed"; readonly error: StoreError }
 
 /**
  * A consumer of ours as the fleet knows it. `session` is the first part of the epochs of its holdings.

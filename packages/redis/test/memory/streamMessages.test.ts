@@ -13,29 +13,6 @@ const reads = <T, E>(name: string, codec: Schema.Codec<T, E>, table: ReadonlyArr
 
 const epoch = "abcdef012345.1a"
 
-describe("the leases", () => {
-  roundTrips("entry", StreamWire.EntryLease)
-  roundTrips("data stream", StreamWire.StreamLease)
-  reads("entry", StreamWire.EntryLease, [
-    [`redis-consumer-a@b@@${epoch}`, { consumer: "redis-consumer-a@b", epoch }]
-  ])
-  reads("data stream", StreamWire.StreamLease, [
-    [`redis-consumer-a@@${epoch}@@1750000000000000`, { consumer: "redis-consumer-a", epoch, token: 1750000000000000 }]
-  ])
-  // The name alone is what a stock consumer writes
-  refuses("entry", StreamWire.EntryLease, ["", "redis-consumer-a", "@@", `@@${epoch}`, "a@@b", `a@@${epoch}@@1`])
-  refuses("data stream", StreamWire.StreamLease, [
-    "",
-    `a@@${epoch}`,
-    `a@@${epoch}@@`,
-    `a@@${epoch}@@0`,
-    `a@@${epoch}@@01`,
-    `a@@${epoch}@@1e3`,
-    `a@@${epoch}@@9007199254740993`,
-    `a@@b@@${epoch}@@1`
-  ])
-})
-
 describe("signals", () => {
   roundTrips("signal", StreamWire.SignalMessage)
   reads("signal", StreamWire.SignalMessage, [

@@ -194,11 +194,12 @@ describe("Cluster", () => {
         const entries = yield* service.read({ consumer: a, count: 10, block: Duration.millis(1) })
         assert.deepStrictEqual(entries.map(({ _tag }) => _tag), ["Malformed", "Announced"])
         const request = { consumer: a, lease, minIdle: Duration.zero, maxFailures: 10 }
-        const results = yield* service.take([
-          { ...request, stream: elsewhere, entry: entries[0]!.entry, epoch: epoch() },
-          { ...request, stream: streamOf("one"), entry: answer!.entry, epoch: epoch() }
-        ])
-        assert.deepStrictEqual(results.map(({ _tag }) => _tag), ["Failed", "Taken"])
+        const foreign = { ...request, stream: elsewhere, entry: entries[0]!.entry, epoch: epoch() }
+        const own = { ...request, stream: streamOf("one"), entry: answer!.entry, epoch: epoch() }
+        const refusal = yield* Effect.flip(service.take([own, foreign]))
+        assert.isTrue(refusal._tag === "BackendError" && !refusal.retryable, refusal.message)
+        assert.isNull(yield* send("GET", StreamKeys.streamLease(own.stream)))
+        assert.strictEqual((yield* service.take([own]))[0]!._tag, "Taken")
         // On one server any name will do
         const single = yield* Effect.map(
           Layer.build(Layer.fresh(RedisStreamStore.layer)),

@@ -1,5 +1,6 @@
 /** Requests of one moment share calls. */
 import type { StoreError } from "@effect-simba/core/SimbaError"
+import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Request from "effect/Request"
@@ -10,6 +11,13 @@ import { Failed } from "./replies.ts"
 
 /** Requests of one call: they share a round trip, and block the server only briefly. */
 const batchSize = 200
+
+/** For lists, which are their own batch. */
+export const inCalls = <A, B>(
+  items: ReadonlyArray<A>,
+  call: (items: ReadonlyArray<A>) => Effect.Effect<ReadonlyArray<B>, StoreError>
+): Effect.Effect<ReadonlyArray<B>, StoreError> =>
+  Effect.map(Effect.forEach(Arr.chunksOf(items, batchSize), call), Arr.flatten)
 
 const isFailed = Schema.is(Failed)
 

@@ -24,9 +24,6 @@ const readMessages = reader("messages of a data stream", StreamWire.Entries)
 export const toMessages = (rows: typeof StreamWire.Entries.Type): ReadonlyArray<RawMessage> =>
   rows.map(([id, fields]) => ({ id, fields }))
 
-/** Checkpoints of one call. */
-const batchSize = 200
-
 type Part = Pick<
   Service,
   "deadLetterMessage" | "checkpoint" | "commit" | "deletedAfter" | "end" | "keepCheckpoints" | "messages"
@@ -75,11 +72,10 @@ export const make = (context: ServiceContext): Part => {
         context.admit("look for deleted messages", stream),
         Effect.map(readGap([stream], [after]), (until) => until === "" ? Option.none() : Option.some(until))
       ),
-    keepCheckpoints: Effect.fnUntraced(function*(streams) {
-      for (let i = 0; i < streams.length; i += batchSize) {
-        yield* keep(streams.slice(i, i + batchSize).map(keys.checkpoint), [])
-      }
-    }),
+    keepCheckpoints: (streams) =>
+      Effect.asVoid(
+        batchedRequest.inCalls(streams, (streams) => Effect.as(keep(streams.map(keys.checkpoint), []), streams))
+      ),
     messages: (stream, after, count) =>
       Effect.andThen(
         context.admit("read messages", stream),

@@ -2,6 +2,8 @@
 import * as Schema from "effect/Schema"
 import * as codecs from "../../internal/client/codecs.ts"
 
+const { separator } = codecs
+
 /** A text that is split by hand into the fields of `target`, which then checks them. */
 export const text = <T, E extends object>(
   target: Schema.Codec<T, E>,
@@ -9,6 +11,25 @@ export const text = <T, E extends object>(
   decode: (text: string) => E | undefined,
   encode: (value: E) => string
 ): Schema.Codec<T, string> => codecs.text(target, (input) => decode(input) ?? `expected ${expected}`, encode)
+
+/** A text of these fields in this order, with the separator in between. The last one may contain it. */
+export const separated = <Fields extends Record<string, Schema.Codec<unknown, string>>>(fields: Fields) => {
+  const names = Object.keys(fields)
+  const target = Schema.Struct(fields) as unknown as Schema.Codec<
+    { readonly [Name in keyof Fields]: Fields[Name]["Type"] },
+    Readonly<Record<string, string>>
+  >
+  return text(
+    target,
+    names.map((name) => `<${name}>`).join(separator),
+    (input) => {
+      const parts = input.split(separator)
+      const rest = parts.splice(names.length - 1).join(separator)
+      return Object.fromEntries([...parts, rest].map((part, i) => [names[i]!, part]))
+    },
+    (value) => names.map((name) => value[name]).join(separator)
+  )
+}
 
 /** The first part of an epoch. */
 export const Session = Schema.String.check(Schema.isPattern(/^[0-9a-z]{12}$/))

@@ -1,5 +1,4 @@
 /** Takes and renews stream leases, in calls of bounded size. */
-import type { StoreError } from "@effect-simba/core/SimbaError"
 import type {
   RenewRequest,
   RenewResult,
@@ -9,16 +8,13 @@ import type {
 } from "@effect-simba/core/streams/StreamStore"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Result from "effect/Result"
 import { reader } from "../../internal/client/decode.ts"
 import { fromReply } from "../../internal/client/errors.ts"
+import { inCalls } from "./batchedRequest.ts"
 import * as keys from "./keys.ts"
 import * as replies from "./replies.ts"
 import * as scripts from "./scripts.ts"
 import { millis, type ServiceContext } from "./service.ts"
-
-/** Leases of one call: they share a round trip, and block the server only briefly. */
-const batchSize = 200
 
 const readTake = reader("the reply of the take script", replies.TakeReply)
 const readRenew = reader("the reply of the renew script", replies.RenewReply)
@@ -34,40 +30,6 @@ const newsOf = ({ hasProgressed, isBusy }: RenewRequest): string =>
 const nameOf = (value: string): string => {
   const at = value.indexOf("@@")
   return at <= 0 ? value : value.slice(0, at)
-}
-
-/** Items of one `key` share calls. A failed call fails its own items; it fails everything if it was the only call. */
-const inBatches = <A, B>(
-  items: ReadonlyArray<A>,
-  key: (item: A) => string | undefined,
-  call: (items: ReadonlyArray<A>) => Effect.Effect<ReadonlyArray<B>, StoreError>,
-  failed: (error: StoreError, item: A) => B
-): Effect.Effect<ReadonlyArray<B>, StoreError> => {
-  const calls: Array<Array<number>> = []
-  const open = new Map<string, Array<number>>()
-  const results: Array<B> = []
-  for (let i = 0; i < items.length; i++) {
-    const of = key(items[i]!)
-    if (of === undefined) continue
-    let indices = open.get(of)
-    if (indices === undefined || indices.length === batchSize) {
-      calls.push(indices = [])
-      open.set(of, indices)
-    }
-    indices.push(i)
-  }
-  return Effect.gen(function*() {
-    let failures = 0
-    for (const indices of calls) {
-      const result = yield* Effect.result(call(indices.map((i) => items[i]!)))
-      if (Result.isFailure(result) && ++failures === calls.length) return yield* result.failure
-      for (let i = 0; i < indices.length; i++) {
-        const at = indices[i]!
-        results[at] = Result.isSuccess(result) ? result.success[i]! : failed(result.failure, items[at]!)
-      }
-    }
-    return results
-  })
 }
 
 export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> => {
@@ -165,25 +127,10 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
 
   return {
     take: (requests) =>
-      Effect.map(
-        inBatches<TakeRequest, TakeResult>(
-          requests,
-          ({ stream }) => context.problemWith(stream) === undefined ? "" : undefined,
-          takeAll,
-          (error) => ({ _tag: "Failed", error })
-        ),
-        (results) =>
-          requests.map((request, i): TakeResult => {
-            const problem = context.problemWith(request.stream)
-            return problem === undefined ? results[i]! : { _tag: "Failed", error: fromReply("take", problem) }
-          })
+      Effect.andThen(
+        Effect.forEach(requests, ({ stream }) => context.admit("take", stream), { discard: true }),
+        inCalls(requests, takeAll)
       ),
-    renew: (holdings, lease) =>
-      inBatches<RenewRequest, RenewResult>(
-        holdings,
-        ({ consumer }) => consumer,
-        (holdings) => renewAll(holdings, lease),
-        (error) => ({ _tag: "Failed", error })
-      )
+    renew: (holdings, lease) => inCalls(holdings, (holdings) => renewAll(holdings, lease))
   }
 }

@@ -5,33 +5,7 @@ import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 import * as SchemaTransformation from "effect/SchemaTransformation"
 import { separator, Token } from "../../internal/client/codecs.ts"
-import { Session, text } from "./codecs.ts"
-
-/** The value of the lease of an entry: `<consumer>@@<epoch>`. A consumer of redis-stream-client-go writes its name alone. */
-export const EntryLease = text(
-  Schema.Struct({ consumer: ConsumerName, epoch: Epoch }),
-  "<consumer>@@<epoch>",
-  (input) => {
-    const at = input.lastIndexOf(separator)
-    return at === -1 ? undefined : { consumer: input.slice(0, at), epoch: input.slice(at + 2) }
-  },
-  ({ consumer, epoch }) => `${consumer}${separator}${epoch}`
-)
-
-export type EntryLease = typeof EntryLease.Type
-
-/** The value of the lease of a data stream: `<consumer>@@<epoch>@@<token>`. */
-export const StreamLease = text(
-  Schema.Struct({ consumer: ConsumerName, epoch: Epoch, token: Token }),
-  "<consumer>@@<epoch>@@<token>",
-  (input) => {
-    const parts = input.split(separator)
-    return parts.length === 3 ? { consumer: parts[0]!, epoch: parts[1]!, token: parts[2]! } : undefined
-  },
-  ({ consumer, epoch, token }) => `${consumer}${separator}${epoch}${separator}${token}`
-)
-
-export type StreamLease = typeof StreamLease.Type
+import { separated, Session, text } from "./codecs.ts"
 
 /** A checkpoint: `<message>`, or `<message>@@<entry>` where the data stream ended there under that entry. */
 export const Checkpoint = text(
@@ -129,59 +103,21 @@ export const ReadReply = Schema.Unknown.pipe(Schema.decodeTo(
   SchemaTransformation.transform({ decode: toPairs, encode: (reply): unknown => reply })
 ))
 
-/** The rest of the text goes to the last part: the name of a data stream may contain the separator. */
-const split = (input: string, parts: number): ReadonlyArray<string> | undefined => {
-  const found = input.split(separator)
-  return found.length < parts ? undefined : [...found.slice(0, parts - 1), found.slice(parts - 1).join(separator)]
-}
-
-const SignalFields = Schema.TaggedUnion({
-  Released: { entry: EntryId, stream: StreamName },
-  Given: { session: Session }
-})
-
 /**
  * The channel of signals: `released@@<entry>@@<stream>` (anybody may take it now), and `given@@<session>` (a data stream
  * was handed over to that member).
  */
-export const SignalMessage = text(
-  SignalFields,
-  "released@@<entry>@@<stream> or given@@<session>",
-  (input): typeof SignalFields.Encoded | undefined => {
-    if (input.startsWith("given@@")) return { _tag: "Given", session: input.slice("given@@".length) }
-    const parts = input.startsWith("released@@") ? split(input, 3) : undefined
-    return parts && { _tag: "Released", entry: parts[1]!, stream: parts[2]! }
-  },
-  (signal) =>
-    signal._tag === "Released"
-      ? ["released", signal.entry, signal.stream].join(separator)
-      : `given${separator}${signal.session}`
-)
+export const SignalMessage = Schema.Union([
+  separated({ _tag: Schema.Literal("released").transform("Released"), entry: EntryId, stream: StreamName }),
+  separated({ _tag: Schema.Literal("given").transform("Given"), session: Session })
+])
 
-export type SignalMessage = typeof SignalMessage.Type
-
-/** A hand-over that may be unconfirmed: `<session>@@<epoch>@@<token>@@<entry>@@<consumer>@@<stream>`. */
-export const HandOver = text(
-  Schema.Struct({
-    session: Session,
-    epoch: Epoch,
-    token: Token,
-    entry: EntryId,
-    consumer: ConsumerName,
-    stream: StreamName
-  }),
-  "<session>@@<epoch>@@<token>@@<entry>@@<consumer>@@<stream>",
-  (input) => {
-    const parts = split(input, 6)
-    return parts && {
-      session: parts[0]!,
-      epoch: parts[1]!,
-      token: parts[2]!,
-      entry: parts[3]!,
-      consumer: parts[4]!,
-      stream: parts[5]!
-    }
-  },
-  ({ consumer, entry, epoch, session, stream, token }) =>
-    [session, epoch, token, entry, consumer, stream].join(separator)
-)
+/** A hand-over that may be unconfirmed. */
+export const HandOver = separated({
+  session: Session,
+  epoch: Epoch,
+  token: Token,
+  entry: EntryId,
+  consumer: ConsumerName,
+  stream: StreamName
+})

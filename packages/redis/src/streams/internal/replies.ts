@@ -2,20 +2,12 @@
 import { ConsumerName, EntryId } from "@effect-simba/core/streams/StreamName"
 import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
-import { Count, separator, Token } from "../../internal/client/codecs.ts"
-import { Natural, Session, text } from "./codecs.ts"
+import { Count, Token } from "../../internal/client/codecs.ts"
+import { Natural, separated, Session } from "./codecs.ts"
 
 /** A member of the fleet: its name and session as one text, its capacity, and how many data streams it owns. */
 export const MemberReply = Schema.Tuple([
-  text(
-    Schema.Struct({ consumer: ConsumerName, session: Session }),
-    "<consumer>@@<session>",
-    (input) => {
-      const at = input.lastIndexOf(separator)
-      return at === -1 ? undefined : { consumer: input.slice(0, at), session: input.slice(at + 2) }
-    },
-    ({ consumer, session }) => `${consumer}${separator}${session}`
-  ),
+  separated({ consumer: ConsumerName, session: Session }),
   Count,
   Count
 ]).pipe(Schema.decodeTo(

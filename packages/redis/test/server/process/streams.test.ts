@@ -1,13 +1,14 @@
 /** Consumers of data streams as processes that are killed and suspended, on a server that is killed too. */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
-import { type EntryId, ServiceName, type StreamName } from "@effect-simba/core/streams/StreamName"
+import { ConsumerName, type EntryId, Epoch, ServiceName, type StreamName } from "@effect-simba/core/streams/StreamName"
 import { type Held, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import { IoRedis } from "@effect-simba/redis"
 import { RedisStreamStore } from "@effect-simba/redis/streams"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer, Schema, type Scope } from "effect"
+import { Token } from "../../../src/internal/client/codecs.ts"
+import { separated } from "../../../src/streams/internal/codecs.ts"
 import * as StreamKeys from "../../../src/streams/internal/keys.ts"
-import * as StreamWire from "../../../src/streams/internal/messages.ts"
 import { appendOnly, commandsWritten } from "../../support/appendOnlyFile.ts"
 import { freshName, RedisServer, until } from "../../support/harness.ts"
 import { startNode } from "../../support/nodeProcess.ts"
@@ -47,7 +48,7 @@ const startWorker = (config: StreamWorkerConfig): Effect.Effect<Worker, never, S
     }
   )
 
-const decodeLease = Schema.decodeUnknownEffect(StreamWire.StreamLease)
+const decodeLease = Schema.decodeUnknownEffect(separated({ consumer: ConsumerName, epoch: Epoch, token: Token }))
 
 /** A service with its data streams, their producer, and workers for them. */
 const setting = Effect.fnUntraced(function*(
