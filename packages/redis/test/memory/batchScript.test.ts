@@ -191,8 +191,8 @@ const script = Arbitrary.schema(Schema.Array(Step).check(Schema.isMinLength(20),
 
 describe("the script of acquires and releases", () => {
   it("the shortcuts can be left out", () => {
-    assert.include(assemble(file), "'NX'")
-    assert.notInclude(inFull, "'NX'")
+    assert.include(assemble(file), "plainLease, 'NX'")
+    assert.notInclude(inFull, "plainLease, 'NX'")
   })
 
   it.effect.prop(

@@ -18,11 +18,11 @@
 local function positionOf(id, current)
   local foreign = current and not inboxOf(current)
   local ahead, found = 0, false
-  local head = redis.call('ZRANGE', queue, 0, 15, 'WITHSCORES')
-  for i = 1, #head, 2 do
-    if head[i] == id then
+  -- Without scores, which the server is slow to write
+  for _, waiter in ipairs(redis.call('ZRANGE', queue, 0, 15)) do
+    if waiter == id then
       found = true
-    elseif not isOurTicket(tonumber(head[i + 1])) then
+    elseif not inboxOf(waiter) then
       foreign = true
     elseif not found then
       ahead = ahead + 1
@@ -65,8 +65,9 @@ local function acquire(id, mode, lease, confirm, ticket, unfair, spare)
     return { ownershipOf(current), '', '0', '0' }
   end
   local mine = enter(id, ticket)
-  keepQueue(lease, confirm)
+  local left = redis.call('PTTL', owner)
+  keepQueue(left, lease, confirm)
   local position, foreign = positionOf(id, current)
   local time, last = stampNow()
-  return { ownershipOf(current), mine, position, (heldBack or foreign) and '1' or '0', time, last }
+  return { ownershipOf(current, left), mine, position, (heldBack or foreign) and '1' or '0', time, last }
 end

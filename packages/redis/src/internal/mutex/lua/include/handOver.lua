@@ -9,18 +9,20 @@
 -- Waiters of one layer fall silent together, so the one that is to look is of another layer where one is near.
 -- Returns the id that was told, and the owner
 local function handOver(from, confirm, caller, ticket, unfair)
-  local told, granted, behind
+  local told, toldInbox, granted, behind, behindInbox
   local passed = 0
-  walk(function(id, score)
+  walk(function(id, inbox, score)
     if told then
-      if isOurTicket(score) then
+      if inbox then
         passed = passed + 1
         if not skipDead then
-          tell(id, 'look@@' .. confirm)
+          tell(id, inbox, 'look@@' .. confirm)
           return passed == 8 and 'stop' or 'pass'
         end
-        local elsewhere = inboxOf(id) ~= inboxOf(told)
-        behind = elsewhere and id or behind or id
+        local elsewhere = inbox ~= toldInbox
+        if elsewhere or not behind then
+          behind, behindInbox = id, inbox
+        end
         if elsewhere or passed == 8 then
           return 'stop'
         end
@@ -30,29 +32,29 @@ local function handOver(from, confirm, caller, ticket, unfair)
     if id == caller or (ticket and ticket < score) then
       return 'stop'
     end
-    told = id
+    told, toldInbox = id, inbox
     local message = 'released@@' .. from
-    if not isOurTicket(score) then
-      tell(id, message)
+    if not inbox then
+      tell(id, inbox, message)
       redis.call('SET', reserved, id, 'PX', confirm)
     elseif unfair then
-      tell(id, message)
+      tell(id, inbox, message)
       return 'pass'
     else
       local done, token = pcall(own, id, confirm, 0)
       if not done then
         -- A fence of the wrong type: the waiter asks, and hears of it too
-        tell(id, message)
+        tell(id, inbox, message)
         error(token, 0)
       end
-      tell(id, message .. '@@' .. token .. '@@' .. string.format('%.0f', micros()) .. '@@' .. confirm)
+      tell(id, inbox, message .. '@@' .. token .. '@@' .. string.format('%.0f', micros()) .. '@@' .. confirm)
       redis.call('DEL', reserved)
       granted = id
     end
     return 'take'
   end)
   if behind then
-    tell(behind, 'look@@' .. confirm)
+    tell(behind, behindInbox, 'look@@' .. confirm)
   end
   return told, granted
 end

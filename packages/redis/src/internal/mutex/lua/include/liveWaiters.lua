@@ -2,7 +2,8 @@
 --- A stock waiter of a Cluster may subscribe at another node: where only ours are skipped, it counts as alive.
 ---
 --- It removes the dead on its way, in growing pages: each dead entry is paid for once.
---- `visit` returns 'take' to remove a waiter, 'pass' to go on, 'stop' to end.
+--- `visit` is told the id, the channel of a layer of ours, and the ticket. It returns 'take' to remove a waiter, 'pass'
+--- to go on, 'stop' to end.
 --- Needs owner, queue, skipDead.
 --- @include stockSimba.lua
 
@@ -14,21 +15,19 @@ local function walk(visit)
     if #page == 0 then
       return
     end
-    local gone, counts = {}, nil
-    if skipDead then
-      local channels = {}
-      for i = 1, #page, 2 do
-        channels[#channels + 1] = inboxOf(page[i]) or owner .. ':' .. page[i]
-      end
-      counts = redis.call('PUBSUB', 'NUMSUB', unpack(channels))
+    local gone, inboxes, channels = {}, {}, {}
+    for i = 1, #page, 2 do
+      inboxes[i] = inboxOf(page[i])
+      channels[#channels + 1] = inboxes[i] or owner .. ':' .. page[i]
     end
+    local counts = skipDead and redis.call('PUBSUB', 'NUMSUB', unpack(channels))
     for i = 1, #page, 2 do
       local id = page[i]
-      local isCounted = counts and (skipDead == '1' or inboxOf(id))
+      local isCounted = counts and (skipDead == '1' or inboxes[i])
       if isCounted and tonumber(counts[i + 1]) == 0 then
         gone[#gone + 1] = id
       elseif not stopped then
-        local verdict = visit(id, tonumber(page[i + 1]))
+        local verdict = visit(id, inboxes[i], tonumber(page[i + 1]))
         if verdict == 'take' then
           gone[#gone + 1] = id
         elseif verdict == 'stop' then

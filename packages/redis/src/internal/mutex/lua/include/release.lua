@@ -28,7 +28,8 @@ local function release(id, confirm, unfair, nextId, lease, spare, last)
       return { nextId .. '@@' .. lease, ticketAt(micros()), take(nextId, lease, spare) }
     end
   end
-  local rank = redis.call('ZRANK', queue, id)
+  -- An owner does not wait
+  local rank = not wasOwner and redis.call('ZRANK', queue, id)
   if rank then
     redis.call('ZREM', queue, id)
   end
@@ -52,6 +53,7 @@ local function release(id, confirm, unfair, nextId, lease, spare, last)
     redis.call('ZREM', queue, nextId)
     return { ownershipOf(nextId), ticket, token }
   end
-  keepQueue(lease, confirm)
-  return { ownershipOf(current), ticket, stampNow() }
+  local left = redis.call('PTTL', owner)
+  keepQueue(left, lease, confirm)
+  return { ownershipOf(current, left), ticket, stampNow() }
 end

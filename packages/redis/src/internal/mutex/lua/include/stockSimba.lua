@@ -1,10 +1,4 @@
---- Tells contenders of ours from those of stock Simba.
----
---- Stock tickets are whole seconds; ours never are. Stock ids lack the counter and the random part of ours.
-
-local function isOurTicket(score)
-  return score % 1 ~= 0
-end
+--- Tells contenders of ours from those of stock Simba, whose ids lack the counter and the random part of ours.
 
 -- The channel of its layer; nothing for a stock id
 local function inboxOf(id)

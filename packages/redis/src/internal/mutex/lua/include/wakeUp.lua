@@ -2,8 +2,7 @@
 --- Needs owner, queue, skipDead.
 --- @include liveWaiters.lua
 
-local function tell(id, message)
-  local inbox = inboxOf(id)
+local function tell(id, inbox, message)
   if inbox then
     redis.call('PUBLISH', inbox, id .. '@@' .. message)
   else
@@ -14,9 +13,9 @@ end
 -- Where nobody can be seen to be dead, one of several is alive more likely than the first
 local function tellFirst(millis)
   local message, told = 'look@@' .. string.format('%.0f', millis), 0
-  walk(function(id, score)
-    if isOurTicket(score) then
-      tell(id, message)
+  walk(function(id, inbox)
+    if inbox then
+      tell(id, inbox, message)
       told = told + 1
       return (skipDead or told == 8) and 'stop' or 'pass'
     end
