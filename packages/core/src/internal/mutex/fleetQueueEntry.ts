@@ -159,7 +159,8 @@ export class FleetQueueEntry {
   readonly run: Effect.Effect<void, StoreError> = Effect.scoped(Effect.gen({ self: this }, function*() {
     const { queue } = this
     const { confirmTimeout: confirm, store } = queue.context
-    const wakeUps = yield* this.persist(store.wakeUps(queue.mutex, this.id))
+    const subscribing = store.wakeUps(queue.mutex, this.id)
+    const wakeUps = yield* (store.isListening === true ? subscribing : this.persist(subscribing))
     this.isSubscribed = true
     if (this.state !== "contending") {
       // Otherwise a request follows, and its answer tells: a subscription may be there already

@@ -26,7 +26,9 @@ export const text = <T, E extends object>(
     })
   ))
 
-const digits = Schema.String.check(Schema.isPattern(/^(0|[1-9]\d{0,15})$/))
+export const countPattern = /^(0|[1-9]\d{0,15})$/
+
+const digits = Schema.String.check(Schema.isPattern(countPattern))
 
 export const Count = digits.pipe(Schema.decodeTo(
   Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),

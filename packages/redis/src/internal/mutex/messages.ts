@@ -1,15 +1,15 @@
 /** The texts that contenders and Redis exchange, as Schema codecs in both directions. */
+import type { FencingToken } from "@effect-simba/core/FencingToken"
 import * as Schema from "effect/Schema"
-import { Count, separator, text, Token } from "../client/codecs.ts"
-import { millisPattern, OwnerId, ownerIdProblem } from "./ownership.ts"
+import { Count, countPattern, separator, text, Token } from "../client/codecs.ts"
+import { millisPattern, OwnerId } from "./ownership.ts"
 
 /** The mutex channel: `acquired@@<owner id>`. */
 export const MutexMessage = text(
   Schema.TaggedUnion({ Acquired: { owner: OwnerId } }),
   (input) => {
     if (!input.startsWith("acquired@@")) return "expected acquired@@<owner>"
-    const owner = input.slice("acquired@@".length)
-    return ownerIdProblem(owner) ?? { _tag: "Acquired" as const, owner }
+    return { _tag: "Acquired" as const, owner: input.slice("acquired@@".length) }
   },
   (message) => `acquired${separator}${message.owner}`
 )
@@ -19,12 +19,15 @@ export type MutexMessage = typeof MutexMessage.Type
 const Millis = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 999_999_999_999_999 }))
 
 /** The grant that a message tells of: its token, the server's time of it in microseconds, and how long it lasts. */
-const Grant = Schema.Struct({ token: Token, micros: Count, millis: Count })
+const Grant = Schema.Struct({
+  token: Schema.toType(Token),
+  micros: Schema.toType(Count),
+  millis: Schema.toType(Count)
+})
 
 const decodeContenderMessage = (input: string): ContenderMessage | string => {
   if (input.startsWith("released@@")) {
-    const owner = input.slice("released@@".length)
-    return ownerIdProblem(owner) ?? { _tag: "Released", owner }
+    return { _tag: "Released", owner: input.slice("released@@".length) }
   }
   if (!input.startsWith("look@@")) return "expected released@@<owner> or look@@<milliseconds>"
   const millis = input.slice("look@@".length)
@@ -52,14 +55,20 @@ const InboxMessageFields = Schema.TaggedUnion({
   Look: { id: OwnerId, millis: Millis }
 })
 
+/** Not a number where the text is none: `Grant` refuses it. */
+const countOf = (text = "") => (countPattern.test(text) ? Number(text) : NaN) as FencingToken
+
 const decodeReleased = (id: string, input: string): typeof InboxMessageFields.Encoded | string => {
-  const [, owner = "", token, micros, millis, ...rest] = input.split(separator)
-  const problem = ownerIdProblem(owner)
-  if (problem !== undefined) return problem
+  const [, owner = "", token, ...rest] = input.split(separator)
   if (token === undefined) return { _tag: "Released", id, owner }
-  return micros === undefined || millis === undefined || rest.length > 0
-    ? "expected released@@<owner>@@<token>@@<microseconds>@@<milliseconds>"
-    : { _tag: "Released", id, owner, grant: { token, micros, millis } }
+  return rest.length === 2
+    ? {
+      _tag: "Released",
+      id,
+      owner,
+      grant: { token: countOf(token), micros: countOf(rest[0]), millis: countOf(rest[1]) }
+    }
+    : "expected released@@<owner>@@<token>@@<microseconds>@@<milliseconds>"
 }
 
 const encodeInboxMessage = (message: typeof InboxMessageFields.Encoded): string => {
@@ -78,14 +87,11 @@ export const InboxMessage = text(
   InboxMessageFields,
   (input) => {
     if (input.startsWith("forced@@")) {
-      const id = input.slice("forced@@".length)
-      return ownerIdProblem(id) ?? { _tag: "Forced" as const, id }
+      return { _tag: "Forced" as const, id: input.slice("forced@@".length) }
     }
     const end = input.indexOf(separator)
     if (end === -1) return "expected forced@@<contender id>, or <contender id>@@ and a message"
     const id = input.slice(0, end)
-    const problem = ownerIdProblem(id)
-    if (problem !== undefined) return problem
     const rest = input.slice(end + separator.length)
     if (rest.startsWith("released@@")) return decodeReleased(id, rest)
     const message = decodeContenderMessage(rest)

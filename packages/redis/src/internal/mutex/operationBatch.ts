@@ -83,157 +83,67 @@ const millis = (duration: Duration.Duration) => String(Duration.toMillis(duratio
 const failureOf = (reply: unknown): string | undefined =>
   Array.isArray(reply) && reply.length === 2 && reply[0] === "error" ? String(reply[1]) : undefined
 
-interface Operation {
+class Operation<A> {
   readonly mutex: MutexName
-  /** The caller is gone, and an undo may already be sent. */
-  readonly isAbandoned: boolean
   readonly write: (call: Call) => void
-  readonly reply: (reply: unknown) => void
-  readonly fail: (error: (operation: string) => BackendError | ProtocolError) => void
-}
-
-class Acquire implements Operation {
+  /** The caller is gone, and an undo may already be sent. */
   isAbandoned = false
-  private readonly request: AcquireRequest
-  private readonly settle: Settle<AcquireResult>
+  private readonly name: string
+  private readonly read: (reply: unknown) => Exit.Exit<A, ProtocolError>
+  private readonly settle: Settle<A>
 
-  constructor(request: AcquireRequest, settle: Settle<AcquireResult>) {
-    this.request = request
-    this.settle = settle
-  }
-
-  get mutex() {
-    return this.request.mutex
-  }
-
-  write(call: Call): void {
-    const { confirm, id, lease, mode, mutex, reserve, ticket, unfair } = this.request
-    if (
-      mode === "try" && unfair !== true && ticket === undefined && (reserve === undefined || reserve === 0) &&
-      call.sharesLease(lease) && call.sharesConfirm(confirm)
-    ) {
-      call.add("t", mutex, id)
-      return
-    }
-    call.add(
-      "a",
-      mutex,
-      id,
-      mode,
-      millis(lease),
-      millis(confirm),
-      ticket ?? "",
-      unfair === true ? "1" : "0",
-      String(reserve ?? 0)
-    )
-  }
-
-  reply(reply: unknown): void {
-    const failure = failureOf(reply)
-    this.settle(failure === undefined ? readAcquire(reply) : Exit.fail(fromReply("acquire", failure)))
-  }
-
-  fail(error: (operation: string) => BackendError | ProtocolError): void {
-    this.settle(Exit.fail(error("acquire")))
-  }
-}
-
-class Confirm implements Operation {
-  readonly isAbandoned = false
-  private readonly request: ConfirmRequest
-  private readonly settle: Settle<AcquireResult>
-
-  constructor(request: ConfirmRequest, settle: Settle<AcquireResult>) {
-    this.request = request
-    this.settle = settle
-  }
-
-  get mutex() {
-    return this.request.mutex
-  }
-
-  write(call: Call): void {
-    const { id, lease, mutex, reserve, token } = this.request
-    call.add("c", mutex, id, String(token), millis(lease), String(reserve))
-  }
-
-  reply(reply: unknown): void {
-    const failure = failureOf(reply)
-    this.settle(failure === undefined ? readAcquire(reply) : Exit.fail(fromReply("confirm", failure)))
-  }
-
-  fail(error: (operation: string) => BackendError | ProtocolError): void {
-    this.settle(Exit.fail(error("confirm")))
-  }
-}
-
-class Release implements Operation {
-  readonly isAbandoned = false
-  private readonly request: ReleaseRequest
-  private readonly settle: Settle<Released>
-
-  constructor(request: ReleaseRequest, settle: Settle<Released>) {
-    this.request = request
-    this.settle = settle
-  }
-
-  get mutex() {
-    return this.request.mutex
-  }
-
-  write(call: Call): void {
-    const { confirm, id, lastToken, mutex, requeue, unfair } = this.request
-    if (requeue === undefined && lastToken === undefined && unfair !== true && call.sharesConfirm(confirm)) {
-      call.add("r", mutex, id)
-      return
-    }
-    call.add(
-      "d",
-      mutex,
-      id,
-      millis(confirm),
-      unfair === true ? "1" : "0",
-      requeue?.id ?? "",
-      requeue === undefined ? "0" : millis(requeue.lease),
-      String(requeue?.reserve ?? 0),
-      String(lastToken ?? "")
-    )
-  }
-
-  reply(reply: unknown): void {
-    const failure = failureOf(reply)
-    this.settle(failure === undefined ? readRelease(reply) : Exit.fail(fromReply("release", failure)))
-  }
-
-  fail(error: (operation: string) => BackendError | ProtocolError): void {
-    this.settle(Exit.fail(error("release")))
-  }
-}
-
-class Inspection implements Operation {
-  readonly isAbandoned = false
-  readonly mutex: MutexName
-  private readonly limit: number
-  private readonly settle: Settle<MutexState>
-
-  constructor(mutex: MutexName, limit: number, settle: Settle<MutexState>) {
+  constructor(
+    name: string,
+    mutex: MutexName,
+    write: (call: Call) => void,
+    read: (reply: unknown) => Exit.Exit<A, ProtocolError>,
+    settle: Settle<A>
+  ) {
+    this.name = name
     this.mutex = mutex
-    this.limit = limit
+    this.write = write
+    this.read = read
     this.settle = settle
-  }
-
-  write(call: Call): void {
-    call.add("i", this.mutex, String(this.limit))
   }
 
   reply(reply: unknown): void {
     const failure = failureOf(reply)
-    this.settle(failure === undefined ? readInspect(reply) : Exit.fail(fromReply("inspect", failure)))
+    this.settle(failure === undefined ? this.read(reply) : Exit.fail(fromReply(this.name, failure)))
   }
 
   fail(error: (operation: string) => BackendError | ProtocolError): void {
-    this.settle(Exit.fail(error("inspect")))
+    this.settle(Exit.fail(error(this.name)))
   }
+}
+
+type AnyOperation = Pick<Operation<unknown>, "mutex" | "write" | "isAbandoned" | "reply" | "fail">
+
+const writeAcquire = (
+  call: Call,
+  { confirm, id, lease, mode, mutex, reserve = 0, ticket, unfair = false }: AcquireRequest
+) => {
+  const isPlain = mode === "try" && !unfair && ticket === undefined && reserve === 0
+  if (isPlain && call.sharesLease(lease) && call.sharesConfirm(confirm)) call.add("t", mutex, id)
+  else {
+    call.add("a", mutex, id, mode, millis(lease), millis(confirm), ticket ?? "", unfair ? "1" : "0", String(reserve))
+  }
+}
+
+const writeRelease = (call: Call, { confirm, id, lastToken, mutex, requeue, unfair = false }: ReleaseRequest) => {
+  if (requeue === undefined && lastToken === undefined && !unfair && call.sharesConfirm(confirm)) {
+    return call.add("r", mutex, id)
+  }
+  call.add(
+    "d",
+    mutex,
+    id,
+    millis(confirm),
+    unfair ? "1" : "0",
+    requeue?.id ?? "",
+    requeue === undefined ? "0" : millis(requeue.lease),
+    String(requeue?.reserve ?? 0),
+    String(lastToken ?? "")
+  )
 }
 
 export interface OperationBatch {
@@ -252,9 +162,9 @@ export const make = (
   sink: CommandSink,
   { perSlot, sha, skipDead }: { readonly perSlot: boolean; readonly sha: string; readonly skipDead: SkipDead }
 ): OperationBatch => {
-  let waiting: Array<Operation> = []
+  let waiting: Array<AnyOperation> = []
 
-  const settle = (operations: ReadonlyArray<Operation>, failure: Failure | undefined, reply: unknown) => {
+  const settle = (operations: ReadonlyArray<AnyOperation>, failure: Failure | undefined, reply: unknown) => {
     if (failure !== undefined) {
       for (const operation of operations) operation.fail((name) => backendError(name, failure.cause))
     } else if (Array.isArray(reply) && reply.length === operations.length) {
@@ -269,7 +179,7 @@ export const make = (
     }
   }
 
-  const send = (operations: ReadonlyArray<Operation>, isKnown: boolean) => {
+  const send = (operations: ReadonlyArray<AnyOperation>, isKnown: boolean) => {
     try {
       const call = new Call(isKnown ? sha : acquireAndRelease.lua, skipDead)
       for (const operation of operations) operation.write(call)
@@ -286,7 +196,7 @@ export const make = (
     }
   }
 
-  const sendAll = (operations: ReadonlyArray<Operation>) => {
+  const sendAll = (operations: ReadonlyArray<AnyOperation>) => {
     if (operations.length <= callSize) return send(operations, true)
     for (let i = 0; i < operations.length; i += callSize) send(operations.slice(i, i + callSize), true)
   }
@@ -296,7 +206,7 @@ export const make = (
     const operations = waiting
     waiting = []
     if (!perSlot || operations.length === 1) return sendAll(operations)
-    const bySlot = new Map<number, Array<Operation>>()
+    const bySlot = new Map<number, Array<AnyOperation>>()
     for (const operation of operations) {
       const slot = slotOf(keys.owner(operation.mutex))
       const same = bySlot.get(slot)
@@ -306,24 +216,28 @@ export const make = (
     bySlot.forEach(sendAll)
   }
 
-  const submit = (operation: Operation) => {
+  const submit = (operation: AnyOperation) => {
     if (waiting.push(operation) === 1) sink.afterCurrentTask(flush)
   }
 
   return {
     acquire: (request, settle) => {
-      const operation = new Acquire(request, settle)
+      const write = (call: Call) => writeAcquire(call, request)
+      const operation = new Operation("acquire", request.mutex, write, readAcquire, settle)
       submit(operation)
       return () => {
         operation.isAbandoned = true
       }
     },
-    confirm: (request, settle) => {
-      submit(new Confirm(request, settle))
+    confirm: ({ id, lease, mutex, reserve, token }, settle) => {
+      const write = (call: Call) => call.add("c", mutex, id, String(token), millis(lease), String(reserve))
+      submit(new Operation("confirm", mutex, write, readAcquire, settle))
       flush()
     },
-    release: (request, settle) => submit(new Release(request, settle)),
-    inspect: (mutex, limit, settle) => submit(new Inspection(mutex, limit, settle)),
+    release: (request, settle) =>
+      submit(new Operation("release", request.mutex, (call) => writeRelease(call, request), readRelease, settle)),
+    inspect: (mutex, limit, settle) =>
+      submit(new Operation("inspect", mutex, (call) => call.add("i", mutex, String(limit)), readInspect, settle)),
     flush
   }
 }

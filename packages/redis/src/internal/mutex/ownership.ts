@@ -7,16 +7,15 @@ import { separator, text } from "../client/codecs.ts"
 /** No leading zeros, so that every text has one reading and every reading one text. */
 export const millisPattern = /^(0|[1-9]\d{0,14})$/
 
-export const ownerIdProblem = (id: string): string | undefined =>
-  id === ""
-    ? "the owner is empty"
-    : id.includes(separator) || id.startsWith("@") || id.endsWith("@")
-    ? "the owner contains a separator"
-    : undefined
-
 /** An owner's id: any text that contains no separator, since other implementations choose their own ids. */
 export const OwnerId = Schema.String.check(
-  Schema.makeFilter((id: string) => ownerIdProblem(id)),
+  Schema.makeFilter((id: string) =>
+    id === ""
+      ? "the owner is empty"
+      : id.includes(separator) || id.startsWith("@") || id.endsWith("@")
+      ? "the owner contains a separator"
+      : undefined
+  ),
   // Generators of examples do not look into filters
   Schema.isMinLength(1)
 )
@@ -39,8 +38,6 @@ export const OwnershipText: Schema.Codec<Ownership, string> = text(
     if (at === -1) return "expected <owner>@@<milliseconds>"
     const owner = input.slice(0, at)
     const millis = input.slice(at + separator.length)
-    const problem = ownerIdProblem(owner)
-    if (problem !== undefined) return problem
     if (millis === "-1") return { _tag: "Held" as const, owner }
     return millisPattern.test(millis)
       ? { _tag: "Held" as const, owner, remaining: Duration.millis(Number(millis)) }

@@ -4,11 +4,13 @@
  */
 import type { ReleaseRequest } from "@effect-simba/core/MutexStore"
 
-/** Ids that are remembered. The turn of an id beyond that costs the next waiter a confirm period. */
+/** So many ids at least are remembered. The turn of an id beyond that costs the next waiter a confirm period. */
 const limit = 10_000
 
 export class PendingReleases {
-  private readonly requests = new Map<string, ReleaseRequest>()
+  private requests = new Map<string, ReleaseRequest>()
+  /** Dropped together: a map that loses its first entry again and again becomes slow. */
+  private older = this.requests
   private readonly queued = new Set<string>()
 
   /** The id may be in the queue from now on. */
@@ -19,11 +21,14 @@ export class PendingReleases {
 
   settle({ confirm, id, mutex, unfair }: ReleaseRequest, failed: boolean): void {
     if (!this.queued.delete(id) && !failed) return
+    if (this.requests.size === limit) {
+      this.older = this.requests
+      this.requests = new Map()
+    }
     this.requests.set(id, { mutex, id, confirm, unfair })
-    if (this.requests.size > limit) this.requests.delete(this.requests.keys().next().value!)
   }
 
   find(id: string): ReleaseRequest | undefined {
-    return this.requests.get(id)
+    return this.requests.get(id) ?? this.older.get(id)
   }
 }

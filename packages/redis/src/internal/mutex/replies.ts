@@ -15,11 +15,12 @@ const Flag = Schema.Literals(["0", "1"])
 /**
  * The token of a grant; or ownership, ticket, position among our waiters, and whether contenders of another
  * implementation take part. For one that queues also the server's time in microseconds, and the last token.
+ * The usual reply comes first: one that fits a later member costs a failed reading.
  */
 export const AcquireReply = Schema.Union([
   Token,
-  Schema.Tuple([OwnershipText, orEmpty(Schema.toType(Ticket)), Count, Flag]),
-  Schema.Tuple([OwnershipText, orEmpty(Schema.toType(Ticket)), Count, Flag, Count, Count])
+  Schema.Tuple([OwnershipText, Schema.toType(Ticket), Count, Flag, Count, Count]),
+  Schema.Tuple([OwnershipText, orEmpty(Schema.toType(Ticket)), Count, Flag])
 ])
 
 /**
@@ -28,8 +29,8 @@ export const AcquireReply = Schema.Union([
  */
 export const ReleaseReply = Schema.Union([
   OwnershipText,
-  Schema.Tuple([OwnershipText, Schema.toType(Ticket), Token]),
-  Schema.Tuple([OwnershipText, Schema.toType(Ticket), Count, Count])
+  Schema.Tuple([OwnershipText, Schema.toType(Ticket), Count, Count]),
+  Schema.Tuple([OwnershipText, Schema.toType(Ticket), Token])
 ])
 
 /** For each lease that was not renewed its index, counted from 1, and the ownership that was found or the error. */

@@ -7,6 +7,7 @@ import type { MutexStore, WakeUp } from "@effect-simba/core/MutexStore"
 import type { BackendError } from "@effect-simba/core/SimbaError"
 import type { Subscriber, Subscription } from "@effect-simba/core/Subscriber"
 import * as Arr from "effect/Array"
+import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -85,6 +86,8 @@ export const make = Effect.fnUntraced(function*(
 ): Effect.fn.Return<WaiterInbox, never, Scope.Scope> {
   const run = Effect.runForkWith(yield* Effect.context<never>())
   const waiting = new Map<string, Waiter>()
+  /** Of layers that listen to `forced`, by key. */
+  const listening = new Map<string, Inbox>()
 
   const open = Effect.fnUntraced(function*(key: string) {
     const inbox: Inbox = { waiters: new Map(), forced: new Set() }
@@ -141,24 +144,35 @@ export const make = Effect.fnUntraced(function*(
   })
 
   return {
-    wakeUps: Effect.fnUntraced(function*(_mutex, id) {
-      const inbox = yield* inboxByKey(inboxOf(id))
-      const waiter = new Waiter(yield* Effect.scope)
-      inbox.waiters.set(id, waiter)
-      waiting.set(id, waiter)
-      yield* Effect.addFinalizer(() =>
-        Effect.sync(() => {
-          inbox.waiters.delete(id)
-          waiting.delete(id)
-        })
-      )
-      return { next: waiter.next, bound: subscriber.bound }
-    }),
+    wakeUps: (_mutex, id) =>
+      Effect.withFiber((fiber) => {
+        const scope = Context.get(fiber.context as Context.Context<Scope.Scope>, Scope.Scope)
+        const waiter = new Waiter(scope)
+        const enter = (inbox: Inbox) => {
+          inbox.waiters.set(id, waiter)
+          waiting.set(id, waiter)
+          const leave = Effect.sync(() => {
+            inbox.waiters.delete(id)
+            waiting.delete(id)
+          })
+          return Effect.as(Scope.addFinalizer(scope, leave), { next: waiter.next, bound: subscriber.bound })
+        }
+        const key = inboxOf(id)
+        const inbox = listening.get(key)
+        // A layer that listens does so for longer than its waiters wait
+        return inbox === undefined ? Effect.flatMap(inboxByKey(key), enter) : enter(inbox)
+      }),
     forced: Effect.fnUntraced(function*(key) {
       const inbox = yield* inboxByKey(key)
       const queue = yield* Queue.unbounded<{ readonly id: string }>()
+      listening.set(key, inbox)
       inbox.forced.add(queue)
-      yield* Effect.addFinalizer(() => Effect.sync(() => inbox.forced.delete(queue)))
+      yield* Effect.addFinalizer(() =>
+        Effect.sync(() => {
+          inbox.forced.delete(queue)
+          if (inbox.forced.size === 0) listening.delete(key)
+        })
+      )
       return { next: Queue.take(queue) }
     }),
     noteForeign: (mutex, id) => {
