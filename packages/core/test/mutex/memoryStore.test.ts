@@ -1,7 +1,9 @@
 /** What the store in memory remembers of a mutex that nobody uses. */
-import { type FencingToken, MutexName } from "@effect-simba/core"
+import { type FencingToken, MutexName, MutexStore } from "@effect-simba/core"
 import { assert, it } from "@effect/vitest"
-import { Duration } from "effect"
+import { Duration, Effect } from "effect"
+import { setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
 import { MemoryMutex } from "../../src/internal/mutex/memoryStore.ts"
 
 const mutex = MutexName.MutexName.make("m")
@@ -22,3 +24,25 @@ it("a mutex that is released in the millisecond of its grant is idle, and anothe
   }
   assert.deepStrictEqual([used(1), used(2), used(3, 1_000_012), used(4)], [1_000_000, 1_000_005, 1_000_010, 1_000_013])
 })
+
+const collect = (() => {
+  setFlagsFromString("--expose-gc")
+  return runInNewContext("gc") as () => void
+})()
+
+it.effect("a mutex that nobody uses takes no memory, however many names there were", () =>
+  Effect.gen(function*() {
+    const store = yield* MutexStore.MutexStore
+    const use = Effect.fnUntraced(function*(from: number, count: number) {
+      for (let counter = from; counter < from + count; counter++) {
+        const subject = { mutex: MutexName.MutexName.make(`m ${counter}`), id: id(counter) }
+        yield* store.acquire({ ...subject, mode: "try", ...times })
+        yield* store.release({ ...subject, confirm: times.confirm })
+      }
+      collect()
+      return process.memoryUsage().heapUsed
+    })
+    const before = yield* use(0, 1000)
+    // An entry has some 800 bytes
+    assert.isBelow((yield* use(1000, 20_000)) - before, 20_000 * 100)
+  }).pipe(Effect.provide(MutexStore.layerMemory)))
