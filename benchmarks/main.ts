@@ -2,24 +2,25 @@
  * Ours, the peers and the raw limit side by side. `README.md` says what is measured.
  *
  *     pnpm bench --compare <commit> <commit> [--quick] [--only id,id] [--repetitions n]
+ *     pnpm bench --profile id,id
  *     pnpm bench [--quick] [--json] [--only id,id] [--repetitions n] [--no-charts] [--save]
  */
-import { Cause, Effect, Exit } from "effect"
+import { Cause, Effect, Exit, type Scope } from "effect"
 import { mkdir, readFile, writeFile } from "node:fs/promises"
 import { parseArgs } from "node:util"
 import * as Bench from "./lib/bench.ts"
-import { svg } from "./lib/chart.ts"
 import { format } from "./lib/format.ts"
 import { circumstances } from "./lib/machine.ts"
 import type { Results } from "./lib/results.ts"
 import type { Row } from "./lib/row.ts"
 import { rounded } from "./lib/statistics.ts"
 import { inWords, withStolen } from "./lib/stolen.ts"
-import { works } from "./lib/suite.ts"
-import { compared as comparedWith, readable } from "./lib/table.ts"
+import { isThorough, works } from "./lib/suite.ts"
+import { compared as comparedWith, markdownOfProfile, readable } from "./lib/table.ts"
 import * as Worktrees from "./lib/worktrees.ts"
 import { growth } from "./work/growth.ts"
 import { latency } from "./work/latency.ts"
+import { type Profile, profile, profiledIds } from "./work/profile.ts"
 import { sizes } from "./work/size.ts"
 
 const { positionals, values: options } = parseArgs({
@@ -27,13 +28,15 @@ const { positionals, values: options } = parseArgs({
   options: {
     /** Two commits in turn, the first against the second, instead of ours against raw and the peers. */
     compare: { type: "boolean", default: false },
+    /** Whose time these rows of the last full run are made of, instead of the rows; all that there are: `all`. */
+    profile: { type: "string" },
     /** Three minutes at most, no peers but one; compared with the committed run. */
     quick: { type: "boolean", default: false },
     /** Ends with one line of JSON, and prints nothing else to the standard output. */
     json: { type: "boolean", default: false },
     /** The ids of the rows that are wanted; also `size`, `growth` and `latency`. */
     only: { type: "string" },
-    /** How often each workload is repeated; seven times, or three in a quick run, unless told. */
+    /** How often each workload is repeated; six times, or three in a quick run, unless told. */
     repetitions: { type: "string" },
     /** Without the charts of how cost grows, which take the most time: those of the last run stay. */
     "no-charts": { type: "boolean", default: false },
@@ -44,8 +47,8 @@ const { positionals, values: options } = parseArgs({
 
 const pace: Bench.Pace = {
   isQuick: options.quick,
-  repetitions: Number(options.repetitions ?? (options.quick ? 3 : 7)),
-  millis: options.quick ? 400 : 1200
+  repetitions: Number(options.repetitions ?? (options.quick ? 3 : 6)),
+  millis: 400
 }
 
 const folder = new URL("./results/", import.meta.url)
@@ -76,13 +79,31 @@ if (commits !== undefined && commits.length !== 2) {
 
 const checkout = (commit: string) => Effect.map(Worktrees.checkout(commit), (root) => ({ commit, root }))
 
-const program = Effect.gen(function*() {
+const profiles = Effect.fnUntraced(function*(bench: Bench.Bench, wanted: string) {
+  const taken: Array<Profile> = []
+  for (const id of wanted === "all" ? profiledIds : wanted.split(",")) {
+    yield* bench.note(`profile of ${id}`)
+    taken.push(yield* profile(bench, id))
+  }
+  return taken
+})
+
+const earlier = await read("latest.json")
+
+const program = Effect.fnUntraced(function*(): Effect.fn.Return<Results, unknown, Scope.Scope> {
   const compared = commits === undefined
     ? undefined
     : { ours: yield* checkout(commits[0]!), against: yield* checkout(commits[1]!) }
-  const bench = yield* Bench.open(pace, compared)
+  const bench = yield* Bench.open(pace, earlier?.rows ?? [], compared)
+  if (options.profile !== undefined) {
+    const taken = yield* profiles(bench, options.profile)
+    return { ...(yield* Effect.promise(() => circumstances(bench.admin))), rows: [], profiles: taken }
+  }
   const rows: Array<Row> = []
-  const chosen = works.filter(({ comparesCommits, id }) => isWanted(id) && (compared === undefined || comparesCommits))
+  const chosen = works.filter((work) =>
+    isWanted(work.id) && (wanted !== undefined || !pace.isQuick || !isThorough(work)) &&
+    (compared === undefined || work.comparesCommits)
+  )
   for (const work of chosen) {
     const startedAt = performance.now()
     const [row, stolen] = yield* withStolen(Effect.scoped(work.run(bench)))
@@ -99,9 +120,10 @@ const program = Effect.gen(function*() {
   const tables: Results = {
     ...(yield* Effect.promise(() => circumstances(bench.admin))),
     rows,
-    ...(isWhole || wanted?.includes("size") === true ? { sizes: yield* sizes } : {})
+    ...(isWhole || wanted?.includes("size") === true ? { sizes: yield* sizes } : {}),
+    ...(isWhole ? { profiles: yield* profiles(bench, "all") } : {})
   }
-  // What takes half an hour more must not take along what has been measured
+  // What comes after must not take along what has been measured
   if (hasCharts) yield* Effect.promise(() => write("latest.json", json(tables)))
   const all: Results = {
     ...tables,
@@ -114,7 +136,7 @@ const program = Effect.gen(function*() {
 
 // An exit ends the server; a signal alone would leave it behind
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(1))
-const exit = await Effect.runPromiseExit(Effect.scoped(program))
+const exit = await Effect.runPromiseExit(Effect.scoped(program()))
 if (Exit.isFailure(exit)) {
   process.stderr.write(`${Cause.pretty(exit.cause)}\n`)
   process.exit(1)
@@ -122,16 +144,19 @@ if (Exit.isFailure(exit)) {
 const results = exit.value
 if (results.rows.length > 0) say(readable(results.rows))
 if (results.sizes !== undefined) say(`\n${JSON.stringify(results.sizes, null, 2)}`)
-if (options.compare) {
+for (const profile of results.profiles ?? []) say(`\n${markdownOfProfile(profile)}`)
+if (options.profile !== undefined) {
+  const taken = results.profiles ?? []
+  const kept = earlier?.profiles?.filter(({ id }) => !taken.some((one) => one.id === id)) ?? []
+  if (earlier !== undefined) await write("latest.json", json({ ...earlier, profiles: [...kept, ...taken] }))
+} else if (options.compare) {
   // Neither a run to compare with, nor one to publish
 } else if (options.quick) {
   const earlier = await read("quick.json")
   if (earlier !== undefined) say(`\n${comparedWith(results.rows, earlier.rows)}`)
   if (options.save && wanted === undefined) await write("quick.json", json(results))
 } else if (wanted === undefined) {
-  for (const chart of results.charts ?? []) await write(`${chart.id}.svg`, svg(chart))
-  const earlier = results.charts === undefined ? await read("latest.json") : undefined
-  await write("latest.json", json({ ...results, ...chartsOf(earlier) }))
+  await write("latest.json", json({ ...results, ...(results.charts === undefined ? chartsOf(earlier) : {}) }))
 }
 if (options.json) process.stdout.write(`${JSON.stringify(results)}\n`)
 process.exit(0)

@@ -4,15 +4,19 @@
  *
  *     pnpm bench:page
  */
-import { readFile, writeFile } from "node:fs/promises"
+import { readdir, readFile, rm, writeFile } from "node:fs/promises"
+import { svg } from "./lib/chart.ts"
 import { format } from "./lib/format.ts"
 import type { Results } from "./lib/results.ts"
-import { verdict } from "./lib/row.ts"
-import { markdownOf } from "./lib/table.ts"
+import { type Row, verdict } from "./lib/row.ts"
+import { drawn } from "./lib/rowChart.ts"
+import { charts as rowCharts, works } from "./lib/suite.ts"
+import { markdownOf, markdownOfProfile } from "./lib/table.ts"
 import type { StreamRow } from "./streams/rows.ts"
 
 const page = new URL("../docs/performance.md", import.meta.url)
-const read = (file: string) => readFile(new URL(`results/${file}`, import.meta.url), "utf8")
+const folder = new URL("./results/", import.meta.url)
+const read = (file: string) => readFile(new URL(file, folder), "utf8")
 const full = await read("latest.json").catch(() => undefined)
 const results = JSON.parse(
   full ?? await read("quick.json").catch(() => {
@@ -24,17 +28,29 @@ const circumstances = () => {
   const { at, machine, peers, versions } = results
   const named = (versions: Readonly<Record<string, string>>) =>
     Object.entries(versions).map(([name, version]) => `${name} ${version}`).join(", ")
+  const most = Math.max(0, ...results.rows.map(({ stolen }) => stolen ?? 0))
   return [
     ...full === undefined
       ? ["A quick run: three short repetitions, and of the peers redis-semaphore only. `pnpm bench` makes a full one."]
       : [],
     `Run of ${at.slice(0, 10)} on ${machine.cores} cores of ${machine.cpu}, ${machine.memoryGigabytes} GB, ` +
     `${machine.system}. ${named(versions)}.`,
+    ...most < 0.01 ? [] : [`The host of the machine took up to ${Math.round(100 * most)} % of the CPU time of a row.`],
     `Peers: ${Object.values(peers).map((dependencies) => named(dependencies)).join("; ")}.`
   ].join("\n\n")
 }
 
-const tables = () => results.rows.map((row) => `### ${row.title}\n\n${markdownOf(row)}`).join("\n\n")
+const isForCharts = new Set(works.filter((work) => work.isForCharts).map(({ id }) => id))
+const rows = results.rows.filter(({ id }) => !isForCharts.has(id))
+
+const tables = () => [summary(rows), ...rows.map((row) => `### ${row.title}\n\n${markdownOf(row)}`)].join("\n\n")
+
+/** Each figure of ours beside raw's: they say which part of the time is whose. */
+const profiles = () =>
+  results.profiles?.map((profile) => `${markdownOfProfile(profile)}\n\nTaken ${profile.at.slice(0, 10)}.`).join(
+    "\n\n"
+  ) ??
+    "Not taken yet: `pnpm bench --profile all`."
 
 const sizes = () => {
   const { sizes } = results
@@ -54,21 +70,13 @@ const sizes = () => {
   ].join("\n")
 }
 
-const charts = () =>
-  results.charts === undefined
-    ? "Not drawn in this run. A full one without `--no-charts` draws them."
-    : [
-      ...results.chartsAt === undefined ? [] : [`Drawn by runs of their own, of ${results.chartsAt.slice(0, 10)}.`],
-      ...results.charts.map(({ id, title }) => `![${title}](../benchmarks/results/${id}.svg)`)
-    ].join("\n\n")
-
 interface StreamResults {
   readonly at: string
   readonly rows: ReadonlyArray<StreamRow>
 }
 
 const streams = async () => {
-  const text = await readFile(new URL("results/streams.json", import.meta.url), "utf8").catch(() => undefined)
+  const text = await read("streams.json").catch(() => undefined)
   if (text === undefined) return "Not measured yet: `pnpm bench:streams --save`."
   const { at, rows } = JSON.parse(text) as StreamResults
   return [
@@ -83,34 +91,69 @@ const streams = async () => {
   ].join("\n")
 }
 
+/** Ours beside raw: a line for each row. */
+const summary = (rows: ReadonlyArray<Row>) => {
+  const middle = (quartiles: readonly [number, number] | undefined) => quartiles?.join(" to ") ?? ""
+  const both = (row: Row, column: string) => {
+    const values = row.columns?.find(({ title }) => title === column)?.values
+    return values === undefined ? "" : `${values["ours"]} / ${values[row.against ?? "raw"]}`
+  }
+  return [
+    "|  | ours | middle half | raw | middle half | to raw | ours is | p99, ours / raw | node CPU each, us, ours / raw | CPU stolen |",
+    "| --- | ---: | ---: | ---: | ---: | ---: | --- | ---: | ---: | ---: |",
+    ...rows.map((row) => {
+      const { against, better, ours, quartiles, ratio, raw, stolen, title, unit } = row
+      const cells = [
+        `${title} (${unit}${against === undefined ? "" : `, against ${against}`})`,
+        ours,
+        middle(quartiles?.ours),
+        raw,
+        middle(quartiles?.raw),
+        ratio,
+        verdict(better, quartiles?.ours, quartiles?.raw) ?? "",
+        both(row, "p99"),
+        both(row, "node CPU, us each"),
+        stolen === undefined ? "" : `${Math.round(100 * stolen)} %`
+      ]
+      return `| ${cells.join(" | ")} |`
+    })
+  ].join("\n")
+}
+
 /** The quick run that later ones compare with: it is made with each change of the hot path, a full one seldom. */
 const quick = async () => {
   const text = await read("quick.json").catch(() => undefined)
   if (text === undefined) return "Not measured yet: `pnpm bench --quick --save`."
   const { at, machine, rows } = JSON.parse(text) as Results
-  const middle = (quartiles: readonly [number, number] | undefined) => quartiles?.join(" to ") ?? ""
-  return [
-    `Run of ${at.slice(0, 10)} on ${machine.cores} cores of ${machine.cpu}.`,
-    "",
-    "|  | ours | middle half | raw | middle half | to raw | ours is | CPU stolen |",
-    "| --- | ---: | ---: | ---: | ---: | ---: | --- | ---: |",
-    ...rows.map(({ against, better, ours, quartiles, ratio, raw, stolen, title, unit }) =>
-      `| ${title} (${unit}${against === undefined ? "" : `, against ${against}`}) | ${ours} | ${
-        middle(quartiles?.ours)
-      } | ` +
-      `${raw} | ${middle(quartiles?.raw)} | ${ratio} | ${verdict(better, quartiles?.ours, quartiles?.raw) ?? ""} | ` +
-      `${stolen === undefined ? "" : `${Math.round(100 * stolen)} %`} |`
-    )
-  ].join("\n")
+  return `Run of ${at.slice(0, 10)} on ${machine.cores} cores of ${machine.cpu}.\n\n${summary(rows)}`
 }
 
+/** Draws the charts of a run, and removes those of earlier runs. */
+const draw = async () => {
+  const ofRows = rowCharts.flatMap((chart) => drawn(chart, results.rows) ?? [])
+  const ids = new Set(ofRows.map(({ id }) => id))
+  const all = [...ofRows, ...(results.charts ?? []).filter(({ id }) => !ids.has(id))]
+  for (const file of await readdir(folder)) {
+    if (file.endsWith(".svg")) await rm(new URL(file, folder))
+  }
+  for (const chart of all) await writeFile(new URL(`${chart.id}.svg`, folder), svg(chart))
+  return [
+    ...results.chartsAt === undefined
+      ? []
+      : [`Some were drawn by an earlier run, of ${results.chartsAt.slice(0, 10)}.`],
+    ...all.map(({ id, title }) => `![${title}](../benchmarks/results/${id}.svg)`)
+  ].join("\n\n")
+}
+
+const ofCharts = await draw()
 const ofStreams = await streams()
 const ofQuick = await quick()
 const generated: Record<string, () => string> = {
   circumstances,
   tables,
+  profiles,
   sizes,
-  charts,
+  charts: () => ofCharts,
   quick: () => ofQuick,
   streams: () => ofStreams
 }

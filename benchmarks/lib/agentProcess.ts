@@ -14,6 +14,7 @@ import {
 } from "./calls.ts"
 import type { Contending, Contestant, Session } from "./contestant.ts"
 import { close } from "./locks.ts"
+import * as Profiler from "./profiler.ts"
 
 const resolution = 1
 const delays = monitorEventLoopDelay({ resolution })
@@ -56,6 +57,7 @@ const serve = Effect.fnUntraced(function*(contestant: Contestant) {
   let session: Session | undefined
   let contending: Contending | undefined
   let read = meter({ stalls: false })
+  let readProfile: (() => Promise<Profiler.Profiled>) | undefined
   const scopes: Record<"session" | "contending" | "holding", Scope.Closeable | undefined> = {
     session: undefined,
     contending: undefined,
@@ -132,7 +134,9 @@ const serve = Effect.fnUntraced(function*(contestant: Contestant) {
         return { bytes: after - before }
       }),
     startMeter: (request) => Effect.sync(() => void (read = meter(request))),
-    readMeter: () => Effect.sync(() => read())
+    readMeter: () => Effect.sync(() => read()),
+    startProfile: () => Effect.promise(async () => void (readProfile = await Profiler.start())),
+    readProfile: () => Effect.promise(() => readProfile!())
   }
   const run = Effect.runForkWith(yield* Effect.context<never>())
   process.on("message", ({ call, id, request }: Asked) => {

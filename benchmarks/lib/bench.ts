@@ -6,6 +6,7 @@ import { installed } from "../peers/install.ts"
 import { type Peer, peers } from "../peers/table.ts"
 import { type Agent, type AgentError, start } from "./agent.ts"
 import type { Connect } from "./contestant.ts"
+import type { Row } from "./row.ts"
 
 /** Somebody who takes part in a comparison. */
 export interface Entrant {
@@ -49,11 +50,11 @@ export interface Pace {
   readonly millis: number
 }
 
-/** For work that comes to thousands of samples within a moment: more repetitions even out what else the machine does. */
-export const brief = ({ isQuick, millis, repetitions }: Pace): Pick<Pace, "millis" | "repetitions"> => ({
-  repetitions: isQuick ? repetitions + 2 : repetitions,
-  millis: isQuick ? millis * 0.75 : millis
-})
+/**
+ * For work that comes to hundreds of samples within a moment: many short turns, so that what else the machine does is the
+ * same for all.
+ */
+export const brief = ({ repetitions }: Pace) => ({ millis: 200, repetitions: 4 * repetitions, repetitionsOfPeers: 6 })
 
 export interface Outcome<A> {
   readonly entrant: Entrant
@@ -68,6 +69,8 @@ export interface Bench {
   readonly admin: Redis
   /** Everybody, in the order of the tables: ours, raw, then the peers, each at its defaults and at its fastest. */
   readonly everybody: ReadonlyArray<Entrant>
+  /** Ours, raw, and the three peers that were fastest in the last full run, each at its better setting. */
+  readonly closest: ReadonlyArray<Entrant>
   /** Peers that could not be installed, with the reason. */
   readonly missing: ReadonlyArray<Outcome<never>>
   readonly note: (line: string) => Effect.Effect<void>
@@ -81,8 +84,8 @@ export interface Bench {
     connect?: Partial<Connect>
   ) => Effect.Effect<Agent, AgentError, Scope.Scope>
   /**
-   * Rounds in which each entrant is measured once, beginning with another one each time. Peers may be measured less
-   * often.
+   * Rounds in which each entrant is measured once, beginning with another one each time. Peers are measured five times
+   * at most, unless told.
    */
   readonly rounds: <A>(
     entrants: ReadonlyArray<Entrant>,
@@ -106,7 +109,7 @@ const takingTurns = (drop: (entrant: Entrant) => Effect.Effect<void>): Bench["ro
     entrants,
     repetitions,
     measure,
-    repetitionsOfPeers = repetitions
+    repetitionsOfPeers = Math.min(repetitions, 5)
   ) {
     type Sample = Effect.Success<ReturnType<typeof measure>>
     const samples = entrants.map((): Array<Sample> => [])
@@ -153,13 +156,39 @@ const comparedEntrants = (compared: Compared): Array<Entrant> => [
   { ...ours, name: compared.against.commit, role: "raw", root: compared.against.root }
 ]
 
-/** Starts the server, and installs the peers, unless two commits are compared. */
-export const open = Effect.fnUntraced(function*(pace: Pace, compared?: Compared) {
-  const server = yield* RedisServer.start({ args: ["--maxclients", "15000"] })
+/** A server with a connection to ask it, both gone with the scope. */
+export const startServer = Effect.gen(function*() {
+  const server = yield* Effect.orDie(RedisServer.start({ args: ["--maxclients", "15000"] }))
   const admin = yield* Effect.acquireRelease(
     Effect.sync(() => new Redis(server.url)),
     (admin) => Effect.sync(() => admin.disconnect())
   )
+  return { admin, server }
+})
+
+/** Until a full run has told them apart, all peers are close. */
+const closestOf = (everybody: ReadonlyArray<Entrant>, earlier: ReadonlyArray<Row>): ReadonlyArray<Entrant> => {
+  const hasRoom = new Map(everybody.filter(({ role }) => role === "peer").map(({ contestant }) => [contestant, true]))
+  const row = earlier.find(({ id }) => id === "handoff-10")
+  if (row === undefined || hasRoom.size <= 3) return everybody
+  const fastest = row.others
+    .filter(({ value }) => value !== undefined)
+    .sort((a, b) => a.value! - b.value!)
+    .flatMap(({ name }) => everybody.filter((one) => one.role === "peer" && one.name === name))
+    .filter(({ contestant }) => {
+      const isBetter = hasRoom.get(contestant) === true
+      hasRoom.set(contestant, false)
+      return isBetter
+    })
+  return [...everybody.filter(({ role }) => role !== "peer"), ...fastest.slice(0, 3)]
+}
+
+/**
+ * Starts the server, and installs the peers, unless two commits are compared. The rows of an earlier full run say which
+ * peers are closest.
+ */
+export const open = Effect.fnUntraced(function*(pace: Pace, earlier: ReadonlyArray<Row>, compared?: Compared) {
+  const { admin, server } = yield* startServer
   const everybody = compared === undefined ? [ours, raw] : comparedEntrants(compared)
   const missing: Array<Outcome<never>> = []
   for (const peer of compared !== undefined ? [] : pace.isQuick ? peers.slice(0, 1) : peers) {
@@ -193,6 +222,7 @@ export const open = Effect.fnUntraced(function*(pace: Pace, compared?: Compared)
     server,
     admin,
     everybody,
+    closest: closestOf(everybody, earlier),
     missing,
     note,
     // Variants are those of this commit

@@ -1,5 +1,6 @@
 /** What the suite asks of the processes that run the contestants. */
 import type { Connect, Contended, ContendRequest, Pairs, PairsRequest, Stance } from "./contestant.ts"
+import type { Profiled } from "./profiler.ts"
 
 /** What a process spent between two instants. */
 export interface Spent {
@@ -26,6 +27,8 @@ export interface Calls {
   readonly heap: readonly [HoldRequest, { readonly bytes: number }]
   readonly startMeter: readonly [MeterRequest, void]
   readonly readMeter: readonly [void, Spent]
+  readonly startProfile: readonly [void, void]
+  readonly readProfile: readonly [void, Profiled]
 }
 
 export interface HoldRequest {

@@ -8,6 +8,8 @@ export interface HandOffs {
   readonly kept: number
   /** How often one had it before the one before had let go. */
   readonly overlaps: number
+  /** How many have had it and let go. */
+  readonly held: number
   readonly failures: number
 }
 
@@ -31,5 +33,11 @@ export const handOffs = (logs: ReadonlyArray<Contended>): HandOffs => {
     else if (before === after) kept++
     else millis.push((grantedAt - releasedAt) / 1000)
   }
-  return { millis, kept, overlaps, failures: logs.reduce((sum, { failures }) => sum + failures, 0) }
+  return {
+    millis,
+    kept,
+    overlaps,
+    held: holdings.length,
+    failures: logs.reduce((sum, { failures }) => sum + failures, 0)
+  }
 }

@@ -13,6 +13,8 @@ export interface ProxyOptions {
 /** What clients have sent since it was last asked. */
 export interface Traffic {
   readonly commands: number
+  /** Of all connections, in both directions. */
+  readonly bytes: number
   readonly byName: Record<string, number>
   /** Each command with an instant in microseconds of the machine's monotonic clock, while these are wanted. */
   readonly log: ReadonlyArray<readonly [at: number, text: string]>
@@ -25,6 +27,7 @@ const options = JSON.parse(process.argv[2]!) as ProxyOptions
 const textLength = 400
 
 let commands = 0
+let bytes = 0
 let byName: Record<string, number> = {}
 let log: Array<readonly [number, string]> = []
 let isLogging = false
@@ -80,10 +83,14 @@ const server = createServer((client) => {
   client.setNoDelay(true)
   upstream.setNoDelay(true)
   client.on("data", (chunk) => {
+    bytes += chunk.length
     counter.push(chunk)
     requests.pass(chunk)
   })
-  upstream.on("data", (chunk) => replies.pass(chunk))
+  upstream.on("data", (chunk) => {
+    bytes += chunk.length
+    replies.pass(chunk)
+  })
   for (const [one, other] of [[client, upstream], [upstream, client]] as const) {
     one.on("close", () => other.destroy())
     one.on("error", () => other.destroy())
@@ -96,8 +103,9 @@ const port = () => {
 }
 
 process.on("message", (asked: ProxyAsked) => {
-  process.send?.({ id: asked.id, port: port(), commands, byName, log } satisfies ProxyAnswered)
+  process.send?.({ id: asked.id, port: port(), commands, bytes, byName, log } satisfies ProxyAnswered)
   commands = 0
+  bytes = 0
   byName = {}
   log = []
   isLogging = asked.log
@@ -106,5 +114,5 @@ process.on("disconnect", () => process.exit(0))
 server.listen(
   0,
   "127.0.0.1",
-  () => process.send?.({ id: 0, port: port(), commands: 0, byName: {}, log: [] } satisfies ProxyAnswered)
+  () => process.send?.({ id: 0, port: port(), commands: 0, bytes: 0, byName: {}, log: [] } satisfies ProxyAnswered)
 )

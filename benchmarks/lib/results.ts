@@ -1,4 +1,5 @@
 /** What a run comes to, as it is kept in `results/`. */
+import type { Profile } from "../work/profile.ts"
 import type { Sizes } from "../work/size.ts"
 import type { Chart } from "./chart.ts"
 import type { Circumstances } from "./machine.ts"
@@ -7,6 +8,7 @@ import type { Row } from "./row.ts"
 export interface Results extends Circumstances {
   readonly rows: ReadonlyArray<Row>
   readonly sizes?: Sizes
+  readonly profiles?: ReadonlyArray<Profile>
   readonly charts?: ReadonlyArray<Chart>
   /** When they were drawn, where that was in an earlier run. */
   readonly chartsAt?: string

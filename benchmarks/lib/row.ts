@@ -64,19 +64,36 @@ export const verdict = (
   return isAbove === (better === "more") ? "ahead" : "behind"
 }
 
+/** The median of those repetitions that came to a figure. */
+export const overMeasured = (values: ReadonlyArray<number>): number =>
+  median(values.filter((value) => !Number.isNaN(value)))
+
+/** A further figure for each entrant, from all of its samples. */
+export const column = <A>(
+  title: string,
+  outcomes: ReadonlyArray<Outcome<A>>,
+  value: (samples: ReadonlyArray<A>) => number
+): Column => ({
+  title,
+  values: Object.fromEntries(outcomes.map(({ entrant, samples }) => [entrant.name, rounded(value(samples))]))
+})
+
 const spreadOf = (values: ReadonlyArray<number>) => {
   const [least, most] = spread(values)
   return [rounded(least), rounded(most)] as const
 }
 
-/** A row from what each entrant's repetitions came to. `over` makes one value of them; the median unless told. */
+/**
+ * A row from what each entrant's repetitions came to. `over` makes one value of them; the median unless told. A ratio of
+ * medians is the median of ratios within the same repetition, which a slower minute of the machine does not change.
+ */
 export const make = <A>(
   bench: Bench,
   head: Head,
   outcomes: ReadonlyArray<Outcome<A>>,
   value: (sample: A, entrant: Entrant) => number,
   details: Readonly<Record<string, unknown>> = {},
-  over: (values: ReadonlyArray<number>, outcome: Outcome<A>) => number = median,
+  over: (values: ReadonlyArray<number>, outcome: Outcome<A>) => number = overMeasured,
   columns: ReadonlyArray<Column> = []
 ): Row => {
   const measured = outcomes.map((outcome) => {
@@ -86,23 +103,32 @@ export const make = <A>(
   const of = (role: Entrant["role"]) => measured.find(({ outcome }) => outcome.entrant.role === role)!
   const ours = of("ours")
   const raw = of("raw")
+  const ratioOf = ({ value, values }: typeof ours) =>
+    rounded(
+      over === overMeasured ? overMeasured(values.map((value, index) => value / raw.values[index]!)) : value / raw.value
+    )
   const others = measured.filter(({ outcome: { entrant } }) => entrant.role === "variant" || entrant.role === "peer")
   return {
     ...head,
     ours: rounded(ours.value),
     raw: rounded(raw.value),
-    ratio: rounded(ours.value / raw.value),
+    ratio: ratioOf(ours),
     spread: { ours: spreadOf(ours.values), raw: spreadOf(raw.values) },
     quartiles: { ours: quartilesOf(ours.values), raw: quartilesOf(raw.values) },
     ...(raw.outcome.entrant.name === "raw" ? {} : { against: raw.outcome.entrant.name }),
     ...(columns.length === 0 ? {} : { columns }),
     repetitions: ours.values.length,
     others: [
-      ...others.map(({ outcome: { entrant, failure }, value, values }): Other => ({
+      ...others.map((other) => ({ ...other, ratio: ratioOf(other) })).map(({
+        outcome: { entrant, failure },
+        ratio,
+        value,
+        values
+      }): Other => ({
         name: entrant.name,
         role: entrant.role === "peer" ? "peer" : "variant",
         value: values.length === 0 ? undefined : rounded(value),
-        ratio: values.length === 0 ? undefined : rounded(value / raw.value),
+        ratio: values.length === 0 ? undefined : ratio,
         spread: values.length === 0 ? undefined : spreadOf(values),
         quartiles: values.length === 0 ? undefined : quartilesOf(values),
         ...(failure === undefined ? {} : { failure })

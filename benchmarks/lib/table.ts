@@ -1,4 +1,5 @@
 /** Results as tables: for a terminal, and for Markdown. */
+import type { Profile } from "../work/profile.ts"
 import { type Other, type Row, verdict } from "./row.ts"
 import { inWords } from "./stolen.ts"
 
@@ -86,6 +87,14 @@ export const markdownOf = (row: Row): string => {
   const table = lines.map((cells) => `| ${cells.map(cell).join(" | ")} |`).join("\n")
   return remark === undefined ? table : `${table}\n\n${remark}.`
 }
+
+/** Ours beside raw, part by part. */
+export const markdownOfProfile = ({ each, figures, title }: Profile): string =>
+  [
+    `| ${title}, for each ${each} | ours | raw |`,
+    "| --- | ---: | ---: |",
+    ...figures.map(([name, ours, raw]) => `| ${name} | ${number(ours)} | ${number(raw)} |`)
+  ].join("\n")
 
 /** The rows beside those of an earlier run, by their ratios: figures drift with the machine, ratios hold better. */
 export const compared = (rows: ReadonlyArray<Row>, earlier: ReadonlyArray<Row>): string => {

@@ -1,10 +1,10 @@
-/** How many commands all clients send for each hand-off, those of the contender that queues again included. */
+/** Commands and bytes for each hand-off, between all clients and the server; to queue again is a part of it. */
 import { Effect } from "effect"
-import type { Bench, Entrant, Outcome } from "../lib/bench.ts"
+import type { Bench, Entrant } from "../lib/bench.ts"
 import * as Proxy from "../lib/proxy.ts"
 import * as Row from "../lib/row.ts"
 import { rounded } from "../lib/statistics.ts"
-import { contendFor, freshName } from "./handoff.ts"
+import { contention, freshName, holdMillis } from "./handoff.ts"
 
 interface Counted {
   readonly handOffs: number
@@ -12,6 +12,8 @@ interface Counted {
   /** Calls of scripts as the server counts them: they cannot come from within scripts. */
   readonly scriptsServed: number
 }
+
+const windows = 5
 
 /**
  * Whoever of ours comes while a grant is not confirmed looks once more, up to twice the confirm period of 1.5 s later.
@@ -22,60 +24,67 @@ const calmMillis = (contenders: number) => contenders > 100 ? 3000 : 0
 const scriptCalls = (info: string) =>
   [...info.matchAll(/^cmdstat_(?:evalsha|eval):calls=(\d+)/gm)].reduce((sum, [, calls]) => sum + Number(calls), 0)
 
-export const countCommands = Effect.fnUntraced(function*(
-  bench: Bench,
-  entrant: Entrant,
-  proxy: Proxy.Proxy,
-  contenders: number
-) {
+const each = (of: (counted: Counted) => number) => (counted: Counted) =>
+  counted.handOffs === 0 ? Number.NaN : of(counted) / counted.handOffs
+
+/** Those whose waiters connect or poll one by one would keep the machine busy if there were a thousand of them. */
+const entrantsFor = ({ closest, everybody }: Bench, contenders: number) =>
+  contenders === 100
+    ? [
+      ...everybody.filter(({ setting }) => setting === "default"),
+      ...closest.filter(({ setting }) => setting === "fast")
+    ]
+    : everybody.filter(({ contestant, setting }) =>
+      setting === "default" && (contenders < 100 || closest.some((one) => one.contestant === contestant))
+    )
+
+/** Counts are steadier than times, so the repetitions are windows of one queue. */
+const count = Effect.fnUntraced(function*(bench: Bench, entrant: Entrant, proxy: Proxy.Proxy, contenders: number) {
   const agent = yield* bench.agent(entrant, { url: proxy.url })
   const served = Effect.promise(() => bench.admin.info("commandstats")).pipe(Effect.map(scriptCalls))
-  let traffic: Proxy.Traffic = { commands: 0, byName: {}, log: [] }
-  let scriptsServed = 0
-  const { kept, millis } = yield* contendFor(
-    [agent],
-    { contenders, millis: bench.pace.millis, name: freshName("commands"), calmMillis: calmMillis(contenders) },
-    (wait) =>
+  const name = freshName("commands")
+  const watch = yield* contention([agent], { contenders, holdMillis, name, calmMillis: calmMillis(contenders) })
+  const counted: Array<Counted> = []
+  for (let i = 0; i < windows; i++) {
+    const before = yield* served
+    let traffic: Proxy.Traffic | undefined
+    const { held } = yield* watch(bench.pace.millis, (wait) =>
       Effect.gen(function*() {
-        const before = yield* served
         yield* proxy.take()
         yield* wait
         traffic = yield* proxy.take()
-        scriptsServed = (yield* served) - before
-      })
-  )
-  return { handOffs: millis.length + kept, traffic, scriptsServed } satisfies Counted as Counted
+      }))
+    counted.push({ handOffs: held, traffic: traffic!, scriptsServed: (yield* served) - before })
+  }
+  return counted
 })
 
-export const perHandOff = ({ handOffs, traffic }: Counted): number => traffic.commands / handOffs
-
-const details = (outcomes: ReadonlyArray<Outcome<Counted>>) =>
-  Object.fromEntries(outcomes.map(({ entrant, samples }) => {
-    const last = samples.at(-1)
-    return [
-      entrant.name,
-      last === undefined ? undefined : {
-        byName: Object.fromEntries(
-          Object.entries(last.traffic.byName).map(([name, calls]) => [name, rounded(calls / last.handOffs)])
-        ),
-        scriptsPerHandOffByTheServersCount: rounded(last.scriptsServed / last.handOffs)
-      }
-    ]
-  }))
-
-export const commands = Effect.fnUntraced(function*(bench: Bench, contenders: number) {
-  const proxy = yield* Proxy.start(bench.server.port, 0)
-  yield* Effect.addFinalizer(() => bench.disconnectAll)
-  const outcomes = yield* bench.rounds(
-    bench.everybody,
-    Math.min(3, bench.pace.repetitions),
-    (entrant) => countCommands(bench, entrant, proxy, contenders)
-  )
-  const head = {
-    id: `commands-per-handoff-${contenders}`,
-    title: `commands sent for each hand-off, ${contenders} contenders`,
-    unit: "commands",
-    better: "less"
-  } as const
-  return Row.make(bench, head, outcomes, perHandOff, details(outcomes))
-})
+export const commands = (contenders: number) =>
+  Effect.fnUntraced(function*(bench: Bench) {
+    const proxy = yield* Proxy.start(bench.server.port, 0)
+    yield* Effect.addFinalizer(() => bench.disconnectAll)
+    const entrants = entrantsFor(bench, contenders)
+    const counted = yield* bench.rounds(entrants, 1, (entrant) => count(bench, entrant, proxy, contenders))
+    const outcomes = counted.map((outcome) => ({ ...outcome, samples: outcome.samples.flat() }))
+    const details = Object.fromEntries(outcomes.map(({ entrant, samples }) => {
+      const last = samples.at(-1)
+      return [
+        entrant.name,
+        last === undefined ? undefined : {
+          byName: Object.fromEntries(
+            Object.entries(last.traffic.byName).map(([name, calls]) => [name, rounded(calls / last.handOffs)])
+          ),
+          scriptsPerHandOffByTheServersCount: rounded(last.scriptsServed / last.handOffs)
+        }
+      ]
+    }))
+    const head = {
+      id: `commands-per-handoff-${contenders}`,
+      title: `commands and bytes for each hand-off, ${contenders} contenders`,
+      unit: "commands",
+      better: "less"
+    } as const
+    return Row.make(bench, head, outcomes, each(({ traffic }) => traffic.commands), details, Row.overMeasured, [
+      Row.column("bytes", outcomes, (samples) => Row.overMeasured(samples.map(each(({ traffic }) => traffic.bytes))))
+    ])
+  })

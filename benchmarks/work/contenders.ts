@@ -1,6 +1,6 @@
 /** What contenders cost while others lead, beside plain waiters for as many mutexes. */
 import { Effect } from "effect"
-import { type Bench, type Entrant, ours } from "../lib/bench.ts"
+import { type Bench, type Entrant, ours, type Outcome, startServer } from "../lib/bench.ts"
 import * as Row from "../lib/row.ts"
 import { median, rounded } from "../lib/statistics.ts"
 import { freshName } from "./handoff.ts"
@@ -9,50 +9,54 @@ const count = 1000
 const leaseMillis = 16_000
 /** Until everybody has looked once after its first wait. */
 const warmUpMillis = leaseMillis
-/** Long enough for some rounds of renewals. */
-const windowMillis = (bench: Bench) => bench.pace.isQuick ? 12_000 : 30_000
+/** One round of the owner's renewals. */
+const windowMillis = 10_000
 
 const plain: Entrant = { ...ours, name: "plain waiters", role: "raw" }
-
-const served = (bench: Bench) =>
-  Effect.map(Effect.promise(() => bench.admin.info("cpu")), (info) => {
-    const seconds = [...info.matchAll(/^used_cpu_(?:sys|user):([\d.]+)/gm)].map(([, value]) => Number(value))
-    return 1000 * seconds.reduce((a, b) => a + b, 0)
-  })
-
-const calls = (bench: Bench) =>
-  Effect.map(
-    Effect.promise(() => bench.admin.info("commandstats")),
-    (info) => [...info.matchAll(/^cmdstat_evalsha:calls=(\d+)/gm)].reduce((sum, [, value]) => sum + Number(value), 0)
-  )
 
 /** Milliseconds of CPU, and calls of scripts, in each second. The owner renews meanwhile, in both cases alike. */
 const measure = (bench: Bench) =>
   Effect.fnUntraced(function*(entrant: Entrant) {
+    const { admin, server: { url } } = yield* startServer
+    const sumOf = (section: string, figure: RegExp) =>
+      Effect.map(
+        Effect.promise(() => admin.info(section)),
+        (info) => [...info.matchAll(figure)].reduce((sum, [, value]) => sum + Number(value), 0)
+      )
+    const served = sumOf("cpu", /^used_cpu_(?:sys|user):([\d.]+)/gm)
+    const calls = sumOf("commandstats", /^cmdstat_evalsha:calls=(\d+)/gm)
     const prefix = freshName("contenders")
-    const owner = yield* bench.freshAgent(ours, { leaseMillis })
+    const owner = yield* bench.freshAgent(ours, { leaseMillis, url })
     yield* owner.ask("hold", { prefix, count })
-    const agent = yield* bench.freshAgent(ours, { leaseMillis })
+    const agent = yield* bench.freshAgent(ours, { leaseMillis, url })
     yield* agent.ask("stand", { prefix, count, as: entrant.role === "ours" ? "contender" : "waiter" })
     yield* Effect.sleep(warmUpMillis)
-    const before = { calls: yield* calls(bench), served: yield* served(bench) }
-    yield* agent.ask("startMeter", { stalls: false })
-    yield* Effect.sleep(windowMillis(bench))
-    const { cpuMillis, millis } = yield* agent.ask("readMeter")
-    const seconds = millis / 1000
-    return {
-      node: cpuMillis / seconds,
-      server: ((yield* served(bench)) - before.served) / seconds,
-      calls: ((yield* calls(bench)) - before.calls) / seconds
-    }
-  })
+    return yield* Effect.forEach(
+      Array.from({ length: bench.pace.isQuick ? 2 : 5 }),
+      Effect.fnUntraced(function*() {
+        const before = { calls: yield* calls, served: yield* served }
+        yield* agent.ask("startMeter", { stalls: false })
+        yield* Effect.sleep(windowMillis)
+        const { cpuMillis, millis } = yield* agent.ask("readMeter")
+        const seconds = millis / 1000
+        return {
+          node: cpuMillis / seconds,
+          server: 1000 * ((yield* served) - before.served) / seconds,
+          calls: ((yield* calls) - before.calls) / seconds
+        }
+      })
+    )
+  }, Effect.scoped)
 
+/** Both at the same time, each on a server of its own; the repetitions are windows of one long wait. */
 export const contenders = Effect.fnUntraced(function*(bench: Bench) {
-  const outcomes = yield* bench.rounds(
-    [ours, plain],
-    bench.pace.isQuick ? 1 : Math.min(3, bench.pace.repetitions),
-    measure(bench)
-  )
+  const entrants = [ours, plain]
+  const samples = yield* Effect.forEach(entrants, measure(bench), { concurrency: 2 })
+  const outcomes = entrants.map((entrant, index): Outcome<typeof samples[number][number]> => ({
+    entrant,
+    samples: samples[index]!,
+    failure: undefined
+  }))
   const details = Object.fromEntries(outcomes.map(({ entrant, samples }) => [entrant.name, {
     node: rounded(median(samples.map(({ node }) => node))),
     server: rounded(median(samples.map(({ server }) => server))),

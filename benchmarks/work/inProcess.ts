@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import { type Bench, brief, type Entrant, ours, raw, variantOf } from "../lib/bench.ts"
 import * as Row from "../lib/row.ts"
+import { cpu } from "./uncontended.ts"
 
 const fibers = 64
 const bound = 64
@@ -16,8 +17,7 @@ export const inProcessPairs = Effect.fnUntraced(function*(
   const agent = yield* bench.agent(entrant)
   const oneName = entrant !== free
   const asked = { inFlight, millis, variant: entrant.variant, oneName }
-  const { failures, millis: taken, pairs } = yield* agent.ask("pairs", asked)
-  return { rate: 1000 * pairs / taken, failures }
+  return yield* agent.ask("pairs", asked)
 })
 
 /** Ours with leases that go from fiber to fiber. */
@@ -32,16 +32,17 @@ export const inProcess = Effect.fnUntraced(function*(bench: Bench) {
   const entrants = [
     handingOver,
     queueing,
-    ...bench.everybody.filter(({ role }) => role === "peer"),
+    ...bench.closest.filter(({ role }) => role === "peer"),
     free,
     variantOf(ours, "ours, every lease from Redis", {}),
     variantOf(handingOver, "ours, withLock", { variant: "withLock" })
   ]
-  const { millis, repetitions } = brief(bench.pace)
+  const { millis, repetitions, repetitionsOfPeers } = brief(bench.pace)
   const outcomes = yield* bench.rounds(
     entrants,
     repetitions,
-    (entrant) => inProcessPairs(bench, entrant, fibers, millis)
+    (entrant) => inProcessPairs(bench, entrant, fibers, millis),
+    repetitionsOfPeers
   )
   const details = {
     failedAttempts: Object.fromEntries(outcomes.map(({ entrant, samples }) => [
@@ -55,5 +56,7 @@ export const inProcess = Effect.fnUntraced(function*(bench: Bench) {
     unit: "pairs/s",
     better: "more"
   } as const
-  return Row.make(bench, head, outcomes, ({ rate }) => rate, details)
+  return Row.make(bench, head, outcomes, ({ millis, pairs }) => 1000 * pairs / millis, details, Row.overMeasured, [
+    cpu(outcomes)
+  ])
 })

@@ -1,11 +1,9 @@
 /** The same over connections that are not loopback: a proxy adds to each round trip. */
 import { Effect, type Scope } from "effect"
-import { type Bench, ours, raw, variantOf } from "../lib/bench.ts"
+import { type Bench, brief, ours, raw, variantOf } from "../lib/bench.ts"
 import type { Axis, Chart } from "../lib/chart.ts"
 import * as Proxy from "../lib/proxy.ts"
-import { median } from "../lib/statistics.ts"
 import { curves } from "./growth.ts"
-import { contendFor, freshName } from "./handoff.ts"
 
 const added = [0.2, 1, 10]
 const x: Axis = { label: "ms added to a round trip", isLogarithmic: true }
@@ -32,30 +30,18 @@ export const latency = Effect.fnUntraced(function*(bench: Bench) {
       () => [...entrants, unawaited, coalesced],
       Effect.fnUntraced(function*(entrant, latency) {
         const agent = yield* bench.agent(entrant, { url: proxies.get(latency)!.url })
-        const request = { inFlight, millis: bench.pace.millis, variant: entrant.variant, oneName: false }
+        const request = {
+          inFlight,
+          millis: brief(bench.pace).millis + 20 * latency,
+          variant: entrant.variant,
+          oneName: false
+        }
         const { millis, pairs } = yield* agent.ask("pairs", request)
         return { "": 1000 * pairs / millis }
       })
     )
-
-  const handOffs = curves(
-    bench,
-    {
-      id: "handoff-by-latency",
-      title: "From a release to the next holder, 10 contenders",
-      x,
-      y: { label: "ms, p50", isLogarithmic: true }
-    },
-    added,
-    () => entrants,
-    Effect.fnUntraced(function*(entrant, latency) {
-      const agent = yield* bench.agent(entrant, { url: proxies.get(latency)!.url })
-      const options = { contenders: 10, millis: bench.pace.millis, name: freshName("latency") }
-      return { "": median((yield* contendFor([agent], options)).millis) }
-    })
-  )
   return yield* Effect.forEach(
-    [pairs(1), pairs(64), handOffs],
+    [pairs(1), pairs(64)],
     (chart) => Effect.scoped<Chart, unknown, Scope.Scope>(chart)
   )
 })

@@ -1,64 +1,102 @@
 /** What it costs a process to keep many leases alive. */
-import { Effect } from "effect"
-import type { Bench, Entrant } from "../lib/bench.ts"
+import { Effect, type Scope } from "effect"
+import type { Redis } from "ioredis"
+import type { AgentError } from "../lib/agent.ts"
+import { type Bench, type Entrant, ours, type Outcome, raw, startServer } from "../lib/bench.ts"
 import * as Row from "../lib/row.ts"
 import { median, rounded, spread } from "../lib/statistics.ts"
 import { freshName } from "./handoff.ts"
 
 const leaseMillis = 1600
-/** So long that code which runs once a second is compiled; a process that renews lives longer than that. */
-const warmUpMillis = (bench: Bench) => bench.pace.isQuick ? 5000 : 12_000
-const windowMillis = (bench: Bench) => bench.pace.isQuick ? 2500 : 4000
-const idleMillis = 1000
+const count = 10_000
+
+interface Plan {
+  /** So long that code which runs once a second is compiled; a process that renews lives longer than that. */
+  readonly warmUpMillis: number
+  readonly windows: number
+  readonly windowMillis: number
+}
+
+const planOf = (bench: Bench, { role }: Entrant): Plan =>
+  role === "peer"
+    ? { warmUpMillis: 2000, windows: bench.pace.isQuick ? 2 : 5, windowMillis: 1200 }
+    : { warmUpMillis: bench.pace.isQuick ? 6000 : 12_000, windows: bench.pace.isQuick ? 5 : 9, windowMillis: 3000 }
+
+interface Renewed {
+  readonly passes: number
+  readonly cpuMillis: number
+  readonly stallMillis: number
+}
 
 /** Whatever renews a key: its script calls one of these for each. `SET` and `PEXPIRE` of nobody else fall in between. */
 const renewing = /^cmdstat_(?:pexpire|set):calls=(\d+)/gm
 
-const renewals = (bench: Bench) =>
+const renewals = (admin: Redis) =>
   Effect.map(
-    Effect.promise(() => bench.admin.info("commandstats")),
+    Effect.promise(() => admin.info("commandstats")),
     (info) => [...info.matchAll(renewing)].reduce((sum, [, calls]) => sum + Number(calls), 0)
   )
 
 /**
- * Node's CPU time for renewing each of `count` leases once, from all that were renewed within a window, and the longest
- * stall within another one. What the process takes when it is idle, before and after, does not count.
+ * Node's CPU time for renewing each lease once, from all that were renewed within a window, and the longest stall within
+ * another one. The repetitions are windows of one long holding.
  */
-export const renew = Effect.fnUntraced(function*(bench: Bench, entrant: Entrant, count: number) {
-  const agent = yield* bench.agent(entrant, { leaseMillis })
-  const spend = Effect.fnUntraced(function*(millis: number, stalls = false) {
+const renew = Effect.fnUntraced(function*(
+  bench: Bench,
+  entrant: Entrant,
+  { admin, server }: Effect.Success<typeof startServer>
+): Effect.fn.Return<ReadonlyArray<Renewed>, AgentError, Scope.Scope> {
+  const { warmUpMillis, windowMillis, windows } = planOf(bench, entrant)
+  const agent = yield* bench.freshAgent(entrant, { leaseMillis, url: server.url })
+  const spend = Effect.fnUntraced(function*(millis: number, stalls: boolean) {
     yield* agent.ask("startMeter", { stalls })
     yield* Effect.sleep(millis)
     return yield* agent.ask("readMeter")
   })
-  const before = yield* spend(idleMillis)
   yield* agent.ask("hold", { prefix: freshName("renewal"), count })
-  yield* Effect.sleep(warmUpMillis(bench))
+  yield* Effect.sleep(warmUpMillis)
   // What taking so many left behind is no matter of keeping them
   yield* agent.ask("collectGarbage")
-  const renewed = yield* renewals(bench)
-  const spent = yield* spend(windowMillis(bench))
-  const passes = ((yield* renewals(bench)) - renewed) / count
-  const { stallMillis } = yield* spend(windowMillis(bench), true)
-  yield* agent.ask("letGo")
-  yield* Effect.sleep(idleMillis)
-  const after = yield* spend(idleMillis)
-  const idle = spent.millis * (before.cpuMillis + after.cpuMillis) / (before.millis + after.millis)
-  return { passes, cpuMillis: (spent.cpuMillis - idle) / passes, stallMillis }
+  const { stallMillis } = yield* spend(2 * windowMillis, true)
+  return yield* Effect.forEach(
+    Array.from({ length: windows }),
+    Effect.fnUntraced(function*() {
+      const before = yield* renewals(admin)
+      const { cpuMillis } = yield* spend(windowMillis, false)
+      const passes = ((yield* renewals(admin)) - before) / count
+      return { passes, cpuMillis: cpuMillis / passes, stallMillis }
+    })
+  )
 })
 
+/** Both at the same time, each on a server of its own: what else the machine does happens to both. */
+const sideBySide = Effect.fnUntraced(function*(bench: Bench) {
+  const samples = yield* Effect.forEach([ours, raw], (entrant, index) =>
+    Effect.gen(function*() {
+      // Half a period apart, so that neither renews while the other does
+      yield* Effect.sleep(index * 500)
+      return yield* renew(bench, entrant, yield* startServer)
+    }), { concurrency: 2 })
+  return [ours, raw].map((entrant, index): Outcome<Renewed> => ({
+    entrant,
+    samples: samples[index]!,
+    failure: undefined
+  }))
+}, Effect.scoped)
+
 export const renewal = Effect.fnUntraced(function*(bench: Bench) {
-  const count = 10_000
   // The fastest setting of a peer is about waiting, not about renewal
-  const entrants = bench.everybody.filter(({ setting }) => setting === "default")
-  const outcomes = yield* bench.rounds(
-    entrants,
-    bench.pace.isQuick ? 1 : Math.min(5, bench.pace.repetitions),
-    (entrant) => renew(bench, entrant, count),
-    1
-  )
+  const peers = bench.everybody.filter(({ role, setting }) => role === "peer" && setting === "default")
+  const outcomes = [
+    ...yield* sideBySide(bench),
+    ...(yield* bench.rounds(peers, 1, (entrant) => renew(bench, entrant, bench))).map((outcome) => ({
+      ...outcome,
+      samples: outcome.samples.flat()
+    }))
+  ]
+  const stall = (samples: ReadonlyArray<Renewed>) => spread(samples.map(({ stallMillis }) => stallMillis))[1]
   const details = Object.fromEntries(outcomes.map(({ entrant, samples }) => [entrant.name, {
-    longestStallMillis: rounded(spread(samples.map(({ stallMillis }) => stallMillis))[1]),
+    longestStallMillis: rounded(stall(samples)),
     passes: rounded(median(samples.map(({ passes }) => passes)))
   }]))
   const head = {
@@ -67,5 +105,7 @@ export const renewal = Effect.fnUntraced(function*(bench: Bench) {
     unit: "ms",
     better: "less"
   } as const
-  return Row.make(bench, head, outcomes, ({ cpuMillis }) => cpuMillis, details)
+  return Row.make(bench, head, outcomes, ({ cpuMillis }) => cpuMillis, details, Row.overMeasured, [
+    Row.column("longest stall, ms", outcomes, stall)
+  ])
 })

@@ -91,9 +91,9 @@ export const takeover = Effect.fnUntraced(function*(bench: Bench) {
   const entrants = bench.everybody.filter(({ setting }) => setting === "default")
   const outcomes = yield* bench.rounds(
     entrants,
-    bench.pace.isQuick ? 2 : 3 * bench.pace.repetitions,
+    bench.pace.isQuick ? 2 : 12,
     measure(bench, proxy),
-    bench.pace.isQuick ? 1 : bench.pace.repetitions
+    bench.pace.isQuick ? 1 : 5
   )
   const details = Object.fromEntries(outcomes.map(({ entrant, samples }) => {
     const all = samples.flat()

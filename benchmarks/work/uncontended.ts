@@ -1,8 +1,10 @@
 /** Acquire and release of free mutexes, so many in flight, each on names of its own. */
 import { Effect } from "effect"
-import { type Bench, brief, type Entrant, ours, raw, variantOf } from "../lib/bench.ts"
+import { type Bench, brief, type Entrant, ours, type Outcome, raw, variantOf } from "../lib/bench.ts"
+import type { Spent } from "../lib/calls.ts"
+import type { Pairs } from "../lib/contestant.ts"
 import * as Row from "../lib/row.ts"
-import { median, rounded } from "../lib/statistics.ts"
+import { median } from "../lib/statistics.ts"
 
 const withLock = variantOf(ours, "ours, withLock", { variant: "withLock" })
 const rawVariants = [
@@ -10,23 +12,25 @@ const rawVariants = [
   variantOf(raw, "raw, commands of a tick in one script", { variant: "coalesced" })
 ]
 
+/** CPU time of the process. */
+export const cpu = (outcomes: ReadonlyArray<Outcome<Pairs & Spent>>) =>
+  Row.column(
+    "node CPU, us each",
+    outcomes,
+    (samples) => median(samples.map(({ cpuMillis, pairs }) => 1000 * cpuMillis / pairs))
+  )
+
 export const uncontended = Effect.fnUntraced(function*(bench: Bench, inFlight: number) {
   const { isQuick } = bench.pace
-  const { millis, repetitions } = brief(bench.pace)
+  const { millis, repetitions, repetitionsOfPeers } = brief(bench.pace)
   const entrants = [...bench.everybody, withLock, ...(isQuick ? [] : rawVariants)]
   const measure = Effect.fnUntraced(function*(entrant: Entrant, repetition: number) {
     const agent = yield* bench.agent(entrant)
     const request = { inFlight, variant: entrant.variant, oneName: false }
-    if (repetition === 0) yield* agent.ask("pairs", { ...request, millis: Math.max(500, millis / 2) })
+    if (repetition === 0) yield* agent.ask("pairs", { ...request, millis: 800 })
     return yield* agent.ask("pairs", { ...request, millis })
   })
-  const outcomes = yield* bench.rounds(entrants, repetitions, measure)
-  const cpu = Object.fromEntries(
-    outcomes.map(({ entrant, samples }) => [
-      entrant.name,
-      rounded(median(samples.map(({ cpuMillis, pairs }) => 1000 * cpuMillis / pairs)))
-    ])
-  )
+  const outcomes = yield* bench.rounds(entrants, repetitions, measure, repetitionsOfPeers)
   return Row.make(
     bench,
     {
@@ -38,8 +42,8 @@ export const uncontended = Effect.fnUntraced(function*(bench: Bench, inFlight: n
     outcomes,
     ({ millis, pairs }) => 1000 * pairs / millis,
     {},
-    median,
-    [{ title: "node CPU, us per pair", values: cpu }]
+    Row.overMeasured,
+    [cpu(outcomes)]
   )
 })
 
@@ -64,5 +68,7 @@ export const traced = Effect.fnUntraced(function*(bench: Bench) {
     unit: "us",
     better: "less"
   } as const
-  return Row.make(bench, head, outcomes, ({ millis, pairs }) => 1000 * millis / pairs)
+  return Row.make(bench, head, outcomes, ({ millis, pairs }) => 1000 * millis / pairs, {}, Row.overMeasured, [
+    cpu(outcomes)
+  ])
 })

@@ -1,0 +1,103 @@
+/** Where the CPU time of this process goes: samples of the V8 profiler by part, and what writing to sockets takes. */
+import { Session } from "node:inspector/promises"
+import { Socket } from "node:net"
+
+/** What was found between a start and a stop. */
+export interface Profiled {
+  readonly writes: number
+  readonly writeMicros: number
+  /** Microseconds by part. What Node does outside of JavaScript, such as reading from sockets, is in none of them. */
+  readonly parts: Readonly<Record<string, number>>
+}
+
+/** Coarse, since each sample stops the thread for a moment. */
+const intervalMicros = 400
+
+/** The first that matches; what matches none belongs to Node. */
+const partsByPath: ReadonlyArray<readonly [part: string, path: RegExp]> = [
+  ["ioredis", /\/node_modules\/(?:ioredis|redis-parser|denque|cluster-key-slot|standard-as-callback|@ioredis)\//],
+  ["Effect", /\/node_modules\/effect\//],
+  ["our core", /\/packages\/core\//],
+  ["our redis package", /\/packages\/redis\//],
+  ["benchmark", /\/benchmarks\//],
+  ["socket", /^node:(?:net|dgram|internal\/(?:stream_base_commons|streams\/|js_stream_socket))/],
+  ["timers, tasks of Node", /^node:/]
+]
+
+interface Node {
+  readonly id: number
+  readonly callFrame: { readonly functionName: string; readonly url: string }
+  readonly children?: ReadonlyArray<number> | undefined
+}
+
+const partOf = ({ callFrame: { functionName, url } }: Node, parent: string): string => {
+  if (functionName === "(garbage collector)") return "garbage collector"
+  if (functionName === "(idle)") return "idle"
+  if (functionName === "(program)" || functionName === "(root)") return "native code"
+  // A function of V8 or of libuv belongs to its caller, except for those that write
+  if (url === "") return /^(?:write|writev|writeBuffer|write\w+String)$/.test(functionName) ? "socket" : parent
+  return partsByPath.find(([, path]) => path.test(url))?.[0] ?? "benchmark"
+}
+
+/** Each sample counts alike: a busy machine makes some of them late. */
+const grouped = (nodes: ReadonlyArray<Node>, samples: ReadonlyArray<number>, micros: number) => {
+  const byId = new Map(nodes.map((node) => [node.id, node]))
+  const partById = new Map<number, string>()
+  const visit = (node: Node, parent: string) => {
+    const part = partOf(node, parent)
+    partById.set(node.id, part)
+    for (const child of node.children ?? []) visit(byId.get(child)!, part)
+  }
+  visit(nodes[0]!, "native code")
+  const parts: Record<string, number> = {}
+  for (const id of samples) {
+    const part = partById.get(id)!
+    if (part !== "idle") parts[part] = (parts[part] ?? 0) + micros / samples.length
+  }
+  return parts
+}
+
+type Write = (...args: ReadonlyArray<unknown>) => void
+
+/** Times what each write gives to the system, which is the first thing that it does. */
+const countWrites = () => {
+  const counted = { writes: 0, micros: 0 }
+  const prototype = Socket.prototype as unknown as Record<"_write" | "_writev", Write>
+  const restore = (["_write", "_writev"] as const).map((method) => {
+    const original = prototype[method]
+    prototype[method] = function(this: unknown, ...args) {
+      const before = performance.now()
+      original.apply(this, [...args])
+      counted.writes++
+      counted.micros += 1000 * (performance.now() - before)
+    }
+    return () => {
+      prototype[method] = original
+    }
+  })
+  return () => {
+    restore.forEach((undo) => undo())
+    return counted
+  }
+}
+
+/** Begins, and answers how to end. */
+export const start = async (): Promise<() => Promise<Profiled>> => {
+  const session = new Session()
+  session.connect()
+  await session.post("Profiler.enable")
+  await session.post("Profiler.setSamplingInterval", { interval: intervalMicros })
+  const counted = countWrites()
+  await session.post("Profiler.start")
+  return async () => {
+    const { profile } = await session.post("Profiler.stop")
+    session.disconnect()
+    const { micros, writes } = counted()
+    const { endTime, nodes, samples = [], startTime } = profile
+    return {
+      writes,
+      writeMicros: micros,
+      parts: grouped(nodes, samples, endTime - startTime)
+    }
+  }
+}
