@@ -16,9 +16,9 @@ import { RedisTopology } from "../RedisTopology.ts"
 import * as announcements from "./internal/announcements.ts"
 import * as blockingRead from "./internal/blockingRead.ts"
 import * as checkpoints from "./internal/checkpoints.ts"
-import * as completion from "./internal/completion.ts"
 import * as deadLetters from "./internal/deadLetters.ts"
 import * as expiryNudge from "./internal/expiryNudge.ts"
+import * as leaseEnds from "./internal/leaseEnds.ts"
 import * as leases from "./internal/leases.ts"
 import * as members from "./internal/members.ts"
 import * as serviceContext from "./internal/service.ts"
@@ -51,7 +51,7 @@ const make = Effect.gen(function*() {
         prepare: context.prepare,
         ...announcements.make(context),
         ...leases.make(context),
-        ...completion.make(context, yield* expiryNudge.make(redis)),
+        ...leaseEnds.make(context, yield* expiryNudge.make(redis)),
         ...messages,
         awaitMessages: yield* blockingRead.make(context, messages.messages, maxReaders),
         ...deadLetters.make(context),

@@ -38,6 +38,11 @@ export class Listeners<A> {
     return () => listeners.delete(listener)
   }
 
+  /** Waits for the event. */
+  get next(): Effect.Effect<A> {
+    return Effect.callback((resume) => Effect.sync(this.add((value) => resume(Effect.succeed(value)))))
+  }
+
   tell(value: A): void {
     const { listeners } = this
     this.listeners = undefined

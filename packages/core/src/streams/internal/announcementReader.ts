@@ -4,7 +4,6 @@ import * as Effect from "effect/Effect"
 import { persist } from "../../internal/lease/storeFailure.ts"
 import * as log from "../../internal/log.ts"
 import type { StoreError } from "../../SimbaError.ts"
-import * as StreamMetrics from "../StreamMetrics.ts"
 import type { Entry } from "../StreamStore.ts"
 import type { ClientContext, Deliver } from "./context.ts"
 import { batchSize, type Candidate, type LeaseTaker } from "./leaseTaker.ts"
@@ -21,18 +20,17 @@ export const make = (
   /** Completes when the reader of notifications has caught up. */
   ready: Effect.Effect<void>
 ): Effect.Effect<never, StoreError> => {
-  const { config, metrics, store, table } = client
+  const { config, store, table } = client
   const { consumer } = config
 
   const deadLetter = (entry: Entry) =>
-    entry._tag !== "Malformed" ? Effect.void : store.deadLetterMalformed(entry.entry, consumer, entry.problem).pipe(
-      Effect.tap((isDead) => {
-        if (isDead) metrics.update(StreamMetrics.malformed, 1)
-        return log.error(`An announcement cannot be read: ${entry.problem}`)
-      }),
-      // The entry stays pending, and the next sweep tries again
-      Effect.catch((error) => log.warning(`Cannot move an announcement to the dead letters: ${error.message}`)),
-      Effect.annotateLogs({ entry: entry.entry })
+    // The entry stays pending, and the next sweep tries again
+    Effect.catch(
+      taking.deadLetter(entry, consumer),
+      (error) =>
+        Effect.annotateLogs(log.warning(`Cannot move an announcement to the dead letters: ${error.message}`), {
+          entry: entry.entry
+        })
     )
 
   const accept = (entries: ReadonlyArray<Entry>) =>

@@ -10,6 +10,7 @@ import * as metricsRecorder from "../../internal/lease/metricsRecorder.ts"
 import { supervise } from "../../internal/lease/supervise.ts"
 import * as log from "../../internal/log.ts"
 import * as names from "../../internal/nameRules.ts"
+import { randomKey } from "../../internal/processIdentity.ts"
 import type { BackendError, InvalidConfig, InvalidName } from "../../SimbaError.ts"
 import type { Handler, RunOptions, StreamClient } from "../StreamClient.ts"
 import type { Options } from "../StreamConfig.ts"
@@ -18,12 +19,11 @@ import { StreamLease } from "../StreamLease.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId, StreamName } from "../StreamName.ts"
 import { type Announcement, StreamStore } from "../StreamStore.ts"
-import * as completions from "./completion.ts"
 import { check } from "./config.ts"
 import * as consumptions from "./consumption.ts"
 import type { ClientContext } from "./context.ts"
-import * as epochs from "./epochs.ts"
 import * as handlerRunner from "./handlerRunner.ts"
+import * as leaseEnds from "./leaseEnds.ts"
 import { LeaseImpl } from "./leaseHandle.ts"
 import * as leaseTakers from "./leaseTaker.ts"
 import * as notificationQueue from "./notificationQueue.ts"
@@ -50,16 +50,23 @@ export const make: (
   .fnUntraced(
     function*(options: Options) {
       const config = yield* check(options)
-      const clock = yield* Clock.Clock
       const metrics = metricsRecorder.make(yield* Effect.context<never>(), false, [
         ...Object.values(StreamMetrics.losses),
         StreamMetrics.malformed
       ])
       const opened = yield* (yield* StreamStore).open(config.service, { enableEvents: config.enableEvents })
       const store = storeTimeouts.make(opened, config)
-      const table = new StreamTable(clock, config, metrics)
-      const completion = completions.make(table, store, config)
-      const client: ClientContext = { clock, config, store, metrics, table, completion, ...yield* epochs.make }
+      const table = new StreamTable(yield* Clock.Clock, config, metrics)
+      const ends = leaseEnds.make(table, store, config)
+      const client: ClientContext = {
+        config,
+        store,
+        metrics,
+        table,
+        ends,
+        fleet: { members: [] },
+        session: yield* randomKey
+      }
       const leaseTaker = leaseTakers.make(client)
       const consumption = consumptions.make(client, leaseTaker)
       const undoing = yield* FiberSet.make()
@@ -109,7 +116,8 @@ export const make: (
         isConsumer = true
         // The consumer that read the entry a moment ago may be about to take it
         const candidate = { ...found.value, minIdle: config.leaseDuration }
-        const result = yield* leaseTaker.takeAnyway(candidate, "claim", (owned) => claimed.push(owned))
+        const [taken] = yield* leaseTaker.take([candidate], "claim", (owned) => claimed.push(owned))
+        const result = taken!
         if (claimed[0] !== undefined) return leaseOf(claimed[0])
         switch (result._tag) {
           case "Occupied":
@@ -132,7 +140,7 @@ export const make: (
           const claimed: Array<OwnedStream> = []
           // The caller is gone, and nobody else would end the lease
           return Effect.onInterrupt(claiming(name, claimed), () =>
-            Effect.forEach(claimed, (owned) => FiberSet.run(undoing, completion.yield(owned)), { discard: true }))
+            Effect.forEach(claimed, (owned) => FiberSet.run(undoing, ends.yield(owned)), { discard: true }))
         })
 
       /** Whether the caller is the handler of this stream, which cannot wait for its own end. */
@@ -145,8 +153,8 @@ export const make: (
       const doneStream = (name: string) =>
         Effect.gen(function*() {
           const owned = yield* find(name)
-          if (owned.handler === undefined || (yield* isHandlerOf(owned))) return yield* completion.done(owned)
-          yield* revocation.finish(client, owned)
+          if (owned.handler === undefined || (yield* isHandlerOf(owned))) return yield* ends.done(owned)
+          yield* revocation.markDone(client, owned)
           // It may have ended otherwise meanwhile
           if (owned.outcome !== "done") return yield* owned.loss ?? owned.lossOf("Released")
         })
@@ -156,7 +164,7 @@ export const make: (
           const owned = yield* find(name)
           // Other members try first
           leaseTaker.skipFor(owned.entry, config.sweepInterval)
-          if (owned.handler === undefined) return yield* completion.release(owned)
+          if (owned.handler === undefined) return yield* ends.release(owned)
           if (!(yield* isHandlerOf(owned))) return yield* revocation.stop(client, owned)
           owned.stop()
           yield* Effect.yieldNow

@@ -9,7 +9,6 @@ import type { EntryId, StreamName } from "../StreamName.ts"
 import * as announcementReader from "./announcementReader.ts"
 import type { ClientContext, Deliver } from "./context.ts"
 import type { LeaseTaker } from "./leaseTaker.ts"
-import * as members from "./members.ts"
 import * as orphanSignals from "./orphanSignals.ts"
 import * as orphanSweep from "./orphanSweep.ts"
 import * as reaper from "./reaper.ts"
@@ -35,7 +34,7 @@ export interface Consumption {
 }
 
 export const make = (client: ClientContext, taking: LeaseTaker): Consumption => {
-  const { config, store, table } = client
+  const { config, fleet, store, table } = client
   const closing = Deferred.makeUnsafe<void>()
   let current: { readonly name: string; readonly left: Deferred.Deferred<void> } | undefined
 
@@ -61,8 +60,8 @@ export const make = (client: ClientContext, taking: LeaseTaker): Consumption => 
   const consume = (options: ConsumptionOptions) =>
     Effect.gen(function*() {
       options.onStarted()
-      const fleet = members.empty()
-      const rebalancing = rebalancer.make(client, taking, fleet, options.deliver, options.mayHandOver)
+      fleet.members = []
+      const rebalancing = rebalancer.make(client, taking, options.deliver, options.mayHandOver)
       const adopt = config.rebalance ? rebalancing.adopt : Effect.void
       const sweep = orphanSweep.make(client, taking, options.deliver, adopt)
       const closed = Effect.andThen(Deferred.await(closing), Effect.interrupt)
@@ -75,11 +74,11 @@ export const make = (client: ClientContext, taking: LeaseTaker): Consumption => 
         )
       )
       const loops: Array<Effect.Effect<never, StoreError>> = [
-        orphanSignals.make(client, taking, sweep, fleet, options.deliver, {
+        orphanSignals.make(client, taking, sweep, options.deliver, {
           onExpired: options.onExpired,
           onHandOver: adopt
         }),
-        supervise("The reaper of consumers and announcements", reaper.reap(client, fleet))
+        supervise("The reaper of consumers and announcements", reaper.reap(client))
       ]
       if (config.rebalance) loops.push(rebalancing.loop)
       loops.push(

@@ -44,7 +44,7 @@ export const runHandler = <A, E, R, R2>(
   body: Body<A, E, R>,
   options: RunOptions<R2>
 ): Effect.Effect<void, never, Exclude<R, StreamLease> | R2> => {
-  const { config, completion, metrics, table } = client
+  const { config, ends, metrics, table } = client
   const lease = new LeaseImpl(client, owned)
   const { onError = logFailure, retry = defaultRetry } = options
 
@@ -75,22 +75,22 @@ export const runHandler = <A, E, R, R2>(
       return exit
     })
 
-  const finish = completion.endOrLose(owned, "Marking a data stream as done", completion.done(owned))
+  const markDone = ends.endOrLose(owned, "Marking a data stream as done", ends.done(owned))
 
   const yieldOrHandOver = Effect.suspend(() => {
-    if (owned.isFinished) return finish
+    if (owned.isMarkedDone) return markDone
     taking.skipFor(owned.entry, config.sweepInterval)
     const { receiver } = owned
     return receiver === undefined
-      ? completion.yield(owned)
-      : completion.endOrLose(owned, "Handing a data stream over", completion.handOver(owned, receiver))
+      ? ends.yield(owned)
+      : ends.endOrLose(owned, "Handing a data stream over", ends.handOver(owned, receiver))
   })
 
   const deadLetter = (cause: Cause.Cause<unknown>) =>
-    completion.endOrLose(
+    ends.endOrLose(
       owned,
       "Moving an announcement to the dead letters",
-      completion.deadLetter(owned, Cause.pretty(cause))
+      ends.deadLetter(owned, Cause.pretty(cause))
     )
 
   /**
@@ -115,11 +115,11 @@ export const runHandler = <A, E, R, R2>(
       while (owned.isOpen()) {
         const exit = yield* runOnce(restore)
         if (!owned.isOpen()) return
-        if (Exit.isSuccess(exit)) return yield* finish
+        if (Exit.isSuccess(exit)) return yield* markDone
         const { cause } = exit
         if (isYielded(cause)) return yield* yieldOrHandOver
         if (owned.isStopped && Cause.hasInterruptsOnly(cause)) return yield* yieldOrHandOver
-        const counted = yield* completion.retry(owned, "Counting a failure", completion.fail(owned, ++attempts))
+        const counted = yield* ends.retry(owned, "Counting a failure", ends.fail(owned, ++attempts))
         if (!owned.isOpen()) return
         const failures = Option.match(counted, { onNone: () => owned.failures + 1, onSome: ({ count }) => count })
         owned.failures = failures
@@ -127,7 +127,7 @@ export const runHandler = <A, E, R, R2>(
         const failure: HandlerFailure = { stream, entry, token, cause, failures }
         yield* reportFailure(restore, failure)
         if (!owned.isOpen()) return
-        if (owned.isFinished) return yield* finish
+        if (owned.isMarkedDone) return yield* markDone
         const isForLong = Option.exists(counted, ({ period }) =>
           Duration.isGreaterThanOrEqualTo(period, config.deadLetterAfter))
         if (failures >= config.maxFailures && isForLong) {

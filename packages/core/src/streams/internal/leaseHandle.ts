@@ -6,14 +6,14 @@ import type { StoreError } from "../../SimbaError.ts"
 import { type StreamLost, StreamYielded } from "../StreamError.ts"
 import type { StreamLease } from "../StreamLease.ts"
 import type { Service } from "../StreamStore.ts"
-import type { Completion } from "./completion.ts"
+import type { LeaseEnds } from "./leaseEnds.ts"
 import type { OwnedStream } from "./ownedStream.ts"
 import type { StreamTable } from "./streamTable.ts"
 
 export interface Parts {
   readonly table: StreamTable
   readonly store: Service
-  readonly completion: Completion
+  readonly ends: LeaseEnds
 }
 
 /** The loss of the lease, if it is over at this instant. */
@@ -72,31 +72,25 @@ export class LeaseImpl extends Handle implements StreamLease {
   }
 
   get lost() {
-    return Effect.callback<StreamLost>((resume) => {
+    return Effect.suspend(() => {
       over(this.parts, this.owned)
-      const { loss, state } = this.owned
-      if (loss !== undefined) return resume(Effect.succeed(loss))
+      const { loss, onLoss, state } = this.owned
+      if (loss !== undefined) return Effect.succeed(loss)
       // It ended in order, and is never lost
-      if (state === "released") return
-      const unlisten = this.owned.onLoss.add((loss) => resume(Effect.succeed(loss)))
-      return Effect.sync(unlisten)
+      return state === "released" ? Effect.never : onLoss.next
     })
   }
 
   /** Fails at any end: no more messages are read. */
   private get ended() {
-    return Effect.callback<never, StreamLost>((resume) => {
-      const unlisten = this.owned.onEnd.add(() => resume(Effect.fail(this.owned.loss ?? this.owned.lossOf("Released"))))
-      return Effect.sync(unlisten)
-    })
+    return Effect.andThen(
+      this.owned.onEnd.next,
+      Effect.suspend(() => Effect.fail(this.owned.loss ?? this.owned.lossOf("Released")))
+    )
   }
 
   get revoked() {
-    return Effect.callback<void>((resume) => {
-      if (this.owned.isRevoked) return resume(Effect.void)
-      const unlisten = this.owned.onRevoked.add(() => resume(Effect.void))
-      return Effect.sync(unlisten)
-    })
+    return Effect.suspend(() => this.owned.isRevoked ? Effect.void : this.owned.onRevoked.next)
   }
 
   get isRevoked() {
@@ -166,7 +160,7 @@ export class LeaseImpl extends Handle implements StreamLease {
       if (loss !== undefined) return Effect.fail(loss)
       return Effect.flatMap(call(), (answer) => {
         if (answer === "NotOwner") {
-          return Effect.flatMap(this.parts.completion.lossAfterRefusal(this.owned), Effect.fail)
+          return Effect.flatMap(this.parts.ends.lossAfterRefusal(this.owned), Effect.fail)
         }
         this.progressed()
         return Effect.void

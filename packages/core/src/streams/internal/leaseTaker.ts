@@ -6,10 +6,10 @@ import { isTransient, retrySchedule, toFailure } from "../../internal/lease/stor
 import * as log from "../../internal/log.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
-import type { EntryId } from "../StreamName.ts"
-import type { Announcement, Held, TakeRequest, TakeResult } from "../StreamStore.ts"
-import { logDeadLettered } from "./completion.ts"
+import type { ConsumerName, EntryId, Epoch } from "../StreamName.ts"
+import type { Announcement, Entry, Held, TakeRequest, TakeResult } from "../StreamStore.ts"
 import type { ClientContext, Deliver } from "./context.ts"
+import { logDeadLettered } from "./leaseEnds.ts"
 import { annotations, OwnedStream } from "./ownedStream.ts"
 
 type Source = keyof typeof StreamMetrics.acquisitions
@@ -22,26 +22,22 @@ export interface Candidate extends Announcement {
 
 export interface LeaseTaker {
   /**
-   * Takes the first candidates, as many as there is room for and at most `batchSize`; returns a result for each. Fails if
-   * there is no answer for as long as a lease lasts.
+   * Takes the first candidates, as many as there is room for and at most `batchSize`; returns a result for each. What a user
+   * claims by name needs no room. Fails if there is no answer for as long as a lease lasts.
    */
   readonly take: (
     candidates: ReadonlyArray<Candidate>,
     source: Source,
     deliver: Deliver
   ) => Effect.Effect<ReadonlyArray<TakeResult>, StoreError>
-  /** Takes a stream that a user claims by name, without regard to the room. */
-  readonly takeAnyway: (
-    candidate: Candidate,
-    source: Source,
-    deliver: Deliver
-  ) => Effect.Effect<TakeResult, StoreError>
   /** Adds a lease that was taken, or handed over and confirmed. */
   readonly add: (
     held: Held,
     fields: Pick<OwnedStream, "info" | "failures" | "source" | "since" | "arrival">,
     deliver: Deliver
   ) => Effect.Effect<void>
+  /** Moves an announcement that cannot be read to the dead letters. */
+  readonly deadLetter: (entry: Entry, consumer: ConsumerName) => Effect.Effect<void, StoreError>
   /** False for streams that are owned here or skipped for now. */
   readonly mayTake: (candidate: Pick<Candidate, "entry" | "stream">) => boolean
   /** Leaves the entry to other members for a while. */
@@ -62,11 +58,12 @@ const outcomes = {
 } as const
 
 export const make = (client: ClientContext): LeaseTaker => {
-  const { config, completion, metrics, store, table } = client
+  const { config, ends, metrics, store, table } = client
   /** Skipped entries, until when, in monotonic milliseconds. */
   const skipped = new Map<EntryId, number>()
   const lease = Duration.toMillis(config.leaseDuration)
   let pruned = 0
+  let epochs = 0
 
   const skipFor: LeaseTaker["skipFor"] = (entry, period) => {
     const now = table.now().monotonic
@@ -94,7 +91,7 @@ export const make = (client: ClientContext): LeaseTaker => {
         // The answer came too late for the lease. No handler has begun, so it is released
         owned.isStopped = true
         return Effect.asVoid(
-          completion.retry(owned, "Releasing a data stream", Effect.timeoutOption(store.release(owned), lease))
+          ends.retry(owned, "Releasing a data stream", Effect.timeoutOption(store.release(owned), lease))
         )
       }
       table.add(owned)
@@ -162,7 +159,7 @@ export const make = (client: ClientContext): LeaseTaker => {
       entry,
       minIdle,
       consumer,
-      epoch: client.nextEpoch(),
+      epoch: `${client.session}.${(++epochs).toString(36)}` as Epoch,
       lease: config.leaseDuration,
       maxFailures: config.maxFailures,
       deadLetterAfter: config.deadLetterAfter
@@ -174,26 +171,30 @@ export const make = (client: ClientContext): LeaseTaker => {
     return results
   })
 
-  /** Uninterruptible, so that reserved room is always returned. */
-  const withRoom = <A, E>(reserve: () => number, within: (kept: number) => Effect.Effect<A, E>): Effect.Effect<A, E> =>
-    Effect.uninterruptible(Effect.suspend(() => {
-      const kept = reserve()
-      return Effect.ensuring(Effect.suspend(() => within(kept)), Effect.sync(() => table.unreserve(kept)))
-    }))
+  const deadLetter: LeaseTaker["deadLetter"] = (entry, consumer) =>
+    entry._tag === "Announced" ? Effect.void : Effect.flatMap(
+      store.deadLetterMalformed(entry.entry, consumer, entry.problem),
+      (isDead) => {
+        if (isDead) metrics.update(StreamMetrics.malformed, 1)
+        return Effect.annotateLogs(log.error(`An announcement cannot be read: ${entry.problem}`), {
+          entry: entry.entry
+        })
+      }
+    )
 
   return {
     skipFor,
     mayTake,
     add,
+    deadLetter,
+    // Uninterruptible, so that reserved room is always returned
     take: (candidates, source, deliver) =>
-      withRoom(
-        () => table.reserve(Math.min(candidates.length, batchSize)),
-        (kept) => kept === 0 ? Effect.succeed([]) : takeAll(candidates.slice(0, kept), source, deliver)
-      ),
-    takeAnyway: (candidate, source, deliver) =>
-      withRoom(
-        () => table.reserveAnyway(),
-        () => Effect.map(takeAll([candidate], source, deliver), ([result]) => result!)
-      )
+      Effect.uninterruptible(Effect.suspend(() => {
+        const kept = table.reserve(Math.min(candidates.length, batchSize), source === "claim")
+        return kept === 0 ? Effect.succeed([]) : Effect.ensuring(
+          takeAll(candidates.slice(0, kept), source, deliver),
+          Effect.sync(() => table.unreserve(kept))
+        )
+      }))
   }
 }

@@ -7,8 +7,6 @@ export interface Members {
   members: ReadonlyArray<Member>
 }
 
-export const empty = (): Members => ({ members: [] })
-
 /** FNV-1a: equal on all members, different for each pair of entry and member. */
 const hash = (text: string): number => {
   let value = 0x811c9dc5

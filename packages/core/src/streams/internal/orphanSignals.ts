@@ -10,12 +10,11 @@ import * as log from "../../internal/log.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import type { Subscription } from "../../Subscriber.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
-import { compareEntryIds, type EntryId, type StreamName } from "../StreamName.ts"
+import { compareEntryIds, EntryId, type StreamName } from "../StreamName.ts"
 import type { ClientContext, Deliver } from "./context.ts"
 import { batchSize, type Candidate, type LeaseTaker } from "./leaseTaker.ts"
-import * as fleetOf from "./members.ts"
+import * as members from "./members.ts"
 import type { OrphanSweep } from "./orphanSweep.ts"
-import { before } from "./previousEntryId.ts"
 import { stockLease } from "./stockEntries.ts"
 
 export interface SignalListener {
@@ -31,15 +30,21 @@ const stagger = 30
 /** Beyond this a sweep is cheaper. */
 const maxDue = 10_000
 
+/** The greatest id before this one; before the first there is `0-0`, which no entry has. */
+const before = (id: EntryId): EntryId => {
+  const [millis, sequence] = id.split("-").map(BigInt) as [bigint, bigint]
+  if (sequence > 0n) return EntryId.make(`${millis}-${sequence - 1n}`)
+  return EntryId.make(millis > 0n ? `${millis - 1n}-18446744073709551615` : "0-0")
+}
+
 export const make = (
   client: ClientContext,
   taking: LeaseTaker,
   sweep: OrphanSweep,
-  fleet: fleetOf.Members,
   deliver: Deliver,
   listener: SignalListener
 ): Effect.Effect<never, StoreError> => {
-  const { config, metrics, session, store, table } = client
+  const { config, fleet, metrics, session, store, table } = client
   const due = new Map<EntryId, { readonly at: number; readonly source: "expiry" | "signal" }>()
   const changed = Latch.makeUnsafe(false)
 
@@ -47,7 +52,7 @@ export const make = (
     Effect.gen(function*() {
       if (due.has(entry) || !taking.mayTake({ entry, stream })) return
       if (due.size >= maxDue) return sweep.wake()
-      const rank = fleetOf.rank(fleet, session, entry)
+      const rank = members.rank(fleet, session, entry)
       const delay = rank === undefined ? yield* Random.nextBetween(0, 4 * stagger) : rank * stagger
       due.set(entry, { at: table.now().monotonic + Math.min(delay, Duration.toMillis(config.sweepInterval)), source })
       changed.openUnsafe()

@@ -6,11 +6,9 @@ import * as Random from "effect/Random"
 import * as Semaphore from "effect/Semaphore"
 import { persist } from "../../internal/lease/storeFailure.ts"
 import { sleepUntil } from "../../internal/lease/supervise.ts"
-import * as log from "../../internal/log.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId } from "../StreamName.ts"
-import type { Pending } from "../StreamStore.ts"
 import type { ClientContext, Deliver } from "./context.ts"
 import { batchSize, type Candidate, type LeaseTaker } from "./leaseTaker.ts"
 import { secondLook, StockEntries } from "./stockEntries.ts"
@@ -44,16 +42,6 @@ export const make = (
   let last = -Infinity
   /** When a sweep last found room. */
   let lastWithRoom = -Infinity
-
-  const deadLetter = ({ consumer, content }: Pending) => {
-    if (content._tag !== "Malformed") return Effect.void
-    return Effect.flatMap(store.deadLetterMalformed(content.entry, consumer, content.problem), (isDead) => {
-      if (isDead) metrics.update(StreamMetrics.malformed, 1)
-      return log.error(`An announcement cannot be read: ${content.problem}`).pipe(
-        Effect.annotateLogs({ entry: content.entry })
-      )
-    })
-  }
 
   /** False if there is no room for all. */
   const takeAll = Effect.fnUntraced(function*(
@@ -98,7 +86,7 @@ export const make = (
           if (content._tag === "Malformed") {
             // A stock consumer may still work on it, and does not refresh its idle time
             const isStale = Duration.isGreaterThanOrEqualTo(pending.idle, config.reapAfter)
-            if (pending.consumer === consumer || isStale) yield* deadLetter(pending)
+            if (pending.consumer === consumer || isStale) yield* taking.deadLetter(content, pending.consumer)
           } else if (pending.stock !== undefined) {
             if (stock.mayTake(pending) && taking.mayTake(content)) doubtful.push({ ...content, minIdle: lease })
           } else if (taking.mayTake(content)) {

@@ -45,7 +45,7 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
   /** The grace period is over: the handler was interrupted, and nothing is tried again. */
   isStopped = false
   /** Its user marks it as done: its handler is stopped first. */
-  isFinished = false
+  isMarkedDone = false
   /** The member that it was asked back for. */
   receiver: Member | undefined
   /** Of one that came by a hand-over. */
@@ -137,7 +137,7 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
   }
 
   /** Ends it in order. */
-  finish(how: EndOutcome): void {
+  end(how: EndOutcome): void {
     this.state = "released"
     this.outcome = how
     this.onEnd.tell()

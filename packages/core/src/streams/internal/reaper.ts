@@ -5,7 +5,7 @@ import * as Random from "effect/Random"
 import { persist } from "../../internal/lease/storeFailure.ts"
 import * as log from "../../internal/log.ts"
 import type { ClientContext } from "./context.ts"
-import { isFirst, type Members } from "./members.ts"
+import { isFirst } from "./members.ts"
 
 /** Backends keep a checkpoint for a week after its last commit, and an owner may commit less often. */
 export const keepCheckpoints = ({ store, table }: ClientContext): Effect.Effect<never> =>
@@ -19,7 +19,7 @@ export const keepCheckpoints = ({ store, table }: ClientContext): Effect.Effect<
   }))
 
 /** Runs on one member of the fleet, at a slow pace. */
-export const reap = ({ config, store }: ClientContext, fleet: Members): Effect.Effect<never> =>
+export const reap = ({ config, fleet, store }: ClientContext): Effect.Effect<never> =>
   Effect.forever(
     Effect.gen(function*() {
       const factor = yield* Random.nextBetween(0.5, 1)

@@ -10,7 +10,6 @@ import type { StoreError } from "../../SimbaError.ts"
 import type { Member } from "../StreamStore.ts"
 import type { ClientContext, Deliver } from "./context.ts"
 import type { LeaseTaker } from "./leaseTaker.ts"
-import type { Members } from "./members.ts"
 import type { OwnedStream } from "./ownedStream.ts"
 import * as plan from "./rebalancePlan.ts"
 import * as revocation from "./revocation.ts"
@@ -26,12 +25,11 @@ export interface Rebalancer {
 export const make = (
   client: ClientContext,
   taking: LeaseTaker,
-  fleet: Members,
   deliver: Deliver,
   /** Only streams with a handler can be handed over. */
   mayHandOver: boolean
 ): Rebalancer => {
-  const { config, session, store, table } = client
+  const { config, fleet, session, store, table } = client
   const { capacity, consumer } = config
   const heartbeat = Duration.toMillis(config.heartbeatInterval)
   const settings = plan.settingsFor(heartbeat, Duration.toMillis(config.confirmTimeout))

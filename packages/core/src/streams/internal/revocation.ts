@@ -65,9 +65,9 @@ export const stop = ({ table }: ClientContext, owned: OwnedStream): Effect.Effec
   interruptHandlers(table, [owned])
 
 /** Interrupts the handler at once, and the stream is done. */
-export const finish = (client: ClientContext, owned: OwnedStream): Effect.Effect<void> =>
+export const markDone = (client: ClientContext, owned: OwnedStream): Effect.Effect<void> =>
   Effect.suspend(() => {
-    owned.isFinished = true
+    owned.isMarkedDone = true
     return stop(client, owned)
   })
 
@@ -77,14 +77,14 @@ export const finish = (client: ClientContext, owned: OwnedStream): Effect.Effect
  */
 export const revokeAll = (client: ClientContext, holdings: ReadonlyArray<OwnedStream>): Effect.Effect<void> =>
   Effect.gen(function*() {
-    const { config, completion, table } = client
+    const { config, ends, table } = client
     if (holdings.every(isOver)) return
     yield* inSlices(table, holdings, (owned) => owned.revoke())
     yield* Effect.timeoutOption(awaitEnds(holdings), config.gracePeriod)
     yield* interruptHandlers(table, holdings)
     const left = holdings.filter((owned) => owned.isOpen())
     for (let i = 0; i < left.length; i += batchSize) {
-      const batch = Effect.forEach(left.slice(i, i + batchSize), completion.yield, {
+      const batch = Effect.forEach(left.slice(i, i + batchSize), ends.yield, {
         concurrency: "unbounded",
         discard: true
       })

@@ -144,19 +144,12 @@ export class StreamTable {
     return Math.max(0, this.config.capacity - this.entries.size - this.lingering.size - this.reserved)
   }
 
-  /** Keeps room for at most `wanted`; answers for how many. */
-  reserve(wanted: number): number {
-    const kept = Math.min(wanted, this.free())
+  /** Keeps room for at most `wanted`; answers for how many. What was claimed by name has no regard to the room. */
+  reserve(wanted: number, isClaimed = false): number {
+    const kept = isClaimed ? wanted : Math.min(wanted, this.free())
     this.reserved += kept
     this.roomChanged()
     return kept
-  }
-
-  /** For a stream that was asked for by name, even if there is no room. */
-  reserveAnyway(): number {
-    this.reserved++
-    this.roomChanged()
-    return 1
   }
 
   unreserve(kept: number): void {
@@ -199,7 +192,7 @@ export class StreamTable {
   /** It ended in order. */
   end(owned: OwnedStream, how: keyof typeof StreamMetrics.ends): void {
     if (!this.drop(owned)) return
-    owned.finish(how)
+    owned.end(how)
     this.metrics.update(StreamMetrics.ends[how], 1)
     this.roomChanged()
   }

@@ -18,7 +18,7 @@ type EndOutcome = keyof typeof StreamMetrics.ends
 
 type Failures = Exclude<Effect.Success<ReturnType<Service["fail"]>>, string>
 
-export interface Completion {
+export interface LeaseEnds {
   /** One try each. They fail with `StreamLost` if the lease is not ours any more. */
   readonly done: (owned: OwnedStream) => Effect.Effect<void, StreamLost | StoreError>
   readonly release: (owned: OwnedStream) => Effect.Effect<void, StreamLost | StoreError>
@@ -56,11 +56,11 @@ const maxUnderWay = 400
 /** Between tries, in milliseconds, doubling. */
 const [minPause, maxPause] = [50, 1000]
 
-export const make = (table: StreamTable, store: Service, config: StreamConfig): Completion => {
+export const make = (table: StreamTable, store: Service, config: StreamConfig): LeaseEnds => {
   const underWay = Semaphore.makeUnsafe(maxUnderWay)
   const over = (owned: OwnedStream) => owned.loss ?? owned.lossOf("Released")
 
-  const lossAfterRefusal: Completion["lossAfterRefusal"] = (owned) =>
+  const lossAfterRefusal: LeaseEnds["lossAfterRefusal"] = (owned) =>
     Effect.gen(function*() {
       if (!owned.isOpen()) return over(owned)
       // A renewal of a lease that is not ours changes nothing and replies the reason
@@ -115,7 +115,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
     )
   }
 
-  const retry: Completion["retry"] = (owned, what, attempt) =>
+  const retry: LeaseEnds["retry"] = (owned, what, attempt) =>
     Effect.gen(function*() {
       let isLogged = false
       for (let delay = minPause;; delay = Math.min(delay * 2, maxPause)) {
@@ -137,12 +137,12 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
       }
     })
 
-  const endOrLose: Completion["endOrLose"] = (owned, what, attempt) =>
+  const endOrLose: LeaseEnds["endOrLose"] = (owned, what, attempt) =>
     Effect.map(retry(owned, what, attempt), (done) => {
       if (Option.isNone(done)) table.lose(owned, "BackendGone")
     })
 
-  const release: Completion["release"] = (owned) => ending(owned, "released", store.release(owned))
+  const release: LeaseEnds["release"] = (owned) => ending(owned, "released", store.release(owned))
 
   return {
     lossAfterRefusal,
