@@ -319,7 +319,8 @@ export interface ClaimPeriodResult {
 export class MutexStore extends Context.Service<MutexStore, {
   readonly acquire: (request: AcquireRequest) => Effect.Effect<AcquireResult, StoreError>
   /**
-   * Renews many leases in few round trips, and answers in the order of the requests. A store that asks several servers
+   * Renews many leases in few round trips, and answers in the order of the requests. A lease then ends its own length from
+   * now, be that sooner or later than before. A store that asks several servers
    * passes each result to `told` as soon as it is there. Such a result counts even if the whole call is given up.
    */
   readonly guard: (

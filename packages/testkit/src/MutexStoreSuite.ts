@@ -71,10 +71,7 @@ export const suite = <E>(name: string, layer: Layer.Layer<MutexStore, E>, option
     const cases: Cases = {
       it,
       countsSubscribers,
-      bench: (label, periods) => makeBench(options, label, periods),
-      short: options.live
-        ? { lease: Duration.millis(900), confirm: Duration.millis(600) }
-        : { lease: Duration.seconds(16), confirm: Duration.millis(1500) }
+      bench: (label, periods) => makeBench(options, label, periods)
     }
     granting(cases)
     handingOver(cases)

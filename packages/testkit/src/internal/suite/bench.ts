@@ -29,6 +29,9 @@ export interface Periods {
 /** Longer than any test. */
 export const long: Periods = { lease: Duration.minutes(2), confirm: Duration.minutes(1) }
 
+/** With a confirm period that a test can wait for, and that ends before no answer does. */
+export const shortConfirm: Periods = { lease: long.lease, confirm: Duration.millis(1500) }
+
 export const granted = (result: AcquireResult): Granted => {
   assert.strictEqual(result._tag, "Granted", `expected a grant: ${JSON.stringify(result)}`)
   return result as Granted
@@ -105,9 +108,20 @@ export class Party {
     )
   }
 
-  readonly guard = Effect.suspend(() => {
-    const { lease, mutex, store } = this.bench
+  readonly guard = Effect.suspend(() => this.renew(this.bench.lease))
+
+  renew(lease: Duration.Duration) {
+    const { mutex, store } = this.bench
     return Effect.map(store.guard([{ mutex, id: this.id, lease }]), (results) => results[0]!)
+  }
+
+  /** Renews for an instant only, and waits for the end of its lease: the steps before have all the time they need. */
+  readonly lapse = Effect.suspend(() => {
+    const lease = Duration.millis(50)
+    return Effect.andThen(
+      Effect.map(this.renew(lease), (result) => assert.deepStrictEqual(result, { _tag: "Renewed" })),
+      this.bench.pass(lease)
+    )
   })
 
   get subscribed(): boolean {
@@ -211,6 +225,4 @@ export interface Cases {
   readonly bench: (label: string, periods?: Periods) => ReturnType<typeof makeBench>
   /** Whether the store sees subscribers, and so skips dead waiters. */
   readonly countsSubscribers: boolean
-  /** Periods short enough to wait for in a test. */
-  readonly short: Periods
 }

@@ -6,7 +6,7 @@ import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import { type Cases, ownerOf, type Party, refused } from "./bench.ts"
 
-export const counting = ({ bench, it, short }: Cases): void => {
+export const counting = ({ bench, it }: Cases): void => {
   it.effect("S4, B5: waiters that nobody listens for are passed over, any number of them", () =>
     Effect.gen(function*() {
       const { owner, parties } = yield* bench("dead waiters")
@@ -55,11 +55,11 @@ export const counting = ({ bench, it, short }: Cases): void => {
 
   it.effect("after an expiry the dead at the head of the queue hold up nobody", () =>
     Effect.gen(function*() {
-      const { parties, pass } = yield* bench("dead after expiry", short)
+      const { parties } = yield* bench("dead after expiry")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
       yield* a.own
       for (const party of [b, c]) refused(yield* party.ask("wait"))
-      yield* pass(short.lease)
+      yield* a.lapse
       yield* d.own
     }))
 

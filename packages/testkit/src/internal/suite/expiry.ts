@@ -4,10 +4,10 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { type Cases, ownerOf, type Party, refused, remainingOf } from "./bench.ts"
 
-export const expiring = ({ bench, it, short }: Cases): void => {
+export const expiring = ({ bench, it }: Cases): void => {
   it.effect("B32: tokens grow over grants, hand-offs and expiry", () =>
     Effect.gen(function*() {
-      const { parties, pass } = yield* bench("tokens", short)
+      const { parties } = yield* bench("tokens")
       const tokens: Array<number> = []
       for (const party of parties(5)) {
         tokens.push((yield* party.own).token)
@@ -21,47 +21,47 @@ export const expiring = ({ bench, it, short }: Cases): void => {
       tokens.push((yield* b.confirm).token)
       yield* b.release
       tokens.push((yield* c.confirm).token)
-      yield* pass(short.lease)
+      yield* c.lapse
       tokens.push((yield* d.own).token)
       assert.deepStrictEqual(tokens, [...new Set(tokens)].sort((x, y) => x - y))
     }))
 
   it.effect("an expired lease is free, and may be taken", () =>
     Effect.gen(function*() {
-      const { owner, parties, pass } = yield* bench("expiry", short)
+      const { owner, parties } = yield* bench("expiry")
       const [a, b] = parties(2) as [Party, Party]
       yield* a.own
       refused(yield* b.tryIt)
-      yield* pass(short.lease)
+      yield* a.lapse
       assert.deepStrictEqual(yield* owner, { _tag: "Free" })
       yield* b.own
     }))
 
   it.effect("after an expiry the head of the queue comes first: a newcomer's try gets it the mutex, and nothing itself", () =>
     Effect.gen(function*() {
-      const { owner, parties, pass } = yield* bench("try after expiry", short)
+      const { confirm, owner, parties } = yield* bench("try after expiry")
       const [a, b, c] = parties(3) as [Party, Party, Party]
       yield* a.own
       yield* b.queue
-      yield* pass(short.lease)
+      yield* a.lapse
       const { ownership, ticket } = refused(yield* c.tryIt)
       assert.strictEqual(ownerOf(ownership), b.id)
-      assert.isAtMost(remainingOf(ownership), Duration.toMillis(short.confirm))
+      assert.isAtMost(remainingOf(ownership), Duration.toMillis(confirm))
       assert.isUndefined(ticket)
       yield* b.expectTurn
       yield* b.confirm
-      assert.isAbove(remainingOf(yield* owner), Duration.toMillis(short.confirm))
+      assert.isAbove(remainingOf(yield* owner), Duration.toMillis(confirm))
       assert.deepStrictEqual(yield* b.release, { _tag: "Free" })
     }))
 
   it.effect("after an expiry the head of the queue comes first: others queue behind it, and keep their order", () =>
     Effect.gen(function*() {
-      const { parties, pass } = yield* bench("wait after expiry", short)
+      const { parties } = yield* bench("wait after expiry")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
       yield* a.own
       yield* b.queue
       yield* c.queue
-      yield* pass(short.lease)
+      yield* a.lapse
       assert.strictEqual(ownerOf((yield* d.queue).ownership), b.id)
       yield* b.expectTurn
       assert.strictEqual(ownerOf(refused(yield* c.ask("wait")).ownership), b.id)
@@ -73,14 +73,14 @@ export const expiring = ({ bench, it, short }: Cases): void => {
 
   it.effect("after an expiry the head of the queue gets the whole lease when it asks", () =>
     Effect.gen(function*() {
-      const { owner, parties, pass } = yield* bench("head after expiry", short)
+      const { confirm, owner, parties } = yield* bench("head after expiry")
       const [a, b, c] = parties(3) as [Party, Party, Party]
       yield* a.own
       yield* b.queue
       yield* c.queue
-      yield* pass(short.lease)
+      yield* a.lapse
       yield* b.confirm
-      assert.isAbove(remainingOf(yield* owner), Duration.toMillis(short.confirm))
+      assert.isAbove(remainingOf(yield* owner), Duration.toMillis(confirm))
       assert.strictEqual(ownerOf(refused(yield* c.ask("wait")).ownership), b.id)
     }))
 }

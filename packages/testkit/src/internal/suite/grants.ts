@@ -3,9 +3,9 @@ import type { Ticket } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { type Cases, granted, ownerOf, type Party, refused, remainingOf } from "./bench.ts"
+import { type Cases, granted, ownerOf, type Party, refused, remainingOf, shortConfirm } from "./bench.ts"
 
-export const granting = ({ bench, it, short }: Cases): void => {
+export const granting = ({ bench, it }: Cases): void => {
   it.effect("a free mutex is granted, with a token, for the whole lease, to one owner", () =>
     Effect.gen(function*() {
       const { owner, party, lease } = yield* bench("free")
@@ -115,12 +115,12 @@ export const granting = ({ bench, it, short }: Cases): void => {
 
   it.effect("B6: a waiter that missed its turn gets its place back with its ticket", () =>
     Effect.gen(function*() {
-      const { parties, pass } = yield* bench("missed turn", short)
+      const { confirm, parties, pass } = yield* bench("missed turn", shortConfirm)
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
       yield* a.own
       const { ticket } = yield* b.queue
       yield* a.release
-      yield* pass(short.confirm)
+      yield* pass(confirm)
       yield* c.own
       yield* d.queue
       const again = refused(yield* b.ask("wait"))
@@ -130,13 +130,13 @@ export const granting = ({ bench, it, short }: Cases): void => {
 
   it.effect("B6: a waiter that missed its turn comes before those that arrived after it, when the mutex is free", () =>
     Effect.gen(function*() {
-      const { parties, pass } = yield* bench("missed turn, free", short)
+      const { confirm, parties, pass } = yield* bench("missed turn, free", shortConfirm)
       const [a, b, c] = parties(3) as [Party, Party, Party]
       yield* a.own
       yield* b.queue
       yield* c.queue
       yield* a.release
-      yield* pass(short.confirm)
+      yield* pass(confirm)
       yield* b.confirm
       assert.strictEqual(ownerOf(yield* b.release), c.id)
     }))

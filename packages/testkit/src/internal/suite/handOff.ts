@@ -2,9 +2,9 @@
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { type Cases, ownerOf, type Party, refused, remainingOf } from "./bench.ts"
+import { type Cases, ownerOf, type Party, refused, remainingOf, shortConfirm } from "./bench.ts"
 
-export const handingOver = ({ bench, countsSubscribers, it, short }: Cases): void => {
+export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
   it.effect("S1, B7: first come, first served, also among those of one instant", () =>
     Effect.gen(function*() {
       const { owner, party, parties } = yield* bench("fifo")
@@ -75,11 +75,11 @@ export const handingOver = ({ bench, countsSubscribers, it, short }: Cases): voi
 
   it.effect("S2: a waiter that won by itself is not handed the mutex again by its own release", () =>
     Effect.gen(function*() {
-      const { owner, parties, pass } = yield* bench("self hand-off", short)
+      const { owner, parties } = yield* bench("self hand-off")
       const [a, b, c] = parties(3) as [Party, Party, Party]
       yield* a.own
       yield* b.queue
-      yield* pass(short.lease)
+      yield* a.lapse
       yield* b.confirm
       assert.strictEqual((yield* c.queue).position, 0, "the winner waits no more")
       yield* c.release
@@ -120,15 +120,15 @@ export const handingOver = ({ bench, countsSubscribers, it, short }: Cases): voi
 
   it.effect("H3: one silent waiter costs the confirm period, no more", () =>
     Effect.gen(function*() {
-      const { owner, parties, pass } = yield* bench("silent waiter", short)
+      const { confirm, owner, parties, pass } = yield* bench("silent waiter", shortConfirm)
       const [a, b, c] = parties(3) as [Party, Party, Party]
       yield* a.own
       yield* b.queue
       yield* c.queue
       yield* a.release
-      assert.isAtMost(remainingOf(yield* owner), Duration.toMillis(short.confirm))
-      assert.isAtMost(yield* c.expectLook, Duration.toMillis(short.confirm))
-      yield* pass(short.confirm)
+      assert.isAtMost(remainingOf(yield* owner), Duration.toMillis(confirm))
+      assert.isAtMost(yield* c.expectLook, Duration.toMillis(confirm))
+      yield* pass(confirm)
       yield* c.confirm
       assert.strictEqual(ownerOf(yield* owner), c.id)
       assert.strictEqual(ownerOf(refused(yield* b.ask("wait")).ownership), c.id)

@@ -5,27 +5,28 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { type Cases, ownerOf, type Party, remainingOf, tagOf } from "./bench.ts"
 
-export const guarding = ({ bench, it, short }: Cases): void => {
-  it.effect("the guard renews to the whole lease", () =>
+export const guarding = ({ bench, it }: Cases): void => {
+  it.effect("the guard renews to the whole lease, shorter or longer than the last", () =>
     Effect.gen(function*() {
-      const { owner, party, pass } = yield* bench("renewal", short)
+      const { lease, owner, party, pass } = yield* bench("renewal")
       const a = party()
       yield* a.own
-      for (let i = 0; i < 4; i++) {
-        yield* pass(Duration.millis(Duration.toMillis(short.lease) / 3))
-        const before = remainingOf(yield* owner)
-        assert.isBelow(before, Duration.toMillis(short.lease) * 0.7)
+      yield* pass(Duration.millis(300))
+      assert.isAtMost(remainingOf(yield* owner), Duration.toMillis(lease) - 300)
+      for (const shorter of [10_000, 60_000]) {
+        assert.deepStrictEqual(yield* a.renew(Duration.millis(shorter)), { _tag: "Renewed" })
+        assert.isAtMost(remainingOf(yield* owner), shorter)
         assert.deepStrictEqual(yield* a.guard, { _tag: "Renewed" })
-        assert.isAbove(remainingOf(yield* owner), before)
+        assert.isAbove(remainingOf(yield* owner), shorter)
       }
     }))
 
   it.effect("the guard names the owner that took over", () =>
     Effect.gen(function*() {
-      const { owner, parties, pass } = yield* bench("taken over", short)
+      const { owner, parties } = yield* bench("taken over")
       const [a, b] = parties(2) as [Party, Party]
       yield* a.own
-      yield* pass(short.lease)
+      yield* a.lapse
       yield* b.own
       const result = yield* a.guard
       assert.strictEqual(result._tag, "Lost")
@@ -35,10 +36,10 @@ export const guarding = ({ bench, it, short }: Cases): void => {
 
   it.effect("B18: the guard never creates a mutex that vanished", () =>
     Effect.gen(function*() {
-      const { owner, parties, pass } = yield* bench("vanished", short)
+      const { owner, parties } = yield* bench("vanished")
       const [a, b] = parties(2) as [Party, Party]
       yield* a.own
-      yield* pass(short.lease)
+      yield* a.lapse
       for (let i = 0; i < 2; i++) {
         assert.deepStrictEqual(yield* a.guard, { _tag: "Lost", ownership: { _tag: "Free" } })
         assert.deepStrictEqual(yield* owner, { _tag: "Free" })

@@ -4,7 +4,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { type Cases, granted, ownerOf, type Party, refused, remainingOf } from "./bench.ts"
 
-export const requeueing = ({ bench, countsSubscribers, it, short }: Cases): void => {
+export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
   it.effect("where nobody waits the next attempt is granted at once, for its whole lease, with a larger token", () =>
     Effect.gen(function*() {
       const { lease, mutex, next: nextOf, owner, parties, store } = yield* bench("requeue alone")
@@ -76,10 +76,10 @@ export const requeueing = ({ bench, countsSubscribers, it, short }: Cases): void
 
   it.effect("one that lost the mutex queues all the same, behind the owner and all who wait", () =>
     Effect.gen(function*() {
-      const { parties, pass } = yield* bench("requeue, lost", short)
+      const { parties } = yield* bench("requeue, lost")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
       yield* a.own
-      yield* pass(short.lease)
+      yield* a.lapse
       yield* b.own
       yield* c.queue
       yield* d.subscribe
@@ -94,10 +94,10 @@ export const requeueing = ({ bench, countsSubscribers, it, short }: Cases): void
 
   it.effect("one that lost the mutex is granted it again where nobody owns it or waits", () =>
     Effect.gen(function*() {
-      const { lease, owner, parties, pass } = yield* bench("requeue, expired", short)
+      const { lease, owner, parties } = yield* bench("requeue, expired")
       const [a, b] = parties(2) as [Party, Party]
       const first = (yield* a.own).token
-      yield* pass(short.lease)
+      yield* a.lapse
       const { token } = yield* a.requeue(b)
       assert.isAbove(token!, first)
       assert.strictEqual(ownerOf(yield* owner), b.id)
@@ -106,11 +106,11 @@ export const requeueing = ({ bench, countsSubscribers, it, short }: Cases): void
 
   it.effect("where the owner's lease has ended and somebody waits, that one is granted first", () =>
     Effect.gen(function*() {
-      const { owner, parties, pass } = yield* bench("requeue, expired and wanted", short)
+      const { owner, parties } = yield* bench("requeue, expired and wanted")
       const [a, b, c] = parties(3) as [Party, Party, Party]
       yield* a.own
       yield* b.queue
-      yield* pass(short.lease)
+      yield* a.lapse
       yield* c.subscribe
       assert.isUndefined((yield* a.requeue(c)).token)
       assert.strictEqual(ownerOf(yield* owner), b.id)

@@ -3,7 +3,7 @@ import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { type Cases, granted, ownerOf, type Party } from "./bench.ts"
 
-export const reserving = ({ bench, it, short }: Cases): void => {
+export const reserving = ({ bench, it }: Cases): void => {
   it.effect("the next grant's token lies past those that were reserved", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("reserve")
@@ -78,14 +78,14 @@ export const reserving = ({ bench, it, short }: Cases): void => {
 
   it.effect("a forced release, and the end of a lease, leave reserved tokens behind too", () =>
     Effect.gen(function*() {
-      const { confirm, lease, mutex, parties, pass, store } = yield* bench("reserve, forced", short)
+      const { confirm, mutex, parties, store } = yield* bench("reserve, forced")
       const [a, b, c] = parties(3) as [Party, Party, Party]
       const reserve = 1_000_000_000_000
       const first = granted(yield* a.ask("try", undefined, false, reserve)).token
       yield* store.forceRelease(mutex, confirm)
       const second = granted(yield* b.ask("try", undefined, false, reserve)).token
       assert.strictEqual(second, first + reserve + 2, "one for the release, one for the grant")
-      yield* pass(lease)
+      yield* b.lapse
       assert.strictEqual((yield* c.own).token, second + reserve + 1)
     }))
 }

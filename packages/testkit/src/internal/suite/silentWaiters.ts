@@ -4,12 +4,12 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
-import { type Cases, ownerOf, type Party, refused, remainingOf } from "./bench.ts"
+import { type Cases, ownerOf, type Party, refused, remainingOf, shortConfirm } from "./bench.ts"
 
-export const uncounted = ({ bench, it, short }: Cases): void => {
+export const uncounted = ({ bench, it }: Cases): void => {
   it.effect("H3: each dead waiter costs a confirm period, then the next has the mutex", () =>
     Effect.gen(function*() {
-      const { owner, parties, pass } = yield* bench("dead waiters", short)
+      const { confirm, owner, parties, pass } = yield* bench("dead waiters", shortConfirm)
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
       yield* a.own
       for (const dead of [b, c]) refused(yield* dead.ask("wait"))
@@ -18,8 +18,8 @@ export const uncounted = ({ bench, it, short }: Cases): void => {
       for (const dead of [b, c]) {
         const { ownership } = refused(yield* d.ask("wait"))
         assert.strictEqual(ownerOf(ownership), dead.id)
-        assert.isAtMost(remainingOf(ownership), Duration.toMillis(short.confirm))
-        yield* pass(short.confirm)
+        assert.isAtMost(remainingOf(ownership), Duration.toMillis(confirm))
+        yield* pass(confirm)
       }
       yield* d.confirm
       assert.strictEqual(ownerOf(yield* owner), d.id)
@@ -28,7 +28,7 @@ export const uncounted = ({ bench, it, short }: Cases): void => {
 
   it.effect("H3: who is behind a dead waiter is told when to look, and then has the mutex", () =>
     Effect.gen(function*() {
-      const { parties, pass } = yield* bench("stopped listening", short)
+      const { confirm, parties, pass } = yield* bench("stopped listening", shortConfirm)
       const [a, b, c] = parties(3) as [Party, Party, Party]
       yield* a.own
       yield* b.queue
@@ -36,14 +36,14 @@ export const uncounted = ({ bench, it, short }: Cases): void => {
       yield* b.unsubscribe
       assert.strictEqual(ownerOf(yield* a.release), b.id)
       const delay = yield* c.expectLook
-      assert.strictEqual(delay, Duration.toMillis(short.confirm))
+      assert.strictEqual(delay, Duration.toMillis(confirm))
       yield* pass(Duration.millis(delay))
       yield* c.confirm
     }))
 
   it.effect("H3: who is behind several dead waiters is told when to look", () =>
     Effect.gen(function*() {
-      const { parties, pass } = yield* bench("several stopped listening", short)
+      const { confirm, parties, pass } = yield* bench("several stopped listening", shortConfirm)
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
       yield* a.own
       for (const waiter of [b, c, d]) yield* waiter.queue
@@ -51,34 +51,34 @@ export const uncounted = ({ bench, it, short }: Cases): void => {
       assert.strictEqual(ownerOf(yield* a.release), b.id)
       yield* pass(Duration.millis(yield* d.expectLook))
       assert.strictEqual(ownerOf(refused(yield* d.ask("wait")).ownership), c.id)
-      yield* pass(short.confirm)
+      yield* pass(confirm)
       yield* d.confirm
     }))
 
   it.effect("H3: after an expiry a dead waiter costs a confirm period, too", () =>
     Effect.gen(function*() {
-      const { parties, pass } = yield* bench("dead after expiry", short)
+      const { confirm, parties, pass } = yield* bench("dead after expiry", shortConfirm)
       const [a, b, c] = parties(3) as [Party, Party, Party]
       yield* a.own
       refused(yield* b.ask("wait"))
-      yield* pass(short.lease)
+      yield* a.lapse
       const { ownership } = refused(yield* c.queue)
       assert.strictEqual(ownerOf(ownership), b.id)
-      assert.isAtMost(remainingOf(ownership), Duration.toMillis(short.confirm))
-      yield* pass(short.confirm)
+      assert.isAtMost(remainingOf(ownership), Duration.toMillis(confirm))
+      yield* pass(confirm)
       yield* c.confirm
     }))
 
   it.effect("B6: a waiter that lost its place gets it back with its ticket", () =>
     Effect.gen(function*() {
-      const { parties, pass } = yield* bench("pruned", short)
+      const { confirm, parties, pass } = yield* bench("pruned", shortConfirm)
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
       yield* a.own
       const { ticket } = yield* b.queue
       yield* c.queue
       yield* b.unsubscribe
       yield* a.release
-      yield* pass(short.confirm)
+      yield* pass(confirm)
       yield* c.confirm
       yield* d.queue
       const again = yield* b.queue
@@ -88,14 +88,14 @@ export const uncounted = ({ bench, it, short }: Cases): void => {
 
   it.effect("B1: who subscribes after its turn was told has the mutex when it asks", () =>
     Effect.gen(function*() {
-      const { owner, parties } = yield* bench("subscription")
+      const { confirm, owner, parties } = yield* bench("subscription")
       const [a, b] = parties(2) as [Party, Party]
       yield* a.own
       refused(yield* b.ask("wait"))
       assert.strictEqual(ownerOf(yield* a.release), b.id)
       yield* b.subscribe
       yield* b.confirm
-      assert.isAbove(remainingOf(yield* owner), Duration.toMillis(short.confirm))
+      assert.isAbove(remainingOf(yield* owner), Duration.toMillis(confirm))
     }))
 
   it.effect("wake-ups reach each waiter alone, and none that has ceased to listen", () =>
@@ -115,30 +115,30 @@ export const uncounted = ({ bench, it, short }: Cases): void => {
 
   it.effect("an unfair release calls the first, dead or alive, and the one behind it looks after the confirm period", () =>
     Effect.gen(function*() {
-      const { parties, pass } = yield* bench("unfair, dead", short)
+      const { confirm, parties, pass } = yield* bench("unfair, dead", shortConfirm)
       const [a, b, c] = parties(3) as [Party, Party, Party]
       yield* a.own
       refused(yield* b.ask("wait"))
       yield* c.queue
       assert.deepStrictEqual(yield* a.leave(true), { _tag: "Free" })
-      assert.strictEqual(yield* c.expectLook, Duration.toMillis(short.confirm))
+      assert.strictEqual(yield* c.expectLook, Duration.toMillis(confirm))
       // Its look hands the mutex to the dead one, whose confirm period is all that it costs besides
       assert.strictEqual(ownerOf(refused(yield* c.ask("wait")).ownership), b.id)
-      yield* pass(short.confirm)
+      yield* pass(confirm)
       yield* c.confirm
     }))
 
   it.effect("B59: a forced release hands over to the first, dead or alive", () =>
     Effect.gen(function*() {
-      const { mutex, owner, parties, pass, store } = yield* bench("force, dead", short)
+      const { confirm, mutex, owner, parties, pass, store } = yield* bench("force, dead", shortConfirm)
       const [a, b, c] = parties(3) as [Party, Party, Party]
       yield* a.own
       refused(yield* b.ask("wait"))
       yield* c.queue
-      yield* store.forceRelease(mutex, short.confirm)
+      yield* store.forceRelease(mutex, confirm)
       assert.strictEqual(ownerOf(yield* owner), b.id)
-      assert.strictEqual(yield* c.expectLook, Duration.toMillis(short.confirm))
-      yield* pass(short.confirm)
+      assert.strictEqual(yield* c.expectLook, Duration.toMillis(confirm))
+      yield* pass(confirm)
       yield* c.confirm
     }))
 }

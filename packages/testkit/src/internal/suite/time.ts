@@ -24,7 +24,7 @@ export const make = ({ live }: { readonly live: boolean }): SuiteTime => {
     within,
     next: ({ next }) =>
       Effect.map(
-        within(next, 5000),
+        within(next, 20_000),
         (value) => Option.getOrElse(value, () => assert.fail("expected something to come"))
       ),
     nothing: ({ next }) =>

@@ -4,7 +4,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { type Cases, granted, ownerOf, type Party, refused, remainingOf } from "./bench.ts"
 
-export const unfairness = ({ bench, countsSubscribers, it, short }: Cases): void => {
+export const unfairness = ({ bench, countsSubscribers, it }: Cases): void => {
   it.effect("an unfair release frees the mutex; the first is told and keeps its place, the next learns when to look", () =>
     Effect.gen(function*() {
       const { confirm, mutex, owner, parties, store } = yield* bench("unfair release")
@@ -115,11 +115,11 @@ export const unfairness = ({ bench, countsSubscribers, it, short }: Cases): void
 
   it.effect("after an expiry, too, unfair takes what is free, whoever waits", () =>
     Effect.gen(function*() {
-      const { parties, pass } = yield* bench("unfair after expiry", short)
+      const { parties } = yield* bench("unfair after expiry")
       const [a, b, c] = parties(3) as [Party, Party, Party]
       yield* a.own
       const { ticket } = yield* b.queue
-      yield* pass(short.lease)
+      yield* a.lapse
       granted(yield* c.ask("try", undefined, true))
       const again = refused(yield* b.ask("wait"))
       assert.deepStrictEqual([ownerOf(again.ownership), again.ticket], [c.id, ticket])
