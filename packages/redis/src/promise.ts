@@ -289,6 +289,7 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex.Mutex, unknown>): Sim
       hold(
         Effect.gen(function*() {
           const lease = yield* Mutex.acquire(name, options)
+          // @effect-diagnostics-next-line abortControllerInEffect:off -- the loss is the reason of this signal
           const controller = new AbortController()
           yield* Effect.addFinalizer(() => Effect.sync(() => controller.abort()))
           yield* Effect.forkScoped(Effect.andThen(lease.lost, abort(controller, lease)))

@@ -9,11 +9,11 @@ import * as attempt from "../../src/internal/mutex/attempt.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
 import { another, start, TestLive, timeLeft } from "../support/setup.ts"
 
-const hold = Effect.fnUntraced(function*(name: string) {
-  const scope = yield* Scope.make()
-  yield* Scope.provide(Mutex.acquire(name), scope)
-  return Scope.close(scope, Exit.void)
-})
+const hold = (name: string) =>
+  Effect.flatMap(
+    Scope.make(),
+    (scope) => Effect.as(Scope.provide(Mutex.acquire(name), scope), Scope.close(scope, Exit.void))
+  )
 
 /** Throws for every span of ours: when it begins, when it is annotated with a lease, or when it ends. */
 const brokenTracer = (when: "begins" | "is annotated" | "ends") => {

@@ -5,7 +5,7 @@ import { Effect, Exit, Layer, Random, Schema } from "effect"
 import { checked, entryProblem } from "../../src/internal/nameRules.ts"
 
 const accepted = (schema: Schema.Codec<unknown, string>, text: string) =>
-  Exit.isSuccess(Schema.decodeUnknownExit(schema)(text))
+  Exit.isSuccess(Schema.decodeExit(schema)(text))
 
 /** Names enter by the operations. */
 const owner = (name: string) => Effect.provide(Mutex.owner(name), Layer.provide(Mutex.layer(), MutexStore.layerMemory))

@@ -10,9 +10,9 @@ const delays = <I>(schedule: Schedule.Schedule<unknown, I>, inputs: ReadonlyArra
     const result: Array<number> = []
     for (const input of inputs) {
       const next = yield* Pull.matchEffect(step(0, input), {
-        onSuccess: ([, delay]) => Effect.succeed(Option.some(delay)),
+        onSuccess: ([, delay]) => Effect.succeedSome(delay),
         onFailure: Effect.failCause,
-        onDone: () => Effect.succeed(Option.none<Duration.Duration>())
+        onDone: () => Effect.succeedNone
       })
       if (Option.isSome(next)) result.push(Duration.toMillis(next.value))
     }

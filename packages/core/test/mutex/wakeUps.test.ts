@@ -13,11 +13,11 @@ import { uncaught } from "../support/uncaught.ts"
 
 const settle = Effect.repeat(TestClock.adjust(0), { times: 3 })
 
-const hold = Effect.fnUntraced(function*(name: string, options?: Mutex.AcquireOptions) {
-  const scope = yield* Scope.make()
-  yield* Scope.provide(Mutex.acquire(name, options), scope)
-  return Scope.close(scope, Exit.void)
-})
+const hold = (name: string, options?: Mutex.AcquireOptions) =>
+  Effect.flatMap(
+    Scope.make(),
+    (scope) => Effect.as(Scope.provide(Mutex.acquire(name, options), scope), Scope.close(scope, Exit.void))
+  )
 
 /** The clock of the test, which can be ahead of every timer. */
 const stalling = Effect.map(Clock.Clock, (base) => {

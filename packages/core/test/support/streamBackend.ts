@@ -228,11 +228,11 @@ export class Backend {
           this.arrived.closeUnsafe()
           return rows.map(({ content }) => content)
         })
-        return Effect.flatMap(read, (entries) =>
-          entries.length > 0 ? Effect.succeed(entries) : Effect.andThen(
-            Effect.raceFirst(Effect.sleep(block), this.arrived.await),
-            read
-          ))
+        return Effect.filterOrElse(
+          read,
+          (entries) => entries.length > 0,
+          () => Effect.andThen(Effect.timeoutOption(this.arrived.await, block), read)
+        )
       },
       pending: ({ after, consumer, count, minIdle }) =>
         through("pending", () => {

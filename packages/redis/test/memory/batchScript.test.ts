@@ -157,7 +157,7 @@ const open = Effect.fnUntraced(function*(script: string, skipDead: string) {
     does: Effect.fnUntraced(function*(group: ReadonlyArray<Step>) {
       const owners = yield* Effect.forEach(
         mutexes,
-        (mutex) => Effect.catch(send<string | null>("GET", keysOf(mutex)[0]!), () => Effect.succeed(null))
+        (mutex) => Effect.orElseSucceed(send<string | null>("GET", keysOf(mutex)[0]!), () => null)
       )
       const [command, ...args] = isOperation(group[0]!)
         ? callOf(script, group, skipDead, owners)

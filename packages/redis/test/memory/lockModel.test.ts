@@ -10,7 +10,7 @@ const resources = ["report", "cache", "alice", "bob", "jobs"]
 const options = { ttl: "2 seconds", transition: "2500 millis" } as const
 
 /** An application: a report under a lock, a cache that is warmed where the lock is free, a transfer, and work of the leader. */
-const application = Effect.all(
+const application = Effect.forEach(
   [
     Effect.sleep("150 millis").pipe(Mutex.withLock("report", { timeout: "3 seconds" }), Effect.ignore),
     Effect.sleep("50 millis").pipe(Mutex.withLockIfAvailable("cache"), Effect.ignore),
@@ -24,7 +24,8 @@ const application = Effect.all(
       Mutex.contend("jobs"),
       (contender) => Leadership.whileLeader(contender, Effect.sleep("1 second"))
     )).pipe(Effect.timeoutOption("4 seconds"), Effect.ignore)
-  ].map((act) => Effect.forever(Effect.delay(act, "80 millis"))),
+  ],
+  (act) => Effect.forever(Effect.delay(act, "80 millis")),
   { concurrency: "unbounded", discard: true }
 )
 

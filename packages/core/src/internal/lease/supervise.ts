@@ -9,13 +9,11 @@ import { instant } from "./instant.ts"
 
 /** Logs a crash of the loop and restarts it. */
 export const supervise = <R>(what: string, loop: Effect.Effect<unknown, never, R>): Effect.Effect<never, never, R> =>
-  Effect.forever(Effect.catchCause(loop, (cause) =>
-    Cause.hasInterruptsOnly(cause)
-      ? Effect.failCause(cause)
-      : Effect.andThen(
-        log.error(`${what} crashed; restarting`, cause),
-        Effect.sleep("100 millis")
-      )))
+  Effect.forever(Effect.catchCauseIf(
+    loop,
+    (cause) => !Cause.hasInterruptsOnly(cause),
+    (cause) => Effect.andThen(log.error(`${what} crashed; restarting`, cause), Effect.sleep("100 millis"))
+  ))
 
 /** Sleeps until `at`, in monotonic milliseconds, or until the latch opens. Close the latch before you compute `at`. */
 export const sleepUntil = (at: number, changed: Latch.Latch) =>

@@ -109,13 +109,11 @@ export const awaitWakeUp = (
   delay: Duration.Duration
 ): Effect.Effect<WakeUp | undefined> => {
   const listen = (until: number): Effect.Effect<WakeUp | undefined> =>
-    now().monotonic >= until ? Effect.undefined : Effect.flatMap(
+    now().monotonic >= until ? Effect.undefined : Effect.filterOrElse(
       limit(timers, until, next, () => Effect.undefined),
-      (wakeUp) =>
-        wakeUp?._tag === "LookIn"
-          // A key is gone one millisecond after its remaining time has reached zero
-          ? listen(Math.min(until, now().monotonic + Duration.toMillis(wakeUp.delay) + 1))
-          : Effect.succeed(wakeUp)
+      (wakeUp) => wakeUp?._tag !== "LookIn",
+      // A key is gone one millisecond after its remaining time has reached zero
+      ({ delay }) => listen(Math.min(until, now().monotonic + Duration.toMillis(delay) + 1))
     )
   return Effect.suspend(() =>
     listen(now().monotonic + Duration.toMillis(bound === undefined ? delay : Duration.min(delay, bound)))

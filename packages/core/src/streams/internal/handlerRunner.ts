@@ -105,7 +105,7 @@ export const runHandler = <A, E, R, R2>(
       (cause) => Cause.hasInterruptsOnly(cause) ? Effect.void : log.error("onError failed", cause)
     )
 
-  const pause = (delay: Duration.Duration) => Effect.raceFirst(Effect.sleep(delay), lease.revoked)
+  const pause = (delay: Duration.Duration) => Effect.timeoutOption(lease.revoked, delay)
 
   const runUntilEnd = (restore: Restore) =>
     Effect.gen(function*() {

@@ -280,8 +280,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       const leaving = yield* Scope.make()
       const listen = (channel: string, listener: (text: string | undefined) => void) =>
         subscriber.listen!(channel, listener)
+      const run = Effect.runForkWith(yield* Effect.context<never>())
       yield* listen("restored first", (text) => {
-        if (text === undefined) Effect.runFork(Scope.close(leaving, Exit.void))
+        if (text === undefined) run(Scope.close(leaving, Exit.void))
       })
       // More than are restored in one go
       for (let i = 0; i < 600; i++) yield* listen(`restored between ${i}`, () => undefined)
