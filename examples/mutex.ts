@@ -7,7 +7,7 @@
  */
 import { Mutex, MutexStore } from "@effect-simba/core"
 import { NodeRuntime } from "@effect/platform-node"
-import { Effect, Fiber, Layer } from "effect"
+import { Effect, Layer } from "effect"
 
 /** The mutex is held until the end of `Effect.scoped`. */
 export const closeTheBooks = Effect.gen(function*() {
@@ -29,9 +29,7 @@ export const addAnEntry = Effect.gen(function*() {
 )
 
 export const program = Effect.gen(function*() {
-  const closing = yield* Effect.forkChild(closeTheBooks, { startImmediately: true })
-  const first = yield* addAnEntry
-  yield* Fiber.join(closing)
+  const [, first] = yield* Effect.all([closeTheBooks, addAnEntry], { concurrency: 2 })
   const second = yield* addAnEntry
   yield* Effect.log(`first attempt: ${first}, second attempt: ${second}`)
   return [first, second] as const

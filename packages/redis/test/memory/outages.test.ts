@@ -10,6 +10,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Fiber, Layer } from "effect"
 import { Redis, RedisError } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
+import { inspect } from "node:util"
+import { backendError } from "../../src/internal/client/errors.ts"
 import { FakeLive, openFake, start } from "../support/fakeProcess.ts"
 import { contender, freshName } from "../support/harness.ts"
 
@@ -46,6 +48,11 @@ describe("a provider without timeouts, of a server that never answers", () => {
       assert.isTrue(error !== undefined && Exit.isSuccess(error))
       assert.deepInclude((error as Exit.Success<object>).value, { _tag: "BackendError", retryable: true })
     }).pipe(Effect.scoped, Effect.provide(FakeLive)))
+})
+
+it("an error of another provider does not keep the arguments of its command, which may be secrets", () => {
+  const cause = Object.assign(new Error("ERR"), { command: { name: "SET", args: ["key", "hunter2"] } })
+  assert.notInclude(inspect(backendError("fenced write", cause), { depth: null, showHidden: true }), "hunter2")
 })
 
 describe("a server in trouble", () => {

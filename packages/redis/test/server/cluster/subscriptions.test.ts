@@ -142,22 +142,18 @@ it.live("a connection that is lost at one primary is a gap, and is restored ther
     }
   }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))), 60_000)
 
-/** Gives all slots of a node to another one, as a resharding does. */
-const takeOut = Effect.fnUntraced(function*(setup: ClusterSetup, leaving: Server) {
-  const others = setup.nodes.filter((node) => node !== leaving)
+/** Gives a node the slots that the third node had at first, as a resharding does. */
+const giveLastThird = Effect.fnUntraced(function*({ nodes }: ClusterSetup, to: Server) {
   const slots: Array<string> = []
-  for (let i = 0; i < 16_384; i++) {
-    if (Math.floor((i * 3) / 16_384) === setup.nodes.indexOf(leaving)) slots.push(String(i))
-  }
-  for (const node of [leaving, ...others]) yield* node.send("CLUSTER", "DELSLOTS", ...slots)
-  yield* others[0]!.send("CLUSTER", "ADDSLOTS", ...slots)
-  for (const node of others) {
+  for (let i = 0; i < 16_384; i++) if (Math.floor((i * 3) / 16_384) === 2) slots.push(String(i))
+  for (const node of nodes) yield* node.send("CLUSTER", "DELSLOTS", ...slots)
+  yield* to.send("CLUSTER", "ADDSLOTS", ...slots)
+  for (const node of nodes) {
     yield* until(
       "the slots are served",
       Effect.map(node.send("CLUSTER", "INFO"), (info) => String(info).includes("cluster_state:ok"))
     )
   }
-  return others
 })
 
 it.live("a node that left the Cluster while its process lives on makes nobody deaf", () =>
@@ -171,7 +167,8 @@ it.live("a node that left the Cluster while its process lives on makes nobody de
     yield* Effect.scoped(others.mutex.acquire("elsewhere"))
     const channel = `simba:{${name}}`
     const observed = yield* others.subscriber.subscribe(channel)
-    const rest = yield* takeOut(setup, leaving)
+    const rest = setup.nodes.slice(0, 2)
+    yield* giveLastThird(setup, rest[0]!)
     const leavingId = String(yield* leaving.send("CLUSTER", "MYID"))
     for (const node of rest) yield* node.send("CLUSTER", "FORGET", leavingId)
     yield* leaving.send("CLUSTER", "RESET", "SOFT")
@@ -187,6 +184,22 @@ it.live("a node that left the Cluster while its process lives on makes nobody de
     yield* queued({ nodes: rest }, name, 1)
     yield* Scope.close(held, Exit.void)
     yield* Fiber.join(waiting).pipe(Effect.timeout("5 seconds"))
+  }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))), 90_000)
+
+it.live("a primary that joins counts the layers that were there before", () =>
+  Effect.gen(function*() {
+    const setup = yield* RedisServer.cluster()
+    const [first, , joining] = setup.nodes
+    yield* giveLastThird(setup, first!)
+    yield* open(redisAt(first!))
+    const inboxes = yield* channelsOpen(first!, "simba:inbox:*")
+    assert.lengthOf(inboxes, 1)
+    assert.deepStrictEqual(yield* channelsOpen(joining!, "simba:inbox:*"), [])
+    yield* giveLastThird(setup, joining!)
+    yield* until(
+      "it is counted there",
+      Effect.map(channelsOpen(joining!, "simba:inbox:*"), (found) => found.length === 1 && found[0] === inboxes[0])
+    )
   }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))), 90_000)
 
 it.live("a Cluster client of the application's own works, and stays open", () =>
