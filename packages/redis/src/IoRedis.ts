@@ -24,7 +24,7 @@ import * as Redis from "./internal/client/effectRedis.ts"
 import { fromRedis } from "./internal/client/errors.ts"
 import type * as connection from "./internal/client/ioredis/connection.ts"
 import * as drivers from "./internal/client/ioredis/driver.ts"
-import { environmentBeside } from "./internal/client/ioredis/environment.ts"
+import { driverOptions, environmentBeside, given, partsOf } from "./internal/client/ioredis/options.ts"
 import * as outages from "./internal/client/ioredis/outageLog.ts"
 import type * as url from "./internal/client/ioredis/url.ts"
 import { onWallClock } from "./internal/client/ioredis/wallClock.ts"
@@ -160,7 +160,7 @@ export const connectionsDown: { readonly [Role in "commands" | "subscriber"]: Me
 /** What a URL that is given in code says, and what the environment says besides. A password belongs to its user. */
 const besides = (environment: connection.ClientOptions | undefined, { db, password, username }: url.Parts) => {
   const { password: _, username: __, ...rest } = environment ?? {}
-  return { ...(password === undefined ? environment : rest), ...drivers.given({ db, password, username }) }
+  return { ...(password === undefined ? environment : rest), ...given({ db, password, username }) }
 }
 
 const provide = Effect.fnUntraced(function*(driver: drivers.Driver) {
@@ -340,11 +340,11 @@ export const layerFromEnv = (
   layerOf(
     Effect.gen(function*() {
       const environment = yield* environmentBeside(options ?? {})
-      const client = besides(environment.client, yield* drivers.partsOf(options?.url))
+      const client = besides(environment.client, yield* partsOf(options?.url))
       return {
         ...environment,
-        ...drivers.given(options),
-        client: { ...client, ...drivers.given(yield* drivers.driverOptions(options?.client)) }
+        ...given(options),
+        client: { ...client, ...given(yield* driverOptions(options?.client)) }
       }
     }).pipe(Effect.flatMap(drivers.single))
   )

@@ -49,6 +49,8 @@ type Options = {
 
 type Send = Redis.Redis["Service"]["send"]
 
+const { finding } = checks
+
 const causeOf = (error: Redis.RedisError) => error.cause instanceof Error ? error.cause.message : String(error.cause)
 
 const nanosToMillis = (nanos: bigint) => Number(nanos) / 1e6
@@ -65,13 +67,13 @@ const latency = Effect.fnUntraced(function*(send: Send, pings: number) {
     times.at(-1)?.toFixed(1)
   } ms of ${times.length}`
   return (times.at(-1) ?? 0) > 250
-    ? {
-      check: "latency",
-      status: "warning",
-      message: text,
-      advice: "look for slow commands (SLOWLOG GET), a busy server, or a long way; give leases more time"
-    } as const
-    : { check: "latency", status: "ok", message: text } as const
+    ? finding(
+      "latency",
+      "warning",
+      text,
+      "look for slow commands (SLOWLOG GET), a busy server, or a long way; give leases more time"
+    )
+    : finding("latency", "ok", text)
 })
 
 /** Half of the round trip is the least error of this comparison. */
@@ -82,26 +84,26 @@ const clock = Effect.fnUntraced(function*(send: Send) {
   const ahead = Math.round(Number(seconds) * 1000 + Number(micros) / 1000 - (before + after) / 2)
   const text = `the server's clock is ${Math.abs(ahead)} ms ${ahead < 0 ? "behind" : "ahead of"} the local one`
   return Math.abs(ahead) > 1000
-    ? {
-      check: "clock",
-      status: "warning",
-      message: text,
-      advice: "let NTP set both: once-per-period jobs and the times of tokens follow the server's clock"
-    } as const
-    : { check: "clock", status: "ok", message: text } as const
+    ? finding(
+      "clock",
+      "warning",
+      text,
+      "let NTP set both: once-per-period jobs and the times of tokens follow the server's clock"
+    )
+    : finding("clock", "ok", text)
 })
 
 const coverage = (value: string | undefined): Finding =>
   value === undefined
-    ? { check: "coverage", status: "info", message: "cluster-require-full-coverage is not visible" }
+    ? finding("coverage", "info", "cluster-require-full-coverage is not visible")
     : value === "no"
-    ? { check: "coverage", status: "ok", message: "each primary serves while another is away" }
-    : {
-      check: "coverage",
-      status: "warning",
-      message: "while one primary is away, all others refuse commands, and every lease may run out",
-      advice: "set cluster-require-full-coverage no"
-    }
+    ? finding("coverage", "ok", "each primary serves while another is away")
+    : finding(
+      "coverage",
+      "warning",
+      "while one primary is away, all others refuse commands, and every lease may run out",
+      "set cluster-require-full-coverage no"
+    )
 
 type Command = readonly [name: string, ...args: ReadonlyArray<string>]
 
@@ -148,41 +150,42 @@ const streamCommands = (stream: string): ReadonlyArray<Command> => {
 
 /** Tries commands on keys of the doctor's own, which expire or are deleted. */
 const permissions = Effect.fnUntraced(function*(send: Send, commands: ReadonlyArray<Command>) {
-  const refusals: Array<string> = []
-  for (const command of commands) {
-    const result = yield* Effect.result(send(...command))
-    if (result._tag === "Failure" && causeOf(result.failure).includes("NOPERM")) refusals.push(causeOf(result.failure))
-  }
-  return refusals.length === 0
-    ? { check: "permissions", status: "ok", message: "all commands are permitted" } as const
-    : {
-      check: "permissions",
-      status: "error",
-      message: [...new Set(refusals)].join("; "),
-      advice: "grant them (ACL SETUSER): the operations guide has the line"
-    } as const
+  const replies = yield* Effect.forEach(
+    commands,
+    (command) => Effect.match(send(...command), { onFailure: causeOf, onSuccess: () => "" })
+  )
+  const refusals = new Set(replies.filter((text) => text.includes("NOPERM")))
+  return refusals.size === 0
+    ? finding("permissions", "ok", "all commands are permitted")
+    : finding(
+      "permissions",
+      "error",
+      [...refusals].join("; "),
+      "grant them (ACL SETUSER): the operations guide has the line"
+    )
 })
 
-const messages = Effect.fnUntraced(function*(send: Send, subscriber: Subscriber["Service"], key: string) {
-  const received = Effect.gen(function*() {
+const messages = (send: Send, subscriber: Subscriber["Service"], key: string) =>
+  Effect.gen(function*() {
     const queue = yield* subscriber.subscribe(key)
     const before = yield* Clock.monotonicTimeNanos
     yield* send("PUBLISH", key, "doctor")
     yield* Queue.take(queue)
     return nanosToMillis((yield* Clock.monotonicTimeNanos) - before)
-  }).pipe(Effect.scoped, Effect.timeout("2 seconds"), Effect.result)
-  const result = yield* received
-  return result._tag === "Success"
-    ? { check: "messages", status: "ok", message: `a message arrives after ${result.success.toFixed(1)} ms` } as const
-    : {
-      check: "messages",
-      status: "warning",
-      message: `no message arrives: ${
-        result.failure instanceof Redis.RedisError ? causeOf(result.failure) : result.failure.message
-      }`,
-      advice: "permit subscribe, and the channels simba:*: until then each hand-over may take as long as a lease"
-    } as const
-})
+  }).pipe(
+    Effect.scoped,
+    Effect.timeout("2 seconds"),
+    Effect.match({
+      onSuccess: (millis) => finding("messages", "ok", `a message arrives after ${millis.toFixed(1)} ms`),
+      onFailure: (error) =>
+        finding(
+          "messages",
+          "warning",
+          `no message arrives: ${error instanceof Redis.RedisError ? causeOf(error) : error.message}`,
+          "permit subscribe, and the channels simba:*: until then each hand-over may take as long as a lease"
+        )
+    })
+  )
 
 const examineServer = Effect.fnUntraced(function*(send: Send, isCluster: boolean, { pings, streams }: Options) {
   const info = checks.fieldsOf(yield* send<string>("INFO"))
@@ -199,12 +202,7 @@ const examineServer = Effect.fnUntraced(function*(send: Send, isCluster: boolean
 })
 
 const unreachable = (error: Redis.RedisError): ReadonlyArray<Finding> => [
-  {
-    check: "connection",
-    status: "error",
-    message: causeOf(error),
-    advice: "the server must answer INFO, TIME and PING"
-  }
+  finding("connection", "error", causeOf(error), "the server must answer INFO, TIME and PING")
 ]
 
 /**
@@ -240,12 +238,10 @@ export const examine = Effect.fnUntraced(function*(
   const id = (yield* Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER)).toString(36)
   const key = `simba:{doctor-${id}}`
   const servers = isCluster ? yield* topology.primaries : [send]
-  const findings: Array<Finding> = []
-  for (const server of servers) {
-    findings.push(
-      ...(yield* Effect.catch(examineServer(server, isCluster, options), (error) => Effect.succeed(unreachable(error))))
-    )
-  }
+  const findings = (yield* Effect.forEach(
+    servers,
+    (server) => Effect.catch(examineServer(server, isCluster, options), (error) => Effect.succeed(unreachable(error)))
+  )).flat()
   if (findings.every(({ check, status }) => status !== "error" || check === "version")) {
     const commands = [...mutexCommands(key), ...(options.streams === true ? streamCommands(`${key}:input`) : [])]
     findings.push(yield* permissions(send, commands))

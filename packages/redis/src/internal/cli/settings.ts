@@ -9,8 +9,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as IoRedis from "../../IoRedis.ts"
-import { given, partsOf } from "../client/ioredis/driver.ts"
-import { environmentBeside } from "../client/ioredis/environment.ts"
+import { environmentBeside, given, partsOf } from "../client/ioredis/options.ts"
 
 /** Undefined where it is not given. */
 export const optional = <A>(flag: Flag.Flag<A>, description: string): Flag.Flag<A | undefined> =>
@@ -98,9 +97,9 @@ const singleOptions = Effect.gen(function*() {
 
 const clusterOptions = Effect.gen(function*() {
   const environment = yield* environmentBeside({})
-  const { host, port, db: _, ...credentials } = yield* partsOf((yield* Url) ?? environment.url)
-  const { db: __, ...client } = environment.client ?? {}
-  return { ...environment, nodes: [{ host: host!, port: port! }], client: { ...client, ...credentials } }
+  const { host = "localhost", port = 6379, db: _, ...credentials } = yield* partsOf((yield* Url) ?? environment.url)
+  const { db: __, ...client } = environment.client
+  return { ...environment, nodes: [{ host, port }], client: { ...client, ...credentials } }
 })
 
 /** The Redis that the flags and the environment name. */

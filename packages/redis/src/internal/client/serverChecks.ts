@@ -21,7 +21,7 @@ export type Info = ReadonlyMap<string, string>
 export const fieldsOf = (text: string): Info =>
   new Map([...text.matchAll(/^([^#:\r\n]+):(.*?)\r?$/gm)].map(([, name, value]) => [name!, value!] as const))
 
-const finding = (check: string, status: Status, message: string, advice?: string): Finding => ({
+export const finding = (check: string, status: Status, message: string, advice?: string): Finding => ({
   check,
   status,
   message,

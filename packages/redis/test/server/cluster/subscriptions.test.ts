@@ -5,7 +5,7 @@ import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
 import { assert, it } from "@effect/vitest"
 import { Context, Duration, Effect, Exit, Fiber, Layer, Queue, Scope } from "effect"
 import * as Redis from "effect/persistence/Redis"
-import { Cluster, type Redis as Client } from "ioredis"
+import { Cluster, Redis as Client } from "ioredis"
 import { slot } from "../../../src/internal/client/clusterSlot.ts"
 import * as clusterSubscriptions from "../../../src/internal/client/ioredis/clusterSubscriptions.ts"
 import * as connection from "../../../src/internal/client/ioredis/connection.ts"
@@ -246,9 +246,9 @@ it.live("a connection that answers and hears nothing is replaced", () =>
       (cluster) => Effect.sync(() => cluster.disconnect())
     )
     let isDeaf = true
-    const settings = { client: {}, commandTimeout: Duration.seconds(1), connectTimeout: Duration.seconds(2) }
+    const settings = { commandTimeout: Duration.seconds(1), connectTimeout: Duration.seconds(2) }
     const connectTo = (options: { readonly host: string; readonly port: number }) =>
-      connection.openNode(settings)({ options } as Client)
+      connection.duplicate(new Client({ ...options, lazyConnect: true }), "subscriber", settings)
     const subscriptions = yield* clusterSubscriptions.make(client, ({ options: { port } }) => {
       if (port !== nodes[2]!.port || !isDeaf) return connectTo({ host: "127.0.0.1", port: port! })
       isDeaf = false

@@ -22,6 +22,7 @@ import * as log from "../log.ts"
 import * as commands from "./commands.ts"
 import { addressOf } from "./connection.ts"
 import { Copies } from "./copies.ts"
+import * as listeners from "./listeners.ts"
 import * as outages from "./outageLog.ts"
 import * as channels from "./subscriptions.ts"
 import { onWallClock } from "./wallClock.ts"
@@ -182,14 +183,7 @@ export const make = Effect.fnUntraced(function*(
     )
   })
 
-  yield* Effect.acquireRelease(
-    Effect.sync(() => {
-      const onRefresh = () => void run(Effect.forkIn(follow, layerScope))
-      cluster.on("refresh", onRefresh)
-      return onRefresh
-    }),
-    (onRefresh) => Effect.sync(() => cluster.off("refresh", onRefresh))
-  )
+  yield* listeners.listen(cluster, { refresh: () => void run(Effect.forkIn(follow, layerScope)) })
 
   /** A node that left the Cluster answers pings, and hears nothing: only a message through the Cluster tells. */
   const beat = Effect.gen(function*() {

@@ -7,6 +7,7 @@ import { type Cluster, Command, Redis as Client } from "ioredis"
 import type { CommandSink } from "../commandSink.ts"
 import * as causes from "./causes.ts"
 import { addressOf } from "./connection.ts"
+import { listen } from "./listeners.ts"
 import { monotonicMillis } from "./wallClock.ts"
 
 const heads = Array.from({ length: 256 }, (_, length) => `\r\n$${length}\r\n`)
@@ -14,6 +15,12 @@ const headOf = (text: string) => heads[text.length] ?? `\r\n$${text.length}\r\n`
 
 /** A command without timers of ioredis. An ASCII text has as many bytes as characters, so none is measured. */
 class UntimedCommand extends Command {
+  /** Monotonic milliseconds, as all instants here. */
+  readonly sent = monotonicMillis()
+  isDone = false
+  /** The command that was sent after this one. */
+  next: UntimedCommand | undefined
+
   constructor(name: string, args: ReadonlyArray<string>) {
     // A list of texts needs no copy. Untyped callers may pass other values, which ioredis converts
     const isPlain = args.every((arg) => typeof arg === "string")
@@ -36,51 +43,35 @@ class UntimedCommand extends Command {
   }
 }
 
-interface InFlight {
-  readonly command: UntimedCommand
-  /** Monotonic milliseconds, as all instants here. */
-  readonly sent: number
-  isSettled: boolean
-  next: InFlight | undefined
-}
-
 /** Destroys a connection on which nothing arrives for twice the limit, also if it was only just opened. */
-const watchSilence = (client: Client, limit: number, wake: () => void) =>
-  Effect.map(
-    Effect.acquireRelease(
-      Effect.sync(() => {
-        const state = { since: Infinity }
-        const onData = () => {
-          state.since = Infinity
-        }
-        const onConnect = () => {
-          state.since = monotonicMillis()
-          client.stream.on("data", onData)
-          wake()
-        }
-        client.on("connect", onConnect).on("close", onData)
-        client.stream.on("data", onData)
-        return { state, onConnect, onData }
-      }),
-      ({ onConnect, onData }) =>
-        Effect.sync(() => {
-          client.off("connect", onConnect).off("close", onData)
-          client.stream?.off("data", onData)
-        })
-    ),
-    ({ state }) => ({
-      noteSilence: (since: number) => {
-        state.since = Math.min(state.since, since)
-      },
-      /** When to look next. */
-      look: (at: number): number => {
-        if (at < state.since + 2 * limit) return state.since + 2 * limit
-        state.since = Infinity
-        client.stream.destroy(new Error(`no data from the server for ${2 * limit} ms`))
-        return Infinity
-      }
-    })
-  )
+const watchSilence = Effect.fnUntraced(function*(client: Client, limit: number, wake: () => void) {
+  let since = Infinity
+  const onData = () => {
+    since = Infinity
+  }
+  client.stream.on("data", onData)
+  yield* Effect.addFinalizer(() => Effect.sync(() => client.stream?.off("data", onData)))
+  yield* listen(client, {
+    connect: () => {
+      since = monotonicMillis()
+      client.stream.on("data", onData)
+      wake()
+    },
+    close: onData
+  })
+  return {
+    noteSilence: (from: number) => {
+      since = Math.min(since, from)
+    },
+    /** When to look next. */
+    look: (at: number): number => {
+      if (at < since + 2 * limit) return since + 2 * limit
+      since = Infinity
+      client.stream.destroy(new Error(`no data from the server for ${2 * limit} ms`))
+      return Infinity
+    }
+  }
+})
 
 /**
  * Fails a command without a reply within `commandTimeout`, and one whose connection is lost. A command that comes while
@@ -94,9 +85,10 @@ export const withTimeouts = (
     const limit = Duration.toMillis(commandTimeout)
     const busy = Latch.makeUnsafe(false)
     const address = () => client instanceof Client ? addressOf(client) : "the Cluster"
+    // A list, since with thousands of commands a set costs a quarter more
+    let oldest: UntimedCommand | undefined
+    let newest: UntimedCommand | undefined
     let isIdle = false
-    let oldest: InFlight | undefined
-    let newest: InFlight | undefined
     const wake = () => {
       if (!isIdle) return
       isIdle = false
@@ -105,34 +97,32 @@ export const withTimeouts = (
     // ioredis watches the silence of a node of a Cluster
     const silence = client instanceof Client ? yield* watchSilence(client, limit, wake) : undefined
 
-    const forget = (entry: InFlight) => {
-      entry.isSettled = true
+    const forget = (command: UntimedCommand) => {
+      command.isDone = true
       // ioredis may keep the command for long, and its arguments are most of its memory
-      entry.command.args = []
-      while (oldest?.isSettled === true) {
-        const { next } = oldest
-        // An old entry would keep all later ones from being collected while young
+      command.args = []
+      while (oldest?.isDone === true) {
+        const { next }: UntimedCommand = oldest
+        // An old command would keep all later ones from being collected while young
         oldest.next = undefined
         oldest = next
       }
       if (oldest === undefined) newest = undefined
     }
 
-    const reject = (entry: InFlight, cause: Error) => {
-      forget(entry)
-      entry.command.reject(cause)
+    const reject = (command: UntimedCommand, cause: Error) => {
+      forget(command)
+      command.reject(cause)
     }
 
-    // A client of the user's may be set to send these again
-    const onClose = () => {
-      const cause = causes.lost(address())
-      while (oldest !== undefined) reject(oldest, cause)
-    }
     if (client instanceof Client) {
-      yield* Effect.acquireRelease(
-        Effect.sync(() => client.on("close", onClose)),
-        () => Effect.sync(() => client.off("close", onClose))
-      )
+      yield* listen(client, {
+        // A client of the user's may be set to send these again
+        close: () => {
+          const cause = causes.lost(address())
+          while (oldest !== undefined) reject(oldest, cause)
+        }
+      })
     }
 
     const watch = Effect.suspend(() => {
@@ -150,36 +140,32 @@ export const withTimeouts = (
     yield* Effect.forkScoped(Effect.forever(watch))
 
     return (name, args, done) => {
-      if (client.status !== "ready") {
-        queueMicrotask(() => done({ cause: causes.notConnected(address()) }, undefined))
-        return undefined
-      }
+      const fail = (cause: unknown) => queueMicrotask(() => done({ cause }, undefined))
+      if (client.status !== "ready") return void fail(causes.notConnected(address()))
       let command: UntimedCommand
       try {
         command = new UntimedCommand(name, args)
       } catch (cause) {
-        queueMicrotask(() => done({ cause: causes.unwritable(cause) }, undefined))
-        return undefined
+        return void fail(causes.unwritable(cause))
       }
-      const entry: InFlight = { command, sent: monotonicMillis(), isSettled: false, next: undefined }
-      if (newest === undefined) oldest = entry
-      else newest.next = entry
-      newest = entry
+      if (newest === undefined) oldest = command
+      else newest.next = command
+      newest = command
       wake()
       command.promise.then(
         (reply) => {
-          forget(entry)
+          forget(command)
           done(undefined, reply)
         },
         (cause: unknown) => {
-          forget(entry)
+          forget(command)
           done({ cause: causes.ofCommand(cause, address()) }, undefined)
         }
       )
       try {
         client.sendCommand(command)
       } catch (cause) {
-        reject(entry, causes.unwritable(cause))
+        reject(command, causes.unwritable(cause))
       }
       return undefined
     }

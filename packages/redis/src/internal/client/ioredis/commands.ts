@@ -14,6 +14,13 @@ export type Send = Redis.Redis["Service"]["send"]
 
 const fail = (cause: unknown) => Effect.fail(new Redis.RedisError({ cause }))
 
+/** `name`: the command in capitals. */
+const sending = (
+  run: (command: string, args: ReadonlyArray<string>, name: string) => Effect.Effect<unknown, Redis.RedisError>
+): Send =>
+<A>(command: string, ...args: ReadonlyArray<string>) =>
+  run(command, args, command.toUpperCase()) as Effect.Effect<A, Redis.RedisError>
+
 const subscribing = new Set(["SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE"])
 const changingState = new Set([
   "QUIT",
@@ -49,29 +56,24 @@ const refused = (name: string, problem: string): DriverError =>
   new DriverError(`Redis.send refuses ${name}: ${problem}`, false)
 
 /** Through a sink, as the scripts do. */
-export const shared = (send: CommandSink["send"]): Send => (<A = unknown>(
-  command: string,
-  ...args: ReadonlyArray<string>
-) => {
-  const problem = refusal(command.toUpperCase(), args)
-  if (problem !== undefined) return fail(refused(command.toUpperCase(), problem))
-  return Effect.callback<A, Redis.RedisError>((resume) => {
-    send(
-      command,
-      args,
-      (failure, reply) => resume(failure === undefined ? Effect.succeed(reply as A) : fail(failure.cause))
-    )
+export const shared = (send: CommandSink["send"]): Send =>
+  sending((command, args, name) => {
+    const problem = refusal(name, args)
+    if (problem !== undefined) return fail(refused(name, problem))
+    return Effect.callback((resume) => {
+      send(
+        command,
+        args,
+        (failure, reply) => resume(failure === undefined ? Effect.succeed(reply) : fail(failure.cause))
+      )
+    })
   })
-})
 
 /** On a connection of the caller's own. ioredis keeps a count of subscriptions that these would confuse. */
-export const reserved = (client: Client | Cluster): Send => (<A = unknown>(
-  command: string,
-  ...args: ReadonlyArray<string>
-) =>
-  subscribing.has(command.toUpperCase())
-    ? fail(refused(command.toUpperCase(), "use Redis.subscribe, or Subscriber"))
-    : call(client, command, args) as Effect.Effect<A, Redis.RedisError>)
+export const reserved = (client: Client | Cluster): Send =>
+  sending((command, args, name) =>
+    subscribing.has(name) ? fail(refused(name, "use Redis.subscribe, or Subscriber")) : call(client, command, args)
+  )
 
 const call = (client: Client | Cluster, command: string, args: ReadonlyArray<string>) =>
   Effect.callback<unknown, Redis.RedisError>((resume) => {
@@ -91,10 +93,8 @@ const callNode = (client: Client, limit: Duration.Duration, command: string, arg
   )
 
 /** One node of a Cluster. */
-export const node = (client: Client, limit: Duration.Duration): Send => (<A = unknown>(
-  command: string,
-  ...args: ReadonlyArray<string>
-) => callNode(client, limit, command, args) as Effect.Effect<A, Redis.RedisError>)
+export const node = (client: Client, limit: Duration.Duration): Send =>
+  sending((command, args) => callNode(client, limit, command, args))
 
 const noPrimary = new DriverError("no primary of the Cluster is known to be up", true)
 
@@ -132,25 +132,25 @@ export const pingAll = (cluster: Cluster, limit: Duration.Duration): Effect.Effe
     }, { concurrency: "unbounded", discard: true })
   })
 
-export const onCluster = (cluster: Cluster, limit: Duration.Duration, send: Send): Send => (<A = unknown>(
-  command: string,
-  ...args: ReadonlyArray<string>
-) => {
-  const name = command.toUpperCase()
-  const sub = String(args[0]).toUpperCase()
-  const reply = name === "SCRIPT" && sub === "LOAD"
-    ? loadEverywhere(cluster, limit, args)
-    : name === "SCRIPT" || name === "FLUSHALL" || name === "FLUSHDB"
-    ? Effect.map(everywhere(cluster, limit, command, args), (replies) => replies[0])
-    : name === "KEYS"
-    ? Effect.map(everywhere(cluster, limit, command, args), (replies) => replies.flat())
-    : name === "DBSIZE"
-    ? Effect.map(
-      everywhere(cluster, limit, command, args),
-      (replies) => replies.reduce((sum: number, n) => sum + Number(n), 0)
-    )
-    : name === "SCAN" || name === "RANDOMKEY"
-    ? fail(refused(name, "on a Cluster a node knows its own keys only: ask each of RedisTopology's primaries"))
-    : send(command, ...args)
-  return reply as Effect.Effect<A, Redis.RedisError>
-})
+export const onCluster = (cluster: Cluster, limit: Duration.Duration, send: Send): Send =>
+  sending((command, args, name) => {
+    const replies = everywhere(cluster, limit, command, args)
+    switch (name) {
+      case "SCRIPT":
+        return String(args[0]).toUpperCase() === "LOAD"
+          ? loadEverywhere(cluster, limit, args)
+          : Effect.map(replies, ([first]) => first)
+      case "FLUSHALL":
+      case "FLUSHDB":
+        return Effect.map(replies, ([first]) => first)
+      case "KEYS":
+        return Effect.map(replies, (keys) => keys.flat())
+      case "DBSIZE":
+        return Effect.map(replies, (sizes) => sizes.reduce((sum: number, size) => sum + Number(size), 0))
+      case "SCAN":
+      case "RANDOMKEY":
+        return fail(refused(name, "on a Cluster a node knows its own keys only: ask each of RedisTopology's primaries"))
+      default:
+        return send(command, ...args)
+    }
+  })

@@ -172,7 +172,7 @@ const clusterTarget = ({ client, nodes }: ClusterSettings): causes.Target => ({
   tls: Boolean(client.tls)
 })
 
-/** A connection beside a client of the application's own. */
+/** A connection beside a client of the application's own, or of a node. */
 export const duplicate = (
   client: Client,
   role: "subscriber" | "reserved",
@@ -232,14 +232,3 @@ export const duplicateCluster = (
     cluster: cluster.options,
     nodes: cluster.nodes("all").map(({ options: { host, port } }) => ({ host, port }))
   })
-
-/** A connection for subscriptions beside that of a node. */
-export const openNode =
-  (settings: Omit<Settings, "server">) =>
-  ({ options: { host, port } }: Client): Effect.Effect<Client, Redis.RedisError, Scope.Scope> =>
-    opened(
-      "subscriber",
-      settings,
-      targetOf({ ...settings.client, host: host ?? "localhost", port: port ?? 6379 }),
-      () => new Client({ ...optionsFor("subscriber", settings), host: host ?? "localhost", port: port ?? 6379 })
-    )

@@ -1,12 +1,9 @@
 /** What a layer on ioredis consists of: how to send, where to subscribe, how to open a connection for blocking commands. */
-import { InvalidConfig } from "@effect-simba/core/SimbaError"
-import * as Duration from "effect/Duration"
+import { type BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
-import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
-import { Cluster, Redis as Client } from "ioredis"
-import type { ClusterOptions, Options } from "../../../IoRedis.ts"
+import { type Cluster, Redis as Client } from "ioredis"
 import type { RedisTopology } from "../../../RedisTopology.ts"
 import type { CommandSink } from "../commandSink.ts"
 import type * as Redis from "../effectRedis.ts"
@@ -18,10 +15,10 @@ import * as commands from "./commands.ts"
 import { withTimeouts } from "./commandTimeouts.ts"
 import * as connection from "./connection.ts"
 import * as switches from "./failover.ts"
+import { type Common, driverOptions, partsOf, type SingleOptions, timeouts } from "./options.ts"
 import * as outages from "./outageLog.ts"
 import * as ownClient from "./ownClient.ts"
 import * as channels from "./subscriptions.ts"
-import * as url from "./url.ts"
 
 export interface Driver {
   readonly client: Client | Cluster
@@ -30,50 +27,9 @@ export interface Driver {
   readonly ping: Effect.Effect<void, Redis.RedisError>
   readonly subscriptions: channels.Subscriptions
   readonly reserved: Effect.Effect<commands.Send, Redis.RedisError, Scope.Scope>
-  readonly pool: Redis.PoolOptions | undefined
+  readonly pool: Redis.PoolOptions
   readonly topology: RedisTopology
 }
-
-/** Effect's default of ten is too few for a consumer of thousands of data streams. */
-const maxReserved = ({ pool }: Pick<Options, "pool">) => pool?.maxConnections ?? 256
-
-const pool = (options: Pick<Options, "pool">) => ({ ...options.pool, maxConnections: maxReserved(options) })
-
-type Common = Pick<Options, "commandTimeout" | "connectTimeout" | "pool" | "serverChecks">
-
-const duration = (option: string, input: Duration.Input) => {
-  const value = Duration.fromInput(input)
-  return Option.isSome(value) && Duration.isFinite(value.value) && Duration.toMillis(value.value) >= 1
-    ? Effect.succeed(value.value)
-    : Effect.fail(new InvalidConfig({ option, problem: "it must be a finite duration of at least 1 millisecond" }))
-}
-
-const timeouts = Effect.fnUntraced(function*(options: Common) {
-  return {
-    commandTimeout: yield* duration("commandTimeout", options.commandTimeout ?? "1 second"),
-    connectTimeout: yield* duration("connectTimeout", options.connectTimeout ?? "2 seconds")
-  }
-})
-
-/** An option that is there, and undefined, counts as not given: it hides neither the environment nor the URL. */
-export const given = <A extends object>(options: A | undefined): Partial<A> =>
-  Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== undefined)) as Partial<A>
-
-/** Scripts name their channels themselves, and look for keys by pattern: ioredis would prefix neither. */
-export const driverOptions = <A extends object>(input: A | undefined): Effect.Effect<Partial<A>, InvalidConfig> => {
-  if (input instanceof Client || input instanceof Cluster) {
-    return Effect.fail(
-      new InvalidConfig({ option: "client", problem: "it is a client, not options: give it to IoRedis.fromClient" })
-    )
-  }
-  const options = given(input)
-  return "keyPrefix" in options && options.keyPrefix !== ""
-    ? Effect.fail(ownClient.prefixed)
-    : Effect.succeed(options)
-}
-
-export const partsOf = (text: Options["url"]): Effect.Effect<url.Parts, InvalidConfig> =>
-  text === undefined ? Effect.succeed({}) : url.read(Redacted.isRedacted(text) ? Redacted.value(text) : text)
 
 /** One look at a server. ioredis asks for `INFO` too, so each user that connects may ask. */
 const check = Effect.fnUntraced(function*(send: commands.Send, address: string, isCluster: boolean) {
@@ -88,75 +44,74 @@ const check = Effect.fnUntraced(function*(send: commands.Send, address: string, 
   }
 })
 
+/** The parts that depend on the client and the options alone. */
+const common = (client: Client | Cluster, { pool, serverChecks }: Common, send: CommandSink["send"]) => {
+  // Effect's default of ten is too few for a consumer of thousands of data streams
+  const maxReserved = pool?.maxConnections ?? 256
+  const sink: CommandSink = { isReady: () => client.status === "ready", afterCurrentTask: queueMicrotask, send }
+  return { client, sink, pool: { ...pool, maxConnections: maxReserved }, shape: { maxReserved, serverChecks } }
+}
+
 const ofSingle = Effect.fnUntraced(function*(
   client: Client,
   options: Common,
-  settings: { readonly commandTimeout: Duration.Duration },
+  commandTimeout: Duration.Duration,
   open: (role: "subscriber" | "reserved") => Effect.Effect<Client, Redis.RedisError, Scope.Scope>
-) {
-  const direct = yield* withTimeouts(client, settings.commandTimeout)
-  const send = commands.shared(direct)
+): Effect.fn.Return<Driver, BackendError | InvalidConfig, Scope.Scope> {
+  const { shape, ...parts } = common(client, options, yield* withTimeouts(client, commandTimeout))
+  const send = commands.shared(parts.sink.send)
   const address = () => connection.addressOf(client)
   if (options.serverChecks !== false) yield* check(send, address(), false)
   yield* outages.watch(client, yield* outages.make("commands", address))
-  const driver: Driver = {
-    client,
+  return {
+    ...parts,
     send,
-    sink: { isReady: () => client.status === "ready", afterCurrentTask: queueMicrotask, send: direct },
     ping: Effect.asVoid(send("PING")),
     subscriptions: yield* channels.make(
       open("subscriber"),
-      settings.commandTimeout,
+      commandTimeout,
       yield* outages.make("subscriber", address)
     ),
     reserved: Effect.map(open("reserved"), commands.reserved),
-    pool: pool(options),
-    topology: { _tag: "Single", maxReserved: maxReserved(options), serverChecks: options.serverChecks }
+    topology: { _tag: "Single", ...shape }
   }
-  return driver
 })
 
 const ofCluster = Effect.fnUntraced(function*(
   client: Cluster,
   options: Common,
-  settings: { readonly commandTimeout: Duration.Duration },
-  subscriberAt: (node: Client) => Effect.Effect<Client, Redis.RedisError, Scope.Scope>,
+  settings: Effect.Success<ReturnType<typeof timeouts>>,
   reserved: Effect.Effect<Cluster, Redis.RedisError, Scope.Scope>
-) {
+): Effect.fn.Return<Driver, BackendError | InvalidConfig, Scope.Scope> {
   const limit = settings.commandTimeout
-  const direct = yield* withTimeouts(client, limit)
-  const send = commands.onCluster(client, limit, commands.shared(direct))
-  const primaries = Effect.sync(() => client.nodes("master"))
+  const { shape, ...parts } = common(client, options, yield* withTimeouts(client, limit))
+  const subscriberAt = (node: Client) => connection.duplicate(node, "subscriber", settings)
   if (options.serverChecks !== false) {
-    yield* Effect.flatMap(primaries, (nodes) =>
-      Effect.forEach(nodes, (node) =>
-        // A node that is down now is no reason to do without the others
-        Effect.catchTag(
-          check(commands.node(node, limit), connection.addressOf(node), true),
-          "BackendError",
-          () => Effect.void
-        )))
+    for (const node of client.nodes("master")) {
+      // A node that is down now is no reason to do without the others
+      yield* Effect.catchTag(
+        check(commands.node(node, limit), connection.addressOf(node), true),
+        "BackendError",
+        () => Effect.void
+      )
+    }
   }
   yield* outages.watchCluster(client, yield* outages.make("commands", () => "a node of the Cluster"))
-  const driver: Driver = {
-    client,
-    send,
-    sink: { isReady: () => client.status === "ready", afterCurrentTask: queueMicrotask, send: direct },
+  return {
+    ...parts,
+    send: commands.onCluster(client, limit, commands.shared(parts.sink.send)),
     ping: commands.pingAll(client, limit),
     subscriptions: yield* clusterSubscriptions.make(client, subscriberAt, limit),
     reserved: Effect.map(reserved, commands.reserved),
-    pool: pool(options),
     topology: {
       _tag: "Cluster",
-      maxReserved: maxReserved(options),
-      serverChecks: options.serverChecks,
-      primaries: Effect.map(primaries, (nodes) => nodes.map((node) => commands.node(node, limit)))
+      ...shape,
+      primaries: Effect.sync(() => client.nodes("master").map((node) => commands.node(node, limit)))
     }
   }
-  return driver
 })
 
-export const single = Effect.fnUntraced(function*(options: Options) {
+export const single = Effect.fnUntraced(function*(options: SingleOptions) {
   const server = yield* partsOf(options.url)
   const client = yield* driverOptions(options.client)
   if (client.db !== undefined && (!Number.isInteger(client.db) || client.db < 0)) {
@@ -165,10 +120,19 @@ export const single = Effect.fnUntraced(function*(options: Options) {
   const settings = { server, client, ...yield* timeouts(options) }
   const { follow, onReplica } = yield* switches.watch(settings)
   const open = (role: connection.Role) => follow(connection.open(role, { ...settings, onReplica }))
-  return yield* ofSingle(yield* Effect.mapError(open("commands"), fromRedis("connect")), options, settings, open)
+  return yield* ofSingle(
+    yield* Effect.mapError(open("commands"), fromRedis("connect")),
+    options,
+    settings.commandTimeout,
+    open
+  )
 })
 
-export const cluster = Effect.fnUntraced(function*(options: ClusterOptions) {
+export const cluster = Effect.fnUntraced(function*(
+  options: Common & Pick<SingleOptions, "client"> & Pick<connection.ClusterSettings, "nodes"> & {
+    readonly cluster?: connection.ClusterSettings["cluster"] | undefined
+  }
+) {
   if (options.nodes.length === 0) {
     return yield* new InvalidConfig({ option: "nodes", problem: "name at least one node of the cluster" })
   }
@@ -179,13 +143,7 @@ export const cluster = Effect.fnUntraced(function*(options: ClusterOptions) {
     ...yield* timeouts(options)
   }
   const client = yield* Effect.mapError(connection.openCluster("commands", settings), fromRedis("connect"))
-  return yield* ofCluster(
-    client,
-    options,
-    settings,
-    connection.openNode(settings),
-    connection.openCluster("reserved", settings)
-  )
+  return yield* ofCluster(client, options, settings, connection.openCluster("reserved", settings))
 })
 
 /** The connection is the caller's: it is not closed, and its options stay. */
@@ -197,15 +155,14 @@ export const ofClient = Effect.fnUntraced(function*(client: Client | Cluster, op
   if (client instanceof Client) {
     const { follow } = yield* switches.watch({ server: {}, client: client.options, ...settings })
     yield* Effect.mapError(follow(Effect.succeed(client)), fromRedis("connect"))
-    return yield* ofSingle(client, options, settings, (role) => follow(connection.duplicate(client, role, settings)))
+    return yield* ofSingle(
+      client,
+      options,
+      settings.commandTimeout,
+      (role) => follow(connection.duplicate(client, role, settings))
+    )
   }
   yield* ownClient.rejectUnanswered(client)
-  const ofNodes = { client: client.options.redisOptions ?? {}, ...settings }
-  return yield* ofCluster(
-    client,
-    options,
-    settings,
-    connection.openNode(ofNodes),
-    connection.duplicateCluster(client, ofNodes)
-  )
+  const reserved = connection.duplicateCluster(client, { client: client.options.redisOptions ?? {}, ...settings })
+  return yield* ofCluster(client, options, settings, reserved)
 })

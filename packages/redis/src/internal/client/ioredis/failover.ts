@@ -10,6 +10,8 @@ import { Redis as Client } from "ioredis"
 import type { RedisError } from "../effectRedis.ts"
 import * as log from "../log.ts"
 import { refusedCommand, type Settings } from "./connection.ts"
+import { listen } from "./listeners.ts"
+import { given } from "./options.ts"
 
 const channel = "+switch-master"
 
@@ -45,7 +47,7 @@ export const watch = Effect.fnUntraced(function*(
       else if (client.status === "connecting") state.isStale = true
     }
   }
-  const listen = ({ host, port, family }: NonNullable<typeof options.sentinels>[number]) =>
+  const askSentinel = ({ host, port, family }: NonNullable<typeof options.sentinels>[number]) =>
     Effect.acquireRelease(
       Effect.sync(() => {
         const sentinel = new Client({
@@ -57,10 +59,12 @@ export const watch = Effect.fnUntraced(function*(
           lazyConnect: true,
           maxRetriesPerRequest: null,
           retryStrategy: reconnectDelay,
-          ...(family === undefined ? {} : { family }),
-          ...(options.sentinelUsername === undefined ? {} : { username: options.sentinelUsername }),
-          ...(options.sentinelPassword === undefined ? {} : { password: options.sentinelPassword }),
-          ...(options.sentinelTLS === undefined ? {} : { tls: options.sentinelTLS })
+          ...given({
+            family,
+            username: options.sentinelUsername,
+            password: options.sentinelPassword,
+            tls: options.sentinelTLS
+          })
         })
         sentinel.on("error", tell)
         // "<name> <old host> <old port> <new host> <new port>", once from each Sentinel
@@ -73,36 +77,31 @@ export const watch = Effect.fnUntraced(function*(
       (sentinel) => Effect.sync(() => sentinel.disconnect())
     )
 
-  yield* Effect.forEach(options.sentinels ?? [], listen, { discard: true })
+  yield* Effect.forEach(options.sentinels ?? [], askSentinel, { discard: true })
   const follow = (open: Opening) =>
     Effect.gen(function*() {
       const before = switches
       const client = yield* open
       const state = { isStale: false }
-      const onReady = () => {
-        if (!wasReplica) return
-        client.info("replication").then((text) => {
-          if (!wasReplica || !text.includes("role:master")) return
-          wasReplica = false
-          drop(client)
-        }, tell)
-      }
-      const onConnect = () => {
-        if (state.isStale) client.disconnect(true)
-        state.isStale = false
-      }
+      yield* listen(client, {
+        ready: () => {
+          if (!wasReplica) return
+          client.info("replication").then((text) => {
+            if (!wasReplica || !text.includes("role:master")) return
+            wasReplica = false
+            drop(client)
+          }, tell)
+        },
+        connect: () => {
+          if (state.isStale) client.disconnect(true)
+          state.isStale = false
+        }
+      })
       yield* Effect.acquireRelease(
-        Effect.sync(() => {
-          connected.set(client, state)
-          client.on("connect", onConnect).on("ready", onReady)
-          if (switches !== before) client.disconnect(true)
-        }),
-        () =>
-          Effect.sync(() => {
-            connected.delete(client)
-            client.off("connect", onConnect).off("ready", onReady)
-          })
+        Effect.sync(() => connected.set(client, state)),
+        () => Effect.sync(() => connected.delete(client))
       )
+      if (switches !== before) client.disconnect(true)
       return client
     })
   return {

@@ -7,6 +7,7 @@ import type * as Scope from "effect/Scope"
 import type { Cluster, Redis as Client } from "ioredis"
 import * as log from "../log.ts"
 import { addressOf } from "./connection.ts"
+import { listen } from "./listeners.ts"
 
 export type Kind = "commands" | "subscriber"
 
@@ -78,45 +79,33 @@ export const make = Effect.fnUntraced(function*(
 })
 
 /** Watches a client that reconnects by itself. */
-export const watch = (client: Client | Cluster, outages: OutageLog): Effect.Effect<void, never, Scope.Scope> =>
-  Effect.asVoid(Effect.acquireRelease(
-    Effect.sync(() => {
-      const onClose = () => outages.lost()
-      const onReady = () => outages.back()
-      client.on("close", onClose).on("ready", onReady)
-      return () => void client.off("close", onClose).off("ready", onReady)
-    }),
-    (stop) => Effect.sync(stop)
-  ))
+export const watch = (client: Client, { back, lost }: OutageLog): Effect.Effect<void, never, Scope.Scope> =>
+  listen(client, { close: () => lost(), ready: back })
 
 /** A node is down from its loss until it is ready again, or the Cluster does without it. */
 export const watchCluster = (cluster: Cluster, outages: OutageLog): Effect.Effect<void, never, Scope.Scope> =>
-  Effect.asVoid(Effect.acquireRelease(
-    Effect.sync(() => {
-      const lost = new Set<string>()
-      const settle = () => {
-        if (lost.size === 0) outages.back()
-      }
-      const onNode = (node: Client) => {
-        node.on("ready", () => {
-          lost.delete(addressOf(node))
-          settle()
-        })
-        node.on("close", () => {
-          // A node without slots is taken out before its connection is closed
-          if (!cluster.nodes("all").includes(node)) return
-          lost.add(addressOf(node))
-          outages.lost()
-        })
-      }
-      const onRefresh = () => {
-        const known = new Set(cluster.nodes("all").map(addressOf))
-        for (const address of lost) if (!known.has(address)) lost.delete(address)
+  Effect.suspend(() => {
+    const lost = new Set<string>()
+    const settle = () => {
+      if (lost.size === 0) outages.back()
+    }
+    const onNode = (node: Client) => {
+      node.on("ready", () => {
+        lost.delete(addressOf(node))
         settle()
-      }
-      cluster.nodes("all").forEach(onNode)
-      cluster.on("+node", onNode).on("refresh", onRefresh)
-      return () => void cluster.off("+node", onNode).off("refresh", onRefresh)
-    }),
-    (stop) => Effect.sync(stop)
-  ))
+      })
+      node.on("close", () => {
+        // A node without slots is taken out before its connection is closed
+        if (!cluster.nodes("all").includes(node)) return
+        lost.add(addressOf(node))
+        outages.lost()
+      })
+    }
+    const refresh = () => {
+      const known = new Set(cluster.nodes("all").map(addressOf))
+      for (const address of lost) if (!known.has(address)) lost.delete(address)
+      settle()
+    }
+    cluster.nodes("all").forEach(onNode)
+    return listen(cluster, { "+node": onNode, refresh })
+  })

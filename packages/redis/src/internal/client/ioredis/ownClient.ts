@@ -7,6 +7,7 @@ import { type Cluster, Redis as Client } from "ioredis"
 import { RedisError } from "../effectRedis.ts"
 import * as causes from "./causes.ts"
 import { rejectUnanswered as rejectOfNode, targetOf } from "./connection.ts"
+import { listen } from "./listeners.ts"
 
 export const prefixed = new InvalidConfig({
   option: "keyPrefix",
@@ -62,10 +63,7 @@ export const ready = (client: Client | Cluster, limit: Duration.Duration): Effec
 }
 
 export const rejectUnanswered = (cluster: Cluster): Effect.Effect<void, never, Scope.Scope> =>
-  Effect.asVoid(Effect.acquireRelease(
-    Effect.sync(() => {
-      cluster.nodes("all").forEach(rejectOfNode)
-      cluster.on("+node", rejectOfNode)
-    }),
-    () => Effect.sync(() => cluster.off("+node", rejectOfNode))
-  ))
+  Effect.suspend(() => {
+    cluster.nodes("all").forEach(rejectOfNode)
+    return listen(cluster, { "+node": rejectOfNode })
+  })

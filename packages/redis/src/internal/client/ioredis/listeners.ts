@@ -1,0 +1,18 @@
+/** Listeners to the events of a client, until the scope closes. */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { Cluster, Redis as Client } from "ioredis"
+
+/** By event. The events of a Cluster about a node name it. */
+type Listeners = Readonly<Record<string, (node: Client) => void>>
+
+export const listen = (client: Client | Cluster, listeners: Listeners): Effect.Effect<void, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      for (const [event, listener] of Object.entries(listeners)) client.on(event, listener)
+    }),
+    () =>
+      Effect.sync(() => {
+        for (const [event, listener] of Object.entries(listeners)) client.off(event, listener)
+      })
+  )

@@ -1,0 +1,76 @@
+/** The options of a connection: where they come from, and whether they can work. */
+import { InvalidConfig } from "@effect-simba/core/SimbaError"
+import * as Config from "effect/Config"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
+import { Cluster, Redis as Client } from "ioredis"
+import type { PoolOptions } from "../effectRedis.ts"
+import type { ClientOptions } from "./connection.ts"
+import { prefixed } from "./ownClient.ts"
+import * as url from "./url.ts"
+
+/** Options of all layers, as `IoRedis.Options` documents them. */
+export interface Common {
+  readonly commandTimeout?: Duration.Input | undefined
+  readonly connectTimeout?: Duration.Input | undefined
+  readonly pool?: PoolOptions | undefined
+  readonly serverChecks?: boolean | undefined
+}
+
+export interface SingleOptions extends Common {
+  readonly url?: string | Redacted.Redacted | undefined
+  readonly client?: ClientOptions | undefined
+}
+
+/** An option that is there, and undefined, counts as not given: it hides neither the environment nor the URL. */
+export const given = <A extends object>(options: A | undefined): Partial<A> =>
+  Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== undefined)) as Partial<A>
+
+const duration = (option: string, input: Duration.Input) => {
+  const value = Duration.fromInput(input)
+  return Option.isSome(value) && Duration.isFinite(value.value) && Duration.toMillis(value.value) >= 1
+    ? Effect.succeed(value.value)
+    : Effect.fail(new InvalidConfig({ option, problem: "it must be a finite duration of at least 1 millisecond" }))
+}
+
+export const timeouts = ({ commandTimeout = "1 second", connectTimeout = "2 seconds" }: Common) =>
+  Effect.all({
+    commandTimeout: duration("commandTimeout", commandTimeout),
+    connectTimeout: duration("connectTimeout", connectTimeout)
+  })
+
+/** Scripts name their channels themselves, and look for keys by pattern: ioredis would prefix neither. */
+export const driverOptions = <A extends object>(input: A | undefined): Effect.Effect<Partial<A>, InvalidConfig> => {
+  if (input instanceof Client || input instanceof Cluster) {
+    return Effect.fail(
+      new InvalidConfig({ option: "client", problem: "it is a client, not options: give it to IoRedis.fromClient" })
+    )
+  }
+  const options = given(input)
+  return "keyPrefix" in options && options.keyPrefix !== "" ? Effect.fail(prefixed) : Effect.succeed(options)
+}
+
+export const partsOf = (text: SingleOptions["url"]): Effect.Effect<url.Parts, InvalidConfig> =>
+  text === undefined ? Effect.succeed({}) : url.read(Redacted.isRedacted(text) ? Redacted.value(text) : text)
+
+/** What is given in code is not read: its variable may be unreadable. */
+const unless = <A>(given: unknown, variable: Config.Config<A>): Config.Config<A | undefined> =>
+  given === undefined ? Config.withDefault(variable, undefined) : Config.succeed(undefined)
+
+/** The options that the environment gives beside those in code. */
+export const environmentBeside = ({ client, commandTimeout, connectTimeout, url }: SingleOptions) =>
+  Config.all({
+    url: unless(url, Config.Redacted("REDIS_URL")),
+    commandTimeout: unless(commandTimeout, Config.Duration("REDIS_COMMAND_TIMEOUT")),
+    connectTimeout: unless(connectTimeout, Config.Duration("REDIS_CONNECT_TIMEOUT")),
+    client: Config.map(
+      Config.all({
+        username: unless(client?.username, Config.String("REDIS_USERNAME")),
+        password: unless(client?.password, Config.map(Config.Redacted("REDIS_PASSWORD"), Redacted.value)),
+        db: unless(client?.db, Config.Int("REDIS_DB"))
+      }),
+      given
+    )
+  })
