@@ -1,5 +1,4 @@
 /** One entry of a layer in the fleet's queue, under an id of its own: from the subscription to the grant. */
-import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
@@ -170,8 +169,8 @@ export class FleetQueueEntry {
     const { lease } = queue.first()!.attempt.terms
     const step = yield* Schedule.toStep(lookSchedule({ confirm, lease }))
     const sleep = Effect.fnUntraced(function*(refused: Refused) {
-      const now = yield* Clock.currentTimeMillis
-      const [delay] = yield* Pull.catchDone(step(now, refused), () => Effect.succeed([lease, lease] as const))
+      const { wall } = queue.context.now()
+      const [delay] = yield* Pull.catchDone(step(wall, refused), () => Effect.succeed([lease, lease] as const))
       const wakeUp = yield* awaitWakeUp(wakeUps, queue.context, delay)
       if (wakeUp?._tag === "YourTurn") return wakeUp
       // After a gap, or at the end of a lease, all waiters of a layer look again
