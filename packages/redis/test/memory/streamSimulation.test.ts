@@ -3,7 +3,7 @@ import { type Held, type Service, StreamStore } from "@effect-simba/core/streams
 import { RedisStreamStore } from "@effect-simba/redis/streams"
 import { Checker, Simulation } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Duration, Effect, Layer } from "effect"
+import { Clock, Duration, Effect, Layer, Option } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import * as StreamKeys from "../../src/streams/internal/keys.ts"
 import type { Settings } from "../simulate/streamBehaviour.ts"
@@ -43,7 +43,10 @@ const calm: Settings = {
   late: 0,
   stays: 3000,
   duplicates: 0,
-  malformed: false
+  malformed: false,
+  hasty: false,
+  repeats: true,
+  ownOffsets: false
 }
 
 const found = (
@@ -115,17 +118,39 @@ describe("Stream ownership on a simulated Redis", () => {
       (checkers) => assert.include(checkers, "orphans are taken")
     ))
 
-  it.effect("finds a store that skips messages", () =>
-    Effect.map(
-      found(
-        calm,
+  it.effect("finds a store that swallows the announcement of a next round", () =>
+    Effect.gen(function*() {
+      const hasty: Settings = { ...calm, rounds: 3, messages: 4, hasty: true, repeats: false }
+      assert.deepStrictEqual(yield* found(hasty), [])
+      const checkers = yield* found(
+        hasty,
         mistaken((service) => ({
-          awaitMessages: (stream, after, count) =>
-            Effect.map(service.awaitMessages(stream, after, count), (found) => found.filter(({ id }) => id !== "3-0"))
+          announce: Effect.forEach((announcement) =>
+            Effect.flatMap(service.find(announcement.stream), (known) =>
+              Option.isSome(known)
+                ? Effect.succeed({ entry: known.value.entry, isNew: false })
+                : Effect.map(service.announce([announcement]), ([reply]) => reply!))
+          )
         }))
-      ),
-      (checkers) => assert.include(checkers, "messages come in order")
-    ))
+      )
+      assert.include(checkers, "nothing is forgotten")
+    }))
+
+  const skipping = mistaken((service) => ({
+    awaitMessages: (stream, after, count) =>
+      Effect.map(service.awaitMessages(stream, after, count), (found) => found.filter(({ id }) => id !== "3-0"))
+  }))
+
+  it.effect("finds a store that skips messages", () =>
+    Effect.map(found(calm, skipping), (checkers) => assert.include(checkers, "messages come in order")))
+
+  it.effect("finds it too where handlers keep their own offsets", () =>
+    Effect.gen(function*() {
+      const own: Settings = { ...calm, ownOffsets: true }
+      assert.deepStrictEqual(yield* found(own), [])
+      const checkers = yield* found(own, skipping)
+      assert.includeMembers(checkers, ["messages come in order", "checkpoints grow over what was processed"])
+    }))
 
   it.effect("finds a checkpoint that anybody may move", () =>
     Effect.map(

@@ -1,11 +1,12 @@
 /** What the processes of a simulated fleet do with data streams: they produce, consume, fail, hang, leave and come back. */
 import type { SimbaError } from "@effect-simba/core"
 import { StreamClient, type StreamLease, StreamMessages } from "@effect-simba/core/streams"
+import type { EntryId } from "@effect-simba/core/streams/StreamName"
 import type { StreamStore } from "@effect-simba/core/streams/StreamStore"
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import type { Simulation } from "@effect-simba/testkit"
 import { StockStreamConsumer } from "@effect-simba/testkit/streams"
-import { Cause, Duration, Effect, Exit, Schedule, Schema } from "effect"
+import { Cause, Duration, Effect, Exit, Option, Schedule, Schema } from "effect"
 import { Redis } from "effect/persistence/Redis"
 
 export const service = "orders"
@@ -32,6 +33,10 @@ export type Ailment = "none" | "fails" | "hangs" | "slow" | "poison"
  * - `rest`: the longest pause of a producer between two messages. `work`: the longest time for one message.
  * - `unrenewed`: how many claims of stock consumers are never renewed, between 0 and 1.
  * - `duplicates`: how often a producer announces again, between 0 and 1. `malformed`: whether there is rubbish too.
+ * - `hasty`: whether the next round follows while the end of the last is in hand. `repeats`: whether all is written and
+ *   announced again once faults are over, as the server may have lost it.
+ * - `ownOffsets`: whether handlers commit nothing, and keep their offsets in a system outside, which checks tokens.
+ * - `stockWork`: the longest time for one data stream of a stock consumer.
  */
 export interface Settings {
   readonly streams: ReadonlyMap<string, Ailment>
@@ -53,6 +58,10 @@ export interface Settings {
   readonly work: number
   readonly duplicates: number
   readonly malformed: boolean
+  readonly hasty: boolean
+  readonly repeats: boolean
+  readonly ownOffsets: boolean
+  readonly stockWork: number
   readonly fenced: boolean
   readonly deadLetterAfter: number
   /** The key of the checkpoint of a data stream. */
@@ -61,6 +70,8 @@ export interface Settings {
 }
 
 const Order = Schema.Struct({ n: Schema.FiniteFromString, end: Schema.optionalKey(Schema.Literal("true")) })
+
+const decodeOrder = Schema.decodeUnknownOption(Order)
 
 /** Soon again, so that poison is found out while it is watched. */
 const retry = Schedule.spaced("300 millis")
@@ -119,10 +130,12 @@ const produce = (client: Simulation.Client, settings: Settings) => {
       Effect.sync(() => note("announced", { resource: stream }))
     )
 
+  const position = (stream: string) =>
+    settings.ownOffsets ? offsets(client).read(stream) : insist(send("GET", settings.checkpoint(stream)))
+
   /** Removes what was read to its end: an announcement that came too often ends with it. */
   const remove = (stream: string) =>
-    send("GET", settings.checkpoint(stream)).pipe(
-      insist,
+    position(stream).pipe(
       Effect.repeat({
         schedule: Schedule.spaced("1 second"),
         until: (id) => String(id).startsWith(`${settings.rounds * settings.messages}-0`)
@@ -138,10 +151,12 @@ const produce = (client: Simulation.Client, settings: Settings) => {
       for (let round = 1; round <= rounds; round++) {
         note("expects", { resource: stream, message: `${round * messages}-0` })
         const early = chance(0.7)
-        yield* pause(0, 3000)
-        if (early) yield* announce(stream)
+        yield* pause(0, settings.hasty && round > 1 ? 50 : 3000)
+        if (early && round === 1) yield* announce(stream)
         for (let n = 1; n <= messages; n++) {
           yield* append(stream, (round - 1) * messages + n)
+          // An announcement with nothing written since the last one is the same again
+          if (early && round > 1 && n === 1) yield* announce(stream)
           yield* pause(0, settings.rest)
           if (chance(settings.duplicates / messages)) yield* announce(stream)
           if (chance(settings.duplicates / messages)) {
@@ -151,10 +166,9 @@ const produce = (client: Simulation.Client, settings: Settings) => {
         }
         if (!early) yield* announce(stream)
       }
-      // Whatever was lost on the way
       yield* calm
       yield* Effect.sleep(Duration.millis(4000 + between(0, 500)))
-      for (let n = 1; n <= rounds * messages; n++) {
+      for (let n = 1; settings.repeats && n <= rounds * messages; n++) {
         yield* append(stream, n)
         if (n % messages === 0) yield* announce(stream)
       }
@@ -167,6 +181,33 @@ const produce = (client: Simulation.Client, settings: Settings) => {
   return Effect.forEach(mine, one, { concurrency: "unbounded", discard: true }).pipe(
     Effect.provide(StreamClient.layer({ ...optionsOf(client, settings, 0), consumer: `${client.name}-producer` }))
   )
+}
+
+/** A system outside that keeps the last processed message of each data stream, and refuses smaller tokens. */
+const offsets = (client: Simulation.Client) => {
+  const delay = () => tools(client).between(0.1, 10)
+  const tokenOf = (state: Map<string, unknown>, stream: string) => Number(state.get(`${stream} token`) ?? 0)
+  const read = (stream: string) =>
+    Effect.suspend(() => client.outside(delay(), ({ state }) => String(state.get(`${stream} offset`) ?? "0-0")))
+  return {
+    read,
+    /** From now on writes with a smaller token are refused. */
+    claim: (stream: string, token: number) =>
+      Effect.suspend(() =>
+        client.outside(delay(), ({ state }) => {
+          if (token >= tokenOf(state, stream)) state.set(`${stream} token`, token)
+          return String(state.get(`${stream} offset`) ?? "0-0") as EntryId
+        })
+      ),
+    write: (stream: string, token: number, message: string) =>
+      Effect.suspend(() =>
+        client.outside(delay(), ({ note, state }) => {
+          if (token < tokenOf(state, stream)) return
+          state.set(`${stream} offset`, message)
+          note("kept", { resource: stream, message })
+        })
+      )
+  }
 }
 
 const handler = (client: Simulation.Client, settings: Settings) => {
@@ -185,6 +226,32 @@ const handler = (client: Simulation.Client, settings: Settings) => {
       })
     })
 
+  /** As `StreamMessages.process` does, with the offset elsewhere. */
+  const processByOwnOffset = <E, R>(
+    lease: StreamLease.StreamLease,
+    handle: (message: { readonly id: EntryId; readonly value: typeof Order.Type }) => Effect.Effect<void, E, R>
+  ) =>
+    Effect.gen(function*() {
+      const { claim, write } = offsets(client)
+      const { stream, token } = lease
+      let after = yield* claim(stream, token)
+      while (after !== `${settings.rounds * settings.messages}-0`) {
+        const found = yield* Effect.retry(lease.messagesAfter(after, 7), {
+          while: (error) => error._tag !== "StreamLost",
+          schedule: Schedule.spaced("300 millis")
+        })
+        for (const { fields, id } of found) {
+          if (yield* lease.isRevoked) return yield* lease.yield
+          const value = Option.getOrUndefined(decodeOrder(Object.fromEntries(fields)))
+          if (value !== undefined) yield* handle({ id, value })
+          else note("processed", { resource: stream, id: `${stream}#${token}`, message: id })
+          yield* write(stream, token, id)
+          yield* lease.progress
+          after = id
+        }
+      }
+    })
+
   return (lease: StreamLease.StreamLease) =>
     Effect.suspend(() => {
       const { entry, stream, token } = lease
@@ -198,7 +265,9 @@ const handler = (client: Simulation.Client, settings: Settings) => {
         lease.ensure,
         Effect.map(lease.timeLeft, (left) => note("ensured", { resource: stream, id, left: Duration.toMillis(left) }))
       )
-      const message = ({ id: messageId, value }: StreamMessages.Message<typeof Order.Type>) =>
+      const message = (
+        { id: messageId, value }: { readonly id: EntryId; readonly value: typeof Order.Type }
+      ) =>
         Effect.gen(function*() {
           note("step", fields)
           yield* pause(1, settings.work)
@@ -212,11 +281,14 @@ const handler = (client: Simulation.Client, settings: Settings) => {
           note("processed", { resource: stream, id, message: messageId })
         })
 
-      return StreamMessages.process(Order, message, {
-        until: ({ value }) => value.end === "true",
-        commitEvery: settings.commitEvery,
-        batch: 7
-      }).pipe(
+      const work = settings.ownOffsets
+        ? processByOwnOffset(lease, message)
+        : StreamMessages.process(Order, message, {
+          until: ({ value }) => value.end === "true",
+          commitEvery: settings.commitEvery,
+          batch: 7
+        })
+      return work.pipe(
         Effect.onExit((exit) =>
           Effect.sync(() => {
             if (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) return
@@ -272,7 +344,12 @@ const stock = (client: Simulation.Client, settings: Settings) => {
       yield* Effect.ignore(redis.send("XGROUP", "CREATE", `${service}-input`, `${service}-group`, "0", "MKSTREAM"))
       const id = `stock-${client.name}.${client.generation}.${++sessions}`
       const { unrenewed } = settings
-      const consumer = yield* StockStreamConsumer.join({ service, id, unrenewed, work: () => pause(100, 4000) })
+      const consumer = yield* StockStreamConsumer.join({
+        service,
+        id,
+        unrenewed,
+        work: () => pause(100, settings.stockWork)
+      })
       yield* sessionLength(client, settings)
       if (chance(0.4)) yield* consumer.done
     }))

@@ -122,7 +122,9 @@ export const loadOf = (seed: number | string) => {
   const stock = mild || isCrowd ? 0 : pick("stock", [0, 0, 0, 1, 2])
   const consumers = pick("consumers", mild ? [2, 3, 4] : [1, 2, 3, 3, 4])
   const streams = new Map(
-    Array.from({ length: isCrowd ? 200 : pick("streams", mild ? [6, 10] : [2, 4, 6, 10]) }, (_, index) => {
+    Array.from({
+      length: isCrowd ? pick("crowd size", [200, 200, 500, 2000]) : pick("streams", mild ? [6, 10] : [2, 4, 6, 10])
+    }, (_, index) => {
       const stream = `s${index + 1}`
       const ailment = draw("ailing") < 0.5
         ? "none"
@@ -130,13 +132,14 @@ export const loadOf = (seed: number | string) => {
       return [stream, ailment]
     })
   )
-  const capacity = isCrowd ? 256 : pick("capacity", mild ? [8, 64] : [1, 3, 8, 8, 64])
+  const capacity = isCrowd ? streams.size : pick("capacity", mild ? [8, 64] : [1, 3, 8, 8, 64])
   // What is announced too often takes up room until it is deleted
   const hasRoom = capacity * consumers > streams.size
+  const losses = !mild && !isCrowd && stock === 0 && draw("losses") < 0.3
   const rounds = mild || isCrowd || stock > 0 || !hasRoom ? 1 : pick("rounds", [1, 1, 2, 3])
   return {
     // Stock consumers know of no loss, and finish what nobody has read
-    losses: !mild && !isCrowd && stock === 0 && draw("losses") < 0.3,
+    losses,
     mild,
     hasOutages: !mild && draw("outages") < 0.15,
     settings: {
@@ -160,6 +163,10 @@ export const loadOf = (seed: number | string) => {
       work: pick("work", [20, 200]),
       duplicates: pick("duplicates", hasRoom ? [0, 0, 0.5, 2] : [0, 0, 0.5]),
       malformed: draw("malformed") < 0.3,
+      hasty: draw("hasty") < 0.5,
+      repeats: losses || !isCrowd && draw("repeats") < 0.3,
+      ownOffsets: rounds === 1 && draw("own offsets") < 0.2,
+      stockWork: pick("stock work", [4000, 4000, 15_000]),
       deadLetterAfter: pick("dead letters", [0, 1000, 5000]),
       fenced: draw("fenced") < 0.5,
       unrenewed: pick("unrenewed", [0, 0, 0.1])

@@ -11,6 +11,7 @@
  *   `announced`: it was announced.
  * - `begin`, `step`, `stopped`, `end`: the work of a handler, with the `entry` that announced the data stream.
  * - `processed`: the handler is through with the `message` of that id. `failed`: it failed, with its `entry`.
+ * - `kept`: a system outside has that `message` as the last processed one, for handlers that commit nothing.
  *
  * **Example** (The rules that one knows the times of)
  *
@@ -57,8 +58,8 @@ const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUn
  *
  * **Details**
  *
- * - `checkpoints grow over what was processed`: the checkpoint of a data stream never goes back, and passes over no
- *   message without its processing or dead letter, unless the server lost data.
+ * - `checkpoints grow over what was processed`: the checkpoint of a data stream, or what is `kept` instead, never goes
+ *   back, and passes over no message without its processing or dead letter, unless the server lost data.
  * - `messages come in order`: a handler gets the messages of its data stream one by one, from the one after the
  *   checkpoint on.
  * - `nothing is forgotten`: every announced data stream comes to its end once faults are over. Its announcement goes away
@@ -75,7 +76,8 @@ const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUn
  * - `stock consumers have their time`: what a stock consumer was given is not taken for 40 seconds before its first lock,
  *   nor for a fifth of a second after it unlocked.
  * - `dead letters are earned`: failures of handlers, and leases that ran out under one, are counted no more often than
- *   they happen, and only `maxFailures` of them make a dead letter. Malformed announcements become one at once.
+ *   they happen, and only `maxFailures` of them make a dead letter. A commit leaves none. Malformed announcements become a
+ *   dead letter at once.
  * - `consumers are reaped`: once faults are over, consumers of the group whose name nobody uses are removed within
  *   `reaped`.
  *

@@ -110,6 +110,19 @@ describe("checkpointsGrow", () => {
         yield* commit("1-0")
       })))
 
+  it.effect("finds an offset kept outside that passes over a message, or goes back", () =>
+    Effect.gen(function*() {
+      const kept = (...ids: ReadonlyArray<string>) => (client: Client) =>
+        Effect.gen(function*() {
+          yield* message("1-0")
+          yield* message("2-0")
+          processed(client, "2-0")
+          for (const id of ids) client.note("kept", { resource: "s", message: id })
+        })
+      yield* finds(checker, /^s is committed up to 2-0, and 1-0 was not processed/, kept("2-0"))
+      yield* finds(checker, /the checkpoint of s went from 2-0 back to 1-0/, kept("2-0", "1-0"))
+    }))
+
   it.effect("accepts what was processed, or is a dead letter", () =>
     accepts(checker, (client) =>
       Effect.gen(function*() {
@@ -138,6 +151,12 @@ describe("messagesInOrder", () => {
   it.effect("finds what comes twice", () => finds(checker, /^s#1 processed 2-0 again/, run("2-0", "2-0")))
 
   it.effect("accepts all of them in order", () => accepts(checker, run("2-0", "3-0")))
+
+  it.effect("finds what an offset kept outside has passed", () =>
+    finds(checker, /^s#1 processed 2-0 again/, (client) => {
+      client.note("kept", { resource: "s", message: "2-0" })
+      return run("2-0")(client)
+    }))
 })
 
 describe("nothingIsForgotten", () => {
@@ -206,6 +225,14 @@ describe("nothingIsForgotten", () => {
         faults
       ))
   })
+
+  it.effect("accepts the end that is kept outside", () =>
+    accepts(checker, (client) =>
+      Effect.gen(function*() {
+        yield* announced(client)
+        client.note("kept", { resource: "s", message: "2-0" })
+        yield* remove("1-0")
+      })))
 
   it.effect("accepts the end, and a dead letter", () =>
     accepts(checker, (client) =>
@@ -404,6 +431,16 @@ describe("deadLettersAreEarned", () => {
         yield* send("HSET", "failures", "1-0", "1")
         yield* look
         yield* look
+      })))
+
+  it.effect("finds failures that a commit left", () =>
+    finds(checker, /^1-0 \(s\) has 1 failures after a commit of 2-0/, (client) =>
+      Effect.gen(function*() {
+        yield* announce("1-0")
+        yield* look
+        failed(client)
+        yield* send("HSET", "failures", "1-0", "1")
+        yield* send("EVAL", "return redis.call('SET', KEYS[1], ARGV[1])", "1", "checkpoint:s", "2-0", "1-0")
       })))
 
   it.effect("finds a dead letter that came too soon", () =>

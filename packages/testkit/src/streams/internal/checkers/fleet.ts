@@ -1,7 +1,7 @@
 /** The checkers of failures, dead letters and consumers. */
 import { all } from "../../../internal/simulation/ownershipTracker.ts"
 import type { Checker } from "../../../internal/simulation/setup.ts"
-import { checker, fallen, field, named, type StreamModel, touches } from "./model.ts"
+import { checker, checkpointOf, fallen, field, named, type StreamModel, streamsOf, touches } from "./model.ts"
 
 export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): Checker =>
   checker("dead letters are earned", (view) => {
@@ -42,8 +42,21 @@ export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): C
         view.violated(`${entry} (${streams.get(entry)}) is a dead letter after ${earned(entry)} failures`)
       }
     }
+    const committed = streamsOf(model, model.checkpoint)
+    const checkpoints = new Map<string, string | undefined>()
+    /** A commit that moves the checkpoint ends a row of failures. */
+    const judgeCommit = (stream: string, args: ReadonlyArray<string>) => {
+      const id = checkpointOf(view, model, stream)
+      if (id === undefined || id === checkpoints.get(stream)) return
+      checkpoints.set(stream, id)
+      for (const entry of args) {
+        const count = streams.get(entry) === stream ? view.field(model.failures, entry) : undefined
+        if (count !== undefined) view.violated(`${entry} (${stream}) has ${count} failures after a commit of ${id}`)
+      }
+    }
     return {
       onEvent: (event) => {
+        if (event._tag === "Command") { for (const stream of committed(event)) judgeCommit(stream, event.command.args) }
         if (event._tag === "Owner" && event.from !== undefined) {
           const { command, from, resource } = event
           const released = command === undefined ? [] : all(view.lock.released?.(command.args, command.reply))

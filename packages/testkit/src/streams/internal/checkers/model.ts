@@ -35,6 +35,22 @@ export const beginning = "0-0"
 export const checkpointOf = (view: View, model: StreamModel, stream: string): string | undefined =>
   view.read(model.checkpoint(stream))?.split("@@")[0]
 
+/** How far data streams were processed: by the checkpoint, or by what a system outside has kept. */
+export const positions = (view: View, model: StreamModel) => {
+  const kept = new Map<string, string>()
+  return {
+    onEvent: (event: Event) => {
+      const note = named(event, "kept")
+      if (note !== undefined) kept.set(field(note.fields, "resource"), field(note.fields, "message"))
+    },
+    of: (stream: string): string | undefined => {
+      const [checkpoint, outside] = [checkpointOf(view, model, stream), kept.get(stream)]
+      if (checkpoint === undefined || outside === undefined) return checkpoint ?? outside
+      return compareIds(checkpoint, outside) < 0 ? outside : checkpoint
+    }
+  }
+}
+
 export const checker = (name: string, start: (view: View) => Parts): Checker => ({ name, start })
 
 export const named = (event: Event, ...kinds: ReadonlyArray<string>) =>

@@ -10,6 +10,7 @@ import {
   isFinished,
   messagesBetween,
   named,
+  positions,
   type StreamModel,
   streamsOf,
   touches
@@ -21,8 +22,7 @@ export const checkpointsGrow = (model: StreamModel): Checker =>
     const highest = new Map<string, string>()
     const processed = new Map<string, Set<string>>()
     const committed = streamsOf(model, model.checkpoint)
-    const look = (stream: string, at: number) => {
-      const id = checkpointOf(view, model, stream)
+    const look = (stream: string, at: number, id = checkpointOf(view, model, stream)) => {
       const before = last.get(stream)
       if (id === undefined || id === before?.id) return
       last.set(stream, { id, at })
@@ -42,11 +42,11 @@ export const checkpointsGrow = (model: StreamModel): Checker =>
     return {
       onEvent: (event) => {
         for (const stream of committed(event)) look(stream, event.at)
-        const note = named(event, "processed")
+        const note = named(event, "processed", "kept")
         if (note === undefined) return
-        const stream = field(note.fields, "resource")
-        const messages = processed.get(stream) ?? new Set()
-        processed.set(stream, messages.add(field(note.fields, "message")))
+        const [stream, message] = [field(note.fields, "resource"), field(note.fields, "message")]
+        if (note.kind === "kept") return look(stream, event.at, message)
+        processed.set(stream, (processed.get(stream) ?? new Set()).add(message))
       }
     }
   })
@@ -54,13 +54,15 @@ export const checkpointsGrow = (model: StreamModel): Checker =>
 export const messagesInOrder = (model: StreamModel): Checker =>
   checker("messages come in order", (view) => {
     const runs = new Map<string, { readonly at: number; readonly from: string; last: string | undefined }>()
+    const position = positions(view, model)
     return {
       onEvent: (event) => {
+        position.onEvent(event)
         const note = named(event, "begin", "processed")
         if (note === undefined) return
         const id = field(note.fields, "id")
         const stream = field(note.fields, "resource")
-        const checkpoint = checkpointOf(view, model, stream) ?? beginning
+        const checkpoint = position.of(stream) ?? beginning
         if (note.kind === "begin") {
           runs.set(id, { at: note.at, from: checkpoint, last: undefined })
           return
@@ -99,12 +101,13 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
     const changes = view.follow(model.input)
     const letters = view.follow(model.deadLetters)
     const dead = new Set<string>()
+    const position = positions(view, model)
     const reaches = (stream: string, checkpoint: string | undefined) => {
       const end = ends.get(stream)?.at(-1)
       return end !== undefined && compareIds(checkpoint ?? beginning, end) >= 0
     }
-    const isAtItsEnd = (stream: string) => reaches(stream, checkpointOf(view, model, stream))
-    const isAtAnEnd = (stream: string) => ends.get(stream)?.includes(checkpointOf(view, model, stream) ?? "") === true
+    const isAtItsEnd = (stream: string) => reaches(stream, position.of(stream))
+    const isAtAnEnd = (stream: string) => ends.get(stream)?.includes(position.of(stream) ?? "") === true
     /** Handlers that began before a loss of data and were done: they may report it again. */
     const wasAtItsEnd = (stream: string, entry: string) =>
       view.lossAt() >= (begun.get(entry) ?? Infinity) && reaches(stream, highest.get(stream))
@@ -127,7 +130,7 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
         if (isLost || dead || isStock) continue
         if (stream === undefined) view.violated(`${entry}, which cannot be read, is gone, and not in the dead letters`)
         else if (!isAtAnEnd(stream) && !isAtItsEnd(stream) && !wasAtItsEnd(stream, entry)) {
-          const checkpoint = checkpointOf(view, model, stream) ?? "its beginning"
+          const checkpoint = position.of(stream) ?? "its beginning"
           view.violated(`${entry} of ${stream} is gone, which was committed up to ${checkpoint} only`)
         }
       }
@@ -136,6 +139,7 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
       [...ends.keys()].filter((stream) => !announced.has(stream) || !(finished.has(stream) || isAtItsEnd(stream)))
     return {
       onEvent: (event) => {
+        position.onEvent(event)
         for (const stream of committed(event)) {
           const id = checkpointOf(view, model, stream) ?? beginning
           if (compareIds(id, highest.get(stream) ?? beginning) > 0) highest.set(stream, id)
