@@ -26,7 +26,7 @@ const minutes = Number(options.minutes)
 const count = Number(options.streams)
 const perSecond = 200
 /** Of each data stream: more than come while its owner is replaced, and soon reached, so that Redis is full early. */
-const kept = 5
+const kept = 10
 /** Messages that a killed process may have processed since it was asked for the last time. */
 const unknownPerKill = 20
 const warmUp = 0.25
