@@ -25,6 +25,7 @@ export * as StockStreamConsumer from "./StockStreamConsumer.ts"
  *   `announced`: it was announced.
  * - `begin`, `step`, `stopped`, `end`: the work of a handler, with the `entry` that announced the data stream.
  * - `processed`: the handler is through with the `message` of that id. `failed`: it failed, with its `entry`.
+ * - `kept`: a system outside has that `message` as the last processed one, for handlers that commit nothing.
  *
  * **Example** (The rules that one knows the times of)
  *
