@@ -1,4 +1,5 @@
 // Draws docs/architecture.svg from the imports of packages/*/src: a box for each folder, an arrow for each use.
+// Refuses cycles of modules.
 //
 //   node scripts/architecture.mjs            write
 //   node scripts/architecture.mjs --check    fail when the picture is not what would be written
@@ -44,28 +45,79 @@ const margin = 30
 const lineHeight = 14
 const characters = 34
 
+/** Modules that may import types of each other: a service and what makes it. No other cycle is allowed. */
+const cycles = [
+  ["core/MutexStore", "core/internal/mutex/memoryStore"],
+  ["core/Mutex", "core/internal/mutex/service", "core/Contender", "core/internal/leadership/contender"],
+  ["core/streams/StreamClient", "core/streams/internal/client", "core/streams/internal/handlerRunner"],
+  ["core/streams/StreamMessages", "core/streams/internal/messageReader"],
+  ["testkit/ContentionScript", "testkit/internal/contentionScript/steps"],
+  [
+    "server",
+    "client",
+    "context",
+    "command",
+    "blockedClients",
+    "errorStates",
+    "subscribers",
+    "tracker",
+    "watches"
+  ].map((name) => `testkit/internal/redis/${name}`)
+]
+
 const importPattern = /^(?:import|export) (?:type )?(?:\w+|\{[^}]*\}|\* as \w+) from "([^"]+)"/gm
 const folderOf = (path) => shown(dirname(path)).replace("packages/", "").replace("/src", "")
 const isPublic = (folder) => !folder.includes("internal")
 
+const moduleOf = (path) => `${folderOf(path)}/${basename(path, ".ts")}`
+const isOfTypes = (statement) =>
+  /^(import|export) type /.test(statement) || /^import \{(\s*type \w+( as \w+)?,?)+\s*\}/.test(statement)
+
 const folders = new Map()
 const uses = new Map()
+const modules = new Map()
 for (
   const path of packageFolders.flatMap((folder) => filesBelow(join(folder, "src"), (name) => name.endsWith(".ts")))
 ) {
   if (basename(path) === "index.ts") continue
   const folder = folderOf(path)
   folders.set(folder, [...(folders.get(folder) ?? []), basename(path, ".ts")])
-  for (const [, specifier] of readFileSync(path, "utf8").matchAll(importPattern)) {
+  const imports = []
+  modules.set(moduleOf(path), imports)
+  for (const [statement, specifier] of readFileSync(path, "utf8").matchAll(importPattern)) {
     const [, name, module] = /^@effect-simba\/(\w+)\/(.+)$/.exec(specifier) ?? []
     const target = specifier.startsWith(".")
       ? resolve(dirname(path), specifier)
       : name === undefined
       ? undefined
       : join(root, "packages", name, "src", `${module}.ts`)
+    if (target !== undefined) imports.push({ module: moduleOf(target), isOfTypes: isOfTypes(statement) })
     const other = target === undefined ? folder : folderOf(target)
     if (other !== folder) uses.set(`${folder} > ${other}`, { from: folder, to: other })
   }
+}
+
+/** The shortest way of imports from one module to another: the modules on it, or undefined. */
+const way = (from, to, isFollowed) => {
+  const ways = new Map([[from, [from]]])
+  for (const [module, steps] of ways) {
+    if (module === to) return steps
+    for (const used of modules.get(module)?.filter(isFollowed) ?? []) {
+      if (!ways.has(used.module)) ways.set(used.module, [...steps, used.module])
+    }
+  }
+}
+const isAllowed = (circle) => cycles.some((allowed) => circle.every((name) => allowed.includes(name)))
+const circles = [...modules].flatMap(([name, imports]) =>
+  imports.flatMap((used) => {
+    const ofValues = used.isOfTypes ? undefined : way(used.module, name, (next) => !next.isOfTypes)
+    const circle = ofValues ?? way(used.module, name, () => true)
+    return circle === undefined || ofValues === undefined && isAllowed(circle) ? [] : [[name, ...circle].join(" > ")]
+  })
+)
+if (circles.length > 0) {
+  console.error("modules import each other:", circles.reduce((a, b) => b.length < a.length ? b : a))
+  process.exit(1)
 }
 
 const wrap = (words) => {
