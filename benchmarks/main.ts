@@ -36,7 +36,7 @@ const { positionals, values: options } = parseArgs({
     json: { type: "boolean", default: false },
     /** The ids of the rows that are wanted; also `size`, `growth` and `latency`. */
     only: { type: "string" },
-    /** How often each workload is repeated; six times, or three in a quick run, unless told. */
+    /** How often each workload is repeated; five times, or three in a quick run, unless told. */
     repetitions: { type: "string" },
     /** Without the charts of how cost grows, which take the most time: those of the last run stay. */
     "no-charts": { type: "boolean", default: false },
@@ -47,7 +47,7 @@ const { positionals, values: options } = parseArgs({
 
 const pace: Bench.Pace = {
   isQuick: options.quick,
-  repetitions: Number(options.repetitions ?? (options.quick ? 3 : 6)),
+  repetitions: Number(options.repetitions ?? (options.quick ? 3 : 5)),
   millis: 400
 }
 

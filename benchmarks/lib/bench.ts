@@ -183,6 +183,12 @@ const closestOf = (everybody: ReadonlyArray<Entrant>, earlier: ReadonlyArray<Row
   return [...everybody.filter(({ role }) => role !== "peer"), ...fastest.slice(0, 3)]
 }
 
+/** The closest, as they come. */
+export const atDefaults = ({ closest, everybody }: Pick<Bench, "closest" | "everybody">): ReadonlyArray<Entrant> =>
+  everybody.filter((one) =>
+    one.setting === "default" && closest.some(({ contestant }) => contestant === one.contestant)
+  )
+
 /**
  * Starts the server, and installs the peers, unless two commits are compared. The rows of an earlier full run say which
  * peers are closest.

@@ -57,7 +57,7 @@ export const works: ReadonlyArray<Work> = [
     title: "hand-off between two processes, p50",
     contenders: 1,
     processes: 2,
-    entrants: "everybody"
+    entrants: "closest"
   }),
   forCharts(handoff({
     id: "handoff-4-processes",

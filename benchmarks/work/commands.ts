@@ -1,10 +1,10 @@
 /** Commands and bytes for each hand-off, between all clients and the server; to queue again is a part of it. */
 import { Effect } from "effect"
-import type { Bench, Entrant } from "../lib/bench.ts"
+import { atDefaults, type Bench, type Entrant } from "../lib/bench.ts"
 import * as Proxy from "../lib/proxy.ts"
 import * as Row from "../lib/row.ts"
 import { rounded } from "../lib/statistics.ts"
-import { contention, freshName, holdMillis } from "./handoff.ts"
+import { contention, crowd, crowded, freshName, holdMillis } from "./handoff.ts"
 
 interface Counted {
   readonly handOffs: number
@@ -27,23 +27,23 @@ const scriptCalls = (info: string) =>
 const each = (of: (counted: Counted) => number) => (counted: Counted) =>
   counted.handOffs === 0 ? Number.NaN : of(counted) / counted.handOffs
 
-/** Those whose waiters connect or poll one by one would keep the machine busy if there were a thousand of them. */
-const entrantsFor = ({ closest, everybody }: Bench, contenders: number) =>
+/** Those whose waiters connect one by one would keep the machine busy if there were a thousand of them. */
+const entrantsFor = (bench: Bench, contenders: number) =>
   contenders === 100
     ? [
-      ...everybody.filter(({ setting }) => setting === "default"),
-      ...closest.filter(({ setting }) => setting === "fast")
+      ...bench.everybody.filter(({ setting }) => setting === "default"),
+      ...bench.closest.filter(({ setting }) => setting === "fast")
     ]
-    : everybody.filter(({ contestant, setting }) =>
-      setting === "default" && (contenders < 100 || closest.some((one) => one.contestant === contestant))
-    )
+    : atDefaults(bench)
 
 /** Counts are steadier than times, so the repetitions are windows of one queue. */
 const count = Effect.fnUntraced(function*(bench: Bench, entrant: Entrant, proxy: Proxy.Proxy, contenders: number) {
-  const agent = yield* bench.agent(entrant, { url: proxy.url })
   const served = Effect.promise(() => bench.admin.info("commandstats")).pipe(Effect.map(scriptCalls))
-  const name = freshName("commands")
-  const watch = yield* contention([agent], { contenders, holdMillis, name, calmMillis: calmMillis(contenders) })
+  const contended = { contenders, holdMillis, name: freshName("commands"), calmMillis: calmMillis(contenders) }
+  const connect = { url: proxy.url }
+  const watch = contenders >= crowd
+    ? yield* crowded(bench, entrant, connect, contended)
+    : yield* contention([yield* bench.agent(entrant, connect)], contended)
   const counted: Array<Counted> = []
   for (let i = 0; i < windows; i++) {
     const before = yield* served

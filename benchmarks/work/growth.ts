@@ -1,10 +1,9 @@
-/** How cost grows with the number of mutexes, fibers and leases. */
+/** How cost grows with the number of mutexes and fibers. */
 import { Effect, type Scope } from "effect"
 import type { AgentError } from "../lib/agent.ts"
-import { type Bench, brief, type Entrant, ours, raw, variantOf } from "../lib/bench.ts"
+import { type Bench, brief, type Entrant, ours, variantOf } from "../lib/bench.ts"
 import type { Axis, Chart } from "../lib/chart.ts"
 import { median, rounded } from "../lib/statistics.ts"
-import { heapPerLease } from "./heap.ts"
 import { handingOver, inProcessPairs, queueing } from "./inProcess.ts"
 
 const logarithmic = (label: string): Axis => ({ label, isLogarithmic: true })
@@ -80,22 +79,8 @@ const fibersInProcess = (bench: Bench) =>
       )
   )
 
-const heapByLeases = (bench: Bench) =>
-  curves(
-    bench,
-    {
-      id: "heap-by-leases",
-      title: "Heap for each held lease",
-      x: logarithmic("leases held"),
-      y: { label: "kB", isLogarithmic: false }
-    },
-    [100, 1000, 10_000],
-    () => [ours, raw],
-    (entrant, count) => Effect.map(heapPerLease(bench, entrant, count), (kilobytes) => ({ "": kilobytes }))
-  )
-
 export const growth = (bench: Bench) =>
   Effect.forEach(
-    [pairsInFlight, fibersInProcess, heapByLeases],
+    [pairsInFlight, fibersInProcess],
     (chart) => Effect.scoped<Chart, unknown, Scope.Scope>(chart(bench))
   )

@@ -3,6 +3,7 @@ import { Effect, type Scope } from "effect"
 import { RedisServer } from "../../packages/redis/test/support/redisServer.ts"
 import type { Agent, AgentError } from "../lib/agent.ts"
 import { type Bench, type Entrant, ours, type Outcome, raw, variantOf } from "../lib/bench.ts"
+import type { Connect } from "../lib/contestant.ts"
 import { type HandOffs, handOffs } from "../lib/handoffs.ts"
 import * as Proxy from "../lib/proxy.ts"
 import * as Row from "../lib/row.ts"
@@ -68,6 +69,22 @@ export const contention = Effect.fnUntraced(function*(
     })
 })
 
+/** From so many on, coming and going takes longer than the measurement: the repetitions are windows of one queue. */
+export const crowd = 1000
+
+/** In a process that ends with the scope, since peers that poll cannot be stopped. */
+export const crowded = Effect.fnUntraced(function*(
+  bench: Bench,
+  entrant: Entrant,
+  connect: Partial<Connect>,
+  contended: Contention
+) {
+  const agent = yield* bench.freshAgent(entrant, connect)
+  const watch = yield* contention([agent], contended)
+  yield* Effect.addFinalizer(() => agent.kill)
+  return watch
+})
+
 const details = (outcomes: ReadonlyArray<Outcome<Contended>>) =>
   Object.fromEntries(outcomes.map(({ entrant, samples }) => {
     const all = samples.flatMap(({ millis }) => millis)
@@ -117,14 +134,27 @@ const watched = Effect.fnUntraced(function*(bench: Bench, setup: Setup, holdMill
   const { contenders, linkMillis = 0, processes = 1 } = setup
   const connect = linkMillis === 0 ? {} : { url: (yield* Proxy.start(bench.server.port, linkMillis)).url }
   if (linkMillis > 0) yield* Effect.addFinalizer(() => Effect.ignore(bench.disconnectAll))
+  // Over a link each has its turn several times, too
+  const millis = bench.pace.millis + 40 * linkMillis
+  const entrants = [...bench[setup.entrants], confirming]
+  if (contenders >= crowd) {
+    const outcomes = yield* bench.rounds(
+      entrants,
+      1,
+      Effect.fnUntraced(function*(entrant) {
+        const watch = yield* crowded(bench, entrant, connect, { contenders, holdMillis, name: freshName(setup.id) })
+        return yield* Effect.forEach(Array.from({ length: bench.pace.repetitions }), () => watch(millis))
+      })
+    )
+    return outcomes.map((outcome) => ({ ...outcome, samples: outcome.samples.flat() }))
+  }
   const measure = Effect.fnUntraced(function*(entrant: Entrant) {
     const agents: Array<Agent> = []
     for (let i = 1; i <= processes; i++) agents.push(yield* bench.agent(entrant, connect, i))
     const watch = yield* contention(agents, { contenders, holdMillis, name: freshName(setup.id) })
-    // Over a link each has its turn several times, too
-    return yield* watch(bench.pace.millis + 40 * linkMillis)
+    return yield* watch(millis)
   })
-  return yield* bench.rounds([...bench[setup.entrants], confirming], bench.pace.repetitions, measure)
+  return yield* bench.rounds(entrants, bench.pace.repetitions, measure)
 })
 
 export const handoff = (setup: Setup) =>

@@ -1,6 +1,6 @@
 /** The same over connections that are not loopback: a proxy adds to each round trip. */
 import { Effect, type Scope } from "effect"
-import { type Bench, brief, ours, raw, variantOf } from "../lib/bench.ts"
+import { type Bench, brief, raw, variantOf } from "../lib/bench.ts"
 import type { Axis, Chart } from "../lib/chart.ts"
 import * as Proxy from "../lib/proxy.ts"
 import { curves } from "./growth.ts"
@@ -15,7 +15,7 @@ export const latency = Effect.fnUntraced(function*(bench: Bench) {
   const proxies = new Map<number, Proxy.Proxy>()
   for (const millis of added) proxies.set(millis, yield* Proxy.start(bench.server.port, millis))
   yield* Effect.addFinalizer(() => bench.disconnectAll)
-  const entrants = [ours, raw, ...bench.everybody.filter(({ contestant }) => contestant === "redis-semaphore")]
+  const entrants = bench.closest
 
   const pairs = (inFlight: number) =>
     curves(

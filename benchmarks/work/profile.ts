@@ -6,7 +6,7 @@ import { type Bench, type Entrant, ours, raw, variantOf } from "../lib/bench.ts"
 import { rounded } from "../lib/statistics.ts"
 import { contention, freshName, holdMillis } from "./handoff.ts"
 
-const warmUpMillis = 1500
+const warmUpMillis = 1000
 const meteredMillis = 1000
 const profiledMillis = 2000
 

@@ -2,7 +2,7 @@
 import { Effect, type Scope } from "effect"
 import type { Redis } from "ioredis"
 import type { AgentError } from "../lib/agent.ts"
-import { type Bench, type Entrant, ours, type Outcome, raw, startServer } from "../lib/bench.ts"
+import { atDefaults, type Bench, type Entrant, ours, type Outcome, raw, startServer } from "../lib/bench.ts"
 import * as Row from "../lib/row.ts"
 import { median, rounded, spread } from "../lib/statistics.ts"
 import { freshName } from "./handoff.ts"
@@ -19,8 +19,8 @@ interface Plan {
 
 const planOf = (bench: Bench, { role }: Entrant): Plan =>
   role === "peer"
-    ? { warmUpMillis: 2000, windows: bench.pace.isQuick ? 2 : 5, windowMillis: 1200 }
-    : { warmUpMillis: bench.pace.isQuick ? 6000 : 12_000, windows: bench.pace.isQuick ? 5 : 9, windowMillis: 3000 }
+    ? { warmUpMillis: 1000, windows: bench.pace.isQuick ? 2 : 5, windowMillis: 1200 }
+    : { warmUpMillis: bench.pace.isQuick ? 6000 : 9000, windows: bench.pace.isQuick ? 5 : 7, windowMillis: 3000 }
 
 interface Renewed {
   readonly passes: number
@@ -86,7 +86,7 @@ const sideBySide = Effect.fnUntraced(function*(bench: Bench) {
 
 export const renewal = Effect.fnUntraced(function*(bench: Bench) {
   // The fastest setting of a peer is about waiting, not about renewal
-  const peers = bench.everybody.filter(({ role, setting }) => role === "peer" && setting === "default")
+  const peers = atDefaults(bench).filter(({ role }) => role === "peer")
   const outcomes = [
     ...yield* sideBySide(bench),
     ...(yield* bench.rounds(peers, 1, (entrant) => renew(bench, entrant, bench))).map((outcome) => ({

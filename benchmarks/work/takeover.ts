@@ -1,7 +1,7 @@
 /** How long after the end of a killed owner's key its successor has the mutex, and what the waiters send until then. */
 import { Effect } from "effect"
 import type { AgentError } from "../lib/agent.ts"
-import type { Bench, Entrant } from "../lib/bench.ts"
+import { atDefaults, type Bench, type Entrant } from "../lib/bench.ts"
 import { micros } from "../lib/contestant.ts"
 import * as Proxy from "../lib/proxy.ts"
 import * as Row from "../lib/row.ts"
@@ -88,10 +88,10 @@ const measure = (bench: Bench, proxy: Proxy.Proxy) =>
 export const takeover = Effect.fnUntraced(function*(bench: Bench) {
   const proxy = yield* Proxy.start(bench.server.port, 0)
   yield* Effect.addFinalizer(() => bench.disconnectAll)
-  const entrants = bench.everybody.filter(({ setting }) => setting === "default")
+  const entrants = atDefaults(bench)
   const outcomes = yield* bench.rounds(
     entrants,
-    bench.pace.isQuick ? 2 : 12,
+    bench.pace.isQuick ? 2 : 8,
     measure(bench, proxy),
     bench.pace.isQuick ? 1 : 5
   )

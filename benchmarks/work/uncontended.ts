@@ -27,7 +27,7 @@ export const uncontended = Effect.fnUntraced(function*(bench: Bench, inFlight: n
   const measure = Effect.fnUntraced(function*(entrant: Entrant, repetition: number) {
     const agent = yield* bench.agent(entrant)
     const request = { inFlight, variant: entrant.variant, oneName: false }
-    if (repetition === 0) yield* agent.ask("pairs", { ...request, millis: 800 })
+    if (repetition === 0) yield* agent.ask("pairs", { ...request, millis: 500 })
     return yield* agent.ask("pairs", { ...request, millis })
   })
   const outcomes = yield* bench.rounds(entrants, repetitions, measure, repetitionsOfPeers)
