@@ -320,8 +320,8 @@ export class MutexStore extends Context.Service<MutexStore, {
   readonly acquire: (request: AcquireRequest) => Effect.Effect<AcquireResult, StoreError>
   /**
    * Renews many leases in few round trips, and answers in the order of the requests. A lease then ends its own length from
-   * now, be that sooner or later than before. A store that asks several servers
-   * passes each result to `told` as soon as it is there. Such a result counts even if the whole call is given up.
+   * now, be that sooner or later than before. A store that asks several servers passes each result to `told` as soon as it
+   * is there. Such a result counts even if the whole call is given up.
    */
   readonly guard: (
     requests: ReadonlyArray<GuardRequest>,

@@ -7,7 +7,6 @@ import type { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import type { RawMessage, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import { layer as layerTests } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import { announcing } from "./internal/suite/announcements.ts"
@@ -81,8 +80,7 @@ export const suite = <E, R = never>(
       append: options.append as Append | undefined,
       trim: options.trim as Trim | undefined,
       publishesExpiries: options.publishesExpiries === true,
-      bench: (label, lease) => makeBench(options, label, lease),
-      short: options.live ? Duration.millis(1200) : Duration.seconds(2)
+      bench: (label, lease) => makeBench(options, label, lease)
     }
     announcing(cases)
     reading(cases)

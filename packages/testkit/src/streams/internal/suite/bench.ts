@@ -120,6 +120,8 @@ export interface Bench extends suiteTime.SuiteTime {
   readonly party: (name?: string) => Party
   readonly announce: (label: string, info?: Record<string, unknown>) => Effect.Effect<EntryId, unknown>
   readonly renew: (held: Held, lease?: Duration.Duration) => Effect.Effect<RenewResult, unknown>
+  /** Renews for an instant only, and waits for the end of the lease: the steps before have all the time they need. */
+  readonly lapse: (held: Held) => Effect.Effect<void, unknown>
   readonly pending: (
     options?: { readonly consumer?: ConsumerName; readonly minIdle?: Duration.Duration }
   ) => Effect.Effect<Effect.Success<ReturnType<Service["pending"]>>["entries"], unknown>
@@ -132,6 +134,9 @@ export interface Bench extends suiteTime.SuiteTime {
 
 /** Longer than any test. */
 export const long = Duration.minutes(2)
+
+/** A lease that a test can wait for, and that lasts longer than the steps within it. */
+export const short = Duration.seconds(2)
 
 let count = 0
 
@@ -160,6 +165,12 @@ export const makeBench = Effect.fnUntraced(function*(
     announce: (label, info = {}) =>
       Effect.map(service.announce([{ stream: stream(label), info }]), (answers) => only(answers).entry),
     renew: (held, lease = bench.lease) => Effect.map(service.renew([held], lease), only),
+    lapse: (held) =>
+      Effect.gen(function*() {
+        const instant = Duration.millis(50)
+        assert.strictEqual((yield* bench.renew(held, instant))._tag, "Renewed")
+        yield* bench.pass(instant)
+      }),
     pending: (options = {}) =>
       Effect.map(
         service.pending({ consumer: options.consumer, minIdle: options.minIdle ?? Duration.zero, count: 1000 }),
@@ -181,8 +192,6 @@ export const makeBench = Effect.fnUntraced(function*(
 export interface Cases {
   readonly it: Vitest.MethodsNonLive<StreamStore>
   readonly bench: (label: string, lease?: Duration.Duration) => ReturnType<typeof makeBench>
-  /** A lease short enough to wait for in a test. */
-  readonly short: Duration.Duration
   /** Whether the backend publishes expiries. */
   readonly publishesExpiries: boolean
   /** Adds a message to a data stream, as its producer does. */

@@ -6,7 +6,7 @@ import { type Cases, only } from "./bench.ts"
 
 const id = (text: string) => EntryId.make(text)
 
-export const committing = ({ append, bench, it, short }: Cases): void => {
+export const committing = ({ append, bench, it }: Cases): void => {
   it.effect("the checkpoint moves forward only, in the order of ids", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("checkpoint")
@@ -32,11 +32,11 @@ export const committing = ({ append, bench, it, short }: Cases): void => {
 
   it.effect("B55: whoever was replaced commits nothing, and the next goes on where it was", () =>
     Effect.gen(function*() {
-      const { party, pass, service } = yield* bench("replaced", short)
+      const { lapse, party, service } = yield* bench("replaced")
       const [a, b] = [party(), party()]
       const held = yield* a.own("one")
       yield* service.commit(held, id("5-0"))
-      yield* pass(short)
+      yield* lapse(held)
       assert.strictEqual(yield* service.commit(held, id("6-0")), "NotOwner")
       const other = yield* b.take(held.stream, held.entry)
       assert.strictEqual(yield* service.commit(held, id("6-0")), "NotOwner")

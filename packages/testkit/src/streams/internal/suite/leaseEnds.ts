@@ -1,9 +1,9 @@
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { type Cases, failed, only } from "./bench.ts"
+import { type Cases, failed, only, short } from "./bench.ts"
 
-export const ending = ({ bench, it, short }: Cases): void => {
+export const ending = ({ bench, it }: Cases): void => {
   it.effect("done is final, and done twice is done", () =>
     Effect.gen(function*() {
       const { party, pending, service } = yield* bench("done")
@@ -17,10 +17,10 @@ export const ending = ({ bench, it, short }: Cases): void => {
 
   it.effect("G18: whoever lost it can neither finish it nor give it back, nor anything else", () =>
     Effect.gen(function*() {
-      const { party, pass, pending, renew, service } = yield* bench("stale", short)
+      const { lapse, party, pending, renew, service } = yield* bench("stale")
       const [a, b] = [party(), party()]
       const held = yield* a.own("one")
-      yield* pass(short)
+      yield* lapse(held)
       const nobodys = [
         yield* service.done(held),
         yield* service.release(held),

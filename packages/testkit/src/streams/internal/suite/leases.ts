@@ -2,9 +2,9 @@ import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { type Cases, only } from "./bench.ts"
+import { type Cases, only, short } from "./bench.ts"
 
-export const taking = ({ bench, it, short }: Cases): void => {
+export const taking = ({ bench, it }: Cases): void => {
   it.effect("one takes it, the others are told by whom, and for how long", () =>
     Effect.gen(function*() {
       const { lease, party } = yield* bench("take")

@@ -1,9 +1,9 @@
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { type Cases, failed, only } from "./bench.ts"
+import { type Cases, failed, only, short } from "./bench.ts"
 
-export const sharing = ({ bench, it, short }: Cases): void => {
+export const sharing = ({ bench, it }: Cases): void => {
   it.effect("what is handed over is the receiver's, which confirms by renewing it", () =>
     Effect.gen(function*() {
       const { announce, lease, next, party, pass, pending, renew, service, stream } = yield* bench("hand over")

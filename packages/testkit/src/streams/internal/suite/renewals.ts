@@ -1,9 +1,9 @@
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { type Cases, only } from "./bench.ts"
+import { type Cases, only, short } from "./bench.ts"
 
-export const renewing = ({ bench, it, short }: Cases): void => {
+export const renewing = ({ bench, it }: Cases): void => {
   it.effect("a renewed lease lasts, and keeps others out", () =>
     Effect.gen(function*() {
       const { party, pass, renew } = yield* bench("renew", short)
@@ -32,20 +32,20 @@ export const renewing = ({ bench, it, short }: Cases): void => {
 
   it.effect("G10: a lease that ran out is lost, and not made again", () =>
     Effect.gen(function*() {
-      const { party, pass, renew } = yield* bench("vanished", short)
+      const { lapse, party, renew } = yield* bench("vanished")
       const [a, b] = [party(), party()]
       const held = yield* a.own("one")
-      yield* pass(short)
+      yield* lapse(held)
       assert.deepStrictEqual(yield* renew(held), { _tag: "Lost", reason: "Vanished" })
       yield* b.take(held.stream, held.entry)
     }))
 
   it.effect("a lease that another has is lost, and the other keeps it", () =>
     Effect.gen(function*() {
-      const { party, pass, renew } = yield* bench("taken over", short)
+      const { lapse, party, renew } = yield* bench("taken over")
       const [a, b] = [party(), party()]
       const held = yield* a.own("one")
-      yield* pass(short)
+      yield* lapse(held)
       const other = yield* b.take(held.stream, held.entry)
       assert.deepStrictEqual(yield* renew(held), { _tag: "Lost", reason: "TakenOver" })
       assert.strictEqual((yield* renew(other))._tag, "Renewed")

@@ -15,7 +15,7 @@ const expiryOf = (bench: Bench, expiries: Subscription<Expiry>, stream: StreamNa
     () => expiryOf(bench, expiries, stream)
   )
 
-export const listening = ({ bench, it, publishesExpiries, short }: Cases): void => {
+export const listening = ({ bench, it, publishesExpiries }: Cases): void => {
   it.effect("hints are those of the service", () =>
     Effect.gen(function*() {
       const [one, two] = [yield* bench("hints"), yield* bench("hints")]
@@ -27,13 +27,13 @@ export const listening = ({ bench, it, publishesExpiries, short }: Cases): void 
   if (publishesExpiries) {
     it.effect("a lease that runs out is told, and one that is given back", () =>
       Effect.gen(function*() {
-        const tested = yield* bench("expiries", short)
-        const { party, pass, renew, service } = tested
+        const tested = yield* bench("expiries")
+        const { lapse, party, pass, renew, service } = tested
         const a = party()
         const expiries = Option.getOrThrow(yield* service.expiries)
         const first = yield* a.own("one")
         const { entry, stream } = first
-        yield* pass(short)
+        yield* lapse(first)
         // Among many keys it may not be noticed for long, unless somebody asks
         assert.strictEqual((yield* renew(first))._tag, "Lost")
         assert.deepStrictEqual(yield* expiryOf(tested, expiries, stream), { _tag: "Expired", stream, entry })
