@@ -260,3 +260,18 @@ it.live("a connection that answers and hears nothing is replaced", () =>
     assert.deepStrictEqual(yield* nodes[2]!.send("PUBSUB", "NUMSUB", "plain"), ["plain", 1])
     assert.lengthOf(lines.filter((line) => line.includes("hears nothing")), 1)
   }).pipe(Effect.scoped), 60_000)
+
+it.live("the subscriber of each primary logs in as the commands do", () =>
+  Effect.gen(function*() {
+    const { nodes } = yield* RedisServer.cluster()
+    for (const node of nodes) yield* node.send("ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all")
+    const layer = IoRedis.layerCluster({ nodes: nodes.map(at), client: { username: "app", password: "secret" } })
+    const subscriber = Context.get(yield* Layer.build(Layer.fresh(layer)), Subscriber)
+    yield* subscriber.subscribe("plain")
+    for (const node of nodes) {
+      const lines = String(yield* node.send("CLIENT", "LIST")).split("\n")
+      const own = lines.filter((line) => line.includes("name=simba:subscriber"))
+      assert.lengthOf(own, 1)
+      assert.include(own[0], " user=app ")
+    }
+  }).pipe(Effect.scoped), 60_000)
