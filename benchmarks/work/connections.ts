@@ -1,6 +1,6 @@
 /** Connections of a process that holds many leases and waits for as many others. */
 import { Effect } from "effect"
-import type { Bench, Entrant } from "../lib/bench.ts"
+import { atDefaults, type Bench, type Entrant } from "../lib/bench.ts"
 import * as Row from "../lib/row.ts"
 import { freshName } from "./handoff.ts"
 
@@ -51,7 +51,7 @@ const measure = (bench: Bench) =>
   })
 
 export const connections = Effect.fnUntraced(function*(bench: Bench) {
-  const entrants = bench.everybody.filter(({ setting }) => setting === "default")
+  const entrants = atDefaults(bench)
   const outcomes = yield* bench.rounds(entrants, 1, measure(bench))
   const head = {
     id: "connections-10000",

@@ -135,7 +135,7 @@ const watched = Effect.fnUntraced(function*(bench: Bench, setup: Setup, holdMill
   const connect = linkMillis === 0 ? {} : { url: (yield* Proxy.start(bench.server.port, linkMillis)).url }
   if (linkMillis > 0) yield* Effect.addFinalizer(() => Effect.ignore(bench.disconnectAll))
   // Over a link each has its turn several times, too
-  const millis = bench.pace.millis + 40 * linkMillis
+  const millis = bench.pace.millis + 20 * linkMillis
   const entrants = [...bench[setup.entrants], confirming]
   if (contenders >= crowd) {
     const outcomes = yield* bench.rounds(

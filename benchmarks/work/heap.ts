@@ -1,6 +1,6 @@
 /** Heap for each lease that a process holds. */
 import { Effect } from "effect"
-import type { Bench, Entrant } from "../lib/bench.ts"
+import { atDefaults, type Bench, type Entrant } from "../lib/bench.ts"
 import * as Row from "../lib/row.ts"
 import { freshName } from "./handoff.ts"
 
@@ -14,7 +14,7 @@ export const heapPerLease = Effect.fnUntraced(function*(bench: Bench, entrant: E
 export const heap = Effect.fnUntraced(function*(bench: Bench) {
   const count = 10_000
   const outcomes = yield* bench.rounds(
-    bench.everybody.filter(({ setting }) => setting === "default"),
+    atDefaults(bench),
     bench.pace.isQuick ? 2 : Math.min(5, bench.pace.repetitions),
     (entrant) => heapPerLease(bench, entrant, count),
     1

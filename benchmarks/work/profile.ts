@@ -43,12 +43,6 @@ const profiled: Readonly<Record<string, Work>> = {
   "uncontended-64": { ...pair, title: "acquire + release of a free mutex, 64 in flight", run: free(64) },
   "withLock-1": { ...pair, title: "withLock of a free mutex, 1 in flight", entrant: withLock, run: free(1) },
   "handoff-10": { ...handOff, title: "hand-off, 10 contenders", run: contended(10, holdMillis) },
-  "handoff-2-processes": {
-    ...handOff,
-    title: "hand-off between two processes",
-    processes: 2,
-    run: contended(1, holdMillis)
-  },
   "throughput-2-processes": {
     ...handOff,
     title: "contended mutex, empty bodies, two processes with 8 contenders each",
