@@ -34,7 +34,7 @@ export type Ailment = "none" | "fails" | "hangs" | "slow" | "poison"
  * - `unrenewed`: how many claims of stock consumers are never renewed, between 0 and 1.
  * - `duplicates`: how often a producer announces again, between 0 and 1. `malformed`: whether there is rubbish too.
  * - `hasty`: whether the next round follows while the end of the last is in hand. `repeats`: whether all is written and
- *   announced again once faults are over, as the server may have lost it.
+ *   announced again once faults are over, for it may be lost.
  * - `ownOffsets`: whether handlers commit nothing, and keep their offsets in a system outside, which checks tokens.
  * - `stockWork`: the longest time for one data stream of a stock consumer.
  */

@@ -164,7 +164,8 @@ export const loadOf = (seed: number | string) => {
       duplicates: pick("duplicates", hasRoom ? [0, 0, 0.5, 2] : [0, 0, 0.5]),
       malformed: draw("malformed") < 0.3,
       hasty: draw("hasty") < 0.5,
-      repeats: losses || !isCrowd && draw("repeats") < 0.3,
+      // A stock consumer may be done with what is not written yet
+      repeats: losses || stock > 0 || !isCrowd && draw("repeats") < 0.3,
       ownOffsets: rounds === 1 && draw("own offsets") < 0.2,
       stockWork: pick("stock work", [4000, 4000, 15_000]),
       deadLetterAfter: pick("dead letters", [0, 1000, 5000]),
