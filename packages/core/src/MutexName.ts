@@ -143,12 +143,9 @@ export const inboxOf = (id: string): string => /^\d+-([0-9a-z]{12}):/.exec(id)?.
  * @since 0.1.0
  */
 export const contenderByUuid: Effect.Effect<ContenderName> = Effect.map(
-  Effect.all(Array.from({ length: 8 }, () => Random.nextIntBetween(0, 0x10000))),
-  (words) => {
-    const [a, b, c, d, e, f, g, h] = words.map((word) => word.toString(16).padStart(4, "0")) as [
-      string,
-      ...Array<string>
-    ]
-    return `${a}${b}-${c}-4${d!.slice(1)}-a${e!.slice(1)}-${f}${g}${h}` as ContenderName
+  Effect.all(Array.from({ length: 30 }, () => Random.nextIntBetween(0, 15))),
+  (digits) => {
+    let next = 0
+    return "xxxxxxxx-xxxx-4xxx-axxx-xxxxxxxxxxxx".replace(/x/g, () => digits[next++]!.toString(16)) as ContenderName
   }
 )

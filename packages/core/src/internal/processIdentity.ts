@@ -20,7 +20,7 @@ export const processName = (): string => {
 }
 
 const sixChars: Effect.Effect<string> = Effect.map(
-  Random.nextIntBetween(0, 36 ** 6),
+  Random.nextIntBetween(0, 36 ** 6 - 1),
   (n) => n.toString(36).padStart(6, "0")
 )
 

@@ -3,6 +3,7 @@ import type { StreamName } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Random, Schema } from "effect"
 import { checked, entryProblem } from "../../src/internal/nameRules.ts"
+import { randomKey } from "../../src/internal/processIdentity.ts"
 
 const accepted = (schema: Schema.Codec<unknown, string>, text: string) =>
   Exit.isSuccess(Schema.decodeExit(schema)(text))
@@ -69,6 +70,12 @@ describe("names", () => {
       const seeded = Random.withSeed(MutexName.contenderByUuid, "one")
       assert.strictEqual(yield* seeded, yield* seeded)
     }))
+
+  it.effect("random parts keep their length when the largest numbers are drawn", () =>
+    Effect.gen(function*() {
+      assert.strictEqual(yield* randomKey, "zzzzzzzzzzzz")
+      assert.strictEqual(yield* MutexName.contenderByUuid, "ffffffff-ffff-4fff-afff-ffffffffffff")
+    }).pipe(Effect.updateService(Random.Random, (random) => ({ ...random, nextDoubleUnsafe: () => 1 - 2 ** -53 }))))
 
   it.effect("a wire id has a counter and a random part before the contender's name", () =>
     Effect.sync(() => {
