@@ -11,7 +11,7 @@ import { parseArgs } from "node:util"
 import * as Bench from "./lib/bench.ts"
 import { format } from "./lib/format.ts"
 import { circumstances } from "./lib/machine.ts"
-import type { Results } from "./lib/results.ts"
+import { parse, type Results } from "./lib/results.ts"
 import type { Row } from "./lib/row.ts"
 import { rounded } from "./lib/statistics.ts"
 import { inWords, withStolen } from "./lib/stolen.ts"
@@ -55,7 +55,7 @@ const folder = new URL("./results/", import.meta.url)
 const say = (text: string) => (options.json ? process.stderr : process.stdout).write(`${text}\n`)
 
 const read = async (file: string): Promise<Results | undefined> =>
-  readFile(new URL(file, folder), "utf8").then((text) => JSON.parse(text) as Results, () => undefined)
+  readFile(new URL(file, folder), "utf8").then(parse, () => undefined)
 
 const write = async (file: string, text: string) => {
   await mkdir(folder, { recursive: true })

@@ -7,7 +7,7 @@
 import { readdir, readFile, rm, writeFile } from "node:fs/promises"
 import { svg } from "./lib/chart.ts"
 import { format } from "./lib/format.ts"
-import type { Results } from "./lib/results.ts"
+import { parse } from "./lib/results.ts"
 import { type Row, verdict } from "./lib/row.ts"
 import { drawn } from "./lib/rowChart.ts"
 import { charts as rowCharts, works } from "./lib/suite.ts"
@@ -18,11 +18,11 @@ const page = new URL("../docs/performance.md", import.meta.url)
 const folder = new URL("./results/", import.meta.url)
 const read = (file: string) => readFile(new URL(file, folder), "utf8")
 const full = await read("latest.json").catch(() => undefined)
-const results = JSON.parse(
+const results = parse(
   full ?? await read("quick.json").catch(() => {
     throw new Error("there is no run yet: pnpm bench")
   })
-) as Results
+)
 
 const circumstances = () => {
   const { at, machine, peers, versions } = results
@@ -124,7 +124,7 @@ const summary = (rows: ReadonlyArray<Row>) => {
 const quick = async () => {
   const text = await read("quick.json").catch(() => undefined)
   if (text === undefined) return "Not measured yet: `pnpm bench --quick --save`."
-  const { at, machine, rows } = JSON.parse(text) as Results
+  const { at, machine, rows } = parse(text)
   return `Run of ${at.slice(0, 10)} on ${machine.cores} cores of ${machine.cpu}.\n\n${summary(rows)}`
 }
 

@@ -172,7 +172,7 @@ const closestOf = (everybody: ReadonlyArray<Entrant>, earlier: ReadonlyArray<Row
   const row = earlier.find(({ id }) => id === "handoff-10")
   if (row === undefined || hasRoom.size <= 3) return everybody
   const fastest = row.others
-    .filter(({ value }) => value !== undefined)
+    .filter(({ value }) => Number.isFinite(value))
     .sort((a, b) => a.value! - b.value!)
     .flatMap(({ name }) => everybody.filter((one) => one.role === "peer" && one.name === name))
     .filter(({ contestant }) => {

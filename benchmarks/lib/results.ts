@@ -13,3 +13,7 @@ export interface Results extends Circumstances {
   /** When they were drawn, where that was in an earlier run. */
   readonly chartsAt?: string
 }
+
+/** JSON has no number for "not measured": it is written as null. */
+export const parse = (text: string): Results =>
+  JSON.parse(text, (_, value: unknown) => value === null ? Number.NaN : value) as Results

@@ -58,7 +58,7 @@ export const verdict = (
   ours: readonly [number, number] | undefined,
   theirs: readonly [number, number] | undefined
 ): "ahead" | "level" | "behind" | undefined => {
-  if (ours === undefined || theirs === undefined) return undefined
+  if (ours === undefined || theirs === undefined || [...ours, ...theirs].some(Number.isNaN)) return undefined
   const isAbove = ours[0] > theirs[1]
   if (!isAbove && ours[1] >= theirs[0]) return "level"
   return isAbove === (better === "more") ? "ahead" : "behind"
