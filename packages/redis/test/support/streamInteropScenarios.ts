@@ -256,6 +256,8 @@ export const notLockedYet: Scenario = (stage) =>
     const ours = yield* stage.ours("ours", { sweepInterval: "500 millis" })
     yield* ours.run(() => Effect.never)
     yield* Effect.sleep("3200 millis")
+    // A hint from before it was given to the stock consumer comes late
+    yield* stage.send("PUBLISH", `simba:streams:${input}`, `released@@${dead!.entry}@@dead`)
     assert.strictEqual(yield* stage.send("SET", slow!.lock, go, "NX", "PX", "2000"), "OK")
     // Now it dies: its lease was seen, and is over
     yield* Effect.sleep("1900 millis")

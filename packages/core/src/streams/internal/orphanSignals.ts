@@ -76,9 +76,10 @@ export const make = (
         })
         const found: Array<Candidate> = []
         for (const { content, stock } of page.entries) {
-          if (content._tag === "Announced" && wanted.delete(content.entry) && taking.mayTake(content)) {
-            found.push({ ...content, minIdle: stock === undefined ? leaseDuration : minIdle })
-          }
+          if (content._tag !== "Announced" || !wanted.delete(content.entry) || !taking.mayTake(content)) continue
+          if (stock === undefined) found.push({ ...content, minIdle: leaseDuration })
+          // A stock consumer claimed it after the signal: sweeps know how long to leave it alone
+          else if (source === "expiry") found.push({ ...content, minIdle })
         }
         const { length } = yield* taking.take(found, source, deliver)
         metrics.update(StreamMetrics.signals.used, length)

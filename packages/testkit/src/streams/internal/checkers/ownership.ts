@@ -88,13 +88,17 @@ export const noOrphans = (model: StreamModel, bounds: { ours: number; stock: num
           orphans.delete(entry)
           continue
         }
-        const consumer = group?.delivery(entry)?.consumer
+        const delivery = group?.delivery(entry)
+        const consumer = delivery?.consumer
         const before = orphans.get(entry)
         const isMoved = before === undefined || (before.consumer !== consumer &&
           (before.consumer === undefined || (consumer !== undefined && model.isStock(consumer))))
         const since = isMoved ? now : before.since
         orphans.set(entry, { since, consumer })
-        const bound = consumer !== undefined && model.isStock(consumer) ? bounds.stock : bounds.ours
+        // Without the set of our consumers, one that is dead counts as a stock one
+        const countsAsStock = delivery !== undefined && (model.isStock(delivery.consumer) ||
+          now - (view.serverNow() - delivery.deliveredAt) <= view.lossAt() + recovery)
+        const bound = countsAsStock ? bounds.stock : bounds.ours
         for (const [client, ableSince] of able) {
           // A second announcement of a data stream waits for the first
           const from = Math.max(since, ownedAt.get(name) ?? 0, ableSince, view.lossAt() + recovery)
