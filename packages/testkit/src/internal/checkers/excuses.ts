@@ -48,8 +48,8 @@ export const beliefs = (view: View) => {
     isExcused: (client: string, id: string, timers: boolean): boolean => {
       const { askedAt, at, forcedUntil } = grants.get(id) ?? { askedAt: -1, at: -1, forcedUntil: -Infinity }
       return view.lossAt() >= at || view.serverForwardAt() >= askedAt || view.serverNow() < forcedUntil ||
-        // Its wall clock was set while it slept: neither of its clocks measured the sleep
-        (view.sleptUntil(client) >= at && view.clockStepAt(client) >= at) ||
+        // Its wall clock was set after it asked, and it slept: neither of its clocks measured the sleep
+        (view.sleptUntil(client) >= at && view.clockStepAt(client) >= askedAt) ||
         view.now() - view.resumedAt(client) <=
           (timers && view.wasSuspended(client) ? awakening.suspended : awakening.paused)
     }

@@ -100,6 +100,8 @@ interface Turn {
   ahead: number
   passed: number
   turns: number
+  /** A wait of its client failed, and this one has not asked since. */
+  mayHaveFailed: boolean
 }
 
 export const servedInTurn = (options: {
@@ -138,7 +140,8 @@ export const servedInTurn = (options: {
     const isLive = (id: string, wait: Turn) => {
       const channel = view.lock.channel?.(wait.resource, id)
       if (
-        isUndisturbed(wait.client, wait.since, recovery) && (channel === undefined || view.subscribers(channel) > 0)
+        !wait.mayHaveFailed && isUndisturbed(wait.client, wait.since, recovery) &&
+        (channel === undefined || view.subscribers(channel) > 0)
       ) return true
       wait.since = view.now()
       wait.ahead = countAhead(wait.resource, wait.place)
@@ -163,10 +166,21 @@ export const servedInTurn = (options: {
           const { args, client, reply } = event.command
           for (const { id, unfair: isUnfair } of all(view.lock.asked?.(args, reply))) if (isUnfair) unfair.add(id)
           for (const { id, place, resource } of all(view.lock.queued?.(args, reply))) {
-            if (isForeign(id) || waiting.has(id) || left.has(id)) continue
+            const known = waiting.get(id)
+            if (known !== undefined) known.mayHaveFailed = false
+            if (isForeign(id) || known !== undefined || left.has(id)) continue
             supersede(resource, id)
             const ahead = countAhead(resource, place)
-            waiting.set(id, { resource, place, client, since: event.at, ahead, passed: 0, turns: 0 })
+            waiting.set(id, {
+              resource,
+              place,
+              client,
+              since: event.at,
+              ahead,
+              passed: 0,
+              turns: 0,
+              mayHaveFailed: false
+            })
           }
           for (const { id } of all(view.lock.released?.(args, reply))) {
             waiting.delete(id)
@@ -176,6 +190,8 @@ export const servedInTurn = (options: {
           for (const [id, { client }] of [...waiting]) if (client === event.target) waiting.delete(id)
         } else if (event._tag === "Note" && event.kind === "crashed") {
           for (const [id, { client }] of [...waiting]) if (client === event.client) waiting.delete(id)
+        } else if (event._tag === "Note" && event.kind === "failed") {
+          for (const wait of waiting.values()) if (wait.client === event.client) wait.mayHaveFailed = true
         } else if (event._tag === "Owner" && event.to === undefined) {
           freeSince.set(event.resource, event.at)
         } else if (event._tag === "Owner" && event.to !== undefined) {
