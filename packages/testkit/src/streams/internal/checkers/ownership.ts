@@ -216,6 +216,9 @@ export const livingAreLeftAlone = (model: StreamModel): Checker =>
 /** In milliseconds: until others of its kind would take what it has not locked, and for the calls after it unlocked. */
 const [timeToLock, timeToFinish] = [40_000, 200]
 
+/** The time after which a client has dealt with what came late to it. Milliseconds. */
+const lateness = 2000
+
 /** An entry, and what its consumer did since it was given it. */
 interface Given {
   readonly stream: string
@@ -227,6 +230,8 @@ interface Given {
   /** Server time at which the lease ends. */
   readonly until: number
   readonly hasLocked: boolean
+  /** An earlier lease of a stock consumer on the entry has ended: an event may tell of it late. */
+  readonly wasLocked: boolean
   readonly unlockedAt: number
 }
 
@@ -238,10 +243,12 @@ export const stockHaveTime = (model: StreamModel): Checker =>
     const changes = view.follow(model.input)
     const endOf = (key: string) => view.expiresAt(key) ?? Infinity
     const judge = (entry: string, before: Given, client: string, at: number) => {
-      const { consumer, deliveredAt, hasLocked, since, stream, unlockedAt } = before
+      const { consumer, deliveredAt, hasLocked, since, stream, unlockedAt, wasLocked } = before
       const idle = view.serverNow() - deliveredAt
       const took = `${client} took ${entry} (${stream}) from ${consumer}`
       if (view.lossAt() >= since || view.serverStepAt() >= since) return
+      const wasLate = at - Math.max(view.disturbedAt(client), view.resumedAt(client)) < lateness
+      if (!hasLocked && wasLocked && wasLate) return
       if (!hasLocked && idle < timeToLock) return view.violated(`${took}, which has not locked it for ${seconds(idle)}`)
       const passed = at - unlockedAt
       if (passed < timeToFinish) view.violated(`${took}, which unlocked it ${seconds(passed)} before`)
@@ -296,6 +303,7 @@ export const stockHaveTime = (model: StreamModel): Checker =>
                 until: lease === undefined ? -Infinity : endOf(key),
                 since: event.at,
                 hasLocked: lease === consumer,
+                wasLocked: before !== undefined && (before.hasLocked || before.wasLocked),
                 unlockedAt: -Infinity
               }
           )
