@@ -16,12 +16,13 @@ import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import * as RedisMutexStore from "../../RedisMutexStore.ts"
+import { Redis } from "../client/effectRedis.ts"
 import * as keys from "../mutex/keys.ts"
 import { stop } from "./exitCodes.ts"
 import { field, formatDuration, type Paint, plural, print, printable, table } from "./output.ts"
 import { countFlag, redis, switchFlag } from "./settings.ts"
 
-export const mutexes = Mutex.layer().pipe(Layer.provide(RedisMutexStore.layer), Layer.provide(redis))
+export const mutexes = Mutex.layer().pipe(Layer.provide(RedisMutexStore.layer), Layer.provideMerge(redis))
 
 export const nameArgument = Argument.String("name").pipe(Argument.withDescription("The name of the mutex"))
 
@@ -124,9 +125,23 @@ const show = Command.make(
   }, Effect.provide(mutexes))
 ).pipe(Command.withDescription("Show owner, time left, token and queue of a mutex"))
 
-/** Another program wrote the key, or a newer version. */
+const wrongType = "WRONGTYPE"
+
+/** Another program wrote a key, or a newer version. */
 const isForeign = ({ _tag, message }: StoreError | InvalidName) =>
-  _tag === "ProtocolError" || (_tag === "BackendError" && message.includes("WRONGTYPE"))
+  _tag === "ProtocolError" || (_tag === "BackendError" && message.includes(wrongType))
+
+/** The key with a value of another type, or else that of the owner: to delete it by mistake would free the mutex. */
+const foreignKey = Effect.fnUntraced(function*(mutex: MutexName) {
+  const { send } = yield* Redis
+  const isRefused = (command: string, key: string) =>
+    Effect.match(send(command, key), {
+      onFailure: ({ cause }) => String(cause).includes(wrongType),
+      onSuccess: () => false
+    })
+  if (yield* isRefused("ZCARD", keys.queue(mutex))) return keys.queue(mutex)
+  return (yield* isRefused("GET", keys.fence(mutex))) ? keys.fence(mutex) : keys.owner(mutex)
+})
 
 const confirmed = Effect.fnUntraced(function*(name: string, state: MutexState) {
   const { canPrompt } = yield* TerminalCapabilities.TerminalCapabilities
@@ -149,12 +164,17 @@ const release = Command.make(
         "Another process owns the mutex, so this takes --force. Its owner loses the lease and may work on for a moment."
       )
     }
-    const state = yield* Effect.catchIf(Mutex.inspect(name), isForeign, (error) =>
-      stop(
-        "negative",
-        `Cannot release "${printable(name)}": ${error.message} ` +
-          `If no program needs the key "${printable(keys.owner(name as MutexName))}", delete it.`
-      ))
+    const state = yield* Effect.catchIf(
+      Mutex.inspect(name),
+      isForeign,
+      (error) =>
+        Effect.flatMap(foreignKey(name as MutexName), (key) =>
+          stop(
+            "negative",
+            `Cannot release "${printable(name)}": ${error.message} ` +
+              `If no program needs the key "${printable(key)}", delete it.`
+          ))
+    )
     if (state.ownership._tag === "Free") return yield* stop("negative", `Nobody owns "${printable(name)}".`)
     if (!yes && !(yield* confirmed(name, state))) return yield* stop("negative", "Nothing was changed.")
     const before = yield* Mutex.forceRelease(name)

@@ -63,6 +63,23 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       yield* server.send("DEL", ...[good, list, text].map((name) => `simba:{${name}}`))
     }))
 
+  it.effect("release names the key that is another program's, and not the one of the owner", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const holder = yield* openMutex(server)
+      for (const part of ["contender", "fence"]) {
+        const name = freshName(`foreign ${part}`)
+        const key = `simba:{${name}}:${part}`
+        yield* holder.acquire(name)
+        yield* server.send("DEL", key)
+        yield* server.send("RPUSH", key, "another")
+        const refused = yield* commandLine.run(["release", name, "--force", "--yes"], server)
+        assert.strictEqual(refused.code, 1)
+        assert.include(refused.errors, `If no program needs the key "${key}", delete it.`)
+        yield* server.send("DEL", key)
+      }
+    }))
+
   it.effect("colours are for terminals", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
