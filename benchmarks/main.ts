@@ -28,7 +28,7 @@ const { positionals, values: options } = parseArgs({
   options: {
     /** Two commits in turn, the first against the second, instead of ours against raw and the peers. */
     compare: { type: "boolean", default: false },
-    /** Whose time these rows of the last full run are made of, instead of the rows; all that there are: `all`. */
+    /** Measures the parts of the time of these rows, instead of the rows; `all` stands for all of them. */
     profile: { type: "string" },
     /** Three minutes at most, no peers but one; compared with the committed run. */
     quick: { type: "boolean", default: false },
@@ -38,7 +38,7 @@ const { positionals, values: options } = parseArgs({
     only: { type: "string" },
     /** How often each workload is repeated; five times, or three in a quick run, unless told. */
     repetitions: { type: "string" },
-    /** Without the charts of how cost grows, which take the most time: those of the last run stay. */
+    /** Without the charts of growth and of free mutexes over a link: the last ones stay. */
     "no-charts": { type: "boolean", default: false },
     /** Makes a quick run the one to compare with. */
     save: { type: "boolean", default: false }

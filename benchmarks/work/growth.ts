@@ -68,7 +68,7 @@ const fibersInProcess = (bench: Bench) =>
     },
     tenfold,
     () => [
-      variantOf(handingOver, "ours, local hand-over", {}),
+      variantOf(handingOver, "ours, local hand-off", {}),
       variantOf(ours, "ours, every lease from Redis", {}),
       queueing
     ],

@@ -52,7 +52,7 @@ export const inProcess = Effect.fnUntraced(function*(bench: Bench) {
   }
   const head = {
     id: "in-process-contended",
-    title: `${fibers} fibers of one process on one mutex, local hand-over up to ${bound}`,
+    title: `${fibers} fibers of one process on one mutex, local hand-off up to ${bound}`,
     unit: "pairs/s",
     better: "more"
   } as const

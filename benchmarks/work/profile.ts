@@ -1,4 +1,4 @@
-/** Whose time a hand-off, or an acquire with its release, is made of: of ours and of raw. */
+/** The parts of the time of a hand-off, or of an acquire with its release, for ours and for raw. */
 import { Effect, type Scope } from "effect"
 import type { Redis } from "ioredis"
 import type { Agent, AgentError } from "../lib/agent.ts"
@@ -62,20 +62,17 @@ export interface Profile {
   readonly figures: ReadonlyArray<readonly [name: string, ours: number, raw: number]>
 }
 
-/** Calls of scripts and commands of subscriptions, in microseconds; what scripts call is part of them. */
-const commandLine = /^cmdstat_(evalsha|eval|publish|subscribe|unsubscribe):calls=(\d+),usec=(\d+)/gm
+/** Calls of scripts and commands of subscriptions, in microseconds; the commands that scripts call are part of them. */
+const commandLine = /^cmdstat_(?:evalsha|eval|subscribe|unsubscribe):calls=(\d+),usec=(\d+)/gm
 const cpuLine = /^used_cpu_(?:sys|user):([\d.]+)/gm
 
 const served = (admin: Redis) =>
   Effect.promise(async () => {
-    const commands = [...(await admin.info("commandstats")).matchAll(commandLine)].filter(([, name]) =>
-      // Scripts publish, clients of these rows do not
-      name !== "publish"
-    )
+    const commands = [...(await admin.info("commandstats")).matchAll(commandLine)]
     const sum = (values: ReadonlyArray<number>) => values.reduce((a, b) => a + b, 0)
     return {
-      calls: sum(commands.map(([, , calls]) => Number(calls))),
-      micros: sum(commands.map(([, , , micros]) => Number(micros))),
+      calls: sum(commands.map(([, calls]) => Number(calls))),
+      micros: sum(commands.map(([, , micros]) => Number(micros))),
       cpuMicros: 1e6 * sum([...(await admin.info("cpu")).matchAll(cpuLine)].map(([, seconds]) => Number(seconds)))
     }
   })

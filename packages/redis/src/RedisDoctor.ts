@@ -27,10 +27,11 @@ export interface Report {
   readonly findings: ReadonlyArray<{
     /**
      * What was looked at: `version`, `mode`, `role`, `eviction`, `connections`, `persistence`, `coverage` (of a Cluster),
-     * `keyspaceEvents`, `clock`, `latency`, `messages`, `permissions`.
+     * `keyspaceEvents`, `clock`, `latency`, `messages`, `permissions`. `connection` stands for all of a server that does
+     * not answer.
      */
     readonly check: string
-    /** `info` is worth to know, `warning` works and may break a promise of this library, `error` cannot work. */
+    /** `info`: good to know. `warning`: it works, and may break a promise of this library. `error`: it cannot work. */
     readonly status: "ok" | "info" | "warning" | "error"
     readonly message: string
     /** What to do about it, where there is something to do. */
@@ -182,7 +183,7 @@ const messages = (send: Send, subscriber: Subscriber["Service"], key: string) =>
           "messages",
           "warning",
           `no message arrives: ${error instanceof Redis.RedisError ? causeOf(error) : error.message}`,
-          "permit subscribe, and the channels simba:*: until then each hand-over may take as long as a lease"
+          "permit subscribe, and the channels simba:*: until then each hand-off may take as long as a lease"
         )
     })
   )

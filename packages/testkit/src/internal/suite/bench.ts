@@ -29,7 +29,7 @@ export interface Periods {
 /** Longer than any test. */
 export const long: Periods = { lease: Duration.minutes(2), confirm: Duration.minutes(1) }
 
-/** With a confirm period that a test can wait for, and that ends before no answer does. */
+/** With a confirm period that a test can wait for, and that lasts longer than the steps within it. */
 export const shortConfirm: Periods = { lease: long.lease, confirm: Duration.millis(1500) }
 
 export const granted = (result: AcquireResult): Granted => {

@@ -55,7 +55,7 @@ export const driverOptions = <A extends object>(input: A | undefined): Effect.Ef
 export const partsOf = (text: SingleOptions["url"]): Effect.Effect<url.Parts, InvalidConfig> =>
   text === undefined ? Effect.succeed({}) : url.read(Redacted.isRedacted(text) ? Redacted.value(text) : text)
 
-/** What is given in code is not read: its variable may be unreadable. */
+/** Reads no variable of an option that is given in code: it may be unreadable. */
 const unless = <A>(given: unknown, variable: Config.Config<A>): Config.Config<A | undefined> =>
   given === undefined ? Config.withDefault(variable, undefined) : Config.succeed(undefined)
 

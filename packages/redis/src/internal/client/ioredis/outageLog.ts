@@ -30,7 +30,7 @@ export interface OutageLog {
 
 const consequence: { readonly [Role in Kind]: string } = {
   commands: "commands fail until it is back",
-  subscriber: "until it is back, each hand-over to this process may take as long as a lease"
+  subscriber: "until it is back, each hand-off to this process may take as long as a lease"
 }
 
 /** Ends with its scope, so that a connection that is closed on purpose is no outage. */

@@ -1,4 +1,4 @@
---- Gives a period of a timetable, or one instant of it, to the first that asks.
+--- Gives a period of scheduled work, or one instant of it, to the first that asks.
 ---
 --- A period is kept as the instant at which it begins, so that a job whose period changes goes on. An instant that is
 --- too far ahead of the server's time is refused: the clock of a node that is wrong must not use up what is to come.

@@ -1,5 +1,5 @@
 /**
- * XREAD, and what XREADGROUP has in common with it: how long to block, and the list of keys and ids.
+ * XREAD, and the arguments that XREADGROUP has in common with it.
  */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
