@@ -246,7 +246,7 @@ it.live("a connection that answers and hears nothing is replaced", () =>
       (cluster) => Effect.sync(() => cluster.disconnect())
     )
     let isDeaf = true
-    const settings = { commandTimeout: Duration.seconds(1), connectTimeout: Duration.seconds(2) }
+    const settings = { client: {}, commandTimeout: Duration.seconds(1), connectTimeout: Duration.seconds(2) }
     const connectTo = (options: { readonly host: string; readonly port: number }) =>
       connection.duplicate(new Client({ ...options, lazyConnect: true }), "subscriber", settings)
     const subscriptions = yield* clusterSubscriptions.make(client, ({ options: { port } }) => {
@@ -261,17 +261,24 @@ it.live("a connection that answers and hears nothing is replaced", () =>
     assert.lengthOf(lines.filter((line) => line.includes("hears nothing")), 1)
   }).pipe(Effect.scoped), 60_000)
 
-it.live("the subscriber of each primary logs in as the commands do", () =>
-  Effect.gen(function*() {
-    const { nodes } = yield* RedisServer.cluster()
-    for (const node of nodes) yield* node.send("ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all")
-    const layer = IoRedis.layerCluster({ nodes: nodes.map(at), client: { username: "app", password: "secret" } })
-    const subscriber = Context.get(yield* Layer.build(Layer.fresh(layer)), Subscriber)
-    yield* subscriber.subscribe("plain")
-    for (const node of nodes) {
-      const lines = String(yield* node.send("CLIENT", "LIST")).split("\n")
-      const own = lines.filter((line) => line.includes("name=simba:subscriber"))
-      assert.lengthOf(own, 1)
-      assert.include(own[0], " user=app ")
-    }
-  }).pipe(Effect.scoped), 60_000)
+it.live(
+  "the subscriber of each primary logs in as the commands do, under the name that it was given",
+  () =>
+    Effect.gen(function*() {
+      const { nodes } = yield* RedisServer.cluster()
+      for (const node of nodes) yield* node.send("ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all")
+      const layer = IoRedis.layerCluster({ nodes: nodes.map(at), client: { username: "app", password: "secret" } })
+      const named = IoRedis.layerCluster({ nodes: nodes.map(at), client: { connectionName: "named" } })
+      const subscriber = Context.get(yield* Layer.build(Layer.fresh(layer)), Subscriber)
+      yield* subscriber.subscribe("plain")
+      yield* Context.get(yield* Layer.build(Layer.fresh(named)), Subscriber).subscribe("plain")
+      for (const node of nodes) {
+        const lines = String(yield* node.send("CLIENT", "LIST")).split("\n")
+      assert.isTrue(lines.some((line) => line.includes("name=named ") && !line.includes(" sub=0 ")))
+        const own = lines.filter((line) => line.includes("name=simba:subscriber"))
+        assert.lengthOf(own, 1)
+        assert.include(own[0], " user=app ")
+      }
+    }).pipe(Effect.scoped),
+  60_000
+)

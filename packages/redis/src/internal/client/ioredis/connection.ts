@@ -176,13 +176,13 @@ const clusterTarget = ({ client, nodes }: ClusterSettings): causes.Target => ({
 export const duplicate = (
   client: Client,
   role: "subscriber" | "reserved",
-  settings: Omit<Settings, "server" | "client">
+  settings: Omit<Settings, "server">
 ): Effect.Effect<Client, Redis.RedisError, Scope.Scope> =>
   opened(
     role,
     settings,
     targetOf(client.options),
-    () => client.duplicate(optionsFor(role, { ...settings, client: {} }))
+    () => client.duplicate(optionsFor(role, settings))
   )
 
 /** Connects to a Cluster, on demand to each node. */

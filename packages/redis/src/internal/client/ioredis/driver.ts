@@ -15,7 +15,7 @@ import * as commands from "./commands.ts"
 import { withTimeouts } from "./commandTimeouts.ts"
 import * as connection from "./connection.ts"
 import * as switches from "./failover.ts"
-import { type Common, driverOptions, partsOf, type SingleOptions, timeouts } from "./options.ts"
+import { type Common, driverOptions, given, partsOf, type SingleOptions, timeouts } from "./options.ts"
 import * as outages from "./outageLog.ts"
 import * as ownClient from "./ownClient.ts"
 import * as channels from "./subscriptions.ts"
@@ -80,12 +80,14 @@ const ofSingle = Effect.fnUntraced(function*(
 const ofCluster = Effect.fnUntraced(function*(
   client: Cluster,
   options: Common,
-  settings: Effect.Success<ReturnType<typeof timeouts>>,
+  settings: Pick<connection.ClusterSettings, "client" | "commandTimeout" | "connectTimeout">,
   reserved: Effect.Effect<Cluster, Redis.RedisError, Scope.Scope>
 ): Effect.fn.Return<Driver, BackendError | InvalidConfig, Scope.Scope> {
   const limit = settings.commandTimeout
   const { shape, ...parts } = common(client, options, yield* withTimeouts(client, limit))
-  const subscriberAt = (node: Client) => connection.duplicate(node, "subscriber", settings)
+  // The node has the other options already
+  const named = { ...settings, client: given({ connectionName: settings.client.connectionName }) }
+  const subscriberAt = (node: Client) => connection.duplicate(node, "subscriber", named)
   if (options.serverChecks !== false) {
     for (const node of client.nodes("master")) {
       // A node that is down now is no reason to do without the others
@@ -159,10 +161,10 @@ export const ofClient = Effect.fnUntraced(function*(client: Client | Cluster, op
       client,
       options,
       settings.commandTimeout,
-      (role) => follow(connection.duplicate(client, role, settings))
+      (role) => follow(connection.duplicate(client, role, { ...settings, client: {} }))
     )
   }
   yield* ownClient.rejectUnanswered(client)
-  const reserved = connection.duplicateCluster(client, { client: client.options.redisOptions ?? {}, ...settings })
-  return yield* ofCluster(client, options, settings, reserved)
+  const ofNodes = { client: client.options.redisOptions ?? {}, ...settings }
+  return yield* ofCluster(client, options, ofNodes, connection.duplicateCluster(client, ofNodes))
 })
