@@ -13,12 +13,12 @@
  * - `processed`: the handler is through with the `message` of that id. `failed`: it failed, with its `entry`.
  * - `kept`: a system outside has that `message` as the last processed one, for handlers that commit nothing.
  *
- * **Example** (The rules that one knows the times of)
+ * **Example** (For a fleet without rebalancing)
  *
  * ```ts
  * import { StreamChecker } from "@effect-simba/testkit/streams"
  *
- * const aboutMessages = (model: StreamChecker.Model, times: Parameters<typeof StreamChecker.all>[1]) =>
+ * const withoutRebalancing = (model: StreamChecker.Model, times: Parameters<typeof StreamChecker.all>[1]) =>
  *   StreamChecker.all(model, times).filter(({ name }) => name !== "no ping-pong")
  * ```
  *
@@ -58,8 +58,8 @@ const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUn
  *
  * **Details**
  *
- * - `checkpoints grow over what was processed`: the checkpoint of a data stream, or what is `kept` instead, never goes
- *   back, and passes over no message without its processing or dead letter, unless the server lost data.
+ * - `checkpoints grow over what was processed`: the checkpoint of a data stream, or the `kept` message in its place,
+ *   never goes back, and passes over no message without its processing or dead letter, unless the server lost data.
  * - `messages come in order`: a handler gets the messages of its data stream one by one, from the one after the
  *   checkpoint on.
  * - `nothing is forgotten`: every announced data stream comes to its end once faults are over. Its announcement goes away

@@ -27,12 +27,12 @@ export * as StockStreamConsumer from "./StockStreamConsumer.ts"
  * - `processed`: the handler is through with the `message` of that id. `failed`: it failed, with its `entry`.
  * - `kept`: a system outside has that `message` as the last processed one, for handlers that commit nothing.
  *
- * **Example** (The rules that one knows the times of)
+ * **Example** (For a fleet without rebalancing)
  *
  * ```ts
  * import { StreamChecker } from "@effect-simba/testkit/streams"
  *
- * const aboutMessages = (model: StreamChecker.Model, times: Parameters<typeof StreamChecker.all>[1]) =>
+ * const withoutRebalancing = (model: StreamChecker.Model, times: Parameters<typeof StreamChecker.all>[1]) =>
  *   StreamChecker.all(model, times).filter(({ name }) => name !== "no ping-pong")
  * ```
  *
