@@ -274,7 +274,7 @@ it.live(
       yield* Context.get(yield* Layer.build(Layer.fresh(named)), Subscriber).subscribe("plain")
       for (const node of nodes) {
         const lines = String(yield* node.send("CLIENT", "LIST")).split("\n")
-      assert.isTrue(lines.some((line) => line.includes("name=named ") && !line.includes(" sub=0 ")))
+        assert.isTrue(lines.some((line) => line.includes("name=named ") && !line.includes(" sub=0 ")))
         const own = lines.filter((line) => line.includes("name=simba:subscriber"))
         assert.lengthOf(own, 1)
         assert.include(own[0], " user=app ")
