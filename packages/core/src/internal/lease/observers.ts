@@ -38,9 +38,13 @@ export class Listeners<A> {
     return () => listeners.delete(listener)
   }
 
-  /** Waits for the event. */
-  get next(): Effect.Effect<A> {
-    return Effect.callback((resume) => Effect.sync(this.add((value) => resume(Effect.succeed(value)))))
+  /** Waits for the event. `past` looks in the same step whether it was: between two steps a fiber may be set aside. */
+  next(past: () => Effect.Effect<A> | undefined): Effect.Effect<A> {
+    return Effect.callback((resume) => {
+      const found = past()
+      if (found !== undefined) return resume(found)
+      return Effect.sync(this.add((value) => resume(Effect.succeed(value))))
+    })
   }
 
   tell(value: A): void {

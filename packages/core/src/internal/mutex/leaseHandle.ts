@@ -126,13 +126,15 @@ export class LeaseImpl extends Handle implements Lease {
   }
 
   get lost() {
-    return Effect.withFiber((waiting) => {
-      const loss = over(this.leases, this.lease)
-      return loss !== undefined ? Effect.succeed(loss) : Effect.callback<LeaseLost>((resume) => {
+    return Effect.withFiber((waiting) =>
+      // One step: between two a fiber may be set aside, and miss the loss
+      Effect.callback<LeaseLost>((resume) => {
+        const loss = over(this.leases, this.lease)
+        if (loss !== undefined) return resume(Effect.succeed(loss))
         const unlisten = this.lease.onLoss.add((loss) => isolate(waiting, () => resume(Effect.succeed(loss))))
         return Effect.sync(unlisten)
       })
-    })
+    )
   }
 
   get protect(): Lease["protect"] {

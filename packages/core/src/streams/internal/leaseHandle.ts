@@ -72,25 +72,25 @@ export class LeaseImpl extends Handle implements StreamLease {
   }
 
   get lost() {
-    return Effect.suspend(() => {
+    return this.owned.onLoss.next(() => {
       over(this.parts, this.owned)
-      const { loss, onLoss, state } = this.owned
+      const { loss, state } = this.owned
       if (loss !== undefined) return Effect.succeed(loss)
       // It ended in order, and is never lost
-      return state === "released" ? Effect.never : onLoss.next
+      return state === "released" ? Effect.never : undefined
     })
   }
 
   /** Fails at any end: no more messages are read. */
   private get ended() {
     return Effect.andThen(
-      this.owned.onEnd.next,
+      this.owned.onEnd.next(() => this.owned.isOpen() ? undefined : Effect.void),
       Effect.suspend(() => Effect.fail(this.owned.loss ?? this.owned.lossOf("Released")))
     )
   }
 
   get revoked() {
-    return Effect.suspend(() => this.owned.isRevoked ? Effect.void : this.owned.onRevoked.next)
+    return this.owned.onRevoked.next(() => this.owned.isRevoked ? Effect.void : undefined)
   }
 
   get isRevoked() {
