@@ -72,6 +72,9 @@ describe("with stock consumers, on the fake Redis", () => {
   it.effect("an expired lease of a stock consumer is over at once, also where ours last longer", () =>
     fake(scenarios.longerLeases))
 
+  it.effect("the end of an earlier lease says nothing of a stock consumer that was given the entry since", () =>
+    fake(scenarios.earlierLease))
+
   it.effect("ours that is cut off stops before a stock consumer takes over", () =>
     Effect.gen(function*() {
       const millis = yield* fake(scenarios.oursDies)

@@ -312,6 +312,23 @@ export const longerLeases: Scenario = (stage) =>
     assert.isTrue(yield* owns(ours, "a"))
   })
 
+/** An event tells of the lease that another had before: the consumer which was given it since keeps its time. */
+export const earlierLease: Scenario = (stage) =>
+  Effect.gen(function*() {
+    yield* events(stage)
+    const [given] = yield* givenToStock(stage, "a")
+    const ours = yield* stage.ours("ours", {
+      leaseDuration: "1500 millis",
+      heartbeatInterval: "500 millis",
+      sweepInterval: "1 hour"
+    })
+    yield* ours.run(() => Effect.never)
+    yield* stage.send("SET", given!.lock, "redis-consumer-before", "PX", "1600")
+    yield* Effect.sleep("1900 millis")
+    assert.isNull(yield* stage.send("GET", given!.lock))
+    assert.deepStrictEqual(yield* ownedBy(ours), [])
+  })
+
 /** A stock owner that is late finishes what ours has taken over: ours stops, and nothing comes back. */
 export const lateDone: Scenario = (stage) =>
   Effect.gen(function*() {

@@ -79,7 +79,8 @@ export const make = (
           if (content._tag !== "Announced" || !wanted.delete(content.entry) || !taking.mayTake(content)) continue
           if (stock === undefined) found.push({ ...content, minIdle: leaseDuration })
           // A stock consumer claimed it after the signal: sweeps know how long to leave it alone
-          else if (source === "expiry") found.push({ ...content, minIdle })
+          // What it was given for a shorter time than its lease: the event tells of an earlier one
+          else if (source === "expiry") found.push({ ...content, minIdle: stockLease })
         }
         const { length } = yield* taking.take(found, source, deliver)
         metrics.update(StreamMetrics.signals.used, length)

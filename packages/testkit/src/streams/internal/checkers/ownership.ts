@@ -241,7 +241,6 @@ export const stockHaveTime = (model: StreamModel): Checker =>
     let all = new Map<string, Given>()
     const names = new Map<string, string | undefined>()
     const changes = view.follow(model.input)
-    const endOf = (key: string) => view.expiresAt(key) ?? Infinity
     const judge = (entry: string, before: Given, client: string, at: number) => {
       const { consumer, deliveredAt, hasLocked, since, stream, unlockedAt, wasLocked } = before
       const idle = view.serverNow() - deliveredAt
@@ -264,7 +263,10 @@ export const stockHaveTime = (model: StreamModel): Checker =>
       return {
         ...before,
         lease,
-        until: lease === undefined ? -Infinity : endOf(before.key),
+        // A server may keep a key for a while after its end
+        until: lease === undefined
+          ? -Infinity
+          : view.expiresAt(before.key) ?? (lease === before.lease ? before.until : Infinity),
         hasLocked: before.hasLocked || lease === before.consumer,
         unlockedAt: isUnlocked ? at : before.unlockedAt
       }
@@ -300,7 +302,7 @@ export const stockHaveTime = (model: StreamModel): Checker =>
                 stream: name,
                 key,
                 lease,
-                until: lease === undefined ? -Infinity : endOf(key),
+                until: lease === undefined ? -Infinity : view.expiresAt(key) ?? Infinity,
                 since: event.at,
                 hasLocked: lease === consumer,
                 wasLocked: before !== undefined && (before.hasLocked || before.wasLocked),
