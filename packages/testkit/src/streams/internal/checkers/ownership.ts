@@ -232,6 +232,8 @@ interface Given {
   readonly hasLocked: boolean
   /** An earlier lease of a stock consumer on the entry has ended: an event may tell of it late. */
   readonly wasLocked: boolean
+  /** It let its lease run out. A late renewal brings the lease back, and stops nobody who is about to take the entry. */
+  readonly hasExpired: boolean
   readonly unlockedAt: number
 }
 
@@ -242,7 +244,7 @@ export const stockHaveTime = (model: StreamModel): Checker =>
     const names = new Map<string, string | undefined>()
     const changes = view.follow(model.input)
     const judge = (entry: string, before: Given, client: string, at: number) => {
-      const { consumer, deliveredAt, hasLocked, since, stream, unlockedAt, wasLocked } = before
+      const { consumer, deliveredAt, hasExpired, hasLocked, since, stream, unlockedAt, wasLocked } = before
       const idle = view.serverNow() - deliveredAt
       const took = `${client} took ${entry} (${stream}) from ${consumer}`
       if (view.lossAt() >= since || view.serverStepAt() >= since) return
@@ -250,7 +252,7 @@ export const stockHaveTime = (model: StreamModel): Checker =>
       if (!hasLocked && wasLocked && wasLate) return
       if (!hasLocked && idle < timeToLock) return view.violated(`${took}, which has not locked it for ${seconds(idle)}`)
       const passed = at - unlockedAt
-      if (passed < timeToFinish) view.violated(`${took}, which unlocked it ${seconds(passed)} before`)
+      if (!hasExpired && passed < timeToFinish) view.violated(`${took}, which unlocked it ${seconds(passed)} before`)
     }
     /** What it is now, after a command of this client or an expiry. */
     const next = (entry: string, before: Given, client: string | undefined, at: number): Given => {
@@ -268,6 +270,7 @@ export const stockHaveTime = (model: StreamModel): Checker =>
           ? -Infinity
           : view.expiresAt(before.key) ?? (lease === before.lease ? before.until : Infinity),
         hasLocked: before.hasLocked || lease === before.consumer,
+        hasExpired: before.hasExpired || lease === undefined && before.lease !== undefined && !isUnlocked,
         unlockedAt: isUnlocked ? at : before.unlockedAt
       }
     }
@@ -305,6 +308,7 @@ export const stockHaveTime = (model: StreamModel): Checker =>
                 until: lease === undefined ? -Infinity : view.expiresAt(key) ?? Infinity,
                 since: event.at,
                 hasLocked: lease === consumer,
+                hasExpired: false,
                 wasLocked: before !== undefined && (before.hasLocked || before.wasLocked),
                 unlockedAt: -Infinity
               }
