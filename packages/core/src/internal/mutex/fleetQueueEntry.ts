@@ -5,20 +5,18 @@ import type * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import * as Pull from "effect/Pull"
 import * as Schedule from "effect/Schedule"
-import type { ContenderId, MutexName } from "../../MutexName.ts"
-import type { Grant, Released, Ticket } from "../../MutexStore.ts"
+import type { ContenderId } from "../../MutexName.ts"
+import type { Released, Ticket } from "../../MutexStore.ts"
 import type { BackendError, StoreError } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
-import { marginMillis } from "../optionChecks.ts"
-import { type AttemptContext, awaitWakeUp, isRefused, type Refused, retryOutages, send, withAnswer } from "./attempt.ts"
-import { HeldLease, type LeaseOwner, type Parting } from "./heldLease.ts"
+import { awaitWakeUp, isRefused, type Refused, retryOutages, send, withAnswer } from "./attempt.ts"
+import { type GrantOwner, leaseOfGrant } from "./grantMessage.ts"
+import { HeldLease, type Parting } from "./heldLease.ts"
 import type { LocalWaiter } from "./localWaiter.ts"
 import { lookSchedule } from "./lookSchedule.ts"
 
 /** The queue that the entry stands for. */
-export interface QueueContext extends LeaseOwner {
-  readonly mutex: MutexName
-  readonly context: AttemptContext
+export interface QueueContext extends GrantOwner {
   /** Others may become the first while a request is under way. */
   readonly first: () => LocalWaiter | undefined
   readonly refused: (refused: Refused) => void
@@ -108,30 +106,6 @@ export class FleetQueueEntry {
     this.contend()
   }
 
-  /**
-   * The lease of a grant that is younger than `refused`: its token is larger. The backend's own clock says by how much, so
-   * no clock is compared with another. Answers nothing where a request is to decide.
-   */
-  private believed(grant: Grant, { sent, stamp }: Refused): HeldLease | undefined {
-    const { queue } = this
-    const waiter = queue.first()
-    if (waiter === undefined || stamp === undefined || grant.token <= stamp.token) return undefined
-    // Below zero the backend's clock was set back
-    const after = (grant.micros - stamp.micros) / 1000
-    if (after < 0) return undefined
-    const { terms } = waiter.attempt
-    // Tokens for those behind it come with a reply
-    if (terms.maxLocalHandOffs > 0 && waiter.next !== undefined) return undefined
-    const now = queue.context.now()
-    const lease = new HeldLease(queue.mutex, this.id, grant.token, terms, {
-      monotonic: Math.min(sent.monotonic + after, now.monotonic),
-      wall: Math.min(sent.wall + after, now.wall)
-    }, queue)
-    // The rates of the clocks may differ for as long as it waited
-    lease.confirmWithin(grant.millis - marginMillis(after + grant.millis))
-    return lease.left(now) < grant.millis / 2 ? undefined : lease
-  }
-
   /** Repeats a request until it succeeds. The queue decides how long each waiter sits through an outage. */
   private persist<A, R>(request: Effect.Effect<A, StoreError, R>): Effect.Effect<A, StoreError, R> {
     const { context } = this.queue
@@ -187,7 +161,8 @@ export class FleetQueueEntry {
       if (refused !== undefined) {
         const call = yield* sleep(refused)
         isCalled = call !== undefined
-        const lease = call?.grant === undefined ? undefined : this.believed(call.grant, refused)
+        const first = queue.first()
+        const lease = call?.grant && first && leaseOfGrant(call.grant, refused, first, { id: this.id, queue })
         if (lease !== undefined) return queue.won(this, lease, true)
       }
       const result = yield* ask
