@@ -31,7 +31,7 @@ export const retrySchedule = (first: Duration.Input, longest: Duration.Input): S
 
 export const outageRetry = retrySchedule("50 millis", "1 second")
 
-/** For what is never given up. */
+/** For loops that never give up. */
 export const endlessRetry = retrySchedule("100 millis", "10 seconds")
 
 /** A loop outlasts an answer that cannot be read: it has other work, and an operator may mend what was read. */

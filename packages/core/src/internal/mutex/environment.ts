@@ -24,7 +24,7 @@ const durationText = () =>
 const period = (variable: string, fallback: Duration.Input) =>
   Config.withDefault(Config.schema(durationText(), variable), Duration.fromInputUnsafe(fallback))
 
-/** Reads what is not given. A variable that is not needed may be unreadable. */
+/** Reads the options that the caller left out. A variable that is not needed may be unreadable. */
 export const complete = (given: Options = {}): Effect.Effect<Options, Config.ConfigError> =>
   Effect.gen(function*() {
     const ttl = given.ttl ?? (yield* period("SIMBA_REDIS_TTL", "10 seconds"))

@@ -131,7 +131,7 @@ const wrongType = "WRONGTYPE"
 const isForeign = ({ _tag, message }: StoreError | InvalidName) =>
   _tag === "ProtocolError" || (_tag === "BackendError" && message.includes(wrongType))
 
-/** The key with a value of another type, or else that of the owner: to delete it by mistake would free the mutex. */
+/** The key with a value of another type, or else the key of the owner: to delete it by mistake would free the mutex. */
 const foreignKey = Effect.fnUntraced(function*(mutex: MutexName) {
   const { send } = yield* Redis
   const isRefused = (command: string, key: string) =>
