@@ -55,7 +55,7 @@ const throwing = ({ random }: Simulation.Client) => {
   )
 }
 
-/** `on` and `mutexes` are replaced by what is wrong in one thing. */
+/** `on` and `mutexes` replace parts of the fleet by faulty ones. */
 export const program = (
   settings: Settings,
   on = RedisMutexStore.layer,

@@ -164,7 +164,7 @@ export const loadOf = (seed: number | string) => {
       duplicates: pick("duplicates", hasRoom ? [0, 0, 0.5, 2] : [0, 0, 0.5]),
       malformed: draw("malformed") < 0.3,
       hasty: draw("hasty") < 0.5,
-      // A stock consumer may be done with what is not written yet
+      // A stock consumer may finish a data stream before its messages are written
       repeats: losses || stock > 0 || !isCrowd && draw("repeats") < 0.3,
       ownOffsets: rounds === 1 && draw("own offsets") < 0.2,
       stockWork: pick("stock work", [4000, 4000, 15_000]),

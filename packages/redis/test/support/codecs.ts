@@ -7,7 +7,7 @@ export const roundTrips = <T, E>(name: string, codec: Schema.Codec<T, E>) => {
   const encode = Schema.encodeResult(codec)
 
   it.prop(
-    `${name}: what was written is what is read, and the text is written the same way again`,
+    `${name}: a text is read as the value that was written, and written the same way again`,
     [Arbitrary.schema(codec)],
     ([value]) => {
       const text = Result.getOrThrow(encode(value))

@@ -214,7 +214,7 @@ export const livingAreLeftAlone = (model: StreamModel): Checker =>
   })
 
 /** In milliseconds: until others of its kind would take what it has not locked, and for the calls after it unlocked. */
-const [timeToLock, timeToFinish] = [40_000, 200]
+const [timeToLock, timeToFinish, lockTries] = [40_000, 200, 32]
 
 /** The time after which a client has dealt with what came late to it. Milliseconds. */
 const lateness = 2000
@@ -235,6 +235,8 @@ interface Given {
   /** It let its lease run out. A late renewal brings the lease back, and stops nobody who is about to take the entry. */
   readonly hasExpired: boolean
   readonly unlockedAt: number
+  /** How often another's lock kept it from locking. Its reader ends at `lockTries`. */
+  readonly refusals: number
 }
 
 export const stockHaveTime = (model: StreamModel): Checker =>
@@ -249,7 +251,7 @@ export const stockHaveTime = (model: StreamModel): Checker =>
       const took = `${client} took ${entry} (${stream}) from ${consumer}`
       if (view.lossAt() >= since || view.serverStepAt() >= since) return
       const wasLate = at - Math.max(view.disturbedAt(client), view.resumedAt(client)) < lateness
-      if (!hasLocked && wasLocked && wasLate) return
+      if (!hasLocked && (wasLocked && wasLate || before.refusals >= lockTries)) return
       if (!hasLocked && idle < timeToLock) return view.violated(`${took}, which has not locked it for ${seconds(idle)}`)
       const passed = at - unlockedAt
       if (!hasExpired && passed < timeToFinish) view.violated(`${took}, which unlocked it ${seconds(passed)} before`)
@@ -280,7 +282,10 @@ export const stockHaveTime = (model: StreamModel): Checker =>
         const client = event._tag === "Command" ? event.command.client : undefined
         for (const [entry, before] of all) {
           if (event._tag === "Expiry" || touches(event, before.key)) {
-            all.set(entry, next(entry, before, client, event.at))
+            const { args, reply } = event._tag === "Command" ? event.command : { args: [], reply: undefined }
+            const isRefused = args[0] === "SET" && args[2] === before.consumer && reply === null
+            const refusals = before.refusals + (isRefused ? 1 : 0)
+            all.set(entry, { ...next(entry, before, client, event.at), refusals })
           }
         }
         if (!touches(event, model.input)) return
@@ -310,7 +315,8 @@ export const stockHaveTime = (model: StreamModel): Checker =>
                 hasLocked: lease === consumer,
                 hasExpired: false,
                 wasLocked: before !== undefined && (before.hasLocked || before.wasLocked),
-                unlockedAt: -Infinity
+                unlockedAt: -Infinity,
+                refusals: 0
               }
           )
         }
