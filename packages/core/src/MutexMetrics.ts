@@ -21,10 +21,7 @@
  * @since 0.1.0
  */
 import * as Metric from "effect/Metric"
-import type { LeaseLost } from "./SimbaError.ts"
-
-const counter = (id: string, description: string, attributes?: Record<string, string>) =>
-  Metric.counter(id, { description, incremental: true, ...(attributes === undefined ? {} : { attributes }) })
+import { counter, counters } from "./internal/metrics.ts"
 
 /** From a tenth of a millisecond to some minutes, or from one to some days. */
 const milliseconds = (id: string, description: string, start: number) =>
@@ -33,11 +30,6 @@ const milliseconds = (id: string, description: string, start: number) =>
     attributes: { time_unit: "milliseconds" },
     boundaries: Metric.exponentialBoundaries({ start, factor: 2, count: 22 })
   })
-
-type AttemptOutcome = "granted" | "refused" | "timeout" | "interrupted" | "error"
-
-const attempt = (outcome: AttemptOutcome) =>
-  counter("simba_mutex_acquire_attempts", "Attempts to acquire a mutex, by outcome", { outcome })
 
 /**
  * Counts attempts to acquire, by outcome.
@@ -61,13 +53,12 @@ const attempt = (outcome: AttemptOutcome) =>
  * @category metrics
  * @since 0.1.0
  */
-export const attempts: { readonly [Outcome in AttemptOutcome]: Metric.Counter<number> } = {
-  granted: attempt("granted"),
-  refused: attempt("refused"),
-  timeout: attempt("timeout"),
-  interrupted: attempt("interrupted"),
-  error: attempt("error")
-}
+export const attempts = counters(
+  "simba_mutex_acquire_attempts",
+  "Attempts to acquire a mutex, by outcome",
+  "outcome",
+  ["granted", "refused", "timeout", "interrupted", "error"]
+)
 
 /**
  * Measures the round trip of acquiring requests, which is the latency of the backend.
@@ -105,11 +96,6 @@ export const holdTime: Metric.Histogram<number> = milliseconds(
   1
 )
 
-type GuardOutcome = "renewed" | "failed" | "lost" | "notAlive"
-
-const guard = (outcome: GuardOutcome) =>
-  counter("simba_mutex_guards", "Attempts to renew a lease, by outcome", { outcome })
-
 /**
  * Counts attempts to renew, once for each lease, by outcome.
  *
@@ -122,12 +108,12 @@ const guard = (outcome: GuardOutcome) =>
  * @category metrics
  * @since 0.1.0
  */
-export const guards: { readonly [Outcome in GuardOutcome]: Metric.Counter<number> } = {
-  renewed: guard("renewed"),
-  failed: guard("failed"),
-  lost: guard("lost"),
-  notAlive: guard("notAlive")
-}
+export const guards = counters(
+  "simba_mutex_guards",
+  "Attempts to renew a lease, by outcome",
+  "outcome",
+  ["renewed", "failed", "lost", "notAlive"]
+)
 
 /**
  * Measures the time until the local deadline when a renewal succeeded.
@@ -157,8 +143,6 @@ export const timeLeftAtRenewal: Metric.Histogram<number> = milliseconds(
   1
 )
 
-const loss = (reason: LeaseLost["reason"]) => counter("simba_mutex_losses", "Leases lost, by reason", { reason })
-
 /**
  * Counts lost leases, by reason. A holder that goes on after its own release (`Released`) does not count.
  *
@@ -179,13 +163,12 @@ const loss = (reason: LeaseLost["reason"]) => counter("simba_mutex_losses", "Lea
  * @category metrics
  * @since 0.1.0
  */
-export const losses: { readonly [Reason in Exclude<LeaseLost["reason"], "Released">]: Metric.Counter<number> } = {
-  Expired: loss("Expired"),
-  TakenOver: loss("TakenOver"),
-  Vanished: loss("Vanished"),
-  BackendGone: loss("BackendGone"),
-  ForcedRelease: loss("ForcedRelease")
-}
+export const losses = counters(
+  "simba_mutex_losses",
+  "Leases lost, by reason",
+  "reason",
+  ["Expired", "TakenOver", "Vanished", "BackendGone", "ForcedRelease"]
+)
 
 /**
  * Counts grants that a release passed on through the backend: handed over to a waiter, or freed for it.
@@ -266,10 +249,6 @@ export const held: Metric.Gauge<number> = Metric.gauge("simba_mutex_held", { des
  */
 export const leadershipsGained: Metric.Counter<number> = counter("simba_leadership_gained", "Leaderships that began")
 
-type LeadershipEnd = "lost" | "released"
-
-const end = (how: LeadershipEnd) => counter("simba_leadership_ended", "Leaderships that ended, by how", { how })
-
 /**
  * Counts leaderships that ended.
  *
@@ -281,15 +260,12 @@ const end = (how: LeadershipEnd) => counter("simba_leadership_ended", "Leadershi
  * @category metrics
  * @since 0.1.0
  */
-export const leadershipsEnded: { readonly [How in LeadershipEnd]: Metric.Counter<number> } = {
-  lost: end("lost"),
-  released: end("released")
-}
-
-type LeaderRunOutcome = "success" | "failure" | "defect" | "interrupted" | "skipped" | "early"
-
-const run = (outcome: LeaderRunOutcome) =>
-  counter("simba_leadership_runs", "Runs of scheduled work, by outcome", { outcome })
+export const leadershipsEnded = counters(
+  "simba_leadership_ended",
+  "Leaderships that ended, by how",
+  "how",
+  ["lost", "released"]
+)
 
 /**
  * Counts runs of scheduled work, by outcome.
@@ -316,11 +292,9 @@ const run = (outcome: LeaderRunOutcome) =>
  * @category metrics
  * @since 0.1.0
  */
-export const leaderRuns: { readonly [Outcome in LeaderRunOutcome]: Metric.Counter<number> } = {
-  success: run("success"),
-  failure: run("failure"),
-  defect: run("defect"),
-  interrupted: run("interrupted"),
-  skipped: run("skipped"),
-  early: run("early")
-}
+export const leaderRuns = counters(
+  "simba_leadership_runs",
+  "Runs of scheduled work, by outcome",
+  "outcome",
+  ["success", "failure", "defect", "interrupted", "skipped", "early"]
+)
