@@ -6,10 +6,10 @@
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as names from "./internal/nameRules.ts"
-import { checkPeriods, handOffsProblem, positive, refuse } from "./internal/optionChecks.ts"
+import { checkPeriods, handOffs, positive, refuse } from "./internal/optionChecks.ts"
 import { processName } from "./internal/processIdentity.ts"
 import type * as MutexName from "./MutexName.ts"
-import { InvalidConfig, type LeaseLost } from "./SimbaError.ts"
+import type { LeaseLost } from "./SimbaError.ts"
 
 /**
  * Options of `Mutex.layer`.
@@ -115,9 +115,7 @@ export interface MutexConfig {
  */
 export const make = Effect.fnUntraced(function*(options: Options = {}) {
   const commandTimeout = yield* positive("commandTimeout", options.commandTimeout ?? "1 second")
-  const maxLocalHandOffs = options.maxLocalHandOffs ?? 0
-  const problem = handOffsProblem(maxLocalHandOffs)
-  if (problem !== undefined) return yield* refuse("maxLocalHandOffs", problem)
+  const maxLocalHandOffs = yield* handOffs(options.maxLocalHandOffs ?? 0)
   const config: MutexConfig = {
     ...yield* checkPeriods({
       ttl: options.ttl ?? "10 seconds",
@@ -128,7 +126,7 @@ export const make = Effect.fnUntraced(function*(options: Options = {}) {
     commandTimeout,
     releaseTimeout: yield* positive("releaseTimeout", options.releaseTimeout ?? "2 seconds"),
     contender: yield* checkContender(options.contender ?? processName()).pipe(
-      Effect.mapError(({ problem }) => new InvalidConfig({ option: "contender", problem }))
+      Effect.catch(({ problem }) => refuse("contender", problem))
     ),
     onOverrun: options.onOverrun,
     metricsByMutex: options.metricsByMutex === true,

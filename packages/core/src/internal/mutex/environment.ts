@@ -1,6 +1,5 @@
 /** The options that operators set: durations as Effect writes them, or as the configuration of Simba does (`10s`). */
 import * as Config from "effect/Config"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
@@ -21,13 +20,12 @@ const durationText = () =>
     })
   ))
 
-const period = (variable: string, fallback: Duration.Input) =>
-  Config.withDefault(Config.schema(durationText(), variable), Duration.fromInputUnsafe(fallback))
+const period = (variable: string) => Config.withDefault(Config.schema(durationText(), variable), undefined)
 
 /** Reads the options that the caller left out. A variable that is not needed may be unreadable. */
 export const complete = (given: Options = {}): Effect.Effect<Options, Config.ConfigError> =>
   Effect.gen(function*() {
-    const ttl = given.ttl ?? (yield* period("SIMBA_REDIS_TTL", "10 seconds"))
-    const transition = given.transition ?? (yield* period("SIMBA_REDIS_TRANSITION", "6 seconds"))
+    const ttl = given.ttl ?? (yield* period("SIMBA_REDIS_TTL"))
+    const transition = given.transition ?? (yield* period("SIMBA_REDIS_TRANSITION"))
     return { ...given, ttl, transition }
   })

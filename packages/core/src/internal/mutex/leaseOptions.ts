@@ -1,10 +1,10 @@
 /** The options of one lease: checked where they enter, and the periods that follow from them. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type * as MutexConfig from "../../MutexConfig.ts"
-import type { InvalidConfig } from "../../SimbaError.ts"
+import type { LeaseOptions } from "../../Mutex.ts"
+import type { MutexConfig } from "../../MutexConfig.ts"
 import type { Periods } from "../lease/trackedLease.ts"
-import { checkPeriods, handOffsProblem, margin as marginOf, positive, refuse } from "../optionChecks.ts"
+import { checkPeriods, handOffs, margin as marginOf, positive, refuse } from "../optionChecks.ts"
 
 /** Shared by the leases that were asked for with the same options. */
 export interface Terms extends Periods {
@@ -45,48 +45,24 @@ export const termsOf = (options: {
   }
 }
 
-/** As callers give them: `LeaseOptions` of `Mutex`. */
-interface Options {
-  readonly ttl?: Duration.Input | undefined
-  readonly transition?: Duration.Input | undefined
-  readonly maxHold?: Duration.Input | undefined
-  readonly isAlive?: Effect.Effect<boolean, unknown> | undefined
-  readonly unfair?: boolean | undefined
-  readonly maxLocalHandOffs?: number | undefined
-}
-
-/** Answers `usual`, the terms of the layer, where the options change none of them. */
-export const check = (
-  config: MutexConfig.MutexConfig,
-  usual: Terms,
-  options: Options = {}
-): Effect.Effect<Terms, InvalidConfig> => {
-  const { isAlive, maxHold, transition, ttl, unfair } = options
-  const maxLocalHandOffs = options.maxLocalHandOffs ?? config.maxLocalHandOffs
-  if (unfair !== undefined && typeof unfair !== "boolean") return refuse("unfair", "it must be true or false")
-  if (isAlive !== undefined && !Effect.isEffect(isAlive)) return refuse("isAlive", "it must be an Effect")
-  const handOffProblem = handOffsProblem(maxLocalHandOffs)
-  if (handOffProblem !== undefined) return refuse("maxLocalHandOffs", handOffProblem)
-  if ((ttl ?? transition ?? maxHold ?? isAlive) === undefined) {
-    return Effect.succeed(
-      unfair !== true && maxLocalHandOffs === usual.maxLocalHandOffs
-        ? usual
-        : { ...usual, unfair: unfair === true, maxLocalHandOffs }
-    )
-  }
-  return Effect.gen(function*() {
-    const periods = yield* checkPeriods({
-      commandTimeout: config.commandTimeout,
-      probed: isAlive !== undefined,
-      ttl: ttl ?? config.ttl,
-      transition: transition ?? config.transition
-    })
-    return termsOf({
-      ...periods,
-      isAlive,
-      unfair,
-      maxLocalHandOffs,
-      maxHold: maxHold === undefined ? undefined : yield* positive("maxHold", maxHold)
-    })
+/** `usual` are the terms of the layer. */
+export const check = Effect.fnUntraced(function*(config: MutexConfig, usual: Terms, options: LeaseOptions = {}) {
+  const { isAlive, maxHold, transition, ttl, unfair = false } = options
+  if (typeof unfair !== "boolean") return yield* refuse("unfair", "it must be true or false")
+  if (isAlive !== undefined && !Effect.isEffect(isAlive)) return yield* refuse("isAlive", "it must be an Effect")
+  const maxLocalHandOffs = yield* handOffs(options.maxLocalHandOffs ?? config.maxLocalHandOffs)
+  if ((ttl ?? transition ?? maxHold ?? isAlive) === undefined) return { ...usual, unfair, maxLocalHandOffs }
+  const periods = yield* checkPeriods({
+    commandTimeout: config.commandTimeout,
+    probed: isAlive !== undefined,
+    ttl: ttl ?? config.ttl,
+    transition: transition ?? config.transition
   })
-}
+  return termsOf({
+    ...periods,
+    isAlive,
+    unfair,
+    maxLocalHandOffs,
+    maxHold: maxHold === undefined ? undefined : yield* positive("maxHold", maxHold)
+  })
+})
