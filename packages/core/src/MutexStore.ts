@@ -16,6 +16,7 @@ import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { FencingToken } from "./FencingToken.ts"
+import { instant } from "./internal/lease/instant.ts"
 import { type Last, MemoryMutex } from "./internal/mutex/memoryStore.ts"
 import { type ContenderId, inboxOf, type MutexName } from "./MutexName.ts"
 import type { BackendError, StoreError } from "./SimbaError.ts"
@@ -441,10 +442,8 @@ const subscription = <A>(
 ): Effect.Effect<Subscription<A>, never, Scope.Scope> =>
   Effect.gen(function*() {
     const queue = yield* Queue.unbounded<A>()
-    const offer = (value: A) => {
-      Queue.offerUnsafe(queue, value)
-    }
-    yield* Effect.asVoid(Effect.acquireRelease(subscribe(offer), (unsubscribe) => unsubscribe))
+    const subscribing = subscribe((value) => Queue.offerUnsafe(queue, value))
+    yield* Effect.asVoid(Effect.acquireRelease(subscribing, (unsubscribe) => unsubscribe))
     return { next: Queue.take(queue), bound: undefined }
   })
 
@@ -458,7 +457,7 @@ const make = Effect.sync((): MutexStore["Service"] => {
       Effect.sync(() => {
         let mutex = mutexes.get(name)
         if (mutex === undefined) mutexes.set(name, mutex = new MemoryMutex(last))
-        mutex.advance(Number(clock.monotonicTimeNanosUnsafe()) / 1e6, clock.currentTimeMillisUnsafe())
+        mutex.advance(instant(clock))
         const result = f(mutex)
         if (mutex.isIdle()) {
           mutexes.delete(name)
@@ -466,6 +465,11 @@ const make = Effect.sync((): MutexStore["Service"] => {
         }
         return result
       })
+    )
+
+  const listening = <A>(name: MutexName, listen: (mutex: MemoryMutex, offer: (value: A) => void) => () => void) =>
+    subscription<A>((offer) =>
+      Effect.map(withMutex(name, (mutex) => listen(mutex, offer)), (unlisten) => withMutex(name, unlisten))
     )
 
   return {
@@ -478,20 +482,9 @@ const make = Effect.sync((): MutexStore["Service"] => {
     release: (request) => withMutex(request.mutex, (mutex) => mutex.release(request)),
     owner: (name) => withMutex(name, (mutex) => mutex.ownership()),
     isListening: true,
-    wakeUps: (name, id) =>
-      subscription<WakeUp>((offer) =>
-        Effect.as(
-          withMutex(name, (mutex) => mutex.listen(id, offer)),
-          withMutex(name, (mutex) => mutex.unlisten(id))
-        )
-      ),
+    wakeUps: (name, id) => listening<WakeUp>(name, (mutex, offer) => mutex.listen(id, offer)),
     changes: (name) =>
-      subscription<Change>((offer) =>
-        Effect.map(
-          withMutex(name, (mutex) => mutex.observe((owner) => offer({ _tag: "Acquired", owner }))),
-          (unobserve) => withMutex(name, unobserve)
-        )
-      ),
+      listening<Change>(name, (mutex, offer) => mutex.observe((owner) => offer({ _tag: "Acquired", owner }))),
     inbox: (key) =>
       subscription<{ readonly id: string }>((offer) =>
         Effect.sync(() => {

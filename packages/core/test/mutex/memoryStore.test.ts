@@ -14,7 +14,7 @@ it("a mutex that is released in the millisecond of its grant is idle, and anothe
   let last = { token: 0, ticket: 0 }
   const used = (counter: number, lastToken?: number) => {
     const one = new MemoryMutex(last)
-    one.advance(1000, 1000)
+    one.advance({ monotonic: 1000, wall: 1000 })
     const result = one.acquire({ mutex, id: id(counter), mode: "wait", reserve: 4, ...times })
     assert.isFalse(one.isIdle())
     one.release({ mutex, id: id(counter), confirm: times.confirm, lastToken: lastToken as FencingToken.FencingToken })

@@ -25,7 +25,7 @@ export class IndexedHeap<I extends Item> {
 
   /** Adds an item, or moves it. */
   place(item: I, key: number): void {
-    this.take(item)
+    this.remove(item)
     const { newest } = this
     item.key = key
     this.newest = item
@@ -50,10 +50,6 @@ export class IndexedHeap<I extends Item> {
   }
 
   remove(item: I): void {
-    this.take(item)
-  }
-
-  private take(item: I): void {
     const { before, behind, position } = item
     if (position === outside) return
     item.position = outside

@@ -1,5 +1,4 @@
 /** The fibers of one layer that want the same mutex share one entry in the fleet's queue; they wait in line behind it. */
-import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -10,7 +9,7 @@ import * as MutexMetrics from "../../MutexMetrics.ts"
 import type { ContenderId, MutexName } from "../../MutexName.ts"
 import type { BackendError, StoreError } from "../../SimbaError.ts"
 import { EarliestTimer } from "../lease/earliestTimer.ts"
-import { type Instant, instant } from "../lease/instant.ts"
+import type { Instant } from "../lease/instant.ts"
 import { noAnswer } from "../lease/storeFailure.ts"
 import { type Attempt, type AttemptContext, closed, type Refused } from "./attempt.ts"
 import { FleetQueueEntry, type QueueContext, type State } from "./fleetQueueEntry.ts"
@@ -22,7 +21,6 @@ import { LocalWaiter, LocalWaiterList } from "./localWaiter.ts"
 interface Layer {
   readonly context: AttemptContext
   readonly leases: HeldLeases
-  readonly clock: Clock.Clock
   readonly nextId: () => ContenderId
   readonly fork: <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
   /** By mutex; an unfair attempt has a queue of its own. */
@@ -42,7 +40,7 @@ export class LocalQueue implements QueueContext {
   /** Requests of fibers that ask by themselves. */
   private asking = 0
   /** The lease that one fiber of this layer holds while the others wait for it. */
-  private held: HeldLease | undefined
+  held: HeldLease | undefined
   /** How often the lease may still be handed on within this process. */
   private handOffs = 0
   private entry: FleetQueueEntry | undefined
@@ -73,14 +71,9 @@ export class LocalQueue implements QueueContext {
     return this.line.first
   }
 
-  /** The lease that a fiber of this layer holds. */
-  get lease(): HeldLease | undefined {
-    return this.held
-  }
-
   /** Notices that its lease is over before any timer does. */
   check(): void {
-    if (this.held !== undefined) this.layer.leases.check(this.held, instant(this.layer.clock))
+    if (this.held !== undefined) this.layer.leases.check(this.held, this.context.now())
   }
 
   /** Whether nobody of this layer holds the mutex or waits for it. */
@@ -123,7 +116,7 @@ export class LocalQueue implements QueueContext {
 
   /** Joins the line: at its head if the caller has asked by itself and was refused. */
   join(attempt: Attempt, fiber: Fiber.Fiber<unknown, unknown>, hasAsked: boolean): LocalWaiter {
-    const now = instant(this.layer.clock).monotonic
+    const now = this.context.now().monotonic
     const { leaseMillis } = attempt.terms
     this.shortest = this.line.first === undefined ? leaseMillis : Math.min(this.shortest, leaseMillis)
     if (this.silentSince !== undefined) this.giveUpAt(now + leaseMillis)
@@ -204,7 +197,7 @@ export class LocalQueue implements QueueContext {
 
   /** A waiter fails once it has seen nothing but the outage for as long as its lease would last. */
   outage(error: BackendError): void {
-    const now = instant(this.layer.clock).monotonic
+    const now = this.context.now().monotonic
     const began = this.silentSince ?? now
     let next = Infinity
     for (let waiter = this.line.first; waiter !== undefined;) {
@@ -266,7 +259,7 @@ export class LocalQueue implements QueueContext {
     const { recorder } = this.context
     this.line.remove(waiter)
     recorder.modify(MutexMetrics.waiters, -1, this.mutex)
-    recorder.update(MutexMetrics.waitTime, instant(this.layer.clock).monotonic - waiter.since, this.mutex)
+    recorder.update(MutexMetrics.waitTime, this.context.now().monotonic - waiter.since, this.mutex)
   }
 
   /** Does what the line needs, unless it is being done already. */
@@ -334,7 +327,6 @@ export const make = Effect.fnUntraced(function*(
   const layer: Layer = {
     context,
     leases,
-    clock: yield* Clock.Clock,
     nextId,
     fork: Effect.runForkWith(yield* Effect.context<never>()),
     queues,
@@ -351,7 +343,7 @@ export const make = Effect.fnUntraced(function*(
   return {
     context,
     leases,
-    held: (mutex) => queues.get(mutex)?.lease,
+    held: (mutex) => queues.get(mutex)?.held,
     isClosed: () => layer.isClosed,
     at: (attempt) => {
       const key = attempt.terms.unfair ? attempt : attempt.mutex

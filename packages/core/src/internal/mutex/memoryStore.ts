@@ -15,6 +15,7 @@ import type {
   Ticket,
   WakeUp
 } from "../../MutexStore.ts"
+import type { Instant } from "../lease/instant.ts"
 
 interface Waiter {
   readonly id: ContenderId
@@ -57,9 +58,9 @@ export class MemoryMutex {
     this.ticket = before.ticket
   }
 
-  advance(monotonicMillis: number, wallMillis: number): void {
-    this.now = monotonicMillis
-    this.micros = Math.floor(wallMillis * 1000)
+  advance({ monotonic, wall }: Instant): void {
+    this.now = monotonic
+    this.micros = Math.floor(wall * 1000)
     if (this.owner !== undefined && this.now > this.deadline) this.owner = undefined
   }
 
@@ -172,12 +173,9 @@ export class MemoryMutex {
     return () => this.observers.delete(observer)
   }
 
-  listen(id: ContenderId, listener: Listener): void {
+  listen(id: ContenderId, listener: Listener): () => void {
     this.listeners.set(id, listener)
-  }
-
-  unlisten(id: ContenderId): void {
-    this.listeners.delete(id)
+    return () => this.listeners.delete(id)
   }
 
   private enter(id: ContenderId, ticket: Ticket | undefined): Waiter {
