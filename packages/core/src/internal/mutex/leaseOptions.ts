@@ -1,7 +1,6 @@
 /** The options of one lease: checked where they enter, and the periods that follow from them. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type { LeaseOptions } from "../../Mutex.ts"
 import type { MutexConfig } from "../../MutexConfig.ts"
 import type { Periods } from "../lease/trackedLease.ts"
 import { checkPeriods, handOffs, margin as marginOf, positive, refuse } from "../optionChecks.ts"
@@ -45,8 +44,18 @@ export const termsOf = (options: {
   }
 }
 
+/** As callers give them: `LeaseOptions` of `Mutex`. */
+interface Options {
+  readonly ttl?: Duration.Input | undefined
+  readonly transition?: Duration.Input | undefined
+  readonly maxHold?: Duration.Input | undefined
+  readonly isAlive?: Effect.Effect<boolean, unknown> | undefined
+  readonly unfair?: boolean | undefined
+  readonly maxLocalHandOffs?: number | undefined
+}
+
 /** `usual` are the terms of the layer. */
-export const check = Effect.fnUntraced(function*(config: MutexConfig, usual: Terms, options: LeaseOptions = {}) {
+export const check = Effect.fnUntraced(function*(config: MutexConfig, usual: Terms, options: Options = {}) {
   const { isAlive, maxHold, transition, ttl, unfair = false } = options
   if (typeof unfair !== "boolean") return yield* refuse("unfair", "it must be true or false")
   if (isAlive !== undefined && !Effect.isEffect(isAlive)) return yield* refuse("isAlive", "it must be an Effect")
