@@ -30,9 +30,10 @@ import type { Contender, ContenderOptions } from "./Contender.ts"
 import * as scheduledWork from "./internal/leadership/scheduledWork.ts"
 import * as schedules from "./internal/leadership/schedules.ts"
 import * as log from "./internal/log.ts"
+import { refuse } from "./internal/optionChecks.ts"
 import type { Body, Lease } from "./Lease.ts"
 import { contend, type Mutex } from "./Mutex.ts"
-import { InvalidConfig, type InvalidName } from "./SimbaError.ts"
+import type { InvalidConfig, InvalidName } from "./SimbaError.ts"
 
 type WorkSchedule<E, R> = scheduledWork.WorkSchedule<E, R>
 
@@ -40,12 +41,6 @@ type ContenderSource<E = never, R = never> = Contender | Effect.Effect<Contender
 
 const contenderOf = <E, R>(source: ContenderSource<E, R>): Effect.Effect<Contender, E, R> =>
   Effect.isEffect(source) ? source : Effect.succeed(source)
-
-const lead = <A, E, R, CE, CR>(
-  contender: ContenderSource<CE, CR>,
-  work: Body<A, E, R>
-): Effect.Effect<never, E | CE, R | CR> =>
-  Effect.flatMap(contenderOf(contender), (contender) => contender.whileLeader(work))
 
 /**
  * Runs `work` from the start at each gain of the leadership, and interrupts it at each loss.
@@ -82,19 +77,11 @@ export const whileLeader: {
     contender: ContenderSource<CE, CR>,
     work: Body<A, E, R>
   ): Effect.Effect<never, E | CE, R | CR>
-} = <A, E, R, CE, CR>(contender: ContenderSource<CE, CR>, work?: Body<A, E, R>): never =>
-  (work === undefined ? (work: Body<A, E, R>) => lead(contender, work) : lead(contender, work)) as never
-
-const leadBySchedule = <A, E, R, SE, SR, CE, CR>(
-  contender: ContenderSource<CE, CR>,
-  work: Body<A, E, R>,
-  schedule: WorkSchedule<SE, SR>,
-  options: scheduledWork.Options | undefined
-): Effect.Effect<never, E | InvalidConfig | SE | CE, R | SR | CR> =>
-  Effect.gen(function*() {
-    const plan = yield* scheduledWork.plan(schedule, options)
-    return yield* scheduledWork.drive(yield* contenderOf(contender), plan, work)
-  })
+} = <A, E, R, CE, CR>(contender: ContenderSource<CE, CR>, work?: Body<A, E, R>): never => {
+  const lead = (work: Body<A, E, R>) =>
+    Effect.flatMap(contenderOf(contender), (contender) => contender.whileLeader(work))
+  return (work === undefined ? lead : lead(work)) as never
+}
 
 type ScheduleFailure<S, E, H> = InvalidConfig | Schedule.Error<S> | ("fail" extends H ? E : never)
 
@@ -184,10 +171,16 @@ export const leaderSchedule: {
   ...[first, second, third]:
     | [schedule: WorkSchedule<SE, SR>, options?: scheduledWork.Options | undefined]
     | [work: Body<A, E, R>, schedule: WorkSchedule<SE, SR>, options?: scheduledWork.Options | undefined]
-): never =>
-  (Schedule.isSchedule(first)
-    ? (work: Body<A, E, R>) => leadBySchedule(contender, work, first, second as scheduledWork.Options | undefined)
-    : leadBySchedule(contender, first, second as WorkSchedule<SE, SR>, third)) as never
+): never => {
+  const lead = (schedule: WorkSchedule<SE, SR>, options?: scheduledWork.Options) => (work: Body<A, E, R>) =>
+    Effect.gen(function*() {
+      const plan = yield* scheduledWork.plan(schedule, options)
+      return yield* scheduledWork.drive(yield* contenderOf(contender), plan, work)
+    })
+  return (Schedule.isSchedule(first)
+    ? lead(first, second as scheduledWork.Options | undefined)
+    : lead(second as WorkSchedule<SE, SR>, third)(first)) as never
+}
 
 /** What a job needs to run. */
 type JobServices<J extends Job> =
@@ -196,35 +189,24 @@ type JobServices<J extends Job> =
     ? Run extends (lease: Lease) => infer Made ? Effect.Services<Made> : Effect.Services<Run>
     : never)
 
+type Running<J extends Job> = Effect.Effect<never, InvalidConfig, JobServices<J>>
+
 /** Checks all jobs, and answers one effect for each. */
 const prepare = <const Jobs extends ReadonlyArray<Job>>(
   contender: Contender,
   jobs: Jobs
-): Effect.Effect<
-  ReadonlyArray<Effect.Effect<never, InvalidConfig, JobServices<Jobs[number]>>>,
-  InvalidConfig
-> =>
-  Effect.gen(function*() {
-    const names = new Set<string>()
-    return yield* Effect.forEach(jobs, (job) => {
-      if (names.has(job.name)) {
-        return Effect.fail(
-          new InvalidConfig({ option: "jobs", problem: `there are two jobs named ${JSON.stringify(job.name)}` })
-        )
-      }
-      names.add(job.name)
-      // A job's `onError` is never "fail", so its runs cannot fail the effect
-      return Effect.map(
-        scheduledWork.plan(job.schedule, job),
-        (plan) =>
-          scheduledWork.drive(contender, plan, job.run) as Effect.Effect<
-            never,
-            InvalidConfig,
-            JobServices<Jobs[number]>
-          >
-      )
-    })
+): Effect.Effect<ReadonlyArray<Running<Jobs[number]>>, InvalidConfig> => {
+  const names = new Set<string>()
+  return Effect.forEach(jobs, (job) => {
+    if (names.has(job.name)) return refuse("jobs", `there are two jobs named ${JSON.stringify(job.name)}`)
+    names.add(job.name)
+    // A job's `onError` is never "fail", so its runs cannot fail the effect
+    return Effect.map(
+      scheduledWork.plan(job.schedule, job),
+      (plan) => scheduledWork.drive(contender, plan, job.run) as Running<Jobs[number]>
+    )
   })
+}
 
 /**
  * Runs jobs while the contender leads, each in a fiber of its own.

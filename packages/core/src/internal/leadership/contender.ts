@@ -155,18 +155,12 @@ export const make = Effect.fnUntraced(function*(options: {
     go()
   })
 
-  /** Not at once: work that asks as its first act is registered with its lease, and awaited, only after that. */
-  const leave = () => {
-    const fiber = loop
-    if (fiber === undefined) return Effect.void
-    run(Effect.andThen(Effect.yieldNow, Fiber.interrupt(fiber)))
-    return Effect.asVoid(Fiber.await(fiber))
-  }
-
-  /** Work that asks for its own end must not wait for it: it yields to its interruption. */
-  const ask = (asking: Fiber.Fiber<unknown, unknown>) => {
-    const left = leave()
-    return asking.getRef(Inside).has(state) ? Effect.yieldNow : left
+  const leave = (asking: Fiber.Fiber<unknown, unknown>) => {
+    if (loop === undefined) return Effect.void
+    // Not at once: work that asks as its first act is registered with its lease, and awaited, only after that
+    run(Effect.andThen(Effect.yieldNow, Fiber.interrupt(loop)))
+    // Work that asks for its own end must not wait for it: it yields to its interruption
+    return asking.getRef(Inside).has(state) ? Effect.yieldNow : Effect.asVoid(Fiber.await(loop))
   }
 
   const following = yield* options.watches.follow(mutex, {
@@ -193,7 +187,7 @@ export const make = Effect.fnUntraced(function*(options: {
     Effect.withFiber((closing) => {
       isClosed = true
       isWanted = false
-      return Effect.andThen(ask(closing), Effect.sync(() => readers.forEach(Queue.endUnsafe)))
+      return Effect.andThen(leave(closing), Effect.sync(() => readers.forEach(Queue.endUnsafe)))
     })
   )
   yield* begin
@@ -225,10 +219,10 @@ export const make = Effect.fnUntraced(function*(options: {
         yield* Deferred.await(over)
       })),
     claimPeriod: (job, period) => store.claimPeriod({ ...period, mutex, job }),
-    stepDown: Effect.withFiber(ask),
+    stepDown: Effect.withFiber(leave),
     stop: Effect.withFiber((asking) => {
       isWanted = false
-      return ask(asking)
+      return leave(asking)
     }),
     start: begin,
     toJSON: () => ({ mutex, ...present?.lease.toJSON() as object | undefined })

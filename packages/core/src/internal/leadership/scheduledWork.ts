@@ -12,10 +12,10 @@ import * as Schedule from "effect/Schedule"
 import type { Contender } from "../../Contender.ts"
 import type { Body, Lease } from "../../Lease.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
-import { InvalidConfig } from "../../SimbaError.ts"
-import { instant } from "../lease/instant.ts"
+import type { InvalidConfig } from "../../SimbaError.ts"
 import { endlessRetry } from "../lease/storeFailure.ts"
 import * as log from "../log.ts"
+import { refuse } from "../optionChecks.ts"
 import { delay, isPeriodic, type Period, TypeId } from "./schedules.ts"
 
 /** How the last run ended; none before the first. */
@@ -52,15 +52,16 @@ export const plan = <SE, SR>(
 ): Effect.Effect<Plan<SE, SR>, InvalidConfig> =>
   Effect.gen(function*() {
     const name = options.name ?? "work"
-    if (name.trim() === "") return yield* new InvalidConfig({ option: "name", problem: "the name of a job is blank" })
+    if (name.trim() === "") return yield* refuse("name", "the name of a job is blank")
     const period = isPeriodic(schedule) ? yield* schedule[TypeId] : undefined
     const oncePerPeriod = options.oncePerPeriod === true
-    const hasPeriod = period !== undefined && period._tag !== "Delay"
-    if (oncePerPeriod && (!hasPeriod || options.name === undefined)) {
-      const problem = !hasPeriod
-        ? "it needs a schedule from Leadership.fixedRate or Leadership.cron, as it is: others have no period"
-        : "it needs a name, by which the fleet knows the work"
-      return yield* new InvalidConfig({ option: "oncePerPeriod", problem })
+    if (oncePerPeriod && (period === undefined || period._tag === "Delay")) {
+      const problem =
+        "it needs a schedule from Leadership.fixedRate or Leadership.cron, as it is: others have no period"
+      return yield* refuse("oncePerPeriod", problem)
+    }
+    if (oncePerPeriod && options.name === undefined) {
+      return yield* refuse("oncePerPeriod", "it needs a name, by which the fleet knows the work")
     }
     const catchUp = yield* delay("catchUp", options.catchUp ?? 0)
     return { name, onError: options.onError ?? "continue", schedule, period, oncePerPeriod, catchUp }
@@ -76,8 +77,6 @@ const untilInstant = (at: number): Effect.Effect<void> =>
       ? Effect.void
       : Effect.flatMap(Effect.sleep(Duration.millis(Math.min(left, slice))), () => untilInstant(at))
   })
-
-const monotonic = Clock.clockWith((clock) => Effect.succeed(instant(clock).monotonic))
 
 const outcomeOf = (exit: Exit.Exit<unknown, unknown>): Outcome =>
   Exit.isSuccess(exit)
@@ -193,10 +192,8 @@ export const drive = <A, E, R, SE, SR>(
         while (true) {
           // The schedule does not end, so neither does the retry
           const { first, next } = yield* Effect.orDie(Effect.retry(ask(every), endlessRetry))
-          const due = (yield* monotonic) + Duration.toMillis(next)
-          if (first) yield* run(lease)
-          else yield* count("skipped")
-          yield* Effect.sleep(Math.max(0, due - (yield* monotonic)))
+          const [lasted] = yield* Effect.timed(first ? run(lease) : count("skipped"))
+          yield* Effect.sleep(Duration.max(Duration.zero, Duration.subtract(next, lasted)))
         }
       })
 

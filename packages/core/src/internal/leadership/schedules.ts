@@ -7,7 +7,7 @@ import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import { InvalidConfig } from "../../SimbaError.ts"
-import { notNegative, positive } from "../optionChecks.ts"
+import { notNegative, positive, refuse } from "../optionChecks.ts"
 
 export const TypeId = "~@effect-simba/core/Leadership/Periodic" as const
 
@@ -84,32 +84,31 @@ const inZone = (cron: Cron.Cron): Cron.Cron =>
       tz: Option.some(DateTime.zoneMakeNamedUnsafe("UTC"))
     })
 
-const invalid = (problem: string) => new InvalidConfig({ option: "cron", problem })
-
 interface CronOptions {
   readonly timeZone?: string | DateTime.TimeZone | undefined
   readonly onDstOverlap?: Cron.DstOverlapPolicy | undefined
 }
 
-const checkCron = (expression: string | Cron.Cron, options: CronOptions) => {
+const checkCron = Effect.fnUntraced(function*(expression: string | Cron.Cron, options: CronOptions) {
   if (Cron.isCron(expression) && (options.timeZone ?? options.onDstOverlap) !== undefined) {
-    return Effect.fail(invalid("a Cron has options of its own: give the time zone to Cron.parse or Cron.make"))
+    return yield* refuse("cron", "a Cron has options of its own: give the time zone to Cron.parse or Cron.make")
   }
   const parsed = Cron.isCron(expression)
     ? Result.succeed(expression)
     : Cron.parse(expression, options.timeZone, { onDstOverlap: options.onDstOverlap })
   if (Result.isFailure(parsed)) {
-    return Effect.fail(invalid(`${JSON.stringify(expression)}: ${parsed.failure.message}`))
+    return yield* refuse("cron", `${JSON.stringify(expression)}: ${parsed.failure.message}`)
   }
   const cron = inZone(parsed.success)
-  return Effect.try({
+  yield* Effect.try({
     try: () => Cron.next(cron, 0),
-    catch: () => invalid(`${JSON.stringify(expression)} never comes`)
-  }).pipe(Effect.as({ _tag: "Cron", cron } as const))
-}
+    catch: () => new InvalidConfig({ option: "cron", problem: `${JSON.stringify(expression)} never comes` })
+  })
+  return { _tag: "Cron", cron } as const
+})
 
 export const cron = (expression: string | Cron.Cron, options: CronOptions = {}): Periodic =>
-  periodic(Effect.suspend(() => checkCron(expression, options)), ({ cron }) => {
+  periodic(checkCron(expression, options), ({ cron }) => {
     let last = -Infinity
     return (now) =>
       Effect.sync(() => {
