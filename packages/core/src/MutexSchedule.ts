@@ -7,10 +7,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import * as Schedule from "effect/Schedule"
-
-type GuardOutcome =
-  | { readonly _tag: "Renewed"; readonly ttl: Duration.Duration }
-  | { readonly _tag: "Failed" }
+import type { Outcome } from "./internal/lease/trackedLease.ts"
 
 /**
  * When an owner renews: `ttl` after a renewal, and soon after an attempt that failed.
@@ -38,9 +35,9 @@ type GuardOutcome =
  * @category constructors
  * @since 0.1.0
  */
-export const guard: Schedule.Schedule<Duration.Duration, GuardOutcome> = Schedule.fromStep(Effect.sync(() => {
+export const guard: Schedule.Schedule<Duration.Duration, Outcome> = Schedule.fromStep(Effect.sync(() => {
   let failures = 0
-  return (_now: number, outcome: GuardOutcome) => {
+  return (_now: number, outcome: Outcome) => {
     if (outcome._tag === "Renewed") {
       failures = 0
       return Effect.succeed([outcome.ttl, outcome.ttl] as [Duration.Duration, Duration.Duration])

@@ -22,7 +22,7 @@ export class LeaseDeadlines<L extends AnyLease> {
   private readonly changed = Latch.makeUnsafe(false)
   private readonly clock: Clock.Clock
   /** Loses the lease if it has come to its end by now. */
-  private readonly expire: (lease: L, now: Instant) => void
+  readonly expire: (lease: L, now: Instant) => void
   /** The wall clock less the monotonic clock, when all deadlines were last looked at. */
   private offset: number
   private next = Infinity
@@ -62,12 +62,6 @@ export class LeaseDeadlines<L extends AnyLease> {
     if (lease.position === -1) return false
     this.heap.remove(lease)
     return true
-  }
-
-  /** Loses the lease if it has come to its end. Answers whether it is still open; then `place` it. */
-  isStillOpen(lease: L, now: Instant): boolean {
-    this.expire(lease, now)
-    return lease.isOpen()
   }
 
   /** Runs `attend` when the first lease is due, again and again as long as it answers that there is more. */

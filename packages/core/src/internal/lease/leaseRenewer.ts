@@ -5,7 +5,6 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as FiberSet from "effect/FiberSet"
 import type * as Metric from "effect/Metric"
-import * as Pull from "effect/Pull"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import type { StoreError } from "../../SimbaError.ts"
@@ -71,10 +70,8 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
 
   const retry = Effect.fnUntraced(function*(lease: L, now: Instant) {
     lease.step ??= yield* Schedule.toStep(renewal.schedule)
-    const [delay] = yield* Pull.catchDone(
-      lease.step(now.wall, { _tag: "Failed" }),
-      () => Effect.succeed([Duration.millis(pause)] as const)
-    )
+    // The schedule does not end
+    const [delay] = yield* Effect.orDie(lease.step(now.wall, { _tag: "Failed" }))
     // Timers know whole milliseconds only
     lease.nextRenewal = Math.ceil(now.monotonic + Duration.toMillis(delay))
     deadlines.place(lease)
@@ -103,7 +100,6 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
   ) {
     const now = deadlines.now()
     const failure = Exit.isFailure(exit) ? toFailure(renewal.operation, exit.cause) : undefined
-    const renewed: Array<L> = []
     const failed: Array<L> = []
     let error: StoreError | undefined
     for (let i = 0; i < batch.length; i++) {
@@ -113,7 +109,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
       if (!lease.isOpen()) continue
       const answer: Answer = told[i] ?? (Exit.isSuccess(exit) ? exit.value[i]! : { _tag: "Failed", error: failure! })
       if (answer._tag === "Renewed") {
-        renewed.push(lease)
+        recorder.update(metrics.renewed, 1, lease.mutex)
         recorder.update(metrics.timeLeft, Math.max(0, lease.left(now)), lease.mutex)
         lease.failing = false
         lease.step = undefined
@@ -132,7 +128,6 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
         yield* retry(lease, now)
       }
     }
-    recorder.count(metrics.renewed, renewed)
     if (error !== undefined) {
       yield* log.warning(
         `${failed.length} ${what}(s) could not be renewed; trying again until their deadlines: ${error.message}`
@@ -181,7 +176,8 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
       const isDue = lease.nextRenewal <= from + (lease.failing ? earlyRetry : lease.terms.early)
       if (isDue ? due.length > 0 && lease.failing !== due[0]!.failing : lease.key > from) break
       // After a stall the deadline counts: a renewal would come too late
-      if (!deadlines.isStillOpen(lease, now)) {
+      deadlines.expire(lease, now)
+      if (!lease.isOpen()) {
         hasRoom = slice.hasRoom()
         continue
       }

@@ -3,7 +3,6 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
-import * as Pull from "effect/Pull"
 import * as Schedule from "effect/Schedule"
 import type { ContenderId } from "../../MutexName.ts"
 import type { Released, Ticket } from "../../MutexStore.ts"
@@ -144,7 +143,8 @@ export class FleetQueueEntry {
     const step = yield* Schedule.toStep(lookSchedule({ confirm, lease }))
     const sleep = Effect.fnUntraced(function*(refused: Refused) {
       const { wall } = queue.context.now()
-      const [delay] = yield* Pull.catchDone(step(wall, refused), () => Effect.succeed([lease, lease] as const))
+      // The schedule does not end
+      const [delay] = yield* Effect.orDie(step(wall, refused))
       const wakeUp = yield* awaitWakeUp(wakeUps, queue.context, delay)
       if (wakeUp?._tag === "YourTurn") return wakeUp
       // After a gap, or at the end of a lease, all waiters of a layer look again
