@@ -20,11 +20,13 @@ export const mutexProblem: Problem = (name) =>
       : undefined
   )
 
+/** Of names that stand beside separators on the wire. */
+const wireProblem: Problem = (name) =>
+  anyProblem(name) ?? (name.includes("@@") ? "it contains \"@@\", which separates fields on the wire" : undefined)
+
 export const contenderProblem: Problem = (name) =>
-  anyProblem(name) ?? (
-    name.includes("@@")
-      ? "it contains \"@@\", which separates fields on the wire"
-      : name.startsWith("@") || name.endsWith("@")
+  wireProblem(name) ?? (
+    name.startsWith("@") || name.endsWith("@")
       ? "it starts or ends with \"@\", which would blur a separator on the wire"
       : undefined
   )
@@ -37,13 +39,7 @@ export const streamProblem: Problem = (name) =>
     (name.includes(leaseSeparator) ? `it contains "${leaseSeparator}", which separates fields of a key` : undefined)
 
 export const consumerProblem: Problem = (name) =>
-  anyProblem(name) ?? (
-    name.includes("@@")
-      ? "it contains \"@@\", which separates fields on the wire"
-      : name.endsWith("@")
-      ? "it ends with \"@\", which runs into a separator on the wire"
-      : undefined
-  )
+  wireProblem(name) ?? (name.endsWith("@") ? "it ends with \"@\", which runs into a separator on the wire" : undefined)
 
 export const entryPattern = /^\d+-\d+$/
 

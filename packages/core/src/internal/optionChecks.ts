@@ -15,29 +15,21 @@ export const marginMillis = (leaseMillis: number): number => Math.max(100, lease
 export const margin = (lease: Duration.Duration): Duration.Duration =>
   Duration.millis(marginMillis(Duration.toMillis(lease)))
 
-const finite = (option: string, input: Duration.Input, isZeroAllowed: boolean) => {
+const finite = (option: string, input: Duration.Input, least: number, tooLow: string) => {
   const duration = Duration.fromInput(input)
-  const problem = duration._tag === "None"
-    ? `${JSON.stringify(input)} is not a duration`
-    : !Duration.isFinite(duration.value)
-    ? "it must be finite"
-    : isZeroAllowed && Duration.isNegative(duration.value)
-    ? "it must not be negative"
-    : !isZeroAllowed && Duration.toMillis(duration.value) < 1
-    ? "it must be at least 1 millisecond"
-    : undefined
-  return problem === undefined && duration._tag === "Some"
-    ? Effect.succeed(Duration.millis(Math.ceil(Duration.toMillis(duration.value))))
-    : refuse(option, problem!)
+  if (duration._tag === "None") return refuse(option, `${JSON.stringify(input)} is not a duration`)
+  if (!Duration.isFinite(duration.value)) return refuse(option, "it must be finite")
+  const millis = Duration.toMillis(duration.value)
+  return millis < least ? refuse(option, tooLow) : Effect.succeed(Duration.millis(Math.ceil(millis)))
 }
 
 /** A finite duration of at least a millisecond, rounded up to whole ones. */
 export const positive = (option: string, input: Duration.Input): Effect.Effect<Duration.Duration, InvalidConfig> =>
-  finite(option, input, false)
+  finite(option, input, 1, "it must be at least 1 millisecond")
 
 /** The same, or zero. */
 export const notNegative = (option: string, input: Duration.Input): Effect.Effect<Duration.Duration, InvalidConfig> =>
-  finite(option, input, true)
+  finite(option, input, 0, "it must not be negative")
 
 export const handOffs = (input: number): Effect.Effect<number, InvalidConfig> =>
   Number.isInteger(input) && input >= 0 && input <= 10_000
