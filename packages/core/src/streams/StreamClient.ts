@@ -415,7 +415,10 @@ export const inspect: Effect.Effect<ServiceState, StoreError, StreamClient> = St
  * import { StreamClient } from "@effect-simba/core/streams"
  * import { Effect } from "effect"
  *
- * const reasons = Effect.map(StreamClient.deadLetters({ count: 20 }), (letters) => letters.map(({ reason }) => reason))
+ * const reasons = Effect.map(
+ *   StreamClient.deadLetters({ count: 20 }),
+ *   (letters) => letters.map(({ reason, stream }) => `${stream}: ${reason}`)
+ * )
  * ```
  *
  * @category getters

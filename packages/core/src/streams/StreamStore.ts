@@ -482,7 +482,8 @@ export interface RawMessage {
 }
 
 /**
- * An announcement in the dead letters of a service, and why it is there.
+ * An announcement in the dead letters of a service, and why it is there. `entry` is the id that it had before. `stream` is
+ * undefined where the announcement cannot be read.
  *
  * @see {@link Service}
  * @category models
@@ -491,6 +492,7 @@ export interface RawMessage {
 export interface DeadLetter {
   readonly id: EntryId
   readonly entry: EntryId
+  readonly stream: StreamName | undefined
   readonly reason: string
   readonly fields: ReadonlyArray<readonly [name: string, value: string]>
 }

@@ -184,7 +184,8 @@ export class Backend {
   }
 
   private deadLetter(row: Row, reason: string) {
-    this.dead.push({ id: id(this.dead.length + 1), entry: row.entry, reason, fields: [] })
+    const stream = row.content._tag === "Announced" ? row.content.stream : undefined
+    this.dead.push({ id: id(this.dead.length + 1), entry: row.entry, stream, reason, fields: [] })
     this.drop(row.entry)
   }
 

@@ -116,15 +116,6 @@ const describe = (name: string, state: MutexState, paint: Paint): ReadonlyArray<
   )
 ]
 
-const show = Command.make(
-  "show",
-  { name: nameArgument, waiters: countFlag("waiters", "How many waiters to name", 20) },
-  Effect.fnUntraced(function*({ name, waiters }) {
-    const state = yield* Mutex.inspect(name, { waiters })
-    yield* print(toJson(name, state), (paint) => describe(name, state, paint))
-  }, Effect.provide(mutexes))
-).pipe(Command.withDescription("Show owner, time left, token and queue of a mutex"))
-
 const wrongType = "WRONGTYPE"
 
 /** Another program wrote a key, or a newer version. */
@@ -142,6 +133,29 @@ const foreignKey = Effect.fnUntraced(function*(mutex: MutexName) {
   if (yield* isRefused("ZCARD", keys.queue(mutex))) return keys.queue(mutex)
   return (yield* isRefused("GET", keys.fence(mutex))) ? keys.fence(mutex) : keys.owner(mutex)
 })
+
+/** Reads a mutex. Where another program wrote a key of it, the message names the key. */
+const inspect = (verb: string, name: string, options?: { readonly waiters: number }) =>
+  Effect.catchIf(
+    Mutex.inspect(name, options),
+    isForeign,
+    (error) =>
+      Effect.flatMap(foreignKey(name as MutexName), (key) =>
+        stop(
+          "negative",
+          `Cannot ${verb} "${printable(name)}": ${error.message} ` +
+            `If no program needs the key "${printable(key)}", delete it.`
+        ))
+  )
+
+const show = Command.make(
+  "show",
+  { name: nameArgument, waiters: countFlag("waiters", "How many waiters to name", 20) },
+  Effect.fnUntraced(function*({ name, waiters }) {
+    const state = yield* inspect("show", name, { waiters })
+    yield* print(toJson(name, state), (paint) => describe(name, state, paint))
+  }, Effect.provide(mutexes))
+).pipe(Command.withDescription("Show owner, time left, token and queue of a mutex"))
 
 const confirmed = Effect.fnUntraced(function*(name: string, state: MutexState) {
   const { canPrompt } = yield* TerminalCapabilities.TerminalCapabilities
@@ -164,17 +178,7 @@ const release = Command.make(
         "Another process owns the mutex, so this takes --force. Its owner loses the lease and may work on for a moment."
       )
     }
-    const state = yield* Effect.catchIf(
-      Mutex.inspect(name),
-      isForeign,
-      (error) =>
-        Effect.flatMap(foreignKey(name as MutexName), (key) =>
-          stop(
-            "negative",
-            `Cannot release "${printable(name)}": ${error.message} ` +
-              `If no program needs the key "${printable(key)}", delete it.`
-          ))
-    )
+    const state = yield* inspect("release", name)
     if (state.ownership._tag === "Free") return yield* stop("negative", `Nobody owns "${printable(name)}".`)
     if (!yes && !(yield* confirmed(name, state))) return yield* stop("negative", "Nothing was changed.")
     const before = yield* Mutex.forceRelease(name)

@@ -21,9 +21,10 @@ export const print = Effect.fnUntraced(function*(value: unknown, lines: (paint: 
   for (const line of lines(yield* paint)) yield* Console.log(line)
 })
 
-/** Names and ids come from others: a control character in one could rewrite the screen. */
-// oxlint-disable-next-line no-control-regex -- these are the characters that it is about
-export const printable = (text: string): string => text.replace(/[\u0000-\u001F\u007F-\u009F]/g, "\uFFFD")
+/** Names and ids come from others: a control character in one could rewrite the screen. Lines become one line. */
+export const printable = (text: string): string =>
+  // oxlint-disable-next-line no-control-regex -- these are the characters that it is about
+  text.replace(/\s*\n\s*/g, " ").replace(/[\u0000-\u001F\u007F-\u009F]/g, "\uFFFD")
 
 type Columns<Row> = Readonly<Record<string, (row: Row) => string | number | null | undefined>>
 

@@ -15,10 +15,12 @@ import { printable } from "./output.ts"
 import { durationFlag, switchFlag } from "./settings.ts"
 
 /** The code that shells give for a command that could not start, or that a signal ended. */
-const startFailure = (command: string) => (error: PlatformError) =>
+const startFailure = (command: string) => ({ message, reason: { _tag } }: PlatformError) =>
   new Stop({
-    code: error.reason._tag === "NotFound" ? exitCodes.notFound : exitCodes.notExecutable,
-    message: `cannot run ${printable(command)}: ${error.message}`
+    code: _tag === "NotFound" ? exitCodes.notFound : exitCodes.notExecutable,
+    message: `cannot run ${printable(command)}: ${
+      _tag === "NotFound" ? "no such command" : _tag === "PermissionDenied" ? "it may not be executed" : message
+    }`
   })
 
 const signalFailure = (error: PlatformError) => {

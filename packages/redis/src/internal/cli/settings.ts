@@ -37,7 +37,7 @@ export const durationFlag = (name: string, description: string) =>
   optional(
     Flag.String(name).pipe(
       Flag.withMetavar("DURATION"),
-      Flag.filterMap(parseDuration, () => "expected a duration such as 500ms, 5s or 2m")
+      Flag.filterMap(parseDuration, () => "a duration such as 500ms, 5s or 2m")
     ),
     description
   )
@@ -63,7 +63,7 @@ const Sentinel = GlobalFlag.Setting("sentinel")({
   flag: optional(
     Flag.String("sentinel").pipe(
       Flag.withMetavar("HOST:PORT,..."),
-      Flag.filterMap(parseSentinels, () => "expected host:port, and commas between several")
+      Flag.filterMap(parseSentinels, () => "host:port, and commas between several")
     ),
     "Sentinels to ask for the primary; needs --master"
   )

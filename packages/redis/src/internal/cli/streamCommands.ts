@@ -6,11 +6,12 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { stop } from "./exitCodes.ts"
 import { formatDuration, type Paint, plural, print, printable, table } from "./output.ts"
 import { countFlag, durationFlag, optional, switchFlag } from "./settings.ts"
-import { deadOf, messagesOf, mostLag, open, pendingOf, services, store } from "./streamServices.ts"
+import { deadOf, exists, messagesOf, mostLag, open, pendingOf, services, store } from "./streamServices.ts"
 
 const serviceArgument = Argument.String("service").pipe(
   Argument.withDescription("The name of the service"),
@@ -71,10 +72,18 @@ const dataStreams = (service: Service, lease: Duration.Duration, limit: number) 
     Stream.runCollect
   )
 
-const deadTable = (items: ReadonlyArray<DeadLetter | DeadMessage>, title: string, paint: Paint) =>
-  table(items, {
-    [title]: ({ id }) => id,
-    WAS: (item) => "entry" in item ? item.entry : item.message,
+const letterTable = (letters: ReadonlyArray<DeadLetter>, paint: Paint) =>
+  table(letters, {
+    "DEAD LETTER": ({ id }) => id,
+    WAS: ({ entry }) => entry,
+    "DATA STREAM": ({ stream }) => stream,
+    REASON: ({ reason }) => reason
+  }, paint)
+
+const messageTable = (messages: ReadonlyArray<DeadMessage>, paint: Paint) =>
+  table(messages, {
+    "DEAD MESSAGE": ({ id }) => id,
+    WAS: ({ message }) => message,
     REASON: ({ reason }) => reason
   }, paint)
 
@@ -92,7 +101,9 @@ const show = Command.make(
     function*({ lease = Duration.seconds(2), limit, service: name }) {
       const service = yield* open(name)
       const state = yield* service.inspect
-      const streams = yield* dataStreams(service, lease, limit)
+      if (!(yield* exists(name, state))) return yield* stop("negative", `There is no service "${printable(name)}".`)
+      // To list what is pending creates the group where it is missing
+      const streams = state.pending === 0 ? [] : yield* dataStreams(service, lease, limit)
       const deadLetters = yield* service.deadLetters(undefined, limit)
       const consumers = state.consumers.map(({ idle, name, pending }) => ({
         name,
@@ -135,7 +146,7 @@ const show = Command.make(
             STATE: ({ isOrphan }) => isOrphan ? "orphan" : "owned"
           }, paint),
           ...streams.length < state.pending ? [paint("dim", `${streams.length} of ${state.pending}: see --limit`)] : [],
-          ...deadLetters.length === 0 ? [] : ["", ...deadTable(deadLetters, "DEAD LETTER", paint)]
+          ...deadLetters.length === 0 ? [] : ["", ...letterTable(deadLetters, paint)]
         ]
       )
     },
@@ -149,9 +160,13 @@ const dead = Command.make(
   { service: serviceArgument, stream: streamFlag, limit: limitFlag },
   Effect.fnUntraced(
     function*({ limit, service: name, stream }) {
-      const items = yield* deadOf(yield* open(name), stream).list(undefined, limit)
-      const title = stream === undefined ? "DEAD LETTER" : "DEAD MESSAGE"
-      yield* print(items, (paint) => deadTable(items, title, paint))
+      const service = yield* open(name)
+      if (stream === undefined) {
+        const letters = yield* service.deadLetters(undefined, limit)
+        return yield* print(letters, (paint) => letterTable(letters, paint))
+      }
+      const messages = yield* service.deadMessages(stream, undefined, limit)
+      yield* print(messages, (paint) => messageTable(messages, paint))
     },
     Effect.scoped,
     Effect.provide(store)
@@ -164,7 +179,7 @@ const redrive = Command.make(
     service: serviceArgument,
     ids: Argument.String("id").pipe(
       Argument.withDescription("Ids, as `streams dead` prints them"),
-      Argument.withSchema(EntryId),
+      Argument.filterMap(Schema.decodeUnknownOption(EntryId), () => "an id such as 1795416201845-0"),
       Argument.variadic()
     ),
     stream: streamFlag,
@@ -183,7 +198,7 @@ const redrive = Command.make(
       yield* print(
         results,
         (paint) =>
-          results.map(({ id, redriven }) =>
+          results.length === 0 ? [paint("dim", "nothing is dead")] : results.map(({ id, redriven }) =>
             redriven ? paint("green", `brought back: ${id}`) : paint("yellow", `not there: ${id}`)
           )
       )

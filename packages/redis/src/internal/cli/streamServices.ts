@@ -1,7 +1,7 @@
 /** Reads for the `streams` commands: the services of a server, and the data streams of one. */
 import type { StoreError } from "@effect-simba/core/SimbaError"
 import { type EntryId, ServiceName, type StreamName } from "@effect-simba/core/streams/StreamName"
-import { type DeadLetter, type DeadMessage, type Service, StreamStore } from "@effect-simba/core/streams/StreamStore"
+import { type DeadLetter, type DeadMessage, type Service, type ServiceState, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -42,6 +42,16 @@ export const services = Effect.gen(function*() {
   )
 })
 
+/** Whether something was ever announced to it, or a consumer ran. */
+export const exists = Effect.fnUntraced(function*(service: ServiceName, state: ServiceState) {
+  if (state.announced > 0 || state.deadLetters > 0 || state.consumers.length > 0) return true
+  const { send } = yield* Redis
+  return yield* Effect.mapBoth(send<number>("EXISTS", keys.input(service)), {
+    onFailure: fromRedis("look for a service"),
+    onSuccess: (count) => count > 0
+  })
+})
+
 export const open = (service: ServiceName) => Effect.flatMap(StreamStore, (streams) => streams.open(service))
 
 type Page<A> = { readonly entries: ReadonlyArray<A>; readonly next: EntryId | undefined }
@@ -63,7 +73,6 @@ export const deadOf = (service: Service, stream: StreamName | undefined) => {
   const list = (after: EntryId | undefined, count: number): Effect.Effect<ReadonlyArray<Dead>, StoreError> =>
     stream === undefined ? service.deadLetters(after, count) : service.deadMessages(stream, after, count)
   return {
-    list,
     all: pages((after) => Effect.map(list(after, 500), (entries) => ({ entries, next: entries.at(-1)?.id }))),
     bringBack: (id: EntryId) => stream === undefined ? service.redrive(id) : service.replayMessage(stream, id)
   }

@@ -19,7 +19,9 @@ const readFields = reader("the fields of a dead message", Schema.fromJsonString(
 
 const ours = ["simba-reason", "simba-id", "simba-token"]
 
-const toLetter = ([id, fields]: (typeof StreamWire.Entries.Type)[number]) => {
+type Row = (typeof StreamWire.Entries.Type)[number]
+
+const toLetter = ([id, fields]: Row) => {
   const of = (name: string) => fields.findLast((field) => field[0] === name)?.[1] ?? ""
   return {
     id,
@@ -43,6 +45,10 @@ export const make = (
   const dead = keys.deadLetters(service)
   const announced = keys.announced(service)
   const parse = toEntry(context.problemWith)
+  const streamOf = (letter: Row) => {
+    const content = parse(...letter)
+    return content._tag === "Announced" ? content.stream : undefined
+  }
   const redrive = context.run("redrive", scripts.redriveDeadLetter, readFlag)
 
   const list = (key: string, after: EntryId | undefined, count: number) =>
@@ -62,15 +68,14 @@ export const make = (
       Effect.map(list(dead, after, count), (rows) =>
         rows.map((row) => {
           const { before, fields, id, reason } = toLetter(row)
-          return { id, entry: before, reason, fields }
+          return { id, entry: before, stream: streamOf(row), reason, fields }
         })),
     redrive: Effect.fnUntraced(function*(id) {
       const [letter] = yield* context.send("redrive", readEntries, "XRANGE", dead, id, id)
       if (letter === undefined) return false
-      const content = parse(...letter)
-      const stream = content._tag === "Announced" ? content.stream : ""
-      const checkpoint = stream === "" ? dead : keys.checkpoint(stream)
-      return (yield* redrive([input, dead, announced, checkpoint], [id, stream])) === "1"
+      const stream = streamOf(letter)
+      const checkpoint = stream === undefined ? dead : keys.checkpoint(stream)
+      return (yield* redrive([input, dead, announced, checkpoint], [id, stream ?? ""])) === "1"
     }),
     deadMessages: Effect.fnUntraced(function*(stream, after, count) {
       yield* context.admit("look at dead messages", stream)

@@ -58,6 +58,10 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
         const refused = yield* commandLine.run(["release", name, "--force", "--yes"], server)
         assert.strictEqual(refused.code, 1)
         assert.include(refused.errors, `Cannot release "${name}"`)
+        const shown = yield* commandLine.run(["show", name], server)
+        assert.strictEqual(shown.code, 1)
+        assert.include(shown.errors, `Cannot show "${name}"`)
+        assert.include(shown.errors, `the key "simba:{${name}}`)
         assert.include(refused.errors, `If no program needs the key "simba:{${name}}", delete it.`)
       }
       yield* server.send("DEL", ...[good, list, text].map((name) => `simba:{${name}}`))
@@ -213,6 +217,10 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
         assert.strictEqual(code, 64, `${args.join(" ")}: ${output}${errors}`)
         assert.isNotEmpty(errors)
       }
+      // The advice is for this program, and not for its library
+      const single = yield* commandLine.run(["ls", "--cluster"], server)
+      assert.strictEqual(single.code, 69)
+      assert.include(single.errors, "leave --cluster out")
       const unreachable = yield* commandLine.run(["ls", "--url", "redis://127.0.0.1:1", "--json"], server)
       assert.strictEqual(unreachable.code, 69)
       assert.strictEqual(unreachable.output, "")

@@ -24,7 +24,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
             yield* lease.commit(StreamName.EntryId.make(String(ids[0])))
             yield* lease.deadLetter(
               { id: StreamName.EntryId.make(String(ids[1])), fields: [["n", "2"]] },
-              "not a number"
+              "not a number\n  at [\"n\"]"
             )
             return yield* Effect.never
           }),
@@ -52,6 +52,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
         for (const part of ["orders:eu", "owned", "no such order", deadLetters.first[0].id]) {
           assert.include(text.output, part)
         }
+        // Which data stream it was
+        assert.include((yield* commandLine.run(["streams", "dead", service], server)).output, "orders:bad")
         assert.deepStrictEqual(
           (yield* commandLine.json(["streams", "ls"], server)).map(({ name }: { name: string }) => name),
           [service]
@@ -61,7 +63,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
         const [message] = yield* commandLine.json(messages, server)
         assert.deepStrictEqual([message.message, message.fields], [ids[1], [["n", "2"]]])
         const table = yield* commandLine.run(messages, server)
-        for (const part of ["DEAD MESSAGE", message.id, ids[1], "not a number"]) {
+        for (const part of ["DEAD MESSAGE", message.id, ids[1], 'not a number at ["n"]']) {
           assert.include(table.output, String(part))
         }
         const replay = ["streams", "redrive", service, "--stream", "orders:eu", "--all"]
@@ -89,6 +91,18 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       const all = yield* commandLine.json(["streams", "redrive", service, "--all"], server)
       assert.deepStrictEqual(all.map(({ redriven }: { redriven: boolean }) => redriven), [true])
       assert.strictEqual((yield* show).deadLetters.count, 0)
+    }))
+
+  it.effect("a service that never was is named, and no key is made for it", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const shown = yield* commandLine.run(["streams", "show", "odrers"], server)
+      assert.strictEqual(shown.code, 1)
+      assert.include(shown.errors, 'There is no service "odrers".')
+      for (const args of [["dead", "odrers"], ["redrive", "odrers", "--all"]]) {
+        assert.strictEqual((yield* commandLine.run(["streams", ...args], server)).code, 0)
+      }
+      assert.deepStrictEqual(yield* server.send("KEYS", "*odrers*"), [])
     }))
 
   it.effect("redrive wants ids or --all, and show wants a name that can be one", () =>

@@ -151,6 +151,7 @@ export const ending = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* renew(held))._tag, "Lost")
       const letter = only(yield* service.deadLetters(undefined, 10))
       assert.strictEqual(letter.entry, entry)
+      assert.strictEqual(letter.stream, stream("one"))
       assert.strictEqual(letter.reason, "it does not work")
       assert.strictEqual(letter.fields.length, 1)
       assert.deepStrictEqual(yield* service.deadLetters(letter.id, 10), [])
