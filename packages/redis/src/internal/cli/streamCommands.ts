@@ -198,9 +198,11 @@ const redrive = Command.make(
       yield* print(
         results,
         (paint) =>
-          results.length === 0 ? [paint("dim", "nothing is dead")] : results.map(({ id, redriven }) =>
-            redriven ? paint("green", `brought back: ${id}`) : paint("yellow", `not there: ${id}`)
-          )
+          results.length === 0 ?
+            [paint("dim", "nothing is dead")] :
+            results.map(({ id, redriven }) =>
+              redriven ? paint("green", `brought back: ${id}`) : paint("yellow", `not there: ${id}`)
+            )
       )
       if (results.some(({ redriven }) => !redriven)) return yield* stop("negative")
     },

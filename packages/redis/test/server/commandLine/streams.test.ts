@@ -63,7 +63,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
         const [message] = yield* commandLine.json(messages, server)
         assert.deepStrictEqual([message.message, message.fields], [ids[1], [["n", "2"]]])
         const table = yield* commandLine.run(messages, server)
-        for (const part of ["DEAD MESSAGE", message.id, ids[1], 'not a number at ["n"]']) {
+        for (const part of ["DEAD MESSAGE", message.id, ids[1], "not a number at [\"n\"]"]) {
           assert.include(table.output, String(part))
         }
         const replay = ["streams", "redrive", service, "--stream", "orders:eu", "--all"]
@@ -98,7 +98,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       const server = yield* RedisServer
       const shown = yield* commandLine.run(["streams", "show", "odrers"], server)
       assert.strictEqual(shown.code, 1)
-      assert.include(shown.errors, 'There is no service "odrers".')
+      assert.include(shown.errors, "There is no service \"odrers\".")
       for (const args of [["dead", "odrers"], ["redrive", "odrers", "--all"]]) {
         assert.strictEqual((yield* commandLine.run(["streams", ...args], server)).code, 0)
       }
