@@ -4,14 +4,14 @@ import * as Redis from "./effectRedis.ts"
 import { isForgotten } from "./errors.ts"
 
 /** Keys and arguments of a script, and its expected reply. A codec reads the reply all the same. */
-export type Script<Keys extends ReadonlyArray<string>, Args extends ReadonlyArray<string | number>, Reply> =
+export type Script<Keys extends ReadonlyArray<string>, Args extends ReadonlyArray<string | number>, Reply = unknown> =
   Redis.Script<{ readonly params: readonly [keys: Keys, args: Args]; readonly result: Reply }>
 
 /** Slots that come again for each item, in the order of `Slots`. */
 export type Each<Slots extends ReadonlyArray<unknown>> = ReadonlyArray<Slots[number]>
 
 /** The descriptor of a script. The text is constant: names and numbers travel in KEYS and ARGV only. */
-export const script = <Keys extends ReadonlyArray<string>, Args extends ReadonlyArray<string | number>, Reply>(
+export const script = <Keys extends ReadonlyArray<string>, Args extends ReadonlyArray<string | number>, Reply = unknown>(
   lua: string
 ): Script<Keys, Args, Reply> =>
   Redis.script((keys: Keys, args: Args) => [...keys, ...args], { numberOfKeys: (keys) => keys.length, lua })

@@ -1,6 +1,7 @@
 /** Adds announcements, reads new ones, and finds pending ones. */
 import type { ConsumerName, EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import type { Announcement, Entry, Service } from "@effect-simba/core/streams/StreamStore"
+import * as Arr from "effect/Array"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -21,12 +22,9 @@ const pageSize = 500
 export const replyMargin = Duration.seconds(2)
 
 const encode = Schema.encodeEffect(StreamWire.Announcement)
-const readAnnounced = reader("the reply of the announce script", replies.AnnounceReply)
-const readPending = reader("the reply of the pending script", replies.PendingReply)
 const readEntries = reader("entries of the load-balancer stream", StreamWire.Entries)
 const readRead = reader("a read of the load-balancer stream", StreamWire.ReadReply)
 const readValues = reader("values of leases", Schema.Array(Schema.NullOr(Schema.String)))
-const readState = reader("the reply of the state script", Schema.Literals(["gone", "pending", "new", "finished"]))
 
 type Part = Pick<Service, "announce" | "find" | "pending" | "read">
 
@@ -36,27 +34,25 @@ export const make = (context: ServiceContext): Part => {
   const announced = keys.announced(service)
   const parse = toEntry(context.problemWith)
 
-  const announce = context.run("announce", scripts.announceStreams, readAnnounced)
+  const announce = context.run("announce", scripts.announceStreams, replies.AnnounceReply)
   const consumers = keys.consumers(service)
-  const list = context.run("look at pending entries", scripts.listPending, readPending)
-  const contents = context.run("look at pending entries", scripts.readPending, readEntries)
-  const findAnnounced = context.run("find", scripts.findAnnouncement, readEntries)
-  const state = context.run("find", scripts.readEntryState, readState)
+  const list = context.run("look at pending entries", scripts.listPending, replies.PendingReply)
+  const contents = context.run("look at pending entries", scripts.readPending, StreamWire.Entries)
+  const findAnnounced = context.run("find", scripts.findAnnouncement, StreamWire.Entries)
+  const state = context.run("find", scripts.readEntryState, Schema.Literals(["gone", "pending", "new", "finished"]))
 
   const announceAll = Effect.fnUntraced(function*(announcements: ReadonlyArray<Announcement>) {
     for (const { stream } of announcements) yield* context.admit("announce", stream)
-    const found: Array<{ readonly entry: EntryId; readonly isNew: boolean }> = []
-    const args = yield* Effect.forEach(announcements, (announcement) =>
-      Effect.map(
-        Effect.mapError(encode(announcement), (error) => backendError("announce", error)),
-        (payload) => [announcement.stream, payload] as const
-      ))
-    for (let i = 0; i < args.length; i += pageSize) {
-      const page = args.slice(i, i + pageSize)
-      const replies = yield* announce([input, announced, ...page.map(([stream]) => stream)], [group, ...page.flat()])
-      for (const [entry, isNew] of replies) found.push({ entry, isNew: isNew === "1" })
-    }
-    return found
+    const payloads = yield* Effect.forEach(announcements, ({ info, stream }) =>
+      Effect.mapBoth(encode({ info, stream }), {
+        onFailure: (error) => backendError("announce", error),
+        onSuccess: (payload) => [stream, payload] as const
+      }))
+    const pages = yield* Effect.forEach(
+      Arr.chunksOf(payloads, pageSize),
+      (page) => announce([input, announced, ...page.map(([stream]) => stream)], [group, ...page.flat()])
+    )
+    return pages.flat().map(([entry, isNew]) => ({ entry, isNew }))
   })
 
   /** Stock producers write no table of announcements, so all entries are searched, page by page. */
@@ -145,7 +141,7 @@ export const make = (context: ServiceContext): Part => {
         for (const [entry, fields] of read) found.set(entry, parse(entry, fields))
       }
       const leases = yield* leasesOf(
-        rows.flatMap(([entry, , , , isStock]) => isStock === "1" ? found.get(entry) ?? [] : [])
+        rows.flatMap(([entry, , , , isStock]) => isStock ? found.get(entry) ?? [] : [])
       )
       return {
         next: next === "" ? undefined : next,
@@ -155,7 +151,7 @@ export const make = (context: ServiceContext): Part => {
             consumer: consumer as ConsumerName,
             idle: Duration.millis(idle),
             deliveries,
-            stock: isStock === "1" ? { lease: leases.get(entry) } : undefined,
+            stock: isStock ? { lease: leases.get(entry) } : undefined,
             content
           }]
         })

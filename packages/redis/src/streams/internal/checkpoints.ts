@@ -13,12 +13,7 @@ import * as scripts from "./scripts.ts"
 import type { ServiceContext } from "./service.ts"
 
 const Moved = Schema.Literals(["Committed", "Behind", "NotOwner"])
-const readCommitted = reader("the reply of the commit script", eachOf(Moved))
-const readMoved = reader("the reply of the dead-letter script", Moved)
 const readCheckpoint = reader("a checkpoint", Schema.NullOr(StreamWire.Checkpoint))
-const readEnded = reader("the reply of the end script", Schema.Literals(["Open", "Reopened", "Ended"]))
-const readUntil = reader("the reply of the gap script", Schema.Union([Schema.Literal(""), EntryId]))
-const readKept = reader("the reply of the keep script", Schema.Literal("1"))
 const readMessages = reader("messages of a data stream", StreamWire.Entries)
 
 export const toMessages = (rows: typeof StreamWire.Entries.Type): ReadonlyArray<RawMessage> =>
@@ -31,31 +26,29 @@ type Part = Pick<
 
 export const make = (context: ServiceContext): Part => {
   const failures = keys.failures(context.service)
-  const commitAll = context.run("commit", scripts.commitCheckpoints, readCommitted)
-  const deadLetter = context.run("dead-letter a message", scripts.deadLetterMessage, readMoved)
-  const readEnd = context.run("look for the end", scripts.readEnd, readEnded)
-  const readGap = context.run("look for deleted messages", scripts.readGap, readUntil)
-  const keep = context.run("keep checkpoints", scripts.keepCheckpoints, readKept)
+  const commitAll = context.run("commit", scripts.commitCheckpoints, eachOf(Moved))
+  const deadLetter = context.run("dead-letter a message", scripts.deadLetterMessage, Moved)
+  const readEnd = context.run("look for the end", scripts.readEnd, Schema.Literals(["Open", "Reopened", "Ended"]))
+  const readGap = context.run("look for deleted messages", scripts.readGap, Schema.Union([Schema.Literal(""), EntryId]))
+  const keep = context.run("keep checkpoints", scripts.keepCheckpoints, Schema.Literal("1"))
 
-  const keysOf = ({ stream }: Held) => [keys.streamLease(stream), keys.checkpoint(stream), failures] as const
+  const keysOf = ({ stream }: Held) => [keys.streamLease(stream), keys.checkpoint(stream)] as const
   const valueOf = ({ consumer, epoch, token }: Held) => `${consumer}@@${epoch}@@${token}`
 
-  interface Commit {
-    readonly held: Held
-    readonly id: EntryId
-    readonly last: "1" | ""
-  }
-  const commit = batchedRequest.make("commit", (commits: ReadonlyArray<Commit>) =>
-    commitAll(
-      [failures, ...commits.flatMap(({ held }) => [keys.streamLease(held.stream), keys.checkpoint(held.stream)])],
-      commits.flatMap(({ held, id, last }) => [valueOf(held), held.entry, id, last] as const)
-    ))
+  const commit = batchedRequest.make(
+    "commit",
+    (commits: ReadonlyArray<readonly [held: Held, id: EntryId, last: "1" | ""]>) =>
+      commitAll(
+        [failures, ...commits.flatMap(([held]) => keysOf(held))],
+        commits.flatMap(([held, id, last]) => [valueOf(held), held.entry, id, last] as const)
+      )
+  )
 
   return {
-    commit: (held, id, isLast) => commit({ held, id, last: isLast === true ? "1" : "" }),
+    commit: (held, id, isLast) => commit([held, id, isLast === true ? "1" : ""]),
     deadLetterMessage: (held, message, reason) =>
       deadLetter(
-        [...keysOf(held), keys.deadMessages(held.stream)],
+        [...keysOf(held), failures, keys.deadMessages(held.stream)],
         [valueOf(held), held.entry, message.id, reason, held.token, ...message.fields.flat()]
       ),
     checkpoint: (stream) =>

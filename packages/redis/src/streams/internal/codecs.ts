@@ -1,16 +1,6 @@
 /** Parts of the codecs of stream ownership. */
 import * as Schema from "effect/Schema"
-import * as codecs from "../../internal/client/codecs.ts"
-
-const { separator } = codecs
-
-/** A text that is split by hand into the fields of `target`, which then checks them. */
-export const text = <T, E extends object>(
-  target: Schema.Codec<T, E>,
-  expected: string,
-  decode: (text: string) => E | undefined,
-  encode: (value: E) => string
-): Schema.Codec<T, string> => codecs.text(target, (input) => decode(input) ?? `expected ${expected}`, encode)
+import { separator, text } from "../../internal/client/codecs.ts"
 
 /** A text of these fields in this order, with the separator in between. The last one may contain it. */
 export const separated = <Fields extends Record<string, Schema.Codec<unknown, string>>>(fields: Fields) => {
@@ -21,7 +11,6 @@ export const separated = <Fields extends Record<string, Schema.Codec<unknown, st
   >
   return text(
     target,
-    names.map((name) => `<${name}>`).join(separator),
     (input) => {
       const parts = input.split(separator)
       const rest = parts.splice(names.length - 1).join(separator)
@@ -33,5 +22,8 @@ export const separated = <Fields extends Record<string, Schema.Codec<unknown, st
 
 /** The first part of an epoch. */
 export const Session = Schema.String.check(Schema.isPattern(/^[0-9a-z]{12}$/))
+
+/** Whether it is so. */
+export const Flag = Schema.Literals(["0", "1"]).transform([false, true])
 
 export const Natural = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))

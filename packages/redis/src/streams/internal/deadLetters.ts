@@ -5,17 +5,17 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { reader } from "../../internal/client/decode.ts"
 import { toEntry } from "./announcementEntry.ts"
+import { Flag } from "./codecs.ts"
 import * as keys from "./keys.ts"
 import * as StreamWire from "./messages.ts"
 import * as scripts from "./scripts.ts"
 import type { ServiceContext } from "./service.ts"
 
 const readEntries = reader("dead letters", StreamWire.Entries)
-const readFlag = reader("the reply of the redrive script", Schema.Literals(["0", "1"]))
 const readAdded = reader("the id of a message", EntryId)
 const readDeleted = reader("a count", Schema.Int)
-/** Names and values in turn: more fields than a script can add. */
-const readFields = reader("the fields of a dead message", Schema.fromJsonString(Schema.Array(Schema.String)))
+/** More fields than a script can add. */
+const readFields = reader("the fields of a dead message", Schema.fromJsonString(StreamWire.Fields))
 
 const ours = ["simba-reason", "simba-id", "simba-token"]
 
@@ -33,9 +33,7 @@ const toLetter = ([id, fields]: Row) => {
 
 const unpack = Effect.fnUntraced(function*(fields: RawMessage["fields"]) {
   const [first] = fields
-  if (fields.length !== 1 || first?.[0] !== "simba-fields") return fields
-  const texts = yield* readFields(first[1])
-  return Array.from({ length: texts.length / 2 }, (_, i) => [texts[2 * i]!, texts[2 * i + 1]!] as const)
+  return fields.length === 1 && first?.[0] === "simba-fields" ? yield* readFields(first[1]) : fields
 })
 
 export const make = (
@@ -49,7 +47,7 @@ export const make = (
     const content = parse(...letter)
     return content._tag === "Announced" ? content.stream : undefined
   }
-  const redrive = context.run("redrive", scripts.redriveDeadLetter, readFlag)
+  const redrive = context.run("redrive", scripts.redriveDeadLetter, Flag)
 
   const list = (key: string, after: EntryId | undefined, count: number) =>
     context.send(
@@ -75,7 +73,7 @@ export const make = (
       if (letter === undefined) return false
       const stream = streamOf(letter)
       const checkpoint = stream === undefined ? dead : keys.checkpoint(stream)
-      return (yield* redrive([input, dead, announced, checkpoint], [id, stream ?? ""])) === "1"
+      return yield* redrive([input, dead, announced, checkpoint], [id, stream ?? ""])
     }),
     deadMessages: Effect.fnUntraced(function*(stream, after, count) {
       yield* context.admit("look at dead messages", stream)

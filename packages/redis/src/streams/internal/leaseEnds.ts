@@ -3,11 +3,10 @@ import type { Held, Service } from "@effect-simba/core/streams/StreamStore"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { reader } from "../../internal/client/decode.ts"
 import type { Script } from "../../internal/client/script.ts"
 import { toEntry } from "./announcementEntry.ts"
 import * as batchedRequest from "./batchedRequest.ts"
-import { Natural } from "./codecs.ts"
+import { Flag, Natural } from "./codecs.ts"
 import * as keys from "./keys.ts"
 import * as StreamWire from "./messages.ts"
 import { eachOf } from "./replies.ts"
@@ -15,8 +14,6 @@ import * as scripts from "./scripts.ts"
 import { millis, type ServiceContext } from "./service.ts"
 
 const NotOwner = Schema.Literal("NotOwner")
-const readFlag = reader("the reply of the script for unreadable entries", Schema.Literals(["0", "1"]))
-const readHandOvers = reader("what was handed over", Schema.Array(StreamWire.HandOver))
 
 type Part = Pick<
   Service,
@@ -33,12 +30,12 @@ export const make = (context: ServiceContext, expire: (key: string) => void): Pa
   const parse = toEntry(context.problemWith)
 
   /** Requests of one moment for held leases share calls. `more` follows the arguments of a lease that all scripts have. */
-  const forHeld = <Reply, A, E>(
+  const forHeld = <A, E>(
     operation: string,
-    script: Script<scripts.HeldKeys, scripts.HeldArgs, Reply>,
+    script: Script<scripts.HeldKeys, scripts.HeldArgs>,
     reply: Schema.Codec<A, E>
   ) => {
-    const call = context.run(operation, script, reader(`the reply of the script to ${operation}`, eachOf(reply)))
+    const call = context.run(operation, script, eachOf(reply))
     const ask = batchedRequest.make(
       operation,
       (items: ReadonlyArray<readonly [held: Held, more: ReadonlyArray<string | number>]>) =>
@@ -82,8 +79,12 @@ export const make = (context: ServiceContext, expire: (key: string) => void): Pa
   )
   const handOver = forHeld("hand over", scripts.handOverLeases, Schema.Literals(["HandedOver", "NotOwner"]))
   const adopt = forHeld("adopt", scripts.adoptHandOvers, Schema.Union([NotOwner, StreamWire.Entries]))
-  const deadLetterMalformed = context.run("dead-letter", scripts.deadLetterMalformed, readFlag)
-  const listHandOvers = context.run("look for what was handed over", scripts.listHandOvers, readHandOvers)
+  const deadLetterMalformed = context.run("dead-letter", scripts.deadLetterMalformed, Flag)
+  const listHandOvers = context.run(
+    "look for what was handed over",
+    scripts.listHandOvers,
+    Schema.Array(StreamWire.HandOver)
+  )
 
   return {
     done: forHeld("done", scripts.markDone, Schema.Literals(["Done", "AlreadyDone", "NotOwner"])),
@@ -99,11 +100,8 @@ export const make = (context: ServiceContext, expire: (key: string) => void): Pa
       ),
     deadLetter,
     deadLetterMalformed: (entry, consumer, reason) =>
-      Effect.map(
-        context.withGroup(
-          deadLetterMalformed([input, failures, announced, deadLetters], [group, entry, consumer, reason])
-        ),
-        (moved) => moved === "1"
+      context.withGroup(
+        deadLetterMalformed([input, failures, announced, deadLetters], [group, entry, consumer, reason])
       ),
     handOver: (held, { consumer, session }, confirm) => handOver(held, consumer, session, millis(confirm)),
     handedOver: Effect.fnUntraced(function*(consumer, session) {

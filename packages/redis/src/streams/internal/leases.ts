@@ -8,7 +8,6 @@ import type {
 } from "@effect-simba/core/streams/StreamStore"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { reader } from "../../internal/client/decode.ts"
 import { fromReply } from "../../internal/client/errors.ts"
 import { inCalls } from "./batchedRequest.ts"
 import * as keys from "./keys.ts"
@@ -16,11 +15,7 @@ import * as replies from "./replies.ts"
 import * as scripts from "./scripts.ts"
 import { millis, type ServiceContext } from "./service.ts"
 
-const readTake = reader("the reply of the take script", replies.TakeReply)
-const readRenew = reader("the reply of the renew script", replies.RenewReply)
-
 const renewed: RenewResult = { _tag: "Renewed" }
-const unread: TakeResult = { _tag: "Unread" }
 
 /** What the server should know of its handler. */
 const newsOf = ({ hasProgressed, isBusy }: RenewRequest): string =>
@@ -32,6 +27,10 @@ const nameOf = (value: string): string => {
   return at <= 0 ? value : value.slice(0, at)
 }
 
+type TakeReply = (typeof replies.TakeReply.Type)[number]
+
+const lacksGroup = (reply: TakeReply) => reply[0] === "error" && reply[1].includes("NOGROUP")
+
 export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> => {
   const { group, input, service } = context
   const shared = [
@@ -40,10 +39,10 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
     keys.deadLetters(service),
     keys.announced(service)
   ] as const
-  const takeScript = context.run("take", scripts.takeLeases, readTake)
-  const renewScript = context.run("renew", scripts.renewLeases, readRenew)
+  const takeScript = context.run("take", scripts.takeLeases, replies.TakeReply)
+  const renewScript = context.run("renew", scripts.renewLeases, replies.RenewReply)
 
-  const toResult = (reply: (typeof replies.TakeReply.Type)[number]): TakeResult => {
+  const toResult = (reply: TakeReply): TakeResult => {
     switch (reply[0]) {
       case "taken":
         return { _tag: "Taken", token: reply[1], failures: reply[2] }
@@ -56,13 +55,14 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
       case "recent":
         return { _tag: "Recent" }
       case "unread":
-        return unread
+        return { _tag: "Unread" }
       case "gone":
         return { _tag: "Gone" }
       case "deadLettered":
         return { _tag: "DeadLettered", failures: reply[1] }
       case "error":
-        return { _tag: "Failed", error: fromReply("take", reply[1]) }
+        // Without a group nothing is pending: the new group delivers all entries again
+        return lacksGroup(reply) ? { _tag: "Unread" } : { _tag: "Failed", error: fromReply("take", reply[1]) }
     }
   }
 
@@ -92,10 +92,8 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
           ])
         ]
       )
-      // Without a group nothing is pending: the new group delivers all entries again
-      if (!replies.some((reply) => reply[0] === "error" && reply[1].includes("NOGROUP"))) return replies.map(toResult)
-      yield* context.prepare
-      return replies.map((reply) => reply[0] === "error" && reply[1].includes("NOGROUP") ? unread : toResult(reply))
+      if (replies.some(lacksGroup)) yield* context.prepare
+      return replies.map(toResult)
     })
 
   const renewAll = (holdings: ReadonlyArray<RenewRequest>, lease: Duration.Duration) =>
@@ -118,9 +116,7 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
       ),
       (missed) => {
         const results: Array<RenewResult> = holdings.map(() => renewed)
-        for (const [index, why] of missed) {
-          results[index - 1] = { _tag: "Lost", reason: why === "takenOver" ? "TakenOver" : "Vanished" }
-        }
+        for (const [index, reason] of missed) results[index - 1] = { _tag: "Lost", reason }
         return results
       }
     )

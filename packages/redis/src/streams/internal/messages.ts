@@ -1,16 +1,14 @@
 /** What travels between consumers and Redis for stream ownership, as Schema codecs in both directions. */
 import { ConsumerName, EntryId, Epoch, StreamName } from "@effect-simba/core/streams/StreamName"
-import * as Effect from "effect/Effect"
+import * as Arr from "effect/Array"
 import * as Schema from "effect/Schema"
-import * as SchemaIssue from "effect/SchemaIssue"
 import * as SchemaTransformation from "effect/SchemaTransformation"
-import { separator, Token } from "../../internal/client/codecs.ts"
-import { separated, Session, text } from "./codecs.ts"
+import { separator, text, Token } from "../../internal/client/codecs.ts"
+import { separated, Session } from "./codecs.ts"
 
 /** A checkpoint: `<message>`, or `<message>@@<entry>` where the data stream ended there under that entry. */
 export const Checkpoint = text(
   Schema.Struct({ id: EntryId, endedUnder: Schema.optionalKey(EntryId) }),
-  "<message> or <message>@@<entry>",
   (input) => {
     const [id, endedUnder] = input.split(separator) as [string, string?]
     return endedUnder === undefined ? { id } : { id, endedUnder }
@@ -18,30 +16,24 @@ export const Checkpoint = text(
   ({ endedUnder, id }) => endedUnder === undefined ? id : `${id}${separator}${endedUnder}`
 )
 
-/** The field of an entry that has the announcement. The others are kept, and ignored. */
-const announcementField = "lbs-input"
-
 const Info = Schema.Record(Schema.String, Schema.Unknown)
 
 /** Names in other letters are the same to redis-stream-client-go. */
-const spelled = (announcement: unknown): { readonly DataStreamName: string } => {
+const spelled = (announcement: typeof Info.Type): { readonly DataStreamName: string } => {
   const names = new Map(["DataStreamName", "Info"].map((name) => [name.toLowerCase(), name]))
-  const isObject = typeof announcement === "object" && announcement !== null && !Array.isArray(announcement)
-  return (isObject
-    ? Object.fromEntries(
-      Object.entries(announcement).map(([name, value]) => [names.get(name.toLowerCase()) ?? name, value])
-    )
-    : announcement) as { readonly DataStreamName: string }
+  return Object.fromEntries(
+    Object.entries(announcement).map(([name, value]) => [names.get(name.toLowerCase()) ?? name, value])
+  ) as { readonly DataStreamName: string }
 }
 
 /**
  * The text of an announcement: `{"DataStreamName": ..., "Info": {...}}`. An `Info` that is missing or null is empty; names
  * are read in whatever letters.
  */
-export const Announcement = Schema.fromJsonString(Schema.Unknown).pipe(
+export const Announcement = Schema.fromJsonString(Info).pipe(
   Schema.decodeTo(
     Schema.Struct({ DataStreamName: StreamName, Info: Schema.optionalKey(Schema.NullOr(Info)) }),
-    SchemaTransformation.transform({ decode: spelled, encode: (announcement): unknown => announcement })
+    SchemaTransformation.transform({ decode: spelled, encode: (announcement): typeof Info.Type => announcement })
   ),
   Schema.decodeTo(
     Schema.Struct({ stream: Schema.toType(StreamName), info: Info }),
@@ -52,31 +44,17 @@ export const Announcement = Schema.fromJsonString(Schema.Unknown).pipe(
   )
 )
 
-export type Announcement = typeof Announcement.Type
-
 /** Fields of an entry as Redis answers them: names and values in turns. */
 export const Fields = Schema.Array(Schema.String).pipe(Schema.decodeTo(
   Schema.Array(Schema.Tuple([Schema.String, Schema.String])),
-  SchemaTransformation.transformEffect({
-    decode: (flat: ReadonlyArray<string>, options) => {
-      if (flat.length % 2 !== 0) {
-        return Effect.fail(
-          new SchemaIssue.InvalidValue({ message: "expected names and values in turns" }, flat, options)
-        )
-      }
-      const pairs: Array<readonly [string, string]> = []
-      for (let i = 0; i < flat.length; i += 2) pairs.push([flat[i]!, flat[i + 1]!])
-      return Effect.succeed(pairs)
-    },
-    encode: (pairs: ReadonlyArray<readonly [string, string]>) => Effect.succeed(pairs.flat())
+  SchemaTransformation.transform({
+    // A name without a value is refused by the tuple
+    decode: (flat): ReadonlyArray<readonly [string, string]> => Arr.chunksOf(flat, 2) as Array<[string, string]>,
+    encode: (pairs) => pairs.flat()
   })
 ))
 
 export type Fields = typeof Fields.Type
-
-/** The text of the announcement among the fields of an entry. */
-export const announcementOf = (fields: Fields): string | undefined =>
-  fields.find(([name]) => name === announcementField)?.[1]
 
 /** Entries of a stream: `[id, fields]` each. */
 export const Entries = Schema.Array(Schema.Tuple([EntryId, Fields]))
@@ -86,7 +64,7 @@ const Pairs = Schema.Array(Schema.Tuple([Schema.String, Entries]))
 /** As pairs, whatever it was on the way. What is none of these is left for the schema to refuse. */
 const toPairs = (reply: unknown): typeof Pairs.Encoded | null => {
   if (Array.isArray(reply) && typeof reply[0] === "string" && reply.length % 2 === 0) {
-    return Array.from({ length: reply.length / 2 }, (_, i) => [reply[2 * i], reply[2 * i + 1]] as const)
+    return Arr.chunksOf(reply, 2) as unknown as typeof Pairs.Encoded
   }
   if (reply instanceof Map) return [...reply]
   return (typeof reply === "object" && reply !== null && !Array.isArray(reply) ? Object.entries(reply) : reply) as

@@ -3,7 +3,7 @@ import { ConsumerName, EntryId } from "@effect-simba/core/streams/StreamName"
 import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
 import { Count, Token } from "../../internal/client/codecs.ts"
-import { Natural, separated, Session } from "./codecs.ts"
+import { Flag, Natural, separated, Session } from "./codecs.ts"
 
 /** A member of the fleet: its name and session as one text, its capacity, and how many data streams it owns. */
 export const MemberReply = Schema.Tuple([
@@ -44,7 +44,7 @@ export const TakeReply = Schema.Array(Schema.Union([
 
 /** The reply of the renew script: for each lease that was not renewed its index, counted from 1, and why. */
 export const RenewReply = Schema.Array(
-  Schema.Tuple([Schema.Int, Schema.Literals(["takenOver", "vanished"])])
+  Schema.Tuple([Schema.Int, Schema.Literals(["takenOver", "vanished"]).transform(["TakenOver", "Vanished"])])
 )
 
 /**
@@ -54,11 +54,11 @@ export const RenewReply = Schema.Array(
 export const PendingReply = Schema.Tuple([
   Schema.Union([Schema.Literal(""), EntryId]),
   // Consumers of other implementations may be called anything
-  Schema.Array(Schema.Tuple([EntryId, Schema.String, Natural, Natural, Schema.Literals(["0", "1"])]))
+  Schema.Array(Schema.Tuple([EntryId, Schema.String, Natural, Natural, Flag]))
 ])
 
 /** The replies of the announce script: the entry of each, and `1` if it is new. */
-export const AnnounceReply = Schema.Array(Schema.Tuple([EntryId, Schema.Literals(["0", "1"])]))
+export const AnnounceReply = Schema.Array(Schema.Tuple([EntryId, Flag]))
 
 /** The reply of the inspect script. */
 export const InspectReply = Schema.Tuple([

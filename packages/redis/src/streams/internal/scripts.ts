@@ -1,12 +1,6 @@
 /** The scripts of stream ownership. Each decides by the time of the server, and touches no key that is not in KEYS. */
 import { type Each, script } from "../../internal/client/script.ts"
-import type { Failed } from "./replies.ts"
 import * as lua from "./scripts.generated.ts"
-
-type Member = readonly [consumerAndSession: string, capacity: string, owned: string]
-
-/** An entry with its fields, name and value in turn. */
-type Entry = readonly [id: string, fields: ReadonlyArray<string>]
 
 /** Of leases that the caller holds, or once held. */
 export type HeldKeys = readonly [
@@ -25,48 +19,37 @@ export type HeldArgs = readonly [group: string, signals: string, ...each: Each<H
 /** Makes the group of a service. Replies `1` if it was made. */
 export const createGroup = script<
   readonly [input: string, start: string],
-  readonly [group: string],
-  "0" | "1"
+  readonly [group: string]
 >(lua.createGroup)
 
 /** Announces data streams. Where an announcement is unfinished, it is noted as repeated. */
 export const announceStreams = script<
   readonly [input: string, announced: string, ...each: Each<[stream: string]>],
-  readonly [group: string, ...each: Each<[stream: string, payload: string]>],
-  ReadonlyArray<readonly [entry: string, isNew: "0" | "1"]>
+  readonly [group: string, ...each: Each<[stream: string, payload: string]>]
 >(lua.announceStreams)
 
 /** Finds the unfinished entry by which a data stream was announced here last. */
 export const findAnnouncement = script<
   readonly [input: string, announced: string],
-  readonly [group: string, stream: string],
-  ReadonlyArray<Entry>
+  readonly [group: string, stream: string]
 >(lua.findAnnouncement)
 
 /** Reads the state of an entry. */
 export const readEntryState = script<
   readonly [input: string],
-  readonly [group: string, entry: string],
-  "gone" | "pending" | "new" | "finished"
+  readonly [group: string, entry: string]
 >(lua.readEntryState)
 
 /** Lists pending entries, a page, and notes the caller as a consumer of this library. */
 export const listPending = script<
   readonly [input: string, failures: string, consumers: string],
-  readonly [group: string, minIdle: number, from: string, count: number, consumer: string, self: string],
-  readonly [
-    next: string,
-    entries: ReadonlyArray<
-      readonly [id: string, consumer: string, idle: number, deliveries: number, isStock: "0" | "1"]
-    >
-  ]
+  readonly [group: string, minIdle: number, from: string, count: number, consumer: string, self: string]
 >(lua.listPending)
 
 /** Reads pending entries. Removes those that are deleted. */
 export const readPending = script<
   readonly [input: string, failures: string, announced: string],
-  readonly [group: string, ...each: Each<[entry: string]>],
-  ReadonlyArray<Entry>
+  readonly [group: string, ...each: Each<[entry: string]>]
 >(lua.readPending)
 
 // Leases
@@ -94,8 +77,7 @@ export const takeLeases = script<
         period: number
       ]
     >
-  ],
-  ReadonlyArray<ReadonlyArray<string>>
+  ]
 >(lua.takeLeases)
 
 /** Renews leases of one consumer, any number in one call. Replies for those that were not renewed. */
@@ -106,23 +88,14 @@ export const renewLeases = script<
     consumer: string,
     lease: number,
     ...each: Each<[entry: string, epoch: string, token: number, news: string]>
-  ],
-  ReadonlyArray<readonly [index: number, why: "takenOver" | "vanished"]>
+  ]
 >(lua.renewLeases)
 
 /** Gives data streams back unfinished: anybody may take them at once. */
-export const yieldLeases = script<
-  HeldKeys,
-  HeldArgs,
-  ReadonlyArray<string | Failed>
->(lua.yieldLeases)
+export const yieldLeases = script<HeldKeys, HeldArgs>(lua.yieldLeases)
 
 /** Marks data streams done. A repeated announcement becomes a new one. */
-export const markDone = script<
-  HeldKeys,
-  HeldArgs,
-  ReadonlyArray<string | Failed>
->(lua.markDone)
+export const markDone = script<HeldKeys, HeldArgs>(lua.markDone)
 
 /** Counts failures of handlers, once for each attempt. Replies the failures in a row, and the time since the first. */
 export const recordFailures = script<
@@ -131,8 +104,7 @@ export const recordFailures = script<
     group: string,
     signals: string,
     ...each: Each<[...HeldSlots, attempt: number | "", period: number, progress: "1" | ""]>
-  ],
-  ReadonlyArray<readonly [failures: number, age: number] | "NotOwner" | Failed>
+  ]
 >(lua.recordFailures)
 
 // Hand-overs
@@ -144,52 +116,42 @@ export const handOverLeases = script<
     group: string,
     signals: string,
     ...each: Each<[...HeldSlots, receiver: string, session: string, confirm: number]>
-  ],
-  ReadonlyArray<string | Failed>
+  ]
 >(lua.handOverLeases)
 
 /** Lists the hand-overs to a member that may be unconfirmed. */
 export const listHandOvers = script<
   readonly [given: string],
-  readonly [receiver: string, session: string],
-  ReadonlyArray<string>
+  readonly [receiver: string, session: string]
 >(lua.listHandOvers)
 
 /** Begins the work under hand-overs, where the lease is still the receiver's. */
-export const adoptHandOvers = script<
-  HeldKeys,
-  HeldArgs,
-  ReadonlyArray<ReadonlyArray<Entry> | "NotOwner" | Failed>
->(lua.adoptHandOvers)
+export const adoptHandOvers = script<HeldKeys, HeldArgs>(lua.adoptHandOvers)
 
 // Checkpoints
 
 /** Moves the checkpoints of data streams forward. */
 export const commitCheckpoints = script<
   readonly [failures: string, ...each: Each<[streamLease: string, checkpoint: string]>],
-  readonly [...each: Each<[held: string, entry: string, id: string, last: "1" | ""]>],
-  ReadonlyArray<string | Failed>
+  readonly [...each: Each<[held: string, entry: string, id: string, last: "1" | ""]>]
 >(lua.commitCheckpoints)
 
 /** Reads whether a data stream ended at its checkpoint. */
 export const readEnd = script<
   readonly [checkpoint: string, stream: string],
-  readonly [entry: string],
-  "Open" | "Reopened" | "Ended"
+  readonly [entry: string]
 >(lua.readEnd)
 
 /** Reads whether messages after an id were deleted. */
 export const readGap = script<
   readonly [stream: string],
-  readonly [after: string],
-  string
+  readonly [after: string]
 >(lua.readGap)
 
 /** Keeps checkpoints, any number in one call. */
 export const keepCheckpoints = script<
   readonly [...each: Each<[checkpoint: string]>],
-  readonly [],
-  "1"
+  readonly []
 >(lua.keepCheckpoints)
 
 // Dead letters
@@ -197,29 +159,25 @@ export const keepCheckpoints = script<
 /** Moves entries to the dead letters of their service. */
 export const deadLetterAnnouncements = script<
   HeldKeys,
-  readonly [group: string, signals: string, ...each: Each<[...HeldSlots, reason: string]>],
-  ReadonlyArray<string | Failed>
+  readonly [group: string, signals: string, ...each: Each<[...HeldSlots, reason: string]>]
 >(lua.deadLetterAnnouncements)
 
 /** Moves an entry that cannot be read to the dead letters. Replies `0` if it is not pending at that consumer. */
 export const deadLetterMalformed = script<
   readonly [input: string, failures: string, announced: string, deadLetters: string],
-  readonly [group: string, entry: string, consumer: string, reason: string],
-  "0" | "1"
+  readonly [group: string, entry: string, consumer: string, reason: string]
 >(lua.deadLetterMalformed)
 
 /** Moves the checkpoint behind a message, and the message to the dead letters of its data stream. */
 export const deadLetterMessage = script<
   readonly [streamLease: string, checkpoint: string, failures: string, deadMessages: string],
-  readonly [held: string, entry: string, id: string, reason: string, token: number, ...fields: ReadonlyArray<string>],
-  "Committed" | "Behind" | "NotOwner"
+  readonly [held: string, entry: string, id: string, reason: string, token: number, ...fields: ReadonlyArray<string>]
 >(lua.deadLetterMessage)
 
 /** Announces a dead letter again. Replies `0` if there is no such letter. */
 export const redriveDeadLetter = script<
   readonly [input: string, deadLetters: string, announced: string, checkpoint: string],
-  readonly [letter: string, stream: string],
-  "0" | "1"
+  readonly [letter: string, stream: string]
 >(lua.redriveDeadLetter)
 
 // The service
@@ -227,48 +185,35 @@ export const redriveDeadLetter = script<
 /** Notes that a member is alive. Replies the members. */
 export const recordHeartbeat = script<
   readonly [members: string],
-  readonly [member: string, capacity: number, owned: number, expiry: number],
-  ReadonlyArray<Member>
+  readonly [member: string, capacity: number, owned: number, expiry: number]
 >(lua.recordHeartbeat)
 
 /** Removes a consumer that leaves. Replies `0` if something is pending at it. */
 export const removeConsumer = script<
   readonly [input: string],
-  readonly [group: string, consumer: string],
-  "0" | "1"
+  readonly [group: string, consumer: string]
 >(lua.removeConsumer)
 
 /** Removes consumers that are silent and have nothing pending. Replies how many. */
 export const removeSilentConsumers = script<
   readonly [input: string, announced: string, failures: string],
-  readonly [group: string, idle: number],
-  string
+  readonly [group: string, idle: number]
 >(lua.removeSilentConsumers)
 
 /** Deletes finished entries that their consumers left, a page. */
 export const removeFinishedEntries = script<
   readonly [input: string, start: string],
-  readonly [group: string, after: string, count: number],
-  readonly [next: string, removed: string]
+  readonly [group: string, after: string, count: number]
 >(lua.removeFinishedEntries)
 
 /** Forgets failures and announcements of entries that are gone, a page. */
 export const forgetFinishedEntries = script<
   readonly [input: string, announced: string, failures: string],
-  readonly [failuresCursor: string, announcedCursor: string, count: number],
-  readonly [failuresCursor: string, announcedCursor: string]
+  readonly [failuresCursor: string, announcedCursor: string, count: number]
 >(lua.forgetFinishedEntries)
 
 /** Counts the entries, dead letters, consumers and members of a service. */
 export const inspectService = script<
   readonly [input: string, deadLetters: string, members: string],
-  readonly [group: string],
-  readonly [
-    announced: number,
-    pending: number,
-    longestIdle: number,
-    deadLetters: number,
-    consumers: ReadonlyArray<readonly [name: string, pending: number, idle: number]>,
-    members: ReadonlyArray<Member>
-  ]
+  readonly [group: string]
 >(lua.inspectService)

@@ -4,12 +4,13 @@ import type { ServiceName, StreamName } from "@effect-simba/core/streams/StreamN
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
+import type * as Schema from "effect/Schema"
 import { hashTag, slot } from "../../internal/client/clusterSlot.ts"
 import { type Reader, reader } from "../../internal/client/decode.ts"
 import type { Redis } from "../../internal/client/effectRedis.ts"
 import { backendError, fromRedis } from "../../internal/client/errors.ts"
 import { evaluate, type Script } from "../../internal/client/script.ts"
+import { Flag } from "./codecs.ts"
 import * as keys from "./keys.ts"
 import { createGroup } from "./scripts.ts"
 
@@ -21,10 +22,10 @@ export interface ServiceContext {
   readonly input: string
   readonly group: string
   /** Runs a script and decodes its reply. */
-  readonly run: <Keys extends ReadonlyArray<string>, Args extends ReadonlyArray<string | number>, Reply, T>(
+  readonly run: <Keys extends ReadonlyArray<string>, Args extends ReadonlyArray<string | number>, T, E>(
     operation: string,
-    script: Script<Keys, Args, Reply>,
-    read: Reader<T>
+    script: Script<Keys, Args>,
+    reply: Schema.Codec<T, E>
   ) => (keys: Keys, args: Args) => Effect.Effect<T, StoreError>
   readonly send: <T>(
     operation: string,
@@ -40,8 +41,6 @@ export interface ServiceContext {
   /** Creates a missing group and repeats the effect once. */
   readonly withGroup: <A>(effect: Effect.Effect<A, StoreError>) => Effect.Effect<A, StoreError>
 }
-
-const readPrepared = reader("the reply of the prepare script", Schema.Literals(["0", "1"]))
 
 const lacksGroup = (error: StoreError): boolean =>
   error._tag === "BackendError" && String(error.cause).includes("NOGROUP")
@@ -59,8 +58,9 @@ export const make = (
   const group = keys.group(service)
   const own = slot(input)
 
-  const run: ServiceContext["run"] = (operation, script, read) => {
+  const run: ServiceContext["run"] = (operation, script, reply) => {
     const call = evaluate(redis, script)
+    const read = reader(`the reply of the script to ${operation}`, reply)
     return (keys, args) => Effect.flatMap(Effect.mapError(call(keys, args), fromRedis(operation)), read)
   }
 
@@ -69,8 +69,7 @@ export const make = (
       ? `on a Cluster the names of data stream "${stream}" and service "${service}" must carry the same hash tag`
       : undefined
 
-  const prepared = run("prepare", createGroup, readPrepared)
-  const prepare = Effect.map(prepared([input, keys.start(service)], [group]), (made) => made === "1")
+  const prepare = run("prepare", createGroup, Flag)([input, keys.start(service)], [group])
 
   return {
     redis,

@@ -3,6 +3,7 @@ import type { BackendError } from "@effect-simba/core/SimbaError"
 import type { Expiry, Service, Signal } from "@effect-simba/core/streams/StreamStore"
 import type { Subscription } from "@effect-simba/core/Subscriber"
 import * as Effect from "effect/Effect"
+import { identity } from "effect/Function"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import { reader, subscribe } from "../../internal/client/decode.ts"
@@ -63,13 +64,10 @@ const expiriesOf = (context: ServiceContext, db: number) =>
 export const make = (context: ServiceContext): Pick<Service, "expiries" | "signals"> => {
   const { isCluster, redis, service, subscriber } = context
   return {
-    signals: Effect.map(
-      subscribe(subscriber, keys.signalChannel(service), readSignal, {
-        gap: Option.some<Signal>({ _tag: "Gap" }),
-        message: (signal): Option.Option<Signal> => Option.some(signal)
-      }),
-      ({ bound, next }) => ({ bound, next: Effect.eventually(Effect.flatMap(next, Effect.fromOption)) })
-    ),
+    signals: subscribe<Signal, Signal>(subscriber, keys.signalChannel(service), readSignal, {
+      gap: { _tag: "Gap" },
+      message: identity
+    }),
     expiries: Effect.gen(function*() {
       // A Cluster node publishes the events of its own keys only
       if (isCluster) return Option.none<Subscription<Expiry>>()
