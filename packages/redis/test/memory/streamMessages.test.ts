@@ -97,11 +97,16 @@ describe("what a read answers", () => {
 
 describe("members", () => {
   roundTrips("member", MemberReply)
-  refuses("member", MemberReply, [["a", "1", "2"], ["a@@s", "1", "-2"], ["a@@s", "x", "2"], [
-    "@@s",
-    "1",
-    "2"
-  ]])
+  reads("member", MemberReply, [
+    ["a@@abcdef012345@@1@@2", { consumer: "a", session: "abcdef012345", capacity: 1, owned: 2 }]
+  ])
+  refuses("member", MemberReply, [
+    "a@@1@@2",
+    "a@@s@@1@@2",
+    "a@@abcdef012345@@1@@-2",
+    "a@@abcdef012345@@x@@2",
+    "@@abcdef012345@@1@@2"
+  ])
 })
 
 describe("keys", () => {

@@ -11,7 +11,11 @@ export type Script<Keys extends ReadonlyArray<string>, Args extends ReadonlyArra
 export type Each<Slots extends ReadonlyArray<unknown>> = ReadonlyArray<Slots[number]>
 
 /** The descriptor of a script. The text is constant: names and numbers travel in KEYS and ARGV only. */
-export const script = <Keys extends ReadonlyArray<string>, Args extends ReadonlyArray<string | number>, Reply = unknown>(
+export const script = <
+  Keys extends ReadonlyArray<string>,
+  Args extends ReadonlyArray<string | number>,
+  Reply = unknown
+>(
   lua: string
 ): Script<Keys, Args, Reply> =>
   Redis.script((keys: Keys, args: Args) => [...keys, ...args], { numberOfKeys: (keys) => keys.length, lua })

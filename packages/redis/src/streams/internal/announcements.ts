@@ -8,7 +8,7 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { reader } from "../../internal/client/decode.ts"
 import { backendError, fromRedis } from "../../internal/client/errors.ts"
-import { toEntry } from "./announcementEntry.ts"
+import { Flag } from "./codecs.ts"
 import * as keys from "./keys.ts"
 import * as StreamWire from "./messages.ts"
 import * as replies from "./replies.ts"
@@ -18,9 +18,6 @@ import { millis, type ServiceContext, withTimeout } from "./service.ts"
 /** Entries of one page. */
 const pageSize = 500
 
-/** A blocking read that replies this much too late has failed: its connection has no command timeout. */
-export const replyMargin = Duration.seconds(2)
-
 const encode = Schema.encodeEffect(StreamWire.Announcement)
 const readEntries = reader("entries of the load-balancer stream", StreamWire.Entries)
 const readRead = reader("a read of the load-balancer stream", StreamWire.ReadReply)
@@ -29,25 +26,25 @@ const readValues = reader("values of leases", Schema.Array(Schema.NullOr(Schema.
 type Part = Pick<Service, "announce" | "find" | "pending" | "read">
 
 export const make = (context: ServiceContext): Part => {
-  const { group, input, redis, service } = context
-  const failures = keys.failures(service)
-  const announced = keys.announced(service)
-  const parse = toEntry(context.problemWith)
+  const { announced, failures, group, input, parse, redis } = context
+  const consumers = keys.consumers(context.service)
 
   const announce = context.run("announce", scripts.announceStreams, replies.AnnounceReply)
-  const consumers = keys.consumers(service)
   const list = context.run("look at pending entries", scripts.listPending, replies.PendingReply)
   const contents = context.run("look at pending entries", scripts.readPending, StreamWire.Entries)
   const findAnnounced = context.run("find", scripts.findAnnouncement, StreamWire.Entries)
-  const state = context.run("find", scripts.readEntryState, Schema.Literals(["gone", "pending", "new", "finished"]))
+  const isUnfinished = context.run("find", scripts.readEntryState, Flag)
 
   const announceAll = Effect.fnUntraced(function*(announcements: ReadonlyArray<Announcement>) {
     for (const { stream } of announcements) yield* context.admit("announce", stream)
-    const payloads = yield* Effect.forEach(announcements, ({ info, stream }) =>
-      Effect.mapBoth(encode({ info, stream }), {
-        onFailure: (error) => backendError("announce", error),
-        onSuccess: (payload) => [stream, payload] as const
-      }))
+    const payloads = yield* Effect.forEach(
+      announcements,
+      ({ info, stream }) =>
+        Effect.mapBoth(encode({ info, stream }), {
+          onFailure: (error) => backendError("announce", error),
+          onSuccess: (payload) => [stream, payload] as const
+        })
+    )
     const pages = yield* Effect.forEach(
       Arr.chunksOf(payloads, pageSize),
       (page) => announce([input, announced, ...page.map(([stream]) => stream)], [group, ...page.flat()])
@@ -63,8 +60,7 @@ export const make = (context: ServiceContext): Part => {
       for (const [entry, fields] of page) {
         const content = parse(entry, fields)
         if (content._tag !== "Announced" || content.stream !== stream) continue
-        const found = yield* state([input], [group, entry])
-        if (found === "pending" || found === "new") return Option.some(content)
+        if (yield* isUnfinished([input], [group, entry])) return Option.some(content)
       }
       if (page.length < pageSize) return Option.none()
       from = `(${page[page.length - 1]![0]}`
@@ -110,7 +106,7 @@ export const make = (context: ServiceContext): Part => {
           )
         })).pipe(
           Effect.mapError(fromRedis("read")),
-          withTimeout("read", Duration.sum(block, replyMargin)),
+          withTimeout("read", block),
           Effect.flatMap(readRead),
           Effect.map((reply) =>
             (reply ?? []).flatMap(([, rows]) => rows.map(([entry, fields]): Entry => parse(entry, fields)))

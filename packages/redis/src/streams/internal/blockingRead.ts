@@ -19,7 +19,6 @@ import { reader as decoder } from "../../internal/client/decode.ts"
 import type { Connection } from "../../internal/client/effectRedis.ts"
 import { fromRedis } from "../../internal/client/errors.ts"
 import * as log from "../../internal/client/log.ts"
-import { replyMargin } from "./announcements.ts"
 import { toMessages } from "./checkpoints.ts"
 import * as StreamWire from "./messages.ts"
 import { type ServiceContext, withTimeout } from "./service.ts"
@@ -162,7 +161,7 @@ export const make = Effect.fnUntraced(function*(
         ...Array.from(reader.watched.values(), ({ asked }) => asked!)
       ).pipe(
         Effect.mapError(fromRedis("read messages")),
-        withTimeout("read messages", Duration.sum(block, replyMargin))
+        withTimeout("read messages", block)
       )
       return Effect.flatMap(
         client === undefined ? reply : Effect.raceFirst(reply, unblock(reader, client)),
@@ -177,7 +176,7 @@ export const make = Effect.fnUntraced(function*(
     Effect.scoped(Effect.gen(function*() {
       const connection = yield* Effect.mapError(redis.reserve, fromRedis("read messages"))
       const client = isCluster ? undefined : yield* Effect.match(
-        withTimeout("read messages", replyMargin)(connection.send<number>("CLIENT", "ID")),
+        withTimeout("read messages")(connection.send<number>("CLIENT", "ID")),
         { onSuccess: String, onFailure: () => undefined }
       )
       while (reader.watched.size > 0) yield* read(reader, connection, client)

@@ -25,7 +25,6 @@ type Part = Pick<
 >
 
 export const make = (context: ServiceContext): Part => {
-  const failures = keys.failures(context.service)
   const commitAll = context.run("commit", scripts.commitCheckpoints, eachOf(Moved))
   const deadLetter = context.run("dead-letter a message", scripts.deadLetterMessage, Moved)
   const readEnd = context.run("look for the end", scripts.readEnd, Schema.Literals(["Open", "Reopened", "Ended"]))
@@ -39,7 +38,7 @@ export const make = (context: ServiceContext): Part => {
     "commit",
     (commits: ReadonlyArray<readonly [held: Held, id: EntryId, last: "1" | ""]>) =>
       commitAll(
-        [failures, ...commits.flatMap(([held]) => keysOf(held))],
+        [context.failures, ...commits.flatMap(([held]) => keysOf(held))],
         commits.flatMap(([held, id, last]) => [valueOf(held), held.entry, id, last] as const)
       )
   )
@@ -48,7 +47,7 @@ export const make = (context: ServiceContext): Part => {
     commit: (held, id, isLast) => commit([held, id, isLast === true ? "1" : ""]),
     deadLetterMessage: (held, message, reason) =>
       deadLetter(
-        [...keysOf(held), failures, keys.deadMessages(held.stream)],
+        [...keysOf(held), context.failures, keys.deadMessages(held.stream)],
         [valueOf(held), held.entry, message.id, reason, held.token, ...message.fields.flat()]
       ),
     checkpoint: (stream) =>

@@ -4,7 +4,6 @@ import type { RawMessage, Service } from "@effect-simba/core/streams/StreamStore
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { reader } from "../../internal/client/decode.ts"
-import { toEntry } from "./announcementEntry.ts"
 import { Flag } from "./codecs.ts"
 import * as keys from "./keys.ts"
 import * as StreamWire from "./messages.ts"
@@ -39,10 +38,7 @@ const unpack = Effect.fnUntraced(function*(fields: RawMessage["fields"]) {
 export const make = (
   context: ServiceContext
 ): Pick<Service, "deadLetters" | "deadMessages" | "redrive" | "replayMessage"> => {
-  const { input, service } = context
-  const dead = keys.deadLetters(service)
-  const announced = keys.announced(service)
-  const parse = toEntry(context.problemWith)
+  const { announced, deadLetters: dead, input, parse } = context
   const streamOf = (letter: Row) => {
     const content = parse(...letter)
     return content._tag === "Announced" ? content.stream : undefined

@@ -25,6 +25,14 @@ export const fence = (stream: StreamName): string => `simba:fence:${stream}`
 /** String: the last committed message, and the entry under which the data stream ended there. Expires 7 days after the last commit or taking. */
 export const checkpoint = (stream: StreamName): string => `simba:checkpoint:${stream}`
 
+/** The keys of a data stream in the order in which scripts take them. */
+export const ofLease = ({ entry, stream }: { readonly stream: StreamName; readonly entry: EntryId }) => [
+  entryLease(stream, entry),
+  streamLease(stream),
+  checkpoint(stream),
+  fence(stream)
+]
+
 /** Stream: the dead letters of the load-balancer stream. Expires 30 days after the last. */
 export const deadLetters = (service: ServiceName): string => `simba:dead:${input(service)}`
 

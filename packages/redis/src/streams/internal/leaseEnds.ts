@@ -4,7 +4,6 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { Script } from "../../internal/client/script.ts"
-import { toEntry } from "./announcementEntry.ts"
 import * as batchedRequest from "./batchedRequest.ts"
 import { Flag, Natural } from "./codecs.ts"
 import * as keys from "./keys.ts"
@@ -22,12 +21,8 @@ type Part = Pick<
 
 /** `expire` makes Redis publish the expiry of a key at once. */
 export const make = (context: ServiceContext, expire: (key: string) => void): Part => {
-  const { group, input, service } = context
-  const failures = keys.failures(service)
-  const announced = keys.announced(service)
-  const deadLetters = keys.deadLetters(service)
+  const { announced, deadLetters, failures, group, input, parse, service } = context
   const handOvers = keys.handOvers(service)
-  const parse = toEntry(context.problemWith)
 
   /** Requests of one moment for held leases share calls. `more` follows the arguments of a lease that all scripts have. */
   const forHeld = <A, E>(
@@ -40,19 +35,7 @@ export const make = (context: ServiceContext, expire: (key: string) => void): Pa
       operation,
       (items: ReadonlyArray<readonly [held: Held, more: ReadonlyArray<string | number>]>) =>
         call(
-          [
-            input,
-            failures,
-            announced,
-            deadLetters,
-            handOvers,
-            ...items.flatMap(([{ entry, stream }]) => [
-              keys.entryLease(stream, entry),
-              keys.streamLease(stream),
-              keys.checkpoint(stream),
-              keys.fence(stream)
-            ])
-          ],
+          [input, failures, announced, deadLetters, handOvers, ...items.flatMap(([held]) => keys.ofLease(held))],
           [
             group,
             keys.signalChannel(service),
@@ -105,8 +88,8 @@ export const make = (context: ServiceContext, expire: (key: string) => void): Pa
       ),
     handOver: (held, { consumer, session }, confirm) => handOver(held, consumer, session, millis(confirm)),
     handedOver: Effect.fnUntraced(function*(consumer, session) {
-      const given = (yield* listHandOvers([handOvers], [consumer, session]))
-        .filter((handOver) => handOver.consumer === consumer && handOver.session === session)
+      const given = (yield* listHandOvers([handOvers], [session]))
+        .filter((handOver) => handOver.consumer === consumer)
         .map(({ consumer, entry, epoch, stream, token }): Held => ({ stream, entry, consumer, epoch, token }))
       const adopted = yield* Effect.forEach(given, (held) => adopt(held), { concurrency: "unbounded" })
       return given.flatMap((held, i) => {

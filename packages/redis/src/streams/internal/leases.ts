@@ -32,13 +32,7 @@ type TakeReply = (typeof replies.TakeReply.Type)[number]
 const lacksGroup = (reply: TakeReply) => reply[0] === "error" && reply[1].includes("NOGROUP")
 
 export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> => {
-  const { group, input, service } = context
-  const shared = [
-    input,
-    keys.failures(service),
-    keys.deadLetters(service),
-    keys.announced(service)
-  ] as const
+  const { announced, deadLetters, failures, group, input } = context
   const takeScript = context.run("take", scripts.takeLeases, replies.TakeReply)
   const renewScript = context.run("renew", scripts.renewLeases, replies.RenewReply)
 
@@ -69,15 +63,7 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
   const takeAll = (requests: ReadonlyArray<TakeRequest>) =>
     Effect.gen(function*() {
       const replies = yield* takeScript(
-        [
-          ...shared,
-          ...requests.flatMap(({ entry, stream }) => [
-            keys.entryLease(stream, entry),
-            keys.streamLease(stream),
-            keys.fence(stream),
-            keys.checkpoint(stream)
-          ])
-        ],
+        [input, failures, announced, deadLetters, ...requests.flatMap(keys.ofLease)],
         [
           group,
           ...requests.flatMap(({ consumer, deadLetterAfter, entry, epoch, lease, maxFailures, minIdle, stream }) => [
@@ -101,7 +87,7 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
       renewScript(
         [
           input,
-          keys.failures(service),
+          failures,
           ...holdings.flatMap(({ entry, stream }) => [
             keys.entryLease(stream, entry),
             keys.streamLease(stream)

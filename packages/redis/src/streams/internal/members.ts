@@ -19,16 +19,17 @@ const readInteger = reader("a count", Schema.Int)
 type Part = Pick<Service, "heartbeat" | "inspect" | "leave" | "reap" | "removeConsumer">
 
 export const make = (context: ServiceContext): Part => {
-  const { group, input, service } = context
+  const { announced, deadLetters, failures, group, input, service } = context
   const members = keys.members(service)
-  const dead = keys.deadLetters(service)
-  const announced = keys.announced(service)
-  const failures = keys.failures(service)
 
   const heartbeat = context.run("heartbeat", scripts.recordHeartbeat, Schema.Array(replies.MemberReply))
   const reap = context.run("reap", scripts.removeSilentConsumers, Count)
   const removeFinished = context.run("reap", scripts.removeFinishedEntries, Schema.Tuple([Schema.String, Count]))
-  const forgetFinished = context.run("reap", scripts.forgetFinishedEntries, Schema.Tuple([Schema.String, Schema.String]))
+  const forgetFinished = context.run(
+    "reap",
+    scripts.forgetFinishedEntries,
+    Schema.Tuple([Schema.String, Schema.String])
+  )
   const inspect = context.run("inspect", scripts.inspectService, replies.InspectReply)
   const remove = context.run("leave", scripts.removeConsumer, Flag)
 
@@ -54,7 +55,7 @@ export const make = (context: ServiceContext): Part => {
         return { consumers, entries }
       })),
     inspect: Effect.map(
-      inspect([input, dead, members], [group]),
+      inspect([input, deadLetters, members], [group]),
       ([announced, pending, oldest, deadLetters, consumers, members]) => ({
         announced,
         pending,

@@ -1,27 +1,11 @@
 /** What the scripts of stream ownership answer. */
 import { ConsumerName, EntryId } from "@effect-simba/core/streams/StreamName"
 import * as Schema from "effect/Schema"
-import * as SchemaTransformation from "effect/SchemaTransformation"
 import { Count, Token } from "../../internal/client/codecs.ts"
 import { Flag, Natural, separated, Session } from "./codecs.ts"
 
-/** A member of the fleet: its name and session as one text, its capacity, and how many data streams it owns. */
-export const MemberReply = Schema.Tuple([
-  separated({ consumer: ConsumerName, session: Session }),
-  Count,
-  Count
-]).pipe(Schema.decodeTo(
-  Schema.Struct({
-    consumer: Schema.toType(ConsumerName),
-    session: Session,
-    capacity: Schema.toType(Count),
-    owned: Schema.toType(Count)
-  }),
-  SchemaTransformation.transform({
-    decode: ([{ consumer, session }, capacity, owned]) => ({ consumer, session, capacity, owned }),
-    encode: ({ capacity, consumer, owned, session }) => [{ consumer, session }, capacity, owned] as const
-  })
-))
+/** A member of the fleet, with its capacity, and how many data streams it owns. */
+export const MemberReply = separated({ consumer: ConsumerName, session: Session, capacity: Count, owned: Count })
 
 /** Scripts reply so for one item that failed; the others of the call are done. */
 export const Failed = Schema.Tuple([Schema.Literal("error"), Schema.String])

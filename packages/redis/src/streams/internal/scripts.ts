@@ -2,6 +2,8 @@
 import { type Each, script } from "../../internal/client/script.ts"
 import * as lua from "./scripts.generated.ts"
 
+type LeaseKeys = [entryLease: string, streamLease: string, checkpoint: string, fence: string]
+
 /** Of leases that the caller holds, or once held. */
 export type HeldKeys = readonly [
   input: string,
@@ -9,7 +11,7 @@ export type HeldKeys = readonly [
   announced: string,
   deadLetters: string,
   given: string,
-  ...each: Each<[entryLease: string, streamLease: string, checkpoint: string, fence: string]>
+  ...each: Each<LeaseKeys>
 ]
 type HeldSlots = [stream: string, entry: string, consumer: string, value: string, token: number]
 export type HeldArgs = readonly [group: string, signals: string, ...each: Each<HeldSlots>]
@@ -34,7 +36,7 @@ export const findAnnouncement = script<
   readonly [group: string, stream: string]
 >(lua.findAnnouncement)
 
-/** Reads the state of an entry. */
+/** Reads whether an entry is unfinished. */
 export const readEntryState = script<
   readonly [input: string],
   readonly [group: string, entry: string]
@@ -56,13 +58,7 @@ export const readPending = script<
 
 /** Takes data streams that nobody has, any number in one call. */
 export const takeLeases = script<
-  readonly [
-    input: string,
-    failures: string,
-    deadLetters: string,
-    announced: string,
-    ...each: Each<[entryLease: string, streamLease: string, fence: string, checkpoint: string]>
-  ],
+  readonly [input: string, failures: string, announced: string, deadLetters: string, ...each: Each<LeaseKeys>],
   readonly [
     group: string,
     ...each: Each<
@@ -122,7 +118,7 @@ export const handOverLeases = script<
 /** Lists the hand-overs to a member that may be unconfirmed. */
 export const listHandOvers = script<
   readonly [given: string],
-  readonly [receiver: string, session: string]
+  readonly [session: string]
 >(lua.listHandOvers)
 
 /** Begins the work under hand-overs, where the lease is still the receiver's. */

@@ -20,8 +20,7 @@ for i = 2, #ARGV, 2 do
   local stream, payload = ARGV[i], ARGV[i + 1]
   local last = lastMessage(KEYS[i / 2 + 2])
   local entry, repeats, known = announcementOf(stream)
-  local state = entry and stateOf(entry)
-  if state == 'pending' or state == 'new' then
+  if entry and isUnfinished(entry) then
     -- The same messages as before: a producer without an answer announces again
     if last ~= known or last == '0-0' then
       note(stream, entry, repeats + 1, last, payload)

@@ -13,8 +13,4 @@ local group, stream = ARGV[1], ARGV[2]
 --- @include include/announcement.lua
 
 local entry = announcementOf(stream)
-local state = entry and stateOf(entry)
-if state == 'pending' or state == 'new' then
-  return redis.call('XRANGE', input, entry, entry)
-end
-return {}
+return entry and isUnfinished(entry) and redis.call('XRANGE', input, entry, entry) or {}

@@ -30,6 +30,6 @@ local function id(text)
 end
 
 return {
-  scan(failures, failuresCursor, function(field) return id(field) end),
+  scan(failures, failuresCursor, id),
   scan(announced, announcedCursor, function(_, entry) return id(entry) end)
 }

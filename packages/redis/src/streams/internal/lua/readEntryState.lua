@@ -1,12 +1,12 @@
---- Reads the state of an entry.
+--- Reads whether an entry is unfinished.
 ---
 --- KEYS[1] input
 --- ARGV[1] group
 --- ARGV[2] entry
---- Reply: 'gone', 'pending', 'new' or 'finished'.
+--- Reply: '1' or '0'.
 
 local input, group, entry = KEYS[1], ARGV[1], ARGV[2]
 
 --- @include include/entryState.lua
 
-return stateOf(entry)
+return isUnfinished(entry) and '1' or '0'

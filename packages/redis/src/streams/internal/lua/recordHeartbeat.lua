@@ -5,7 +5,7 @@
 --- ARGV[2] capacity
 --- ARGV[3] owned
 --- ARGV[4] expiry  ms
---- Reply: { consumer@@session, capacity, owned } for each member.
+--- Reply: consumer@@session@@capacity@@owned of each member.
 
 local members, member, capacity, owned, expiry = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 

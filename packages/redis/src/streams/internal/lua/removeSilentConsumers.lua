@@ -15,7 +15,7 @@ local group, idle = ARGV[1], tonumber(ARGV[2])
 --- @include include/groupInfo.lua
 --- @include include/retention.lua
 
-if redis.call('EXISTS', input) == 1 and redis.call('XLEN', input) > 0 then
+if redis.call('XLEN', input) > 0 then
   redis.call('PEXPIRE', announced, keepMillis)
   redis.call('PEXPIRE', failures, keepMillis)
 end

@@ -5,12 +5,12 @@
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
---- KEYS[3] deadLetters
---- KEYS[4] announced
+--- KEYS[3] announced
+--- KEYS[4] deadLetters
 --- KEYS[4n+1] entryLease
 --- KEYS[4n+2] streamLease
---- KEYS[4n+3] fence
---- KEYS[4n+4] checkpoint
+--- KEYS[4n+3] checkpoint
+--- KEYS[4n+4] fence
 --- ARGV[1] group
 --- ARGV[8n-6] stream
 --- ARGV[8n-5] entry
@@ -23,7 +23,7 @@
 --- Reply: for each { 'taken', token, failures }, { 'occupied', value, ms }, { 'recent' }, { 'unread' } (no consumer was
 ---   given it yet), { 'gone' }, { 'deadLettered', failures } or { 'error', message }.
 
-local input, failures, deadLetters, announced = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local input, failures, announced, deadLetters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local group = ARGV[1]
 
 --- @include include/forEach.lua
@@ -56,7 +56,7 @@ local function occupied(key, value)
   return { 'occupied', value, string.format('%.0f', redis.call('PTTL', key)) }
 end
 
-local function attempt(entryLease, streamLease, fence, checkpoint,
+local function attempt(entryLease, streamLease, checkpoint, fence,
   stream, entry, value, consumer, lease, minIdle, maxFailures, period)
   local by, held = redis.call('GET', entryLease), redis.call('GET', streamLease)
   local token
@@ -77,7 +77,7 @@ local function attempt(entryLease, streamLease, fence, checkpoint,
   local pending = redis.call('XPENDING', input, group, entry, entry, 1)[1]
   if not pending then
     drop()
-    return { stateOf(entry) == 'new' and 'unread' or 'gone' }
+    return { isUnfinished(entry) and 'unread' or 'gone' }
   end
   if again or pending[2] == consumer then
     minIdle = '0'
@@ -97,19 +97,17 @@ local function attempt(entryLease, streamLease, fence, checkpoint,
   end
   local count, age = failuresOf(entry, period)
   local ranOut = not again and marks[1] and marks[1] ~= value
-  local last = redis.call('GET', fence)
-  if not again then
-    if ranOut then
-      count = count + 1
-    end
-    if count >= tonumber(maxFailures) and age >= tonumber(period) then
-      addDead(deadLetters, found[2], 'too many failures: ' .. string.format('%.0f', count), entry, last or '')
-      redis.call('PEXPIRE', checkpoint, deadMillis)
-      remove(stream, entry)
-      return { 'deadLettered', string.format('%.0f', count) }
-    end
-    token = token or nextToken(last)
+  if ranOut then
+    count = count + 1
   end
+  local last = redis.call('GET', fence)
+  if not again and count >= tonumber(maxFailures) and age >= tonumber(period) then
+    addDead(deadLetters, found[2], 'too many failures: ' .. string.format('%.0f', count), entry, last or '')
+    redis.call('PEXPIRE', checkpoint, deadMillis)
+    remove(stream, entry)
+    return { 'deadLettered', string.format('%.0f', count) }
+  end
+  token = token or nextToken(last)
   redis.call('SET', entryLease, value, 'PX', lease)
   redis.call('SET', streamLease, value .. '@@' .. token, 'PX', lease)
   if #redis.call('XCLAIM', input, group, consumer, minIdle, entry, 'JUSTID') == 0 then

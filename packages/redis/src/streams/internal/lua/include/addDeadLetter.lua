@@ -9,13 +9,9 @@ local function addDead(dead, content, reason, id, token)
   if #content > 7000 then
     content = { 'simba-fields', cjson.encode(content) }
   end
-  local letter = { 'XADD', dead, 'MAXLEN', '~', '10000', '*' }
-  for _, text in ipairs(content) do
-    letter[#letter + 1] = text
-  end
   for _, text in ipairs({ 'simba-reason', reason, 'simba-id', id, 'simba-token', token }) do
-    letter[#letter + 1] = text
+    content[#content + 1] = text
   end
-  redis.call(unpack(letter))
+  redis.call('XADD', dead, 'MAXLEN', '~', '10000', '*', unpack(content))
   redis.call('PEXPIRE', dead, deadMillis)
 end

@@ -1,4 +1,5 @@
---- The time of the server in ms.
+--- The time of the server, the same for the whole call.
 
 local time = redis.call('TIME')
-local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local micros = tonumber(time[1]) * 1000000 + tonumber(time[2])
+local now = math.floor(micros / 1000)

@@ -1,23 +1,16 @@
---- Decides the state of an entry.
----
----   gone      deleted
----   pending   a consumer has it
----   new       no consumer was given it yet
----   finished  acknowledged, and not deleted
+--- Decides whether an entry is unfinished: it is there, and pending, or no consumer was given it yet.
 --- Needs input, group.
 --- @include compareIds.lua
 --- @include groupInfo.lua
 
-local function stateOf(entry)
+local function isUnfinished(entry)
   if #redis.call('XRANGE', input, entry, entry) == 0 then
-    return 'gone'
+    return false
   end
   local pending = redis.pcall('XPENDING', input, group, entry, entry, 1)
-  if pending.err then
-    return 'new'
-  elseif #pending > 0 then
-    return 'pending'
+  if pending.err or #pending > 0 then
+    return true
   end
   local last = lastDelivered()
-  return last and compareIds(entry, last) <= 0 and 'finished' or 'new'
+  return not last or compareIds(entry, last) > 0
 end

@@ -1,9 +1,8 @@
 --- Makes fencing tokens: each larger than all before, and not below the clock.
+--- @include clock.lua
 --- @include retention.lua
 
 local function nextToken(last)
-  local time = redis.call('TIME')
-  local micros = tonumber(time[1]) * 1000000 + tonumber(time[2])
   return string.format('%.0f', math.max((tonumber(last) or 0) + 1, micros))
 end
 

@@ -3,10 +3,8 @@
 --- @include infoField.lua
 
 local function lastDelivered()
+  -- Without the stream this is an error, which has no items
   local groups = redis.pcall('XINFO', 'GROUPS', input)
-  if groups.err then
-    return nil, 0
-  end
   for _, info in ipairs(groups) do
     if field(info, 'name') == group then
       return field(info, 'last-delivered-id'), #groups

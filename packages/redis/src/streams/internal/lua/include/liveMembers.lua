@@ -8,7 +8,7 @@ local function living()
   for i = 1, #all, 2 do
     local capacity, owned, seen, expiry = string.match(all[i + 1], '^(%d+)|(%d+)|(%d+)|(%d+)$')
     if seen and tonumber(seen) + tonumber(expiry) > now then
-      found[#found + 1] = { all[i], capacity, owned }
+      found[#found + 1] = table.concat({ all[i], capacity, owned }, '@@')
     else
       redis.call('HDEL', members, all[i])
     end

@@ -2,16 +2,12 @@
 --- Needs input, failures, announced, group.
 --- @include announcement.lua
 
-local function forget(stream, entry)
+local function remove(stream, entry)
+  redis.call('XACK', input, group, entry)
+  local count = redis.call('XDEL', input, entry)
   redis.call('HDEL', failures, entry, entry .. ':by', entry .. ':last', entry .. ':gave')
   if stream ~= '' and announcementOf(stream) == entry then
     redis.call('HDEL', announced, stream)
   end
-end
-
-local function remove(stream, entry)
-  redis.call('XACK', input, group, entry)
-  local count = redis.call('XDEL', input, entry)
-  forget(stream, entry)
   return count
 end
