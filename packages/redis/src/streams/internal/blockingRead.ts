@@ -31,8 +31,6 @@ interface Waiter {
 
 /** A data stream that a reader waits for. It stays for a while without waiters: its handler is soon back. */
 interface Watched {
-  readonly stream: StreamName
-  readonly reader: Reader
   readonly waiters: Set<Waiter>
   /** The read under way, or else the next one, has all messages after this; undefined before the first. */
   asked: EntryId | undefined
@@ -45,7 +43,6 @@ interface Reader {
   readonly watched: Map<StreamName, Watched>
   /** Open when a waiter joins that the read under way does not cover. */
   readonly joined: Latch.Latch
-  isRunning: boolean
 }
 
 /** Data streams of one read: Redis takes each of them up again after a message, at some 2 microseconds. */
@@ -70,7 +67,6 @@ export const make = Effect.fnUntraced(function*(
   const { isCluster, redis } = context
   const clock = yield* Clock.Clock
   const readers: Array<Reader> = []
-  const all = new Map<StreamName, Watched>()
   /** Replies are given out one after the other, with a turn of the event loop in between. */
   const turn = Semaphore.makeUnsafe(1)
   // On a Cluster no command ends a blocking read early: a new waiter waits for its end
@@ -87,19 +83,14 @@ export const make = Effect.fnUntraced(function*(
     waiter.resume(exit)
   }
 
-  const forget = ({ reader, stream }: Watched) => {
-    reader.watched.delete(stream)
-    all.delete(stream)
-  }
-
   /** Without a waiter, all that is known of it goes on. Answers the number of messages to ask of each. */
   const begin = ({ joined, watched: streams }: Reader): number => {
     joined.closeUnsafe()
     const now = clock.currentTimeMillisUnsafe()
     let count = 1
-    for (const watched of streams.values()) {
+    for (const [stream, watched] of streams) {
       if (watched.waiters.size === 0) {
-        if (watched.asked === undefined || now - watched.leftAt > patience) forget(watched)
+        if (watched.asked === undefined || now - watched.leftAt > patience) streams.delete(stream)
         continue
       }
       watched.asked = undefined
@@ -129,7 +120,7 @@ export const make = Effect.fnUntraced(function*(
         settle(watched, waiter, Exit.succeed(mine))
       }
       // Nobody waited for them: who comes next reads by itself first
-      if (watched.asked === undefined && watched.waiters.size === 0) forget(watched)
+      if (watched.asked === undefined && watched.waiters.size === 0) reader.watched.delete(stream as StreamName)
     }
   }
 
@@ -183,16 +174,16 @@ export const make = Effect.fnUntraced(function*(
     }))
 
   const waiting = (reader: Reader) =>
-    Array.from(reader.watched.values()).flatMap((watched) =>
-      Array.from(watched.waiters, (waiter) => ({ watched, waiter }))
+    [...reader.watched].flatMap(([stream, watched]) =>
+      Array.from(watched.waiters, (waiter) => ({ stream, watched, waiter }))
     )
 
   /** A key of another type fails the shared read, so that each stream is read by itself. */
   const readEach = (reader: Reader) =>
     Effect.forEach(
       waiting(reader),
-      ({ waiter, watched }) =>
-        Effect.map(Effect.exit(messages(watched.stream, waiter.after, waiter.count)), (exit) => {
+      ({ stream, waiter, watched }) =>
+        Effect.map(Effect.exit(messages(stream, waiter.after, waiter.count)), (exit) => {
           if (Exit.isFailure(exit) || exit.value.length > 0) settle(watched, waiter, exit)
         }),
       { discard: true }
@@ -200,7 +191,7 @@ export const make = Effect.fnUntraced(function*(
 
   const settleAll = (reader: Reader, exit: Exit.Exit<never>) => {
     for (const { waiter, watched } of waiting(reader)) settle(watched, waiter, exit)
-    for (const watched of reader.watched.values()) forget(watched)
+    reader.watched.clear()
   }
 
   /** A reader without data streams gets none any more. */
@@ -227,7 +218,7 @@ export const make = Effect.fnUntraced(function*(
         }
         yield* log.debug("Reading messages failed; retrying", error)
         if (!isRetryable(error)) yield* readEach(reader)
-        for (const watched of reader.watched.values()) if (watched.waiters.size === 0) forget(watched)
+        for (const [stream, { waiters }] of reader.watched) if (waiters.size === 0) reader.watched.delete(stream)
         yield* Effect.sleep(Duration.millis(Math.min(50 * 2 ** Math.min(failures++, 5), 1000)))
       }
     }).pipe(
@@ -241,27 +232,25 @@ export const make = Effect.fnUntraced(function*(
   const isCovered = (watched: Watched | undefined, after: EntryId) =>
     watched?.asked !== undefined && compareEntryIds(watched.asked, after) <= 0
 
+  const readerOf = (stream: StreamName) => readers.find(({ watched }) => watched.has(stream))
+
   const readerWithRoom = (): Reader => {
     const found = readers.find(({ watched }) => watched.size < readSize)
     if (found !== undefined) return found
     if (readers.length >= maxReaders) return readers.reduce((a, b) => b.watched.size < a.watched.size ? b : a)
-    const reader: Reader = { watched: new Map(), joined: Latch.makeUnsafe(false), isRunning: false }
+    const reader: Reader = { watched: new Map(), joined: Latch.makeUnsafe(false) }
     readers.push(reader)
+    // Those that join in the same moment share the first read
+    fork(Effect.andThen(Effect.yieldNow, run(reader)))
     return reader
   }
 
   const join = (stream: StreamName, waiter: Waiter): Watched => {
-    const reader = all.get(stream)?.reader ?? readerWithRoom()
-    const watched = all.get(stream) ?? { stream, reader, waiters: new Set(), asked: undefined, leftAt: 0 }
+    const reader = readerOf(stream) ?? readerWithRoom()
+    const watched = reader.watched.get(stream) ?? { waiters: new Set(), asked: undefined, leftAt: 0 }
     watched.waiters.add(waiter)
-    all.set(stream, watched)
     reader.watched.set(stream, watched)
     if (!isCovered(watched, waiter.after)) reader.joined.openUnsafe()
-    if (!reader.isRunning) {
-      reader.isRunning = true
-      // Those that join in the same moment share the first read
-      fork(Effect.andThen(Effect.yieldNow, run(reader)))
-    }
     return watched
   }
 
@@ -274,10 +263,12 @@ export const make = Effect.fnUntraced(function*(
 
   return (stream, after, count) =>
     Effect.suspend(() =>
-      isCovered(all.get(stream), after) ? wait(stream, after, count) : messages(stream, after, count).pipe(
-        // An outage is treated like a stream without messages
-        Effect.catchIf(isRetryable, () => Effect.succeed([])),
-        Effect.filterOrElse((found) => found.length > 0, () => wait(stream, after, count))
-      )
+      isCovered(readerOf(stream)?.watched.get(stream), after) ?
+        wait(stream, after, count) :
+        messages(stream, after, count).pipe(
+          // An outage is treated like a stream without messages
+          Effect.catchIf(isRetryable, () => Effect.succeed([])),
+          Effect.filterOrElse((found) => found.length > 0, () => wait(stream, after, count))
+        )
     )
 })
