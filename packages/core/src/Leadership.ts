@@ -429,6 +429,7 @@ export type ScheduleOptions<H extends scheduledWork.OnError = scheduledWork.OnEr
     | {
       /** What logs call the work. Default: `"work"`. */
       readonly name?: string | undefined
+      /** `true` needs a `name` and a `Periodic` schedule: `fixedRate` or `cron`. */
       readonly oncePerPeriod?: false | undefined
     }
     | ([S] extends [Periodic] ? OncePerPeriod & {

@@ -212,7 +212,8 @@ export class InvalidName extends Schema.TaggedError<InvalidName>("@effect-simba/
 }) {
   override get message(): string {
     const wanted = this.kind === "entry" ? "the id of an entry" : `a ${this.kind} name`
-    return `${JSON.stringify(this.value)} cannot be ${wanted}: ${this.problem}.`
+    const shown = this.value.length > 100 ? `${this.value.slice(0, 100)}...` : this.value
+    return `${JSON.stringify(shown)} cannot be ${wanted}: ${this.problem}.`
   }
 }
 

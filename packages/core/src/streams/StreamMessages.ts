@@ -127,6 +127,9 @@ export interface ProcessOptions<in A> extends ReadOptions<A> {
   readonly commitWithin?: Duration.Input | undefined
 }
 
+/** Without `field`, a schema reads the values of fields, which are strings. */
+type Fields<I> = object & { readonly [Field in keyof I]: string | undefined }
+
 /**
  * What ends the reading of messages before the last one.
  *
@@ -202,8 +205,17 @@ const check = (options: ProcessOptions<never> | undefined): Effect.Effect<void, 
  * @category combinators
  * @since 0.1.0
  */
-export const messages = <A, I, RD = never>(
-  schema: Schema.Codec<A, I, RD, unknown>,
+export const messages: {
+  <A, I extends Fields<I>, RD = never>(
+    schema: Schema.Codec<A, I, RD, unknown>,
+    options?: ReadOptions<A>
+  ): Stream.Stream<Message<A>, MessagesError, StreamLease | RD>
+  <A, I, RD = never>(
+    schema: Schema.Codec<A, I, RD, unknown>,
+    options: ReadOptions<A> & { readonly field: string }
+  ): Stream.Stream<Message<A>, MessagesError, StreamLease | RD>
+} = <A, RD = never>(
+  schema: Schema.Codec<A, unknown, RD, unknown>,
   options?: ReadOptions<A>
 ): Stream.Stream<Message<A>, MessagesError, StreamLease | RD> =>
   Stream.unwrap(Effect.gen(function*() {
@@ -250,8 +262,19 @@ export const messages = <A, I, RD = never>(
  * @category combinators
  * @since 0.1.0
  */
-export const process = <A, I, X, E, R, RD = never>(
-  schema: Schema.Codec<A, I, RD, unknown>,
+export const process: {
+  <A, I extends Fields<I>, X, E, R, RD = never>(
+    schema: Schema.Codec<A, I, RD, unknown>,
+    handler: (message: Message<A>) => Effect.Effect<X, E, R>,
+    options?: ProcessOptions<A>
+  ): Effect.Effect<void, E | MessagesError, R | RD | StreamLease>
+  <A, I, X, E, R, RD = never>(
+    schema: Schema.Codec<A, I, RD, unknown>,
+    handler: (message: Message<A>) => Effect.Effect<X, E, R>,
+    options: ProcessOptions<A> & { readonly field: string }
+  ): Effect.Effect<void, E | MessagesError, R | RD | StreamLease>
+} = <A, X, E, R, RD = never>(
+  schema: Schema.Codec<A, unknown, RD, unknown>,
   handler: (message: Message<A>) => Effect.Effect<X, E, R>,
   options?: ProcessOptions<A>
 ): Effect.Effect<void, E | MessagesError, R | RD | StreamLease> =>

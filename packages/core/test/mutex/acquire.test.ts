@@ -200,6 +200,8 @@ describe("acquire", () => {
       const refused = (effect: Effect.Effect<unknown, { readonly _tag: string }, Mutex.Mutex | Scope.Scope>) =>
         Effect.map(Effect.flip(effect), (error) => error._tag)
       assert.strictEqual(yield* refused(Mutex.acquire("")), "InvalidName")
+      const long = yield* Effect.flip(Mutex.owner("x".repeat(100_000)))
+      assert.isBelow(long.message.length, 200)
       assert.strictEqual(yield* refused(Mutex.tryAcquire("  ")), "InvalidName")
       assert.strictEqual(yield* refused(Mutex.withLock("}m")(Effect.void)), "InvalidName")
       assert.strictEqual(yield* refused(Mutex.owner("\t")), "InvalidName")

@@ -296,6 +296,26 @@ describe("process", () => {
       assert.strictEqual(lease.dead[1]![1], "there is no field \"json\"")
     }))
 
+  it("values of fields are strings, and the types refuse a schema that wants others", () => {
+    const Json = Schema.Struct({ n: Schema.Finite })
+    const handler = () => Effect.void
+    const accepted = [
+      StreamMessages.process(Json, handler, { field: "json", commitEvery: 2 }),
+      StreamMessages.messages(Json, { field: "json" })
+    ]
+    const refused = [
+      // @ts-expect-error -- a number is no string
+      StreamMessages.process(Json, handler),
+      // @ts-expect-error -- nor with other options
+      StreamMessages.process(Json, handler, { commitEvery: 2 }),
+      // @ts-expect-error -- nor as a stream
+      StreamMessages.messages(Json),
+      // @ts-expect-error -- a text is no record of fields
+      StreamMessages.process(Schema.String, handler)
+    ]
+    assert.deepStrictEqual([accepted.length, refused.length], [2, 4])
+  })
+
   it.effect("a handler may dead-letter a message, and goes on", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
