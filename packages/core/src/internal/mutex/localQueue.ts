@@ -8,7 +8,6 @@ import type { FencingToken } from "../../FencingToken.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import type { ContenderId, MutexName } from "../../MutexName.ts"
 import type { BackendError, StoreError } from "../../SimbaError.ts"
-import { EarliestTimer } from "../lease/earliestTimer.ts"
 import type { Instant } from "../lease/instant.ts"
 import { noAnswer } from "../lease/storeFailure.ts"
 import { type Attempt, type AttemptContext, closed, type Refused } from "./attempt.ts"
@@ -48,8 +47,9 @@ export class LocalQueue implements QueueContext {
   private silentSince: number | undefined
   /** The least lease of those that joined since the line was empty. */
   private shortest = Infinity
-  /** A request may never be answered, and its own limit is that of another waiter. */
-  private patience: EarliestTimer | undefined
+  /** When the first waiter gives up. A request may never be answered, and its own limit is that of another waiter. */
+  private patienceEnds = Infinity
+  private stopPatience: (() => void) | undefined
   private lastOwner: string | undefined
 
   constructor(layer: Layer, mutex: MutexName, key: MutexName | Attempt) {
@@ -192,7 +192,8 @@ export class LocalQueue implements QueueContext {
 
   reached(): void {
     this.silentSince = undefined
-    this.patience?.stop()
+    this.patienceEnds = Infinity
+    this.stopPatience?.()
   }
 
   /** A waiter fails once it has seen nothing but the outage for as long as its lease would last. */
@@ -212,11 +213,15 @@ export class LocalQueue implements QueueContext {
   }
 
   private giveUpAt(end: number): void {
-    this.patience ??= new EarliestTimer(this.context.timers, (end) => {
-      if (this.silentSince === undefined) return
+    if (end >= this.patienceEnds) return
+    const { timers } = this.context
+    this.stopPatience?.()
+    this.patienceEnds = end
+    this.stopPatience = timers.at(end, () => {
+      this.patienceEnds = Infinity
+      if (timers.isClosed() || this.silentSince === undefined) return
       this.outage(noAnswer("acquire", Duration.millis(end - this.silentSince)))
     })
-    this.patience.at(end)
   }
 
   failed(error: StoreError): void {
