@@ -49,22 +49,18 @@ export const make = Effect.fnUntraced(function*(
   /** The last awaited try had no answer: awaiting the release of each of many leases would add up. */
   let isSilent = false
 
-  const inBackground = (effect: Effect.Effect<void>) => isGone ? afterwards(effect) : whileOpen(effect)
+  const inBackground = ({ id, mutex }: Request, effect: Effect.Effect<void>) => {
+    const annotated = Effect.annotateLogs(effect, { mutex, contender: id })
+    return isGone ? afterwards(annotated) : whileOpen(annotated)
+  }
 
   const { confirmTimeout: confirm } = config
-  const requestOf = ({ id, lastToken, mutex, requeue, unfair }: Request): ReleaseRequest => ({
-    mutex,
-    id,
-    unfair,
-    lastToken,
-    requeue,
-    confirm
-  })
+  const requestOf = ({ settled: _, ...request }: Request): ReleaseRequest => ({ ...request, confirm })
 
   const attempt = (request: Request, within: Duration.Duration) =>
     Effect.exit(Effect.timeout(store.release(requestOf(request)), within))
 
-  const isTimeout = (cause: Failure) => (Cause.squash(cause) as { readonly _tag?: string })._tag === "TimeoutError"
+  const isTimeout = (cause: Failure) => Cause.isTimeoutError(Cause.squash(cause))
 
   const mayPass = (cause: Failure) => isTimeout(cause) || isTransient(Cause.squash(cause) as StoreError)
 
@@ -110,7 +106,7 @@ export const make = Effect.fnUntraced(function*(
         // The caller awaits this try only
         return Exit.isSuccess(exit)
           ? settling
-          : Effect.sync(() => void inBackground(annotated(request, settling)))
+          : Effect.sync(() => void inBackground(request, settling))
       })
     })
 
@@ -122,7 +118,7 @@ export const make = Effect.fnUntraced(function*(
     if (store.sendRelease === undefined) return false
     const until = instant(clock).monotonic + within
     const isSent = store.sendRelease(requestOf(request), (exit) => {
-      if (Exit.isFailure(exit)) inBackground(annotated(request, settle(request, exit, until, held)))
+      if (Exit.isFailure(exit)) inBackground(request, settle(request, exit, until, held))
       else request.settled?.(exit.value)
       if (--sent === 0) onAnswered?.()
     })
@@ -135,8 +131,9 @@ export const make = Effect.fnUntraced(function*(
     onAnswered = () => resume(Effect.void)
   })
 
-  const annotated = <A>(request: Request, effect: Effect.Effect<A>) =>
-    Effect.annotateLogs(effect, { mutex: request.mutex, contender: request.id })
+  /** Answers the fiber of the first try, if there is one. */
+  const begin = (request: Request, within: number, held: boolean) =>
+    send(request, within, held) ? undefined : inBackground(request, run(request, within, held))
 
   yield* Effect.addFinalizer(() =>
     Effect.suspend(() => {
@@ -153,13 +150,9 @@ export const make = Effect.fnUntraced(function*(
 
   return {
     now: (request, within) => {
-      if (send(request, within, true)) return Effect.void
-      const fiber = inBackground(annotated(request, run(request, within, true)))
-      return isSilent ? Effect.void : Effect.asVoid(Fiber.await(fiber))
+      const fiber = begin(request, within, true)
+      return fiber === undefined || isSilent ? Effect.void : Effect.asVoid(Fiber.await(fiber))
     },
-    later: (request) =>
-      Effect.sync(() => {
-        if (!send(request, releaseMillis, false)) inBackground(annotated(request, run(request, releaseMillis, false)))
-      })
+    later: (request) => Effect.sync(() => void begin(request, releaseMillis, false))
   }
 })
