@@ -24,7 +24,7 @@ import { instant } from "../lease/instant.ts"
 import type { Recorder } from "../lease/metricsRecorder.ts"
 import { endlessRetry } from "../lease/storeFailure.ts"
 import * as log from "../log.ts"
-import * as observer from "../mutex/ownerWatch.ts"
+import * as ownerWatch from "../mutex/ownerWatch.ts"
 
 /** One leadership, and the moment at which it is over. */
 interface Leadership {
@@ -41,7 +41,7 @@ const isLossOf = (lease: Lease, error: unknown) => error instanceof LeaseLost &&
 
 export const make = Effect.fnUntraced(function*(options: {
   readonly store: MutexStore["Service"]
-  readonly watches: observer.OwnerWatches
+  readonly follow: ownerWatch.Follow
   readonly mutex: MutexName
   readonly transition: Duration.Duration
   readonly every: Duration.Duration
@@ -54,7 +54,7 @@ export const make = Effect.fnUntraced(function*(options: {
   const transition = Duration.toMillis(options.transition)
   const scope = yield* Effect.scope
   const clock = yield* Clock.Clock
-  const readers = new Set<observer.Reader>()
+  const readers = new Set<ownerWatch.Reader>()
   let upcoming = Deferred.makeUnsafe<Leadership>()
   let present: Leadership | undefined
   const state = yield* SubscriptionRef.make<ContenderState>({
@@ -124,7 +124,7 @@ export const make = Effect.fnUntraced(function*(options: {
 
   // An interruption of the loop itself does not come here
   const attempt = Effect.catchCause(
-    Effect.ensuring(lead, Effect.sync(() => following.lookNow())),
+    Effect.ensuring(lead, Effect.sync(() => lookNow())),
     (cause) =>
       Effect.andThen(
         log.warning("Cannot contend at present; trying again", cause),
@@ -163,11 +163,11 @@ export const make = Effect.fnUntraced(function*(options: {
     return asking.getRef(Inside).has(state) ? Effect.yieldNow : Effect.asVoid(Fiber.await(loop))
   }
 
-  const following = yield* options.watches.follow(mutex, {
+  const lookNow = yield* options.follow(mutex, {
     on: (look, seen) =>
       Effect.andThen(
         see(look.owner, look.end),
-        Effect.sync(() => readers.forEach((reader) => observer.serve(reader, mutex, seen)))
+        Effect.sync(() => readers.forEach((reader) => ownerWatch.serve(reader, seen)))
       ),
     refused: (cause) =>
       Effect.andThen(
@@ -203,7 +203,7 @@ export const make = Effect.fnUntraced(function*(options: {
     }),
     changes: Stream.unwrap(Effect.gen(function*() {
       const reader = yield* Effect.acquireRelease(
-        Effect.tap(observer.makeReader, (reader) => Effect.sync(() => readers.add(reader))),
+        Effect.tap(ownerWatch.makeReader, (reader) => Effect.sync(() => readers.add(reader))),
         (reader) => Effect.sync(() => readers.delete(reader))
       )
       if (isClosed) Queue.endUnsafe(reader)

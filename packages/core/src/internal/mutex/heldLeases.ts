@@ -15,12 +15,12 @@ import { type Instant, instant } from "../lease/instant.ts"
 import { LeaseDeadlines } from "../lease/leaseDeadlines.ts"
 import * as leaseRenewer from "../lease/leaseRenewer.ts"
 import * as metricsRecorder from "../lease/metricsRecorder.ts"
-import * as overrunMonitor from "../lease/overrunMonitor.ts"
 import { SlicedTasks } from "../lease/slices.ts"
 import * as timerQueue from "../lease/timerQueue.ts"
 import * as log from "../log.ts"
 import * as tracing from "../tracing.ts"
 import type { HeldLease } from "./heldLease.ts"
+import * as overrunMonitor from "./overrunMonitor.ts"
 import * as releaseSender from "./releaseSender.ts"
 
 export interface HeldLeases {

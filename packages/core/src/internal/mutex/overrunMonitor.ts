@@ -3,19 +3,11 @@ import * as Effect from "effect/Effect"
 import type { Options } from "../../MutexConfig.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import type { LeaseLost } from "../../SimbaError.ts"
+import type { Instant } from "../lease/instant.ts"
+import type { Recorder } from "../lease/metricsRecorder.ts"
+import type { TimerQueue } from "../lease/timerQueue.ts"
 import * as log from "../log.ts"
-import type { Instant } from "./instant.ts"
-import type { Recorder } from "./metricsRecorder.ts"
-import type { TimerQueue } from "./timerQueue.ts"
-
-interface Worked {
-  readonly mutex: string
-  readonly terms: { readonly margin: number }
-  readonly annotations: Record<string, unknown>
-  readonly hasWork: () => boolean
-  /** Milliseconds until the server's lease ends. */
-  readonly serverLeft: (now: Instant) => number
-}
+import type { HeldLease } from "./heldLease.ts"
 
 const report = (loss: LeaseLost) =>
   log.error(
@@ -26,7 +18,7 @@ const report = (loss: LeaseLost) =>
 /** Watches a lease that was just lost. */
 export const make = (onOverrun: Options["onOverrun"] = report, recorder: Recorder, timers: TimerQueue) =>
 (
-  lease: Worked,
+  lease: HeldLease,
   loss: LeaseLost,
   now: Instant
 ): void => {

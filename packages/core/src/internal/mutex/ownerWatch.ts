@@ -80,20 +80,14 @@ interface Watch {
   bound: number
 }
 
-export interface Following {
-  readonly lookNow: () => void
-}
-
-export interface OwnerWatches {
-  /** Until the scope closes. */
-  readonly follow: (mutex: MutexName, follower: Follower) => Effect.Effect<Following, never, Scope.Scope>
-}
+/** Follows until the scope closes. Answers what looks at once. */
+export type Follow = (mutex: MutexName, follower: Follower) => Effect.Effect<() => void, never, Scope.Scope>
 
 /** `held` is the lease that a fiber of this layer holds: while there is one, the backend is not asked. */
 export const make = Effect.fnUntraced(function*(
   { now, store, timers }: AttemptContext,
   held: (mutex: MutexName) => HeldLease | undefined
-): Effect.fn.Return<OwnerWatches, never, Scope.Scope> {
+): Effect.fn.Return<Follow, never, Scope.Scope> {
   const layer = yield* Effect.scope
   const run = Effect.runForkWith(yield* Effect.context<never>())
   const watches = new Map<MutexName, Watch>()
@@ -184,34 +178,33 @@ export const make = Effect.fnUntraced(function*(
       }))
     })
 
-  const open = (mutex: MutexName) =>
-    Effect.map(Scope.fork(layer), (scope): Watch => {
-      const watch: Watch = { mutex, scope, followers: new Map(), state: "resting", cancel: undefined, bound: Infinity }
-      watches.set(mutex, watch)
-      return watch
-    })
-
-  return {
-    follow: (mutex, follower) =>
-      Effect.uninterruptible(Effect.gen(function*() {
-        const known = watches.get(mutex)
-        const watch = known ?? (yield* open(mutex))
-        watch.followers.set(follower, nobody)
-        yield* Effect.addFinalizer(() =>
-          Effect.suspend(() => {
-            watch.followers.delete(follower)
-            if (watch.followers.size > 0) return Effect.void
-            if (watches.get(mutex) === watch) watches.delete(mutex)
-            watch.cancel?.()
-            return Scope.close(watch.scope, Exit.void)
-          })
-        )
-        if (known === undefined) {
-          yield* Effect.forkIn(Scope.provide(hear(watch), watch.scope), watch.scope, { startImmediately: true })
-        } else look(watch, ownLook(mutex))
-        return { lookNow: () => look(watch) }
-      }))
+  const open = (mutex: MutexName): Watch => {
+    const scope = Scope.forkUnsafe(layer)
+    const watch: Watch = { mutex, scope, followers: new Map(), state: "resting", cancel: undefined, bound: Infinity }
+    watches.set(mutex, watch)
+    return watch
   }
+
+  return (mutex, follower) =>
+    Effect.uninterruptible(Effect.gen(function*() {
+      // One step: between two a fiber may be set aside, and others end the watch
+      const known = watches.get(mutex)
+      const watch = known ?? open(mutex)
+      watch.followers.set(follower, nobody)
+      yield* Effect.addFinalizer(() =>
+        Effect.suspend(() => {
+          watch.followers.delete(follower)
+          if (watch.followers.size > 0) return Effect.void
+          watches.delete(mutex)
+          watch.cancel?.()
+          return Scope.close(watch.scope, Exit.void)
+        })
+      )
+      if (known === undefined) {
+        yield* Effect.forkIn(Scope.provide(hear(watch), watch.scope), watch.scope, { startImmediately: true })
+      } else look(watch, ownLook(mutex))
+      return () => look(watch)
+    }))
 })
 
 /** A reader that is further behind loses the oldest events, and gets a gap instead. */
@@ -221,23 +214,23 @@ export type Reader = Queue.Queue<OwnerEvent, StoreError | Cause.Done>
 
 export const makeReader: Effect.Effect<Reader> = Queue.sliding<OwnerEvent, StoreError | Cause.Done>(capacity)
 
-export const serve = (reader: Reader, mutex: MutexName, events: ReadonlyArray<OwnerEvent>): void => {
+export const serve = (reader: Reader, events: ReadonlyArray<OwnerEvent>): void => {
   for (const event of events) {
-    if (Queue.sizeUnsafe(reader) >= capacity - 1) Queue.offerUnsafe(reader, { _tag: "Gap", mutex })
+    if (Queue.sizeUnsafe(reader) >= capacity - 1) Queue.offerUnsafe(reader, { _tag: "Gap", mutex: event.mutex })
     Queue.offerUnsafe(reader, event)
   }
 }
 
 export const events = (
-  watches: OwnerWatches,
+  follow: Follow,
   mutex: MutexName,
   options: { readonly every: Duration.Duration; readonly renewals: boolean }
 ): Stream.Stream<OwnerEvent, StoreError> =>
   Stream.unwrap(Effect.gen(function*() {
     const every = Duration.toMillis(options.every)
     const reader = yield* makeReader
-    yield* watches.follow(mutex, {
-      on: (_, events) => Effect.sync(() => serve(reader, mutex, events)),
+    yield* follow(mutex, {
+      on: (_, events) => Effect.sync(() => serve(reader, events)),
       refused: (cause) => Effect.asVoid(Queue.failCause(reader, cause)),
       nextLook: (_, now) => now + every,
       renewals: options.renewals

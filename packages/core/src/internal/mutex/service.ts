@@ -47,7 +47,7 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
   const nextId = () => `${++counter}-${key}:${config.contender}` as ContenderId
   const context = { store, confirmTimeout, ...leases }
   const queues = yield* localQueue.make(context, leases, nextId)
-  const watches = yield* ownerWatch.make(context, queues.held)
+  const follow = yield* ownerWatch.make(context, queues.held)
   const usual = leaseOptions.termsOf(config)
 
   const attempt = (
@@ -197,7 +197,7 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
         const every = yield* positive("every", options.every ?? "1 second")
         return yield* contender.make({
           store,
-          watches,
+          follow,
           mutex,
           transition: Duration.subtract(lease, ttl),
           every,
@@ -210,7 +210,7 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
       Stream.unwrap(Effect.gen(function*() {
         const mutex = yield* mutexName(name)
         const every = yield* positive("every", options.every ?? "1 second")
-        return ownerWatch.events(watches, mutex, { every, renewals: options.renewals ?? false })
+        return ownerWatch.events(follow, mutex, { every, renewals: options.renewals ?? false })
       })),
     inspect: (name, options = {}) =>
       Effect.flatMap(mutexName(name), (mutex) => store.inspect(mutex, options.waiters ?? 100)),
