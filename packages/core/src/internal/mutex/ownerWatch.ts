@@ -187,7 +187,7 @@ export const make = Effect.fnUntraced(function*(
 
   return (mutex, follower) =>
     Effect.uninterruptible(Effect.gen(function*() {
-      // One step: between two a fiber may be set aside, and others end the watch
+      // One step: between two a fiber may be set aside, and another open a second watch
       const known = watches.get(mutex)
       const watch = known ?? open(mutex)
       watch.followers.set(follower, nobody)

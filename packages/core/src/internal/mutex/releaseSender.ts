@@ -54,8 +54,10 @@ export const make = Effect.fnUntraced(function*(
     return isGone ? afterwards(annotated) : whileOpen(annotated)
   }
 
-  const { confirmTimeout: confirm } = config
-  const requestOf = ({ settled: _, ...request }: Request): ReleaseRequest => ({ ...request, confirm })
+  const requestOf = (request: Request): ReleaseRequest => {
+    const { id, lastToken, mutex, requeue, unfair } = request
+    return { mutex, id, unfair, lastToken, requeue, confirm: config.confirmTimeout }
+  }
 
   const attempt = (request: Request, within: Duration.Duration) =>
     Effect.exit(Effect.timeout(store.release(requestOf(request)), within))
