@@ -1,7 +1,7 @@
 /** A lease that is handed on within its layer. */
 import { type Lease, Mutex, MutexConfig, MutexMetrics } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Layer, Metric } from "effect"
+import { Clock, Effect, Fiber, Layer, Metric } from "effect"
 import { TestClock } from "effect/testing"
 import { Faults } from "../support/faultyStore.ts"
 import { another, start, TestLive, timeLeft } from "../support/setup.ts"
@@ -124,6 +124,35 @@ describe("maxLocalHandOffs", () => {
       assert.deepStrictEqual(yield* timeLeft(lease), 16_000 - 800)
       yield* next.letGo
     }).pipe(Effect.provide(TestLive)), { tags: ["L1"] })
+
+  it.effect("what the clocks have taken from the lease stays taken: a wall clock set back, then a suspension", () =>
+    Effect.gen(function*() {
+      const base = yield* Clock.Clock
+      let step = 0
+      const clock: Clock.Clock = { ...base, currentTimeMillisUnsafe: () => base.currentTimeMillisUnsafe() + step }
+      yield* Effect.gen(function*() {
+        const holder = yield* hold({ maxLocalHandOffs: bound })
+        const next = yield* hold({ maxLocalHandOffs: bound })
+        step = 5000
+        yield* TestClock.adjust("1 second")
+        step -= 60_000
+        yield* TestClock.adjust("1 second")
+        yield* holder.letGo
+        yield* settle
+        const lease = yield* next.lease
+        assert.strictEqual(lease.id, (yield* holder.lease).id)
+        assert.strictEqual(yield* timeLeft(lease), 16_000 - 800 - 2000 - 5000)
+        yield* next.letGo
+        const other = yield* hold({ maxLocalHandOffs: bound })
+        const last = yield* hold({ maxLocalHandOffs: bound })
+        step -= 60_000
+        yield* TestClock.adjust("1 second")
+        yield* other.letGo
+        yield* settle
+        step += 20_000
+        assert.isFalse(yield* (yield* last.lease).isHeld)
+      }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
+    }), { tags: ["L1"] })
 
   const through = [
     ["that is due for renewal", { guard: "fail" }, {}, "12 seconds"],

@@ -81,6 +81,15 @@ export abstract class TrackedLease<P extends Periods> implements Item {
     return Math.min(monotonic, wall)
   }
 
+  /** `renewed`, earlier by what suspensions and clocks that were set have taken from the lease. */
+  protected get adjustedRenewal(): Instant {
+    const { renewed: { monotonic, wall }, since, terms: { maxHold, usable } } = this
+    return {
+      monotonic: monotonic + this.monotonicDeadline - Math.min(monotonic + usable, since.monotonic + maxHold),
+      wall: wall + this.wallDeadline - Math.min(wall + usable, since.wall + maxHold)
+    }
+  }
+
   /** The monotonic instant at which something ends the lease unless it is renewed. */
   endsAt(): number {
     return this.monotonicDeadline

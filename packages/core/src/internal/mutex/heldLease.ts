@@ -104,7 +104,7 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
   /** The server's lease stays the same: it ends no later, and is renewed no later. */
   inherit(previous: HeldLease): void {
     this.spare = previous.spare - 1
-    this.extend(previous.renewed)
+    this.extend(previous.adjustedRenewal)
   }
 
   /** For its release: the tokens after it are given back, if there are any. */
