@@ -125,34 +125,38 @@ describe("maxLocalHandOffs", () => {
       yield* next.letGo
     }).pipe(Effect.provide(TestLive)), { tags: ["L1"] })
 
-  it.effect("what the clocks have taken from the lease stays taken: a wall clock set back, then a suspension", () =>
-    Effect.gen(function*() {
-      const base = yield* Clock.Clock
-      let step = 0
-      const clock: Clock.Clock = { ...base, currentTimeMillisUnsafe: () => base.currentTimeMillisUnsafe() + step }
-      yield* Effect.gen(function*() {
-        const holder = yield* hold({ maxLocalHandOffs: bound })
-        const next = yield* hold({ maxLocalHandOffs: bound })
-        step = 5000
-        yield* TestClock.adjust("1 second")
-        step -= 60_000
-        yield* TestClock.adjust("1 second")
-        yield* holder.letGo
-        yield* settle
-        const lease = yield* next.lease
-        assert.strictEqual(lease.id, (yield* holder.lease).id)
-        assert.strictEqual(yield* timeLeft(lease), 16_000 - 800 - 2000 - 5000)
-        yield* next.letGo
-        const other = yield* hold({ maxLocalHandOffs: bound })
-        const last = yield* hold({ maxLocalHandOffs: bound })
-        step -= 60_000
-        yield* TestClock.adjust("1 second")
-        yield* other.letGo
-        yield* settle
-        step += 20_000
-        assert.isFalse(yield* (yield* last.lease).isHeld)
-      }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
-    }), { tags: ["L1"] })
+  it.effect(
+    "what the clocks have taken from the lease stays taken: a wall clock set back, then a suspension",
+    () =>
+      Effect.gen(function*() {
+        const base = yield* Clock.Clock
+        let step = 0
+        const clock: Clock.Clock = { ...base, currentTimeMillisUnsafe: () => base.currentTimeMillisUnsafe() + step }
+        yield* Effect.gen(function*() {
+          const holder = yield* hold({ maxLocalHandOffs: bound })
+          const next = yield* hold({ maxLocalHandOffs: bound })
+          step = 5000
+          yield* TestClock.adjust("1 second")
+          step -= 60_000
+          yield* TestClock.adjust("1 second")
+          yield* holder.letGo
+          yield* settle
+          const lease = yield* next.lease
+          assert.strictEqual(lease.id, (yield* holder.lease).id)
+          assert.strictEqual(yield* timeLeft(lease), 16_000 - 800 - 2000 - 5000)
+          yield* next.letGo
+          const other = yield* hold({ maxLocalHandOffs: bound })
+          const last = yield* hold({ maxLocalHandOffs: bound })
+          step -= 60_000
+          yield* TestClock.adjust("1 second")
+          yield* other.letGo
+          yield* settle
+          step += 20_000
+          assert.isFalse(yield* (yield* last.lease).isHeld)
+        }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
+      }),
+    { tags: ["L1"] }
+  )
 
   const through = [
     ["that is due for renewal", { guard: "fail" }, {}, "12 seconds"],
