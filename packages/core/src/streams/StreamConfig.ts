@@ -60,7 +60,8 @@ export interface Options {
   readonly maxFailures?: number | undefined
   /**
    * How long a row of failures lasts at least before it sends an announcement to the dead letters: longer than an outage of
-   * what its handlers need. A row ends after so long without a failure. Default: 1 hour.
+   * what its handlers need. A row ends after an hour without a failure, or after `deadLetterAfter` if that is longer.
+   * Default: 1 hour.
    */
   readonly deadLetterAfter?: Duration.Input | undefined
   /**

@@ -94,14 +94,14 @@ export interface Service {
   readonly release: (held: Held) => Effect.Effect<"Released" | "NotOwner", StoreError>
   /**
    * Counts one failure of the entry, if both leases are the caller's, and returns how many are in a row, and the time since
-   * the first of them. A row ends with a commit that moves the checkpoint, with progress, and after `deadLetterAfter`
+   * the first of them. A row ends with a commit that moves the checkpoint, with progress, and after `rowEndsAfter`
    * without a failure. With the number of an `attempt`, which grows, it counts once, however often it is sent and however
    * late it comes.
    */
   readonly fail: (held: Held, options?: {
     readonly attempt?: number | undefined
     readonly hasProgressed?: boolean | undefined
-    readonly deadLetterAfter?: Duration.Duration | undefined
+    readonly rowEndsAfter?: Duration.Duration | undefined
   }) => Effect.Effect<{ readonly count: number; readonly period: Duration.Duration } | "NotOwner", StoreError>
   /** Moves the entry to the dead letters of the service, if both leases are the caller's. */
   readonly deadLetter: (held: Held, reason: string) => Effect.Effect<"DeadLettered" | "NotOwner", StoreError>
@@ -337,7 +337,8 @@ export type StreamEnd = "Open" | "Reopened" | "Ended"
  *       lease,
  *       minIdle: lease,
  *       maxFailures: 10,
- *       deadLetterAfter: Duration.hours(1)
+ *       deadLetterAfter: Duration.hours(1),
+ *       rowEndsAfter: Duration.hours(1)
  *     }]
  *   )
  * ```
@@ -352,8 +353,10 @@ export interface TakeRequest extends Omit<Held, "token"> {
   readonly minIdle: Duration.Duration
   /** Sends an entry with so many failures in a row to the dead letters instead. */
   readonly maxFailures: number
-  /** Only if the row lasts for so long. A row ends after so long without a failure. Default: neither. */
+  /** Only if the row lasts for so long. Default: however long. */
   readonly deadLetterAfter?: Duration.Duration | undefined
+  /** A row ends after so long without a failure. Default: never. */
+  readonly rowEndsAfter?: Duration.Duration | undefined
 }
 
 /**

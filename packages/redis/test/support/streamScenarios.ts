@@ -203,7 +203,8 @@ export const malformed = scenario(function*(stage) {
 
 export const poison = scenario(function*(stage) {
   const { lbs, service, streams } = named(stage, "poison", 2)
-  const a = yield* stage.open({ service, consumer: "a", maxFailures: 3, deadLetterAfter: 0 })
+  // Shorter than the time between two failures
+  const a = yield* stage.open({ service, consumer: "a", maxFailures: 3, deadLetterAfter: "10 millis" })
   let runs = 0
   yield* a.client.announceAll(streams)
   yield* a.start(a.client.run(

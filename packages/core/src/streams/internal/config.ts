@@ -23,6 +23,8 @@ export interface StreamConfig {
   readonly releaseTimeout: Duration.Duration
   readonly maxFailures: number
   readonly deadLetterAfter: Duration.Duration
+  /** A row of failures ends after so long without one. */
+  readonly rowEndsAfter: Duration.Duration
   readonly rebalance: boolean
   readonly confirmTimeout: Duration.Duration
   readonly progressTimeout: Duration.Duration | undefined
@@ -66,6 +68,7 @@ export const check = Effect.fnUntraced(function*(options: Options): Effect.fn.Re
   if (Duration.isLessThanOrEqualTo(confirm, commandTimeout)) {
     return yield* refuse("confirmTimeout", `it must exceed commandTimeout (${Duration.format(commandTimeout)})`)
   }
+  const deadLetterAfter = yield* notNegative("deadLetterAfter", options.deadLetterAfter ?? "1 hour")
   return {
     service: yield* named("service", checkService(options.service)),
     consumer: yield* named("consumer", checkConsumer(options.consumer ?? processName())),
@@ -77,7 +80,9 @@ export const check = Effect.fnUntraced(function*(options: Options): Effect.fn.Re
     gracePeriod: yield* notNegative("gracePeriod", options.gracePeriod ?? "5 seconds"),
     releaseTimeout: yield* positive("releaseTimeout", options.releaseTimeout ?? "2 seconds"),
     maxFailures: yield* positiveInt("maxFailures", options.maxFailures ?? 10),
-    deadLetterAfter: yield* notNegative("deadLetterAfter", options.deadLetterAfter ?? "1 hour"),
+    deadLetterAfter,
+    // A row outlasts the pauses of `retry` and the runs of a handler, however small deadLetterAfter is
+    rowEndsAfter: Duration.max(deadLetterAfter, Duration.hours(1)),
     rebalance: yield* boolean("rebalance", options.rebalance ?? true),
     confirmTimeout: confirm,
     progressTimeout: options.progressTimeout === undefined

@@ -163,7 +163,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
             store.fail(owned, {
               attempt: number,
               hasProgressed: owned.hasProgressed,
-              deadLetterAfter: config.deadLetterAfter
+              rowEndsAfter: config.rowEndsAfter
             })
           ),
           undefined

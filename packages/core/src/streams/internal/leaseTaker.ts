@@ -162,7 +162,8 @@ export const make = (client: ClientContext): LeaseTaker => {
       epoch: `${client.session}.${(++epochs).toString(36)}` as Epoch,
       lease: config.leaseDuration,
       maxFailures: config.maxFailures,
-      deadLetterAfter: config.deadLetterAfter
+      deadLetterAfter: config.deadLetterAfter,
+      rowEndsAfter: config.rowEndsAfter
     }))
     const { results, since } = yield* send(requests)
     for (let i = 0; i < candidates.length; i++) {

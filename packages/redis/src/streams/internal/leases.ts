@@ -66,7 +66,7 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
         [input, failures, announced, deadLetters, ...requests.flatMap(keys.ofLease)],
         [
           group,
-          ...requests.flatMap(({ consumer, deadLetterAfter, entry, epoch, lease, maxFailures, minIdle, stream }) => [
+          ...requests.flatMap(({ consumer, deadLetterAfter, entry, epoch, lease, maxFailures, minIdle, rowEndsAfter, stream }) => [
             stream,
             entry,
             `${consumer}@@${epoch}`,
@@ -74,7 +74,8 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
             millis(lease),
             Math.round(Duration.toMillis(minIdle)),
             maxFailures,
-            Math.round(Duration.toMillis(deadLetterAfter ?? Duration.zero))
+            Math.round(Duration.toMillis(deadLetterAfter ?? Duration.zero)),
+            Math.round(Duration.toMillis(rowEndsAfter ?? Duration.zero))
           ])
         ]
       )

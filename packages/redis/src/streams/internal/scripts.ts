@@ -70,7 +70,8 @@ export const takeLeases = script<
         lease: number,
         minIdle: number,
         maxFailures: number,
-        period: number
+        period: number,
+        pause: number
       ]
     >
   ]
@@ -99,7 +100,7 @@ export const recordFailures = script<
   readonly [
     group: string,
     signals: string,
-    ...each: Each<[...HeldSlots, attempt: number | "", period: number, progress: "1" | ""]>
+    ...each: Each<[...HeldSlots, attempt: number | "", pause: number, progress: "1" | ""]>
   ]
 >(lua.recordFailures)
 

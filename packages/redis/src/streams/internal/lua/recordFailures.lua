@@ -20,7 +20,7 @@
 --- ARGV[8n-2] value      of the entry lease: consumer@@epoch
 --- ARGV[8n-1] token
 --- ARGV[8n] attempt   its number, or '' to count always
---- ARGV[8n+1] period    ms without a failure that end a row of failures
+--- ARGV[8n+1] pause     ms without a failure that end a row of failures
 --- ARGV[8n+2] progress  '1' if the handler made progress since the last failure
 --- Reply: for each { failures in a row, ms since the first }, 'NotOwner' or { 'error', message }.
 
@@ -28,17 +28,17 @@
 --- @include include/failures.lua
 --- @include include/retention.lua
 
-return forEachOwned(function(attempt, period, progress)
+return forEachOwned(function(attempt, pause, progress)
   local number, prefix = tonumber(attempt), value .. '#'
   if number then
     local last = redis.call('HGET', failures, entry .. ':last')
     if last and string.sub(last, 1, #prefix) == prefix and number <= tonumber(string.sub(last, #prefix + 1)) then
-      return { failuresOf(entry, period) }
+      return { failuresOf(entry, pause) }
     end
   end
   local count, age = 0, 0
   if progress ~= '1' then
-    count, age = failuresOf(entry, period)
+    count, age = failuresOf(entry, pause)
   end
   setFailures(entry, count + 1, age)
   if number then

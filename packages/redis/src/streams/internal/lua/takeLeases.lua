@@ -12,14 +12,15 @@
 --- KEYS[4n+3] checkpoint
 --- KEYS[4n+4] fence
 --- ARGV[1] group
---- ARGV[8n-6] stream
---- ARGV[8n-5] entry
---- ARGV[8n-4] value        of the entry lease: consumer@@epoch
---- ARGV[8n-3] consumer
---- ARGV[8n-2] lease        ms
---- ARGV[8n-1] minIdle      ms, unless the entry is the consumer's own
---- ARGV[8n] maxFailures    failures that are too many
---- ARGV[8n+1] period       ms that they must last at least
+--- ARGV[9n-7] stream
+--- ARGV[9n-6] entry
+--- ARGV[9n-5] value        of the entry lease: consumer@@epoch
+--- ARGV[9n-4] consumer
+--- ARGV[9n-3] lease        ms
+--- ARGV[9n-2] minIdle      ms, unless the entry is the consumer's own
+--- ARGV[9n-1] maxFailures  failures that are too many
+--- ARGV[9n] period         ms that they must last at least
+--- ARGV[9n+1] pause        ms without a failure that end a row of failures
 --- Reply: for each { 'taken', token, failures }, { 'occupied', value, ms }, { 'recent' }, { 'unread' } (no consumer was
 ---   given it yet), { 'gone' }, { 'deadLettered', failures } or { 'error', message }.
 
@@ -57,7 +58,7 @@ local function occupied(key, value)
 end
 
 local function attempt(entryLease, streamLease, checkpoint, fence,
-  stream, entry, value, consumer, lease, minIdle, maxFailures, period)
+  stream, entry, value, consumer, lease, minIdle, maxFailures, period, pause)
   local by, held = redis.call('GET', entryLease), redis.call('GET', streamLease)
   local token
   if held and string.sub(held, 1, #value + 2) == value .. '@@' then
@@ -95,7 +96,7 @@ local function attempt(entryLease, streamLease, checkpoint, fence,
   if not again and isLate(value, marks[2]) then
     return { 'recent' }
   end
-  local count, age = failuresOf(entry, period)
+  local count, age = failuresOf(entry, pause)
   local ranOut = not again and marks[1] and marks[1] ~= value
   if ranOut then
     count = count + 1

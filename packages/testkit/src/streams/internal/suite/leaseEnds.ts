@@ -126,8 +126,8 @@ export const ending = ({ bench, it }: Cases): void => {
       const { lease, party, pass, service } = yield* bench("rows")
       const [a, b] = [party(), party()]
       const held = yield* a.own("one")
-      const deadLetterAfter = Duration.seconds(1)
-      const fail = (hasProgressed?: boolean) => failed(service, held, { deadLetterAfter, hasProgressed })
+      const rowEndsAfter = Duration.seconds(1)
+      const fail = (hasProgressed?: boolean) => failed(service, held, { rowEndsAfter, hasProgressed })
       assert.deepStrictEqual([yield* fail(), yield* fail(), yield* fail(true)], [1, 2, 1])
       yield* service.renew([{ ...held, hasProgressed: true }], lease)
       assert.deepStrictEqual([yield* fail(), yield* fail()], [1, 2])
@@ -136,7 +136,7 @@ export const ending = ({ bench, it }: Cases): void => {
       const again = yield* b.take(held.stream, held.entry, { maxFailures: 2, deadLetterAfter: Duration.hours(1) })
       assert.strictEqual(again.failures, 2)
       yield* pass(Duration.millis(1100))
-      assert.strictEqual(yield* failed(service, again, { deadLetterAfter }), 1)
+      assert.strictEqual(yield* failed(service, again, { rowEndsAfter }), 1)
     }))
 
   it.effect("a dead letter has its fields and its reason, and can be announced again", () =>

@@ -1,14 +1,14 @@
 --- Reads and writes the failures of an entry in a row: <count>|<ms of the first>|<ms of the last>.
 ---
---- Progress ends a row, and so does a period without a failure, unless it is 0.
+--- Progress ends a row, and so does a pause without a failure, unless it is 0.
 --- Needs failures.
 --- @include clock.lua
 
 -- How many, and ms since the first
-local function failuresOf(entry, period)
+local function failuresOf(entry, pause)
   local count, first, last = string.match(redis.call('HGET', failures, entry) or '', '^(%d+)|(%d+)|(%d+)$')
-  period = tonumber(period)
-  if not count or period > 0 and now - last >= period then
+  pause = tonumber(pause)
+  if not count or pause > 0 and now - last >= pause then
     return 0, 0
   end
   return tonumber(count), now - first
