@@ -66,7 +66,9 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
         [input, failures, announced, deadLetters, ...requests.flatMap(keys.ofLease)],
         [
           group,
-          ...requests.flatMap(({ consumer, deadLetterAfter, entry, epoch, lease, maxFailures, minIdle, rowEndsAfter, stream }) => [
+          ...requests.flatMap((
+            { consumer, deadLetterAfter, entry, epoch, lease, maxFailures, minIdle, rowEndsAfter, stream }
+          ) => [
             stream,
             entry,
             `${consumer}@@${epoch}`,
