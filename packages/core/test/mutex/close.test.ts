@@ -64,6 +64,21 @@ describe("a closed layer whose store lives on", () => {
       assert.strictEqual((yield* other.owner("m"))._tag, "Free")
     })))
 
+  it.effect.each(unfair)("does not send a request again that fails (%s)", ([, options]) =>
+    test(Effect.gen(function*() {
+      const { close, mutex } = yield* open
+      const faults = yield* FaultyStore.Faults
+      faults.acquire = "fail"
+      const asking = yield* start(Effect.flip(mutex.withLock("m", options)(Effect.never)))
+      yield* TestClock.adjust("3 seconds")
+      yield* close
+      const asked = faults.calls.filter((call) => call === "acquire try").length
+      yield* TestClock.adjust("1200 millis")
+      assert.isDefined(asking.pollUnsafe())
+      closed(yield* Fiber.join(asking))
+      assert.strictEqual(faults.calls.filter((call) => call === "acquire try").length, asked)
+    })))
+
   it.effect("loses and releases a lease that comes after the end of its table", () =>
     test(Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore

@@ -79,10 +79,13 @@ const obtain = (
       isAsking = true
       const until = asked + attempt.terms.leaseMillis
       const request = withAnswer(context, attempt.terms, until, send(context, attempt, own, { mode: "try" }))
-      const asking = mode === "try" ? request : retryOutages(request, (outage) => {
-        own.outage(outage)
-        return context.now().monotonic < until
-      })
+      const asking = mode === "try" ? request : retryOutages(
+        Effect.suspend(() => queues.isClosed() ? Effect.fail(closed()) : request),
+        (outage) => {
+          own.outage(outage)
+          return context.now().monotonic < until
+        }
+      )
       return Effect.flatMap(asking, (result): Effect.Effect<HeldLease | undefined, StoreError> => {
         if (!isRefused(result)) {
           isAsking = false
