@@ -1,4 +1,5 @@
 /** Requests of one turn on the fake server. */
+import { FencingToken } from "@effect-simba/core/FencingToken"
 import * as Mutex from "@effect-simba/core/Mutex"
 import { MutexStore } from "@effect-simba/core/MutexStore"
 import { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
@@ -66,6 +67,23 @@ describe("requests of one turn on a fake server", () => {
       yield* Fiber.interrupt(fibers[1]!)
       granted(yield* Fiber.join(fibers[0]!))
       granted(yield* Fiber.join(fibers[2]!))
+      assert.strictEqual((yield* calls).length, 1)
+    }).pipe(Effect.provide(FakeLive)))
+
+  it.effect("a confirmation is written before the call returns, behind what waits", () =>
+    Effect.gen(function*() {
+      const { state, store } = yield* openDirect
+      const { id, lease, mutex } = requestOf("confirmed")
+      const waiting = yield* Effect.forkChild(store.acquire(requestOf("waiting")), { startImmediately: true })
+      let sent = 0
+      state.answer = () => void sent++
+      const confirmed = yield* Effect.callback<Exit.Exit<unknown, unknown>>((resume) => {
+        store.confirm!({ mutex, id, lease, token: FencingToken.make(1), reserve: 0 }, (exit) =>
+          resume(Effect.succeed(exit)))
+        assert.strictEqual(sent, 1)
+      })
+      assert.isTrue(Exit.isSuccess(confirmed))
+      granted(yield* Fiber.join(waiting))
       assert.strictEqual((yield* calls).length, 1)
     }).pipe(Effect.provide(FakeLive)))
 
