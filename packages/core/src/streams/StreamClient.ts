@@ -48,6 +48,13 @@ type Announced = {
   readonly isNew: boolean
 }
 
+type PageOptions = {
+  /** Only those after this id. */
+  readonly after?: EntryId | undefined
+  /** At most so many. Default: 100. */
+  readonly count?: number | undefined
+}
+
 /**
  * The operations of this module, for one service and one consumer.
  *
@@ -81,16 +88,13 @@ export class StreamClient extends Context.Service<StreamClient, {
   readonly release: (stream: string) => Effect.Effect<void, StreamNotFound | StreamLost | InvalidName | StoreError>
   readonly owned: Effect.Effect<ReadonlyArray<StreamLease>>
   readonly inspect: Effect.Effect<ServiceState, StoreError>
-  readonly deadLetters: (options?: {
-    readonly after?: EntryId | undefined
-    readonly count?: number | undefined
-  }) => Effect.Effect<ReadonlyArray<DeadLetter>, StoreError>
+  readonly deadLetters: (options?: PageOptions) => Effect.Effect<ReadonlyArray<DeadLetter>, StoreError>
   readonly redrive: (id: string) => Effect.Effect<boolean, InvalidName | StoreError>
   readonly redriveAll: (options?: RedriveOptions) => Effect.Effect<number, StoreError>
-  readonly deadMessages: (stream: string, options?: {
-    readonly after?: EntryId | undefined
-    readonly count?: number | undefined
-  }) => Effect.Effect<ReadonlyArray<DeadMessage>, InvalidName | StoreError>
+  readonly deadMessages: (
+    stream: string,
+    options?: PageOptions
+  ) => Effect.Effect<ReadonlyArray<DeadMessage>, InvalidName | StoreError>
   readonly replayMessage: (stream: string, id: string) => Effect.Effect<boolean, InvalidName | StoreError>
 }>()("@effect-simba/core/StreamClient") {}
 
@@ -424,12 +428,9 @@ export const inspect: Effect.Effect<ServiceState, StoreError, StreamClient> = St
  * @category getters
  * @since 0.1.0
  */
-export const deadLetters = (options?: {
-  /** Only those after this id. */
-  readonly after?: EntryId | undefined
-  /** At most so many. Default: 100. */
-  readonly count?: number | undefined
-}): Effect.Effect<ReadonlyArray<DeadLetter>, StoreError, StreamClient> =>
+export const deadLetters = (
+  options?: PageOptions
+): Effect.Effect<ReadonlyArray<DeadLetter>, StoreError, StreamClient> =>
   StreamClient.use((client) => client.deadLetters(options))
 
 /**
@@ -496,12 +497,10 @@ export const redriveAll = (options?: RedriveOptions): Effect.Effect<number, Stor
  * @category getters
  * @since 0.1.0
  */
-export const deadMessages = (stream: string, options?: {
-  /** Only those after this id. */
-  readonly after?: EntryId | undefined
-  /** At most so many. Default: 100. */
-  readonly count?: number | undefined
-}): Effect.Effect<ReadonlyArray<DeadMessage>, InvalidName | StoreError, StreamClient> =>
+export const deadMessages = (
+  stream: string,
+  options?: PageOptions
+): Effect.Effect<ReadonlyArray<DeadMessage>, InvalidName | StoreError, StreamClient> =>
   StreamClient.use((client) => client.deadMessages(stream, options))
 
 /**

@@ -35,10 +35,14 @@ const milliseconds = (id: string, description: string, attributes: Record<string
     boundaries: Metric.exponentialBoundaries({ start: 1, factor: 2, count: 28 })
   })
 
-type TakeOutcome = "taken" | "occupied" | "recent" | "gone" | "deadLettered" | "failed"
+/** One metric for each value of a label. */
+const family = <Value extends string, M>(
+  values: ReadonlyArray<Value>,
+  metric: (value: Value) => M
+): { readonly [Label in Value]: M } =>
+  Object.fromEntries(values.map((value) => [value, metric(value)])) as { [Label in Value]: M }
 
-const take = (outcome: TakeOutcome) =>
-  counter("simba_stream_takes", "Attempts to take a data stream, by outcome", { outcome })
+type TakeOutcome = "taken" | "occupied" | "recent" | "gone" | "deadLettered" | "failed"
 
 /**
  * Counts attempts to take a data stream, by outcome. `occupied` is contention: somebody holds a lease on it.
@@ -46,19 +50,12 @@ const take = (outcome: TakeOutcome) =>
  * @category metrics
  * @since 0.1.0
  */
-export const takes: { readonly [Outcome in TakeOutcome]: Metric.Counter<number> } = {
-  taken: take("taken"),
-  occupied: take("occupied"),
-  recent: take("recent"),
-  gone: take("gone"),
-  deadLettered: take("deadLettered"),
-  failed: take("failed")
-}
+export const takes: { readonly [Outcome in TakeOutcome]: Metric.Counter<number> } = family(
+  ["taken", "occupied", "recent", "gone", "deadLettered", "failed"],
+  (outcome) => counter("simba_stream_takes", "Attempts to take a data stream, by outcome", { outcome })
+)
 
 type Source = "announcement" | "start" | "sweep" | "expiry" | "signal" | "claim" | "handOver"
-
-const acquisition = (source: Source) =>
-  counter("simba_stream_acquisitions", "Data streams taken, by source", { source })
 
 /**
  * Counts data streams that this consumer took, by cause.
@@ -76,20 +73,12 @@ const acquisition = (source: Source) =>
  * @category metrics
  * @since 0.1.0
  */
-export const acquisitions: { readonly [Kind in Source]: Metric.Counter<number> } = {
-  announcement: acquisition("announcement"),
-  start: acquisition("start"),
-  sweep: acquisition("sweep"),
-  expiry: acquisition("expiry"),
-  signal: acquisition("signal"),
-  claim: acquisition("claim"),
-  handOver: acquisition("handOver")
-}
+export const acquisitions: { readonly [Kind in Source]: Metric.Counter<number> } = family(
+  ["announcement", "start", "sweep", "expiry", "signal", "claim", "handOver"],
+  (source) => counter("simba_stream_acquisitions", "Data streams taken, by source", { source })
+)
 
 type RenewOutcome = "renewed" | "failed" | "lost"
-
-const renewal = (outcome: RenewOutcome) =>
-  counter("simba_stream_renewals", "Attempts to renew a stream lease, by outcome", { outcome })
 
 /**
  * Counts attempts to renew, once for each lease, by outcome.
@@ -102,11 +91,10 @@ const renewal = (outcome: RenewOutcome) =>
  * @category metrics
  * @since 0.1.0
  */
-export const renewals: { readonly [Outcome in RenewOutcome]: Metric.Counter<number> } = {
-  renewed: renewal("renewed"),
-  failed: renewal("failed"),
-  lost: renewal("lost")
-}
+export const renewals: { readonly [Outcome in RenewOutcome]: Metric.Counter<number> } = family(
+  ["renewed", "failed", "lost"],
+  (outcome) => counter("simba_stream_renewals", "Attempts to renew a stream lease, by outcome", { outcome })
+)
 
 /**
  * Measures the time until the local deadline when a renewal succeeded. Values that drift towards zero announce losses.
@@ -119,26 +107,19 @@ export const timeLeftAtRenewal: Metric.Histogram<number> = milliseconds(
   "Time left until the local deadline when a renewal succeeded"
 )
 
-const loss = (reason: StreamLost["reason"]) =>
-  counter("simba_stream_losses", "Stream leases lost, by reason", { reason })
-
 /**
  * Counts lost data streams, by reason.
  *
  * @category metrics
  * @since 0.1.0
  */
-export const losses: { readonly [Reason in Exclude<StreamLost["reason"], "Released">]: Metric.Counter<number> } = {
-  Expired: loss("Expired"),
-  TakenOver: loss("TakenOver"),
-  Vanished: loss("Vanished"),
-  BackendGone: loss("BackendGone"),
-  Stalled: loss("Stalled")
-}
+export const losses: { readonly [Reason in Exclude<StreamLost["reason"], "Released">]: Metric.Counter<number> } =
+  family(
+    ["Expired", "TakenOver", "Vanished", "BackendGone", "Stalled"],
+    (reason) => counter("simba_stream_losses", "Stream leases lost, by reason", { reason })
+  )
 
 type EndOutcome = "done" | "released" | "handedOver" | "deadLettered"
-
-const end = (outcome: EndOutcome) => counter("simba_stream_ends", "Leases that ended in order, by outcome", { outcome })
 
 /**
  * Counts data streams whose ownership ended in order, by how.
@@ -146,12 +127,10 @@ const end = (outcome: EndOutcome) => counter("simba_stream_ends", "Leases that e
  * @category metrics
  * @since 0.1.0
  */
-export const ends: { readonly [Outcome in EndOutcome]: Metric.Counter<number> } = {
-  done: end("done"),
-  released: end("released"),
-  handedOver: end("handedOver"),
-  deadLettered: end("deadLettered")
-}
+export const ends: { readonly [Outcome in EndOutcome]: Metric.Counter<number> } = family(
+  ["done", "released", "handedOver", "deadLettered"],
+  (outcome) => counter("simba_stream_ends", "Leases that ended in order, by outcome", { outcome })
+)
 
 /**
  * Measures how long data streams were owned, from just before the taking to the end or loss.
@@ -166,9 +145,6 @@ export const holdTime: Metric.Histogram<number> = milliseconds(
 
 type HandlerOutcome = "success" | "failure" | "yielded" | "interrupted"
 
-const processing = (outcome: HandlerOutcome) =>
-  milliseconds("simba_stream_processing_time", "Time that one run of a handler took, by outcome", { outcome })
-
 /**
  * Measures runs of handlers, by outcome. Its counts are the counts of runs.
  *
@@ -180,15 +156,11 @@ const processing = (outcome: HandlerOutcome) =>
  * @category metrics
  * @since 0.1.0
  */
-export const processingTime: { readonly [Outcome in HandlerOutcome]: Metric.Histogram<number> } = {
-  success: processing("success"),
-  failure: processing("failure"),
-  yielded: processing("yielded"),
-  interrupted: processing("interrupted")
-}
-
-const news = (outcome: "used" | "dropped" | "gap") =>
-  counter("simba_stream_signals", "Signals that a data stream is free, by outcome", { outcome })
+export const processingTime: { readonly [Outcome in HandlerOutcome]: Metric.Histogram<number> } = family(
+  ["success", "failure", "yielded", "interrupted"],
+  (outcome) =>
+    milliseconds("simba_stream_processing_time", "Time that one run of a handler took, by outcome", { outcome })
+)
 
 /**
  * Counts signals that a data stream may be free: expired leases, and releases by other consumers.
@@ -202,11 +174,10 @@ const news = (outcome: "used" | "dropped" | "gap") =>
  * @category metrics
  * @since 0.1.0
  */
-export const signals: { readonly [Outcome in "used" | "dropped" | "gap"]: Metric.Counter<number> } = {
-  used: news("used"),
-  dropped: news("dropped"),
-  gap: news("gap")
-}
+export const signals: { readonly [Outcome in "used" | "dropped" | "gap"]: Metric.Counter<number> } = family(
+  ["used", "dropped", "gap"],
+  (outcome) => counter("simba_stream_signals", "Signals that a data stream is free, by outcome", { outcome })
+)
 
 /**
  * Counts sweeps for data streams without an owner.

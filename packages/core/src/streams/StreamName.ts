@@ -3,6 +3,7 @@
  *
  * @since 0.1.0
  */
+import * as Order from "effect/Order"
 import * as Schema from "effect/Schema"
 import * as names from "../internal/nameRules.ts"
 
@@ -201,13 +202,5 @@ export type Epoch = typeof Epoch.Type
 export const compareEntryIds = (a: EntryId, b: EntryId): -1 | 0 | 1 => {
   const [aMillis, aSequence] = a.split("-").map(BigInt) as [bigint, bigint]
   const [bMillis, bSequence] = b.split("-").map(BigInt) as [bigint, bigint]
-  return aMillis < bMillis
-    ? -1
-    : aMillis > bMillis
-    ? 1
-    : aSequence < bSequence
-    ? -1
-    : aSequence > bSequence
-    ? 1
-    : 0
+  return Order.BigInt(aMillis, bMillis) || Order.BigInt(aSequence, bSequence)
 }
