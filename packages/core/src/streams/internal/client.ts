@@ -98,8 +98,7 @@ export const make: (
       const find = (name: string) =>
         Effect.flatMap(streamName(name), (stream) => {
           const owned = table.get(stream)
-          if (owned !== undefined) table.check(owned, table.now())
-          return owned?.isOpen() === true
+          return owned !== undefined && table.isHeld(owned)
             ? Effect.succeed(owned)
             : Effect.fail(new StreamNotFound({ stream, problem: "it is not owned by this client" }))
         })
@@ -154,9 +153,10 @@ export const make: (
         Effect.gen(function*() {
           const owned = yield* find(name)
           if (owned.handler === undefined || (yield* isHandlerOf(owned))) return yield* ends.done(owned)
-          yield* revocation.markDone(client, owned)
+          owned.isMarkedDone = true
+          yield* revocation.stop(table, [owned])
           // It may have ended otherwise meanwhile
-          if (owned.outcome !== "done") return yield* owned.loss ?? owned.lossOf("Released")
+          if (owned.outcome !== "done") return yield* owned.over
         })
 
       const release = (name: string) =>
@@ -165,7 +165,7 @@ export const make: (
           // Other members try first
           leaseTaker.skipFor(owned.entry, config.sweepInterval)
           if (owned.handler === undefined) return yield* ends.release(owned)
-          if (!(yield* isHandlerOf(owned))) return yield* revocation.stop(client, owned)
+          if (!(yield* isHandlerOf(owned))) return yield* revocation.stop(table, [owned])
           owned.stop()
           yield* Effect.yieldNow
         })

@@ -71,7 +71,6 @@ export const runHandler = <A, E, R, R2>(
         ? "failure"
         : "interrupted"
       metrics.update(StreamMetrics.processingTime[outcome], now.monotonic - began)
-      table.check(owned, now)
       return exit
     })
 
@@ -105,8 +104,6 @@ export const runHandler = <A, E, R, R2>(
       (cause) => Cause.hasInterruptsOnly(cause) ? Effect.void : log.error("onError failed", cause)
     )
 
-  const pause = (delay: Duration.Duration) => Effect.timeoutOption(lease.revoked, delay)
-
   const runUntilEnd = (restore: Restore) =>
     Effect.gen(function*() {
       let step: Effect.Success<ReturnType<typeof Schedule.toStep<unknown, HandlerFailure, never, R2>>> | undefined
@@ -114,11 +111,10 @@ export const runHandler = <A, E, R, R2>(
       let attempts = 0
       while (owned.isOpen()) {
         const exit = yield* runOnce(restore)
-        if (!owned.isOpen()) return
+        if (!table.isHeld(owned)) return
         if (Exit.isSuccess(exit)) return yield* markDone
         const { cause } = exit
-        if (isYielded(cause)) return yield* yieldOrHandOver
-        if (owned.isStopped && Cause.hasInterruptsOnly(cause)) return yield* yieldOrHandOver
+        if (isYielded(cause) || (owned.isStopped && Cause.hasInterruptsOnly(cause))) return yield* yieldOrHandOver
         const counted = yield* ends.retry(owned, "Counting a failure", ends.fail(owned, ++attempts))
         if (!owned.isOpen()) return
         const failures = Option.match(counted, { onNone: () => owned.failures + 1, onSome: ({ count }) => count })
@@ -138,15 +134,11 @@ export const runHandler = <A, E, R, R2>(
           step = yield* Schedule.toStep(retry)
         }
         last = failures
-        const next = yield* Pull.catchDone(
-          step(yield* Clock.currentTimeMillis, failure),
-          () =>
-            Effect.undefined
-        )
+        const next = yield* Pull.catchDone(step(yield* Clock.currentTimeMillis, failure), () =>
+          Effect.undefined)
         if (next === undefined) return yield* deadLetter(cause)
-        if (!owned.isRevoked) yield* Effect.exit(restore(pause(next[1])))
-        table.check(owned, table.now())
-        if (!owned.isOpen()) return
+        if (!owned.isRevoked) yield* Effect.exit(restore(Effect.timeoutOption(lease.revoked, next[1])))
+        if (!table.isHeld(owned)) return
         if (owned.isRevoked) return yield* yieldOrHandOver
       }
     })

@@ -8,13 +8,10 @@ import { isTransient, toFailure } from "../../internal/lease/storeFailure.ts"
 import * as log from "../../internal/log.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import type { StreamLost } from "../StreamError.ts"
-import type * as StreamMetrics from "../StreamMetrics.ts"
 import type { Member, Service } from "../StreamStore.ts"
 import type { StreamConfig } from "./config.ts"
-import { annotations, type OwnedStream } from "./ownedStream.ts"
+import { annotations, type EndOutcome, type OwnedStream } from "./ownedStream.ts"
 import type { StreamTable } from "./streamTable.ts"
-
-type EndOutcome = keyof typeof StreamMetrics.ends
 
 type Failures = Exclude<Effect.Success<ReturnType<Service["fail"]>>, string>
 
@@ -26,8 +23,8 @@ export interface LeaseEnds {
   readonly deadLetter: (owned: OwnedStream, reason: string) => Effect.Effect<void, StreamLost | StoreError>
   /** Counts a failure of the handler, once for each attempt, and returns those in a row. */
   readonly fail: (owned: OwnedStream, attempt: number) => Effect.Effect<Failures, StreamLost | StoreError>
-  /** After the reply that the lease is not ours: asks for the reason and ends it as lost. */
-  readonly lossAfterRefusal: (owned: OwnedStream) => Effect.Effect<StreamLost>
+  /** After the reply that the lease is not ours: asks for the reason, ends it as lost, and fails with the loss. */
+  readonly refused: (owned: OwnedStream) => Effect.Effect<never, StreamLost>
   /** Retries while the lease is ours; after a stop once more. Logs failures. Returns none if it never succeeded. */
   readonly retry: <A>(
     owned: OwnedStream,
@@ -58,38 +55,33 @@ const [minPause, maxPause] = [50, 1000]
 
 export const make = (table: StreamTable, store: Service, config: StreamConfig): LeaseEnds => {
   const underWay = Semaphore.makeUnsafe(maxUnderWay)
-  const over = (owned: OwnedStream) => owned.loss ?? owned.lossOf("Released")
 
-  const lossAfterRefusal: LeaseEnds["lossAfterRefusal"] = (owned) =>
-    Effect.gen(function*() {
-      if (!owned.isOpen()) return over(owned)
+  const refused = Effect.fnUntraced(function*(owned: OwnedStream) {
+    if (owned.isOpen()) {
       // A renewal of a lease that is not ours changes nothing and replies the reason
       const exit = yield* Effect.exit(Effect.timeout(store.renew([owned], config.leaseDuration), config.commandTimeout))
       const answer = Exit.isSuccess(exit) ? exit.value[0] : undefined
       table.lose(owned, answer?._tag === "Lost" ? answer.reason : "TakenOver")
-      return over(owned)
-    })
+    }
+    return yield* owned.over
+  })
 
   /** Uninterruptible: a sent command may be done even without a reply. */
   const attempt = <A>(
     owned: OwnedStream,
     operation: string,
     call: Effect.Effect<A | "NotOwner", StoreError>,
-    how: EndOutcome | undefined
-  ): Effect.Effect<A, StreamLost | StoreError> =>
-    underWay.withPermit(Effect.uninterruptible(Effect.suspend((): Effect.Effect<A, StreamLost | StoreError> => {
-      table.check(owned, table.now())
-      if (!owned.isOpen()) return Effect.fail(over(owned))
+    how?: EndOutcome
+  ) =>
+    underWay.withPermit(Effect.uninterruptible(Effect.gen(function*() {
+      yield* table.ensure(owned)
       if (how !== undefined) owned.isEnding = true
-      return Effect.flatMap(
-        Effect.exit(Effect.timeout(call, config.commandTimeout)),
-        (exit): Effect.Effect<A, StreamLost | StoreError> => {
-          if (Exit.isFailure(exit)) return Effect.fail(toFailure(operation, exit.cause))
-          if (exit.value === "NotOwner") return Effect.flatMap(lossAfterRefusal(owned), Effect.fail)
-          if (how !== undefined) table.end(owned, how)
-          return Effect.succeed(exit.value as A)
-        }
+      const answer = yield* Effect.timeout(call, config.commandTimeout).pipe(
+        Effect.catchCause((cause) => Effect.fail(toFailure(operation, cause)))
       )
+      if (answer === "NotOwner") return yield* refused(owned)
+      if (how !== undefined) table.end(owned, how)
+      return answer as Exclude<A, "NotOwner">
     })))
 
   const ending = (
@@ -101,10 +93,10 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
     let mayHaveEnded = false
     const answer = Effect.map(call, (reply) => reply === "NotOwner" && mayHaveEnded ? how : reply)
     return attempt(owned, how, answer, how).pipe(
-      Effect.tapError((error) =>
+      Effect.tapError(() =>
         Effect.sync(() => {
           // The store tells by itself what was done before
-          mayHaveEnded = how !== "done" && error._tag !== "StreamLost"
+          mayHaveEnded = how !== "done"
         })
       ),
       Effect.andThen(
@@ -145,7 +137,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
   const release: LeaseEnds["release"] = (owned) => ending(owned, "released", store.release(owned))
 
   return {
-    lossAfterRefusal,
+    refused,
     retry,
     endOrLose,
     yield: (owned) => endOrLose(owned, "Releasing a data stream", release(owned)),
@@ -156,7 +148,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
       ending(owned, "handedOver", store.handOver(owned, { consumer, session }, config.confirmTimeout)),
     fail: (owned, number) =>
       Effect.tap(
-        attempt<Failures>(
+        attempt(
           owned,
           "fail",
           Effect.suspend(() =>
@@ -165,8 +157,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
               hasProgressed: owned.hasProgressed,
               rowEndsAfter: config.rowEndsAfter
             })
-          ),
-          undefined
+          )
         ),
         Effect.sync(() => owned.hasProgressed = false)
       )

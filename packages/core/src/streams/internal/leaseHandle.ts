@@ -5,30 +5,16 @@ import { Handle, timeLeft } from "../../internal/handle.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import { type StreamLost, StreamYielded } from "../StreamError.ts"
 import type { StreamLease } from "../StreamLease.ts"
-import type { Service } from "../StreamStore.ts"
-import type { LeaseEnds } from "./leaseEnds.ts"
+import type { ClientContext } from "./context.ts"
 import type { OwnedStream } from "./ownedStream.ts"
-import type { StreamTable } from "./streamTable.ts"
-
-export interface Parts {
-  readonly table: StreamTable
-  readonly store: Service
-  readonly ends: LeaseEnds
-}
-
-/** The loss of the lease, if it is over at this instant. */
-const over = ({ table }: Parts, owned: OwnedStream): StreamLost | undefined => {
-  table.check(owned, table.now())
-  return owned.isOpen() ? undefined : owned.loss ?? owned.lossOf("Released")
-}
 
 export class LeaseImpl extends Handle implements StreamLease {
-  private readonly parts: Parts
+  private readonly client: ClientContext
   private readonly owned: OwnedStream
 
-  constructor(parts: Parts, owned: OwnedStream) {
+  constructor(client: ClientContext, owned: OwnedStream) {
     super()
-    this.parts = parts
+    this.client = client
     this.owned = owned
   }
 
@@ -53,40 +39,27 @@ export class LeaseImpl extends Handle implements StreamLease {
   }
 
   get isHeld() {
-    return Effect.sync(() => over(this.parts, this.owned) === undefined)
+    return Effect.sync(() => this.client.table.isHeld(this.owned))
   }
 
   get ensure() {
-    return Effect.suspend(() => {
-      const loss = over(this.parts, this.owned)
-      return loss === undefined ? Effect.void : Effect.fail(loss)
-    })
+    return this.client.table.ensure(this.owned)
   }
 
   get timeLeft() {
-    return Effect.sync(() =>
-      over(this.parts, this.owned) === undefined
-        ? Duration.millis(this.owned.left(this.parts.table.now()))
-        : Duration.zero
-    )
+    return Effect.sync(() => {
+      const now = this.client.table.now()
+      return this.client.table.isHeld(this.owned, now) ? Duration.millis(this.owned.left(now)) : Duration.zero
+    })
   }
 
   get lost() {
     return this.owned.onLoss.next(() => {
-      over(this.parts, this.owned)
-      const { loss, state } = this.owned
-      if (loss !== undefined) return Effect.succeed(loss)
-      // It ended in order, and is never lost
-      return state === "released" ? Effect.never : undefined
+      if (this.client.table.isHeld(this.owned)) return undefined
+      const { loss } = this.owned
+      // What ended in order is never lost
+      return loss === undefined ? Effect.never : Effect.succeed(loss)
     })
-  }
-
-  /** Fails at any end: no more messages are read. */
-  private get ended() {
-    return Effect.andThen(
-      this.owned.onEnd.next(() => this.owned.isOpen() ? undefined : Effect.void),
-      Effect.suspend(() => Effect.fail(this.owned.loss ?? this.owned.lossOf("Released")))
-    )
   }
 
   get revoked() {
@@ -109,62 +82,58 @@ export class LeaseImpl extends Handle implements StreamLease {
   }
 
   get checkpoint() {
-    return Effect.suspend(() => this.parts.store.checkpoint(this.owned.stream))
+    return Effect.suspend(() => this.client.store.checkpoint(this.owned.stream))
   }
 
   get end() {
-    return Effect.suspend(() => this.parts.store.end(this.owned))
+    return Effect.suspend(() => this.client.store.end(this.owned))
   }
 
   readonly deletedAfter: StreamLease["deletedAfter"] = (after) =>
-    Effect.suspend(() => this.parts.store.deletedAfter(this.owned.stream, after))
+    Effect.suspend(() => this.client.store.deletedAfter(this.owned.stream, after))
 
   readonly commit: StreamLease["commit"] = (id, options) =>
-    this.committing(() => this.parts.store.commit(this.owned, id, options?.isLast))
+    this.committing(() => this.client.store.commit(this.owned, id, options?.isLast))
 
   readonly deadLetter: StreamLease["deadLetter"] = (message, reason) =>
-    this.committing(() => this.parts.store.deadLetterMessage(this.owned, message, reason))
+    this.committing(() => this.client.store.deadLetterMessage(this.owned, message, reason))
 
   readonly messagesAfter: StreamLease["messagesAfter"] = (after, count) =>
-    Effect.suspend(() => {
-      const loss = over(this.parts, this.owned)
-      if (loss !== undefined) return Effect.fail(loss)
-      const { owned, parts } = this
+    Effect.andThen(this.ensure, () => {
+      const { client, owned } = this
       owned.waiting++
       owned.hasRead = true
-      return Effect.raceFirst(parts.store.awaitMessages(owned.stream, after, count), this.ended).pipe(
+      const ended = Effect.flatMap(owned.ended, () => Effect.fail(owned.over))
+      return Effect.raceFirst(client.store.awaitMessages(owned.stream, after, count), ended).pipe(
         Effect.ensuring(Effect.sync(() => {
           owned.waiting--
           this.progressed()
           // Waiting was no lack of progress: the time without any begins now
-          parts.table.watch(owned)
+          client.table.watch(owned)
         }))
       )
     })
 
   override toJSON() {
-    const { owned, parts } = this
+    const { client, owned } = this
     const { entry, stream, token } = owned
-    return { stream, entry, token, timeLeft: timeLeft(owned.isOpen() ? owned.left(parts.table.now()) : 0) }
+    return { stream, entry, token, timeLeft: timeLeft(owned.isOpen() ? owned.left(client.table.now()) : 0) }
   }
 
   private progressed(): void {
-    if (this.owned.progressedAt !== undefined) this.owned.progressedAt = this.parts.table.now().monotonic
+    if (this.owned.progressedAt !== undefined) this.owned.progressedAt = this.client.table.now().monotonic
   }
 
   private committing(
     call: () => Effect.Effect<"Committed" | "Behind" | "NotOwner", StoreError>
   ): Effect.Effect<void, StreamLost | StoreError> {
-    return Effect.suspend(() => {
-      const loss = over(this.parts, this.owned)
-      if (loss !== undefined) return Effect.fail(loss)
-      return Effect.flatMap(call(), (answer) => {
-        if (answer === "NotOwner") {
-          return Effect.flatMap(this.parts.ends.lossAfterRefusal(this.owned), Effect.fail)
-        }
+    return this.ensure.pipe(
+      Effect.andThen(call),
+      Effect.flatMap((answer) => {
+        if (answer === "NotOwner") return this.client.ends.refused(this.owned)
         this.progressed()
         return Effect.void
       })
-    })
+    )
   }
 }

@@ -1,18 +1,15 @@
 /** Takes the leases of candidates in batches, and adds them to the table. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import { isTransient, retrySchedule, toFailure } from "../../internal/lease/storeFailure.ts"
 import * as log from "../../internal/log.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { ConsumerName, EntryId, Epoch } from "../StreamName.ts"
-import type { Announcement, Entry, Held, TakeRequest, TakeResult } from "../StreamStore.ts"
+import type { Announcement, Entry, TakeRequest, TakeResult } from "../StreamStore.ts"
 import type { ClientContext, Deliver } from "./context.ts"
 import { logDeadLettered } from "./leaseEnds.ts"
-import { annotations, OwnedStream } from "./ownedStream.ts"
-
-type Source = keyof typeof StreamMetrics.acquisitions
+import { type Acquisition, annotations, OwnedStream, type Source } from "./ownedStream.ts"
 
 export interface Candidate extends Announcement {
   readonly entry: EntryId
@@ -31,11 +28,7 @@ export interface LeaseTaker {
     deliver: Deliver
   ) => Effect.Effect<ReadonlyArray<TakeResult>, StoreError>
   /** Adds a lease that was taken, or handed over and confirmed. */
-  readonly add: (
-    held: Held,
-    fields: Pick<OwnedStream, "info" | "failures" | "source" | "since" | "arrival">,
-    deliver: Deliver
-  ) => Effect.Effect<void>
+  readonly add: (acquisition: Acquisition, deliver: Deliver) => Effect.Effect<void>
   /** Moves an announcement that cannot be read to the dead letters. */
   readonly deadLetter: (entry: Entry, consumer: ConsumerName) => Effect.Effect<void, StoreError>
   /** False for streams that are owned here or skipped for now. */
@@ -84,9 +77,9 @@ export const make = (client: ClientContext): LeaseTaker => {
     return true
   }
 
-  const add: LeaseTaker["add"] = (held, { arrival, failures, info, since, source }, deliver) =>
+  const add: LeaseTaker["add"] = (acquisition, deliver) =>
     Effect.suspend(() => {
-      const owned = new OwnedStream({ ...held, info, failures, source, since, arrival }, table.terms)
+      const owned = new OwnedStream(acquisition, table.terms)
       if (owned.left(table.now()) <= 0) {
         // The answer came too late for the lease. No handler has begun, so it is released
         owned.isStopped = true
@@ -96,53 +89,21 @@ export const make = (client: ClientContext): LeaseTaker => {
       }
       table.add(owned)
       deliver(owned)
-      return Effect.annotateLogs(log.debug(`Data stream taken (${source})`), annotations(owned))
+      return Effect.annotateLogs(log.debug(`Data stream taken (${owned.source})`), annotations(owned))
     })
-
-  const settle = (
-    candidate: Candidate,
-    request: TakeRequest,
-    result: TakeResult,
-    since: OwnedStream["since"],
-    source: Source,
-    deliver: Deliver
-  ) => {
-    metrics.update(StreamMetrics.takes[outcomes[result._tag]], 1)
-    const { entry, stream } = candidate
-    switch (result._tag) {
-      case "Taken": {
-        const { consumer, epoch } = request
-        const { failures, token } = result
-        const { info } = candidate
-        const held = { stream, entry, consumer, epoch, token }
-        return add(held, { info, failures, source, since, arrival: undefined }, deliver)
-      }
-      case "Occupied":
-        skipFor(entry, Duration.min(result.remaining, config.leaseDuration))
-        return Effect.void
-      case "DeadLettered":
-        return logDeadLettered(candidate, result.failures)
-      case "Failed":
-        skipFor(entry, config.sweepInterval)
-        return log.warning(`Cannot take a data stream: ${result.error.message}`).pipe(
-          Effect.annotateLogs({ stream, entry })
-        )
-      default:
-        return Effect.void
-    }
-  }
 
   /** A lost answer may have been a grant: a retry with the same epochs gets the same answer. */
   const send = (requests: ReadonlyArray<TakeRequest>) =>
-    Effect.gen(function*() {
+    Effect.suspend(() => {
       const until = table.now().monotonic + lease
-      const attempt = Effect.gen(function*() {
+      const attempt = Effect.suspend(() => {
         const since = table.now()
-        const exit = yield* Effect.exit(Effect.timeout(store.take(requests), config.commandTimeout))
-        if (Exit.isSuccess(exit)) return { since, results: exit.value }
-        return yield* Effect.failCause(exit.cause)
-      }).pipe(Effect.catchCause((cause) => Effect.fail(toFailure("take", cause))))
-      return yield* Effect.retry(attempt, {
+        return Effect.map(
+          Effect.timeout(store.take(requests), config.commandTimeout),
+          (results) => ({ since, results })
+        )
+      })
+      return Effect.retry(Effect.catchCause(attempt, (cause) => Effect.fail(toFailure("take", cause))), {
         schedule: retrySchedule("100 millis", config.sweepInterval),
         while: (error) => isTransient(error) && table.now().monotonic < until
       })
@@ -166,8 +127,29 @@ export const make = (client: ClientContext): LeaseTaker => {
       rowEndsAfter: config.rowEndsAfter
     }))
     const { results, since } = yield* send(requests)
-    for (let i = 0; i < candidates.length; i++) {
-      yield* settle(candidates[i]!, requests[i]!, results[i]!, since, source, deliver)
+    for (const [i, result] of results.entries()) {
+      metrics.update(StreamMetrics.takes[outcomes[result._tag]], 1)
+      const { entry, info, stream } = candidates[i]!
+      switch (result._tag) {
+        case "Taken": {
+          const { epoch } = requests[i]!
+          const { failures, token } = result
+          const held = { stream, entry, consumer, epoch, token }
+          yield* add({ ...held, info, failures, source, since, arrival: undefined }, deliver)
+          break
+        }
+        case "Occupied":
+          skipFor(entry, Duration.min(result.remaining, config.leaseDuration))
+          break
+        case "DeadLettered":
+          yield* logDeadLettered({ stream, entry }, result.failures)
+          break
+        case "Failed":
+          skipFor(entry, config.sweepInterval)
+          yield* log.warning(`Cannot take a data stream: ${result.error.message}`).pipe(
+            Effect.annotateLogs({ stream, entry })
+          )
+      }
     }
     return results
   })

@@ -1,7 +1,7 @@
 /** One owned data stream: plain data, no fiber and no timer of its own. */
+import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import type { FencingToken } from "../../FencingToken.ts"
-import type { Instant } from "../../internal/lease/instant.ts"
 import { Listeners } from "../../internal/lease/observers.ts"
 import { type Periods, TrackedLease } from "../../internal/lease/trackedLease.ts"
 import { StreamLost } from "../StreamError.ts"
@@ -14,8 +14,11 @@ export const annotations = (
   { entry, stream, token }: { readonly stream: string; readonly entry: string; readonly token?: number }
 ) => token === undefined ? { stream, entry } : { stream, entry, token }
 
-type EndOutcome = keyof typeof StreamMetrics.ends
-type Source = keyof typeof StreamMetrics.acquisitions
+export type EndOutcome = keyof typeof StreamMetrics.ends
+export type Source = keyof typeof StreamMetrics.acquisitions
+
+/** A lease that was taken or handed over, and how. */
+export type Acquisition = Held & Pick<OwnedStream, "info" | "failures" | "source" | "since" | "arrival">
 
 export interface Terms extends Periods {
   /** How long a handler may go without progress. */
@@ -31,7 +34,6 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
   readonly info: Announcement["info"]
   readonly source: Source
   failures: number
-  state: "held" | "lost" | "released" = "held"
   loss: StreamLost | undefined
   readonly onLoss = new Listeners<StreamLost>()
   readonly onRevoked = new Listeners<void>()
@@ -63,26 +65,17 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
   /** What the backend knows of `isBusy`; undefined while a renewal may have told it. */
   private told: boolean | undefined = true
 
-  constructor(
-    fields: Held & {
-      readonly info: Announcement["info"]
-      readonly failures: number
-      readonly source: Source
-      readonly since: Instant
-      readonly arrival: Arrival | undefined
-    },
-    terms: Terms
-  ) {
-    super(terms, fields.since)
-    this.stream = fields.stream
-    this.entry = fields.entry
-    this.consumer = fields.consumer
-    this.epoch = fields.epoch
-    this.token = fields.token
-    this.info = fields.info
-    this.failures = fields.failures
-    this.source = fields.source
-    this.arrival = fields.arrival
+  constructor(acquisition: Acquisition, terms: Terms) {
+    super(terms, acquisition.since)
+    this.stream = acquisition.stream
+    this.entry = acquisition.entry
+    this.consumer = acquisition.consumer
+    this.epoch = acquisition.epoch
+    this.token = acquisition.token
+    this.info = acquisition.info
+    this.failures = acquisition.failures
+    this.source = acquisition.source
+    this.arrival = acquisition.arrival
   }
 
   get annotations() {
@@ -123,13 +116,12 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
   }
 
   isOpen(): boolean {
-    return this.state === "held"
+    return this.loss === undefined && this.outcome === undefined
   }
 
   /** Interrupts the handler and tells all listeners. */
   lose(reason: StreamLost["reason"]): StreamLost {
     const loss = this.loss = this.lossOf(reason)
-    this.state = "lost"
     this.handler?.interruptUnsafe()
     this.onLoss.tell(loss)
     this.onEnd.tell()
@@ -138,13 +130,21 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
 
   /** Ends it in order. */
   end(how: EndOutcome): void {
-    this.state = "released"
     this.outcome = how
     this.onEnd.tell()
   }
 
   /** The error of operations after its end. */
-  lossOf(reason: StreamLost["reason"]): StreamLost {
+  get over(): StreamLost {
+    return this.loss ?? this.lossOf("Released")
+  }
+
+  /** Waits for its end. */
+  get ended(): Effect.Effect<void> {
+    return this.onEnd.next(() => this.isOpen() ? undefined : Effect.void)
+  }
+
+  private lossOf(reason: StreamLost["reason"]): StreamLost {
     return new StreamLost({ stream: this.stream, entry: this.entry, token: this.token, reason })
   }
 

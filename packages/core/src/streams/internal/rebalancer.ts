@@ -103,9 +103,7 @@ export const make = (
       }
       if (exit.value[0]?._tag !== "Renewed") continue
       const arrival = { membership: state.membership, at: since.monotonic }
-      const kept = table.reserve(1)
-      yield* taking.add(held, { info, failures: 0, source: "handOver", since, arrival }, deliver)
-      table.unreserve(kept)
+      yield* taking.add({ ...held, info, failures: 0, source: "handOver", since, arrival }, deliver)
     }
   })))
 

@@ -5,14 +5,13 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import * as Latch from "effect/Latch"
-import * as Random from "effect/Random"
 import * as Schedule from "effect/Schedule"
 import type { Instant } from "../../internal/lease/instant.ts"
 import { LeaseDeadlines } from "../../internal/lease/leaseDeadlines.ts"
 import * as leaseRenewer from "../../internal/lease/leaseRenewer.ts"
 import type { Recorder } from "../../internal/lease/metricsRecorder.ts"
 import type { Slice } from "../../internal/lease/slices.ts"
-import type { Outcome } from "../../internal/lease/trackedLease.ts"
+import { retrySchedule } from "../../internal/lease/storeFailure.ts"
 import * as log from "../../internal/log.ts"
 import { margin as marginOf } from "../../internal/optionChecks.ts"
 import type { StreamLost } from "../StreamError.ts"
@@ -23,17 +22,6 @@ import type { StreamConfig } from "./config.ts"
 import { annotations, type OwnedStream, type Terms } from "./ownedStream.ts"
 
 type Lost = Exclude<StreamLost["reason"], "Released">
-
-/** 50 milliseconds after the first failure in a row, doubling up to an eighth of the heartbeat, varied by a fifth. */
-const retrySchedule = (heartbeat: number): Schedule.Schedule<Duration.Duration, Outcome> =>
-  Schedule.fromStep(Effect.sync(() => {
-    let failures = 0
-    return () =>
-      Effect.map(Random.nextBetween(0.8, 1.2), (factor) => {
-        const delay = Duration.millis(Math.min(50 * 2 ** failures++, heartbeat / 8) * factor)
-        return [delay, delay] as [Duration.Duration, Duration.Duration]
-      })
-  }))
 
 /** Data streams that one line about many losses names. */
 const namesLogged = 5
@@ -70,8 +58,7 @@ export class StreamTable {
 
   constructor(clock: Clock.Clock, config: StreamConfig, metrics: Recorder) {
     this.leases = new LeaseDeadlines<OwnedStream>(clock, (owned, now) => {
-      this.check(owned, now)
-      if (owned.isOpen() && owned.stallsAt() <= now.monotonic) this.lose(owned, "Stalled")
+      if (this.isHeld(owned, now) && owned.stallsAt() <= now.monotonic) this.lose(owned, "Stalled")
     })
     this.config = config
     this.metrics = metrics
@@ -88,7 +75,10 @@ export class StreamTable {
       span: "simba.streams.renew",
       what: "data stream",
       timeout: config.commandTimeout,
-      schedule: retrySchedule(this.terms.renewAfter),
+      schedule: Schedule.map(
+        retrySchedule("50 millis", Duration.divideUnsafe(config.heartbeatInterval, 8)),
+        ({ duration }) => duration
+      ),
       metrics: { ...StreamMetrics.renewals, timeLeft: StreamMetrics.timeLeftAtRenewal },
       send: (batch) =>
         Effect.suspend(() => {
@@ -145,7 +135,7 @@ export class StreamTable {
   }
 
   /** Keeps room for at most `wanted`; answers for how many. What was claimed by name has no regard to the room. */
-  reserve(wanted: number, isClaimed = false): number {
+  reserve(wanted: number, isClaimed: boolean): number {
     const kept = isClaimed ? wanted : Math.min(wanted, this.free())
     this.reserved += kept
     this.roomChanged()
@@ -239,14 +229,19 @@ export class StreamTable {
   }
 
   workEnded(owned: OwnedStream): void {
-    if (owned.handler === undefined) return
     owned.handler = undefined
     if (this.lingering.get(owned.stream) === owned) this.lingering.delete(owned.stream)
     this.roomChanged()
   }
 
-  /** Loses it if its deadline has passed by the clock, even if no timer has fired. */
-  check(owned: OwnedStream, now: Instant): void {
+  /** Whether it is owned at this instant. Loses it if its deadline has passed by the clock, even if no timer has fired. */
+  isHeld(owned: OwnedStream, now = this.now()): boolean {
     if (owned.isOpen() && owned.left(now) <= 0) this.lose(owned, owned.expiry())
+    return owned.isOpen()
+  }
+
+  /** Fails with the loss unless it is owned at this instant. */
+  ensure(owned: OwnedStream): Effect.Effect<void, StreamLost> {
+    return Effect.suspend(() => this.isHeld(owned) ? Effect.void : Effect.fail(owned.over))
   }
 }
