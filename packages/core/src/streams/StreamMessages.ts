@@ -35,6 +35,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import { instant } from "../internal/lease/instant.ts"
 import * as log from "../internal/log.ts"
 import { InvalidConfig, type StoreError } from "../SimbaError.ts"
 import { MessageReader, retryOutages } from "./internal/messageReader.ts"
@@ -284,10 +285,8 @@ export const process: {
     const clock = yield* Clock.Clock
     const reading = new MessageReader(lease, schema, options)
     const every = options?.commitEvery ?? 1
-    const within = options?.commitWithin === undefined
-      ? Infinity
-      : Duration.toMillis(Duration.fromInputUnsafe(options.commitWithin))
-    const now = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+    const within = Duration.toMillis(options?.commitWithin ?? Duration.infinity)
+    const now = () => instant(clock).monotonic
     let processed:
       | { readonly id: EntryId; readonly isLast: boolean; readonly count: number; readonly since: number }
       | undefined

@@ -6,7 +6,7 @@ import * as log from "../../internal/log.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import type { Entry } from "../StreamStore.ts"
 import type { ClientContext, Deliver } from "./context.ts"
-import { batchSize, type Candidate, type LeaseTaker } from "./leaseTaker.ts"
+import { batchSize, type Candidate, type LeaseTaker, type Malformed } from "./leaseTaker.ts"
 import type { OrphanSweep } from "./orphanSweep.ts"
 
 /** How long one read waits in the backend for announcements. */
@@ -23,31 +23,29 @@ export const make = (
   const { config, store, table } = client
   const { consumer } = config
 
-  const deadLetter = (entry: Entry) =>
+  const deadLetter = (malformed: Malformed) =>
     // The entry stays pending, and the next sweep tries again
     Effect.catch(
-      taking.deadLetter(entry, consumer),
+      taking.deadLetter(malformed, consumer),
       (error) =>
         Effect.annotateLogs(log.warning(`Cannot move an announcement to the dead letters: ${error.message}`), {
-          entry: entry.entry
+          entry: malformed.entry
         })
     )
 
-  const accept = (entries: ReadonlyArray<Entry>) =>
-    Effect.suspend(() => {
-      const candidates: Array<Candidate> = []
-      for (const entry of entries) {
-        // A stream that is owned under another announcement stays pending for the sweeps
-        if (entry._tag === "Announced" && taking.mayTake(entry)) {
-          candidates.push({ ...entry, minIdle: config.leaseDuration })
-        }
-      }
-      const taken = Effect.map(taking.take(candidates, "announcement", deliver), ({ length }) => {
-        // Orphans may have taken the room meanwhile: a sweep of any consumer takes the rest
-        if (length < candidates.length) sweep.request()
-      })
-      return Effect.andThen(taken, Effect.forEach(entries, deadLetter, { discard: true }))
-    })
+  const accept = Effect.fnUntraced(function*(entries: ReadonlyArray<Entry>) {
+    const candidates: Array<Candidate> = []
+    const malformed: Array<Malformed> = []
+    for (const entry of entries) {
+      if (entry._tag === "Malformed") malformed.push(entry)
+      // A stream that is owned under another announcement stays pending for the sweeps
+      else if (taking.mayTake(entry)) candidates.push({ ...entry, minIdle: config.leaseDuration })
+    }
+    const { length } = yield* taking.take(candidates, "announcement", deliver)
+    // Orphans may have taken the room meanwhile: a sweep of any consumer takes the rest
+    if (length < candidates.length) sweep.request()
+    yield* Effect.forEach(malformed, deadLetter, { discard: true })
+  })
 
   /**
    * Reads as many as there is room for, since Redis assigns the entries to their reader. A waiting read reserves no room,

@@ -11,14 +11,14 @@ import { supervise } from "../../internal/lease/supervise.ts"
 import * as log from "../../internal/log.ts"
 import * as names from "../../internal/nameRules.ts"
 import { randomKey } from "../../internal/processIdentity.ts"
-import type { BackendError, InvalidConfig, InvalidName } from "../../SimbaError.ts"
+import type { BackendError, InvalidConfig } from "../../SimbaError.ts"
 import type { Handler, RunOptions, StreamClient } from "../StreamClient.ts"
 import type { Options } from "../StreamConfig.ts"
 import { AlreadyClaimed, StreamNotFound } from "../StreamError.ts"
 import { StreamLease } from "../StreamLease.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { EntryId, StreamName } from "../StreamName.ts"
-import { type Announcement, StreamStore } from "../StreamStore.ts"
+import { StreamStore } from "../StreamStore.ts"
 import { check } from "./config.ts"
 import * as consumptions from "./consumption.ts"
 import type { ClientContext } from "./context.ts"
@@ -35,14 +35,6 @@ import { StreamTable } from "./streamTable.ts"
 
 const entryId = names.checked<EntryId>("entry", names.entryProblem)
 const streamName = names.checked<StreamName>("stream", names.streamProblem)
-
-interface Announcing {
-  readonly stream: string
-  readonly info?: Announcement["info"] | undefined
-}
-
-const announcement = (input: Announcing): Effect.Effect<Announcement, InvalidName> =>
-  Effect.map(streamName(input.stream), (stream) => ({ stream, info: input.info ?? {} }))
 
 export const make: (
   options: Options
@@ -64,7 +56,7 @@ export const make: (
         metrics,
         table,
         ends,
-        fleet: { members: [] },
+        members: [],
         session: yield* randomKey
       }
       const leaseTaker = leaseTakers.make(client)
@@ -84,8 +76,7 @@ export const make: (
           yield* consumption.close
           yield* revocation.revokeAll(client, [...table.all()])
           if (!isConsumer) return
-          yield* storeTimeouts.atTheEnd(
-            "leave",
+          yield* storeTimeouts.leaving(
             "Cannot leave the group",
             store.removeConsumer(config.consumer),
             config.commandTimeout
@@ -105,7 +96,7 @@ export const make: (
 
       const claiming = Effect.fnUntraced(function*(name: string, claimed: Array<OwnedStream>) {
         const stream = yield* streamName(name)
-        if (table.get(stream) !== undefined || table.isLingering(stream)) {
+        if (table.isInUse(stream)) {
           return yield* new AlreadyClaimed({ stream, owner: `${config.consumer} (this client)` })
         }
         const found = yield* store.find(stream)
@@ -170,15 +161,14 @@ export const make: (
           yield* Effect.yieldNow
         })
 
-      const announceAll = (inputs: ReadonlyArray<Announcing>) =>
-        Effect.flatMap(
-          Effect.forEach(inputs, announcement),
-          (announcements) =>
-            announcements.length === 0 ? Effect.succeed([]) : Effect.map(
-              store.announce(announcements),
-              (answers) => answers.map((answer, i) => ({ stream: announcements[i]!.stream, ...answer }))
-            )
+      const announceAll: StreamClient["Service"]["announceAll"] = Effect.fnUntraced(function*(inputs) {
+        const announcements = yield* Effect.forEach(
+          inputs,
+          ({ info, stream }) => Effect.map(streamName(stream), (stream) => ({ stream, info: info ?? {} }))
         )
+        const answers = yield* store.announce(announcements)
+        return answers.map((answer, i) => ({ stream: announcements[i]!.stream, ...answer }))
+      })
 
       const redriveAll: StreamClient["Service"]["redriveAll"] = Effect.fnUntraced(
         function*({ count = Infinity, filter = () => true } = {}) {
@@ -218,9 +208,7 @@ export const make: (
                   )
               ))
             },
-            onExpired: undefined,
-            ready: Effect.void,
-            mayHandOver: true
+            ready: Effect.void
           })
         }))
 
@@ -235,8 +223,7 @@ export const make: (
           },
           deliver: ({ entry, info, stream, token }) => own.push({ _tag: "StreamAdded", stream, entry, info, token }),
           onExpired: own.expired,
-          ready: own.ready,
-          mayHandOver: false
+          ready: own.ready
         }))
         yield* Effect.forkScoped(Effect.onExit(consuming, (exit) => {
           if (notices === own) notices = undefined

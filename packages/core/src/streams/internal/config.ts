@@ -10,28 +10,6 @@ import { InvalidConfig } from "../../SimbaError.ts"
 import type { Options } from "../StreamConfig.ts"
 import type * as StreamName from "../StreamName.ts"
 
-/** Checked options. */
-export interface StreamConfig {
-  readonly service: StreamName.ServiceName
-  readonly consumer: StreamName.ConsumerName
-  readonly capacity: number
-  readonly leaseDuration: Duration.Duration
-  readonly heartbeatInterval: Duration.Duration
-  readonly commandTimeout: Duration.Duration
-  readonly sweepInterval: Duration.Duration
-  readonly gracePeriod: Duration.Duration
-  readonly releaseTimeout: Duration.Duration
-  readonly maxFailures: number
-  readonly deadLetterAfter: Duration.Duration
-  /** A row of failures ends after so long without one. */
-  readonly rowEndsAfter: Duration.Duration
-  readonly rebalance: boolean
-  readonly confirmTimeout: Duration.Duration
-  readonly progressTimeout: Duration.Duration | undefined
-  readonly enableEvents: boolean
-  readonly reapAfter: Duration.Duration
-}
-
 const positiveInt = (option: string, value: number) =>
   Number.isSafeInteger(value) && value >= 1
     ? Effect.succeed(value)
@@ -51,7 +29,10 @@ const checkConsumer = (id: string) =>
     `redis-consumer-${id}`
   )
 
-export const check = Effect.fnUntraced(function*(options: Options): Effect.fn.Return<StreamConfig, InvalidConfig> {
+/** Checked options. */
+export type StreamConfig = Effect.Success<ReturnType<typeof check>>
+
+export const check = Effect.fnUntraced(function*(options: Options) {
   const lease = yield* positive("leaseDuration", options.leaseDuration ?? "2 seconds")
   const heartbeat = yield* positive("heartbeatInterval", options.heartbeatInterval ?? "1 second")
   const commandTimeout = yield* positive("commandTimeout", options.commandTimeout ?? "500 millis")
@@ -81,7 +62,7 @@ export const check = Effect.fnUntraced(function*(options: Options): Effect.fn.Re
     releaseTimeout: yield* positive("releaseTimeout", options.releaseTimeout ?? "2 seconds"),
     maxFailures: yield* positiveInt("maxFailures", options.maxFailures ?? 10),
     deadLetterAfter,
-    // A row outlasts the pauses of `retry` and the runs of a handler, however small deadLetterAfter is
+    // A row of failures ends after so long without one. It outlasts the pauses of `retry` and the runs of a handler, however small deadLetterAfter is
     rowEndsAfter: Duration.max(deadLetterAfter, Duration.hours(1)),
     rebalance: yield* boolean("rebalance", options.rebalance ?? true),
     confirmTimeout: confirm,

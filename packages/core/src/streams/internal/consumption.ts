@@ -1,10 +1,12 @@
 /** Consumes a service: runs the loops of a consumer, and gives its data streams back at the end. */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import { persist } from "../../internal/lease/storeFailure.ts"
 import { supervise } from "../../internal/lease/supervise.ts"
-import { InvalidConfig, type StoreError } from "../../SimbaError.ts"
+import { refuse } from "../../internal/optionChecks.ts"
+import type { InvalidConfig, StoreError } from "../../SimbaError.ts"
 import type { EntryId, StreamName } from "../StreamName.ts"
 import * as announcementReader from "./announcementReader.ts"
 import type { ClientContext, Deliver } from "./context.ts"
@@ -20,10 +22,9 @@ export interface ConsumptionOptions {
   readonly operation: "run" | "notifications"
   readonly onStarted: () => void
   readonly deliver: Deliver
-  readonly onExpired: ((stream: StreamName, entry: EntryId) => Effect.Effect<void>) | undefined
+  readonly onExpired?: (stream: StreamName, entry: EntryId) => Effect.Effect<void>
   /** Completes when more data streams can be delivered. */
   readonly ready: Effect.Effect<void>
-  readonly mayHandOver: boolean
 }
 
 export interface Consumption {
@@ -34,54 +35,49 @@ export interface Consumption {
 }
 
 export const make = (client: ClientContext, taking: LeaseTaker): Consumption => {
-  const { config, fleet, store, table } = client
+  const { config, store, table } = client
   const closing = Deferred.makeUnsafe<void>()
-  let current: { readonly name: string; readonly left: Deferred.Deferred<void> } | undefined
+  /** Open while there is no current consumption. */
+  const idle = Latch.makeUnsafe(true)
+  let current: string | undefined
 
-  const register = (name: string) =>
+  const register = (operation: string) =>
     Effect.suspend(() => {
-      if (current !== undefined || Deferred.isDoneUnsafe(closing)) {
-        const problem = current === undefined
-          ? "this client is closed"
-          : `this client is consumed already, by ${current.name}: make another client`
-        return Effect.fail(new InvalidConfig({ option: name, problem }))
+      if (current !== undefined) {
+        return refuse(operation, `this client is consumed already, by ${current}: make another client`)
       }
-      const left = Deferred.makeUnsafe<void>()
-      current = { name, left }
-      return Effect.succeed(left)
+      if (Deferred.isDoneUnsafe(closing)) return refuse(operation, "this client is closed")
+      current = operation
+      return idle.close
     })
 
-  const unregister = (left: Deferred.Deferred<void>) =>
-    Effect.suspend(() => {
-      current = undefined
-      return Deferred.succeed(left, undefined)
-    })
+  const unregister = Effect.suspend(() => {
+    current = undefined
+    return idle.open
+  })
 
   const consume = (options: ConsumptionOptions) =>
     Effect.gen(function*() {
       options.onStarted()
-      fleet.members = []
-      const rebalancing = rebalancer.make(client, taking, options.deliver, options.mayHandOver)
-      const adopt = config.rebalance ? rebalancing.adopt : Effect.void
-      const sweep = orphanSweep.make(client, taking, options.deliver, adopt)
+      client.members = []
+      const rebalancing = config.rebalance ? rebalancer.make(client, taking, options.deliver) : rebalancer.none
+      const sweep = orphanSweep.make(client, taking, options.deliver, rebalancing.adopt)
       const closed = Effect.andThen(Deferred.await(closing), Effect.interrupt)
       yield* Effect.raceFirst(persist("Joining the service", store.prepare), closed)
       // Claims stay with the client
       yield* Effect.addFinalizer(() =>
         Effect.andThen(
-          config.rebalance ? rebalancing.leave : Effect.void,
+          rebalancing.leave,
           revocation.revokeAll(client, [...table.all()].filter(({ source }) => source !== "claim"))
         )
       )
-      const loops: Array<Effect.Effect<never, StoreError>> = [
+      const loops = [
         orphanSignals.make(client, taking, sweep, options.deliver, {
           onExpired: options.onExpired,
-          onHandOver: adopt
+          onHandOver: rebalancing.adopt
         }),
-        supervise("The reaper of consumers and announcements", reaper.reap(client))
-      ]
-      if (config.rebalance) loops.push(rebalancing.loop)
-      loops.push(
+        supervise("The reaper of consumers and announcements", reaper.reap(client)),
+        rebalancing.loop,
         Effect.andThen(
           persist("Looking for unfinished data streams", sweep.own, config.sweepInterval),
           Effect.raceFirst(
@@ -89,16 +85,13 @@ export const make = (client: ClientContext, taking: LeaseTaker): Consumption => 
             sweep.loop
           )
         )
-      )
+      ]
       return yield* Effect.raceFirst(Effect.raceAllFirst(loops), closed)
     })
 
   return {
     start: (options) =>
-      Effect.andThen(Effect.acquireRelease(register(options.operation), unregister), consume(options)),
-    close: Effect.suspend(() => {
-      Deferred.doneUnsafe(closing, Effect.void)
-      return current === undefined ? Effect.void : Deferred.await(current.left)
-    })
+      Effect.andThen(Effect.acquireRelease(register(options.operation), () => unregister), consume(options)),
+    close: Effect.andThen(Deferred.succeed(closing, undefined), idle.await)
   }
 }

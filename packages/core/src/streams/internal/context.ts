@@ -1,9 +1,8 @@
 /** The context that all parts of one client share. */
 import type { Recorder } from "../../internal/lease/metricsRecorder.ts"
-import type { Service } from "../StreamStore.ts"
+import type { Member, Service } from "../StreamStore.ts"
 import type { StreamConfig } from "./config.ts"
 import type { LeaseEnds } from "./leaseEnds.ts"
-import type { Members } from "./members.ts"
 import type { OwnedStream } from "./ownedStream.ts"
 import type { StreamTable } from "./streamTable.ts"
 
@@ -13,8 +12,8 @@ export interface ClientContext {
   readonly metrics: Recorder
   readonly table: StreamTable
   readonly ends: LeaseEnds
-  /** The other consumers, as the last heartbeat told. */
-  readonly fleet: Members
+  /** The members of the fleet, as the last heartbeat told; empty before the first. */
+  members: ReadonlyArray<Member>
   /** Random and new for each client: the first part of its epochs. */
   readonly session: string
 }

@@ -18,8 +18,6 @@ import { LeaseImpl } from "./leaseHandle.ts"
 import type { LeaseTaker } from "./leaseTaker.ts"
 import { annotations, type OwnedStream } from "./ownedStream.ts"
 
-export type Body<A, E, R> = (lease: StreamLease) => Effect.Effect<A, E, R>
-
 /** One second, doubling up to half a minute. It does not end: `maxFailures` and `deadLetterAfter` end it. */
 const defaultRetry: Schedule.Schedule<unknown, HandlerFailure> = Schedule.min([
   Schedule.exponential("1 second"),
@@ -41,7 +39,7 @@ export const runHandler = <A, E, R, R2>(
   client: ClientContext,
   taking: LeaseTaker,
   owned: OwnedStream,
-  body: Body<A, E, R>,
+  body: (lease: StreamLease) => Effect.Effect<A, E, R>,
   options: RunOptions<R2>
 ): Effect.Effect<void, never, Exclude<R, StreamLease> | R2> => {
   const { config, ends, metrics, table } = client
@@ -62,7 +60,6 @@ export const runHandler = <A, E, R, R2>(
       )
       const exit = yield* Effect.exit(restore(work))
       owned.progressedAt = undefined
-      const now = table.now()
       const outcome = Exit.isSuccess(exit)
         ? "success"
         : isYielded(exit.cause)
@@ -70,7 +67,7 @@ export const runHandler = <A, E, R, R2>(
         : owned.isOpen() && !owned.isStopped
         ? "failure"
         : "interrupted"
-      metrics.update(StreamMetrics.processingTime[outcome], now.monotonic - began)
+      metrics.update(StreamMetrics.processingTime[outcome], table.now().monotonic - began)
       return exit
     })
 

@@ -17,6 +17,8 @@ export interface Candidate extends Announcement {
   readonly minIdle: Duration.Duration
 }
 
+export type Malformed = Extract<Entry, { readonly _tag: "Malformed" }>
+
 export interface LeaseTaker {
   /**
    * Takes the first candidates, as many as there is room for and at most `batchSize`; returns a result for each. What a user
@@ -30,7 +32,7 @@ export interface LeaseTaker {
   /** Adds a lease that was taken, or handed over and confirmed. */
   readonly add: (acquisition: Acquisition, deliver: Deliver) => Effect.Effect<void>
   /** Moves an announcement that cannot be read to the dead letters. */
-  readonly deadLetter: (entry: Entry, consumer: ConsumerName) => Effect.Effect<void, StoreError>
+  readonly deadLetter: (entry: Malformed, consumer: ConsumerName) => Effect.Effect<void, StoreError>
   /** False for streams that are owned here or skipped for now. */
   readonly mayTake: (candidate: Pick<Candidate, "entry" | "stream">) => boolean
   /** Leaves the entry to other members for a while. */
@@ -69,7 +71,7 @@ export const make = (client: ClientContext): LeaseTaker => {
 
   const mayTake: LeaseTaker["mayTake"] = ({ entry, stream }) => {
     // A former handler that still runs would have company
-    if (table.has(entry) || table.get(stream) !== undefined || table.isLingering(stream)) return false
+    if (table.has(entry) || table.isInUse(stream)) return false
     const until = skipped.get(entry)
     if (until === undefined) return true
     if (until > table.now().monotonic) return false
@@ -154,16 +156,11 @@ export const make = (client: ClientContext): LeaseTaker => {
     return results
   })
 
-  const deadLetter: LeaseTaker["deadLetter"] = (entry, consumer) =>
-    entry._tag === "Announced" ? Effect.void : Effect.flatMap(
-      store.deadLetterMalformed(entry.entry, consumer, entry.problem),
-      (isDead) => {
-        if (isDead) metrics.update(StreamMetrics.malformed, 1)
-        return Effect.annotateLogs(log.error(`An announcement cannot be read: ${entry.problem}`), {
-          entry: entry.entry
-        })
-      }
-    )
+  const deadLetter: LeaseTaker["deadLetter"] = ({ entry, problem }, consumer) =>
+    Effect.flatMap(store.deadLetterMalformed(entry, consumer, problem), (isDead) => {
+      if (isDead) metrics.update(StreamMetrics.malformed, 1)
+      return Effect.annotateLogs(log.error(`An announcement cannot be read: ${problem}`), { entry })
+    })
 
   return {
     skipFor,

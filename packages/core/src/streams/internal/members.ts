@@ -1,11 +1,6 @@
-/** The members of the fleet, and the order in which they try to take an orphan. */
+/** The order in which the members of the fleet try to take an orphan, and which of them works for all. */
 import type { ConsumerName, EntryId } from "../StreamName.ts"
 import type { Member } from "../StreamStore.ts"
-
-export interface Members {
-  /** From the last heartbeat; empty before the first. */
-  members: ReadonlyArray<Member>
-}
 
 /** FNV-1a: equal on all members, different for each pair of entry and member. */
 const hash = (text: string): number => {
@@ -21,16 +16,16 @@ const hash = (text: string): number => {
  * How many members with room try this entry before this one. The order differs for each entry, and members that know the
  * same fleet agree on it. Undefined before the first heartbeat.
  */
-export const rank = (fleet: Members, session: string, entry: EntryId): number | undefined => {
-  if (!fleet.members.some((member) => member.session === session)) return undefined
+export const rank = (members: ReadonlyArray<Member>, session: string, entry: EntryId): number | undefined => {
+  if (!members.some((member) => member.session === session)) return undefined
   const mine = hash(entry + session)
   let before = 0
-  for (const member of fleet.members) {
+  for (const member of members) {
     if (member.session !== session && member.owned < member.capacity && hash(entry + member.session) > mine) before++
   }
   return before
 }
 
 /** One member does the work that is needed once in a fleet. */
-export const isFirst = (fleet: Members, consumer: ConsumerName): boolean =>
-  fleet.members.every((member) => consumer <= member.consumer)
+export const isFirst = (members: ReadonlyArray<Member>, consumer: ConsumerName): boolean =>
+  members.every((member) => consumer <= member.consumer)

@@ -6,7 +6,7 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { isTransient, retrySchedule } from "../../internal/lease/storeFailure.ts"
 import * as log from "../../internal/log.ts"
-import type { BackendError, ProtocolError } from "../../SimbaError.ts"
+import type { StoreError } from "../../SimbaError.ts"
 import type { StreamLost, StreamYielded } from "../StreamError.ts"
 import type { StreamLease } from "../StreamLease.ts"
 import type { Gap, Message, ReadOptions } from "../StreamMessages.ts"
@@ -14,7 +14,7 @@ import * as StreamMetrics from "../StreamMetrics.ts"
 import { EntryId } from "../StreamName.ts"
 import type { RawMessage } from "../StreamStore.ts"
 
-export type LeaseError = StreamLost | BackendError | ProtocolError
+type LeaseError = StreamLost | StoreError
 
 const start = EntryId.make("0-0")
 
@@ -108,7 +108,7 @@ export class MessageReader<A, RD> {
       this.ahead = yield* Effect.raceAllFirst([
         Effect.andThen(
           this.gap(this.after!),
-          retryOutages(Effect.suspend(() => this.lease.messagesAfter(this.after!, this.batch)))
+          retryOutages(Effect.suspend(() => this.lease.messagesAfter(this.after!, this.options.batch ?? 100)))
         ),
         Effect.andThen(this.lease.revoked, this.lease.yield),
         meanwhile,
@@ -152,9 +152,5 @@ export class MessageReader<A, RD> {
       this.isOver = true
       return []
     })
-  }
-
-  private get batch() {
-    return this.options.batch ?? 100
   }
 }

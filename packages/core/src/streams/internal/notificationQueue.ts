@@ -43,12 +43,6 @@ export const make = (metrics: Recorder): Effect.Effect<NotificationQueue> =>
       if (Queue.sizeUnsafe(queue) >= bound) room.closeUnsafe()
     }
 
-    const took = (notification: StreamNotification) => {
-      metrics.modify(StreamMetrics.queued, -1)
-      if (notification._tag === "StreamExpired") expired.delete(notification.entry)
-      if (Queue.sizeUnsafe(queue) < bound) room.openUnsafe()
-    }
-
     return {
       push,
       expired: (stream, entry) =>
@@ -75,7 +69,9 @@ export const make = (metrics: Recorder): Effect.Effect<NotificationQueue> =>
       }),
       stream: Stream.fromPull(Effect.succeed(
         Effect.map(Queue.take(queue), (notification) => {
-          took(notification)
+          metrics.modify(StreamMetrics.queued, -1)
+          if (notification._tag === "StreamExpired") expired.delete(notification.entry)
+          if (Queue.sizeUnsafe(queue) < bound) room.openUnsafe()
           return [notification] as const
         })
       ))

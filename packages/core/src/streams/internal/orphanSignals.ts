@@ -17,6 +17,8 @@ import * as members from "./members.ts"
 import type { OrphanSweep } from "./orphanSweep.ts"
 import { stockLease } from "./stockEntries.ts"
 
+type Source = "expiry" | "signal"
+
 export interface SignalListener {
   /** Called with an expired lease instead of taking it: for readers of notifications, who claim themselves. */
   readonly onExpired: ((stream: StreamName, entry: EntryId) => Effect.Effect<void>) | undefined
@@ -44,22 +46,22 @@ export const make = (
   deliver: Deliver,
   listener: SignalListener
 ): Effect.Effect<never, StoreError> => {
-  const { config, fleet, metrics, session, store, table } = client
-  const due = new Map<EntryId, { readonly at: number; readonly source: "expiry" | "signal" }>()
+  const { config, metrics, session, store, table } = client
+  const due = new Map<EntryId, { readonly at: number; readonly source: Source }>()
   const changed = Latch.makeUnsafe(false)
 
-  const note = (entry: EntryId, stream: StreamName, source: "expiry" | "signal") =>
+  const note = (entry: EntryId, stream: StreamName, source: Source) =>
     Effect.gen(function*() {
       if (due.has(entry) || !taking.mayTake({ entry, stream })) return
       if (due.size >= maxDue) return sweep.wake()
-      const rank = members.rank(fleet, session, entry)
+      const rank = members.rank(client.members, session, entry)
       const delay = rank === undefined ? yield* Random.nextBetween(0, 4 * stagger) : rank * stagger
       due.set(entry, { at: table.now().monotonic + Math.min(delay, Duration.toMillis(config.sweepInterval)), source })
       changed.openUnsafe()
     })
 
   /** Takes noted entries that are pending and not renewed, the oldest first. */
-  const look = (entries: ReadonlyArray<EntryId>, source: "expiry" | "signal") =>
+  const look = (entries: ReadonlyArray<EntryId>, source: Source) =>
     Effect.gen(function*() {
       const wanted = new Set(entries)
       const last = entries[entries.length - 1]!
@@ -99,7 +101,7 @@ export const make = (
       changed.closeUnsafe()
       const now = table.now().monotonic
       let next = Infinity
-      const ready: Record<"expiry" | "signal", Array<EntryId>> = { expiry: [], signal: [] }
+      const ready: Record<Source, Array<EntryId>> = { expiry: [], signal: [] }
       for (const [entry, { at, source }] of due) {
         if (at > now) next = Math.min(next, at)
         else {

@@ -25,6 +25,8 @@ export interface OrphanSweep {
   readonly loop: Effect.Effect<never, StoreError>
 }
 
+type Source = "start" | "sweep"
+
 /** The least distance of two sweeps in milliseconds. Quick handlers would make room for one after the other. */
 const minDistance = 50
 
@@ -46,7 +48,7 @@ export const make = (
   /** False if there is no room for all. */
   const takeAll = Effect.fnUntraced(function*(
     candidates: ReadonlyArray<Candidate>,
-    source: keyof typeof StreamMetrics.acquisitions
+    source: Source
   ) {
     for (let i = 0; i < candidates.length;) {
       const { length } = yield* taking.take(candidates.slice(i), source, deliver)
@@ -59,7 +61,8 @@ export const make = (
     return true
   })
 
-  const look = (only: "own" | "all", source: keyof typeof StreamMetrics.acquisitions) =>
+  /** At the start only at entries of this consumer. */
+  const look = (source: Source) =>
     Effect.gen(function*() {
       requested = false
       const { consumer, leaseDuration: lease } = config
@@ -69,8 +72,8 @@ export const make = (
         const hasRoom = table.free() > 0
         // Without room it only tells the others that this consumer lives
         const page = yield* store.pending({
-          consumer: only === "own" ? consumer : undefined,
-          minIdle: only === "own" ? Duration.zero : lease,
+          consumer: source === "start" ? consumer : undefined,
+          minIdle: source === "start" ? Duration.zero : lease,
           after,
           count: hasRoom ? batchSize : 1,
           self: after === undefined ? consumer : undefined,
@@ -96,7 +99,7 @@ export const make = (
         if (!(yield* takeAll(candidates, source))) return
         after = page.next
       } while (after !== undefined)
-      if (only === "all") stock.endSweep()
+      if (source === "sweep") stock.endSweep()
       if (doubtful.length === 0) return
       yield* Effect.sleep(secondLook)
       yield* takeAll(doubtful.filter(taking.mayTake), source)
@@ -107,11 +110,11 @@ export const make = (
     // A sweep without room must not delay the next one, which may find room at once
     if (table.free() > 0) lastWithRoom = last
     metrics.update(StreamMetrics.sweeps, 1)
-    return Effect.andThen(adoptHandOvers, look("all", "sweep"))
+    return Effect.andThen(adoptHandOvers, look("sweep"))
   }))
 
   return {
-    own: permit.withPermit(look("own", "start")),
+    own: permit.withPermit(look("start")),
     isRequested: () => requested && table.now().monotonic - lastWithRoom >= minDistance,
     request: () => {
       requested = true

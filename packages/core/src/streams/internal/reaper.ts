@@ -19,12 +19,13 @@ export const keepCheckpoints = ({ store, table }: ClientContext): Effect.Effect<
   }))
 
 /** Runs on one member of the fleet, at a slow pace. */
-export const reap = ({ config, fleet, store }: ClientContext): Effect.Effect<never> =>
+export const reap = (client: ClientContext): Effect.Effect<never> =>
   Effect.forever(
     Effect.gen(function*() {
+      const { config, store } = client
       const factor = yield* Random.nextBetween(0.5, 1)
       yield* Effect.sleep(Duration.times(config.reapAfter, factor))
-      if (!isFirst(fleet, config.consumer)) return
+      if (!isFirst(client.members, config.consumer)) return
       const { consumers, entries } = yield* store.reap(config.reapAfter)
       if (consumers + entries > 0) {
         yield* log.info(`Removed ${consumers} silent consumer(s) and ${entries} finished announcement(s)`)

@@ -22,31 +22,29 @@ export interface Rebalancer {
   readonly leave: Effect.Effect<void>
 }
 
-export const make = (
-  client: ClientContext,
-  taking: LeaseTaker,
-  deliver: Deliver,
-  /** Only streams with a handler can be handed over. */
-  mayHandOver: boolean
-): Rebalancer => {
-  const { config, fleet, session, store, table } = client
+/** For a client that does not share. */
+export const none: Rebalancer = { adopt: Effect.void, loop: Effect.never, leave: Effect.void }
+
+export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver): Rebalancer => {
+  const { config, session, store, table } = client
   const { capacity, consumer } = config
   const heartbeat = Duration.toMillis(config.heartbeatInterval)
   const settings = plan.settingsFor(heartbeat, Duration.toMillis(config.confirmTimeout))
   /** Survives some lost heartbeats. */
   const expiry = Duration.max(Duration.times(config.heartbeatInterval, 4), config.leaseDuration)
-  const permit = Semaphore.makeUnsafe(1)
-  let isHandingOver = false
+  const adopting = Semaphore.makeUnsafe(1)
+  const handingOver = Semaphore.makeUnsafe(1)
   let state = plan.initial
 
+  /** Only streams with a handler can be handed over. */
   const isMovable = (owned: OwnedStream, now: number) =>
     owned.isOpen() && owned.handler !== undefined && !owned.isRevoked && !owned.isEnding &&
     plan.isMovable(state, owned.arrival, now, settings)
 
-  const view = (members: ReadonlyArray<Member>, now: number): plan.View => {
+  const view = (now: number): plan.View => {
     let movable = 0
-    if (mayHandOver) { for (const owned of table.all()) if (isMovable(owned, now)) movable++ }
-    return { members, session, owned: table.size, movable }
+    for (const owned of table.all()) if (isMovable(owned, now)) movable++
+    return { members: client.members, session, owned: table.size, movable }
   }
 
   /** The latest stream: preferably one that has no message in hand, then one that did not come by a hand-over. */
@@ -64,7 +62,7 @@ export const make = (
       const owned = choose(table.now().monotonic)
       if (owned === undefined) return
       yield* log.info(`A data stream is revoked for ${receiver.consumer}, which has more room`).pipe(
-        Effect.annotateLogs({ stream: owned.stream, entry: owned.entry, token: owned.token })
+        Effect.annotateLogs(owned.annotations)
       )
       yield* revocation.revoke(client, owned, receiver)
       // Counted also if the handler finished instead: one too many for a moment does no harm
@@ -73,22 +71,19 @@ export const make = (
       Effect.catchCause((cause) =>
         Cause.hasInterruptsOnly(cause) ? Effect.void : log.error("A hand-over crashed", cause)
       ),
-      Effect.ensuring(Effect.sync(() => {
-        isHandingOver = false
-      }))
+      handingOver.withPermitsIfAvailable(1)
     )
 
   const beat = Effect.gen(function*() {
     const owned = plan.registered(state, table.size, table.now().monotonic)
-    const members = yield* store.heartbeat({ consumer, session, capacity, owned }, expiry)
-    fleet.members = members
+    client.members = yield* store.heartbeat({ consumer, session, capacity, owned }, expiry)
     const now = table.now().monotonic
-    const seen = view(members, now)
+    const seen = view(now)
     state = plan.seen(state, seen, now, settings)
     return plan.plan(state, seen, now, settings)
   })
 
-  const adopt = permit.withPermit(Effect.uninterruptible(Effect.gen(function*() {
+  const adopt = adopting.withPermit(Effect.uninterruptible(Effect.gen(function*() {
     const given = yield* store.handedOver(consumer, session)
     for (const { info, ...held } of given) {
       if (table.has(held.entry)) continue
@@ -112,19 +107,11 @@ export const make = (
     loop: Effect.forever(Effect.gen(function*() {
       const receiver = yield* persist("A heartbeat", beat)
       // One at a time, beside the heartbeats
-      if (receiver !== undefined && !isHandingOver) {
-        isHandingOver = true
-        yield* Effect.forkChild(handOver(receiver))
-      }
+      if (receiver !== undefined) yield* Effect.forkChild(handOver(receiver))
       yield* Effect.sleep(config.heartbeatInterval)
     })),
     leave: Effect.suspend(() =>
-      storeTimeouts.atTheEnd(
-        "leave",
-        "Cannot leave the fleet",
-        store.leave({ consumer, session }),
-        config.releaseTimeout
-      )
+      storeTimeouts.leaving("Cannot leave the fleet", store.leave({ consumer, session }), config.releaseTimeout)
     )
   }
 }

@@ -8,8 +8,7 @@ import type { Service } from "../StreamStore.ts"
 import type { StreamConfig } from "./config.ts"
 
 /** For requests at the end of a consumer: the fleet does without them in the end. */
-export const atTheEnd = (
-  operation: string,
+export const leaving = (
   problem: string,
   call: Effect.Effect<unknown, StoreError>,
   limit: Duration.Duration
@@ -17,7 +16,7 @@ export const atTheEnd = (
   Effect.asVoid(call).pipe(
     Effect.timeout(limit),
     Effect.catchCause((cause) => {
-      const error = toFailure(operation, cause)
+      const error = toFailure("leave", cause)
       const line = `${problem}: ${error.message}`
       return isTransient(error) ? log.debug(line) : log.warning(line)
     })

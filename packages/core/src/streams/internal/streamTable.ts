@@ -117,9 +117,9 @@ export class StreamTable {
     return this.streams.get(stream)
   }
 
-  /** Whether a handler of a former lease has not ended yet. */
-  isLingering(stream: StreamName): boolean {
-    return this.lingering.has(stream)
+  /** Whether it is owned here, or a handler of a former lease has not ended yet. */
+  isInUse(stream: StreamName): boolean {
+    return this.streams.has(stream) || this.lingering.has(stream)
   }
 
   now(): Instant {
