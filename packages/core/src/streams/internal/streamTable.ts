@@ -75,6 +75,7 @@ export class StreamTable {
       span: "simba.streams.renew",
       what: "data stream",
       timeout: config.commandTimeout,
+      // The renewer takes the delay from the output, which is not varied
       schedule: Schedule.map(
         retrySchedule("50 millis", Duration.divideUnsafe(config.heartbeatInterval, 8)),
         ({ duration }) => duration
