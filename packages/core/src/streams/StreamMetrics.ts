@@ -20,10 +20,7 @@
  * @since 0.1.0
  */
 import * as Metric from "effect/Metric"
-import type { StreamLost } from "./StreamError.ts"
-
-const counter = (id: string, description: string, attributes?: Record<string, string>) =>
-  Metric.counter(id, { description, incremental: true, ...(attributes === undefined ? {} : { attributes }) })
+import { counter, counters } from "../internal/metrics.ts"
 
 const gauge = (id: string, description: string) => Metric.gauge(id, { description })
 
@@ -35,27 +32,18 @@ const milliseconds = (id: string, description: string, attributes: Record<string
     boundaries: Metric.exponentialBoundaries({ start: 1, factor: 2, count: 28 })
   })
 
-/** One metric for each value of a label. */
-const family = <Value extends string, M>(
-  values: ReadonlyArray<Value>,
-  metric: (value: Value) => M
-): { readonly [Label in Value]: M } =>
-  Object.fromEntries(values.map((value) => [value, metric(value)])) as { [Label in Value]: M }
-
-type TakeOutcome = "taken" | "occupied" | "recent" | "gone" | "deadLettered" | "failed"
-
 /**
  * Counts attempts to take a data stream, by outcome. `occupied` is contention: somebody holds a lease on it.
  *
  * @category metrics
  * @since 0.1.0
  */
-export const takes: { readonly [Outcome in TakeOutcome]: Metric.Counter<number> } = family(
-  ["taken", "occupied", "recent", "gone", "deadLettered", "failed"],
-  (outcome) => counter("simba_stream_takes", "Attempts to take a data stream, by outcome", { outcome })
+export const takes = counters(
+  "simba_stream_takes",
+  "Attempts to take a data stream, by outcome",
+  "outcome",
+  ["taken", "occupied", "recent", "gone", "deadLettered", "failed"]
 )
-
-type Source = "announcement" | "start" | "sweep" | "expiry" | "signal" | "claim" | "handOver"
 
 /**
  * Counts data streams that this consumer took, by cause.
@@ -73,12 +61,12 @@ type Source = "announcement" | "start" | "sweep" | "expiry" | "signal" | "claim"
  * @category metrics
  * @since 0.1.0
  */
-export const acquisitions: { readonly [Kind in Source]: Metric.Counter<number> } = family(
-  ["announcement", "start", "sweep", "expiry", "signal", "claim", "handOver"],
-  (source) => counter("simba_stream_acquisitions", "Data streams taken, by source", { source })
+export const acquisitions = counters(
+  "simba_stream_acquisitions",
+  "Data streams taken, by source",
+  "source",
+  ["announcement", "start", "sweep", "expiry", "signal", "claim", "handOver"]
 )
-
-type RenewOutcome = "renewed" | "failed" | "lost"
 
 /**
  * Counts attempts to renew, once for each lease, by outcome.
@@ -91,9 +79,11 @@ type RenewOutcome = "renewed" | "failed" | "lost"
  * @category metrics
  * @since 0.1.0
  */
-export const renewals: { readonly [Outcome in RenewOutcome]: Metric.Counter<number> } = family(
-  ["renewed", "failed", "lost"],
-  (outcome) => counter("simba_stream_renewals", "Attempts to renew a stream lease, by outcome", { outcome })
+export const renewals = counters(
+  "simba_stream_renewals",
+  "Attempts to renew a stream lease, by outcome",
+  "outcome",
+  ["renewed", "failed", "lost"]
 )
 
 /**
@@ -113,13 +103,12 @@ export const timeLeftAtRenewal: Metric.Histogram<number> = milliseconds(
  * @category metrics
  * @since 0.1.0
  */
-export const losses: { readonly [Reason in Exclude<StreamLost["reason"], "Released">]: Metric.Counter<number> } =
-  family(
-    ["Expired", "TakenOver", "Vanished", "BackendGone", "Stalled"],
-    (reason) => counter("simba_stream_losses", "Stream leases lost, by reason", { reason })
-  )
-
-type EndOutcome = "done" | "released" | "handedOver" | "deadLettered"
+export const losses = counters(
+  "simba_stream_losses",
+  "Stream leases lost, by reason",
+  "reason",
+  ["Expired", "TakenOver", "Vanished", "BackendGone", "Stalled"]
+)
 
 /**
  * Counts data streams whose ownership ended in order, by how.
@@ -127,9 +116,11 @@ type EndOutcome = "done" | "released" | "handedOver" | "deadLettered"
  * @category metrics
  * @since 0.1.0
  */
-export const ends: { readonly [Outcome in EndOutcome]: Metric.Counter<number> } = family(
-  ["done", "released", "handedOver", "deadLettered"],
-  (outcome) => counter("simba_stream_ends", "Leases that ended in order, by outcome", { outcome })
+export const ends = counters(
+  "simba_stream_ends",
+  "Leases that ended in order, by outcome",
+  "outcome",
+  ["done", "released", "handedOver", "deadLettered"]
 )
 
 /**
@@ -143,7 +134,8 @@ export const holdTime: Metric.Histogram<number> = milliseconds(
   "Time from the taking of a data stream to its end or loss"
 )
 
-type HandlerOutcome = "success" | "failure" | "yielded" | "interrupted"
+const processing = (outcome: "success" | "failure" | "yielded" | "interrupted") =>
+  milliseconds("simba_stream_processing_time", "Time that one run of a handler took, by outcome", { outcome })
 
 /**
  * Measures runs of handlers, by outcome. Its counts are the counts of runs.
@@ -156,11 +148,12 @@ type HandlerOutcome = "success" | "failure" | "yielded" | "interrupted"
  * @category metrics
  * @since 0.1.0
  */
-export const processingTime: { readonly [Outcome in HandlerOutcome]: Metric.Histogram<number> } = family(
-  ["success", "failure", "yielded", "interrupted"],
-  (outcome) =>
-    milliseconds("simba_stream_processing_time", "Time that one run of a handler took, by outcome", { outcome })
-)
+export const processingTime = {
+  success: processing("success"),
+  failure: processing("failure"),
+  yielded: processing("yielded"),
+  interrupted: processing("interrupted")
+} as const
 
 /**
  * Counts signals that a data stream may be free: expired leases, and releases by other consumers.
@@ -174,9 +167,11 @@ export const processingTime: { readonly [Outcome in HandlerOutcome]: Metric.Hist
  * @category metrics
  * @since 0.1.0
  */
-export const signals: { readonly [Outcome in "used" | "dropped" | "gap"]: Metric.Counter<number> } = family(
-  ["used", "dropped", "gap"],
-  (outcome) => counter("simba_stream_signals", "Signals that a data stream is free, by outcome", { outcome })
+export const signals = counters(
+  "simba_stream_signals",
+  "Signals that a data stream is free, by outcome",
+  "outcome",
+  ["used", "dropped", "gap"]
 )
 
 /**
