@@ -110,8 +110,6 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
       if (receiver !== undefined) yield* Effect.forkChild(handOver(receiver))
       yield* Effect.sleep(config.heartbeatInterval)
     })),
-    leave: Effect.suspend(() =>
-      storeTimeouts.leaving("Cannot leave the fleet", store.leave({ consumer, session }), config.releaseTimeout)
-    )
+    leave: storeTimeouts.leaving("Cannot leave the fleet", store.leave({ consumer, session }), config.releaseTimeout)
   }
 }
