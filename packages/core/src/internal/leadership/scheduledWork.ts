@@ -29,7 +29,7 @@ export type OnError = "continue" | "stepDown" | "fail"
 type Outcome = keyof typeof MutexMetrics.leaderRuns
 
 /** Checked options of one scheduled work. */
-export interface Plan<SE, SR> {
+interface Plan<SE, SR> {
   readonly name: string
   readonly onError: OnError
   readonly schedule: WorkSchedule<SE, SR>

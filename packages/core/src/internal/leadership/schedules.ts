@@ -13,8 +13,7 @@ export const TypeId = "~@effect-simba/core/Leadership/Periodic" as const
 
 /** In milliseconds. */
 export type Period =
-  | { readonly _tag: "Rate"; readonly every: number; readonly initialDelay: number }
-  | { readonly _tag: "Delay"; readonly delay: number; readonly initialDelay: number }
+  | { readonly _tag: "Rate" | "Delay"; readonly every: number; readonly initialDelay: number }
   | { readonly _tag: "Cron"; readonly cron: Cron.Cron }
 
 export interface Periodic extends Schedule.Schedule<number, unknown, InvalidConfig> {
@@ -38,43 +37,35 @@ const periodic = <P extends Period>(period: Effect.Effect<P, InvalidConfig>, ste
 
 export const isPeriodic = (schedule: object): schedule is Periodic => TypeId in schedule
 
-export const fixedRate = (
-  period: Duration.Input,
-  options: { readonly initialDelay?: Duration.Input | undefined } = {}
-): Periodic =>
-  periodic(
-    Effect.map(
-      Effect.all([positive("period", period), delay("initialDelay", options.initialDelay ?? 0)]),
-      ([every, initialDelay]) => ({ _tag: "Rate", every: Duration.toMillis(every), initialDelay } as const)
-    ),
-    ({ every, initialDelay }) => {
-      let due: number | undefined
-      let count = 0
-      return (now) =>
-        Effect.sync(() => {
-          due = due === undefined ? now + initialDelay : due + every
-          // Behind: once for all that were missed. A clock that was set back does not stretch the period
-          if (due < now) due += Math.floor((now - due) / every) * every
-          else if (count > 0) due = Math.min(due, now + every)
-          return [count++, Duration.millis(Math.max(0, due - now))]
-        })
-    }
+interface FixedOptions {
+  readonly initialDelay?: Duration.Input | undefined
+}
+
+const fixed = (_tag: "Rate" | "Delay", option: string, input: Duration.Input, options: FixedOptions = {}) =>
+  Effect.map(
+    Effect.all([positive(option, input), delay("initialDelay", options.initialDelay ?? 0)]),
+    ([every, initialDelay]) => ({ _tag, every: Duration.toMillis(every), initialDelay })
   )
 
-export const fixedDelay = (
-  input: Duration.Input,
-  options: { readonly initialDelay?: Duration.Input | undefined } = {}
-): Periodic =>
-  periodic(
-    Effect.map(
-      Effect.all([positive("delay", input), delay("initialDelay", options.initialDelay ?? 0)]),
-      ([delay, initialDelay]) => ({ _tag: "Delay", delay: Duration.toMillis(delay), initialDelay } as const)
-    ),
-    ({ delay, initialDelay }) => {
-      let count = 0
-      return () => Effect.sync(() => [count++, Duration.millis(count === 1 ? initialDelay : delay)])
-    }
-  )
+export const fixedRate = (period: Duration.Input, options?: FixedOptions): Periodic =>
+  periodic(fixed("Rate", "period", period, options), ({ every, initialDelay }) => {
+    let due: number | undefined
+    let count = 0
+    return (now) =>
+      Effect.sync(() => {
+        due = due === undefined ? now + initialDelay : due + every
+        // Behind: once for all that were missed. A clock that was set back does not stretch the period
+        if (due < now) due += Math.floor((now - due) / every) * every
+        else if (count > 0) due = Math.min(due, now + every)
+        return [count++, Duration.millis(Math.max(0, due - now))]
+      })
+  })
+
+export const fixedDelay = (delay: Duration.Input, options?: FixedOptions): Periodic =>
+  periodic(fixed("Delay", "delay", delay, options), ({ every, initialDelay }) => {
+    let count = 0
+    return () => Effect.sync(() => [count++, Duration.millis(count === 1 ? initialDelay : every)])
+  })
 
 /** Only a zone makes an instant of a cron expression, the same on all nodes. */
 const inZone = (cron: Cron.Cron): Cron.Cron =>

@@ -3,7 +3,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { MutexConfig } from "../../MutexConfig.ts"
 import type { Periods } from "../lease/trackedLease.ts"
-import { checkPeriods, handOffs, margin as marginOf, positive, refuse } from "../optionChecks.ts"
+import { checkPeriods, handOffs, marginMillis, positive, refuse } from "../optionChecks.ts"
 
 /** Shared by the leases that were asked for with the same options. */
 export interface Terms extends Periods {
@@ -27,7 +27,7 @@ export const termsOf = (options: {
   const { isAlive, maxHold, maxLocalHandOffs, transition, ttl, unfair } = options
   const lease = Duration.sum(ttl, transition)
   const leaseMillis = Duration.toMillis(lease)
-  const margin = Duration.toMillis(marginOf(lease))
+  const margin = marginMillis(leaseMillis)
   const renewAfter = Duration.toMillis(ttl)
   return {
     ttl,
