@@ -504,7 +504,7 @@ const make = Effect.sync((): MutexStore["Service"] => {
             if (before._tag === "Held") inboxes.get(inboxOf(before.owner))?.({ id: before.owner })
           })
       ),
-    claimPeriod: (request) => withMutex(request.mutex, (mutex) => mutex.tick(request))
+    claimPeriod: (request) => withMutex(request.mutex, (mutex) => mutex.claimPeriod(request))
   }
 })
 

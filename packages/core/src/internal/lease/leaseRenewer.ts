@@ -23,7 +23,7 @@ type Answer = { readonly _tag: "Renewed" } | { readonly _tag: "Lost" } | {
   readonly error: StoreError
 }
 
-export interface Renewal<L extends AnyLease, A extends Answer> {
+interface Renewal<L extends AnyLease, A extends Answer> {
   readonly deadlines: LeaseDeadlines<L>
   readonly recorder: Recorder
   /** Names the request in errors, and its span. */

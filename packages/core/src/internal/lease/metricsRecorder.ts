@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 
 /** `mutex` labels the figure where the layer was told to. */
-export type Update = <Input, State>(metric: Metric.Metric<Input, State>, input: Input, mutex?: string) => void
+type Update = <Input, State>(metric: Metric.Metric<Input, State>, input: Input, mutex?: string) => void
 
 export interface Recorder {
   readonly update: Update

@@ -19,7 +19,7 @@ export interface Periods {
 /** How the last attempt to renew went. */
 export type Outcome = { readonly _tag: "Renewed"; readonly ttl: Duration.Duration } | { readonly _tag: "Failed" }
 
-export type RetryStep = (
+type RetryStep = (
   now: number,
   outcome: Outcome
 ) => Pull.Pull<[Duration.Duration, Duration.Duration], never, Duration.Duration>

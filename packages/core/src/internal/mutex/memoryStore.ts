@@ -51,7 +51,8 @@ export class MemoryMutex {
   private readonly queue: Array<Waiter> = []
   private readonly listeners = new Map<ContenderId, Listener>()
   private readonly observers = new Set<(owner: string) => void>()
-  private readonly ticks = new Map<string, number>()
+  /** By job. */
+  private readonly lastPeriods = new Map<string, number>()
 
   constructor(before: Last) {
     this.token = before.token
@@ -70,7 +71,7 @@ export class MemoryMutex {
   }
 
   isIdle(): boolean {
-    return !this.isWanted() && this.listeners.size === 0 && this.observers.size === 0 && this.ticks.size === 0
+    return !this.isWanted() && this.listeners.size === 0 && this.observers.size === 0 && this.lastPeriods.size === 0
   }
 
   isWanted(): boolean {
@@ -122,7 +123,7 @@ export class MemoryMutex {
     } else if (this.owner === undefined && requeue !== undefined) {
       isTaken = this.handOver(id, millis, requeue)
     } else if (wasFirst) {
-      this.tellFirst(this.owner === undefined ? 0 : this.deadline - this.now)
+      this.tellToLook(this.first(), this.owner === undefined ? 0 : this.deadline - this.now)
     }
     if (requeue === undefined || queued === undefined) return { ownership: this.ownership(), requeued: undefined }
     const token = !isTaken || this.owner === requeue.id
@@ -153,15 +154,15 @@ export class MemoryMutex {
     return before
   }
 
-  tick(request: ClaimPeriodRequest): ClaimPeriodResult {
+  claimPeriod(request: ClaimPeriodRequest): ClaimPeriodResult {
     const { at, job, onlyIfKnown = false } = request
     const every = Duration.toMillis(request.every)
     const now = this.micros / 1000
     if (at !== undefined && at > now + tolerance) return { first: false, next: Duration.millis(at - now - tolerance) }
     const period = at ?? Math.floor(now / every) * every
-    const last = this.ticks.get(job)
+    const last = this.lastPeriods.get(job)
     const isLater = period > (last ?? -Infinity)
-    if (isLater) this.ticks.set(job, period)
+    if (isLater) this.lastPeriods.set(job, period)
     return {
       first: isLater && (last !== undefined || !onlyIfKnown),
       next: Duration.millis(at === undefined ? period + every - now : 0)
@@ -227,10 +228,6 @@ export class MemoryMutex {
     }
   }
 
-  private tellFirst(millis: number): void {
-    this.tellToLook(this.first(), millis)
-  }
-
   /** Tells the first live waiter that the mutex is free, and the next one to look after the confirm period. */
   private callFirst(from: string, confirm: number, last: ReleaseRequest["requeue"]): boolean {
     const first = this.first()
@@ -249,7 +246,7 @@ export class MemoryMutex {
     this.grant(next.id)
     this.deadline = this.now + confirm
     this.listeners.get(next.id)!({ _tag: "YourTurn", from })
-    this.tellFirst(confirm)
+    this.tellToLook(this.first(), confirm)
     return true
   }
 }

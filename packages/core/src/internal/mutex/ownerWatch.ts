@@ -16,14 +16,14 @@ import type { AttemptContext } from "./attempt.ts"
 import type { HeldLease } from "./heldLease.ts"
 
 /** The answer to one look. The owner's lease ends at `end`, in milliseconds of the observer's monotonic clock. */
-export interface Look {
+interface Look {
   readonly owner: string | undefined
   readonly token: FencingToken | undefined
   readonly end: number
 }
 
 /** Somebody who wants to know the owner of one mutex. */
-export interface Follower {
+interface Follower {
   readonly on: (look: Look, events: ReadonlyArray<OwnerEvent>) => Effect.Effect<void>
   /** The backend refused. It is asked again. */
   readonly refused: (cause: Cause.Cause<StoreError>) => Effect.Effect<void>

@@ -20,7 +20,7 @@ export interface Request extends Omit<ReleaseRequest, "confirm" | "requeue">, Pa
 
 type Failure = Cause.Cause<StoreError | Cause.TimeoutError>
 
-export interface ReleaseSender {
+interface ReleaseSender {
   /** Gives back within so many milliseconds. Waits for one try at most; further ones follow in the background. */
   readonly now: (request: Request, within: number) => Effect.Effect<void>
   /** Does not wait at all. */
