@@ -236,7 +236,10 @@ export const notifications: Stream.Stream<StreamNotification, InvalidConfig, Str
  *
  * An announcement is for all messages that were written before it, up to their last message. One that follows a last
  * message is for the next round of messages, whether the first one is finished or not. Announcing again without writing in
- * between changes nothing. `info` is what its consumers should know about it: anything that JSON can say. A name that cannot be used fails with `InvalidName` before anything is sent.
+ * between changes nothing, unless the data stream has no messages at all: then its handler runs once more.
+ *
+ * `info` is what its consumers should know about it: anything that JSON can say. A name that cannot be used fails with
+ * `InvalidName` before anything is sent.
  *
  * **Example** (Only the first time)
  *
