@@ -76,9 +76,12 @@ describe("a stock consumer", () => {
         yield* announcing(redis)("early")
         const a = yield* consumer("a")
         yield* settled
-        yield* redis.send("MULTI")
-        for (let i = 0; i < 300; i++) yield* announcing(redis)(`s${i}`)
-        yield* redis.send("EXEC")
+        yield* Effect.scoped(Effect.gen(function*() {
+          const { send } = yield* redis.reserve
+          yield* send("MULTI")
+          for (let i = 0; i < 300; i++) yield* announcing({ ...redis, send })(`s${i}`)
+          yield* send("EXEC")
+        }))
         const b = yield* consumer("b")
         while ((yield* b.owned).length + (yield* a.owned).length < 300) yield* settled
         assert.lengthOf(yield* a.owned, 300)

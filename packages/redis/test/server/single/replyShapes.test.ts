@@ -60,6 +60,31 @@ const replies = Effect.forEach(commands, (line) => {
   )
 })
 
+const refused = [
+  "SUBSCRIBE c",
+  "punsubscribe",
+  "QUIT",
+  "HELLO 2",
+  "SELECT 1",
+  "MULTI",
+  "EXEC",
+  "WATCH a",
+  "blpop a 1",
+  "BZMPOP 1 1 z MIN",
+  "WAIT 0 1",
+  "XREAD BLOCK 10 STREAMS x 0",
+  "XREADGROUP GROUP g c COUNT 1 block 10 STREAMS x >",
+  "CLIENT reply OFF",
+  "CLIENT TRACKING ON"
+]
+
+const refusals = Effect.forEach(refused, (line) => {
+  const [command, ...args] = line.split(" ")
+  return Redis.use(({ send }) => Effect.flip(send(command!, ...args))).pipe(
+    Effect.map(({ cause }) => [line, (cause as Error).message])
+  )
+})
+
 layer(RedisServer.layer, { excludeTestServices: true })("replies of the fake", (it) => {
   it.effect.each([2, 3] as const)(
     "have the shape of those of ioredis over RESP%d",
@@ -77,5 +102,13 @@ layer(RedisServer.layer, { excludeTestServices: true })("replies of the fake", (
       const { url } = yield* RedisServer
       const real = yield* Effect.provide(replies, IoRedis.layer({ url }))
       assert.deepStrictEqual(yield* Effect.provide(replies, TestRedis.layer()), real)
+    }))
+
+  it.effect("Redis.send refuses what would break a connection that callers share, on both", () =>
+    Effect.gen(function*() {
+      const { url } = yield* RedisServer
+      const real = yield* Effect.provide(refusals, IoRedis.layer({ url }))
+      for (const [line, message] of real) assert.include(message, "Redis.send refuses", line)
+      assert.deepStrictEqual(yield* Effect.provide(refusals, TestRedis.layer()), real)
     }))
 })

@@ -8,6 +8,7 @@ import { Host } from "../simulation/host.ts"
 import * as timers from "../simulation/timers.ts"
 import { Connection, type Settings } from "./connection.ts"
 import * as Redis from "./effectRedis.ts"
+import { refusing } from "./refusals.ts"
 import type { FakeServer } from "./server.ts"
 import * as subscriptionsOf from "./subscriptions.ts"
 
@@ -56,7 +57,7 @@ export const make = Effect.fnUntraced(function*(server: FakeServer, options: Cli
   )
   const subscriptions = yield* subscriptionsOf.make(settings)
   const redis = yield* Redis.make({
-    send: commands.send,
+    send: refusing(commands.send),
     subscribe: (channel, onMessage) =>
       subscriptions.listen(channel, (message) => {
         if (message !== undefined) onMessage({ channel, message })
