@@ -128,6 +128,20 @@ describe("a grant by message", () => {
       }).pipe(Effect.scoped, Effect.provide(GrantingLive), Effect.provideService(Clock.Clock, clock))
     }))
 
+  it.effect("is a hint where the own wall clock was set back: it does not show a suspension", () =>
+    Effect.gen(function*() {
+      const { clock, state } = yield* suspending
+      let step = 0
+      const stepping = { ...clock, currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() + step }
+      yield* Effect.gen(function*() {
+        const waiter = yield* queued(Mutex.acquire("m"))
+        step = -3000
+        state.millis = 2000
+        yield* tellAfter(2000, turn(yield* grantAfter(10)))
+        yield* isWaiting(waiter)
+      }).pipe(Effect.scoped, Effect.provide(GrantingLive), Effect.provideService(Clock.Clock, stepping))
+    }))
+
   it.effect("behind a gap is judged by the reply that follows the gap", () =>
     Effect.gen(function*() {
       const { answer, micros, tell } = yield* Backend

@@ -6,6 +6,9 @@ import type { AttemptContext, Refused } from "./attempt.ts"
 import { HeldLease, type LeaseOwner } from "./heldLease.ts"
 import type { LocalWaiter } from "./localWaiter.ts"
 
+/** How far the two clocks may be apart without one having been set. Milliseconds. */
+const rounding = 10
+
 export interface GrantOwner extends LeaseOwner {
   readonly mutex: MutexName
   readonly context: AttemptContext
@@ -29,6 +32,8 @@ export const leaseOfGrant = (
   // Tokens for those behind it come with a reply
   if (terms.maxLocalHandOffs > 0 && waiter.next !== undefined) return undefined
   const now = queue.context.now()
+  // Only the wall clock shows a suspension, unless it was set back since
+  if (now.wall - sent.wall < now.monotonic - sent.monotonic - rounding) return undefined
   const lease = new HeldLease(queue.mutex, id, grant.token, terms, {
     monotonic: Math.min(sent.monotonic + after, now.monotonic),
     wall: Math.min(sent.wall + after, now.wall)
