@@ -42,9 +42,7 @@ export interface Options extends StreamConfig.Options {
 
 const connectionOf = (options: Options): IoRedis.Options => ({
   ...options.redis,
-  ...(options.redis?.commandTimeout !== undefined || options.commandTimeout === undefined
-    ? {}
-    : { commandTimeout: options.commandTimeout })
+  commandTimeout: options.redis?.commandTimeout ?? options.commandTimeout
 })
 
 /**

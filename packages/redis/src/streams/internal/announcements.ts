@@ -69,20 +69,15 @@ export const make = (context: ServiceContext): Part => {
 
   /** The values of the leases of these entries. */
   const leasesOf = Effect.fnUntraced(function*(contents: ReadonlyArray<Entry>) {
-    const leases = new Map<EntryId, string>()
     const entries = contents.filter((content) => content._tag === "Announced")
-    if (entries.length === 0) return leases
+    if (entries.length === 0) return new Map<EntryId, string | undefined>()
     const values = yield* context.send(
       "look at pending entries",
       readValues,
       "MGET",
       ...entries.map(({ entry, stream }) => keys.entryLease(stream, entry))
     )
-    for (let i = 0; i < entries.length; i++) {
-      const value = values[i]
-      if (value !== null && value !== undefined) leases.set(entries[i]!.entry, value)
-    }
-    return leases
+    return new Map(entries.map(({ entry }, i) => [entry, values[i] ?? undefined] as const))
   })
 
   return {
@@ -126,12 +121,11 @@ export const make = (context: ServiceContext): Part => {
         ]
       ))
       const found = new Map<EntryId, Entry>()
-      const unknown: Array<EntryId> = []
       for (const [entry] of rows) {
         const content = known(entry)
-        if (content === undefined) unknown.push(entry)
-        else found.set(entry, content)
+        if (content !== undefined) found.set(entry, content)
       }
+      const unknown = rows.map(([entry]) => entry).filter((entry) => !found.has(entry))
       if (unknown.length > 0) {
         const read = yield* contents([input, failures, announced], [group, ...unknown])
         for (const [entry, fields] of read) found.set(entry, parse(entry, fields))

@@ -38,7 +38,7 @@ const unpack = Effect.fnUntraced(function*(fields: RawMessage["fields"]) {
 export const make = (
   context: ServiceContext
 ): Pick<Service, "deadLetters" | "deadMessages" | "redrive" | "replayMessage"> => {
-  const { announced, deadLetters: dead, input, parse } = context
+  const { announced, deadLetters, input, parse } = context
   const streamOf = (letter: Row) => {
     const content = parse(...letter)
     return content._tag === "Announced" ? content.stream : undefined
@@ -59,17 +59,17 @@ export const make = (
 
   return {
     deadLetters: (after, count) =>
-      Effect.map(list(dead, after, count), (rows) =>
+      Effect.map(list(deadLetters, after, count), (rows) =>
         rows.map((row) => {
           const { before, fields, id, reason } = toLetter(row)
           return { id, entry: before, stream: streamOf(row), reason, fields }
         })),
     redrive: Effect.fnUntraced(function*(id) {
-      const [letter] = yield* context.send("redrive", readEntries, "XRANGE", dead, id, id)
+      const [letter] = yield* context.send("redrive", readEntries, "XRANGE", deadLetters, id, id)
       if (letter === undefined) return false
       const stream = streamOf(letter)
-      const checkpoint = stream === undefined ? dead : keys.checkpoint(stream)
-      return yield* redrive([input, dead, announced, checkpoint], [id, stream ?? ""])
+      const checkpoint = stream === undefined ? deadLetters : keys.checkpoint(stream)
+      return yield* redrive([input, deadLetters, announced, checkpoint], [id, stream ?? ""])
     }),
     deadMessages: Effect.fnUntraced(function*(stream, after, count) {
       yield* context.admit("look at dead messages", stream)

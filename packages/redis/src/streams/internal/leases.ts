@@ -38,21 +38,19 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
 
   const toResult = (reply: TakeReply): TakeResult => {
     switch (reply[0]) {
-      case "taken":
+      case "Taken":
         return { _tag: "Taken", token: reply[1], failures: reply[2] }
-      case "occupied":
+      case "Occupied":
         return {
           _tag: "Occupied",
           by: nameOf(reply[1]),
           remaining: reply[2] === "-1" ? Duration.infinity : Duration.millis(Number(reply[2]))
         }
-      case "recent":
-        return { _tag: "Recent" }
-      case "unread":
-        return { _tag: "Unread" }
-      case "gone":
-        return { _tag: "Gone" }
-      case "deadLettered":
+      case "Recent":
+      case "Unread":
+      case "Gone":
+        return { _tag: reply[0] }
+      case "DeadLettered":
         return { _tag: "DeadLettered", failures: reply[1] }
       case "error":
         // Without a group nothing is pending: the new group delivers all entries again

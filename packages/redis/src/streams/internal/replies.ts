@@ -17,18 +17,16 @@ export const eachOf = <A, E>(reply: Schema.Codec<A, E>) => Schema.Array(Schema.U
 
 /** The replies of the take script, one for each data stream. */
 export const TakeReply = Schema.Array(Schema.Union([
-  Schema.Tuple([Schema.Literal("taken"), Token, Count]),
-  Schema.Tuple([Schema.Literal("occupied"), Schema.String, Schema.String.check(Schema.isPattern(/^-1$|^\d+$/))]),
-  Schema.Tuple([Schema.Literal("recent")]),
-  Schema.Tuple([Schema.Literal("unread")]),
-  Schema.Tuple([Schema.Literal("gone")]),
-  Schema.Tuple([Schema.Literal("deadLettered"), Count]),
+  Schema.Tuple([Schema.Literal("Taken"), Token, Count]),
+  Schema.Tuple([Schema.Literal("Occupied"), Schema.String, Schema.String.check(Schema.isPattern(/^-1$|^\d+$/))]),
+  Schema.Tuple([Schema.Literals(["Recent", "Unread", "Gone"])]),
+  Schema.Tuple([Schema.Literal("DeadLettered"), Count]),
   Failed
 ]))
 
 /** The reply of the renew script: for each lease that was not renewed its index, counted from 1, and why. */
 export const RenewReply = Schema.Array(
-  Schema.Tuple([Schema.Int, Schema.Literals(["takenOver", "vanished"]).transform(["TakenOver", "Vanished"])])
+  Schema.Tuple([Schema.Int, Schema.Literals(["TakenOver", "Vanished"])])
 )
 
 /**

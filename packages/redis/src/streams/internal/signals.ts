@@ -1,5 +1,4 @@
 /** Signals of other members, and keyspace events of leases that expired. Both only shorten the wait for a sweep. */
-import type { BackendError } from "@effect-simba/core/SimbaError"
 import type { Expiry, Service, Signal } from "@effect-simba/core/streams/StreamStore"
 import type { Subscription } from "@effect-simba/core/Subscriber"
 import * as Effect from "effect/Effect"
@@ -70,9 +69,8 @@ export const make = (context: ServiceContext): Pick<Service, "expiries" | "signa
     }),
     expiries: Effect.gen(function*() {
       // A Cluster node publishes the events of its own keys only
-      if (isCluster) return Option.none<Subscription<Expiry>>()
-      if ((yield* look(redis)).status === "warning") return Option.none<Subscription<Expiry>>()
+      if (isCluster || (yield* look(redis)).status === "warning") return Option.none()
       return Option.some(yield* expiriesOf(context, yield* database(redis)))
-    }) satisfies Effect.Effect<Option.Option<Subscription<Expiry>>, BackendError, unknown>
+    })
   }
 }

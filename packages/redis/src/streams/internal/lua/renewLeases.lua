@@ -13,7 +13,7 @@
 --- ARGV[4n+1] epoch
 --- ARGV[4n+2] token
 --- ARGV[4n+3] news  of its handler: 'busy' or 'idle' if that changed, 'progress', or none
---- Reply: { index from 1, 'takenOver' or 'vanished' } for each that was not renewed.
+--- Reply: { index from 1, 'TakenOver' or 'Vanished' } for each that was not renewed.
 
 local input, failures = KEYS[1], KEYS[2]
 local group, consumer, lease = ARGV[1], ARGV[2], ARGV[3]
@@ -45,7 +45,7 @@ for i = 1, (#KEYS - 2) / 2 do
     claim[#claim + 1] = entry
   else
     local isTaken = (by and not byIsMine) or (held and not heldIsMine)
-    missed[#missed + 1] = { i, isTaken and 'takenOver' or 'vanished' }
+    missed[#missed + 1] = { i, isTaken and 'TakenOver' or 'Vanished' }
   end
 end
 
@@ -53,7 +53,7 @@ if #mine > 0 then
   claim[#claim + 1] = 'JUSTID'
   local claimed, young = redis.pcall(unpack(claim)), {}
   if claimed.err and not string.find(claimed.err, 'NOGROUP', 1, true) then
-    return redis.error_reply(claimed.err)
+    return claimed
   end
   for _, entry in ipairs(claimed) do
     young[entry] = true
@@ -71,7 +71,7 @@ if #mine > 0 then
       redis.call('PEXPIRE', streamLease, lease)
       tell(entry, consumer .. '@@' .. epoch, news)
     else
-      missed[#missed + 1] = { i, 'vanished' }
+      missed[#missed + 1] = { i, 'Vanished' }
     end
   end
 end

@@ -21,8 +21,8 @@
 --- ARGV[9n-1] maxFailures  failures that are too many
 --- ARGV[9n] period         ms that they must last at least
 --- ARGV[9n+1] pause        ms without a failure that end a row of failures
---- Reply: for each { 'taken', token, failures }, { 'occupied', value, ms }, { 'recent' }, { 'unread' } (no consumer was
----   given it yet), { 'gone' }, { 'deadLettered', failures } or { 'error', message }.
+--- Reply: for each { 'Taken', token, failures }, { 'Occupied', value, ms }, { 'Recent' }, { 'Unread' } (no consumer was
+---   given it yet), { 'Gone' }, { 'DeadLettered', failures } or { 'error', message }.
 
 local input, failures, announced, deadLetters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local group = ARGV[1]
@@ -54,7 +54,7 @@ local function isLate(value, given)
 end
 
 local function occupied(key, value)
-  return { 'occupied', value, string.format('%.0f', redis.call('PTTL', key)) }
+  return { 'Occupied', value, string.format('%.0f', redis.call('PTTL', key)) }
 end
 
 local function attempt(entryLease, streamLease, checkpoint, fence,
@@ -78,23 +78,23 @@ local function attempt(entryLease, streamLease, checkpoint, fence,
   local pending = redis.call('XPENDING', input, group, entry, entry, 1)[1]
   if not pending then
     drop()
-    return { isUnfinished(entry) and 'unread' or 'gone' }
+    return { isUnfinished(entry) and 'Unread' or 'Gone' }
   end
   if again or pending[2] == consumer then
     minIdle = '0'
   end
   if pending[3] < tonumber(minIdle) then
-    return { 'recent' }
+    return { 'Recent' }
   end
   local found = redis.call('XRANGE', input, entry, entry)[1]
   if not found then
     drop()
     remove(stream, entry)
-    return { 'gone' }
+    return { 'Gone' }
   end
   local marks = redis.call('HMGET', failures, entry .. ':by', entry .. ':gave')
   if not again and isLate(value, marks[2]) then
-    return { 'recent' }
+    return { 'Recent' }
   end
   local count, age = failuresOf(entry, pause)
   local ranOut = not again and marks[1] and marks[1] ~= value
@@ -106,14 +106,14 @@ local function attempt(entryLease, streamLease, checkpoint, fence,
     addDead(deadLetters, found[2], 'too many failures: ' .. string.format('%.0f', count), entry, last or '')
     redis.call('PEXPIRE', checkpoint, deadMillis)
     remove(stream, entry)
-    return { 'deadLettered', string.format('%.0f', count) }
+    return { 'DeadLettered', string.format('%.0f', count) }
   end
   token = token or nextToken(last)
   redis.call('SET', entryLease, value, 'PX', lease)
   redis.call('SET', streamLease, value .. '@@' .. token, 'PX', lease)
   if #redis.call('XCLAIM', input, group, consumer, minIdle, entry, 'JUSTID') == 0 then
     redis.call('DEL', entryLease, streamLease)
-    return { 'recent' }
+    return { 'Recent' }
   end
   keepFence(fence, token)
   redis.call('PEXPIRE', checkpoint, keepMillis)
@@ -122,7 +122,7 @@ local function attempt(entryLease, streamLease, checkpoint, fence,
   end
   -- Until a renewal says otherwise: a first message may end its process
   redis.call('HSET', failures, entry .. ':by', value)
-  return { 'taken', token, string.format('%.0f', count) }
+  return { 'Taken', token, string.format('%.0f', count) }
 end
 
 local replies = forEach(4, 4, 1, attempt)
