@@ -1,6 +1,5 @@
 /** What travels between consumers and Redis for stream ownership, as Schema codecs in both directions. */
 import { ConsumerName, EntryId, Epoch, StreamName } from "@effect-simba/core/streams/StreamName"
-import * as Arr from "effect/Array"
 import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
 import { separator, text, Token } from "../../internal/client/codecs.ts"
@@ -44,12 +43,19 @@ export const Announcement = Schema.fromJsonString(Info).pipe(
   )
 )
 
+/** Two by two. `Array.chunksOf` would copy the rest for each. */
+const pairsOf = <A>(flat: ReadonlyArray<A>): ReadonlyArray<readonly [A, A]> => {
+  const pairs: Array<readonly [A, A]> = []
+  for (let i = 0; i < flat.length; i += 2) pairs.push([flat[i]!, flat[i + 1]!])
+  return pairs
+}
+
 /** Fields of an entry as Redis answers them: names and values in turns. */
 export const Fields = Schema.Array(Schema.String).pipe(Schema.decodeTo(
   Schema.Array(Schema.Tuple([Schema.String, Schema.String])),
   SchemaTransformation.transform({
     // A name without a value is refused by the tuple
-    decode: (flat): ReadonlyArray<readonly [string, string]> => Arr.chunksOf(flat, 2) as Array<[string, string]>,
+    decode: (flat) => pairsOf(flat),
     encode: (pairs) => pairs.flat()
   })
 ))
@@ -64,7 +70,7 @@ const Pairs = Schema.Array(Schema.Tuple([Schema.String, Entries]))
 /** As pairs, whatever it was on the way. What is none of these is left for the schema to refuse. */
 const toPairs = (reply: unknown): typeof Pairs.Encoded | null => {
   if (Array.isArray(reply) && typeof reply[0] === "string" && reply.length % 2 === 0) {
-    return Arr.chunksOf(reply, 2) as unknown as typeof Pairs.Encoded
+    return pairsOf(reply)
   }
   if (reply instanceof Map) return [...reply]
   return (typeof reply === "object" && reply !== null && !Array.isArray(reply) ? Object.entries(reply) : reply) as
