@@ -11,7 +11,7 @@ import { acquireAndRelease } from "../../src/internal/mutex/scripts.ts"
 
 const batch = acquireAndRelease.lua
 const file = fileURLToPath(new URL("../../src/internal/mutex/lua/acquireAndRelease.lua", import.meta.url))
-const inFull = assemble(file, { uncontended: "" })
+const inFull = assemble(file, { usual: "", usualWait: "" })
 
 const mutexes = ["m0", "m1"]
 const layers = ["aaaaaaaaaaaa", "bbbbbbbbbbbb", "cccccccccccc"]
@@ -25,7 +25,7 @@ const odd = "redis.call('DEL', KEYS[1]) redis.call('RPUSH', KEYS[1], 'x') return
 const to = (most: number) => Schema.Literals(Array.from({ length: most + 1 }, (_, i) => i))
 const Step = Schema.Struct({
   act: Schema.Literals([
-    ...["t", "r", "r", "r", "a", "a", "a", "d", "i"] as const,
+    ...["t", "r", "r", "r", "a", "a", "a", "c", "c", "d", "i"] as const,
     ...["crowd", "ghost", "stock waits", "stock owns", "reserved", "fence", "forever", "odd", "later"] as const
   ]),
   mutex: Schema.Literals([0, 0, 0, 1]),
@@ -50,13 +50,18 @@ const grouped = (steps: ReadonlyArray<Step>) => {
   return groups
 }
 
-/** `owners` are those of the mutexes. Most releases are by the owner, as most are that arrive. */
+interface Held {
+  readonly owner: string | null
+  readonly token: string
+}
+
+/** `held` is of the mutexes. Most releases are by the owner, as most are that arrive. */
 const argumentsOf = (
   { act, id, mutex, ticket, value }: Step,
-  owners: ReadonlyArray<string | null>
+  held: ReadonlyArray<Held>
 ): ReadonlyArray<string> => {
-  const owner = owners[mutex]
-  const mine = (act === "r" || act === "d") && value > 0 && owner ? owner : ids[id]!
+  const { owner, token } = held[mutex]!
+  const mine = "rdc".includes(act) && value > 0 && owner ? owner : ids[id]!
   switch (act) {
     case "a":
       return [
@@ -68,6 +73,8 @@ const argumentsOf = (
         value === 3 ? "1" : "0",
         value === 2 ? "2" : "0"
       ]
+    case "c":
+      return [mine, id === 0 ? "5" : token, "9000", value === 2 ? "2" : "0"]
     case "d":
       return [
         mine,
@@ -89,7 +96,7 @@ const callOf = (
   script: string,
   group: ReadonlyArray<Step>,
   skipDead: string,
-  owners: ReadonlyArray<string | null>
+  held: ReadonlyArray<Held>
 ) => {
   let codes = ""
   const keys: Array<string> = []
@@ -107,7 +114,7 @@ const callOf = (
     skipDead,
     "9000",
     "1500",
-    ...group.flatMap((step) => argumentsOf(step, owners))
+    ...group.flatMap((step) => argumentsOf(step, held))
   ]
 }
 
@@ -127,7 +134,7 @@ const commandOf = (step: Step): ReadonlyArray<string> => {
     case "reserved":
       return ["SET", reserved, "1:1@stock", "PX", "1500"]
     case "stock waits":
-      return ["ZADD", queue, "1700000000", "1:1@stock"]
+      return ["ZADD", queue, step.value === 0 ? "1760000000" : "1700000000", "1:1@stock"]
     case "forever":
       return ["SET", owner, ids[step.id]!]
     case "odd":
@@ -155,12 +162,14 @@ const open = Effect.fnUntraced(function*(script: string, skipDead: string) {
   const heard = yield* Effect.forEach(channels, (channel) => subscribe(channel))
   return {
     does: Effect.fnUntraced(function*(group: ReadonlyArray<Step>) {
-      const owners = yield* Effect.forEach(
-        mutexes,
-        (mutex) => Effect.orElseSucceed(send<string | null>("GET", keysOf(mutex)[0]!), () => null)
-      )
+      const read = (key: string) => Effect.orElseSucceed(send<string | null>("GET", key), () => null)
+      const held = yield* Effect.forEach(mutexes, (mutex) =>
+        Effect.all({
+          owner: read(keysOf(mutex)[0]!),
+          token: Effect.map(read(keysOf(mutex)[2]!), (fence) => fence?.split("/")[0] ?? "")
+        }))
       const [command, ...args] = isOperation(group[0]!)
-        ? callOf(script, group, skipDead, owners)
+        ? callOf(script, group, skipDead, held)
         : commandOf(group[0]!)
       return yield* Effect.catch(send<unknown>(command!, ...args), (error) => Effect.succeed(String(error.cause)))
     }),
@@ -191,8 +200,10 @@ const script = Arbitrary.schema(Schema.Array(Step).check(Schema.isMinLength(20),
 
 describe("the script of acquires and releases", () => {
   it("the shortcuts can be left out", () => {
-    assert.include(assemble(file), "plainLease, 'NX'")
-    assert.notInclude(inFull, "plainLease, 'NX'")
+    for (const text of ["plainLease\n", "'a' and ARGV[at + 1] == 'wait'"]) {
+      assert.include(assemble(file), text)
+      assert.notInclude(inFull, text)
+    }
   })
 
   it.effect.prop(

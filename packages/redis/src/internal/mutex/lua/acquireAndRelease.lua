@@ -27,9 +27,11 @@
 local codes, skipDead, plainLease, plainConfirm = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 skipDead = skipDead ~= '0' and skipDead
 local owner, queue, fence, reserved
-local stamp, operate
+local operate
 
+--- @include include/clock.lua
 --- @include include/retention.lua
+--- @include include/stockSimba.lua
 
 local replies, key, at = {}, 1, 5
 for i = 1, #codes do
@@ -40,7 +42,8 @@ for i = 1, #codes do
     key = key + 4
   end
 
-  --- @include include/uncontended.lua
+  --- @include include/usual.lua
+  --- @include include/usualWait.lua
 
   if not reply then
     if not operate then
