@@ -3,6 +3,7 @@ import { Redis } from "ioredis"
 import { createHash } from "node:crypto"
 import { type Connect, namesFor, type PairsRequest } from "../lib/contestant.ts"
 import { fromLocks, type Locks } from "../lib/locks.ts"
+import { open as openByOurScripts } from "./rawByOurScripts.ts"
 import * as scripts from "./rawScripts.ts"
 
 const renewedAtOnce = 500
@@ -75,7 +76,7 @@ const pairs = (client: Redis, lease: number, acquire: Locks["acquire"]) => {
   }
 }
 
-const open = async ({ confirms, leaseMillis, url }: Connect): Promise<Locks> => {
+const open = async ({ leaseMillis, protocol, url }: Connect): Promise<Locks> => {
   const client = new Redis(url, { lazyConnect: true })
   const subscriber = new Redis(url, { lazyConnect: true })
   await Promise.all([client.connect(), subscriber.connect()])
@@ -109,7 +110,7 @@ const open = async ({ confirms, leaseMillis, url }: Connect): Promise<Locks> => 
       if (left < 0) break
       // The key is gone one millisecond after its remaining time has reached zero
       const timer = setTimeout(() => told(false), left + 1)
-      isGranted = (await answer) && !confirms
+      isGranted = (await answer) && protocol === "direct"
       clearTimeout(timer)
     }
     turns.delete(id)
@@ -154,4 +155,6 @@ const open = async ({ confirms, leaseMillis, url }: Connect): Promise<Locks> => 
   }
 }
 
-export const contestant = fromLocks(open)
+export const contestant = fromLocks((connect) =>
+  connect.protocol === "ours" ? openByOurScripts(connect) : open(connect)
+)

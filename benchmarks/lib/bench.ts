@@ -18,7 +18,7 @@ export interface Entrant {
   /** A way of doing it besides the usual. */
   readonly variant: string
   readonly handover: number
-  readonly confirms: boolean
+  readonly protocol: Connect["protocol"]
   /** The repository of another commit, where that is measured. */
   readonly root?: string
 }
@@ -30,7 +30,7 @@ const entrant = (name: string, role: Entrant["role"], contestant: string, rest: 
   setting: "default",
   variant: "usual",
   handover: 0,
-  confirms: false,
+  protocol: "direct",
   ...rest
 })
 
@@ -208,13 +208,13 @@ export const open = Effect.fnUntraced(function*(pace: Pace, earlier: ReadonlyArr
   }
   const scope = yield* Effect.scope
   const agents = new Map<string, Agent>()
-  const connection = ({ confirms, handover, setting }: Entrant, connect: Partial<Connect>): Connect => ({
+  const connection = ({ handover, protocol, setting }: Entrant, connect: Partial<Connect>): Connect => ({
     url: server.url,
     isCluster: false,
     leaseMillis: 16_000,
     setting,
     handover,
-    confirms,
+    protocol,
     ...connect
   })
   const rounds = takingTurns(({ contestant }) =>

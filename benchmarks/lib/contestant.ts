@@ -12,8 +12,11 @@ export interface Connect {
   readonly setting: "default" | "fast"
   /** Ours only: how often a lease may go from fiber to fiber before other processes have their turn. */
   readonly handover: number
-  /** Raw only: whoever is told that it has the lock believes it when the server has said so in reply. */
-  readonly confirms: boolean
+  /**
+   * Raw only. `direct`: whoever is told that it has the lock believes it. `confirmed`: when the server has said so in
+   * reply. `ours`: by the scripts and messages of ours.
+   */
+  readonly protocol: "direct" | "confirmed" | "ours"
 }
 
 export interface PairsRequest {

@@ -117,7 +117,10 @@ const row = (bench: Bench, id: string, title: string, outcomes: ReadonlyArray<Ou
 }
 
 /** What the round trip costs by which a waiter learns that what it was told is so. */
-const confirming = variantOf(raw, "raw, confirmed by a reply", { confirms: true })
+const confirming = variantOf(raw, "raw, confirmed by a reply", { protocol: "confirmed" })
+
+/** What is left of the cost of ours without Effect and the library. */
+const byOurScripts = variantOf(raw, "raw, by our scripts and messages", { protocol: "ours" })
 
 export interface Setup {
   readonly id: string
@@ -136,7 +139,7 @@ const watched = Effect.fnUntraced(function*(bench: Bench, setup: Setup, holdMill
   if (linkMillis > 0) yield* Effect.addFinalizer(() => Effect.ignore(bench.disconnectAll))
   // Over a link each has its turn several times, too
   const millis = bench.pace.millis + 20 * linkMillis
-  const entrants = [...bench[setup.entrants], confirming]
+  const entrants = [...bench[setup.entrants], confirming, byOurScripts]
   if (contenders >= crowd) {
     const outcomes = yield* bench.rounds(
       entrants,

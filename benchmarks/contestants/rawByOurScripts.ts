@@ -1,0 +1,71 @@
+/** ioredis alone with the scripts and the messages of ours: what a hand-off by our protocol costs without Effect. */
+import { Redis } from "ioredis"
+import { createHash } from "node:crypto"
+import * as keys from "../../packages/redis/src/internal/mutex/keys.ts"
+import { acquireAndRelease } from "../../packages/redis/src/internal/mutex/scripts.generated.ts"
+import type { Connect } from "../lib/contestant.ts"
+import type { Locks } from "../lib/locks.ts"
+
+const sha = createHash("sha1").update(acquireAndRelease).digest("hex")
+const confirmMillis = 2000
+
+export const open = async ({ leaseMillis, url }: Connect): Promise<Locks> => {
+  const client = new Redis(url, { lazyConnect: true })
+  const subscriber = new Redis(url, { lazyConnect: true })
+  await Promise.all([client.connect(), subscriber.connect()])
+  await client.script("LOAD", acquireAndRelease)
+
+  /** By id, what a grant calls with its token. */
+  const waiting = new Map<string, (token: string) => void>()
+  subscriber.on("message", (_channel: string, message: string) => {
+    const [id, kind, , token] = message.split("@@") as [string, string, string, string]
+    if (kind === "released") waiting.get(id)?.(token)
+  })
+  /** Layers that keep their channel, as ours do. */
+  const unused: Array<string> = []
+  let count = 0
+
+  const subscribed = async () => {
+    const free = unused.pop()
+    if (free !== undefined) return free
+    const layer = `${process.pid}x${count}`.padStart(12, "0")
+    await subscriber.subscribe(keys.inboxChannel(layer))
+    return layer
+  }
+
+  const acquire = async (name: string) => {
+    const layer = await subscribed()
+    const id = `${++count}-${layer}:raw`
+    const of = name as Parameters<typeof keys.owner>[0]
+    const call = (code: string, ...operands: ReadonlyArray<string | number>) =>
+      client.evalsha(
+        sha,
+        4,
+        ...[keys.owner(of), keys.queue(of), keys.fence(of), keys.reserved(of)],
+        ...[code, "1", leaseMillis, confirmMillis],
+        ...operands
+      ) as Promise<[string | ReadonlyArray<string>]>
+    await new Promise<void>((granted) => {
+      waiting.set(id, (token) => {
+        void call("c", id, token, leaseMillis, 0)
+        granted()
+      })
+      void call("a", id, "wait", leaseMillis, confirmMillis, "", 0, 0).then(([reply]) => {
+        if (typeof reply === "string") granted()
+      })
+    })
+    waiting.delete(id)
+    return () => {
+      unused.push(layer)
+      return call("r", id)
+    }
+  }
+
+  return {
+    acquire,
+    close: () => {
+      client.disconnect()
+      subscriber.disconnect()
+    }
+  }
+}
