@@ -100,6 +100,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
   ) {
     const now = deadlines.now()
     const failure = Exit.isFailure(exit) ? toFailure(renewal.operation, exit.cause) : undefined
+    const renewed: Array<L> = []
     const failed: Array<L> = []
     let error: StoreError | undefined
     for (let i = 0; i < batch.length; i++) {
@@ -109,7 +110,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
       if (!lease.isOpen()) continue
       const answer: Answer = told[i] ?? (Exit.isSuccess(exit) ? exit.value[i]! : { _tag: "Failed", error: failure! })
       if (answer._tag === "Renewed") {
-        recorder.update(metrics.renewed, 1, lease.mutex)
+        renewed.push(lease)
         recorder.update(metrics.timeLeft, Math.max(0, lease.left(now)), lease.mutex)
         lease.failing = false
         lease.step = undefined
@@ -128,6 +129,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
         yield* retry(lease, now)
       }
     }
+    recorder.count(metrics.renewed, renewed)
     if (error !== undefined) {
       yield* log.warning(
         `${failed.length} ${what}(s) could not be renewed; trying again until their deadlines: ${error.message}`

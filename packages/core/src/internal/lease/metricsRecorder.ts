@@ -10,6 +10,11 @@ export interface Recorder {
   readonly update: Update
   /** For gauges: relative. */
   readonly modify: Update
+  /** Adds one to a counter for each of thousands at once. */
+  readonly count: (
+    counter: Metric.Metric<number, unknown>,
+    subjects: ReadonlyArray<{ readonly mutex?: string }>
+  ) => void
   /** Logs and the like, from where no effect can run. */
   readonly run: (effect: Effect.Effect<void>) => void
 }
@@ -40,6 +45,10 @@ export const make = (
   return {
     update: (metric, input, mutex) => metric.updateUnsafe(input, contextOf(mutex)),
     modify: (metric, input, mutex) => metric.modifyUnsafe(input, contextOf(mutex)),
+    count: (counter, subjects) => {
+      if (byMutex) { for (const { mutex } of subjects) counter.updateUnsafe(1, contextOf(mutex)) }
+      else if (subjects.length > 0) counter.updateUnsafe(subjects.length, context)
+    },
     run: (effect) => void fork(effect)
   }
 }
