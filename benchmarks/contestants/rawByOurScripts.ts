@@ -1,8 +1,7 @@
 /** ioredis alone with the scripts and the messages of ours: what a hand-off by our protocol costs without Effect. */
 import { Redis } from "ioredis"
 import { createHash } from "node:crypto"
-import * as keys from "../../packages/redis/src/internal/mutex/keys.ts"
-import { acquireAndRelease } from "../../packages/redis/src/internal/mutex/scripts.generated.ts"
+import { acquireAndRelease, keys } from "../../packages/redis/test/support/mutexProtocol.ts"
 import type { Connect } from "../lib/contestant.ts"
 import type { Locks } from "../lib/locks.ts"
 
