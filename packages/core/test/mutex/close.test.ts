@@ -79,6 +79,26 @@ describe("a closed layer whose store lives on", () => {
       assert.strictEqual(faults.calls.filter((call) => call === "acquire try").length, asked)
     })))
 
+  it.effect.each(unfair)(
+    "a request that is never answered fails after a lease, as in an open layer (%s)",
+    ([, options]) =>
+      test(Effect.gen(function*() {
+        const { close, mutex } = yield* open
+        const faults = yield* FaultyStore.Faults
+        faults.acquire = "hang"
+        const locking = yield* start(Effect.flip(mutex.withLock("m", options)(Effect.never)))
+        const trying = yield* start(Effect.flip(Effect.scoped(mutex.tryAcquire("n", options))))
+        yield* TestClock.adjust("1 second")
+        yield* close
+        yield* TestClock.adjust("14999 millis")
+        assert.deepStrictEqual([locking.pollUnsafe(), trying.pollUnsafe()], [undefined, undefined])
+        yield* TestClock.adjust("1200 millis")
+        assert.isDefined(locking.pollUnsafe())
+        assert.isDefined(trying.pollUnsafe())
+        for (const fiber of [locking, trying]) assert.strictEqual((yield* Fiber.join(fiber))._tag, "BackendError")
+      }))
+  )
+
   it.effect("loses and releases a lease that comes after the end of its table", () =>
     test(Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore

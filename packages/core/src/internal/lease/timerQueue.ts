@@ -78,12 +78,23 @@ export const limit = <A, E, R, B, E2>(
       const fiber = Effect.runForkWith(parent.context)(effect as Effect.Effect<A, E>)
       const exit = fiber.pollUnsafe()
       if (exit !== undefined) return resume(exit)
-      const cancel = timers.at(at, () => {
-        if (timers.isClosed()) return
+      const end = () => {
         // First, so that the interruption is not the answer
         resume(late())
         fiber.interruptUnsafe(parent.id)
+      }
+      let alone: Fiber.Fiber<void> | undefined
+      const unset = timers.at(at, () => {
+        if (!timers.isClosed()) return end()
+        // The effect outlives the queue, and has its time all the same
+        alone = Effect.runForkWith(parent.context)(
+          Effect.andThen(sleepUntil(at, Latch.makeUnsafe(false)), Effect.sync(end))
+        )
       })
+      const cancel = () => {
+        unset()
+        alone?.interruptUnsafe()
+      }
       fiber.addObserver((exit) => {
         cancel()
         resume(exit)
