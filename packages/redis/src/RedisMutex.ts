@@ -9,6 +9,7 @@ import { type BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { within } from "./internal/client/ioredis/options.ts"
 import * as IoRedis from "./IoRedis.ts"
 import * as RedisMutexStore from "./RedisMutexStore.ts"
 
@@ -41,13 +42,6 @@ export interface Options extends MutexConfig.Options {
   readonly redis?: IoRedis.Options | undefined
 }
 
-const connectionOf = (options: Options = {}): IoRedis.Options => ({
-  ...options.redis,
-  ...(options.redis?.commandTimeout !== undefined || options.commandTimeout === undefined
-    ? {}
-    : { commandTimeout: options.commandTimeout })
-})
-
 /**
  * Provides `Mutex` on the Redis server at `redis.url`, by default `redis://localhost:6379`.
  *
@@ -70,7 +64,7 @@ const connectionOf = (options: Options = {}): IoRedis.Options => ({
 export const layer = (options?: Options): Layer.Layer<Mutex.Mutex, BackendError | InvalidConfig> =>
   Mutex.layer(options).pipe(
     Layer.provide(RedisMutexStore.layer),
-    Layer.provide(IoRedis.layer(connectionOf(options)))
+    Layer.provide(within(options, IoRedis.layer))
   )
 
 const switchedOn = (name: string) =>
@@ -117,6 +111,6 @@ export const layerFromEnv = (
     Effect.andThen(switchedOn("SIMBA_ENABLED"), switchedOn("SIMBA_REDIS_ENABLED")),
     Mutex.layerFromEnv(options).pipe(
       Layer.provide(RedisMutexStore.layer),
-      Layer.provide(IoRedis.layerFromEnv(connectionOf(options)))
+      Layer.provide(within(options, IoRedis.layerFromEnv))
     )
   ))

@@ -8,6 +8,7 @@ import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import type * as StreamConfig from "@effect-simba/core/streams/StreamConfig"
 import type * as Config from "effect/Config"
 import * as Layer from "effect/Layer"
+import { within } from "../internal/client/ioredis/options.ts"
 import * as IoRedis from "../IoRedis.ts"
 import * as RedisStreamStore from "./RedisStreamStore.ts"
 
@@ -39,11 +40,6 @@ export interface Options extends StreamConfig.Options {
   /** The connection. Default: as for `IoRedis.layer`. */
   readonly redis?: IoRedis.Options | undefined
 }
-
-const connectionOf = (options: Options): IoRedis.Options => ({
-  ...options.redis,
-  commandTimeout: options.redis?.commandTimeout ?? options.commandTimeout
-})
 
 /**
  * Provides `StreamClient` on the Redis server at `redis.url`, by default `redis://localhost:6379`.
@@ -78,7 +74,7 @@ const connectionOf = (options: Options): IoRedis.Options => ({
 export const layer = (options: Options): Layer.Layer<StreamClient.StreamClient, BackendError | InvalidConfig> =>
   StreamClient.layer(options).pipe(
     Layer.provide(RedisStreamStore.layer),
-    Layer.provide(IoRedis.layer(connectionOf(options)))
+    Layer.provide(within(options, IoRedis.layer))
   )
 
 /**
@@ -109,5 +105,5 @@ export const layerFromEnv = (
 ): Layer.Layer<StreamClient.StreamClient, BackendError | InvalidConfig | Config.ConfigError> =>
   StreamClient.layerFromEnv(options).pipe(
     Layer.provide(RedisStreamStore.layer),
-    Layer.provide(IoRedis.layerFromEnv(connectionOf(options)))
+    Layer.provide(within(options, IoRedis.layerFromEnv))
   )

@@ -1,6 +1,7 @@
 import { BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import { type Notice, Subscriber } from "@effect-simba/core/Subscriber"
-import { IoRedis } from "@effect-simba/redis"
+import { IoRedis, RedisMutex } from "@effect-simba/redis"
+import { RedisStreams } from "@effect-simba/redis/streams"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, Exit, Fiber, Layer, Option, Queue, Redacted, Scope } from "effect"
 import * as RateLimiter from "effect/persistence/RateLimiter"
@@ -531,6 +532,25 @@ describe("building the layer", () => {
         assert.strictEqual((error as InvalidConfig).option, "url")
       })
   )
+
+  it.live("an option of the connection beside those of the mutex, where it would name no server, is refused", () =>
+    Effect.gen(function*() {
+      const options = { service: "s", ttl: "10 seconds", url: "redis://nowhere.invalid:1" } as const
+      for (
+        const refused of [
+          RedisMutex.layer(options),
+          RedisMutex.layerFromEnv(options),
+          RedisStreams.layer(options),
+          RedisStreams.layerFromEnv(options)
+        ]
+      ) {
+        const error = yield* Effect.flip(Effect.scoped(Layer.build(refused as Layer.Layer<unknown, unknown>)))
+        assert.strictEqual(
+          (error as Error).message,
+          "Configuration \"url\": it is an option of the connection: give it inside redis."
+        )
+      }
+    }))
 
   it.live.each([
     "redis://:100%sure@localhost",

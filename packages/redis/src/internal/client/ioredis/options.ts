@@ -3,6 +3,7 @@ import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as Config from "effect/Config"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { Cluster, Redis as Client } from "ioredis"
@@ -27,6 +28,28 @@ export interface SingleOptions extends Common {
 /** An option that is there, and undefined, counts as not given: it hides neither the environment nor the URL. */
 export const given = <A extends object>(options: A | undefined): Partial<A> =>
   Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== undefined)) as Partial<A>
+
+const ofConnection: ReadonlyArray<keyof SingleOptions> = ["url", "client", "connectTimeout", "pool", "serverChecks"]
+
+/**
+ * A layer with connections of its own, whose options are inside `redis`. JavaScript would take one that stands outside for
+ * no option, and connect to the default server.
+ */
+export const within = <A, E, R>(
+  options: {
+    readonly commandTimeout?: Duration.Input | undefined
+    readonly redis?: SingleOptions | undefined
+  } = {},
+  layer: (connection: SingleOptions) => Layer.Layer<A, E, R>
+): Layer.Layer<A, E | InvalidConfig, R> => {
+  const misplaced = ofConnection.find((option) => (options as SingleOptions)[option] !== undefined)
+  if (misplaced !== undefined) {
+    const problem = "it is an option of the connection: give it inside redis"
+    return Layer.effectContext(Effect.fail(new InvalidConfig({ option: misplaced, problem })))
+  }
+  // One time limit for both, unless the connection has its own
+  return layer({ ...options.redis, commandTimeout: options.redis?.commandTimeout ?? options.commandTimeout })
+}
 
 const duration = (option: string, input: Duration.Input) => {
   const value = Duration.fromInput(input)
