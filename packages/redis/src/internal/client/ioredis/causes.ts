@@ -67,6 +67,8 @@ export const ofConnecting = (cause: unknown, target: Target): DriverError => {
 export const ofSilence = (limit: string, { address, tls }: Target): DriverError =>
   outage(`no connection to ${address} within ${limit}${tls ? ": if it speaks no TLS, use redis://" : ""}`)
 
+export const noPrimary: DriverError = outage("no primary of the Cluster is known to be up")
+
 export const notConnected = (address: string): DriverError => outage(`not connected to Redis at ${address}`)
 
 /** The server may have executed the command. */

@@ -15,10 +15,10 @@ import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import type { Cluster, Redis as Client } from "ioredis"
 import { hashTag, slot } from "../clusterSlot.ts"
-import { DriverError } from "../driverError.ts"
 import type * as Redis from "../effectRedis.ts"
 import { backendError } from "../errors.ts"
 import * as log from "../log.ts"
+import * as causes from "./causes.ts"
 import * as commands from "./commands.ts"
 import { addressOf } from "./connection.ts"
 import { Copies } from "./copies.ts"
@@ -56,8 +56,6 @@ const beatInterval = "3 seconds"
 const beatTimeout = "1 second"
 
 const retry = Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("1 second")])
-
-const noPrimary = backendError("subscribe", new DriverError("no primary of the Cluster is known to be up", true))
 
 export const make = Effect.fnUntraced(function*(
   cluster: Cluster,
@@ -233,7 +231,7 @@ export const make = Effect.fnUntraced(function*(
       { concurrency: "unbounded" }
     )
     if (results.every((result) => result._tag === "Failure")) {
-      return yield* results[0]?.failure ?? noPrimary
+      return yield* results[0]?.failure ?? backendError("subscribe", causes.noPrimary)
     }
     for (const [index, result] of results.entries()) {
       if (result._tag === "Failure") yield* attachLater(entry, wanted[index]!)

@@ -84,7 +84,6 @@ export const withTimeouts = (
   Effect.gen(function*() {
     const limit = Duration.toMillis(commandTimeout)
     const busy = Latch.makeUnsafe(false)
-    const address = () => client instanceof Client ? addressOf(client) : "the Cluster"
     // A list, since with thousands of commands a set costs a quarter more
     let oldest: UntimedCommand | undefined
     let newest: UntimedCommand | undefined
@@ -119,7 +118,7 @@ export const withTimeouts = (
       yield* listen(client, {
         // A client of the user's may be set to send these again
         close: () => {
-          const cause = causes.lost(address())
+          const cause = causes.lost(addressOf(client))
           while (oldest !== undefined) reject(oldest, cause)
         }
       })
@@ -130,7 +129,7 @@ export const withTimeouts = (
       const at = monotonicMillis()
       while (oldest !== undefined && at >= oldest.sent + limit) {
         silence?.noteSilence(oldest.sent)
-        reject(oldest, causes.timedOut(Duration.format(commandTimeout), address()))
+        reject(oldest, causes.timedOut(Duration.format(commandTimeout), addressOf(client)))
       }
       const next = Math.min(oldest === undefined ? Infinity : oldest.sent + limit, silence?.look(at) ?? Infinity)
       if (next < Infinity) return Effect.sleep(Duration.millis(Math.max(1, Math.ceil(next - at))))
@@ -141,7 +140,7 @@ export const withTimeouts = (
 
     return (name, args, done) => {
       const fail = (cause: unknown) => queueMicrotask(() => done({ cause }, undefined))
-      if (client.status !== "ready") return void fail(causes.notConnected(address()))
+      if (client.status !== "ready") return void fail(causes.notConnected(addressOf(client)))
       let command: UntimedCommand
       try {
         command = new UntimedCommand(name, args)
@@ -159,7 +158,7 @@ export const withTimeouts = (
         },
         (cause: unknown) => {
           forget(command)
-          done({ cause: causes.ofCommand(cause, address()) }, undefined)
+          done({ cause: causes.ofCommand(cause, addressOf(client)) }, undefined)
         }
       )
       try {

@@ -76,11 +76,9 @@ export const reserved = (client: Client | Cluster): Send =>
   )
 
 const call = (client: Client | Cluster, command: string, args: ReadonlyArray<string>) =>
-  Effect.callback<unknown, Redis.RedisError>((resume) => {
-    client.call(command, ...args).then(
-      (reply) => resume(Effect.succeed(reply)),
-      (cause: unknown) => resume(fail(causes.ofCommand(cause, "stream" in client ? addressOf(client) : "the Cluster")))
-    )
+  Effect.tryPromise({
+    try: () => client.call(command, ...args),
+    catch: (cause) => new Redis.RedisError({ cause: causes.ofCommand(cause, addressOf(client)) })
   })
 
 const callNode = (client: Client, limit: Duration.Duration, command: string, args: ReadonlyArray<string>) =>
@@ -96,30 +94,14 @@ const callNode = (client: Client, limit: Duration.Duration, command: string, arg
 export const node = (client: Client, limit: Duration.Duration): Send =>
   sending((command, args) => callNode(client, limit, command, args))
 
-const noPrimary = new DriverError("no primary of the Cluster is known to be up", true)
-
-/** Each primary's reply, or the first failure. */
-const everywhere = (cluster: Cluster, limit: Duration.Duration, command: string, args: ReadonlyArray<string>) =>
+/** The result of each primary, or the first failure. */
+const onPrimaries = <A>(cluster: Cluster, run: (primary: Client) => Effect.Effect<A, Redis.RedisError>) =>
   Effect.suspend(() => {
     const primaries = cluster.nodes("master")
     return primaries.length === 0
-      ? fail(noPrimary)
-      : Effect.forEach(primaries, (primary) => callNode(primary, limit, command, args), { concurrency: "unbounded" })
+      ? fail(causes.noPrimary)
+      : Effect.forEach(primaries, run, { concurrency: "unbounded" })
   })
-
-/** Loads a script on every primary. A primary that is down gets the text with the first call that misses it. */
-const loadEverywhere = (cluster: Cluster, limit: Duration.Duration, args: ReadonlyArray<string>) =>
-  Effect.suspend(() =>
-    Effect.forEach(cluster.nodes("master"), (primary) => Effect.result(callNode(primary, limit, "SCRIPT", args)), {
-      concurrency: "unbounded"
-    })
-  ).pipe(
-    Effect.flatMap((results) =>
-      Effect.fromResult(
-        results.find(Result.isSuccess) ?? results[0] ?? Result.fail(new Redis.RedisError({ cause: noPrimary }))
-      )
-    )
-  )
 
 /** Asks the primary of each slot. ioredis forgets a node whose connection is lost, but not its slots. */
 export const pingAll = (cluster: Cluster, limit: Duration.Duration): Effect.Effect<void, Redis.RedisError> =>
@@ -134,11 +116,16 @@ export const pingAll = (cluster: Cluster, limit: Duration.Duration): Effect.Effe
 
 export const onCluster = (cluster: Cluster, limit: Duration.Duration, send: Send): Send =>
   sending((command, args, name) => {
-    const replies = everywhere(cluster, limit, command, args)
+    const ask = (primary: Client) => callNode(primary, limit, command, args)
+    const replies = onPrimaries(cluster, ask)
     switch (name) {
       case "SCRIPT":
+        // A primary that is down gets the text with the first call that misses it
         return String(args[0]).toUpperCase() === "LOAD"
-          ? loadEverywhere(cluster, limit, args)
+          ? Effect.flatMap(
+            onPrimaries(cluster, (primary) => Effect.result(ask(primary))),
+            (results) => Effect.fromResult(results.find(Result.isSuccess) ?? results[0]!)
+          )
           : Effect.map(replies, ([first]) => first)
       case "FLUSHALL":
       case "FLUSHDB":

@@ -38,12 +38,15 @@ const hostPort = (
 ) => `${host ?? "localhost"}:${port ?? normal}`
 
 /** Where the commands go now. */
-export const addressOf = ({ options, stream }: Client): string =>
-  options.path ?? (!options.sentinels
-    ? hostPort(options)
-    : stream && "remoteAddress" in stream && stream.remoteAddress !== undefined
+export const addressOf = (client: Client | Cluster): string => {
+  if (!(client instanceof Client)) return "the Cluster"
+  const { options, stream } = client
+  if (options.path !== undefined) return options.path
+  if (!options.sentinels) return hostPort(options)
+  return stream && "remoteAddress" in stream && stream.remoteAddress !== undefined
     ? hostPort({ host: stream.remoteAddress as string, port: stream.remotePort as number })
-    : `the primary "${options.name}"`)
+    : `the primary "${options.name}"`
+}
 
 export const targetOf = (options: ClientOptions): causes.Target => ({
   address: options.path ??
@@ -83,13 +86,6 @@ const optionsFor = (
   }
 }
 
-interface Connectable {
-  readonly connect: () => Promise<void>
-  readonly disconnect: (reconnect?: boolean) => void
-  readonly on: (event: "error", listener: (cause: unknown) => void) => unknown
-  readonly once: (event: "ready", listener: () => void) => unknown
-}
-
 /** For a Cluster, the error of the last node that was asked. */
 const reasonOf = (error: unknown): unknown =>
   error instanceof Error && "lastNodeError" in error && error.lastNodeError ? error.lastNodeError : error
@@ -106,7 +102,7 @@ export const refusedCommand = (cause: unknown): string | undefined => {
  * Connects within the connect timeout or fails with the cause; closes with the scope. ioredis has no limit for a server
  * that accepts the connection and stays silent.
  */
-export const opened = <C extends Connectable>(
+export const opened = <C extends Client | Cluster>(
   role: Role,
   { connectTimeout }: Pick<Settings, "connectTimeout">,
   target: causes.Target,

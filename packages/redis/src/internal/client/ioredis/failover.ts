@@ -29,7 +29,8 @@ export interface FailoverWatch {
 export const watch = Effect.fnUntraced(function*(
   { client: options, connectTimeout }: Settings
 ): Effect.fn.Return<FailoverWatch, never, Scope.Scope> {
-  const connected = new Map<Client, { isStale: boolean }>()
+  const connected = new Set<Client>()
+  const stale = new WeakSet<Client>()
   let switches = 0
   let wasReplica = false
   const runLog = Effect.runForkWith(yield* Effect.context<never>())
@@ -40,11 +41,11 @@ export const watch = Effect.fnUntraced(function*(
 
   const drop = (except?: Client) => {
     switches++
-    for (const [client, state] of connected) {
+    for (const client of connected) {
       if (client === except) continue
       if (client.status === "ready" || client.status === "connect") client.disconnect(true)
       // ioredis would never reconnect a connection that is dropped at this stage
-      else if (client.status === "connecting") state.isStale = true
+      else if (client.status === "connecting") stale.add(client)
     }
   }
   const askSentinel = ({ host, port, family }: NonNullable<typeof options.sentinels>[number]) =>
@@ -82,7 +83,6 @@ export const watch = Effect.fnUntraced(function*(
     Effect.gen(function*() {
       const before = switches
       const client = yield* open
-      const state = { isStale: false }
       yield* listen(client, {
         ready: () => {
           if (!wasReplica) return
@@ -93,12 +93,11 @@ export const watch = Effect.fnUntraced(function*(
           }, tell)
         },
         connect: () => {
-          if (state.isStale) client.disconnect(true)
-          state.isStale = false
+          if (stale.delete(client)) client.disconnect(true)
         }
       })
       yield* Effect.acquireRelease(
-        Effect.sync(() => connected.set(client, state)),
+        Effect.sync(() => connected.add(client)),
         () => Effect.sync(() => connected.delete(client))
       )
       if (switches !== before) client.disconnect(true)

@@ -16,8 +16,7 @@ import type { Redis as Client } from "ioredis"
 import { DriverError } from "../driverError.ts"
 import type * as Redis from "../effectRedis.ts"
 import { backendError, fromRedis } from "../errors.ts"
-import * as causes from "./causes.ts"
-import { addressOf } from "./connection.ts"
+import { node } from "./commands.ts"
 import type { OutageLog } from "./outageLog.ts"
 import { onWallClock } from "./wallClock.ts"
 
@@ -71,23 +70,11 @@ export const make = Effect.fnUntraced(function*(
   let connected: Client | undefined
   let problem: BackendError | undefined
 
-  const call = (operation: string, client: Client, run: (client: Client) => Promise<unknown>) =>
-    Effect.callback<void, BackendError>((resume) => {
-      run(client).then(
-        () => resume(Effect.void),
-        (cause: unknown) => resume(Effect.fail(backendError(operation, causes.ofCommand(cause, addressOf(client)))))
-      )
-    }).pipe(
-      Effect.timeoutOrElse({
-        duration: commandTimeout,
-        orElse: () =>
-          Effect.fail(backendError(operation, causes.timedOut(Duration.format(commandTimeout), addressOf(client))))
-      }),
-      onWallClock
-    )
+  const call = (operation: string, client: Client, command: string, ...args: ReadonlyArray<string>) =>
+    Effect.mapError(node(client, commandTimeout)(command, ...args), fromRedis(operation))
 
   const subscribeTo = (client: Client, channels: ReadonlyArray<string>) =>
-    call("subscribe", client, (client) => client.subscribe(...channels))
+    call("subscribe", client, "subscribe", ...channels)
 
   const connect = Effect.gen(function*() {
     const client = yield* Effect.mapError(open, fromRedis("connect the subscriber"))
@@ -118,10 +105,10 @@ export const make = Effect.fnUntraced(function*(
       client.once("end", () => resume(Effect.void))
     })
 
-  const heartbeat = (client: Client) => call("ping the subscriber", client, (client) => client.ping())
-
-  const watch = (client: Client) =>
-    Effect.raceFirst(ended(client), Effect.forever(Effect.delay(heartbeat(client), heartbeatInterval)))
+  const watch = (client: Client) => {
+    const heartbeat = Effect.delay(call("ping the subscriber", client, "ping"), heartbeatInterval)
+    return Effect.raceFirst(ended(client), Effect.forever(heartbeat))
+  }
 
   const isDown = () => problem ?? backendError("subscribe", new DriverError("the subscriber connection is down", true))
 
@@ -155,11 +142,7 @@ export const make = Effect.fnUntraced(function*(
     const first = Deferred.makeUnsafe<void, BackendError>()
     return Effect.forkIn(supervise(first), layerScope).pipe(
       Effect.andThen(Deferred.await(first)),
-      Effect.flatMap(() =>
-        connected === undefined
-          ? Effect.fail(isDown())
-          : Effect.succeed(connected)
-      )
+      Effect.flatMap(() => connected === undefined ? Effect.fail(isDown()) : Effect.succeed(connected))
     )
   }))
 
