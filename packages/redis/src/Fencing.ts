@@ -25,10 +25,11 @@
  * @since 0.1.0
  */
 import { FencingToken } from "@effect-simba/core/FencingToken"
-import { InvalidConfig, ProtocolError, StaleToken, type StoreError } from "@effect-simba/core/SimbaError"
+import { InvalidConfig, type ProtocolError, StaleToken, type StoreError } from "@effect-simba/core/SimbaError"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { malformed } from "./internal/client/decode.ts"
 import * as Redis from "./internal/client/effectRedis.ts"
 import { fromRedis } from "./internal/client/errors.ts"
 import { evaluate } from "./internal/client/script.ts"
@@ -116,28 +117,20 @@ export const script = <Params extends ReadonlyArray<unknown>>(
   params: (...params: Params) => ReadonlyArray<unknown>,
   options: { readonly lua: string; readonly numberOfKeys: number | ((...params: Params) => number) }
 ): Script<Params> => {
-  const { lua, numberOfKeys } = options
-  const count = (given: Params) => typeof numberOfKeys === "number" ? numberOfKeys : numberOfKeys(...given)
+  const { lua, numberOfKeys } = Redis.script(params, options)
   return {
     fenced: Redis.script(
       (fence: string, token: FencingToken, ...given: Params) => {
         const all = params(...given)
-        const keys = count(given)
+        const keys = numberOfKeys(...given)
         return [fence, ...all.slice(0, keys), token, ...all.slice(keys)]
       },
-      { lua: fenced(lua), numberOfKeys: (_fence, _token, ...given) => 1 + count(given) }
+      { lua: fenced(lua), numberOfKeys: (_fence, _token, ...given) => 1 + numberOfKeys(...given) }
     ).withReturnType<unknown>()
   }
 }
 
 const isToken = Schema.is(FencingToken)
-
-const toProtocolError = (resource: string, read: unknown) =>
-  new ProtocolError({
-    where: `the token that "${resource}" has seen`,
-    read: typeof read === "string" ? read : JSON.stringify(read) ?? String(read),
-    problem: "it is not a fencing token"
-  })
 
 /**
  * Runs a fenced snippet in one step on the server, unless the resource has seen a larger token.
@@ -178,9 +171,9 @@ export const run = <Params extends ReadonlyArray<unknown>>(
         const [kind, what] = Array.isArray(reply) ? reply as ReadonlyArray<unknown> : []
         if (kind === "done") return Effect.succeed(what)
         const seen = Number(what)
-        return kind === "stale" && isToken(seen)
-          ? Effect.fail(new StaleToken({ resource, token, seen }))
-          : Effect.fail(toProtocolError(resource, kind === undefined ? reply : what))
+        if (kind === "stale" && isToken(seen)) return Effect.fail(new StaleToken({ resource, token, seen }))
+        const where = `the token that "${resource}" has seen`
+        return Effect.fail(malformed(where, kind === undefined ? reply : what, "it is not a fencing token"))
       })
     )
   })

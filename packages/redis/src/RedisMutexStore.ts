@@ -21,7 +21,7 @@ import { reader, subscribe } from "./internal/client/decode.ts"
 import { Redis } from "./internal/client/effectRedis.ts"
 import { fromRedis } from "./internal/client/errors.ts"
 import { scan } from "./internal/client/scan.ts"
-import { evaluate } from "./internal/client/script.ts"
+import { call } from "./internal/client/script.ts"
 import * as mutexKeys from "./internal/mutex/keys.ts"
 import { MutexMessage } from "./internal/mutex/messages.ts"
 import * as operationBatch from "./internal/mutex/operationBatch.ts"
@@ -34,9 +34,6 @@ import { RedisTopology } from "./RedisTopology.ts"
 
 const isMutexName = Schema.is(MutexName)
 const readMutexMessage = reader("a message on a mutex channel", MutexMessage)
-
-const keysOf = (mutex: MutexName) =>
-  [mutexKeys.owner(mutex), mutexKeys.queue(mutex), mutexKeys.fence(mutex), mutexKeys.reserved(mutex)] as const
 
 const known = (keys: Stream.Stream<string, BackendError>) =>
   Stream.suspend(() => {
@@ -55,9 +52,9 @@ const make = Effect.gen(function*() {
   const redis = yield* Redis
   const subscriber = yield* Subscriber
   const topology = yield* RedisTopology
-  const look = evaluate(redis, scripts.readOwner)
-  const force = evaluate(redis, scripts.forceRelease)
-  const claimPeriod = evaluate(redis, scripts.claimPeriod)
+  const readOwner = call(redis, "owner", scripts.readOwner, readOwnership)
+  const forceRelease = call(redis, "force release", scripts.forceRelease, readOwnership)
+  const claimPeriod = call(redis, "claim a period", scripts.claimPeriod, readClaimPeriod)
 
   const pending = new PendingReleases()
   const inbox = yield* waiterInbox.make(subscriber, (id) => {
@@ -68,7 +65,7 @@ const make = Effect.gen(function*() {
   const servers = isCluster ? yield* topology.primaries : [redis.send]
   const countable = subscriber.countable && (yield* seesSubscribers(servers, subscriber))
   const skipDead = !countable ? "0" : isCluster ? "ours" : "1"
-  const sink = (yield* CommandSink) ?? (yield* overRedis(redis, { coalescing: false }))
+  const sink = (yield* CommandSink) ?? (yield* overRedis(redis))
   const load = (script: string) =>
     Effect.mapError(redis.send<string>("SCRIPT", "LOAD", script), fromRedis("load a script"))
   const { acquire, confirm, flush, inspect, release: sendRelease } = operationBatch.make(sink, {
@@ -125,11 +122,7 @@ const make = Effect.gen(function*() {
       release(request, done)
       return true
     },
-    owner: (mutex: MutexName) =>
-      behind(look([mutexKeys.owner(mutex)], [])).pipe(
-        Effect.mapError(fromRedis("owner")),
-        Effect.flatMap(readOwnership)
-      ),
+    owner: (mutex) => behind(readOwner([mutexKeys.owner(mutex)], [])),
     wakeUps: inbox.wakeUps,
     isListening: true,
     changes: (mutex) =>
@@ -141,15 +134,11 @@ const make = Effect.gen(function*() {
     inspect: (mutex, limit) => Effect.callback((resume) => inspect(mutex, limit, resume)),
     list: known(scan("list", redis, topology, "MATCH", mutexKeys.pattern)),
     forceRelease: (mutex, confirm) =>
-      behind(force(keysOf(mutex), [Duration.toMillis(confirm), skipDead])).pipe(
-        Effect.mapError(fromRedis("force release")),
-        Effect.flatMap(readOwnership)
-      ),
+      behind(forceRelease(mutexKeys.operands(mutex), [Duration.toMillis(confirm), skipDead])),
     claimPeriod: ({ at, every, job, mutex, onlyIfKnown = false }) =>
-      claimPeriod([mutexKeys.tick(mutex, job)], [Duration.toMillis(every), at ?? "", onlyIfKnown ? "1" : "0"]).pipe(
-        Effect.mapError(fromRedis("claim a period")),
-        Effect.flatMap(readClaimPeriod),
-        Effect.map(([first, next]) => ({ first: first === "1", next: Duration.millis(next) }))
+      Effect.map(
+        claimPeriod([mutexKeys.tick(mutex, job)], [Duration.toMillis(every), at ?? "", onlyIfKnown ? "1" : "0"]),
+        ([first, next]) => ({ first: first === "1", next: Duration.millis(next) })
       )
   })
 })

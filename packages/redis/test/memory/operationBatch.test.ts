@@ -11,13 +11,14 @@ import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 import * as direct from "../../src/internal/client/commandSink.ts"
 import * as RedisKeys from "../../src/internal/mutex/keys.ts"
+import { coalescing } from "../support/commandSink.ts"
 import { contender, exitsOf, freshName, granted, requestOf } from "../support/harness.ts"
 
 /** A store on the fake server over a `Direct` like that of ioredis; `failing` may answer in the server's stead. */
 const openDirect = Effect.gen(function*() {
   const client = yield* Layer.build(FakeRedis.layerClient({ name: "direct" }))
   const redis = Context.get(client, Redis)
-  const over = yield* direct.overRedis(redis, { coalescing: true })
+  const over = yield* coalescing(redis)
   const state: {
     isReady: boolean
     answer:
@@ -211,7 +212,7 @@ describe("requests of one turn on a fake server", () => {
         ...Context.get(yield* Layer.build(FakeRedis.layerClient()), Redis),
         send: (command) => Effect.succeed((command === "SCRIPT" ? "sha" : ["1"]) as never)
       })
-      const over = yield* direct.overRedis(Context.get(context, Redis), { coalescing: true })
+      const over = yield* coalescing(Context.get(context, Redis))
       const client = yield* Layer.build(FakeRedis.layerClient())
       const store = Context.get(
         yield* Layer.build(
@@ -234,7 +235,7 @@ describe("requests of one turn on a fake server", () => {
           ...Context.get(yield* Layer.build(FakeRedis.layerClient()), Redis),
           send: () => never
         })
-        const over = yield* direct.overRedis(Context.get(silent, Redis), { coalescing: false })
+        const over = yield* direct.overRedis(Context.get(silent, Redis))
         over.send("GET", ["a"], () => {})
         yield* TestClock.adjust("1 minute")
         assert.strictEqual(ended, 0)

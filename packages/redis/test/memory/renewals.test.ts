@@ -19,7 +19,7 @@ describe("renewals over any provider of Redis", () => {
           Effect.andThen(Effect.sync(() => log.push(`${command} begins`)), Effect.never),
           () => Effect.sync(() => log.push(`${command} ends`))
         )
-      const direct = yield* overRedis({ send } as unknown as Redis["Service"], { coalescing: false })
+      const direct = yield* overRedis({ send } as unknown as Redis["Service"])
       const renew = renewals.make(direct, "sha")
       const request = { mutex: MutexName.MutexName.make("m"), id: freshId(), lease: Duration.seconds(16) }
       const renewing = yield* Effect.forkChild(renew([request]), { startImmediately: true })

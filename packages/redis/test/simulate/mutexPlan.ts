@@ -10,7 +10,8 @@ import * as RedisLockModel from "@effect-simba/redis/RedisLockModel"
 import { Checker, Simulation } from "@effect-simba/testkit"
 import { Duration, Effect, Layer, Logger, References, Tracer } from "effect"
 import { Redis } from "effect/persistence/Redis"
-import { CommandSink, overRedis } from "../../src/internal/client/commandSink.ts"
+import { CommandSink } from "../../src/internal/client/commandSink.ts"
+import { coalescing } from "../support/commandSink.ts"
 import { busy, confirm, fencedKey, type Settings, transition, ttl } from "./behaviour.ts"
 import { draws } from "./draws.ts"
 
@@ -28,10 +29,7 @@ export const lock = {
 const uncounted = Layer.effect(Subscriber, Effect.map(Subscriber, (real) => ({ ...real, countable: false })))
 
 /** As over ioredis: what is asked for in one turn goes out in one call. */
-const coalescing = Layer.effect(
-  CommandSink,
-  Effect.flatMap(Redis, (redis) => overRedis(redis, { coalescing: true }))
-)
+const coalescingLayer = Layer.effect(CommandSink, Effect.flatMap(Redis, coalescing))
 
 /** A tracer and a logger that throw now and then. Nothing but their spans and lines may be lost. */
 const throwing = ({ random }: Simulation.Client) => {
@@ -67,7 +65,7 @@ export const program = (
 ) =>
 (client: Simulation.Client) => {
   const counted = settings.countsSubscribers ? on : on.pipe(Layer.provide(uncounted))
-  const store = settings.coalescing ? counted.pipe(Layer.provide(coalescing)) : counted
+  const store = settings.coalescing ? counted.pipe(Layer.provide(coalescingLayer)) : counted
   const contender = `${client.name}.${client.generation}`
   const mutex = mutexes({
     ttl,

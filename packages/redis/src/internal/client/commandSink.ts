@@ -4,7 +4,6 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as FiberSet from "effect/FiberSet"
-import * as Scheduler from "effect/Scheduler"
 import type * as Scope from "effect/Scope"
 import { type Redis, RedisError } from "./effectRedis.ts"
 
@@ -37,25 +36,18 @@ const causeOf = (cause: Cause.Cause<RedisError>): unknown => {
 }
 
 /**
- * A sink over Effect's service, with a fiber for each command. Without `coalescing` a command is sent at once, since
- * `TestClock` does not wait for another pass of the scheduler. Commands that were never answered end with the scope.
+ * A sink over Effect's service, with a fiber for each command. A command is sent at once, since `TestClock` does not
+ * wait for another pass of the scheduler. Commands that were never answered end with the scope.
  */
-export const overRedis = (
-  redis: Redis["Service"],
-  { coalescing }: { readonly coalescing: boolean }
-): Effect.Effect<CommandSink, never, Scope.Scope> =>
-  Effect.gen(function*() {
-    const run = yield* FiberSet.makeRuntime<never, unknown, RedisError>()
-    const dispatcher = (yield* Scheduler.Scheduler).makeDispatcher()
-    return {
-      isReady: () => false,
-      afterCurrentTask: coalescing ? (task) => dispatcher.scheduleTask(task, 0) : (task) => task(),
-      send: (command, args, done) => {
-        const fiber = run(redis.send(command, ...args))
-        fiber.addObserver((exit) =>
-          Exit.isSuccess(exit) ? done(undefined, exit.value) : done({ cause: causeOf(exit.cause) }, undefined)
-        )
-        return () => fiber.interruptUnsafe()
-      }
+export const overRedis = (redis: Redis["Service"]): Effect.Effect<CommandSink, never, Scope.Scope> =>
+  Effect.map(FiberSet.makeRuntime<never, unknown, RedisError>(), (run) => ({
+    isReady: () => false,
+    afterCurrentTask: (task) => task(),
+    send: (command, args, done) => {
+      const fiber = run(redis.send(command, ...args))
+      fiber.addObserver((exit) =>
+        Exit.isSuccess(exit) ? done(undefined, exit.value) : done({ cause: causeOf(exit.cause) }, undefined)
+      )
+      return () => fiber.interruptUnsafe()
     }
-  })
+  }))

@@ -15,13 +15,20 @@ import * as log from "./log.ts"
 export type Reader<T> = (input: unknown) => Exit.Exit<T, ProtocolError>
 
 /** `where` names the text in error messages. */
+export const malformed = (where: string, input: unknown, problem: string): ProtocolError =>
+  new ProtocolError({
+    where,
+    read: typeof input === "string" ? input : JSON.stringify(input) ?? String(input),
+    problem
+  })
+
 export const reader = <T, E>(where: string, codec: Schema.Codec<T, E>): Reader<T> => {
   const decode = Schema.decodeUnknownResult(codec)
   return (input) => {
     const result = decode(input)
-    if (Result.isSuccess(result)) return Exit.succeed(result.success)
-    const read = typeof input === "string" ? input : JSON.stringify(input) ?? String(input)
-    return Exit.fail(new ProtocolError({ where, read, problem: result.failure.message }))
+    return Result.isSuccess(result)
+      ? Exit.succeed(result.success)
+      : Exit.fail(malformed(where, input, result.failure.message))
   }
 }
 

@@ -1,7 +1,9 @@
 /** Descriptors of scripts, and how a script reaches a server that does not know it. */
+import type { StoreError } from "@effect-simba/core/SimbaError"
 import * as Effect from "effect/Effect"
+import type { Reader } from "./decode.ts"
 import * as Redis from "./effectRedis.ts"
-import { isForgotten } from "./errors.ts"
+import { fromRedis, isForgotten } from "./errors.ts"
 
 /** Keys and arguments of a script, and its expected reply. A codec reads the reply all the same. */
 export type Script<Keys extends ReadonlyArray<string>, Args extends ReadonlyArray<string | number>, Reply = unknown> =
@@ -35,4 +37,16 @@ export const evaluate = <Config extends { readonly params: ReadonlyArray<unknown
         String(script.numberOfKeys(...params)),
         ...script.params(...params).map(String)
       ))
+}
+
+/** Runs a script and decodes its reply. */
+export const call = <Keys extends ReadonlyArray<string>, Args extends ReadonlyArray<string | number>, T>(
+  redis: Redis.Redis["Service"],
+  operation: string,
+  script: Script<Keys, Args>,
+  read: Reader<T>
+) => {
+  const run = evaluate(redis, script)
+  return (keys: Keys, args: Args): Effect.Effect<T, StoreError> =>
+    Effect.flatMap(Effect.mapError(run(keys, args), fromRedis(operation)), read)
 }

@@ -18,6 +18,9 @@ export const fence = (mutex: MutexName): string => `simba:{${mutex}}:fence`
 /** String: the stock Simba contender that was told to come, while ours hold back for it. */
 export const reserved = (mutex: MutexName): string => `simba:{${mutex}}:reserved`
 
+/** The keys of an acquire or a release, in the order of the scripts. */
+export const operands = (mutex: MutexName) => [owner(mutex), queue(mutex), fence(mutex), reserved(mutex)] as const
+
 /** The channel on which every acquisition is announced. */
 export const mutexChannel = (mutex: MutexName): string => `simba:{${mutex}}`
 

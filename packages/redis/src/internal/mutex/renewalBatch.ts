@@ -1,6 +1,6 @@
 /** Sends renewals: one call for all leases that are due together. */
 import type { GuardRequest, GuardResult } from "@effect-simba/core/MutexStore"
-import type { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
+import type { ProtocolError, StoreError } from "@effect-simba/core/SimbaError"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -10,25 +10,22 @@ import * as keys from "./keys.ts"
 import { readGuard } from "./replies.ts"
 import { renewLeases } from "./scripts.ts"
 
-const renewed: GuardResult = { _tag: "Renewed" }
-
 const argsOf = (script: string, requests: ReadonlyArray<GuardRequest>): ReadonlyArray<string> => {
-  const args = [script, String(requests.length)]
-  for (const request of requests) args.push(keys.owner(request.mutex))
-  for (const request of requests) args.push(request.id)
-  const lease = requests[0]?.lease
-  if (lease === undefined) return args
-  const millis = String(Duration.toMillis(lease))
-  if (requests.every((request) => request.lease === lease || Duration.equals(request.lease, lease))) args.push(millis)
-  else for (const request of requests) args.push(String(Duration.toMillis(request.lease)))
-  return args
+  const leases = requests.map(({ lease }) => String(Duration.toMillis(lease)))
+  return [
+    script,
+    String(requests.length),
+    ...requests.map(({ mutex }) => keys.owner(mutex)),
+    ...requests.map(({ id }) => id),
+    ...(leases.every((lease) => lease === leases[0]) ? leases.slice(0, 1) : leases)
+  ]
 }
 
 const resultsOf = (
   requests: ReadonlyArray<GuardRequest>,
   reply: unknown
 ): Exit.Exit<ReadonlyArray<GuardResult>, ProtocolError> => {
-  const results = requests.map((): GuardResult => renewed)
+  const results = requests.map((): GuardResult => ({ _tag: "Renewed" }))
   return Exit.map(readGuard(reply), (missed) => {
     for (const [index, kind, what] of missed) {
       results[index - 1] = kind === "owner"
@@ -42,7 +39,7 @@ const resultsOf = (
 export const make = (sink: CommandSink, sha: string) =>
 (
   requests: ReadonlyArray<GuardRequest>
-): Effect.Effect<ReadonlyArray<GuardResult>, BackendError | ProtocolError> =>
+): Effect.Effect<ReadonlyArray<GuardResult>, StoreError> =>
   Effect.callback((resume) => {
     let isAbandoned = false
     let cancel: (() => void) | undefined

@@ -9,7 +9,7 @@ import { hashTag, slot } from "../../internal/client/clusterSlot.ts"
 import { type Reader, reader } from "../../internal/client/decode.ts"
 import type { Redis } from "../../internal/client/effectRedis.ts"
 import { backendError, fromRedis } from "../../internal/client/errors.ts"
-import { evaluate, type Script } from "../../internal/client/script.ts"
+import { call, type Script } from "../../internal/client/script.ts"
 import { toEntry } from "./announcementEntry.ts"
 import { Flag } from "./codecs.ts"
 import * as keys from "./keys.ts"
@@ -38,12 +38,7 @@ export const make = (
     operation: string,
     script: Script<Keys, Args>,
     reply: Schema.Codec<T, E>
-  ) => {
-    const call = evaluate(redis, script)
-    const read = reader(`the reply of the script to ${operation}`, reply)
-    return (keys: Keys, args: Args): Effect.Effect<T, StoreError> =>
-      Effect.flatMap(Effect.mapError(call(keys, args), fromRedis(operation)), read)
-  }
+  ) => call(redis, operation, script, reader(`the reply of the script to ${operation}`, reply))
 
   const send = <T>(
     operation: string,

@@ -1,0 +1,12 @@
+/** A sink of commands as over ioredis, on any provider of `Redis`. */
+import { Effect, Scheduler, type Scope } from "effect"
+import type { Redis } from "effect/persistence/Redis"
+import { type CommandSink, overRedis } from "../../src/internal/client/commandSink.ts"
+
+/** What is asked for in one turn goes out in one call. */
+export const coalescing = (redis: Redis["Service"]): Effect.Effect<CommandSink, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    const sink = yield* overRedis(redis)
+    const dispatcher = (yield* Scheduler.Scheduler).makeDispatcher()
+    return { ...sink, afterCurrentTask: (task) => dispatcher.scheduleTask(task, 0) }
+  })
