@@ -5,6 +5,7 @@
  */
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
@@ -54,27 +55,18 @@ const { finding } = checks
 
 const causeOf = (error: Redis.RedisError) => error.cause instanceof Error ? error.cause.message : String(error.cause)
 
-const nanosToMillis = (nanos: bigint) => Number(nanos) / 1e6
-
 const latency = Effect.fnUntraced(function*(send: Send, pings: number) {
   const times: Array<number> = []
   for (let i = 0; i < pings; i++) {
-    const before = yield* Clock.monotonicTimeNanos
-    yield* send("PING")
-    times.push(nanosToMillis((yield* Clock.monotonicTimeNanos) - before))
+    const [took] = yield* Effect.timed(send("PING"))
+    times.push(Duration.toMillis(took))
   }
   times.sort((a, b) => a - b)
-  const text = `a round trip takes ${times[Math.floor(times.length / 2)]?.toFixed(1)} ms, at most ${
-    times.at(-1)?.toFixed(1)
-  } ms of ${times.length}`
-  return (times.at(-1) ?? 0) > 250
-    ? finding(
-      "latency",
-      "warning",
-      text,
-      "look for slow commands (SLOWLOG GET), a busy server, or a long way; give leases more time"
-    )
-    : finding("latency", "ok", text)
+  const [median, longest] = [times[Math.floor(times.length / 2)], times.at(-1)]
+  const text = `a round trip takes ${median?.toFixed(1)} ms, at most ${longest?.toFixed(1)} ms of ${times.length}`
+  if (longest === undefined || longest <= 250) return finding("latency", "ok", text)
+  const advice = "look for slow commands (SLOWLOG GET), a busy server, or a long way; give leases more time"
+  return finding("latency", "warning", text, advice)
 })
 
 /** Half of the round trip is the least error of this comparison. */
@@ -84,27 +76,17 @@ const clock = Effect.fnUntraced(function*(send: Send) {
   const after = yield* Clock.currentTimeMillis
   const ahead = Math.round(Number(seconds) * 1000 + Number(micros) / 1000 - (before + after) / 2)
   const text = `the server's clock is ${Math.abs(ahead)} ms ${ahead < 0 ? "behind" : "ahead of"} the local one`
-  return Math.abs(ahead) > 1000
-    ? finding(
-      "clock",
-      "warning",
-      text,
-      "let NTP set both: once-per-period jobs and the times of tokens follow the server's clock"
-    )
-    : finding("clock", "ok", text)
+  if (Math.abs(ahead) <= 1000) return finding("clock", "ok", text)
+  const advice = "let NTP set both: once-per-period jobs and the times of tokens follow the server's clock"
+  return finding("clock", "warning", text, advice)
 })
 
-const coverage = (value: string | undefined): Finding =>
-  value === undefined
-    ? finding("coverage", "info", "cluster-require-full-coverage is not visible")
-    : value === "no"
-    ? finding("coverage", "ok", "each primary serves while another is away")
-    : finding(
-      "coverage",
-      "warning",
-      "while one primary is away, all others refuse commands, and every lease may run out",
-      "set cluster-require-full-coverage no"
-    )
+const coverage = (value: string | undefined): Finding => {
+  if (value === undefined) return finding("coverage", "info", "cluster-require-full-coverage is not visible")
+  if (value === "no") return finding("coverage", "ok", "each primary serves while another is away")
+  const problem = "while one primary is away, all others refuse commands, and every lease may run out"
+  return finding("coverage", "warning", problem, "set cluster-require-full-coverage no")
+}
 
 type Command = readonly [name: string, ...args: ReadonlyArray<string>]
 
@@ -156,35 +138,27 @@ const permissions = Effect.fnUntraced(function*(send: Send, commands: ReadonlyAr
     (command) => Effect.match(send(...command), { onFailure: causeOf, onSuccess: () => "" })
   )
   const refusals = new Set(replies.filter((text) => text.includes("NOPERM")))
-  return refusals.size === 0
-    ? finding("permissions", "ok", "all commands are permitted")
-    : finding(
-      "permissions",
-      "error",
-      [...refusals].join("; "),
-      "grant them (ACL SETUSER): the operations guide has the line"
-    )
+  if (refusals.size === 0) return finding("permissions", "ok", "all commands are permitted")
+  const advice = "grant them (ACL SETUSER): the operations guide has the line"
+  return finding("permissions", "error", [...refusals].join("; "), advice)
 })
 
 const messages = (send: Send, subscriber: Subscriber["Service"], key: string) =>
-  Effect.gen(function*() {
-    const queue = yield* subscriber.subscribe(key)
-    const before = yield* Clock.monotonicTimeNanos
-    yield* send("PUBLISH", key, "doctor")
-    yield* Queue.take(queue)
-    return nanosToMillis((yield* Clock.monotonicTimeNanos) - before)
-  }).pipe(
+  Effect.flatMap(
+    subscriber.subscribe(key),
+    (queue) => Effect.timed(Effect.andThen(send("PUBLISH", key, "doctor"), Queue.take(queue)))
+  ).pipe(
     Effect.scoped,
     Effect.timeout("2 seconds"),
     Effect.match({
-      onSuccess: (millis) => finding("messages", "ok", `a message arrives after ${millis.toFixed(1)} ms`),
-      onFailure: (error) =>
-        finding(
-          "messages",
-          "warning",
-          `no message arrives: ${error instanceof Redis.RedisError ? causeOf(error) : error.message}`,
+      onSuccess: ([took]) =>
+        finding("messages", "ok", `a message arrives after ${Duration.toMillis(took).toFixed(1)} ms`),
+      onFailure: (error) => {
+        const problem = `no message arrives: ${error instanceof Redis.RedisError ? causeOf(error) : error.message}`
+        const advice =
           "permit subscribe, and the channels simba:*: until then each hand-off may take as long as a lease"
-        )
+        return finding("messages", "warning", problem, advice)
+      }
     })
   )
 

@@ -14,7 +14,7 @@ import { durationFlag } from "./settings.ts"
 type Mutexes = Mutex.Mutex["Service"]
 
 /** Milliseconds of a clock that never steps. */
-const now = Clock.clockWith((clock) => Effect.sync(() => Number(clock.monotonicTimeNanosUnsafe()) / 1e6))
+const now = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
 
 /** Fewer samples than this say nothing, however long they take. */
 const fewest = 10
@@ -30,9 +30,9 @@ const summary = (name: string, times: ReadonlyArray<number>) => {
 
 const free = Effect.fnUntraced(function*(mutex: Mutexes, name: string, until: number) {
   const times: Array<number> = []
-  for (let began = yield* now; began < until || times.length < fewest; began = yield* now) {
-    yield* Effect.scoped(mutex.acquire(name))
-    times.push((yield* now) - began)
+  while ((yield* now) < until || times.length < fewest) {
+    const [took] = yield* Effect.timed(Effect.scoped(mutex.acquire(name)))
+    times.push(Duration.toMillis(took))
   }
   return summary("acquire and release", times)
 })
@@ -41,19 +41,17 @@ const free = Effect.fnUntraced(function*(mutex: Mutexes, name: string, until: nu
 const handOff = Effect.fnUntraced(function*(members: ReadonlyArray<Mutexes>, name: string, until: number) {
   const times: Array<number> = []
   let released: number | undefined
-  const turns = (mutex: Mutexes) =>
-    Effect.gen(function*() {
-      while ((yield* now) < until || times.length < fewest) {
-        yield* Effect.scoped(Effect.gen(function*() {
-          yield* mutex.acquire(name)
-          const granted = yield* now
-          if (released !== undefined) times.push(granted - released)
-          // Long enough for the other one to queue
-          yield* Effect.sleep("5 millis")
-          released = yield* now
-        }))
-      }
-    })
+  const turn = Effect.fnUntraced(function*(mutex: Mutexes) {
+    yield* mutex.acquire(name)
+    const granted = yield* now
+    if (released !== undefined) times.push(granted - released)
+    // Long enough for the other one to queue
+    yield* Effect.sleep("5 millis")
+    released = yield* now
+  }, Effect.scoped)
+  const turns = Effect.fnUntraced(function*(mutex: Mutexes) {
+    while ((yield* now) < until || times.length < fewest) yield* turn(mutex)
+  })
   yield* Effect.forEach(members, turns, { concurrency: "unbounded" })
   return summary("hand-off", times)
 })

@@ -3,11 +3,9 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Redis } from "./effectRedis.ts"
 
-export type Status = "ok" | "info" | "warning" | "error"
-
 export interface Finding {
   readonly check: string
-  readonly status: Status
+  readonly status: "ok" | "info" | "warning" | "error"
   readonly message: string
   readonly advice?: string | undefined
 }
@@ -21,7 +19,7 @@ export type Info = ReadonlyMap<string, string>
 export const fieldsOf = (text: string): Info =>
   new Map([...text.matchAll(/^([^#:\r\n]+):(.*?)\r?$/gm)].map(([, name, value]) => [name!, value!] as const))
 
-export const finding = (check: string, status: Status, message: string, advice?: string): Finding => ({
+export const finding = (check: string, status: Finding["status"], message: string, advice?: string): Finding => ({
   check,
   status,
   message,
@@ -31,8 +29,7 @@ export const finding = (check: string, status: Status, message: string, advice?:
 const version = (info: Info): Finding => {
   const text = info.get("redis_version") ?? "unknown"
   const [major = NaN, minor = NaN] = text.split(".").map(Number)
-  const isOld = major < oldest[0] || (major === oldest[0] && minor < oldest[1])
-  return isOld
+  return major < oldest[0] || (major === oldest[0] && minor < oldest[1])
     ? finding("version", "error", `Redis ${text} is too old`, `upgrade to ${oldest.join(".")} or newer`)
     : finding("version", "ok", `Redis ${text}`)
 }
@@ -49,28 +46,18 @@ const mode = (info: Info, isCluster: boolean): Finding => {
     : finding("mode", "ok", isNode ? "Redis Cluster" : "single server")
 }
 
-const role = (info: Info): Finding =>
-  info.get("role") === "slave"
-    ? finding(
-      "role",
-      "warning",
-      "this server is a replica, which refuses writes (READONLY)",
-      "connect to its primary, or name the Sentinels in client.sentinels"
-    )
-    : finding("role", "ok", "primary")
+const role = (info: Info): Finding => {
+  if (info.get("role") !== "slave") return finding("role", "ok", "primary")
+  const problem = "this server is a replica, which refuses writes (READONLY)"
+  return finding("role", "warning", problem, "connect to its primary, or name the Sentinels in client.sentinels")
+}
 
 const eviction = (info: Info): Finding => {
   const policy = info.get("maxmemory_policy")
-  return policy === undefined
-    ? finding("eviction", "info", "the eviction policy is not visible")
-    : policy === "noeviction"
-    ? finding("eviction", "ok", "noeviction")
-    : finding(
-      "eviction",
-      "warning",
-      `the eviction policy is ${policy}, which may evict a lease`,
-      "set maxmemory-policy noeviction"
-    )
+  if (policy === undefined) return finding("eviction", "info", "the eviction policy is not visible")
+  if (policy === "noeviction") return finding("eviction", "ok", policy)
+  const problem = `the eviction policy is ${policy}, which may evict a lease`
+  return finding("eviction", "warning", problem, "set maxmemory-policy noeviction")
 }
 
 const connections = (info: Info): Finding => {
@@ -82,24 +69,15 @@ const connections = (info: Info): Finding => {
 }
 
 /** `save`: the setting of this name, undefined where nobody has asked, or the server does not tell. */
-const persistence = (info: Info, save: string | undefined): Finding =>
-  info.get("aof_enabled") === "1"
-    ? finding("persistence", "ok", "append-only file")
-    : !info.has("aof_enabled")
-    ? finding("persistence", "info", "whether writes are saved to disk is not visible")
-    : save === ""
-    ? finding(
-      "persistence",
-      "info",
-      "nothing is saved to disk: a restart frees every mutex, and loses announcements and checkpoints",
-      "set appendonly yes"
-    )
-    : finding(
-      "persistence",
-      "info",
-      "no append-only file: a restart loses at least the newest writes",
-      "set appendonly yes"
-    )
+const persistence = (info: Info, save: string | undefined): Finding => {
+  const appendOnly = info.get("aof_enabled")
+  if (appendOnly === undefined) return finding("persistence", "info", "whether writes are saved to disk is not visible")
+  if (appendOnly === "1") return finding("persistence", "ok", "append-only file")
+  const problem = save === ""
+    ? "nothing is saved to disk: a restart frees every mutex, and loses announcements and checkpoints"
+    : "no append-only file: a restart loses at least the newest writes"
+  return finding("persistence", "info", problem, "set appendonly yes")
+}
 
 /** The findings of an `INFO` reply. */
 export const ofInfo = (info: Info, isCluster: boolean, save?: string): ReadonlyArray<Finding> => [
@@ -122,16 +100,11 @@ export const setting = (send: Redis["Service"]["send"], name: string): Effect.Ef
 export const eventsSetting = "notify-keyspace-events"
 
 /** `flags`: the value of `eventsSetting`. Here `A` stands for all kinds of events, `x` among them. */
-export const keyspaceEvents = (flags: string | undefined): Finding =>
-  flags === undefined
-    ? finding("keyspaceEvents", "info", `${eventsSetting} is not visible`)
-    : flags.includes("E") && /[xA]/.test(flags)
-    ? finding("keyspaceEvents", "ok", "expired events are sent")
-    : finding(
-      "keyspaceEvents",
-      "warning",
-      "expired events are not sent: orphaned data streams wait for a sweep",
-      `set ${eventsSetting} Ex, or enableEvents of the client`
-    )
+export const keyspaceEvents = (flags: string | undefined): Finding => {
+  if (flags === undefined) return finding("keyspaceEvents", "info", `${eventsSetting} is not visible`)
+  if (flags.includes("E") && /[xA]/.test(flags)) return finding("keyspaceEvents", "ok", "expired events are sent")
+  const problem = "expired events are not sent: orphaned data streams wait for a sweep"
+  return finding("keyspaceEvents", "warning", problem, `set ${eventsSetting} Ex, or enableEvents of the client`)
+}
 
 export const textOf = ({ advice, message }: Finding): string => advice === undefined ? message : `${message}: ${advice}`
