@@ -153,18 +153,14 @@ const seesSubscribers = Effect.fnUntraced(function*(
 ) {
   const channel = `simba:probe:${yield* Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER)}`
   yield* subscriber.subscribe(channel)
-  const replies = yield* Effect.forEach(
+  const [replies, failures] = yield* Effect.partition(
     servers,
-    (send) => Effect.result(send<ReadonlyArray<string | number>>("PUBSUB", "NUMSUB", channel)),
+    (send) => send<ReadonlyArray<string | number>>("PUBSUB", "NUMSUB", channel),
     { concurrency: "unbounded" }
   )
   // A node of a Cluster that is down now says nothing about the others
-  const counts = replies.filter(Result.isSuccess)
-  const [first] = replies
-  if (first !== undefined && counts.length === 0) {
-    return yield* Effect.as(Effect.mapError(Effect.fromResult(first), fromRedis("count subscribers")), false)
-  }
-  return counts.every(({ success: [, count] }) => Number(count) > 0)
+  if (replies.length === 0 && failures[0] !== undefined) return yield* fromRedis("count subscribers")(failures[0])
+  return replies.every(([, count]) => Number(count) > 0)
 }, Effect.scoped)
 
 /**

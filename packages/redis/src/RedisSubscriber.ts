@@ -56,26 +56,20 @@ export const layer: Layer.Layer<Subscriber, never, Redis> = Layer.effect(
     subscribe: Effect.fnUntraced(function*(channel) {
       const queue = yield* Queue.sliding<Notice>(capacity)
       yield* Effect.addFinalizer(() => Queue.shutdown(queue))
-      const offer = (notice: Notice) => Effect.asVoid(Queue.offer(queue, notice))
       const forward = (messages: Effect.Success<ReturnType<typeof redis.subscribe>>) =>
-        Effect.forever(Effect.flatMap(
-          Queue.take(messages),
-          ({ message }) => offer({ _tag: "Message", channel, text: message })
-        ))
-      const again = Effect.scoped(
-        Effect.flatMap(
-          redis.subscribe(channel),
-          (messages) => Effect.andThen(offer({ _tag: "Gap" }), forward(messages))
+        Queue.take(messages).pipe(
+          Effect.flatMap(({ message }) => Queue.offer(queue, { _tag: "Message", channel, text: message })),
+          Effect.forever
         )
-      )
+      const again = Effect.gen(function*() {
+        const messages = yield* redis.subscribe(channel)
+        yield* Queue.offer(queue, { _tag: "Gap" })
+        return yield* forward(messages)
+      })
       const first = yield* redis.subscribe(channel)
       yield* forward(first).pipe(
-        Effect.catch((error) =>
-          Effect.andThen(
-            log.debug("A subscription failed and is made again", error.cause),
-            Effect.retry(again, retry)
-          )
-        ),
+        Effect.tapError((error) => log.debug("A subscription failed and is made again", error.cause)),
+        Effect.catch(() => Effect.retry(Effect.scoped(again), retry)),
         Effect.forkScoped
       )
       return queue

@@ -15,6 +15,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
+import * as Struct from "effect/Struct"
 import * as RedisMutexStore from "../../RedisMutexStore.ts"
 import { Redis } from "../client/effectRedis.ts"
 import * as keys from "../mutex/keys.ts"
@@ -81,10 +82,7 @@ const ls = Command.make(
     const names = yield* namesWith(Option.getOrElse(prefix, () => ""))
     const [states, unreadable] = yield* lookAt(names, 1)
     yield* print(
-      states.map(({ name, state }) => {
-        const { waiters: _, ...rest } = toJson(name, state)
-        return rest
-      }),
+      states.map(({ name, state }) => Struct.omit(toJson(name, state), ["waiters"])),
       (paint) => [
         ...table(states, {
           NAME: ({ name }) => name,

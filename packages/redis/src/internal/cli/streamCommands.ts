@@ -11,7 +11,7 @@ import * as Stream from "effect/Stream"
 import { stop } from "./exitCodes.ts"
 import { formatDuration, type Paint, plural, print, printable, table } from "./output.ts"
 import { countFlag, durationFlag, optional, switchFlag } from "./settings.ts"
-import { deadOf, exists, messagesOf, mostLag, open, pendingOf, services, store } from "./streamServices.ts"
+import { deadOf, exists, messagesOf, mostLag, onStore, open, pendingOf, services } from "./streamServices.ts"
 
 const serviceArgument = Argument.String("service").pipe(
   Argument.withDescription("The name of the service"),
@@ -48,7 +48,7 @@ const ls = Command.make(
       }, paint),
       paint("dim", plural(rows.length, "service"))
     ])
-  }, Effect.provide(store))
+  }, onStore)
 ).pipe(Command.withDescription("List the services that share data streams"))
 
 /** The data streams that consumers were given. */
@@ -97,80 +97,72 @@ const show = Command.make(
       "The leaseDuration of the fleet; an owner that is idle for longer is gone (default: 2s)"
     )
   },
-  Effect.fnUntraced(
-    function*({ lease = Duration.seconds(2), limit, service: name }) {
-      const service = yield* open(name)
-      const state = yield* service.inspect
-      if (!(yield* exists(name, state))) return yield* stop("negative", `There is no service "${printable(name)}".`)
-      // To list what is pending creates the group where it is missing
-      const streams = state.pending === 0 ? [] : yield* dataStreams(service, lease, limit)
-      const deadLetters = yield* service.deadLetters(undefined, limit)
-      const consumers = state.consumers.map(({ idle, name, pending }) => ({
-        name,
-        owned: pending,
-        idle: Duration.toMillis(idle),
-        capacity: state.members.find(({ consumer }) => consumer === name)?.capacity ?? null
-      }))
-      const orphans = streams.filter(({ isOrphan }) => isOrphan).length
-      const waiting = state.announced - state.pending
-      yield* print(
-        {
-          service: name,
-          announced: state.announced,
-          givenOut: state.pending,
-          orphans,
-          oldest: Duration.toMillis(state.oldest),
-          consumers,
-          streams,
-          deadLetters: { count: state.deadLetters, first: deadLetters }
-        },
-        (paint) => [
-          paint("bold", printable(name)),
-          `${plural(state.announced, "data stream")}, ${waiting} not given out yet, ${plural(orphans, "orphan")}, ${
-            plural(state.deadLetters, "dead letter")
-          }`,
-          "",
-          ...table(consumers, {
-            CONSUMER: ({ name }) => name,
-            OWNED: ({ owned }) => owned,
-            CAPACITY: ({ capacity }) => capacity,
-            IDLE: ({ idle }) => idleFor(idle)
-          }, paint),
-          "",
-          ...table(streams, {
-            "DATA STREAM": ({ stream }) => stream,
-            CONSUMER: ({ consumer }) => consumer,
-            IDLE: ({ idle }) => idleFor(idle),
-            BEHIND: ({ lag }) => lag === mostLag ? `${mostLag}+` : lag,
-            DEAD: ({ deadMessages }) => deadMessages,
-            STATE: ({ isOrphan }) => isOrphan ? "orphan" : "owned"
-          }, paint),
-          ...streams.length < state.pending ? [paint("dim", `${streams.length} of ${state.pending}: see --limit`)] : [],
-          ...deadLetters.length === 0 ? [] : ["", ...letterTable(deadLetters, paint)]
-        ]
-      )
-    },
-    Effect.scoped,
-    Effect.provide(store)
-  )
+  Effect.fnUntraced(function*({ lease = Duration.seconds(2), limit, service: name }) {
+    const service = yield* open(name)
+    const state = yield* service.inspect
+    if (!(yield* exists(name, state))) return yield* stop("negative", `There is no service "${printable(name)}".`)
+    // To list what is pending creates the group where it is missing
+    const streams = state.pending === 0 ? [] : yield* dataStreams(service, lease, limit)
+    const deadLetters = yield* service.deadLetters(undefined, limit)
+    const consumers = state.consumers.map(({ idle, name, pending }) => ({
+      name,
+      owned: pending,
+      idle: Duration.toMillis(idle),
+      capacity: state.members.find(({ consumer }) => consumer === name)?.capacity ?? null
+    }))
+    const orphans = streams.filter(({ isOrphan }) => isOrphan).length
+    const waiting = state.announced - state.pending
+    yield* print(
+      {
+        service: name,
+        announced: state.announced,
+        givenOut: state.pending,
+        orphans,
+        oldest: Duration.toMillis(state.oldest),
+        consumers,
+        streams,
+        deadLetters: { count: state.deadLetters, first: deadLetters }
+      },
+      (paint) => [
+        paint("bold", printable(name)),
+        `${plural(state.announced, "data stream")}, ${waiting} not given out yet, ${plural(orphans, "orphan")}, ${
+          plural(state.deadLetters, "dead letter")
+        }`,
+        "",
+        ...table(consumers, {
+          CONSUMER: ({ name }) => name,
+          OWNED: ({ owned }) => owned,
+          CAPACITY: ({ capacity }) => capacity,
+          IDLE: ({ idle }) => idleFor(idle)
+        }, paint),
+        "",
+        ...table(streams, {
+          "DATA STREAM": ({ stream }) => stream,
+          CONSUMER: ({ consumer }) => consumer,
+          IDLE: ({ idle }) => idleFor(idle),
+          BEHIND: ({ lag }) => lag === mostLag ? `${mostLag}+` : lag,
+          DEAD: ({ deadMessages }) => deadMessages,
+          STATE: ({ isOrphan }) => isOrphan ? "orphan" : "owned"
+        }, paint),
+        ...streams.length < state.pending ? [paint("dim", `${streams.length} of ${state.pending}: see --limit`)] : [],
+        ...deadLetters.length === 0 ? [] : ["", ...letterTable(deadLetters, paint)]
+      ]
+    )
+  }, onStore)
 ).pipe(Command.withDescription("Show consumers, data streams, orphans, lag and dead letters of a service"))
 
 const dead = Command.make(
   "dead",
   { service: serviceArgument, stream: streamFlag, limit: limitFlag },
-  Effect.fnUntraced(
-    function*({ limit, service: name, stream }) {
-      const service = yield* open(name)
-      if (stream === undefined) {
-        const letters = yield* service.deadLetters(undefined, limit)
-        return yield* print(letters, (paint) => letterTable(letters, paint))
-      }
-      const messages = yield* service.deadMessages(stream, undefined, limit)
-      yield* print(messages, (paint) => messageTable(messages, paint))
-    },
-    Effect.scoped,
-    Effect.provide(store)
-  )
+  Effect.fnUntraced(function*({ limit, service: name, stream }) {
+    const service = yield* open(name)
+    if (stream === undefined) {
+      const letters = yield* service.deadLetters(undefined, limit)
+      return yield* print(letters, (paint) => letterTable(letters, paint))
+    }
+    const messages = yield* service.deadMessages(stream, undefined, limit)
+    yield* print(messages, (paint) => messageTable(messages, paint))
+  }, onStore)
 ).pipe(Command.withDescription("Show the dead letters of a service, or the dead messages of a data stream"))
 
 const redrive = Command.make(
@@ -185,30 +177,26 @@ const redrive = Command.make(
     stream: streamFlag,
     all: switchFlag("all", "All that are there now")
   },
-  Effect.fnUntraced(
-    function*({ all, ids, service: name, stream }) {
-      if (all === ids.length > 0) return yield* stop("usage", "Give ids, or --all.")
-      const dead = deadOf(yield* open(name), stream)
-      // Listed before the first is brought back: one that fails again comes back with a new id
-      const wanted = all ? (yield* Stream.runCollect(dead.all)).map(({ id }) => id) : ids
-      const results = yield* Effect.forEach(
-        wanted,
-        (id) => Effect.map(dead.bringBack(id), (redriven) => ({ id, redriven }))
-      )
-      yield* print(
-        results,
-        (paint) =>
-          results.length === 0 ?
-            [paint("dim", "nothing is dead")] :
-            results.map(({ id, redriven }) =>
-              redriven ? paint("green", `brought back: ${id}`) : paint("yellow", `not there: ${id}`)
-            )
-      )
-      if (results.some(({ redriven }) => !redriven)) return yield* stop("negative")
-    },
-    Effect.scoped,
-    Effect.provide(store)
-  )
+  Effect.fnUntraced(function*({ all, ids, service: name, stream }) {
+    if (all === ids.length > 0) return yield* stop("usage", "Give ids, or --all.")
+    const dead = deadOf(yield* open(name), stream)
+    // Listed before the first is brought back: one that fails again comes back with a new id
+    const wanted = all ? (yield* Stream.runCollect(dead.all)).map(({ id }) => id) : ids
+    const results = yield* Effect.forEach(
+      wanted,
+      (id) => Effect.map(dead.bringBack(id), (redriven) => ({ id, redriven }))
+    )
+    yield* print(
+      results,
+      (paint) =>
+        results.length === 0 ?
+          [paint("dim", "nothing is dead")] :
+          results.map(({ id, redriven }) =>
+            redriven ? paint("green", `brought back: ${id}`) : paint("yellow", `not there: ${id}`)
+          )
+    )
+    if (results.some(({ redriven }) => !redriven)) return yield* stop("negative")
+  }, onStore)
 ).pipe(Command.withDescription("Announce dead letters again, or append dead messages to their data stream again"))
 
 export const streams = Command.make("streams").pipe(

@@ -10,6 +10,7 @@ import {
 } from "@effect-simba/core/streams/StreamStore"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import { flow } from "effect/Function"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
@@ -22,13 +23,13 @@ import { fromRedis } from "../client/errors.ts"
 import { scan } from "../client/scan.ts"
 import { redis } from "./settings.ts"
 
-export const store = RedisStreamStore.layer.pipe(Layer.provideMerge(redis))
+const store = RedisStreamStore.layer.pipe(Layer.provideMerge(redis))
+
+/** Runs on the store of a server, and closes the services that it opened. */
+export const onStore = flow(Effect.scoped, Effect.provide(store))
 
 const isServiceName = Schema.is(ServiceName)
 const suffix = keys.input("" as ServiceName)
-
-const groupNames = (reply: ReadonlyArray<unknown>): ReadonlyArray<unknown> =>
-  reply.map((group) => Array.isArray(group) ? group[1] : (group as { readonly name?: unknown }).name)
 
 /** Streams whose names end like a load-balancer stream, and that have its group. */
 export const services = Effect.gen(function*() {
@@ -40,8 +41,8 @@ export const services = Effect.gen(function*() {
   return yield* Effect.filter(
     [...names].sort(),
     (name) =>
-      redis.send<ReadonlyArray<unknown>>("XINFO", "GROUPS", keys.input(name)).pipe(
-        Effect.map((groups) => groupNames(groups).includes(keys.group(name))),
+      redis.send<ReadonlyArray<ReadonlyArray<unknown>>>("XINFO", "GROUPS", keys.input(name)).pipe(
+        Effect.map((groups) => groups.some(([, group]) => group === keys.group(name))),
         Effect.mapError(fromRedis("read the groups of a service"))
       ),
     { concurrency: 16 }

@@ -4,7 +4,6 @@ import type { OwnerEvent } from "@effect-simba/core/OwnerEvent"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as TerminalCapabilities from "effect/cli/TerminalCapabilities"
-import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -22,10 +21,7 @@ const mostMutexes = 100
 /** Mutexes that cannot be read are left out; `ls` names them. */
 const readable = (names: ReadonlyArray<string>) => Effect.map(lookAt(names, 20), ([looks]) => looks)
 
-const clockTime = Effect.map(
-  Clock.currentTimeMillis,
-  (millis) => DateTime.formatIso(DateTime.makeUnsafe(millis))
-)
+const clockTime = Effect.map(DateTime.now, DateTime.formatIso)
 
 const eventText = (at: string, event: OwnerEvent, paint: Paint): string => {
   const what = event._tag === "Gap" ? "may have missed something" : event.owner

@@ -11,7 +11,6 @@ import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import * as RcMap from "effect/RcMap"
 import * as Scope from "effect/Scope"
@@ -110,8 +109,7 @@ export const make = Effect.fnUntraced(function*(
       if (text === undefined) return void report(tellAll)
       const message = readInboxMessage(text)
       if (Exit.isSuccess(message)) deliver(message.value)
-      else {report(Effect.forEach(Option.toArray(Exit.findErrorOption(message)), (error) =>
-          reportMalformed(channel, error)))}
+      else report(Effect.catch(message, (error) => reportMalformed(channel, error)))
     }
     if (subscriber.listen !== undefined) yield* subscriber.listen(channel, hear)
     else {

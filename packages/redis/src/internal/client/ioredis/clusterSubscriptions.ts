@@ -225,17 +225,17 @@ export const make = Effect.fnUntraced(function*(
     )
     const wanted = yield* Effect.forEach(primariesOf(channel), homeOf)
     // A primary that could not be reached before keeps nobody waiting
-    const results = yield* Effect.forEach(
+    const [attached, missing] = yield* Effect.partition(
       wanted,
-      (home) => Effect.result(home.problem === undefined ? attachOnce(entry, home) : Effect.fail(home.problem)),
+      (home) =>
+        Effect.mapError(
+          home.problem === undefined ? attachOnce(entry, home) : Effect.fail(home.problem),
+          (problem) => ({ home, problem })
+        ),
       { concurrency: "unbounded" }
     )
-    if (results.every((result) => result._tag === "Failure")) {
-      return yield* results[0]?.failure ?? backendError("subscribe", causes.noPrimary)
-    }
-    for (const [index, result] of results.entries()) {
-      if (result._tag === "Failure") yield* attachLater(entry, wanted[index]!)
-    }
+    if (attached.length === 0) return yield* missing[0]?.problem ?? backendError("subscribe", causes.noPrimary)
+    for (const { home } of missing) yield* attachLater(entry, home)
   })
 
   return {

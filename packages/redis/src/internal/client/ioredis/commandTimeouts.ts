@@ -87,12 +87,7 @@ export const withTimeouts = (
     // A list, since with thousands of commands a set costs a quarter more
     let oldest: UntimedCommand | undefined
     let newest: UntimedCommand | undefined
-    let isIdle = false
-    const wake = () => {
-      if (!isIdle) return
-      isIdle = false
-      busy.openUnsafe()
-    }
+    const wake = () => busy.openUnsafe()
     // ioredis watches the silence of a node of a Cluster
     const silence = client instanceof Client ? yield* watchSilence(client, limit, wake) : undefined
 
@@ -132,9 +127,7 @@ export const withTimeouts = (
         reject(oldest, causes.timedOut(Duration.format(commandTimeout), addressOf(client)))
       }
       const next = Math.min(oldest === undefined ? Infinity : oldest.sent + limit, silence?.look(at) ?? Infinity)
-      if (next < Infinity) return Effect.sleep(Duration.millis(Math.max(1, Math.ceil(next - at))))
-      isIdle = true
-      return busy.await
+      return next < Infinity ? Effect.sleep(Duration.millis(Math.max(1, Math.ceil(next - at)))) : busy.await
     })
     yield* Effect.forkScoped(Effect.forever(watch))
 

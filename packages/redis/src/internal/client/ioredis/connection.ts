@@ -16,16 +16,19 @@ import { onWallClock } from "./wallClock.ts"
 export type ClientOptions = Omit<RedisOptions, "replyMapping" | "stringNumbers" | "keyPrefix">
 
 export interface Settings {
-  /** The parts of the URL. `client` options win over them. */
-  readonly server: Parts
   readonly client: ClientOptions
   readonly commandTimeout: Duration.Duration
   readonly connectTimeout: Duration.Duration
-  /** Called when a server turns out to be a replica. */
-  readonly onReplica?: () => void
 }
 
-export interface ClusterSettings extends Omit<Settings, "server"> {
+export interface SingleSettings extends Settings {
+  /** The parts of the URL. `client` options win over them. */
+  readonly server: Parts
+  /** Called when the server turns out to be a replica. */
+  readonly onReplica: () => void
+}
+
+export interface ClusterSettings extends Settings {
   readonly nodes: ReadonlyArray<ClusterNode>
   readonly cluster: Omit<ClusterOptions, "redisOptions" | "keyPrefix">
 }
@@ -59,10 +62,7 @@ export const targetOf = (options: ClientOptions): causes.Target => ({
 const reconnectDelay = (random: () => number) => (attempt: number): number =>
   Math.min(50 * 2 ** Math.min(attempt - 1, 5), 1000) * (0.8 + 0.4 * random())
 
-const optionsFor = (
-  role: Role,
-  settings: Omit<Settings, "server">
-): ClientOptions & { readonly stringNumbers: false } => {
+const optionsFor = (role: Role, settings: Settings): ClientOptions & { readonly stringNumbers: false } => {
   const commandTimeout = Duration.toMillis(settings.commandTimeout)
   const connectTimeout = Duration.toMillis(settings.connectTimeout)
   return {
@@ -143,7 +143,7 @@ export const opened = <C extends Client | Cluster>(
   }).pipe(onWallClock)
 
 /** Connects to one server, or through Sentinel. Only the command connection reconnects by itself. */
-export const open = (role: Role, settings: Settings): Effect.Effect<Client, Redis.RedisError, Scope.Scope> =>
+export const open = (role: Role, settings: SingleSettings): Effect.Effect<Client, Redis.RedisError, Scope.Scope> =>
   opened(role, settings, targetOf({ ...settings.server, ...settings.client }), (random) => {
     const options = optionsFor(role, settings)
     if (role === "commands") {
@@ -154,7 +154,7 @@ export const open = (role: Role, settings: Settings): Effect.Effect<Client, Redi
     // After a fail-over the old primary is a replica. Many refused commands are one reason to leave it
     options.reconnectOnError = (error) => {
       if (!error.message.includes("READONLY")) return false
-      settings.onReplica?.()
+      settings.onReplica()
       return !client.stream.writableEnded
     }
     const client = new Client({ ...settings.server, ...options })
@@ -172,14 +172,9 @@ const clusterTarget = ({ client, nodes }: ClusterSettings): causes.Target => ({
 export const duplicate = (
   client: Client,
   role: "subscriber" | "reserved",
-  settings: Omit<Settings, "server">
+  settings: Settings
 ): Effect.Effect<Client, Redis.RedisError, Scope.Scope> =>
-  opened(
-    role,
-    settings,
-    targetOf(client.options),
-    () => client.duplicate(optionsFor(role, settings))
-  )
+  opened(role, settings, targetOf(client.options), () => client.duplicate(optionsFor(role, settings)))
 
 /** Connects to a Cluster, on demand to each node. */
 export const openCluster = (
@@ -221,7 +216,7 @@ export const rejectUnanswered = (node: Client) => {
 /** Connections for blocking commands beside a Cluster client of the application's own. */
 export const duplicateCluster = (
   cluster: Cluster,
-  settings: Pick<ClusterSettings, "client" | "commandTimeout" | "connectTimeout">
+  settings: Settings
 ): Effect.Effect<Cluster, Redis.RedisError, Scope.Scope> =>
   openCluster("reserved", {
     ...settings,

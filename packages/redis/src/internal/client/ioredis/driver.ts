@@ -80,7 +80,7 @@ const ofSingle = Effect.fnUntraced(function*(
 const ofCluster = Effect.fnUntraced(function*(
   client: Cluster,
   options: Common,
-  settings: Pick<connection.ClusterSettings, "client" | "commandTimeout" | "connectTimeout">,
+  settings: connection.Settings,
   reserved: Effect.Effect<Cluster, Redis.RedisError, Scope.Scope>
 ): Effect.fn.Return<Driver, BackendError | InvalidConfig, Scope.Scope> {
   const limit = settings.commandTimeout
@@ -119,9 +119,9 @@ export const single = Effect.fnUntraced(function*(options: SingleOptions) {
   if (client.db !== undefined && (!Number.isInteger(client.db) || client.db < 0)) {
     return yield* new InvalidConfig({ option: "db", problem: "it must be a whole number, and not below 0" })
   }
-  const settings = { server, client, ...yield* timeouts(options) }
+  const settings = { client, ...yield* timeouts(options) }
   const { follow, onReplica } = yield* switches.watch(settings)
-  const open = (role: connection.Role) => follow(connection.open(role, { ...settings, onReplica }))
+  const open = (role: connection.Role) => follow(connection.open(role, { ...settings, server, onReplica }))
   return yield* ofSingle(
     yield* Effect.mapError(open("commands"), fromRedis("connect")),
     options,
@@ -155,7 +155,7 @@ export const ofClient = Effect.fnUntraced(function*(client: Client | Cluster, op
   const settings = yield* timeouts(options)
   yield* Effect.mapError(ownClient.ready(client, settings.connectTimeout), fromRedis("connect"))
   if (client instanceof Client) {
-    const { follow } = yield* switches.watch({ server: {}, client: client.options, ...settings })
+    const { follow } = yield* switches.watch({ client: client.options, ...settings })
     yield* Effect.mapError(follow(Effect.succeed(client)), fromRedis("connect"))
     return yield* ofSingle(
       client,

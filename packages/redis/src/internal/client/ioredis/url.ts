@@ -6,13 +6,12 @@ import type { RedisOptions } from "ioredis"
 export type Parts = Pick<RedisOptions, "host" | "port" | "username" | "password" | "db" | "tls">
 
 /** Does not echo the URL, which may contain a password. */
-const refuse = (problem: string) => Effect.fail(new InvalidConfig({ option: "url", problem }))
+const refuse = (problem: string) => new InvalidConfig({ option: "url", problem })
 
 const decoded = (text: string) =>
   Effect.try({
     try: () => decodeURIComponent(text),
-    catch: () =>
-      new InvalidConfig({ option: "url", problem: "a % in the user or in the password has to be written as %25" })
+    catch: () => refuse("a % in the user or in the password has to be written as %25")
   })
 
 export const read = Effect.fnUntraced(function*(text: string): Effect.fn.Return<Parts, InvalidConfig> {
