@@ -158,8 +158,8 @@ export const connectionsDown: { readonly [Role in "commands" | "subscriber"]: Me
   outages.connectionsDown
 
 /** What a URL that is given in code says, and what the environment says besides. A password belongs to its user. */
-const besides = (environment: connection.ClientOptions | undefined, { db, password, username }: url.Parts) => {
-  const { password: _, username: __, ...rest } = environment ?? {}
+const besides = (environment: connection.ClientOptions, { db, password, username }: url.Parts) => {
+  const { password: _, username: __, ...rest } = environment
   return { ...(password === undefined ? environment : rest), ...given({ db, password, username }) }
 }
 
@@ -230,9 +230,8 @@ const layerOf = <E>(driver: Effect.Effect<drivers.Driver, E, Scope.Scope>) =>
  * @since 0.1.0
  */
 export const layer = (
-  options?: Options
-): Layer.Layer<Redis.Redis | Subscriber | IoRedis, BackendError | InvalidConfig> =>
-  layerOf(drivers.single(options ?? {}))
+  options: Options = {}
+): Layer.Layer<Redis.Redis | Subscriber | IoRedis, BackendError | InvalidConfig> => layerOf(drivers.single(options))
 
 /**
  * Provides `Redis`, `Subscriber` and `IoRedis` on a Redis Cluster.
@@ -306,9 +305,9 @@ export const layerCluster = (
  */
 export const fromClient = (
   client: Client | Cluster,
-  options?: Pick<Options, "commandTimeout" | "connectTimeout" | "pool" | "serverChecks">
+  options: Pick<Options, "commandTimeout" | "connectTimeout" | "pool" | "serverChecks"> = {}
 ): Layer.Layer<Redis.Redis | Subscriber | IoRedis, BackendError | InvalidConfig> =>
-  layerOf(drivers.ofClient(client, options ?? {}))
+  layerOf(drivers.ofClient(client, options))
 
 /**
  * Like `layer`, with options from the environment, unless they are given.
@@ -335,16 +334,15 @@ export const fromClient = (
  * @since 0.1.0
  */
 export const layerFromEnv = (
-  options?: Options
+  options: Options = {}
 ): Layer.Layer<Redis.Redis | Subscriber | IoRedis, BackendError | InvalidConfig | Config.ConfigError> =>
   layerOf(
     Effect.gen(function*() {
-      const environment = yield* environmentBeside(options ?? {})
-      const client = besides(environment.client, yield* partsOf(options?.url))
-      return {
-        ...environment,
-        ...given(options),
-        client: { ...client, ...given(yield* driverOptions(options?.client)) }
+      const environment = yield* environmentBeside(options)
+      const client = {
+        ...besides(environment.client, yield* partsOf(options.url)),
+        ...yield* driverOptions(options.client)
       }
-    }).pipe(Effect.flatMap(drivers.single))
+      return yield* drivers.single({ ...environment, ...given(options), client })
+    })
   )

@@ -176,10 +176,6 @@ const examineServer = Effect.fnUntraced(function*(send: Send, isCluster: boolean
   ]
 })
 
-const unreachable = (error: Redis.RedisError): ReadonlyArray<Finding> => [
-  finding("connection", "error", causeOf(error), "the server must answer INFO, TIME and PING")
-]
-
 /**
  * Examines the server, or each primary of the Cluster, behind the current `Redis`.
  *
@@ -213,9 +209,11 @@ export const examine = Effect.fnUntraced(function*(
   const id = (yield* Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER)).toString(36)
   const key = `simba:{doctor-${id}}`
   const servers = isCluster ? yield* topology.primaries : [send]
+  const unreachable = (error: Redis.RedisError) =>
+    Effect.succeed([finding("connection", "error", causeOf(error), "the server must answer INFO, TIME and PING")])
   const findings = (yield* Effect.forEach(
     servers,
-    (server) => Effect.catch(examineServer(server, isCluster, options), (error) => Effect.succeed(unreachable(error)))
+    (server) => Effect.catch(examineServer(server, isCluster, options), unreachable)
   )).flat()
   if (findings.every(({ check, status }) => status !== "error" || check === "version")) {
     const commands = [...mutexCommands(key), ...(options.streams === true ? streamCommands(`${key}:input`) : [])]

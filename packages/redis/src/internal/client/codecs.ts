@@ -32,10 +32,7 @@ const digits = Schema.String.check(Schema.isPattern(countPattern))
 
 export const Count = digits.pipe(Schema.decodeTo(
   Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
-  SchemaTransformation.transform({ decode: (text) => Number(text), encode: (count) => String(count) })
+  SchemaTransformation.numberFromString
 ))
 
-export const Token = digits.pipe(Schema.decodeTo(
-  Schema.toType(FencingToken),
-  SchemaTransformation.transform({ decode: (text) => Number(text) as FencingToken, encode: (token) => String(token) })
-))
+export const Token = digits.pipe(Schema.decodeTo(FencingToken, SchemaTransformation.numberFromString))

@@ -102,9 +102,9 @@ export const refusedCommand = (cause: unknown): string | undefined => {
  * Connects within the connect timeout or fails with the cause; closes with the scope. ioredis has no limit for a server
  * that accepts the connection and stays silent.
  */
-export const opened = <C extends Client | Cluster>(
+const opened = <C extends Client | Cluster>(
   role: Role,
-  { connectTimeout }: Pick<Settings, "connectTimeout">,
+  { connectTimeout }: Settings,
   target: causes.Target,
   make: (random: () => number) => C
 ): Effect.Effect<C, Redis.RedisError, Scope.Scope> =>

@@ -17,18 +17,7 @@ const channel = "+switch-master"
 
 const reconnectDelay = (attempt: number): number => Math.min(100 * attempt, 5000)
 
-type Opening = Effect.Effect<Client, RedisError, Scope.Scope>
-
-export interface FailoverWatch {
-  /** Drops the connection at each fail-over, so that it reconnects to the new primary; until its scope closes. */
-  readonly follow: (open: Opening) => Opening
-  /** Call it when a server replied that it is a replica. The first connection to find a primary makes the others follow. */
-  readonly onReplica: () => void
-}
-
-export const watch = Effect.fnUntraced(function*(
-  { client: options, connectTimeout }: Settings
-): Effect.fn.Return<FailoverWatch, never, Scope.Scope> {
+export const watch = Effect.fnUntraced(function*({ client: options, connectTimeout }: Settings) {
   const connected = new Set<Client>()
   const stale = new WeakSet<Client>()
   let switches = 0
@@ -79,7 +68,8 @@ export const watch = Effect.fnUntraced(function*(
     )
 
   yield* Effect.forEach(options.sentinels ?? [], askSentinel, { discard: true })
-  const follow = (open: Opening) =>
+  /** Drops the connection at each fail-over, so that it reconnects to the new primary; until its scope closes. */
+  const follow = (open: Effect.Effect<Client, RedisError, Scope.Scope>) =>
     Effect.gen(function*() {
       const before = switches
       const client = yield* open
@@ -103,10 +93,9 @@ export const watch = Effect.fnUntraced(function*(
       if (switches !== before) client.disconnect(true)
       return client
     })
-  return {
-    follow,
-    onReplica: () => {
-      wasReplica = true
-    }
+  /** Call it when a server replied that it is a replica. The first connection to find a primary makes the others follow. */
+  const onReplica = () => {
+    wasReplica = true
   }
+  return { follow, onReplica }
 })

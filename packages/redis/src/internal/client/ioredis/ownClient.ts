@@ -19,9 +19,8 @@ const refuse = (option: string, problem: string) => new InvalidConfig({ option, 
 export const problemWith = (client: Client | Cluster): InvalidConfig | undefined => {
   const options = client instanceof Client ? client.options : { ...client.options.redisOptions, ...client.options }
   if (options.keyPrefix) return prefixed
-  const shapes = client instanceof Client ? client.options : client.options.redisOptions
-  if (shapes?.stringNumbers === true) return refuse("stringNumbers", "replies must have numbers: leave it out")
-  if (shapes?.replyMapping === "resp3") return refuse("replyMapping", "replies must be as in RESP2: leave it out")
+  if (options.stringNumbers === true) return refuse("stringNumbers", "replies must have numbers: leave it out")
+  if (options.replyMapping === "resp3") return refuse("replyMapping", "replies must be as in RESP2: leave it out")
   if ("scaleReads" in options && options.scaleReads !== "master") {
     return refuse("scaleReads", "replicas lag behind: leave it out")
   }
