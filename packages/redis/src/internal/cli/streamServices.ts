@@ -77,10 +77,10 @@ type Dead = DeadLetter | DeadMessage
 
 /** The dead letters of a service, or the dead messages of one data stream: how to list them, and to bring one back. */
 export const deadOf = (service: Service, stream: StreamName | undefined) => {
-  const list = (after: EntryId | undefined, count: number): Effect.Effect<ReadonlyArray<Dead>, StoreError> =>
-    stream === undefined ? service.deadLetters(after, count) : service.deadMessages(stream, after, count)
+  const list = (after: EntryId | undefined): Effect.Effect<ReadonlyArray<Dead>, StoreError> =>
+    stream === undefined ? service.deadLetters(after, 500) : service.deadMessages(stream, after, 500)
   return {
-    all: pages((after) => Effect.map(list(after, 500), (entries) => ({ entries, next: entries.at(-1)?.id }))),
+    all: pages((after) => Effect.map(list(after), (entries) => ({ entries, next: entries.at(-1)?.id }))),
     bringBack: (id: EntryId) => stream === undefined ? service.redrive(id) : service.replayMessage(stream, id)
   }
 }

@@ -5,23 +5,20 @@ import type { Reader } from "./decode.ts"
 import * as Redis from "./effectRedis.ts"
 import { fromRedis, isForgotten } from "./errors.ts"
 
-/** Keys and arguments of a script, and its expected reply. A codec reads the reply all the same. */
-export type Script<Keys extends ReadonlyArray<string>, Args extends ReadonlyArray<string | number>, Reply = unknown> =
-  Redis.Script<{ readonly params: readonly [keys: Keys, args: Args]; readonly result: Reply }>
+/** Keys and arguments of a script. A codec reads its reply. */
+export type Script<Keys extends ReadonlyArray<string>, Args extends ReadonlyArray<string | number>> = Redis.Script<
+  { readonly params: readonly [keys: Keys, args: Args]; readonly result: unknown }
+>
 
 /** Slots that come again for each item, in the order of `Slots`. */
 export type Each<Slots extends ReadonlyArray<unknown>> = ReadonlyArray<Slots[number]>
 
 /** The descriptor of a script. The text is constant: names and numbers travel in KEYS and ARGV only. */
-export const script = <
-  Keys extends ReadonlyArray<string>,
-  Args extends ReadonlyArray<string | number>,
-  Reply = unknown
->(
+export const script = <Keys extends ReadonlyArray<string>, Args extends ReadonlyArray<string | number>>(
   lua: string
-): Script<Keys, Args, Reply> =>
+): Script<Keys, Args> =>
   Redis.script((keys: Keys, args: Args) => [...keys, ...args], { numberOfKeys: (keys) => keys.length, lua })
-    .withReturnType<Reply>()
+    .withReturnType<unknown>()
 
 /** Effect reloads a forgotten script once. If it is forgotten again, or was loaded on another node, EVAL sends the text. */
 export const evaluate = <Config extends { readonly params: ReadonlyArray<unknown>; readonly result: unknown }>(

@@ -20,30 +20,26 @@ export const acquireAndRelease = script<
     plainLease: string,
     plainConfirm: string,
     ...operands: ReadonlyArray<string>
-  ],
-  ReadonlyArray<unknown>
+  ]
 >(lua.acquireAndRelease)
 
 /** Renews leases, any number in one call. Replies for those that were not renewed. */
 export const renewLeases = script<
   readonly [...each: Each<[owner: string]>],
-  readonly [...idsAndLeases: ReadonlyArray<string>],
-  ReadonlyArray<readonly [index: number, kind: "owner" | "error", ownershipOrError: string]>
+  readonly [...idsAndLeases: ReadonlyArray<string>]
 >(lua.renewLeases)
 
 /** Reads the owner of a mutex. */
-export const readOwner = script<readonly [owner: string], readonly [], string>(lua.readOwner)
+export const readOwner = script<readonly [owner: string], readonly []>(lua.readOwner)
 
 /** Takes a mutex from its owner and hands it over as a release does. Replies the ownership before. */
 export const forceRelease = script<
   readonly [owner: string, queue: string, fence: string, reserved: string],
-  readonly [confirm: number, skipDead: SkipDead],
-  string
+  readonly [confirm: number, skipDead: SkipDead]
 >(lua.forceRelease)
 
 /** Gives a period of scheduled work to the first that asks. */
 export const claimPeriod = script<
   readonly [claimed: string],
-  readonly [every: number, at: number | "", onlyIfKnown: "0" | "1"],
-  readonly [first: "0" | "1", next: string]
+  readonly [every: number, at: number | "", onlyIfKnown: "0" | "1"]
 >(lua.claimPeriod)

@@ -90,6 +90,7 @@ export const make = Effect.fnUntraced(function*(
 
   const open = Effect.fnUntraced(function*(key: string) {
     const inbox: Inbox = { waiters: new Map(), forced: new Set() }
+    const report = Effect.runForkWith(yield* Effect.context<never>())
     const channel = keys.inboxChannel(key)
     const deliver = (message: InboxMessage) => {
       if (message._tag === "Forced") return inbox.forced.forEach((queue) => Queue.offerUnsafe(queue, message))
@@ -105,10 +106,10 @@ export const make = Effect.fnUntraced(function*(
       }, { discard: true })
     )
     const hear = (text: string | undefined) => {
-      if (text === undefined) return void run(tellAll)
+      if (text === undefined) return void report(tellAll)
       const message = readInboxMessage(text)
       if (Exit.isSuccess(message)) deliver(message.value)
-      else run(Effect.catch(message, (error) => reportMalformed(channel, error)))
+      else report(Effect.catch(message, (error) => reportMalformed(channel, error)))
     }
     if (subscriber.listen !== undefined) yield* subscriber.listen(channel, hear)
     else {
