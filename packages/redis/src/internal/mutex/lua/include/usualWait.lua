@@ -8,26 +8,23 @@
 
 if code == 'a' and ARGV[at + 1] == 'wait' and ARGV[at + 4] == '' then
   local id, lease, confirm = ARGV[at], ARGV[at + 2], ARGV[at + 3]
-  local current, last = redis.pcall('GET', owner), redis.pcall('GET', fence)
-  local isUsual = type(current) == 'string' and current ~= id and inboxOf(current) and type(last) ~= 'table'
+  local current, minted = redis.pcall('GET', owner), redis.pcall('GET', fence)
+  local areOurs = type(current) == 'string' and current ~= id and inboxOf(current) and type(minted) ~= 'table'
+  local last = areOurs and redis.pcall('ZRANGE', queue, -1, -1, 'WITHSCORES')
+  local isLast = last and not last.err and (not last[2] or math.floor(last[2] * 1000000 + 0.5) < micros())
   local ticket = ticketAt(micros())
-  if isUsual and redis.pcall('ZADD', queue, 'NX', ticket, id) == 1 then
-    if redis.call('ZCOUNT', queue, ticket, '+inf') > 1 then
-      -- The clock is behind, or stands still within this call
-      redis.call('ZREM', queue, id)
-      isUsual = false
-    end
+  if isLast and redis.call('ZADD', queue, 'NX', ticket, id) == 1 then
     for _, waiter in ipairs(redis.call('ZRANGE', queue, 0, 15)) do
-      isUsual = isUsual and inboxOf(waiter)
+      areOurs = areOurs and inboxOf(waiter)
     end
-    if isUsual then
+    if areOurs then
       local left = redis.call('PTTL', owner)
       local keep = math.max(left, 0) + tonumber(lease) + tonumber(confirm)
       if redis.call('PTTL', queue) < keep then
         redis.call('PEXPIRE', queue, string.format('%.0f', keep))
       end
       local ahead = redis.call('ZRANK', queue, id)
-      local token = string.match(last or '', '^(%d+)/?%d*$') or '0'
+      local token = string.match(minted or '', '^(%d+)/?%d*$') or '0'
       local ownership = current .. '@@' .. string.format('%.0f', left)
       reply = { ownership, ticket, tostring(ahead), '0', string.format('%.0f', micros()), token }
     end
