@@ -42,12 +42,19 @@ export interface StreamView {
   readonly group: (name: string) => GroupView | undefined
 }
 
+interface Delivery {
+  readonly consumer: string
+  readonly deliveredAt: number
+  /** How often it was given to a consumer. */
+  readonly deliveries: number
+}
+
 /** A group of consumers. Times are those of the server, in milliseconds. */
 export interface GroupView {
   readonly consumers: ReadonlyArray<string>
   readonly lastDelivered: string
-  /** Whom a pending entry was given to, and when. */
-  readonly delivery: (entry: string) => { readonly consumer: string; readonly deliveredAt: number } | undefined
+  /** Whom a pending entry was given to last. */
+  readonly delivery: (entry: string) => Delivery | undefined
   /** The pending entries of a consumer. */
   readonly pendingOf: (consumer: string) => ReadonlyArray<string>
 }

@@ -32,7 +32,7 @@ const groupView = ({ consumers, lastId, pending }: Group): GroupView => ({
   lastDelivered: idOf(lastId),
   delivery: (entry) => {
     const found = findById(pending, parseId(entry, 0))
-    return found && { consumer: found.consumer.name, deliveredAt: found.deliveredAt }
+    return found && { consumer: found.consumer.name, deliveredAt: found.deliveredAt, deliveries: found.deliveries }
   },
   pendingOf: (name) =>
     (consumers.get(name)?.pending ?? 0) === 0

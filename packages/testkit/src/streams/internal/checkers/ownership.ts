@@ -230,7 +230,7 @@ interface Given {
   /** Server time at which the lease ends. */
   readonly until: number
   readonly hasLocked: boolean
-  /** An earlier lease of a stock consumer on the entry has ended: an event may tell of it late. */
+  /** An earlier lease on the entry may have ended: an event may tell of it late. */
   readonly wasLocked: boolean
   /** It let its lease run out. A late renewal brings the lease back, and stops nobody who is about to take the entry. */
   readonly hasExpired: boolean
@@ -314,7 +314,7 @@ export const stockHaveTime = (model: StreamModel): Checker =>
                 since: event.at,
                 hasLocked: lease === consumer,
                 hasExpired: false,
-                wasLocked: before !== undefined && (before.hasLocked || before.wasLocked),
+                wasLocked: before === undefined ? delivery.deliveries > 1 : before.hasLocked || before.wasLocked,
                 unlockedAt: -Infinity,
                 refusals: 0
               }
