@@ -91,6 +91,34 @@ const streams = async () => {
   ].join("\n")
 }
 
+interface SoakResults {
+  readonly at: string
+  readonly minutes: number
+  readonly streams: number
+  readonly sent: number
+  readonly unread: number
+  readonly kills: number
+  readonly closings: number
+  readonly lost: number
+  readonly samples: ReadonlyArray<{ readonly heapMegabytes: number; readonly redisMegabytes: number }>
+}
+
+const soak = async () => {
+  const text = await read("soak.json").catch(() => undefined)
+  if (text === undefined) return "Not run yet: `pnpm soak:streams --save`."
+  const { at, closings, kills, lost, minutes, samples, sent, streams, unread } = JSON.parse(text) as SoakResults
+  const late = samples.slice(Math.ceil(samples.length / 4))
+  const range = (of: (sample: SoakResults["samples"][number]) => number) =>
+    `${Math.min(...late.map(of))} to ${Math.max(...late.map(of))} MB`
+  return [
+    `Soak of ${at.slice(0, 10)}: ${minutes} minutes, ${streams} data streams, ${sent} messages.`,
+    `${kills} processes were killed and ${closings} closed.`,
+    `Messages left out: ${unread}. Leases lost other than by a kill: ${lost}.`,
+    `After the first quarter the heap of the process that stays was ${range((sample) => sample.heapMegabytes)}, ` +
+    `the memory of Redis ${range((sample) => sample.redisMegabytes)}.`
+  ].join(" ")
+}
+
 /** Ours beside raw: a line for each row. */
 const summary = (rows: ReadonlyArray<Row>) => {
   const middle = (quartiles: readonly [number, number] | undefined) => quartiles?.join(" to ") ?? ""
@@ -147,6 +175,7 @@ const draw = async () => {
 
 const ofCharts = await draw()
 const ofStreams = await streams()
+const ofSoak = await soak()
 const ofQuick = await quick()
 const generated: Record<string, () => string> = {
   circumstances,
@@ -155,7 +184,8 @@ const generated: Record<string, () => string> = {
   sizes,
   charts: () => ofCharts,
   quick: () => ofQuick,
-  streams: () => ofStreams
+  streams: () => ofStreams,
+  soak: () => ofSoak
 }
 
 let text = await readFile(page, "utf8")

@@ -2,14 +2,16 @@
  * A fleet that owns 10,000 data streams for long, while its processes are killed, closed and started again: every message
  * is processed, no lease is lost but by a kill, and the memory of Redis and of the process that stays is flat.
  *
- *     pnpm soak:streams [--minutes 60] [--streams 10000] [--seconds 30]
+ *     pnpm soak:streams [--minutes 60] [--streams 10000] [--seconds 30] [--save]
  *
- * It ends with one line of JSON, and fails if one of these does not hold. Memory is judged from ten minutes on.
+ * It ends with one line of JSON, which `--save` keeps for `pnpm bench:page`, and fails if one of these does not hold. Memory is judged from ten minutes on.
  */
 import { Effect, Random } from "effect"
 import { Redis } from "ioredis"
+import { writeFile } from "node:fs/promises"
 import { parseArgs } from "node:util"
 import { RedisServer } from "../packages/redis/test/support/redisServer.ts"
+import { format } from "./lib/format.ts"
 import { now } from "./streams/consumer.ts"
 import { announce, type Consumer, freshService, setup, start } from "./streams/fleet.ts"
 
@@ -18,7 +20,8 @@ const { values: options } = parseArgs({
     minutes: { type: "string", default: "60" },
     streams: { type: "string", default: "10000" },
     /** Between two ends of a process. */
-    seconds: { type: "string", default: "30" }
+    seconds: { type: "string", default: "30" },
+    save: { type: "boolean", default: false }
   }
 })
 
@@ -151,10 +154,16 @@ const program = Effect.gen(function*() {
     flatMemory: isJudged ? Math.max(heapGrowth!, redisGrowth!) < tolerated : null
   }
   for (const [name, holds] of Object.entries(verdicts)) console.log(`${name}: ${holds ?? "too short to judge"}`)
-  console.log(JSON.stringify({
+  const results = JSON.stringify({
+    at: new Date().toISOString(),
     ...{ minutes, streams: count, sent, processed, unread, dead, owned: atLast, kills, closings, lost },
     ...{ longestStallMillis: Math.round(longestStallMillis), heapGrowth, redisGrowth, ...verdicts, samples }
-  }))
+  })
+  console.log(results)
+  if (options.save) {
+    const file = new URL("./results/soak.json", import.meta.url)
+    yield* Effect.promise(() => writeFile(file, results).then(() => format(file)))
+  }
   return Object.values(verdicts).every((holds) => holds !== false)
 })
 
