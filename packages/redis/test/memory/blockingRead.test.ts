@@ -91,6 +91,22 @@ describe("waiting for messages of many data streams", () => {
       assert.lengthOf(yield* Fiber.join(fibers[7]!), 1)
     })))
 
+  it.effect("a reader that works again waits as little after its next failure as after its first", () =>
+    onFake(Effect.gen(function*() {
+      const { fibers, send, server, streams } = yield* waiting
+      for (let i = 0; i < 7; i++) {
+        yield* server.dropConnections()
+        yield* TestClock.adjust("2 seconds")
+        yield* send("XADD", streams[i]!, "7-0", "n", "1")
+        yield* Fiber.join(fibers[i]!)
+      }
+      yield* server.dropConnections()
+      yield* TestClock.adjust("300 millis")
+      yield* send("XADD", streams[7]!, "7-0", "n", "1")
+      yield* TestClock.adjust("100 millis")
+      assert.isDefined(fibers[7]!.pollUnsafe())
+    })))
+
   const broken = Logger.make<unknown, void>(() => {
     throw new Error("the logger is broken")
   })

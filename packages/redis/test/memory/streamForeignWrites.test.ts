@@ -335,6 +335,39 @@ describe("what others write", () => {
       assert.deepStrictEqual(JSON.parse(letter[1]!), fields.flat())
     })))
 
+  it.effect("an announcement with more fields than a call of Lua can have comes back from the dead letters", () =>
+    onFake(Effect.gen(function*() {
+      const { read, send, service } = yield* setup()
+      const payload = JSON.stringify({ DataStreamName: "{orders}:one", Info: { n: 1 } })
+      const more = Array.from({ length: 4000 }, (_, i) => [`n${i}`, String(i)] as const)
+      const fields = [...more, ["lbs-input", payload] as const]
+      yield* send("XADD", input, "*", ...fields.flat())
+      const content = { _tag: "Announced", stream: streamOf("one"), info: { n: 1 } }
+      for (let round = 0; round < 2; round++) {
+        const [entry] = yield* read()
+        assert.deepInclude(entry as object, content)
+        assert.isTrue(yield* service.deadLetterMalformed(entry!.entry, a, "too much"))
+        const [letter] = yield* service.deadLetters(undefined, 10)
+        assert.deepInclude(letter as object, { entry: entry!.entry, stream: content.stream })
+        if (round === 0) assert.deepStrictEqual<unknown>(letter!.fields, fields)
+        assert.isTrue(yield* service.redrive(letter!.id))
+      }
+      assert.deepInclude((yield* read())[0] as object, content)
+    })))
+
+  it.effect("a dead message whose only field is called as a packed one, and is none, comes back as it was", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      const message = { id: EntryId.make("5-0"), fields: [["simba-fields", "text"]] as const }
+      assert.strictEqual(yield* service.deadLetterMessage(held, message, "poison"), "Committed")
+      const [letter] = yield* service.deadMessages(held.stream, undefined, 10)
+      assert.deepInclude(letter as object, { message: message.id, fields: message.fields })
+      assert.isTrue(yield* service.replayMessage(held.stream, letter!.id))
+      const [[, fields]] = (yield* send("XRANGE", held.stream, "-", "+")) as [[string, ReadonlyArray<string>]]
+      assert.deepStrictEqual<unknown>(fields, message.fields.flat())
+    })))
+
   it.effect("a take that finds no group makes it, and waits for what it hands out", () =>
     onFake(Effect.gen(function*() {
       const { ask, read, send, service } = yield* setup()

@@ -62,8 +62,7 @@ export const check = Effect.fnUntraced(function*(options: Options) {
     releaseTimeout: yield* positive("releaseTimeout", options.releaseTimeout ?? "2 seconds"),
     maxFailures: yield* positiveInt("maxFailures", options.maxFailures ?? 10),
     deadLetterAfter,
-    // A row of failures ends after so long without one
-    // It outlasts the pauses of `retry` and the runs of a handler, however small deadLetterAfter is
+    // A row of failures ends after so long without one: a small deadLetterAfter must not end it between two attempts
     rowEndsAfter: Duration.max(deadLetterAfter, Duration.hours(1)),
     rebalance: yield* boolean("rebalance", options.rebalance ?? true),
     confirmTimeout: confirm,

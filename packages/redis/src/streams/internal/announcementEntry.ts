@@ -7,11 +7,14 @@ import * as StreamWire from "./messages.ts"
 
 const decode = Schema.decodeUnknownResult(StreamWire.Announcement)
 
+/** The text of an announcement. The other fields are kept, and ignored. */
+export const textOf = (fields: StreamWire.Fields): string | undefined =>
+  fields.find(([name]) => name === "lbs-input")?.[1]
+
 /** `problemWith` returns why a data stream cannot be owned here. */
 export const toEntry =
   (problemWith: (stream: string) => string | undefined) => (entry: EntryId, fields: StreamWire.Fields): Entry => {
-    // The other fields are kept, and ignored
-    const text = fields.find(([name]) => name === "lbs-input")?.[1]
+    const text = textOf(fields)
     if (text === undefined) return { _tag: "Malformed", entry, problem: "it has no field \"lbs-input\"" }
     const decoded = decode(text)
     if (Result.isFailure(decoded)) return { _tag: "Malformed", entry, problem: decoded.failure.message }

@@ -43,6 +43,8 @@ interface Reader {
   readonly watched: Map<StreamName, Watched>
   /** Open when a waiter joins that the read under way does not cover. */
   readonly joined: Latch.Latch
+  /** Since its last reply. */
+  failures: number
 }
 
 /** Data streams of one read: Redis takes each of them up again after a message, at some 2 microseconds. */
@@ -170,7 +172,10 @@ export const make = Effect.fnUntraced(function*(
         withTimeout("read messages")(connection.send<number>("CLIENT", "ID")),
         { onSuccess: String, onFailure: () => undefined }
       )
-      while (reader.watched.size > 0) yield* read(reader, connection, client)
+      while (reader.watched.size > 0) {
+        yield* read(reader, connection, client)
+        reader.failures = 0
+      }
     }))
 
   const waiting = (reader: Reader) =>
@@ -202,13 +207,9 @@ export const make = Effect.fnUntraced(function*(
 
   const run = (reader: Reader) =>
     Effect.gen(function*() {
-      let failures = 0
       while (isWanted(reader)) {
         const exit = yield* Effect.exit(serve(reader))
-        if (Exit.isSuccess(exit)) {
-          failures = 0
-          continue
-        }
+        if (Exit.isSuccess(exit)) continue
         const error = exit.cause.reasons.find((reason) => reason._tag === "Fail")?.error
         if (error === undefined) {
           if (Cause.hasInterruptsOnly(exit.cause)) return yield* Effect.interrupt
@@ -219,7 +220,7 @@ export const make = Effect.fnUntraced(function*(
         yield* log.debug("Reading messages failed; retrying", error)
         if (!isRetryable(error)) yield* readEach(reader)
         for (const [stream, { waiters }] of reader.watched) if (waiters.size === 0) reader.watched.delete(stream)
-        yield* Effect.sleep(Duration.millis(Math.min(50 * 2 ** Math.min(failures++, 5), 1000)))
+        yield* Effect.sleep(Duration.millis(Math.min(50 * 2 ** Math.min(reader.failures++, 5), 1000)))
       }
     }).pipe(
       Effect.onExit((exit) =>
@@ -238,7 +239,7 @@ export const make = Effect.fnUntraced(function*(
     const found = readers.find(({ watched }) => watched.size < readSize)
     if (found !== undefined) return found
     if (readers.length >= maxReaders) return readers.reduce((a, b) => b.watched.size < a.watched.size ? b : a)
-    const reader: Reader = { watched: new Map(), joined: Latch.makeUnsafe(false) }
+    const reader: Reader = { watched: new Map(), joined: Latch.makeUnsafe(false), failures: 0 }
     readers.push(reader)
     // Those that join in the same moment share the first read
     fork(Effect.andThen(Effect.yieldNow, run(reader)))

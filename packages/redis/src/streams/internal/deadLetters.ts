@@ -1,9 +1,11 @@
 /** Lists dead letters of a service and dead messages of a data stream, and brings them back. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
-import type { RawMessage, Service } from "@effect-simba/core/streams/StreamStore"
+import type { Service } from "@effect-simba/core/streams/StreamStore"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { reader } from "../../internal/client/decode.ts"
+import { textOf } from "./announcementEntry.ts"
 import { Flag } from "./codecs.ts"
 import * as keys from "./keys.ts"
 import * as StreamWire from "./messages.ts"
@@ -13,34 +15,37 @@ import type { ServiceContext } from "./service.ts"
 const readEntries = reader("dead letters", StreamWire.Entries)
 const readAdded = reader("the id of a message", EntryId)
 const readDeleted = reader("a count", Schema.Int)
-/** More fields than a script can add. */
-const readFields = reader("the fields of a dead message", Schema.fromJsonString(StreamWire.Fields))
+const decodeFields = Schema.decodeUnknownOption(Schema.fromJsonString(StreamWire.Fields))
 
 const ours = ["simba-reason", "simba-id", "simba-token"]
 
 type Row = (typeof StreamWire.Entries.Type)[number]
 
+/** Fields that are packed in one. A field of this name with another text is what it was. */
+const unpack = (fields: StreamWire.Fields): Option.Option<StreamWire.Fields> => {
+  const [first] = fields
+  return fields.length === 1 && first?.[0] === "simba-fields" ? decodeFields(first[1]) : Option.none()
+}
+
 const toLetter = ([id, fields]: Row) => {
+  const kept = fields.filter(([name]) => !ours.includes(name))
+  const unpacked = unpack(kept)
   const of = (name: string) => fields.findLast((field) => field[0] === name)?.[1] ?? ""
   return {
     id,
     before: of("simba-id") as EntryId,
     reason: of("simba-reason"),
-    fields: fields.filter(([name]) => !ours.includes(name))
+    fields: Option.getOrElse(unpacked, () => kept),
+    isPacked: Option.isSome(unpacked)
   }
 }
-
-const unpack = Effect.fnUntraced(function*(fields: RawMessage["fields"]) {
-  const [first] = fields
-  return fields.length === 1 && first?.[0] === "simba-fields" ? yield* readFields(first[1]) : fields
-})
 
 export const make = (
   context: ServiceContext
 ): Pick<Service, "deadLetters" | "deadMessages" | "redrive" | "replayMessage"> => {
   const { announced, deadLetters, input, parse } = context
-  const streamOf = (letter: Row) => {
-    const content = parse(...letter)
+  const streamOf = ({ fields, id }: ReturnType<typeof toLetter>) => {
+    const content = parse(id, fields)
     return content._tag === "Announced" ? content.stream : undefined
   }
   const redrive = context.run("redrive", scripts.redriveDeadLetter, Flag)
@@ -61,22 +66,26 @@ export const make = (
     deadLetters: (after, count) =>
       Effect.map(list(deadLetters, after, count), (rows) =>
         rows.map((row) => {
-          const { before, fields, id, reason } = toLetter(row)
-          return { id, entry: before, stream: streamOf(row), reason, fields }
+          const letter = toLetter(row)
+          const { before, fields, id, reason } = letter
+          return { id, entry: before, stream: streamOf(letter), reason, fields }
         })),
     redrive: Effect.fnUntraced(function*(id) {
-      const [letter] = yield* context.send("redrive", readEntries, "XRANGE", deadLetters, id, id)
-      if (letter === undefined) return false
+      const [row] = yield* context.send("redrive", readEntries, "XRANGE", deadLetters, id, id)
+      if (row === undefined) return false
+      const letter = toLetter(row)
       const stream = streamOf(letter)
+      // The packed fields have no reader: the text of the announcement stands beside them
+      const text = letter.isPacked ? textOf(letter.fields) : undefined
       const checkpoint = stream === undefined ? deadLetters : keys.checkpoint(stream)
-      return yield* redrive([input, deadLetters, announced, checkpoint], [id, stream ?? ""])
+      return yield* redrive([input, deadLetters, announced, checkpoint], [id, stream ?? "", text ?? ""])
     }),
     deadMessages: Effect.fnUntraced(function*(stream, after, count) {
       yield* context.admit("look at dead messages", stream)
       const rows = yield* list(keys.deadMessages(stream), after, count)
-      return yield* Effect.forEach(rows, (row) => {
+      return rows.map((row) => {
         const { before, fields, id, reason } = toLetter(row)
-        return Effect.map(unpack(fields), (fields) => ({ id, message: before, reason, fields }))
+        return { id, message: before, reason, fields }
       })
     }),
     // No script: it could not add a message of thousands of fields
@@ -85,8 +94,7 @@ export const make = (
       const key = keys.deadMessages(stream)
       const [letter] = yield* context.send("replay", readEntries, "XRANGE", key, id, id)
       if (letter === undefined) return false
-      const fields = yield* unpack(toLetter(letter).fields)
-      yield* context.send("replay", readAdded, "XADD", stream, "*", ...fields.flat())
+      yield* context.send("replay", readAdded, "XADD", stream, "*", ...toLetter(letter).fields.flat())
       yield* context.send("replay", readDeleted, "XDEL", key, id)
       return true
     })

@@ -174,7 +174,7 @@ export const deadLetterMessage = script<
 /** Announces a dead letter again. Replies `0` if there is no such letter. */
 export const redriveDeadLetter = script<
   readonly [input: string, deadLetters: string, announced: string, checkpoint: string],
-  readonly [letter: string, stream: string]
+  readonly [letter: string, stream: string, text: string]
 >(lua.redriveDeadLetter)
 
 // The service

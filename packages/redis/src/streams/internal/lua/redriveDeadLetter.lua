@@ -6,10 +6,11 @@
 --- KEYS[4] checkpoint
 --- ARGV[1] letter  its id
 --- ARGV[2] stream  its data stream, or ''
+--- ARGV[3] text    of an announcement whose fields are packed in one, or ''
 --- Reply: '1', or '0' if there is no such letter.
 
 local input, deadLetters, announced, checkpoint = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local letter, stream = ARGV[1], ARGV[2]
+local letter, stream, text = ARGV[1], ARGV[2], ARGV[3]
 
 --- @include include/announcement.lua
 --- @include include/checkpoint.lua
@@ -19,6 +20,9 @@ if not found then
   return '0'
 end
 local command, before = { 'XADD', input, '*' }, nil
+if text ~= '' then
+  command[4], command[5] = 'lbs-input', text
+end
 for i = 1, #found[2], 2 do
   local name = found[2][i]
   if name ~= 'simba-reason' and name ~= 'simba-id' and name ~= 'simba-token' then
