@@ -46,7 +46,7 @@ const lineHeight = 14
 const characters = 34
 
 /** Modules that may import types of each other: a service and what makes it. No other cycle is allowed. */
-const cycles = [
+const allowedCycles = [
   ["core/MutexStore", "core/internal/mutex/memoryStore"],
   ["core/Mutex", "core/internal/mutex/service", "core/Contender", "core/internal/leadership/contender"],
   ["core/streams/StreamClient", "core/streams/internal/client", "core/streams/internal/handlerRunner"],
@@ -107,16 +107,16 @@ const way = (from, to, isFollowed) => {
     }
   }
 }
-const isAllowed = (circle) => cycles.some((allowed) => circle.every((name) => allowed.includes(name)))
-const circles = [...modules].flatMap(([name, imports]) =>
+const isAllowed = (cycle) => allowedCycles.some((allowed) => cycle.every((name) => allowed.includes(name)))
+const found = [...modules].flatMap(([name, imports]) =>
   imports.flatMap((used) => {
     const ofValues = used.isOfTypes ? undefined : way(used.module, name, (next) => !next.isOfTypes)
-    const circle = ofValues ?? way(used.module, name, () => true)
-    return circle === undefined || ofValues === undefined && isAllowed(circle) ? [] : [[name, ...circle].join(" > ")]
+    const cycle = ofValues ?? way(used.module, name, () => true)
+    return cycle === undefined || ofValues === undefined && isAllowed(cycle) ? [] : [[name, ...cycle].join(" > ")]
   })
 )
-if (circles.length > 0) {
-  console.error("modules import each other:", circles.reduce((a, b) => b.length < a.length ? b : a))
+if (found.length > 0) {
+  console.error("modules import each other:", found.reduce((a, b) => b.length < a.length ? b : a))
   process.exit(1)
 }
 
