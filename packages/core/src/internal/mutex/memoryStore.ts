@@ -113,17 +113,17 @@ export class MemoryMutex {
     if (this.owner === id && lastToken !== undefined && lastToken >= this.token) {
       this.reserved = Math.min(this.reserved, lastToken - this.token)
     }
-    const wasFirst = this.leave(id)
+    const place = this.leave(id)
     const queued = requeue === undefined ? undefined : this.enter(requeue.id, undefined)
     // Whether somebody was ahead of the entry that is queued
     let isTaken = true
     if (this.owner === id) {
       this.owner = undefined
       isTaken = unfair === true ? this.callFirst(id, millis, requeue) : this.handOver(id, millis, requeue)
-    } else if (this.owner === undefined && requeue !== undefined) {
+    } else if (this.owner === undefined && (requeue !== undefined || place !== -1)) {
       isTaken = this.handOver(id, millis, requeue)
-    } else if (wasFirst) {
-      this.tellToLook(this.first(), this.owner === undefined ? 0 : this.deadline - this.now)
+    } else if (place === 0) {
+      this.tellToLook(this.first(), this.deadline - this.now)
     }
     if (requeue === undefined || queued === undefined) return { ownership: this.ownership(), requeued: undefined }
     const token = !isTaken || this.owner === requeue.id
@@ -190,11 +190,11 @@ export class MemoryMutex {
     return waiter
   }
 
-  /** Answers whether the waiter was the first. */
-  private leave(id: ContenderId): boolean {
+  /** Answers its place, or -1. */
+  private leave(id: ContenderId): number {
     const index = this.queue.findIndex((waiter) => waiter.id === id)
     if (index !== -1) this.queue.splice(index, 1)
-    return index === 0
+    return index
   }
 
   private mint(): void {

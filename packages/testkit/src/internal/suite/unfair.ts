@@ -34,6 +34,20 @@ export const unfairness = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* b.release), c.id)
     }))
 
+  it.effect("H3: one that leaves a free mutex hands it on: the one that was told of it may be silent", () =>
+    Effect.gen(function*() {
+      const { confirm, owner, parties } = yield* bench("unfair, left")
+      const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
+      yield* a.own
+      for (const party of [b, c, d]) yield* party.queue
+      yield* a.leave(true)
+      yield* c.expectLook
+      if (!countsSubscribers) yield* d.expectLook
+      assert.strictEqual(ownerOf(yield* c.release), b.id)
+      assert.isAtMost(remainingOf(yield* owner), Duration.toMillis(confirm))
+      assert.strictEqual(yield* d.expectLook, Duration.toMillis(confirm))
+    }))
+
   it.effect("an unfair newcomer that asks first has the mutex, and the one that was told keeps ticket and place", () =>
     Effect.gen(function*() {
       const { lease, owner, parties } = yield* bench("unfair newcomer")

@@ -3,7 +3,8 @@
 --- - The caller owns it: the first live waiter is granted the mutex, else it is free. Unfair: it is free, and the first
 ---   waiter is told.
 ---   Reserved tokens after the last that it used are given back.
---- - Otherwise the caller leaves the queue. If it was the first, the new first is told when to look.
+--- - Otherwise the caller leaves the queue. A free mutex is handed over, since those who were told of it may be silent.
+---   Else, if the caller was the first, the new first is told when to look.
 --- - A next id queues behind all that wait, and is granted the mutex where nobody is before it. Asked again, it keeps
 ---   its place or its grant.
 ---
@@ -38,7 +39,7 @@ local function release(id, confirm, unfair, nextId, lease, spare, last)
     ticket = enter(nextId)
   end
   local isFree = false
-  if wasOwner or (nextId ~= '' and not current and redis.call('EXISTS', reserved) == 0) then
+  if wasOwner or (not current and (rank or nextId ~= '') and redis.call('EXISTS', reserved) == 0) then
     local told
     told, current = handOver(id, confirm, nextId, nil, wasOwner and unfair)
     isFree = not told
