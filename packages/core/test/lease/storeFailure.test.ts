@@ -1,8 +1,8 @@
 import { SimbaError } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Ref } from "effect"
+import { Duration, Effect, Fiber, Ref, Schedule } from "effect"
 import { TestClock } from "effect/testing"
-import { isTransient, persist } from "../../src/internal/lease/storeFailure.ts"
+import { isTransient, persist, retrySchedule } from "../../src/internal/lease/storeFailure.ts"
 
 const outage = new SimbaError.BackendError({ operation: "read", retryable: true, cause: "down" })
 const refusal = new SimbaError.BackendError({ operation: "read", retryable: false, cause: "NOPERM" })
@@ -20,6 +20,17 @@ describe("failures of the store", () => {
   it("only an outage is transient", () => {
     assert.deepStrictEqual([outage, refusal, unreadable].map(isTransient), [true, false, false])
   })
+
+  it.effect("pauses double up to the longest, vary by a fifth, do not end, and are the output", () =>
+    Effect.gen(function*() {
+      const step = yield* Schedule.toStep(retrySchedule("50 millis", "125 millis"))
+      for (const base of [50, 100, ...Array.from({ length: 2000 }, () => 125)]) {
+        const [output, pause] = yield* Effect.orDie(step(0, undefined))
+        assert.isAtLeast(Duration.toMillis(pause), base * 0.8)
+        assert.isAtMost(Duration.toMillis(pause), base * 1.2)
+        assert.deepStrictEqual(output, pause)
+      }
+    }))
 
   it.effect("a loop outlasts outages and answers that cannot be read, and ends at a refusal", () =>
     Effect.gen(function*() {

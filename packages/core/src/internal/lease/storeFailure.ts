@@ -2,6 +2,7 @@
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
 import * as Schedule from "effect/Schedule"
 import { BackendError, ProtocolError, type StoreError } from "../../SimbaError.ts"
 import * as log from "../log.ts"
@@ -25,9 +26,18 @@ export const noAnswer = (operation: string, within: Duration.Duration): BackendE
     cause: new Error(`no answer within ${Duration.format(within)}`)
   })
 
-/** Doubles from `first` up to `longest`, varied by a fifth. */
-export const retrySchedule = (first: Duration.Input, longest: Duration.Input): Schedule.Schedule<Duration.Duration> =>
-  Schedule.min([Schedule.exponential(first), Schedule.spaced(longest)]).pipe(Schedule.jittered)
+/** Doubles from `first` up to `longest`, varied by a fifth. One step: in an outage each of thousands of leases takes it. */
+export const retrySchedule = (first: Duration.Input, longest: Duration.Input): Schedule.Schedule<Duration.Duration> => {
+  const [shortest, most] = [Duration.toMillis(first), Duration.toMillis(longest)]
+  return Schedule.fromStep(Effect.sync(() => {
+    let failures = 0
+    return () =>
+      Effect.map(Random.nextBetween(0.8, 1.2), (factor): [Duration.Duration, Duration.Duration] => {
+        const pause = Duration.millis(Math.min(shortest * 2 ** failures++, most) * factor)
+        return [pause, pause]
+      })
+  }))
+}
 
 export const outageRetry = retrySchedule("50 millis", "1 second")
 

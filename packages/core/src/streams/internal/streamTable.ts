@@ -5,7 +5,6 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import * as Latch from "effect/Latch"
-import * as Schedule from "effect/Schedule"
 import type { Instant } from "../../internal/lease/instant.ts"
 import { LeaseDeadlines } from "../../internal/lease/leaseDeadlines.ts"
 import * as leaseRenewer from "../../internal/lease/leaseRenewer.ts"
@@ -75,11 +74,7 @@ export class StreamTable {
       span: "simba.streams.renew",
       what: "data stream",
       timeout: config.commandTimeout,
-      // The renewer takes the delay from the output, which is not varied
-      schedule: Schedule.map(
-        retrySchedule("50 millis", Duration.divideUnsafe(config.heartbeatInterval, 8)),
-        ({ duration }) => duration
-      ),
+      schedule: retrySchedule("50 millis", Duration.divideUnsafe(config.heartbeatInterval, 8)),
       metrics: { ...StreamMetrics.renewals, timeLeft: StreamMetrics.timeLeftAtRenewal },
       send: (batch) =>
         Effect.suspend(() => {
