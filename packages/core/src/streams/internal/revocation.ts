@@ -20,7 +20,7 @@ const inSlices = Effect.fnUntraced(function*(
 ) {
   let slice = table.slice()
   for (const owned of holdings) {
-    if (!slice.hasRoom()) {
+    while (!slice.hasRoom()) {
       yield* Effect.yieldNow
       slice = table.slice()
     }

@@ -1,0 +1,26 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Effect } from "effect"
+import { Slice } from "../../src/internal/lease/slices.ts"
+import type { OwnedStream } from "../../src/streams/internal/ownedStream.ts"
+import * as revocation from "../../src/streams/internal/revocation.ts"
+import type { StreamTable } from "../../src/streams/internal/streamTable.ts"
+
+describe("the revocation of thousands", () => {
+  it.effect("each turn of the event loop has one slice of them, the later ones too", () =>
+    Effect.gen(function*() {
+      const clock = yield* Clock.Clock
+      const expected = new Slice(clock)
+      let size = 0
+      while (expected.hasRoom()) size++
+      const turns: Array<number> = []
+      const table = {
+        slice: () => {
+          turns.push(0)
+          return new Slice(clock)
+        }
+      } as unknown as StreamTable
+      const owned = { handler: undefined, isOpen: () => true, stop: () => turns[turns.length - 1]!++ }
+      yield* revocation.stop(table, Array.from({ length: 4 * size }, () => owned as unknown as OwnedStream))
+      assert.deepStrictEqual(turns, [size, size, size, size])
+    }))
+})
