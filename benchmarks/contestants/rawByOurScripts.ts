@@ -22,19 +22,19 @@ export const open = async ({ leaseMillis, url }: Connect): Promise<Locks> => {
   })
   /** Layers that keep their channel, as ours do. */
   const unused: Array<string> = []
-  let count = 0
+  let [layers, ids] = [0, 0]
 
   const subscribed = async () => {
     const free = unused.pop()
     if (free !== undefined) return free
-    const layer = `${process.pid}x${count}`.padStart(12, "0")
+    const layer = `${process.pid.toString(36)}x${(++layers).toString(36)}`.padStart(12, "0")
     await subscriber.subscribe(keys.inboxChannel(layer))
     return layer
   }
 
   const acquire = async (name: string) => {
     const layer = await subscribed()
-    const id = `${++count}-${layer}:raw`
+    const id = `${++ids}-${layer}:raw`
     const of = name as Parameters<typeof keys.owner>[0]
     const call = (code: string, ...operands: ReadonlyArray<string | number>) =>
       client.evalsha(

@@ -214,6 +214,13 @@ describe("the script of acquires and releases", () => {
   )
 
   it.effect.prop(
+    "and where only the dead of ours are skipped",
+    [script],
+    ([steps]) => same(inFull, steps, "ours"),
+    { arbitrary: { runs: 200 } }
+  )
+
+  it.effect.prop(
     "and where the dead cannot be counted",
     [script],
     ([steps]) => same(inFull, steps, "0"),

@@ -58,6 +58,22 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one turn on
       )
     }))
 
+  it.effect("one that a full memory refuses fails by itself", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const store = yield* openStore(server)
+      const [owned, released] = [requestOf("full"), requestOf("full")]
+      for (const request of [owned, released]) granted(yield* store.acquire(request))
+      const waiting = { ...owned, id: freshId(), mode: "wait" as const }
+      const exits = yield* server.send("CONFIG", "SET", "maxmemory", "1").pipe(
+        Effect.andThen(exitsOf<unknown>([store.acquire(waiting), store.release(released)])),
+        Effect.ensuring(Effect.ignore(server.send("CONFIG", "SET", "maxmemory", "0")))
+      )
+      assert.match(String(exits[0]), /OOM/)
+      assert.isTrue(Exit.isSuccess(exits[1]!), String(exits[1]))
+      assert.strictEqual(yield* server.send("EXISTS", keysOf(released.mutex).owner), 0)
+    }))
+
   it.effect("tokens grow past a fence that is ahead of the clock or has tokens reserved", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer

@@ -13,7 +13,8 @@ if code == 'a' and ARGV[at + 1] == 'wait' and ARGV[at + 4] == '' then
   local last = areOurs and redis.pcall('ZRANGE', queue, -1, -1, 'WITHSCORES')
   local isLast = last and not last.err and (not last[2] or math.floor(last[2] * 1000000 + 0.5) < micros())
   local ticket = ticketAt(micros())
-  if isLast and redis.call('ZADD', queue, 'NX', ticket, id) == 1 then
+  -- Where the memory is full, this alone is refused, and not the whole call
+  if isLast and redis.pcall('ZADD', queue, 'NX', ticket, id) == 1 then
     for _, waiter in ipairs(redis.call('ZRANGE', queue, 0, 15)) do
       areOurs = areOurs and inboxOf(waiter)
     end
