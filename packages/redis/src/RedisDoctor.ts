@@ -162,17 +162,25 @@ const messages = (send: Send, subscriber: Subscriber["Service"], key: string) =>
     })
   )
 
+const unreachable = (error: Redis.RedisError): ReadonlyArray<Finding> => [
+  finding("connection", "error", causeOf(error), "the server must answer INFO, TIME and PING")
+]
+
 const examineServer = Effect.fnUntraced(function*(send: Send, isCluster: boolean, { pings, streams }: Options) {
   const info = checks.fieldsOf(yield* send<string>("INFO"))
+  const told = checks.ofInfo(info, isCluster, yield* checks.setting(send, "save"))
+  const isUsable = told.every(({ status }) => status !== "error")
   return [
-    ...checks.ofInfo(info, isCluster, yield* checks.setting(send, "save")),
+    ...told,
     ...(isCluster ? [coverage(yield* checks.setting(send, "cluster-require-full-coverage"))] : []),
     // A node of a Cluster publishes the events of its own keys only, so consumers do not listen there
     ...(streams === true && !isCluster
       ? [checks.keyspaceEvents(yield* checks.setting(send, checks.eventsSetting))]
       : []),
-    yield* clock(send),
-    yield* latency(send, pings ?? 20)
+    // A Sentinel refuses TIME, and that it is one says enough
+    ...yield* Effect.all([clock(send), latency(send, pings ?? 20)]).pipe(
+      Effect.catch((error) => isUsable ? Effect.fail(error) : Effect.succeed([]))
+    )
   ]
 })
 
@@ -209,11 +217,10 @@ export const examine = Effect.fnUntraced(function*(
   const id = (yield* Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER)).toString(36)
   const key = `simba:{doctor-${id}}`
   const servers = isCluster ? yield* topology.primaries : [send]
-  const unreachable = (error: Redis.RedisError) =>
-    Effect.succeed([finding("connection", "error", causeOf(error), "the server must answer INFO, TIME and PING")])
   const findings = (yield* Effect.forEach(
     servers,
-    (server) => Effect.catch(examineServer(server, isCluster, options), unreachable)
+    (server) =>
+      Effect.catch(examineServer(server, isCluster, options), (error) => Effect.succeed(unreachable(error)))
   )).flat()
   if (findings.every(({ check, status }) => status !== "error" || check === "version")) {
     const commands = [...mutexCommands(key), ...(options.streams === true ? streamCommands(`${key}:input`) : [])]

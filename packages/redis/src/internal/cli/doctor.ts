@@ -2,7 +2,7 @@
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import * as RedisDoctor from "../../RedisDoctor.ts"
-import { stop } from "./exitCodes.ts"
+import { advised, stop } from "./exitCodes.ts"
 import { print, printable, type Style } from "./output.ts"
 import { redisWith, switchFlag } from "./settings.ts"
 
@@ -17,7 +17,11 @@ export const doctor = Command.make(
   "doctor",
   { streams: switchFlag("streams", "Also what data streams need: keyspace events and permissions") },
   Effect.fnUntraced(function*({ streams }) {
-    const report = yield* RedisDoctor.examine({ streams })
+    const { findings, ...verdict } = yield* RedisDoctor.examine({ streams })
+    const report = {
+      ...verdict,
+      findings: findings.map((finding) => ({ ...finding, advice: finding.advice && advised(finding.advice) }))
+    }
     yield* print(report, (paint) =>
       RedisDoctor.format(report).split("\n").map((line, at) =>
         // A line begins with its status

@@ -48,17 +48,18 @@ export const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number =>
     ? exitCodes.interrupted
     : codeOf(Cause.squash(exit.cause))
 
-/** Errors advise programs. A command has flags and variables in the place of these options. */
+/** Errors and findings advise programs. A command has flags and variables in the place of these options. */
 const advice: ReadonlyArray<readonly [ofProgram: string, ofCommand: string]> = [
   ["use IoRedis.layerCluster", "give --cluster"],
   ["use IoRedis.layer", "leave --cluster out"],
   ["name it in client.sentinels, with client.name", "name it by --sentinel, with --master"],
+  ["name the Sentinels in client.sentinels", "name the Sentinels by --sentinel, with --master"],
   ["in the URL or in client.password", "in the URL or in REDIS_PASSWORD"],
   ["correct client.name", "correct --master"],
   ["set client.sentinelPassword", "set REDIS_SENTINEL_PASSWORD"]
 ]
 
-const advised = (message: string) =>
+export const advised = (message: string): string =>
   advice.reduce((text, [ofProgram, ofCommand]) => text.replace(ofProgram, ofCommand), message)
 
 /** The line on standard error. The command module of Effect prints its own errors. */

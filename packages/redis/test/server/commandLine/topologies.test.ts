@@ -1,4 +1,5 @@
 /** The flags of `effect-simba` for Sentinel and Cluster. */
+import type { RedisDoctor } from "@effect-simba/redis"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as commandLine from "../../support/commandLine.ts"
@@ -6,15 +7,25 @@ import { RedisServer } from "../../support/harness.ts"
 
 const shout = ["--", "sh", "-c", "echo $SIMBA_TOKEN"]
 
+/** What doctor advises who gave no flag for it. */
+const adviceOf = Effect.fnUntraced(function*({ url }: { readonly url: string }) {
+  const { code, output } = yield* commandLine.run(["doctor", "--json"], { url })
+  assert.strictEqual(code, 1, output)
+  const { findings }: RedisDoctor.Report = JSON.parse(output)
+  return findings.map(({ advice }) => advice ?? "").join("\n")
+})
+
 it.live("--sentinel and --master lead to the primary", () =>
   Effect.scoped(Effect.gen(function*() {
-    const { name, primary, sentinels } = yield* RedisServer.sentinel()
+    const { name, primary, replica, sentinels } = yield* RedisServer.sentinel()
     const flags = ["--sentinel", sentinels.map(({ port }) => `127.0.0.1:${port}`).join(","), "--master", name]
     const { code, errors, output } = yield* commandLine.run(["run", "m", ...flags, ...shout], {
       url: "redis://127.0.0.1:1"
     })
     assert.strictEqual(code, 0, errors)
     assert.strictEqual(yield* primary.send("GET", "simba:{m}:fence"), output.trim())
+    assert.include(yield* adviceOf(replica), "name the Sentinels by --sentinel, with --master")
+    assert.include(yield* adviceOf(sentinels[0]!), "name it by --sentinel, with --master")
   })))
 
 it.live("--cluster finds the mutexes and services of all nodes", () =>
@@ -32,4 +43,5 @@ it.live("--cluster finds the mutexes and services of all nodes", () =>
     const listed = yield* commandLine.json(["ls", "--cluster"], { url })
     assert.deepStrictEqual(listed.map(({ name }: { name: string }) => name), ["held"])
     assert.deepStrictEqual(yield* commandLine.json(["streams", "ls", "--cluster"], { url }), [])
+    assert.include(yield* adviceOf({ url }), "give --cluster")
   })))
