@@ -219,8 +219,7 @@ export const examine = Effect.fnUntraced(function*(
   const servers = isCluster ? yield* topology.primaries : [send]
   const findings = (yield* Effect.forEach(
     servers,
-    (server) =>
-      Effect.catch(examineServer(server, isCluster, options), (error) => Effect.succeed(unreachable(error)))
+    (server) => Effect.catch(examineServer(server, isCluster, options), (error) => Effect.succeed(unreachable(error)))
   )).flat()
   if (findings.every(({ check, status }) => status !== "error" || check === "version")) {
     const commands = [...mutexCommands(key), ...(options.streams === true ? streamCommands(`${key}:input`) : [])]
