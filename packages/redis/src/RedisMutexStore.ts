@@ -15,7 +15,7 @@ import * as Random from "effect/Random"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import { withBuildLimit } from "./internal/client/buildLimit.ts"
+import { withBuildTimeout } from "./internal/client/buildTimeout.ts"
 import { CommandSink, overRedis } from "./internal/client/commandSink.ts"
 import { reader, subscribe } from "./internal/client/decode.ts"
 import { Redis } from "./internal/client/effectRedis.ts"
@@ -186,5 +186,5 @@ const seesSubscribers = Effect.fnUntraced(function*(
  */
 export const layer: Layer.Layer<MutexStore, BackendError, Redis | Subscriber> = Layer.effect(
   MutexStore,
-  withBuildLimit(make)
+  withBuildTimeout(make)
 )

@@ -8,7 +8,7 @@ import { StreamStore } from "@effect-simba/core/streams/StreamStore"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { withBuildLimit } from "../internal/client/buildLimit.ts"
+import { withBuildTimeout } from "../internal/client/buildTimeout.ts"
 import { hashTag } from "../internal/client/clusterSlot.ts"
 import { Redis } from "../internal/client/effectRedis.ts"
 import { fromRedis } from "../internal/client/errors.ts"
@@ -30,7 +30,7 @@ const make = Effect.gen(function*() {
   const topology = yield* RedisTopology
   const isCluster = topology._tag === "Cluster"
   const maxReaders = Math.max(1, Math.floor((topology.maxReserved ?? 8) / 2))
-  yield* withBuildLimit(Effect.mapError(redis.send("PING"), fromRedis("connect")))
+  yield* withBuildTimeout(Effect.mapError(redis.send("PING"), fromRedis("connect")))
 
   return StreamStore.of({
     open: Effect.fnUntraced(function*(service, options) {
@@ -43,8 +43,8 @@ const make = Effect.gen(function*() {
       const context = serviceContext.make(redis, subscriber, service, isCluster)
       // On a Cluster nobody listens for these events
       if (!isCluster) {
-        if (options?.enableEvents === true) yield* withBuildLimit(signals.enable(redis))
-        else if (topology.serverChecks !== false) yield* withBuildLimit(signals.check(redis))
+        if (options?.enableEvents === true) yield* withBuildTimeout(signals.enable(redis))
+        else if (topology.serverChecks !== false) yield* withBuildTimeout(signals.check(redis))
       }
       const messages = checkpoints.make(context)
       return {

@@ -1,4 +1,4 @@
-/** The shortcuts of the script of acquires and releases do the same as the functions behind them. */
+/** The fast path of the script of acquires and releases does the same as its functions. */
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { FakeRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
@@ -11,7 +11,7 @@ import { acquireAndRelease } from "../../src/internal/mutex/scripts.ts"
 
 const batch = acquireAndRelease.lua
 const file = fileURLToPath(new URL("../../src/internal/mutex/lua/acquireAndRelease.lua", import.meta.url))
-const inFull = assemble(file, { usual: "", usualWait: "" })
+const inFull = assemble(file, { fastPath: "", fastPathQueue: "" })
 
 const mutexes = ["m0", "m1"]
 const layers = ["aaaaaaaaaaaa", "bbbbbbbbbbbb", "cccccccccccc"]
@@ -199,7 +199,7 @@ const same = (script: string, steps: ReadonlyArray<Step>, skipDead: string) =>
 const script = Arbitrary.schema(Schema.Array(Step).check(Schema.isMinLength(20), Schema.isMaxLength(60)))
 
 describe("the script of acquires and releases", () => {
-  it("the shortcuts can be left out", () => {
+  it("the fast path can be left out", () => {
     for (const text of ["plainLease\n", "'a' and ARGV[at + 1] == 'wait'"]) {
       assert.include(assemble(file), text)
       assert.notInclude(inFull, text)
@@ -207,7 +207,7 @@ describe("the script of acquires and releases", () => {
   })
 
   it.effect.prop(
-    "its shortcuts do the same as its functions",
+    "its fast path does the same as its functions",
     [script],
     ([steps]) => same(inFull, steps, "1"),
     { arbitrary: { runs: 800 } }

@@ -8,7 +8,7 @@ import * as Redis from "../effectRedis.ts"
 import { isReply } from "../errors.ts"
 import * as log from "../log.ts"
 import * as causes from "./causes.ts"
-import { PatientCluster } from "./patientCluster.ts"
+import { ClusterClient } from "./clusterClient.ts"
 import type { Parts } from "./url.ts"
 import { onWallClock } from "./wallClock.ts"
 
@@ -185,7 +185,7 @@ export const openCluster = (
     const { retryStrategy: _, ...redisOptions } = optionsFor(role, settings)
     const delay = reconnectDelay(random)
     let wasReady = false
-    const cluster = new PatientCluster([...settings.nodes], {
+    const cluster = new ClusterClient([...settings.nodes], {
       ...settings.cluster,
       lazyConnect: true,
       enableOfflineQueue: false,

@@ -42,8 +42,8 @@ for i = 1, #codes do
     key = key + 4
   end
 
-  --- @include include/usual.lua
-  --- @include include/usualWait.lua
+  --- @include include/fastPath.lua
+  --- @include include/fastPathQueue.lua
 
   if not reply then
     if not operate then

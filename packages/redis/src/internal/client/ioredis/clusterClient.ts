@@ -5,7 +5,7 @@ import { monotonicMillis } from "./wallClock.ts"
 const shortest = 100
 const longest = 2000
 
-export class PatientCluster extends Cluster {
+export class ClusterClient extends Cluster {
   private distance = shortest
   private next = 0
 

@@ -7,7 +7,7 @@ import { backendError } from "./errors.ts"
 
 const limit = Duration.seconds(30)
 
-export const withBuildLimit = <A, E, R>(build: Effect.Effect<A, E, R>): Effect.Effect<A, E | BackendError, R> =>
+export const withBuildTimeout = <A, E, R>(build: Effect.Effect<A, E, R>): Effect.Effect<A, E | BackendError, R> =>
   Effect.timeoutOrElse(build, {
     duration: limit,
     orElse: () =>

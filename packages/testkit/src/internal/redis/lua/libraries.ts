@@ -1,5 +1,5 @@
 /**
- * Host functions behind the Lua libraries: 64-bit integer formats, the `bit` library, seeded random numbers, and the
+ * The functions behind the Lua libraries: 64-bit integer formats, the `bit` library, seeded random numbers, and the
  * text of `redis.error_reply`.
  */
 const wide = (value: number): bigint => {
