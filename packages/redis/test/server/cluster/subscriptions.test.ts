@@ -6,6 +6,7 @@ import { assert, it } from "@effect/vitest"
 import { Context, Duration, Effect, Exit, Fiber, Layer, Queue, Scope } from "effect"
 import * as Redis from "effect/persistence/Redis"
 import { Cluster, Redis as Client } from "ioredis"
+import { createRequire } from "node:module"
 import { slot } from "../../../src/internal/client/clusterSlot.ts"
 import * as clusterSubscriptions from "../../../src/internal/client/ioredis/clusterSubscriptions.ts"
 import * as connection from "../../../src/internal/client/ioredis/connection.ts"
@@ -239,6 +240,29 @@ it.live("a Cluster client of the application's own works, and stays open", () =>
         Effect.map(connections(node, "simba:subscriber"), (ids) => ids.length === 0)
       )
     }
+  }).pipe(Effect.scoped), 60_000)
+
+/** What a program has whose packages do not share one installation of ioredis. */
+const anotherCopy = Effect.sync((): { readonly Cluster: typeof Cluster } => {
+  const require = createRequire(import.meta.url)
+  const known = { ...require.cache }
+  for (const path of Object.keys(known)) if (path.includes("ioredis")) delete require.cache[path]
+  const copy = require("ioredis")
+  Object.assign(require.cache, known)
+  return copy
+})
+
+it.live("a Cluster client of another copy of ioredis is counted at every primary, too", () =>
+  Effect.gen(function*() {
+    const { nodes } = yield* RedisServer.cluster()
+    const copy = yield* anotherCopy
+    assert.notStrictEqual(copy.Cluster, Cluster)
+    const client = yield* Effect.acquireRelease(
+      Effect.sync(() => new copy.Cluster([at(nodes[0]!)])),
+      (cluster) => Effect.sync(() => cluster.disconnect())
+    )
+    yield* open(IoRedis.fromClient(client))
+    for (const node of nodes) assert.lengthOf(yield* channelsOpen(node, "simba:inbox:*"), 1)
   }).pipe(Effect.scoped), 60_000)
 
 it.live("a connection that answers and hears nothing is replaced", () =>

@@ -42,9 +42,10 @@ const hostPort = (
 
 /** Where the commands go now. */
 export const addressOf = (client: Client | Cluster): string => {
-  if (!(client instanceof Client)) return "the Cluster"
+  // Not by its class, which may be of another copy of ioredis
+  if ("nodes" in client) return "the Cluster"
   const { options, stream } = client
-  if (options.path !== undefined) return options.path
+  if (options.path) return options.path
   if (!options.sentinels) return hostPort(options)
   return stream && "remoteAddress" in stream && stream.remoteAddress !== undefined
     ? hostPort({ host: stream.remoteAddress as string, port: stream.remotePort as number })
