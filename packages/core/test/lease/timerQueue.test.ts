@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Schema } from "effect"
+import { Clock, Effect, Fiber, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { IndexedHeap, type Item } from "../../src/internal/lease/indexedHeap.ts"
 import { instant } from "../../src/internal/lease/instant.ts"
@@ -81,4 +81,23 @@ describe("the timer queue", () => {
       yield* TestClock.adjust(1)
       assert.deepStrictEqual(rung, ["first", "late", "next"])
     }).pipe(Effect.scoped))
+
+  it.effect("an effect has its time, whether the queue closes before it or while it runs", () =>
+    Effect.gen(function*() {
+      const at = (yield* now) + 1000
+      const limited = (alarms: alarmsOf.TimerQueue) =>
+        Effect.forkChild(alarmsOf.limit(alarms, at, Effect.never, () => Effect.succeed("late")), {
+          startImmediately: true
+        })
+      const [alarms, during] = yield* Effect.scoped(Effect.gen(function*() {
+        const alarms = yield* alarmsOf.make
+        return [alarms, yield* limited(alarms)] as const
+      }))
+      const fibers = [during, yield* limited(alarms)]
+      yield* TestClock.adjust(999)
+      assert.deepStrictEqual(fibers.map((fiber) => fiber.pollUnsafe()), [undefined, undefined])
+      yield* TestClock.adjust(1)
+      assert.isTrue(fibers.every((fiber) => fiber.pollUnsafe() !== undefined))
+      assert.deepStrictEqual(yield* Effect.forEach(fibers, Fiber.join), ["late", "late"])
+    }))
 })

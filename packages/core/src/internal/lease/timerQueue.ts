@@ -12,7 +12,7 @@ import { sleepUntil, supervise } from "./supervise.ts"
 export interface TimerQueue {
   /** Calls `ring` once, at an instant in monotonic milliseconds, unless the returned function is called before. */
   readonly at: (monotonic: number, ring: () => void) => () => void
-  /** Closing has called every `ring` that was left. */
+  /** Closing calls every `ring` that is left, and later ones are called at once. */
   readonly isClosed: () => boolean
 }
 
@@ -51,6 +51,10 @@ export const make: Effect.Effect<TimerQueue, never, Scope.Scope> = Effect.gen(fu
 
   return {
     at: (monotonic, ring) => {
+      if (isClosed) {
+        ring()
+        return () => {}
+      }
       const timer: Timer = { key: monotonic, position: -1, before: undefined, behind: undefined, ring }
       heap.place(timer, monotonic)
       if (monotonic < next) {
