@@ -52,7 +52,7 @@ interface Renewal<L extends AnyLease, A extends Answer> {
 }
 
 /** Leases of one request: enough to share the round trip, few enough not to hold up the server. */
-export const batchSize = 200
+const batchSize = 200
 
 /** When a crashed renewal is tried again. Milliseconds. */
 const pause = 1000

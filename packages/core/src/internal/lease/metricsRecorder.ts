@@ -10,7 +10,7 @@ export interface Recorder {
   readonly update: Update
   /** For gauges: relative. */
   readonly modify: Update
-  /** Adds one to a counter for each of thousands at once. */
+  /** Adds one to a counter for each subject: a single update, unless mutexes label the figures. */
   readonly count: (
     counter: Metric.Metric<number, unknown>,
     subjects: ReadonlyArray<{ readonly mutex?: string }>

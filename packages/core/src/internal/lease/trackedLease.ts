@@ -4,7 +4,7 @@ import type * as Pull from "effect/Pull"
 import type { Item } from "./indexedHeap.ts"
 import type { Instant } from "./instant.ts"
 
-/** Shared by all leases with the same options. Milliseconds. */
+/** They follow from the options of a lease. Milliseconds. */
 export interface Periods {
   /** The server's lease less the safety margin. */
   readonly usable: number
@@ -28,7 +28,7 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   readonly terms: P
   /** Just before the granting request was sent. */
   readonly since: Instant
-  /** Just before the last granting or renewing request was sent: one object for all leases of that request. */
+  /** Just before the last granting or renewing request was sent. For a lease that was handed on, `adjustedRenewal`. */
   protected renewed: Instant
   private monotonicDeadline = 0
   private wallDeadline = 0

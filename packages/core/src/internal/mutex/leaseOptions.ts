@@ -5,7 +5,7 @@ import type { MutexConfig } from "../../MutexConfig.ts"
 import type { Periods } from "../lease/trackedLease.ts"
 import { checkPeriods, handOffs, marginMillis, positive, refuse } from "../optionChecks.ts"
 
-/** Shared by the leases that were asked for with the same options. */
+/** The options of a lease, checked, and what follows from them. */
 export interface Terms extends Periods {
   readonly ttl: Duration.Duration
   /** Time to live plus transition: how long a grant lasts at the server. */
