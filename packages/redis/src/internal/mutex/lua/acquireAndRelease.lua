@@ -1,7 +1,9 @@
 --- Acquires, confirms, releases and inspects, any number in the order given. One that fails leaves the others alone.
 ---
---- Of `include`, `acquire.lua`, `confirm.lua` and `release.lua` decide, `inspect.lua` reads. An operation on the same
---- mutex as the one before it has no keys of its own.
+--- Of `include`, `acquire.lua`, `confirm.lua` and `release.lua` decide, `inspect.lua` reads. `fastPath.lua` and
+--- `fastPathQueue.lua` decide the usual cases sooner, and alike.
+---
+--- An operation on the same mutex as the one before it has no keys of its own.
 ---
 --- KEYS[4n-3] owner
 --- KEYS[4n-2] queue

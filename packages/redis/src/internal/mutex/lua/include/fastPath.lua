@@ -1,7 +1,8 @@
 --- Does what is usual by the fewest commands: functions are not defined yet, and to define them costs more.
 ---
 --- - A plain try of a mutex that nobody owns or waits for.
---- - A plain release: nobody waits, or the first waiters are alive, of ours, and of two layers.
+--- - A plain release: nobody waits, or the first waiter is alive and of ours. So is the second, if there is one, and of
+---   another layer.
 --- - A confirmation.
 ---
 --- Leaves `reply` unset, and everything as it was, where there is more to it.
