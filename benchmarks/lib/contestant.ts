@@ -13,8 +13,8 @@ export interface Connect {
   /** Ours only: how often a lease may go from fiber to fiber before other processes have their turn. */
   readonly handover: number
   /**
-   * Raw only. `direct`: whoever is told that it has the lock believes it. `confirmed`: when the server has said so in
-   * reply. `ours`: by the scripts and messages of ours.
+   * Raw only. `direct`: a waiter believes the message of its grant. `confirmed`: it asks the server, and believes the
+   * reply. `ours`: raw sends the scripts of ours, and believes its messages.
    */
   readonly protocol: "direct" | "confirmed" | "ours"
 }

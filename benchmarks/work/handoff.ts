@@ -119,7 +119,7 @@ const row = (bench: Bench, id: string, title: string, outcomes: ReadonlyArray<Ou
 /** What the round trip costs by which a waiter learns that what it was told is so. */
 const confirming = variantOf(raw, "raw, confirmed by a reply", { protocol: "confirmed" })
 
-/** What is left of the cost of ours without Effect and the library. */
+/** Its distance to raw is the cost of our protocol, and the distance of ours to it the cost of the library and Effect. */
 const byOurScripts = variantOf(raw, "raw, by our scripts and messages", { protocol: "ours" })
 
 export interface Setup {

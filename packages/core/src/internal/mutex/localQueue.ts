@@ -47,7 +47,7 @@ export class LocalQueue implements QueueContext {
   private silentSince: number | undefined
   /** The least lease of those that joined since the line was empty. */
   private shortest = Infinity
-  /** When the first waiter gives up. A request may never be answered, and its own limit is that of another waiter. */
+  /** When the first waiter gives up an unanswered request, which may have the longer limit of another waiter. */
   private patienceEnds = Infinity
   private stopPatience: (() => void) | undefined
   private lastOwner: string | undefined

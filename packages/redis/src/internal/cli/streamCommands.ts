@@ -101,7 +101,7 @@ const show = Command.make(
     const service = yield* open(name)
     const state = yield* service.inspect
     if (!(yield* exists(name, state))) return yield* stop("negative", `There is no service "${printable(name)}".`)
-    // To list what is pending creates the group where it is missing
+    // Listing pending announcements would create a missing group, and a new service has none pending
     const streams = state.pending === 0 ? [] : yield* dataStreams(service, lease, limit)
     const deadLetters = yield* service.deadLetters(undefined, limit)
     const consumers = state.consumers.map(({ idle, name, pending }) => ({

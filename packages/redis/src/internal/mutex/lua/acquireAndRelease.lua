@@ -1,4 +1,5 @@
 --- Acquires, confirms, releases and inspects, any number in the order given. One that fails leaves the others alone.
+--- Permissions that lack a command of the fast path fail the whole call.
 ---
 --- Of `include`, `acquire.lua`, `confirm.lua` and `release.lua` decide, `inspect.lua` reads. `fastPath.lua` and
 --- `fastPathQueue.lua` decide the usual cases sooner, and alike.

@@ -1,4 +1,4 @@
---- Does what is usual by the fewest commands: functions are not defined yet, and to define them costs more.
+--- Does three plain operations without the functions of the general case, whose definitions cost more than they do.
 ---
 --- - A plain try of a mutex that nobody owns or waits for.
 --- - A plain release: nobody waits, or the first waiter is alive and of ours. So is the second, if there is one, and of
