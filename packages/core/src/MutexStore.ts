@@ -346,6 +346,15 @@ export class MutexStore extends Context.Service<MutexStore, {
     id: ContenderId
   ) => Effect.Effect<Subscription<WakeUp>, BackendError, Scope.Scope>
   /**
+   * The same without a fiber: calls the listener at once, until the returned function is called. Undefined where that is
+   * not possible: `wakeUps` is used then. The listener neither throws nor waits.
+   */
+  readonly listen?: (
+    mutex: MutexName,
+    id: ContenderId,
+    listener: (wakeUp: WakeUp) => void
+  ) => (() => void) | undefined
+  /**
    * Whether a layer with an `inbox` listens for all of its waiters, so that `wakeUps` neither waits nor fails. Such a layer
    * queues at once where a mutex was not free before. Default: false, and the layer tries first.
    */

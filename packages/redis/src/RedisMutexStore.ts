@@ -124,6 +124,7 @@ const make = Effect.gen(function*() {
     },
     owner: (mutex) => behind(readOwner([mutexKeys.owner(mutex)], [])),
     wakeUps: inbox.wakeUps,
+    ...(subscriber.bound === undefined ? { listen: inbox.listen } : {}),
     isListening: true,
     changes: (mutex) =>
       subscribe(subscriber, mutexKeys.mutexChannel(mutex), readMutexMessage, {

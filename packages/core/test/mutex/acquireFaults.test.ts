@@ -4,8 +4,6 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Exit, Fiber, Layer, Logger, Option, References, Scope, Tracer } from "effect"
 import { TestClock } from "effect/testing"
 import { instant } from "../../src/internal/lease/instant.ts"
-import * as timerQueue from "../../src/internal/lease/timerQueue.ts"
-import * as attempt from "../../src/internal/mutex/attempt.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
 import { another, start, TestLive, timeLeft } from "../support/setup.ts"
 
@@ -230,24 +228,4 @@ describe("an answer or a hint that is worth little", () => {
       assert.isAtLeast(yield* timeLeft(yield* Fiber.join(asking)), 15_200)
       assert.deepStrictEqual(faults.calls, ["acquire try", "acquire try"])
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
-
-  it.effect("a hint to look later does not lengthen a wait", () =>
-    Effect.gen(function*() {
-      const clock = yield* Clock.Clock
-      const timers = yield* timerQueue.make
-      const next = Effect.succeed({ _tag: "LookIn", delay: Duration.hours(1) } as const)
-      let told = 0
-      const once = Effect.suspend(() => told++ === 0 ? next : Effect.never)
-      const waiting = yield* start(
-        attempt.awaitWakeUp(
-          { next: once, bound: undefined },
-          { now: () => instant(clock), timers },
-          Duration.seconds(10)
-        )
-      )
-      yield* TestClock.adjust("9999 millis")
-      assert.isUndefined(waiting.pollUnsafe())
-      yield* TestClock.adjust("1 millis")
-      assert.deepStrictEqual(waiting.pollUnsafe(), Exit.succeed(undefined))
-    }).pipe(Effect.scoped))
 })

@@ -1,7 +1,7 @@
 import { MutexSchedule } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Option, Pull, Random, Schedule } from "effect"
-import { lookSchedule } from "../../src/internal/mutex/lookSchedule.ts"
+import { Duration, Effect, Option, Pull, Schedule } from "effect"
+import { lookDelay } from "../../src/internal/mutex/lookDelay.ts"
 
 /** The delays that a schedule answers to a row of inputs. */
 const delays = <I>(schedule: Schedule.Schedule<unknown, I>, inputs: ReadonlyArray<I>) =>
@@ -55,62 +55,45 @@ describe("the guard schedule", { tags: ["L5"] }, () => {
 })
 
 describe("when a waiter looks again", { tags: ["H6"] }, () => {
-  const schedule = lookSchedule({ confirm: Duration.millis(1500), lease: Duration.seconds(16) })
-  type Refused = Schedule.Input<typeof schedule>
-  const refused = (fields: Partial<Refused>): Refused => ({
-    ownership: { _tag: "Held", owner: "o", remaining: Duration.seconds(5) },
-    position: 0,
-    foreign: false,
-    ...fields
-  })
+  const [confirm, lease] = [Duration.millis(1500), Duration.seconds(16)]
+  const delay = (fields: Partial<Parameters<typeof lookDelay>[0]>, random = 0) =>
+    lookDelay({
+      ownership: { _tag: "Held", owner: "o", remaining: Duration.seconds(5) },
+      position: 0,
+      foreign: false,
+      ...fields
+    }, { confirm, lease, random })
 
-  it.effect("the first looks right after the key has expired, the next seven 30 ms apart", () =>
-    Effect.gen(function*() {
-      const row = yield* delays(schedule, [0, 1, 2, 7].map((position) => refused({ position })))
-      assert.deepStrictEqual(row, [5001, 5031, 5061, 5211])
-    }))
+  it("the first looks right after the key has expired, the next seven 30 ms apart", () =>
+    assert.deepStrictEqual([0, 1, 2, 7].map((position) => delay({ position }, 0.5)), [5001, 5031, 5061, 5211]))
 
-  it.effect("the rest spread over one confirm period", () =>
-    Random.withSeed(
-      Effect.gen(function*() {
-        const row = yield* delays(schedule, Array.from({ length: 200 }, (_, i) => refused({ position: i + 8 })))
-        for (const delay of row) {
-          assert.isAtLeast(delay, 5001 + 240)
-          assert.isAtMost(delay, 5001 + 1500)
-        }
-        assert.isAbove(new Set(row).size, 190)
-        assert.isBelow(Math.min(...row), 5400)
-        assert.isAbove(Math.max(...row), 6300)
-      }),
-      "spread"
-    ), { tags: ["S17"] })
-
-  it.effect("a mutex held without end is looked at once per lease", () =>
-    Effect.gen(function*() {
-      assert.deepStrictEqual(yield* delays(schedule, [refused({ ownership: { _tag: "Held", owner: "o" } })]), [16_000])
-    }), { tags: ["S20"] })
-
-  it.effect(
-    "where others take part, the first looks every confirm period and the rest every 2 s",
+  it(
+    "the rest spread over one confirm period",
+    { tags: ["S17"] },
     () =>
-      Effect.gen(function*() {
-        const row = yield* delays(schedule, [
-          refused({ foreign: true, position: 0 }),
-          refused({ foreign: true, position: 1 }),
-          refused({ foreign: true, position: 99 }),
-          refused({
-            foreign: true,
-            position: 0,
-            ownership: { _tag: "Held", owner: "o", remaining: Duration.millis(200) }
-          })
-        ])
-        assert.deepStrictEqual(row, [1500, 2000, 2000, 201])
-      }),
-    { tags: ["H4"] }
+      assert.deepStrictEqual([0, 0.5, 1].map((random) => delay({ position: 8 }, random)), [
+        5001 + 240,
+        5001 + 240 + 630,
+        5001 + 1500
+      ])
   )
 
-  it.effect("a mutex kept free for another is looked at after the confirm period", () =>
-    Effect.gen(function*() {
-      assert.deepStrictEqual(yield* delays(schedule, [refused({ ownership: { _tag: "Free" } })]), [1500])
-    }))
+  it(
+    "a mutex held without end is looked at once per lease",
+    { tags: ["S20"] },
+    () => assert.strictEqual(delay({ ownership: { _tag: "Held", owner: "o" } }), 16_000)
+  )
+
+  it("where others take part, the first looks every confirm period and the rest every 2 s", { tags: ["H4"] }, () => {
+    const soon = { _tag: "Held", owner: "o", remaining: Duration.millis(200) } as const
+    assert.deepStrictEqual([
+      delay({ foreign: true }),
+      delay({ foreign: true, position: 1 }),
+      delay({ foreign: true, position: 99 }),
+      delay({ foreign: true, ownership: soon })
+    ], [1500, 2000, 2000, 201])
+  })
+
+  it("a mutex kept free for another is looked at after the confirm period", () =>
+    assert.strictEqual(delay({ ownership: { _tag: "Free" } }), 1500))
 })

@@ -1,10 +1,8 @@
 import { Mutex, SimbaError } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Context, Duration, Effect, Exit, Fiber, Layer, Logger, Option, Scope } from "effect"
+import { Clock, Context, Effect, Exit, Fiber, Layer, Logger, Option, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { IndexedHeap } from "../../src/internal/lease/indexedHeap.ts"
-import { instant } from "../../src/internal/lease/instant.ts"
-import * as attempt from "../../src/internal/mutex/attempt.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
 import { Faults } from "../support/faultyStore.ts"
 import { calls } from "../support/hands.ts"
@@ -99,38 +97,6 @@ describe("waking waiters", () => {
       yield* TestClock.adjust("20 seconds")
       assert.deepStrictEqual(third.pollUnsafe(), Exit.void)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
-
-  it.effect("a wait leaves no timer behind", () =>
-    Effect.gen(function*() {
-      const clock = yield* Clock.Clock
-      let open = 0
-      const leases = {
-        now: () => instant(clock),
-        timers: {
-          at: () => {
-            let isOpen = true
-            open++
-            return () => {
-              if (isOpen) open--
-              isOpen = false
-            }
-          },
-          isClosed: () => false
-        }
-      }
-      const wait = (next: Effect.Effect<{ readonly _tag: "Gap" }>) =>
-        attempt.awaitWakeUp({ next, bound: undefined }, leases, Duration.seconds(10))
-      const interrupted = yield* start(wait(Effect.never))
-      assert.strictEqual(open, 1)
-      yield* Fiber.interrupt(interrupted)
-      assert.strictEqual(open, 0)
-      assert.deepStrictEqual(yield* wait(Effect.succeed({ _tag: "Gap" })), { _tag: "Gap" })
-      assert.strictEqual(open, 0)
-      const told = yield* start(wait(Effect.as(Effect.sleep(1), { _tag: "Gap" } as const)))
-      yield* TestClock.adjust(1)
-      assert.deepStrictEqual(yield* Fiber.join(told), { _tag: "Gap" })
-      assert.strictEqual(open, 0)
-    }))
 
   it.effect("a store that may fail to listen is tried first", () =>
     Effect.gen(function*() {

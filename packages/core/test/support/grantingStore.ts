@@ -10,7 +10,7 @@ import {
   type WakeUp
 } from "@effect-simba/core/MutexStore"
 import { BackendError, type StoreError } from "@effect-simba/core/SimbaError"
-import { Clock, Context, Deferred, Duration, Effect, type Exit, Layer, Logger, Queue, Stream } from "effect"
+import { Clock, Context, Deferred, Duration, Effect, type Exit, Layer, Logger, Stream } from "effect"
 
 export const outage = new BackendError({ operation: "test", retryable: true, cause: new Error("outage") })
 
@@ -34,6 +34,8 @@ export class Backend extends Context.Service<Backend, {
     readonly done: (exit: Exit.Exit<AcquireResult, StoreError>) => void
   }>
   readonly releases: Array<ReleaseRequest>
+  /** Of the waiters. */
+  readonly listeners: ReadonlySet<unknown>
   readonly tell: (wakeUp: WakeUp) => void
   /** The backend's clock, in microseconds, after so many milliseconds of the test. */
   readonly micros: (millis: number) => number
@@ -51,7 +53,7 @@ const store = Layer.effectContext(Effect.gen(function*() {
   const waiting: Array<Deferred.Deferred<AcquireResult, StoreError>> = []
   const confirmations: Array<Backend["Service"]["confirmations"][number]> = []
   const releases: Array<ReleaseRequest> = []
-  const messages = yield* Queue.unbounded<WakeUp>()
+  const listeners = new Set<(wakeUp: WakeUp) => void>()
   // Far from the clock of the test: no clock is compared with another
   const micros = (millis: number) => 1_700_000_000_000_000 + millis * 1000
   return Context.make(
@@ -82,7 +84,11 @@ const store = Layer.effectContext(Effect.gen(function*() {
         }),
       owner: () => Effect.succeed({ _tag: "Free" } as const),
       isListening: true,
-      wakeUps: () => Effect.succeed({ next: Queue.take(messages), bound: undefined }),
+      wakeUps: () => Effect.die("not asked"),
+      listen: (_mutex, _id, listener) => {
+        listeners.add(listener)
+        return () => listeners.delete(listener)
+      },
       changes: () => Effect.succeed({ next: Effect.never, bound: undefined }),
       inbox: () => Effect.succeed({ next: Effect.never }),
       inspect: () => Effect.die("not asked"),
@@ -95,7 +101,8 @@ const store = Layer.effectContext(Effect.gen(function*() {
     answer: (exit) => Effect.suspend(() => Effect.asVoid(Deferred.done(waiting.pop()!, exit))),
     confirmations,
     releases,
-    tell: (wakeUp) => void Queue.offerUnsafe(messages, wakeUp),
+    listeners,
+    tell: (wakeUp) => listeners.forEach((listener) => listener(wakeUp)),
     micros
   }))
 }))

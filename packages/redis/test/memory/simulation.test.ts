@@ -123,6 +123,7 @@ describe("The mutex on a simulated Redis", () => {
   it.effect("a store that wakes nobody is found: grants come to nothing", () =>
     Effect.gen(function*() {
       const deaf = mistaken((store) => ({
+        listen: () => () => {},
         wakeUps: (mutex, id) => Effect.map(store.wakeUps(mutex, id), (real) => ({ ...real, next: Effect.never }))
       }))
       const settings = { ...loadOf(1).settings, resources: ["a"], workers: 2, rest: 50, contenders: 0, unfair: 0 }

@@ -1,11 +1,11 @@
-/** One acquiring request: sent, judged, and repeated through outages; and the sleep before the next one. */
-import * as Duration from "effect/Duration"
+/** One acquiring request: sent, judged, and repeated through outages. */
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import type { ContenderId, MutexName } from "../../MutexName.ts"
-import type { AcquireRequest, AcquireResult, MutexStore, WakeUp } from "../../MutexStore.ts"
+import type { AcquireRequest, AcquireResult, MutexStore } from "../../MutexStore.ts"
 import { BackendError, type StoreError } from "../../SimbaError.ts"
-import type { Subscription } from "../../Subscriber.ts"
 import type { Instant } from "../lease/instant.ts"
 import type { Recorder } from "../lease/metricsRecorder.ts"
 import type { SlicedTasks } from "../lease/slices.ts"
@@ -29,6 +29,9 @@ export interface AttemptContext {
   readonly recorder: Recorder
   readonly timers: TimerQueue
   readonly tasks: SlicedTasks
+  readonly fork: <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
+  /** From 0 to 1. */
+  readonly random: () => number
 }
 
 export type Refused = Extract<AcquireResult, { readonly _tag: "Refused" }> & {
@@ -101,21 +104,3 @@ export const retryOutages = <A, R>(
       while: (error) => isTransient(error) && goesOn(error)
     })
   })
-
-/** Sleeps for `delay` at most. Answers what woke it: the next request decides, unless it is a grant. */
-export const awaitWakeUp = (
-  { bound, next }: Subscription<WakeUp>,
-  { now, timers }: Pick<AttemptContext, "now" | "timers">,
-  delay: Duration.Duration
-): Effect.Effect<WakeUp | undefined> => {
-  const listen = (until: number): Effect.Effect<WakeUp | undefined> =>
-    now().monotonic >= until ? Effect.undefined : Effect.filterOrElse(
-      limit(timers, until, next, () => Effect.undefined),
-      (wakeUp) => wakeUp?._tag !== "LookIn",
-      // A key is gone one millisecond after its remaining time has reached zero
-      ({ delay }) => listen(Math.min(until, now().monotonic + Duration.toMillis(delay) + 1))
-    )
-  return Effect.suspend(() =>
-    listen(now().monotonic + Duration.toMillis(bound === undefined ? delay : Duration.min(delay, bound)))
-  )
-}

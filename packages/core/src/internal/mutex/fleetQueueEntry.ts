@@ -1,18 +1,18 @@
 /** One entry of a layer in the fleet's queue, under an id of its own: from the subscription to the grant. */
+import type * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
-import * as Latch from "effect/Latch"
-import * as Schedule from "effect/Schedule"
 import type { ContenderId } from "../../MutexName.ts"
-import type { Released, Ticket } from "../../MutexStore.ts"
+import type { Released, Ticket, WakeUp } from "../../MutexStore.ts"
 import type { BackendError, StoreError } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
-import { awaitWakeUp, isRefused, type Refused, retryOutages, send, withAnswer } from "./attempt.ts"
+import { isRefused, type Refused, retryOutages, send, withAnswer } from "./attempt.ts"
 import { type GrantOwner, leaseOfGrant } from "./grantMessage.ts"
 import { HeldLease, type Parting } from "./heldLease.ts"
 import type { LocalWaiter } from "./localWaiter.ts"
-import { lookSchedule } from "./lookSchedule.ts"
+import { lookDelay } from "./lookDelay.ts"
 
 /** The queue that the entry stands for. */
 export interface QueueContext extends GrantOwner {
@@ -27,6 +27,8 @@ export interface QueueContext extends GrantOwner {
   readonly outage: (error: BackendError) => void
   /** The backend refused the first for good. */
   readonly failed: (error: StoreError) => void
+  /** Work of the entry has failed or crashed, unless the entry is over. */
+  readonly crashed: (entry: FleetQueueEntry, cause: Cause.Cause<StoreError>) => void
 }
 
 /**
@@ -40,18 +42,27 @@ export type State = "prepared" | "requeueing" | "contending" | "over"
 /** After a release that did not say how many are ahead: not among the first who look one after the other. */
 const unknownPosition = 8
 
+/** Plain callbacks: a fiber runs for a request alone, since each turn of a contended mutex begins one entry. */
 export class FleetQueueEntry {
   readonly id: ContenderId
   state: State
-  fiber: Fiber.Fiber<void, StoreError> | undefined
+  /** What it has under way. */
+  readonly fibers = new Set<Fiber.Fiber<unknown, unknown>>()
   /** Nobody else had the mutex or waited for it. */
   wasFree = true
-  private readonly gate = Latch.makeUnsafe(false)
   private readonly queue: QueueContext
+  private unlisten: (() => void) | undefined
   private isSubscribed = false
+  /** Set where gaps cannot be seen. Milliseconds. */
+  private bound = Infinity
   private ticket: Ticket | undefined
-  /** A refusal by the requeueing release, which makes the first request needless. */
-  private known: Refused | undefined
+  /** The last answer, from then on until it asks again. */
+  private refused: Refused | undefined
+  private isAsleep = false
+  /** Heard since it last woke: a call, or else a gap; and when to look, in monotonic milliseconds. */
+  private call: Exclude<WakeUp, { readonly _tag: "LookIn" }> | undefined
+  private lookAt = Infinity
+  private unset: (() => void) | undefined
 
   constructor(queue: QueueContext, id: ContenderId, state: State) {
     this.queue = queue
@@ -64,9 +75,55 @@ export class FleetQueueEntry {
     return this.state === "requeueing" || this.state === "contending"
   }
 
+  /** Subscribes, and asks if it is to contend. */
+  start(): void {
+    const { context: { store }, mutex } = this.queue
+    const hear = (wakeUp: WakeUp) => this.hear(wakeUp)
+    this.unlisten = store.listen?.(mutex, this.id, hear)
+    if (this.unlisten !== undefined) return this.subscribed()
+    const subscribing = store.wakeUps(mutex, this.id)
+    const listening = Effect.flatMap(
+      store.isListening === true ? subscribing : this.persist(subscribing),
+      ({ bound, next }) => {
+        if (bound !== undefined) this.bound = Duration.toMillis(bound)
+        this.subscribed()
+        return Effect.forever(Effect.map(next, hear))
+      }
+    )
+    this.fork(Effect.scoped(listening))
+  }
+
+  private fork(work: Effect.Effect<unknown, StoreError>): void {
+    const { fibers, queue } = this
+    const fiber = queue.context.fork(work)
+    fibers.add(fiber)
+    fiber.addObserver((exit) => {
+      fibers.delete(fiber)
+      if (Exit.isFailure(exit)) queue.crashed(this, exit.cause)
+    })
+    // It may have ended the entry by itself
+    if (this.state === "over") fiber.interruptUnsafe()
+  }
+
+  private subscribed(): void {
+    this.isSubscribed = true
+    if (this.state === "contending") return this.ask(false)
+    // Otherwise a request follows, and its answer tells: a subscription may be there already
+    this.queue.reached()
+  }
+
   contend(): void {
     this.state = "contending"
-    this.gate.openUnsafe()
+    if (!this.isSubscribed) return
+    if (this.refused === undefined) this.ask(false)
+    else this.sleep(this.refused)
+  }
+
+  end(): void {
+    this.state = "over"
+    this.unlisten?.()
+    this.unset?.()
+    for (const fiber of this.fibers) fiber.interruptUnsafe()
   }
 
   /** Goes along with a release that is sent now, for the first waiter. */
@@ -99,7 +156,7 @@ export class FleetQueueEntry {
         Duration.isLessThanOrEqualTo(ownership.remaining, queue.context.confirmTimeout)
       if (requeued.token === undefined && isListening && isChosen) {
         const { stamp, ticket } = requeued
-        this.known = { _tag: "Refused", ownership, ticket, position: unknownPosition, foreign: false, stamp, sent }
+        this.refused = { _tag: "Refused", ownership, ticket, position: unknownPosition, foreign: false, stamp, sent }
       }
     }
     this.contend()
@@ -128,54 +185,71 @@ export class FleetQueueEntry {
     )
   }
 
-  readonly run: Effect.Effect<void, StoreError> = Effect.scoped(Effect.gen({ self: this }, function*() {
+  /** `isCalled`: a message gave it the turn. */
+  private ask(isCalled: boolean, turn: Effect.Effect<void> = Effect.void): void {
     const { queue } = this
-    const { confirmTimeout: confirm, store } = queue.context
-    const subscribing = store.wakeUps(queue.mutex, this.id)
-    const wakeUps = yield* (store.isListening === true ? subscribing : this.persist(subscribing))
-    this.isSubscribed = true
-    if (this.state !== "contending") {
-      // Otherwise a request follows, and its answer tells: a subscription may be there already
-      queue.reached()
-      yield* this.gate.await
-    }
-    const { lease } = queue.first()!.attempt.terms
-    const step = yield* Schedule.toStep(lookSchedule({ confirm, lease }))
-    const sleep = Effect.fnUntraced(function*(refused: Refused) {
-      const { wall } = queue.context.now()
-      // The schedule does not end
-      const [delay] = yield* Effect.orDie(step(wall, refused))
-      const wakeUp = yield* awaitWakeUp(wakeUps, queue.context, delay)
-      if (wakeUp?._tag === "YourTurn") return wakeUp
-      // After a gap, or at the end of a lease, all waiters of a layer look again
-      return yield* queue.context.tasks.pass
-    })
-    let waiter: LocalWaiter | undefined
-    const ask = this.persist(Effect.suspend(() => {
+    this.refused = undefined
+    let waiter: LocalWaiter
+    const request = this.persist(Effect.suspend(() => {
       waiter = queue.first()!
       const { mutex, terms } = waiter.attempt
       return send(queue.context, { mutex, terms, id: this.id }, queue, { mode: "wait", ticket: this.ticket })
     }))
-    let isCalled = false
-    for (let refused = this.known;;) {
-      if (refused !== undefined) {
-        const call = yield* sleep(refused)
-        isCalled = call !== undefined
-        const first = queue.first()
-        const lease = call?.grant && first && leaseOfGrant(call.grant, refused, first, { id: this.id, queue })
-        if (lease !== undefined) return queue.won(this, lease, true)
-      }
-      const result = yield* ask
-      if (!isRefused(result)) {
-        // The first may have left meanwhile: asking again confirms the grant with the terms of the next one
-        if (waiter === queue.first()) return queue.won(this, result, isCalled)
-        refused = undefined
-        continue
-      }
-      this.ticket = result.ticket ?? this.ticket
-      queue.refused(result)
-      this.wasFree = false
-      refused = result
+    this.fork(
+      Effect.map(Effect.andThen(turn, request), (result) => {
+        if (isRefused(result)) {
+          this.ticket = result.ticket ?? this.ticket
+          queue.refused(result)
+          this.wasFree = false
+          this.sleep(result)
+        } // The first may have left meanwhile: asking again confirms the grant with the terms of the next one
+        else if (waiter === queue.first()) queue.won(this, result, isCalled)
+        else this.ask(isCalled)
+      })
+    )
+  }
+
+  private sleep(refused: Refused): void {
+    const { queue } = this
+    this.refused = refused
+    if (this.call !== undefined) return this.wake()
+    const { confirmTimeout: confirm, now, random } = queue.context
+    const { lease } = queue.first()!.attempt.terms
+    const delay = lookDelay(refused, { confirm, lease, random: random() })
+    this.isAsleep = true
+    this.lookBy(now().monotonic + Math.min(delay, this.bound))
+  }
+
+  private hear(wakeUp: WakeUp): void {
+    if (this.state === "over") return
+    if (wakeUp._tag === "LookIn") {
+      // A key is gone one millisecond after its remaining time has reached zero
+      return this.lookBy(this.queue.context.now().monotonic + Duration.toMillis(wakeUp.delay) + 1)
     }
-  }))
+    if (wakeUp._tag === "YourTurn" || this.call === undefined) this.call = wakeUp
+    if (this.isAsleep) this.wake()
+  }
+
+  private lookBy(at: number): void {
+    this.lookAt = Math.min(this.lookAt, at)
+    if (!this.isAsleep) return
+    const { timers } = this.queue.context
+    this.unset?.()
+    // A layer that closes answers its waiters
+    this.unset = timers.at(this.lookAt, () => timers.isClosed() || this.wake())
+  }
+
+  private wake(): void {
+    const { call, queue, refused } = this
+    this.isAsleep = false
+    this.call = undefined
+    this.lookAt = Infinity
+    this.unset?.()
+    // After a gap, or at the end of a lease, all waiters of a layer look again
+    if (call?._tag !== "YourTurn") return this.ask(false, queue.context.tasks.pass)
+    const first = queue.first()
+    const lease = call.grant && first && leaseOfGrant(call.grant, refused!, first, { id: this.id, queue })
+    if (lease === undefined) this.ask(true)
+    else queue.won(this, lease, true)
+  }
 }

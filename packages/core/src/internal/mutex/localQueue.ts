@@ -1,4 +1,5 @@
 /** The fibers of one layer that want the same mutex share one entry in the fleet's queue; they wait in line behind it. */
+import type * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -21,7 +22,6 @@ interface Layer {
   readonly context: AttemptContext
   readonly leases: HeldLeases
   readonly nextId: () => ContenderId
-  readonly fork: <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
   /** By mutex; an unfair attempt has a queue of its own. */
   readonly queues: Map<MutexName | Attempt, LocalQueue>
   /** Mutexes that were not free when last asked for: the next attempt queues at once. */
@@ -230,13 +230,13 @@ export class LocalQueue implements QueueContext {
     if (this.line.first === undefined) this.advance()
   }
 
-  /** Answers the fiber that may still contend. */
-  close(): Fiber.Fiber<unknown, unknown> | undefined {
+  /** Answers the fibers that may still contend. */
+  close(): ReadonlyArray<Fiber.Fiber<unknown, unknown>> {
     while (this.line.first !== undefined) this.conclude(this.line.first, Exit.fail(closed()))
-    const fiber = this.entry?.fiber
+    const fibers = [...this.entry?.fibers ?? []]
     this.held = undefined
     this.advance()
-    return fiber
+    return fibers
   }
 
   private hold(lease: HeldLease, handOffs: number): void {
@@ -285,30 +285,28 @@ export class LocalQueue implements QueueContext {
 
   private begin(state: State): FleetQueueEntry {
     const entry = this.entry = new FleetQueueEntry(this, this.layer.nextId(), state)
-    entry.fiber = this.layer.fork(entry.run)
-    entry.fiber.addObserver((exit) => this.crashed(entry, exit))
+    entry.start()
     return entry
   }
 
   private end(entry: FleetQueueEntry): void {
-    entry.state = "over"
     this.entry = undefined
-    entry.fiber?.interruptUnsafe()
+    entry.end()
   }
 
   /** H7: what the backend may know of it is undone in the background. */
   private abandon(entry: FleetQueueEntry): void {
     const { id, isKnown } = entry
     this.end(entry)
-    if (isKnown) this.layer.fork(this.layer.leases.undo({ mutex: this.mutex, id }))
+    if (isKnown) this.context.fork(this.layer.leases.undo({ mutex: this.mutex, id }))
   }
 
-  /** An entry does not end by itself; if it crashes, the first waiter fails with it, and the others continue. */
-  private crashed(entry: FleetQueueEntry, exit: Exit.Exit<void, StoreError>): void {
+  /** The first waiter fails with the entry, and the others continue. */
+  crashed(entry: FleetQueueEntry, cause: Cause.Cause<StoreError>): void {
     if (entry.state === "over") return
     this.abandon(entry)
     const waiter = this.line.first
-    if (waiter !== undefined && Exit.isFailure(exit)) this.conclude(waiter, Exit.failCause(exit.cause))
+    if (waiter !== undefined) this.conclude(waiter, Exit.failCause(cause))
     this.advance()
   }
 }
@@ -333,7 +331,6 @@ export const make = Effect.fnUntraced(function*(
     context,
     leases,
     nextId,
-    fork: Effect.runForkWith(yield* Effect.context<never>()),
     queues,
     contended: new Set(),
     isClosed: false
@@ -341,8 +338,7 @@ export const make = Effect.fnUntraced(function*(
   yield* Effect.addFinalizer(() =>
     Effect.suspend(() => {
       layer.isClosed = true
-      const entries = [...queues.values()].map((queue) => queue.close()).filter((fiber) => fiber !== undefined)
-      return Effect.asVoid(Fiber.awaitAll(entries))
+      return Effect.asVoid(Fiber.awaitAll([...queues.values()].flatMap((queue) => queue.close())))
     })
   )
   return {

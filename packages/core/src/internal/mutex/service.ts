@@ -1,8 +1,10 @@
 /** The operations of `Mutex`, from a store and a configuration. */
+import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
+import * as Random from "effect/Random"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { Body } from "../../Lease.ts"
@@ -45,7 +47,15 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
   const key = yield* randomKey
   let counter = 0
   const nextId = () => `${++counter}-${key}:${config.contender}` as ContenderId
-  const context = { store, confirmTimeout, ...leases }
+  const services = yield* Effect.context<never>()
+  const random = Context.get(services, Random.Random)
+  const context = {
+    store,
+    confirmTimeout,
+    ...leases,
+    fork: Effect.runForkWith(services),
+    random: () => random.nextDoubleUnsafe()
+  }
   const queues = yield* localQueue.make(context, leases, nextId)
   const follow = yield* ownerWatch.make(context, queues.held)
   const usual = leaseOptions.termsOf(config)

@@ -7,10 +7,10 @@ import type { MutexStore, WakeUp } from "@effect-simba/core/MutexStore"
 import type { BackendError } from "@effect-simba/core/SimbaError"
 import type { Subscriber, Subscription } from "@effect-simba/core/Subscriber"
 import * as Arr from "effect/Array"
-import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import type * as Fiber from "effect/Fiber"
 import * as Queue from "effect/Queue"
 import * as RcMap from "effect/RcMap"
 import * as Scope from "effect/Scope"
@@ -33,34 +33,33 @@ const gap: WakeUp = { _tag: "Gap" }
 const maxUnread = 16
 
 /** Resumes its fiber at once, where a Queue would cost another pass of the scheduler. */
-class Waiter {
-  readonly scope: Scope.Scope
-  /** To the channel of its own. */
-  isSubscribed = false
-  private readonly hints: Array<WakeUp> = []
+class Hints {
+  private readonly unread: Array<WakeUp> = []
   private resume: ((wakeUp: Effect.Effect<WakeUp>) => void) | undefined
 
-  constructor(scope: Scope.Scope) {
-    this.scope = scope
-  }
-
   tell(wakeUp: WakeUp): void {
-    const { hints, resume } = this
+    const { resume, unread } = this
     if (resume === undefined) {
-      return void (hints[Math.min(hints.length, maxUnread - 1)] = hints.length < maxUnread - 1 ? wakeUp : gap)
+      return void (unread[Math.min(unread.length, maxUnread - 1)] = unread.length < maxUnread - 1 ? wakeUp : gap)
     }
     this.resume = undefined
     resume(Effect.succeed(wakeUp))
   }
 
   readonly next = Effect.callback<WakeUp>((resume) => {
-    const hint = this.hints.shift()
+    const hint = this.unread.shift()
     if (hint !== undefined) return resume(Effect.succeed(hint))
     this.resume = resume
     return Effect.sync(() => {
       if (this.resume === resume) this.resume = undefined
     })
   })
+}
+
+interface Waiter {
+  readonly tell: (wakeUp: WakeUp) => void
+  /** Its subscription to a channel of its own. */
+  own: Fiber.Fiber<unknown> | undefined
 }
 
 interface Inbox {
@@ -73,6 +72,7 @@ export interface WaiterInbox {
     mutex: MutexName,
     id: ContenderId
   ) => Effect.Effect<Subscription<WakeUp>, BackendError, Scope.Scope>
+  readonly listen: NonNullable<MutexStore["Service"]["listen"]>
   readonly forced: MutexStore["Service"]["inbox"]
   /** The waiter has seen contenders of another implementation, and subscribes to its own channel. */
   readonly noteForeign: (mutex: MutexName, id: ContenderId) => void
@@ -132,34 +132,42 @@ export const make = Effect.fnUntraced(function*(
   })
 
   /** A gap follows the subscription, since messages before it were missed. After a failure the next refusal tries again. */
-  const subscribeOwn = Effect.fnUntraced(function*(mutex: MutexName, id: ContenderId, waiter: Waiter) {
-    const { next } = yield* Effect.onError(
-      subscribe(subscriber, keys.contenderChannel(mutex, id), readContenderMessage, { gap, message: toWakeUp }),
-      () => Effect.sync(() => (waiter.isSubscribed = false))
-    )
-    waiter.tell(gap)
-    return yield* Effect.forever(Effect.map(next, (wakeUp) => waiter.tell(wakeUp)))
+  const subscribeOwn = Effect.fnUntraced(function*(mutex: MutexName, id: ContenderId, { tell }: Waiter) {
+    const { next } = yield* subscribe(subscriber, keys.contenderChannel(mutex, id), readContenderMessage, {
+      gap,
+      message: toWakeUp
+    })
+    tell(gap)
+    return yield* Effect.forever(Effect.map(next, tell))
   })
 
+  /** Answers what ends it. */
+  const enter = (inbox: Inbox, id: ContenderId, tell: Waiter["tell"]) => {
+    const waiter: Waiter = { tell, own: undefined }
+    inbox.waiters.set(id, waiter)
+    waiting.set(id, waiter)
+    return () => {
+      inbox.waiters.delete(id)
+      waiting.delete(id)
+      waiter.own?.interruptUnsafe()
+    }
+  }
+
   return {
-    wakeUps: (_mutex, id) =>
-      Effect.withFiber((fiber) => {
-        const scope = Context.get(fiber.context as Context.Context<Scope.Scope>, Scope.Scope)
-        const waiter = new Waiter(scope)
-        const enter = (inbox: Inbox) => {
-          inbox.waiters.set(id, waiter)
-          waiting.set(id, waiter)
-          const leave = Effect.sync(() => {
-            inbox.waiters.delete(id)
-            waiting.delete(id)
-          })
-          return Effect.as(Scope.addFinalizer(scope, leave), { next: waiter.next, bound: subscriber.bound })
-        }
-        const key = inboxOf(id)
-        const inbox = listening.get(key)
-        // A layer that listens does so for longer than its waiters wait
-        return inbox === undefined ? Effect.flatMap(inboxByKey(key), enter) : enter(inbox)
-      }),
+    wakeUps: Effect.fnUntraced(function*(_mutex, id) {
+      // A layer that listens does so for longer than its waiters wait
+      const inbox = listening.get(inboxOf(id)) ?? (yield* inboxByKey(inboxOf(id)))
+      const hints = new Hints()
+      yield* Effect.acquireRelease(
+        Effect.sync(() => enter(inbox, id, (wakeUp) => hints.tell(wakeUp))),
+        (leave) => Effect.sync(leave)
+      )
+      return { next: hints.next, bound: subscriber.bound }
+    }),
+    listen: (_mutex, id, listener) => {
+      const inbox = listening.get(inboxOf(id))
+      return inbox === undefined ? undefined : enter(inbox, id, listener)
+    },
     forced: Effect.fnUntraced(function*(key) {
       const inbox = yield* inboxByKey(key)
       const queue = yield* Queue.unbounded<{ readonly id: string }>()
@@ -175,15 +183,14 @@ export const make = Effect.fnUntraced(function*(
     }),
     noteForeign: (mutex, id) => {
       const waiter = waiting.get(id)
-      if (waiter === undefined || waiter.isSubscribed) return
-      waiter.isSubscribed = true
-      run(
+      if (waiter === undefined || waiter.own !== undefined) return
+      waiter.own = run(
         subscribeOwn(mutex, id, waiter).pipe(
           Effect.scoped,
-          Effect.catch((error) => log.debug("Cannot subscribe to the channel of a waiter", error)),
-          Effect.forkIn(waiter.scope)
+          Effect.catch((error) => log.debug("Cannot subscribe to the channel of a waiter", error))
         )
       )
+      waiter.own.addObserver(() => waiter.own = undefined)
     }
   }
 })

@@ -1,0 +1,38 @@
+/**
+ * When a waiter looks again if nothing wakes it. The first looks right after the owner's key expires, the next seven 30
+ * milliseconds apart, the rest spread over one confirm period. A mutex held without end is looked at once per `lease`.
+ */
+import * as Duration from "effect/Duration"
+import type { Refused } from "./attempt.ts"
+
+/** A step between waiters near the head of the queue, so that they do not all look at once. Milliseconds. */
+const stagger = 30
+const staggered = 8
+
+/** Owners of another implementation wake one waiter only, so the others look this often. Milliseconds. */
+const foreignLook = 2000
+
+/** Milliseconds. */
+export const lookDelay = (
+  { foreign, ownership, position }: Pick<Refused, "foreign" | "ownership" | "position">,
+  options: {
+    /** How long a waiter that was handed the mutex has to confirm it. */
+    readonly confirm: Duration.Duration
+    /** Ttl plus transition. */
+    readonly lease: Duration.Duration
+    /** From 0 to 1. */
+    readonly random: number
+  }
+): number => {
+  const confirm = Duration.toMillis(options.confirm)
+  const remaining = ownership._tag === "Free"
+    ? confirm
+    : ownership.remaining === undefined
+    ? Duration.toMillis(options.lease)
+    // A key is gone one millisecond after its remaining time has reached zero
+    : Duration.toMillis(ownership.remaining) + 1
+  const apart = position < staggered
+    ? position * stagger
+    : staggered * stagger + options.random * Math.max(0, confirm - staggered * stagger)
+  return Math.min(remaining + apart, !foreign ? Infinity : position === 0 ? confirm : foreignLook)
+}
