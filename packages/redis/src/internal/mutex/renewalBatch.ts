@@ -10,22 +10,23 @@ import * as keys from "./keys.ts"
 import { readGuard } from "./replies.ts"
 import { renewLeases } from "./scripts.ts"
 
+/** Built in place: thousands of leases are renewed once a period. */
 const argsOf = (script: string, requests: ReadonlyArray<GuardRequest>): ReadonlyArray<string> => {
-  const leases = requests.map(({ lease }) => String(Duration.toMillis(lease)))
-  return [
-    script,
-    String(requests.length),
-    ...requests.map(({ mutex }) => keys.owner(mutex)),
-    ...requests.map(({ id }) => id),
-    ...(leases.every((lease) => lease === leases[0]) ? leases.slice(0, 1) : leases)
-  ]
+  const args = [script, String(requests.length)]
+  for (const { mutex } of requests) args.push(keys.owner(mutex))
+  for (const { id } of requests) args.push(id)
+  const isShared = requests.every(({ lease }) => lease === requests[0]!.lease)
+  for (const { lease } of isShared ? requests.slice(0, 1) : requests) args.push(String(Duration.toMillis(lease)))
+  return args
 }
+
+const renewed: GuardResult = { _tag: "Renewed" }
 
 const resultsOf = (
   requests: ReadonlyArray<GuardRequest>,
   reply: unknown
 ): Exit.Exit<ReadonlyArray<GuardResult>, ProtocolError> => {
-  const results = requests.map((): GuardResult => ({ _tag: "Renewed" }))
+  const results: Array<GuardResult> = requests.map(() => renewed)
   return Exit.map(readGuard(reply), (missed) => {
     for (const [index, kind, what] of missed) {
       results[index - 1] = kind === "owner"
