@@ -218,6 +218,33 @@ describe("what the waiters of a layer are told", () => {
       assert.isTrue(open.has(RedisKeys.contenderChannel(m, id)))
     }))
 
+  it.effect("a listener of a layer that listens is called at once, and no more once it has left", () =>
+    Effect.gen(function*() {
+      const { gap: lose, open, publish, subscriber } = channels()
+      const { forced, listen, noteForeign } = yield* mailboxes.make(subscriber, () => undefined)
+      const [m, id] = [freshName("listener"), freshId()]
+      const told: Array<WakeUp> = []
+      const enter = () => listen(m, id, (wakeUp) => told.push(wakeUp))
+      assert.isUndefined(enter(), "its layer does not listen yet")
+      yield* forced(inboxOf(id))
+      const leave = enter()!
+      const inbox = RedisKeys.inboxChannel(inboxOf(id))
+      yield* publish(inbox, `${id}@@look@@7`)
+      yield* settle
+      assert.deepStrictEqual(told, [look(7)])
+      yield* lose(inbox)
+      yield* settle
+      noteForeign(m, id)
+      yield* settle
+      assert.deepStrictEqual(told.splice(1), [gap, gap], "of the inbox, and of its own channel")
+      assert.isTrue(open.has(RedisKeys.contenderChannel(m, id)))
+      leave()
+      yield* publish(inbox, `${id}@@look@@8`)
+      yield* settle
+      assert.deepStrictEqual(told, [look(7)])
+      assert.isFalse(open.has(RedisKeys.contenderChannel(m, id)))
+    }))
+
   it.effect("a waiter that goes while it begins to listen on its own channel leaves nothing open", () =>
     Effect.gen(function*() {
       const { answering, open, subscriber } = channels()
