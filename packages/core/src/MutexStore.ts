@@ -347,7 +347,8 @@ export class MutexStore extends Context.Service<MutexStore, {
   ) => Effect.Effect<Subscription<WakeUp>, BackendError, Scope.Scope>
   /**
    * The same without a fiber: calls the listener at once, until the returned function is called. Undefined where that is
-   * not possible: `wakeUps` is used then. The listener neither throws nor waits.
+   * not possible: `wakeUps` is used then. The listener neither throws nor waits. A store that wraps another and changes
+   * `wakeUps` changes this too, or leaves it out.
    */
   readonly listen?: (
     mutex: MutexName,

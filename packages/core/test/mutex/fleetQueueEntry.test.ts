@@ -1,14 +1,15 @@
 /** How long a waiter sleeps, and what it leaves behind. */
+import { FencingToken } from "@effect-simba/core/FencingToken"
 import * as Mutex from "@effect-simba/core/Mutex"
 import { type ContenderId, MutexName } from "@effect-simba/core/MutexName"
 import { MutexStore, type WakeUp } from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Exit, Fiber } from "effect"
+import { Cause, Duration, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import type { AttemptContext } from "../../src/internal/mutex/attempt.ts"
 import { FleetQueueEntry, type QueueContext } from "../../src/internal/mutex/fleetQueueEntry.ts"
 import type { LocalWaiter } from "../../src/internal/mutex/localWaiter.ts"
-import { Backend, GrantingLive, refusal } from "../support/grantingStore.ts"
+import { Backend, GrantingLive, refusal, turn } from "../support/grantingStore.ts"
 import { start } from "../support/setup.ts"
 
 const settle = Effect.repeat(TestClock.adjust(0), { times: 5 })
@@ -26,6 +27,51 @@ const waiting = Effect.gen(function*() {
 const waits = Effect.map(Backend, ({ calls }) => calls.filter((call) => call === "wait").length)
 
 const lookIn = (delay: Duration.Input): WakeUp => ({ _tag: "LookIn", delay: Duration.fromInputUnsafe(delay) })
+
+/** An entry by itself. `after`: so many questions who is the first are answered as usual. */
+const entryOf = Effect.fnUntraced(function*(queue: Partial<QueueContext>, after = 0) {
+  const store = yield* MutexStore
+  const services = yield* Effect.context<never>()
+  let open = 0
+  let isClosed = false
+  const at = (_monotonic: number, ring: () => void) => {
+    if (isClosed) ring()
+    let isOpen = !isClosed
+    if (isOpen) open++
+    return () => {
+      if (isOpen) open--
+      isOpen = false
+    }
+  }
+  const nothing = () => undefined
+  const attempt = { mutex: "m", terms: { lease: Duration.seconds(10), leaseMillis: 10_000 } }
+  let asked = 0
+  const context: QueueContext = {
+    mutex: MutexName.make("m"),
+    context: {
+      store,
+      confirmTimeout: Duration.seconds(1),
+      now: () => ({ monotonic: 0, wall: 0 }),
+      recorder: { update: nothing, modify: nothing, count: nothing, run: nothing },
+      timers: { at, isClosed: () => isClosed },
+      tasks: { pass: Effect.void } as AttemptContext["tasks"],
+      fork: Effect.runForkWith(services),
+      random: () => 0
+    },
+    ...{ asked: nothing, confirmed: nothing, crashed: nothing, failed: nothing, lost: nothing, outage: nothing },
+    ...{ reached: nothing, refused: nothing, released: nothing, won: nothing },
+    ...queue,
+    first: () => ++asked > after && queue.first !== undefined ? queue.first() : { attempt } as LocalWaiter
+  }
+  const entry = new FleetQueueEntry(context, "1-aaaaaaaaaaaa:us" as ContenderId, "contending")
+  return {
+    entry,
+    open: () => open,
+    close: () => {
+      isClosed = true
+    }
+  }
+})
 
 describe("a waiter that sleeps", () => {
   it.effect("looks again when the owner's key has expired, also after a hint to look later", () =>
@@ -70,71 +116,161 @@ describe("a waiter that sleeps", () => {
       }
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("listens no longer than it waits", () =>
+  it.effect(
+    "believes no grant that it heard after a gap, before a request has been answered",
+    () =>
+      Effect.gen(function*() {
+        const { answer, confirmations, micros, tell } = yield* Backend
+        const fiber = yield* start(Mutex.acquire("m"))
+        yield* settle
+        const refuse = answer(Exit.succeed(refusal({ token: FencingToken.make(7), micros: micros(0) })))
+        const grant = turn({ token: FencingToken.make(8), micros: micros(1) })
+        tell({ _tag: "Gap" })
+        tell(grant)
+        tell(grant)
+        yield* refuse
+        yield* settle
+        assert.isUndefined(fiber.pollUnsafe())
+        assert.strictEqual(yield* waits, 2)
+        tell(grant)
+        tell({ _tag: "Gap" })
+        yield* refuse
+        assert.strictEqual((yield* Fiber.join(fiber)).token, 8)
+        assert.strictEqual(confirmations.length, 1)
+      }).pipe(Effect.scoped, Effect.provide(GrantingLive)),
+    { tags: ["H5"] }
+  )
+
+  it.effect("listens no longer than it waits, and heeds no late message", () =>
     Effect.gen(function*() {
       const { listeners } = yield* Backend
       const fiber = yield* waiting
+      const [listener] = listeners
       assert.strictEqual(listeners.size, 1)
       yield* Fiber.interrupt(fiber)
       assert.strictEqual(listeners.size, 0)
+      yield* start(Mutex.acquire("m"))
+      yield* settle
+      assert.strictEqual(yield* waits, 2)
+      listener!({ _tag: "Gap" })
+      yield* settle
+      assert.strictEqual(yield* waits, 2)
+    }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
+
+  it.effect("looks at least as often as its subscription says, where gaps cannot be seen", () =>
+    Effect.gen(function*() {
+      const { listen: _, ...store } = yield* MutexStore
+      const wakeUps = () => Effect.succeed({ next: Effect.never, bound: Duration.seconds(2) })
+      const context = yield* Layer.build(
+        Layer.fresh(Mutex.layer()).pipe(Layer.provide(Layer.succeed(MutexStore, { ...store, wakeUps })))
+      )
+      yield* Effect.provide(waiting, context)
+      yield* TestClock.adjust(1999)
+      assert.strictEqual(yield* waits, 1)
+      yield* TestClock.adjust(1)
+      assert.strictEqual(yield* waits, 2)
+    }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
+
+  it.effect("ends its subscription also where the store answers at once", () =>
+    Effect.gen(function*() {
+      const { listen: _, ...store } = yield* MutexStore
+      let open = 0
+      const wakeUps = () =>
+        Effect.acquireRelease(
+          Effect.sync(() => {
+            open++
+            return { next: Effect.never, bound: undefined }
+          }),
+          () => Effect.sync(() => open--)
+        )
+      const granted = Effect.succeed({ _tag: "Granted", token: FencingToken.make(8) } as const)
+      const acquire: typeof store.acquire = (request) => request.mode === "try" ? store.acquire(request) : granted
+      const context = yield* Layer.build(
+        Layer.fresh(Mutex.layer()).pipe(Layer.provide(Layer.succeed(MutexStore, { ...store, acquire, wakeUps })))
+      )
+      yield* Effect.provide(Mutex.acquire("m"), context)
+      assert.strictEqual(open, 0)
+    }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
+
+  it.effect("fails with a request that crashes, and those behind it wait on", () =>
+    Effect.gen(function*() {
+      const { answer } = yield* Backend
+      const first = yield* start(Mutex.acquire("m"))
+      const second = yield* start(Mutex.acquire("m"))
+      yield* settle
+      yield* answer(Exit.die("bug"))
+      assert.deepStrictEqual(yield* Fiber.await(first), Exit.die("bug"))
+      yield* settle
+      assert.isUndefined(second.pollUnsafe())
+      assert.strictEqual(yield* waits, 2)
+    }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
+
+  it.effect("is awaited by its layer, with what its request has to undo", () =>
+    Effect.gen(function*() {
+      const store = yield* MutexStore
+      let isUndone = false
+      const undoing = Effect.andThen(Effect.sleep(1000), Effect.sync(() => isUndone = true))
+      const acquire: typeof store.acquire = (request) =>
+        request.mode === "try" ? store.acquire(request) : Effect.onInterrupt(Effect.never, () => undoing)
+      const scope = yield* Scope.make()
+      const context = yield* Layer.buildWithScope(
+        Layer.fresh(Mutex.layer()).pipe(Layer.provide(Layer.succeed(MutexStore, { ...store, acquire }))),
+        scope
+      )
+      yield* Effect.provide(start(Mutex.acquire("m")), context)
+      yield* settle
+      const closing = yield* start(Scope.close(scope, Exit.void))
+      yield* TestClock.adjust(999)
+      assert.isUndefined(closing.pollUnsafe())
+      yield* TestClock.adjust(1)
+      assert.isDefined(closing.pollUnsafe())
+      assert.isTrue(isUndone)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
   it.effect("leaves no timer behind, however it is woken", () =>
     Effect.gen(function*() {
-      const store = yield* MutexStore
       const { answer, tell } = yield* Backend
-      let open = 0
-      const timers = {
-        at: () => {
-          let isOpen = true
-          open++
-          return () => {
-            if (isOpen) open--
-            isOpen = false
-          }
-        },
-        isClosed: () => false
-      }
-      const services = yield* Effect.context<never>()
-      const nothing = () => undefined
-      const queue = {
-        mutex: MutexName.make("m"),
-        context: {
-          store,
-          confirmTimeout: Duration.seconds(1),
-          now: () => ({ monotonic: 0, wall: 0 }),
-          recorder: { update: nothing, modify: nothing, count: nothing, run: nothing },
-          timers,
-          tasks: { pass: Effect.void } as AttemptContext["tasks"],
-          fork: Effect.runForkWith(services),
-          random: () => 0
-        },
-        first: () =>
-          ({ attempt: { mutex: "m", terms: { lease: Duration.seconds(10), leaseMillis: 10_000 } } }) as LocalWaiter,
-        ...{
-          asked: nothing,
-          confirmed: nothing,
-          crashed: nothing,
-          failed: nothing,
-          lost: nothing,
-          outage: nothing,
-          reached: nothing
-        },
-        ...{ refused: nothing, released: nothing, won: nothing }
-      } satisfies QueueContext
-      const entry = new FleetQueueEntry(queue, "1-aaaaaaaaaaaa:us" as ContenderId, "contending")
+      const { entry, open } = yield* entryOf({})
       const refuse = Effect.andThen(answer(Exit.succeed(refusal(undefined))), settle)
       entry.start()
-      assert.strictEqual(open, 1, "the limit of the request")
+      assert.strictEqual(open(), 1, "the limit of the request")
       yield* refuse
-      assert.strictEqual(open, 1, "the sleep")
+      assert.strictEqual(open(), 1, "the sleep")
       tell(lookIn("1 second"))
-      assert.strictEqual(open, 1)
+      assert.strictEqual(open(), 1)
       tell({ _tag: "Gap" })
       yield* settle
-      assert.strictEqual(open, 1)
+      assert.strictEqual(open(), 1)
       yield* refuse
       entry.end()
-      assert.strictEqual(open, 0)
+      assert.strictEqual(open(), 0)
+    }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
+
+  it.effect("sleeps without an end where the timers of its layer are closed", () =>
+    Effect.gen(function*() {
+      const { answer } = yield* Backend
+      const { close, entry } = yield* entryOf({})
+      entry.start()
+      close()
+      yield* answer(Exit.succeed(refusal(undefined)))
+      yield* settle
+      assert.strictEqual(yield* waits, 1)
+    }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
+
+  it.effect("ends by a defect of its own, which does not reach who tells of a grant", () =>
+    Effect.gen(function*() {
+      const { answer, micros, tell } = yield* Backend
+      const crashes: Array<unknown> = []
+      const { entry } = yield* entryOf({
+        first: () => {
+          throw new Error("bug")
+        },
+        crashed: (_entry, cause) => void crashes.push(Cause.squash(cause))
+      }, 3)
+      entry.start()
+      yield* answer(Exit.succeed(refusal({ token: FencingToken.make(7), micros: micros(0) })))
+      yield* settle
+      tell(turn({ token: FencingToken.make(8), micros: micros(1) }))
+      assert.deepStrictEqual(crashes.map(String), ["Error: bug"])
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 })

@@ -35,7 +35,7 @@ export class Backend extends Context.Service<Backend, {
   }>
   readonly releases: Array<ReleaseRequest>
   /** Of the waiters. */
-  readonly listeners: ReadonlySet<unknown>
+  readonly listeners: ReadonlySet<(wakeUp: WakeUp) => void>
   readonly tell: (wakeUp: WakeUp) => void
   /** The backend's clock, in microseconds, after so many milliseconds of the test. */
   readonly micros: (millis: number) => number

@@ -1,11 +1,11 @@
 /** One entry of a layer in the fleet's queue, under an id of its own: from the subscription to the grant. */
-import type * as Cause from "effect/Cause"
+import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import type { ContenderId } from "../../MutexName.ts"
-import type { Released, Ticket, WakeUp } from "../../MutexStore.ts"
+import type { Grant, Released, Ticket, WakeUp } from "../../MutexStore.ts"
 import type { BackendError, StoreError } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
 import { isRefused, type Refused, retryOutages, send, withAnswer } from "./attempt.ts"
@@ -56,10 +56,10 @@ export class FleetQueueEntry {
   /** Set where gaps cannot be seen. Milliseconds. */
   private bound = Infinity
   private ticket: Ticket | undefined
-  /** The last answer, from then on until it asks again. */
+  /** The last answer, if it was no grant. */
   private refused: Refused | undefined
   private isAsleep = false
-  /** Heard since it last woke: a call, or else a gap; and when to look, in monotonic milliseconds. */
+  /** Heard since it last woke: the last call, or a gap before any; and when to look, in monotonic milliseconds. */
   private call: Exclude<WakeUp, { readonly _tag: "LookIn" }> | undefined
   private lookAt = Infinity
   private unset: (() => void) | undefined
@@ -186,9 +186,8 @@ export class FleetQueueEntry {
   }
 
   /** `isCalled`: a message gave it the turn. */
-  private ask(isCalled: boolean, turn: Effect.Effect<void> = Effect.void): void {
+  private ask(isCalled: boolean, before: Effect.Effect<void> = Effect.void): void {
     const { queue } = this
-    this.refused = undefined
     let waiter: LocalWaiter
     const request = this.persist(Effect.suspend(() => {
       waiter = queue.first()!
@@ -196,7 +195,8 @@ export class FleetQueueEntry {
       return send(queue.context, { mutex, terms, id: this.id }, queue, { mode: "wait", ticket: this.ticket })
     }))
     this.fork(
-      Effect.map(Effect.andThen(turn, request), (result) => {
+      Effect.map(Effect.andThen(before, request), (result) => {
+        if (this.state === "over") return
         if (isRefused(result)) {
           this.ticket = result.ticket ?? this.ticket
           queue.refused(result)
@@ -226,7 +226,8 @@ export class FleetQueueEntry {
       // A key is gone one millisecond after its remaining time has reached zero
       return this.lookBy(this.queue.context.now().monotonic + Duration.toMillis(wakeUp.delay) + 1)
     }
-    if (wakeUp._tag === "YourTurn" || this.call === undefined) this.call = wakeUp
+    // H5: a grant that comes after a gap is a hint, until a request has been answered
+    if (this.call === undefined || (this.call._tag === "YourTurn" && wakeUp._tag === "YourTurn")) this.call = wakeUp
     if (this.isAsleep) this.wake()
   }
 
@@ -235,20 +236,30 @@ export class FleetQueueEntry {
     if (!this.isAsleep) return
     const { timers } = this.queue.context
     this.unset?.()
-    // A layer that closes answers its waiters
+    // A closed queue of timers rings at once
     this.unset = timers.at(this.lookAt, () => timers.isClosed() || this.wake())
   }
 
   private wake(): void {
-    const { call, queue, refused } = this
+    const { call } = this
     this.isAsleep = false
     this.call = undefined
     this.lookAt = Infinity
     this.unset?.()
-    // After a gap, or at the end of a lease, all waiters of a layer look again
-    if (call?._tag !== "YourTurn") return this.ask(false, queue.context.tasks.pass)
+    try {
+      // After a gap, or at the end of a lease, all waiters of a layer look again
+      if (call?._tag === "YourTurn") this.turn(call.grant)
+      else this.ask(false, this.queue.context.tasks.pass)
+    } catch (error) {
+      // Whoever tells of it has others to tell
+      this.queue.crashed(this, Cause.die(error))
+    }
+  }
+
+  private turn(grant: Grant | undefined): void {
+    const { id, queue, refused } = this
     const first = queue.first()
-    const lease = call.grant && first && leaseOfGrant(call.grant, refused!, first, { id: this.id, queue })
+    const lease = grant && first && leaseOfGrant(grant, refused!, first, { id, queue })
     if (lease === undefined) this.ask(true)
     else queue.won(this, lease, true)
   }

@@ -191,6 +191,8 @@ export const make = Effect.fnUntraced(function*(
         )
       )
       waiter.own.addObserver(() => waiter.own = undefined)
+      // It may have left meanwhile
+      if (waiting.get(id) !== waiter) waiter.own?.interruptUnsafe()
     }
   }
 })
