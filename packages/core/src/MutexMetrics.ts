@@ -122,6 +122,9 @@ export const guards = counters(
  *
  * It is the transition minus the safety margin when all is well. Values that drift towards zero announce losses.
  *
+ * Up to 500 leases are renewed by one call. Each call counts once, by the lease that had the least time left. With
+ * `metricsByMutex` each lease counts.
+ *
  * **Example** (How near a loss was)
  *
  * ```ts
@@ -139,7 +142,7 @@ export const guards = counters(
  */
 export const timeLeftAtRenewal: Metric.Histogram<number> = milliseconds(
   "simba_mutex_time_left_at_renewal",
-  "Time left until the local deadline when a renewal succeeded",
+  "Least time left until a local deadline when a renewal succeeded",
   1
 )
 

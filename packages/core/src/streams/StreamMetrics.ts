@@ -88,13 +88,14 @@ export const renewals = counters(
 
 /**
  * Measures the time until the local deadline when a renewal succeeded. Values that drift towards zero announce losses.
+ * Each call counts once, by the data stream that had the least time left.
  *
  * @category metrics
  * @since 0.1.0
  */
 export const timeLeftAtRenewal: Metric.Histogram<number> = milliseconds(
   "simba_stream_time_left_at_renewal",
-  "Time left until the local deadline when a renewal succeeded"
+  "Least time left until a local deadline when a renewal succeeded"
 )
 
 /**

@@ -19,16 +19,27 @@ const acquireMany = (total: number) =>
 const guards = Effect.map(Faults, ({ calls }) => calls.filter((call) => call.startsWith("guard")))
 
 describe("renewing many leases", () => {
-  it.effect("renews 200 leases with each call", () =>
+  it.effect("renews 500 leases with each call", () =>
     Effect.gen(function*() {
-      const leases = yield* acquireMany(450)
+      const leases = yield* acquireMany(1050)
       yield* TestClock.adjust("35 seconds")
       for (const lease of leases) assert.isTrue(yield* lease.isHeld)
-      const calls = ["guard 200", "guard 200", "guard 50"]
+      const calls = ["guard 500", "guard 500", "guard 50"]
       assert.deepStrictEqual(yield* guards, [...calls, ...calls, ...calls])
-      assert.strictEqual(yield* count(MutexMetrics.guards.renewed), 3 * 450)
+      assert.strictEqual(yield* count(MutexMetrics.guards.renewed), 3 * 1050)
       const left = yield* Metric.value(MutexMetrics.timeLeftAtRenewal)
-      assert.deepInclude(left, { count: 3 * 450, min: left.max })
+      assert.deepInclude(left, { count: 3 * 3, min: left.max })
+    }).pipe(Effect.scoped, Effect.provide(TestLive), isolated))
+
+  it.effect("records the least time left of a call", () =>
+    Effect.gen(function*() {
+      yield* Mutex.acquire("first")
+      yield* TestClock.adjust("1 second")
+      yield* Mutex.acquire("second")
+      yield* TestClock.adjust("9 seconds")
+      assert.deepStrictEqual(yield* guards, ["guard 2"])
+      const left = yield* Metric.value(MutexMetrics.timeLeftAtRenewal)
+      assert.deepInclude(left, { count: 1, min: 5200, max: 5200 })
     }).pipe(Effect.scoped, Effect.provide(TestLive), isolated))
 
   it.effect("renews every lease while others are released and added", () =>
@@ -55,12 +66,12 @@ describe("renewing many leases", () => {
   it.effect("retries every lease of a call that was not answered in time", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
-      const leases = yield* acquireMany(250)
+      const leases = yield* acquireMany(550)
       faults.guard = "hang"
       yield* TestClock.adjust("10900 millis")
       assert.strictEqual(yield* count(MutexMetrics.guards.failed), 0)
       yield* TestClock.adjust("100 millis")
-      assert.strictEqual(yield* count(MutexMetrics.guards.failed), 250)
+      assert.strictEqual(yield* count(MutexMetrics.guards.failed), 550)
       faults.guard = "work"
       yield* TestClock.adjust("1 minute")
       for (const lease of leases) assert.isTrue(yield* lease.isHeld)
@@ -81,6 +92,8 @@ describe("renewing many leases", () => {
       for (let i = 0; i < 3; i++) {
         const renewed = Metric.withAttributes(MutexMetrics.guards.renewed, { mutex: `m${i}` })
         assert.strictEqual(yield* count(renewed), 2)
+        const left = yield* Metric.value(Metric.withAttributes(MutexMetrics.timeLeftAtRenewal, { mutex: `m${i}` }))
+        assert.strictEqual(left.count, 2)
       }
     }).pipe(
       Effect.scoped,

@@ -52,7 +52,7 @@ const entryOf = Effect.fnUntraced(function*(queue: Partial<QueueContext>, after 
       store,
       confirmTimeout: Duration.seconds(1),
       now: () => ({ monotonic: 0, wall: 0 }),
-      recorder: { update: nothing, modify: nothing, count: nothing, run: nothing },
+      recorder: { update: nothing, modify: nothing, count: nothing, least: nothing, run: nothing },
       timers: { at, isClosed: () => isClosed },
       tasks: { pass: Effect.void } as AttemptContext["tasks"],
       fork: Effect.runForkWith(services),

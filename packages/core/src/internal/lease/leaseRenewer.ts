@@ -32,6 +32,8 @@ interface Renewal<L extends AnyLease, A extends Answer> {
   /** The noun for the log, in the singular. */
   readonly what: string
   readonly timeout: Duration.Duration
+  /** Leases of one request at most: enough to share the round trip, few enough not to hold up the server. */
+  readonly batchSize: number
   /** The delays between failed attempts. */
   readonly schedule: Schedule.Schedule<Duration.Duration, Outcome>
   readonly metrics: {
@@ -50,9 +52,6 @@ interface Renewal<L extends AnyLease, A extends Answer> {
   /** Asked before a renewal, if it is there: answers whether the lease is to be renewed. */
   readonly probe?: (lease: L) => Effect.Effect<boolean> | undefined
 }
-
-/** Leases of one request: enough to share the round trip, few enough not to hold up the server. */
-const batchSize = 200
 
 /** When a crashed renewal is tried again. Milliseconds. */
 const pause = 1000
@@ -99,37 +98,46 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
     sent: Instant
   ) {
     const now = deadlines.now()
-    const failure = Exit.isFailure(exit) ? toFailure(renewal.operation, exit.cause) : undefined
+    const failure: Answer | undefined = Exit.isFailure(exit)
+      ? { _tag: "Failed", error: toFailure(renewal.operation, exit.cause) }
+      : undefined
     const renewed: Array<L> = []
-    const failed: Array<L> = []
-    let error: StoreError | undefined
-    for (let i = 0; i < batch.length; i++) {
-      const lease = batch[i]!
+    const timesLeft: Array<number> = []
+    const others: Array<readonly [L, Exclude<Answer, { readonly _tag: "Renewed" }>]> = []
+    // Plain functions: thousands are renewed each second, and a generator runs several times slower
+    batch.forEach((lease, index) => {
       lease.renewing = false
       // An answer about a lease that ended meanwhile says nothing any more
+      if (!lease.isOpen()) return
+      const answer = told[index] ?? (Exit.isSuccess(exit) ? exit.value[index]! : failure!)
+      if (answer._tag !== "Renewed") return void others.push([lease, answer])
+      renewed.push(lease)
+      timesLeft.push(Math.max(0, lease.left(now)))
+      lease.failing = false
+      lease.step = undefined
+      lease.extend(sent)
+      deadlines.place(lease)
+    })
+    recorder.count(metrics.renewed, renewed)
+    recorder.least(metrics.timeLeft, timesLeft, renewed)
+    const failed: Array<L> = []
+    let error: StoreError | undefined
+    for (const [lease, answer] of others) {
+      // The loss of one may have released another
       if (!lease.isOpen()) continue
-      const answer: Answer = told[i] ?? (Exit.isSuccess(exit) ? exit.value[i]! : { _tag: "Failed", error: failure! })
-      if (answer._tag === "Renewed") {
-        renewed.push(lease)
-        recorder.update(metrics.timeLeft, Math.max(0, lease.left(now)), lease.mutex)
-        lease.failing = false
-        lease.step = undefined
-        lease.extend(sent)
-        deadlines.place(lease)
-      } else if (answer._tag === "Lost") {
+      if (answer._tag === "Lost") {
         recorder.update(metrics.lost, 1, lease.mutex)
         renewal.lost(lease, answer as Extract<A, { readonly _tag: "Lost" }>)
-      } else {
-        recorder.update(metrics.failed, 1, lease.mutex)
-        if (!lease.failing) {
-          lease.failing = true
-          failed.push(lease)
-          error = answer.error
-        }
-        yield* retry(lease, now)
+        continue
       }
+      recorder.update(metrics.failed, 1, lease.mutex)
+      if (!lease.failing) {
+        lease.failing = true
+        failed.push(lease)
+        error = answer.error
+      }
+      yield* retry(lease, now)
     }
-    recorder.count(metrics.renewed, renewed)
     if (error !== undefined) {
       yield* log.warning(
         `${failed.length} ${what}(s) could not be renewed; trying again until their deadlines: ${error.message}`
@@ -172,7 +180,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
     const due: Array<L> = []
     for (
       let lease = deadlines.first;
-      hasRoom && lease !== undefined && due.length < batchSize;
+      hasRoom && lease !== undefined && due.length < renewal.batchSize;
       lease = deadlines.first
     ) {
       const isDue = lease.nextRenewal <= from + (lease.failing ? earlyRetry : lease.terms.early)
@@ -197,7 +205,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
       deadlines.place(lease)
     }
     if (due.length > 0) attend(due, renew(due))
-    return !hasRoom || due.length === batchSize
+    return !hasRoom || due.length === renewal.batchSize
   }
 
   yield* Effect.forkScoped(supervise(`The renewal of ${what}s`, deadlines.loop(renewDue)))

@@ -15,6 +15,12 @@ export interface Recorder {
     counter: Metric.Metric<number, unknown>,
     subjects: ReadonlyArray<{ readonly mutex?: string }>
   ) => void
+  /** Records the least of the subjects' values: a single update, unless mutexes label the figures. */
+  readonly least: (
+    metric: Metric.Metric<number, unknown>,
+    values: ReadonlyArray<number>,
+    subjects: ReadonlyArray<{ readonly mutex?: string }>
+  ) => void
   /** Logs and the like, from where no effect can run. */
   readonly run: (effect: Effect.Effect<void>) => void
 }
@@ -48,6 +54,10 @@ export const make = (
     count: (counter, subjects) => {
       if (byMutex) { for (const { mutex } of subjects) counter.updateUnsafe(1, contextOf(mutex)) }
       else if (subjects.length > 0) counter.updateUnsafe(subjects.length, context)
+    },
+    least: (metric, values, subjects) => {
+      if (byMutex) subjects.forEach(({ mutex }, index) => metric.updateUnsafe(values[index]!, contextOf(mutex)))
+      else if (values.length > 0) metric.updateUnsafe(Math.min(...values), context)
     },
     run: (effect) => void fork(effect)
   }

@@ -130,6 +130,8 @@ export const make = Effect.fnUntraced(function*(
     span: "simba.guard",
     what: "lease",
     timeout: config.commandTimeout,
+    // Redis is busy with so many for a millisecond
+    batchSize: 500,
     schedule: MutexSchedule.guard,
     metrics: { ...MutexMetrics.guards, timeLeft: MutexMetrics.timeLeftAtRenewal },
     send: store.guard,

@@ -74,6 +74,7 @@ export class StreamTable {
       span: "simba.streams.renew",
       what: "data stream",
       timeout: config.commandTimeout,
+      batchSize: 200,
       schedule: retrySchedule("50 millis", Duration.divideUnsafe(config.heartbeatInterval, 8)),
       metrics: { ...StreamMetrics.renewals, timeLeft: StreamMetrics.timeLeftAtRenewal },
       send: (batch) =>
