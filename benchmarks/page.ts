@@ -151,7 +151,7 @@ const summary = (rows: ReadonlyArray<Row>) => {
 /** The quick run that later ones compare with: it is made with each change of the hot path, a full one seldom. */
 const quick = async () => {
   const text = await read("quick.json").catch(() => undefined)
-  if (text === undefined) return "Not measured yet: `pnpm bench --quick --save`."
+  if (text === undefined) return "None since the full run: `pnpm bench --quick --save`."
   const { at, machine, rows } = parse(text)
   return `Run of ${at.slice(0, 10)} on ${machine.cores} cores of ${machine.cpu}.\n\n${summary(rows)}`
 }
