@@ -123,7 +123,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
     const failed: Array<L> = []
     let error: StoreError | undefined
     for (const [lease, answer] of others) {
-      // The loss of one may have released another
+      // Another fiber may have run in between, and released it
       if (!lease.isOpen()) continue
       if (answer._tag === "Lost") {
         recorder.update(metrics.lost, 1, lease.mutex)
