@@ -122,7 +122,7 @@ export const guards = counters(
  *
  * It is the transition minus the safety margin when all is well. Values that drift towards zero announce losses.
  *
- * Up to 500 leases are renewed by one call. Each call counts once, by the lease that had the least time left. With
+ * Leases that are renewed together, up to 500, count once, by the one that had the least time left. With
  * `metricsByMutex` each lease counts.
  *
  * **Example** (How near a loss was)

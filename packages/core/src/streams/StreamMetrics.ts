@@ -88,7 +88,7 @@ export const renewals = counters(
 
 /**
  * Measures the time until the local deadline when a renewal succeeded. Values that drift towards zero announce losses.
- * Each call counts once, by the data stream that had the least time left.
+ * Data streams that are renewed together count once, by the one that had the least time left.
  *
  * @category metrics
  * @since 0.1.0

@@ -31,7 +31,7 @@ describe("renewing many leases", () => {
       assert.deepInclude(left, { count: 3 * 3, min: left.max })
     }).pipe(Effect.scoped, Effect.provide(TestLive), isolated))
 
-  it.effect("records the least time left of a call", () =>
+  it.effect("records the least time left of leases that are renewed together", () =>
     Effect.gen(function*() {
       yield* Mutex.acquire("first")
       yield* TestClock.adjust("1 second")

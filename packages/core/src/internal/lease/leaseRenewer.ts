@@ -98,46 +98,39 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
     sent: Instant
   ) {
     const now = deadlines.now()
-    const failure: Answer | undefined = Exit.isFailure(exit)
-      ? { _tag: "Failed", error: toFailure(renewal.operation, exit.cause) }
-      : undefined
+    const failure = Exit.isFailure(exit) ? toFailure(renewal.operation, exit.cause) : undefined
     const renewed: Array<L> = []
     const timesLeft: Array<number> = []
-    const others: Array<readonly [L, Exclude<Answer, { readonly _tag: "Renewed" }>]> = []
-    // Plain functions: thousands are renewed each second, and a generator runs several times slower
-    batch.forEach((lease, index) => {
-      lease.renewing = false
-      // An answer about a lease that ended meanwhile says nothing any more
-      if (!lease.isOpen()) return
-      const answer = told[index] ?? (Exit.isSuccess(exit) ? exit.value[index]! : failure!)
-      if (answer._tag !== "Renewed") return void others.push([lease, answer])
-      renewed.push(lease)
-      timesLeft.push(Math.max(0, lease.left(now)))
-      lease.failing = false
-      lease.step = undefined
-      lease.extend(sent)
-      deadlines.place(lease)
-    })
-    recorder.count(metrics.renewed, renewed)
-    recorder.least(metrics.timeLeft, timesLeft, renewed)
     const failed: Array<L> = []
     let error: StoreError | undefined
-    for (const [lease, answer] of others) {
-      // Another fiber may have run in between, and released it
+    for (let i = 0; i < batch.length; i++) {
+      const lease = batch[i]!
+      lease.renewing = false
+      // An answer about a lease that ended meanwhile says nothing any more
       if (!lease.isOpen()) continue
-      if (answer._tag === "Lost") {
+      const answer: Answer = told[i] ?? (Exit.isSuccess(exit) ? exit.value[i]! : { _tag: "Failed", error: failure! })
+      if (answer._tag === "Renewed") {
+        renewed.push(lease)
+        timesLeft.push(Math.max(0, lease.left(now)))
+        lease.failing = false
+        lease.step = undefined
+        lease.extend(sent)
+        deadlines.place(lease)
+      } else if (answer._tag === "Lost") {
         recorder.update(metrics.lost, 1, lease.mutex)
         renewal.lost(lease, answer as Extract<A, { readonly _tag: "Lost" }>)
-        continue
+      } else {
+        recorder.update(metrics.failed, 1, lease.mutex)
+        if (!lease.failing) {
+          lease.failing = true
+          failed.push(lease)
+          error = answer.error
+        }
+        yield* retry(lease, now)
       }
-      recorder.update(metrics.failed, 1, lease.mutex)
-      if (!lease.failing) {
-        lease.failing = true
-        failed.push(lease)
-        error = answer.error
-      }
-      yield* retry(lease, now)
     }
+    recorder.count(metrics.renewed, renewed)
+    recorder.least(metrics.timeLeft, timesLeft, renewed)
     if (error !== undefined) {
       yield* log.warning(
         `${failed.length} ${what}(s) could not be renewed; trying again until their deadlines: ${error.message}`
