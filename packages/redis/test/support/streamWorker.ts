@@ -20,6 +20,7 @@ export interface StreamWorkerConfig {
 
 /** What a worker sends to the process that started it. */
 export type StreamWorkerReport =
+  /** It is connected. */
   | { readonly _tag: "Ready" }
   | { readonly _tag: "Owns"; readonly stream: string; readonly token: number }
   | { readonly _tag: "Refused"; readonly stream: string; readonly token: number }
@@ -69,7 +70,7 @@ const handler = ({ options, workMillis }: StreamWorkerConfig) =>
   })
 
 const main = (config: StreamWorkerConfig) =>
-  StreamClient.run(handler(config)).pipe(
+  Effect.andThen(send({ _tag: "Ready" }), StreamClient.run(handler(config))).pipe(
     Effect.provide(
       StreamClient.layer(config.options).pipe(
         Layer.provide(RedisStreamStore.layer),
@@ -88,5 +89,4 @@ if (process.env["SIMBA_TEST_STREAM_WORKER"] !== undefined) {
   process.on("SIGTERM", () => void Effect.runPromise(Fiber.interrupt(fiber)).then(() => process.disconnect?.()))
   // Nobody is left who would end it
   process.on("disconnect", () => process.exit())
-  Effect.runSync(send({ _tag: "Ready" }))
 }

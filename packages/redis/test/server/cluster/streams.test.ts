@@ -1,16 +1,17 @@
-/** Consumers of data streams where Redis is more than one server: on a Cluster, and through a fail-over by Sentinel. */
+/** Consumers of data streams on a Cluster. */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import * as StreamMessages from "@effect-simba/core/streams/StreamMessages"
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { IoRedis } from "@effect-simba/redis"
 import { RedisStreamStore } from "@effect-simba/redis/streams"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer, Schedule, Schema } from "effect"
+import { Context, Effect, Layer, Schema } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import * as StreamKeys from "../../../src/streams/internal/keys.ts"
 import { capturingLogs, until } from "../../support/harness.ts"
 import { type ClusterSetup, RedisServer } from "../../support/redisServer.ts"
 import { keysInSlot, moveSlot, ownerOfSlot } from "../../support/resharding.ts"
+import { produce } from "../../support/streams.ts"
 import * as scenarios from "../../support/streamScenarios.ts"
 import { stageOver } from "../../support/streamStage.ts"
 
@@ -183,16 +184,9 @@ describe("data streams on a Cluster that fails", () => {
         // It has room, and would take what its neighbour lost
         yield* b!.start(b!.client.run(Effect.never))
 
-        let sent = 0
-        const producing = yield* Effect.forkChild(Effect.forever(Effect.gen(function*() {
-          sent++
-          for (const stream of streams) {
-            yield* Effect.retry(stage.send("XADD", stream, "*", "n", String(sent)), Schedule.spaced("50 millis"))
-          }
-          yield* Effect.sleep("10 millis")
-        })))
+        const producing = yield* produce(stage.send, streams)
         const read = Effect.suspend(() => {
-          const target = sent + 10
+          const target = producing.sent() + 10
           return until(
             "what is sent now is read",
             Effect.sync(() => {
@@ -212,7 +206,7 @@ describe("data streams on a Cluster that fails", () => {
           // Longer than a lease: without renewals at the new node it would be over
           yield* Effect.sleep("5500 millis")
         }
-        yield* Fiber.interrupt(producing)
+        yield* producing.stop
 
         for (const [i, stream] of streams.entries()) {
           const rows = (yield* stage.send("XRANGE", stream, "-", "+")) as ReadonlyArray<readonly [string, unknown]>

@@ -42,8 +42,7 @@ const startWorker = (config: StreamWorkerConfig): Effect.Effect<Worker, never, S
         reports,
         signal,
         said,
-        // One that is still starting does not know the signal
-        end: Effect.andThen(said("Ready"), Effect.andThen(signal("SIGTERM"), said("Done")))
+        end: Effect.andThen(signal("SIGTERM"), said("Done"))
       }
     }
   )
@@ -110,12 +109,16 @@ const setting = Effect.fnUntraced(function*(
           (found) => streams.every((stream, index) => String(found[index]).split("@@")[0] === latest.get(stream))
         )
       ),
+    /** A worker that is connected: without a server it would not start, and without a start it does not know signals. */
     worker: (consumer: string, options: Omit<StreamWorkerConfig["options"], "service"> = {}) =>
-      startWorker({
-        url: server.url,
-        workMillis: 5,
-        options: { ...defaults, ...options, service: name, consumer }
-      }),
+      Effect.tap(
+        startWorker({
+          url: server.url,
+          workMillis: 5,
+          options: { ...defaults, ...options, service: name, consumer }
+        }),
+        ({ said }) => said("Ready")
+      ),
     /** The worker that owns most, and one of its data streams. */
     busiest: (workers: ReadonlyArray<Worker>) =>
       Effect.gen(function*() {
@@ -262,7 +265,7 @@ describe("processes that own data streams on one Redis", () => {
         const everybody: Array<Worker> = []
         const start = (name: string) =>
           Effect.tap(worker(name), (started) => Effect.sync(() => everybody.push(started)))
-        let living: ReadonlyArray<Worker> = yield* Effect.forEach(["a", "b", "c"], start)
+        let living: ReadonlyArray<Worker> = yield* Effect.forEach(["a", "b", "c"], start, { concurrency: "unbounded" })
         const without = (gone: Worker) => living.filter((worker) => worker !== gone)
         yield* append()
         yield* settled("the start")

@@ -3,11 +3,12 @@ import * as StreamMessages from "@effect-simba/core/streams/StreamMessages"
 import { compareEntryIds, EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { IoRedis } from "@effect-simba/redis"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer, Schedule, Schema } from "effect"
+import { Context, Effect, Layer, Schema } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import * as StreamKeys from "../../../src/streams/internal/keys.ts"
 import { capturingLogs, client, until } from "../../support/harness.ts"
 import { RedisServer, type SentinelSetup } from "../../support/redisServer.ts"
+import { produce } from "../../support/streams.ts"
 import { stageOver } from "../../support/streamStage.ts"
 
 const at = ({ port }: { readonly port: number }) => ({ host: "127.0.0.1", port })
@@ -57,15 +58,8 @@ const failOver = (begin: (setup: SentinelSetup) => Effect.Effect<unknown, unknow
       Effect.map(committed, (ids) => samples.push(ids)),
       Effect.sleep("10 millis")
     )))
-    let sent = 0
-    const producing = yield* Effect.forkChild(Effect.forever(Effect.gen(function*() {
-      sent++
-      for (const stream of streams) {
-        yield* Effect.retry(producer.send("XADD", stream, "*", "n", String(sent)), Schedule.spaced("50 millis"))
-      }
-      yield* Effect.sleep("10 millis")
-    })))
-    yield* until("thirty are sent", Effect.sync(() => sent >= 30))
+    const producing = yield* produce(producer.send, streams)
+    yield* until("thirty are sent", Effect.sync(() => producing.sent() >= 30))
     yield* until("all are at work, as the replica knows", Effect.map(committed, (ids) => !ids.includes(null)))
     yield* begin(setup)
     yield* until("the replica is the primary", Effect.map(setup.primaryPort, (port) => port === replica.port))
@@ -73,7 +67,7 @@ const failOver = (begin: (setup: SentinelSetup) => Effect.Effect<unknown, unknow
     const arrived = Effect.promise(() => survivor.xlen(streams.at(-1)!))
     const replicated = yield* arrived
     yield* until("thirty more came to the new primary", Effect.map(arrived, (length) => length >= replicated + 30))
-    yield* Fiber.interrupt(producing)
+    yield* producing.stop
 
     const messages = yield* Effect.forEach(
       streams,
