@@ -75,9 +75,15 @@ const until = Effect.fnUntraced(function*(what: string, condition: Effect.Effect
   }
 })
 
-// Below the range that systems hand out to outgoing connections, so that nobody takes the port during a restart. The
-// port of the cluster bus is 10000 higher and below that range, too.
-const randomPort = () => 11_000 + Math.floor(Math.random() * 10_000)
+/**
+ * A worker of a test run has ports of its own, and offers each as late as possible again: another server on the port of one
+ * that is down for a while would answer in its place. All ports, and those of the cluster bus, which are 10000 higher, are
+ * below the range that systems hand out to outgoing connections.
+ */
+const portsOfWorker = 2000
+const firstPort = 11_000 + portsOfWorker * (Number(process.env["VITEST_POOL_ID"] ?? 0) % 5)
+let offered = Math.floor(Math.random() * portsOfWorker)
+const nextPort = () => firstPort + offered++ % portsOfWorker
 
 const isFree = (port: number): Effect.Effect<boolean> =>
   Effect.callback((resume) => {
@@ -88,7 +94,7 @@ const isFree = (port: number): Effect.Effect<boolean> =>
 
 const freePort: Effect.Effect<number> = Effect.gen(function*() {
   for (;;) {
-    const port = randomPort()
+    const port = nextPort()
     if ((yield* isFree(port)) && (yield* isFree(port + 10_000))) return port
   }
 })
