@@ -1,4 +1,5 @@
 /** A process that contends for one mutex and writes its actions to a list in Redis, for `process/mutex.test.ts`. */
+import type { Lease } from "@effect-simba/core/Lease"
 import * as Mutex from "@effect-simba/core/Mutex"
 import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
 import { Duration, Effect, Exit, Layer, Option } from "effect"
@@ -33,24 +34,26 @@ const report = (what: WorkerReport) => Effect.sync(() => void process.send?.(wha
 const work = (config: WorkerConfig) =>
   Effect.gen(function*() {
     const redis = yield* Redis.Redis
-    const write = Effect.fnUntraced(function*(act: LogLine[1], token: number) {
+    const write = Effect.fnUntraced(function*(act: LogLine[1], { token }: Lease) {
       const [seconds, micros] = yield* redis.send<[string, string]>("TIME")
       const line: LogLine = [Number(seconds) * 1e6 + Number(micros), act, token, config.name]
       yield* redis.send("RPUSH", config.log, JSON.stringify(line))
-    })
+    }, (writing, _, { ensure }) =>
+      // Suspended before the answer came, it wakes up to a timeout of its command, and may have lost its lease
+      Effect.catch(writing, (error) => Effect.andThen(ensure, Effect.fail(error))))
     yield* report({ _tag: "Ready" })
     while (config.go !== undefined && (yield* redis.send("EXISTS", config.go)) === 0) yield* Effect.sleep("5 millis")
     for (let round = 0; round < config.rounds; round++) {
       yield* Mutex.withLock(config.mutex)((lease) =>
         Effect.gen(function*() {
-          yield* write("enter", lease.token)
+          yield* write("enter", lease)
           for (let i = 0; i < config.writes; i++) {
             yield* lease.ensure
-            yield* write("write", lease.token)
+            yield* write("write", lease)
             yield* Effect.sleep(Duration.millis(config.pauseMillis))
           }
           yield* lease.ensure
-          yield* write("leave", lease.token)
+          yield* write("leave", lease)
         }).pipe(Effect.onInterrupt(() => report({ _tag: "BodyInterrupted" })))
       )
     }
