@@ -14,6 +14,7 @@ import { assert, type Vitest } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Queue from "effect/Queue"
 import * as Random from "effect/Random"
 import * as Scope from "effect/Scope"
 import * as suiteTime from "./time.ts"
@@ -133,6 +134,20 @@ export class Party {
     return Effect.gen({ self: this }, function*() {
       this.subscription = yield* Scope.fork(scope)
       this.wakeUps = yield* Scope.provide(store.wakeUps(mutex, this.id), this.subscription)
+    })
+  })
+
+  /** Listens without a fiber where the store can, as a waiter of a layer does whose inbox is open. */
+  readonly listen = Effect.suspend(() => {
+    const { mutex, scope, store } = this.bench
+    return Effect.gen({ self: this }, function*() {
+      yield* store.inbox(inboxOf(this.id))
+      const heard = yield* Queue.unbounded<WakeUp>()
+      const leave = store.listen?.(mutex, this.id, (wakeUp) => Queue.offerUnsafe(heard, wakeUp))
+      if (leave === undefined) return yield* this.subscribe
+      this.subscription = yield* Scope.fork(scope)
+      yield* Scope.addFinalizer(this.subscription, Effect.sync(leave))
+      this.wakeUps = { next: Queue.take(heard), bound: undefined }
     })
   })
 

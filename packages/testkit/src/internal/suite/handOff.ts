@@ -59,6 +59,26 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.isAbove(remainingOf(ownership), 0)
     }))
 
+  it.effect("a waiter of a layer that listens is told its turn, and nothing once it has left", () =>
+    Effect.gen(function*() {
+      const { party, siblings } = yield* bench("listener")
+      const a = party()
+      const [b, c] = siblings(2) as [Party, Party]
+      yield* a.own
+      for (const waiter of [b, c]) {
+        yield* waiter.listen
+        refused(yield* waiter.ask("wait"))
+      }
+      assert.strictEqual(ownerOf(yield* a.release), b.id)
+      assert.strictEqual(yield* b.expectTurn, a.id)
+      yield* c.expectLook
+      yield* b.confirm
+      yield* c.unsubscribe
+      yield* b.release
+      yield* c.noWakeUp
+      yield* b.noWakeUp
+    }))
+
   it.effect("S3, B3: nobody slips in between a release and the waiter that it serves", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("barging")
