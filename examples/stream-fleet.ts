@@ -21,7 +21,10 @@ const streamOf = (region: string) => `${service}:${region}`
 const consumer = (name: string) =>
   StreamClient.run(handler).pipe(
     Effect.provide(
-      StreamClient.layer({ service, enableEvents: true, consumer: name }).pipe(Layer.provide(RedisStreamStore.layer))
+      // One process has all consumers, and may be busy for a while: nobody is lost meanwhile
+      StreamClient.layer({ service, enableEvents: true, consumer: name, leaseDuration: "10 seconds" }).pipe(
+        Layer.provide(RedisStreamStore.layer)
+      )
     )
   )
 

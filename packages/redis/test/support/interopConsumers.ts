@@ -1,5 +1,5 @@
 /** Consumers of data streams, of ours and of stock, on connections of their own. */
-import { StreamClient } from "@effect-simba/core/streams"
+import { StreamClient, type StreamConfig } from "@effect-simba/core/streams"
 import { RedisStreamStore } from "@effect-simba/redis/streams"
 import type { FakeRedis } from "@effect-simba/testkit"
 import { StockStreamConsumer } from "@effect-simba/testkit/streams"
@@ -12,14 +12,15 @@ type Connection = Layer.Layer<
   unknown
 >
 
-/** Consumers on connections of their own, each in a scope of its own. */
+/** Consumers on connections of their own, each in a scope of its own. `defaults` are for ours. */
 export const consumers = (
   connection: (name: string) => Connection,
-  cut: (name: string) => Effect.Effect<void>
+  cut: (name: string) => Effect.Effect<void>,
+  defaults: Omit<StreamConfig.Options, "service" | "consumer"> = {}
 ): Pick<scenarios.Stage, "ours" | "stock"> => ({
   ours: Effect.fnUntraced(function*(id, options) {
     const scope = yield* Effect.acquireRelease(Scope.make(), (scope, exit) => Scope.close(scope, exit))
-    const layer = StreamClient.layer({ gracePeriod: 0, ...options, service, consumer: id }).pipe(
+    const layer = StreamClient.layer({ gracePeriod: 0, ...defaults, ...options, service, consumer: id }).pipe(
       Layer.provide(RedisStreamStore.layer),
       Layer.provide(connection(id))
     )

@@ -36,7 +36,7 @@ export interface Server {
   readonly restart: Effect.Effect<void, RedisServerError>
 }
 
-/** One primary with one replica, watched by three sentinels that notice an outage within half a second. */
+/** One primary with one replica, watched by three sentinels that notice an outage after `downAfter` ms: half a second. */
 export interface SentinelSetup {
   readonly name: string
   readonly primary: Server
@@ -222,14 +222,14 @@ const plainArgs = (port: number): ReadonlyArray<string> => [
 const start = (options: StartOptions = {}): Effect.Effect<Server, RedisServerError, Scope.Scope> =>
   startSomewhere(options.port, (port) => Effect.succeed([...plainArgs(port), ...options.args ?? []]))
 
-const startSentinel = (name: string, primary: number) =>
+const startSentinel = (name: string, primary: number, downAfter: number) =>
   startSomewhere(undefined, (port, folder) => {
     const file = join(folder, "sentinel.conf")
     const settings = [
       `port ${port}`,
       "bind 127.0.0.1",
       `sentinel monitor ${name} 127.0.0.1 ${primary} 2`,
-      `sentinel down-after-milliseconds ${name} 500`,
+      `sentinel down-after-milliseconds ${name} ${downAfter}`,
       `sentinel failover-timeout ${name} 2000`
     ]
     return Effect.as(Effect.promise(() => writeFile(file, `${settings.join("\n")}\n`)), [file, "--sentinel"])
@@ -238,7 +238,9 @@ const startSentinel = (name: string, primary: number) =>
 const fieldsOf = (server: Server, ...args: ReadonlyArray<string>) =>
   Effect.map(server.send(...args), (info) => new Set(String(info).split("\r\n")))
 
-const sentinel = Effect.fnUntraced(function*(options: { readonly args?: ReadonlyArray<string> } = {}) {
+const sentinel = Effect.fnUntraced(function*(
+  options: { readonly args?: ReadonlyArray<string>; readonly downAfter?: number } = {}
+) {
   const name = "mymaster"
   const primary = yield* start(options)
   const replica = yield* start({
@@ -248,9 +250,13 @@ const sentinel = Effect.fnUntraced(function*(options: { readonly args?: Readonly
     "the replica is in sync",
     Effect.map(fieldsOf(replica, "INFO", "replication"), (fields) => fields.has("master_link_status:up"))
   )
-  const sentinels = yield* Effect.forEach([1, 2, 3], () => startSentinel(name, primary.port), {
-    concurrency: "unbounded"
-  })
+  const sentinels = yield* Effect.forEach(
+    [1, 2, 3],
+    () => startSentinel(name, primary.port, options.downAfter ?? 500),
+    {
+      concurrency: "unbounded"
+    }
+  )
   const knows = (one: Server) =>
     Effect.map(
       fieldsOf(one, "INFO", "sentinel"),

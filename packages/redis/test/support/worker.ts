@@ -17,6 +17,8 @@ export interface WorkerConfig {
   /** How often it writes while it holds the mutex, and how long it pauses after each. */
   readonly writes: number
   readonly pauseMillis: number
+  /** Of its writes. Default: longer than a busy machine needs for them. */
+  readonly commandTimeout?: Duration.Input
 }
 
 /** One line of the log: server microseconds, what happened, token, worker. */
@@ -60,7 +62,7 @@ const work = (config: WorkerConfig) =>
   })
 
 const main = (config: WorkerConfig) => {
-  const redis = IoRedis.layer({ url: config.url, commandTimeout: "500 millis" })
+  const redis = IoRedis.layer({ url: config.url, commandTimeout: config.commandTimeout ?? "10 seconds" })
   const mutex = Mutex.layer({
     ttl: "1 second",
     transition: "1300 millis",

@@ -17,7 +17,7 @@ const adviceOf = Effect.fnUntraced(function*({ url }: { readonly url: string }) 
 
 it.live("--sentinel and --master lead to the primary", () =>
   Effect.scoped(Effect.gen(function*() {
-    const { name, primary, replica, sentinels } = yield* RedisServer.sentinel()
+    const { name, primary, replica, sentinels } = yield* RedisServer.sentinel({ downAfter: 30_000 })
     const flags = ["--sentinel", sentinels.map(({ port }) => `127.0.0.1:${port}`).join(","), "--master", name]
     const { code, errors, output } = yield* commandLine.run(["run", "m", ...flags, ...shout], {
       url: "redis://127.0.0.1:1"

@@ -15,7 +15,9 @@ const real = <A>(scenario: (stage: scenarios.Stage) => Effect.Effect<A, unknown,
       send: server.send,
       ...consumers(
         () => Layer.fresh(IoRedis.layer({ url: server.url })),
-        () => Effect.die("a process of this test cannot be cut off")
+        () => Effect.die("a process of this test cannot be cut off"),
+        // A busy machine loses no lease
+        { heartbeatInterval: "250 millis" }
       )
     })
   }).pipe(Effect.scoped, Effect.provide(quiet))

@@ -98,7 +98,10 @@ layer(RedisServer.layer, { excludeTestServices: true })("once per period, on one
             }),
           { concurrency: "unbounded", discard: true }
         )
-        yield* runsSince(0, "periods of both", times("cron", 3))
+        yield* Effect.scoped(Effect.andThen(
+          Layer.build(Layer.fresh(jobsLayer(config("e", 1000)))),
+          runsSince(0, "periods of both", times("cron", 3))
+        ))
         yield* assertOncePerPeriod
         assert.strictEqual(yield* server.send("EXISTS", keysOf(mutex).owner), 0)
       })

@@ -34,7 +34,7 @@ const setting = Effect.fnUntraced(function*(label: string) {
   return {
     server,
     mutex,
-    worker: (name: string, options: Pick<WorkerConfig, "rounds" | "writes" | "pauseMillis" | "go">) =>
+    worker: (name: string, options: Omit<WorkerConfig, "url" | "name" | "mutex" | "log">) =>
       startWorker({ url: server.url, name, mutex, log, ...options }),
     lines: Effect.map(
       server.send("LRANGE", log, "0", "-1"),
@@ -108,7 +108,6 @@ layer(RedisServer.layer, { excludeTestServices: true })("several processes on on
         // Past a renewal or two
         yield* Effect.sleep("1500 millis")
         yield* holder.signal("SIGKILL")
-        yield* Effect.sleep("100 millis")
         const expiry = Number(yield* server.send("PEXPIRETIME", keysOf(mutex).owner))
         assert.isAbove(expiry, 0, "the holder's key is still there")
         yield* first.said("Done")
@@ -129,7 +128,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("several processes on on
     () =>
       Effect.gen(function*() {
         const { lines, waiting, worker } = yield* setting("suspended")
-        const holder = yield* worker("holder", { ...endless, pauseMillis: 250 })
+        // A command that is sent before it sleeps is not to be followed by another when it wakes up
+        const holder = yield* worker("holder", { ...endless, pauseMillis: 250, commandTimeout: "500 millis" })
         yield* until("it holds", Effect.map(lines, (lines) => lines.length > 0))
         const successor = yield* worker("successor", { rounds: 1, writes: 8, pauseMillis: 100 })
         yield* waiting(1)

@@ -202,7 +202,7 @@ const assertFinished = Effect.fnUntraced(function*(
 
 const brisk = {
   leaseDuration: "1500 millis",
-  heartbeatInterval: "400 millis",
+  heartbeatInterval: "200 millis",
   commandTimeout: "500 millis",
   sweepInterval: "500 millis",
   gracePeriod: "500 millis",
@@ -245,6 +245,8 @@ const followed = (by: "event" | "sweep") =>
     }
     yield* fleet.append()
     yield* owner.signal("SIGKILL")
+    // It may have committed all that was written before
+    yield* fleet.append()
     yield* fleet.settled("a kill")
     const after = yield* fleet.leaseOf(fleet.streams[0]!)
     assert.strictEqual(after.consumer, "redis-consumer-successor")
