@@ -51,6 +51,9 @@ const pendingCount = (stage: Stage, lbs: string, group: string) =>
 /** Far longer than any test: only news can be in time. */
 const neverSweeps = { sweepInterval: "1 hour" } satisfies Partial<StreamConfig.Options>
 
+/** A machine that stalls for a second loses no lease. */
+const renewsOften = { heartbeatInterval: "250 millis" } as const
+
 export const finished = scenario(function*(stage) {
   const { group, lbs, service, streams } = named(stage, "finished", 20)
   const a = yield* stage.open({ service, consumer: "a", capacity: 4 })
@@ -100,8 +103,8 @@ export const failing = scenario(function*(stage) {
 
 export const orphans = scenario(function*(stage) {
   const { service, streams } = named(stage, "orphans", 5)
-  const a = yield* stage.open({ service, consumer: "a", rebalance: false })
-  const b = yield* stage.open({ service, consumer: "b", rebalance: false })
+  const a = yield* stage.open({ service, consumer: "a", rebalance: false, ...renewsOften })
+  const b = yield* stage.open({ service, consumer: "b", rebalance: false, ...renewsOften })
   yield* a.client.announceAll(streams)
   yield* a.start(a.client.run(Effect.never))
   yield* owns(a, 5)
@@ -133,8 +136,8 @@ export const expiries = scenario(function*(stage) {
 
 export const handedBack = scenario(function*(stage) {
   const { service, streams } = named(stage, "handed-back", 5)
-  const a = yield* stage.open({ service, consumer: "a", rebalance: false })
-  const b = yield* stage.open({ service, consumer: "b", rebalance: false, ...neverSweeps })
+  const a = yield* stage.open({ service, consumer: "a", rebalance: false, ...renewsOften })
+  const b = yield* stage.open({ service, consumer: "b", rebalance: false, ...renewsOften, ...neverSweeps })
   yield* a.client.announceAll(streams)
   yield* a.start(a.client.run((lease) => Effect.andThen(lease.revoked, lease.yield)))
   yield* owns(a, 5)
@@ -147,7 +150,7 @@ export const handedBack = scenario(function*(stage) {
 
 export const hanging = scenario(function*(stage) {
   const { service, streams } = named(stage, "hanging", 3)
-  const a = yield* stage.open({ service, consumer: "a" })
+  const a = yield* stage.open({ service, consumer: "a", ...renewsOften })
   let interrupted = 0
   yield* a.client.announceAll(streams)
   yield* a.start(a.client.run(Effect.onInterrupt(Effect.never, () => Effect.sync(() => interrupted++))))
@@ -165,14 +168,14 @@ export const hanging = scenario(function*(stage) {
 
 export const groupGone = scenario(function*(stage) {
   const { group, lbs, service, streams } = named(stage, "group-gone", 4)
-  const a = yield* stage.open({ service, consumer: "a" })
+  const a = yield* stage.open({ service, consumer: "a", ...renewsOften })
   yield* a.client.announceAll(streams.slice(0, 2))
   yield* a.start(a.client.run(Effect.never))
   yield* owns(a, 2)
   const before = yield* a.client.owned
   yield* stage.send("XGROUP", "DESTROY", lbs, group)
   // A lease and more: the new group hands out again what is owned, to whoever reads first
-  const b = yield* stage.open({ service, consumer: "b", rebalance: false })
+  const b = yield* stage.open({ service, consumer: "b", rebalance: false, ...renewsOften })
   yield* b.start(b.client.run(Effect.never))
   yield* Effect.sleep("4 seconds")
   for (const lease of before) yield* lease.ensure

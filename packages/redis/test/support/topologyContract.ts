@@ -4,7 +4,7 @@ import { FencingToken } from "@effect-simba/core/FencingToken"
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import { Fencing, RedisMutexStore } from "@effect-simba/redis"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Fiber, Layer, Schedule } from "effect"
+import { Deferred, Effect, Fiber, Layer, Schedule } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import * as RedisKeys from "../../src/internal/mutex/keys.ts"
 
@@ -33,8 +33,9 @@ export const contract = <R, E>(name: string, live: Layer.Layer<Provided | R, E>)
           Effect.gen(function*() {
             const order: Array<number> = []
             let inside = 0
+            const letGo = yield* Deferred.make<void>()
             const first = yield* Effect.forkChild(
-              Mutex.withLock(mutex)(Effect.sleep("100 millis")),
+              Mutex.withLock(mutex)(Deferred.await(letGo)),
               { startImmediately: true }
             )
             yield* Effect.retry(
@@ -55,6 +56,7 @@ export const contract = <R, E>(name: string, live: Layer.Layer<Provided | R, E>)
               )
               yield* Effect.sleep("10 millis")
             }
+            yield* Deferred.succeed(letGo, undefined)
             yield* Fiber.join(first)
             yield* Fiber.joinAll(waiters)
             assert.deepStrictEqual(order, [1, 2, 3])

@@ -13,7 +13,7 @@ class ClusterNodes extends Context.Service<ClusterNodes, Effect.Success<ReturnTy
 const onCluster = Layer.unwrap(Effect.map(ClusterNodes, ({ nodes }) =>
   mutexes(IoRedis.layerCluster({
     nodes: nodes.slice(0, 1).map(({ port }) => ({ host: "127.0.0.1", port })),
-    commandTimeout: "500 millis"
+    commandTimeout: "5 seconds"
   })))).pipe(Layer.provideMerge(ClusterNodes.layer))
 
 contract("cluster", onCluster)

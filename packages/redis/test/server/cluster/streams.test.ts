@@ -5,7 +5,7 @@ import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { IoRedis } from "@effect-simba/redis"
 import { RedisStreamStore } from "@effect-simba/redis/streams"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Context, Effect, Layer, Schema } from "effect"
+import { Context, type Duration, Effect, Layer, Schema } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import * as StreamKeys from "../../../src/streams/internal/keys.ts"
 import { capturingLogs, until } from "../../support/harness.ts"
@@ -17,12 +17,12 @@ import { stageOver } from "../../support/streamStage.ts"
 
 const at = ({ port }: { readonly port: number }) => ({ host: "127.0.0.1", port })
 
-const clusterLayer = ({ nodes }: ClusterSetup) =>
-  IoRedis.layerCluster({ nodes: nodes.slice(0, 1).map(at), commandTimeout: "500 millis" })
+const clusterLayer = ({ nodes }: ClusterSetup, commandTimeout: Duration.Input = "500 millis") =>
+  IoRedis.layerCluster({ nodes: nodes.slice(0, 1).map(at), commandTimeout })
 
 /** What the test itself says goes to the node that has the key; of all nodes where it names none. */
 const clusterStage = Effect.fnUntraced(function*(setup: ClusterSetup) {
-  const redis = Context.get(yield* Layer.build(Layer.fresh(clusterLayer(setup))), Redis)
+  const redis = Context.get(yield* Layer.build(Layer.fresh(clusterLayer(setup, "5 seconds"))), Redis)
   const onAll = <A, E>(act: (node: ClusterSetup["nodes"][number]) => Effect.Effect<A, E>) =>
     Effect.forEach(setup.nodes, act)
   return stageOver(clusterLayer(setup), {

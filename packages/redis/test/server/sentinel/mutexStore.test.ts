@@ -7,7 +7,7 @@ import { RedisServer } from "../../support/redisServer.ts"
 const at = ({ port }: { readonly port: number }) => ({ host: "127.0.0.1", port })
 
 const throughSentinel = Layer.unwrap(
-  Effect.map(RedisServer.sentinel(), ({ name, sentinels }) =>
+  Effect.map(RedisServer.sentinel({ downAfter: 30_000 }), ({ name, sentinels }) =>
     RedisMutexStore.layer.pipe(
       Layer.provide(IoRedis.layer({ client: { name, sentinels: sentinels.map(at) }, commandTimeout: "5 seconds" }))
     ))

@@ -9,7 +9,7 @@ import { append, trim } from "../../support/streams.ts"
 const at = ({ port }: { readonly port: number }) => ({ host: "127.0.0.1", port })
 
 const throughSentinel = Layer.unwrap(
-  Effect.map(RedisServer.sentinel(), ({ name, sentinels }) =>
+  Effect.map(RedisServer.sentinel({ downAfter: 30_000 }), ({ name, sentinels }) =>
     RedisStreamStore.layer.pipe(
       Layer.provideMerge(
         IoRedis.layer({

@@ -63,7 +63,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("grants by message", (it
     Effect.gen(function*() {
       const { b, grant, m, server, store } = yield* handOver("confirmed")
       for (const reserve of [0, 3, 0]) {
-        yield* server.send("PEXPIRE", keysOf(m).owner, "1000")
+        yield* server.send("PEXPIRE", keysOf(m).owner, "20000")
         const result = yield* confirmed(store, { mutex: m, id: b.id, token: grant.token, reserve })
         assert.strictEqual(granted(result).token, grant.token)
         assert.isAbove(Number(yield* server.send("PTTL", keysOf(m).owner)), 50_000)

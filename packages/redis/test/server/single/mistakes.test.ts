@@ -160,8 +160,8 @@ const mistakes: ReadonlyArray<Mistake> = [
     what: "a server that goes away before its reply",
     make: Effect.gen(function*() {
       const server = yield* RedisServer.start()
-      const layer = RedisMutexStore.layer.pipe(Layer.provide(IoRedis.layer({ url: server.url })))
-      const store = Context.get(yield* Layer.build(layer), MutexStore)
+      const redis = IoRedis.layer({ url: server.url, commandTimeout: "5 seconds" })
+      const store = Context.get(yield* Layer.build(RedisMutexStore.layer.pipe(Layer.provide(redis))), MutexStore)
       yield* server.pause
       yield* Effect.forkScoped(Effect.delay(server.kill(), "100 millis"))
       return (yield* Effect.flip(store.owner(m))) as Failure

@@ -14,10 +14,10 @@ it.live("no outage ends in an unhandled rejection", () =>
     const server = yield* RedisServer.start()
     const options = {
       ttl: "200 millis",
-      transition: "800 millis",
+      transition: "3 seconds",
       commandTimeout: "200 millis",
       releaseTimeout: "300 millis",
-      redis: { commandTimeout: "200 millis" }
+      redis: { commandTimeout: "1 second" }
     } as const
     yield* Effect.scoped(Effect.gen(function*() {
       const mutex = yield* openMutex(server, options)
@@ -32,7 +32,7 @@ it.live("no outage ends in an unhandled rejection", () =>
       yield* Effect.forkScoped(Effect.exit(contention.whileLeader(Effect.never)))
       yield* queued(server, m, 2)
       yield* server.pause
-      yield* Effect.sleep("300 millis")
+      yield* Effect.sleep("1500 millis")
       yield* Fiber.interrupt(gone)
       yield* server.kill()
       yield* Fiber.join(holding)

@@ -141,7 +141,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("unfair", (it) => {
     () =>
       Effect.gen(function*() {
         const { m, server, store } = yield* freshMutex("dead and silent")
-        const mutex = yield* openMutex(server, { ...patient, confirmTimeout: "400 millis" })
+        const mutex = yield* openMutex(server, { ...patient, confirmTimeout: "2 seconds" })
         const [dead, silent] = [contender(store, m), contender(store, m)]
         const letGo = yield* Deferred.make<void>()
         const holding = yield* Effect.forkScoped(mutex.withLock(m, unfair)(Deferred.await(letGo)))
@@ -155,7 +155,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("unfair", (it) => {
         yield* Deferred.succeed(letGo, undefined)
         yield* Fiber.join(holding)
         yield* Effect.timeout(Fiber.join(waiting), "40 seconds")
-        assert.isBelow(performance.now() - begun, 1500)
+        assert.isBelow(performance.now() - begun, 6000)
       }),
     { tags: ["H3"] }
   )

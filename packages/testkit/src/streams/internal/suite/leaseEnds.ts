@@ -126,7 +126,7 @@ export const ending = ({ bench, it }: Cases): void => {
       const { lease, party, pass, service } = yield* bench("rows")
       const [a, b] = [party(), party()]
       const held = yield* a.own("one")
-      const rowEndsAfter = Duration.seconds(1)
+      const rowEndsAfter = Duration.seconds(3)
       const fail = (hasProgressed?: boolean) => failed(service, held, { rowEndsAfter, hasProgressed })
       assert.deepStrictEqual([yield* fail(), yield* fail(), yield* fail(true)], [1, 2, 1])
       yield* service.renew([{ ...held, hasProgressed: true }], lease)
@@ -135,7 +135,7 @@ export const ending = ({ bench, it }: Cases): void => {
       // Enough of them, and not for long enough
       const again = yield* b.take(held.stream, held.entry, { maxFailures: 2, deadLetterAfter: Duration.hours(1) })
       assert.strictEqual(again.failures, 2)
-      yield* pass(Duration.millis(1100))
+      yield* pass(rowEndsAfter)
       assert.strictEqual(yield* failed(service, again, { rowEndsAfter }), 1)
     }))
 

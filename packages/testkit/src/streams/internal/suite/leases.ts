@@ -32,13 +32,14 @@ export const taking = ({ bench, it }: Cases): void => {
 
   it.effect("asked again with the same epoch, it answers the same, for the whole lease", () =>
     Effect.gen(function*() {
-      const { party, pass, renew } = yield* bench("repeated", short)
+      const lease = Duration.seconds(6)
+      const { party, pass, renew } = yield* bench("repeated", lease)
       const a = party()
       const held = yield* a.own("one")
-      yield* pass(Duration.times(short, 0.6))
+      yield* pass(Duration.times(lease, 0.6))
       const again = yield* a.take(held.stream, held.entry, { epoch: held.epoch })
       assert.deepStrictEqual(again, held)
-      yield* pass(Duration.times(short, 0.6))
+      yield* pass(Duration.times(lease, 0.6))
       assert.strictEqual((yield* renew(held))._tag, "Renewed")
     }))
 
@@ -66,7 +67,7 @@ export const taking = ({ bench, it }: Cases): void => {
       const [a, b] = [party(), party()]
       const entry = yield* announce("one")
       yield* a.read()
-      const minIdle = Duration.millis(400)
+      const minIdle = Duration.seconds(3)
       assert.strictEqual((yield* b.refused(stream("one"), entry, { minIdle }))._tag, "Recent")
       yield* pass(minIdle)
       yield* b.take(stream("one"), entry, { minIdle })

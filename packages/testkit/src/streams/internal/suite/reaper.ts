@@ -10,7 +10,7 @@ export const tidying = ({ bench, it }: Cases): void => {
       const [a, b, c] = [party(), party(), party()]
       yield* service.done(yield* a.own("one"))
       const held = yield* b.own("two")
-      const idle = Duration.millis(600)
+      const idle = Duration.seconds(3)
       yield* pass(idle)
       yield* service.done(yield* c.own("three"))
       assert.deepStrictEqual(yield* service.reap(idle), { consumers: 1, entries: 0 })
