@@ -21,10 +21,7 @@ const streamOf = (region: string) => `${service}:${region}`
 const consumer = (name: string) =>
   StreamClient.run(handler).pipe(
     Effect.provide(
-      // One process has all consumers, and may be busy for a while: nobody is lost meanwhile
-      StreamClient.layer({ service, enableEvents: true, consumer: name, leaseDuration: "10 seconds" }).pipe(
-        Layer.provide(RedisStreamStore.layer)
-      )
+      StreamClient.layer({ service, enableEvents: true, consumer: name }).pipe(Layer.provide(RedisStreamStore.layer))
     )
   )
 

@@ -45,8 +45,6 @@ export const start = (
           FORCE_COLOR: "",
           TERM: "xterm-256color",
           REDIS_URL: url,
-          // Longer than a busy machine needs
-          REDIS_COMMAND_TIMEOUT: "10 seconds",
           ...env
         },
         stdio: "pipe"

@@ -36,7 +36,7 @@ export interface Server {
   readonly restart: Effect.Effect<void, RedisServerError>
 }
 
-/** One primary with one replica, watched by three sentinels that notice an outage after `downAfter` ms: half a second. */
+/** One primary with one replica, watched by three sentinels. */
 export interface SentinelSetup {
   readonly name: string
   readonly primary: Server
@@ -238,25 +238,20 @@ const startSentinel = (name: string, primary: number, downAfter: number) =>
 const fieldsOf = (server: Server, ...args: ReadonlyArray<string>) =>
   Effect.map(server.send(...args), (info) => new Set(String(info).split("\r\n")))
 
+/** `downAfter`: milliseconds of silence that are an outage. */
 const sentinel = Effect.fnUntraced(function*(
-  options: { readonly args?: ReadonlyArray<string>; readonly downAfter?: number } = {}
+  { args = [], downAfter = 500 }: { readonly args?: ReadonlyArray<string>; readonly downAfter?: number } = {}
 ) {
   const name = "mymaster"
-  const primary = yield* start(options)
-  const replica = yield* start({
-    args: ["--replicaof", "127.0.0.1", String(primary.port), ...options.args ?? []]
-  })
+  const primary = yield* start({ args })
+  const replica = yield* start({ args: ["--replicaof", "127.0.0.1", String(primary.port), ...args] })
   yield* until(
     "the replica is in sync",
     Effect.map(fieldsOf(replica, "INFO", "replication"), (fields) => fields.has("master_link_status:up"))
   )
-  const sentinels = yield* Effect.forEach(
-    [1, 2, 3],
-    () => startSentinel(name, primary.port, options.downAfter ?? 500),
-    {
-      concurrency: "unbounded"
-    }
-  )
+  const sentinels = yield* Effect.forEach([1, 2, 3], () => startSentinel(name, primary.port, downAfter), {
+    concurrency: "unbounded"
+  })
   const knows = (one: Server) =>
     Effect.map(
       fieldsOf(one, "INFO", "sentinel"),

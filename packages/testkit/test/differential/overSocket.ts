@@ -8,7 +8,7 @@ import type { Outcome } from "./runner.ts"
 import { run, socketFake } from "./runner.ts"
 
 /** A batch reaches the fake after the real server has answered it. */
-const behind = 3000
+const behind = 1000
 
 export const overSocket = (real: Connection, seed: number, cases: number): Promise<Outcome> =>
   Effect.gen(function*() {

@@ -122,7 +122,7 @@ export const run = async (
       if (!isList(time)) return [args, undefined]
       const next = Number(time[0]) * 1e6 + Number(time[1])
       // A busy machine may stop the server between TIME and the command.
-      if (index > 0) slack = Math.min(2000, Math.max(slack, Math.ceil((next - micros) / 1000)))
+      if (index > 0) slack = Math.min(100, Math.max(slack, Math.ceil((next - micros) / 1000)))
       micros = next
       return [args, next]
     })

@@ -7,15 +7,9 @@ import { Effect, Layer, Logger } from "effect"
 import { RedisServer } from "../../support/harness.ts"
 import type { Server } from "../../support/redisServer.ts"
 
-/** Again where the machine was busy, which is a warning too. */
-const unhurried = <E, R>(examined: Effect.Effect<RedisDoctor.Report, E, R>) =>
-  Effect.repeat(examined, {
-    until: ({ findings }) => findings.every(({ check, status }) => check !== "latency" || status === "ok")
-  })
-
 const examine = (server: Server, options?: Parameters<typeof RedisDoctor.examine>[0], redis?: IoRedis.Options) =>
   Effect.provide(
-    unhurried(RedisDoctor.examine(options)),
+    RedisDoctor.examine(options),
     Layer.fresh(IoRedis.layer({ url: server.url, serverChecks: false, ...redis }))
   )
 
@@ -84,7 +78,7 @@ describe("RedisDoctor", () => {
     Effect.gen(function*() {
       const { nodes } = yield* RedisServer.cluster()
       const examined = Effect.provide(
-        unhurried(RedisDoctor.examine()),
+        RedisDoctor.examine(),
         Layer.fresh(IoRedis.layerCluster({ nodes: nodes.map(({ port }) => ({ host: "127.0.0.1", port })) }))
       )
       assert.deepInclude(find(yield* examined, "coverage"), {
