@@ -7,6 +7,25 @@ type Row = readonly [name: string, commands: ReadonlyArray<ReadonlyArray<string>
 const WRONGTYPE = "-WRONGTYPE Operation against a key holding the wrong kind of value"
 
 export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
+  patterns: [
+    ["a pattern of two stars does not match an empty text", [["SADD", "s", "", "a"], [
+      "SSCAN",
+      "s",
+      "0",
+      "MATCH",
+      "**"
+    ]], [
+      "0",
+      ["a"]
+    ]],
+    ["a star before a class that the pattern does not close", [["SADD", "s", "ab", "ba"], [
+      "SSCAN",
+      "s",
+      "0",
+      "MATCH",
+      "*[^a"
+    ]], ["0", ["ab"]]]
+  ],
   "sorted sets": [
     ["an empty exclusive score bound is zero", [["ZADD", "z", "1", "a"], ["ZCOUNT", "z", "(", "2"]], 1],
     ["a small sorted set has no negative zero", [["ZADD", "z", "-0", "a"], ["ZSCORE", "z", "a"]], "0"],
@@ -21,6 +40,15 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
     ], ["a"]]
   ],
   streams: [
+    ["ids that differ in the last of 64 bits are two entries", [
+      ["XADD", "x", "1125899906842624123-9007199254740992", "a", "1"],
+      ["XADD", "x", "1125899906842624123-9007199254740993", "a", "2"],
+      ["XRANGE", "x", "(1125899906842624123-9007199254740992", "+"]
+    ], [["1125899906842624123-9007199254740993", ["a", "2"]]]],
+    ["the next id after 2^53 is one more", [
+      ["XADD", "x", "9007199254740992-9007199254740992", "a", "1"],
+      ["XADD", "x", "9007199254740992-*", "a", "2"]
+    ], "9007199254740992-9007199254740993"],
     ["stream ids may have leading zeros", [["XADD", "x", "7-1", "a", "b"], ["XDEL", "x", "007-1"]], 1],
     [
       "XADD checks the id before the fields",

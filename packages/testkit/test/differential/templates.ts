@@ -105,7 +105,7 @@ SINTERSTORE {t} {t} {t}
 SUNIONSTORE {k} {t} {t}
 SDIFFSTORE {t} {t} {t}
 SINTERCARD 2 {t} {t} <LIMIT {i}|>
-SSCAN {t} 0 COUNT 1000
+SSCAN {t} 0 COUNT 1000 <MATCH {glob}|>
 ZADD {z} {sc} {m}|3
 ZADD {z} {sc} {m} {sc} {m}
 ZADD {z} <NX|XX|GT|LT|CH|NX CH|XX GT|GT LT|NX XX|XX LT CH> {sc} {m}
@@ -145,7 +145,7 @@ ZSCAN {z} 0 COUNT 1000
 XADD {x} <NOMKSTREAM|MAXLEN 3|MAXLEN = 2|MINID 3|MAXLEN ~ 2|MAXLEN 5 LIMIT 3|MAXLEN ~ 5 LIMIT 3|> {newid} a {v}|4
 XADD {x} {id} a
 XADD {x} {id} {f} {v}
-XADD {x} <5-*|6-*|abc-*> a {v}
+XADD {x} <5-*|6-*|abc-*|9007199254740993-*> a {v}
 XLEN {x}
 XRANGE {x} {r} {r} <COUNT {i}|>
 XREVRANGE {x} {r} {r} <COUNT {i}|>

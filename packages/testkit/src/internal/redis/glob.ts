@@ -1,56 +1,62 @@
 /**
- * Glob patterns as `stringmatchlen` of Redis understands them: `*`, `?`, `[a-z]`, `[^a]` and backslash escapes.
+ * Glob patterns as `stringmatchlen` of Redis reads them: `*`, `?`, `[a-z]`, `[^a]` and backslash escapes. The time is at
+ * most the product of both lengths: where the text after a star does not match, only the last star takes one character
+ * more, since a longer match of an earlier one leaves less text to the rest of the pattern.
  */
-export const globMatch = (pattern: string, text: string): boolean => match(pattern, 0, text, 0)
+export const globMatch = (pattern: string, text: string): boolean => {
+  // Redis compares nothing with an empty text
+  if (text === "") return pattern === ""
+  let at = 0
+  let pi = 0
+  let star = -1
+  let starAt = 0
+  while (at < text.length) {
+    if (pattern[pi] === "*") {
+      while (pattern[pi + 1] === "*") pi++
+      if (pi + 1 === pattern.length) return true
+      star = ++pi
+      starAt = at
+      continue
+    }
+    const next = pi < pattern.length ? matchOne(pattern, pi, text[at]!) : -1
+    if (next >= 0) {
+      pi = next
+      at++
+      if (at < text.length) continue
+      while (pattern[pi] === "*") pi++
+      if (pi >= pattern.length) return true
+    }
+    if (star < 0) return false
+    pi = star
+    at = ++starAt
+  }
+  return false
+}
 
-const match = (p: string, pi: number, s: string, si: number): boolean => {
-  while (pi < p.length && si < s.length) {
-    const c = p[pi]
-    if (c === "*") {
-      while (p[pi + 1] === "*") pi++
-      if (pi + 1 >= p.length) return true
-      for (let i = si; i <= s.length; i++) {
-        if (match(p, pi + 1, s, i)) return true
-      }
-      return false
-    }
-    if (c === "[") {
-      let i = pi + 1
-      const not = p[i] === "^"
-      if (not) i++
-      let found = false
-      for (;;) {
-        if (i >= p.length) {
-          i--
-          break
-        }
-        if (p[i] === "\\" && i + 1 < p.length) {
-          i++
-          if (p[i] === s[si]) found = true
-        } else if (p[i] === "]") break
-        else if (i + 2 < p.length && p[i + 1] === "-") {
-          const low = p[i]! < p[i + 2]! ? p[i]! : p[i + 2]!
-          const high = p[i]! < p[i + 2]! ? p[i + 2]! : p[i]!
-          i += 2
-          if (s[si]! >= low && s[si]! <= high) found = true
-        } else if (p[i] === s[si]) found = true
-        i++
-      }
-      if (found === not) return false
-      pi = i
-    } else if (c !== "?") {
-      if (c === "\\" && pi + 1 < p.length) pi++
-      if (p[pi] !== s[si]) return false
-    }
-    si++
-    pi++
-    if (si >= s.length) {
-      while (p[pi] === "*") pi++
-      break
-    }
+/** Matches one character, and returns where the pattern goes on, or -1. */
+const matchOne = (pattern: string, at: number, character: string): number => {
+  const first = pattern[at]!
+  if (first === "?") return at + 1
+  if (first === "[") return matchClass(pattern, at + 1, character)
+  const literal = first === "\\" && at + 1 < pattern.length ? at + 1 : at
+  return pattern[literal] === character ? literal + 1 : -1
+}
+
+/** `at` is behind the bracket. A class that the pattern does not close ends with the pattern. */
+const matchClass = (pattern: string, start: number, character: string): number => {
+  let at = start
+  const not = pattern[at] === "^"
+  if (not) at++
+  let found = false
+  for (; at < pattern.length && pattern[at] !== "]"; at++) {
+    if (pattern[at] === "\\" && at + 1 < pattern.length) {
+      at++
+      if (pattern[at] === character) found = true
+    } else if (at + 2 < pattern.length && pattern[at + 1] === "-") {
+      const [low, high] = [pattern[at]!, pattern[at + 2]!].sort() as [string, string]
+      at += 2
+      if (character >= low && character <= high) found = true
+    } else if (pattern[at] === character) found = true
   }
-  if (si === 0 && s.length === 0) {
-    while (p[pi] === "*") pi++
-  }
-  return pi >= p.length && si >= s.length
+  return found === not ? -1 : at + 1
 }

@@ -31,7 +31,7 @@ const groupView = ({ consumers, lastId, pending }: Group): GroupView => ({
   consumers: [...consumers.keys()],
   lastDelivered: idOf(lastId),
   delivery: (entry) => {
-    const found = findById(pending, parseId(entry, 0))
+    const found = findById(pending, parseId(entry, 0n))
     return found && { consumer: found.consumer.name, deliveredAt: found.deliveredAt, deliveries: found.deliveries }
   },
   pendingOf: (name) =>

@@ -20,16 +20,18 @@ const replacer = (_key: string, value: unknown): unknown => {
   if (value instanceof SortedSet) return { $: "zset", items: value.order.map((item) => [item.member, item.score]) }
   if (value instanceof Map) return { $: "map", items: Array.from(value) }
   if (value instanceof Set) return { $: "set", items: Array.from(value) }
+  if (typeof value === "bigint") return { $: "integer", items: [String(value)] }
   return value === Infinity || value === -Infinity ? { $: value > 0 ? "inf" : "-inf" } : value
 }
 
 const reviver = (_key: string, value: unknown): unknown => {
   const { $: kind, items } = Object(value) as {
     readonly $?: string
-    readonly items: Array<readonly [string, string & number]>
+    readonly items: Array<readonly [string, string & number] & string>
   }
   if (kind === "inf") return Infinity
   if (kind === "-inf") return -Infinity
+  if (kind === "integer") return BigInt(items[0]!)
   if (kind === "map") return new Map(items)
   if (kind === "set") return new Set<unknown>(items)
   if (kind !== "zset") return value

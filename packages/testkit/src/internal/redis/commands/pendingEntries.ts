@@ -15,7 +15,7 @@ const xack: Handler = (context, args) => {
   const stream = context.db.writeAs(args[1]!, "stream")?.value
   const group = stream?.groups.get(args[2]!)
   if (group === undefined) return 0
-  const ids = args.slice(3).map((text) => parseId(text, 0))
+  const ids = args.slice(3).map((text) => parseId(text, 0n))
   let count = 0
   for (const id of ids) {
     const item = findById(group.pending, id)
@@ -87,7 +87,7 @@ const xclaim: Handler = (context, args) => {
   const ids: Array<StreamId> = []
   for (; at < args.length; at++) {
     try {
-      ids.push(parseId(args[at]!, 0))
+      ids.push(parseId(args[at]!, 0n))
     } catch {
       break
     }
@@ -108,7 +108,7 @@ const xclaim: Handler = (context, args) => {
       deliveredAt = integer(args[++at]!, "ERR Invalid TIME option argument for XCLAIM")
     } else if (option === "retrycount" && more > 0) {
       retry = integer(args[++at]!, "ERR Invalid RETRYCOUNT option argument for XCLAIM")
-    } else if (option === "lastid" && more > 0) lastId = parseId(args[++at]!, 0)
+    } else if (option === "lastid" && more > 0) lastId = parseId(args[++at]!, 0n)
     else return fail(`ERR Unrecognized XCLAIM option '${args[at]!}'`)
   }
   if (compareIds(lastId, group.lastId) > 0) group.lastId = lastId

@@ -93,7 +93,7 @@ const xreadgroup: Handler = (context, args) => {
           "specifying a proper ID, or use the > ID to get new messages. The $ ID would just return an empty result set."
       )
     }
-    return { key, stream, group, after: text === ">" ? undefined : parseId(text, 0) }
+    return { key, stream, group, after: text === ">" ? undefined : parseId(text, 0n) }
   })
   const found: Array<Value> = []
   for (const { after, group, key, stream } of plan) {

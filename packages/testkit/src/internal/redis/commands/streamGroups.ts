@@ -33,7 +33,7 @@ export const consumerOf = (context: Context, group: Group, key: string, name: st
   return consumer
 }
 
-const rangeId = (text: string): StreamId => text === "-" ? MIN_ID : text === "+" ? MAX_ID : parseId(text, 0)
+const rangeId = (text: string): StreamId => text === "-" ? MIN_ID : text === "+" ? MAX_ID : parseId(text, 0n)
 
 const subcommandError = (args: ReadonlyArray<string>): never =>
   fail(`ERR unknown subcommand or wrong number of arguments for '${args[1]!}'. Try ${args[0]!.toUpperCase()} HELP.`)

@@ -62,7 +62,7 @@ const xread: Handler = (context, args) => {
         "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option."
       )
     }
-    return parseId(text, 0)
+    return parseId(text, 0n)
   })
   const readFrom = (at: Context, key: string, index: number): Value | undefined => {
     const stream = readStream(at, key)

@@ -50,7 +50,7 @@ export const trimOptions = (args: ReadonlyArray<string>, at: number, adding: boo
       if (option === "maxlen") {
         keep = integer(args[i]!)
         if (keep < 0) return fail("ERR The MAXLEN argument must be >= 0.")
-      } else minId = parseId(args[i]!, 0)
+      } else minId = parseId(args[i]!, 0n)
     } else if (option === "limit" && more > 0) {
       i++
       limit = integer(args[i]!)

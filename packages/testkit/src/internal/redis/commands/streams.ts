@@ -40,8 +40,8 @@ const xadd: Handler = (context, args) => {
   else if (idText?.endsWith("-*") === true) {
     auto = "seq"
     const ms = parseU64(idText.slice(0, -2))
-    id = ms === undefined ? fail(INVALID_ID) : { ms, seq: 0 }
-  } else if (idText !== undefined) id = parseId(idText, 0)
+    id = ms === undefined ? fail(INVALID_ID) : { ms, seq: 0n }
+  } else if (idText !== undefined) id = parseId(idText, 0n)
   checkTrimming(options, true)
   const fields = args.slice(options.next + 1)
   if (fields.length === 0 || fields.length % 2 === 1) return fail("ERR wrong number of arguments for 'xadd' command")
@@ -56,10 +56,11 @@ const xadd: Handler = (context, args) => {
   }
   const tooSmall = "ERR The ID specified in XADD is equal or smaller than the target stream top item"
   if (auto === "all") {
-    id = context.now > stream.lastId.ms ? { ms: context.now, seq: 0 } : nextId(stream.lastId)!
+    const now = BigInt(context.now)
+    id = now > stream.lastId.ms ? { ms: now, seq: 0n } : nextId(stream.lastId)!
   } else if (auto === "seq") {
     const last = stream.lastId
-    if (id!.ms === last.ms) id = last.seq === MAX_U64 ? fail(tooSmall) : { ms: last.ms, seq: last.seq + 1 }
+    if (id!.ms === last.ms) id = last.seq === MAX_U64 ? fail(tooSmall) : { ms: last.ms, seq: last.seq + 1n }
   }
   if (compareIds(id!, stream.lastId) <= 0) {
     if (existing === undefined) context.db.put(key, "stream", stream)
@@ -79,8 +80,8 @@ const xadd: Handler = (context, args) => {
 export const startId = (text: string): StreamId => {
   if (text === "-") return MIN_ID
   if (text === "+") return MAX_ID
-  if (!text.startsWith("(")) return parseId(text, 0)
-  return nextId(parseId(text.slice(1), 0)) ?? fail("ERR invalid start ID for the interval")
+  if (!text.startsWith("(")) return parseId(text, 0n)
+  return nextId(parseId(text.slice(1), 0n)) ?? fail("ERR invalid start ID for the interval")
 }
 
 export const endId = (text: string): StreamId => {
@@ -110,7 +111,7 @@ const xdel: Handler = (context, args) => {
   const entry = context.db.writeAs(args[1]!, "stream")
   if (entry === undefined) return 0
   const stream = entry.value
-  const ids = args.slice(2).map((text) => parseId(text, 0))
+  const ids = args.slice(2).map((text) => parseId(text, 0n))
   let count = 0
   for (const id of ids) {
     if (findById(stream.entries, id) === undefined) continue
@@ -123,7 +124,7 @@ const xdel: Handler = (context, args) => {
 }
 
 const xsetid: Handler = (context, args) => {
-  const id = parseId(args[2]!, 0)
+  const id = parseId(args[2]!, 0n)
   let added = -1
   let deleted: StreamId | undefined
   for (let i = 3; i < args.length; i += 2) {
@@ -134,7 +135,7 @@ const xsetid: Handler = (context, args) => {
       added = integer(value)
       if (added < 0) return fail("ERR entries_added must be positive")
     } else if (option === "maxdeletedid") {
-      deleted = parseId(value, 0)
+      deleted = parseId(value, 0n)
       if (compareIds(id, deleted) < 0) {
         return fail("ERR The ID specified in XSETID is smaller than the provided max_deleted_entry_id")
       }

@@ -1,12 +1,12 @@
 /**
- * Streams: entries in order of their ids, consumer groups with their pending entries, and the arithmetic of ids. Parts
- * of an id are doubles; the largest 64-bit value stands for itself, others beyond 2^53 lose their last digits.
+ * Streams: entries in order of their ids, consumer groups with their pending entries, and the arithmetic of ids. The two
+ * parts of an id are unsigned 64-bit integers.
  */
 import { fail } from "../reply.ts"
 
 export interface StreamId {
-  readonly ms: number
-  readonly seq: number
+  readonly ms: bigint
+  readonly seq: bigint
 }
 
 export interface StreamEntry {
@@ -46,9 +46,8 @@ export interface Stream {
   readonly groups: Map<string, Group>
 }
 
-/** Stands for 2^64 - 1, which is no double; `printId` writes it as it is meant. */
-export const MAX_U64 = 2 ** 64
-export const MIN_ID: StreamId = { ms: 0, seq: 0 }
+export const MAX_U64 = 2n ** 64n - 1n
+export const MIN_ID: StreamId = { ms: 0n, seq: 0n }
 export const MAX_ID: StreamId = { ms: MAX_U64, seq: MAX_U64 }
 export const INVALID_ID = "ERR Invalid stream ID specified as stream command argument"
 
@@ -73,18 +72,18 @@ export const cloneStream = (stream: Stream): Stream => ({
 export const compareIds = (a: StreamId, b: StreamId): number =>
   a.ms < b.ms ? -1 : a.ms > b.ms ? 1 : a.seq < b.seq ? -1 : a.seq > b.seq ? 1 : 0
 
-const part = (value: number): string => value >= MAX_U64 ? "18446744073709551615" : String(value)
-
-export const printId = (id: StreamId): string => `${part(id.ms)}-${part(id.seq)}`
+export const printId = (id: StreamId): string => `${id.ms}-${id.seq}`
 
 const U64 = /^ *\+?[0-9]+$/
-const MAX_U64_BIG = 18446744073709551615n
 
-export const parseU64 = (text: string): number | undefined =>
-  !U64.test(text) || (text.length > 15 && BigInt(text.trim().replace("+", "")) > MAX_U64_BIG) ? undefined : Number(text)
+export const parseU64 = (text: string): bigint | undefined => {
+  if (!U64.test(text)) return undefined
+  const value = BigInt(text.trim().replace("+", ""))
+  return value > MAX_U64 ? undefined : value
+}
 
 /** `ms` or `ms-seq`; `missing` is the sequence number that is meant when there is none. */
-export const parseId = (text: string, missing: number): StreamId => {
+export const parseId = (text: string, missing: bigint): StreamId => {
   const at = text.indexOf("-")
   const ms = parseU64(at < 0 ? text : text.slice(0, at))
   const seq = at < 0 ? missing : parseU64(text.slice(at + 1))
@@ -92,10 +91,10 @@ export const parseId = (text: string, missing: number): StreamId => {
 }
 
 export const nextId = (id: StreamId): StreamId | undefined =>
-  id.seq < MAX_U64 ? { ms: id.ms, seq: id.seq + 1 } : id.ms < MAX_U64 ? { ms: id.ms + 1, seq: 0 } : undefined
+  id.seq < MAX_U64 ? { ms: id.ms, seq: id.seq + 1n } : id.ms < MAX_U64 ? { ms: id.ms + 1n, seq: 0n } : undefined
 
 export const previousId = (id: StreamId): StreamId | undefined =>
-  id.seq > 0 ? { ms: id.ms, seq: id.seq - 1 } : id.ms > 0 ? { ms: id.ms - 1, seq: MAX_U64 } : undefined
+  id.seq > 0n ? { ms: id.ms, seq: id.seq - 1n } : id.ms > 0n ? { ms: id.ms - 1n, seq: MAX_U64 } : undefined
 
 /** The position of the first item whose id is not before `id`. */
 export const position = (items: ReadonlyArray<{ readonly id: StreamId }>, id: StreamId): number => {
