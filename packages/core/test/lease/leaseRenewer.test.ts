@@ -1,6 +1,6 @@
 import { type Lease, Mutex, MutexMetrics, MutexStore, SimbaError } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Exit, Fiber, Layer, Logger, Metric, Scheduler, Scope } from "effect"
+import { Clock, Effect, Exit, Fiber, Layer, Logger, Metric, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import * as FaultyStore from "../support/faultyStore.ts"
 import { Faults } from "../support/faultyStore.ts"
@@ -76,25 +76,6 @@ describe("renewing many leases", () => {
       yield* TestClock.adjust("1 minute")
       for (const lease of leases) assert.isTrue(yield* lease.isHeld)
     }).pipe(Effect.scoped, Effect.provide(TestLive), isolated))
-
-  it.effect("does not try again for leases that are released while others of their call are seen to", () =>
-    Effect.gen(function*() {
-      const faults = yield* Faults
-      const scopes = yield* Effect.forEach(Array.from({ length: 40 }), () => Scope.make())
-      yield* Effect.forEach(scopes, (scope, i) => Scope.provide(Mutex.acquire(`m${i}`), scope))
-      faults.guard = "hang"
-      yield* TestClock.adjust("10900 millis")
-      const failed = count(MutexMetrics.guards.failed)
-      yield* start(Effect.gen(function*() {
-        while ((yield* failed) === 0) yield* Effect.yieldNow
-        yield* Effect.forEach(scopes.toReversed(), (scope) => Scope.close(scope, Exit.void), { concurrency: 40 })
-      }))
-      yield* TestClock.adjust("100 millis")
-      assert.isBelow(yield* failed, 40)
-      faults.guard = "work"
-      yield* TestClock.adjust("1 minute")
-      assert.strictEqual((yield* guards).length, 1)
-    }).pipe(Effect.provide(TestLive), Effect.provideService(Scheduler.MaxOpsBeforeYield, 20), isolated))
 
   it.effect("ignores the time-out of a call that was answered", () =>
     Effect.gen(function*() {

@@ -14,6 +14,9 @@ export type AnyLease = TrackedLease<Periods> & { readonly mutex?: string }
 /** A suspended machine stops monotonic timers, so the clocks are compared this often. Milliseconds. */
 const watch = 1000
 
+/** The least time until a lease that was attended is attended again. Milliseconds. */
+const tick = 1
+
 /** How far the clocks may drift apart before all deadlines are looked at: little of the smallest margin. Milliseconds. */
 const drift = 10
 
@@ -50,18 +53,26 @@ export class LeaseDeadlines<L extends AnyLease> {
     return this.heap.all()
   }
 
-  /** Adds a lease, or moves it after its next renewal or its end has come nearer. */
+  /** Adds an open lease, or moves it after its next renewal or its end has changed. */
   place(lease: L): void {
-    const key = Math.min(lease.nextRenewal, lease.endsAt())
+    this.placeAt(lease, Math.min(lease.nextRenewal, lease.endsAt()))
+  }
+
+  private placeAt(lease: L, key: number): void {
+    // Nothing would remove it again
+    if (!lease.isOpen()) throw new Error("a lease that has ended cannot be renewed")
     this.heap.place(lease, key)
     if (key < this.next) this.changed.openUnsafe()
   }
 
-  /** Answers whether it was there. */
-  remove(lease: L): boolean {
-    if (lease.position === -1) return false
+  remove(lease: L): void {
     this.heap.remove(lease)
-    return true
+  }
+
+  /** Puts the first lease behind `from`, or removes it if it has ended: the loop over the first lease makes progress. */
+  postpone(lease: L, from: number): void {
+    if (!lease.isOpen()) return this.remove(lease)
+    this.placeAt(lease, Math.max(Math.min(lease.nextRenewal, lease.endsAt()), from + tick))
   }
 
   /** Runs `attend` when the first lease is due, again and again as long as it answers that there is more. */

@@ -67,23 +67,28 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
   const { metrics, recorder, deadlines, what } = renewal
   const fork = yield* FiberSet.runtime(fibers)()
 
-  const retry = Effect.fnUntraced(function*(lease: L, now: Instant) {
-    lease.step ??= yield* Schedule.toStep(renewal.schedule)
+  const nextDelay = Effect.fnUntraced(function*(lease: L, now: Instant) {
+    const step = lease.step ??= yield* Schedule.toStep(renewal.schedule)
     // The schedule does not end
-    const [delay] = yield* Effect.orDie(lease.step(now.wall, { _tag: "Failed" }))
-    // Timers know whole milliseconds only
-    lease.nextRenewal = Math.ceil(now.monotonic + Duration.toMillis(delay))
-    deadlines.place(lease)
+    const [delay] = yield* Effect.orDie(step(now.wall, { _tag: "Failed" }))
+    return Duration.toMillis(delay)
   })
 
+  const retryAfter = (lease: L, now: Instant, delay: number) => {
+    // Timers know whole milliseconds only
+    lease.nextRenewal = Math.min(lease.nextRenewal, Math.ceil(now.monotonic + delay))
+    deadlines.place(lease)
+  }
+
   /** A crash of `attempt` must not leave its leases without a next renewal. */
-  const attend = (leases: ReadonlyArray<L>, attempt: Effect.Effect<void>) =>
+  const attend = (leases: ReadonlyArray<L>, renewing: boolean, attempt: Effect.Effect<void>) =>
     fork(Effect.catchCause(attempt, (cause) => {
       const soon = deadlines.now().monotonic + pause
       for (const lease of leases) {
-        if (lease.position === -1 || lease.nextRenewal !== Infinity) continue
+        // Another attempt has taken over
+        if (!lease.isOpen() || lease.renewing !== renewing) continue
         lease.renewing = false
-        lease.nextRenewal = soon
+        lease.nextRenewal = Math.min(lease.nextRenewal, soon)
         deadlines.place(lease)
       }
       return Cause.hasInterruptsOnly(cause)
@@ -102,13 +107,25 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
     const renewed: Array<L> = []
     const timesLeft: Array<number> = []
     const failed: Array<L> = []
+    let failing: L | undefined
+    let newlyFailing = 0
     let error: StoreError | undefined
     for (let i = 0; i < batch.length; i++) {
       const lease = batch[i]!
-      lease.renewing = false
       // An answer about a lease that ended meanwhile says nothing any more
       if (!lease.isOpen()) continue
       const answer: Answer = told[i] ?? (Exit.isSuccess(exit) ? exit.value[i]! : { _tag: "Failed", error: failure! })
+      if (answer._tag === "Failed") {
+        recorder.update(metrics.failed, 1, lease.mutex)
+        failed.push(lease)
+        if (lease.failing) continue
+        lease.failing = true
+        newlyFailing++
+        failing ??= lease
+        error = answer.error
+        continue
+      }
+      lease.renewing = false
       if (answer._tag === "Renewed") {
         renewed.push(lease)
         timesLeft.push(Math.max(0, lease.left(now)))
@@ -116,25 +133,23 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
         lease.step = undefined
         lease.extend(sent)
         deadlines.place(lease)
-      } else if (answer._tag === "Lost") {
+      } else {
         recorder.update(metrics.lost, 1, lease.mutex)
         renewal.lost(lease, answer as Extract<A, { readonly _tag: "Lost" }>)
-      } else {
-        recorder.update(metrics.failed, 1, lease.mutex)
-        if (!lease.failing) {
-          lease.failing = true
-          failed.push(lease)
-          error = answer.error
-        }
-        yield* retry(lease, now)
       }
     }
     recorder.count(metrics.renewed, renewed)
     recorder.least(metrics.timeLeft, timesLeft, renewed)
+    // Renewing until all delays are known: a yield lets leases end, so their state is tested after it
+    const delays = yield* Effect.forEach(failed, (lease) => nextDelay(lease, now))
+    failed.forEach((lease, i) => {
+      lease.renewing = false
+      if (lease.isOpen()) retryAfter(lease, now, delays[i]!)
+    })
     if (error !== undefined) {
       yield* log.warning(
-        `${failed.length} ${what}(s) could not be renewed; trying again until their deadlines: ${error.message}`
-      ).pipe(Effect.annotateLogs(failed[0]!.annotations))
+        `${newlyFailing} ${what}(s) could not be renewed; trying again until their deadlines: ${error.message}`
+      ).pipe(Effect.annotateLogs(failing!.annotations))
     }
   })
 
@@ -155,15 +170,11 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
       )
     })
 
-  const ask = (lease: L, probe: Effect.Effect<boolean>) =>
-    Effect.flatMap(probe, (isAlive) => {
-      // A renewal that did not wait for the answer decides when the next one is due
-      if (!lease.isOpen() || lease.renewing) return Effect.void
-      if (!isAlive) return retry(lease, deadlines.now())
-      lease.nextRenewal = deadlines.now().monotonic
-      deadlines.place(lease)
-      return Effect.void
-    })
+  const ask = Effect.fnUntraced(function*(lease: L, probe: Effect.Effect<boolean>) {
+    const delay = (yield* probe) ? 0 : yield* nextDelay(lease, deadlines.now())
+    // A renewal that did not wait for the answer decides when the next one is due
+    if (lease.isOpen() && !lease.renewing) retryAfter(lease, deadlines.now(), delay)
+  })
 
   /** Leases due soon join the batch to save wake-ups. Those that fail keep a pace of their own. Answers if more are due. */
   const renewDue = (from: number): boolean => {
@@ -171,6 +182,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
     const slice = deadlines.slice()
     let hasRoom = true
     const due: Array<L> = []
+    const probes: Array<readonly [L, Effect.Effect<boolean>]> = []
     for (
       let lease = deadlines.first;
       hasRoom && lease !== undefined && due.length < renewal.batchSize;
@@ -182,22 +194,22 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
       deadlines.expire(lease, now)
       if (!lease.isOpen()) {
         hasRoom = slice.hasRoom()
-        continue
-      }
-      if (isDue) {
+      } else if (isDue) {
         lease.nextRenewal = Infinity
         const probe = renewal.probe?.(lease)
         if (probe !== undefined) {
-          attend([lease], ask(lease, probe))
+          probes.push([lease, probe])
           hasRoom = slice.hasRoom()
         } else {
           lease.renewing = true
           due.push(lease)
         }
       }
-      deadlines.place(lease)
+      deadlines.postpone(lease, from)
     }
-    if (due.length > 0) attend(due, renew(due))
+    if (due.length > 0) attend(due, true, renew(due))
+    // A probe is the user's effect, and may end any lease
+    for (const [lease, probe] of probes) if (lease.isOpen()) attend([lease], false, ask(lease, probe))
     return !hasRoom || due.length === renewal.batchSize
   }
 

@@ -63,16 +63,17 @@ export const make = Effect.fnUntraced(function*(
 
   const deadlines = new LeaseDeadlines<HeldLease>(clock, check)
 
-  const drop = (lease: HeldLease, now: Instant): boolean => {
-    if (!deadlines.remove(lease)) return false
+  /** No longer renewed. */
+  const drop = (lease: HeldLease, now: Instant) => {
+    deadlines.remove(lease)
     recorder.modify(MutexMetrics.held, -1, lease.mutex)
     recorder.update(MutexMetrics.holdTime, now.monotonic - lease.since.monotonic, lease.mutex)
-    return true
   }
 
   const lose = (lease: HeldLease, reason: Exclude<LeaseLost["reason"], "Released">, owner?: string) => {
+    if (!lease.isOpen()) return
     const now = deadlines.now()
-    if (!drop(lease, now)) return
+    drop(lease, now)
     try {
       const loss = lease.lose(reason, owner)
       recorder.update(MutexMetrics.losses[reason], 1, lease.mutex)
@@ -142,8 +143,8 @@ export const make = Effect.fnUntraced(function*(
 
   /** No longer renewed before anything is sent. Answers the request, unless the lease stays in this process. */
   const part = (lease: HeldLease, now: Instant): releaseSender.Request | undefined => {
+    if (lease.isOpen()) drop(lease, now)
     lease.state = "released"
-    drop(lease, now)
     const { id, lastToken, mutex, owner, terms: { unfair } } = lease
     const parting = owner === undefined ? {} : owner.released(lease, now)
     return parting === undefined ? undefined : { mutex, id, unfair, lastToken, ...parting }
@@ -187,12 +188,11 @@ export const make = Effect.fnUntraced(function*(
       store.confirm!({ mutex, id, token, lease: terms.lease, reserve: terms.maxLocalHandOffs }, (exit) => {
         if (!lease.isOpen()) return
         if (Exit.isSuccess(exit) && exit.value._tag === "Refused") return loseTo(lease, exit.value.ownership)
-        if (Exit.isSuccess(exit)) {
-          // Unless a renewal has extended it further
-          if (lease.isUnconfirmed) lease.extend(sent)
-          lease.owner?.confirmed(lease)
-        } else if (!lease.renewing) lease.nextRenewal = deadlines.now().monotonic
+        // Unless a renewal has extended it further
+        if (Exit.isSuccess(exit)) { if (lease.isUnconfirmed) lease.extend(sent) }
+        else if (!lease.renewing) lease.nextRenewal = deadlines.now().monotonic
         deadlines.place(lease)
+        if (Exit.isSuccess(exit)) lease.owner?.confirmed(lease)
       })
     },
     suspect: (id) => {

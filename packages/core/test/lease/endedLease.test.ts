@@ -1,0 +1,141 @@
+/** A lease that ends while its renewal is under way is never renewed again, and holds up no other. */
+import { type Lease, Mutex } from "@effect-simba/core"
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Effect, type Fiber, Random } from "effect"
+import { TestClock } from "effect/testing"
+import { LeaseDeadlines } from "../../src/internal/lease/leaseDeadlines.ts"
+import { TrackedLease } from "../../src/internal/lease/trackedLease.ts"
+import { Faults } from "../support/faultyStore.ts"
+import { calls } from "../support/hands.ts"
+import { start, TestLive } from "../support/setup.ts"
+
+/** Runs `draw` when the delay of a retry is drawn: between the reply to a renewal and what follows from it. */
+const drawing = (draw: () => void) =>
+  Effect.provideService(Random.Random, {
+    nextIntUnsafe: () => 0,
+    nextDoubleUnsafe: () => {
+      draw()
+      return 0.5
+    }
+  })
+
+/** Holds until it is interrupted. */
+const holder = (name: string, options?: Mutex.AcquireOptions) =>
+  start(Effect.scoped(Effect.andThen(Mutex.acquire(name, options), Effect.never)))
+
+/** Renewed before and after, and lost at its deadline once nothing renews it. */
+const isAttended = (lease: Lease.Lease) =>
+  Effect.gen(function*() {
+    const faults = yield* Faults
+    faults.guard = "work"
+    yield* TestClock.adjust("1 minute")
+    assert.isTrue(yield* lease.isHeld)
+    faults.guard = "hang"
+    const loss = yield* start(lease.lost)
+    yield* TestClock.adjust("16 seconds")
+    assert.strictEqual(loss.pollUnsafe()?._tag, "Success")
+  })
+
+describe("a lease that ends during its renewal", () => {
+  it.effect("is not tried again when it is released while the delay of its retry is computed", () => {
+    let release = () => {}
+    return Effect.gen(function*() {
+      const faults = yield* Faults
+      const victims = yield* Effect.forEach(["a", "b", "c"], (name) => holder(name))
+      const other = yield* Mutex.acquire("other")
+      faults.guard = "fail"
+      release = () => {
+        release = () => {}
+        for (const victim of victims) victim.interruptUnsafe()
+      }
+      yield* TestClock.adjust("10 seconds")
+      for (const victim of victims) assert.isDefined(victim.pollUnsafe())
+      yield* TestClock.adjust("1 second")
+      assert.notInclude(faults.calls.slice(faults.calls.indexOf("guard 4") + 1).join(), "guard 4")
+      yield* isAttended(other)
+    }).pipe(Effect.scoped, Effect.provide(TestLive), drawing(() => release()))
+  })
+
+  it.effect("is not renewed when its own probe releases it, whatever the probe replies", () =>
+    Effect.gen(function*() {
+      const other = yield* Mutex.acquire("other")
+      for (const isAlive of [true, false]) {
+        const victim: Fiber.Fiber<unknown, unknown> = yield* holder(`watched ${isAlive}`, {
+          isAlive: Effect.sync(() => {
+            victim.interruptUnsafe()
+            return isAlive
+          })
+        })
+        yield* TestClock.adjust("10 seconds")
+        assert.isDefined(victim.pollUnsafe())
+      }
+      yield* isAttended(other)
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it.effect("is not asked by its probe when the probe of another lease has released it", () =>
+    Effect.gen(function*() {
+      const victims: Array<Fiber.Fiber<unknown, unknown>> = []
+      const asked: Array<number> = []
+      for (const i of [0, 1, 2]) {
+        const isAlive = Effect.sync(() => {
+          asked.push(i)
+          for (const victim of victims) victim.interruptUnsafe()
+          return true
+        })
+        victims.push(yield* holder(`m${i}`, { isAlive }))
+      }
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(asked, [0])
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(yield* calls("guard"), 0)
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+})
+
+class TestLease extends TrackedLease<TrackedLease<never>["terms"]> {
+  isOver = false
+  override isOpen() {
+    return !this.isOver
+  }
+  override get annotations() {
+    return {}
+  }
+}
+
+const lease = (deadlines: LeaseDeadlines<TestLease>) => {
+  const terms = { usable: 1000, margin: 100, renewAfter: 500, early: 0, maxHold: Infinity }
+  return new TestLease(terms as never, deadlines.now())
+}
+
+describe("the deadlines of a layer", () => {
+  it.effect("refuse a lease that has ended", () =>
+    Effect.gen(function*() {
+      const deadlines = new LeaseDeadlines<TestLease>(yield* Clock.Clock, () => {})
+      const ended = lease(deadlines)
+      ended.isOver = true
+      assert.throws(() => deadlines.place(ended), "a lease that has ended")
+      assert.isUndefined(deadlines.first)
+    }))
+
+  it.effect("move past a first lease that nothing renews and nothing ends", () =>
+    Effect.gen(function*() {
+      const deadlines = new LeaseDeadlines<TestLease>(yield* Clock.Clock, () => {})
+      const stuck = lease(deadlines)
+      deadlines.place(stuck)
+      const ended = lease(deadlines)
+      deadlines.place(ended)
+      ended.isOver = true
+      const attended: Array<number> = []
+      yield* start(deadlines.loop((from) => {
+        for (let first = deadlines.first; first !== undefined && first.key <= from; first = deadlines.first) {
+          attended.push(from)
+          assert.isBelow(attended.length, 100)
+          deadlines.postpone(first, from)
+        }
+        return false
+      }))
+      yield* TestClock.adjust("520 millis")
+      assert.strictEqual(ended.position, -1)
+      assert.strictEqual(deadlines.first, stuck)
+      assert.isAtMost(attended.length, 22)
+    }))
+})
