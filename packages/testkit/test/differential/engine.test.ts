@@ -5,7 +5,7 @@
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { loadLua } from "../../src/internal/redis/lua/vm.ts"
 import { toPlain } from "./answers.ts"
-import { examples } from "./examples.ts"
+import { examples, initialSettings } from "./examples.ts"
 import { overSocket } from "./overSocket.ts"
 import type { RealServer } from "./realServer.ts"
 import { startServer, versionOf } from "./realServer.ts"
@@ -53,7 +53,7 @@ describe("the engine and redis-server", () => {
   it("redis-server answers as the examples have it", async () => {
     const connection = await open(server!.path)
     for (const [name, commands, expected] of Object.values(examples).flat()) {
-      await connection.send([["FLUSHALL"], ["SELECT", "0"], ["UNWATCH"]])
+      await connection.send([initialSettings, ["FLUSHALL"], ["SELECT", "0"], ["UNWATCH"]])
       const answers = await connection.send(commands)
       assert.deepStrictEqual(toPlain(answers.at(-1)!), expected, name)
       await connection.send([["DISCARD"]])

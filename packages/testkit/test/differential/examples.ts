@@ -6,6 +6,8 @@ type Row = readonly [name: string, commands: ReadonlyArray<ReadonlyArray<string>
 
 const WRONGTYPE = "-WRONGTYPE Operation against a key holding the wrong kind of value"
 
+const words: ReadonlyArray<string> = Array.from({ length: 40 }, (_, i) => `w${i}`)
+
 export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
   patterns: [
     ["a pattern of two stars does not match an empty text", [["SADD", "s", "", "a"], [
@@ -38,6 +40,53 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
       ["ZADD", "z", "1", "b", "2", "a", "3", "c"],
       ["ZRANGEBYLEX", "z", "[b", "[c", "LIMIT", "1", "1"]
     ], ["a"]]
+  ],
+  "pages of a scan": [
+    ["a set of words comes in pages, however small", [
+      ["SADD", "k", ...words],
+      ["EVAL", "local r = redis.call('SSCAN', KEYS[1], 0, 'COUNT', 1); return r[1] ~= '0' and #r[2] < 40", "1", "k"]
+    ], 1],
+    ["a set of integers comes whole", [
+      ["SADD", "k", "1", "2", "3", "4"],
+      ["SSCAN", "k", "0", "COUNT", "1"]
+    ], ["0", ["1", "2", "3", "4"]]],
+    ["a hash with a long value comes in pages", [
+      ["HSET", "k", ...words.flatMap((word) => [word, "v"]), "long", "x".repeat(65)],
+      ["EVAL", "local r = redis.call('HSCAN', KEYS[1], 0, 'COUNT', 1); return r[1] ~= '0' and #r[2] < 80", "1", "k"]
+    ], 1],
+    ["the setting decides from which size on a sorted set comes in pages", [
+      ["CONFIG", "SET", "zset-max-ziplist-entries", "39"],
+      ["ZADD", "k", ...words.flatMap((word) => ["1", word])],
+      ["EVAL", "local r = redis.call('ZSCAN', KEYS[1], 0, 'COUNT', 1); return r[1] ~= '0' and #r[2] < 80", "1", "k"]
+    ], 1]
+  ],
+  settings: [
+    ["writes need replicas where the setting asks for them", [
+      ["CONFIG", "SET", "min-replicas-to-write", "1"],
+      ["SET", "k", "v"]
+    ], "-NOREPLICAS Not enough good replicas to write."],
+    ["a script is refused its writes, not its reads", [
+      ["CONFIG", "SET", "min-slaves-to-write", "1"],
+      ["EVAL", "redis.call('GET', KEYS[1]); return redis.pcall('SET', KEYS[1], '1').err", "1", "k"]
+    ], "NOREPLICAS Not enough good replicas to write."],
+    [
+      "save points are checked",
+      [["CONFIG", "SET", "save", "foo"]],
+      "-ERR CONFIG SET failed (possibly related to argument 'save') - Invalid save parameters"
+    ],
+    [
+      "a number has its range",
+      [["CONFIG", "SET", "timeout", "-1"]],
+      "-ERR CONFIG SET failed (possibly related to argument 'timeout') - argument must be between 0 and 2147483647 inclusive"
+    ],
+    ["~ trims by nodes of as many entries as the setting says", [
+      ["CONFIG", "SET", "stream-node-max-entries", "2"],
+      ["XADD", "x", "1-1", "a", "b"],
+      ["XADD", "x", "2-1", "a", "b"],
+      ["XADD", "x", "3-1", "a", "b"],
+      ["CONFIG", "SET", "stream-node-max-entries", "100"],
+      ["XTRIM", "x", "MAXLEN", "~", "1"]
+    ], 2]
   ],
   streams: [
     ["ids that differ in the last of 64 bits are two entries", [
@@ -203,3 +252,23 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
     ]
   ]
 }
+
+/** The settings that the tests change, as they are at first. */
+export const initialSettings: ReadonlyArray<string> = [
+  "CONFIG",
+  "SET",
+  "notify-keyspace-events",
+  "",
+  "min-replicas-to-write",
+  "0",
+  "stream-node-max-bytes",
+  "4096",
+  "stream-node-max-entries",
+  "100",
+  "zset-max-listpack-entries",
+  "128",
+  "set-max-intset-entries",
+  "512",
+  "hash-max-listpack-entries",
+  "512"
+]

@@ -56,8 +56,8 @@ export const generate = (draw: Draw): ReadonlyArray<ReadonlyArray<string>> => {
     return [...groupBeginning, ...steps, "XINFO STREAM x1 FULL"].map((template) => fill(template, draw))
   }
   const args = fill(pick(draw, weighted), draw)
-  // A wrong WAIT waits for good; a wrong SPOP, or a deadline that is near, is a matter of luck.
-  if (draw() < 0.02 && !/^(?:WAIT|SPOP|SRANDMEMBER)$/.test(args[0]!)) {
+  // A wrong WAIT waits for good; a wrong SPOP, or a deadline that is near, is a matter of luck; a setting outlives a seed.
+  if (draw() < 0.02 && !/^(?:WAIT|SPOP|SRANDMEMBER|CONFIG)$/.test(args[0]!)) {
     const how = draw()
     if (how < 0.4 && args.length > 1) args.pop()
     else if (how < 0.7) args.push(placeholder("v", draw))

@@ -7,6 +7,7 @@ import type { LuaVm } from "../../src/internal/redis/lua/vm.ts"
 import type { Normal } from "./answers.ts"
 import { isList, normalise, same, show, toAnswer } from "./answers.ts"
 import { makeDraw } from "./draw.ts"
+import { initialSettings } from "./examples.ts"
 import { generate } from "./generator.ts"
 import { known } from "./known.ts"
 import type { Answer, Connection } from "./resp.ts"
@@ -162,7 +163,7 @@ export const run = async (
     ["DISCARD"],
     ["FLUSHALL"],
     ["SELECT", "0"],
-    ["CONFIG", "SET", "notify-keyspace-events", ""],
+    initialSettings,
     ["SCRIPT", "FLUSH"]
   ])
   while (comparisons < cases && differences.length < 20) {

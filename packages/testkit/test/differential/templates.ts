@@ -55,6 +55,7 @@ DBSIZE
 COPY {k} {k} <REPLACE|DB 1|DB 1 REPLACE|>
 MOVE {k} <1|0|99|abc>
 OBJECT ENCODING {s}
+OBJECT ENCODING {k}
 HSET {h} {f} {v}|3
 HSET {h} {f} {v} {f} {v}
 HMSET {h} {f} {v}
@@ -70,7 +71,7 @@ HSTRLEN {h} {f}
 HINCRBY {h} {f} {int}
 HINCRBYFLOAT {h} {f} {float}
 HSETNX {h} {f} {v}
-HSCAN {h} 0 COUNT 1000
+HSCAN {h} 0 COUNT <1000|1>
 LPUSH {l} {m} {m}|2
 RPUSH {l} {m} {m}|2
 LPUSHX {l} {m}
@@ -105,7 +106,7 @@ SINTERSTORE {t} {t} {t}
 SUNIONSTORE {k} {t} {t}
 SDIFFSTORE {t} {t} {t}
 SINTERCARD 2 {t} {t} <LIMIT {i}|>
-SSCAN {t} 0 COUNT 1000 <MATCH {glob}|>
+SSCAN {t} 0 COUNT <1000|1> <MATCH {glob}|>
 ZADD {z} {sc} {m}|3
 ZADD {z} {sc} {m} {sc} {m}
 ZADD {z} <NX|XX|GT|LT|CH|NX CH|XX GT|GT LT|NX XX|XX LT CH> {sc} {m}
@@ -141,7 +142,7 @@ ZUNIONSTORE {z} <0|3|abc> {z} {t}
 ZINTERSTORE {z} 2 {z} <{z}|{t}> <WEIGHTS 2 abc|AGGREGATE foo|AGGREGATE SUM|>
 ZUNION 2 {z} {z} <WITHSCORES|>
 ZDIFF 2 {z} {z} <WITHSCORES|>
-ZSCAN {z} 0 COUNT 1000
+ZSCAN {z} 0 COUNT <1000|1>
 XADD {x} <NOMKSTREAM|MAXLEN 3|MAXLEN = 2|MINID 3|MAXLEN ~ 2|MAXLEN 5 LIMIT 3|MAXLEN ~ 5 LIMIT 3|> {newid} a {v}|4
 XADD {x} {id} a
 XADD {x} {id} {f} {v}
@@ -156,7 +157,7 @@ XREAD STREAMS {x} $
 XREAD STREAMS {x} >
 XDEL {x} {id} {id}
 XDEL {x} {newid}
-XTRIM {x} <MAXLEN 3|MAXLEN ~ 3|MINID 2|MAXLEN -1|MAXLEN 4 MINID 3|MAXLEN|LIMIT 3|MINID = abc>
+XTRIM {x} <MAXLEN ~ 1|MINID ~ 5|MAXLEN ~ 2 LIMIT 3|MAXLEN 3|MAXLEN ~ 3|MINID 2|MAXLEN -1|MAXLEN 4 MINID 3|MAXLEN|LIMIT 3|MINID = abc>
 XSETID {x} {newid} <ENTRIESADDED 100 MAXDELETEDID 1|ENTRIESADDED 1|>
 XGROUP CREATE {x} {g} <0|$|1|abc> <MKSTREAM|ENTRIESREAD 2|MKSTREAM ENTRIESREAD -1|foo|>|2
 XGROUP SETID {x} {g} <0|$|2> <ENTRIESREAD 3|>
@@ -217,6 +218,14 @@ LATENCY RESET
 COMMAND GETKEYS <GET {k}|MSET {k} 1 {k} 2|EVAL x 1 {k} a|XREAD STREAMS {x} 0|PING a b|FOO a b|ZUNIONSTORE {z} 2 {z} {t}|LMPOP 2 {l} {l} LEFT>
 CLIENT <PAUSE abc|PAUSE -1|REPLY foo|GETREDIR|TRACKINGINFO|CACHING YES|NO-EVICT foo|UNBLOCK abc>
 CONFIG SET maxmemory 0 maxmemory 0
+CONFIG SET stream-node-max-entries <2|3|100|-1|abc|0>
+CONFIG SET stream-node-max-bytes <40|60|100|4096|4kb|abc>
+CONFIG SET hash-max-<listpack|ziplist>-entries <64|512|-1>
+CONFIG SET set-max-intset-entries <64|512|x>
+CONFIG SET zset-max-listpack-entries <64|128>
+CONFIG SET min-replicas-to-write <0|0|0|-1|abc>
+CONFIG SET <save|timeout|tcp-keepalive|maxclients|hz|activerehashing|appendonly|list-max-ziplist-size|foo> <foo|-1>
+CONFIG GET <stream-node-max-entries|hash-max-ziplist-entries|*max-intset*|min-slaves-to-write|timeout>
 LPOS {l} {m} RANK -9223372036854775808
 <SRANDMEMBER {t}|HRANDFIELD {h}|ZRANDMEMBER {z}> -9223372036854775808
 `.trim().split("\n")

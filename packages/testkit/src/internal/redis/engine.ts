@@ -5,7 +5,7 @@
 import type { Client } from "./client.ts"
 import { subscriptions } from "./client.ts"
 import { commands } from "./commandTable.ts"
-import { defaultConfig } from "./config.ts"
+import { Config } from "./config.ts"
 import { SortedSet } from "./data/sortedSet.ts"
 import type { Stream } from "./data/stream.ts"
 import { printId } from "./data/stream.ts"
@@ -257,7 +257,7 @@ export class Engine {
     if (!options.keepData) { for (const db of server.dbs) db.clear() }
     server.undo.clear()
     if (options.keepConfig !== true) {
-      server.config = defaultConfig()
+      server.config = new Config()
       server.flags = 0
     }
     server.errorState = undefined

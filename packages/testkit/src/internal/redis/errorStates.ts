@@ -2,6 +2,7 @@
  * The error states that a server can be in, and which commands it refuses in each.
  */
 import type { Command } from "./command.ts"
+import type { Config } from "./config.ts"
 
 export type ErrorState = "LOADING" | "BUSY" | "READONLY" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN"
 
@@ -14,9 +15,21 @@ const ERROR_STATES: Readonly<Record<ErrorState, string>> = {
   TRYAGAIN: "TRYAGAIN Multiple keys request during rehashing of slot"
 }
 
-/** Why a command is refused, if it is: READONLY concerns writes only, and some commands are always served. */
-export const refusalIn = (state: ErrorState | undefined, command: Command): string | undefined => {
-  if (state === undefined || (state === "READONLY" && !command.write)) return undefined
+/** There are no replicas here. */
+const NO_REPLICAS = "NOREPLICAS Not enough good replicas to write."
+
+/** Why a command is refused, if it is: READONLY and NOREPLICAS concern writes only; some commands are always served. */
+export const refusalIn = (
+  state: ErrorState | undefined,
+  config: Config,
+  command: Command
+): string | undefined => {
+  if (state === undefined) {
+    const needsReplicas = command.write && config.number("min-replicas-to-write") > 0 &&
+      config.number("min-replicas-max-lag") > 0
+    return needsReplicas ? NO_REPLICAS : undefined
+  }
+  if (state === "READONLY" && !command.write) return undefined
   if (state !== "READONLY" && command.flags.includes("l")) return undefined
   return ERROR_STATES[state]
 }

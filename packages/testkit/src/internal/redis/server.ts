@@ -9,7 +9,7 @@ import type { Client, Request } from "./client.ts"
 import { subscriptions } from "./client.ts"
 import type { Command } from "./command.ts"
 import { BLOCKED, checkArity } from "./command.ts"
-import { defaultConfig } from "./config.ts"
+import { Config } from "./config.ts"
 import { Context } from "./context.ts"
 import type { ErrorState } from "./errorStates.ts"
 import { refusalIn } from "./errorStates.ts"
@@ -63,7 +63,7 @@ export class Server implements KeyspaceHost {
   running: Client | undefined
   readonly onClosed = new Map<number, () => void>()
   readonly undo: Journal
-  config = defaultConfig()
+  config = new Config()
   flags = 0
   now = 0
   micros = 0
@@ -223,7 +223,7 @@ export class Server implements KeyspaceHost {
     if (command === undefined) return this.refuse(client, unknownCommand(args))
     const problem = checkArity(command, args)
     if (problem !== undefined) return this.refuse(client, problem, name)
-    const refusal = refusalIn(this.errorState, command)
+    const refusal = refusalIn(this.errorState, this.config, command)
     if (refusal !== undefined) return this.refuse(client, refusal)
     if (client.protocol === 2 && subscriptions(client) > 0 && !command.flags.includes("p")) {
       return this.refuse(

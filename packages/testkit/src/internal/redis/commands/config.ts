@@ -3,12 +3,13 @@
  */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
-import { IMMUTABLE, NUMERIC, parseMemory, POLICIES } from "../config.ts"
 import { globMatch } from "../glob.ts"
 import { parseFlags, printFlags } from "../notifications.ts"
-import { parseInteger } from "../numbers.ts"
 import { fail, OK, syntaxError } from "../reply.ts"
 import type { Server } from "../server.ts"
+
+/** The server keeps its value as flags. */
+const EVENTS = "notify-keyspace-events"
 
 const config: Handler = ({ server }, args) => {
   const sub = args[1]!.toLowerCase()
@@ -19,12 +20,10 @@ const config: Handler = ({ server }, args) => {
     return OK
   }
   if (sub === "get") {
-    const found: Array<string> = []
-    for (const [name, value] of server.config) {
-      if (!args.slice(2).some((pattern) => globMatch(pattern.toLowerCase(), name))) continue
-      found.push(name, name === "notify-keyspace-events" ? printFlags(server.flags) : value)
-    }
-    return found
+    const patterns = args.slice(2).map((pattern) => pattern.toLowerCase())
+    return [[EVENTS, printFlags(server.flags)] as const, ...server.config.entries()]
+      .filter(([name]) => patterns.some((pattern) => globMatch(pattern, name)))
+      .flat()
   }
   if (args.length % 2 === 1) return syntaxError()
   const seen = new Set<string>()
@@ -38,42 +37,29 @@ const config: Handler = ({ server }, args) => {
 const invalid = (name: string, reason: string): never =>
   fail(`ERR CONFIG SET failed (possibly related to argument '${name}') - ${reason}`)
 
-/** Refuses what cannot be set, before any value is looked at. */
+/** Refuses what cannot be set, before any value is checked. */
 const checkName = (server: Server, original: string, seen: Set<string>): void => {
   const name = original.toLowerCase()
-  if (!server.config.has(name)) {
+  if (name !== EVENTS && !server.config.has(name)) {
     return fail(`ERR Unknown option or number of arguments for CONFIG SET - '${original}'`)
   }
-  if (IMMUTABLE.has(name)) return invalid(original, "can't set immutable config")
+  if (server.config.isImmutable(name)) return invalid(original, "can't set immutable config")
   if (seen.has(name)) return invalid(original, "duplicate parameter")
   seen.add(name)
 }
 
 const configChange = (server: Server, original: string, value: string): () => void => {
   const name = original.toLowerCase()
-  if (name === "notify-keyspace-events") {
+  if (name === EVENTS) {
     const flags = parseFlags(value)
     if (flags === undefined) return invalid(original, "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")
     return () => {
       server.flags = flags
     }
   }
-  let stored = value
-  if (name === "maxmemory") {
-    const bytes = parseMemory(value)
-    if (bytes === undefined) return invalid(original, "argument must be a memory value")
-    stored = String(bytes)
-  } else if (name === "maxmemory-policy") {
-    stored = value.toLowerCase()
-    if (!POLICIES.has(stored)) {
-      return invalid(original, `argument(s) must be one of the following: ${Array.from(POLICIES).join(", ")}`)
-    }
-  } else if (NUMERIC.has(name) && parseInteger(value) === undefined) {
-    return invalid(original, "argument couldn't be parsed into an integer")
-  }
-  return () => {
-    server.config.set(name, stored)
-  }
+  const accepted = server.config.check(name, value)
+  if ("reason" in accepted) return invalid(original, accepted.reason)
+  return () => server.config.set(name, accepted.value)
 }
 
 export const configCommands: ReadonlyArray<Command> = [

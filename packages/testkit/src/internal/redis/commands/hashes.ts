@@ -4,6 +4,7 @@
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"
+import { isHashListpack } from "../data/encoding.ts"
 import { addFloats, bigInteger, double, drawCount, MAX_INT64, MIN_INT64, parseBigInt } from "../numbers.ts"
 import type { Value } from "../reply.ts"
 import { fail, NOT_FLOAT, OK, syntaxError } from "../reply.ts"
@@ -85,7 +86,7 @@ const hscan: Handler = (context, args) => {
   if (!/^[+-]?[0-9]{1,20}$/.test(args[2]!)) return fail("ERR invalid cursor")
   const hash = read(context, args[1]!)
   if (hash === undefined) return ["0", []]
-  const [cursor, page] = scanPage(Array.from(hash.keys()), args, 2, 512)
+  const [cursor, page] = scanPage(Array.from(hash.keys()), args, 2, isHashListpack(hash, context.server.config))
   return [cursor, page.flatMap((field) => [field, hash.get(field)!])]
 }
 

@@ -4,7 +4,7 @@
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"
-import type { Entry, TypeName } from "../data/values.ts"
+import { encodingOf } from "../data/encoding.ts"
 import { cloneValue } from "../data/values.ts"
 import { globMatch } from "../glob.ts"
 import { DATABASES } from "../keyspace.ts"
@@ -129,7 +129,7 @@ const scan: Handler = (context, args) => {
       type = args[++i]!.toLowerCase()
     } else rest.push(args[i]!)
   }
-  const [cursor, page] = scanPage(Array.from(context.db.entries.keys()), rest, 1, 0)
+  const [cursor, page] = scanPage(Array.from(context.db.entries.keys()), rest, 1, false)
   const found = page.filter((key) => {
     const entry = context.db.entries.get(key)
     if (entry === undefined) return false
@@ -213,35 +213,12 @@ const move: Handler = (context, args) => {
   return 1
 }
 
-const encoding = (entry: Entry<TypeName>): string => {
-  const value = entry.value
-  if (typeof value === "string") {
-    if (value.length <= 20 && /^(?:0|-?[1-9][0-9]*)$/.test(value)) {
-      const number = BigInt(value)
-      if (number <= MAX_INT64 && number >= MIN_INT64) return "int"
-    }
-    return value.length <= 44 ? "embstr" : "raw"
-  }
-  if (Array.isArray(value)) return "quicklist"
-  if (value instanceof Set) {
-    const integers = Array.from(value).every((item) => /^(?:0|-?[1-9][0-9]{0,18})$/.test(item))
-    return integers && value.size <= 512 ? "intset" : "hashtable"
-  }
-  if (value instanceof Map) {
-    const small = value.size <= 512 && Array.from(value).every(([k, v]) => k.length <= 64 && v.length <= 64)
-    return small ? "listpack" : "hashtable"
-  }
-  if (entry.type === "stream") return "stream"
-  const zset = value as Entry<"zset">["value"]
-  return zset.size <= 128 && zset.order.every((item) => item.member.length <= 64) ? "listpack" : "skiplist"
-}
-
 const object: Handler = (context, args) => {
   const what = args[1]!.toLowerCase()
   if (what === "help") return ["OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"]
   const entry = context.db.read(args[2]!)
   if (entry === undefined) return null
-  if (what === "encoding") return encoding(entry)
+  if (what === "encoding") return encodingOf(entry.type, entry.value, context.server.config)
   if (what === "freq") {
     return fail(
       "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching " +

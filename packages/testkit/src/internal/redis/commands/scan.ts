@@ -12,12 +12,12 @@ const hash = (text: string): number => {
   return h >>> 0
 }
 
-/** `args[at]` is the cursor, the options follow; `small` collections come in one page. */
+/** `args[at]` is the cursor, the options follow; `isCompact` collections come in one page. */
 export const scanPage = (
   names: ReadonlyArray<string>,
   args: ReadonlyArray<string>,
   at: number,
-  small: number
+  isCompact: boolean
 ): readonly [cursor: string, page: ReadonlyArray<string>] => {
   const cursorText = args[at]!
   if (!/^[+-]?[0-9]{1,20}$/.test(cursorText)) return fail("ERR invalid cursor")
@@ -35,7 +35,7 @@ export const scanPage = (
   }
   const wanted = (page: ReadonlyArray<string>) =>
     pattern === undefined || pattern === "*" ? page : page.filter((name) => globMatch(pattern, name))
-  if (names.length <= small) return ["0", wanted(names)]
+  if (isCompact) return ["0", wanted(names)]
   const cursor = Number(cursorText)
   const rest = names.map((name) => ({ name, order: hash(name) })).filter((item) => item.order >= cursor)
     .sort((a, b) => a.order - b.order || (a.name < b.name ? -1 : 1))

@@ -68,7 +68,7 @@ const caller = (context: Context, readOnly: boolean) => {
     if (problem !== undefined) return problem.startsWith("ERR unknown") ? UNKNOWN : ARITY
     if (command.flags.includes("s")) return FORBIDDEN
     if (command.write && readOnly) return READ_ONLY
-    const refusal = refusalIn(server.errorState, command)
+    const refusal = refusalIn(server.errorState, server.config, command)
     if (refusal !== undefined) return new Fail(refusal)
     const value = server.call(inner, command, args)
     if (context.client.db !== inner.db.index) inner = new Context(server, context.client, true, true)

@@ -4,6 +4,7 @@
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"
+import { isIntset } from "../data/encoding.ts"
 import type { Entry } from "../data/values.ts"
 import { drawCount, integer } from "../numbers.ts"
 import { fail, syntaxError } from "../reply.ts"
@@ -135,7 +136,7 @@ const sscan: Handler = (context, args) => {
   if (!/^[+-]?[0-9]{1,20}$/.test(args[2]!)) return fail("ERR invalid cursor")
   const set = read(context, args[1]!)
   if (set === undefined) return ["0", []]
-  return scanPage(Array.from(set), args, 2, 512)
+  return scanPage(Array.from(set), args, 2, isIntset(set, context.server.config))
 }
 
 export const setCommands: ReadonlyArray<Command> = [

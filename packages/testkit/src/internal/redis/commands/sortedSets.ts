@@ -4,6 +4,7 @@
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"
+import { isSortedSetListpack } from "../data/encoding.ts"
 import type { Scored } from "../data/sortedSet.ts"
 import { SortedSet } from "../data/sortedSet.ts"
 import type { Entry } from "../data/values.ts"
@@ -142,7 +143,12 @@ const zscan: Handler = (context, args) => {
   if (!/^[+-]?[0-9]{1,20}$/.test(args[2]!)) return fail("ERR invalid cursor")
   const zset = readSorted(context, args[1]!)
   if (zset === undefined) return ["0", []]
-  const [cursor, page] = scanPage(zset.order.map((item) => item.member), args, 2, 128)
+  const [cursor, page] = scanPage(
+    zset.order.map((item) => item.member),
+    args,
+    2,
+    isSortedSetListpack(zset, context.server.config)
+  )
   return [cursor, page.flatMap((member) => [member, formatDouble(zset.scores.get(member)!)])]
 }
 

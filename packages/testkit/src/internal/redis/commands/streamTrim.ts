@@ -74,19 +74,28 @@ export const checkTrimming = ({ approximate, limit, strategy }: Trimming, adding
   }
 }
 
-/** A node holds so many entries, the last one what is left, and `~` removes whole nodes only. */
-const NODE = 100
+/** The setting that `trimStream` needs. */
+export const NODE_ENTRIES = "stream-node-max-entries"
 
-export const trimStream = (stream: Stream, { approximate, keep, limit, minId }: Trimming): number => {
+const defaultLimit = (nodeEntries: number): number => {
+  const limit = 100 * nodeEntries
+  return limit <= 0 ? 10_000 : Math.min(limit, 1_000_000)
+}
+
+/** `~` removes whole nodes only, and without LIMIT no more entries than a hundred full nodes have. */
+export const trimStream = (
+  stream: Stream,
+  { approximate, keep, limit, minId }: Trimming,
+  nodeEntries: number
+): number => {
   if (!approximate) return trim(stream, keep, minId)
   const { length } = stream.entries
   const wanted = minId === undefined ? length - keep : position(stream.entries, minId)
-  const most = Math.min(wanted, limit === undefined ? NODE * 100 : limit === 0 ? Infinity : limit)
+  const most = Math.min(wanted, limit === undefined ? defaultLimit(nodeEntries) : limit === 0 ? Infinity : limit)
   let count = 0
-  for (;;) {
-    const node = Math.min(NODE, length - count)
-    if (node === 0 || count + node > most) break
-    count += node
+  for (const { live } of stream.nodes) {
+    if (count + live > most) break
+    count += live
   }
   return trim(stream, length - count, undefined)
 }
@@ -96,7 +105,7 @@ const xtrim: Handler = (context, args) => {
   checkTrimming(options, false)
   const entry = context.db.writeAs(args[1]!, "stream")
   if (entry === undefined) return 0
-  const count = trimStream(entry.value, options)
+  const count = trimStream(entry.value, options, context.server.config.number(NODE_ENTRIES))
   if (count > 0) context.changed(args[1]!, "t", "xtrim")
   return count
 }

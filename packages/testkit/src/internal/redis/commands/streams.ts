@@ -19,12 +19,14 @@ import {
   parseU64,
   position,
   previousId,
-  printId
+  printId,
+  removeAt
 } from "../data/stream.ts"
+import { appendToNodes } from "../data/streamNodes.ts"
 import { integer } from "../numbers.ts"
 import type { Value } from "../reply.ts"
 import { fail, OK, syntaxError } from "../reply.ts"
-import { checkTrimming, trimOptions, trimStream } from "./streamTrim.ts"
+import { checkTrimming, NODE_ENTRIES, trimOptions, trimStream } from "./streamTrim.ts"
 
 export const readStream = (context: Context, key: string): Stream | undefined => context.db.readAs(key, "stream")?.value
 
@@ -68,10 +70,13 @@ const xadd: Handler = (context, args) => {
   }
   if (existing === undefined) context.db.put(key, "stream", stream)
   stream.entries.push({ id: id!, fields })
+  appendToNodes(stream.nodes, id!, fields, context.server.config)
   stream.lastId = id!
   stream.entriesAdded++
   context.changed(key, "t", "xadd")
-  if (trimStream(stream, options) > 0) context.server.notify(context.db, key, "t", "xtrim")
+  if (trimStream(stream, options, context.server.config.number(NODE_ENTRIES)) > 0) {
+    context.server.notify(context.db, key, "t", "xtrim")
+  }
   context.server.blocked.mark(context.db, key)
   return printId(id!)
 }
@@ -115,7 +120,7 @@ const xdel: Handler = (context, args) => {
   let count = 0
   for (const id of ids) {
     if (findById(stream.entries, id) === undefined) continue
-    stream.entries.splice(position(stream.entries, id), 1)
+    removeAt(stream, position(stream.entries, id))
     count++
     if (compareIds(id, stream.maxDeletedId) > 0) stream.maxDeletedId = id
   }

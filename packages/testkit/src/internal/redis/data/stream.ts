@@ -3,6 +3,7 @@
  * parts of an id are unsigned 64-bit integers.
  */
 import { fail } from "../reply.ts"
+import { deleteFromNodes, type StreamNode, trimNodes } from "./streamNodes.ts"
 
 export interface StreamId {
   readonly ms: bigint
@@ -40,6 +41,8 @@ export interface Group {
 
 export interface Stream {
   readonly entries: Array<StreamEntry>
+  /** They hold the entries in their order. */
+  readonly nodes: Array<StreamNode>
   lastId: StreamId
   maxDeletedId: StreamId
   entriesAdded: number
@@ -53,6 +56,7 @@ export const INVALID_ID = "ERR Invalid stream ID specified as stream command arg
 
 export const makeStream = (): Stream => ({
   entries: [],
+  nodes: [],
   lastId: MIN_ID,
   maxDeletedId: MIN_ID,
   entriesAdded: 0,
@@ -62,6 +66,7 @@ export const makeStream = (): Stream => ({
 export const cloneStream = (stream: Stream): Stream => ({
   ...stream,
   entries: stream.entries.slice(),
+  nodes: stream.nodes.map((node) => ({ ...node })),
   groups: new Map(Array.from(stream.groups, ([name, group]) => {
     const consumers = new Map(Array.from(group.consumers, ([key, consumer]) => [key, { ...consumer }]))
     const pending = group.pending.map((item) => ({ ...item, consumer: consumers.get(item.consumer.name)! }))
@@ -138,8 +143,17 @@ export const between = (stream: Stream, from: StreamId, to: StreamId, count = In
 export const trim = (stream: Stream, keep: number, minId: StreamId | undefined): number => {
   let count = Math.max(0, stream.entries.length - keep)
   if (minId !== undefined) count = position(stream.entries, minId)
-  if (count > 0) stream.entries.splice(0, count)
+  if (count > 0) {
+    stream.entries.splice(0, count)
+    trimNodes(stream.nodes, count)
+  }
   return count
+}
+
+/** Removes the entry at a position. */
+export const removeAt = (stream: Stream, at: number): void => {
+  stream.entries.splice(at, 1)
+  deleteFromNodes(stream.nodes, at)
 }
 
 const hasTombstone = (stream: Stream, from: StreamId): boolean =>
