@@ -1,5 +1,5 @@
 /** The Redis of the demos: the server at `REDIS_URL`, or one of their own that ends with the scope. */
-import { Config, Deferred, Effect, Option, Schema, Stream } from "effect"
+import { Config, Deferred, Effect, FileSystem, Option, Schema, Stream } from "effect"
 import { ChildProcess } from "effect/process"
 import { createServer } from "node:net"
 import { embedded } from "./redisUrl.ts"
@@ -32,7 +32,10 @@ const freePort = Effect.callback<number, ServerDidNotStart>((resume) => {
 /** Returns the port once this very server accepts connections. */
 const start = Effect.gen(function*() {
   const port = yield* freePort
-  const args = ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+  const directory = yield* Effect.flatMap(FileSystem.FileSystem, (files) => files.makeTempDirectoryScoped())
+  const args = ["--port", String(port), "--bind", "127.0.0.1", "--dir", directory]
+  // What a server needs for leases and for data streams
+  args.push("--save", "", "--appendonly", "yes", "--notify-keyspace-events", "Ex")
   const server = yield* ChildProcess.make("redis-server", args, { stdin: "ignore", forceKillAfter: "3 seconds" })
   const ready = yield* Deferred.make<number, ServerDidNotStart>()
   let last = "it said nothing"
