@@ -198,8 +198,8 @@ export const acquire = (
  * **Details**
  *
  * They are acquired one after the other in the order of their names, so two callers cannot wait for each other. A name that
- * is given twice counts once, and an empty list fails with `InvalidConfig`. `timeout` is for all of them together. Works on
- * Redis Cluster, with a request for each mutex.
+ * is given twice counts once, and an empty list fails with `InvalidConfig`. `timeout` is for all of them together,
+ * and a timeout of zero is one request for each. Works on Redis Cluster, with a request for each mutex.
  *
  * **Example** (Moving money between two accounts)
  *
@@ -523,7 +523,10 @@ export interface LeaseOptions {
  * @since 0.1.0
  */
 export interface AcquireOptions extends LeaseOptions {
-  /** How long to wait for the mutex, zero or more. Default: without end. */
+  /**
+   * How long to wait for the mutex, zero or more. Zero is one request that never queues, and its reply is awaited: a free
+   * mutex is acquired, however far away the backend is. Default: without end.
+   */
   readonly timeout?: Duration.Input | undefined
 }
 

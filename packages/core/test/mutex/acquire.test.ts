@@ -1,7 +1,7 @@
 import type { SimbaError } from "@effect-simba/core"
 import { Mutex, MutexConfig } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
-import { ConfigProvider, Deferred, Duration, Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
+import { ConfigProvider, Deferred, Duration, Effect, Exit, Fiber, Layer, Option, Result, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Faults } from "../support/faultyStore.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
@@ -213,6 +213,31 @@ describe("acquire", () => {
         assert.strictEqual(yield* refused(Mutex.acquireAll(["m"], { timeout })), "InvalidConfig")
       }
     }).pipe(Effect.provide(MemoryLive)))
+
+  it.effect("a timeout of zero is one request, and its reply is awaited", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      faults.acquire = { late: "3 seconds" }
+      const once = <A, E>(effect: Effect.Effect<A, E, Mutex.Mutex | Scope.Scope>) =>
+        Effect.gen(function*() {
+          faults.calls.length = 0
+          const fiber = yield* start(Effect.result(Effect.scoped(effect)))
+          yield* TestClock.adjust("6 seconds")
+          const result = yield* Fiber.join(fiber)
+          return [Result.isSuccess(result), ...faults.calls.filter((call) => call.startsWith("acquire"))]
+        })
+      const timeout = { timeout: 0 }
+      assert.deepStrictEqual(yield* once(Mutex.acquire("m", timeout)), [true, "acquire try"])
+      assert.deepStrictEqual(yield* once(Mutex.withLock("m", timeout)(Effect.void)), [true, "acquire try"])
+      assert.deepStrictEqual(yield* once(Mutex.acquireAll(["m", "n"], timeout)), [true, "acquire try", "acquire try"])
+      const them = yield* another("them")
+      faults.acquire = "work"
+      yield* Effect.provide(Mutex.acquire("n"), them)
+      faults.acquire = { late: "3 seconds" }
+      assert.deepStrictEqual(yield* once(Mutex.acquire("n", timeout)), [false, "acquire try"])
+      assert.deepStrictEqual(yield* once(Mutex.withLock("n", timeout)(Effect.void)), [false, "acquire try"])
+      assert.deepStrictEqual(yield* once(Mutex.acquireAll(["m", "n"], timeout)), [false, "acquire try", "acquire try"])
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
   it.effect("a timeout of zero takes a mutex that is free, and an infinite one waits", () =>
     Effect.gen(function*() {

@@ -6,6 +6,7 @@ import { TestClock } from "effect/testing"
 import { instant } from "../../src/internal/lease/instant.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
 import { another, start, TestLive, timeLeft } from "../support/setup.ts"
+import { stalling } from "../support/stalling.ts"
 
 const hold = (name: string) =>
   Effect.flatMap(
@@ -200,6 +201,21 @@ describe("acquireAll", () => {
       yield* TestClock.adjust("1 millis")
       assert.strictEqual((yield* Mutex.owner("a"))._tag, "Free")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it.effect("asks for nothing more once its timeout has passed, even if no timer has fired", () =>
+    Effect.gen(function*() {
+      const { clock, stall } = yield* stalling
+      yield* Effect.gen(function*() {
+        const faults = yield* FaultyStore.Faults
+        faults.acquire = { late: "500 millis" }
+        const all = yield* start(Effect.flip(Effect.scoped(Mutex.acquireAll(["a", "b"], { timeout: "1 second" }))))
+        stall.millis = 2000
+        yield* TestClock.adjust("500 millis")
+        const error = yield* Fiber.join(all)
+        assert.deepInclude(error, { _tag: "AcquireTimeout", mutex: "b", timeout: Duration.seconds(1) })
+        assert.deepStrictEqual(faults.calls, ["acquire try", "release"])
+      }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
+    }).pipe(Effect.scoped))
 
   it.effect("fails where a lease was lost while the next was waited for", () =>
     Effect.gen(function*() {

@@ -97,6 +97,9 @@ describe("a mutex on the fake Redis", () => {
     { tags: ["H7"] }
   )
 
+  it.effect("a timeout of zero is one request that is awaited: a free mutex is acquired, a held one is refused", () =>
+    fake(scenarios.oneTry))
+
   it.effect("a waiter that leaves does not hold up the one behind it", () => fake(scenarios.leaving), { tags: ["H3"] })
 })
 

@@ -332,6 +332,36 @@ export const shortOutage = scenario(function*({ open, server }) {
   )
 })
 
+/** Each way to wait, with a timeout of zero. */
+export const oneTry = scenario(function*({ open, server }) {
+  const us = yield* open()
+  const them = yield* open()
+  const [m, n] = [freshName("one try"), freshName("one try, too")]
+  const refusal = <A, E extends { readonly _tag: string }>(effect: Effect.Effect<A, E, Scope.Scope>) =>
+    Effect.map(Effect.flip(Effect.scoped(effect)), ({ _tag }) => _tag)
+  const timeout = { timeout: 0 }
+  for (let round = 0; round < 20; round++) {
+    const lease = yield* Effect.scoped(us.acquire(m, timeout))
+    yield* us.withLock(m, timeout)(({ token }) => Effect.sync(() => assert.isAbove(token, lease.token)))
+    const group = yield* Effect.scoped(us.acquireAll([m, n], timeout))
+    assert.strictEqual(group.leases.length, 2)
+  }
+  yield* server.pause
+  const slow = yield* Effect.forkScoped(us.withLock(m, timeout)(Effect.succeed("done")))
+  yield* Effect.sleep("200 millis")
+  assert.isUndefined(slow.pollUnsafe(), "the reply is awaited")
+  yield* server.resume
+  assert.strictEqual(yield* Fiber.join(slow), "done")
+  yield* Effect.scoped(Effect.gen(function*() {
+    yield* them.acquire(n)
+    assert.strictEqual(yield* refusal(us.acquire(n, timeout)), "AcquireTimeout")
+    assert.strictEqual(yield* refusal(us.withLock(n, timeout)(Effect.void)), "AcquireTimeout")
+    assert.strictEqual(yield* refusal(us.acquireAll([m, n], timeout)), "AcquireTimeout")
+    assert.strictEqual(yield* server.send("EXISTS", keysOf(n).queue), 0, "nobody queued")
+  }))
+  yield* until("all or none", Effect.map(us.owner(m), ({ _tag }) => _tag === "Free"))
+})
+
 export const outage = scenario(function*({ open, server }) {
   const mutex = yield* open({
     ttl: "300 millis",

@@ -1,6 +1,6 @@
 /** One acquire: asks when the mutex may be free, waits in line when it is not, and undoes what nobody takes. */
 import * as Cause from "effect/Cause"
-import type * as Duration from "effect/Duration"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
@@ -33,20 +33,22 @@ const report = (lease: HeldLease, fiber: Fiber.Fiber<unknown, unknown>): Effect.
   return tracing.isTracing(fiber) ? Effect.andThen(tracing.annotate(lease), logged) : logged
 }
 
-/** For at most `timeout`, if there is one. */
-const withTimeout = <A, E, R>(
+/** Fails after `timeout`, if there is one. With a timeout of zero, `granting` is one request, which is awaited. */
+const withTimeout = (
   { mutex }: Attempt,
   timeout: Duration.Duration | undefined,
-  granting: Effect.Effect<A, E, R>,
+  granting: Effect.Effect<HeldLease | undefined, StoreError>,
   owner: () => string | undefined
-): Effect.Effect<A, E | AcquireTimeout, R> =>
-  timeout === undefined ? granting : Effect.timeoutOrElse(granting, {
-    duration: timeout,
-    orElse: () => {
-      const known = owner()
-      return Effect.fail(new AcquireTimeout({ mutex, timeout, ...(known === undefined ? {} : { owner: known }) }))
-    }
-  })
+): Effect.Effect<HeldLease | undefined, StoreError | AcquireTimeout> => {
+  if (timeout === undefined) return granting
+  const orElse = () => {
+    const known = owner()
+    return Effect.fail(new AcquireTimeout({ mutex, timeout, ...(known === undefined ? {} : { owner: known }) }))
+  }
+  return Duration.isZero(timeout)
+    ? Effect.flatMap(granting, (lease) => lease === undefined ? orElse() : Effect.succeed(lease))
+    : Effect.timeoutOrElse(granting, { duration: timeout, orElse })
+}
 
 /** One request where nobody of this layer holds the mutex or waits for it; then, in mode `wait`, a place in line. */
 const obtain = (
@@ -120,13 +122,19 @@ const obtain = (
     })
   })
 
-/** Waits for the mutex, for at most `timeout`. Call it uninterruptibly, with what restores interruption. */
+/**
+ * Waits for the mutex, for at most `timeout`. Zero is one request that never queues: a timer would race with the reply.
+ * Call it uninterruptibly, with the effect that restores interruption.
+ */
 export const acquire = (
   queues: LocalQueues,
   attempt: Attempt,
   timeout: Duration.Duration | undefined,
   restore: Restore
-) => obtain(queues, attempt, "wait", timeout, restore) as Effect.Effect<HeldLease, StoreError | AcquireTimeout>
+) => {
+  const mode = timeout !== undefined && Duration.isZero(timeout) ? "try" : "wait"
+  return obtain(queues, attempt, mode, timeout, restore) as Effect.Effect<HeldLease, StoreError | AcquireTimeout>
+}
 
 /** One request that never queues, and none where the answer is known. Call it like `acquire`. */
 export const tryAcquire = (queues: LocalQueues, attempt: Attempt, restore: Restore) =>

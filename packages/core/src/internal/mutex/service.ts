@@ -111,13 +111,17 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
         }
         const timeout = yield* timeoutOf(options?.timeout)
         const end = timeout === undefined ? Infinity : leases.now().monotonic + Duration.toMillis(timeout)
+        const isOneTry = timeout !== undefined && Duration.isZero(timeout)
         for (const name of [...new Set(names)].sort()) {
           const first = obtained[0]
           const firstEnds = first === undefined ? Infinity : first.since.monotonic + first.terms.maxHold
-          const left = Math.max(0, Math.min(end, firstEnds) - leases.now().monotonic)
+          const left = isOneTry ? 0 : Math.min(end, firstEnds) - leases.now().monotonic
           const limit = firstEnds < end ? Duration.millis(first!.terms.maxHold) : timeout
+          const next = isOneTry || left > 0
+            ? obtain(name, { ...options, timeout: left }, restore)
+            : Effect.fail(new AcquireTimeout({ mutex: name, timeout: limit! }))
           obtained.push(
-            yield* obtain(name, { ...options, timeout: left }, restore).pipe(Effect.catchTag(
+            yield* next.pipe(Effect.catchTag(
               "AcquireTimeout",
               (error) => Effect.fail(limit === undefined ? error : new AcquireTimeout({ ...error, timeout: limit }))
             ))

@@ -74,6 +74,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("a mutex on Redis", (it)
     { tags: ["H7"] }
   )
 
+  it.effect("a timeout of zero is one request that is awaited: a free mutex is acquired, a held one is refused", () =>
+    alone(scenarios.oneTry))
+
   it.effect("a waiter that leaves does not hold up the one behind it", () => shared(scenarios.leaving), {
     tags: ["H3"]
   })

@@ -72,6 +72,19 @@ describe("@effect-simba/redis/promise", () => {
       assert.strictEqual(await rejection(simba.withLock(freshName(), throws)), own)
     }))
 
+  it("takes a free mutex with a timeout of zero, and rejects where it is held", () =>
+    withSimba(async (simba) => {
+      const name = freshName()
+      for (let round = 0; round < 100; round++) {
+        assert.strictEqual(await simba.withLock(name, { timeout: 0 }, () => Promise.resolve(round)), round)
+      }
+      await using lease = await simba.acquire(name, { timeout: 0 })
+      lease.ensure()
+      await withSimba(async (other) => {
+        assert.instanceOf(await rejection(other.acquire(name, { timeout: 0 })), SimbaError.AcquireTimeout)
+      })
+    }))
+
   it("does not run the work of a try where the mutex is taken, and rejects a wait with the error class", () =>
     withSimba(async (simba) => {
       const name = freshName()
