@@ -13,7 +13,8 @@ import * as tracing from "../tracing.ts"
 import type { Instant } from "./instant.ts"
 import type { AnyLease, LeaseDeadlines } from "./leaseDeadlines.ts"
 import type { Recorder } from "./metricsRecorder.ts"
-import { noAnswer, toFailure } from "./storeFailure.ts"
+import { replyTimeout } from "./replyTimeout.ts"
+import { toFailure } from "./storeFailure.ts"
 import { supervise } from "./supervise.ts"
 import type { Outcome } from "./trackedLease.ts"
 
@@ -162,10 +163,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
         attributes: { "simba.leases": batch.length, ...(batch.length === 1 ? renewal.attributes(batch[0]!) : {}) }
       }), Effect.suspend(() => renewal.send(batch, (index, answer) => void (told[index] = answer))))
       return Effect.flatMap(
-        Effect.exit(Effect.timeoutOrElse(request, {
-          duration: renewal.timeout,
-          orElse: () => Effect.fail(noAnswer(renewal.operation, renewal.timeout))
-        })),
+        Effect.exit(replyTimeout(request, renewal.operation, renewal.timeout)),
         (exit) => settle(batch, exit, told, sent)
       )
     })

@@ -15,6 +15,7 @@ import { type Instant, instant } from "../lease/instant.ts"
 import { LeaseDeadlines } from "../lease/leaseDeadlines.ts"
 import * as leaseRenewer from "../lease/leaseRenewer.ts"
 import * as metricsRecorder from "../lease/metricsRecorder.ts"
+import { replyTimeout } from "../lease/replyTimeout.ts"
 import { SlicedTasks } from "../lease/slices.ts"
 import * as timerQueue from "../lease/timerQueue.ts"
 import * as log from "../log.ts"
@@ -108,7 +109,7 @@ export const make = Effect.fnUntraced(function*(
     lease.probe = "unasked"
     if (isAlive === undefined || isAnswered) return undefined
     lease.probe = "asking"
-    return Effect.flatMap(Effect.exit(Effect.timeout(isAlive, config.commandTimeout)), (exit) => {
+    return Effect.flatMap(Effect.exit(replyTimeout(isAlive, "isAlive", config.commandTimeout)), (exit) => {
       const wasDead = lease.dead
       lease.dead = !(Exit.isSuccess(exit) && exit.value === true)
       lease.probe = lease.dead ? "unasked" : "alive"

@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Semaphore from "effect/Semaphore"
+import { replyTimeout } from "../../internal/lease/replyTimeout.ts"
 import { isTransient, toFailure } from "../../internal/lease/storeFailure.ts"
 import * as log from "../../internal/log.ts"
 import type { StoreError } from "../../SimbaError.ts"
@@ -59,7 +60,9 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
   const refused = Effect.fnUntraced(function*(owned: OwnedStream) {
     if (owned.isOpen()) {
       // A renewal of a lease that is not ours changes nothing and replies the reason
-      const exit = yield* Effect.exit(Effect.timeout(store.renew([owned], config.leaseDuration), config.commandTimeout))
+      const exit = yield* Effect.exit(
+        replyTimeout(store.renew([owned], config.leaseDuration), "renew", config.commandTimeout)
+      )
       const answer = Exit.isSuccess(exit) ? exit.value[0] : undefined
       table.lose(owned, answer?._tag === "Lost" ? answer.reason : "TakenOver")
     }
@@ -76,7 +79,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
     underWay.withPermit(Effect.uninterruptible(Effect.gen(function*() {
       yield* table.ensure(owned)
       if (how !== undefined) owned.isEnding = true
-      const answer = yield* Effect.timeout(call, config.commandTimeout).pipe(
+      const answer = yield* replyTimeout(call, operation, config.commandTimeout).pipe(
         Effect.catchCause((cause) => Effect.fail(toFailure(operation, cause)))
       )
       if (answer === "NotOwner") return yield* refused(owned)

@@ -1,6 +1,7 @@
 /** Takes the leases of candidates in batches, and adds them to the table. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import { replyTimeout } from "../../internal/lease/replyTimeout.ts"
 import { isTransient, retrySchedule, toFailure } from "../../internal/lease/storeFailure.ts"
 import * as log from "../../internal/log.ts"
 import type { StoreError } from "../../SimbaError.ts"
@@ -101,7 +102,7 @@ export const make = (client: ClientContext): LeaseTaker => {
       const attempt = Effect.suspend(() => {
         const since = table.now()
         return Effect.map(
-          Effect.timeout(store.take(requests), config.commandTimeout),
+          replyTimeout(store.take(requests), "take", config.commandTimeout),
           (results) => ({ since, results })
         )
       })

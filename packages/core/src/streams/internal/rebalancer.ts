@@ -4,6 +4,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Semaphore from "effect/Semaphore"
+import { replyTimeout } from "../../internal/lease/replyTimeout.ts"
 import { persist, toFailure } from "../../internal/lease/storeFailure.ts"
 import * as log from "../../internal/log.ts"
 import type { StoreError } from "../../SimbaError.ts"
@@ -88,12 +89,14 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
     for (const { info, ...held } of given) {
       if (table.has(held.entry)) continue
       const since = table.now()
-      const exit = yield* Effect.exit(Effect.timeout(store.renew([held], config.leaseDuration), config.commandTimeout))
+      const exit = yield* Effect.exit(
+        replyTimeout(store.renew([held], config.leaseDuration), "renew", config.commandTimeout)
+      )
       if (Exit.isFailure(exit)) {
         const error = toFailure("renew", exit.cause)
         yield* log.warning(`Cannot confirm a data stream that was handed over: ${error.message}`)
         // No handler has begun, but an expired lease would count a failure
-        yield* Effect.exit(Effect.timeout(store.release(held), config.commandTimeout))
+        yield* Effect.exit(replyTimeout(store.release(held), "release", config.commandTimeout))
         continue
       }
       if (exit.value[0]?._tag !== "Renewed") continue

@@ -1,7 +1,8 @@
 /** A service whose calls end: a backend that hangs holds up neither a retry nor closing. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { isTransient, noAnswer, toFailure } from "../../internal/lease/storeFailure.ts"
+import { replyTimeout } from "../../internal/lease/replyTimeout.ts"
+import { isTransient, toFailure } from "../../internal/lease/storeFailure.ts"
 import * as log from "../../internal/log.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import type { Service } from "../StreamStore.ts"
@@ -25,7 +26,7 @@ export const leaving = (
 /** For the requests of loops. Taking and ending data streams have limits of their own; subscriptions have none. */
 export const make = (store: Service, config: StreamConfig): Service => {
   const within = <A>(operation: string, call: Effect.Effect<A, StoreError>, limit = config.commandTimeout) =>
-    Effect.timeoutOrElse(call, { duration: limit, orElse: () => Effect.fail(noAnswer(operation, limit)) })
+    replyTimeout(call, operation, limit)
   return {
     ...store,
     prepare: within("prepare", store.prepare),

@@ -24,6 +24,7 @@ import { addressOf } from "./connection.ts"
 import { Copies } from "./duplicateMessages.ts"
 import * as listeners from "./listeners.ts"
 import * as outages from "./outageLog.ts"
+import { socketsRead } from "./replyTimeout.ts"
 import * as channels from "./subscriptions.ts"
 import { onWallClock } from "./wallClock.ts"
 
@@ -193,7 +194,7 @@ export const make = Effect.fnUntraced(function*(
     const publisher = yield* Random.choice(cluster.nodes("master"))
     const text = String(yield* Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER))
     yield* commands.node(publisher, commandTimeout)("PUBLISH", beatChannel, text)
-    yield* Effect.sleep(beatTimeout)
+    yield* Effect.andThen(Effect.sleep(beatTimeout), socketsRead)
     for (const home of listening) {
       home.missed = home.beat === text ? 0 : home.missed + 1
       if (home.missed < 2 || homes.get(home.address) !== home) continue

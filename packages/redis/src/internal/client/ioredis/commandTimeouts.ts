@@ -8,6 +8,7 @@ import type { CommandSink } from "../commandSink.ts"
 import * as causes from "./causes.ts"
 import { addressOf } from "./connection.ts"
 import { listen } from "./listeners.ts"
+import { socketsRead } from "./replyTimeout.ts"
 import { monotonicMillis } from "./wallClock.ts"
 
 const heads = Array.from({ length: 256 }, (_, length) => `\r\n$${length}\r\n`)
@@ -63,12 +64,11 @@ const watchSilence = Effect.fnUntraced(function*(client: Client, limit: number, 
     noteSilence: (from: number) => {
       since = Math.min(since, from)
     },
-    /** When to look next. */
-    look: (at: number): number => {
-      if (at < since + 2 * limit) return since + 2 * limit
+    /** When the silence is too long. */
+    due: () => since + 2 * limit,
+    end: () => {
       since = Infinity
       client.stream.destroy(new Error(`no data from the server for ${2 * limit} ms`))
-      return Infinity
     }
   }
 })
@@ -119,15 +119,23 @@ export const withTimeouts = (
       })
     }
 
-    const watch = Effect.suspend(() => {
-      busy.closeUnsafe()
-      const at = monotonicMillis()
+    /** Only what was overdue before the sockets were read: what is sent meanwhile has its reply ahead. */
+    const endOverdue = (at: number) => {
       while (oldest !== undefined && at >= oldest.sent + limit) {
         silence?.noteSilence(oldest.sent)
         reject(oldest, causes.timedOut(Duration.format(commandTimeout), addressOf(client)))
       }
-      const next = Math.min(oldest === undefined ? Infinity : oldest.sent + limit, silence?.look(at) ?? Infinity)
-      return next < Infinity ? Effect.sleep(Duration.millis(Math.max(1, Math.ceil(next - at)))) : busy.await
+      if (silence !== undefined && at >= silence.due()) silence.end()
+    }
+
+    const watch = Effect.suspend(() => {
+      busy.closeUnsafe()
+      const at = monotonicMillis()
+      const next = Math.min(oldest === undefined ? Infinity : oldest.sent + limit, silence?.due() ?? Infinity)
+      if (next === Infinity) return busy.await
+      return next > at
+        ? Effect.sleep(Duration.millis(Math.max(1, Math.ceil(next - at))))
+        : Effect.andThen(socketsRead, Effect.sync(() => endOverdue(at)))
     })
     yield* Effect.forkScoped(Effect.forever(watch))
 

@@ -8,7 +8,7 @@ import { DriverError } from "../driverError.ts"
 import * as Redis from "../effectRedis.ts"
 import * as causes from "./causes.ts"
 import { addressOf } from "./connection.ts"
-import { onWallClock } from "./wallClock.ts"
+import { replyTimeout } from "./replyTimeout.ts"
 
 export type Send = Redis.Redis["Service"]["send"]
 
@@ -82,12 +82,10 @@ const call = (client: Client | Cluster, command: string, args: ReadonlyArray<str
   })
 
 const callNode = (client: Client, limit: Duration.Duration, command: string, args: ReadonlyArray<string>) =>
-  call(client, command, args).pipe(
-    Effect.timeoutOrElse({
-      duration: limit,
-      orElse: () => fail(causes.timedOut(Duration.format(limit), addressOf(client)))
-    }),
-    onWallClock
+  replyTimeout(
+    call(client, command, args),
+    limit,
+    () => fail(causes.timedOut(Duration.format(limit), addressOf(client)))
   )
 
 /** One node of a Cluster. */

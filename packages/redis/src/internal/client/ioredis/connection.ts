@@ -9,8 +9,8 @@ import { isReply } from "../errors.ts"
 import * as log from "../log.ts"
 import * as causes from "./causes.ts"
 import { ClusterClient } from "./clusterClient.ts"
+import { replyTimeout } from "./replyTimeout.ts"
 import type { Parts } from "./url.ts"
-import { onWallClock } from "./wallClock.ts"
 
 /** The defaults of `replyMapping` and `stringNumbers` decide the shape of replies. */
 export type ClientOptions = Omit<RedisOptions, "replyMapping" | "stringNumbers" | "keyPrefix">
@@ -129,19 +129,21 @@ const opened = <C extends Client | Cluster>(
       }),
       (client) => Effect.sync(() => client.disconnect())
     )
-    yield* Effect.callback<void, Redis.RedisError>((resume) => {
+    const ready = Effect.callback<void, Redis.RedisError>((resume) => {
       // A Cluster that reached its second node only emits `ready`, and rejects `connect`
       client.once("ready", () => resume(Effect.void))
       client.connect().then(
         () => resume(Effect.void),
         (cause: unknown) => resume(fail(lastError ?? cause))
       )
-    }).pipe(Effect.timeoutOrElse({
-      duration: connectTimeout,
-      orElse: () => fail(lastError ?? causes.ofSilence(Duration.format(connectTimeout), target))
-    }))
+    })
+    yield* replyTimeout(
+      ready,
+      connectTimeout,
+      () => fail(lastError ?? causes.ofSilence(Duration.format(connectTimeout), target))
+    )
     return client
-  }).pipe(onWallClock)
+  })
 
 /** Connects to one server, or through Sentinel. Only the command connection reconnects by itself. */
 export const open = (role: Role, settings: SingleSettings): Effect.Effect<Client, Redis.RedisError, Scope.Scope> =>
