@@ -17,5 +17,5 @@ export const replyTimeout = <A, E, R>(
   limit: Duration.Duration
 ): Effect.Effect<A, E | BackendError, R> => {
   const late = Effect.suspend(() => Effect.fail(noAnswer(operation, limit)))
-  return Effect.raceFirst(request, Effect.andThen(Effect.delay(socketsRead, limit), late))
+  return Effect.raceAllFirst([request, Effect.andThen(Effect.delay(socketsRead, limit), late)])
 }

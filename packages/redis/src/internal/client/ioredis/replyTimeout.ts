@@ -15,4 +15,4 @@ export const replyTimeout = <A, E, R, B, E2>(
   limit: Duration.Duration,
   late: () => Effect.Effect<B, E2>
 ): Effect.Effect<A | B, E | E2, R> =>
-  onWallClock(Effect.raceFirst(request, Effect.andThen(Effect.delay(socketsRead, limit), Effect.suspend(late))))
+  onWallClock(Effect.raceAllFirst([request, Effect.andThen(Effect.delay(socketsRead, limit), Effect.suspend(late))]))
