@@ -29,7 +29,7 @@ const fenced = <R>(
   Effect.gen(function*() {
     const { month = "" } = yield* HttpRouter.params
     const { "fencing-token": token } = yield* HttpServerRequest.schemaHeaders(Headers)
-    return yield* SqlFence.withTransaction(`report:${month}`, token)(work(month))
+    return yield* SqlFence.withTransaction({ resource: `report:${month}`, token })(work(month))
   }).pipe(
     Effect.catchTag(
       "StaleToken",

@@ -4,7 +4,7 @@
  *     node examples/fenced-sql.ts
  *     DATABASE_URL=postgres://localhost/shop REDIS_URL=redis://localhost:6379 node examples/fenced-sql.ts
  */
-import { type FencingToken, Mutex } from "@effect-simba/core"
+import { type Lease, Mutex } from "@effect-simba/core"
 import * as SqlFence from "@effect-simba/core/SqlFence"
 import { RedisMutex } from "@effect-simba/redis"
 import { NodeRuntime } from "@effect/platform-node"
@@ -15,7 +15,7 @@ import { redisUrl } from "./shared/redisUrl.ts"
 import * as Sqlite from "./shared/sqlite.ts"
 
 /** Reads, computes and writes in one transaction, which a former owner cannot begin. */
-const add = (name: string, amount: number, token: FencingToken.FencingToken) =>
+const add = (name: string, amount: number, lease: Lease.Lease) =>
   Effect.gen(function*() {
     const sql = yield* SqlClient.SqlClient
     const [row] = yield* sql<{ balance: number }>`SELECT balance FROM accounts WHERE name = ${name}`
@@ -24,12 +24,10 @@ const add = (name: string, amount: number, token: FencingToken.FencingToken) =>
       ? sql`INSERT INTO accounts (name, balance) VALUES (${name}, ${balance})`
       : sql`UPDATE accounts SET balance = ${balance} WHERE name = ${name}`
     return balance
-  }).pipe(SqlFence.withTransaction(`account:${name}`, token))
+  }).pipe(SqlFence.withTransaction(lease))
 
 const deposit = (name: string, amount: number) =>
-  Mutex.withLock(`account:${name}`)((lease) =>
-    Effect.map(add(name, amount, lease.token), (balance) => ({ balance, token: lease.token }))
-  )
+  Mutex.withLock(`account:${name}`)((lease) => Effect.map(add(name, amount, lease), (balance) => ({ balance, lease })))
 
 const program = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
@@ -38,10 +36,10 @@ const program = Effect.gen(function*() {
 
   const first = yield* deposit("alice", 100)
   const second = yield* deposit("alice", 11)
-  yield* Effect.log(`alice has ${second.balance}, written with token ${second.token}`)
+  yield* Effect.log(`alice has ${second.balance}, written with token ${second.lease.token}`)
 
   // The first owner was paused, wakes up now, and still believes in its lease
-  yield* add("alice", 1, first.token).pipe(
+  yield* add("alice", 1, first.lease).pipe(
     Effect.catchTag("StaleToken", (error) => Effect.log(`refused: ${error.message}`))
   )
 })

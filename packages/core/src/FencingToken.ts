@@ -16,7 +16,7 @@ import * as Schema from "effect/Schema"
  * **Gotchas**
  *
  * Show the token to the resource before you read what you will change. Otherwise a former holder can write between your
- * read and your write. `SqlFence` and `Fencing.raise` do so.
+ * read and your write. `SqlFence` and `RedisFence.raise` do so.
  *
  * **Example** (Refusing what comes from a former holder)
  *
@@ -44,3 +44,53 @@ export const FencingToken = Schema.Int.check(Schema.isBetween({ minimum: 1, maxi
  * @since 0.1.0
  */
 export type FencingToken = typeof FencingToken.Type
+
+/**
+ * What shows a token to a resource: a lease, which stands for the resource of its own name, or a resource and a token.
+ *
+ * **When to use**
+ *
+ * Pass the lease itself. Pass a resource and a token where the token came over a wire, or where the resource has another
+ * name than the mutex.
+ *
+ * **Example** (A request that carries its token)
+ *
+ * ```ts
+ * import type { FencingToken } from "@effect-simba/core"
+ * import * as SqlFence from "@effect-simba/core/SqlFence"
+ * import { Effect } from "effect"
+ *
+ * const put = (month: string, token: FencingToken.FencingToken) =>
+ *   Effect.log("writing").pipe(SqlFence.withTransaction({ resource: `report:${month}`, token }))
+ * ```
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Bearer =
+  & { readonly token: FencingToken }
+  & (
+    | { readonly mutex: string }
+    | { readonly stream: string }
+    | { readonly resource: string }
+  )
+
+/**
+ * Returns the name of the resource to which the bearer shows its token.
+ *
+ * **Example** (A fence of your own)
+ *
+ * ```ts
+ * import { FencingToken } from "@effect-simba/core"
+ *
+ * const headers = (bearer: FencingToken.Bearer) => ({
+ *   "Fencing-Resource": FencingToken.resourceOf(bearer),
+ *   "Fencing-Token": String(bearer.token)
+ * })
+ * ```
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const resourceOf = (bearer: Bearer): string =>
+  "resource" in bearer ? bearer.resource : "mutex" in bearer ? bearer.mutex : bearer.stream

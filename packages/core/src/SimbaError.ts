@@ -115,7 +115,7 @@ export class LeaseLost extends Schema.TaggedError<LeaseLost>("@effect-simba/core
  *
  * **Details**
  *
- * `Fencing` (Redis) and `SqlFence` (SQL) fail with it. The lease is over, even if the local clock disagrees. Read first
+ * `RedisFence` (Redis) and `SqlFence` (SQL) fail with it. The lease is over, even if the local clock disagrees. Read first
  * what the successor did.
  *
  * **Example** (Beginning anew, with what the successor wrote)
@@ -126,7 +126,7 @@ export class LeaseLost extends Schema.TaggedError<LeaseLost>("@effect-simba/core
  * import { Effect } from "effect"
  *
  * const settle = Mutex.withLock("alice")((lease) =>
- *   SqlFence.withTransaction("alice", lease.token)(Effect.log("settling"))
+ *   SqlFence.withTransaction(lease)(Effect.log("settling"))
  * ).pipe(
  *   Effect.retry({ while: (error) => error._tag === "StaleToken", times: 3 })
  * )

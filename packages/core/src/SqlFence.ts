@@ -22,7 +22,7 @@
  *     Effect.gen(function*() {
  *       const sql = yield* SqlClient.SqlClient
  *       yield* sql`UPDATE accounts SET balance = balance + ${amount} WHERE name = ${account}`
- *     }).pipe(SqlFence.withTransaction(`account:${account}`, lease.token))
+ *     }).pipe(SqlFence.withTransaction(lease))
  *   )
  * ```
  *
@@ -31,7 +31,7 @@
 import * as Effect from "effect/Effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import { FencingToken } from "./FencingToken.ts"
+import { type Bearer, FencingToken, resourceOf } from "./FencingToken.ts"
 import { StaleToken } from "./SimbaError.ts"
 
 /** Column names of a client with transformations stay those of the table. */
@@ -99,10 +99,10 @@ export const createTable: Effect.Effect<void, SqlError, SqlClient> = Effect.flat
  *   write: (text: string) => Effect.Effect<void>
  * ) =>
  *   Mutex.withLock("index")((lease) =>
- *     SqlFence.raise("index", lease.token).pipe(
+ *     SqlFence.raise(lease).pipe(
  *       Effect.andThen(read),
  *       Effect.flatMap(transform),
- *       Effect.flatMap((text) => SqlFence.withTransaction("index", lease.token)(write(text)))
+ *       Effect.flatMap((text) => SqlFence.withTransaction(lease)(write(text)))
  *     )
  *   )
  * ```
@@ -110,8 +110,10 @@ export const createTable: Effect.Effect<void, SqlError, SqlClient> = Effect.flat
  * @category combinators
  * @since 0.1.0
  */
-export const raise = (resource: string, token: FencingToken): Effect.Effect<void, StaleToken | SqlError, SqlClient> =>
+export const raise = (bearer: Bearer): Effect.Effect<void, StaleToken | SqlError, SqlClient> =>
   Effect.gen(function*() {
+    const { token } = bearer
+    const resource = resourceOf(bearer)
     const sql = yield* client
     const [row] = yield* sql.onDialectOrElse({
       mysql: () =>
@@ -168,14 +170,14 @@ export const raise = (resource: string, token: FencingToken): Effect.Effect<void
  *   yield* sql`UPDATE accounts SET balance = ${Math.round(row!.balance * 1.02)} WHERE name = 'alice'`
  * })
  *
- * const program = Mutex.withLock("alice")((lease) => SqlFence.withTransaction("alice", lease.token)(addInterest))
+ * const program = Mutex.withLock("alice")((lease) => SqlFence.withTransaction(lease)(addInterest))
  * ```
  *
  * @category combinators
  * @since 0.1.0
  */
-export const withTransaction = (resource: string, token: FencingToken) =>
+export const withTransaction = (bearer: Bearer) =>
 <A, E, R>(
   body: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | StaleToken | SqlError, R | SqlClient> =>
-  SqlClient.use((sql) => sql.withTransaction(Effect.andThen(raise(resource, token), body)))
+  SqlClient.use((sql) => sql.withTransaction(Effect.andThen(raise(bearer), body)))

@@ -104,13 +104,13 @@ export const layerClient = <E>(
  * ```ts
  * import { assert, it } from "@effect/vitest"
  * import { Mutex } from "@effect-simba/core"
- * import { Fencing, RedisMutexStore } from "@effect-simba/redis"
+ * import { RedisFence, RedisMutexStore } from "@effect-simba/redis"
  * import { FakeRedis, TestMutex } from "@effect-simba/testkit"
  * import { Effect } from "effect"
  *
  * it.effect("writes the report", () =>
  *   Effect.gen(function*() {
- *     yield* Mutex.withLock("report")((lease) => Fencing.set("report:latest", "42", lease.token))
+ *     yield* Mutex.withLock("report")((lease) => RedisFence.set(lease, "report:latest", "42"))
  *     const server = yield* FakeRedis.FakeRedis
  *     assert.deepStrictEqual(yield* server.dump("report:latest"), { type: "string", value: "42" })
  *   }).pipe(Effect.provide(TestMutex.layerWith(RedisMutexStore.layer))))

@@ -1,5 +1,5 @@
-import { SimbaError } from "@effect-simba/core"
-import { FencingToken } from "@effect-simba/core/FencingToken"
+import { Mutex, MutexStore, SimbaError } from "@effect-simba/core"
+import { type Bearer, FencingToken } from "@effect-simba/core/FencingToken"
 import * as SqlFence from "@effect-simba/core/SqlFence"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer } from "effect"
@@ -9,6 +9,8 @@ import * as Sqlite from "../../../../examples/shared/sqlite.ts"
 
 /** As large as those of Redis, which are microseconds since 1970. */
 const token = (n: number) => FencingToken.make(1_795_227_205_908_240 + n)
+
+const by = (resource: string, token: FencingToken): Bearer => ({ resource, token })
 
 const balance = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
@@ -34,41 +36,51 @@ const contract = (name: string, Live: Layer.Layer<SqlClient.SqlClient, unknown>)
       it.effect("takes a first token without a row, the same again, and larger ones", () =>
         Effect.gen(function*() {
           yield* setUp
-          for (const n of [1, 1, 2]) yield* SqlFence.withTransaction("alice", token(n))(setBalance(n))
+          for (const n of [1, 1, 2]) yield* SqlFence.withTransaction(by("alice", token(n)))(setBalance(n))
           assert.strictEqual(yield* balance, 2)
         }))
+
+      it.effect("takes a lease as the bearer of its token, for the resource of its name", () =>
+        Effect.gen(function*() {
+          yield* setUp
+          const first = yield* Mutex.withLock("alice")((lease) => Effect.succeed(lease))
+          yield* Mutex.withLock("alice")((lease) => SqlFence.withTransaction(lease)(setBalance(1)))
+          const error = yield* Effect.flip(SqlFence.withTransaction(first)(setBalance(2)))
+          assert.deepInclude(error, { _tag: "StaleToken", resource: "alice", token: first.token })
+          assert.strictEqual(yield* balance, 1)
+        }).pipe(Effect.provide(Mutex.layer().pipe(Layer.provide(MutexStore.layerMemory)))))
 
       it.effect("refuses a smaller token before the body runs, and names both", () =>
         Effect.gen(function*() {
           yield* setUp
-          yield* SqlFence.raise("alice", token(7))
+          yield* SqlFence.raise(by("alice", token(7)))
           let ran = false
           const body = Effect.andThen(Effect.sync(() => void (ran = true)), setBalance(0))
-          const error = yield* Effect.flip(SqlFence.withTransaction("alice", token(6))(body))
+          const error = yield* Effect.flip(SqlFence.withTransaction(by("alice", token(6)))(body))
           assert.instanceOf(error, SimbaError.StaleToken)
           assert.isFalse(ran)
           assert.deepInclude(error, { resource: "alice", token: token(6), seen: token(7) })
           assert.strictEqual(yield* balance, 100)
-          assert.strictEqual((yield* Effect.flip(SqlFence.raise("alice", token(6))))._tag, "StaleToken")
-          yield* SqlFence.withTransaction("alice", token(7))(setBalance(7))
+          assert.strictEqual((yield* Effect.flip(SqlFence.raise(by("alice", token(6)))))._tag, "StaleToken")
+          yield* SqlFence.withTransaction(by("alice", token(7)))(setBalance(7))
           assert.strictEqual(yield* balance, 7)
         }))
 
       it.effect("compares the tokens of one resource only, by its exact name", () =>
         Effect.gen(function*() {
           yield* setUp
-          yield* SqlFence.raise("alice", token(7))
-          for (const other of ["bob", "Alice", "alice ", "älice"]) yield* SqlFence.raise(other, token(1))
+          yield* SqlFence.raise(by("alice", token(7)))
+          for (const other of ["bob", "Alice", "alice ", "älice"]) yield* SqlFence.raise(by(other, token(1)))
         }))
 
       it.effect("undoes the body, and the token, where the body fails", () =>
         Effect.gen(function*() {
           yield* setUp
           const failing = Effect.andThen(setBalance(0), Effect.fail("no" as const))
-          const error = yield* Effect.flip(SqlFence.withTransaction("alice", token(9))(failing))
+          const error = yield* Effect.flip(SqlFence.withTransaction(by("alice", token(9)))(failing))
           assert.strictEqual(error, "no")
           assert.strictEqual(yield* balance, 100)
-          yield* SqlFence.withTransaction("alice", token(8))(setBalance(8))
+          yield* SqlFence.withTransaction(by("alice", token(8)))(setBalance(8))
           assert.strictEqual(yield* balance, 8)
         }))
 
@@ -82,12 +94,12 @@ const contract = (name: string, Live: Layer.Layer<SqlClient.SqlClient, unknown>)
             Deferred.succeed(began, undefined).pipe(
               Effect.andThen(Deferred.await(goOn)),
               Effect.andThen(add(1)),
-              SqlFence.withTransaction("alice", token(1))
+              SqlFence.withTransaction(by("alice", token(1)))
             )
           )
           yield* Deferred.await(began)
           const second = yield* Effect.forkChild(
-            SqlFence.withTransaction("alice", token(2))(add(10)).pipe(
+            SqlFence.withTransaction(by("alice", token(2)))(add(10)).pipe(
               // A serializable transaction that had to wait is refused, and succeeds when it is tried again
               Effect.retry({
                 times: 1,
@@ -108,9 +120,9 @@ const contract = (name: string, Live: Layer.Layer<SqlClient.SqlClient, unknown>)
         Effect.gen(function*() {
           yield* setUp
           const sql = yield* SqlClient.SqlClient
-          yield* SqlFence.raise("alice", token(5))
+          yield* SqlFence.raise(by("alice", token(5)))
           yield* sql.withTransaction(
-            Effect.andThen(setBalance(1), Effect.ignore(SqlFence.withTransaction("alice", token(4))(setBalance(0))))
+            Effect.andThen(setBalance(1), Effect.ignore(SqlFence.withTransaction(by("alice", token(4)))(setBalance(0))))
           )
           assert.strictEqual(yield* balance, 1)
         }))

@@ -38,8 +38,8 @@ const comparedAtTheWrite: Recipe = {
 
 /** The token is raised before the read. */
 const fenced: Recipe = {
-  read: (token) => Effect.andThen(SqlFence.raise("counter", token), value),
-  write: (token, value) => Effect.as(SqlFence.withTransaction("counter", token)(set(value)), true)
+  read: (token) => Effect.andThen(SqlFence.raise({ resource: "counter", token }), value),
+  write: (token, value) => Effect.as(SqlFence.withTransaction({ resource: "counter", token })(set(value)), true)
 }
 
 /** The column of the row, but raised before the read. */

@@ -1,6 +1,6 @@
 /** The scenarios of `server/single/mutex.test.ts` on the fake Redis, in virtual time: the same scripts, and no waiting. */
 import * as Mutex from "@effect-simba/core/Mutex"
-import { Fencing, RedisMutexStore } from "@effect-simba/redis"
+import { RedisFence, RedisMutexStore } from "@effect-simba/redis"
 import { FakeNetwork, FakeRedis, TestMutex } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer } from "effect"
@@ -57,7 +57,7 @@ const fake = (scenario: (stage: scenarios.Stage) => Effect.Effect<void, unknown>
 describe("a mutex on the fake Redis", () => {
   it.effect("code that fences its writes has the Redis of its mutexes", () =>
     Effect.gen(function*() {
-      yield* Mutex.withLock("report")((lease) => Fencing.set("report:latest", "42", lease.token))
+      yield* Mutex.withLock("report")((lease) => RedisFence.set(lease, "report:latest", "42"))
       const { dump } = yield* FakeRedis.FakeRedis
       assert.deepStrictEqual(yield* dump("report:latest"), { type: "string", value: "42" })
     }).pipe(Effect.provide(TestMutex.layerWith(RedisMutexStore.layer))))

@@ -1,6 +1,6 @@
 /** What the processes of a simulated fleet do with mutexes: they wait, work, contend and write, in every way there is. */
 import { type Lease, Mutex } from "@effect-simba/core"
-import { Fencing } from "@effect-simba/redis"
+import { RedisFence } from "@effect-simba/redis"
 import type { Simulation } from "@effect-simba/testkit"
 import { Duration, Effect, Option } from "effect"
 import { Redis } from "effect/persistence/Redis"
@@ -96,13 +96,16 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
       const send = Redis.use((redis) => redis.send("SET", key, String(lease.token)))
       return Effect.catchTag(Effect.timeout(Effect.asVoid(send), ttl), ["RedisError", "TimeoutError"], () => failed)
     }
-    return Effect.catchTags(Effect.timeout(Fencing.set(key, String(lease.token), lease.token), ttl), {
-      TimeoutError: () => failed,
-      ProtocolError: (error) => Effect.die(error),
-      InvalidConfig: (error) => Effect.die(error),
-      StaleToken: ({ seen }) => Effect.sync(() => note("stale", { id: lease.id, seen })),
-      BackendError: () => failed
-    })
+    return Effect.catchTags(
+      Effect.timeout(RedisFence.set({ resource: key, token: lease.token }, key, String(lease.token)), ttl),
+      {
+        TimeoutError: () => failed,
+        ProtocolError: (error) => Effect.die(error),
+        InvalidConfig: (error) => Effect.die(error),
+        StaleToken: ({ seen }) => Effect.sync(() => note("stale", { id: lease.id, seen })),
+        BackendError: () => failed
+      }
+    )
   }
 
   const write = (lease: Lease.Lease) =>

@@ -3,7 +3,7 @@ import { Leadership } from "@effect-simba/core"
 import type { Lease } from "@effect-simba/core/Lease"
 import * as Mutex from "@effect-simba/core/Mutex"
 import { MutexName } from "@effect-simba/core/MutexName"
-import { Fencing, IoRedis, RedisMutexStore } from "@effect-simba/redis"
+import { IoRedis, RedisFence, RedisMutexStore } from "@effect-simba/redis"
 import { Effect, Layer } from "effect"
 import * as RedisKeys from "../../src/internal/mutex/keys.ts"
 
@@ -24,7 +24,7 @@ export const countKey = (mutex: string, job: string) => `runs of ${job} in ${mut
 export const logKey = (mutex: string) => `log of ${mutex}`
 
 /** The period is the one whose ticket was given out last: the leader that has it is at work. */
-const count = Fencing.script(
+const count = RedisFence.script(
   (tick: string, counts: string, log: string, line: string) => [tick, counts, log, line],
   {
     numberOfKeys: 3,
@@ -40,7 +40,7 @@ export const layer = (config: JobsConfig) => {
     Effect.gen(function*() {
       const { mutex, name, stepsDownAfter } = config
       const tick = RedisKeys.tick(MutexName.make(mutex), job)
-      yield* Fencing.run(count, mutex, lease.token)(tick, countKey(mutex, job), logKey(mutex), `${job} ${name}`)
+      yield* RedisFence.run(count, lease)(tick, countKey(mutex, job), logKey(mutex), `${job} ${name}`)
       if (++runs % stepsDownAfter === 0) return yield* Effect.fail("enough for now")
     })
   const options = { oncePerPeriod: true, onError: "stepDown" } as const

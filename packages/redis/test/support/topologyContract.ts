@@ -2,7 +2,7 @@
 import { Mutex } from "@effect-simba/core"
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import type { Subscriber } from "@effect-simba/core/Subscriber"
-import { Fencing, RedisMutexStore } from "@effect-simba/redis"
+import { RedisFence, RedisMutexStore } from "@effect-simba/redis"
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Schedule } from "effect"
 import { Redis } from "effect/persistence/Redis"
@@ -19,7 +19,7 @@ export const mutexes = <E, R>(redis: Layer.Layer<Redis | Subscriber, E, R>) =>
     )
 
 /** Counts in a key of the resource's slot. */
-const advance = Fencing.script((key: string, by: number) => [key, by], {
+const advance = RedisFence.script((key: string, by: number) => [key, by], {
   numberOfKeys: 1,
   lua: `return redis.call('INCRBY', KEYS[1], ARGV[1])`
 })
@@ -100,16 +100,16 @@ export const contract = <R, E>(name: string, live: Layer.Layer<Provided | R, E>)
           Effect.gen(function*() {
             const tokenOf = Effect.scoped(Effect.map(Mutex.acquire(key), (lease) => lease.token))
             const former = yield* tokenOf
-            yield* Fencing.set(key, "former", former)
+            yield* RedisFence.set({ resource: key, token: former }, key, "former")
             const latter = yield* tokenOf
-            yield* Fencing.raise(key, latter)
-            const late = yield* Effect.flip(Fencing.set(key, "late", former))
+            yield* RedisFence.raise({ resource: key, token: latter })
+            const late = yield* Effect.flip(RedisFence.set({ resource: key, token: former }, key, "late"))
             assert.deepInclude(late, { _tag: "StaleToken", token: former, seen: latter })
             assert.strictEqual(yield* redis.send("GET", key), "former")
-            yield* Fencing.set(key, "latter", latter)
+            yield* RedisFence.set({ resource: key, token: latter }, key, "latter")
             const other = RedisKeys.seenToken(key).replace(":simba-token", ":count")
-            assert.strictEqual(yield* Fencing.run(advance, key, latter)(other, 2), 2)
-            const again = yield* Effect.flip(Fencing.run(advance, key, former)(other, 2))
+            assert.strictEqual(yield* RedisFence.run(advance, { resource: key, token: latter })(other, 2), 2)
+            const again = yield* Effect.flip(RedisFence.run(advance, { resource: key, token: former })(other, 2))
             assert.strictEqual(again._tag, "StaleToken")
             assert.strictEqual(yield* redis.send("GET", other), "2")
             assert.strictEqual(yield* redis.send("GET", key), "latter")
@@ -122,9 +122,12 @@ export const contract = <R, E>(name: string, live: Layer.Layer<Provided | R, E>)
         for (let i = 0; i < 12; i++) {
           yield* redis.send("SCRIPT", "FLUSH")
           const key = `${name} forgotten fence ${i}`
-          yield* Fencing.set(key, "new", FencingToken.make(2))
+          yield* RedisFence.set({ resource: key, token: FencingToken.make(2) }, key, "new")
           yield* redis.send("SCRIPT", "FLUSH")
-          assert.strictEqual((yield* Effect.flip(Fencing.set(key, "old", FencingToken.make(1))))._tag, "StaleToken")
+          assert.strictEqual(
+            (yield* Effect.flip(RedisFence.set({ resource: key, token: FencingToken.make(1) }, key, "old")))._tag,
+            "StaleToken"
+          )
           assert.strictEqual(yield* redis.send("GET", key), "new")
         }
       }))

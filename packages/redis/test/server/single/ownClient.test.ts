@@ -3,7 +3,7 @@ import { Mutex } from "@effect-simba/core"
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import { Subscriber } from "@effect-simba/core/Subscriber"
-import { Fencing, IoRedis, RedisMutexStore } from "@effect-simba/redis"
+import { IoRedis, RedisFence, RedisMutexStore } from "@effect-simba/redis"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Fiber, Layer, Queue, Result, Scope } from "effect"
 import * as Redis from "effect/persistence/Redis"
@@ -215,9 +215,9 @@ describe("a command that fails", () => {
         const refused = yield* Effect.flip(redis.send("SET", "list", secret, "PX", "no number"))
         yield* server.send("ACL", "SETUSER", "default", "-set", "-evalsha", "-eval")
         const denied = yield* Effect.flip(redis.send("SET", "k", secret))
-        const fenced = yield* Effect.flip(Fencing.set("k", secret, FencingToken.make(1)))
+        const fenced = yield* Effect.flip(RedisFence.set({ resource: "k", token: FencingToken.make(1) }, "k", secret))
         yield* server.kill()
-        const gone = yield* Effect.flip(Fencing.set("k", secret, FencingToken.make(1)))
+        const gone = yield* Effect.flip(RedisFence.set({ resource: "k", token: FencingToken.make(1) }, "k", secret))
         for (const error of [refused, denied, fenced, gone]) assert.notInclude(inspect(error, { depth: 20 }), secret)
         assert.include(inspect(fenced, { depth: 20 }), "NOPERM")
       }).pipe(Effect.provide(Layer.fresh(IoRedis.fromClient(client))))

@@ -14,17 +14,17 @@
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
- * import { Fencing } from "@effect-simba/redis"
+ * import { RedisFence } from "@effect-simba/redis"
  * import { Effect } from "effect"
  *
- * const program = Mutex.withLock("report")((lease) => Fencing.set("report:latest", "...", lease.token)).pipe(
+ * const program = Mutex.withLock("report")((lease) => RedisFence.set(lease, "report:latest", "...")).pipe(
  *   Effect.catchTag("StaleToken", (error) => Effect.logError(error.message))
  * )
  * ```
  *
  * @since 0.1.0
  */
-import { FencingToken } from "@effect-simba/core/FencingToken"
+import { type Bearer, FencingToken, resourceOf } from "@effect-simba/core/FencingToken"
 import { InvalidConfig, type ProtocolError, StaleToken, type StoreError } from "@effect-simba/core/SimbaError"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -99,15 +99,15 @@ export interface Script<Params extends ReadonlyArray<unknown>> {
  * **Example** (A counter that only the holder of a mutex advances)
  *
  * ```ts
- * import type { FencingToken } from "@effect-simba/core/FencingToken"
- * import { Fencing } from "@effect-simba/redis"
+ * import type { Lease } from "@effect-simba/core"
+ * import { RedisFence } from "@effect-simba/redis"
  *
- * const advance: Fencing.Script<[key: string, by: number]> = Fencing.script((key, by) => [key, by], {
+ * const advance: RedisFence.Script<[key: string, by: number]> = RedisFence.script((key, by) => [key, by], {
  *   numberOfKeys: 1,
  *   lua: `return redis.call('INCRBY', KEYS[1], ARGV[1])`
  * })
  *
- * const next = (token: FencingToken) => Fencing.run(advance, "invoices", token)("{invoices}:last", 1)
+ * const next = (lease: Lease.Lease) => RedisFence.run(advance, lease)("{invoices}:last", 1)
  * ```
  *
  * @category constructors
@@ -143,15 +143,15 @@ const isToken = Schema.is(FencingToken)
  * **Example** (A list that only the holder of a mutex extends)
  *
  * ```ts
- * import type { FencingToken } from "@effect-simba/core/FencingToken"
- * import { Fencing } from "@effect-simba/redis"
+ * import type { Lease } from "@effect-simba/core"
+ * import { RedisFence } from "@effect-simba/redis"
  *
- * const append: Fencing.Script<[key: string, line: string]> = Fencing.script((key, line) => [key, line], {
+ * const append: RedisFence.Script<[key: string, line: string]> = RedisFence.script((key, line) => [key, line], {
  *   numberOfKeys: 1,
  *   lua: `return redis.call('RPUSH', KEYS[1], ARGV[1])`
  * })
  *
- * const write = (line: string, token: FencingToken) => Fencing.run(append, "ledger", token)("{ledger}:lines", line)
+ * const write = (line: string, lease: Lease.Lease) => RedisFence.run(append, lease)("{ledger}:lines", line)
  * ```
  *
  * @category combinators
@@ -159,11 +159,12 @@ const isToken = Schema.is(FencingToken)
  */
 export const run = <Params extends ReadonlyArray<unknown>>(
   script: Script<Params>,
-  resource: string,
-  token: FencingToken
+  bearer: Bearer
 ) =>
 (...params: Params): Effect.Effect<unknown, StaleToken | StoreError, Redis.Redis> =>
   Effect.flatMap(Redis.Redis, (redis) => {
+    const { token } = bearer
+    const resource = resourceOf(bearer)
     const fence = RedisKeys.seenToken(resource)
     return evaluate(redis, script.fenced)(fence, token, ...params).pipe(
       Effect.mapError(fromRedis("fenced script")),
@@ -195,16 +196,16 @@ const nothing = script(() => [], { numberOfKeys: 0, lua: "return nil" })
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
- * import { Fencing } from "@effect-simba/redis"
+ * import { RedisFence } from "@effect-simba/redis"
  * import { Effect } from "effect"
  * import { Redis } from "effect/persistence/Redis"
  *
  * const program = Mutex.withLock("balance")((lease) =>
  *   Effect.gen(function*() {
  *     const redis = yield* Redis
- *     yield* Fencing.raise("balance", lease.token)
+ *     yield* RedisFence.raise(lease)
  *     const balance = Number(yield* redis.send<string | null>("GET", "balance"))
- *     yield* Fencing.set("balance", String(balance + 1), lease.token)
+ *     yield* RedisFence.set(lease, "balance", String(balance + 1))
  *   })
  * )
  * ```
@@ -212,10 +213,8 @@ const nothing = script(() => [], { numberOfKeys: 0, lua: "return nil" })
  * @category combinators
  * @since 0.1.0
  */
-export const raise = (
-  resource: string,
-  token: FencingToken
-): Effect.Effect<void, StaleToken | StoreError, Redis.Redis> => Effect.asVoid(run(nothing, resource, token)())
+export const raise = (bearer: Bearer): Effect.Effect<void, StaleToken | StoreError, Redis.Redis> =>
+  Effect.asVoid(run(nothing, bearer)())
 
 const write = script((key: string, value: string, millis: number | "") => [key, value, millis], {
   numberOfKeys: 1,
@@ -228,20 +227,24 @@ end`
 })
 
 /**
- * Sets a key, as `SET` does, unless a larger token was seen for it.
+ * Sets a key, as `SET` does, unless the resource has seen a larger token.
  *
  * **Details**
  *
  * The same token may write again and again.
  *
+ * **Gotchas**
+ *
+ * On a Cluster the key must be in the slot of the resource: `{rates}:latest` for the mutex `rates`.
+ *
  * **Example** (A value that must not stay for ever)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
- * import { Fencing } from "@effect-simba/redis"
+ * import { RedisFence } from "@effect-simba/redis"
  *
  * const program = Mutex.withLock("rates")((lease) =>
- *   Fencing.set("rates:latest", "1.07", lease.token, { ttl: "10 minutes" })
+ *   RedisFence.set(lease, "rates:latest", "1.07", { ttl: "10 minutes" })
  * )
  * ```
  *
@@ -249,18 +252,18 @@ end`
  * @since 0.1.0
  */
 export const set = (
+  bearer: Bearer,
   key: string,
   value: string,
-  token: FencingToken,
   options?: {
     /** When the key expires, rounded up to milliseconds. Default: never. */
     readonly ttl?: Duration.Input | undefined
   }
 ): Effect.Effect<void, StaleToken | StoreError | InvalidConfig, Redis.Redis> => {
-  if (options?.ttl === undefined) return Effect.asVoid(run(write, key, token)(key, value, ""))
+  if (options?.ttl === undefined) return Effect.asVoid(run(write, bearer)(key, value, ""))
   const ttl = Duration.fromInput(options.ttl)
   const millis = ttl._tag === "Some" ? Math.ceil(Duration.toMillis(ttl.value)) : NaN
   return Number.isSafeInteger(millis) && millis > 0
-    ? Effect.asVoid(run(write, key, token)(key, value, millis))
+    ? Effect.asVoid(run(write, bearer)(key, value, millis))
     : Effect.fail(new InvalidConfig({ option: "ttl", problem: "it must be finite and at least 1 millisecond" }))
 }

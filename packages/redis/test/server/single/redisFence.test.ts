@@ -1,6 +1,6 @@
 import { SimbaError } from "@effect-simba/core"
-import { FencingToken } from "@effect-simba/core/FencingToken"
-import { Fencing, IoRedis } from "@effect-simba/redis"
+import { type Bearer, FencingToken } from "@effect-simba/core/FencingToken"
+import { IoRedis, RedisFence } from "@effect-simba/redis"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import { inspect } from "node:util"
@@ -8,6 +8,8 @@ import * as RedisKeys from "../../../src/internal/mutex/keys.ts"
 import { freshName, infoField, openMutex, RedisServer, until } from "../../support/harness.ts"
 
 const token = (n: number) => FencingToken.make(n)
+
+const by = (resource: string, token: FencingToken): Bearer => ({ resource, token })
 
 const TestLive = Layer.unwrap(Effect.map(RedisServer, (server) => IoRedis.layer({ url: server.url }))).pipe(
   Layer.provideMerge(RedisServer.layer)
@@ -19,17 +21,17 @@ const stale = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     return error as SimbaError.StaleToken
   })
 
-const advance = Fencing.script((key: string, other: string, by: number) => [key, other, by], {
+const advance = RedisFence.script((key: string, other: string, by: number) => [key, other, by], {
   numberOfKeys: 2,
   lua: `
 redis.call('SET', KEYS[2], #KEYS .. ' ' .. #ARGV)
 return redis.call('INCRBY', KEYS[1], ARGV[1]) -- a comment at the end`
 })
 
-const broken = Fencing.script((key: string) => [key], { numberOfKeys: 1, lua: "return redis.call('INCR', KEYS[1])" })
-const refusing = Fencing.script(() => [], { numberOfKeys: 0, lua: "return redis.error_reply('MINE no')" })
-const silent = Fencing.script(() => [], { numberOfKeys: 0, lua: "" })
-const many = Fencing.script((...keys: ReadonlyArray<string>) => [...keys, "x"], {
+const broken = RedisFence.script((key: string) => [key], { numberOfKeys: 1, lua: "return redis.call('INCR', KEYS[1])" })
+const refusing = RedisFence.script(() => [], { numberOfKeys: 0, lua: "return redis.error_reply('MINE no')" })
+const silent = RedisFence.script(() => [], { numberOfKeys: 0, lua: "" })
+const many = RedisFence.script((...keys: ReadonlyArray<string>) => [...keys, "x"], {
   numberOfKeys: (...keys) => keys.length,
   lua: "return { #KEYS, KEYS[#KEYS], ARGV[1] }"
 })
@@ -39,14 +41,14 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
     Effect.gen(function*() {
       const server = yield* RedisServer
       const key = freshName("set")
-      yield* Fencing.set(key, "first", token(5))
-      yield* Fencing.set(key, "again", token(5))
-      yield* Fencing.set(key, "second", token(7))
-      const error = yield* stale(Fencing.set(key, "late", token(6)))
+      yield* RedisFence.set(by(key, token(5)), key, "first")
+      yield* RedisFence.set(by(key, token(5)), key, "again")
+      yield* RedisFence.set(by(key, token(7)), key, "second")
+      const error = yield* stale(RedisFence.set(by(key, token(6)), key, "late"))
       assert.deepInclude(error, { _tag: "StaleToken", resource: key, token: token(6), seen: token(7) })
       assert.include(error.message, "acquire the mutex anew")
       assert.strictEqual(yield* server.send("GET", key), "second")
-      yield* Fencing.set(key, "third", token(8))
+      yield* RedisFence.set(by(key, token(8)), key, "third")
       assert.strictEqual(yield* server.send("GET", key), "third")
     }), { tags: ["B32"] })
 
@@ -57,9 +59,9 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       const key = freshName("digits")
       let last = 0
       for (const n of [...ascending, Number.MAX_SAFE_INTEGER]) {
-        yield* Fencing.set(key, String(n), token(n))
+        yield* RedisFence.set(by(key, token(n)), key, String(n))
         if (last > 0) {
-          const error = yield* stale(Fencing.set(key, "late", token(last)))
+          const error = yield* stale(RedisFence.set(by(key, token(last)), key, "late"))
           assert.deepInclude(error, { token: token(last), seen: token(n) })
         }
         assert.strictEqual(yield* server.send("GET", RedisKeys.seenToken(key)), String(n))
@@ -72,14 +74,14 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
     Effect.gen(function*() {
       const server = yield* RedisServer
       const key = freshName("ttl")
-      yield* Fencing.set(key, "x", token(3), { ttl: "50 millis" })
+      yield* RedisFence.set(by(key, token(3)), key, "x", { ttl: "50 millis" })
       yield* until("expired", Effect.map(server.send("EXISTS", key), (n) => n === 0))
-      yield* stale(Fencing.set(key, "late", token(2)))
+      yield* stale(RedisFence.set(by(key, token(2)), key, "late"))
       assert.isAbove(Number(yield* server.send("PTTL", RedisKeys.seenToken(key))), 6 * 24 * 3_600_000)
-      yield* Fencing.set(key, "x", token(3))
+      yield* RedisFence.set(by(key, token(3)), key, "x")
       assert.strictEqual(yield* server.send("PTTL", key), -1)
       for (const ttl of [0, -5, Infinity]) {
-        const error = yield* Effect.flip(Fencing.set(key, "y", token(4), { ttl }))
+        const error = yield* Effect.flip(RedisFence.set(by(key, token(4)), key, "y", { ttl }))
         assert.deepInclude(error, { _tag: "InvalidConfig", option: "ttl" })
       }
     }))
@@ -88,11 +90,11 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
     Effect.gen(function*() {
       const server = yield* RedisServer
       const key = freshName("guard")
-      yield* Fencing.set(key, "old", token(1))
-      yield* Fencing.raise(key, token(2))
-      yield* Fencing.raise(key, token(2))
-      yield* stale(Fencing.set(key, "late", token(1)))
-      yield* stale(Fencing.raise(key, token(1)))
+      yield* RedisFence.set(by(key, token(1)), key, "old")
+      yield* RedisFence.raise(by(key, token(2)))
+      yield* RedisFence.raise(by(key, token(2)))
+      yield* stale(RedisFence.set(by(key, token(1)), key, "late"))
+      yield* stale(RedisFence.raise(by(key, token(1))))
       assert.strictEqual(yield* server.send("GET", key), "old")
     }))
 
@@ -101,26 +103,26 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       const server = yield* RedisServer
       const key = freshName("snippet")
       const other = `${key} other`
-      const by = (n: number) => Fencing.run(advance, "resource", token(n))(key, other, 5)
-      assert.strictEqual(yield* by(10), 5)
-      assert.strictEqual(yield* by(11), 10)
-      yield* stale(by(10))
+      const next = (n: number) => RedisFence.run(advance, by("resource", token(n)))(key, other, 5)
+      assert.strictEqual(yield* next(10), 5)
+      assert.strictEqual(yield* next(11), 10)
+      yield* stale(next(10))
       assert.strictEqual(yield* server.send("GET", key), "10")
       assert.strictEqual(yield* server.send("GET", other), "2 1")
-      assert.deepStrictEqual(yield* Fencing.run(many, "r", token(1))("a", "b", "c"), [3, "c", "x"])
-      assert.notExists(yield* Fencing.run(silent, "r", token(1))())
+      assert.deepStrictEqual(yield* RedisFence.run(many, by("r", token(1)))("a", "b", "c"), [3, "c", "x"])
+      assert.notExists(yield* RedisFence.run(silent, by("r", token(1)))())
     }))
 
   it.effect("a snippet has as many keys and arguments as Redis takes", () =>
     Effect.gen(function*() {
       const key = freshName("wide")
       const values = Array.from({ length: 20_000 }, (_, i) => String(i))
-      const push = Fencing.script((key: string) => [key, ...values], {
+      const push = RedisFence.script((key: string) => [key, ...values], {
         numberOfKeys: 1,
         lua: "return { #KEYS, #ARGV, ARGV[1], ARGV[#ARGV] }"
       })
-      assert.deepStrictEqual(yield* Fencing.run(push, key, token(1))(key), [1, 20_000, "0", "19999"])
-      assert.deepStrictEqual(yield* Fencing.run(many, key, token(1))(...values), [20_000, "19999", "x"])
+      assert.deepStrictEqual(yield* RedisFence.run(push, by(key, token(1)))(key), [1, 20_000, "0", "19999"])
+      assert.deepStrictEqual(yield* RedisFence.run(many, by(key, token(1)))(...values), [20_000, "19999", "x"])
     }))
 
   it.effect("a snippet that fails is a BackendError, and its token counts", () =>
@@ -128,11 +130,11 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       const server = yield* RedisServer
       const key = freshName("failing")
       yield* server.send("SET", key, "text")
-      const error = yield* Effect.flip(Fencing.run(broken, key, token(9))(key))
+      const error = yield* Effect.flip(RedisFence.run(broken, by(key, token(9)))(key))
       assert.deepInclude(error, { _tag: "BackendError", retryable: false })
       assert.match(error.message, /not an integer/)
-      yield* stale(Fencing.run(broken, key, token(8))(key))
-      const refused = yield* Effect.flip(Fencing.run(refusing, key, token(9))())
+      yield* stale(RedisFence.run(broken, by(key, token(8)))(key))
+      const refused = yield* Effect.flip(RedisFence.run(refusing, by(key, token(9)))())
       assert.match(refused.message, /MINE no/)
     }))
 
@@ -141,11 +143,11 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       const server = yield* RedisServer
       const key = freshName("unreadable")
       yield* server.send("SET", RedisKeys.seenToken(key), "soon")
-      const unreadable = yield* Effect.flip(Fencing.set(key, "x", token(1)))
+      const unreadable = yield* Effect.flip(RedisFence.set(by(key, token(1)), key, "x"))
       assert.deepInclude(unreadable, { _tag: "ProtocolError", read: "soon" })
       yield* server.send("DEL", RedisKeys.seenToken(key))
       yield* server.send("LPUSH", RedisKeys.seenToken(key), "x")
-      const wrongType = yield* Effect.flip(Fencing.set(key, "x", token(1)))
+      const wrongType = yield* Effect.flip(RedisFence.set(by(key, token(1)), key, "x"))
       assert.deepInclude(wrongType, { _tag: "BackendError", retryable: false })
       assert.strictEqual(yield* server.send("EXISTS", key), 0)
     }))
@@ -155,7 +157,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       const server = yield* RedisServer
       const key = freshName("secret")
       yield* server.send("LPUSH", RedisKeys.seenToken(key), "x")
-      const error = yield* Effect.flip(Fencing.set(key, "hunter2", token(1)))
+      const error = yield* Effect.flip(RedisFence.set(by(key, token(1)), key, "hunter2"))
       assert.notInclude(inspect(error, { depth: null, showHidden: true }), "hunter2")
       assert.deepInclude(error.cause, { command: { name: "EVALSHA" } })
     }))
@@ -163,7 +165,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
   it.effect("the texts are constant, whatever the keys and tokens", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
-      const round = (n: number) => Fencing.set(freshName("constant"), "x", token(n))
+      const round = (n: number) => RedisFence.set(by(freshName("constant"), token(n)), freshName("constant"), "x")
       yield* round(1)
       const cached = yield* infoField(server, "memory", "number_of_cached_scripts")
       for (let n = 2; n < 40; n++) yield* round(n)
@@ -179,12 +181,12 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       const key = `${m} document`
       // Neither renewed nor interrupted: what a stopped process looks like to the others
       const held = yield* stalled.acquire(m, { isAlive: Effect.succeed(false), maxHold: "1 hour" })
-      yield* Fencing.set(key, "written in time", held.token)
+      yield* RedisFence.set(by(key, held.token), key, "written in time")
       yield* successor.withLock(m)((lease) => {
         assert.isAbove(lease.token, held.token)
-        return Fencing.set(key, "written by the successor", lease.token)
+        return RedisFence.set(by(key, lease.token), key, "written by the successor")
       })
-      const error = yield* stale(Fencing.set(key, "written too late", held.token))
+      const error = yield* stale(RedisFence.set(by(key, held.token), key, "written too late"))
       assert.strictEqual(error.token, held.token)
       assert.strictEqual(yield* server.send("GET", key), "written by the successor")
     }), { tags: ["B20", "B32"] })
@@ -196,7 +198,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       const tokens = Array.from({ length: 200 }, (_, n) => ((n * 73) % 200) + 1)
       const writers = yield* Effect.forEach(
         tokens,
-        (n) => Effect.forkScoped(Effect.exit(Fencing.set(key, String(n), token(n))))
+        (n) => Effect.forkScoped(Effect.exit(RedisFence.set(by(key, token(n)), key, String(n))))
       )
       for (const writer of writers) yield* Fiber.join(writer)
       assert.strictEqual(yield* server.send("GET", key), "200")
