@@ -64,7 +64,7 @@ describe("Mutex.events", { tags: ["S16"] }, () => {
       const faults = yield* Faults
       const seen = yield* recording()
       faults.inspect = "fail"
-      yield* TestClock.adjust("5 seconds")
+      yield* TestClock.adjust("2 seconds")
       assert.isAbove(seen.length, 0)
       assert.deepStrictEqual([...new Set(tags(seen))], ["Gap"])
       faults.inspect = "work"

@@ -7,7 +7,7 @@ import { RedisMutexStore, RedisSubscriber } from "@effect-simba/redis"
 import { RedisStreamStore } from "@effect-simba/redis/streams"
 import { FakeRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Exit, Fiber, Layer } from "effect"
+import { Context, Effect, Exit, Fiber, Layer, Scope, SubscriptionRef } from "effect"
 import { Redis, RedisError } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 import { inspect } from "node:util"
@@ -79,6 +79,30 @@ describe("a server in trouble", () => {
       }).pipe(Effect.provide(FakeLive)),
     { tags: ["B14"] }
   )
+
+  it.effect("a contender asks a server that loads its data at most every ten seconds in the end, and leads soon after", () =>
+    Effect.gen(function*() {
+      const server = yield* FakeRedis.FakeRedis
+      const us = yield* openFake("a")
+      const them = yield* Scope.make()
+      yield* Scope.provide((yield* openFake("b")).acquire("m"), them)
+      const contender = yield* us.contend("m")
+      yield* TestClock.adjust("5 seconds")
+      yield* server.setErrorState("LOADING")
+      const asked = Effect.gen(function*() {
+        yield* server.clearTrace
+        yield* TestClock.adjust("1 minute")
+        return (yield* server.trace).filter(({ client, role }) => client === "a" && role === "commands").length
+      })
+      // A lease long each second, as any acquire; its undo; then ever slower, the contender and its watch alike
+      assert.isBelow(yield* asked, 60)
+      assert.isBelow(yield* asked, 18)
+      assert.isBelow(yield* asked, 18)
+      yield* server.setErrorState(undefined)
+      yield* Scope.close(them, Exit.void)
+      yield* TestClock.adjust("13 seconds")
+      assert.isTrue((yield* SubscriptionRef.get(contender.state)).isOwner)
+    }).pipe(Effect.scoped, Effect.provide(FakeLive)))
 
   it.effect(
     "what the server refuses for good is told at once, and what it cannot have meant is told apart",

@@ -1,4 +1,5 @@
 /** The loop behind `Mutex.contend`: acquire, lead until it is over, again. */
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
@@ -22,7 +23,7 @@ import type { AcquireError } from "../../SimbaError.ts"
 import { handle } from "../handle.ts"
 import { instant } from "../lease/instant.ts"
 import type { Recorder } from "../lease/metricsRecorder.ts"
-import { endlessRetry } from "../lease/storeFailure.ts"
+import { endlessRetry, isTransient } from "../lease/storeFailure.ts"
 import * as log from "../log.ts"
 import * as ownerWatch from "../mutex/ownerWatch.ts"
 
@@ -122,14 +123,21 @@ export const make = Effect.fnUntraced(function*(options: {
     yield* lease.lost
   }))
 
+  /** The last attempt ended in an outage: one cheap request comes first, since an acquire repeats its own each second. */
+  let isOut = false
+  const reached = Effect.suspend(() => isOut ? Effect.map(store.owner(mutex), () => void (isOut = false)) : Effect.void)
+
   // An interruption of the loop itself does not come here
   const attempt = Effect.catchCause(
-    Effect.ensuring(lead, Effect.sync(() => lookNow())),
-    (cause) =>
-      Effect.andThen(
+    Effect.andThen(reached, Effect.ensuring(lead, Effect.sync(() => lookNow()))),
+    (cause) => {
+      const error = Cause.findErrorOption(cause)
+      isOut = Option.isSome(error) && isTransient(error.value)
+      return Effect.andThen(
         log.warning("Cannot contend at present; trying again", cause),
         Effect.fail("again" as const)
       )
+    }
   )
 
   // The schedule does not end, so neither does the retry

@@ -1,8 +1,9 @@
 /** Follows the owners of mutexes without contending: one watch for each mutex of a layer, shared by all who follow it. */
-import type * as Cause from "effect/Cause"
+import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
@@ -11,7 +12,7 @@ import type { MutexName } from "../../MutexName.ts"
 import type { MutexState } from "../../MutexStore.ts"
 import type { OwnerEvent } from "../../OwnerEvent.ts"
 import type { StoreError } from "../../SimbaError.ts"
-import { endlessRetry, isTransient, outageRetry } from "../lease/storeFailure.ts"
+import { endlessRetry, isTransient } from "../lease/storeFailure.ts"
 import type { AttemptContext } from "./attempt.ts"
 import type { HeldLease } from "./heldLease.ts"
 
@@ -101,11 +102,14 @@ export const make = Effect.fnUntraced(function*(
   /** Asks until it is answered. */
   const persist = <A, R>(watch: Watch, request: Effect.Effect<A, StoreError, R>): Effect.Effect<A, never, R> =>
     request.pipe(
-      Effect.tapError((error) => isTransient(error) ? gap(watch) : Effect.void),
-      Effect.retry({ schedule: outageRetry, while: isTransient }),
-      Effect.catchCause((cause) =>
-        Effect.andThen(tell(watch, (follower) => follower.refused(cause)), Effect.fail("again" as const))
-      ),
+      Effect.catchCause((cause) => {
+        const error = Cause.findErrorOption(cause)
+        const isOutage = Option.isSome(error) && isTransient(error.value)
+        return Effect.andThen(
+          isOutage ? gap(watch) : tell(watch, (follower) => follower.refused(cause)),
+          Effect.fail("again" as const)
+        )
+      }),
       Effect.retry(endlessRetry),
       Effect.orDie
     )
