@@ -161,8 +161,8 @@ export const layerFromEnv = (
  * interruption or a timeout ends the wait at once, and leaves the queue in the background.
  *
  * Fails with `AcquireTimeout` if `timeout` passes first. Fails with `AlreadyHeld` inside a `withLock` of the same name,
- * which would wait for itself. Fails with `BackendError` if the backend refuses, or is out of reach for longer than a lease
- * lasts.
+ * which would wait for itself. Fails with `BackendError` if the backend refuses, or is out of reach until `timeout` or for
+ * longer than a lease lasts. An `acquire` of what its own process holds is reported once, after five seconds.
  *
  * **Gotchas**
  *

@@ -8,11 +8,12 @@ import * as Schema from "effect/Schema"
 import { FencingToken } from "./FencingToken.ts"
 
 /**
- * The mutex stayed with somebody else for the whole `timeout`: try again later, or do without.
+ * The mutex was held by another for the whole `timeout`: try again later, or do without.
  *
  * **Details**
  *
- * Nothing is held, and the place in the queue is given up.
+ * Nothing is held, and the place in the queue is released. A timeout in an outage is a `BackendError`: the last request
+ * failed or had no reply, so nobody knows whether the mutex is busy.
  *
  * **Example** (Answering that somebody else is at it)
  *
@@ -35,13 +36,18 @@ export class AcquireTimeout extends Schema.TaggedError<AcquireTimeout>("@effect-
     mutex: Schema.String,
     timeout: Schema.Duration,
     /** The last owner that was seen, where one was. */
-    owner: Schema.optionalKey(Schema.String)
+    owner: Schema.optionalKey(Schema.String),
+    /** Whether that owner is another fiber of the same layer. */
+    isLocal: Schema.optionalKey(Schema.Boolean)
   }
 ) {
   override get message(): string {
-    const owner = this.owner === undefined ? "" : `; last seen owner: ${this.owner}`
+    const where = this.isLocal === true ? ", in this process" : ""
+    const owner = this.owner === undefined ? "" : `; last seen owner: ${this.owner}${where}`
     return `Mutex "${this.mutex}" was not free within ${Duration.format(this.timeout)}${owner}. ` +
-      "Wait longer, or hold it for shorter."
+      (this.isLocal === true
+        ? "Release that lease first, or pass it on: an acquire of a mutex that its caller holds waits for itself."
+        : "Wait longer, or hold it for shorter.")
   }
 }
 

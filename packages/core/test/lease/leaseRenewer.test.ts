@@ -132,7 +132,7 @@ describe("renewing many leases", () => {
         const warnings = lines.splice(0).filter((line) => line.includes("could not be renewed"))
         // Jitter of the attempts in between may part the two, so that each is in a call of its own the next time
         assert.strictEqual(warnings.reduce((sum, line) => sum + Number.parseInt(line), 0), 2)
-        for (const line of warnings) assert.include(line, "no answer within 1s")
+        for (const line of warnings) assert.include(line, "no reply within 1s")
       }
     }).pipe(
       Effect.scoped,

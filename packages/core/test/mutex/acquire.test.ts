@@ -112,7 +112,7 @@ describe("acquire", () => {
       faults.acquire = { late: "500 millis" }
       const fiber = yield* start(Effect.flip(Effect.scoped(Mutex.acquire("m", { timeout: "200 millis" }))))
       yield* TestClock.adjust("200 millis")
-      assert.strictEqual((yield* Fiber.join(fiber))._tag, "AcquireTimeout")
+      assert.strictEqual((yield* Fiber.join(fiber))._tag, "BackendError")
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
     }).pipe(Effect.provide(TestLive)), { tags: ["H7"] })
 

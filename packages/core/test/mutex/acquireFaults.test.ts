@@ -188,6 +188,125 @@ describe("a store that does not answer", () => {
   )
 })
 
+describe("a timeout in an outage is no busy mutex", () => {
+  const timingOut = Effect.flip(Mutex.withLock("m", { timeout: "3 seconds" })(Effect.void))
+
+  it.effect.each(
+    [
+      ["fail", "outage"],
+      ["hang", "no reply within 3s"],
+      [{ late: "4 seconds" }, "no reply within 3s"]
+    ] as const
+  )("a free mutex, and a store that does %j", ([acquire, cause]) =>
+    Effect.gen(function*() {
+      const faults = yield* FaultyStore.Faults
+      faults.acquire = acquire
+      const asks = yield* start(timingOut)
+      const waits = yield* start(timingOut)
+      yield* TestClock.adjust("2 seconds")
+      const late = yield* start(timingOut)
+      yield* TestClock.adjust("3 seconds")
+      for (const fiber of [asks, waits, late]) {
+        const error = yield* Fiber.join(fiber)
+        assert.deepInclude(error, { _tag: "BackendError", retryable: true })
+        assert.include(error.message, cause)
+      }
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it.effect.each([["fail"], ["hang"]] as const)(
+    "a taken mutex whose queue cannot be joined (%s)",
+    ([acquire]) =>
+      Effect.gen(function*() {
+        const faults = yield* FaultyStore.Faults
+        yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
+        faults.subscribe = { late: "1 second" }
+        const waiting = yield* start(timingOut)
+        yield* TestClock.adjust(1)
+        faults.acquire = acquire
+        yield* TestClock.adjust("3 seconds")
+        assert.deepInclude(yield* Fiber.join(waiting), { _tag: "BackendError", retryable: true })
+      }).pipe(Effect.scoped, Effect.provide(TestLive))
+  )
+
+  it.effect("a reply after the outage counts", () =>
+    Effect.gen(function*() {
+      const faults = yield* FaultyStore.Faults
+      yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
+      faults.acquire = "fail"
+      const waiting = yield* start(timingOut)
+      yield* TestClock.adjust("1 second")
+      faults.acquire = "work"
+      yield* TestClock.adjust("2 seconds")
+      assert.deepInclude(yield* Fiber.join(waiting), { _tag: "AcquireTimeout", mutex: "m" })
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it.effect("a request that is just under way does not hide that the mutex is taken", () =>
+    Effect.gen(function*() {
+      const faults = yield* FaultyStore.Faults
+      yield* Effect.provide(Mutex.acquire("m", { ttl: "1 second", transition: "1900 millis" }), yield* another("them"))
+      const waiting = yield* start(timingOut)
+      yield* TestClock.adjust("1 second")
+      faults.acquire = { late: "1 second" }
+      // The waiter polls when the lease that it knows of could be over
+      yield* TestClock.adjust("2 seconds")
+      assert.deepInclude(yield* Fiber.join(waiting), { _tag: "AcquireTimeout", mutex: "m" })
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+})
+
+describe("an acquire of a mutex that its own process holds", () => {
+  const logging = () => {
+    const lines: Array<string> = []
+    const logger = Logger.make<unknown, void>(({ logLevel, message }) => {
+      if (logLevel === "Warn") lines.push(String(message))
+    })
+    const live = Mutex.layer({ contender: "us" }).pipe(
+      Layer.provideMerge(FaultyStore.layer),
+      Layer.provideMerge(Logger.layer([logger]))
+    )
+    return { lines, live }
+  }
+
+  it.effect("is reported once, after five seconds, and its timeout names this process", () => {
+    const { lines, live } = logging()
+    return Effect.gen(function*() {
+      const lease = yield* Mutex.acquire("m")
+      const again = yield* start(Effect.flip(Mutex.acquire("m", { timeout: "1 minute" })))
+      yield* TestClock.adjust("4999 millis")
+      assert.deepStrictEqual(lines, [])
+      yield* TestClock.adjust("1 millis")
+      assert.lengthOf(lines, 1)
+      assert.include(lines[0], `This process has held mutex "m" for 5s (token ${lease.token})`)
+      yield* TestClock.adjust("55 seconds")
+      const error = yield* Fiber.join(again)
+      assert.deepInclude(error, { _tag: "AcquireTimeout", isLocal: true, owner: lease.id })
+      assert.include(error.message, "in this process")
+      yield* start(Mutex.acquire("m", { timeout: "1 minute" }).pipe(Effect.ignore))
+      yield* TestClock.adjust("2 minutes")
+      assert.lengthOf(lines, 1)
+    }).pipe(Effect.scoped, Effect.provide(live))
+  })
+
+  it.effect("is not reported where leases change hands, nor for another process", () => {
+    const { lines, live } = logging()
+    return Effect.gen(function*() {
+      const works = yield* Effect.forEach(
+        Array.from({ length: 10 }),
+        () => start(Mutex.withLock("m")(Effect.sleep("4 seconds")))
+      )
+      yield* TestClock.adjust("41 seconds")
+      for (const work of works) assert.isDefined(work.pollUnsafe())
+      yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
+      yield* start(Mutex.acquire("m", { timeout: "10 seconds" }).pipe(Effect.ignore))
+      yield* TestClock.adjust("11 seconds")
+      assert.deepStrictEqual(lines, [])
+      yield* Mutex.acquire("n")
+      yield* start(Mutex.acquire("n"))
+      yield* TestClock.adjust("5 seconds")
+      assert.lengthOf(lines, 1)
+    }).pipe(Effect.scoped, Effect.provide(live))
+  })
+})
+
 describe("acquireAll", () => {
   it.effect("gives up when the first lease has been held for its longest", () =>
     Effect.gen(function*() {

@@ -23,7 +23,7 @@ export const noAnswer = (operation: string, within: Duration.Duration): BackendE
   new BackendError({
     operation,
     retryable: true,
-    cause: new Error(`no answer within ${Duration.format(within)}`)
+    cause: new Error(`no reply within ${Duration.format(within)}`)
   })
 
 /** Doubles from `first` up to `longest`, varied by a fifth. One step: in an outage each of thousands of leases takes it. */

@@ -7,10 +7,10 @@ import type * as Fiber from "effect/Fiber"
 import * as LogLevel from "effect/LogLevel"
 import * as Option from "effect/Option"
 import * as MutexMetrics from "../../MutexMetrics.ts"
-import { AcquireTimeout, type StoreError } from "../../SimbaError.ts"
+import { AcquireTimeout, type BackendError, type StoreError } from "../../SimbaError.ts"
 import * as log from "../log.ts"
 import * as tracing from "../tracing.ts"
-import { type Attempt, closed, isRefused, retryOutages, send, withAnswer } from "./attempt.ts"
+import { type Attempt, type AttemptContext, closed, isRefused, retryOutages, send, withAnswer } from "./attempt.ts"
 import type { HeldLease } from "./heldLease.ts"
 import type { LocalQueue, LocalQueues } from "./localQueue.ts"
 import type { LocalWaiter } from "./localWaiter.ts"
@@ -33,21 +33,27 @@ const report = (lease: HeldLease, fiber: Fiber.Fiber<unknown, unknown>): Effect.
   return tracing.isTracing(fiber) ? Effect.andThen(tracing.annotate(lease), logged) : logged
 }
 
-/** Fails after `timeout`, if there is one. With a timeout of zero, `granting` is one request, which is awaited. */
+/**
+ * Fails after `timeout`, if there is one: only a mutex that the backend last reported as taken was busy. With a timeout of
+ * zero, `granting` is one request, which is awaited.
+ */
 const withTimeout = (
+  { confirmTimeout, now }: AttemptContext,
   { mutex }: Attempt,
   timeout: Duration.Duration | undefined,
   granting: Effect.Effect<HeldLease | undefined, StoreError>,
-  owner: () => string | undefined
+  queue: () => LocalQueue | undefined
 ): Effect.Effect<HeldLease | undefined, StoreError | AcquireTimeout> => {
   if (timeout === undefined) return granting
-  const orElse = () => {
-    const known = owner()
-    return Effect.fail(new AcquireTimeout({ mutex, timeout, ...(known === undefined ? {} : { owner: known }) }))
+  const busy = () => Effect.fail(new AcquireTimeout({ mutex, timeout, ...queue()?.holder }))
+  if (Duration.isZero(timeout)) {
+    return Effect.flatMap(granting, (lease) => lease === undefined ? busy() : Effect.succeed(lease))
   }
-  return Duration.isZero(timeout)
-    ? Effect.flatMap(granting, (lease) => lease === undefined ? orElse() : Effect.succeed(lease))
-    : Effect.timeoutOrElse(granting, { duration: timeout, orElse })
+  const orElse = (): Effect.Effect<never, AcquireTimeout | BackendError> => {
+    const outage = queue()?.silence.timedOut(timeout, confirmTimeout, now().monotonic)
+    return outage === undefined ? busy() : Effect.fail(outage)
+  }
+  return Effect.timeoutOrElse(granting, { duration: timeout, orElse })
 }
 
 /** One request where nobody of this layer holds the mutex or waits for it; then, in mode `wait`, a place in line. */
@@ -111,7 +117,7 @@ const obtain = (
     }
 
     const reported = Effect.tap(
-      restore(withTimeout(attempt, timeout, granting, () => queue?.owner)),
+      restore(withTimeout(context, attempt, timeout, granting, () => queue)),
       (lease) => lease === undefined ? Effect.void : report(lease, fiber)
     )
     const attributes = () => ({ attributes: tracing.attributes(attempt) })

@@ -16,6 +16,9 @@ import { FleetQueueEntry, type QueueContext, type State } from "./fleetQueueEntr
 import { HeldLease, type Parting } from "./heldLease.ts"
 import type { HeldLeases } from "./heldLeases.ts"
 import { LocalWaiter, LocalWaiterList } from "./localWaiter.ts"
+import { RecentNames } from "./recentNames.ts"
+import { SelfWaitWarning } from "./selfWaitWarning.ts"
+import { Silence } from "./silence.ts"
 
 /** What all queues of a layer share. */
 interface Layer {
@@ -25,11 +28,11 @@ interface Layer {
   /** By mutex; an unfair attempt has a queue of its own. */
   readonly queues: Map<MutexName | Attempt, LocalQueue>
   /** Mutexes that were not free when last asked for: the next attempt queues at once. */
-  readonly contended: Set<MutexName>
+  readonly contended: RecentNames
+  /** Mutexes of which a warning was logged that their process waits for itself. */
+  readonly selfWaits: RecentNames
   isClosed: boolean
 }
-
-const maxContended = 10_000
 
 export class LocalQueue implements QueueContext {
   readonly mutex: MutexName
@@ -43,14 +46,14 @@ export class LocalQueue implements QueueContext {
   /** How often the lease may still be handed on within this process. */
   private handOffs = 0
   private entry: FleetQueueEntry | undefined
-  /** The first request without an answer: it may be the beginning of an outage. Monotonic milliseconds, as below. */
-  private silentSince: number | undefined
+  readonly silence = new Silence()
   /** The least lease of those that joined since the line was empty. */
   private shortest = Infinity
   /** When the first waiter gives up an unanswered request, which may have the longer limit of another waiter. */
   private patienceEnds = Infinity
   private stopPatience: (() => void) | undefined
   private lastOwner: string | undefined
+  private selfWait: SelfWaitWarning | undefined
 
   constructor(layer: Layer, mutex: MutexName, key: MutexName | Attempt) {
     this.layer = layer
@@ -62,9 +65,10 @@ export class LocalQueue implements QueueContext {
     return this.layer.context
   }
 
-  /** The last known owner of the mutex. */
-  get owner(): string | undefined {
-    return this.held?.id ?? this.lastOwner
+  /** The last known owner of the mutex, and whether it is of this layer. */
+  get holder(): { readonly owner?: string; readonly isLocal?: true } {
+    if (this.held !== undefined) return { owner: this.held.id, isLocal: true }
+    return this.lastOwner === undefined ? {} : { owner: this.lastOwner }
   }
 
   first(): LocalWaiter | undefined {
@@ -102,10 +106,8 @@ export class LocalQueue implements QueueContext {
   }
 
   refused({ ownership }: Refused): void {
-    const { contended } = this.layer
     this.reached()
-    contended.add(this.mutex)
-    if (contended.size > maxContended) contended.delete(contended.values().next().value!)
+    this.layer.contended.add(this.mutex)
     this.lastOwner = ownership._tag === "Held" ? ownership.owner : undefined
   }
 
@@ -119,7 +121,7 @@ export class LocalQueue implements QueueContext {
     const now = this.context.now().monotonic
     const { leaseMillis } = attempt.terms
     this.shortest = this.line.first === undefined ? leaseMillis : Math.min(this.shortest, leaseMillis)
-    if (this.silentSince !== undefined) this.giveUpAt(now + leaseMillis)
+    if (this.silence.since !== undefined) this.giveUpAt(now + leaseMillis)
     const waiter = new LocalWaiter(attempt, now, this.context.tasks, fiber.currentDispatcher)
     this.context.recorder.modify(MutexMetrics.waiters, 1, this.mutex)
     if (hasAsked) {
@@ -185,13 +187,13 @@ export class LocalQueue implements QueueContext {
   }
 
   asked(now: number): void {
-    if (this.silentSince !== undefined) return
-    this.silentSince = now
+    if (this.silence.since !== undefined) return
+    this.silence.begin(now)
     if (this.line.first !== undefined) this.giveUpAt(now + this.shortest)
   }
 
   reached(): void {
-    this.silentSince = undefined
+    this.silence.end()
     this.patienceEnds = Infinity
     this.stopPatience?.()
   }
@@ -199,7 +201,8 @@ export class LocalQueue implements QueueContext {
   /** A waiter fails once it has seen nothing but the outage for as long as its lease would last. */
   outage(error: BackendError): void {
     const now = this.context.now().monotonic
-    const began = this.silentSince ?? now
+    const began = this.silence.since ?? now
+    this.silence.failed(error)
     let next = Infinity
     for (let waiter = this.line.first; waiter !== undefined;) {
       const { attempt, next: behind, since } = waiter
@@ -219,8 +222,8 @@ export class LocalQueue implements QueueContext {
     this.patienceEnds = end
     this.stopPatience = timers.at(end, () => {
       this.patienceEnds = Infinity
-      if (timers.isClosed() || this.silentSince === undefined) return
-      this.outage(noAnswer("acquire", Duration.millis(end - this.silentSince)))
+      if (timers.isClosed() || this.silence.since === undefined) return
+      this.outage(noAnswer("acquire", Duration.millis(end - this.silence.since)))
     })
   }
 
@@ -272,11 +275,15 @@ export class LocalQueue implements QueueContext {
     const waiter = this.line.first
     const { entry, layer: { queues } } = this
     if (this.held !== undefined) {
+      if (waiter !== undefined) (this.selfWait ??= new SelfWaitWarning(this, this.layer.selfWaits)).watch()
       // H4: a waiter that cannot have the lease from hand to hand is queued by its release, and must listen by then
       if (waiter !== undefined && entry === undefined && this.handOffs === 0) this.begin("prepared")
     } else if (waiter === undefined) {
       if (entry !== undefined) this.abandon(entry)
-      if (this.asking === 0 && queues.get(this.key) === this) queues.delete(this.key)
+      if (this.asking === 0 && queues.get(this.key) === this) {
+        queues.delete(this.key)
+        this.selfWait?.stop()
+      }
     } else if (this.asking === 0) {
       if (entry === undefined) this.begin("contending")
       else if (entry.state === "prepared") entry.contend()
@@ -332,7 +339,8 @@ export const make = Effect.fnUntraced(function*(
     leases,
     nextId,
     queues,
-    contended: new Set(),
+    contended: new RecentNames(),
+    selfWaits: new RecentNames(),
     isClosed: false
   }
   yield* Effect.addFinalizer(() =>

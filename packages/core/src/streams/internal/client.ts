@@ -71,10 +71,7 @@ export const make = Effect.fnUntraced(function*(
   yield* Effect.forkScoped(supervise("The keeping of checkpoints", reaper.keepCheckpoints(client)))
   yield* Effect.addFinalizer(() =>
     Effect.gen(function*() {
-      table.isClosed = true
       yield* consumption.close
-      // A claim that is granted from now on goes back at once
-      yield* Effect.timeoutOption(leaseTaker.idle, config.releaseTimeout)
       yield* revocation.revokeAll(client, [...table.all()])
       if (!isConsumer) return
       yield* storeTimeouts.leaving(
@@ -97,7 +94,6 @@ export const make = Effect.fnUntraced(function*(
 
   const claiming = Effect.fnUntraced(function*(name: string, claimed: Array<OwnedStream>) {
     const stream = yield* streamName(name)
-    const closed = new StreamNotFound({ stream, problem: "this client is closed" })
     if (table.isInUse(stream)) {
       return yield* new AlreadyClaimed({ stream, owner: `${config.consumer} (this client)` })
     }
@@ -109,13 +105,13 @@ export const make = Effect.fnUntraced(function*(
     // The consumer that read the entry a moment ago may be about to take it
     const candidate = { ...found.value, minIdle: config.leaseDuration }
     const [taken] = yield* leaseTaker.take([candidate], "claim", (owned) => claimed.push(owned))
+    const result = taken!
     if (claimed[0] !== undefined) return leaseOf(claimed[0])
-    if (table.isClosed || taken === undefined) return yield* closed
-    switch (taken._tag) {
+    switch (result._tag) {
       case "Occupied":
-        return yield* new AlreadyClaimed({ stream, owner: taken.by })
+        return yield* new AlreadyClaimed({ stream, owner: result.by })
       case "Failed":
-        return yield* taken.error
+        return yield* result.error
       case "DeadLettered":
         return yield* new StreamNotFound({ stream, problem: "its handlers failed too often: see the dead letters" })
       case "Gone":
@@ -145,7 +141,7 @@ export const make = Effect.fnUntraced(function*(
   const doneStream = (name: string) =>
     Effect.gen(function*() {
       const owned = yield* find(name)
-      if (!owned.hasHandler || (yield* isHandlerOf(owned))) return yield* ends.done(owned)
+      if (owned.handler === undefined || (yield* isHandlerOf(owned))) return yield* ends.done(owned)
       owned.isMarkedDone = true
       yield* revocation.stop(table, [owned])
       // It may have ended otherwise meanwhile
@@ -157,7 +153,7 @@ export const make = Effect.fnUntraced(function*(
       const owned = yield* find(name)
       // Other members try first
       leaseTaker.skipFor(owned.entry, config.sweepInterval)
-      if (!owned.hasHandler) return yield* ends.release(owned)
+      if (owned.handler === undefined) return yield* ends.release(owned)
       if (!(yield* isHandlerOf(owned))) return yield* revocation.stop(table, [owned])
       owned.stop()
       yield* Effect.yieldNow
@@ -201,7 +197,6 @@ export const make = Effect.fnUntraced(function*(
           isConsumer = true
         },
         deliver: (owned) => {
-          owned.hasHandler = true
           start(Effect.catchCause(
             handlerRunner.runHandler(client, leaseTaker, owned, body, options ?? {}),
             (cause) =>
@@ -245,7 +240,7 @@ export const make = Effect.fnUntraced(function*(
     claim,
     doneStream,
     release,
-    owned: Effect.sync(() => table.held().map(leaseOf)),
+    owned: Effect.sync(() => Array.from(table.all(), leaseOf)),
     inspect: store.inspect,
     deadLetters: ({ after, count = 100 } = {}) => store.deadLetters(after, count),
     redrive: (id) => Effect.flatMap(entryId(id), store.redrive),

@@ -11,5 +11,5 @@ export const withBuildTimeout = <A, E, R>(build: Effect.Effect<A, E, R>): Effect
   Effect.timeoutOrElse(build, {
     duration: limit,
     orElse: () =>
-      Effect.fail(backendError("connect", new DriverError(`no answer within ${Duration.format(limit)}`, true)))
+      Effect.fail(backendError("connect", new DriverError(`no reply within ${Duration.format(limit)}`, true)))
   })

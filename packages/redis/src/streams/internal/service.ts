@@ -96,6 +96,6 @@ export const withTimeout = (operation: string, block = Duration.zero) => {
   const limit = Duration.sum(block, replyMargin)
   return Effect.timeoutOrElse({
     duration: limit,
-    orElse: () => Effect.fail(backendError(operation, new Error(`no answer within ${Duration.format(limit)}`)))
+    orElse: () => Effect.fail(backendError(operation, new Error(`no reply within ${Duration.format(limit)}`)))
   })
 }

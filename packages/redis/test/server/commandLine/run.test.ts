@@ -73,7 +73,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       yield* Effect.scoped(Effect.gen(function*() {
         yield* holder.acquire(name)
         assert.strictEqual((yield* commandLine.run(["run", name, "--no-wait", "--", "true"], server)).code, 75)
-        const late = yield* commandLine.run(["run", name, "--wait", "200ms", "--json", "--", "true"], server)
+        const late = yield* commandLine.run(["run", name, "--wait", "1s", "--json", "--", "true"], server)
         assert.strictEqual(late.code, 75)
         assert.strictEqual(JSON.parse(late.errors).error.tag, "AcquireTimeout")
       }))

@@ -1,0 +1,66 @@
+/** A warning for acquires that wait for their own process: a fiber that holds the mutex would wait for ever in silence. */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type { MutexName } from "../../MutexName.ts"
+import * as log from "../log.ts"
+import type { AttemptContext } from "./attempt.ts"
+import type { HeldLease } from "./heldLease.ts"
+import type { RecentNames } from "./recentNames.ts"
+
+/** Longer than most work, and short enough for somebody who tries the library. */
+const patience = 5000
+
+const report = ({ annotations, mutex, since, token }: HeldLease, now: number) =>
+  Effect.annotateLogs(
+    log.warning(
+      `This process has held mutex "${mutex}" for ${
+        Duration.format(Duration.seconds(Math.round((now - since.monotonic) / 1000)))
+      } ` +
+        `(token ${token}), and another acquire in it waits. If the waiting fiber is the holder, it waits for itself: ` +
+        "pass the lease on, or release it first. Only work inside withLock fails with AlreadyHeld"
+    ),
+    annotations
+  )
+
+/** The queue of fibers that wait for one mutex. */
+interface WaitedFor {
+  readonly mutex: MutexName
+  readonly context: AttemptContext
+  /** The lease of this layer. */
+  readonly held: HeldLease | undefined
+  readonly first: () => object | undefined
+}
+
+/** At most one timer for each queue, so that hand-offs within a process cost none. */
+export class SelfWaitWarning {
+  private readonly queue: WaitedFor
+  private readonly reports: RecentNames
+  private isWatching = false
+  private unset: (() => void) | undefined
+
+  constructor(queue: WaitedFor, reports: RecentNames) {
+    this.queue = queue
+    this.reports = reports
+  }
+
+  /** Call it while a fiber waits for a lease of this layer. */
+  watch(): void {
+    const { queue, reports } = this
+    if (this.isWatching || reports.has(queue.mutex)) return
+    const { held, context: { fork, now, timers } } = queue
+    this.isWatching = true
+    this.unset = timers.at(now().monotonic + patience, () => {
+      this.isWatching = false
+      const lease = queue.held
+      if (timers.isClosed() || lease === undefined || queue.first() === undefined) return
+      if (lease !== held) return this.watch()
+      reports.add(queue.mutex)
+      fork(report(lease, now().monotonic))
+    })
+  }
+
+  stop(): void {
+    this.unset?.()
+    this.isWatching = false
+  }
+}
