@@ -286,8 +286,8 @@ export const announceAll = (
  * **Details**
  *
  * It stays owned until it is done, released or lost, or the client closes. Fails with `AlreadyClaimed` if anybody owns it,
- * this client included. Fails with `StreamNotFound` if it is not announced, or if no consumer was ever given it. An
- * interruption leaves nothing behind.
+ * this client included. Fails with `StreamNotFound` if it is not announced, if no consumer was ever given it, or if the
+ * client is closed. An interruption leaves nothing behind.
  *
  * **Example** (One data stream, by hand)
  *

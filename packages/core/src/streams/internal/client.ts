@@ -71,7 +71,10 @@ export const make = Effect.fnUntraced(function*(
   yield* Effect.forkScoped(supervise("The keeping of checkpoints", reaper.keepCheckpoints(client)))
   yield* Effect.addFinalizer(() =>
     Effect.gen(function*() {
+      table.isClosed = true
       yield* consumption.close
+      // A claim that is granted from now on goes back at once
+      yield* Effect.timeoutOption(leaseTaker.idle, config.releaseTimeout)
       yield* revocation.revokeAll(client, [...table.all()])
       if (!isConsumer) return
       yield* storeTimeouts.leaving(
@@ -94,6 +97,7 @@ export const make = Effect.fnUntraced(function*(
 
   const claiming = Effect.fnUntraced(function*(name: string, claimed: Array<OwnedStream>) {
     const stream = yield* streamName(name)
+    const closed = new StreamNotFound({ stream, problem: "this client is closed" })
     if (table.isInUse(stream)) {
       return yield* new AlreadyClaimed({ stream, owner: `${config.consumer} (this client)` })
     }
@@ -105,13 +109,13 @@ export const make = Effect.fnUntraced(function*(
     // The consumer that read the entry a moment ago may be about to take it
     const candidate = { ...found.value, minIdle: config.leaseDuration }
     const [taken] = yield* leaseTaker.take([candidate], "claim", (owned) => claimed.push(owned))
-    const result = taken!
     if (claimed[0] !== undefined) return leaseOf(claimed[0])
-    switch (result._tag) {
+    if (table.isClosed || taken === undefined) return yield* closed
+    switch (taken._tag) {
       case "Occupied":
-        return yield* new AlreadyClaimed({ stream, owner: result.by })
+        return yield* new AlreadyClaimed({ stream, owner: taken.by })
       case "Failed":
-        return yield* result.error
+        return yield* taken.error
       case "DeadLettered":
         return yield* new StreamNotFound({ stream, problem: "its handlers failed too often: see the dead letters" })
       case "Gone":
@@ -141,7 +145,7 @@ export const make = Effect.fnUntraced(function*(
   const doneStream = (name: string) =>
     Effect.gen(function*() {
       const owned = yield* find(name)
-      if (owned.handler === undefined || (yield* isHandlerOf(owned))) return yield* ends.done(owned)
+      if (!owned.hasHandler || (yield* isHandlerOf(owned))) return yield* ends.done(owned)
       owned.isMarkedDone = true
       yield* revocation.stop(table, [owned])
       // It may have ended otherwise meanwhile
@@ -153,7 +157,7 @@ export const make = Effect.fnUntraced(function*(
       const owned = yield* find(name)
       // Other members try first
       leaseTaker.skipFor(owned.entry, config.sweepInterval)
-      if (owned.handler === undefined) return yield* ends.release(owned)
+      if (!owned.hasHandler) return yield* ends.release(owned)
       if (!(yield* isHandlerOf(owned))) return yield* revocation.stop(table, [owned])
       owned.stop()
       yield* Effect.yieldNow
@@ -197,6 +201,7 @@ export const make = Effect.fnUntraced(function*(
           isConsumer = true
         },
         deliver: (owned) => {
+          owned.hasHandler = true
           start(Effect.catchCause(
             handlerRunner.runHandler(client, leaseTaker, owned, body, options ?? {}),
             (cause) =>
@@ -240,7 +245,7 @@ export const make = Effect.fnUntraced(function*(
     claim,
     doneStream,
     release,
-    owned: Effect.sync(() => Array.from(table.all(), leaseOf)),
+    owned: Effect.sync(() => table.held().map(leaseOf)),
     inspect: store.inspect,
     deadLetters: ({ after, count = 100 } = {}) => store.deadLetters(after, count),
     redrive: (id) => Effect.flatMap(entryId(id), store.redrive),

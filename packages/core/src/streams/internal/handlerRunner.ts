@@ -106,7 +106,7 @@ export const runHandler = <A, E, R, R2>(
       let step: Effect.Success<ReturnType<typeof Schedule.toStep<unknown, HandlerFailure, never, R2>>> | undefined
       let last = 0
       let attempts = 0
-      while (owned.isOpen()) {
+      while (table.isHeld(owned)) {
         const exit = yield* runOnce(restore)
         if (!table.isHeld(owned)) return
         if (Exit.isSuccess(exit)) return yield* markDone

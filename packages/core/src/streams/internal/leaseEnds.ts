@@ -78,9 +78,16 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
   ) =>
     underWay.withPermit(Effect.uninterruptible(Effect.gen(function*() {
       yield* table.ensure(owned)
-      if (how !== undefined) owned.isEnding = true
+      if (how !== undefined) owned.endings++
       const answer = yield* replyTimeout(call, operation, config.commandTimeout).pipe(
-        Effect.catchCause((cause) => Effect.fail(toFailure(operation, cause)))
+        Effect.catchCause((cause) => {
+          const error = toFailure(operation, cause)
+          if (how !== undefined && isTransient(error)) owned.attempted = { how, at: table.now().monotonic }
+          return Effect.fail(error)
+        }),
+        Effect.ensuring(Effect.sync(() => {
+          if (how !== undefined) owned.endings--
+        }))
       )
       if (answer === "NotOwner") return yield* refused(owned)
       if (how !== undefined) table.end(owned, how)
@@ -92,16 +99,12 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
     how: EndOutcome,
     call: Effect.Effect<string, StoreError>
   ): Effect.Effect<void, StreamLost | StoreError> => {
-    // An attempt without a reply may have ended the lease: then it is not ours any more by our own act
-    let mayHaveEnded = false
-    const answer = Effect.map(call, (reply) => reply === "NotOwner" && mayHaveEnded ? how : reply)
+    // An attempt without a reply may have ended the lease by its owner's own act. For `done` the store replies so itself
+    const answer = Effect.map(
+      call,
+      (reply) => reply === "NotOwner" && how !== "done" && owned.attempted?.how === how ? how : reply
+    )
     return attempt(owned, how, answer, how).pipe(
-      Effect.tapError(() =>
-        Effect.sync(() => {
-          // The store tells by itself what was done before
-          mayHaveEnded = how !== "done"
-        })
-      ),
       Effect.andThen(
         how === "deadLettered"
           ? logDeadLettered(owned, owned.failures)

@@ -1,6 +1,7 @@
 /** Takes the leases of candidates in batches, and adds them to the table. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
 import { replyTimeout } from "../../internal/lease/replyTimeout.ts"
 import { isTransient, retrySchedule, toFailure } from "../../internal/lease/storeFailure.ts"
 import * as log from "../../internal/log.ts"
@@ -32,6 +33,8 @@ export interface LeaseTaker {
   ) => Effect.Effect<ReadonlyArray<TakeResult>, StoreError>
   /** Adds a lease that was taken, or handed over and confirmed. */
   readonly add: (acquisition: Acquisition, deliver: Deliver) => Effect.Effect<void>
+  /** Completes when no request to take is under way. */
+  readonly idle: Effect.Effect<void>
   /** Moves an announcement that cannot be read to the dead letters. */
   readonly deadLetter: (entry: Malformed, consumer: ConsumerName) => Effect.Effect<void, StoreError>
   /** False for streams that are owned here or skipped for now. */
@@ -59,6 +62,8 @@ export const make = (client: ClientContext): LeaseTaker => {
   const skipped = new Map<EntryId, number>()
   const lease = Duration.toMillis(config.leaseDuration)
   let pruned = 0
+  let underWay = 0
+  const idle = Latch.makeUnsafe(true)
   let epochs = 0
 
   const skipFor: LeaseTaker["skipFor"] = (entry, period) => {
@@ -83,14 +88,13 @@ export const make = (client: ClientContext): LeaseTaker => {
   const add: LeaseTaker["add"] = (acquisition, deliver) =>
     Effect.suspend(() => {
       const owned = new OwnedStream(acquisition, table.terms)
-      if (owned.left(table.now()) <= 0) {
-        // The answer came too late for the lease. No handler has begun, so it is released
+      if (!table.add(owned)) {
+        // No handler has begun, so nothing failed
         owned.isStopped = true
         return Effect.asVoid(
           ends.retry(owned, "Releasing a data stream", Effect.timeoutOption(store.release(owned), lease))
         )
       }
-      table.add(owned)
       deliver(owned)
       return Effect.annotateLogs(log.debug(`Data stream taken (${owned.source})`), annotations(owned))
     })
@@ -167,14 +171,21 @@ export const make = (client: ClientContext): LeaseTaker => {
     skipFor,
     mayTake,
     add,
+    idle: idle.await,
     deadLetter,
     // Uninterruptible, so that reserved room is always returned
     take: (candidates, source, deliver) =>
       Effect.uninterruptible(Effect.suspend(() => {
-        const kept = table.reserve(Math.min(candidates.length, batchSize), source === "claim")
-        return kept === 0 ? Effect.succeed([]) : Effect.ensuring(
+        const kept = table.isClosed ? 0 : table.reserve(Math.min(candidates.length, batchSize), source === "claim")
+        if (kept === 0) return Effect.succeed([])
+        underWay++
+        idle.closeUnsafe()
+        return Effect.ensuring(
           takeAll(candidates.slice(0, kept), source, deliver),
-          Effect.sync(() => table.unreserve(kept))
+          Effect.sync(() => {
+            table.unreserve(kept)
+            if (--underWay === 0) idle.openUnsafe()
+          })
         )
       }))
   }

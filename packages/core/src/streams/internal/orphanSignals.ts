@@ -52,10 +52,11 @@ export const make = (
 
   const note = (entry: EntryId, stream: StreamName, source: Source) =>
     Effect.gen(function*() {
+      const drawn = yield* Random.nextBetween(0, 4 * stagger)
       if (due.has(entry) || !taking.mayTake({ entry, stream })) return
       if (due.size >= maxDue) return sweep.wake()
       const rank = members.rank(client.members, session, entry)
-      const delay = rank === undefined ? yield* Random.nextBetween(0, 4 * stagger) : rank * stagger
+      const delay = rank === undefined ? drawn : rank * stagger
       due.set(entry, { at: table.now().monotonic + Math.min(delay, Duration.toMillis(config.sweepInterval)), source })
       changed.openUnsafe()
     })

@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import type { FencingToken } from "../../FencingToken.ts"
+import type { Instant } from "../../internal/lease/instant.ts"
 import { Listeners } from "../../internal/lease/observers.ts"
 import { type Periods, TrackedLease } from "../../internal/lease/trackedLease.ts"
 import { StreamLost } from "../StreamError.ts"
@@ -41,8 +42,10 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
   readonly onEnd = new Listeners<void>()
   /** How it ended in order. */
   outcome: EndOutcome | undefined
-  /** A request that ends it was sent, and may have been done: its answer decides, not a renewal. */
-  isEnding = false
+  /** Requests under way that end it: their replies decide, not that of a renewal. */
+  endings = 0
+  /** A request that ends it was sent at `at` and got no reply: it may have ended by its owner's own act. */
+  attempted: { readonly how: EndOutcome; readonly at: number } | undefined
   isRevoked = false
   /** The grace period is over: the handler was interrupted, and nothing is tried again. */
   isStopped = false
@@ -52,7 +55,9 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
   receiver: Member | undefined
   /** Of one that came by a hand-over. */
   arrival: Arrival | undefined
-  /** The fiber of its handler. */
+  /** From its delivery to the end of the handler. */
+  hasHandler = false
+  /** The fiber of its handler, once that has begun. */
   handler: Fiber.Fiber<unknown, unknown> | undefined
   /** The last progress of the handler, in monotonic milliseconds; undefined while nobody watches. */
   progressedAt: number | undefined
@@ -109,6 +114,16 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
       this.hasProgressed = false
       this.failures = 0
     }
+  }
+
+  get isEnding(): boolean {
+    return this.endings > 0 || this.attempted !== undefined
+  }
+
+  override extend(sent: Instant): void {
+    super.extend(sent)
+    // Renewed after the request without a reply, so that one did not end it
+    if (this.attempted !== undefined && this.attempted.at < sent.monotonic) this.attempted = undefined
   }
 
   override endsAt(): number {

@@ -32,7 +32,7 @@ const inSlices = Effect.fnUntraced(function*(
 export const stop = (table: StreamTable, holdings: ReadonlyArray<OwnedStream>) =>
   Effect.andThen(
     inSlices(table, holdings, (owned) => owned.stop()),
-    awaitEnds(holdings.filter((owned) => owned.handler !== undefined))
+    () => awaitEnds(holdings.filter(({ hasHandler }) => hasHandler))
   )
 
 /** For `receiver`. The handler yields the stream or finishes it. No message is interrupted for the sake of balance. */

@@ -46,6 +46,8 @@ export class StreamTable {
   private readonly metrics: Recorder
   readonly terms: Terms
   private reserved = 0
+  /** Its client closes: what is taken from now on goes back. */
+  isClosed = false
   /** Handlers that have not ended yet, of data streams that are not owned any more: they take up room. */
   private readonly lingering = new Map<StreamName, OwnedStream>()
   /** Not logged yet. */
@@ -101,6 +103,12 @@ export class StreamTable {
     return this.entries.size
   }
 
+  /** Those that are owned at this instant. Loses those whose deadline has passed. */
+  held(): ReadonlyArray<OwnedStream> {
+    const now = this.now()
+    return [...this.entries.values()].filter((owned) => this.isHeld(owned, now))
+  }
+
   /** In the order in which they were taken. */
   all(): IterableIterator<OwnedStream> {
     return this.entries.values()
@@ -149,13 +157,22 @@ export class StreamTable {
     else this.room.closeUnsafe()
   }
 
-  add(owned: OwnedStream): void {
+  /**
+   * Refuses a lease that the client cannot keep: its deadline has passed, the client closes, or a handler of a former lease
+   * still runs. The caller releases what is refused.
+   */
+  add(owned: OwnedStream): boolean {
+    const former = this.streams.get(owned.stream)
+    // The backend granted a later lease. A request that ends the former one gets its own reply
+    if (former !== undefined && !former.isEnding) this.lose(former, "TakenOver")
+    if (this.isClosed || this.isInUse(owned.stream) || owned.left(this.now()) <= 0) return false
     this.entries.set(owned.entry, owned)
     this.streams.set(owned.stream, owned)
     this.roomChanged()
     this.metrics.modify(StreamMetrics.owned, 1)
     this.metrics.update(StreamMetrics.acquisitions[owned.source], 1)
     this.leases.place(owned)
+    return true
   }
 
   /** Its handler is watched from now on. */
@@ -170,7 +187,7 @@ export class StreamTable {
     this.leases.remove(owned)
     if (this.streams.get(owned.stream) === owned) this.streams.delete(owned.stream)
     // Before the handler is interrupted, which may end it in the same moment
-    if (owned.handler !== undefined) this.lingering.set(owned.stream, owned)
+    if (owned.hasHandler) this.lingering.set(owned.stream, owned)
     this.metrics.modify(StreamMetrics.owned, -1)
     this.metrics.update(StreamMetrics.holdTime, this.now().monotonic - owned.since.monotonic)
     return true
@@ -218,15 +235,12 @@ export class StreamTable {
   workBegan(owned: OwnedStream, work: NonNullable<OwnedStream["handler"]>): void {
     owned.handler = work
     // It may have ended or been stopped before the fiber could be known
-    if (!owned.isOpen()) {
-      this.lingering.set(owned.stream, owned)
-      this.roomChanged()
-    }
     if (!owned.isOpen() || owned.isStopped) work.interruptUnsafe()
   }
 
   workEnded(owned: OwnedStream): void {
     owned.handler = undefined
+    owned.hasHandler = false
     if (this.lingering.get(owned.stream) === owned) this.lingering.delete(owned.stream)
     this.roomChanged()
   }

@@ -19,6 +19,8 @@ export const make = Effect.fnUntraced(function*(
   redis: Redis["Service"]
 ): Effect.fn.Return<(key: string) => void, never, Scope.Scope> {
   const due = new Set<string>()
+  /** Being touched. A key that comes again meanwhile is due again. */
+  let touching: ReadonlyArray<string> = []
   const wanted = Latch.makeUnsafe(false)
 
   /** How many keys remain. They expire also if this fails. */
@@ -28,18 +30,21 @@ export const make = Effect.fnUntraced(function*(
       (error) => Effect.as(log.debug("Cannot touch the keys of yielded leases", error.cause), 0)
     )
 
-  yield* Effect.addFinalizer(() =>
-    due.size === 0 ? Effect.void : Effect.repeat(touch([...due]), { times: attempts, until: (left) => left === 0 })
-  )
+  yield* Effect.addFinalizer(() => {
+    const keys = [...touching, ...due]
+    return keys.length === 0
+      ? Effect.void
+      : Effect.repeat(touch(keys), { times: attempts, until: (left) => left === 0 })
+  })
   yield* Effect.gen(function*() {
     for (;;) {
       yield* wanted.await
       wanted.closeUnsafe()
       yield* Effect.sleep(delay)
-      const keys = [...due]
-      yield* touch(keys)
-      for (const key of keys) due.delete(key)
-      if (due.size > 0) wanted.openUnsafe()
+      touching = [...due]
+      due.clear()
+      yield* touch(touching)
+      touching = []
     }
   }).pipe(Effect.forkScoped)
 

@@ -1,0 +1,224 @@
+/** State that changes between a test of it and its use: a request under way, a handler that lingers, a late reply. */
+import type { FencingToken } from "@effect-simba/core/FencingToken"
+import { StreamName } from "@effect-simba/core/streams"
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Effect, Exit, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import * as metricsRecorder from "../../src/internal/lease/metricsRecorder.ts"
+import { check } from "../../src/streams/internal/config.ts"
+import { OwnedStream } from "../../src/streams/internal/ownedStream.ts"
+import * as revocation from "../../src/streams/internal/revocation.ts"
+import { StreamTable } from "../../src/streams/internal/streamTable.ts"
+import { stalling } from "../support/stalling.ts"
+import * as fleet from "../support/streamFleet.ts"
+
+/** Announced, given to `a`, and leased by nobody. */
+const orphan = Effect.fnUntraced(function*(backend: fleet.Fleet["backend"], a: fleet.Consumer) {
+  yield* a.client.announceAll(fleet.names(1))
+  backend.rows[0]!.owner = "redis-consumer-gone"
+  yield* TestClock.adjust("10 seconds")
+})
+
+const count = (consumer: fleet.Consumer) => Effect.map(consumer.client.owned, ({ length }) => length)
+
+const newTable = Effect.gen(function*() {
+  const config = yield* check({ service: "svc", consumer: "a" })
+  const recorder = metricsRecorder.make(yield* Effect.context<never>(), false, [])
+  return new StreamTable(yield* Clock.Clock, config, recorder)
+})
+
+const ownedBy = (table: StreamTable, stream: string, token: number) =>
+  new OwnedStream({
+    stream: StreamName.StreamName.make(stream),
+    entry: StreamName.EntryId.make("1-0"),
+    consumer: StreamName.ConsumerName.make("redis-consumer-a"),
+    epoch: StreamName.Epoch.make(`session00000.${token}`),
+    token: token as FencingToken,
+    info: {},
+    failures: 0,
+    source: "sweep",
+    since: table.now(),
+    arrival: undefined
+  }, table.terms)
+
+describe("a claim under way while its client closes", () => {
+  it.effect("fails, and the lease that it was granted goes back", () =>
+    fleet.test(Effect.gen(function*() {
+      for (const delay of [100, 450]) {
+        const { a, backend, open } = yield* fleet.ofOne
+        yield* orphan(backend, a)
+        a.link.delays.take = delay
+        const claiming = yield* Effect.forkChild(Effect.exit(a.client.claim("s1")), { startImmediately: true })
+        yield* TestClock.adjust("50 millis")
+        const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
+        yield* TestClock.adjust("600 millis")
+        assert.isDefined(closing.pollUnsafe())
+        const exit = yield* Fiber.join(claiming)
+        assert.isTrue(Exit.isFailure(exit) && String(exit.cause).includes("this client is closed"))
+        assert.deepStrictEqual(yield* count(a), 0)
+        assert.deepStrictEqual([backend.streamLeases.size, backend.running.size], [0, 0])
+        const b = yield* open("b")
+        yield* b.client.claim("s1")
+      }
+    })))
+
+  it.effect("a claim by a closed client fails, and takes nothing", () =>
+    fleet.test(Effect.gen(function*() {
+      const { a, backend } = yield* fleet.ofOne
+      yield* orphan(backend, a)
+      yield* a.close
+      const error = yield* Effect.flip(a.client.claim("s1"))
+      assert.include(error.message, "this client is closed")
+      assert.notInclude(a.link.calls, "take")
+    })))
+
+  it.effect("does not hold up the closing for longer than the release timeout", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", {
+        commandTimeout: "1 second",
+        releaseTimeout: "500 millis",
+        leaseDuration: "9 seconds"
+      })
+      yield* orphan(backend, a)
+      a.link.modes.take = "hang"
+      yield* Effect.forkDetach(a.client.claim("s1"), { startImmediately: true })
+      yield* TestClock.adjust("10 millis")
+      const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
+      yield* TestClock.adjust("600 millis")
+      assert.isDefined(closing.pollUnsafe())
+    })))
+})
+
+describe("a lease of a data stream that is in use here", () => {
+  it.effect("the former lease is lost, and the later one is refused while a handler of the former runs", () =>
+    Effect.gen(function*() {
+      const table = yield* newTable
+      const [first, second, third] = [1, 2, 3].map((token) => ownedBy(table, "s1", token)) as [
+        OwnedStream,
+        OwnedStream,
+        OwnedStream
+      ]
+      first.hasHandler = true
+      assert.isTrue(table.add(first))
+      assert.isFalse(table.add(second))
+      assert.strictEqual(first.loss?.reason, "TakenOver")
+      assert.strictEqual(table.size, 0)
+      table.workEnded(first)
+      assert.isTrue(table.add(third))
+      assert.deepStrictEqual(table.held(), [third])
+    }))
+
+  it.effect("a former lease whose end is under way keeps its own reply", () =>
+    Effect.gen(function*() {
+      const table = yield* newTable
+      const [first, second] = [ownedBy(table, "s1", 1), ownedBy(table, "s1", 2)]
+      table.add(first)
+      first.endings++
+      assert.isFalse(table.add(second))
+      assert.isTrue(first.isOpen())
+      table.end(first, "released")
+      assert.strictEqual(first.outcome, "released")
+    }))
+
+  it.effect("a hand-over to a consumer whose former handler still runs goes back: never two at one data stream", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      let running = 0
+      let most = 0
+      const work = (millis: number) =>
+        Effect.uninterruptible(Effect.acquireUseRelease(
+          Effect.sync(() => most = Math.max(most, ++running)),
+          () => Effect.sleep(millis),
+          () => Effect.sync(() => running--)
+        ))
+      const a = yield* open("a", { rebalance: true, capacity: 10, sweepInterval: "1 hour" })
+      yield* a.serve(1, () => work(60_000))
+      yield* TestClock.adjust("1 second")
+      // Lost on the server, and handed over again by another member
+      const [row] = backend.rows
+      backend.streamLeases.clear()
+      backend.entryLeases.clear()
+      yield* TestClock.adjust("2 seconds")
+      assert.strictEqual(yield* count(a), 0)
+      const b = yield* open("b", { rebalance: false })
+      row!.delivered = -60_000
+      yield* b.client.claim("s1")
+      const [member] = backend.members.values()
+      const [{ epoch, token }] = [backend.streamLeases.get("s1")!]
+      const held = { stream: "s1", entry: row!.entry, consumer: "redis-consumer-b", epoch, token } as never
+      const service = backend.service((_, call) => Effect.sync(call))
+      assert.strictEqual(yield* service.handOver(held, member!, "1500 millis" as never), "HandedOver")
+      yield* TestClock.adjust("5 seconds")
+      assert.deepStrictEqual([running, most], [1, 1])
+      assert.strictEqual(backend.streamLeases.size, 0)
+    })))
+})
+
+describe("an end that failed", () => {
+  it.effect("leaves a data stream that is renewed since as any other: it moves to a consumer with more room", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const a = yield* open("a", { rebalance: true })
+      a.link.modes.done = "fail"
+      yield* a.serve(
+        2,
+        (lease) =>
+          Effect.andThen(Effect.exit(a.client.doneStream(lease.stream)), Effect.andThen(lease.revoked, lease.yield))
+      )
+      yield* TestClock.adjust("20 seconds")
+      const b = yield* open("b", { rebalance: true })
+      yield* b.start(b.client.run(Effect.never))
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual([yield* count(a), yield* count(b)], [1, 1])
+    })))
+
+  it.effect("a release without a reply that was done is no loss when it is tried again", () =>
+    fleet.test(Effect.gen(function*() {
+      const { a, backend, lines } = yield* fleet.ofOne
+      yield* orphan(backend, a)
+      yield* a.client.claim("s1")
+      a.link.modes.release = "lost"
+      const first = yield* Effect.forkChild(Effect.flip(a.client.release("s1")), { startImmediately: true })
+      yield* TestClock.adjust("600 millis")
+      assert.strictEqual((yield* Fiber.join(first))._tag, "BackendError")
+      a.link.modes.release = "work"
+      yield* a.client.release("s1")
+      assert.deepStrictEqual(lines.filter((line) => line.includes("is lost")), [])
+    })))
+})
+
+describe("the owned data streams of a client", () => {
+  it.effect("are those whose deadline has not passed, also in a process that is too busy for its timers", () =>
+    fleet.test(Effect.gen(function*() {
+      const { clock, stall } = yield* stalling
+      const { open } = yield* fleet.make
+      const a = yield* Effect.provideService(open("a"), Clock.Clock, clock)
+      yield* a.start(Effect.provideService(a.client.run(Effect.never), Clock.Clock, clock))
+      yield* a.client.announceAll(fleet.names(5))
+      yield* TestClock.adjust("500 millis")
+      assert.strictEqual(yield* count(a), 5)
+      stall.millis = 1500
+      assert.strictEqual(yield* count(a), 0)
+    })))
+})
+
+describe("stopping data streams", () => {
+  it.effect("awaits a handler that begins while others are being stopped", () =>
+    Effect.gen(function*() {
+      const table = yield* newTable
+      const [first, second] = [ownedBy(table, "s1", 1), ownedBy(table, "s2", 2)]
+      let awaited = 0
+      const held = (owned: OwnedStream, act: () => void) =>
+        Object.assign(owned, {
+          stop: act,
+          onEnd: Object.assign(owned.onEnd, { add: () => (awaited++, () => {}) })
+        })
+      held(first, () => second.hasHandler = true)
+      held(second, () => {})
+      const stopping = yield* Effect.forkChild(revocation.stop(table, [first, second]), { startImmediately: true })
+      assert.isUndefined(stopping.pollUnsafe())
+      assert.strictEqual(awaited, 1)
+      yield* Fiber.interrupt(stopping)
+    }))
+})

@@ -1,0 +1,47 @@
+/** Keys whose expiry is due: each is accessed after its end, also one that comes again, or at the close. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Scope } from "effect"
+import type { Redis } from "effect/persistence/Redis"
+import { TestClock } from "effect/testing"
+import * as expiryNudge from "../../src/streams/internal/expiryNudge.ts"
+
+const setup = (delay: number) =>
+  Effect.gen(function*() {
+    const touched: Array<ReadonlyArray<string>> = []
+    const send = (command: string, ...keys: ReadonlyArray<string>) =>
+      Effect.delay(
+        Effect.sync(() => {
+          assert.strictEqual(command, "EXISTS")
+          touched.push(keys)
+          return 0
+        }),
+        delay
+      )
+    const scope = yield* Scope.make()
+    const nudge = yield* Scope.provide(expiryNudge.make({ send } as unknown as Redis["Service"]), scope)
+    return { nudge, scope, touched }
+  })
+
+describe("the expiry of yielded leases", () => {
+  it.effect("a key that is yielded again while it is accessed is accessed once more", () =>
+    Effect.gen(function*() {
+      const { nudge, touched } = yield* setup(10)
+      nudge("a")
+      yield* TestClock.adjust("5 millis")
+      nudge("a")
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(touched, [["a"], ["a"]])
+    }))
+
+  it.effect("the close accesses what is due, and what was being accessed", () =>
+    Effect.gen(function*() {
+      const { nudge, scope, touched } = yield* setup(10)
+      nudge("a")
+      yield* TestClock.adjust("5 millis")
+      nudge("b")
+      const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
+      yield* TestClock.adjust("20 millis")
+      assert.isDefined(closing.pollUnsafe())
+      assert.deepStrictEqual(touched, [["a", "b"]])
+    }))
+})
