@@ -16,7 +16,7 @@ export class Reports extends Context.Service<Reports, {
   /** `None` if another process is making it. */
   readonly make: (
     name: string
-  ) => Effect.Effect<Option.Option<string>, SimbaError.TryAcquireError | SimbaError.LeaseLost>
+  ) => Effect.Effect<Option.Option<string>, SimbaError.RequestError | SimbaError.LeaseLost>
   readonly count: Effect.Effect<number>
 }>()("example/Reports") {
   /** Needs `Mutex`, on any store. */

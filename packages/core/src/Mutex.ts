@@ -31,19 +31,23 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { Contender, ContenderOptions } from "./Contender.ts"
 import { complete } from "./internal/mutex/environment.ts"
+import { checkName } from "./internal/mutex/leaseOptions.ts"
 import { make } from "./internal/mutex/service.ts"
 import type { Body, Lease, LeaseGroup } from "./Lease.ts"
 import type * as MutexConfig from "./MutexConfig.ts"
+import type { MutexName } from "./MutexName.ts"
 import type { MutexState, MutexStore, Ownership } from "./MutexStore.ts"
 import type { OwnerEvent } from "./OwnerEvent.ts"
 import type {
   AcquireError,
+  AcquireTimeout,
+  AlreadyHeld,
   BackendError,
   InvalidConfig,
   InvalidName,
   LeaseLost,
-  StoreError,
-  TryAcquireError
+  RequestError,
+  StoreError
 } from "./SimbaError.ts"
 
 /**
@@ -72,10 +76,10 @@ import type {
  */
 export class Mutex extends Context.Service<Mutex, {
   readonly acquire: (name: string, options?: AcquireOptions) => Effect.Effect<Lease, AcquireError, Scope.Scope>
-  readonly tryAcquire: (
+  readonly acquireIfAvailable: (
     name: string,
     options?: LeaseOptions
-  ) => Effect.Effect<Option.Option<Lease>, TryAcquireError, Scope.Scope>
+  ) => Effect.Effect<Option.Option<Lease>, RequestError, Scope.Scope>
   readonly withLock: (
     name: string,
     options?: AcquireOptions
@@ -83,7 +87,7 @@ export class Mutex extends Context.Service<Mutex, {
   readonly withLockIfAvailable: (
     name: string,
     options?: LeaseOptions
-  ) => <A, E, R>(body: Body<A, E, R>) => Effect.Effect<Option.Option<A>, E | TryAcquireError | LeaseLost, R>
+  ) => <A, E, R>(body: Body<A, E, R>) => Effect.Effect<Option.Option<A>, E | RequestError | LeaseLost, R>
   readonly acquireAll: (
     names: ReadonlyArray<string>,
     options?: AcquireOptions
@@ -237,7 +241,7 @@ export const acquireAll = (
  * import { Effect, Option } from "effect"
  *
  * const program = Effect.scoped(Effect.gen(function*() {
- *   const lease = yield* Mutex.tryAcquire("cache-warm-up")
+ *   const lease = yield* Mutex.acquireIfAvailable("cache-warm-up")
  *   if (Option.isSome(lease)) yield* Effect.log("warming up")
  * }))
  * ```
@@ -245,11 +249,11 @@ export const acquireAll = (
  * @category combinators
  * @since 0.1.0
  */
-export const tryAcquire = (
+export const acquireIfAvailable = (
   name: string,
   options?: LeaseOptions
-): Effect.Effect<Option.Option<Lease>, TryAcquireError, Mutex | Scope.Scope> =>
-  Mutex.use((mutex) => mutex.tryAcquire(name, options))
+): Effect.Effect<Option.Option<Lease>, RequestError, Mutex | Scope.Scope> =>
+  Mutex.use((mutex) => mutex.acquireIfAvailable(name, options))
 
 /**
  * Runs a body while holding the mutex, and interrupts it when the lease is lost.
@@ -303,8 +307,89 @@ export const withLock = (name: string, options?: AcquireOptions) =>
 export const withLockIfAvailable = (name: string, options?: LeaseOptions) =>
 <A, E, R>(
   body: Body<A, E, R>
-): Effect.Effect<Option.Option<A>, E | TryAcquireError | LeaseLost, R | Mutex> =>
+): Effect.Effect<Option.Option<A>, E | RequestError | LeaseLost, R | Mutex> =>
   Mutex.use((mutex) => mutex.withLockIfAvailable(name, options)(body))
+
+type Failure<O> =
+  | StoreError
+  | (O extends { readonly ttl: {} } | { readonly transition: {} } | { readonly isAlive: {} } ? InvalidConfig : never)
+
+type WaitFailure<O> = Failure<O> | AlreadyHeld | (O extends { readonly timeout: {} } ? AcquireTimeout : never)
+
+/**
+ * A mutex whose name and options are checked, and stand in one place.
+ *
+ * **Details**
+ *
+ * Errors that cannot happen are not in the types: no `InvalidName`, `AcquireTimeout` only with a `timeout`, and
+ * `InvalidConfig` only with a `ttl`, `transition` or `isAlive`, which the layer may have no time for.
+ *
+ * @see {@link named}
+ * @category models
+ * @since 0.1.0
+ */
+export interface NamedMutex<O extends AcquireOptions> {
+  readonly name: MutexName
+  /** See `acquire`. */
+  readonly acquire: Effect.Effect<Lease, WaitFailure<O>, Mutex | Scope.Scope>
+  /** See `acquireIfAvailable`. */
+  readonly acquireIfAvailable: Effect.Effect<Option.Option<Lease>, Failure<O>, Mutex | Scope.Scope>
+  /** See `withLock`. */
+  readonly withLock: <A, E, R>(body: Body<A, E, R>) => Effect.Effect<A, E | WaitFailure<O> | LeaseLost, R | Mutex>
+  /** See `withLockIfAvailable`. */
+  readonly withLockIfAvailable: <A, E, R>(
+    body: Body<A, E, R>
+  ) => Effect.Effect<Option.Option<A>, E | Failure<O> | LeaseLost, R | Mutex>
+  /** See `owner`. */
+  readonly owner: Effect.Effect<Ownership, StoreError, Mutex>
+  /** See `inspect`. */
+  readonly inspect: Effect.Effect<MutexState, StoreError, Mutex>
+  /** See `forceRelease`. */
+  readonly forceRelease: Effect.Effect<Ownership, StoreError, Mutex>
+}
+
+/**
+ * Names a mutex once, with the options of its leases.
+ *
+ * **When to use**
+ *
+ * Use it at the top of a module, for a mutex that several operations share. Use the operations of this module for names
+ * that are known at run time only.
+ *
+ * **Gotchas**
+ *
+ * Throws `InvalidName` or `InvalidConfig` where the name or an option can never work, so that a mistake shows when the
+ * module loads.
+ *
+ * **Example** (One name, one place for the options)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * const Invoices = Mutex.named("invoices", { maxHold: "10 minutes" })
+ *
+ * const close = Effect.log("closing").pipe(Invoices.withLock)
+ *
+ * const write = Invoices.withLock((lease) => Effect.log(`writing with token ${lease.token}`))
+ * ```
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const named = <const O extends AcquireOptions = {}>(name: string, options?: O): NamedMutex<O> => {
+  const mutex = checkName(name, options)
+  return {
+    name: mutex,
+    acquire: acquire(mutex, options),
+    acquireIfAvailable: acquireIfAvailable(mutex, options),
+    withLock: withLock(mutex, options),
+    withLockIfAvailable: withLockIfAvailable(mutex, options),
+    owner: owner(mutex),
+    inspect: inspect(mutex),
+    forceRelease: forceRelease(mutex)
+  } as NamedMutex<O>
+}
 
 /**
  * Contends for the mutex while the scope is open: owns it whenever it can, many times over.

@@ -160,7 +160,7 @@ export class StaleToken extends Schema.TaggedError<StaleToken>("@effect-simba/co
  *
  * **Details**
  *
- * `withLock`, `acquire` and `acquireAll` fail with it, child fibers of the outer body included. `tryAcquire` and
+ * `withLock`, `acquire` and `acquireAll` fail with it, child fibers of the outer body included. `acquireIfAvailable` and
  * `withLockIfAvailable` do not wait, and return `None`.
  *
  * **Example** (Passing the outer lease on)
@@ -356,7 +356,7 @@ export class ProtocolError extends Schema.TaggedError<ProtocolError>("@effect-si
 export type StoreError = BackendError | ProtocolError
 
 /**
- * Why an attempt to acquire without waiting failed.
+ * Why a single request for a mutex failed.
  *
  * **Example** (Whether it makes sense to ask again)
  *
@@ -364,15 +364,15 @@ export type StoreError = BackendError | ProtocolError
  * import { type SimbaError, Mutex } from "@effect-simba/core"
  * import { Effect } from "effect"
  *
- * const isPassing = (error: SimbaError.TryAcquireError) => error._tag === "BackendError" && error.retryable
+ * const isPassing = (error: SimbaError.RequestError) => error._tag === "BackendError" && error.retryable
  *
- * const ask = Effect.retry(Mutex.tryAcquire("invoices"), { while: isPassing, times: 3 })
+ * const ask = Effect.retry(Mutex.acquireIfAvailable("invoices"), { while: isPassing, times: 3 })
  * ```
  *
  * @category errors
  * @since 0.1.0
  */
-export type TryAcquireError = StoreError | InvalidName | InvalidConfig
+export type RequestError = StoreError | InvalidName | InvalidConfig
 
 /**
  * Why an attempt to acquire failed.
@@ -392,4 +392,4 @@ export type TryAcquireError = StoreError | InvalidName | InvalidConfig
  * @category errors
  * @since 0.1.0
  */
-export type AcquireError = TryAcquireError | AcquireTimeout | AlreadyHeld
+export type AcquireError = RequestError | AcquireTimeout | AlreadyHeld

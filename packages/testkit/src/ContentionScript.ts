@@ -46,8 +46,8 @@ type Step =
     readonly hold: number
   }
   & (
-    /** `acquire` waits without end, `tryAcquire` does not wait. */
-    | { readonly kind: "acquire" | "tryAcquire" }
+    /** `acquire` waits without end, `acquireIfAvailable` does not wait. */
+    | { readonly kind: "acquire" | "acquireIfAvailable" }
     /** `timeout` waits for `patience` milliseconds at most. `interrupt` is interrupted then, whether it waits or works. */
     | { readonly kind: "timeout" | "interrupt"; readonly patience: number }
   )
@@ -62,7 +62,7 @@ type Step =
  *
  * const race: ContentionScript.Script = [
  *   { at: 0, worker: "a", mutex: "m", hold: 1000, kind: "acquire" },
- *   { at: 1, worker: "b", mutex: "m", hold: 100, kind: "tryAcquire" },
+ *   { at: 1, worker: "b", mutex: "m", hold: 100, kind: "acquireIfAvailable" },
  *   { at: 1, worker: "c", mutex: "m", hold: 100, kind: "timeout", patience: 500 }
  * ]
  * ```
@@ -193,7 +193,7 @@ const play = Effect.fnUntraced(function*(
         )
       })
     const service = mutexes.get(worker)!
-    const attempt = kind === "tryAcquire"
+    const attempt = kind === "acquireIfAvailable"
       ? Effect.map(service.withLockIfAvailable(mutex)(work), (result) => {
         if (Option.isNone(result)) refused.push(step)
       })
@@ -239,7 +239,7 @@ const driven = Effect.fnUntraced(function*<A, E, R>(effect: Effect.Effect<A, E, 
  *   Effect.gen(function*() {
  *     const history = yield* ContentionScript.run([
  *       { at: 0, worker: "a", mutex: "m", hold: 1000, kind: "acquire" },
- *       { at: 500, worker: "b", mutex: "m", hold: 1000, kind: "tryAcquire" }
+ *       { at: 500, worker: "b", mutex: "m", hold: 1000, kind: "acquireIfAvailable" }
  *     ], { layer: TestMutex.layer(), grace: "10 seconds" })
  *     assert.deepStrictEqual(history.holdings.map(({ worker }) => worker), ["a"])
  *     assert.deepStrictEqual(history.refused.map(({ worker }) => worker), ["b"])

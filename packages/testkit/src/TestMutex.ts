@@ -75,7 +75,7 @@ type StoreLayer<E> = Layer.Layer<MutexStore.MutexStore, E, Redis | Subscriber>
  * const program = Effect.scoped(Effect.gen(function*() {
  *   const [a, b] = yield* Effect.all([processOf("a"), processOf("b")])
  *   yield* a.acquire("m")
- *   return yield* b.tryAcquire("m") // None
+ *   return yield* b.acquireIfAvailable("m") // None
  * })).pipe(Effect.provide(FakeRedis.layer()))
  * ```
  *

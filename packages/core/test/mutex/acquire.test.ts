@@ -166,12 +166,12 @@ describe("acquire", () => {
       assert.isTrue(yield* (yield* Fiber.join(waiter)).isHeld)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("tryAcquire answers None while somebody else holds it, and never queues", () =>
+  it.effect("acquireIfAvailable answers None while somebody else holds it, and never queues", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
-      assert.isTrue(Option.isNone(yield* Mutex.tryAcquire("m")))
-      assert.isTrue(Option.isSome(yield* Mutex.tryAcquire("n")))
+      assert.isTrue(Option.isNone(yield* Mutex.acquireIfAvailable("m")))
+      assert.isTrue(Option.isSome(yield* Mutex.acquireIfAvailable("n")))
       assert.notInclude(faults.calls, "subscribe")
     }).pipe(Effect.provide(TestLive)))
 
@@ -202,7 +202,7 @@ describe("acquire", () => {
       assert.strictEqual(yield* refused(Mutex.acquire("")), "InvalidName")
       const long = yield* Effect.flip(Mutex.owner("x".repeat(100_000)))
       assert.isBelow(long.message.length, 200)
-      assert.strictEqual(yield* refused(Mutex.tryAcquire("  ")), "InvalidName")
+      assert.strictEqual(yield* refused(Mutex.acquireIfAvailable("  ")), "InvalidName")
       assert.strictEqual(yield* refused(Mutex.withLock("}m")(Effect.void)), "InvalidName")
       assert.strictEqual(yield* refused(Mutex.owner("\t")), "InvalidName")
       assert.strictEqual(yield* refused(Mutex.acquire("m", { ttl: 0 })), "InvalidConfig")

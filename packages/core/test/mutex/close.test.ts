@@ -34,7 +34,7 @@ describe("a closed layer whose store lives on", () => {
       closed(yield* Effect.flip(mutex.withLock("m", options)(body)))
       closed(yield* Effect.flip(mutex.withLockIfAvailable("m", options)(body)))
       closed(yield* Effect.flip(Effect.scoped(mutex.acquire("m", options))))
-      closed(yield* Effect.flip(Effect.scoped(mutex.tryAcquire("m", options))))
+      closed(yield* Effect.flip(Effect.scoped(mutex.acquireIfAvailable("m", options))))
       closed(yield* Effect.flip(Effect.scoped(mutex.acquireAll(["m", "n"], options))))
       assert.strictEqual(runs, 0)
       assert.deepStrictEqual(faults.calls, [])
@@ -87,7 +87,7 @@ describe("a closed layer whose store lives on", () => {
         const faults = yield* FaultyStore.Faults
         faults.acquire = "hang"
         const locking = yield* start(Effect.flip(mutex.withLock("m", options)(Effect.never)))
-        const trying = yield* start(Effect.flip(Effect.scoped(mutex.tryAcquire("n", options))))
+        const trying = yield* start(Effect.flip(Effect.scoped(mutex.acquireIfAvailable("n", options))))
         yield* TestClock.adjust("1 second")
         yield* close
         yield* TestClock.adjust("14999 millis")

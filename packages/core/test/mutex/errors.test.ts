@@ -27,7 +27,7 @@ describe("errors", () => {
         yield* Effect.flip(Effect.scoped(Mutex.acquire("x", { ttl: 0 }))),
         yield* Effect.andThen(
           Effect.sync(() => faults.acquire = "fail"),
-          Effect.flip(Effect.scoped(Mutex.tryAcquire("y")))
+          Effect.flip(Effect.scoped(Mutex.acquireIfAvailable("y")))
         )
       ]
       assert.deepStrictEqual(errors.map((error) => error._tag), [

@@ -98,7 +98,7 @@ describe("maxHold", { tags: ["B31"] }, () => {
   it.effect("is an option of every way to acquire", () =>
     Effect.gen(function*() {
       const options = { maxHold: "2 seconds" } as const
-      const tried = Option.getOrThrow(yield* Mutex.tryAcquire("a", options))
+      const tried = Option.getOrThrow(yield* Mutex.acquireIfAvailable("a", options))
       const group = yield* Mutex.acquireAll(["b", "c"], options)
       const available = yield* start(Effect.flip(Mutex.withLockIfAvailable("d", options)(Effect.never)))
       yield* TestClock.adjust("2 seconds")
@@ -210,7 +210,7 @@ describe("options of a lease are checked by the call", () => {
       const faults = yield* Faults
       const errors: ReadonlyArray<SimbaError.InvalidConfig> = (yield* Effect.all([
         Effect.flip(Mutex.acquire("m", options)),
-        Effect.flip(Mutex.tryAcquire("m", options)),
+        Effect.flip(Mutex.acquireIfAvailable("m", options)),
         Effect.flip(Mutex.withLock("m", options)(Effect.void)),
         Effect.flip(Mutex.withLockIfAvailable("m", options)(Effect.void)),
         Effect.flip(Mutex.acquireAll(["m"], options))

@@ -38,7 +38,7 @@ describe("one place in the queue for all waiters of a layer", () => {
         for (let i = 0; i < 3; i++) yield* start(Mutex.acquire("m", i === 1 ? undefined : { timeout: "1 minute" }))
         yield* settle
         assert.deepStrictEqual(faults.calls.filter((call) => call.startsWith("acquire")), ["acquire try"])
-        assert.deepStrictEqual(yield* Mutex.tryAcquire("m"), Option.none())
+        assert.deepStrictEqual(yield* Mutex.acquireIfAvailable("m"), Option.none())
         faults.acquire = "work"
       }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
@@ -178,33 +178,33 @@ describe("one place in the queue for all waiters of a layer", () => {
     { tags: ["H4"] }
   )
 
-  it.effect("tryAcquire answers without a request while a sibling holds the mutex or waits for it", () =>
+  it.effect("acquireIfAvailable answers without a request while a sibling holds the mutex or waits for it", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const holder = yield* hold()
-      assert.isTrue(Option.isNone(yield* Mutex.tryAcquire("m")))
+      assert.isTrue(Option.isNone(yield* Mutex.acquireIfAvailable("m")))
       assert.isTrue(Option.isNone(yield* Mutex.withLockIfAvailable("m")(Effect.void)))
       assert.deepStrictEqual(faults.calls, ["acquire try"])
       yield* holder.letGo
       yield* Effect.scoped(Effect.gen(function*() {
-        assert.isTrue(Option.isSome(yield* Mutex.tryAcquire("m")))
+        assert.isTrue(Option.isSome(yield* Mutex.acquireIfAvailable("m")))
         const waiter = yield* start(Mutex.acquire("m", { timeout: "1 second" }))
         faults.calls.length = 0
-        assert.isTrue(Option.isNone(yield* Mutex.tryAcquire("m")))
+        assert.isTrue(Option.isNone(yield* Mutex.acquireIfAvailable("m")))
         assert.deepStrictEqual(faults.calls, [])
         yield* Fiber.interrupt(waiter)
       }))
       assert.strictEqual(yield* ownerId, undefined)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("a waiter that comes during a sibling's tryAcquire is served after it, or instead", () =>
+  it.effect("a waiter that comes during a sibling's acquireIfAvailable is served after it, or instead", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       for (const end of ["granted", "interrupted"] as const) {
         faults.acquire = { late: "100 millis" }
         faults.calls.length = 0
         const scope = yield* Scope.make()
-        const trying = yield* start(Scope.provide(Mutex.tryAcquire("m"), scope))
+        const trying = yield* start(Scope.provide(Mutex.acquireIfAvailable("m"), scope))
         const line = makeLine()
         yield* line.wait("next")
         yield* settle

@@ -35,13 +35,13 @@ describe("metrics", () => {
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* Mutex.acquire("m")
-      yield* Effect.scoped(Mutex.tryAcquire("m"))
+      yield* Effect.scoped(Mutex.acquireIfAvailable("m"))
       const timing = yield* start(Effect.flip(Effect.scoped(Mutex.acquire("m", { timeout: "1 second" }))))
       yield* TestClock.adjust("1 second")
       yield* Fiber.join(timing)
       yield* Fiber.interrupt(yield* start(Effect.scoped(Mutex.acquire("m"))))
       faults.acquire = "fail"
-      yield* Effect.flip(Effect.scoped(Mutex.tryAcquire("n")))
+      yield* Effect.flip(Effect.scoped(Mutex.acquireIfAvailable("n")))
       yield* Effect.flip(Effect.scoped(Mutex.acquire(" ")))
       for (const outcome of ["granted", "refused", "timeout", "interrupted", "error"] as const) {
         assert.strictEqual(yield* count(MutexMetrics.attempts[outcome]), 1, outcome)
@@ -178,7 +178,7 @@ const tracing = () => {
 const busy = Effect.gen(function*() {
   yield* Effect.scoped(Mutex.acquire("m"))
   yield* Mutex.withLock("m")(Effect.sleep("15 seconds"))
-  yield* Effect.scoped(Mutex.tryAcquire("m"))
+  yield* Effect.scoped(Mutex.acquireIfAvailable("m"))
 })
 
 const runBusy = Effect.gen(function*() {

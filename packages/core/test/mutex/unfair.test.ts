@@ -107,14 +107,14 @@ describe("unfair", () => {
       assert.deepStrictEqual(order, ["waiter", "unfair"])
     }).pipe(Effect.provide(TestLive)), { tags: ["H1"] })
 
-  it.effect("tryAcquire takes a free mutex that others wait for", () =>
+  it.effect("acquireIfAvailable takes a free mutex that others wait for", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       yield* Scope.provide(Mutex.acquire("m", unfair), scope)
       const waiter = yield* start(Effect.scoped(Mutex.acquire("m")))
       yield* Scope.close(scope, Exit.void)
       yield* Effect.scoped(Effect.gen(function*() {
-        assert.isTrue(Option.isSome(yield* Mutex.tryAcquire("m", unfair)))
+        assert.isTrue(Option.isSome(yield* Mutex.acquireIfAvailable("m", unfair)))
       }))
       yield* Fiber.join(waiter)
     }).pipe(Effect.provide(TestLive)))

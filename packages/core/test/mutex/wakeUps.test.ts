@@ -102,7 +102,7 @@ describe("waking waiters", () => {
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       const letGo = yield* Effect.provide(hold("m"), yield* another("them"))
-      assert.deepStrictEqual(yield* Effect.scoped(Mutex.tryAcquire("m")), Option.none())
+      assert.deepStrictEqual(yield* Effect.scoped(Mutex.acquireIfAvailable("m")), Option.none())
       yield* letGo
       faults.subscribe = "fail"
       yield* Effect.scoped(Mutex.acquire("m"))

@@ -43,7 +43,7 @@ it.effect.prop(
 
 it.effect.prop(
   "two processes that hand leases on: others wait for a bounded number of holders",
-  [ContentionScript.arbitrary({ ...crowded, kinds: ["acquire", "timeout", "tryAcquire"] })],
+  [ContentionScript.arbitrary({ ...crowded, kinds: ["acquire", "timeout", "acquireIfAvailable"] })],
   ([script]) =>
     Effect.gen(function*() {
       const bound = 2

@@ -66,7 +66,7 @@ describe("a server in trouble", () => {
         yield* TestClock.adjust("9 seconds")
         yield* server.setErrorState(state)
         const acquiring = yield* start(mutex.acquire("n"))
-        const refused = yield* Effect.flip(Effect.scoped(mutex.tryAcquire("o")))
+        const refused = yield* Effect.flip(Effect.scoped(mutex.acquireIfAvailable("o")))
         assert.deepInclude(refused, { _tag: "BackendError", retryable: true })
         yield* TestClock.adjust("5 seconds")
         assert.isTrue(yield* lease.isHeld)

@@ -172,7 +172,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
     if (way < 0.75) return waiting(acquired({ timeout: between(1, settings.patience), ttl: between(1500, 4000) }))
     if (way < 0.85) return waiting(Effect.timeoutOption(locked(), between(0, settings.patience)))
     if (way < 0.93) {
-      return Effect.scoped(Effect.flatMap(Mutex.tryAcquire(resource, { unfair }), (lease) => {
+      return Effect.scoped(Effect.flatMap(Mutex.acquireIfAvailable(resource, { unfair }), (lease) => {
         if (Option.isNone(lease)) return Effect.void
         granted(lease.value)
         return bareWork(lease.value)

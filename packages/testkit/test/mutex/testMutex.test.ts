@@ -8,7 +8,7 @@ import { Context, Effect, Layer, Ref } from "effect"
 import { TestClock } from "effect/testing"
 
 class Reports extends Context.Service<Reports, {
-  readonly write: Effect.Effect<boolean, SimbaError.TryAcquireError | LeaseLost>
+  readonly write: Effect.Effect<boolean, SimbaError.RequestError | LeaseLost>
   readonly written: Effect.Effect<number>
 }>()("test/Reports") {
   static readonly layer = Layer.effect(

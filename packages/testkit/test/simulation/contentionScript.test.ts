@@ -43,7 +43,7 @@ describe("ContentionScript.arbitrary", () => {
       within: "1 second",
       hold: ["5 millis", "10 millis"],
       patience: [1, 2],
-      kinds: ["timeout", "tryAcquire"]
+      kinds: ["timeout", "acquireIfAvailable"]
     })],
     ([script]) =>
       Effect.sync(() => {
@@ -53,7 +53,7 @@ describe("ContentionScript.arbitrary", () => {
           assert.include(["a", "b"], step.worker)
           assert.strictEqual(step.mutex, "mutex-1")
           assert.isTrue(step.hold >= 5 && step.hold <= 10)
-          assert.include(["timeout", "tryAcquire"], step.kind)
+          assert.include(["timeout", "acquireIfAvailable"], step.kind)
           if (step.kind === "timeout") assert.include([1, 2], step.patience)
         })
       })
@@ -92,7 +92,7 @@ describe("ContentionScript.run", () => {
     Effect.gen(function*() {
       const script: ContentionScript.Script = [
         step(0, "a", 1000),
-        { at: 100, worker: "b", mutex: "m", hold: 500, kind: "tryAcquire" },
+        { at: 100, worker: "b", mutex: "m", hold: 500, kind: "acquireIfAvailable" },
         { at: 200, worker: "b", mutex: "m", hold: 500, kind: "timeout", patience: 300 },
         { at: 300, worker: "c", mutex: "m", hold: 500, kind: "interrupt", patience: 300 },
         { at: 400, worker: "b", mutex: "m", hold: 500, kind: "interrupt", patience: 700 },

@@ -143,5 +143,5 @@ export const acquire = (
 }
 
 /** One request that never queues, and none where the answer is known. Call it like `acquire`. */
-export const tryAcquire = (queues: LocalQueues, attempt: Attempt, restore: Restore) =>
+export const acquireIfAvailable = (queues: LocalQueues, attempt: Attempt, restore: Restore) =>
   obtain(queues, attempt, "try", undefined, restore) as Effect.Effect<HeldLease | undefined, StoreError>

@@ -1,8 +1,12 @@
 /** The options of one lease: checked where they enter, and the periods that follow from them. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type { MutexConfig } from "../../MutexConfig.ts"
+import type { MutexName } from "../../MutexName.ts"
+import type { InvalidConfig } from "../../SimbaError.ts"
 import type { Periods } from "../lease/trackedLease.ts"
+import { checked, mutexProblem } from "../nameRules.ts"
 import { checkPeriods, handOffs, marginMillis, positive, refuse } from "../optionChecks.ts"
 
 /** The options of a lease, checked, and what follows from them. */
@@ -54,12 +58,44 @@ interface Options {
   readonly maxLocalHandOffs?: number | undefined
 }
 
+/** How long to wait; nothing where there is no end. */
+export const checkTimeout = (
+  input: Duration.Input | undefined
+): Effect.Effect<Duration.Duration | undefined, InvalidConfig> => {
+  if (input === undefined) return Effect.undefined
+  const timeout = Duration.fromInput(input)
+  // Not a number would be zero
+  if (Option.isNone(timeout) || Number.isNaN(input)) {
+    return refuse("timeout", `${Number.isNaN(input) ? input : JSON.stringify(input)} is not a duration`)
+  }
+  if (Duration.isNegative(timeout.value)) return refuse("timeout", "it must not be negative")
+  return Effect.succeed(Duration.isFinite(timeout.value) ? timeout.value : undefined)
+}
+
+/** Checks what does not depend on the layer. */
+export const checkAlone = Effect.fnUntraced(
+  function*(options: Options & { readonly timeout?: Duration.Input | undefined } = {}) {
+    const { isAlive, maxHold, maxLocalHandOffs, timeout, transition, ttl, unfair } = options
+    if (unfair !== undefined && typeof unfair !== "boolean") return yield* refuse("unfair", "it must be true or false")
+    if (isAlive !== undefined && !Effect.isEffect(isAlive)) return yield* refuse("isAlive", "it must be an Effect")
+    if (maxLocalHandOffs !== undefined) yield* handOffs(maxLocalHandOffs)
+    if (ttl !== undefined) yield* positive("ttl", ttl)
+    if (transition !== undefined) yield* positive("transition", transition)
+    if (maxHold !== undefined) yield* positive("maxHold", maxHold)
+    yield* checkTimeout(timeout)
+  }
+)
+
+const mutexName = checked<MutexName>("mutex", mutexProblem)
+
+/** Throws what can never work on any layer. */
+export const checkName = (name: string, options: Parameters<typeof checkAlone>[0]): MutexName =>
+  Effect.runSync(Effect.andThen(checkAlone(options), mutexName(name)))
+
 /** `usual` are the terms of the layer. */
 export const check = Effect.fnUntraced(function*(config: MutexConfig, usual: Terms, options: Options = {}) {
-  const { isAlive, maxHold, transition, ttl, unfair = false } = options
-  if (typeof unfair !== "boolean") return yield* refuse("unfair", "it must be true or false")
-  if (isAlive !== undefined && !Effect.isEffect(isAlive)) return yield* refuse("isAlive", "it must be an Effect")
-  const maxLocalHandOffs = yield* handOffs(options.maxLocalHandOffs ?? config.maxLocalHandOffs)
+  const { isAlive, maxHold, maxLocalHandOffs = config.maxLocalHandOffs, transition, ttl, unfair = false } = options
+  yield* checkAlone(options)
   if ((ttl ?? transition ?? maxHold ?? isAlive) === undefined) return { ...usual, unfair, maxLocalHandOffs }
   const periods = yield* checkPeriods({
     commandTimeout: config.commandTimeout,

@@ -3,7 +3,6 @@ import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Option from "effect/Option"
 import * as Random from "effect/Random"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
@@ -19,7 +18,7 @@ import { checked, mutexProblem } from "../nameRules.ts"
 import { positive } from "../optionChecks.ts"
 import { randomKey } from "../processIdentity.ts"
 import * as tracing from "../tracing.ts"
-import { acquire, type Restore, tryAcquire } from "./acquire.ts"
+import { acquire, acquireIfAvailable, type Restore } from "./acquire.ts"
 import type { Attempt } from "./attempt.ts"
 import type { HeldLease } from "./heldLease.ts"
 import * as heldLeases from "./heldLeases.ts"
@@ -69,20 +68,6 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
       (mutex) => Effect.map(leaseOptions.check(config, usual, options), (terms) => ({ mutex, id: nextId(), terms }))
     )
 
-  const timeoutOf = (input: Duration.Input | undefined) => {
-    if (input === undefined) return Effect.undefined
-    const timeout = Duration.fromInput(input)
-    // Not a number would be zero
-    const problem = Option.isNone(timeout) || Number.isNaN(input)
-      ? `${Number.isNaN(input) ? input : JSON.stringify(input)} is not a duration`
-      : Duration.isNegative(timeout.value)
-      ? "it must not be negative"
-      : undefined
-    return problem === undefined && Option.isSome(timeout)
-      ? Effect.succeed(Duration.isFinite(timeout.value) ? timeout.value : undefined)
-      : Effect.fail(new InvalidConfig({ option: "timeout", problem: problem! }))
-  }
-
   const obtain = (
     name: string,
     options: AcquireOptions | undefined,
@@ -97,7 +82,7 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
       return Effect.gen(function*() {
         const wanted = yield* attempt(name, options)
         if (held !== undefined) return yield* held
-        return yield* acquire(queues, wanted, yield* timeoutOf(options?.timeout), restore)
+        return yield* acquire(queues, wanted, yield* leaseOptions.checkTimeout(options?.timeout), restore)
       })
     })
 
@@ -109,7 +94,7 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
         if (names.length === 0) {
           return yield* new InvalidConfig({ option: "names", problem: "there is none" })
         }
-        const timeout = yield* timeoutOf(options?.timeout)
+        const timeout = yield* leaseOptions.checkTimeout(options?.timeout)
         const end = timeout === undefined ? Infinity : leases.now().monotonic + Duration.toMillis(timeout)
         const isOneTry = timeout !== undefined && Duration.isZero(timeout)
         for (const name of [...new Set(names)].sort()) {
@@ -142,7 +127,7 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
     })
 
   const obtainIfAvailable = (name: string, options: LeaseOptions | undefined, restore: Restore) =>
-    Effect.flatMap(attempt(name, options), (attempt) => tryAcquire(queues, attempt, restore))
+    Effect.flatMap(attempt(name, options), (attempt) => acquireIfAvailable(queues, attempt, restore))
 
   const inScope = (lease: HeldLease) =>
     Effect.flatMap(
@@ -175,7 +160,7 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
   const service: Mutex["Service"] = {
     acquire: (name, options) =>
       Effect.uninterruptibleMask((restore) => Effect.flatMap(obtain(name, options, restore), inScope)),
-    tryAcquire: (name, options) =>
+    acquireIfAvailable: (name, options) =>
       Effect.uninterruptibleMask((restore) =>
         Effect.flatMap(
           obtainIfAvailable(name, options, restore),

@@ -71,7 +71,7 @@ export const runCommand = Command.make(
   Effect.fnUntraced(
     function*({ command, grace = Duration.seconds(10), name, noWait, transition, ttl, wait }) {
       const lease = noWait
-        ? Option.getOrUndefined(yield* Mutex.tryAcquire(name, { ttl, transition }))
+        ? Option.getOrUndefined(yield* Mutex.acquireIfAvailable(name, { ttl, transition }))
         : yield* Mutex.acquire(name, { ttl, transition, timeout: wait })
       if (lease === undefined) return yield* stop("notAcquired", `"${printable(name)}" is not free`)
       yield* execute(lease, command, grace)

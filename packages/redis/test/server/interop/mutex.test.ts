@@ -95,7 +95,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
       yield* server.send("SET", keysOf(m).owner, "3:4711@stock-host", "PX", "1200")
       const ownership = yield* mutex.owner(m)
       assert.strictEqual(ownerOf(ownership), "3:4711@stock-host")
-      assert.isTrue((yield* Effect.scoped(mutex.tryAcquire(m)))._tag === "None")
+      assert.isTrue((yield* Effect.scoped(mutex.acquireIfAvailable(m)))._tag === "None")
       yield* Effect.scoped(Effect.gen(function*() {
         const lease = yield* mutex.acquire(m)
         assert.isAtLeast(performance.now() - begun, 1200)

@@ -34,7 +34,7 @@ const simpler = (steps: ReadonlyArray<Drawn>): ReadonlyArray<ReadonlyArray<Drawn
   steps.forEach((step, index) => {
     if (step.kind !== "acquire") candidates.push(steps.with(index, { ...step, kind: "acquire" }))
     for (const field of ["at", "hold", "patience"] as const) {
-      if (field === "patience" && (step.kind === "acquire" || step.kind === "tryAcquire")) continue
+      if (field === "patience" && (step.kind === "acquire" || step.kind === "acquireIfAvailable")) continue
       const value = step[field]
       const smaller = new Set([0, 1, ...[1000, 100, 10].map((unit) => Math.floor(value / unit) * unit)])
       for (const less of smaller) if (less < value) candidates.push(steps.with(index, { ...step, [field]: less }))
@@ -50,7 +50,7 @@ export const draw = (options: NonNullable<Parameters<typeof arbitrary>[0]>): Arb
     at: between([0, options.within ?? "10 seconds"]),
     worker: Schema.Literals(names(options.workers ?? 3, "worker")),
     mutex: Schema.Literals(names(options.mutexes ?? 2, "mutex")),
-    kind: Schema.Literals(options.kinds ?? ["acquire", "tryAcquire", "timeout", "interrupt"]),
+    kind: Schema.Literals(options.kinds ?? ["acquire", "acquireIfAvailable", "timeout", "interrupt"]),
     hold: between(options.hold ?? range),
     patience: between(options.patience ?? range)
   })
@@ -58,7 +58,7 @@ export const draw = (options: NonNullable<Parameters<typeof arbitrary>[0]>): Arb
   return Arbitrary.schema(steps, { shrink: simpler }).pipe(
     Arbitrary.map((steps) =>
       steps.map(({ at, kind, patience, ...rest }): Step =>
-        kind === "acquire" || kind === "tryAcquire"
+        kind === "acquire" || kind === "acquireIfAvailable"
           ? { ...rest, at: at + 0, kind } // Among the numbers is -0
           : { ...rest, at: at + 0, kind, patience }
       ).sort((a, b) => a.at - b.at)

@@ -48,8 +48,8 @@ export const make = (mutex: Mutex["Service"], { note }: Client): Mutex["Service"
           served(lease)
           return lease
         })),
-    tryAcquire: (name, options) =>
-      Effect.map(mutex.tryAcquire(name, options), (lease) => {
+    acquireIfAvailable: (name, options) =>
+      Effect.map(mutex.acquireIfAvailable(name, options), (lease) => {
         Option.map(lease, granted)
         return lease
       }),

@@ -1,0 +1,58 @@
+import { type Lease, Mutex, type SimbaError } from "@effect-simba/core"
+import { assert, describe, expectTypeOf, it } from "@effect/vitest"
+import { Effect, Option } from "effect"
+import { start, TestLive } from "../support/setup.ts"
+
+const Plain = Mutex.named("plain")
+const Timed = Mutex.named("timed", { timeout: "1 second" })
+const Short = Mutex.named("short", { ttl: "1 second" })
+
+describe("a named mutex", () => {
+  it.effect("has the operations of its name, with its options", () =>
+    Effect.gen(function*() {
+      const token = yield* Timed.withLock((lease) => Effect.succeed(lease.token))
+      assert.isAbove(token, 0)
+      const lease = yield* Timed.acquire
+      assert.strictEqual(lease.mutex, "timed")
+      assert.deepInclude(yield* Timed.owner, { _tag: "Held", owner: lease.id })
+      assert.deepInclude((yield* Timed.inspect).ownership, { _tag: "Held" })
+      assert.isTrue(Option.isNone(yield* Timed.acquireIfAvailable))
+      assert.isTrue(Option.isNone(yield* Timed.withLockIfAvailable(Effect.void)))
+      const waiting = yield* start(Effect.flip(Effect.scoped(Timed.acquire)))
+      assert.deepInclude(yield* Timed.forceRelease, { owner: lease.id })
+      assert.strictEqual((yield* lease.lost).reason, "ForcedRelease")
+      waiting.interruptUnsafe()
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it("refuses at once a name or an option that can never work", () => {
+    const thrown = (make: () => unknown) => {
+      try {
+        make()
+      } catch (error) {
+        return error
+      }
+      return undefined
+    }
+    assert.deepInclude(thrown(() => Mutex.named(" ")), { _tag: "InvalidName", kind: "mutex" })
+    const refused = (options: Mutex.AcquireOptions) => thrown(() => Mutex.named("m", options))
+    assert.deepInclude(refused({ timeout: -1 }), { _tag: "InvalidConfig", option: "timeout" })
+    assert.deepInclude(refused({ ttl: 0 }), { _tag: "InvalidConfig", option: "ttl" })
+    assert.deepInclude(refused({ maxHold: "0 millis" }), { _tag: "InvalidConfig", option: "maxHold" })
+    assert.deepInclude(refused({ maxLocalHandOffs: -1 }), { _tag: "InvalidConfig", option: "maxLocalHandOffs" })
+  })
+
+  it("lacks the errors that cannot happen", () => {
+    type Common = SimbaError.StoreError | SimbaError.AlreadyHeld
+    const withLock = Plain.withLock(Effect.fail("mine" as const))
+    expectTypeOf<Effect.Error<typeof Plain.acquire>>().toEqualTypeOf<Common>()
+    expectTypeOf<Effect.Error<typeof Timed.acquire>>().toEqualTypeOf<Common | SimbaError.AcquireTimeout>()
+    expectTypeOf<Effect.Error<typeof Short.acquire>>().toEqualTypeOf<Common | SimbaError.InvalidConfig>()
+    expectTypeOf<Effect.Error<typeof withLock>>().toEqualTypeOf<
+      Common | SimbaError.LeaseLost | "mine"
+    >()
+    expectTypeOf<Effect.Error<typeof Plain.acquireIfAvailable>>().toEqualTypeOf<SimbaError.StoreError>()
+    expectTypeOf(Plain.withLock((lease) => Effect.succeed(lease))).toExtend<
+      Effect.Effect<Lease.Lease, unknown, Mutex.Mutex>
+    >()
+  })
+})
