@@ -231,6 +231,7 @@ describe("the state of a contender over time", () => {
           { monotonic: 0, wall: 0 }
         )
         const work = yield* start(Effect.uninterruptible(Effect.sleep("1 minute")))
+        holding.startWork()
         holding.addWork(work)
         holding.lose("TakenOver")
         const ended = yield* start(holding.endWorks() ?? Effect.die("there is work"))

@@ -1,10 +1,12 @@
 /** Thousands of waiters or leases that come to the same instant leave the event loop its turns. */
 import { Mutex, MutexStore } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Layer, Scope } from "effect"
+import { Clock, Context, Effect, Exit, Layer, Scheduler, Scope } from "effect"
 import { TestClock } from "effect/testing"
+import { SlicedTasks } from "../../src/internal/lease/slices.ts"
 import { Hands, HandsLive, settle } from "../support/hands.ts"
 import { another, start } from "../support/setup.ts"
+import { uncaught } from "../support/uncaught.ts"
 
 const count = 1000
 const names = Array.from({ length: count }, (_, index) => `m${index}`)
@@ -71,6 +73,47 @@ describe("a thousand at once", () => {
       assert.isAtMost(ends.most, 64)
       yield* Scope.close(holders, Exit.void)
     }).pipe(Effect.scoped, Effect.provide(HandsLive)))
+
+  it.effect("a waiter whose scheduler stands still holds up no other", () =>
+    Effect.gen(function*() {
+      const { them, us } = yield* setup
+      const still: Scheduler.Scheduler = {
+        executionMode: "async",
+        shouldYield: () => false,
+        makeDispatcher: () => ({ scheduleTask: () => {}, flush: () => {} })
+      }
+      const few = names.slice(0, 100)
+      const holders = yield* Scope.make()
+      yield* Effect.forEach(few, (name) => Scope.provide(Mutex.acquire(name), holders)).pipe(Effect.provide(them))
+      let granted = 0
+      const waiter = (name: string) => Mutex.withLock(name)(Effect.andThen(Effect.sync(() => granted++), Effect.never))
+      const context = Context.merge(yield* Effect.context<never>(), us)
+      const standing = Effect.runForkWith(context)(waiter("m99"), { scheduler: still })
+      yield* Effect.forEach(few.slice(0, 99), (name) => Effect.provide(start(waiter(name)), us))
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(granted, 0)
+      yield* Scope.close(holders, Exit.void)
+      yield* turns
+      assert.strictEqual(granted, 100)
+      standing.interruptUnsafe()
+    }).pipe(Effect.scoped, Effect.provide(HandsLive)))
+
+  it.effect("a task that throws holds up no other, and its error is uncaught", () =>
+    Effect.gen(function*() {
+      const thrown = yield* uncaught
+      const tasks = new SlicedTasks(yield* Clock.Clock, (yield* Scheduler.Scheduler).makeDispatcher())
+      const done: Array<number> = []
+      for (let i = 0; i < 100; i++) {
+        tasks.add(() => {
+          done.push(i)
+          if (i % 40 === 0) throw new Error(`task ${i}`)
+        })
+      }
+      assert.isBelow(done.length, 100)
+      yield* turns
+      assert.deepStrictEqual(done, Array.from({ length: 100 }, (_, i) => i))
+      assert.deepStrictEqual(thrown.map(String), ["Error: task 0", "Error: task 40", "Error: task 80"])
+    }).pipe(Effect.scoped))
 
   it.effect("leases end in slices", () =>
     Effect.gen(function*() {

@@ -1,8 +1,11 @@
 /** What it costs the backend to follow the owners of many mutexes. */
-import { Mutex, MutexStore } from "@effect-simba/core"
+import { Mutex, MutexName, MutexStore } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Exit, Layer, Option, Scope, Stream, SubscriptionRef } from "effect"
+import { Clock, Effect, Exit, Latch, Layer, Option, References, Scope, Stream, SubscriptionRef } from "effect"
 import { TestClock } from "effect/testing"
+import { instant } from "../../src/internal/lease/instant.ts"
+import * as timerQueue from "../../src/internal/lease/timerQueue.ts"
+import * as ownerWatch from "../../src/internal/mutex/ownerWatch.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
 import { another, TestLive } from "../support/setup.ts"
 
@@ -26,6 +29,27 @@ const counted = Effect.gen(function*() {
     })))
   )
   return { asked, us }
+})
+
+const mutex = MutexName.MutexName.make("m")
+
+/** What a watch needs of its layer, and how often it looks. */
+const watching = Effect.gen(function*() {
+  const store = yield* MutexStore.MutexStore
+  const clock = yield* Clock.Clock
+  const asked = { looks: 0 }
+  const context = {
+    now: () => instant(clock),
+    timers: yield* timerQueue.make,
+    store: {
+      ...store,
+      inspect: (mutex: MutexName.MutexName, limit: number) => {
+        asked.looks++
+        return store.inspect(mutex, limit)
+      }
+    }
+  }
+  return { asked, context }
 })
 
 const follow = (name: string) =>
@@ -128,4 +152,58 @@ describe("followers of owners", () => {
       yield* TestClock.adjust("5 seconds")
       assert.deepInclude(yield* SubscriptionRef.get(jobs.state), { before: owner.id, isOwner: true })
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it.effect("a follower that leaves while another one hears is gone, and so is the watch with the last", () =>
+    Effect.gen(function*() {
+      const { context, asked } = yield* watching
+      const follow = yield* ownerWatch.make(context, () => undefined)
+      const hears = yield* Latch.make(true)
+      const heard: Array<string> = []
+      const follower = (name: string, hear: Effect.Effect<void>) => ({
+        on: () => Effect.andThen(Effect.sync(() => void heard.push(name)), hear),
+        refused: () => Effect.void,
+        nextLook: (_: unknown, now: number) => now + 1000,
+        renewals: false
+      })
+      const [slow, gone] = [yield* Scope.make(), yield* Scope.make()]
+      const look = yield* Scope.provide(follow(mutex, follower("slow", hears.await)), slow)
+      yield* Scope.provide(follow(mutex, follower("gone", Effect.void)), gone)
+      assert.include(heard.splice(0), "gone")
+      yield* hears.close
+      look()
+      assert.deepStrictEqual(heard, ["slow"])
+      yield* Scope.close(gone, Exit.void)
+      yield* hears.open
+      yield* TestClock.adjust("1 second")
+      assert.notInclude(heard, "gone")
+      yield* Scope.close(slow, Exit.void)
+      asked.looks = 0
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual(asked.looks, 0)
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
+  it.effect.each([3, 4, 5, 6, 7])(
+    "a change between any two steps of a look is seen, with %i steps a turn",
+    (steps) =>
+      Effect.gen(function*() {
+        const missed: Array<number> = []
+        for (let turns = 0; turns < 60; turns++) {
+          const { context } = yield* watching
+          const follow = yield* ownerWatch.make(context, () => undefined)
+          let looks = 0
+          const look = yield* follow(mutex, {
+            on: () => Effect.sync(() => void looks++),
+            refused: () => Effect.void,
+            nextLook: () => Infinity,
+            renewals: false
+          })
+          for (let i = 0; i < turns; i++) yield* Effect.yieldNow
+          const before = looks
+          look()
+          for (let i = 0; i < 100; i++) yield* Effect.yieldNow
+          if (looks === before) missed.push(turns)
+        }
+        assert.deepStrictEqual(missed, [])
+      }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(References.MaxOpsBeforeYield, steps))
+  )
 })

@@ -34,6 +34,43 @@ const sending = Effect.gen(function*() {
 })
 
 describe("releasing", () => {
+  it.effect("waits for work that closes its own scope from within its first step, even from a run of its own", () =>
+    Effect.gen(function*() {
+      const scope = yield* Scope.make()
+      const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
+      const { owner } = yield* Mutex.Mutex
+      const context = yield* Effect.context<never>()
+      const seen: Array<string> = []
+      const closing = Effect.gen(function*() {
+        const first = Effect.sync(() => {
+          Effect.runSyncExitWith(context)(Scope.close(scope, Exit.void))
+          seen.push(Effect.runSyncWith(context)(Effect.orDie(owner("m")))._tag)
+        })
+        return yield* Effect.onInterrupt(
+          Effect.andThen(first, Effect.never),
+          () => Effect.map(Effect.orDie(owner("m")), ({ _tag }) => void seen.push(_tag))
+        )
+      })
+      const loss = yield* Effect.flip(lease.protect(closing))
+      assert.strictEqual(loss._tag, "LeaseLost")
+      yield* TestClock.adjust(1)
+      assert.deepStrictEqual(seen, ["Held", "Held"])
+      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("work may close the scope of its own lease as its first act", () =>
+    Effect.gen(function*() {
+      for (const interruptible of [true, false]) {
+        const scope = yield* Scope.make()
+        const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
+        const closing = Scope.close(scope, Exit.void)
+        const working = yield* start(lease.protect(interruptible ? closing : Effect.uninterruptible(closing)))
+        yield* TestClock.adjust(1)
+        assert.isDefined(working.pollUnsafe())
+        assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+      }
+    }).pipe(Effect.provide(TestLive)))
+
   it.effect("releases that hang take the release timeout together, not each, to close a scope", () =>
     Effect.gen(function*() {
       const faults = yield* Faults

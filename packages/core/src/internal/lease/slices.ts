@@ -3,6 +3,7 @@ import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Scheduler from "effect/Scheduler"
 import { instant } from "./instant.ts"
+import { throwUncaught } from "./observers.ts"
 
 /** Subjects of one slice, and its milliseconds. */
 const maxSubjects = 32
@@ -31,44 +32,47 @@ export class Slice {
  */
 export class SlicedTasks {
   private readonly clock: Clock.Clock
+  /** Of the layer: the fiber of a task may have a scheduler that never runs again. */
+  private readonly dispatcher: Scheduler.SchedulerDispatcher
   private slice: Slice | undefined
   private tasks: Array<() => void> = []
   private done = 0
   private isRunning = false
 
-  constructor(clock: Clock.Clock) {
+  constructor(clock: Clock.Clock, dispatcher: Scheduler.SchedulerDispatcher) {
     this.clock = clock
+    this.dispatcher = dispatcher
   }
 
-  add(task: () => void, dispatcher: Scheduler.SchedulerDispatcher): void {
+  add(task: () => void): void {
     this.tasks.push(task)
-    if (this.slice === undefined) this.begin(dispatcher)
+    if (this.slice === undefined) this.begin()
     else if (!this.isRunning) this.run(this.slice)
   }
 
   /** Lets the fiber go on when its slice has come. */
-  readonly pass: Effect.Effect<void> = Effect.withFiber((fiber) =>
-    Effect.callback((resume) => {
-      this.add(() => resume(Effect.void), fiber.currentDispatcher)
-    })
-  )
+  readonly pass: Effect.Effect<void> = Effect.callback((resume) => this.add(() => resume(Effect.void)))
 
-  private begin(dispatcher: Scheduler.SchedulerDispatcher): void {
+  private begin(): void {
     const slice = this.slice = new Slice(this.clock)
-    dispatcher.scheduleTask(() => {
+    this.dispatcher.scheduleTask(() => {
       this.slice = undefined
-      if (this.done < this.tasks.length) this.begin(dispatcher)
+      if (this.done < this.tasks.length) this.begin()
     }, 0)
     this.run(slice)
   }
 
+  /** A task that throws holds up no other. */
   private run(slice: Slice): void {
     this.isRunning = true
-    try {
-      while (this.done < this.tasks.length && slice.hasRoom()) this.tasks[this.done++]!()
-    } finally {
-      this.isRunning = false
+    while (this.done < this.tasks.length && slice.hasRoom()) {
+      try {
+        this.tasks[this.done++]!()
+      } catch (error) {
+        throwUncaught(this.dispatcher, error)
+      }
     }
+    this.isRunning = false
     if (this.done < this.tasks.length) return
     this.tasks = []
     this.done = 0

@@ -47,6 +47,7 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
   isUnconfirmed = false
   private works: Set<Fiber.Fiber<unknown, unknown>> | undefined
   private starting = 0
+  private readonly onStarted = new Listeners<void>()
 
   constructor(
     mutex: MutexName,
@@ -148,11 +149,13 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
   /** Protected work: interrupted at a loss, and interrupted and awaited before a release. */
   addWork(work: Fiber.Fiber<unknown, unknown>): void {
     this.starting--
-    if (work.pollUnsafe() !== undefined) return
-    const works = this.works ??= new Set()
-    works.add(work)
-    // Its first part may have ended the lease by itself
-    if (this.state !== "held") work.interruptUnsafe()
+    if (work.pollUnsafe() === undefined) {
+      const works = this.works ??= new Set()
+      works.add(work)
+      // Its first part may have ended the lease by itself
+      if (this.state !== "held") work.interruptUnsafe()
+    }
+    if (this.starting === 0) this.onStarted.tell()
   }
 
   removeWork(work: Fiber.Fiber<unknown, unknown>): void {
@@ -166,8 +169,17 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
   endWorks(): Effect.Effect<void> | undefined {
     if (!this.hasWork()) return undefined
     if (this.state === "held") this.state = "ending"
-    // Work that is only starting may have resumed the releasing fiber: its own fiber is known after a yield
-    return this.starting > 0 ? Effect.andThen(Effect.yieldNow, this.interruptWorks()) : this.interruptWorks()
+    if (this.starting === 0) return this.interruptWorks()
+    // Work that is only starting has resumed the releasing fiber: its own fiber is not known yet
+    return Effect.withFiber((releasing) =>
+      Effect.andThen(
+        Effect.callback<void>((resume) => {
+          if (this.starting === 0) return resume(Effect.void)
+          return Effect.sync(this.onStarted.add(() => isolate(releasing, () => resume(Effect.void))))
+        }),
+        this.interruptWorks()
+      )
+    )
   }
 
   private interruptWorks(): Effect.Effect<void> {

@@ -1,10 +1,12 @@
 /** The leases that one layer holds: renewed until they are released or lost, and given back. */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as FiberSet from "effect/FiberSet"
+import * as Scheduler from "effect/Scheduler"
 import type * as Scope from "effect/Scope"
 import type { MutexConfig } from "../../MutexConfig.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
@@ -175,7 +177,7 @@ export const make = Effect.fnUntraced(function*(
     now: () => deadlines.now(),
     recorder,
     timers,
-    tasks: new SlicedTasks(clock),
+    tasks: new SlicedTasks(clock, Context.get(context, Scheduler.Scheduler).makeDispatcher()),
     add: (lease) => {
       deadlines.place(lease)
       recorder.modify(MutexMetrics.held, 1, lease.mutex)

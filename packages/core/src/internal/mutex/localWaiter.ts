@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Scheduler from "effect/Scheduler"
 import type { StoreError } from "../../SimbaError.ts"
-import { throwUncaught } from "../lease/observers.ts"
 import type { SlicedTasks } from "../lease/slices.ts"
 import type { Attempt } from "./attempt.ts"
 import type { HeldLease } from "./heldLease.ts"
@@ -45,14 +44,7 @@ export class LocalWaiter {
   }
 
   private continue(): void {
-    const { dispatcher } = this
-    this.tasks.add(() => {
-      try {
-        this.resume!(this.end!)
-      } catch (error) {
-        throwUncaught(dispatcher, error)
-      }
-    }, dispatcher)
+    this.tasks.add(() => this.resume!(this.end!))
   }
 }
 

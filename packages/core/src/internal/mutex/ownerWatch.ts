@@ -75,7 +75,7 @@ interface Watch {
   readonly scope: Scope.Closeable
   /** With what each has seen last. */
   readonly followers: Map<Follower, Look>
-  state: "resting" | "looking" | "looking, and once more"
+  state: "resting" | "looking" | "looking, and once more" | "closed"
   cancel: (() => void) | undefined
   /** The subscription does not see its gaps: the longest time between two looks, in milliseconds. */
   bound: number
@@ -86,15 +86,21 @@ export type Follow = (mutex: MutexName, follower: Follower) => Effect.Effect<() 
 
 /** `held` is the lease that a fiber of this layer holds: while there is one, the backend is not asked. */
 export const make = Effect.fnUntraced(function*(
-  { now, store, timers }: AttemptContext,
+  { now, store, timers }: Pick<AttemptContext, "now" | "store" | "timers">,
   held: (mutex: MutexName) => HeldLease | undefined
 ): Effect.fn.Return<Follow, never, Scope.Scope> {
   const layer = yield* Effect.scope
   const run = Effect.runForkWith(yield* Effect.context<never>())
   const watches = new Map<MutexName, Watch>()
 
+  /** One after the other. A follower may leave while another one hears. */
   const tell = ({ followers }: Watch, f: (follower: Follower, last: Look) => Effect.Effect<void>) =>
-    Effect.suspend(() => Effect.forEach([...followers], ([follower, last]) => f(follower, last), { discard: true }))
+    Effect.suspend(() =>
+      Effect.forEach([...followers.keys()], (follower) => {
+        const last = followers.get(follower)
+        return last === undefined ? Effect.void : f(follower, last)
+      }, { discard: true })
+    )
 
   const gap = (watch: Watch) =>
     tell(watch, (follower, last) => follower.on(last, [{ _tag: "Gap", mutex: watch.mutex }]))
@@ -152,19 +158,21 @@ export const make = Effect.fnUntraced(function*(
 
   /** `known` saves the request. */
   const look = (watch: Watch, known?: Look): void => {
-    if (timers.isClosed()) return
+    if (timers.isClosed() || watch.state === "closed") return
     watch.cancel?.()
     if (watch.state !== "resting") return void (watch.state = "looking, and once more")
     watch.state = "looking"
     const asked: Effect.Effect<void> = Effect.suspend(() => {
       const { mutex } = watch
       const isKnown = known !== undefined && watch.state === "looking"
-      watch.state = "looking"
+      if (watch.state !== "closed") watch.state = "looking"
       const looking = isKnown ? Effect.succeed(known) : Effect.map(persist(watch, store.inspect(mutex, 0)), lookOf)
-      return Effect.flatMap(
-        Effect.flatMap(looking, (seen) => saw(watch, seen)),
-        () => watch.state === "looking" ? Effect.sync(() => rest(watch)) : asked
-      )
+      return Effect.flatMap(Effect.flatMap(looking, (seen) => saw(watch, seen)), () => {
+        if (watch.state === "looking, and once more") return asked
+        // In the step of the test: a change that is announced after it begins the next look
+        if (watch.state === "looking") rest(watch)
+        return Effect.void
+      })
     })
     run(Effect.forkIn(asked, watch.scope, { startImmediately: true }))
   }
@@ -200,6 +208,7 @@ export const make = Effect.fnUntraced(function*(
           watch.followers.delete(follower)
           if (watch.followers.size > 0) return Effect.void
           watches.delete(mutex)
+          watch.state = "closed"
           watch.cancel?.()
           return Scope.close(watch.scope, Exit.void)
         })
