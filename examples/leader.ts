@@ -9,18 +9,18 @@
 import { Contender } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"
 import { NodeRuntime } from "@effect/platform-node"
-import { Effect, Layer, SubscriptionRef } from "effect"
+import { Effect, Layer, Schedule } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { HttpServerLive } from "./shared/httpServer.ts"
 import { redisUrl } from "./shared/redisUrl.ts"
 
 /** The leadership of the fleet, as a service that others build on. */
-class Leader extends Contender.Service<Leader>()("cleaning") {}
+class Leader extends Contender.Service<Leader>()("example/Leader") {}
 
-/** Runs on the leading process only, and is interrupted when the leadership is lost. */
+/** Runs on the leading process only. A loss of the leadership interrupts it, and its failure lets another process lead. */
 const Cleaner = Layer.effectDiscard(Effect.gen(function*() {
   const leader = yield* Leader
-  const cleaning = Effect.forever(Effect.delay(Effect.log("cleaning"), "1 second"))
+  const cleaning = Effect.repeat(Effect.log("cleaning"), Schedule.fixed("1 second"))
   yield* Effect.forkScoped(leader.whileLeader(cleaning))
 }))
 
@@ -29,16 +29,16 @@ const Health = HttpRouter.add(
   "GET",
   "/health",
   Effect.gen(function*() {
-    const { state } = yield* Leader
-    const { after, isOwner } = yield* SubscriptionRef.get(state)
-    return HttpServerResponse.jsonUnsafe({ role: isOwner ? "leader" : "standby", leader: after ?? null })
+    const leader = yield* Leader
+    const { _tag, after } = yield* leader.state
+    return HttpServerResponse.jsonUnsafe({ role: _tag === "Leading" ? "leader" : "standby", leader: after ?? null })
   })
 )
 
 const MutexLive = Layer.unwrap(Effect.map(redisUrl, (url) => RedisMutex.layer({ redis: { url } })))
 
 const Live = Layer.merge(Cleaner, HttpRouter.serve(Health)).pipe(
-  Layer.provide(Leader.layer),
+  Layer.provide(Leader.layer("cleaning")),
   Layer.provide(MutexLive),
   Layer.provide(HttpServerLive)
 )

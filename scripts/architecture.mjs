@@ -48,7 +48,13 @@ const characters = 34
 /** Modules that may import types of each other: a service and what makes it. No other cycle is allowed. */
 const allowedCycles = [
   ["core/MutexStore", "core/internal/mutex/memoryStore"],
-  ["core/Mutex", "core/internal/mutex/service", "core/Contender", "core/internal/leadership/contender"],
+  [
+    "core/Mutex",
+    "core/internal/mutex/service",
+    "core/Contender",
+    "core/internal/leadership/contender",
+    "core/internal/leadership/contenderState"
+  ],
   ["core/streams/StreamClient", "core/streams/internal/client", "core/streams/internal/handlerRunner"],
   ["core/streams/StreamMessages", "core/streams/internal/messageReader"],
   ["testkit/ContentionScript", "testkit/internal/contentionScript/steps"],

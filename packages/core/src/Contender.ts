@@ -3,20 +3,21 @@
  *
  * @since 0.1.0
  */
+import * as Config from "effect/Config"
 import * as Context from "effect/Context"
+import * as Data from "effect/Data"
+import type * as DateTime from "effect/DateTime"
 import type * as Duration from "effect/Duration"
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
 import type { Inspectable } from "effect/Inspectable"
 import * as Layer from "effect/Layer"
 import type * as LogLevel from "effect/LogLevel"
 import type * as Option from "effect/Option"
 import type { Pipeable } from "effect/Pipeable"
 import type * as Stream from "effect/Stream"
-import type * as SubscriptionRef from "effect/SubscriptionRef"
 import type { Body, Lease } from "./Lease.ts"
 import { type LeaseOptions, Mutex } from "./Mutex.ts"
 import type { MutexName } from "./MutexName.ts"
-import type { ClaimPeriodRequest, ClaimPeriodResult } from "./MutexStore.ts"
 import type { OwnerEvent } from "./OwnerEvent.ts"
 import type { InvalidConfig, InvalidName, StoreError } from "./SimbaError.ts"
 
@@ -28,9 +29,9 @@ import type { InvalidConfig, InvalidName, StoreError } from "./SimbaError.ts"
  * ```ts
  * import { Contender } from "@effect-simba/core"
  *
- * const options: Contender.ContenderOptions = { ttl: "30 seconds", transition: "15 seconds", every: "5 seconds" }
+ * class Reports extends Contender.Service<Reports>()("app/Reports") {}
  *
- * class Reports extends Contender.Service<Reports>()("reports", options) {}
+ * const ReportsLive = Reports.layer("reports", { ttl: "30 seconds", transition: "15 seconds", every: "5 seconds" })
  * ```
  *
  * @category options
@@ -42,42 +43,119 @@ export interface ContenderOptions extends LeaseOptions {
    * and a mutex that nobody owns, are looked at this often. Default: 1 second.
    */
   readonly every?: Duration.Input | undefined
+  /**
+   * How long a leadership that ends because work has failed waits for the runs of scheduled jobs. Default: 1 minute.
+   */
+  readonly drainTimeout?: Duration.Input | undefined
   /** The level of the log lines "Leadership begins" and "Leadership ends". Default: `Info`. */
   readonly logLevel?: LogLevel.Severity | undefined
+}
+
+interface Observed {
+  /** The id of the owner before the last change, `undefined` for nobody. */
+  readonly before: string | undefined
+  /** The id of the owner since the last change, `undefined` for nobody. */
+  readonly after: string | undefined
+  /** Whether the owner's lease is in its ttl. A foreign owner's is while more than the transition remains. */
+  readonly isInTtl: boolean
+  /** Whether the owner's lease is in the transition after its ttl. */
+  readonly isInTransition: boolean
 }
 
 /**
  * What a contender knows of its mutex.
  *
+ * **Details**
+ *
+ * - `Leading`: this contender owns the mutex, judged by the clock and its own `lease`.
+ * - `Following`: `leader` is the id of the owner, whose lease ends at `until` unless it renews. `until` is by the clock of
+ *   this process, as of the last look, and `undefined` for an owner without end. After a loss, `leader` may be an earlier
+ *   lease of this contender.
+ * - `Vacant`: nobody is known to own the mutex.
+ * - `Stopped`: the contender stays away, because of `stop` or because its scope has closed.
+ *
+ * Each case also has the owner before and after the last change, and whether the owner's lease is in its ttl or in its
+ * transition.
+ *
  * **Example** (What a health check may say)
  *
  * ```ts
  * import { Contender } from "@effect-simba/core"
- * import { Effect, SubscriptionRef } from "effect"
+ * import { Effect } from "effect"
  *
- * class Jobs extends Contender.Service<Jobs>()("jobs") {}
+ * class Jobs extends Contender.Service<Jobs>()("app/Jobs") {}
  *
  * const health = Effect.gen(function*() {
- *   const { state } = yield* Jobs
- *   const { after, isOwner } = yield* SubscriptionRef.get(state)
- *   return { role: isOwner ? "leader" : "standby", leader: after ?? "none" }
+ *   const jobs = yield* Jobs
+ *   const state = yield* jobs.state
+ *   return { role: state._tag === "Leading" ? "leader" : "standby", leader: state.after ?? "none" }
  * })
  * ```
  *
  * @category models
  * @since 0.1.0
  */
-export interface ContenderState {
-  /** The id of the owner before the last change, `undefined` for nobody. */
-  readonly before: string | undefined
-  /** The id of the owner since the last change, `undefined` for nobody. */
-  readonly after: string | undefined
-  /** Whether this contender owns the mutex, judged locally. */
-  readonly isOwner: boolean
-  /** Whether the owner's lease is in its ttl. A foreign owner's is while more than the transition remains. */
-  readonly isInTtl: boolean
-  /** Whether the owner's lease is in the transition after its ttl. */
-  readonly isInTransition: boolean
+export type ContenderState = Data.TaggedEnum<{
+  Leading: Observed & { readonly lease: Lease }
+  Following: Observed & { readonly leader: string; readonly until: DateTime.Utc | undefined }
+  Vacant: Observed
+  Stopped: Observed
+}>
+
+/**
+ * Matches and constructs states.
+ *
+ * **Example** (A line for each change)
+ *
+ * ```ts
+ * import { Contender } from "@effect-simba/core"
+ * import { Effect, Stream } from "effect"
+ *
+ * const describe = Contender.ContenderState.$match({
+ *   Leading: ({ lease }) => `leads with token ${lease.token}`,
+ *   Following: ({ leader }) => `follows ${leader}`,
+ *   Vacant: () => "nobody leads",
+ *   Stopped: () => "stays away"
+ * })
+ *
+ * const log = (contender: Contender.Contender) =>
+ *   Stream.runForEach(contender.changes, (state) => Effect.log(describe(state)))
+ * ```
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const ContenderState = /* @__PURE__ */ Data.taggedEnum<ContenderState>()
+
+/**
+ * Options of the leader's work.
+ *
+ * **Example** (Work whose failure ends the program)
+ *
+ * ```ts
+ * import { Contender } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * class Poller extends Contender.Service<Poller>()("app/Poller") {}
+ *
+ * const options: Contender.WorkOptions<"fail"> = { onError: "fail" }
+ *
+ * const program = Poller.use((poller) => poller.whileLeader(Effect.fail("no disk"), options))
+ * ```
+ *
+ * @category options
+ * @since 0.1.0
+ */
+export interface WorkOptions<OnError extends "stepDown" | "fail" = "stepDown" | "fail"> {
+  /**
+   * What follows a failure or a defect of the work.
+   *
+   * - `stepDown` (default): logs it and ends the leadership, so that another node may lead. Runs of scheduled jobs end first,
+   *   within `drainTimeout`. The contender queues again after a pause: 100 milliseconds, doubling up to 10 seconds with each
+   *   failure in a row. A leadership of a minute ends the row.
+   * - `fail`: ends `whileLeader` with the failure. The leadership stays.
+   */
+  readonly onError?: OnError | undefined
 }
 
 /**
@@ -110,29 +188,29 @@ export interface ContenderState {
  */
 export interface Contender extends Pipeable, Inspectable {
   readonly mutex: MutexName
-  /** The present state, and its changes by `SubscriptionRef.changes`. */
-  readonly state: SubscriptionRef.SubscriptionRef<ContenderState>
+  /** The present state, judged by the clock at the moment of asking. */
+  readonly state: Effect.Effect<ContenderState>
+  /**
+   * The present state, then each change of it. A slow reader misses the oldest changes, never the last. Renewals of a leader
+   * are no changes. Ends with the scope of the contender.
+   */
+  readonly changes: Stream.Stream<ContenderState>
   /** The lease, while this contender leads. */
   readonly lease: Effect.Effect<Option.Option<Lease>>
   /**
-   * The changes of ownership of this mutex from now on, by any owner. A slow reader blocks nobody: a `Gap` tells it that
+   * The changes of ownership of this mutex from now on, by any owner. A slow reader blocks nobody, and gets a `Gap` where
    * it missed something. Fails where the backend refuses or cannot be read, and can then be read again: the contender goes
    * on. Ends with the scope of the contender.
    */
-  readonly changes: Stream.Stream<OwnerEvent, StoreError>
+  readonly events: Stream.Stream<OwnerEvent, StoreError>
   /**
-   * Runs `work` from the start at each gain of the leadership, and interrupts it at each loss. Work that ends early is not
-   * run again before the next gain. Only a failure of `work` ends `whileLeader`, and it leaves the leadership alone.
+   * Runs `work` from the start at each gain of the leadership, and interrupts it at each loss. Work that ends early rests
+   * until the next gain. Work that fails ends the leadership, unless `onError` is `"fail"`. Retries belong into the work.
    */
-  readonly whileLeader: <A, E, R>(work: Body<A, E, R>) => Effect.Effect<never, E, R>
-  /**
-   * Whether the caller is the first of the fleet in a period of `job`, by the backend's time. It is answered to leaders and
-   * others alike. `Leadership.leaderSchedule` asks it for work that runs once per period.
-   */
-  readonly claimPeriod: (
-    job: string,
-    period: Pick<ClaimPeriodRequest, "every" | "at" | "onlyIfKnown">
-  ) => Effect.Effect<ClaimPeriodResult, StoreError>
+  readonly whileLeader: <A, E, R, const OnError extends "stepDown" | "fail" = "stepDown">(
+    work: Body<A, E, R>,
+    options?: WorkOptions<OnError>
+  ) => Effect.Effect<never, "fail" extends OnError ? E : never, R>
   /**
    * Gives up the leadership: interrupts the work, awaits it, releases, and queues again as the last. A contender that was
    * stopped stays away.
@@ -153,42 +231,70 @@ export interface Contender extends Pipeable, Inspectable {
 }
 
 /**
- * Makes a class that is the service of one contender, with its Layer.
+ * Makes a class that is the service of one contender, with its layers.
  *
  * **Details**
  *
- * The tag carries the name of the mutex, so several contenders can live in one application, on the connections of one
- * `Mutex`.
+ * The class has a key of its own. `layer` names the mutex and its options; `layerConfig` reads them from `Config`. All
+ * contenders of an application share the connections of one `Mutex`.
  *
  * **Gotchas**
  *
- * Two classes with one name are one service to Effect, with the options of one of them: make one class and share it. A
- * leader's work that takes a lock of the same name waits for its own leadership to end.
+ * Each call of `layer` makes a contender: bind the layer to a constant and share it. A leader's work that takes a lock of
+ * the same name waits for its own leadership to end.
  *
  * **Example** (A service built on being the leader)
  *
  * ```ts
  * import { Contender } from "@effect-simba/core"
- * import { Effect, Layer } from "effect"
+ * import { Effect, Layer, Schedule } from "effect"
  *
- * class Jobs extends Contender.Service<Jobs>()("jobs", { ttl: "5 seconds" }) {}
+ * class Cleaning extends Contender.Service<Cleaning>()("app/Cleaning") {}
  *
  * const Cleaner = Layer.effectDiscard(Effect.gen(function*() {
- *   const jobs = yield* Jobs
- *   yield* Effect.forkScoped(jobs.whileLeader(Effect.log("cleaning")))
- * })).pipe(Layer.provide(Jobs.layer))
+ *   const cleaning = yield* Cleaning
+ *   const work = Effect.repeat(Effect.log("cleaning"), Schedule.fixed("1 minute"))
+ *   yield* Effect.forkScoped(cleaning.whileLeader(work))
+ * })).pipe(Layer.provide(Cleaning.layer("cleaning", { ttl: "5 seconds" })))
+ * ```
+ *
+ * **Example** (The mutex and its ttl from the environment)
+ *
+ * ```ts
+ * import { Contender } from "@effect-simba/core"
+ * import { Config } from "effect"
+ *
+ * class Cleaning extends Contender.Service<Cleaning>()("app/Cleaning") {}
+ *
+ * const CleaningLive = Cleaning.layerConfig({ mutex: Config.String("MUTEX"), ttl: Config.Duration("TTL") })
  * ```
  *
  * @category constructors
  * @since 0.1.0
  */
 export const Service = <Self>() =>
-<const Name extends string>(
-  name: Name,
-  options?: ContenderOptions
+<const Key extends string>(
+  key: Key
 ):
-  & Context.ServiceClass<Self, `@effect-simba/core/Contender/${Name}`, Contender>
-  & { readonly layer: Layer.Layer<Self, InvalidName | InvalidConfig, Mutex> } =>
-  class extends Context.Service<Self, Contender>()(`@effect-simba/core/Contender/${name}`) {
-    static readonly layer = Layer.effect(this, Mutex.use((mutex) => mutex.contend(name, options)))
+  & Context.ServiceClass<Self, Key, Contender>
+  & {
+    readonly layer: (
+      mutex: string,
+      options?: ContenderOptions
+    ) => Layer.Layer<Self, InvalidName | InvalidConfig, Mutex>
+    readonly layerConfig: (
+      options: Config.Wrap<ContenderOptions & { readonly mutex: string }>
+    ) => Layer.Layer<Self, InvalidName | InvalidConfig | Config.ConfigError, Mutex>
+  } =>
+  class extends Context.Service<Self, Contender>()(key) {
+    static readonly layer = (name: string, options?: ContenderOptions) =>
+      Layer.effect(this, Mutex.use((mutex) => mutex.contend(name, options)))
+    static readonly layerConfig = (wrapped: Config.Wrap<ContenderOptions & { readonly mutex: string }>) =>
+      Layer.effect(
+        this,
+        Effect.flatMap(
+          Config.unwrap(wrapped),
+          ({ mutex: name, ...options }) => Mutex.use((mutex) => mutex.contend(name, options))
+        )
+      )
   }

@@ -26,7 +26,7 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
-import type { Contender, ContenderOptions } from "./Contender.ts"
+import type { Contender, ContenderOptions, WorkOptions } from "./Contender.ts"
 import * as scheduledWork from "./internal/leadership/scheduledWork.ts"
 import * as schedules from "./internal/leadership/schedules.ts"
 import * as log from "./internal/log.ts"
@@ -47,22 +47,23 @@ const contenderOf = <E, R>(source: ContenderSource<E, R>): Effect.Effect<Contend
  *
  * **Details**
  *
- * `contender` is a contender, or an effect or service of one. Only a failure of `work` ends the effect, and it leaves the
- * leadership alone.
+ * `contender` is a contender, or an effect or service of one. Work that ends early rests until the next gain. Work that
+ * fails ends the leadership, so that another node may lead; with `onError: "fail"` it ends this effect instead. To work on a
+ * rhythm, repeat the work. To try it again on this node, retry it.
  *
- * **Example** (A consumer of which the fleet wants one)
+ * **Example** (A poller of which the fleet wants one)
  *
  * ```ts
  * import { Contender, Leadership } from "@effect-simba/core"
- * import { Effect } from "effect"
+ * import { Effect, Schedule } from "effect"
  *
- * class Poller extends Contender.Service<Poller>()("poller") {}
+ * class Poller extends Contender.Service<Poller>()("app/Poller") {}
  *
  * const program = Effect.log("polling").pipe(
- *   Effect.delay("1 second"),
- *   Effect.forever,
+ *   Effect.retry(Schedule.exponential("1 second").pipe(Schedule.upTo({ times: 3 }))),
+ *   Effect.repeat(Schedule.fixed("10 seconds")),
  *   Leadership.whileLeader(Poller),
- *   Effect.provide(Poller.layer)
+ *   Effect.provide(Poller.layer("poller"))
  * )
  * ```
  *
@@ -70,18 +71,27 @@ const contenderOf = <E, R>(source: ContenderSource<E, R>): Effect.Effect<Contend
  * @since 0.1.0
  */
 export const whileLeader: {
-  <CE = never, CR = never>(
-    contender: ContenderSource<CE, CR>
-  ): <A, E, R>(work: Body<A, E, R>) => Effect.Effect<never, E | CE, R | CR>
-  <A, E, R, CE = never, CR = never>(
+  <CE = never, CR = never, const OnError extends "stepDown" | "fail" = "stepDown">(
     contender: ContenderSource<CE, CR>,
-    work: Body<A, E, R>
-  ): Effect.Effect<never, E | CE, R | CR>
-} = <A, E, R, CE, CR>(contender: ContenderSource<CE, CR>, work?: Body<A, E, R>): never => {
-  const lead = (work: Body<A, E, R>) =>
-    Effect.flatMap(contenderOf(contender), (contender) => contender.whileLeader(work))
-  return (work === undefined ? lead : lead(work)) as never
+    options?: WorkOptions<OnError>
+  ): <A, E, R>(work: Body<A, E, R>) => Effect.Effect<never, ("fail" extends OnError ? E : never) | CE, R | CR>
+  <A, E, R, CE = never, CR = never, const OnError extends "stepDown" | "fail" = "stepDown">(
+    contender: ContenderSource<CE, CR>,
+    work: Body<A, E, R>,
+    options?: WorkOptions<OnError>
+  ): Effect.Effect<never, ("fail" extends OnError ? E : never) | CE, R | CR>
+} = <A, E, R, CE, CR>(
+  contender: ContenderSource<CE, CR>,
+  first?: Body<A, E, R> | WorkOptions,
+  second?: WorkOptions
+): never => {
+  const lead = (options: WorkOptions | undefined) => (work: Body<A, E, R>) =>
+    Effect.flatMap(contenderOf(contender), (contender) => contender.whileLeader(work, options))
+  return (isBody(first) ? lead(second)(first) : lead(first)) as never
 }
+
+const isBody = <A, E, R>(input: Body<A, E, R> | WorkOptions | undefined): input is Body<A, E, R> =>
+  Effect.isEffect(input) || typeof input === "function"
 
 type ScheduleFailure<S, E, H> = InvalidConfig | Schedule.Error<S> | ("fail" extends H ? E : never)
 
@@ -107,7 +117,7 @@ type ScheduleFailure<S, E, H> = InvalidConfig | Schedule.Error<S> | ("fail" exte
  * import { Contender, Leadership } from "@effect-simba/core"
  * import { Effect } from "effect"
  *
- * class Jobs extends Contender.Service<Jobs>()("jobs") {}
+ * class Jobs extends Contender.Service<Jobs>()("app/Jobs") {}
  *
  * const sweeping = Effect.log("sweeping").pipe(
  *   Leadership.leaderSchedule(Jobs, Leadership.fixedRate("1 minute"))
@@ -126,7 +136,7 @@ type ScheduleFailure<S, E, H> = InvalidConfig | Schedule.Error<S> | ("fail" exte
  * import { Contender, Leadership } from "@effect-simba/core"
  * import { Duration, Effect, Exit, Option, Schedule } from "effect"
  *
- * class Jobs extends Contender.Service<Jobs>()("jobs") {}
+ * class Jobs extends Contender.Service<Jobs>()("app/Jobs") {}
  *
  * const schedule = Schedule.fromStep(Effect.succeed(
  *   (_now: number, last: Option.Option<Exit.Exit<unknown, unknown>>) => {
@@ -221,14 +231,14 @@ const prepare = <const Jobs extends ReadonlyArray<Job>>(
  * import { Contender, Leadership } from "@effect-simba/core"
  * import { Effect } from "effect"
  *
- * class Node extends Contender.Service<Node>()("node") {}
+ * class Node extends Contender.Service<Node>()("app/Node") {}
  *
  * const jobs = [
  *   { name: "sweep", schedule: Leadership.fixedDelay("1 minute"), run: Effect.log("sweeping") },
  *   { name: "count", schedule: Leadership.fixedRate("10 seconds"), run: Effect.log("counting"), onError: "stepDown" }
  * ] as const satisfies ReadonlyArray<Leadership.Job>
  *
- * const program = Leadership.runJobs(Node, jobs).pipe(Effect.provide(Node.layer))
+ * const program = Leadership.runJobs(Node, jobs).pipe(Effect.provide(Node.layer("node")))
  * ```
  *
  * @category running
@@ -368,7 +378,7 @@ export const cron = (
  * import { Contender, Leadership } from "@effect-simba/core"
  * import { Effect } from "effect"
  *
- * class Jobs extends Contender.Service<Jobs>()("jobs") {}
+ * class Jobs extends Contender.Service<Jobs>()("app/Jobs") {}
  *
  * const closing = (region: string, schedule: Leadership.Periodic) =>
  *   Leadership.leaderSchedule(Jobs, Effect.log(`closing ${region}`), schedule, {
@@ -403,7 +413,7 @@ export interface Periodic extends schedules.Periodic {}
  * import { Contender, Leadership } from "@effect-simba/core"
  * import { Effect } from "effect"
  *
- * class Jobs extends Contender.Service<Jobs>()("jobs") {}
+ * class Jobs extends Contender.Service<Jobs>()("app/Jobs") {}
  *
  * const options: Leadership.ScheduleOptions<"stepDown"> = { name: "mirror", onError: "stepDown" }
  *

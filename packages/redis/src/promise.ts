@@ -42,7 +42,6 @@ import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
-import * as SubscriptionRef from "effect/SubscriptionRef"
 import * as IoRedis from "./IoRedis.ts"
 import * as RedisMutex from "./RedisMutex.ts"
 import * as RedisMutexStore from "./RedisMutexStore.ts"
@@ -316,7 +315,7 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex.Mutex, unknown>): Sim
         return contender
       })).then(({ release, value }): Leadership => ({
         get isLeader() {
-          return Effect.runSync(SubscriptionRef.get(value.state)).isOwner
+          return Effect.runSync(value.state)._tag === "Leading"
         },
         stop: release,
         [Symbol.asyncDispose]: release

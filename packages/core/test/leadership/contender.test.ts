@@ -1,6 +1,6 @@
 import { Leadership, Mutex, MutexStore } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer, Logger, References, Scope, Stream, SubscriptionRef } from "effect"
+import { Effect, Exit, Fiber, Layer, Logger, References, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import * as FaultyStore from "../support/faultyStore.ts"
 import { start, TestLive } from "../support/setup.ts"
@@ -274,19 +274,6 @@ describe("a contender goes on", () => {
     ))
   })
 
-  it.effect("when it steps down before its work starts", () =>
-    Effect.gen(function*() {
-      const jobs = yield* Mutex.contend("jobs")
-      const work = counting()
-      yield* start(jobs.whileLeader(work.effect))
-      yield* start(SubscriptionRef.updateEffect(jobs.state, (state) => Effect.as(Effect.sleep("1 second"), state)))
-      yield* settle
-      assert.deepStrictEqual([work.runs, yield* ownerOf("jobs")], [0, "Held"])
-      yield* start(jobs.stepDown)
-      yield* TestClock.adjust("1 minute")
-      assert.deepStrictEqual([work.runs, yield* ownerOf("jobs")], [1, "Held"])
-    }).pipe(Effect.provide(TestLive)))
-
   it.effect("when the backend interrupts itself or dies", () => {
     let broken: Effect.Effect<never> | undefined
     const through = <A, E>(effect: Effect.Effect<A, E>) => Effect.suspend(() => broken ?? effect)
@@ -304,20 +291,20 @@ describe("a contender goes on", () => {
       yield* start(jobs.whileLeader(work.effect))
       yield* settle
       for (const how of [Effect.interrupt, Effect.die(new Error("a bug"))]) {
-        const reader = yield* start(Effect.exit(Stream.runDrain(jobs.changes)))
+        const reader = yield* start(Effect.exit(Stream.runDrain(jobs.events)))
         broken = how
         yield* start(jobs.stepDown)
         yield* TestClock.adjust("20 seconds")
         assert.isTrue(isDone(reader))
         broken = undefined
         yield* TestClock.adjust("20 seconds")
-        const { after, isOwner } = yield* SubscriptionRef.get(jobs.state)
-        assert.deepStrictEqual([isOwner, after !== undefined], [true, true])
+        const { _tag, after } = yield* jobs.state
+        assert.deepStrictEqual([_tag, after !== undefined], ["Leading", true])
       }
       assert.strictEqual(work.runs, 3)
       yield* jobs.stop
       yield* TestClock.adjust("2 seconds")
-      assert.isUndefined((yield* SubscriptionRef.get(jobs.state)).after)
+      assert.isUndefined((yield* jobs.state).after)
     }).pipe(Effect.provide(Mutex.layer().pipe(Layer.provide(store), Layer.provideMerge(Logger.layer([])))))
   })
 })
@@ -328,15 +315,14 @@ describe("the state of a contender", () => {
       const jobs = yield* Mutex.contend("jobs")
       const seen: Array<string> = []
       yield* start(
-        Stream.runForEach(SubscriptionRef.changes(jobs.state), (state) =>
-          Effect.sync(() => seen.push(JSON.stringify(state))))
+        Stream.runForEach(jobs.changes, (state) => Effect.sync(() => seen.push(JSON.stringify(state))))
       )
       yield* TestClock.adjust("1 minute")
       assert.strictEqual(seen.length, 2)
       yield* jobs.stop
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual(seen, [...new Set(seen)])
-      assert.strictEqual(seen.at(-1), JSON.stringify(yield* SubscriptionRef.get(jobs.state)))
+      assert.strictEqual(seen.at(-1), JSON.stringify(yield* jobs.state))
     }).pipe(Effect.provide(TestLive)))
 })
 
@@ -346,7 +332,7 @@ describe("the changes of a contender", () => {
       const scope = yield* Scope.make()
       const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)
       const seen: Array<string> = []
-      const read = Stream.runForEach(jobs.changes, ({ _tag }) => Effect.sync(() => seen.push(_tag)))
+      const read = Stream.runForEach(jobs.events, ({ _tag }) => Effect.sync(() => seen.push(_tag)))
       const reader = yield* start(read)
       yield* TestClock.adjust("2 seconds")
       yield* jobs.stop

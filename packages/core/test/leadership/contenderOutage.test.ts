@@ -1,7 +1,7 @@
 /** A contender that loses its lease, or stops, while the backend does not answer. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Latch, SubscriptionRef } from "effect"
+import { Effect, Fiber, Latch } from "effect"
 import { TestClock } from "effect/testing"
 import { Faults } from "../support/faultyStore.ts"
 import { Hands, HandsLive, settle, takeFrom } from "../support/hands.ts"
@@ -22,7 +22,7 @@ describe("a contender", () => {
       announce({ _tag: "Acquired", owner: lease.id })
       yield* settle
       yield* TestClock.adjust("5 seconds")
-      assert.deepInclude(yield* SubscriptionRef.get(contention.state), { isOwner: false, after: stranger })
+      assert.deepInclude(yield* contention.state, { _tag: "Following", leader: stranger })
       assert.isFalse(yield* lease.isHeld)
       assert.strictEqual(begun, 1)
     }).pipe(Effect.provide(HandsLive)), { tags: ["S8"] })
@@ -37,9 +37,9 @@ describe("a contender", () => {
       const lease = yield* Effect.flatMap(contention.lease, Effect.fromOption)
       faults.guard = "hang"
       yield* TestClock.adjust("15199 millis")
-      assert.isTrue((yield* SubscriptionRef.get(contention.state)).isOwner)
+      assert.isTrue((yield* contention.state)._tag === "Leading")
       yield* TestClock.adjust("1 millis")
-      assert.isFalse((yield* SubscriptionRef.get(contention.state)).isOwner)
+      assert.isFalse((yield* contention.state)._tag === "Leading")
       assert.strictEqual((yield* lease.lost).reason, "BackendGone")
       yield* gate.open
     }).pipe(Effect.provide(TestLive)), { tags: ["S15"] })
@@ -50,11 +50,11 @@ describe("a contender", () => {
       const contention = yield* Mutex.contend("m")
       const other = yield* Mutex.acquire("other")
       yield* settle
-      assert.isTrue((yield* SubscriptionRef.get(contention.state)).isOwner)
+      assert.isTrue((yield* contention.state)._tag === "Leading")
       faults.release = "hang"
       const stopping = yield* start(contention.stop)
       yield* settle
-      assert.isFalse((yield* SubscriptionRef.get(contention.state)).isOwner)
+      assert.isFalse((yield* contention.state)._tag === "Leading")
       yield* Mutex.acquire("third")
       yield* other.ensure
       yield* TestClock.adjust("1999 millis")

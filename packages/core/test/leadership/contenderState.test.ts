@@ -11,6 +11,7 @@ import { assert, describe, it } from "@effect/vitest"
 import {
   Clock,
   Context,
+  DateTime,
   Deferred,
   Duration,
   Effect,
@@ -20,8 +21,7 @@ import {
   Logger,
   Option,
   Scope,
-  Stream,
-  SubscriptionRef
+  Stream
 } from "effect"
 import { TestClock } from "effect/testing"
 import { HeldLease } from "../../src/internal/mutex/heldLease.ts"
@@ -34,11 +34,9 @@ import { stalling } from "../support/stalling.ts"
 /** Lets every fiber run that can, without moving the clock. */
 const settle = TestClock.adjust(0)
 
-const stateOf = (contention: Contender.Contender) => SubscriptionRef.get(contention.state)
-
 const recording = Effect.fnUntraced(function*(contention: Contender.Contender) {
   const seen: Array<OwnerEvent.OwnerEvent["_tag"]> = []
-  yield* start(Stream.runForEach(contention.changes, (event) => Effect.sync(() => seen.push(event._tag))))
+  yield* start(Stream.runForEach(contention.events, (event) => Effect.sync(() => seen.push(event._tag))))
   yield* settle
   return seen
 })
@@ -88,24 +86,30 @@ describe("the state of a contender over time", () => {
       const node = yield* fleet.node("a")
       const states: Array<Contender.ContenderState> = []
       const jobs = yield* node.here(Mutex.contend("jobs"))
-      yield* start(Stream.runForEach(SubscriptionRef.changes(jobs.state), (s) => Effect.sync(() => states.push(s))))
+      yield* start(Stream.runForEach(jobs.changes, (s) => Effect.sync(() => states.push(s))))
       yield* TestClock.adjust("1 second")
       const lease = yield* Effect.fromOption(yield* jobs.lease)
-      const held = { before: undefined, after: lease.id, isOwner: true, isInTtl: true, isInTransition: false }
-      assert.deepStrictEqual(yield* stateOf(jobs), held)
+      const held = { before: undefined, after: lease.id, isInTtl: true, isInTransition: false }
+      assert.deepStrictEqual(yield* jobs.state, { _tag: "Leading", lease, ...held })
 
       fleet.faults.guard = "fail"
       yield* TestClock.adjust("11 seconds")
-      assert.deepStrictEqual(yield* stateOf(jobs), { ...held, isInTtl: false, isInTransition: true })
+      assert.deepStrictEqual(yield* jobs.state, {
+        _tag: "Leading",
+        lease,
+        ...held,
+        isInTtl: false,
+        isInTransition: true
+      })
       fleet.faults.acquire = "fail"
       yield* TestClock.adjust("3500 millis")
-      const expired = yield* stateOf(jobs)
-      assert.deepStrictEqual([expired.isOwner, Option.isNone(yield* jobs.lease)], [false, true])
+      const expired = yield* jobs.state
+      assert.deepStrictEqual([expired._tag, Option.isNone(yield* jobs.lease)], ["Vacant", true])
       yield* TestClock.adjust("2 seconds")
-      assert.deepStrictEqual(yield* stateOf(jobs), {
+      assert.deepStrictEqual(yield* jobs.state, {
+        _tag: "Vacant",
         before: lease.id,
         after: undefined,
-        isOwner: false,
         isInTtl: false,
         isInTransition: false
       })
@@ -115,9 +119,9 @@ describe("the state of a contender over time", () => {
       yield* TestClock.adjust("15 seconds")
       const again = yield* Effect.fromOption(yield* jobs.lease)
       assert.isAbove(again.token, lease.token)
-      assert.deepStrictEqual(yield* stateOf(jobs), { ...held, after: again.id })
-      const transitions = states.map(({ isInTransition, isInTtl, isOwner }) => [isOwner, isInTtl, isInTransition])
-      assert.isTrue(transitions.every(([, ttl, transition]) => !(ttl && transition)))
+      assert.deepStrictEqual(yield* jobs.state, { _tag: "Leading", lease: again, ...held, after: again.id })
+      const transitions = states.map(({ isInTransition, isInTtl }) => [isInTtl, isInTransition])
+      assert.isTrue(transitions.every(([ttl, transition]) => !(ttl && transition)))
     }))
 
   it.effect("sees a foreign owner and the rest of its lease", () =>
@@ -129,13 +133,21 @@ describe("the state of a contender over time", () => {
       yield* store.acquire({ mutex, id, mode: "try", ...period })
       const jobs = yield* Mutex.contend("jobs")
       const seen = yield* recording(jobs)
-      const foreign = { before: undefined, after: id, isOwner: false, isInTtl: true, isInTransition: false }
-      assert.deepStrictEqual(yield* stateOf(jobs), foreign)
+      const foreign: Contender.ContenderState = {
+        _tag: "Following",
+        before: undefined,
+        after: id,
+        leader: id,
+        until: DateTime.makeUnsafe(16_000),
+        isInTtl: true,
+        isInTransition: false
+      }
+      assert.deepStrictEqual(yield* jobs.state, foreign)
       yield* TestClock.adjust("11 seconds")
-      assert.deepStrictEqual(yield* stateOf(jobs), { ...foreign, isInTtl: false, isInTransition: true })
+      assert.deepStrictEqual(yield* jobs.state, { ...foreign, isInTtl: false, isInTransition: true })
       yield* TestClock.adjust("6 seconds")
-      const own = yield* stateOf(jobs)
-      assert.deepStrictEqual([own.before, own.isOwner], [id, true])
+      const own = yield* jobs.state
+      assert.deepStrictEqual([own.before, own._tag], [id, "Leading"])
       assert.includeMembers(seen, ["Expired", "Acquired"])
     }).pipe(Effect.provide(TestLive)), { tags: ["S16"] })
 
@@ -146,7 +158,7 @@ describe("the state of a contender over time", () => {
       const seen = yield* recording(jobs)
       const gate = yield* Deferred.make<void>()
       const slow: Array<string> = []
-      yield* start(Stream.runForEach(jobs.changes, (event) =>
+      yield* start(Stream.runForEach(jobs.events, (event) =>
         Effect.andThen(
           Deferred.await(gate),
           Effect.sync(() => slow.push(event._tag))
@@ -275,17 +287,17 @@ describe("the state of a contender over time", () => {
       assert.strictEqual(most, 1)
     }))
 
-  it.effect("a failure of the work ends whileLeader, and keeps the leadership", () =>
+  it.effect("onError fail: a failure of the work ends whileLeader, and keeps the leadership", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
-      const fiber = yield* start(jobs.whileLeader(Effect.fail("no")))
+      const fiber = yield* start(jobs.whileLeader(Effect.fail("no"), { onError: "fail" }))
       yield* settle
       assert.strictEqual(yield* Effect.flip(Fiber.join(fiber)), "no")
-      assert.isTrue((yield* stateOf(jobs)).isOwner)
+      assert.isTrue((yield* jobs.state)._tag === "Leading")
       const finished = yield* start(jobs.whileLeader(Effect.void))
       yield* TestClock.adjust("1 minute")
       assert.isUndefined(finished.pollUnsafe())
-      assert.isTrue((yield* stateOf(jobs)).isOwner)
+      assert.isTrue((yield* jobs.state)._tag === "Leading")
     }).pipe(Effect.provide(TestLive)))
 
   it.effect("readers see errors, and reads are retried", () => {
@@ -309,7 +321,7 @@ describe("the state of a contender over time", () => {
       yield* Scope.provide(Effect.provide(Mutex.acquire("jobs"), yield* another("them")), holding)
       const jobs = yield* Mutex.contend("jobs")
       yield* settle
-      const reader = yield* start(Effect.flip(Stream.runDrain(jobs.changes)))
+      const reader = yield* start(Effect.flip(Stream.runDrain(jobs.events)))
       broken = true
       yield* TestClock.adjust("12 seconds")
       assert.strictEqual((yield* Fiber.join(reader))._tag, "BackendError")
@@ -321,7 +333,7 @@ describe("the state of a contender over time", () => {
       // The next look is when the owner should have renewed
       yield* TestClock.adjust("12 seconds")
       assert.deepStrictEqual(seen, ["Released"])
-      assert.isUndefined((yield* stateOf(jobs)).after)
+      assert.isUndefined((yield* jobs.state).after)
     }).pipe(Effect.provide(
       Mutex.layer().pipe(Layer.provideMerge(store), Layer.provideMerge(Logger.layer([])))
     ))
@@ -336,8 +348,9 @@ describe("the state of a contender over time", () => {
 })
 
 describe("contenders as classes", () => {
-  class Jobs extends Contender.Service<Jobs>()("jobs", { ttl: "5 seconds" }) {}
-  class Mails extends Contender.Service<Mails>()("mails") {}
+  class Jobs extends Contender.Service<Jobs>()("test/Jobs") {}
+  class Mails extends Contender.Service<Mails>()("test/Mails") {}
+  const live = Layer.merge(Jobs.layer("jobs", { ttl: "5 seconds" }), Mails.layer("mails"))
   class Leads
     extends Context.Service<Leads, { readonly owners: Effect.Effect<ReadonlyArray<boolean>> }>()("test/Leads")
   {
@@ -345,7 +358,7 @@ describe("contenders as classes", () => {
       Leads,
       Effect.gen(function*() {
         const contenders = [yield* Jobs, yield* Mails]
-        return { owners: Effect.forEach(contenders, (c) => Effect.map(stateOf(c), (state) => state.isOwner)) }
+        return { owners: Effect.forEach(contenders, (c) => Effect.map(c.state, ({ _tag }) => _tag === "Leading")) }
       })
     )
   }
@@ -362,7 +375,7 @@ describe("contenders as classes", () => {
         assert.deepStrictEqual(yield* (yield* Leads).owners, [false, true])
         const faults = yield* FaultyStore.Faults
         assert.isAbove(faults.calls.length, 0)
-      }).pipe(Effect.provide(Leads.layer.pipe(Layer.provideMerge([Jobs.layer, Mails.layer]))))
+      }).pipe(Effect.provide(Leads.layer.pipe(Layer.provideMerge(live))))
       assert.strictEqual((yield* Mutex.owner("mails"))._tag, "Free")
     }).pipe(Effect.provide(TestLive)))
 })

@@ -15,8 +15,7 @@ import {
   Ref,
   Result,
   Schedule,
-  Scope,
-  SubscriptionRef
+  Scope
 } from "effect"
 import { TestClock } from "effect/testing"
 import type { WorkSchedule } from "../../src/internal/leadership/scheduledWork.ts"
@@ -57,7 +56,7 @@ const runsOf = (outcome: keyof typeof MutexMetrics.leaderRuns) =>
 
 describe("whileLeader", () => {
   it.effect("takes a contender or its class, and gives the work its lease", () => {
-    class Jobs extends Contender.Service<Jobs>()("jobs") {}
+    class Jobs extends Contender.Service<Jobs>()("test/Jobs") {}
     return Effect.gen(function*() {
       const seen = yield* Ref.make(0)
       const jobs = yield* Jobs
@@ -69,7 +68,7 @@ describe("whileLeader", () => {
       const lease = yield* jobs.lease
       assert.strictEqual(yield* Ref.get(seen), lease._tag === "Some" ? 101 * lease.value.token + 11 : -1)
     }).pipe(Effect.provide(
-      Jobs.layer.pipe(
+      Jobs.layer("jobs").pipe(
         Layer.provide(Mutex.layer()),
         Layer.provide(MutexStore.layerMemory),
         Layer.provideMerge(Logger.layer([]))
@@ -266,7 +265,7 @@ describe("one node at a time", () => {
       yield* TestClock.adjust("11 seconds")
       assert.deepStrictEqual(log.take(), ["lost@15.2"])
       assert.isTrue(Option.isNone(yield* jobs.lease))
-      assert.isFalse((yield* SubscriptionRef.get(jobs.state)).isOwner)
+      assert.isFalse((yield* jobs.state)._tag === "Leading")
       fleet.faults.guard = "work"
       yield* TestClock.adjust("43 seconds")
       assert.strictEqual((yield* Metric.value(MutexMetrics.held)).value, 0)

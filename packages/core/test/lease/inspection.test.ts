@@ -44,7 +44,7 @@ describe("handles", () => {
     }).pipe(Effect.scoped, Effect.provide(MemoryLive)))
 
   it.effect("a contender shows its mutex, and while it leads its lease", () => {
-    class Jobs extends Contender.Service<Jobs>()("jobs") {}
+    class Jobs extends Contender.Service<Jobs>()("test/Jobs") {}
     return Effect.gen(function*() {
       const jobs = yield* Jobs
       yield* jobs.stop
@@ -58,7 +58,7 @@ describe("handles", () => {
         assertShows(jobs, { mutex: "jobs", id, token, timeLeft: "15s 199ms" })
         assertShows(lease.value, { mutex: "jobs", id, token, timeLeft: "15s 199ms" })
       }
-    }).pipe(Effect.provide(Layer.provide(Jobs.layer, TestLive)))
+    }).pipe(Effect.provide(Layer.provide(Jobs.layer("jobs"), TestLive)))
   })
 
   it.effect("the lease of a data stream shows stream, entry, token and the time left", () =>

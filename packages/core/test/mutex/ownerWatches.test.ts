@@ -1,7 +1,7 @@
 /** What it costs the backend to follow the owners of many mutexes. */
 import { Mutex, MutexName, MutexStore } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Exit, Latch, Layer, Option, References, Scope, Stream, SubscriptionRef } from "effect"
+import { Clock, Effect, Exit, Latch, Layer, Option, References, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { instant } from "../../src/internal/lease/instant.ts"
 import * as timerQueue from "../../src/internal/lease/timerQueue.ts"
@@ -75,7 +75,7 @@ describe("followers of owners", () => {
       yield* TestClock.adjust(1)
       for (const seen of [first, ...others]) assert.deepStrictEqual(seen, ["Acquired"])
       for (const { state } of contenders) {
-        assert.deepInclude(yield* SubscriptionRef.get(state), { after: owner.id, isOwner: false })
+        assert.deepInclude(yield* state, { _tag: "Following", leader: owner.id })
       }
       asked.looks = 0
       yield* TestClock.adjust("10 seconds")
@@ -125,12 +125,12 @@ describe("followers of owners", () => {
       asked.looks = 0
       for (let i = 0; i < 60; i++) {
         yield* TestClock.adjust("1 second")
-        assert.deepInclude(yield* SubscriptionRef.get(jobs.state), { after: id, isOwner: true, isInTtl: true })
+        assert.deepInclude(yield* jobs.state, { _tag: "Leading", after: id, isInTtl: true })
       }
       assert.strictEqual(asked.looks, 0)
       yield* jobs.stop
       yield* TestClock.adjust(1)
-      assert.deepInclude(yield* SubscriptionRef.get(jobs.state), { before: id, after: undefined, isOwner: false })
+      assert.deepInclude(yield* jobs.state, { _tag: "Stopped", before: id, after: undefined })
       assert.deepStrictEqual(seen, ["Acquired", "Released"])
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
@@ -145,12 +145,12 @@ describe("followers of owners", () => {
       yield* TestClock.adjust("10 minutes")
       assert.isAtLeast(asked.looks, 50)
       assert.isAtMost(asked.looks, 70)
-      assert.deepInclude(yield* SubscriptionRef.get(jobs.state), { after: owner.id, isInTtl: true })
+      assert.deepInclude(yield* jobs.state, { after: owner.id, isInTtl: true })
       faults.guard = "fail"
       yield* TestClock.adjust("12 seconds")
-      assert.deepInclude(yield* SubscriptionRef.get(jobs.state), { after: owner.id, isInTransition: true })
+      assert.deepInclude(yield* jobs.state, { after: owner.id, isInTransition: true })
       yield* TestClock.adjust("5 seconds")
-      assert.deepInclude(yield* SubscriptionRef.get(jobs.state), { before: owner.id, isOwner: true })
+      assert.deepInclude(yield* jobs.state, { _tag: "Leading", before: owner.id })
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
   it.effect("a follower that leaves while another one hears is gone, and so is the watch with the last", () =>

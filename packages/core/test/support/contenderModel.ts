@@ -1,6 +1,6 @@
 /** Contenders of a fleet, and all that can be done with them, at random and at once. */
 import { type Contender, type Lease, Mutex, MutexName, MutexStore } from "@effect-simba/core"
-import { Context, Effect, Exit, Fiber, Option, Random, Scope, Stream, SubscriptionRef } from "effect"
+import { Context, Effect, Exit, Fiber, Option, Random, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import type * as FaultyStore from "./faultyStore.ts"
 import * as Fleet from "./fleet.ts"
@@ -116,7 +116,7 @@ export const simulate = Effect.fnUntraced(function*(seed: string, outages: boole
       running: new Map(),
       probes: 0,
       probe: yield* fork(jobs.whileLeader(probe)),
-      reader: yield* fork(Stream.runDrain(jobs.changes))
+      reader: yield* fork(Stream.runDrain(jobs.events))
     }
     parties.push(party)
   }
@@ -128,10 +128,10 @@ export const simulate = Effect.fnUntraced(function*(seed: string, outages: boole
   const meddle = (party: Party) =>
     pick(
       Stream.runForEach(
-        Stream.take(SubscriptionRef.changes(party.jobs.state), 5),
+        Stream.take(party.jobs.changes, 5),
         () => chance() < 0.3 ? ask(party, pick<Ask>("stop", "start", "stepDown"), false) : Effect.void
       ),
-      SubscriptionRef.updateEffect(party.jobs.state, (state) => Effect.as(Effect.sleep(below(500)), state))
+      Stream.runForEach(Stream.take(party.jobs.changes, 5), () => Effect.sleep(below(500)))
     )
 
   const close = (party: Party) =>
@@ -180,7 +180,8 @@ export const simulate = Effect.fnUntraced(function*(seed: string, outages: boole
   for (const party of parties) {
     const leads = Option.isSome(yield* party.jobs.lease)
     if (leads) leaders.push(party)
-    if ((yield* SubscriptionRef.get(party.jobs.state)).isOwner !== leads) problem(party, "has a wrong state")
+    const { _tag } = yield* party.jobs.state
+    if (leads !== (_tag === "Leading")) problem(party, "has a wrong state")
     if (party.probes !== (leads ? 1 : 0)) problem(party, `its work runs ${party.probes} times, leads: ${leads}`)
     if (leads && !party.wanted) problem(party, "leads, and should not")
   }

@@ -7,7 +7,7 @@ import { RedisMutexStore, RedisSubscriber } from "@effect-simba/redis"
 import { RedisStreamStore } from "@effect-simba/redis/streams"
 import { FakeRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Exit, Fiber, Layer, Scope, SubscriptionRef } from "effect"
+import { Context, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { Redis, RedisError } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 import { inspect } from "node:util"
@@ -101,7 +101,7 @@ describe("a server in trouble", () => {
       yield* server.setErrorState(undefined)
       yield* Scope.close(them, Exit.void)
       yield* TestClock.adjust("13 seconds")
-      assert.isTrue((yield* SubscriptionRef.get(contender.state)).isOwner)
+      assert.isTrue((yield* contender.state)._tag === "Leading")
     }).pipe(Effect.scoped, Effect.provide(FakeLive)))
 
   it.effect(

@@ -213,8 +213,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
         yield* Effect.onInterrupt(protectedWork(lease), () => waiting)
         if (random() < 0.5) return yield* Effect.fail("the work failed" as const)
         yield* Effect.andThen(waiting, contention.stepDown)
-      })
-    )
+      }), { onError: "fail" })
     // A failure leaves the leadership alone: it goes on leading, or lets another do so
     const leading = Effect.catch(lead, () =>
       Effect.suspend(() => {

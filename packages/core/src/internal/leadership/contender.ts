@@ -1,4 +1,4 @@
-/** The loop behind `Mutex.contend`: acquire, lead until it is over, again. */
+/** The loop behind `Mutex.contend`: acquire, lead until the lease is over, acquire again. */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -12,40 +12,59 @@ import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import * as SubscriptionRef from "effect/SubscriptionRef"
-import type { Contender, ContenderState } from "../../Contender.ts"
+import type { Contender, ContenderState, WorkOptions } from "../../Contender.ts"
 import type { Body, Lease } from "../../Lease.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import { inboxOf, type MutexName } from "../../MutexName.ts"
 import type { MutexStore } from "../../MutexStore.ts"
-import { LeaseLost } from "../../SimbaError.ts"
-import type { AcquireError } from "../../SimbaError.ts"
+import { type AcquireError, LeaseLost } from "../../SimbaError.ts"
 import { handle } from "../handle.ts"
 import { instant } from "../lease/instant.ts"
 import type { Recorder } from "../lease/metricsRecorder.ts"
 import { endlessRetry, isTransient } from "../lease/storeFailure.ts"
 import * as log from "../log.ts"
 import * as ownerWatch from "../mutex/ownerWatch.ts"
-
-/** One leadership, and the moment at which it is over. */
-interface Leadership {
-  readonly lease: Lease
-  readonly over: Deferred.Deferred<void>
-}
+import { holds, isSame, observe, stateOf, unobserved } from "./contenderState.ts"
+import { register } from "./jobHost.ts"
 
 /** The contenders whose work the running fiber is part of. Child fibers inherit it. */
 const Inside = Context.Reference<ReadonlySet<object>>("@effect-simba/core/internal/Inside", {
   defaultValue: () => new Set()
 })
 
-const isLossOf = (lease: Lease, error: unknown) => error instanceof LeaseLost && error.id === lease.id
+/** A reader of states that is further behind loses the oldest. */
+const capacity = 16
+
+/** Milliseconds: the pause after the first failure in a row, and the longest one. */
+const pauses = { first: 100, longest: 10_000 }
+
+/** A leadership of at least so many milliseconds ends a row of failures. */
+const lasting = 60_000
+
+/** One leadership, its job runs, and its end. */
+interface Leadership {
+  readonly lease: Lease
+  readonly over: Deferred.Deferred<void>
+  /** Monotonic milliseconds. */
+  readonly since: number
+  runs: number
+  /** Completes when the last run ends. Work has failed: no run starts. */
+  resigning: Deferred.Deferred<void> | undefined
+}
+
+const isLossOf = (lease: Lease, cause: Cause.Cause<unknown>) => {
+  const error = Option.getOrUndefined(Cause.findErrorOption(cause))
+  return error instanceof LeaseLost && error.id === lease.id
+}
 
 export const make = Effect.fnUntraced(function*(options: {
   readonly store: MutexStore["Service"]
   readonly follow: ownerWatch.Follow
   readonly mutex: MutexName
   readonly transition: Duration.Duration
+  readonly margin: Duration.Duration
   readonly every: Duration.Duration
+  readonly drainTimeout: Duration.Duration
   readonly logLevel: LogLevel.Severity
   readonly recorder: Recorder
   readonly acquire: Effect.Effect<Lease, AcquireError, Scope.Scope>
@@ -53,49 +72,58 @@ export const make = Effect.fnUntraced(function*(options: {
   const { mutex, recorder, store } = options
   const every = Duration.toMillis(options.every)
   const transition = Duration.toMillis(options.transition)
+  const margin = Duration.toMillis(options.margin)
+  const phases = { transition, margin }
   const scope = yield* Effect.scope
   const clock = yield* Clock.Clock
-  const readers = new Set<ownerWatch.Reader>()
+  const run = Effect.runForkWith(yield* Effect.context<never>())
+  const identity = {}
+  const eventReaders = new Set<ownerWatch.Reader>()
+  const stateReaders = new Set<Queue.Queue<ContenderState, Cause.Done>>()
   let upcoming = Deferred.makeUnsafe<Leadership>()
   let present: Leadership | undefined
-  const state = yield* SubscriptionRef.make<ContenderState>({
-    before: undefined,
-    after: undefined,
-    isOwner: false,
-    isInTtl: false,
-    isInTransition: false
-  })
+  let isWanted = false
+  let isClosed = false
+  let loop: Fiber.Fiber<never> | undefined
+  let failures = 0
+  /** Milliseconds before it contends again. */
+  let pause = 0
+  let observation = unobserved
+
+  const current = () => stateOf(observation, present?.lease, isWanted, phases)
+  let published = current()
+
+  const publish = () => {
+    const next = current()
+    if (isSame(next, published)) return
+    published = next
+    stateReaders.forEach((reader) => Queue.offerUnsafe(reader, next))
+  }
+
+  /** `end`: of the owner's lease, in monotonic milliseconds. */
+  const see = (owner: string | undefined, end: number) => {
+    observation = observe(observation, owner, end, instant(clock), transition)
+    publish()
+  }
 
   /** Work that the lease protects knows its contender. */
   const marked = (lease: Lease): Lease => {
     const protect: Lease["protect"] = (effect) =>
-      lease.protect(Effect.updateService(effect, Inside, (outer) => new Set(outer).add(state)))
+      lease.protect(Effect.updateService(effect, Inside, (outer) => new Set(outer).add(identity)))
     return Object.create(lease, { protect: { value: protect } })
   }
 
   const annotate = Effect.annotateLogs({ mutex })
 
-  /** The server names the owner; whether this contender may act is judged by its own lease. */
-  const see = (owner: string | undefined, end: number) =>
-    Effect.flatMap(
-      present === undefined ? Effect.succeed(false) : present.lease.isHeld,
-      (isOwner) =>
-        SubscriptionRef.updateSome(state, (last) => {
-          const left = end - instant(clock).monotonic
-          const next = {
-            before: owner === last.after ? last.before : last.after,
-            after: owner,
-            isOwner,
-            isInTtl: owner !== undefined && left > transition,
-            isInTransition: owner !== undefined && left <= transition && left >= 0
-          }
-          return JSON.stringify(next) === JSON.stringify(last) ? Option.none() : Option.some(next)
-        })
-    )
-
   const lead = Effect.scoped(Effect.gen(function*() {
     const lease = marked(yield* options.acquire)
-    const leadership: Leadership = { lease, over: Deferred.makeUnsafe() }
+    const leadership: Leadership = {
+      lease,
+      over: Deferred.makeUnsafe(),
+      since: instant(clock).monotonic,
+      runs: 0,
+      resigning: undefined
+    }
     // Registered after the lease, so undone before its release
     yield* Effect.acquireRelease(
       Effect.sync(() => {
@@ -103,22 +131,22 @@ export const make = Effect.fnUntraced(function*(options: {
         recorder.update(MutexMetrics.leadershipsGained, 1, mutex)
       }),
       () =>
-        Effect.gen(function*() {
+        Effect.suspend(() => {
           present = undefined
+          if (instant(clock).monotonic - leadership.since >= lasting) failures = 0
           // A leadership that has ended is not waited for
           if (Deferred.isDoneUnsafe(upcoming)) upcoming = Deferred.makeUnsafe()
           Deferred.doneUnsafe(leadership.over, Exit.void)
-          const how = (yield* lease.isHeld) ? "released" : "lost"
-          recorder.update(MutexMetrics.leadershipsEnded[how], 1, mutex)
-          yield* Effect.annotateLogs(log.at(options.logLevel)("Leadership ends"), { token: lease.token })
-          yield* see((yield* SubscriptionRef.get(state)).after, -Infinity)
+          recorder.update(MutexMetrics.leadershipsEnded[holds(lease) ? "released" : "lost"], 1, mutex)
+          see(observation.after, -Infinity)
+          return Effect.annotateLogs(log.at(options.logLevel)("Leadership ends"), { token: lease.token })
         })
     )
     yield* Effect.annotateLogs(log.at(options.logLevel)("Leadership begins"), {
       contender: lease.id,
       token: lease.token
     })
-    yield* see(lease.id, instant(clock).monotonic + Duration.toMillis(yield* lease.timeLeft) + transition)
+    see(lease.id, instant(clock).monotonic + Duration.toMillis(yield* lease.timeLeft) + margin)
     yield* Deferred.succeed(upcoming, leadership)
     yield* lease.lost
   }))
@@ -143,15 +171,16 @@ export const make = Effect.fnUntraced(function*(options: {
   // The schedule does not end, so neither does the retry
   const contend = annotate(Effect.forever(Effect.orDie(Effect.retry(attempt, endlessRetry))))
 
-  const run = Effect.runForkWith(yield* Effect.context<never>())
-  let isWanted = false
-  let isClosed = false
-  let loop: Fiber.Fiber<never> | undefined
+  const pausing = Effect.suspend(() => {
+    const millis = pause
+    pause = 0
+    return millis === 0 ? Effect.yieldNow : Effect.sleep(millis)
+  })
 
   /** Runs in the context that made the contender. It queues again after each end but `stop`. */
   const go = () => {
     if (!isWanted || loop !== undefined) return
-    loop = run(Effect.andThen(Effect.yieldNow, contend))
+    loop = run(Effect.andThen(pausing, contend))
     loop.addObserver(() => {
       loop = undefined
       go()
@@ -160,6 +189,7 @@ export const make = Effect.fnUntraced(function*(options: {
 
   const begin = Effect.sync(() => {
     isWanted = !isClosed
+    publish()
     go()
   })
 
@@ -168,21 +198,43 @@ export const make = Effect.fnUntraced(function*(options: {
     // Not at once: work that asks as its first act is registered with its lease, and awaited, only after that
     run(Effect.andThen(Effect.yieldNow, Fiber.interrupt(loop)))
     // Work that asks for its own end must not wait for it: it yields to its interruption
-    return asking.getRef(Inside).has(state) ? Effect.yieldNow : Effect.asVoid(Fiber.await(loop))
+    return asking.getRef(Inside).has(identity) ? Effect.yieldNow : Effect.asVoid(Fiber.await(loop))
+  }
+
+  const stop = Effect.withFiber<void>((asking) => {
+    isWanted = false
+    publish()
+    return leave(asking)
+  })
+
+  /** Runs of jobs end first, within `drainTimeout`. */
+  const resign = (leadership: Leadership) => {
+    if (present !== leadership || leadership.resigning !== undefined) return
+    const idle = leadership.resigning = Deferred.makeUnsafe<void>()
+    if (leadership.runs === 0) Deferred.doneUnsafe(idle, Exit.void)
+    const ending = Effect.andThen(
+      Effect.timeoutOption(Deferred.await(idle), options.drainTimeout),
+      Effect.suspend(() => {
+        if (present !== leadership || loop === undefined) return Effect.void
+        pause = Math.min(pauses.first * 2 ** failures++, pauses.longest)
+        return Fiber.interrupt(loop)
+      })
+    )
+    run(Effect.forkIn(ending, scope))
   }
 
   const lookNow = yield* options.follow(mutex, {
     on: (look, seen) =>
-      Effect.andThen(
-        see(look.owner, look.end),
-        Effect.sync(() => readers.forEach((reader) => ownerWatch.serve(reader, seen)))
-      ),
+      Effect.sync(() => {
+        see(look.owner, look.end)
+        eventReaders.forEach((reader) => ownerWatch.serve(reader, seen))
+      }),
     refused: (cause) =>
       Effect.andThen(
         annotate(log.warning("Cannot see who owns the mutex, and looks again", cause)),
-        Effect.forEach(readers, (reader) => Queue.failCause(reader, cause), { discard: true })
+        Effect.forEach(eventReaders, (reader) => Queue.failCause(reader, cause), { discard: true })
       ),
-    // Owners of ours are announced; whether one has renewed shows after its ttl
+    // Owners of this library are announced; whether one has renewed shows after its ttl
     nextLook: ({ end, owner }, now) => {
       const inTtl = owner !== undefined && inboxOf(owner) !== "" && end !== Infinity ? end - transition : 0
       return Math.max(now, inTtl) + every
@@ -195,44 +247,88 @@ export const make = Effect.fnUntraced(function*(options: {
     Effect.withFiber((closing) => {
       isClosed = true
       isWanted = false
-      return Effect.andThen(leave(closing), Effect.sync(() => readers.forEach(Queue.endUnsafe)))
+      return Effect.andThen(
+        leave(closing),
+        Effect.sync(() => {
+          publish()
+          eventReaders.forEach(Queue.endUnsafe)
+          stateReaders.forEach(Queue.endUnsafe)
+        })
+      )
     })
   )
   yield* begin
 
-  return handle<Contender>({
-    mutex,
-    state,
-    lease: Effect.suspend(() => {
-      const lease = present?.lease
-      return lease === undefined
-        ? Effect.succeedNone
-        : Effect.map(lease.isHeld, (held) => held ? Option.some(lease) : Option.none())
-    }),
-    changes: Stream.unwrap(Effect.gen(function*() {
+  /** A stream from a reader that ends with the scope of the contender. */
+  const reading = <A, E>(
+    readers: Set<Queue.Queue<A, E | Cause.Done>>,
+    make: Effect.Effect<Queue.Queue<A, E | Cause.Done>>
+  ): Stream.Stream<A, E> =>
+    Stream.unwrap(Effect.gen(function*() {
       const reader = yield* Effect.acquireRelease(
-        Effect.tap(ownerWatch.makeReader, (reader) => Effect.sync(() => readers.add(reader))),
+        Effect.tap(make, (reader) => Effect.sync(() => readers.add(reader))),
         (reader) => Effect.sync(() => readers.delete(reader))
       )
       if (isClosed) Queue.endUnsafe(reader)
       return Stream.fromQueue(reader)
-    })),
-    whileLeader: <A, E, R>(work: Body<A, E, R>): Effect.Effect<never, E, R> =>
-      Effect.forever(Effect.gen(function*() {
-        const { lease, over } = yield* Deferred.await(upcoming)
-        const body = Effect.isEffect(work) ? work : Effect.suspend(() => work(lease))
-        yield* lease.protect(Effect.asVoid(body)).pipe(
-          Effect.catch((error) => isLossOf(lease, error) ? Effect.void : Effect.fail(error as E))
-        )
-        yield* Deferred.await(over)
-      })),
-    claimPeriod: (job, period) => store.claimPeriod({ ...period, mutex, job }),
+    }))
+
+  const contender = handle<Contender>({
+    mutex,
+    state: Effect.sync(current),
+    changes: reading<ContenderState, never>(
+      stateReaders,
+      Effect.tap(Queue.sliding<ContenderState, Cause.Done>(capacity), (reader) =>
+        Effect.sync(() => {
+          publish()
+          Queue.offerUnsafe(reader, published)
+        }))
+    ),
+    lease: Effect.sync(() =>
+      present !== undefined && holds(present.lease) ? Option.some(present.lease) : Option.none()
+    ),
+    events: reading(eventReaders, ownerWatch.makeReader),
+    whileLeader: <A, E, R>(work: Body<A, E, R>, { onError = "stepDown" }: WorkOptions = {}) =>
+      Effect.forever(Effect.uninterruptibleMask((restore) =>
+        Effect.gen(function*() {
+          const leadership = yield* restore(Effect.suspend(() => Deferred.await(upcoming)))
+          const { lease, over } = leadership
+          const body = Effect.isEffect(work) ? work : Effect.suspend(() => work(lease))
+          const exit = yield* Effect.exit(restore(lease.protect(Effect.asVoid(body))))
+          if (Exit.isFailure(exit) && !isLossOf(lease, exit.cause)) {
+            if (onError === "fail") return yield* Effect.failCause(exit.cause as Cause.Cause<never>)
+            // Ends here where the caller is interrupted; otherwise the work has interrupted itself
+            if (Cause.hasInterruptsOnly(exit.cause)) yield* restore(Effect.void)
+            yield* annotate(log.error("The leader's work failed, so the leadership ends", exit.cause)).pipe(
+              Effect.annotateLogs({ token: lease.token })
+            )
+            resign(leadership)
+          }
+          yield* restore(Deferred.await(over))
+        })
+      )),
     stepDown: Effect.withFiber(leave),
-    stop: Effect.withFiber((asking) => {
-      isWanted = false
-      return leave(asking)
-    }),
+    stop,
     start: begin,
     toJSON: () => ({ mutex, ...present?.lease.toJSON() as object | undefined })
   })
+  register(contender, {
+    store,
+    startRun: ({ id }) => {
+      const leadership = present
+      if (leadership?.lease.id !== id || leadership.resigning !== undefined || !holds(leadership.lease)) {
+        return undefined
+      }
+      leadership.runs++
+      return () => {
+        if (--leadership.runs === 0 && leadership.resigning !== undefined) {
+          Deferred.doneUnsafe(leadership.resigning, Exit.void)
+        }
+      }
+    },
+    resign: ({ id }) => {
+      if (present?.lease.id === id) resign(present)
+    }
+  })
+  return contender
 })

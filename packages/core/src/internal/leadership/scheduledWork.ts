@@ -16,6 +16,7 @@ import type { InvalidConfig } from "../../SimbaError.ts"
 import { endlessRetry } from "../lease/storeFailure.ts"
 import * as log from "../log.ts"
 import { refuse } from "../optionChecks.ts"
+import { jobHost } from "./jobHost.ts"
 import { delay, isPeriodic, type Period, TypeId } from "./schedules.ts"
 
 /** How the last run ended; none before the first. */
@@ -134,7 +135,13 @@ export const drive = <A, E, R, SE, SR>(
       })
 
     const ask = (every: number, at?: number, onlyIfKnown = false) =>
-      contention.claimPeriod(name, { every: Duration.millis(every), at, onlyIfKnown }).pipe(
+      jobHost(contention).store.claimPeriod({
+        mutex: contention.mutex,
+        job: name,
+        every: Duration.millis(every),
+        at,
+        onlyIfKnown
+      }).pipe(
         Effect.tapError((error) => log.warning(`Cannot ask whether "${name}" has run: ${error.message}`))
       )
 
@@ -204,6 +211,5 @@ export const drive = <A, E, R, SE, SR>(
         yield* oncePerPeriod && period?._tag === "Rate"
           ? byServerTime(lease, period.every, period.initialDelay)
           : bySchedule(lease)
-      }).pipe(Effect.annotateLogs({ mutex: contention.mutex, job: name, token: lease.token }))
-    )
+      }).pipe(Effect.annotateLogs({ mutex: contention.mutex, job: name, token: lease.token })), { onError: "fail" })
   })

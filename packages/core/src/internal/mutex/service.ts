@@ -15,7 +15,7 @@ import { type AcquireError, AcquireTimeout, BackendError, InvalidConfig, type In
 import * as contender from "../leadership/contender.ts"
 import * as log from "../log.ts"
 import { checked, mutexProblem } from "../nameRules.ts"
-import { positive } from "../optionChecks.ts"
+import { margin, notNegative, positive } from "../optionChecks.ts"
 import { randomKey } from "../processIdentity.ts"
 import * as tracing from "../tracing.ts"
 import { acquire, acquireIfAvailable, type Restore } from "./acquire.ts"
@@ -194,12 +194,15 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
       Effect.gen(function*() {
         const { mutex, terms: { lease, ttl } } = yield* attempt(name, options)
         const every = yield* positive("every", options.every ?? "1 second")
+        const drainTimeout = yield* notNegative("drainTimeout", options.drainTimeout ?? "1 minute")
         return yield* contender.make({
           store,
           follow,
           mutex,
           transition: Duration.subtract(lease, ttl),
+          margin: margin(lease),
           every,
+          drainTimeout,
           logLevel: options.logLevel ?? "Info",
           recorder: leases.recorder,
           acquire: service.acquire(mutex, options)

@@ -1,6 +1,7 @@
 /** What the documentation says that a user of Redis has to be allowed is enough, for all that is asked of it. */
 import { Mutex } from "@effect-simba/core"
 import { FencingToken } from "@effect-simba/core/FencingToken"
+import { MutexStore } from "@effect-simba/core/MutexStore"
 import { ConsumerName, EntryId, Epoch, ServiceName, StreamName } from "@effect-simba/core/streams/StreamName"
 import { type Held, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
@@ -39,7 +40,9 @@ it.live("of mutexes, contenders, observers and operators", () =>
       yield* Fiber.join(events)
       const jobs = yield* Mutex.contend("jobs")
       yield* until("it leads", Effect.map(jobs.lease, Option.isSome))
-      assert.isTrue((yield* jobs.claimPeriod("job", { every: Duration.hours(1) })).first)
+      assert.isTrue(
+        (yield* (yield* MutexStore).claimPeriod({ mutex: jobs.mutex, job: "job", every: Duration.hours(1) })).first
+      )
       assert.deepStrictEqual(yield* Stream.runCollect(Mutex.list), ["jobs"])
       assert.strictEqual((yield* Mutex.inspect("jobs")).ownership._tag, "Held")
       yield* Mutex.forceRelease("jobs")

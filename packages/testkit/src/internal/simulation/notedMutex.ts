@@ -1,4 +1,5 @@
 /** A `Mutex` that notes what its callers do, for the checkers. */
+import type { WorkOptions } from "@effect-simba/core/Contender"
 import type { Body, Lease } from "@effect-simba/core/Lease"
 import type { Mutex } from "@effect-simba/core/Mutex"
 import * as Effect from "effect/Effect"
@@ -65,7 +66,8 @@ export const make = (mutex: Mutex["Service"], { note }: Client): Mutex["Service"
       Effect.map(mutex.contend(name, options), (contender) =>
         Object.create(contender, {
           whileLeader: {
-            value: <A, E, R>(work: Body<A, E, R>) => contender.whileLeader(noted(work, granted))
+            value: <A, E, R>(work: Body<A, E, R>, options?: WorkOptions) =>
+              contender.whileLeader(noted(work, granted), options)
           }
         }))
   }

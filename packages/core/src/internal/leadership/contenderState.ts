@@ -1,0 +1,69 @@
+/** What a contender knows of its mutex: what the last look showed, and what its own lease says at this moment. */
+import * as DateTime from "effect/DateTime"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type { ContenderState } from "../../Contender.ts"
+import type { Lease } from "../../Lease.ts"
+import type { Instant } from "../lease/instant.ts"
+
+/** What the last look showed. */
+interface Observation extends Pick<ContenderState, "before" | "after" | "isInTtl" | "isInTransition"> {
+  /** The end of the owner's lease by the wall clock, in milliseconds. */
+  readonly until: number | undefined
+}
+
+export const unobserved: Observation = {
+  before: undefined,
+  after: undefined,
+  isInTtl: false,
+  isInTransition: false,
+  until: undefined
+}
+
+/** `end`: of the owner's lease, in monotonic milliseconds. */
+export const observe = (
+  last: Observation,
+  owner: string | undefined,
+  end: number,
+  now: Instant,
+  transition: number
+): Observation => {
+  const left = end - now.monotonic
+  return {
+    before: owner === last.after ? last.before : last.after,
+    after: owner,
+    isInTtl: owner !== undefined && left > transition,
+    isInTransition: owner !== undefined && left <= transition && left >= 0,
+    until: owner !== undefined && Number.isFinite(left) ? now.wall + left : undefined
+  }
+}
+
+/** Judged by the clock, without a yield. */
+export const holds = (lease: Lease): boolean => Effect.runSync(lease.isHeld)
+
+/** Ownership by this contender is judged by its own lease. Any other owner is the one that the server named last. */
+export const stateOf = (
+  { until, ...observed }: Observation,
+  lease: Lease | undefined,
+  isWanted: boolean,
+  phases: { readonly transition: number; readonly margin: number }
+): ContenderState => {
+  const { after } = observed
+  if (lease !== undefined && holds(lease)) {
+    const isInTtl = Duration.toMillis(Effect.runSync(lease.timeLeft)) + phases.margin > phases.transition
+    const before = after === lease.id ? observed.before : after
+    return { _tag: "Leading", lease, before, after: lease.id, isInTtl, isInTransition: !isInTtl }
+  }
+  if (!isWanted) return { _tag: "Stopped", ...observed }
+  if (after === undefined) return { _tag: "Vacant", ...observed }
+  return {
+    _tag: "Following",
+    ...observed,
+    leader: after,
+    until: until === undefined ? undefined : DateTime.makeUnsafe(until)
+  }
+}
+
+export const isSame = (a: ContenderState, b: ContenderState): boolean =>
+  a._tag === b._tag && a.before === b.before && a.after === b.after && a.isInTtl === b.isInTtl &&
+  a.isInTransition === b.isInTransition

@@ -1,0 +1,27 @@
+/** What scheduled jobs need of their contender, and what nobody else may use. */
+import type { Lease } from "../../Lease.ts"
+import type { MutexStore } from "../../MutexStore.ts"
+
+export interface JobHost {
+  readonly store: MutexStore["Service"]
+  /**
+   * Counts a run under this lease, until the returned function is called. Undefined where no run may start: the lease is
+   * over, or its leadership is about to end. A run starts in the same step.
+   */
+  readonly startRun: (lease: Lease) => (() => void) | undefined
+  /** Ends the leadership of this lease once its runs have ended, and contends again after a pause. */
+  readonly resign: (lease: Lease) => void
+}
+
+const hosts = new WeakMap<object, JobHost>()
+
+export const register = (contender: object, host: JobHost): void => void hosts.set(contender, host)
+
+/** A contender may be wrapped in an object that inherits from it. */
+export const jobHost = (contender: object): JobHost => {
+  for (let object: object | null = contender; object !== null; object = Object.getPrototypeOf(object)) {
+    const host = hosts.get(object)
+    if (host !== undefined) return host
+  }
+  throw new TypeError("A contender with jobs comes from Mutex.contend, or inherits from such a contender")
+}

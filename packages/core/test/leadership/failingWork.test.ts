@@ -1,0 +1,182 @@
+/** Work of a leader that fails: the leadership ends, unless the caller wants the failure. */
+import { Contender, Mutex, MutexStore } from "@effect-simba/core"
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Effect, Exit, Fiber, Layer, Logger, Option, Scope, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import * as Fleet from "../support/fleet.ts"
+import { start, TestLive } from "../support/setup.ts"
+import { stalling } from "../support/stalling.ts"
+
+const settle = Effect.repeat(TestClock.adjust(0), { times: 5 })
+
+describe("work of a leader that fails", () => {
+  for (
+    const [how, failure] of [
+      ["fails", Effect.fail("no disk")],
+      ["dies", Effect.die(new Error("a bug"))],
+      ["interrupts itself", Effect.interrupt]
+    ] as ReadonlyArray<readonly [string, Effect.Effect<never, string>]>
+  ) {
+    it.effect(`another node leads when the work ${how}, and the log says why`, () =>
+      Effect.gen(function*() {
+        const fleet = yield* Fleet.make
+        const ran: Array<string> = []
+        const lines: Array<unknown> = []
+        const logger = Logger.make(({ logLevel, message }) => {
+          if (logLevel === "Error") lines.push((message as ReadonlyArray<unknown>)[0])
+        })
+        for (const name of ["a", "b"]) {
+          const node = yield* fleet.node(name)
+          const jobs = yield* node.here(Mutex.contend("jobs"))
+          const work = Effect.andThen(Effect.sync(() => ran.push(name)), name === "a" ? failure : Effect.never)
+          yield* node.start(jobs.whileLeader(work).pipe(Effect.provide(Logger.layer([logger]))))
+          yield* Effect.yieldNow
+        }
+        yield* TestClock.adjust("1 hour")
+        assert.deepStrictEqual(ran, ["a", "b"])
+        assert.deepStrictEqual(lines, ["The leader's work failed, so the leadership ends"])
+      }))
+  }
+
+  it.effect("a node that is alone tries again, later after each failure in a row, up to 10 seconds", () =>
+    Effect.gen(function*() {
+      const clock = yield* Clock.Clock
+      const begin = clock.currentTimeMillisUnsafe()
+      const at: Array<number> = []
+      const jobs = yield* Mutex.contend("jobs")
+      let isBroken = true
+      yield* start(jobs.whileLeader(Effect.suspend(() => {
+        at.push(clock.currentTimeMillisUnsafe() - begin)
+        return isBroken ? Effect.fail("no") : Effect.never
+      })))
+      yield* settle
+      yield* TestClock.adjust("35 seconds")
+      assert.deepStrictEqual(at, [0, 100, 300, 700, 1500, 3100, 6300, 12_700, 22_700, 32_700])
+      assert.strictEqual((yield* jobs.state)._tag, "Vacant")
+      isBroken = false
+      yield* TestClock.adjust("2 minutes")
+      assert.strictEqual(at.length, 11)
+      // A leadership that lasted ends the row
+      isBroken = true
+      yield* jobs.stepDown
+      yield* settle
+      yield* TestClock.adjust("350 millis")
+      assert.strictEqual(at.length, 14)
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("a failure while the leadership ends does not end the next one", () =>
+    Effect.gen(function*() {
+      const jobs = yield* Mutex.contend("jobs")
+      let runs = 0
+      const work = Effect.suspend(() => {
+        runs++
+        const cleanUp = runs === 1 ? Effect.andThen(Effect.sleep("1 second"), Effect.fail("cleaning up")) : Effect.void
+        return Effect.onExit(Effect.never, () => cleanUp)
+      })
+      yield* start(jobs.whileLeader(work))
+      yield* settle
+      yield* start(jobs.stepDown)
+      yield* TestClock.adjust("2 seconds")
+      assert.strictEqual(runs, 2)
+      yield* TestClock.adjust("1 hour")
+      assert.strictEqual(runs, 2)
+      assert.strictEqual((yield* jobs.state)._tag, "Leading")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("an interruption from outside is no failure of the work", () =>
+    Effect.gen(function*() {
+      const jobs = yield* Mutex.contend("jobs")
+      const fiber = yield* start(jobs.whileLeader(Effect.never))
+      yield* settle
+      yield* Fiber.interrupt(fiber)
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual((yield* jobs.state)._tag, "Leading")
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("a step-down that a failure asked for does not outlive the contender", () =>
+    Effect.gen(function*() {
+      const scope = yield* Scope.make()
+      const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)
+      yield* start(jobs.whileLeader(Effect.fail("no")))
+      yield* Scope.close(scope, Exit.void)
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual((yield* jobs.state)._tag, "Stopped")
+      assert.strictEqual((yield* Mutex.owner("jobs"))._tag, "Free")
+    }).pipe(Effect.provide(TestLive)))
+})
+
+describe("the state of a contender", () => {
+  it.effect("cannot be set, and says at each moment what the clock says", () =>
+    Effect.gen(function*() {
+      const { clock, stall } = yield* stalling
+      yield* Effect.gen(function*() {
+        const jobs = yield* Mutex.contend("jobs")
+        yield* settle
+        assert.strictEqual((yield* jobs.state)._tag, "Leading")
+        // The process was suspended beyond its lease, and no timer has fired
+        stall.millis = 20_000
+        const state = yield* jobs.state
+        assert.strictEqual(state._tag, "Following")
+        assert.isTrue(Option.isNone(yield* jobs.lease))
+        assert.isTrue(Effect.isEffect(jobs.state))
+      }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
+    }))
+
+  it.effect("says that it is stopped, and what the leader is meanwhile", () =>
+    Effect.gen(function*() {
+      const jobs = yield* Mutex.contend("jobs")
+      const seen: Array<string> = []
+      yield* start(Stream.runForEach(jobs.changes, ({ _tag }) => Effect.sync(() => seen.push(_tag))))
+      yield* settle
+      yield* jobs.stop
+      yield* settle
+      assert.strictEqual((yield* jobs.state)._tag, "Stopped")
+      yield* jobs.start
+      yield* settle
+      // Stopped, and then nobody leads
+      assert.deepStrictEqual(seen.slice(0, 6), ["Vacant", "Leading", "Stopped", "Stopped", "Vacant", "Leading"])
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("a slow reader gets the last change", () =>
+    Effect.gen(function*() {
+      const jobs = yield* Mutex.contend("jobs")
+      const seen: Array<string> = []
+      yield* start(Stream.runForEach(jobs.changes, ({ _tag }) =>
+        Effect.andThen(
+          Effect.sync(() => seen.push(_tag)),
+          Effect.sleep("1 hour")
+        )))
+      yield* settle
+      for (let i = 0; i < 100; i++) {
+        yield* jobs.stop
+        yield* settle
+        yield* jobs.start
+        yield* settle
+      }
+      yield* jobs.stop
+      yield* TestClock.adjust("30 hours")
+      assert.isBelow(seen.length, 30)
+      assert.strictEqual(seen.at(-1), "Stopped")
+    }).pipe(Effect.provide(TestLive)))
+})
+
+describe("classes of contenders", () => {
+  class Reports extends Contender.Service<Reports>()("test/Reports") {}
+  class Archive extends Contender.Service<Archive>()("test/Archive") {}
+
+  it.effect("two classes on one mutex are two services, each with its own options", () =>
+    Effect.gen(function*() {
+      const [reports, archive] = [yield* Reports, yield* Archive]
+      yield* settle
+      assert.notStrictEqual(reports, archive)
+      assert.strictEqual(reports.mutex, archive.mutex)
+      const states = [(yield* reports.state)._tag, (yield* archive.state)._tag].sort()
+      assert.deepStrictEqual(states, ["Following", "Leading"])
+    }).pipe(Effect.provide(
+      Layer.merge(Reports.layer("books"), Archive.layer("books", { every: "5 seconds" })).pipe(
+        Layer.provide(Mutex.layer()),
+        Layer.provide(MutexStore.layerMemory),
+        Layer.provideMerge(Logger.layer([]))
+      )
+    )))
+})
