@@ -6,7 +6,20 @@ import type { Notice, Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisMutexStore } from "@effect-simba/redis"
 import { FakeRedis, TestMutex } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Deferred, Duration, Effect, Exit, Fiber, Layer, Logger, Option, Queue, Scope } from "effect"
+import {
+  Context,
+  Deferred,
+  Duration,
+  Effect,
+  Exit,
+  Fiber,
+  Layer,
+  Logger,
+  Option,
+  Queue,
+  References,
+  Scope
+} from "effect"
 import { Redis, RedisError } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 import * as RedisKeys from "../../src/internal/mutex/keys.ts"
@@ -243,6 +256,49 @@ describe("what the waiters of a layer are told", () => {
       yield* settle
       assert.deepStrictEqual(told, [look(7)])
       assert.isFalse(open.has(RedisKeys.contenderChannel(m, id)))
+    }))
+
+  it.effect("a gap that reaches thousands in slices is not told to those that left in between", () =>
+    Effect.gen(function*() {
+      const { gap: lose, subscriber } = channels()
+      const { forced, listen } = yield* mailboxes.make(subscriber, () => undefined)
+      const m = freshName("sliced")
+      const first = freshId()
+      yield* forced(inboxOf(first))
+      const heard: Array<number> = []
+      const leave: Array<() => void> = []
+      for (let i = 0; i < 100; i++) {
+        leave[i] = listen(m, i === 0 ? first : freshId(first), () => {
+          heard.push(i)
+          // The first slice ends the waiters of the others
+          if (i === 0) leave.slice(50).forEach((leave) => leave())
+        })!
+      }
+      yield* lose(RedisKeys.inboxChannel(inboxOf(first)))
+      yield* settle
+      assert.deepStrictEqual(heard, Array.from({ length: 50 }, (_, i) => i))
+    }))
+
+  it.effect("a layer that is interrupted at any point while it begins to listen listens to nothing", () =>
+    Effect.gen(function*() {
+      const { open, subscriber } = channels()
+      const { forced, listen } = yield* mailboxes.make(subscriber, () => undefined)
+      let begun = 0
+      for (let before = 0; before < 60; before++) {
+        const id = freshId()
+        // Set aside after sixty operations, this many of them before it begins
+        const layer = yield* Effect.forEach(Array.from({ length: before }), () => Effect.void).pipe(
+          Effect.andThen(Effect.scoped(Effect.andThen(forced(inboxOf(id)), Effect.never))),
+          Effect.provideService(References.MaxOpsBeforeYield, 60),
+          Effect.forkChild({ startImmediately: true })
+        )
+        if (listen(freshName("listener"), id, () => undefined) !== undefined) begun++
+        yield* Fiber.interrupt(layer)
+        assert.isUndefined(listen(freshName("listener"), id, () => undefined), `after ${before} operations`)
+        assert.strictEqual(open.size, 0)
+      }
+      assert.isAbove(begun, 0)
+      assert.isBelow(begun, 60)
     }))
 
   it.effect("a waiter that goes while it begins to listen on its own channel leaves nothing open", () =>

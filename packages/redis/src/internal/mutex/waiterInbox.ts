@@ -100,8 +100,8 @@ export const make = Effect.fnUntraced(function*(
     }
     // There may be thousands: the event loop has its turns in between
     const tellAll = Effect.suspend(() =>
-      Effect.forEach(Arr.chunksOf(inbox.waiters.values(), 32), (waiters) => {
-        for (const waiter of waiters) waiter.tell(gap)
+      Effect.forEach(Arr.chunksOf(inbox.waiters, 32), (waiters) => {
+        for (const [id, waiter] of waiters) if (inbox.waiters.get(id) === waiter) waiter.tell(gap)
         return Effect.yieldNow
       }, { discard: true })
     )
@@ -171,13 +171,16 @@ export const make = Effect.fnUntraced(function*(
     forced: Effect.fnUntraced(function*(key) {
       const inbox = yield* inboxByKey(key)
       const queue = yield* Queue.unbounded<{ readonly id: string }>()
-      listening.set(key, inbox)
-      inbox.forced.add(queue)
-      yield* Effect.addFinalizer(() =>
+      yield* Effect.acquireRelease(
         Effect.sync(() => {
-          inbox.forced.delete(queue)
-          if (inbox.forced.size === 0) listening.delete(key)
-        })
+          listening.set(key, inbox)
+          inbox.forced.add(queue)
+        }),
+        () =>
+          Effect.sync(() => {
+            inbox.forced.delete(queue)
+            if (inbox.forced.size === 0) listening.delete(key)
+          })
       )
       return { next: Queue.take(queue) }
     }),

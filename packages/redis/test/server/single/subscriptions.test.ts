@@ -1,8 +1,11 @@
 /** What the connections of a layer cost, and what becomes of waiters when subscriptions are lost. */
 import type { ContenderId } from "@effect-simba/core/MutexName"
 import { assert, it, layer } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Stream } from "effect"
+import { Deferred, Duration, Effect, Exit, Fiber, Scope, Stream } from "effect"
+import { Redis as Client } from "ioredis"
 import { connect, createServer, type Socket } from "node:net"
+import * as connection from "../../../src/internal/client/ioredis/connection.ts"
+import * as subscriptions from "../../../src/internal/client/ioredis/subscriptions.ts"
 import {
   commandStats,
   connections,
@@ -155,6 +158,42 @@ layer(RedisServer.layer, { excludeTestServices: true })("subscriptions of a laye
       yield* Effect.timeout(Fiber.joinAll([...holding, ...waiting]), "40 seconds")
     }), { tags: ["B43"] })
 })
+
+/** The subscriptions of a layer whose first connection waits for `gate`. */
+const gated = Effect.fnUntraced(function*(server: Server, gate: Deferred.Deferred<void>) {
+  const settings = { client: {}, commandTimeout: Duration.seconds(5), connectTimeout: Duration.seconds(5) }
+  const one = new Client({ host: "127.0.0.1", port: server.port, lazyConnect: true })
+  const open = Effect.andThen(Deferred.await(gate), connection.duplicate(one, "subscriber", settings))
+  return yield* subscriptions.make(open, settings.commandTimeout, { lost: () => undefined, back: () => undefined })
+})
+
+it.live("a listener that leaves during the first connect fails nobody else", () =>
+  Effect.gen(function*() {
+    const server = yield* RedisServer.start()
+    const gate = yield* Deferred.make<void>()
+    const { listen } = yield* gated(server, gate)
+    const heard: Array<string> = []
+    const join = (name: string) =>
+      Effect.forkScoped(listen("x", (text) => heard.push(`${name} ${text}`)), { startImmediately: true })
+    const [first, second] = [yield* join("first"), yield* join("second")]
+    yield* Fiber.interrupt(first)
+    const third = yield* join("third")
+    yield* Deferred.succeed(gate, undefined)
+    yield* Fiber.joinAll([second, third])
+    yield* server.send("PUBLISH", "x", "hello")
+    yield* until("both hear it", Effect.sync(() => heard.length === 2))
+    assert.deepStrictEqual(heard, ["second hello", "third hello"])
+  }))
+
+it.live("a layer that closes during the first connect fails those who wait for it", () =>
+  Effect.gen(function*() {
+    const server = yield* RedisServer.start()
+    const scope = yield* Scope.make()
+    const { listen } = yield* Scope.provide(gated(server, yield* Deferred.make<void>()), scope)
+    const waiting = yield* Effect.forkScoped(Effect.flip(listen("x", () => undefined)), { startImmediately: true })
+    yield* Scope.close(scope, Exit.void)
+    assert.match((yield* Fiber.join(waiting)).message, /the subscriber connection is down/)
+  }), 10_000)
 
 it.live(
   "a subscriber whose connection is dead without having closed is replaced, and its waiter goes on",

@@ -46,8 +46,7 @@ interface Home {
 interface Entry {
   readonly channel: string
   readonly listener: (text: string | undefined) => void
-  /** By the address of a primary. */
-  readonly attached: Map<string, Scope.Closeable>
+  readonly attached: Map<Home, Scope.Closeable>
   readonly copies: Copies
   /** Homes where it will be attached. */
   readonly awaited: Set<Home>
@@ -73,9 +72,10 @@ export const make = Effect.fnUntraced(function*(
   const attachOnce = (entry: Entry, home: Home) =>
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function*() {
-        if (entry.attached.has(home.address)) return
-        const scope = yield* Scope.fork(home.scope)
-        entry.attached.set(home.address, scope)
+        // Check and attach in one step: `listen` and `follow` may run at once
+        if (entry.attached.has(home)) return
+        const scope = Scope.forkUnsafe(home.scope)
+        entry.attached.set(home, scope)
         const hear = (text: string | undefined) => {
           if (text === undefined) entry.copies.clear()
           if (text === undefined || entry.copies.isFirst(home.address, text, entry.attached.size)) entry.listener(text)
@@ -83,10 +83,10 @@ export const make = Effect.fnUntraced(function*(
         const exit = yield* Effect.exit(
           restore(Scope.provide(home.subscriptions.listen(entry.channel, hear), scope))
         )
-        if (Exit.isSuccess(exit) && entries.has(entry)) return
-        entry.attached.delete(home.address)
+        if (Exit.isSuccess(exit) && entries.has(entry) && homes.get(home.address) === home) return
+        entry.attached.delete(home)
         yield* Scope.close(scope, exit)
-        return yield* exit
+        return yield* Effect.andThen(exit, Effect.fail(backendError("subscribe", causes.notConnected(home.address))))
       })
     )
 
@@ -130,7 +130,7 @@ export const make = Effect.fnUntraced(function*(
       onWallClock
     )
 
-  const open = Effect.fnUntraced(function*(node: Client) {
+  const open = Effect.fnUntraced(function*(node: Client): Effect.fn.Return<Home> {
     const address = addressOf(node)
     const scope = yield* Scope.fork(layerScope)
     const outage = yield* Scope.provide(outages.make("subscriber", () => address), scope)
@@ -145,13 +145,13 @@ export const make = Effect.fnUntraced(function*(
   const homeOf = (node: Client) =>
     changing.withPermit(Effect.suspend(() => {
       const home = homes.get(addressOf(node))
-      return home === undefined ? open(node) : Effect.succeed(home)
+      return home === undefined ? Effect.uninterruptible(open(node)) : Effect.succeed(home)
     }))
 
   const close = (home: Home) =>
     Effect.suspend(() => {
       if (homes.get(home.address) === home) homes.delete(home.address)
-      for (const entry of entries) entry.attached.delete(home.address)
+      for (const entry of entries) entry.attached.delete(home)
       return Scope.close(home.scope, Exit.void)
     })
 
@@ -169,7 +169,7 @@ export const make = Effect.fnUntraced(function*(
       ? Effect.void
       : Effect.forEach(primariesOf(entry.channel), (node) =>
         Effect.flatMap(homeOf(node), (home) =>
-          entry.attached.has(home.address) ? Effect.void : attachLater(entry, home)), { discard: true })
+          entry.attached.has(home) ? Effect.void : attachLater(entry, home)), { discard: true })
 
   /** Leaves the nodes that are no primaries any more, and listens to new ones. */
   const follow = Effect.suspend(() => {

@@ -4,6 +4,7 @@
  */
 import type { BackendError } from "@effect-simba/core/SimbaError"
 import type { Notice } from "@effect-simba/core/Subscriber"
+import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -11,7 +12,6 @@ import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
-import * as Semaphore from "effect/Semaphore"
 import type { Redis as Client } from "ioredis"
 import { DriverError } from "../driverError.ts"
 import type * as Redis from "../effectRedis.ts"
@@ -64,9 +64,9 @@ export const make = Effect.fnUntraced(function*(
   outage: OutageLog
 ) {
   const layerScope = yield* Effect.scope
-  const opening = Semaphore.makeUnsafe(1)
   const listeners = new Map<string, Set<Listener>>()
-  let started = false
+  /** Completes with the first connection or its failure. Nobody listened before it, or all that did have failed. */
+  let first: Deferred.Deferred<void, BackendError> | undefined
   let connected: Client | undefined
   let problem: BackendError | undefined
 
@@ -76,17 +76,25 @@ export const make = Effect.fnUntraced(function*(
   const subscribeTo = (client: Client, channels: ReadonlyArray<string>) =>
     call("subscribe", client, "subscribe", ...channels)
 
+  /** Not awaited: a closed connection has no subscriptions. */
+  const leave = (client: Client | undefined, channel: string) => {
+    client?.unsubscribe(channel).catch(() => undefined)
+  }
+
   const connect = Effect.gen(function*() {
     const client = yield* Effect.mapError(open, fromRedis("connect the subscriber"))
     client.on("message", (channel: string, message: string) => {
       listeners.get(channel)?.forEach((listener) => listener(message))
     })
     // New subscriptions use this connection from now on; the old ones are restored page by page
-    connected = client
-    yield* Effect.addFinalizer(() =>
+    yield* Effect.acquireRelease(
       Effect.sync(() => {
-        connected = undefined
-      })
+        connected = client
+      }),
+      () =>
+        Effect.sync(() => {
+          connected = undefined
+        })
     )
     const channels = [...listeners.keys()]
     for (let i = 0; i < channels.length; i += pageSize) {
@@ -94,7 +102,11 @@ export const make = Effect.fnUntraced(function*(
       const some = channels.slice(i, i + pageSize).filter((channel) => listeners.has(channel))
       if (some.length === 0) continue
       yield* subscribeTo(client, some)
-      for (const channel of some) listeners.get(channel)?.forEach((listener) => listener(undefined))
+      for (const channel of some) {
+        const restored = listeners.get(channel)
+        if (restored === undefined) leave(client, channel)
+        else restored.forEach((listener) => listener(undefined))
+      }
     }
     return client
   })
@@ -112,8 +124,8 @@ export const make = Effect.fnUntraced(function*(
 
   const isDown = () => problem ?? backendError("subscribe", new DriverError("the subscriber connection is down", true))
 
-  /** Keeps a connection open while the layer lives. `first` completes with the first connection or its failure. */
-  const supervise = (first: Deferred.Deferred<void, BackendError>) =>
+  /** Keeps a connection open while the layer lives, unless the first one fails. */
+  const supervise = (opened: Deferred.Deferred<void, BackendError>) =>
     Effect.gen(function*() {
       let failures = 0
       for (;;) {
@@ -122,54 +134,60 @@ export const make = Effect.fnUntraced(function*(
           failures = 0
           problem = undefined
           outage.back()
-          yield* Deferred.succeed(first, undefined)
+          Deferred.doneUnsafe(opened, Exit.void)
           yield* watch(client)
         })))
-        if (Exit.isFailure(exit) && (yield* Deferred.failCause(first, exit.cause))) {
-          started = false
-          return
-        }
+        if (!Deferred.isDoneUnsafe(opened)) return yield* exit
         problem = Option.getOrUndefined(Exit.findErrorOption(exit)) ?? problem
         outage.lost(problem)
         yield* Effect.sleep(Duration.millis(Math.min(50 * 2 ** failures++, 1000)))
       }
     }).pipe(onWallClock)
 
-  const subscriber = opening.withPermit(Effect.suspend(() => {
-    if (connected !== undefined) return Effect.succeed(connected)
-    if (started) return Effect.fail(isDown())
-    started = true
-    const first = Deferred.makeUnsafe<void, BackendError>()
-    return Effect.forkIn(supervise(first), layerScope).pipe(
-      Effect.andThen(Deferred.await(first)),
-      Effect.flatMap(() => connected === undefined ? Effect.fail(isDown()) : Effect.succeed(connected))
-    )
-  }))
+  /** The first connection belongs to the layer: a listener that leaves while it opens ends it for no other. */
+  const start = Effect.suspend(() => {
+    const opened = first = Deferred.makeUnsafe<void, BackendError>()
+    return Effect.map(Effect.forkIn(supervise(opened), layerScope), (fiber) => {
+      fiber.addObserver((exit) => {
+        if (Deferred.isDoneUnsafe(opened)) return
+        first = undefined
+        const failed = Exit.isFailure(exit) && !Cause.hasInterrupts(exit.cause)
+        Deferred.doneUnsafe(opened, failed ? exit : Exit.fail(isDown()))
+      })
+      return opened
+    })
+  })
+
+  const connectedOnce = Effect.suspend(() => {
+    if (first === undefined) return Effect.flatMap(Effect.uninterruptible(start), Deferred.await)
+    return connected === undefined && Deferred.isDoneUnsafe(first) ? Effect.fail(isDown()) : Deferred.await(first)
+  })
 
   const forget = (channel: string, listener: Listener) => {
     const set = listeners.get(channel)
     if (set === undefined || !set.delete(listener) || set.size > 0) return
     listeners.delete(channel)
-    // Not awaited: a closed connection has no subscriptions
-    connected?.unsubscribe(channel).catch(() => undefined)
+    leave(connected, channel)
   }
 
   const listen: Subscriptions["listen"] = (channel, listener) =>
-    Effect.flatMap(subscriber, (client) =>
+    connectedOnce.pipe(
+      Effect.andThen(Effect.acquireRelease(
+        Effect.sync(() => {
+          const set = listeners.get(channel) ?? new Set()
+          listeners.set(channel, set.add(listener))
+        }),
+        () => Effect.sync(() => forget(channel, listener))
+      )),
+      // Each listener waits for an acknowledgement of its own
       Effect.andThen(
-        Effect.acquireRelease(
-          Effect.sync(() => {
-            const set = listeners.get(channel) ?? new Set()
-            listeners.set(channel, set.add(listener))
-          }),
-          () => Effect.sync(() => forget(channel, listener))
-        ),
-        // Each listener waits for an acknowledgement of its own
-        Effect.onError(subscribeTo(client, [channel]), () => Effect.sync(() => forget(channel, listener)))
-      ))
+        Effect.suspend(() => connected === undefined ? Effect.fail(isDown()) : subscribeTo(connected, [channel]))
+          .pipe(Effect.onError(() => Effect.sync(() => forget(channel, listener))))
+      )
+    )
 
   return {
     ...queued(listen),
-    problem: () => started && connected === undefined ? isDown() : undefined
+    problem: () => first !== undefined && connected === undefined ? isDown() : undefined
   } satisfies Subscriptions
 })
