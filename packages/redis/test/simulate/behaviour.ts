@@ -12,6 +12,7 @@ export const confirm = 500
 /**
  * - `rest`: the longest pause between two acts, in milliseconds. `patience`: the longest timeout.
  * - `workers`, `contenders`: how many fibers acquire and release, and how many contend for a long time.
+ * - `holds`: the longest usual work, in milliseconds.
  * - `unfair`: how many of the acquires are, between 0 and 1.
  * - `forces`: how many acts are forced releases instead, between 0 and 1.
  * - `writes`: whether work writes to resources that check tokens, one in the same Redis and one outside; `careless` ones
@@ -27,6 +28,7 @@ export interface Settings {
   readonly rest: number
   readonly patience: number
   readonly contenders: number
+  readonly holds: number
   readonly unfair: number
   readonly forces: number
   readonly writes: "none" | "fenced" | "careless"
@@ -63,7 +65,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
   /** Mostly short, at times longer than several renewals. */
   const steps = <E, R>(each: () => Effect.Effect<void, E, R>, low: number, high: number) =>
     Effect.gen(function*() {
-      const end = random() < 0.1 ? between(ttl, 4 * ttl) : between(5, 400)
+      const end = random() < 0.1 ? between(ttl, 4 * ttl) : between(5, settings.holds)
       for (let passed = 0; passed < end;) {
         const step = Math.min(end - passed, between(low, high))
         passed += step
@@ -132,7 +134,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
   const bareWork = (lease: Lease.Lease) =>
     Effect.gen(function*() {
       yield* ensured(lease)
-      const end = random() < 0.15 ? between(ttl, 3 * ttl) : between(5, 500)
+      const end = random() < 0.15 ? between(ttl, 3 * ttl) : between(5, 1.25 * settings.holds)
       for (let passed = 0; passed < end;) {
         const step = between(10, 400)
         passed += step

@@ -6,6 +6,7 @@
 import { Checker, type Simulation, StockSimba } from "@effect-simba/testkit"
 import { Duration, Effect } from "effect"
 import { confirm, type Settings, transition, ttl } from "./behaviour.ts"
+import { draws } from "./draws.ts"
 import { loadOf, lock, mutexPlan, type Overrides, program, recovery } from "./mutexPlan.ts"
 
 const isOurs = (id: string) => /^\d+-[0-9a-z]{12}:/.test(id)
@@ -43,29 +44,51 @@ const oursOnly = (checker: Checker.Checker): Checker.Checker => ({
   }
 })
 
-/** Busy ones: what they hold they hold for long, and they come back at once. */
-const stock = (client: Simulation.Client, resources: ReadonlyArray<string>) =>
-  Effect.forEach(
+interface Stock {
+  /** The shortest and the longest work, in milliseconds. */
+  readonly holds: readonly [number, number]
+  /** Whether they come in the middle, stay for a while and go, again and again. */
+  readonly comeAndGo: boolean
+}
+
+/** Busy ones: they come back at once. */
+const stock = (client: Simulation.Client, resources: ReadonlyArray<string>, { comeAndGo, holds }: Stock) => {
+  const [shortest, longest] = holds
+  const upTo = (millis: number) => Duration.millis(client.random() * millis)
+  return Effect.forEach(
     resources,
     (mutex, index) => {
       const id = `${index + 1}:${client.generation}@${client.name}`
-      return StockSimba.contend({
+      const contending = StockSimba.contend({
         mutex,
         id,
         ttl,
         transition,
-        rest: Duration.millis(client.random() * 300),
+        rest: upTo(300),
         lead: Effect.suspend(() => {
           client.note("granted", { resource: mutex, id })
-          return Effect.sleep(Duration.millis(20 + client.random() * 1500))
+          return Effect.sleep(Duration.millis(shortest + client.random() * (longest - shortest)))
         })
       })
+      return comeAndGo
+        ? Effect.forever(Effect.andThen(
+          Effect.suspend(() => Effect.sleep(upTo(4000))),
+          Effect.suspend(() => Effect.timeoutOption(contending, upTo(4000)))
+        ))
+        : contending
     },
     { concurrency: "unbounded", discard: true }
   ).pipe(Effect.scoped, Effect.catchTag("BackendError", () => Effect.sleep("500 millis")))
+}
 
-/** Who looked before a stock contender came sleeps as long as the lease that it saw then. */
-const sleepBound = 4000 + transition + 2000 + 2 * confirm + 700
+/**
+ * Waiters poll every 2 seconds beside stock contenders, and the nearest after a confirm period. The messages and requests
+ * of a poll, and of the one before it, have delays.
+ */
+const pollBound = 2000 + confirm + 700
+
+/** Where nobody could say that a stock contender came, a waiter sleeps as long as the lease that it saw before. */
+const sleepBound = 4000 + transition + pollBound + confirm
 
 const stockClients = 2
 
@@ -87,13 +110,17 @@ export const mixedFleetPlan = (
   overrides?: Overrides,
   oursOf: (settings: Settings) => ReturnType<typeof program> = program
 ) => {
-  const settings = { ...loadOf(seed).settings, unfair: 0, forces: 0, countsSubscribers: true }
+  const draw = draws(`mixed/${seed}`)
+  const isBrief = draw("brief") < 0.5
+  const stocks: Stock = { holds: isBrief ? [1, 20] : [20, 1520], comeAndGo: draw("arrivals") < 0.5 }
+  const load = loadOf(seed).settings
+  const settings = { ...load, unfair: 0, forces: 0, countsSubscribers: true, holds: isBrief ? 20 : load.holds }
   const ours = oursOf(settings)
   return {
     ...mutexPlan(seed),
     clients: 4,
     program: (client: Simulation.Client) =>
-      client.index < stockClients ? stock(client, settings.resources) : ours(client),
+      client.index < stockClients ? stock(client, settings.resources, stocks) : ours(client),
     lock: { ...mixedLock, reserve: settings.handovers },
     checkers: [
       Checker.oneOwner,
@@ -106,7 +133,7 @@ export const mixedFleetPlan = (
       Checker.noFlapping({ recovery }),
       Checker.servedInTurn({ barges, turn: turnOf(settings), recovery, notice, foreign: (id) => !isOurs(id) }),
       Checker.nobodyOversleeps({
-        bound: Duration.millis(sleepBound),
+        bound: Duration.millis(pollBound),
         afterLoss: Duration.millis(sleepBound),
         recovery
       }),

@@ -101,6 +101,7 @@ export const loadOf = (seed: number | string) => {
       rest: pick("rest", [50, 300, 2000, 6000]),
       patience: pick("patience", [500, 2000, 10_000]),
       contenders: pick("contenders", [0, 0, 1, 2]),
+      holds: 400,
       unfair: pick("unfair", [0, 0, 0.1, 0.4]),
       forces: pick("forces", [0, 0, 0.05, 0.2]),
       writes: pick<Settings["writes"]>("writes", ["none", "fenced"]),

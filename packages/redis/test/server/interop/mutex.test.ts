@@ -275,6 +275,36 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
       assert.strictEqual(yield* server.send("EXISTS", reserved), 0)
     }))
 
+  it.effect(
+    "waiters that queued before any stock contender came listen as soon as one is called",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const m = freshName("late stock")
+        const stock = stockContender(yield* client(server), m)
+        const letGo = yield* Deferred.make<void>()
+        const owner = yield* openMutex(server, patient)
+        const owning = yield* Effect.forkScoped(owner.withLock(m)(Deferred.await(letGo)))
+        yield* held(server, m)
+        const waiters: Array<Fiber.Fiber<void, unknown>> = []
+        for (let index = 1; index <= 3; index++) {
+          const mutex = yield* openMutex(server, patient)
+          waiters.push(yield* Effect.forkScoped(mutex.withLock(m)(Effect.void)))
+          yield* queued(server, m, index)
+        }
+        yield* messagesOn(server, RedisKeys.contenderChannel(m, stock.id))
+        yield* server.send("ZADD", keysOf(m).queue, "1", stock.id)
+        yield* Deferred.succeed(letGo, undefined)
+        yield* Fiber.join(owning)
+        yield* listening(m, 1 + waiters.length)
+        // Its release takes the first of them out of the queue
+        assert.isTrue(yield* stock.acquire(60_000))
+        assert.isDefined(yield* stock.release)
+        for (const waiter of waiters) yield* Fiber.join(waiter)
+      }),
+    { tags: ["H3"] }
+  )
+
   it.effect("a stock waiter that does not come costs the confirm period", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer

@@ -6,6 +6,26 @@
 --- @include own.lua
 --- @include wakeUp.lua
 
+-- A stock release takes the first waiter out of the queue, and notifies it on its own channel. A waiter that does not
+-- listen there yet asks at once, and learns that stock contenders take part. Of the others the nearest ask after the
+-- confirm period, since the stock contender may not come
+local function warnOfStock(confirm)
+  local waiters, channels, listening = redis.call('ZRANGE', queue, 0, skipDead and 127 or 7), {}, 0
+  for i, waiter in ipairs(waiters) do
+    channels[i] = owner .. ':' .. waiter
+  end
+  local counts = skipDead and redis.call('PUBSUB', 'NUMSUB', unpack(channels))
+  for i, waiter in ipairs(waiters) do
+    local inbox = inboxOf(waiter)
+    if inbox and not (counts and tonumber(counts[2 * i]) > 0) then
+      tell(waiter, inbox, 'look@@0')
+    elseif inbox and listening < 8 then
+      listening = listening + 1
+      tell(waiter, inbox, 'look@@' .. confirm)
+    end
+  end
+end
+
 -- Waiters of one layer fall silent together, so the one that is to look is of another layer where one is near.
 -- Returns the id that was told, and the owner
 local function handOver(from, confirm, caller, ticket, unfair)
@@ -13,7 +33,9 @@ local function handOver(from, confirm, caller, ticket, unfair)
   local passed = 0
   walk(function(id, inbox, score)
     if told then
-      if inbox then
+      if not toldInbox then
+        return 'stop'
+      elseif inbox then
         passed = passed + 1
         if not skipDead then
           tell(id, inbox, 'look@@' .. confirm)
@@ -53,7 +75,9 @@ local function handOver(from, confirm, caller, ticket, unfair)
     end
     return 'take'
   end)
-  if behind then
+  if told and not toldInbox then
+    warnOfStock(confirm)
+  elseif behind then
     tell(behind, behindInbox, 'look@@' .. confirm)
   end
   return told, granted
