@@ -92,7 +92,10 @@ export interface StreamLease extends Pipeable, Inspectable {
     id: EntryId,
     options?: { readonly isLast?: boolean | undefined }
   ) => Effect.Effect<void, StreamLost | StoreError>
-  /** Sends a message that cannot be processed to the data stream's dead letters, and moves the checkpoint past it. */
+  /**
+   * Adds a message that cannot be processed to the data stream's dead letters, once, however often it is sent. The
+   * checkpoint stays where it is: commit the message too.
+   */
   readonly deadLetter: (message: RawMessage, reason: string) => Effect.Effect<void, StreamLost | StoreError>
   /** Up to `count` messages after `after`, waiting until there is one. */
   readonly messagesAfter: (

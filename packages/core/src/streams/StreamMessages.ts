@@ -178,11 +178,9 @@ const check = (options: ProcessOptions<never> | undefined): Effect.Effect<void, 
  *
  * **Gotchas**
  *
- * Only you commit, with `lease.commit(message.id, message)`, which also says whether it is the last one. A message that cannot be decoded moves the checkpoint past itself
- * when the reader asks for the next one after its predecessor.
- *
- * So process one message after the other, and use nothing that reads ahead (`buffer`, `grouped`, `concurrency`) before
- * a commit.
+ * Only you commit, with `lease.commit(message.id, message)`, which also says whether it is the last one. So group, buffer
+ * or process in parallel as you like, and commit a message when it and all before it are processed. A message that cannot
+ * be decoded is passed by your next commit. Until then a successor decodes it again, and it has one dead letter.
  *
  * **Example** (Commits at one's own pace)
  *
@@ -223,9 +221,8 @@ export const messages: {
     yield* check(options)
     const reading = new MessageReader(yield* StreamLease, schema, options)
     return Stream.fromPull(Effect.succeed(
-      // One at a time: to ask for the next is to be done with the last
       Effect.flatMap(
-        reading.next(),
+        reading.nextMessage,
         (message) => message === undefined ? Cause.done() : Effect.succeed(Arr.of(message))
       )
     ))
@@ -313,12 +310,14 @@ export const process: {
 
     const loop = Effect.gen(function*() {
       for (;;) {
-        const message = yield* reading.next(flushWhenDue)
-        if (message === undefined) {
+        const delivery = yield* reading.next(flushWhenDue)
+        if (delivery === undefined) {
           return yield* retryOutages(flush)
         }
-        yield* handler(message)
-        const { id, isLast } = message
+        if (delivery._tag === "Message") {
+          yield* handler(delivery.message)
+        }
+        const { id, isLast } = delivery._tag === "Message" ? delivery.message : { ...delivery, isLast: false }
         processed = { id, isLast, count: (processed?.count ?? 0) + 1, since: processed?.since ?? now() }
         if (processed.count >= every || now() - processed.since >= within) {
           yield* retryOutages(flush)

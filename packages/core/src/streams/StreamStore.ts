@@ -120,12 +120,15 @@ export interface Service {
     id: EntryId,
     isLast?: boolean
   ) => Effect.Effect<"Committed" | "Behind" | "NotOwner", StoreError>
-  /** The same, and the message goes to the dead letters of the data stream with the reason. */
+  /**
+   * Adds the message to the dead letters of the data stream with the reason, once, if the stream lease is the caller's. The
+   * letter has the bytes of the message in the data stream, or `fields` where it was deleted. The checkpoint stays.
+   */
   readonly deadLetterMessage: (
     held: Held,
     message: RawMessage,
     reason: string
-  ) => Effect.Effect<"Committed" | "Behind" | "NotOwner", StoreError>
+  ) => Effect.Effect<"DeadLettered" | "NotOwner", StoreError>
   /**
    * The last committed id. It is kept for a week after the last commit, `take`, `handedOver` or `keepCheckpoints`, and for 30
    * days after the data stream went to the dead letters.
@@ -200,8 +203,8 @@ export interface Service {
     count: number
   ) => Effect.Effect<ReadonlyArray<DeadMessage>, StoreError>
   /**
-   * Moves a dead message to the end of its data stream. Returns whether it was there. Repeated after a failure it may add the
-   * message once more.
+   * Moves a dead message to the end of its data stream, byte by byte. Returns whether it was there. A message of more than
+   * 3,500 fields is read as UTF-8, and a repetition after a failure may add it once more.
    */
   readonly replayMessage: (stream: StreamName, id: EntryId) => Effect.Effect<boolean, StoreError>
 }

@@ -242,13 +242,52 @@ describe("process", () => {
         assert.deepStrictEqual(lease.calls.slice(2), [
           "commit 1-0",
           "dead-letter 2-0",
+          "commit 2-0",
           "dead-letter 3-0",
+          "commit 3-0",
           "commit 4-0",
           "commit 5-0"
         ])
       }),
     { tags: ["G2"] }
   )
+
+  it.effect("a message that cannot be decoded moves no checkpoint past messages that a window still holds", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(numbered(1), numbered(2), numbered("x", "3-0"), numbered(4))
+      const windows: Array<ReadonlyArray<number>> = []
+      const reading = StreamMessages.messages(Numbered).pipe(
+        Stream.grouped(100),
+        Stream.runForEach((window) => Effect.sync(() => void windows.push(window.map(({ value }) => value.n)))),
+        Effect.provide(lease.layer)
+      )
+      const fiber = yield* start(reading)
+      yield* TestClock.adjust("30 seconds")
+      assert.deepStrictEqual(lease.dead.map(([id]) => id), ["3-0"])
+      assert.isUndefined(lease.checkpoint)
+      yield* Fiber.interrupt(fiber)
+      // The successor sees all of them
+      const next = processing(lease)
+      const successor = yield* start(next.run)
+      yield* Effect.yieldNow
+      assert.deepStrictEqual(next.seen, [1, 2, 4])
+      assert.strictEqual(lease.checkpoint, "4-0")
+      yield* Fiber.interrupt(successor)
+    }))
+
+  it.effect("a handler that outlives its lease gets no further message, though many were read ahead", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(...Array.from({ length: 50 }, (_, i) => numbered(i + 1)))
+      const { run, seen } = processing(
+        lease,
+        { commitEvery: 50 },
+        (n) => n === 3 ? Effect.sync(() => lease.lose()) : Effect.void
+      )
+      assert.instanceOf(failureOf(yield* Effect.exit(run)), StreamError.StreamLost)
+      assert.deepStrictEqual(seen, [1, 2, 3])
+    }))
 
   it.effect("says in one line of the log why a message cannot be decoded", () =>
     Effect.gen(function*() {
@@ -441,7 +480,7 @@ describe("lost", () => {
       yield* Fiber.join(fiber)
       assert.deepStrictEqual(seen, [2, 0])
       assert.strictEqual(lease.checkpoint, "3-0")
-      assert.strictEqual(commits(lease).length, 6)
+      assert.strictEqual(commits(lease).length, 7)
     }))
 })
 

@@ -104,7 +104,6 @@ export class ScriptedLease {
     deadLetter: (raw, reason) =>
       this.guarded(`dead-letter ${raw.id}`, () => {
         this.dead.push([raw.id, reason])
-        this.move(raw.id)
       }),
     messagesAfter: (after, count) =>
       Effect.gen({ self: this }, function*() {

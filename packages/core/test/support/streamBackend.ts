@@ -315,7 +315,7 @@ export class Backend {
           return true
         }),
       commit: (held, to, isLast) => through("commit", () => commit(held, to, isLast)),
-      deadLetterMessage: (held, message) => through("deadLetterMessage", () => commit(held, message.id)),
+      deadLetterMessage: (held) => through("deadLetterMessage", () => this.isMine(held) ? "DeadLettered" : "NotOwner"),
       checkpoint: (stream) => through("checkpoint", () => Option.fromNullishOr(this.checkpoints.get(stream))),
       end: ({ entry, stream }) =>
         through("end", () => {

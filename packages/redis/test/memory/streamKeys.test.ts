@@ -72,7 +72,7 @@ describe("what is left in Redis", () => {
           yield* deadLetter(held),
           yield* deadLetter(held)
         ],
-        ["NotOwner", "Committed", "Behind"]
+        ["NotOwner", "DeadLettered", "DeadLettered"]
       )
       const letters = yield* send<ReadonlyArray<[string, ReadonlyArray<string>]>>(
         "XRANGE",

@@ -55,7 +55,7 @@ const lockOf = (streams: ReadonlyMap<string, unknown>): Simulation.LockModel => 
   released: readOnce(released),
   keep: (key, expires) =>
     key === StreamKeys.input(service) || streams.has(key) ||
-    (expires && /^simba:(fence|checkpoint|dead|failures|announced|consumers|start):/.test(key))
+    (expires && /^simba:(fence|checkpoint|dead|dead-ids|failures|announced|consumers|start):/.test(key))
 })
 
 const fieldOf = (fields: ReadonlyArray<string>, name: string) => {

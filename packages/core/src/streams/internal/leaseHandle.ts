@@ -125,7 +125,7 @@ export class LeaseImpl extends Handle implements StreamLease {
   }
 
   private committing(
-    call: () => Effect.Effect<"Committed" | "Behind" | "NotOwner", StoreError>
+    call: () => Effect.Effect<"Committed" | "Behind" | "DeadLettered" | "NotOwner", StoreError>
   ): Effect.Effect<void, StreamLost | StoreError> {
     return this.ensure.pipe(
       Effect.andThen(call),

@@ -46,6 +46,11 @@ const slowBatch = 1000
 const warnOfGap = ({ after, stream, until }: Gap) =>
   Effect.annotateLogs(log.warning("Messages were deleted before they were read"), { stream, after, until })
 
+/** A message, or one that cannot be decoded and is in the dead letters now. */
+export type Delivery<A> =
+  | { readonly _tag: "Message"; readonly message: Message<A> }
+  | { readonly _tag: "Dead"; readonly id: EntryId }
+
 /** The position in a data stream, and the messages that are read ahead. */
 export class MessageReader<A, RD> {
   private readonly lease: StreamLease
@@ -70,17 +75,18 @@ export class MessageReader<A, RD> {
   }
 
   /**
-   * The next message; undefined after the last one. The caller has processed all messages before: a message that cannot be
-   * decoded goes to the dead letters, which moves the checkpoint past them. `meanwhile` runs during the wait.
+   * The next message; undefined after the last one. Asks the lease each time: the handler of the message before may have
+   * blocked the process beyond it. `meanwhile` runs during the wait.
    */
   next(meanwhile: Effect.Effect<never, LeaseError> = Effect.never): Effect.Effect<
-    Message<A> | undefined,
+    Delivery<A> | undefined,
     LeaseError | StreamYielded,
     RD
   > {
     return Effect.gen({ self: this }, function*() {
       for (;;) {
         if (this.isOver) return undefined
+        yield* this.lease.ensure
         if (yield* this.lease.isRevoked) return yield* this.lease.yield
         if (this.index === this.ahead.length) {
           yield* this.refill(meanwhile)
@@ -91,12 +97,24 @@ export class MessageReader<A, RD> {
         if (decoded._tag === "Success") {
           const message = { ...raw, value: decoded.success }
           this.isOver = this.options.until?.(message) ?? false
-          return { ...message, isLast: this.isOver }
+          return { _tag: "Message", message: { ...message, isLast: this.isOver } }
         }
         yield* log.warning(`A message cannot be decoded, and goes to the dead letters: ${decoded.failure}`).pipe(
           Effect.annotateLogs({ stream: this.lease.stream, message: raw.id })
         )
         yield* retryOutages(this.lease.deadLetter(raw, decoded.failure))
+        return { _tag: "Dead", id: raw.id }
+      }
+    })
+  }
+
+  /** The next message that can be decoded; undefined after the last one. */
+  get nextMessage(): Effect.Effect<Message<A> | undefined, LeaseError | StreamYielded, RD> {
+    return Effect.gen({ self: this }, function*() {
+      for (;;) {
+        const delivery = yield* this.next()
+        if (delivery === undefined) return undefined
+        if (delivery._tag === "Message") return delivery.message
       }
     })
   }

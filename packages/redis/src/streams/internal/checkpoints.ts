@@ -21,35 +21,28 @@ export const toMessages = (rows: typeof StreamWire.Entries.Type): ReadonlyArray<
 
 type Part = Pick<
   Service,
-  "deadLetterMessage" | "checkpoint" | "commit" | "deletedAfter" | "end" | "keepCheckpoints" | "messages"
+  "checkpoint" | "commit" | "deletedAfter" | "end" | "keepCheckpoints" | "messages"
 >
 
 export const make = (context: ServiceContext): Part => {
   const commitAll = context.run("commit", scripts.commitCheckpoints, eachOf(Moved))
-  const deadLetter = context.run("dead-letter a message", scripts.deadLetterMessage, Moved)
   const readEnd = context.run("look for the end", scripts.readEnd, Schema.Literals(["Open", "Reopened", "Ended"]))
   const readGap = context.run("look for deleted messages", scripts.readGap, Schema.Union([Schema.Literal(""), EntryId]))
   const keep = context.run("keep checkpoints", scripts.keepCheckpoints, Schema.Literal("1"))
 
   const keysOf = ({ stream }: Held) => [keys.streamLease(stream), keys.checkpoint(stream)] as const
-  const valueOf = ({ consumer, epoch, token }: Held) => `${consumer}@@${epoch}@@${token}`
 
   const commit = batchedRequest.make(
     "commit",
     (commits: ReadonlyArray<readonly [held: Held, id: EntryId, last: "1" | ""]>) =>
       commitAll(
         [context.failures, ...commits.flatMap(([held]) => keysOf(held))],
-        commits.flatMap(([held, id, last]) => [valueOf(held), held.entry, id, last] as const)
+        commits.flatMap(([held, id, last]) => [keys.streamValue(held), held.entry, id, last] as const)
       )
   )
 
   return {
     commit: (held, id, isLast) => commit([held, id, isLast === true ? "1" : ""]),
-    deadLetterMessage: (held, message, reason) =>
-      deadLetter(
-        [...keysOf(held), context.failures, keys.deadMessages(held.stream)],
-        [valueOf(held), held.entry, message.id, reason, held.token, ...message.fields.flat()]
-      ),
     checkpoint: (stream) =>
       Effect.andThen(
         context.admit("checkpoint", stream),

@@ -1,4 +1,4 @@
-/** Lists dead letters of a service and dead messages of a data stream, and brings them back. */
+/** Dead letters of a service, and dead messages of a data stream: adds, lists, and brings them back. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import type { Service } from "@effect-simba/core/streams/StreamStore"
 import * as Effect from "effect/Effect"
@@ -14,10 +14,8 @@ import type { ServiceContext } from "./service.ts"
 
 const readEntries = reader("dead letters", StreamWire.Entries)
 const readAdded = reader("the id of a message", EntryId)
-const readDeleted = reader("a count", Schema.Int)
+const readCount = reader("a count", Schema.Int)
 const decodeFields = Schema.decodeUnknownOption(Schema.fromJsonString(StreamWire.Fields))
-
-const ours = ["simba-reason", "simba-id", "simba-token"]
 
 type Row = (typeof StreamWire.Entries.Type)[number]
 
@@ -27,14 +25,14 @@ const unpack = (fields: StreamWire.Fields): Option.Option<StreamWire.Fields> => 
   return fields.length === 1 && first?.[0] === "simba-fields" ? decodeFields(first[1]) : Option.none()
 }
 
+/** The last three fields are the reason, the id and the token. */
 const toLetter = ([id, fields]: Row) => {
-  const kept = fields.filter(([name]) => !ours.includes(name))
+  const kept = fields.slice(0, -3)
   const unpacked = unpack(kept)
-  const of = (name: string) => fields.findLast((field) => field[0] === name)?.[1] ?? ""
   return {
     id,
-    before: of("simba-id") as EntryId,
-    reason: of("simba-reason"),
+    before: (fields.at(-2)?.[1] ?? "") as EntryId,
+    reason: fields.at(-3)?.[1] ?? "",
     fields: Option.getOrElse(unpacked, () => kept),
     isPacked: Option.isSome(unpacked)
   }
@@ -42,13 +40,20 @@ const toLetter = ([id, fields]: Row) => {
 
 export const make = (
   context: ServiceContext
-): Pick<Service, "deadLetters" | "deadMessages" | "redrive" | "replayMessage"> => {
+): Pick<Service, "deadLetterMessage" | "deadLetters" | "deadMessages" | "redrive" | "replayMessage"> => {
   const { announced, deadLetters, input, parse } = context
   const streamOf = ({ fields, id }: ReturnType<typeof toLetter>) => {
     const content = parse(id, fields)
     return content._tag === "Announced" ? content.stream : undefined
   }
   const redrive = context.run("redrive", scripts.redriveDeadLetter, Flag)
+
+  const deadLetter = context.run(
+    "dead-letter a message",
+    scripts.deadLetterMessage,
+    Schema.Literals(["DeadLettered", "NotOwner"])
+  )
+  const replay = context.run("replay", scripts.replayMessage, Schema.Literals(["0", "1", "packed"]))
 
   const list = (key: string, after: EntryId | undefined, count: number) =>
     context.send(
@@ -63,6 +68,11 @@ export const make = (
     )
 
   return {
+    deadLetterMessage: (held, message, reason) =>
+      deadLetter(
+        [keys.streamLease(held.stream), held.stream, keys.deadMessages(held.stream), keys.deadIds(held.stream)],
+        [keys.streamValue(held), message.id, reason, held.token, ...message.fields.flat()]
+      ),
     deadLetters: (after, count) =>
       Effect.map(list(deadLetters, after, count), (rows) =>
         rows.map((row) => {
@@ -88,14 +98,17 @@ export const make = (
         return { id, message: before, reason, fields }
       })
     }),
-    // No script: it could not add a message of thousands of fields
     replayMessage: Effect.fnUntraced(function*(stream, id) {
       yield* context.admit("replay", stream)
-      const key = keys.deadMessages(stream)
-      const [letter] = yield* context.send("replay", readEntries, "XRANGE", key, id, id)
-      if (letter === undefined) return false
-      yield* context.send("replay", readAdded, "XADD", stream, "*", ...toLetter(letter).fields.flat())
-      yield* context.send("replay", readDeleted, "XDEL", key, id)
+      const [key, ids] = [keys.deadMessages(stream), keys.deadIds(stream)]
+      const reply = yield* replay([stream, key, ids], [id])
+      if (reply !== "packed") return reply === "1"
+      const [row] = yield* context.send("replay", readEntries, "XRANGE", key, id, id)
+      if (row === undefined) return false
+      const letter = toLetter(row)
+      yield* context.send("replay", readAdded, "XADD", stream, "*", ...letter.fields.flat())
+      yield* context.send("replay", readCount, "XDEL", key, id)
+      yield* context.send("replay", readCount, "HDEL", ids, letter.before)
       return true
     })
   }

@@ -5,6 +5,7 @@
  * all keys of a service are in one slot if the service and its data streams carry the same hash tag.
  */
 import { EntryId, leaseSeparator, type ServiceName, StreamName } from "@effect-simba/core/streams/StreamName"
+import type { Held } from "@effect-simba/core/streams/StreamStore"
 import * as Schema from "effect/Schema"
 
 /** Stream: the load-balancer stream, on which data streams are announced. */
@@ -18,6 +19,10 @@ export const entryLease = (stream: StreamName, entry: EntryId): string => `${str
 
 /** String: the consumer, the epoch and the token that hold the data stream, under whichever entry. Expires with the lease. */
 export const streamLease = (stream: StreamName): string => `mutex:${stream}`
+
+/** The value of the stream lease of a holding. */
+export const streamValue = ({ consumer, epoch, token }: Pick<Held, "consumer" | "epoch" | "token">): string =>
+  `${consumer}@@${epoch}@@${token}`
 
 /** String: the last fencing token of the data stream. Expires 7 days after it was last taken. */
 export const fence = (stream: StreamName): string => `simba:fence:${stream}`
@@ -38,6 +43,9 @@ export const deadLetters = (service: ServiceName): string => `simba:dead:${input
 
 /** Stream: the messages of a data stream that could not be processed. Expires 30 days after the last. */
 export const deadMessages = (stream: StreamName): string => `simba:dead:${stream}`
+
+/** Hash: the letter of each message in the dead letters of a data stream. Expires 30 days after the last. */
+export const deadIds = (stream: StreamName): string => `simba:dead-ids:${stream}`
 
 /**
  * Hash: for each entry how often its handlers failed, and under `<entry>:by` who runs it, and under

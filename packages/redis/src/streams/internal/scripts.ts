@@ -165,11 +165,17 @@ export const deadLetterMalformed = script<
   readonly [group: string, entry: string, consumer: string, reason: string]
 >(lua.deadLetterMalformed)
 
-/** Moves the checkpoint behind a message, and the message to the dead letters of its data stream. */
+/** Adds a message to the dead letters of its data stream, once. */
 export const deadLetterMessage = script<
-  readonly [streamLease: string, checkpoint: string, failures: string, deadMessages: string],
-  readonly [held: string, entry: string, id: string, reason: string, token: number, ...fields: ReadonlyArray<string>]
+  readonly [streamLease: string, stream: string, deadMessages: string, deadIds: string],
+  readonly [held: string, id: string, reason: string, token: number, ...fields: ReadonlyArray<string>]
 >(lua.deadLetterMessage)
+
+/** Moves a dead message to the end of its data stream. Replies `0` if there is no such letter. */
+export const replayMessage = script<
+  readonly [stream: string, deadMessages: string, deadIds: string],
+  readonly [letter: string]
+>(lua.replayMessage)
 
 /** Announces a dead letter again. Replies `0` if there is no such letter. */
 export const redriveDeadLetter = script<

@@ -6,6 +6,7 @@ import { it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { heldAtOnce } from "../../support/heldAtOnce.ts"
+import { messageBytes } from "../../support/messageBytes.ts"
 import { RedisServer } from "../../support/redisServer.ts"
 import { append, trim } from "../../support/streams.ts"
 import { trimmed } from "../../support/trimmedEntries.ts"
@@ -40,3 +41,6 @@ it.live(
 
 it.live("requests for thousands of held leases share calls, and each has its own answer", () =>
   Effect.provide(heldAtOnce, alone))
+
+it.live("a message of bytes that are no UTF-8 goes to the dead letters and back unchanged", () =>
+  Effect.provide(Effect.scoped(messageBytes), RedisStreamStore.layer.pipe(Layer.provideMerge(alone))))

@@ -1,30 +1,61 @@
---- Moves the checkpoint behind a message, and the message to the dead letters of its data stream.
+--- Adds a message to the dead letters of its data stream, once. The checkpoint stays where it is.
+---
+--- The message is copied inside the server, byte by byte. `fields` serve where it was deleted from the data stream.
 ---
 --- KEYS[1] streamLease
---- KEYS[2] checkpoint
---- KEYS[3] failures
---- KEYS[4] deadMessages
+--- KEYS[2] stream
+--- KEYS[3] deadMessages
+--- KEYS[4] deadIds     the letter of each message
 --- ARGV[1] held      value of the stream lease
---- ARGV[2] entry
---- ARGV[3] id        of the message
---- ARGV[4] reason
---- ARGV[5] token
---- ARGV[6..] fields  of the message
---- Reply: 'Committed', 'Behind' or 'NotOwner'.
+--- ARGV[2] id        of the message
+--- ARGV[3] reason
+--- ARGV[4] token
+--- ARGV[5..] fields  of the message
+--- Reply: 'DeadLettered' or 'NotOwner'.
 
-local streamLease, checkpoint, failures, deadMessages = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local held, entry, id, reason, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local streamLease, stream, deadMessages, deadIds = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local held, id, reason, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
---- @include include/moveCheckpoint.lua
 --- @include include/addDeadLetter.lua
+--- @include include/idProblem.lua
 
-local order = orderOf()
-if order == 'Committed' then
-  local fields = {}
-  for i = 6, #ARGV do
+if redis.call('GET', streamLease) ~= held then
+  return 'NotOwner'
+end
+if idProblem(id) then
+  return { err = idProblem(id) }
+end
+
+local found = redis.call('XRANGE', stream, id, id)[1]
+local fields = found and found[2] or {}
+if not found then
+  for i = 5, #ARGV do
     fields[#fields + 1] = ARGV[i]
   end
-  -- First: where it fails, the message is not passed
-  addDead(deadMessages, fields, reason, id, token)
 end
-return moveCheckpoint()
+fields = packed(fields)
+
+-- A data stream that was deleted and written again may use an id twice
+local function isLetterOf(letter)
+  if not letter or #letter[2] ~= #fields + 6 then
+    return false
+  end
+  for i, text in ipairs(fields) do
+    if letter[2][i] ~= text then
+      return false
+    end
+  end
+  return true
+end
+
+local before = redis.call('HGET', deadIds, id)
+if before and isLetterOf(redis.call('XRANGE', deadMessages, before, before)[1]) then
+  return 'DeadLettered'
+end
+-- Without this list, a message that is processed again may have two letters
+if redis.call('HLEN', deadIds) >= 20000 then
+  redis.call('DEL', deadIds)
+end
+redis.call('HSET', deadIds, id, addDead(deadMessages, fields, reason, id, token))
+redis.call('PEXPIRE', deadIds, deadMillis)
+return 'DeadLettered'

@@ -98,21 +98,59 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.isTrue(Option.isNone(yield* service.checkpoint(stream("two"))))
     }))
 
-  it.effect("a message that is deadLettered is passed", () =>
+  it.effect("what is no id of a message is not committed, and the checkpoint stays readable", () =>
+    Effect.gen(function*() {
+      const { party, service } = yield* bench("no id")
+      const held = yield* party().own("one")
+      yield* service.commit(held, id("5-0"))
+      for (const text of ["6", "", "six", "6-", "6-x", "18446744073709551616-0", "6-18446744073709551616"]) {
+        const failure = yield* Effect.flip(service.commit(held, text as EntryId))
+        assert.isFalse(failure._tag === "BackendError" && failure.retryable, text)
+        yield* Effect.flip(service.deadLetterMessage(held, { id: text as EntryId, fields: [["n", "6"]] }, "no id"))
+      }
+      assert.deepStrictEqual(yield* service.checkpoint(held.stream), Option.some(id("5-0")))
+      assert.deepStrictEqual(yield* service.deadMessages(held.stream, undefined, 10), [])
+    }))
+
+  it.effect("each message has one dead letter, in any order, at or behind the checkpoint, which stays", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("dead-letter message")
       const held = yield* party().own("one")
-      const message = { id: id("3-0"), fields: [["n", "3"], ["n", "three"]] as const }
-      assert.strictEqual(yield* service.deadLetterMessage(held, message, "unreadable"), "Committed")
-      assert.deepStrictEqual(yield* service.checkpoint(held.stream), Option.some(message.id))
-      assert.strictEqual(yield* service.deadLetterMessage(held, message, "unreadable"), "Behind")
+      const letter = (n: number) => ({ id: id(`${n}-0`), fields: [["n", String(n)], ["n", "again"]] as const })
+      const dead = Effect.map(
+        service.deadMessages(held.stream, undefined, 100),
+        (letters) => letters.map(({ message }) => message)
+      )
+      for (const n of [4, 1, 2]) {
+        assert.strictEqual(yield* service.deadLetterMessage(held, letter(n), "unreadable"), "DeadLettered")
+      }
+      assert.isTrue(Option.isNone(yield* service.checkpoint(held.stream)))
+      yield* service.commit(held, id("5-0"))
+      for (const n of [5, 4, 1, 2, 5]) {
+        assert.strictEqual(yield* service.deadLetterMessage(held, letter(n), "again"), "DeadLettered")
+      }
+      assert.deepStrictEqual<ReadonlyArray<string>>(yield* dead, ["4-0", "1-0", "2-0", "5-0"])
+      assert.deepStrictEqual(yield* service.checkpoint(held.stream), Option.some(id("5-0")))
+      // Replayed, it is not there any more, and may fail once more
+      const [first] = yield* service.deadMessages(held.stream, undefined, 1)
+      assert.isTrue(yield* service.replayMessage(held.stream, first!.id))
+      yield* service.deadLetterMessage(held, letter(4), "once more")
+      assert.deepStrictEqual<ReadonlyArray<string>>(yield* dead, ["1-0", "2-0", "5-0", "4-0"])
+      // Another message with the same id, in a data stream that was written again
+      yield* service.deadLetterMessage(held, { id: id("4-0"), fields: [["n", "new"]] }, "another")
+      yield* service.deadLetterMessage(held, { id: id("4-0"), fields: [["n", "4"]] }, "shorter")
+      assert.lengthOf(yield* dead, 6)
     }))
 
   it.effect("dead messages are listed in order, and replayed once, as they were", () =>
     Effect.gen(function*() {
       const { party, service, stream } = yield* bench("replay")
       const held = yield* party().own("one")
-      const one = { id: id("3-0"), fields: [["n", "3"], ["n", "three"]] as const }
+      // Fields of any name are the message's own
+      const one = {
+        id: id("3-0"),
+        fields: [["n", "3"], ["n", "three"], ["simba-id", "x"], ["simba-reason", "y"]] as const
+      }
       const two = { id: id("4-0"), fields: Array.from({ length: 4000 }, (_, i) => [`f${i}`, String(i)] as const) }
       yield* service.deadLetterMessage(held, one, "unreadable")
       yield* service.deadLetterMessage(held, two, "too long")
