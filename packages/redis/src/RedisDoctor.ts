@@ -12,6 +12,7 @@ import * as Queue from "effect/Queue"
 import * as Random from "effect/Random"
 import * as Redis from "./internal/client/effectRedis.ts"
 import * as checks from "./internal/client/serverChecks.ts"
+import { inboxChannel } from "./internal/mutex/keys.ts"
 import { RedisTopology } from "./RedisTopology.ts"
 
 /**
@@ -28,7 +29,7 @@ export interface Report {
   readonly findings: ReadonlyArray<{
     /**
      * What was looked at: `version`, `mode`, `role`, `eviction`, `connections`, `persistence`, `coverage` (of a Cluster),
-     * `keyspaceEvents`, `clock`, `latency`, `messages`, `permissions`. `connection` stands for all of a server that does
+     * `keyspaceEvents`, `clock`, `latency`, `permissions`, `writes`, `messages`. `connection` stands for all of a server that does
      * not answer.
      */
     readonly check: string
@@ -90,74 +91,118 @@ const coverage = (value: string | undefined): Finding => {
 
 type Command = readonly [name: string, ...args: ReadonlyArray<string>]
 
-const mutexCommands = (key: string): ReadonlyArray<Command> => [
+/** Each key that is written expires, since a later command may be refused. */
+const mutexCommands = (key: string, inbox: string): ReadonlyArray<Command> => [
   ["SET", key, "doctor", "PX", "5000"],
   ["GET", key],
   ["EXISTS", key],
   ["PTTL", key],
   ["PEXPIRE", key, "5000"],
   ["ZADD", `${key}:contender`, "1", "doctor"],
+  ["PEXPIRE", `${key}:contender`, "5000"],
   ["ZCARD", `${key}:contender`],
   ["ZRANGE", `${key}:contender`, "0", "-1"],
   ["ZRANK", `${key}:contender`, "doctor"],
   ["ZSCORE", `${key}:contender`, "doctor"],
   ["ZREM", `${key}:contender`, "doctor"],
-  ["DEL", key],
+  ["DEL", key, `${key}:contender`],
   ["TIME"],
   ["SCAN", "0", "COUNT", "1"],
   ["SCRIPT", "LOAD", "return 1"],
   ["EVALSHA", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db", "1", key],
   ["EVAL", "return 1", "1", key],
   ["PUBLISH", key, "doctor"],
+  ["PUBLISH", inbox, "doctor"],
   ["PUBSUB", "NUMSUB", key]
 ]
 
 const streamCommands = (stream: string): ReadonlyArray<Command> => {
   const group = "doctor-group"
+  const members = `${stream}:members`
+  const failures = `${stream}:failures`
   return [
     ["XGROUP", "CREATE", stream, group, "0", "MKSTREAM"],
+    ["PEXPIRE", stream, "5000"],
     ["XADD", stream, "1-1", "lbs-input", "{}"],
     ["XLEN", stream],
     ["XRANGE", stream, "-", "+", "COUNT", "1"],
-    ["XREVRANGE", stream, "+", "-", "COUNT", "1"],
     ["XREADGROUP", "GROUP", group, "doctor", "COUNT", "1", "STREAMS", stream, ">"],
     ["XREAD", "COUNT", "1", "STREAMS", stream, "0"],
     ["XCLAIM", stream, group, "doctor", "0", "1-1", "JUSTID"],
     ["XPENDING", stream, group],
     ["XINFO", "GROUPS", stream],
+    ["XINFO", "CONSUMERS", stream, group],
+    ["XINFO", "STREAM", stream],
     ["XACK", stream, group, "1-1"],
     ["XDEL", stream, "1-1"],
-    ["DEL", stream]
+    ["XGROUP", "DELCONSUMER", stream, group, "doctor"],
+    ["ZADD", members, "1", "doctor"],
+    ["PEXPIRE", members, "5000"],
+    ["ZRANGEBYSCORE", members, "0", "1"],
+    ["ZREMRANGEBYSCORE", members, "0", "1"],
+    ["HSET", failures, "doctor", "1"],
+    ["PEXPIRE", failures, "5000"],
+    ["HGET", failures, "doctor"],
+    ["HMGET", failures, "doctor"],
+    ["HGETALL", failures],
+    ["HSCAN", failures, "0"],
+    ["HDEL", failures, "doctor"],
+    ["MGET", stream],
+    ["CLIENT", "ID"],
+    ["CLIENT", "INFO"],
+    ["CLIENT", "UNBLOCK", "0"],
+    ["DEL", stream, members, failures]
   ]
 }
 
-/** Tries commands on keys of the doctor's own, which expire or are deleted. */
-const permissions = Effect.fnUntraced(function*(send: Send, commands: ReadonlyArray<Command>) {
-  const replies = yield* Effect.forEach(
-    commands,
-    (command) => Effect.match(send(...command), { onFailure: causeOf, onSuccess: () => "" })
-  )
+const permissions = (replies: ReadonlyArray<string>) => {
   const refusals = new Set(replies.filter((text) => text.includes("NOPERM")))
   if (refusals.size === 0) return finding("permissions", "ok", "all commands are permitted")
   const advice = "grant them (ACL SETUSER): the operations guide has the line"
   return finding("permissions", "error", [...refusals].join("; "), advice)
-})
+}
 
-const messages = (send: Send, subscriber: Subscriber["Service"], key: string) =>
+/** By the code of the reply. */
+const writeCures = {
+  OOM: "free memory or raise maxmemory",
+  MISCONF: "let the server save to its disk: the log of the server has the reason",
+  NOREPLICAS: "bring replicas back, or lower min-replicas-to-write",
+  READONLY: "connect to the primary"
+}
+
+const writes = (replies: ReadonlyArray<string>): Finding => {
+  for (const [code, cure] of Object.entries(writeCures)) {
+    const refusal = replies.find((text) => text.includes(code))
+    if (refusal !== undefined) return finding("writes", "error", `the server refuses writes: ${refusal}`, cure)
+  }
+  return finding("writes", "ok", "the server accepts writes")
+}
+
+/** What a layer hears: the messages to its own waiters, and those that observers read. */
+const messages = (send: Send, subscriber: Subscriber["Service"], channels: ReadonlyArray<string>) =>
   Effect.flatMap(
-    subscriber.subscribe(key),
-    (queue) => Effect.timed(Effect.andThen(send("PUBLISH", key, "doctor"), Queue.take(queue)))
+    Effect.forEach(channels, (channel) => Effect.map(subscriber.subscribe(channel), (queue) => ({ channel, queue }))),
+    Effect.forEach(({ channel, queue }) =>
+      Effect.timed(Effect.andThen(send("PUBLISH", channel, "doctor"), Queue.take(queue)))
+    )
   ).pipe(
     Effect.scoped,
     Effect.timeout("2 seconds"),
     Effect.match({
-      onSuccess: ([took]) =>
-        finding("messages", "ok", `a message arrives after ${Duration.toMillis(took).toFixed(1)} ms`),
+      onSuccess: (times) => {
+        const longest = Math.max(...times.map(([took]) => Duration.toMillis(took)))
+        return finding("messages", "ok", `a message arrives after ${longest.toFixed(1)} ms`)
+      },
       onFailure: (error) => {
-        const problem = `no message arrives: ${error instanceof Redis.RedisError ? causeOf(error) : error.message}`
-        const advice =
-          "permit subscribe, and the channels simba:*: until then each hand-off may take as long as a lease"
-        return finding("messages", "warning", problem, advice)
+        const text = error instanceof Redis.RedisError ? causeOf(error) : error.message
+        return text.includes("NOPERM")
+          ? finding("messages", "error", `no layer can be built: ${text}`, "permit subscribe, and the channels simba:*")
+          : finding(
+            "messages",
+            "warning",
+            `no message arrives: ${text}`,
+            "let messages pass between client and server: until then each hand-off may take as long as a lease"
+          )
       }
     })
   )
@@ -222,9 +267,13 @@ export const examine = Effect.fnUntraced(function*(
     (server) => Effect.catch(examineServer(server, isCluster, options), (error) => Effect.succeed(unreachable(error)))
   )).flat()
   if (findings.every(({ check, status }) => status !== "error" || check === "version")) {
-    const commands = [...mutexCommands(key), ...(options.streams === true ? streamCommands(`${key}:input`) : [])]
-    findings.push(yield* permissions(send, commands))
-    if (Option.isSome(subscriber)) findings.push(yield* messages(send, subscriber.value, key))
+    const inbox = inboxChannel(`doctor-${id}`)
+    const replies = yield* Effect.forEach(
+      [...mutexCommands(key, inbox), ...(options.streams === true ? streamCommands(`${key}:input`) : [])],
+      (command) => Effect.match(send(...command), { onFailure: causeOf, onSuccess: () => "" })
+    )
+    findings.push(permissions(replies), writes(replies))
+    if (Option.isSome(subscriber)) findings.push(yield* messages(send, subscriber.value, [inbox, key]))
   }
   return {
     findings,

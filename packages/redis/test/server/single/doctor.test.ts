@@ -1,10 +1,11 @@
 /** What the doctor, and the look at a server when a layer is built, find on real servers. */
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
-import { IoRedis, RedisDoctor } from "@effect-simba/redis"
+import { IoRedis, RedisDoctor, RedisMutex } from "@effect-simba/redis"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Logger } from "effect"
 import { RedisServer } from "../../support/harness.ts"
+import { rulesOf } from "../../support/permissions.ts"
 import type { Server } from "../../support/redisServer.ts"
 
 const examine = (server: Server, options?: Parameters<typeof RedisDoctor.examine>[0], redis?: IoRedis.Options) =>
@@ -12,6 +13,11 @@ const examine = (server: Server, options?: Parameters<typeof RedisDoctor.examine
     RedisDoctor.examine(options),
     Layer.fresh(IoRedis.layer({ url: server.url, serverChecks: false, ...redis }))
   )
+
+const keysWithoutExpiry = Effect.fnUntraced(function*(server: Server) {
+  const keys = (yield* server.send("KEYS", "*")) as ReadonlyArray<string>
+  return yield* Effect.filter(keys, (key) => Effect.map(server.send("PTTL", key), (left) => left === -1))
+})
 
 const find = (report: RedisDoctor.Report, check: string) => report.findings.find((finding) => finding.check === check)
 
@@ -33,6 +39,7 @@ describe("RedisDoctor", () => {
         "clock",
         "latency",
         "permissions",
+        "writes",
         "messages"
       ])
       assert.deepStrictEqual(yield* server.send("KEYS", "*"), [])
@@ -71,7 +78,62 @@ describe("RedisDoctor", () => {
       assert.match(permissions.message, /'evalsha'/)
       assert.match(permissions.message, /channel/)
       assert.notMatch(permissions.message, /'set'/)
-      assert.strictEqual(find(report, "messages")!.status, "warning")
+      assert.strictEqual(find(report, "messages")!.status, "error")
+      assert.isEmpty(yield* keysWithoutExpiry(server))
+    }), 30_000)
+
+  it.live(
+    "passes under the permissions of the documentation, and fails without any one of them",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer.start({ args: ["--appendonly yes", "--notify-keyspace-events Ex"] })
+        const url = `redis://locks:secret@127.0.0.1:${server.port}`
+        // The layer cannot connect without the first, and connects as well without the others
+        const unseen = ["+info", "+client|setname", "+unsubscribe"]
+        for (const nth of [1, 2]) {
+          const streams = nth === 2
+          const rules = [...rulesOf(1), ...(streams ? rulesOf(2) : [])]
+          yield* server.send("ACL", "SETUSER", "locks", "reset", ...rules)
+          const report = yield* examine(server, { streams, pings: 1 }, { url })
+          assert.isTrue(report.isHealthy, RedisDoctor.format(report))
+          const commands = rules.filter((rule) => rule.startsWith("+") && !unseen.includes(rule))
+          for (const missing of streams ? commands.filter((rule) => !rulesOf(1).includes(rule)) : commands) {
+            yield* server.send("ACL", "SETUSER", "locks", "reset", ...rules.filter((rule) => rule !== missing))
+            const report = yield* examine(server, { streams, pings: 1 }, { url })
+            assert.isFalse(report.isUsable, `without ${missing}: ${RedisDoctor.format(report)}`)
+            assert.isEmpty(yield* keysWithoutExpiry(server), `without ${missing}`)
+          }
+        }
+      }),
+    60_000
+  )
+
+  it.live("a user who may not hear the messages to a layer cannot build one", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer.start()
+      const url = `redis://app:x@127.0.0.1:${server.port}`
+      yield* server.send("ACL", "SETUSER", "app", "on", ">x", "~simba:*", "resetchannels", "&simba:{*", "+@all")
+      const report = yield* examine(server, {}, { url })
+      assert.isFalse(report.isUsable)
+      assert.deepInclude(find(report, "messages"), {
+        status: "error",
+        advice: "permit subscribe, and the channels simba:*"
+      })
+      const building = Layer.build(Layer.fresh(RedisMutex.layer({ redis: { url } })))
+      assert.match((yield* Effect.flip(Effect.scoped(building))).message, /NOPERM/)
+    }), 30_000)
+
+  it.live("a server that is full and refuses writes is not usable", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer.start()
+      yield* server.send("SET", "large", "x".repeat(100_000))
+      yield* server.send("CONFIG", "SET", "maxmemory", "1")
+      const report = yield* examine(server)
+      assert.isFalse(report.isUsable)
+      const writes = find(report, "writes")!
+      assert.strictEqual(writes.status, "error")
+      assert.match(writes.message, /^the server refuses writes: OOM/)
+      assert.strictEqual(writes.advice, "free memory or raise maxmemory")
     }), 30_000)
 
   it.live("each primary of a Cluster is examined", () =>

@@ -8,16 +8,8 @@ import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
 import { RedisStreamStore } from "@effect-simba/redis/streams"
 import { assert, it } from "@effect/vitest"
 import { Duration, Effect, Fiber, Layer, Option, Stream } from "effect"
-import { readFileSync } from "node:fs"
 import { capturingLogs, RedisServer, until } from "../../support/harness.ts"
-
-const page = readFileSync(new URL("../../../../../docs/operations.md", import.meta.url), "utf8")
-
-/** The rules in the block of text behind the nth heading of that name. */
-const rulesOf = (nth: number): ReadonlyArray<string> => {
-  const block = page.split(/^#+ Permissions$/m)[nth]!.split("```text\n")[1]!.split("```")[0]!
-  return block.replace("ACL SETUSER locks", "").split(/\s+/).filter((rule) => rule !== "")
-}
+import { rulesOf } from "../../support/permissions.ts"
 
 const userOf = (rules: ReadonlyArray<string>) =>
   Effect.gen(function*() {

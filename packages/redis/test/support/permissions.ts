@@ -1,0 +1,10 @@
+/** What the documentation says that a user of Redis must be allowed. */
+import { readFileSync } from "node:fs"
+
+const page = readFileSync(new URL("../../../../docs/operations.md", import.meta.url), "utf8")
+
+/** The rules in the block of text behind the nth heading of that name: 1 for mutexes, 2 for what data streams add. */
+export const rulesOf = (nth: number): ReadonlyArray<string> => {
+  const block = page.split(/^#+ Permissions$/m)[nth]!.split("```text\n")[1]!.split("```")[0]!
+  return block.replace("ACL SETUSER locks", "").split(/\s+/).filter((rule) => rule !== "")
+}
