@@ -73,9 +73,12 @@ export interface StreamLease extends Pipeable, Inspectable {
   readonly lost: Effect.Effect<StreamLost>
   /** Waits until the stream is revoked: for balance, or because the client closes. */
   readonly revoked: Effect.Effect<void>
-  /** Whether the stream was revoked. */
+  /** Whether the stream is revoked. False again after another one moved for the balance instead. */
   readonly isRevoked: Effect.Effect<boolean>
-  /** Ends the handler and gives up the unfinished stream. It does not count as a failure. */
+  /**
+   * Ends the handler and gives up the unfinished stream. It does not count as a failure. The handler runs again here if it was
+   * revoked for the balance, and another stream moved instead.
+   */
   readonly yield: Effect.Effect<never, StreamYielded>
   /** Reports progress to `progressTimeout`, and ends a row of failures, for a handler that commits nothing. */
   readonly progress: Effect.Effect<void>

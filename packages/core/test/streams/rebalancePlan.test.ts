@@ -14,7 +14,7 @@ const member = (session: string, capacity: number, owned: number): Member => ({
 /** What each member would do if all saw this now, and had seen it for long. */
 const plans = (members: ReadonlyArray<Member>, state: sharing.State = { ...sharing.initial, levelSince: -Infinity }) =>
   members.map(({ owned, session }) =>
-    sharing.plan(state, { members, session, owned, movable: owned }, 0, settings)?.session
+    sharing.plan(state, { members, session, owned, leaving: [], movable: owned }, 0, settings)?.to.session
   )
 
 const numbers = Schema.Array(Schema.Struct({
@@ -69,10 +69,10 @@ describe("plan", () => {
 
   it("needs a stream that may be moved, and to be a member oneself", () => {
     const members = [member("a", 64, 10), member("b", 64, 0)]
-    const view = { members, session: "a", owned: 10, movable: 0 }
+    const view = { members, session: "a", owned: 10, leaving: [], movable: 0 }
     assert.isUndefined(sharing.plan(sharing.initial, view, 0, settings))
     assert.isUndefined(sharing.plan(sharing.initial, { ...view, session: "x", movable: 10 }, 0, settings))
-    assert.strictEqual(sharing.plan(sharing.initial, { ...view, movable: 1 }, 0, settings)?.session, "b")
+    assert.strictEqual(sharing.plan(sharing.initial, { ...view, movable: 1 }, 0, settings)?.to.session, "b")
   })
 
   it.prop("members that act on one view do not exceed the ceiling of another", [numbers], ([starts]) => {
@@ -115,12 +115,12 @@ describe("plan", () => {
 
 describe("pacing", () => {
   const [a, b] = [member("a", 64, 10), member("b", 64, 0)]
-  const view = { members: [a, b], session: "a", owned: 10, movable: 10 }
+  const view = { members: [a, b], session: "a", owned: 10, leaving: [], movable: 10 }
 
   it("rests after a change of membership", () => {
     const state = sharing.seen(sharing.initial, view, 1000, settings)
     assert.isUndefined(sharing.plan(state, view, 1000 + settings.settle - 1, settings))
-    assert.strictEqual(sharing.plan(state, view, 1000 + settings.settle, settings)?.session, "b")
+    assert.strictEqual(sharing.plan(state, view, 1000 + settings.settle, settings)?.to.session, "b")
     const again = sharing.seen(state, view, 2000, settings)
     assert.strictEqual(again.quietUntil, state.quietUntil)
     // Order is no change; capacity is
@@ -133,12 +133,12 @@ describe("pacing", () => {
   it("rests after a hand-over, and counts it on both sides while it is in transit", () => {
     const state = sharing.handedOver(sharing.initial, "b", 1000, settings)
     assert.isUndefined(sharing.plan(state, view, 1000 + settings.rest - 1, settings))
-    assert.strictEqual(sharing.plan(state, view, 1000 + settings.rest, settings)?.session, "b")
+    assert.strictEqual(sharing.plan(state, view, 1000 + settings.rest, settings)?.to.session, "b")
     assert.strictEqual(sharing.registered(state, 9, 1000 + settings.transit - 1), 10)
     assert.strictEqual(sharing.registered(state, 9, 1000 + settings.transit), 9)
     // The receiver has not said yet that it has six: with the one under way nobody is above its share
-    const known = { members: [a, { ...b, owned: 5 }], session: "a", owned: 7, movable: 7 }
-    assert.strictEqual(sharing.plan(sharing.initial, known, 1000 + settings.rest, settings)?.session, "b")
+    const known = { members: [a, { ...b, owned: 5 }], session: "a", owned: 7, leaving: [], movable: 7 }
+    assert.strictEqual(sharing.plan(sharing.initial, known, 1000 + settings.rest, settings)?.to.session, "b")
     assert.isUndefined(sharing.plan({ ...state, levelSince: -Infinity }, known, 1000 + settings.rest, settings))
     assert.lengthOf(sharing.seen(state, view, 1000 + settings.transit, settings).sent, 0)
   })
@@ -204,5 +204,25 @@ describe("a fleet whose members have old information", { tags: ["G32"] }, () => 
         assertNothingWentBack(fleet, second)
       }),
     { arbitrary: { runs: 60, seed: "joining" } }
+  )
+
+  it.effect.each([[5000, 2, 200], [10_000, 3, 200], [5000, 2, 5000]] as const)(
+    "a member that joins has its share of %d data streams of %d members within three minutes, if each ends within %d ms",
+    ([streams, members, grace]) =>
+      Effect.gen(function*() {
+        const owned = Math.floor(streams / members)
+        const starts = Array.from({ length: members }, () => ({ capacity: streams, owned }))
+        const fleet = new Fleet(starts, yield* chances(1), 500, grace)
+        fleet.rest()
+        const before = fleet.moves.length
+        fleet.join({ capacity: streams, owned: 0 })
+        const joined = fleet.time
+        assert.isTrue(fleet.rest())
+        const share = Math.floor(members * owned / (members + 1))
+        assert.isTrue(fleet.owned().every((count) => count - share === 0 || count - share === 1), `${fleet.owned()}`)
+        assert.isAtMost(fleet.moves.at(-1)!.at - joined, 180_000)
+        assert.isAtMost(fleet.moves.length - before, share + members)
+        assertNothingWentBack(fleet, before)
+      })
   )
 })

@@ -74,6 +74,135 @@ describe("balance", () => {
       yield* TestClock.adjust("31 minutes")
     })))
 
+  /** Reads by its lease, and has a message in hand for so many milliseconds. */
+  const busyFor = (millis: number, notes: Array<string>) => (lease: fleet.Lease) =>
+    Effect.timeoutOption(lease.messagesAfter("0-0" as never, 1), "10 millis").pipe(
+      Effect.andThen(Effect.sleep(millis)),
+      Effect.onInterrupt(() => Effect.sync(() => notes.push(`${lease.stream} is interrupted`))),
+      Effect.andThen(Effect.map(lease.isRevoked, (isRevoked) => notes.push(`${lease.stream} ${isRevoked}`))),
+      Effect.andThen(lease.yield)
+    )
+
+  it.effect("a message in hand is not interrupted, however long it takes, and its data stream moves after it", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const a = yield* open("a", { rebalance: true, gracePeriod: "3 seconds" })
+      const b = yield* open("b", { rebalance: true })
+      const notes: Array<string> = []
+      yield* a.serve(2, busyFor(60_000, notes))
+      yield* TestClock.adjust("20 seconds")
+      yield* b.start(b.client.run(Effect.never))
+      yield* TestClock.adjust("39 seconds")
+      assert.deepStrictEqual(notes, [])
+      assert.strictEqual(yield* count(b), 0)
+      yield* TestClock.adjust("5 seconds")
+      assert.include(notes, "s2 true")
+      assert.isAtLeast(yield* count(b), 1)
+      assert.notInclude(notes.join(), "interrupted")
+    })))
+
+  it.effect("a message in hand is interrupted at no instant, also where the handler takes it up just then", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const a = yield* open("a", { rebalance: true, gracePeriod: "1 second" })
+      const b = yield* open("b", { rebalance: true })
+      const interrupted: Array<string> = []
+      // Waits for a moment, over and over, and works for an hour when it is asked back
+      yield* a.serve(2, (lease) =>
+        Effect.gen(function*() {
+          while (!(yield* lease.isRevoked)) {
+            yield* Effect.timeoutOption(lease.messagesAfter("0-0" as never, 1), "10 millis")
+          }
+          yield* Effect.onInterrupt(Effect.sleep("1 hour"), () => Effect.sync(() => interrupted.push(lease.stream)))
+        }))
+      yield* TestClock.adjust("20 seconds")
+      yield* b.start(b.client.run(Effect.never))
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(interrupted, [])
+    })))
+
+  it.effect.each(["has a message in hand", "cannot be interrupted"] as const)(
+    "one that %s blocks no other: the idle ones move after the grace period",
+    (how) =>
+      fleet.test(Effect.gen(function*() {
+        const { lines, open } = yield* fleet.make
+        const a = yield* open("a", { rebalance: true, gracePeriod: "3 seconds" })
+        const b = yield* open("b", { rebalance: true })
+        let isStuck = 0
+        const wait = (lease: fleet.Lease) => lease.messagesAfter("0-0" as never, 1)
+        const stuck = (lease: fleet.Lease): Effect.Effect<unknown, unknown> =>
+          how === "cannot be interrupted"
+            ? Effect.uninterruptible(Effect.sleep("1 hour"))
+            : Effect.andThen(Effect.timeoutOption(wait(lease), "10 millis"), Effect.sleep("1 hour"))
+        // Both are busy when the other consumer joins, and one of them waits for messages since
+        yield* a.serve(2, (lease): Effect.Effect<unknown, unknown> =>
+          lease.stream === "s2" ? Effect.suspend(() => (isStuck++, stuck(lease))) : Effect.andThen(
+            Effect.timeoutOption(wait(lease), "10 millis"),
+            Effect.andThen(Effect.sleep("40 seconds"), wait(lease))
+          ))
+        yield* TestClock.adjust("20 seconds")
+        yield* b.start(b.client.run(wait))
+        yield* TestClock.adjust("15 seconds")
+        assert.lengthOf(
+          lines.filter((line) =>
+            line.includes("is revoked for redis-consumer-b")
+          ),
+          1
+        )
+        yield* TestClock.adjust("25 seconds")
+        assert.deepStrictEqual((yield* b.client.owned).map(({ stream }) => stream), ["s1"])
+        // What had to stay stays: it is not asked back any more
+        yield* TestClock.adjust("30 seconds")
+        assert.deepStrictEqual([yield* count(a), yield* count(b), isStuck], [1, 1, 1])
+        yield* TestClock.adjust("1 hour")
+      }))
+  )
+
+  it.effect("a handler that yields for a recall that was taken back runs again at its consumer", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const a = yield* open("a", { rebalance: true, gracePeriod: "3 seconds" })
+      const b = yield* open("b", { rebalance: true })
+      const began: Array<string> = []
+      const wait = (lease: fleet.Lease) => lease.messagesAfter("0-0" as never, 1)
+      yield* a.serve(2, (lease) =>
+        Effect.suspend(() => {
+          began.push(lease.stream)
+          const end: Effect.Effect<unknown, unknown> = lease.stream === "s2"
+            ? Effect.andThen(lease.isRevoked, Effect.andThen(Effect.sleep("30 seconds"), lease.yield))
+            : wait(lease)
+          return Effect.timeoutOption(wait(lease), "10 millis").pipe(
+            Effect.andThen(Effect.sleep("40 seconds")),
+            Effect.andThen(end)
+          )
+        }))
+      yield* TestClock.adjust("20 seconds")
+      yield* b.start(b.client.run(wait))
+      yield* TestClock.adjust("80 seconds")
+      assert.deepStrictEqual(began, ["s1", "s2", "s2"])
+      assert.deepStrictEqual((yield* a.client.owned).map(({ stream }) => stream), ["s2"])
+    })))
+
+  it.effect("a surplus of hundreds of idle data streams moves within a minute, and no handler is interrupted", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, lines, open } = yield* fleet.make
+      const interrupted = new Set<string>()
+      const wait = (lease: fleet.Lease) =>
+        Effect.andThen(
+          Effect.raceFirst(lease.messagesAfter("0-0" as never, 1), lease.revoked),
+          Effect.onInterrupt(lease.yield, () => Effect.sync(() => interrupted.add(lease.stream)))
+        )
+      const a = yield* open("a", { rebalance: true, capacity: 600 })
+      yield* a.serve(600, wait)
+      yield* TestClock.adjust("20 seconds")
+      const b = yield* open("b", { rebalance: true, capacity: 600 })
+      yield* b.start(b.client.run(wait))
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual([yield* count(a), yield* count(b), backend.failures.size], [300, 300, 0])
+      assert.strictEqual(interrupted.size, 0)
+      assert.isTrue(lines.some((line) => /\d\d data streams are revoked for redis-consumer-b/.test(line)))
+    })))
+
   it.effect("the lease of a hand-over counts from before it was confirmed", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make

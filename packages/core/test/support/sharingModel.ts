@@ -19,32 +19,35 @@ interface Node {
   readonly member: Omit<Member, "owned">
   state: sharing.State
   streams: Map<number, sharing.Arrival | undefined>
-  busy: boolean
+  /** What is asked back, and for whom. */
+  leaving: Map<number, string>
   left: boolean
 }
 
 export const heartbeat = 1000
 export const confirm = 1500
-export const grace = 5000
 export const settings = sharing.settingsFor(heartbeat, confirm)
 
 /**
  * - `chance`: numbers from 0 to 1, as many as are asked for.
  * - `lag`: the longest that an answer of a beat is under way, in milliseconds.
+ * - `grace`: the longest that a data stream takes to end after it was asked back, in milliseconds.
  */
 export class Fleet {
   readonly nodes: Array<Node> = []
   readonly moves: Array<Move> = []
   private readonly chance: () => number
   private readonly lag: number
+  private readonly grace: number
   private readonly registry = new Map<string, Member>()
   private readonly agenda: Array<{ readonly at: number; readonly order: number; readonly run: () => void }> = []
   private now = 0
   private order = 0
   private lastStream = 0
 
-  constructor(starts: ReadonlyArray<Start>, chance: () => number, lag: number) {
+  constructor(starts: ReadonlyArray<Start>, chance: () => number, lag: number, grace = 5000) {
     this.chance = chance
+    this.grace = grace
     this.lag = lag
     for (const start of starts) this.join(start)
   }
@@ -57,7 +60,7 @@ export class Fleet {
       member: { consumer: `redis-consumer-${index}` as Member["consumer"], session, capacity: start.capacity },
       state: sharing.initial,
       streams: new Map(),
-      busy: false,
+      leaving: new Map(),
       left: false
     }
     for (let i = 0; i < start.owned; i++) node.streams.set(++this.lastStream, undefined)
@@ -71,6 +74,10 @@ export class Fleet {
     this.registry.delete(node.member.session)
   }
 
+  get time(): number {
+    return this.now
+  }
+
   owned(): ReadonlyArray<number> {
     return this.nodes.filter((node) => !node.left).map((node) => node.streams.size)
   }
@@ -82,7 +89,7 @@ export class Fleet {
     while (this.now < end) {
       const before = this.moves.length
       this.step()
-      if (this.moves.length > before || this.nodes.some((node) => node.busy)) since = this.now
+      if (this.moves.length > before || this.nodes.some((node) => node.leaving.size > 0)) since = this.now
       if (this.now - since > 180_000) return true
     }
     return false
@@ -119,22 +126,24 @@ export class Fleet {
     if (node.left) return
     const view = () => {
       const { session } = node.member
-      return { members, session, owned: node.streams.size, movable: this.movable(node).length }
+      const leaving = [...node.leaving.values()]
+      return { members, session, owned: node.streams.size, leaving, movable: this.movable(node).length }
     }
     node.state = sharing.seen(node.state, view(), this.now, settings)
-    if (node.busy) return
-    const target = sharing.plan(node.state, view(), this.now, settings)
-    if (target === undefined) return
-    node.busy = true
-    this.after(this.chance() * grace, () => this.handOver(node, target.session))
+    const decision = sharing.plan(node.state, view(), this.now, settings)
+    for (let i = 0; i < (decision?.count ?? 0); i++) {
+      const movable = this.movable(node)
+      if (movable.length === 0) return
+      const stream = movable[Math.floor(this.chance() * movable.length)]!
+      node.leaving.set(stream, decision!.to.session)
+      this.after(this.chance() * this.grace, () => this.handOver(node, stream, decision!.to.session))
+    }
   }
 
-  private handOver(node: Node, session: string): void {
-    node.busy = false
+  private handOver(node: Node, stream: number, session: string): void {
+    node.leaving.delete(stream)
     const to = this.nodes.find(({ member }) => member.session === session)!
-    const movable = this.movable(node)
-    if (node.left || to.left || movable.length === 0) return
-    const stream = movable[Math.floor(this.chance() * movable.length)]!
+    if (node.left || to.left) return
     node.streams.delete(stream)
     node.state = sharing.handedOver(node.state, session, this.now, settings)
     this.moves.push({ at: this.now, stream, from: node.index, to: to.index })
@@ -142,8 +151,8 @@ export class Fleet {
   }
 
   private movable(node: Node): ReadonlyArray<number> {
-    return [...node.streams].filter(([, arrival]) => sharing.isMovable(node.state, arrival, this.now, settings)).map((
-      [stream]
-    ) => stream)
+    return [...node.streams].flatMap(([stream, arrival]) =>
+      !node.leaving.has(stream) && sharing.isMovable(node.state, arrival, this.now, settings) ? [stream] : []
+    )
   }
 }

@@ -111,6 +111,10 @@ export const runHandler = <A, E, R, R2>(
         if (!table.isHeld(owned)) return
         if (Exit.isSuccess(exit)) return yield* markDone
         const { cause } = exit
+        if (isYielded(cause) && owned.isKept && !owned.isRevoked) {
+          owned.isKept = false
+          continue
+        }
         if (isYielded(cause) || (owned.isStopped && Cause.hasInterruptsOnly(cause))) return yield* yieldOrHandOver
         const counted = yield* ends.retry(owned, "Counting a failure", ends.fail(owned, ++attempts))
         if (!owned.isOpen()) return
@@ -134,7 +138,7 @@ export const runHandler = <A, E, R, R2>(
         const next = yield* Pull.catchDone(step(yield* Clock.currentTimeMillis, failure), () =>
           Effect.undefined)
         if (next === undefined) return yield* deadLetter(cause)
-        if (!owned.isRevoked) yield* Effect.exit(restore(Effect.timeoutOption(lease.revoked, next[1])))
+        if (!owned.isRevoked) yield* Effect.exit(restore(Effect.timeoutOption(owned.revoked, next[1])))
         if (!table.isHeld(owned)) return
         if (owned.isRevoked) return yield* yieldOrHandOver
       }

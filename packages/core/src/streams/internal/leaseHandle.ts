@@ -63,11 +63,19 @@ export class LeaseImpl extends Handle implements StreamLease {
   }
 
   get revoked() {
-    return this.owned.onRevoked.next(() => this.owned.isRevoked ? Effect.void : undefined)
+    const { owned } = this
+    // Kept since: its handler may yield for a recall that was taken back
+    return Effect.map(owned.revoked, () => {
+      if (owned.isRevoked) owned.hasHeard = true
+      else owned.isKept = true
+    })
   }
 
   get isRevoked() {
-    return Effect.sync(() => this.owned.isRevoked)
+    return Effect.sync(() => {
+      if (this.owned.isRevoked) this.owned.hasHeard = true
+      return this.owned.isRevoked
+    })
   }
 
   get yield() {

@@ -53,6 +53,10 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
   isMarkedDone = false
   /** The member that it was asked back for. */
   receiver: Member | undefined
+  /** Whether its handler knows that it is revoked. */
+  hasHeard = false
+  /** Its handler was asked back, and another one left instead: when it yields, it runs again here. */
+  isKept = false
   /** Of one that came by a hand-over. */
   arrival: Arrival | undefined
   /** From its delivery to the end of the handler. */
@@ -161,6 +165,26 @@ export class OwnedStream extends TrackedLease<Terms> implements Held {
 
   private lossOf(reason: StreamLost["reason"]): StreamLost {
     return new StreamLost({ stream: this.stream, entry: this.entry, token: this.token, reason })
+  }
+
+  /** Waits for a revocation. */
+  get revoked(): Effect.Effect<void> {
+    return this.onRevoked.next(() => this.isRevoked ? Effect.void : undefined)
+  }
+
+  /** Asks for it back, for this member. */
+  recall(receiver: Member): void {
+    this.receiver = receiver
+    this.revoke()
+  }
+
+  /** Takes the recall back. A handler that was interrupted cannot go on: its data stream is for any consumer. */
+  keep(): void {
+    this.receiver = undefined
+    if (this.isStopped) return
+    this.isRevoked = false
+    this.isKept = this.hasHeard
+    this.hasHeard = false
   }
 
   revoke(): void {

@@ -13,7 +13,8 @@
  * - what was handed over is registered as the giver's for as long as the receiver may not have registered it, so that a
  *   stream is counted twice rather than not at all, and shares are seen too large rather than too small;
  * - the giver, who knows of it, counts it for the receiver at once;
- * - a stream that came by a hand-over stays for a while, unless the membership changes: see `isMovable`.
+ * - a stream that came by a hand-over stays for a while, unless the membership changes: see `isMovable`;
+ * - a large surplus moves a quarter at a time, so that the last streams move one by one.
  *
  * Streams without an owner are nobody's share, and are taken whatever is decided here.
  */
@@ -26,20 +27,23 @@ import type { Member } from "../StreamStore.ts"
  * - `transit`: how long a stream that was handed over is registered as the giver's: until the receiver has surely
  *   adopted and registered it, or it is an orphan.
  * - `stay`: how long a stream that came by a hand-over is not handed on.
+ * - `batch`: the most data streams of one decision.
  */
 export interface Settings {
   readonly settle: number
   readonly rest: number
   readonly transit: number
   readonly stay: number
+  readonly batch: number
 }
 
-/** All in milliseconds. */
+/** Times in milliseconds. */
 export const settingsFor = (heartbeat: number, confirm: number): Settings => ({
   settle: confirm + 4 * heartbeat,
   rest: heartbeat,
   transit: confirm + 3 * heartbeat,
-  stay: 10 * (confirm + 4 * heartbeat)
+  stay: 10 * (confirm + 4 * heartbeat),
+  batch: 100
 })
 
 export interface State {
@@ -55,13 +59,21 @@ export const initial: State = { membership: "", quietUntil: -Infinity, levelSinc
 /**
  * - `members`: as the last beat answered; of oneself, the session counts only.
  * - `owned`: what oneself owns at this instant.
+ * - `leaving`: the sessions for which some of these were asked back, once for each that is expected to end soon.
  * - `movable`: how many of these may be handed over.
  */
 export interface View {
   readonly members: ReadonlyArray<Member>
   readonly session: string
   readonly owned: number
+  readonly leaving: ReadonlyArray<string>
   readonly movable: number
+}
+
+/** How many data streams to hand over, and to whom. */
+export interface Decision {
+  readonly to: Member
+  readonly count: number
 }
 
 interface Party {
@@ -73,10 +85,12 @@ interface Party {
 
 const partiesOf = (view: View, sent: State["sent"]): ReadonlyArray<Party> => {
   const inTransit = new Map<string, number>()
-  for (const { to } of sent) inTransit.set(to, (inTransit.get(to) ?? 0) + 1)
+  for (const to of [...sent.map(({ to }) => to), ...view.leaving]) inTransit.set(to, (inTransit.get(to) ?? 0) + 1)
   const counted = view.members.map((member) => ({
     member,
-    owned: member.session === view.session ? view.owned : member.owned + (inTransit.get(member.session) ?? 0)
+    owned: member.session === view.session
+      ? view.owned - view.leaving.length
+      : member.owned + (inTransit.get(member.session) ?? 0)
   }))
   const capacity = counted.reduce((sum, { member }) => sum + member.capacity, 0)
   const owned = counted.reduce((sum, party) => sum + party.owned, 0)
@@ -99,17 +113,17 @@ const amounts = (parties: ReadonlyArray<Party>, streams: (party: Party) => numbe
     b.streams - a.streams || (a.party.member.session < b.party.member.session ? -1 : 1)
   )
 
-/** Fills the receivers from the givers, each in order, and answers whom `session` gives to first. */
+/** Fills the receivers from the givers, each in order, and returns to whom `session` gives first, and how many. */
 const pairOf = (
   session: string,
   givers: ReadonlyArray<Amount>,
   receivers: ReadonlyArray<Amount>
-): Member | undefined => {
+): Decision | undefined => {
   const mine = givers.findIndex(({ party }) => party.member.session === session)
   if (mine === -1) return undefined
   let before = givers.slice(0, mine).reduce((sum, { streams }) => sum + streams, 0)
   for (const { party, streams } of receivers) {
-    if (before < streams) return party.member
+    if (before < streams) return { to: party.member, count: Math.min(givers[mine]!.streams, streams - before) }
     before -= streams
   }
   return undefined
@@ -117,13 +131,15 @@ const pairOf = (
 
 const above = ({ ceiling, owned }: Party) => owned - ceiling
 
-/** To whom to hand over one data stream now, if to anybody. `now` is monotonic, in milliseconds. */
-export const plan = (state: State, view: View, now: number, settings: Settings): Member | undefined => {
+/** What to hand over now, if anything. `now` is monotonic, in milliseconds. */
+export const plan = (state: State, view: View, now: number, settings: Settings): Decision | undefined => {
   if (view.movable <= 0 || now < state.quietUntil) return undefined
   const parties = partiesOf(view, state.sent)
   const overfull = amounts(parties, above)
   if (overfull.length > 0) {
-    return pairOf(view.session, overfull, amounts(parties, ({ ceiling, owned }) => ceiling - owned))
+    const pair = pairOf(view.session, overfull, amounts(parties, ({ ceiling, owned }) => ceiling - owned))
+    if (pair === undefined) return undefined
+    return { to: pair.to, count: Math.max(1, Math.min(Math.floor(pair.count / 4), settings.batch, view.movable)) }
   }
   if (now - state.levelSince < settings.settle) return undefined
   return pairOf(

@@ -1,8 +1,8 @@
 /** Registers this member, adopts data streams handed over to it, and hands over its surplus. */
-import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import { identity } from "effect/Function"
 import * as Semaphore from "effect/Semaphore"
 import { replyTimeout } from "../../internal/lease/replyTimeout.ts"
 import { persist, toFailure } from "../../internal/lease/storeFailure.ts"
@@ -33,47 +33,83 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
   const settings = plan.settingsFor(heartbeat, Duration.toMillis(config.confirmTimeout))
   /** Survives some lost heartbeats. */
   const expiry = Duration.max(Duration.times(config.heartbeatInterval, 4), config.leaseDuration)
+  const grace = Duration.toMillis(config.gracePeriod)
   const adopting = Semaphore.makeUnsafe(1)
-  const handingOver = Semaphore.makeUnsafe(1)
+  /** Data streams that were asked back for other members, and when, in monotonic milliseconds. */
+  const recalled = new Map<OwnedStream, number>()
   let state = plan.initial
 
   /** Only streams with a handler can be handed over. */
   const isMovable = (owned: OwnedStream, now: number) =>
-    owned.isOpen() && owned.handler !== undefined && !owned.isRevoked && !owned.isEnding &&
+    owned.isOpen() && owned.hasHandler && !owned.isRevoked && !owned.isStopped && !owned.isEnding &&
     plan.isMovable(state, owned.arrival, now, settings)
 
   const view = (now: number): plan.View => {
     let movable = 0
     for (const owned of table.all()) if (isMovable(owned, now)) movable++
-    return { members: client.members, session, owned: table.size, movable }
-  }
-
-  /** The latest stream: preferably one that has no message in hand, then one that did not come by a hand-over. */
-  const choose = (now: number): OwnedStream | undefined => {
-    const rank = (owned: OwnedStream) => (owned.isBusy ? 0 : 2) + (owned.arrival === undefined ? 1 : 0)
-    let chosen: OwnedStream | undefined
-    for (const owned of table.all()) {
-      if (isMovable(owned, now) && (chosen === undefined || rank(owned) >= rank(chosen))) chosen = owned
+    const leaving: Array<string> = []
+    for (const [{ receiver }, since] of recalled) {
+      if (receiver !== undefined && now - since <= grace) leaving.push(receiver.session)
     }
-    return chosen
+    return { members: client.members, session, owned: table.size, leaving, movable }
   }
 
-  const handOver = (receiver: Member) =>
-    Effect.gen(function*() {
-      const owned = choose(table.now().monotonic)
-      if (owned === undefined) return
-      yield* log.info(`A data stream is revoked for ${receiver.consumer}, which has more room`).pipe(
-        Effect.annotateLogs(owned.annotations)
+  /** Recalled for longer than the grace period: a message is in hand, or the handler cannot be interrupted. */
+  const overdue = (now: number) =>
+    [...recalled].flatMap(([owned, since]) => owned.isOpen() && now - since > grace ? [owned] : [])
+
+  /**
+   * At most `count`, the latest first: those whose handlers wait for messages, then those that never read any, then at most
+   * `busy` of those with a message in hand. In each group those that came by a hand-over are last.
+   */
+  const choose = (count: number, busy: number, now: number): ReadonlyArray<OwnedStream> => {
+    const groups: Array<Array<OwnedStream>> = [[], [], [], [], [], []]
+    for (const owned of table.all()) {
+      if (!isMovable(owned, now)) continue
+      const group = owned.isBusy ? owned.hasRead ? 4 : 2 : 0
+      groups[owned.arrival === undefined ? group : group + 1]!.push(owned)
+    }
+    const chosen = groups.slice(0, 4).flatMap((group) => group.reverse()).slice(0, count)
+    const inHand = groups.slice(4).flatMap((group) => group.reverse())
+    return [...chosen, ...inHand.slice(0, Math.max(0, busy - chosen.length))]
+  }
+
+  /**
+   * Asks for data streams back in one step with their choice. An overdue one blocks no other: one that is chosen in its
+   * place leaves instead of it.
+   */
+  const recall = ({ count, to }: plan.Decision) =>
+    Effect.suspend(() => {
+      const now = table.now().monotonic
+      const late = overdue(now)
+      const chosen = choose(count, count - late.length, now)
+      for (const owned of late.slice(0, Math.max(0, chosen.length + late.length - count))) {
+        owned.keep()
+        recalled.delete(owned)
+      }
+      for (const owned of chosen) {
+        owned.recall(to)
+        recalled.set(owned, now)
+      }
+      if (chosen.length === 0) return Effect.void
+      const subject = chosen.length === 1 ? "A data stream is" : `${chosen.length} data streams are`
+      return Effect.andThen(
+        log.info(`${subject} revoked for ${to.consumer}, which has more room`).pipe(
+          chosen.length === 1 ? Effect.annotateLogs(chosen[0]!.annotations) : identity
+        ),
+        Effect.forEach(chosen, (owned) => Effect.forkChild(awaitHandOver(owned, to)), { discard: true })
       )
-      yield* revocation.revoke(client, owned, receiver)
-      // Counted also if the handler finished instead: one too many for a moment does no harm
-      state = plan.handedOver(state, receiver.session, table.now().monotonic, settings)
-    }).pipe(
-      Effect.catchCause((cause) =>
-        Cause.hasInterruptsOnly(cause) ? Effect.void : log.error("A hand-over crashed", cause)
-      ),
-      handingOver.withPermitsIfAvailable(1)
-    )
+    })
+
+  const awaitHandOver = (owned: OwnedStream, to: Member) =>
+    Effect.onExit(revocation.awaitRecall(client, owned), () =>
+      Effect.sync(() => {
+        // A kept one may have been recalled again
+        if (!owned.isOpen()) recalled.delete(owned)
+        if (owned.outcome === "handedOver") {
+          state = plan.handedOver(state, to.session, table.now().monotonic, settings)
+        }
+      }))
 
   const beat = Effect.gen(function*() {
     const owned = plan.registered(state, table.size, table.now().monotonic)
@@ -85,21 +121,24 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
   })
 
   const adopt = adopting.withPermit(Effect.uninterruptible(Effect.gen(function*() {
-    const given = yield* store.handedOver(consumer, session)
-    for (const { info, ...held } of given) {
-      if (table.has(held.entry)) continue
-      const since = table.now()
-      const exit = yield* Effect.exit(
-        replyTimeout(store.renew([held], config.leaseDuration), "renew", config.commandTimeout)
+    const given = (yield* store.handedOver(consumer, session)).filter(({ entry }) => !table.has(entry))
+    if (given.length === 0) return
+    const since = table.now()
+    const exit = yield* Effect.exit(
+      replyTimeout(store.renew(given, config.leaseDuration), "renew", config.commandTimeout)
+    )
+    if (Exit.isFailure(exit)) {
+      const error = toFailure("renew", exit.cause)
+      yield* log.warning(`Cannot confirm ${given.length} data stream(s) that were handed over: ${error.message}`)
+      // No handler has begun, but an expired lease would count a failure
+      return yield* Effect.forEach(
+        given,
+        (held) => Effect.exit(replyTimeout(store.release(held), "release", config.commandTimeout)),
+        { concurrency: "unbounded", discard: true }
       )
-      if (Exit.isFailure(exit)) {
-        const error = toFailure("renew", exit.cause)
-        yield* log.warning(`Cannot confirm a data stream that was handed over: ${error.message}`)
-        // No handler has begun, but an expired lease would count a failure
-        yield* Effect.exit(replyTimeout(store.release(held), "release", config.commandTimeout))
-        continue
-      }
-      if (exit.value[0]?._tag !== "Renewed") continue
+    }
+    for (const [i, { info, ...held }] of given.entries()) {
+      if (exit.value[i]?._tag !== "Renewed") continue
       const arrival = { membership: state.membership, at: since.monotonic }
       yield* taking.add({ ...held, info, failures: 0, source: "handOver", since, arrival }, deliver)
     }
@@ -108,9 +147,8 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
   return {
     adopt,
     loop: Effect.forever(Effect.gen(function*() {
-      const receiver = yield* persist("A heartbeat", beat)
-      // One at a time, beside the heartbeats
-      if (receiver !== undefined) yield* Effect.forkChild(handOver(receiver))
+      const decision = yield* persist("A heartbeat", beat)
+      if (decision !== undefined) yield* recall(decision)
       yield* Effect.sleep(config.heartbeatInterval)
     })),
     leave: storeTimeouts.leaving("Cannot leave the fleet", store.leave({ consumer, session }), config.releaseTimeout)

@@ -2,7 +2,6 @@
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import type { Member } from "../StreamStore.ts"
 import type { ClientContext } from "./context.ts"
 import { batchSize } from "./leaseTaker.ts"
 import type { OwnedStream } from "./ownedStream.ts"
@@ -35,14 +34,23 @@ export const stop = (table: StreamTable, holdings: ReadonlyArray<OwnedStream>) =
     () => awaitEnds(holdings.filter(({ hasHandler }) => hasHandler))
   )
 
-/** For `receiver`. The handler yields the stream or finishes it. No message is interrupted for the sake of balance. */
-export const revoke = (client: ClientContext, owned: OwnedStream, receiver: Member): Effect.Effect<void> =>
+/**
+ * Awaits the end of a recalled stream: its handler yields or finishes it, or is interrupted after the grace period, but
+ * never with a message in hand. Succeeds too when the stream is kept instead.
+ */
+export const awaitRecall = (client: ClientContext, owned: OwnedStream): Effect.Effect<void> =>
   Effect.gen(function*() {
-    owned.receiver = receiver
-    owned.revoke()
-    yield* Effect.timeoutOption(awaitEnds([owned]), client.config.gracePeriod)
-    while (owned.isOpen() && owned.hasRead && owned.isBusy) yield* Effect.sleep("100 millis")
-    yield* stop(client.table, [owned])
+    const { receiver } = owned
+    yield* Effect.timeoutOption(owned.ended, client.config.gracePeriod)
+    const isRecalled = () => owned.isOpen() && owned.receiver === receiver
+    while (isRecalled()) {
+      if (owned.hasRead && owned.isBusy) {
+        yield* Effect.sleep("100 millis")
+        continue
+      }
+      owned.stop()
+      return yield* owned.ended
+    }
   })
 
 /**

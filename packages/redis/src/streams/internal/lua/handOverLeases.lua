@@ -29,7 +29,8 @@
 --- @include include/fence.lua
 --- @include include/clock.lua
 
-return forEachOwned(function(receiver, session, confirm)
+local receivers = {}
+local replies = forEachOwned(function(receiver, session, confirm)
   local newToken = nextToken(redis.call('GET', fence))
   local epoch = session .. '.h' .. newToken .. 'x' .. string.gsub(entry, '-', 'x')
   local newValue = receiver .. '@@' .. epoch
@@ -45,6 +46,10 @@ return forEachOwned(function(receiver, session, confirm)
   if redis.call('PTTL', given) < tonumber(confirm) then
     redis.call('PEXPIRE', given, confirm)
   end
-  redis.call('PUBLISH', signals, 'given@@' .. session)
+  receivers[session] = true
   return 'HandedOver'
 end)
+for session in pairs(receivers) do
+  redis.call('PUBLISH', signals, 'given@@' .. session)
+end
+return replies
