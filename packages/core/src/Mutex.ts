@@ -617,8 +617,9 @@ export interface AcquireOptions extends LeaseOptions {
 
 type EventsOptions = {
   /**
-   * The longest time between two looks while nothing is announced. Nobody announces expiries, or releases without a waiter,
-   * so they are seen this late at most. Default: 1 second.
+   * The longest time between two looks while nothing is announced. Nobody announces expiries, renewals, or releases without
+   * a waiter, so they are seen this late at most, and several renewals between two looks are one event. A lease is also
+   * looked at 100 milliseconds before its end: `Expired` means that it was not renewed by then. Default: 1 second.
    */
   readonly every?: Duration.Input | undefined
   /** Whether renewals are events too. Default: false. */

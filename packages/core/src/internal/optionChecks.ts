@@ -45,15 +45,22 @@ export const checkPeriods = Effect.fnUntraced(function*(options: {
   readonly probed?: boolean
 }) {
   const ttl = yield* positive("ttl", options.ttl)
-  const transition = yield* positive("transition", options.transition)
+  const transition = yield* notNegative("transition", options.transition)
   const timeouts = options.probed === true ? 2 : 1
-  const lost = margin(Duration.sum(ttl, transition))
-  if (Duration.isLessThanOrEqualTo(transition, Duration.sum(lost, Duration.times(options.commandTimeout, timeouts)))) {
+  const lease = Duration.sum(ttl, transition)
+  const lost = margin(lease)
+  const least = Duration.sum(lost, Duration.times(options.commandTimeout, timeouts))
+  if (Duration.isLessThanOrEqualTo(transition, least)) {
+    const enough = Duration.millis((Math.floor(Duration.toMillis(least) / 100) + 1) * 100)
+    const cure = Duration.isLessThan(enough, lease)
+      ? `; a lease of the same length has a ttl of ${Duration.format(Duration.subtract(lease, enough))} and a ` +
+        `transition of ${Duration.format(enough)}`
+      : ""
     return yield* refuse(
       "transition",
       `${Duration.format(transition)} leaves no time to renew: it must exceed the safety margin ` +
         `(${Duration.format(lost)}) plus ${timeouts === 2 ? "twice " : ""}commandTimeout ` +
-        `(${Duration.format(options.commandTimeout)})`
+        `(${Duration.format(options.commandTimeout)})${cure}`
     )
   }
   return { ttl, transition }

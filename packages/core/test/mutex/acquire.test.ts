@@ -274,6 +274,19 @@ describe("configuration", () => {
       assert.isTrue(Exit.isFailure(built))
     }))
 
+  it.effect("a transition that leaves no time to renew is refused with a lease of the same length that does", () =>
+    Effect.gen(function*() {
+      const problem = (options: MutexConfig.Options) =>
+        Effect.map(Effect.flip(MutexConfig.make(options)), (error) => error.problem)
+      assert.strictEqual(
+        yield* problem({ ttl: "10 seconds", transition: 0 }),
+        "0 leaves no time to renew: it must exceed the safety margin (500ms) plus commandTimeout (1s); " +
+          "a lease of the same length has a ttl of 8s 400ms and a transition of 1s 600ms"
+      )
+      yield* MutexConfig.make({ ttl: "8400 millis", transition: "1600 millis" })
+      assert.notInclude(yield* problem({ ttl: "1 second", transition: 0 }), "same length")
+    }))
+
   it.effect("has the documented defaults", () =>
     Effect.gen(function*() {
       const config = yield* MutexConfig.make()

@@ -1,8 +1,9 @@
 /** Our waiters beside stock Simba contenders, whose releases take the first waiter out of the queue and notify it alone. */
-import type * as Mutex from "@effect-simba/core/Mutex"
-import { FakeRedis, StockSimba } from "@effect-simba/testkit"
+import * as Mutex from "@effect-simba/core/Mutex"
+import { RedisMutexStore } from "@effect-simba/redis"
+import { FakeRedis, StockSimba, TestMutex } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Exit, Fiber, Layer, Scope } from "effect"
+import { Clock, Context, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { FakeLive, openFake, start } from "../support/fakeProcess.ts"
 
@@ -25,7 +26,72 @@ const briefStock = (leaderships: number) =>
     })
   })
 
+/** Leads once for so long. */
+const stockLeader = Effect.fnUntraced(function*(options: {
+  readonly ttl: number
+  readonly transition: number
+  readonly leads: number
+}) {
+  const client = yield* Layer.build(FakeRedis.layerClient({ name: "stock" }))
+  const { leads, transition, ttl } = options
+  const stock = StockSimba.contend({
+    mutex: "m",
+    id: "7:4711@stock",
+    ttl,
+    transition,
+    rest: "1 hour",
+    lead: Effect.sleep(leads)
+  })
+  return yield* start(Effect.provideContext(stock, client))
+})
+
 describe("beside stock contenders", () => {
+  it.effect.each(["1 second", "2 seconds", "5 seconds"] as const)(
+    "an observer that looks every %s sees renewals, and no expiry where an owner renewed and released",
+    (every) =>
+      Effect.forEach(
+        [0, 130, 480, 760],
+        (phase) =>
+          Effect.forEach([2950, 5300, 8970], (leads) =>
+            Effect.gen(function*() {
+              const seen: Array<string> = []
+              const us = yield* openFake("us")
+              const stock = yield* stockLeader({ ttl: 2000, transition: 1000, leads })
+              yield* TestClock.adjust(phase)
+              yield* start(Stream.runForEach(
+                us.events("m", { every, renewals: true }),
+                ({ _tag }) => Effect.sync(() => seen.push(_tag))
+              ))
+              yield* TestClock.adjust("20 seconds")
+              assert.deepStrictEqual([...new Set(seen)], ["Acquired", "Renewed", "Released"], `${phase} ${leads}`)
+              yield* Fiber.interrupt(stock)
+            }).pipe(Effect.scoped, Effect.provide(FakeLive)))
+      ),
+    { tags: ["S16"] }
+  )
+
+  it.effect("a stock contender without a transition shares its mutex with leases of the same length", () =>
+    Effect.gen(function*() {
+      const process = TestMutex.layerClient(RedisMutexStore.layer, {
+        name: "us",
+        ttl: "8 seconds",
+        transition: "2 seconds"
+      })
+      const us = Context.get(yield* Layer.build(process), Mutex.Mutex)
+      const stock = yield* stockLeader({ ttl: 10_000, transition: 0, leads: 9000 })
+      const held = yield* Scope.make()
+      const waiting = yield* start(Scope.provide(us.acquire("m"), held))
+      yield* TestClock.adjust("9 seconds")
+      const lease = yield* Fiber.join(waiting)
+      yield* Fiber.interrupt(stock)
+      yield* stockLeader({ ttl: 10_000, transition: 0, leads: 5000 })
+      yield* TestClock.adjust("1 minute")
+      assert.isTrue(yield* lease.isHeld)
+      yield* Scope.close(held, Exit.void)
+      yield* TestClock.adjust("1 second")
+      assert.deepInclude(yield* us.owner("m"), { _tag: "Held", owner: "7:4711@stock" })
+    }).pipe(Effect.scoped, Effect.provide(FakeLive)))
+
   it.effect.each([2, 3, 12])(
     "%s waiters that queued before a stock contender came do not sleep while the mutex is free",
     (count) =>

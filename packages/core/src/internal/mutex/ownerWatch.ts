@@ -70,6 +70,12 @@ export const between = (
 /** Looks that are due within so many milliseconds are due together. */
 const together = 250
 
+/**
+ * The last look before the end of a lease, in milliseconds: who saw the owner long before that cannot tell an expiry from
+ * a renewal and a release in between.
+ */
+const beforeEnd = 100
+
 interface Watch {
   readonly mutex: MutexName
   readonly scope: Scope.Closeable
@@ -152,7 +158,8 @@ export const make = Effect.fnUntraced(function*(
       end = Math.min(end, look.end + 1)
     }
     const shared = Math.floor(next / together) * together
-    const at = Math.min(shared > monotonic ? shared : next, Math.max(end, monotonic + 1))
+    const last = end - beforeEnd
+    const at = Math.min(shared > monotonic ? shared : next, monotonic < last ? last : Math.max(end, monotonic + 1))
     watch.cancel = at === Infinity ? undefined : timers.at(at, () => look(watch, ownLook(watch.mutex)))
   }
 
