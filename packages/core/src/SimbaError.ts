@@ -6,6 +6,7 @@
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
 import { FencingToken } from "./FencingToken.ts"
+import { phraseOf } from "./internal/operationPhrases.ts"
 
 /**
  * The mutex was held by another for the whole `timeout`: try again later, or do without.
@@ -299,7 +300,7 @@ export class BackendError extends Schema.TaggedError<BackendError>("@effect-simb
   cause: Schema.Defect()
 }) {
   override get message(): string {
-    return `${this.operation} failed: ${causeText(this.cause)}. ` +
+    return `${phraseOf(this.operation)} failed: ${causeText(this.cause)}. ` +
       (this.retryable ? "The backend may recover: try again." : "Trying again will not help.")
   }
 }

@@ -171,7 +171,7 @@ const provide = Effect.fnUntraced(function*(driver: drivers.Driver) {
       subscriptions.listen(channel, (message) => {
         if (message !== undefined) onMessage({ channel, message })
       }).pipe(
-        Effect.mapError((error) => new Redis.RedisError({ cause: error.cause })),
+        Effect.mapError((error) => Redis.redisError(error.cause)),
         Effect.as(Effect.never)
       ),
     connect: Effect.gen(function*() {

@@ -29,7 +29,7 @@ import { cron, leaderSchedule } from "@effect-simba/core/Leadership"
 import type * as Core from "@effect-simba/core/Lease"
 import * as Mutex from "@effect-simba/core/Mutex"
 import type * as MutexConfig from "@effect-simba/core/MutexConfig"
-import { BackendError } from "@effect-simba/core/SimbaError"
+import { BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
@@ -42,6 +42,7 @@ import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
+import { type Names, problemWith } from "./internal/client/optionNames.ts"
 import * as IoRedis from "./IoRedis.ts"
 import * as RedisMutex from "./RedisMutex.ts"
 import * as RedisMutexStore from "./RedisMutexStore.ts"
@@ -225,13 +226,73 @@ const bodyOf = <A>(work: Work<A>) => (lease: Core.Lease): Effect.Effect<A, unkno
     return Effect.andThen(abort(controller, lease), Effect.promise(() => settled))
   })
 
-const given = <O, A>(args: readonly [Work<A>] | readonly [O, Work<A>]): readonly [O | undefined, Work<A>] =>
-  args.length === 1 ? [undefined, args[0]] : args
+const ofTry: Names<Omit<LockOptions, "timeout">> = {
+  ttl: true,
+  transition: true,
+  maxHold: true,
+  unfair: true,
+  maxLocalHandOffs: true,
+  signal: true
+}
+const ofLock: Names<LockOptions> = { ...ofTry, timeout: true }
+const ofLead: Names<LeadOptions> = {
+  ttl: true,
+  transition: true,
+  maxHold: true,
+  unfair: true,
+  maxLocalHandOffs: true,
+  every: true,
+  drainTimeout: true,
+  logLevel: true,
+  cron: true,
+  timeZone: true,
+  catchUp: true
+}
+const ofSimba: Names<Options> = {
+  url: true,
+  client: true,
+  redis: true,
+  ttl: true,
+  transition: true,
+  confirmTimeout: true,
+  commandTimeout: true,
+  releaseTimeout: true,
+  contender: true,
+  metricsByMutex: true,
+  maxLocalHandOffs: true
+}
+
+const ofRedis: Names<NonNullable<Options["redis"]>> = {
+  client: true,
+  commandTimeout: true,
+  connectTimeout: true,
+  pool: true,
+  serverChecks: true
+}
+
+interface Given<O, A> {
+  readonly options: O | undefined
+  readonly work: Work<A>
+  readonly problem: InvalidConfig | undefined
+}
+
+/** In JavaScript both may be anything. */
+const given = <O extends object, A>(args: readonly [Work<A>] | readonly [O, Work<A>], names: Names<O>): Given<O, A> => {
+  const [options, work] = args.length === 1 ? [undefined, args[0]] : args
+  const problem = typeof work === "function"
+    ? problemWith(options, names)
+    : new InvalidConfig({ option: "work", problem: "it must be a function, as the last argument" })
+  return { options, work, problem }
+}
 
 const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex.Mutex, unknown>): Simba => {
   let isClosed = false
   const closed = () =>
-    new BackendError({ operation: "simba", retryable: false, cause: new Error("this Simba was closed") })
+    new BackendError({
+      operation: "simba",
+      retryable: false,
+      cause: new Error("this Simba was closed: call close() only when no work is left")
+    })
 
   const run = <A>(effect: Effect.Effect<A, unknown, Mutex.Mutex>, signal?: AbortSignal): Promise<A> =>
     isClosed
@@ -271,11 +332,13 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex.Mutex, unknown>): Sim
 
   return {
     withLock: <A>(name: string, ...args: readonly [Work<A>] | readonly [LockOptions, Work<A>]) => {
-      const [options, work] = given(args)
+      const { options, problem, work } = given(args, ofLock)
+      if (problem !== undefined) return Promise.reject(problem)
       return run(Mutex.withLock(name, options)(bodyOf(work)), options?.signal)
     },
     tryLock: <A>(name: string, ...args: readonly [Work<A>] | readonly [LockOptions, Work<A>]) => {
-      const [options, work] = given(args)
+      const { options, problem, work } = given<Omit<LockOptions, "timeout">, A>(args, ofTry)
+      if (problem !== undefined) return Promise.reject(problem)
       return run(
         Effect.map(
           Mutex.withLockIfAvailable(name, options)(bodyOf(work)),
@@ -284,8 +347,10 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex.Mutex, unknown>): Sim
         options?.signal
       )
     },
-    acquire: (name, options) =>
-      hold(
+    acquire: (name, options) => {
+      const problem = problemWith(options, ofLock)
+      if (problem !== undefined) return Promise.reject(problem)
+      return hold(
         Effect.gen(function*() {
           const lease = yield* Mutex.acquire(name, options)
           // @effect-diagnostics-next-line abortControllerInEffect:off -- the loss is the reason of this signal
@@ -297,9 +362,11 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex.Mutex, unknown>): Sim
         options?.signal
       ).then(({ release, value: { lease, signal } }) =>
         Object.assign(view(lease), { signal, release, [Symbol.asyncDispose]: release })
-      ),
+      )
+    },
     lead: (name: string, ...args: readonly [Work<unknown>] | readonly [LeadOptions, Work<unknown>]) => {
-      const [options, work] = given(args)
+      const { options, problem, work } = given(args, ofLead)
+      if (problem !== undefined) return Promise.reject(problem)
       return hold(Effect.gen(function*() {
         const contender = yield* Mutex.contend(name, options)
         const driven = options?.cron === undefined
@@ -351,7 +418,10 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex.Mutex, unknown>): Sim
  * @category constructors
  * @since 0.1.0
  */
-export const createSimba = ({ client, redis, url, ...options }: Options = {}): Promise<Simba> => {
+export const createSimba = (given: Options = {}): Promise<Simba> => {
+  const { client, redis, url, ...options } = given
+  const problem = problemWith(given, ofSimba) ?? problemWith(redis, ofRedis)
+  if (problem !== undefined) return Promise.reject(problem)
   const runtime = ManagedRuntime.make(
     client === undefined
       ? RedisMutex.layer({ ...options, redis: { ...redis, url } })

@@ -84,6 +84,10 @@ const checkCron = Effect.fnUntraced(function*(expression: string | Cron.Cron, op
   if (Cron.isCron(expression) && (options.timeZone ?? options.onDstOverlap) !== undefined) {
     return yield* refuse("cron", "a Cron has options of its own: give the time zone to Cron.parse or Cron.make")
   }
+  if (typeof options.timeZone === "string" && Option.isNone(DateTime.zoneFromString(options.timeZone))) {
+    const shown = JSON.stringify(options.timeZone)
+    return yield* refuse("timeZone", `${shown} is no time zone: give an IANA name, such as "Europe/Vienna"`)
+  }
   const parsed = Cron.isCron(expression)
     ? Result.succeed(expression)
     : Cron.parse(expression, options.timeZone, { onDstOverlap: options.onDstOverlap })

@@ -20,6 +20,29 @@ export const isForgotten = (cause: unknown): boolean => String(cause).includes("
 /** Drivers of a Cluster follow this reply themselves. */
 const moved = new DriverError("the server is a node of a Redis Cluster (MOVED): use IoRedis.layerCluster", false)
 
+/** Replies whose cure is known, for a reader who does not know Redis. The code stays: others search for it. */
+const cures: ReadonlyArray<readonly [code: RegExp, text: (keys: string) => string]> = [
+  [/\bOOM\b/, () => "the server is full and refuses writes (OOM): raise its maxmemory, or delete keys"],
+  [
+    /\bWRONGTYPE\b/,
+    (keys) => `${keys} holds a value of another type (WRONGTYPE), from another program: delete it, or use another name`
+  ]
+]
+
+/** More would make no message that somebody reads. */
+const mostKeys = 4
+
+const named = (keys: ReadonlyArray<string>): string =>
+  keys.length === 0 || keys.length > mostKeys
+    ? "a key"
+    : `${keys.length === 1 ? "the key" : "one of the keys"} ${keys.map((key) => `"${key}"`).join(", ")}`
+
+/** `keys`: those of the request, one of which may be of the wrong type. */
+const known = (text: string, keys: ReadonlyArray<string> = []): DriverError | undefined => {
+  const cure = cures.find(([code]) => code.test(text))
+  return cure && new DriverError(cure[1](named(keys)), isTransient(text))
+}
+
 /** Node-redis and ioredis keep the arguments of a command, which may be secrets. */
 export const withoutArguments = (cause: unknown): unknown => {
   if (!(cause instanceof Error)) return cause
@@ -27,14 +50,15 @@ export const withoutArguments = (cause: unknown): unknown => {
   return command === undefined ? cause : Object.assign(cause, { command: { name: command.name } })
 }
 
-export const backendError = (operation: string, cause: unknown): BackendError => {
-  const known = isReply(cause) && cause.message.startsWith("MOVED ") ? moved : withoutArguments(cause)
-  return new BackendError({ operation, retryable: isRetryable(known), cause: known })
+export const backendError = (operation: string, cause: unknown, keys?: ReadonlyArray<string>): BackendError => {
+  const text = isReply(cause) ? cause.message : undefined
+  const shown = text?.startsWith("MOVED ") ? moved : text && known(text, keys) || withoutArguments(cause)
+  return new BackendError({ operation, retryable: isRetryable(shown), cause: shown })
 }
 
 export const fromRedis = (operation: string) => (error: RedisError): BackendError =>
   backendError(operation, error.cause)
 
 /** An error at one key, which a script replied instead of raising. */
-export const fromReply = (operation: string, text: string): BackendError =>
-  new BackendError({ operation, retryable: isTransient(text), cause: new Error(text) })
+export const fromReply = (operation: string, text: string, keys?: ReadonlyArray<string>): BackendError =>
+  new BackendError({ operation, retryable: isTransient(text), cause: known(text, keys) ?? new Error(text) })

@@ -3,7 +3,7 @@ import type { StoreError } from "@effect-simba/core/SimbaError"
 import * as Effect from "effect/Effect"
 import type { Reader } from "./decode.ts"
 import * as Redis from "./effectRedis.ts"
-import { fromRedis, isForgotten } from "./errors.ts"
+import { backendError, isForgotten } from "./errors.ts"
 
 /** Keys and arguments of a script. A codec reads its reply. */
 export type Script<Keys extends ReadonlyArray<string>, Args extends ReadonlyArray<string | number>> = Redis.Script<
@@ -45,5 +45,5 @@ export const call = <Keys extends ReadonlyArray<string>, Args extends ReadonlyAr
 ) => {
   const run = evaluate(redis, script)
   return (keys: Keys, args: Args): Effect.Effect<T, StoreError> =>
-    Effect.flatMap(Effect.mapError(run(keys, args), fromRedis(operation)), read)
+    Effect.flatMap(Effect.mapError(run(keys, args), ({ cause }) => backendError(operation, cause, keys)), read)
 }

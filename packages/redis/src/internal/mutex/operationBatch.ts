@@ -175,7 +175,7 @@ export const make = (
       write,
       reply: (reply) => {
         const failure = failureOf(reply)
-        settle(failure === undefined ? read(reply) : Exit.fail(fromReply(name, failure)))
+        settle(failure === undefined ? read(reply) : Exit.fail(fromReply(name, failure, keys.operands(mutex))))
       },
       fail: (error) => settle(Exit.fail(error(name))),
       isAbandoned: false

@@ -31,7 +31,7 @@ const resultsOf = (
     for (const [index, kind, what] of missed) {
       results[index - 1] = kind === "owner"
         ? { _tag: "Lost", ownership: what }
-        : { _tag: "Failed", error: fromReply("guard", what) }
+        : { _tag: "Failed", error: fromReply("guard", what, [keys.owner(requests[index - 1]!.mutex)]) }
     }
     return results
   })

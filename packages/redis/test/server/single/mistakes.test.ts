@@ -1,10 +1,14 @@
 /** Makes the usual mistakes, and keeps the table of their messages in docs/errors.md. `UPDATE_DOCS=1` writes it. */
+import * as Mutex from "@effect-simba/core/Mutex"
 import { MutexName } from "@effect-simba/core/MutexName"
 import { MutexStore } from "@effect-simba/core/MutexStore"
 import type { BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+import { createSimba, type LockOptions, type Simba } from "@effect-simba/redis/promise"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, type Scope } from "effect"
+import { Redis, type RedisError } from "effect/persistence/Redis"
+import { Redis as Client } from "ioredis"
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
@@ -13,6 +17,7 @@ import { fileURLToPath } from "node:url"
 import { inspect } from "node:util"
 import { certificate, privateKey } from "../../support/certificate.ts"
 import { RedisServer } from "../../support/harness.ts"
+import type { Server } from "../../support/redisServer.ts"
 
 const page = fileURLToPath(new URL("../../../../../docs/errors.md", import.meta.url))
 
@@ -65,7 +70,7 @@ const otherServer = Effect.map(
 
 const m = MutexName.make("m")
 
-type Failure = BackendError | InvalidConfig
+type Failure = BackendError | InvalidConfig | RedisError
 
 /** The failure of building a layer, which closes with it. */
 const refusal = (layer: ReturnType<typeof IoRedis.layer>) =>
@@ -81,6 +86,35 @@ interface Mistake {
 const toLayer = (what: string, options: Effect.Effect<IoRedis.Options, unknown, Scope.Scope>): Mistake => ({
   what,
   make: Effect.flatMap(options, (given) => refusal(IoRedis.layer(given)))
+})
+
+/** A mutex and a `Redis` on a server of its own. */
+const withMutex = <A, R extends Mutex.Mutex | Redis | Scope.Scope>(
+  args: ReadonlyArray<string>,
+  use: (server: Server) => Effect.Effect<A, unknown, R>
+) =>
+  Effect.gen(function*() {
+    const server = yield* RedisServer.start({ args })
+    const live = Mutex.layer().pipe(
+      Layer.provide(RedisMutexStore.layer),
+      Layer.provideMerge(IoRedis.layer({ url: server.url, serverChecks: false }))
+    )
+    return (yield* Effect.provide(use(server), yield* Layer.build(Layer.fresh(live)))) as Failure
+  })
+
+const rejection = (call: () => Promise<unknown>) =>
+  Effect.flip(Effect.tryPromise({ try: call, catch: (error) => error as Failure }))
+
+const inJavaScript = (what: string, call: (simba: Simba) => Promise<unknown>): Mistake => ({
+  what,
+  make: Effect.gen(function*() {
+    const { url } = yield* RedisServer.start()
+    const simba = yield* Effect.acquireRelease(
+      Effect.promise(() => createSimba({ url })),
+      (simba) => Effect.promise(() => simba.close())
+    )
+    return yield* rejection(() => call(simba))
+  })
 })
 
 const mistakes: ReadonlyArray<Mistake> = [
@@ -146,6 +180,59 @@ const mistakes: ReadonlyArray<Mistake> = [
       return exits.find(Exit.isSuccess)!.value as Failure
     })
   },
+  toLayer(
+    "Sentinels without a name",
+    Effect.map(closedPort, (port) => ({ client: { sentinels: [at(port)] } }))
+  ),
+  toLayer(
+    "a server in the place of a Sentinel",
+    Effect.map(RedisServer.start(), ({ port }) => ({ client: { sentinels: [at(port)], name: "mymaster" } }))
+  ),
+  {
+    what: "a server at its `maxmemory`",
+    make: withMutex(
+      ["--maxmemory 1", "--maxmemory-policy noeviction"],
+      () => Effect.flip(Effect.scoped(Mutex.acquire("m", { timeout: "2 seconds" })))
+    )
+  },
+  {
+    what: "a key of another program",
+    make: withMutex([], (server) =>
+      Effect.andThen(
+        server.send("LPUSH", "simba:{m}", "theirs"),
+        Effect.flip(Effect.scoped(Mutex.acquire("m")))
+      ))
+  },
+  {
+    what: "`MULTI` by `Redis.send`",
+    make: withMutex([], () => Effect.flatMap(Redis, ({ send }) => Effect.flip(send("MULTI"))))
+  },
+  {
+    what: "a client that the application closed",
+    make: Effect.gen(function*() {
+      const { url } = yield* RedisServer.start()
+      const client = new Client(url)
+      const simba = yield* Effect.acquireRelease(
+        Effect.promise(() => createSimba({ client })),
+        (simba) => Effect.promise(() => simba.close())
+      )
+      yield* Effect.promise(() => client.quit())
+      yield* Effect.sleep("100 millis")
+      return yield* rejection(() => simba.withLock("m", { timeout: "2 seconds" }, () => Promise.resolve()))
+    })
+  },
+  inJavaScript(
+    "an option that does not exist",
+    (simba) => simba.withLock("m", { tiemout: 1 } as LockOptions, () => Promise.resolve())
+  ),
+  inJavaScript(
+    "a time zone that does not exist",
+    (simba) => simba.lead("m", { cron: "0 3 * * *", timeZone: "Mars" }, () => Promise.resolve())
+  ),
+  inJavaScript(
+    "a cron expression with four fields",
+    (simba) => simba.lead("m", { cron: "0 3 * *" }, () => Promise.resolve())
+  ),
   {
     what: "a server that hangs",
     make: Effect.gen(function*() {

@@ -28,7 +28,9 @@ const ofReply = (text: string, { address }: Target) =>
     : new DriverError(`the server at ${address} replies: ${text}`, isTransient(text))
 
 const ofSentinels = (text: string, { address, primary }: Target) =>
-  text.includes("No such master")
+  /unknown command '?sentinel/i.test(text)
+    ? mistake(`${address} is a Redis server, not a Sentinel: give its URL, or the address of a Sentinel`)
+    : text.includes("No such master")
     ? mistake(`the Sentinels at ${address} know no primary "${primary}": correct client.name`)
     : /NOAUTH|WRONGPASS/.test(text)
     ? mistake(`the Sentinels at ${address} want another password: set client.sentinelPassword`)
@@ -68,6 +70,10 @@ export const ofSilence = (limit: string, { address, tls }: Target): DriverError 
   outage(`no connection to ${address} within ${limit}${tls ? ": if it speaks no TLS, use redis://" : ""}`)
 
 export const noPrimary: DriverError = outage("no primary of the Cluster is known to be up")
+
+/** The application has closed it, so that it never connects again. */
+export const closed = (address: string): DriverError =>
+  mistake(`the client of Redis at ${address} is closed: close it after the layers that use it`)
 
 export const notConnected = (address: string): DriverError => outage(`not connected to Redis at ${address}`)
 

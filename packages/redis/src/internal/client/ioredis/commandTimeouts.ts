@@ -141,6 +141,7 @@ export const withTimeouts = (
 
     return (name, args, done) => {
       const fail = (cause: unknown) => queueMicrotask(() => done({ cause }, undefined))
+      if (client.status === "end") return void fail(causes.closed(addressOf(client)))
       if (client.status !== "ready") return void fail(causes.notConnected(addressOf(client)))
       let command: UntimedCommand
       try {

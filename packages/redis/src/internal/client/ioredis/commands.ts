@@ -12,7 +12,7 @@ import { replyTimeout } from "./replyTimeout.ts"
 
 export type Send = Redis.Redis["Service"]["send"]
 
-const fail = (cause: unknown) => Effect.fail(new Redis.RedisError({ cause }))
+const fail = (cause: unknown) => Effect.fail(Redis.redisError(cause))
 
 /** `name`: the command in capitals. */
 const sending = (
@@ -78,7 +78,7 @@ export const reserved = (client: Client | Cluster): Send =>
 const call = (client: Client | Cluster, command: string, args: ReadonlyArray<string>) =>
   Effect.tryPromise({
     try: () => client.call(command, ...args),
-    catch: (cause) => new Redis.RedisError({ cause: causes.ofCommand(cause, addressOf(client)) })
+    catch: (cause) => Redis.redisError(causes.ofCommand(cause, addressOf(client)))
   })
 
 const callNode = (client: Client, limit: Duration.Duration, command: string, args: ReadonlyArray<string>) =>

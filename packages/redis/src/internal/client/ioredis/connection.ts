@@ -113,7 +113,7 @@ const opened = <C extends Client | Cluster>(
     const random = yield* Random.Random
     const runLog = Effect.runForkWith(yield* Effect.context<never>())
     let lastError: unknown
-    const fail = (cause: unknown) => Effect.fail(new Redis.RedisError({ cause: causes.ofConnecting(cause, target) }))
+    const fail = (cause: unknown) => Effect.fail(Redis.redisError(causes.ofConnecting(cause, target)))
     const client = yield* Effect.acquireRelease(
       Effect.sync(() => {
         const client = make(() => random.nextDoubleUnsafe())

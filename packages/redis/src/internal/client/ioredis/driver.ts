@@ -119,6 +119,12 @@ export const single = Effect.fnUntraced(function*(options: SingleOptions) {
   if (client.db !== undefined && (!Number.isInteger(client.db) || client.db < 0)) {
     return yield* new InvalidConfig({ option: "db", problem: "it must be a whole number, and not below 0" })
   }
+  if (client.sentinels !== undefined && client.name === undefined) {
+    return yield* new InvalidConfig({
+      option: "client.name",
+      problem: "it is missing: Sentinels know a primary by its name, such as \"mymaster\""
+    })
+  }
   const settings = { client, ...yield* timeouts(options) }
   const { follow, onReplica } = yield* switches.watch(settings)
   const open = (role: connection.Role) => follow(connection.open(role, { ...settings, server, onReplica }))

@@ -4,7 +4,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { type Cluster, Redis as Client } from "ioredis"
-import { RedisError } from "../effectRedis.ts"
+import { type RedisError, redisError } from "../effectRedis.ts"
 import * as causes from "./causes.ts"
 import { rejectUnanswered as rejectOfNode, targetOf } from "./connection.ts"
 import { listen } from "./listeners.ts"
@@ -24,7 +24,9 @@ export const problemWith = (client: Client | Cluster): InvalidConfig | undefined
   if ("scaleReads" in options && options.scaleReads !== "master") {
     return refuse("scaleReads", "replicas lag behind: leave it out")
   }
-  if (client.status === "end") return refuse("client", "it is closed")
+  if (client.status === "end") {
+    return refuse("client", "it is closed: give one that is open, and close it after the layer")
+  }
   if (client instanceof Client && client.mode !== "normal") {
     return refuse("client", "it subscribes or monitors: give a client for commands")
   }
@@ -52,11 +54,11 @@ export const ready = (client: Client | Cluster, limit: Duration.Duration): Effec
     duration: limit,
     orElse: () =>
       Effect.fail(
-        new RedisError({
-          cause: lastError === undefined
+        redisError(
+          lastError === undefined
             ? causes.ofSilence(Duration.format(limit), target)
             : causes.ofConnecting(lastError, target)
-        })
+        )
       )
   }))
 }

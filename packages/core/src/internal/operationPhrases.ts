@@ -1,0 +1,49 @@
+/** The operations of stores in words for people. A store of somebody else may name others. */
+
+const phrases: Readonly<Record<string, string>> = {
+  // Mutexes
+  acquire: "Acquiring the mutex",
+  acquireAll: "Acquiring the mutexes",
+  confirm: "Confirming the grant of the mutex",
+  guard: "Renewing the lease",
+  release: "Releasing the lease",
+  owner: "Asking who owns the mutex",
+  inspect: "Reading the state",
+  list: "Listing the mutexes",
+  "force release": "Taking the mutex from its owner",
+  "claim a period": "Claiming the period of a schedule",
+  "fenced script": "Writing to the fenced resource",
+  simba: "The call",
+  // Data streams
+  take: "Taking data streams",
+  renew: "Renewing the leases of data streams",
+  done: "Ending the data stream",
+  fail: "Counting a failure of the data stream",
+  "hand over": "Handing data streams over",
+  adopt: "Taking over data streams that were handed over",
+  given: "Looking for data streams that were handed over",
+  announce: "Announcing data streams",
+  read: "Reading announcements",
+  pending: "Looking for unfinished announcements",
+  prepare: "Creating the consumer group",
+  beat: "Reporting that this consumer is up",
+  tidy: "Removing former consumers and finished announcements",
+  leave: "Leaving the service",
+  redrive: "Announcing dead letters again",
+  checkpoint: "Reading the checkpoint",
+  commit: "Committing the checkpoint",
+  "keep checkpoints": "Keeping checkpoints from expiry",
+  "read messages": "Reading messages",
+  // Connections
+  connect: "Connecting to Redis",
+  "connect the subscriber": "Connecting the subscriber",
+  subscribe: "Subscribing",
+  "ping the subscriber": "Checking the subscriber connection",
+  ping: "Checking the connection",
+  "check the server": "Examining the server",
+  "load a script": "Loading a script",
+  "count subscribers": "Counting subscribers"
+}
+
+/** The subject of a sentence. */
+export const phraseOf = (operation: string): string => phrases[operation] ?? `The operation "${operation}"`

@@ -1,0 +1,21 @@
+/** Refuses options that do not exist. A compiler does so in TypeScript, and nobody in JavaScript. */
+import { InvalidConfig } from "@effect-simba/core/SimbaError"
+
+/** Every name of an options type: the compiler refuses a table that lacks one. */
+export type Names<Options> = Readonly<Record<keyof Options, true>>
+
+/** The first mistake in the names of options, if there is one. */
+export const problemWith = <Options extends object>(
+  options: unknown,
+  names: Names<Options>
+): InvalidConfig | undefined => {
+  if (options === undefined) return undefined
+  if (typeof options !== "object" || options === null) {
+    return new InvalidConfig({ option: "options", problem: "they must be an object" })
+  }
+  const unknown = Object.keys(options).find((name) => !Object.hasOwn(names, name))
+  return unknown === undefined ? undefined : new InvalidConfig({
+    option: unknown,
+    problem: `there is no such option; there are ${Object.keys(names).sort().join(", ")}`
+  })
+}
