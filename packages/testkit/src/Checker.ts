@@ -111,7 +111,7 @@ const whatTheServerSays = (name: string, kinds: ReadonlyArray<string>, act: stri
           return view.violated(`ensure of ${id} passed after its deadline`)
         }
         const owner = view.owner(resource)?.id
-        if (owner === id || isExcused(event.client, id, timers)) return
+        if (owner === id || isExcused(event.client, resource, id, timers)) return
         view.violated(`${id} ${act} while ${resource} belonged to ${owner ?? "nobody"}`)
       }
     }

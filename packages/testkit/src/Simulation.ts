@@ -88,6 +88,9 @@ export type LockModel = AnyLockModel
  * - Per client, again and again: `clog` (one direction), `partition` (one direction or both), `deafen`
  *   (its connections stand, and no published message arrives, as from a node that left a Cluster), `pause` (a stall or
  *   SIGSTOP), `suspend` (the monotonic clock stands still too), `kill` (and a new process after `lasts`).
+ * - `processor`: the tasks of a process take time, as those of a busy one do, its fibers go on in any order, and yield
+ *   where they seldom do. Each process draws from it: how many milliseconds a task takes (`task`), in a quarter of the
+ *   processes how likely it takes longer (`stall`), and after how many operations a fiber yields (`yieldAfter`).
  * - Clocks: `clockOffset` and `clockRate` (the greatest difference of a client), `clockStep`, `serverClockStep`.
  * - The server: `errorState`, `restart` (`loseData` is the probability that it forgets), `failOver` (a replica that
  *   lacks up to `lose` writes, and whose `clock` differs), `flushScripts`, `dropConnections`, `evict`.
@@ -134,6 +137,7 @@ export const allFaults: Faults = {
   pause: { every: 5000, lasts: [20, 12_000] },
   suspend: { every: 12_000, lasts: [100, 15_000] },
   kill: { every: 7000, lasts: [100, 5000] },
+  processor: { task: [0, 0.005, 0.1, 1], stall: { chance: 0.002, by: [10, 100] }, yieldAfter: [2048, 2048, 200, 20] },
   clockOffset: 3_600_000,
   clockRate: 0.02,
   clockStep: { every: 9000, by: [-60_000, 60_000] },

@@ -11,6 +11,12 @@ import { loadOf, planOf, program, streamPlan } from "../simulate/streamPlan.ts"
 
 const clean = (result: Simulation.Result) => assert.deepStrictEqual(result.violations, [], Simulation.report(result))
 
+/** As before processes had processors: with them these seeds have other histories. */
+const asBefore = (plan: ReturnType<typeof streamPlan>) => {
+  const { processor: _, ...faults } = plan.faults as Simulation.Faults
+  return { ...plan, faults }
+}
+
 /** A store that is wrong in one thing. */
 const mistaken = (wrong: (service: Service, redis: Redis["Service"]) => Partial<Service>) =>
   Layer.effect(
@@ -82,7 +88,7 @@ describe("Stream ownership on a simulated Redis", () => {
       // forward has ended (1184), and what was handed over may be handed on at its time, when shares are others (400148,
       // 401424).
       [14, 26, 27, 32, 82, 1184, 1460, 400148, 401095, 401424, 401478],
-      (seed) => Effect.map(Simulation.run(streamPlan(seed)), clean),
+      (seed) => Effect.map(Simulation.run(asBefore(streamPlan(seed))), clean),
       { discard: true }
     ))
 

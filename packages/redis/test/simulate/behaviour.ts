@@ -20,6 +20,8 @@ export const confirm = 500
  * - `handovers`: how often in a row a lease goes from fiber to fiber of one process.
  * - `countsSubscribers`: whether the dead can be skipped; on a Cluster they cannot.
  * - `coalescing`: whether what is asked for in one turn goes out in one call.
+ * - `crowd`: how many mutexes besides, each of which every process wants for long work that uses its processor.
+ * - `computes`: the longest computation of a step of work, in milliseconds; it takes time where processors do.
  * - `throws`: whether the tracer and the logger throw now and then.
  */
 export interface Settings {
@@ -35,6 +37,8 @@ export interface Settings {
   readonly handovers: number
   readonly countsSubscribers: boolean
   readonly coalescing: boolean
+  readonly crowd: number
+  readonly computes: number
   readonly throws: boolean
 }
 
@@ -49,14 +53,16 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
   const between = (low: number, high: number) => low + (high - low) * random()
   const pause = (low: number, high: number) => Effect.suspend(() => Effect.sleep(Duration.millis(between(low, high))))
   const anyResource = () => settings.resources[Math.floor(random() * settings.resources.length)]!
+  const compute = client.compute([0, settings.computes])
   let waits = 0
   let writes = 0
 
+  /** Reads what is left before it asks: a yield in between may take time. */
   const ensured = (lease: Lease.Lease) =>
     Effect.flatMap(
-      lease.ensure,
-      () =>
-        Effect.map(lease.timeLeft, (left) =>
+      lease.timeLeft,
+      (left) =>
+        Effect.map(lease.ensure, () =>
           note("ensured", { resource: lease.mutex, id: lease.id, left: Duration.toMillis(left) }))
     )
 
@@ -70,6 +76,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
         const step = Math.min(end - passed, between(low, high))
         passed += step
         yield* Effect.sleep(Duration.millis(step))
+        yield* compute
         yield* each()
       }
     })
@@ -232,8 +239,34 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
     Effect.forever
   )
 
-  return { worker, contend }
+  /** Computes and yields, again and again, for as long as it holds the mutex. */
+  const crowded = (resource: string) =>
+    Mutex.withLock(resource)((lease) => {
+      const fields = { resource, id: lease.id }
+      granted(lease)
+      note("begin", fields)
+      const step = Effect.andThen(client.compute([0, 2]), Effect.yieldNow)
+      const round = Effect.andThen(Effect.repeat(step, { times: 2 }), Effect.sync(() => note("step", fields)))
+      return Effect.timed(Effect.repeat(round, { times: 10 })).pipe(
+        // Once faults are over computing takes no time
+        Effect.flatMap(([took]) => Effect.sleep(Duration.toMillis(took) > 0 ? "20 millis" : "1 second")),
+        Effect.repeat({ times: Math.floor(between(5, 200)) }),
+        Effect.ensuring(Effect.sync(() => {
+          note("stopped", fields)
+          note("end", fields)
+        }))
+      )
+    }).pipe(
+      Effect.catchTag("ProtocolError", (error) => Effect.die(error)),
+      Effect.ignore,
+      Effect.andThen(pause(0, settings.rest)),
+      Effect.forever
+    )
+
+  return { worker, contend, crowded }
 }
+
+export const crowdOf = ({ crowd }: Settings) => Array.from({ length: crowd }, (_, index) => `crowd-${index + 1}`)
 
 /** All that one process does. */
 export const busy = (client: Simulation.Client, settings: Settings) => {
@@ -245,5 +278,8 @@ export const busy = (client: Simulation.Client, settings: Settings) => {
     { length: settings.contenders },
     (_, index) => make(client, `contender ${index + 1}`, settings).contend
   )
-  return Effect.all([...workers, ...contenders], { concurrency: "unbounded", discard: true })
+  const crowd = crowdOf(settings).map((resource, index) =>
+    make(client, `crowd ${index + 1}`, settings).crowded(resource)
+  )
+  return Effect.all([...workers, ...contenders, ...crowd], { concurrency: "unbounded", discard: true })
 }

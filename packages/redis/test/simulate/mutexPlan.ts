@@ -12,18 +12,20 @@ import { Duration, Effect, Layer, Logger, References, Tracer } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { CommandSink } from "../../src/internal/client/commandSink.ts"
 import { coalescing } from "../support/commandSink.ts"
-import { busy, confirm, fencedKey, type Settings, transition, ttl } from "./behaviour.ts"
+import { busy, confirm, crowdOf, fencedKey, type Settings, transition, ttl } from "./behaviour.ts"
 import { draws } from "./draws.ts"
 
 const resources = ["a", "b", "c"]
 
-/** How the mutex looks on the server. */
-export const lock = {
+/** How mutexes look on the server. */
+const lockOf = (resources: ReadonlyArray<string>) => ({
   ...RedisLockModel.make(resources),
   fencedKey,
   keep: (key: string, expires: boolean) =>
     key.startsWith("fenced:") || (expires && (key.endsWith(":fence") || key.endsWith(":contender")))
-} satisfies Simulation.LockModel
+} satisfies Simulation.LockModel)
+
+export const lock = lockOf(resources)
 
 /** As on a Cluster, where a count of subscribers is that of one node. */
 const uncounted = Layer.effect(Subscriber, Effect.map(Subscriber, (real) => ({ ...real, countable: false })))
@@ -108,18 +110,28 @@ export const loadOf = (seed: number | string) => {
       handovers: pick("handovers", [0, 0, 1, 8]),
       countsSubscribers: pick("counts", [true, true, true, true, false]),
       coalescing: pick("coalescing", [true, true, false]),
+      crowd: 0,
+      computes: pick("computes", [0, 2, 60]),
       throws: pick("throws", [true, false, false])
     } satisfies Settings
   }
 }
+
+/** Processors that take no time. */
+export const { processor: _processor, ...withoutProcessors } = Simulation.allFaults
+
+const allFaults = Simulation.allFaults as Simulation.Faults & Required<Pick<Simulation.Faults, "processor">>
+
+/** A command may hang for as long as the longest lease. */
+export const hang = { chance: 0.005, lasts: longestLease }
 
 const plan = (seed: number | string, clients: number, settings: Settings) =>
   ({
     seed,
     clients,
     program: program(settings),
-    lock: { ...lock, reserve: settings.handovers },
-    faults: { ...Simulation.allFaults, hang: { chance: 0.005, lasts: longestLease } },
+    lock: { ...lockOf([...resources, ...crowdOf(settings)]), reserve: settings.handovers },
+    faults: { ...allFaults, hang },
     checkers: [
       Checker.inOrderWithinLines,
       ...Checker.all({
@@ -157,4 +169,32 @@ export const plainPlan = (seed: number | string, overrides?: Overrides) => {
     throws: false
   }
   return { ...plan(seed, clients, plain), ...overrides }
+}
+
+/** Processes that hold many mutexes each, and compute under them: what ends a lease queues behind their work. */
+export const crowdPlan = (seed: number | string, overrides?: Overrides) => {
+  const draw = draws(`crowd/${seed}`)
+  const { settings } = loadOf(seed)
+  const crowded = {
+    ...settings,
+    workers: 1,
+    contenders: 0,
+    unfair: 0,
+    forces: 0,
+    handovers: 0,
+    writes: "none" as const,
+    crowd: [40, 60, 100, 200][Math.floor(draw("crowd") * 4)]!,
+    countsSubscribers: true,
+    throws: false
+  }
+  const base = plan(seed, 2 + Math.floor(draw("clients") * 2), crowded)
+  const enabled = Object.keys(base.faults).filter((name) => name === "processor" || draw(name) < 0.4)
+  return {
+    ...base,
+    enabled: enabled as ReadonlyArray<keyof Simulation.Faults>,
+    // Some take more time than others, but all take some
+    faults: { ...base.faults, processor: { ...base.faults.processor, task: [0.005, 0.1, 0.5] } },
+    liveness: "200 seconds",
+    ...overrides
+  } as const
 }

@@ -1,7 +1,7 @@
 /** The plans that `pnpm simulate --plan <name>` knows. */
 import type { Simulation } from "@effect-simba/testkit"
 import { mixedFleetPlan } from "./mixedFleetPlan.ts"
-import { mutexPlan, plainPlan } from "./mutexPlan.ts"
+import { crowdPlan, mutexPlan, plainPlan } from "./mutexPlan.ts"
 import { streamPlan } from "./streamPlan.ts"
 
 export type Plan = (seed: number | string, overrides?: Partial<Simulation.Options<never>>) => Simulation.Options<never>
@@ -9,6 +9,7 @@ export type Plan = (seed: number | string, overrides?: Partial<Simulation.Option
 export const plans: Readonly<Record<string, Plan>> = {
   mutex: mutexPlan as Plan,
   plain: plainPlan as Plan,
+  crowd: crowdPlan as Plan,
   "mixed-fleet": mixedFleetPlan as Plan,
   streams: streamPlan as unknown as Plan
 }

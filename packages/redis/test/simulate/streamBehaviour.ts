@@ -31,6 +31,7 @@ export type Ailment = "none" | "fails" | "hangs" | "slow" | "poison"
  * - `stays`: the longest session of a consumer, in milliseconds. `freshIds`: each session has an id of its own.
  * - `late`: how long a consumer may be missing at first, in milliseconds.
  * - `rest`: the longest pause of a producer between two messages. `work`: the longest time for one message.
+ * - `computes`: the longest computation for one message, in milliseconds; it takes time where processors do.
  * - `unrenewed`: how many claims of stock consumers are never renewed, between 0 and 1.
  * - `duplicates`: how often a producer announces again, between 0 and 1. `malformed`: whether there is rubbish too.
  * - `hasty`: whether the next round follows while the end of the last is in hand. `repeats`: whether all is written and
@@ -67,6 +68,7 @@ export interface Settings {
   /** The key of the checkpoint of a data stream. */
   readonly checkpoint: (stream: string) => string
   readonly unrenewed: number
+  readonly computes: number
 }
 
 const Order = Schema.Struct({ n: Schema.FiniteFromString, end: Schema.optionalKey(Schema.Literal("true")) })
@@ -261,16 +263,16 @@ const handler = (client: Simulation.Client, settings: Settings) => {
       note("granted", { resource: stream, id, token })
       note("begin", fields)
 
-      const ensured = Effect.andThen(
-        lease.ensure,
-        Effect.map(lease.timeLeft, (left) => note("ensured", { resource: stream, id, left: Duration.toMillis(left) }))
-      )
+      // Reads what is left before it asks: a yield in between may take time
+      const ensured = Effect.flatMap(lease.timeLeft, (left) =>
+        Effect.map(lease.ensure, () => note("ensured", { resource: stream, id, left: Duration.toMillis(left) })))
       const message = (
         { id: messageId, value }: { readonly id: EntryId; readonly value: typeof Order.Type }
       ) =>
         Effect.gen(function*() {
           note("step", fields)
           yield* pause(1, settings.work)
+          yield* client.compute([0, settings.computes])
           if (chance(0.3)) yield* ensured
           if (ailment === "slow") yield* Effect.andThen(lease.progress, pause(200, 1500))
           if (settings.fenced && chance(0.3)) yield* write(stream, id, token)

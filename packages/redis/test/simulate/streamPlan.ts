@@ -170,7 +170,8 @@ export const loadOf = (seed: number | string) => {
       stockWork: pick("stock work", [4000, 4000, 15_000]),
       deadLetterAfter: pick("dead letters", [0, 1000, 5000]),
       fenced: draw("fenced") < 0.5,
-      unrenewed: pick("unrenewed", [0, 0, 0.1])
+      unrenewed: pick("unrenewed", [0, 0, 0.1]),
+      computes: pick("computes", [0, 2, 40])
     } satisfies Settings
   }
 }

@@ -128,6 +128,8 @@ export const inOrderWithinLines: Checker = {
         } else if (event.kind === "waited") {
           const wait = asking.get(key)
           asking.delete(key)
+          // A fiber that is set aside between its note and its request asks later
+          if (!view.isOrdered(event.client)) return
           if (wait === undefined || wait.unfair || Number(event.fields["served"] ?? 0) !== 1) return
           for (const [earlier, other] of asking) {
             if (other.line !== wait.line || other.unfair || other.asksLater || other.order > wait.order) continue

@@ -23,6 +23,8 @@ interface Grant {
 export const beliefs = (view: View) => {
   const grants = new Map<string, Grant>()
   const told = new Set<string>()
+  /** Server time at which the lease of an id ran out. */
+  const ranOut = new Map<string, number>()
   const grantOf = (id: string, at: number) => {
     const known = grants.get(id)
     if (known !== undefined) return known
@@ -38,6 +40,7 @@ export const beliefs = (view: View) => {
       if (event._tag !== "Owner") return
       if (event.to !== undefined && !told.has(event.to)) grantOf(event.to, event.at).at = event.at
       const { command, deadline, from } = event
+      if (from !== undefined && deadline <= view.serverNow()) ranOut.set(from, deadline)
       if (command === undefined || from === undefined) return
       if (all(view.lock.forced?.(command.args, command.reply)).some(({ id }) => id === from)) {
         grantOf(from, event.at).forcedUntil = deadline
@@ -45,7 +48,12 @@ export const beliefs = (view: View) => {
     },
     grantedAt: (id: string) => grants.get(id)?.at ?? -1,
     wasForced: (id: string) => (grants.get(id)?.forcedUntil ?? -Infinity) > -Infinity,
-    isExcused: (client: string, id: string, timers: boolean): boolean => {
+    isExcused: (client: string, resource: string, id: string, timers: boolean): boolean => {
+      const last = view.lastOwner(resource)
+      const end = last?.id === id ? last.until : ranOut.get(id) ?? -Infinity
+      // A busy process is late by the turn of its loop that was under way at the deadline
+      const late = view.serverNow() - end
+      if (late >= 0 && late <= view.lateness(client)) return true
       const { askedAt, at, forcedUntil } = grants.get(id) ?? { askedAt: -1, at: -1, forcedUntil: -Infinity }
       return view.lossAt() >= at || view.serverForwardAt() >= askedAt || view.serverNow() < forcedUntil ||
         // Its wall clock was set after it asked, and it slept: neither of its clocks measured the sleep

@@ -56,7 +56,7 @@ export const tokensGrow: Checker = {
           const next = told.get(id) ?? token ?? 0
           const reserve = view.lock.reserve ?? 0
           // It may believe an earlier grant to the same id, where a clock that was set back hid its end
-          const isEarlier = granted.has(`${id} ${given}`) && isExcused(event.client, id, false)
+          const isEarlier = granted.has(`${id} ${given}`) && isExcused(event.client, resource, id, false)
           const isRight = given >= next && given <= (token ?? NaN) + reserve
           if (!isRight && !isEarlier && view.lossAt() < 0) {
             view.violated(`${id} was told token ${given}, the server had ${token ?? "none"}`)

@@ -35,7 +35,7 @@ export const workNeverOverlaps: Checker = {
         working.set(resource, present)
         for (const other of present.values()) {
           if (!view.isRunning(other.client)) continue
-          if (isExcused(other.client, other.id, true) || isExcused(event.client, id, true)) continue
+          if (isExcused(other.client, resource, other.id, true) || isExcused(event.client, resource, id, true)) continue
           view.violated(
             `${id} begins to work on ${resource} while ${other.id} works on it, since ${seconds(other.at)}`
           )

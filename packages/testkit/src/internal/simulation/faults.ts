@@ -2,6 +2,7 @@
 import type { Direction } from "../client/link.ts"
 import type { ErrorState } from "../redis/errorStates.ts"
 import type { Prng, Range } from "./prng.ts"
+import type { ProcessorFault } from "./processor.ts"
 
 /** A fault that comes again and again: `every` is the mean distance, `lasts` how long, both in milliseconds. */
 export interface Recurring {
@@ -23,6 +24,7 @@ export interface Faults {
   readonly reset?: number
   readonly straggle?: Range
   readonly lateMessage?: { readonly chance: number; readonly by: Range }
+  readonly processor?: ProcessorFault
   readonly clog?: Recurring
   readonly partition?: Recurring
   readonly deafen?: Recurring

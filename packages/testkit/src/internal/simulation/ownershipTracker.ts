@@ -78,6 +78,11 @@ export class OwnershipTracker {
     return owned !== undefined && this.isLive(owned) ? owned : undefined
   }
 
+  /** The owner, or the last one if its lease ran out and nobody has followed it. */
+  lastOwner(resource: string): Owned | undefined {
+    return this.owners.get(resource)
+  }
+
   /** A string and its deadline; nothing after the deadline, also before the server removes the key. */
   private read(key: string): { readonly value: string; readonly until: number } | undefined {
     const dump = this.server.engine.dump(0, key)

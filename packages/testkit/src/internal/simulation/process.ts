@@ -4,12 +4,14 @@
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import * as Metric from "effect/Metric"
 import * as Random from "effect/Random"
 import * as Scheduler from "effect/Scheduler"
 import { Host } from "./host.ts"
-import type { Prng } from "./prng.ts"
+import type { Prng, Range } from "./prng.ts"
+import { free, type Pace, Processor } from "./processor.ts"
 import { type Timer, type Timers, tolerance } from "./timers.ts"
 import { clockOf, type World } from "./world.ts"
 
@@ -20,6 +22,8 @@ export interface ProcessOptions {
   readonly offset: number
   /** How fast both clocks of the process run: 1.01 gains one percent. */
   readonly rate: number
+  /** Of its processor; without one, no task takes time, and what arrives is handled at once. */
+  readonly pace: Pace | undefined
 }
 
 /** Any 13-digit time. */
@@ -29,6 +33,7 @@ export class Process implements Host {
   readonly clock: Clock.Clock
   readonly timers: Timers
   readonly random: () => number
+  readonly processor: Processor | undefined
   readonly context: Context.Context<never>
   state: "running" | "paused" | "dead" = "running"
   /** World time of the last resumption. */
@@ -42,6 +47,7 @@ export class Process implements Host {
   openFibers = 0
   private readonly world: World
   private readonly prng: Prng
+  private readonly computations: Prng
   private readonly rate: number
   private readonly born: number
   private wallOffset: number
@@ -55,6 +61,7 @@ export class Process implements Host {
   constructor(options: ProcessOptions) {
     this.world = options.world
     this.prng = options.prng
+    this.computations = options.prng.stream("computations")
     this.rate = options.rate
     this.wallOffset = options.offset
     this.born = this.world.now()
@@ -64,7 +71,10 @@ export class Process implements Host {
       this.timers,
       () => epoch + this.born + this.wallOffset + (this.world.now() - this.born) * this.rate
     )
-    const scheduler = this.world.makeScheduler((task) => () => {
+    this.processor = options.pace === undefined
+      ? undefined
+      : new Processor(this.world, options.pace, this.prng.stream("order"), () => this.state === "running")
+    const scheduler = this.processor?.scheduler ?? this.world.makeScheduler((task) => () => {
       if (this.state === "running") task()
       else if (this.state === "paused") this.heldTasks.push(task)
     })
@@ -103,7 +113,8 @@ export class Process implements Host {
     }
     const set = () => {
       timer = this.world.at(this.world.now() + Math.max(0, time - this.monotonic()) / this.rate, () => {
-        if (this.state === "running") fire()
+        if (this.processor !== undefined) this.processor.ring(fire)
+        else if (this.state === "running") fire()
         else if (this.state === "paused") this.heldTimers.push(fire)
       })
     }
@@ -120,8 +131,23 @@ export class Process implements Host {
   }
 
   readonly deliver = (run: () => void): void => {
-    if (this.state === "running") run()
+    if (this.processor !== undefined) this.processor.deliver(run)
+    else if (this.state === "running") run()
     else if (this.state === "paused") this.heldMail.push(run)
+  }
+
+  /** Uses the processor for so many milliseconds. */
+  readonly compute = (millis: number | Range): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const { processor } = this
+      if (processor === undefined || processor.pace === free) return Effect.void
+      const time = typeof millis === "number" ? millis : this.computations.between(millis)
+      return Effect.callback((resume) => processor.compute(time, () => resume(Effect.void)))
+    })
+
+  /** From now on tasks take no time. */
+  calm(): void {
+    if (this.processor !== undefined) this.processor.pace = free
   }
 
   stepWall(millis: number): void {
@@ -146,6 +172,7 @@ export class Process implements Host {
       this.sleptUntil = this.resumedAt
       this.suspendedAt = undefined
     }
+    if (this.processor !== undefined) return this.processor.resume()
     const [first, second] = this.prng.chance(0.5) ? [this.heldTimers, this.heldMail] : [this.heldMail, this.heldTimers]
     const held = [...this.heldTasks, ...first, ...second]
     this.heldTasks = []

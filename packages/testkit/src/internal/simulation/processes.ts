@@ -9,8 +9,12 @@ import * as Logger from "effect/Logger"
 import * as References from "effect/References"
 import * as fakeClient from "../client/client.ts"
 import { Process, type ProcessSlot } from "./process.ts"
+import { drawPace, free } from "./processor.ts"
 import { never, type RunState } from "./runState.ts"
 import type { Client, Outside } from "./setup.ts"
+
+/** A turn of the event loop that is late for waiters and their bounds. Milliseconds. */
+const longTurn = 20
 
 export class Processes {
   private readonly state: RunState
@@ -83,12 +87,24 @@ export class Processes {
     const own = prng.stream(`${name} ${generation}`)
     const clocks = own.stream("clocks")
     const spread = (size: number) => size * (2 * clocks.next() - 1)
-    return new Process({
+    const process = new Process({
       world,
       prng: own,
       offset: Math.round(spread(faults.clockOffset ?? 0)),
-      rate: 1 + spread(faults.clockRate ?? 0)
+      rate: 1 + spread(faults.clockRate ?? 0),
+      pace: faults.processor === undefined
+        ? undefined
+        : this.state.phase === "safety"
+        ? drawPace(faults.processor, own.stream("processor"))
+        : free
     })
+    if (process.processor !== undefined) {
+      process.processor.onTurn = (millis) => {
+        const slot = this.state.slotOf(name)
+        if (millis >= longTurn && slot !== undefined) slot.disturbedAt = world.now()
+      }
+    }
+    return process
   }
 
   private clientOf({ generation, index, name, process }: ProcessSlot): Client {
@@ -98,6 +114,7 @@ export class Processes {
       index,
       generation,
       random: state.prng.stream(`${name} ${generation} choices`).next,
+      compute: process.compute,
       phase: () => state.phase,
       note: (kind, fields = {}) => {
         if (process.state === "dead") return

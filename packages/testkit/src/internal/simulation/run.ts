@@ -7,6 +7,7 @@ import { Processes } from "./processes.ts"
 import { RunState } from "./runState.ts"
 import type { Outcome, Setup } from "./setup.ts"
 import { viewOf } from "./view.ts"
+import { Restless } from "./world.ts"
 
 export const run = <E>(setup: Setup<E>, lua: LuaVm): Outcome => {
   const state = new RunState(setup, lua)
@@ -31,7 +32,14 @@ export const run = <E>(setup: Setup<E>, lua: LuaVm): Outcome => {
 
   const pass = (millis: number, done: () => boolean = () => false) => {
     const until = world.now() + millis
-    while (world.now() < until && violations.length === 0 && !done()) world.runUntil(Math.min(until, world.now() + 250))
+    try {
+      while (world.now() < until && violations.length === 0 && !done()) {
+        world.runUntil(Math.min(until, world.now() + 250))
+      }
+    } catch (error) {
+      if (!(error instanceof Restless)) throw error
+      state.violated("program", error.message)
+    }
     return violations.length === 0
   }
   const converged = () => checks.every(({ isConverged }) => isConverged?.() ?? true)
@@ -49,6 +57,7 @@ export const run = <E>(setup: Setup<E>, lua: LuaVm): Outcome => {
       for (const direction of ["requests", "replies"] as const) while (link.isHeld(direction)) link.release(direction)
       if (slot.faults > 0) slot.disturbedAt = world.now()
       slot.faults = 0
+      slot.process.calm()
       slot.process.resume()
     }
     for (const slot of slots) if (slot.process.state === "dead") processes.restart(slot, slot.generation)

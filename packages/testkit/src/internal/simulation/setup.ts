@@ -17,6 +17,11 @@ export interface Client {
   /** Uniform in [0, 1), from a stream of this process. */
   readonly random: () => number
   readonly phase: () => Phase
+  /**
+   * Uses the processor of its process for so many milliseconds, or for a draw between two numbers: its other fibers wait.
+   * Takes no time without the fault `processor`.
+   */
+  readonly compute: (millis: number | Range) => Effect.Effect<void>
   /** Adds a note to the history, for the checkers and the trace. */
   readonly note: (kind: string, fields?: Fields) => void
   /**
@@ -72,6 +77,8 @@ export interface View {
   readonly names: () => ReadonlyArray<string>
   readonly lock: LockModel
   readonly owner: (resource: string) => Owned | undefined
+  /** The owner, or the last one if its lease ran out and nobody has followed it. */
+  readonly lastOwner: (resource: string) => Owned | undefined
   /** Server time in milliseconds. */
   readonly serverNow: () => number
   readonly subscribers: (channel: string) => number
@@ -106,6 +113,10 @@ export interface View {
   readonly clockStepAt: (client: string) => number
   readonly isRunning: (client: string) => boolean
   readonly resumedAt: (client: string) => number
+  /** How late its event loop comes to what was due, at most, in milliseconds: its turn and the one before. */
+  readonly lateness: (client: string) => number
+  /** Whether its fibers go on in the order in which they became runnable, and yield where they do in Effect. */
+  readonly isOrdered: (client: string) => boolean
   /** When its machine last woke up. */
   readonly sleptUntil: (client: string) => number
   /** Whether its last pause was that of a sleeping machine. */

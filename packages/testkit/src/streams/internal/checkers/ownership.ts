@@ -207,7 +207,10 @@ export const livingAreLeftAlone = (model: StreamModel): Checker =>
         const id = field(note.fields, "id")
         const key = model.entryLease(field(note.fields, "resource"), field(note.fields, "entry"))
         const value = view.read(key)
-        if (value === undefined || !model.isStock(value) || isExcused(note.client, id, true)) return
+        if (
+          value === undefined || !model.isStock(value) ||
+          isExcused(note.client, field(note.fields, "resource"), id, true)
+        ) return
         view.violated(`${id} works under ${key}, which belongs to ${value}`)
       }
     }

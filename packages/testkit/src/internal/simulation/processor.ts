@@ -1,0 +1,241 @@
+/**
+ * The processor of a simulated process, with an event loop as Node has it: first the timers that are due, then the data
+ * that have arrived, then the tasks that were runnable when their phase began. Each of these takes time, in which other
+ * processes, the network and the server go on.
+ */
+import type * as Scheduler from "effect/Scheduler"
+import type { Prng, Range } from "./prng.ts"
+import { Restless, type World } from "./world.ts"
+
+/** The processors of a simulation. Each process draws its own from them. */
+export interface ProcessorFault {
+  /** Milliseconds that a task takes: one of these for each process. */
+  readonly task: ReadonlyArray<number>
+  /** In a quarter of the processes: the probability that a task takes `by` milliseconds longer. */
+  readonly stall: { readonly chance: number; readonly by: Range }
+  /** The mean number of operations after which a fiber yields, at most 2048: one of these for each process. */
+  readonly yieldAfter: ReadonlyArray<number>
+}
+
+/** What the tasks of one process take, and in which order they run. */
+export interface Pace {
+  /** Milliseconds of the next task. */
+  readonly cost: () => number
+  /** Whether runnable fibers of equal priority run in a drawn order, instead of the order in which they became so. */
+  readonly shuffles: boolean
+  /** How many operations a fiber runs until it yields. */
+  readonly budget: () => number
+  /** Whether order and yields are those of Effect. */
+  readonly isOrdered: boolean
+}
+
+/** A processor that takes no time. */
+export const free: Pace = { cost: () => 0, shuffles: false, budget: () => 2048, isOrdered: true }
+
+export const drawPace = ({ stall, task, yieldAfter }: ProcessorFault, prng: Prng): Pace => {
+  const each = prng.pick(task)
+  const chance = prng.chance(0.25) ? stall.chance : 0
+  const mean = prng.pick(yieldAfter)
+  const stalls = prng.stream("stalls")
+  const yields = prng.stream("yields")
+  const shuffles = prng.chance(0.5)
+  return {
+    cost: () => each + (stalls.chance(chance) ? stalls.between(stall.by) : 0),
+    shuffles,
+    isOrdered: !shuffles && mean >= 2048,
+    budget: () => mean >= 2048 ? 2048 : Math.min(2048, 1 + Math.floor(-Math.log(1 - yields.next()) * mean))
+  }
+}
+
+type Task = () => void
+
+/** Tasks in a row without a moment of rest: no program needs more, unless it spins. */
+const restless = 300_000
+
+const shuffled = <A>(items: Array<A>, prng: Prng): Array<A> => {
+  for (let i = items.length - 1; i > 0; i--) {
+    const j = prng.int(i + 1)
+    ;[items[i], items[j]] = [items[j]!, items[i]!]
+  }
+  return items
+}
+
+/** The tasks of one dispatcher by priority, lowest first. Each fiber has a dispatcher of its own. */
+class Tasks {
+  private buckets: Array<{ readonly priority: number; readonly tasks: Array<Task> }> = []
+  isScheduled = false
+
+  add(task: Task, priority: number): void {
+    const { buckets } = this
+    let i = buckets.length
+    while (i > 0 && buckets[i - 1]!.priority > priority) i--
+    if (i > 0 && buckets[i - 1]!.priority === priority) buckets[i - 1]!.tasks.push(task)
+    else buckets.splice(i, 0, { priority, tasks: [task] })
+  }
+
+  takeAll(order?: Prng): ReadonlyArray<Task> {
+    const { buckets } = this
+    this.buckets = []
+    return buckets.flatMap(({ tasks }) => order === undefined ? tasks : shuffled(tasks, order))
+  }
+}
+
+export class Processor {
+  pace: Pace
+  /** Called after each turn, with its milliseconds. */
+  onTurn: ((millis: number) => void) | undefined
+  readonly scheduler: Scheduler.Scheduler
+  private readonly world: World
+  private readonly order: Prng
+  private readonly isRunning: () => boolean
+  private timers: Array<Task> = []
+  private data: Array<Task> = []
+  private dispatchers: Array<Tasks> = []
+  /** What the present turn has still to run, last first. */
+  private rest: Array<Task | Tasks> = []
+  /** World time at which the present turn of the loop began, and the turn before it. */
+  private turnAt = -Infinity
+  private turnBeforeAt = -Infinity
+  private phase: "timers" | "data" | "tasks" = "tasks"
+  /** Computations that the present task began, with what follows each. */
+  private computations: Array<{ readonly millis: number; readonly then: Task }> = []
+  private busyUntil = -Infinity
+  private isActive = false
+  private isResting = true
+  private tasksSinceRest = 0
+  private budget = 2048
+  private lastCount = Infinity
+  private lastFiber: unknown
+
+  constructor(world: World, pace: Pace, order: Prng, isRunning: () => boolean) {
+    this.world = world
+    this.pace = pace
+    this.order = order
+    this.isRunning = isRunning
+    this.scheduler = {
+      executionMode: "async",
+      shouldYield: (fiber) => {
+        const count = fiber.currentOpCount
+        if (fiber !== this.lastFiber || count <= this.lastCount) this.budget = this.pace.budget()
+        this.lastFiber = fiber
+        this.lastCount = count
+        return count >= this.budget
+      },
+      makeDispatcher: () => {
+        const tasks = new Tasks()
+        return {
+          scheduleTask: (task, priority) => {
+            tasks.add(task, priority)
+            if (tasks.isScheduled) return
+            tasks.isScheduled = true
+            this.dispatchers.push(tasks)
+            this.wake()
+          },
+          flush: () => {
+            for (let all = tasks.takeAll(); all.length > 0; all = tasks.takeAll()) for (const task of all) task()
+          }
+        }
+      }
+    }
+  }
+
+  /** A timer is due. */
+  readonly ring = (task: Task): void => {
+    this.timers.push(task)
+    this.wake()
+  }
+
+  /** Data have arrived. */
+  readonly deliver = (task: Task): void => {
+    this.data.push(task)
+    this.wake()
+  }
+
+  /** Takes the processor for so long; nothing else runs before `then`. */
+  compute(millis: number, then: Task): void {
+    if (this.pace === free) return then()
+    this.computations.push({ millis, then })
+    this.wake()
+  }
+
+  /** After a pause. */
+  resume(): void {
+    if (!this.isResting) this.world.enqueue(this.run)
+  }
+
+  /** How late it comes to what was due, at most: since the turn before the present one. Milliseconds. */
+  get lateness(): number {
+    return this.turnAt === -Infinity ? 0 : this.world.now() - this.turnBeforeAt
+  }
+
+  private wake(): void {
+    if (!this.isResting) return
+    this.isResting = false
+    this.world.enqueue(this.run)
+  }
+
+  private readonly run = (): void => {
+    if (this.isActive || !this.isRunning() || this.world.now() < this.busyUntil) return
+    this.isActive = true
+    try {
+      while (this.isRunning()) {
+        const computation = this.computations.shift()
+        if (computation !== undefined) {
+          this.rest.push(computation.then)
+          return this.occupy(computation.millis)
+        }
+        const task = this.take()
+        if (task === undefined) return
+        if (++this.tasksSinceRest > restless) throw new Restless(this.world.now())
+        task()
+        const cost = this.pace.cost()
+        if (cost > 0) return this.occupy(cost)
+      }
+    } finally {
+      this.isActive = false
+    }
+  }
+
+  private occupy(millis: number): void {
+    this.busyUntil = this.world.now() + millis
+    this.world.at(this.busyUntil, this.run)
+  }
+
+  /** The next task; none when all is done. */
+  private take(): Task | undefined {
+    for (;;) {
+      const item = this.rest.pop()
+      if (item instanceof Tasks) {
+        item.isScheduled = false
+        this.rest.push(...[...item.takeAll(this.pace.shuffles ? this.order : undefined)].reverse())
+      } else if (item !== undefined) return item
+      else if (this.phase === "timers") {
+        this.phase = "data"
+        this.rest = this.data.reverse()
+        this.data = []
+      } else if (this.phase === "data") {
+        this.phase = "tasks"
+        this.rest = this.pace.shuffles ? shuffled(this.dispatchers, this.order) : this.dispatchers.reverse()
+        this.dispatchers = []
+      } else if (!this.beginTurn()) return undefined
+    }
+  }
+
+  /** Whether there is anything to do in another turn. */
+  private beginTurn(): boolean {
+    const now = this.world.now()
+    if (!this.isResting && this.turnAt > -Infinity) this.onTurn?.(now - this.turnAt)
+    if (this.timers.length + this.data.length + this.dispatchers.length === 0) {
+      this.isResting = true
+      this.tasksSinceRest = 0
+      this.turnAt = -Infinity
+      return false
+    }
+    this.turnBeforeAt = this.turnAt === -Infinity ? now : this.turnAt
+    this.turnAt = now
+    this.phase = "timers"
+    this.rest = this.timers.reverse()
+    this.timers = []
+    return true
+  }
+}
