@@ -9,7 +9,6 @@ import { TestClock } from "effect/testing"
 import type { Settings } from "../simulate/behaviour.ts"
 import { mixedFleetPlan } from "../simulate/mixedFleetPlan.ts"
 import {
-  crowdPlan,
   hang,
   loadOf,
   mutexPlan,
