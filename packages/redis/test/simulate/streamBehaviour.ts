@@ -264,8 +264,11 @@ const handler = (client: Simulation.Client, settings: Settings) => {
       note("begin", fields)
 
       // Reads what is left before it asks: a yield in between may take time
-      const ensured = Effect.flatMap(lease.timeLeft, (left) =>
-        Effect.map(lease.ensure, () => note("ensured", { resource: stream, id, left: Duration.toMillis(left) })))
+      const ensured = Effect.gen(function*() {
+        const left = yield* lease.timeLeft
+        yield* lease.ensure
+        note("ensured", { resource: stream, id, left: Duration.toMillis(left) })
+      })
       const message = (
         { id: messageId, value }: { readonly id: EntryId; readonly value: typeof Order.Type }
       ) =>
