@@ -63,11 +63,13 @@ const advice: ReadonlyArray<readonly [ofProgram: string, ofCommand: string]> = [
 export const advised = (message: string): string =>
   advice.reduce((text, [ofProgram, ofCommand]) => text.replace(ofProgram, ofCommand), message)
 
-/** The line on standard error. The command module of Effect prints its own errors. */
+export const errorJson = (tag: unknown, message: string): string => JSON.stringify({ error: { tag, message } })
+
+/** The line of an error. The presenter prints those of wrong arguments. */
 export const messageOf = (error: unknown, isJson: boolean): string | undefined => {
   if (CliError.isCliError(error)) return undefined
   const message = advised(error instanceof Error ? error.message : String(error))
   if (message === "") return undefined
   const tag = Predicate.hasProperty(error, "_tag") ? error._tag : "Defect"
-  return isJson ? JSON.stringify({ error: { tag, message } }) : `effect-simba: ${message}`
+  return isJson ? errorJson(tag, message) : `effect-simba: ${message}`
 }

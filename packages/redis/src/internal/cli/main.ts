@@ -1,5 +1,6 @@
 /** The commands of `effect-simba`, and how their errors are told. */
 import * as Cause from "effect/Cause"
+import * as CliOutput from "effect/cli/CliOutput"
 import * as Command from "effect/cli/Command"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
@@ -13,6 +14,7 @@ import { bench } from "./bench.ts"
 import { doctor } from "./doctor.ts"
 import { messageOf } from "./exitCodes.ts"
 import { mutexCommands } from "./mutexCommands.ts"
+import { presenter } from "./presenter.ts"
 import { runCommand } from "./runCommand.ts"
 import { settings } from "./settings.ts"
 import { streams } from "./streamCommands.ts"
@@ -33,20 +35,24 @@ const versionIn = Effect.fnUntraced(function*(packageFile: URL) {
 })
 
 /** Known also where the other flags cannot be read. The words after `--` are the command of `run`. */
-const asksForJson = Effect.map(
-  Effect.flatMap(Stdio.Stdio, ({ args }) => args),
-  (args) => args.slice(0, args.includes("--") ? args.indexOf("--") : args.length).includes("--json")
-)
+const outputOf = (args: ReadonlyArray<string>) => {
+  const end = args.indexOf("--")
+  const isJson = args.slice(0, end < 0 ? args.length : end).includes("--json")
+  // The standard output of `run` is that of its command
+  return { isJson, print: isJson && end < 0 ? Console.log : Console.error }
+}
 
-export const main = (packageFile: URL) =>
-  Effect.flatMap(versionIn(packageFile), (version) => Command.run(command, { version })).pipe(
-    Effect.tapCause((cause) =>
-      Effect.flatMap(asksForJson, (isJson) => {
-        const message = Cause.hasInterruptsOnly(cause) ? undefined : messageOf(Cause.squash(cause), isJson)
-        return message === undefined ? Effect.void : Console.error(message)
-      })
-    ),
+export const main = Effect.fnUntraced(function*(packageFile: URL) {
+  const version = yield* versionIn(packageFile)
+  const { isJson, print } = outputOf(yield* (yield* Stdio.Stdio).args)
+  yield* Command.run(command, { version }).pipe(
+    Effect.tapCause((cause) => {
+      const message = Cause.hasInterruptsOnly(cause) ? undefined : messageOf(Cause.squash(cause), isJson)
+      return message === undefined ? Effect.void : print(message)
+    }),
+    Effect.provideService(CliOutput.Presenter, presenter(isJson)),
     Effect.provideService(References.MinimumLogLevel, "Error"),
     // Standard output is for answers, and a loss is told once
     Effect.provideService(Logger.LogToStderr, true)
   )
+})

@@ -170,14 +170,15 @@ const release = Command.make(
     yes: Flag.withAlias(switchFlag("yes", "Do not ask"), "y")
   },
   Effect.fnUntraced(function*({ force, name, yes }) {
+    const state = yield* inspect("release", name)
+    if (state.ownership._tag === "Free") return yield* stop("negative", `Nobody owns "${printable(name)}".`)
     if (!force) {
       return yield* stop(
         "usage",
-        "Another process owns the mutex, so this takes --force. Its owner loses the lease and may work on for a moment."
+        `${printable(state.ownership.owner)} owns "${printable(name)}", so this takes --force. ` +
+          "The owner loses the lease and may work on for a moment."
       )
     }
-    const state = yield* inspect("release", name)
-    if (state.ownership._tag === "Free") return yield* stop("negative", `Nobody owns "${printable(name)}".`)
     if (!yes && !(yield* confirmed(name, state))) return yield* stop("negative", "Nothing was changed.")
     const before = yield* Mutex.forceRelease(name)
     const owner = before._tag === "Held" ? before.owner : null

@@ -70,6 +70,7 @@ export const runCommand = Command.make(
   },
   Effect.fnUntraced(
     function*({ command, grace = Duration.seconds(10), name, noWait, transition, ttl, wait }) {
+      if (noWait && wait !== undefined) return yield* stop("usage", "Give --wait or --no-wait, not both.")
       const lease = noWait
         ? Option.getOrUndefined(yield* Mutex.acquireIfAvailable(name, { ttl, transition }))
         : yield* Mutex.acquire(name, { ttl, transition, timeout: wait })

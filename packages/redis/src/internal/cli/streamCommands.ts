@@ -11,7 +11,7 @@ import * as Stream from "effect/Stream"
 import { stop } from "./exitCodes.ts"
 import { formatDuration, type Paint, plural, print, printable, table } from "./output.ts"
 import { countFlag, durationFlag, optional, switchFlag } from "./settings.ts"
-import { deadOf, exists, messagesOf, mostLag, onStore, open, pendingOf, services } from "./streamServices.ts"
+import { deadOf, known, messagesOf, mostLag, onStore, open, pendingOf, services } from "./streamServices.ts"
 
 const serviceArgument = Argument.String("service").pipe(
   Argument.withDescription("The name of the service"),
@@ -98,9 +98,7 @@ const show = Command.make(
     )
   },
   Effect.fnUntraced(function*({ lease = Duration.seconds(2), limit, service: name }) {
-    const service = yield* open(name)
-    const state = yield* service.inspect
-    if (!(yield* exists(name, state))) return yield* stop("negative", `There is no service "${printable(name)}".`)
+    const { service, state } = yield* known(name)
     // Listing pending announcements would create a missing group, and a new service has none pending
     const streams = state.pending === 0 ? [] : yield* dataStreams(service, lease, limit)
     const deadLetters = yield* service.deadLetters(undefined, limit)
@@ -155,7 +153,7 @@ const dead = Command.make(
   "dead",
   { service: serviceArgument, stream: streamFlag, limit: limitFlag },
   Effect.fnUntraced(function*({ limit, service: name, stream }) {
-    const service = yield* open(name)
+    const { service } = yield* known(name)
     if (stream === undefined) {
       const letters = yield* service.deadLetters(undefined, limit)
       return yield* print(letters, (paint) => letterTable(letters, paint))
@@ -179,7 +177,7 @@ const redrive = Command.make(
   },
   Effect.fnUntraced(function*({ all, ids, service: name, stream }) {
     if (all === ids.length > 0) return yield* stop("usage", "Give ids, or --all.")
-    const dead = deadOf(yield* open(name), stream)
+    const dead = deadOf((yield* known(name)).service, stream)
     // Listed before the first is brought back: one that fails again comes back with a new id
     const wanted = all ? (yield* Stream.runCollect(dead.all)).map(({ id }) => id) : ids
     const results = yield* Effect.forEach(

@@ -16,11 +16,14 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { RedisTopology } from "../../RedisTopology.ts"
+import { announcementField } from "../../streams/internal/announcementEntry.ts"
 import * as keys from "../../streams/internal/keys.ts"
 import * as RedisStreamStore from "../../streams/RedisStreamStore.ts"
 import { Redis } from "../client/effectRedis.ts"
 import { fromRedis } from "../client/errors.ts"
 import { scan } from "../client/scan.ts"
+import { stop } from "./exitCodes.ts"
+import { printable } from "./output.ts"
 import { redis } from "./settings.ts"
 
 const store = RedisStreamStore.layer.pipe(Layer.provideMerge(redis))
@@ -31,7 +34,21 @@ export const onStore = flow(Effect.scoped, Effect.provide(store))
 const isServiceName = Schema.is(ServiceName)
 const suffix = keys.input("" as ServiceName)
 
-/** Streams whose names end like a load-balancer stream, and that have its group. */
+/** Whether the first entry is an announcement: producers may come before the first consumer, which makes the group. */
+const isAnnouncedTo = ({ send }: Redis["Service"], name: ServiceName) =>
+  Effect.map(
+    send<ReadonlyArray<readonly [id: string, fields: ReadonlyArray<string>]>>(
+      "XRANGE",
+      keys.input(name),
+      "-",
+      "+",
+      "COUNT",
+      "1"
+    ),
+    ([first]) => first?.[1].includes(announcementField) === true
+  )
+
+/** Streams whose names end like a load-balancer stream, and that have its group or an announcement. */
 export const services = Effect.gen(function*() {
   const redis = yield* Redis
   const found = scan("list services", redis, yield* RedisTopology, "MATCH", `*${suffix}`, "TYPE", "stream")
@@ -42,7 +59,9 @@ export const services = Effect.gen(function*() {
     [...names].sort(),
     (name) =>
       redis.send<ReadonlyArray<ReadonlyArray<unknown>>>("XINFO", "GROUPS", keys.input(name)).pipe(
-        Effect.map((groups) => groups.some(([, group]) => group === keys.group(name))),
+        Effect.flatMap((groups) =>
+          groups.some(([, group]) => group === keys.group(name)) ? Effect.succeed(true) : isAnnouncedTo(redis, name)
+        ),
         Effect.mapError(fromRedis("read the groups of a service"))
       ),
     { concurrency: 16 }
@@ -60,6 +79,14 @@ export const exists = Effect.fnUntraced(function*(service: ServiceName, state: S
 })
 
 export const open = (service: ServiceName) => Effect.flatMap(StreamStore, (streams) => streams.open(service))
+
+/** Opens a service that is there. */
+export const known = Effect.fnUntraced(function*(name: ServiceName) {
+  const service = yield* open(name)
+  const state = yield* service.inspect
+  if (!(yield* exists(name, state))) return yield* stop("negative", `There is no service "${printable(name)}".`)
+  return { service, state }
+})
 
 type Page<A> = { readonly entries: ReadonlyArray<A>; readonly next: EntryId | undefined }
 

@@ -1,6 +1,7 @@
 /** `watch`: mutexes live on a terminal, and as lines of events everywhere else. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import type { OwnerEvent } from "@effect-simba/core/OwnerEvent"
+import type { BackendError } from "@effect-simba/core/SimbaError"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as TerminalCapabilities from "effect/cli/TerminalCapabilities"
@@ -20,6 +21,10 @@ const mostMutexes = 100
 
 /** Mutexes that cannot be read are left out; `ls` names them. */
 const readable = (names: ReadonlyArray<string>) => Effect.map(lookAt(names, 20), ([looks]) => looks)
+
+/** The server may come back, and the watch goes on. */
+const isOutage = (error: { readonly _tag: string; readonly retryable?: boolean }): error is BackendError =>
+  error._tag === "BackendError" && error.retryable === true
 
 const clockTime = Effect.map(DateTime.now, DateTime.formatIso)
 
@@ -46,12 +51,20 @@ const changesOfAll = Effect.fnUntraced(function*(every: Duration.Duration) {
       () => [`${at.slice(11, 23)} ${printable(name)} ${owner === "-" ? "is free" : `is at ${printable(owner)}`}`]
     )
   })
-  return yield* Effect.gen(function*() {
+  let isLost = false
+  const lost = Effect.fnUntraced(function*(error: BackendError) {
+    if (isLost) return
+    isLost = true
+    const at = yield* clockTime
+    yield* print({ at, lost: error.message }, () => [`${at.slice(11, 23)} no reply: ${printable(error.message)}`])
+  })
+  const look = Effect.gen(function*() {
     const looks = yield* Effect.flatMap(namesWith(""), readable)
+    isLost = false
     const byName = new Map(looks.map((look) => [look.name, look]))
     for (const name of new Set([...before.keys(), ...byName.keys()])) yield* tell(name, byName.get(name))
-    yield* Effect.sleep(every)
-  }).pipe(Effect.forever)
+  })
+  return yield* Effect.forever(Effect.andThen(Effect.catchIf(look, isOutage, lost), Effect.sleep(every)))
 })
 
 /** The other screen of the terminal, without a cursor; at the end the first one is as it was. */
@@ -67,17 +80,20 @@ const live = Effect.fnUntraced(function*(name: string | undefined, every: Durati
   const draw = yield* onOtherScreen(terminal)
   const view = new WatchView()
   const colours = yield* paint
+  const titled = (text: string) =>
+    Effect.map(clockTime, (at) => colours("dim", `${at.slice(11, 19)} UTC  ${printable(text)}`))
   const frame = Effect.gen(function*() {
     const names = name === undefined ? yield* namesWith("") : [name]
     view.look(yield* readable(names.slice(0, mostMutexes)))
     const size = { columns: (yield* terminal.columns) || 80, rows: (yield* terminal.rows) || 24 }
-    const title = colours("dim", `${(yield* clockTime).slice(11, 19)} UTC  Ctrl-C ends`)
     yield* draw([
-      title,
+      yield* titled("Ctrl-C ends"),
       ...name === undefined ? view.all(names.length, size, colours) : view.one(name, size, colours)
     ])
-    yield* Effect.sleep(every)
-  })
+  }).pipe(
+    Effect.catchIf(isOutage, (error) => Effect.flatMap(titled(`no reply: ${error.message}`), (title) => draw([title]))),
+    Effect.andThen(Effect.sleep(every))
+  )
   const noted = name === undefined
     ? Effect.never
     : eventsOf(name, (at, event) => Effect.sync(() => view.note(eventText(at, event, colours))))

@@ -7,9 +7,11 @@ import * as StreamWire from "./messages.ts"
 
 const decode = Schema.decodeUnknownResult(StreamWire.Announcement)
 
+export const announcementField = "lbs-input"
+
 /** The text of an announcement. The other fields are kept, and ignored. */
 export const textOf = (fields: StreamWire.Fields): string | undefined =>
-  fields.find(([name]) => name === "lbs-input")?.[1]
+  fields.find(([name]) => name === announcementField)?.[1]
 
 /** `problemWith` returns why a data stream cannot be owned here. */
 export const toEntry =

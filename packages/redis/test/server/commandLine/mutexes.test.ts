@@ -128,9 +128,11 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       assert.include(yes.output, lease.id)
       assert.strictEqual((yield* lease.lost).reason, "ForcedRelease")
 
-      const again = yield* commandLine.run(["release", name, "--force", "--yes"], server)
-      assert.strictEqual(again.code, 1)
-      assert.include(again.errors, "Nobody owns")
+      for (const flags of [[], ["--force", "--yes"]]) {
+        const again = yield* commandLine.run(["release", name, ...flags], server)
+        assert.strictEqual(again.code, 1)
+        assert.include(again.errors, "Nobody owns")
+      }
     }))
 
   it.effect("release changes nothing where nobody said that it may", () =>
@@ -197,6 +199,29 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       )
     }))
 
+  it.effect("watch survives a server that goes away, and says so", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer.start()
+      const lines = yield* commandLine.start(["watch", "--json", "--every", "50ms"], server)
+      const drawn = yield* commandLine.start(["watch", "--every", "50ms"], { ...server, terminal: true })
+      const before = yield* openMutex(server)
+      const name = freshName("before")
+      yield* before.acquire(name)
+      yield* until("both see it", Effect.sync(() => lines.output().includes(name) && drawn.output().includes(name)))
+      yield* server.kill()
+      yield* until(
+        "both say so",
+        Effect.sync(() => lines.output().includes("\"lost\":") && drawn.output().includes("no reply:"))
+      )
+      yield* server.restart
+      const after = yield* openMutex(server)
+      const next = freshName("after")
+      yield* after.acquire(next)
+      yield* until("both go on", Effect.sync(() => lines.output().includes(next) && drawn.output().includes(next)))
+      const lost = lines.output().split("\n").filter((line) => line.includes("\"lost\":"))
+      assert.lengthOf(lost, 1)
+    }))
+
   it.effect("watch ends by itself after --for", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
@@ -216,15 +241,21 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
         const { code, errors, output } = yield* commandLine.run(args, server)
         assert.strictEqual(code, 64, `${args.join(" ")}: ${output}${errors}`)
         assert.isNotEmpty(errors)
+        assert.notInclude(output + errors, "USAGE")
+        const inJson = yield* commandLine.run([...args, "--json"], server)
+        assert.strictEqual(inJson.errors, "", args.join(" "))
+        assert.hasAllKeys(JSON.parse(inJson.output).error, ["tag", "message"])
       }
+      const both = yield* commandLine.run(["run", "x", "--wait", "1s", "--no-wait", "--", "true"], server)
+      assert.strictEqual(both.code, 64)
       // The advice is for this program, and not for its library
       const single = yield* commandLine.run(["ls", "--cluster"], server)
       assert.strictEqual(single.code, 69)
       assert.include(single.errors, "leave --cluster out")
       const unreachable = yield* commandLine.run(["ls", "--url", "redis://127.0.0.1:1", "--json"], server)
       assert.strictEqual(unreachable.code, 69)
-      assert.strictEqual(unreachable.output, "")
-      assert.strictEqual(JSON.parse(unreachable.errors).error.tag, "BackendError")
+      assert.strictEqual(unreachable.errors, "")
+      assert.strictEqual(JSON.parse(unreachable.output).error.tag, "BackendError")
     }))
 
   it.effect("help, version and completions need no server", () =>

@@ -96,13 +96,26 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
   it.effect("a service that never was is named, and no key is made for it", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
-      const shown = yield* commandLine.run(["streams", "show", "odrers"], server)
-      assert.strictEqual(shown.code, 1)
-      assert.include(shown.errors, "There is no service \"odrers\".")
-      for (const args of [["dead", "odrers"], ["redrive", "odrers", "--all"]]) {
-        assert.strictEqual((yield* commandLine.run(["streams", ...args], server)).code, 0)
+      for (const args of [["show", "odrers"], ["dead", "odrers"], ["redrive", "odrers", "--all"]]) {
+        const { code, errors } = yield* commandLine.run(["streams", ...args], server)
+        assert.strictEqual(code, 1)
+        assert.include(errors, "There is no service \"odrers\".")
       }
       assert.deepStrictEqual(yield* server.send("KEYS", "*odrers*"), [])
+    }))
+
+  it.effect("a service that was announced to is listed before its first consumer", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      yield* StreamClient.announce("early:1").pipe(
+        Effect.provide(RedisStreams.layer({ service: "early", redis: { url: server.url } }))
+      )
+      yield* server.send("XADD", "theirs-input", "*", "no", "service")
+      const listed: ReadonlyArray<{ readonly name: string }> = yield* commandLine.json(["streams", "ls"], server)
+      const early = listed.filter(({ name }) => name === "early" || name === "theirs")
+      assert.deepStrictEqual(early.map((row) => ({ ...row, oldest: 0 })), [
+        { name: "early", announced: 1, pending: 0, consumers: 0, oldest: 0, deadLetters: 0 }
+      ] as ReadonlyArray<object>)
     }))
 
   it.effect("redrive wants ids or --all, and show wants a name that can be one", () =>
