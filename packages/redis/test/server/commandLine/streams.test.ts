@@ -45,7 +45,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
         assert.strictEqual(consumers[0].capacity, 64)
         assert.strictEqual(streams[0].stream, "orders:eu")
         assert.strictEqual(streams[0].consumer, consumers[0].name)
-        assert.strictEqual(streams[0].lag, 1)
+        assert.strictEqual(streams[0].lag, 2)
         assert.include(deadLetters.first[0].reason, "no such order")
 
         const text = yield* commandLine.run(["streams", "show", service, "--lease", "1m"], server)
