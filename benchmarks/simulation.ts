@@ -3,7 +3,7 @@
  * 0.1 to 1 second and then rests for up to one.
  */
 import { Mutex } from "@effect-simba/core"
-import { RedisMutexStore } from "@effect-simba/redis"
+import { RedisMutex } from "@effect-simba/redis"
 import { Checker, Simulation } from "@effect-simba/testkit"
 import { Duration, Effect, Layer } from "effect"
 import { lock } from "../packages/redis/test/simulate/mutexPlan.ts"
@@ -13,7 +13,7 @@ const contend = (client: Simulation.Client) =>
     Mutex.withLock("a"),
     Effect.andThen(Effect.suspend(() => Effect.sleep(Duration.millis(1000 * client.random())))),
     Effect.forever,
-    Effect.provide(Mutex.layer({ contender: client.name }).pipe(Layer.provide(RedisMutexStore.layer)))
+    Effect.provide(Mutex.layer({ contender: client.name }).pipe(Layer.provide(RedisMutex.layerStore)))
   )
 
 const options = (seed: number, seconds: number) => ({

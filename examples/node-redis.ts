@@ -1,21 +1,17 @@
 /**
- * Mutexes over `NodeRedis` of `@effect/platform-node`, which needs no ioredis. The modules are imported by their path,
- * because the package's index imports ioredis.
+ * Mutexes over `NodeRedis` of `@effect/platform-node`, which needs no ioredis.
  *
  *     node examples/node-redis.ts
  *     REDIS_URL=redis://localhost:6379 node examples/node-redis.ts
  */
-import * as Mutex from "@effect-simba/core/Mutex"
-import * as RedisMutexStore from "@effect-simba/redis/RedisMutexStore"
-import * as RedisSubscriber from "@effect-simba/redis/RedisSubscriber"
+import { Mutex } from "@effect-simba/core"
+import { RedisMutex } from "@effect-simba/redis"
 import { NodeRuntime } from "@effect/platform-node"
 import * as NodeRedis from "@effect/platform-node/NodeRedis"
 import { Effect, Layer } from "effect"
 import { redisUrl } from "./shared/redisUrl.ts"
 
-const MutexLive = Mutex.layer().pipe(
-  Layer.provide(RedisMutexStore.layer),
-  Layer.provide(RedisSubscriber.layer),
+const MutexLive = RedisMutex.layerRedis().pipe(
   Layer.provide(Layer.unwrap(Effect.map(redisUrl, (url) => NodeRedis.layer({ url }))))
 )
 

@@ -6,7 +6,7 @@
  *     bun examples/own-client.ts
  */
 import { Mutex } from "@effect-simba/core"
-import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import { Effect, Layer } from "effect"
 import { Redis } from "ioredis"
 import { redisUrl } from "./shared/redisUrl.ts"
@@ -19,9 +19,8 @@ const program = Effect.gen(function*() {
     (client) => Effect.promise(() => client.quit())
   )
 
-  const MutexLive = Mutex.layer().pipe(
-    Layer.provide(RedisMutexStore.layer),
-    Layer.provide(IoRedis.fromClient(client))
+  const MutexLive = RedisMutex.layerRedis().pipe(
+    Layer.provide(IoRedis.layerClient(client))
   )
 
   const visits = yield* Mutex.withLock("visits")((lease) =>

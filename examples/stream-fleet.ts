@@ -7,7 +7,7 @@
  */
 import { StreamClient } from "@effect-simba/core/streams"
 import { IoRedis } from "@effect-simba/redis"
-import { RedisStreamStore } from "@effect-simba/redis/streams"
+import { RedisStreams } from "@effect-simba/redis/streams"
 import { NodeRuntime } from "@effect/platform-node"
 import { Effect, Fiber, Layer, Ref } from "effect"
 import { Redis } from "effect/persistence/Redis"
@@ -21,7 +21,7 @@ const streamOf = (region: string) => `${service}:${region}`
 const consumer = (name: string) =>
   StreamClient.run(handler).pipe(
     Effect.provide(
-      StreamClient.layer({ service, enableEvents: true, consumer: name }).pipe(Layer.provide(RedisStreamStore.layer))
+      StreamClient.layer({ service, enableEvents: true, consumer: name }).pipe(Layer.provide(RedisStreams.layerStore))
     )
   )
 
@@ -33,7 +33,7 @@ const program = Effect.gen(function*() {
   yield* StreamClient.announceAll(regions.map((region) => ({ stream: streamOf(region) }))).pipe(
     Effect.provide(
       StreamClient.layer({ service, enableEvents: true, consumer: "producer" }).pipe(
-        Layer.provide(RedisStreamStore.layer)
+        Layer.provide(RedisStreams.layerStore)
       )
     )
   )

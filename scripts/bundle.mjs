@@ -20,8 +20,8 @@ const files = {
   redis: {
     mutexScripts: /internal[\\/]mutex[\\/]scripts(?:\.generated)?\.ts$/,
     streamScripts: /streams[\\/]internal[\\/]scripts(?:\.generated)?\.ts$/,
-    mutex: /src[\\/]RedisMutexStore\.ts$/,
-    streams: /streams[\\/]RedisStreamStore\.ts$/
+    mutex: /internal[\\/]mutex[\\/]store\.ts$/,
+    streams: /streams[\\/]internal[\\/]store\.ts$/
   },
   testkit: {}
 }
@@ -68,7 +68,12 @@ const bundlePrograms = async (folder, dist) => {
     platform: "node",
     external: unbundled
   })
-  const { output } = await build.write({ dir: join(dist, "bin"), minify: true, entryFileNames: "[name].main.js" })
+  const { output } = await build.write({
+    dir: join(dist, "bin"),
+    minify: true,
+    codeSplitting: false,
+    entryFileNames: "[name].main.js"
+  })
   await build.close()
   for (const path of paths) {
     const name = basename(path, ".ts")
@@ -120,11 +125,17 @@ const bundle = async (folder, dist) => {
 
   // Sharing a file must not make a module need a package that it does without, such as an optional one.
   const chunks = new Map(output.filter(({ type }) => type === "chunk").map((chunk) => [chunk.fileName, chunk.imports]))
+  const optional = Object.keys(
+    JSON.parse(readFileSync(join(folder, "package.json"), "utf8")).peerDependenciesMeta ?? {}
+  )
   const packagesBelow = (start, importsOf) =>
     new Set([...reached(start, importsOf)].filter((id) => isExternal(id) && !chunks.has(id)).map(packageOf))
   for (const module of modules) {
+    const importsOf = (file) => chunks.get(file) ?? []
     const needed = packagesBelow(source(module), (id) => imported.get(id) ?? []).union(everywhere)
-    for (const name of packagesBelow(`${module}.js`, (file) => chunks.get(file) ?? [])) {
+    for (const name of packagesBelow(`${module}.js`, importsOf)) {
+      // Layers load an optional peer when they are built
+      if (optional.includes(name)) throw new Error(`dist/${module}.js would import ${name}, an optional peer`)
       if (!needed.has(name)) {
         throw new Error(`dist/${module}.js of ${basename(folder)} would import ${name}, and src not`)
       }

@@ -1,6 +1,6 @@
 /** Ours, as an application would use it: `Mutex.acquire` in a scope, `Mutex.withLock`, one Redis layer per process. */
 import { Mutex } from "@effect-simba/core"
-import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import { Context, Deferred, Effect, Exit, Layer, Metric, Scope, Tracer } from "effect"
 import {
   type Connect,
@@ -144,7 +144,7 @@ const redis = ({ isCluster, url }: Connect) => {
 
 const connect = Effect.fnUntraced(function*(request: Connect) {
   const store = yield* Layer.build(
-    RedisMutexStore.layer.pipe(Layer.provide(redis(request)))
+    RedisMutex.layerStore.pipe(Layer.provide(redis(request)))
   )
   const open = Effect.map(
     Layer.build(Layer.fresh(Mutex.layer(periods(request)).pipe(Layer.provide(Layer.succeedContext(store))))),

@@ -1,7 +1,7 @@
 /** A consumer of data streams as a process of its own, which says what happens and answers questions. */
 import { StreamClient, type StreamConfig, StreamLease, StreamMessages, StreamMetrics } from "@effect-simba/core/streams"
 import { IoRedis } from "@effect-simba/redis"
-import { RedisStreamStore } from "@effect-simba/redis/streams"
+import { RedisStreams } from "@effect-simba/redis/streams"
 import { Cause, Effect, Fiber, Layer, Metric, Schema } from "effect"
 
 export interface Setup {
@@ -108,8 +108,7 @@ const main = (setup: Setup) =>
     return client.run(handler(setup), { onError: failed })
   }).pipe(
     Effect.provide(
-      StreamClient.layer(setup.options).pipe(
-        Layer.provide(RedisStreamStore.layer),
+      RedisStreams.layerRedis(setup.options).pipe(
         Layer.provide(IoRedis.layer({ url: setup.url }))
       )
     )

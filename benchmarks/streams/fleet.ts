@@ -1,7 +1,7 @@
 /** Consumers as processes, and the server that they share. */
 import { StreamClient, type StreamConfig } from "@effect-simba/core/streams"
 import { IoRedis } from "@effect-simba/redis"
-import { RedisStreamStore } from "@effect-simba/redis/streams"
+import { RedisStreams } from "@effect-simba/redis/streams"
 import { Effect, Layer, type Scope } from "effect"
 import { spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
@@ -93,8 +93,7 @@ export const start = (setup: Setup): Effect.Effect<Consumer, never, Scope.Scope>
 export const announce = (server: Server, service: string, count: number) =>
   StreamClient.announceAll(Array.from({ length: count }, (_, index) => ({ stream: `${service} ${index}` }))).pipe(
     Effect.provide(
-      StreamClient.layer({ service }).pipe(
-        Layer.provide(RedisStreamStore.layer),
+      RedisStreams.layerRedis({ service }).pipe(
         Layer.provide(IoRedis.layer({ url: server.url, commandTimeout: "30 seconds" }))
       )
     )

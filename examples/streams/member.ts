@@ -4,7 +4,7 @@
  */
 import { StreamClient, StreamLease, StreamMessages } from "@effect-simba/core/streams"
 import { IoRedis } from "@effect-simba/redis"
-import { RedisStreamStore } from "@effect-simba/redis/streams"
+import { RedisStreams } from "@effect-simba/redis/streams"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Exit, Layer, Option, References, Schema, Stdio } from "effect"
@@ -66,8 +66,7 @@ const consume = Effect.fnUntraced(function*(who: string) {
 const main = Effect.gen(function*() {
   const stdio = yield* Stdio.Stdio
   const [role, who, service] = yield* stdio.args
-  const client = StreamClient.layer({ ...plan.options, service: service!, consumer: who }).pipe(
-    Layer.provide(RedisStreamStore.layer),
+  const client = RedisStreams.layerRedis({ ...plan.options, service: service!, consumer: who }).pipe(
     Layer.provideMerge(IoRedis.layerFromEnv({ commandTimeout: plan.commandTimeout }))
   )
   const work: Effect.Effect<void, unknown, StreamClient.StreamClient | Redis> = role === "producer"

@@ -3,7 +3,7 @@
  * connections, pauses, wrong clocks and fail-overs. A seed decides all of it, and nothing waits for real time.
  */
 import { Mutex } from "@effect-simba/core"
-import { RedisMutexStore } from "@effect-simba/redis"
+import { RedisMutex } from "@effect-simba/redis"
 import * as RedisLockModel from "@effect-simba/redis/RedisLockModel"
 import { Checker, Simulation, TestMutex } from "@effect-simba/testkit"
 import { assert, it } from "@effect/vitest"
@@ -23,7 +23,7 @@ const processOf = (client: Simulation.Client) =>
   Reports.layer.pipe(
     Layer.provide(TestMutex.layerNoted(client)),
     Layer.provide(Mutex.layer(options)),
-    Layer.provide(RedisMutexStore.layer)
+    Layer.provide(RedisMutex.layerStore)
   )
 
 it.effect("a report is made once at a time, whatever fails", () =>

@@ -3,7 +3,7 @@
  * in-memory Redis that runs the scripts of production. The clock is in your hands, and nothing waits for real time.
  */
 import { Mutex } from "@effect-simba/core"
-import { RedisMutexStore } from "@effect-simba/redis"
+import { RedisMutex } from "@effect-simba/redis"
 import { ContentionScript, FakeNetwork, FakeRedis, TestMutex } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer, Option } from "effect"
@@ -57,7 +57,7 @@ describe("Reports, in several processes on one Redis", () => {
   /** The service as a process of that name has it. */
   const reportsOf = (name: string) =>
     Reports.layer.pipe(
-      Layer.provide(TestMutex.layerClient(RedisMutexStore.layer, { name })),
+      Layer.provide(TestMutex.layerClient(RedisMutex.layerStore, { name })),
       Layer.build,
       Effect.map(Context.get(Reports))
     )

@@ -3,7 +3,7 @@
  * then in several. The clock is in your hands, and nothing waits for real time.
  */
 import { StreamClient } from "@effect-simba/core/streams"
-import { RedisStreamStore } from "@effect-simba/redis/streams"
+import { RedisStreams } from "@effect-simba/redis/streams"
 import { FakeNetwork, FakeRedis } from "@effect-simba/testkit"
 import { TestStreams } from "@effect-simba/testkit/streams"
 import { assert, describe, it } from "@effect/vitest"
@@ -18,7 +18,7 @@ const order = (region: string, ...fields: ReadonlyArray<string>) =>
 const sums = Effect.flatMap(Sums, Ref.get)
 
 describe("the handler of orders", () => {
-  const Live = Layer.merge(Sums.layer, TestStreams.layerWith(RedisStreamStore.layer, { service: "orders" }))
+  const Live = Layer.merge(Sums.layer, TestStreams.layerWith(RedisStreams.layerStore, { service: "orders" }))
 
   it.effect("adds up what was ordered, until the last order", () =>
     Effect.gen(function*() {
@@ -53,7 +53,7 @@ describe("the handler of orders", () => {
 describe("the handler of orders, in several processes on one Redis", () => {
   const start = Effect.fnUntraced(function*(name: string) {
     const context = yield* Layer.build(
-      Layer.merge(Sums.layer, TestStreams.layerClient(RedisStreamStore.layer, { service: "orders", name }))
+      Layer.merge(Sums.layer, TestStreams.layerClient(RedisStreams.layerStore, { service: "orders", name }))
     )
     yield* Effect.forkIn(Effect.provideContext(StreamClient.run(handler), context), yield* Effect.scope)
     yield* TestClock.adjust("1 second")

@@ -40,7 +40,7 @@ export type Notice = typeof Notice.Type
  * **Example** (Looking again after a gap)
  *
  * ```ts
- * import { Subscriber } from "@effect-simba/core"
+ * import * as Subscriber from "@effect-simba/core/Subscriber"
  * import { Effect, Queue } from "effect"
  *
  * const follow = <E, R>(channel: string, look: Effect.Effect<void, E, R>) =>
@@ -88,7 +88,7 @@ export class Subscriber extends Context.Service<Subscriber, {
  * **Example** (Waiting until something may have changed)
  *
  * ```ts
- * import type { Subscriber } from "@effect-simba/core"
+ * import type * as Subscriber from "@effect-simba/core/Subscriber"
  * import { Duration, Effect } from "effect"
  *
  * const untilLook = <A>({ bound, next }: Subscriber.Subscription<A>) =>

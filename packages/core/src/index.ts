@@ -137,13 +137,3 @@ export * as OwnerEvent from "./OwnerEvent.ts"
  * @since 0.1.0
  */
 export * as SimbaError from "./SimbaError.ts"
-
-/**
- * Publish/subscribe channels that say when messages may have been missed.
- *
- * A channel delivers each message at most once, and a restored connection has missed all messages in between. Readers
- * that rely on messages look again after a gap.
- *
- * @since 0.1.0
- */
-export * as Subscriber from "./Subscriber.ts"

@@ -7,7 +7,7 @@
  *
  * @since 0.1.0
  */
-import type { BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
+import { type BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import type * as Config from "effect/Config"
 import * as Context from "effect/Context"
@@ -23,9 +23,9 @@ import { CommandSink } from "./internal/client/commandSink.ts"
 import * as Redis from "./internal/client/effectRedis.ts"
 import { fromRedis } from "./internal/client/errors.ts"
 import type * as connection from "./internal/client/ioredis/connection.ts"
-import * as drivers from "./internal/client/ioredis/driver.ts"
+import * as down from "./internal/client/ioredis/connectionsDown.ts"
+import type * as drivers from "./internal/client/ioredis/driver.ts"
 import { driverOptions, environmentBeside, given, partsOf } from "./internal/client/ioredis/options.ts"
-import * as outages from "./internal/client/ioredis/outageLog.ts"
 import type * as url from "./internal/client/ioredis/url.ts"
 import { onWallClock } from "./internal/client/ioredis/wallClock.ts"
 import { RedisTopology } from "./RedisTopology.ts"
@@ -155,7 +155,7 @@ export const health: Effect.Effect<void, BackendError, IoRedis> = Effect.flatMap
  * @since 0.1.0
  */
 export const connectionsDown: { readonly [Role in "commands" | "subscriber"]: Metric.Gauge<number> } =
-  outages.connectionsDown
+  down.connectionsDown
 
 /** What a URL that is given in code says, and what the environment says besides. A password belongs to its user. */
 const besides = (environment: connection.ClientOptions, { db, password, username }: url.Parts) => {
@@ -201,9 +201,24 @@ const provide = Effect.fnUntraced(function*(driver: drivers.Driver) {
   )
 })
 
+/** An optional peer is loaded with the first layer that needs it. */
+const load = Effect.tryPromise({
+  try: () => import("./internal/client/ioredis/driver.ts"),
+  catch: (cause) =>
+    new InvalidConfig({ option: "ioredis", problem: `it cannot be loaded, install ioredis 6: ${String(cause)}` })
+})
+
 /** Timers of the connections keep real time, also where a test moves the clock. */
-const layerOf = <E>(driver: Effect.Effect<drivers.Driver, E, Scope.Scope>) =>
-  Layer.effectContext(onWallClock(Effect.flatMap(driver, provide)))
+const layerOf = <E>(open: (driver: typeof drivers) => Effect.Effect<drivers.Driver, E, Scope.Scope>) =>
+  Layer.effectContext(onWallClock(Effect.flatMap(Effect.flatMap(load, open), provide)))
+
+/**
+ * What the layers of this module provide.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Provided = Redis.Redis | Subscriber | IoRedis
 
 /**
  * Provides `Redis`, `Subscriber` and `IoRedis` on one Redis server.
@@ -216,12 +231,10 @@ const layerOf = <E>(driver: Effect.Effect<drivers.Driver, E, Scope.Scope>) =>
  * **Example** (Mutexes on a Redis server)
  *
  * ```ts
- * import { Mutex } from "@effect-simba/core"
- * import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+ * import { IoRedis, RedisMutex } from "@effect-simba/redis"
  * import { Layer } from "effect"
  *
- * const MutexLive = Mutex.layer({ ttl: "10 seconds" }).pipe(
- *   Layer.provide(RedisMutexStore.layer),
+ * const MutexLive = RedisMutex.layerRedis({ ttl: "10 seconds" }).pipe(
  *   Layer.provide(IoRedis.layer({ url: "redis://localhost:6379" }))
  * )
  * ```
@@ -231,7 +244,7 @@ const layerOf = <E>(driver: Effect.Effect<drivers.Driver, E, Scope.Scope>) =>
  */
 export const layer = (
   options: Options = {}
-): Layer.Layer<Redis.Redis | Subscriber | IoRedis, BackendError | InvalidConfig> => layerOf(drivers.single(options))
+): Layer.Layer<Provided, BackendError | InvalidConfig> => layerOf(({ single }) => single(options))
 
 /**
  * Provides `Redis`, `Subscriber` and `IoRedis` on a Redis Cluster.
@@ -249,12 +262,10 @@ export const layer = (
  * **Example** (Mutexes on a Cluster)
  *
  * ```ts
- * import { Mutex } from "@effect-simba/core"
- * import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+ * import { IoRedis, RedisMutex } from "@effect-simba/redis"
  * import { Layer } from "effect"
  *
- * const MutexLive = Mutex.layer().pipe(
- *   Layer.provide(RedisMutexStore.layer),
+ * const MutexLive = RedisMutex.layerRedis().pipe(
  *   Layer.provide(IoRedis.layerCluster({ nodes: [{ host: "localhost", port: 7000 }] }))
  * )
  * ```
@@ -264,7 +275,7 @@ export const layer = (
  */
 export const layerCluster = (
   options: ClusterOptions
-): Layer.Layer<Redis.Redis | Subscriber | IoRedis, BackendError | InvalidConfig> => layerOf(drivers.cluster(options))
+): Layer.Layer<Provided, BackendError | InvalidConfig> => layerOf(({ cluster }) => cluster(options))
 
 /**
  * Provides `Redis`, `Subscriber` and `IoRedis` on a client that the application already has.
@@ -287,27 +298,24 @@ export const layerCluster = (
  * **Example** (An application that has a client)
  *
  * ```ts
- * import { Mutex } from "@effect-simba/core"
- * import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+ * import { IoRedis, RedisMutex } from "@effect-simba/redis"
  * import { Layer } from "effect"
  * import { Redis } from "ioredis"
  *
  * const client = new Redis("redis://localhost:6379")
  *
- * const MutexLive = Mutex.layer().pipe(
- *   Layer.provide(RedisMutexStore.layer),
- *   Layer.provide(IoRedis.fromClient(client))
+ * const MutexLive = RedisMutex.layerRedis().pipe(
+ *   Layer.provide(IoRedis.layerClient(client))
  * )
  * ```
  *
  * @category layers
  * @since 0.1.0
  */
-export const fromClient = (
+export const layerClient = (
   client: Client | Cluster,
   options: Pick<Options, "commandTimeout" | "connectTimeout" | "pool" | "serverChecks"> = {}
-): Layer.Layer<Redis.Redis | Subscriber | IoRedis, BackendError | InvalidConfig> =>
-  layerOf(drivers.ofClient(client, options))
+): Layer.Layer<Provided, BackendError | InvalidConfig> => layerOf(({ ofClient }) => ofClient(client, options))
 
 /**
  * Like `layer`, with options from the environment, unless they are given.
@@ -321,11 +329,11 @@ export const fromClient = (
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
- * import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+ * import { IoRedis, RedisMutex } from "@effect-simba/redis"
  * import { Layer } from "effect"
  *
  * const MutexLive = Mutex.layerFromEnv().pipe(
- *   Layer.provide(RedisMutexStore.layer),
+ *   Layer.provide(RedisMutex.layerStore),
  *   Layer.provide(IoRedis.layerFromEnv({ commandTimeout: "500 millis" }))
  * )
  * ```
@@ -335,14 +343,14 @@ export const fromClient = (
  */
 export const layerFromEnv = (
   options: Options = {}
-): Layer.Layer<Redis.Redis | Subscriber | IoRedis, BackendError | InvalidConfig | Config.ConfigError> =>
-  layerOf(
+): Layer.Layer<Provided, BackendError | InvalidConfig | Config.ConfigError> =>
+  layerOf(({ single }) =>
     Effect.gen(function*() {
       const environment = yield* environmentBeside(options)
       const client = {
         ...besides(environment.client, yield* partsOf(options.url)),
         ...yield* driverOptions(options.client)
       }
-      return yield* drivers.single({ ...environment, ...given(options), client })
+      return yield* single({ ...environment, ...given(options), client })
     })
   )

@@ -7,7 +7,7 @@
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
- * import { RedisMutexStore } from "@effect-simba/redis"
+ * import { RedisMutex } from "@effect-simba/redis"
  * import * as RedisLockModel from "@effect-simba/redis/RedisLockModel"
  * import { Checker, Simulation, TestMutex } from "@effect-simba/testkit"
  * import { assert, it } from "@effect/vitest"
@@ -23,7 +23,7 @@
  *     Effect.forever,
  *     Effect.provide(TestMutex.layerNoted(client).pipe(
  *       Layer.provide(Mutex.layer(options)),
- *       Layer.provide(RedisMutexStore.layer)
+ *       Layer.provide(RedisMutex.layerStore)
  *     ))
  *   )
  *

@@ -1,17 +1,19 @@
 /**
- * Mutexes on Redis in one layer, for applications that need nothing else of Redis.
+ * Mutexes on Redis: with a connection of their own, or on the `Redis` service of the application.
  *
  * @since 0.1.0
  */
 import * as Mutex from "@effect-simba/core/Mutex"
 import type * as MutexConfig from "@effect-simba/core/MutexConfig"
+import type { MutexStore } from "@effect-simba/core/MutexStore"
 import { type BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type { Redis } from "./internal/client/effectRedis.ts"
 import { within } from "./internal/client/ioredis/options.ts"
+import * as store from "./internal/mutex/store.ts"
 import * as IoRedis from "./IoRedis.ts"
-import * as RedisMutexStore from "./RedisMutexStore.ts"
 
 /**
  * Options of the mutexes and of their connection.
@@ -43,7 +45,12 @@ export interface Options extends MutexConfig.Options {
 }
 
 /**
- * Provides `Mutex` on the Redis server at `redis.url`, by default `redis://localhost:6379`.
+ * Provides `Mutex` on the Redis server at `redis.url`, by default `redis://localhost:6379`, and its connection.
+ *
+ * **Details**
+ *
+ * The connection is there for all else too: `Redis` for Effect's own users of it, and `IoRedis` for its health. Data streams
+ * share it with `RedisStreams.layerRedis`.
  *
  * **Example** (An application)
  *
@@ -61,11 +68,86 @@ export interface Options extends MutexConfig.Options {
  * @category layers
  * @since 0.1.0
  */
-export const layer = (options?: Options): Layer.Layer<Mutex.Mutex, BackendError | InvalidConfig> =>
-  Mutex.layer(options).pipe(
-    Layer.provide(RedisMutexStore.layer),
-    Layer.provide(within(options, IoRedis.layer))
-  )
+export const layer = (options?: Options): Layer.Layer<Mutex.Mutex | IoRedis.Provided, BackendError | InvalidConfig> =>
+  layerRedis(options).pipe(Layer.provideMerge(within(options, IoRedis.layer)))
+
+/**
+ * Provides `Mutex` using the current `Redis`.
+ *
+ * **When to use**
+ *
+ * Use it where the application has a connection already, such as `IoRedis.layerClient`, `IoRedis.layerCluster`, or another
+ * provider of Effect's `Redis` service.
+ *
+ * **Gotchas**
+ *
+ * Other providers than `IoRedis` have no subscriber of their own. Each channel then takes a subscription of the provider,
+ * and waiters poll every two seconds, because reconnects that the provider hides cannot be seen.
+ *
+ * **Example** (Mutexes and data streams on one connection)
+ *
+ * ```ts
+ * import { IoRedis, RedisMutex } from "@effect-simba/redis"
+ * import { RedisStreams } from "@effect-simba/redis/streams"
+ * import { Layer } from "effect"
+ *
+ * const Live = Layer.mergeAll(RedisMutex.layerRedis(), RedisStreams.layerRedis({ service: "orders" })).pipe(
+ *   Layer.provideMerge(IoRedis.layer({ url: "redis://localhost:6379" }))
+ * )
+ * ```
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerRedis = (
+  options?: MutexConfig.Options
+): Layer.Layer<Mutex.Mutex, BackendError | InvalidConfig, Redis> => Layer.provide(Mutex.layer(options), layerStore)
+
+/**
+ * Provides `MutexStore` using the current `Redis`.
+ *
+ * **Details**
+ *
+ * Fails to build with `BackendError` when Redis is out of reach, or does not reply for 30 seconds. Needs Redis 6.2 or
+ * newer.
+ *
+ * **Example** (The contract of stores, on a provider of your own)
+ *
+ * ```ts
+ * import { RedisMutex } from "@effect-simba/redis"
+ * import { Layer } from "effect"
+ * import type { Redis } from "effect/persistence/Redis"
+ *
+ * const storeOn = <E>(redis: Layer.Layer<Redis, E>) => Layer.provide(RedisMutex.layerStore, redis)
+ * ```
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerStore: Layer.Layer<MutexStore, BackendError, Redis> = store.layer
+
+/**
+ * Like `layer`, with options from `Config`.
+ *
+ * **Example** (Options whose names the application chooses)
+ *
+ * ```ts
+ * import { RedisMutex } from "@effect-simba/redis"
+ * import { Config } from "effect"
+ *
+ * const MutexLive = RedisMutex.layerConfig({
+ *   ttl: Config.Duration("LOCK_TTL"),
+ *   redis: { url: Config.Redacted("LOCK_REDIS") }
+ * })
+ * ```
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerConfig = (
+  options: Config.Wrap<Options>
+): Layer.Layer<Mutex.Mutex | IoRedis.Provided, BackendError | InvalidConfig | Config.ConfigError> =>
+  Layer.unwrap(Effect.map(Config.unwrap(options), layer))
 
 const switchedOn = (name: string) =>
   Effect.flatMap(
@@ -106,11 +188,11 @@ const switchedOn = (name: string) =>
  */
 export const layerFromEnv = (
   options?: Options
-): Layer.Layer<Mutex.Mutex, BackendError | InvalidConfig | Config.ConfigError> =>
+): Layer.Layer<Mutex.Mutex | IoRedis.Provided, BackendError | InvalidConfig | Config.ConfigError> =>
   Layer.unwrap(Effect.as(
     Effect.andThen(switchedOn("SIMBA_ENABLED"), switchedOn("SIMBA_REDIS_ENABLED")),
     Mutex.layerFromEnv(options).pipe(
-      Layer.provide(RedisMutexStore.layer),
-      Layer.provide(within(options, IoRedis.layerFromEnv))
+      Layer.provide(layerStore),
+      Layer.provideMerge(within(options, IoRedis.layerFromEnv))
     )
   ))

@@ -47,25 +47,11 @@ export * as RedisDoctor from "./RedisDoctor.ts"
 export * as RedisFence from "./RedisFence.ts"
 
 /**
- * Mutexes on Redis in one layer, for applications that need nothing else of Redis.
+ * Mutexes on Redis: with a connection of their own, or on the `Redis` service of the application.
  *
  * @since 0.1.0
  */
 export * as RedisMutex from "./RedisMutex.ts"
-
-/**
- * The mutex store on Redis, over Effect's own `Redis` service.
- *
- * @since 0.1.0
- */
-export * as RedisMutexStore from "./RedisMutexStore.ts"
-
-/**
- * `Subscriber` over any provider of Effect's `Redis` service, for providers other than `IoRedis`.
- *
- * @since 0.1.0
- */
-export * as RedisSubscriber from "./RedisSubscriber.ts"
 
 /**
  * The shape of the Redis behind Effect's `Redis` service.

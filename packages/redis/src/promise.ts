@@ -45,7 +45,6 @@ import type * as Scope from "effect/Scope"
 import { type Names, problemWith } from "./internal/client/optionNames.ts"
 import * as IoRedis from "./IoRedis.ts"
 import * as RedisMutex from "./RedisMutex.ts"
-import * as RedisMutexStore from "./RedisMutexStore.ts"
 
 /**
  * Options of `createSimba`. Durations are milliseconds, or texts such as `"10 seconds"`.
@@ -58,7 +57,7 @@ export interface Options extends Omit<MutexConfig.Options, "onOverrun"> {
   /** `redis://`, or `rediss://` for TLS. Default: `redis://localhost:6379`. */
   readonly url?: string | undefined
   /** The ioredis client of the application, which stays open. It takes the place of `url` and of `redis.client`. */
-  readonly client?: Parameters<typeof IoRedis.fromClient>[0] | undefined
+  readonly client?: Parameters<typeof IoRedis.layerClient>[0] | undefined
   /** More about the connection: options of ioredis, timeouts. */
   readonly redis?: Omit<IoRedis.Options, "url"> | undefined
 }
@@ -425,9 +424,8 @@ export const createSimba = (given: Options = {}): Promise<Simba> => {
   const runtime = ManagedRuntime.make(
     client === undefined
       ? RedisMutex.layer({ ...options, redis: { ...redis, url } })
-      : Mutex.layer(options).pipe(
-        Layer.provide(RedisMutexStore.layer),
-        Layer.provide(IoRedis.fromClient(client, redis))
+      : RedisMutex.layerRedis(options).pipe(
+        Layer.provide(IoRedis.layerClient(client, redis))
       )
   )
   return Effect.runPromise(

@@ -59,18 +59,18 @@ type StoreLayer<E> = Layer.Layer<MutexStore.MutexStore, E, Redis | Subscriber>
  *
  * **Details**
  *
- * `store` is `RedisMutexStore.layer` of `@effect-simba/redis`.
+ * `store` is `RedisMutex.layerStore` of `@effect-simba/redis`.
  *
  * **Example** (Two processes)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
- * import { RedisMutexStore } from "@effect-simba/redis"
+ * import { RedisMutex } from "@effect-simba/redis"
  * import { FakeRedis, TestMutex } from "@effect-simba/testkit"
  * import { Context, Effect, Layer } from "effect"
  *
  * const processOf = (name: string) =>
- *   Effect.map(Layer.build(TestMutex.layerClient(RedisMutexStore.layer, { name })), Context.get(Mutex.Mutex))
+ *   Effect.map(Layer.build(TestMutex.layerClient(RedisMutex.layerStore, { name })), Context.get(Mutex.Mutex))
  *
  * const program = Effect.scoped(Effect.gen(function*() {
  *   const [a, b] = yield* Effect.all([processOf("a"), processOf("b")])
@@ -96,7 +96,7 @@ export const layerClient = <E>(
  *
  * **Details**
  *
- * `store` is `RedisMutexStore.layer` of `@effect-simba/redis`. `FakeRedis` is there to look at the server and to break
+ * `store` is `RedisMutex.layerStore` of `@effect-simba/redis`. `FakeRedis` is there to look at the server and to break
  * it.
  *
  * **Example** (A service that fences its writes)
@@ -104,7 +104,7 @@ export const layerClient = <E>(
  * ```ts
  * import { assert, it } from "@effect/vitest"
  * import { Mutex } from "@effect-simba/core"
- * import { RedisFence, RedisMutexStore } from "@effect-simba/redis"
+ * import { RedisFence, RedisMutex } from "@effect-simba/redis"
  * import { FakeRedis, TestMutex } from "@effect-simba/testkit"
  * import { Effect } from "effect"
  *
@@ -113,7 +113,7 @@ export const layerClient = <E>(
  *     yield* Mutex.withLock("report")((lease) => RedisFence.set(lease, "report:latest", "42"))
  *     const server = yield* FakeRedis.FakeRedis
  *     assert.deepStrictEqual(yield* server.dump("report:latest"), { type: "string", value: "42" })
- *   }).pipe(Effect.provide(TestMutex.layerWith(RedisMutexStore.layer))))
+ *   }).pipe(Effect.provide(TestMutex.layerWith(RedisMutex.layerStore))))
  * ```
  *
  * @category layers

@@ -1,16 +1,19 @@
 /**
- * Data streams on Redis in one layer, for applications that need nothing else of Redis.
+ * Data streams on Redis: with a connection of their own, or on the `Redis` service of the application.
  *
  * @since 0.1.0
  */
 import type { BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import type * as StreamConfig from "@effect-simba/core/streams/StreamConfig"
-import type * as Config from "effect/Config"
+import type { StreamStore } from "@effect-simba/core/streams/StreamStore"
+import * as Config from "effect/Config"
+import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type { Redis } from "../internal/client/effectRedis.ts"
 import { within } from "../internal/client/ioredis/options.ts"
 import * as IoRedis from "../IoRedis.ts"
-import * as RedisStreamStore from "./RedisStreamStore.ts"
+import * as store from "./internal/store.ts"
 
 /**
  * Options of the client and of its connection.
@@ -42,7 +45,7 @@ export interface Options extends StreamConfig.Options {
 }
 
 /**
- * Provides `StreamClient` on the Redis server at `redis.url`, by default `redis://localhost:6379`.
+ * Provides `StreamClient` on the Redis server at `redis.url`, by default `redis://localhost:6379`, and its connection.
  *
  * **Details**
  *
@@ -71,11 +74,85 @@ export interface Options extends StreamConfig.Options {
  * @category layers
  * @since 0.1.0
  */
-export const layer = (options: Options): Layer.Layer<StreamClient.StreamClient, BackendError | InvalidConfig> =>
-  StreamClient.layer(options).pipe(
-    Layer.provide(RedisStreamStore.layer),
-    Layer.provide(within(options, IoRedis.layer))
-  )
+export const layer = (
+  options: Options
+): Layer.Layer<StreamClient.StreamClient | IoRedis.Provided, BackendError | InvalidConfig> =>
+  layerRedis(options).pipe(Layer.provideMerge(within(options, IoRedis.layer)))
+
+/**
+ * Provides `StreamClient` using the current `Redis`.
+ *
+ * **When to use**
+ *
+ * Use it where the application has a connection already: one that mutexes share, a Cluster, or another provider of Effect's
+ * `Redis` service.
+ *
+ * **Example** (A client on a Cluster)
+ *
+ * ```ts
+ * import { IoRedis } from "@effect-simba/redis"
+ * import { RedisStreams } from "@effect-simba/redis/streams"
+ * import { Layer } from "effect"
+ *
+ * const OrdersLive = RedisStreams.layerRedis({ service: "{orders}" }).pipe(
+ *   Layer.provide(IoRedis.layerCluster({ nodes: [{ host: "localhost", port: 7000 }] }))
+ * )
+ * ```
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerRedis = (
+  options: StreamConfig.Options
+): Layer.Layer<StreamClient.StreamClient, BackendError | InvalidConfig, Redis> =>
+  Layer.provide(StreamClient.layer(options), layerStore)
+
+/**
+ * Provides `StreamStore` using the current `Redis`.
+ *
+ * **Details**
+ *
+ * Fails to build with `BackendError` when Redis is out of reach, or does not reply for 30 seconds. Needs Redis 6.2 or
+ * newer.
+ *
+ * **Example** (The store on a provider of your own)
+ *
+ * ```ts
+ * import { RedisStreams } from "@effect-simba/redis/streams"
+ * import { Layer } from "effect"
+ * import type { Redis } from "effect/persistence/Redis"
+ *
+ * const storeOn = <E>(redis: Layer.Layer<Redis, E>) => Layer.provide(RedisStreams.layerStore, redis)
+ * ```
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerStore: Layer.Layer<StreamStore, BackendError, Redis> = store.layer
+
+/**
+ * Like `layer`, with options from `Config`.
+ *
+ * **Example** (Options whose names the application chooses)
+ *
+ * ```ts
+ * import { RedisStreams } from "@effect-simba/redis/streams"
+ * import { Config } from "effect"
+ *
+ * const OrdersLive = RedisStreams.layerConfig({
+ *   service: Config.succeed("orders"),
+ *   capacity: Config.Int("ORDERS_CAPACITY"),
+ *   redis: { url: Config.Redacted("ORDERS_REDIS") }
+ * })
+ * ```
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerConfig = (
+  options: Config.Wrap<Options>
+): Layer.Layer<StreamClient.StreamClient | IoRedis.Provided, BackendError | InvalidConfig | Config.ConfigError> =>
+  Layer.unwrap(Effect.map(Config.unwrap(options), layer))
 
 /**
  * Like `layer`, with options from the environment, unless they are given.
@@ -102,8 +179,8 @@ export const layer = (options: Options): Layer.Layer<StreamClient.StreamClient, 
  */
 export const layerFromEnv = (
   options: Options
-): Layer.Layer<StreamClient.StreamClient, BackendError | InvalidConfig | Config.ConfigError> =>
+): Layer.Layer<StreamClient.StreamClient | IoRedis.Provided, BackendError | InvalidConfig | Config.ConfigError> =>
   StreamClient.layerFromEnv(options).pipe(
-    Layer.provide(RedisStreamStore.layer),
-    Layer.provide(within(options, IoRedis.layerFromEnv))
+    Layer.provide(layerStore),
+    Layer.provideMerge(within(options, IoRedis.layerFromEnv))
   )

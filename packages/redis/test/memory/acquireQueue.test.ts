@@ -1,6 +1,6 @@
 /** Waiters of one process share one place in the queue: random scripts on the fake Redis. */
 import { Mutex, MutexStore } from "@effect-simba/core"
-import { RedisMutexStore } from "@effect-simba/redis"
+import { RedisMutex } from "@effect-simba/redis"
 import { ContentionScript, FakeNetwork, FakeRedis, TestMutex } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Fiber, Layer, Scope } from "effect"
@@ -11,7 +11,7 @@ import { FakeLive, openFake, start } from "../support/fakeProcess.ts"
 const processWith = (maxLocalHandOffs: number) => (name: string) =>
   Layer.effect(
     Mutex.Mutex,
-    Effect.map(Layer.build(TestMutex.layerClient(RedisMutexStore.layer, { name })), (context) => {
+    Effect.map(Layer.build(TestMutex.layerClient(RedisMutex.layerStore, { name })), (context) => {
       const mutex = Context.get(context, Mutex.Mutex)
       return Mutex.Mutex.of({
         ...mutex,

@@ -1,12 +1,12 @@
 /** Random scripts of contention against the production store on the fake Redis, and against one that is broken. */
 import { MutexStore } from "@effect-simba/core"
-import { RedisMutexStore } from "@effect-simba/redis"
+import { RedisMutex } from "@effect-simba/redis"
 import { ContentionScript, FakeNetwork, FakeRedis, TestMutex } from "@effect-simba/testkit"
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, Effect, Layer } from "effect"
 import { Redis } from "effect/persistence/Redis"
 
-const processOf = (name: string) => TestMutex.layerClient(RedisMutexStore.layer, { name })
+const processOf = (name: string) => TestMutex.layerClient(RedisMutex.layerStore, { name })
 
 it.effect.prop(
   "processes on one Redis: never two, growing tokens, first come, first served",
@@ -47,7 +47,7 @@ const Broken = Layer.effect(
         Effect.andThen(Effect.ignore(redis.send("DEL", `simba:{${request.mutex}}`)), store.release(request))
     } satisfies MutexStore.MutexStore["Service"]
   })
-).pipe(Layer.provide(RedisMutexStore.layer))
+).pipe(Layer.provide(RedisMutex.layerStore))
 
 it.effect(
   "a mutex that gives back what it does not own is found, and shown by a short script",

@@ -1,7 +1,7 @@
 import { Mutex } from "@effect-simba/core"
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import * as SqlFence from "@effect-simba/core/SqlFence"
-import { RedisMutexStore } from "@effect-simba/redis"
+import { RedisMutex } from "@effect-simba/redis"
 import { type Checker, Simulation } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -93,7 +93,7 @@ const runs = Effect.fnUntraced(function*(recipe: Recipe) {
       )
     ).pipe(
       Effect.provide(
-        Mutex.layer({ ttl: "1 second", transition: "1500 millis" }).pipe(Layer.provide(RedisMutexStore.layer))
+        Mutex.layer({ ttl: "1 second", transition: "1500 millis" }).pipe(Layer.provide(RedisMutex.layerStore))
       )
     )
 

@@ -1,6 +1,6 @@
 /** Simulations of programs that know nothing of them: with the published model of the mutex, and notes made by a layer. */
 import { Leadership, Mutex } from "@effect-simba/core"
-import { RedisMutexStore } from "@effect-simba/redis"
+import { RedisMutex } from "@effect-simba/redis"
 import * as RedisLockModel from "@effect-simba/redis/RedisLockModel"
 import { Checker, Simulation, TestMutex } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
@@ -32,7 +32,7 @@ const application = Effect.forEach(
 const noted = (client: Simulation.Client) =>
   TestMutex.layerNoted(client).pipe(
     Layer.provide(Mutex.layer(options)),
-    Layer.provide(RedisMutexStore.layer)
+    Layer.provide(RedisMutex.layerStore)
   )
 
 const simulate = Effect.fnUntraced(function*(

@@ -3,7 +3,7 @@ import { ContenderId, MutexName } from "@effect-simba/core/MutexName"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { ProtocolError } from "@effect-simba/core/SimbaError"
 import { type Notice, Subscriber } from "@effect-simba/core/Subscriber"
-import { RedisMutexStore } from "@effect-simba/redis"
+import { RedisMutex } from "@effect-simba/redis"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Equal, Layer, Queue, Result, Schema } from "effect"
 import * as Redis from "effect/persistence/Redis"
@@ -395,7 +395,7 @@ describe("names on the wire", () => {
 
 /** A Redis that answers every script with `reply`, and whose channels bring `notices`. */
 const storeOver = (reply: unknown, notices: ReadonlyArray<Notice> = []) =>
-  RedisMutexStore.layer.pipe(
+  RedisMutex.layerStore.pipe(
     Layer.provide(Layer.mock(Redis.Redis, {
       eval: () => () => Effect.succeed(reply as never),
       send: (command) => Effect.succeed((command === "SCRIPT" ? "sha" : reply) as never)

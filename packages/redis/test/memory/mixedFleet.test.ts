@@ -1,6 +1,6 @@
 /** Our waiters beside stock Simba contenders, whose releases take the first waiter out of the queue and notify it alone. */
 import * as Mutex from "@effect-simba/core/Mutex"
-import { RedisMutexStore } from "@effect-simba/redis"
+import { RedisMutex } from "@effect-simba/redis"
 import { FakeRedis, StockSimba, TestMutex } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Context, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
@@ -72,7 +72,7 @@ describe("beside stock contenders", () => {
 
   it.effect("a stock contender without a transition shares its mutex with leases of the same length", () =>
     Effect.gen(function*() {
-      const process = TestMutex.layerClient(RedisMutexStore.layer, {
+      const process = TestMutex.layerClient(RedisMutex.layerStore, {
         name: "us",
         ttl: "8 seconds",
         transition: "2 seconds"

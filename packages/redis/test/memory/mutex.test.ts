@@ -1,6 +1,6 @@
 /** The scenarios of `server/single/mutex.test.ts` on the fake Redis, in virtual time: the same scripts, and no waiting. */
 import * as Mutex from "@effect-simba/core/Mutex"
-import { RedisFence, RedisMutexStore } from "@effect-simba/redis"
+import { RedisFence, RedisMutex } from "@effect-simba/redis"
 import { FakeNetwork, FakeRedis, TestMutex } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer } from "effect"
@@ -32,7 +32,7 @@ const stage = Effect.gen(function*() {
       names.push(name)
       // One option for the mutex and for its client
       const commandTimeout = clientTimeout ?? options.commandTimeout
-      const process = TestMutex.layerClient(RedisMutexStore.layer, { ...options, name, commandTimeout })
+      const process = TestMutex.layerClient(RedisMutex.layerStore, { ...options, name, commandTimeout })
       return here(Effect.map(Layer.build(process), Context.get(Mutex.Mutex)))
     },
     server: {
@@ -64,7 +64,7 @@ describe("a mutex on the fake Redis", () => {
       yield* Mutex.withLock("report")((lease) => RedisFence.set(lease, "report:latest", "42"))
       const { dump } = yield* FakeRedis.FakeRedis
       assert.deepStrictEqual(yield* dump("report:latest"), { type: "string", value: "42" })
-    }).pipe(Effect.provide(TestMutex.layerWith(RedisMutexStore.layer))))
+    }).pipe(Effect.provide(TestMutex.layerWith(RedisMutex.layerStore))))
 
   it.effect("fifteen fibers of three processes exclude each other", () => fake(scenarios.exclusion))
 

@@ -3,7 +3,7 @@ import { FencingToken } from "@effect-simba/core/FencingToken"
 import * as Mutex from "@effect-simba/core/Mutex"
 import { MutexStore } from "@effect-simba/core/MutexStore"
 import { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
-import { RedisMutexStore } from "@effect-simba/redis"
+import { RedisMutex } from "@effect-simba/redis"
 import { FakeRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Fiber, Layer, Logger } from "effect"
@@ -37,7 +37,7 @@ const openDirect = Effect.gen(function*() {
     }
   }
   const context = yield* Layer.build(
-    Layer.fresh(RedisMutexStore.layer).pipe(
+    Layer.fresh(RedisMutex.layerStore).pipe(
       Layer.provide(Layer.succeedContext(Context.add(client, direct.CommandSink, own)))
     )
   )
@@ -216,7 +216,7 @@ describe("requests of one turn on a fake server", () => {
       const client = yield* Layer.build(FakeRedis.layerClient())
       const store = Context.get(
         yield* Layer.build(
-          Layer.fresh(RedisMutexStore.layer).pipe(
+          Layer.fresh(RedisMutex.layerStore).pipe(
             Layer.provide(Layer.succeedContext(Context.add(client, direct.CommandSink, over)))
           )
         ),

@@ -3,8 +3,8 @@ import type * as Mutex from "@effect-simba/core/Mutex"
 import { MutexStore } from "@effect-simba/core/MutexStore"
 import { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
 import { StreamClient } from "@effect-simba/core/streams"
-import { RedisMutexStore, RedisSubscriber } from "@effect-simba/redis"
-import { RedisStreamStore } from "@effect-simba/redis/streams"
+import { RedisMutex } from "@effect-simba/redis"
+import { RedisStreams } from "@effect-simba/redis/streams"
 import { FakeRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Fiber, Layer, Scope } from "effect"
@@ -21,13 +21,13 @@ class ReplyError extends Error {
 }
 
 describe("a provider without timeouts, of a server that never answers", () => {
-  const streams = StreamClient.layer({ service: "svc" }).pipe(Layer.provide(RedisStreamStore.layer))
+  const streams = StreamClient.layer({ service: "svc" }).pipe(Layer.provide(RedisStreams.layerStore))
 
   it.effect.each(
     [
-      ["mutexes", "PUBSUB", RedisMutexStore.layer],
-      ["mutexes", "SCRIPT", RedisMutexStore.layer],
-      ["mutexes", "a subscription", RedisMutexStore.layer.pipe(Layer.provide(RedisSubscriber.layer))],
+      ["mutexes", "PUBSUB", RedisMutex.layerStore],
+      ["mutexes", "SCRIPT", RedisMutex.layerStore],
+      ["mutexes", "a subscription", RedisMutex.layerStore],
       ["data streams", "PING", streams],
       ["data streams", "CONFIG", streams]
     ] as const
@@ -35,7 +35,9 @@ describe("a provider without timeouts, of a server that never answers", () => {
     Effect.gen(function*() {
       const context = yield* Layer.build(FakeRedis.layerClient({ name: "a" }))
       const redis = Context.get(context, Redis)
-      const provider = Layer.succeedContext(Context.add(context, Redis, {
+      // Without a subscriber of its own, subscriptions go through Redis.subscribe
+      const others = silent === "a subscription" ? Context.empty() : context
+      const provider = Layer.succeedContext(Context.add(others, Redis, {
         ...redis,
         send: (command, ...args) => command === silent ? Effect.never : redis.send(command, ...args),
         subscribe: () => Effect.never
@@ -115,7 +117,7 @@ describe("a server in trouble", () => {
           command === "EVALSHA" && answer !== undefined ? answer : redis.send(command, ...args)
         const faulty = Context.add(context, Redis, { ...redis, send: answering })
         const store = Context.get(
-          yield* Layer.build(Layer.fresh(RedisMutexStore.layer).pipe(Layer.provide(Layer.succeedContext(faulty)))),
+          yield* Layer.build(Layer.fresh(RedisMutex.layerStore).pipe(Layer.provide(Layer.succeedContext(faulty)))),
           MutexStore
         )
         const asked = (text: string) => {

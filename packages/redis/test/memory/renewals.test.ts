@@ -1,5 +1,5 @@
 import { type Lease, Mutex, MutexName } from "@effect-simba/core"
-import { RedisMutexStore, RedisTopology } from "@effect-simba/redis"
+import { RedisMutex, RedisTopology } from "@effect-simba/redis"
 import { TestRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Fiber, Layer } from "effect"
@@ -40,8 +40,7 @@ it.effect("a node that hangs costs its own leases, and no others", () => {
         hangs && args.some((arg) => arg.startsWith(hanging)) ? Effect.never : redis.send(command, ...args)
     }))
   )
-  const cluster = Mutex.layer().pipe(
-    Layer.provide(RedisMutexStore.layer),
+  const cluster = RedisMutex.layerRedis().pipe(
     Layer.provide(Layer.succeed(RedisTopology.RedisTopology, { _tag: "Cluster", primaries: Effect.succeed([]) })),
     Layer.provide(halfDeaf),
     Layer.provide(TestRedis.layer())

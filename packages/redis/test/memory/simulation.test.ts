@@ -1,6 +1,6 @@
 import { Mutex, type MutexConfig, MutexName, MutexStore } from "@effect-simba/core"
 import { Subscriber } from "@effect-simba/core/Subscriber"
-import { RedisMutexStore } from "@effect-simba/redis"
+import { RedisMutex } from "@effect-simba/redis"
 import { Checker, FakeRedis, Simulation, TestMutex, TestRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Duration, Effect, Fiber, Layer } from "effect"
@@ -23,7 +23,7 @@ const mistaken = (wrong: (store: MutexStore.MutexStore["Service"]) => Partial<Mu
   Layer.effect(
     MutexStore.MutexStore,
     Effect.map(MutexStore.MutexStore, (store) => MutexStore.MutexStore.of({ ...store, ...wrong(store) }))
-  ).pipe(Layer.provide(RedisMutexStore.layer))
+  ).pipe(Layer.provide(RedisMutex.layerStore))
 
 /** Lets what a tracer throws through. */
 const traced = mistaken((store) => ({ acquire: (request) => Effect.withSpan(store.acquire(request), "acquire") }))
@@ -242,7 +242,7 @@ describe("The mutex on a simulated Redis", () => {
         assert.deepStrictEqual(yield* next, { _tag: "LookIn", delay: confirm })
         yield* TestClock.adjust("1501 millis")
         assert.strictEqual((yield* live.ask("wait"))._tag, "Granted")
-      }).pipe(Effect.scoped, Effect.provide(RedisMutexStore.layer.pipe(Layer.provide(TestRedis.layer())))),
+      }).pipe(Effect.scoped, Effect.provide(RedisMutex.layerStore.pipe(Layer.provide(TestRedis.layer())))),
     { tags: ["H3"] }
   )
 
@@ -291,12 +291,12 @@ describe("TestMutex", () => {
       yield* TestClock.adjust("1 second")
       yield* Fiber.join(both)
       assert.deepStrictEqual((yield* server.keys).map(({ key }) => key), ["simba:{report}:fence"])
-    }).pipe(Effect.provide(TestMutex.layerWith(RedisMutexStore.layer))))
+    }).pipe(Effect.provide(TestMutex.layerWith(RedisMutex.layerStore))))
 
   it.effect("plays several processes on one server", () =>
     Effect.gen(function*() {
       const process = (name: string) =>
-        Effect.map(Layer.build(TestMutex.layerClient(RedisMutexStore.layer, { name })), Context.get(Mutex.Mutex))
+        Effect.map(Layer.build(TestMutex.layerClient(RedisMutex.layerStore, { name })), Context.get(Mutex.Mutex))
       const a = yield* process("a")
       const b = yield* process("b")
       yield* Effect.scoped(Effect.gen(function*() {

@@ -3,7 +3,7 @@ import { BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import { EntryId, ServiceName, StreamName } from "@effect-simba/core/streams/StreamName"
 import { StreamStore } from "@effect-simba/core/streams/StreamStore"
 import * as RedisTopology from "@effect-simba/redis/RedisTopology"
-import * as RedisStreamStore from "@effect-simba/redis/streams/RedisStreamStore"
+import * as RedisStreams from "@effect-simba/redis/streams/RedisStreams"
 import * as TestRedis from "@effect-simba/testkit/TestRedis"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Duration, Effect, Fiber, Layer, Option } from "effect"
@@ -85,7 +85,7 @@ describe("events", () => {
         // Nobody knows whether there will be events: heard if there are
         assert.isTrue(Option.isSome(yield* service.expiries))
       }).pipe(
-        Effect.provide(RedisStreamStore.layer.pipe(
+        Effect.provide(RedisStreams.layerStore.pipe(
           Layer.provide(Layer.effect(
             Redis,
             Effect.map(Redis, (redis) =>
@@ -119,7 +119,7 @@ describe("events", () => {
         stream: streamOf("one"),
         entry: EntryId.make("5-0")
       })
-    }).pipe(Effect.provide(RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer({ db: 3 }))))), {
+    }).pipe(Effect.provide(RedisStreams.layerStore.pipe(Layer.provideMerge(TestRedis.layer({ db: 3 }))))), {
     tags: ["G22"]
   })
 
@@ -147,7 +147,7 @@ describe("events", () => {
 })
 
 describe("Cluster", () => {
-  const cluster = Layer.fresh(RedisStreamStore.layer).pipe(
+  const cluster = Layer.fresh(RedisStreams.layerStore).pipe(
     Layer.provide(Layer.succeed(RedisTopology.RedisTopology, { _tag: "Cluster", primaries: Effect.succeed([]) })),
     Layer.provideMerge(TestRedis.layer())
   )
@@ -202,7 +202,7 @@ describe("Cluster", () => {
         assert.strictEqual((yield* service.take([own]))[0]!._tag, "Taken")
         // On one server any name will do
         const single = yield* Effect.map(
-          Layer.build(Layer.fresh(RedisStreamStore.layer)),
+          Layer.build(Layer.fresh(RedisStreams.layerStore)),
           (context) => Context.get(context, StreamStore)
         )
         yield* (yield* single.open(ServiceName.make("orders"))).announce([{ stream: untagged, info: {} }])

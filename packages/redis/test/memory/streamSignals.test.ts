@@ -2,7 +2,7 @@
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import type * as StreamConfig from "@effect-simba/core/streams/StreamConfig"
 import * as StreamMetrics from "@effect-simba/core/streams/StreamMetrics"
-import { RedisStreamStore } from "@effect-simba/redis/streams"
+import { RedisStreams } from "@effect-simba/redis/streams"
 import { FakeNetwork, FakeRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Fiber, Layer, Metric, Scope } from "effect"
@@ -14,8 +14,7 @@ const open = Effect.fnUntraced(function*(options: StreamConfig.Options & { reado
   const name = `${options.service} ${options.consumer}`
   const scope = yield* Scope.fork(yield* Effect.scope)
   const context = yield* Layer.buildWithScope(
-    StreamClient.layer({ enableEvents: true, gracePeriod: 0, ...options }).pipe(
-      Layer.provide(RedisStreamStore.layer),
+    RedisStreams.layerRedis({ enableEvents: true, gracePeriod: 0, ...options }).pipe(
       Layer.provide(FakeRedis.layerClient({ name, db: options.db ?? 0, commandTimeout: "500 millis" }))
     ),
     scope

@@ -1,6 +1,6 @@
 import type { EntryId } from "@effect-simba/core/streams/StreamName"
 import { type Held, type Service, StreamStore } from "@effect-simba/core/streams/StreamStore"
-import { RedisStreamStore } from "@effect-simba/redis/streams"
+import { RedisStreams } from "@effect-simba/redis/streams"
 import { Checker, Simulation } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Layer, Option } from "effect"
@@ -29,7 +29,7 @@ const mistaken = (wrong: (service: Service, redis: Redis["Service"]) => Partial<
           Effect.map(store.open(name, options), (service) => ({ ...service, ...wrong(service, redis) }))
       })
     })
-  ).pipe(Layer.provide(RedisStreamStore.layer))
+  ).pipe(Layer.provide(RedisStreams.layerStore))
 
 const calm: Settings = {
   ...loadOf(1).settings,

@@ -1,5 +1,5 @@
 /** The production layers and scripts on the testkit's server in memory, under TestClock. */
-import * as RedisStreamStore from "@effect-simba/redis/streams/RedisStreamStore"
+import * as RedisStreams from "@effect-simba/redis/streams/RedisStreams"
 import * as StreamStoreSuite from "@effect-simba/testkit/streams/StreamStoreSuite"
 import * as TestRedis from "@effect-simba/testkit/TestRedis"
 import { it } from "@effect/vitest"
@@ -14,20 +14,20 @@ const withEvents = Layer.effectDiscard(
   Effect.flatMap(Redis, (redis) => redis.send("CONFIG", "SET", "notify-keyspace-events", "Ex"))
 )
 
-StreamStoreSuite.suite("a fake Redis", RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer())), {
+StreamStoreSuite.suite("a fake Redis", RedisStreams.layerStore.pipe(Layer.provideMerge(TestRedis.layer())), {
   live: false,
   append,
   trim
 })
 StreamStoreSuite.suite(
   "a fake Redis with events",
-  RedisStreamStore.layer.pipe(Layer.provide(withEvents), Layer.provideMerge(TestRedis.layer())),
+  RedisStreams.layerStore.pipe(Layer.provide(withEvents), Layer.provideMerge(TestRedis.layer())),
   { live: false, append, publishesExpiries: true }
 )
 
 it.effect(
   "entries that were deleted while they were pending are gone",
-  () => Effect.provide(Effect.scoped(trimmed), RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer()))),
+  () => Effect.provide(Effect.scoped(trimmed), RedisStreams.layerStore.pipe(Layer.provideMerge(TestRedis.layer()))),
   { tags: ["B50"] }
 )
 
@@ -35,4 +35,4 @@ it.effect("requests for thousands of held leases share calls, and each has its o
   Effect.provide(heldAtOnce, TestRedis.layer()))
 
 it.effect("a message of bytes that are no UTF-8 goes to the dead letters and back unchanged", () =>
-  Effect.provide(Effect.scoped(messageBytes), RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer()))))
+  Effect.provide(Effect.scoped(messageBytes), RedisStreams.layerStore.pipe(Layer.provideMerge(TestRedis.layer()))))

@@ -1,6 +1,6 @@
 /** Stream ownership by the production scripts on the fake Redis, in virtual time. */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
-import { RedisStreamStore } from "@effect-simba/redis/streams"
+import { RedisStreams } from "@effect-simba/redis/streams"
 import { FakeNetwork, FakeRedis } from "@effect-simba/testkit"
 import { describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Fiber, Layer, Scope } from "effect"
@@ -22,8 +22,7 @@ const stage = Effect.gen(function*() {
         names.push(name)
         const scope = yield* Scope.fork(yield* Effect.scope)
         const process = yield* Layer.buildWithScope(
-          StreamClient.layer({ gracePeriod: "200 millis", ...options }).pipe(
-            Layer.provide(RedisStreamStore.layer),
+          RedisStreams.layerRedis({ gracePeriod: "200 millis", ...options }).pipe(
             Layer.provide(FakeRedis.layerClient({ name, commandTimeout: "500 millis" }))
           ),
           scope

@@ -1,8 +1,8 @@
 /** How a user tests handlers of data streams. */
 import { Mutex } from "@effect-simba/core"
 import { StreamClient, StreamLease, StreamMessages } from "@effect-simba/core/streams"
-import { RedisMutexStore } from "@effect-simba/redis"
-import { RedisStreamStore } from "@effect-simba/redis/streams"
+import { RedisMutex } from "@effect-simba/redis"
+import { RedisStreams } from "@effect-simba/redis/streams"
 import { FakeNetwork, FakeRedis, TestRedis } from "@effect-simba/testkit"
 import { TestStreams } from "@effect-simba/testkit/streams"
 import { assert, it } from "@effect/vitest"
@@ -30,7 +30,7 @@ it.effect("one client: what is announced and added is processed, and FakeRedis s
     assert.strictEqual((yield* StreamClient.inspect).announced, 0)
     const server = yield* FakeRedis.FakeRedis
     assert.include((yield* server.keys).map(({ key }) => key), "orders:eu")
-  }).pipe(Effect.provide(TestStreams.layerWith(RedisStreamStore.layer, { service: "orders" }))))
+  }).pipe(Effect.provide(TestStreams.layerWith(RedisStreams.layerStore, { service: "orders" }))))
 
 it.effect("a message that a handler gave up is replayed after the others", () =>
   Effect.gen(function*() {
@@ -55,12 +55,12 @@ it.effect("a message that a handler gave up is replayed after the others", () =>
     assert.deepStrictEqual(yield* StreamClient.deadMessages("orders:eu"), [])
     assert.strictEqual((yield* Effect.flip(StreamClient.deadMessages("")))._tag, "InvalidName")
     assert.strictEqual((yield* Effect.flip(StreamClient.replayMessage("orders:eu", "x")))._tag, "InvalidName")
-  }).pipe(Effect.provide(TestStreams.layerWith(RedisStreamStore.layer, { service: "orders" }))))
+  }).pipe(Effect.provide(TestStreams.layerWith(RedisStreams.layerStore, { service: "orders" }))))
 
 it.effect("several: another goes on after the last commit of one that was cut off", () =>
   Effect.gen(function*() {
     const processOf = (name: string) =>
-      Layer.build(TestStreams.layerClient(RedisStreamStore.layer, { service: "orders", name }))
+      Layer.build(TestStreams.layerClient(RedisStreams.layerStore, { service: "orders", name }))
     const [a, b] = yield* Effect.all([processOf("a"), processOf("b")])
     const seen = yield* Ref.make<ReadonlyArray<string>>([])
     const consumer = (name: string) =>
@@ -96,9 +96,9 @@ class Returns extends Context.Service<Returns, StreamClient.StreamClient["Servic
 }
 
 it.effect("two services and mutexes of one process, on one client of Redis", () => {
-  const StoreLive = RedisStreamStore.layer.pipe(Layer.provideMerge(TestRedis.layer()))
+  const StoreLive = RedisStreams.layerStore.pipe(Layer.provideMerge(TestRedis.layer()))
   const Live = Layer.mergeAll(
-    Mutex.layer().pipe(Layer.provide(RedisMutexStore.layer)),
+    Mutex.layer().pipe(Layer.provide(RedisMutex.layerStore)),
     StreamClient.layer({ service: "orders", gracePeriod: 0 }),
     Returns.layer
   ).pipe(Layer.provideMerge(StoreLive))

@@ -3,7 +3,7 @@ import { inboxOf } from "@effect-simba/core/MutexName"
 import { MutexStore, type WakeUp } from "@effect-simba/core/MutexStore"
 import { BackendError } from "@effect-simba/core/SimbaError"
 import type { Notice, Subscriber } from "@effect-simba/core/Subscriber"
-import { RedisMutexStore } from "@effect-simba/redis"
+import { RedisMutex } from "@effect-simba/redis"
 import { FakeRedis, TestMutex } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import {
@@ -332,7 +332,7 @@ describe("what a layer that lives could not give back", () => {
         failing.now && name === "a" && command === "EVALSHA"
           ? Effect.fail(new RedisError({ cause: new Error("the connection is down") }))
           : redis.send(command, ...args)
-      const store = Layer.fresh(RedisMutexStore.layer).pipe(
+      const store = Layer.fresh(RedisMutex.layerStore).pipe(
         Layer.provide(Layer.succeedContext(Context.add(context, Redis, { ...redis, send })))
       )
       return Context.get(yield* Layer.build(store), MutexStore)
@@ -443,7 +443,7 @@ describe("what a contended mutex costs", () => {
     const open = Effect.map(
       Layer.build(
         Layer.fresh(
-          TestMutex.layerClient(RedisMutexStore.layer, {
+          TestMutex.layerClient(RedisMutex.layerStore, {
             ttl: "10 minutes",
             transition: "5 minutes",
             confirmTimeout: "1 minute"

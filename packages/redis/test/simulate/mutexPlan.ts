@@ -5,7 +5,7 @@
  */
 import { Mutex, type MutexConfig, type MutexStore } from "@effect-simba/core"
 import { Subscriber } from "@effect-simba/core/Subscriber"
-import { RedisMutexStore } from "@effect-simba/redis"
+import { RedisMutex } from "@effect-simba/redis"
 import * as RedisLockModel from "@effect-simba/redis/RedisLockModel"
 import { Checker, Simulation } from "@effect-simba/testkit"
 import { Duration, Effect, Layer, Logger, References, Tracer } from "effect"
@@ -58,7 +58,8 @@ const throwing = ({ random }: Simulation.Client) => {
 /** `on` and `mutexes` replace parts of the fleet by faulty ones. */
 export const program = (
   settings: Settings,
-  on = RedisMutexStore.layer,
+  on: Layer.Layer<MutexStore.MutexStore, Layer.Error<typeof RedisMutex.layerStore>, Redis | Subscriber> =
+    RedisMutex.layerStore,
   mutexes: (options: MutexConfig.Options) => Layer.Layer<
     Mutex.Mutex,
     Layer.Error<ReturnType<typeof Mutex.layer>>,

@@ -3,7 +3,7 @@
  * faults; in a part of the seeds beside stock consumers.
  */
 import { RedisTopology } from "@effect-simba/redis"
-import { RedisStreamStore } from "@effect-simba/redis/streams"
+import { RedisStreams } from "@effect-simba/redis/streams"
 import { Checker, Simulation } from "@effect-simba/testkit"
 import { StreamChecker } from "@effect-simba/testkit/streams"
 import { Duration, Effect } from "effect"
@@ -85,7 +85,7 @@ const modelOf = ({ stock, streams }: Settings): StreamChecker.Model => {
 /** The look at the server's settings, which changes nothing, would shift what each seed draws. */
 const withoutChecks = Effect.provideService(RedisTopology.RedisTopology, { _tag: "Single", serverChecks: false })
 
-export const program = (settings: Settings, on = RedisStreamStore.layer) => (client: Simulation.Client) =>
+export const program = (settings: Settings, on = RedisStreams.layerStore) => (client: Simulation.Client) =>
   withoutChecks(Effect.provide(busy(client, settings), on))
 
 /** Until a consumer looks again after an outage: its longest pause between tries, and the tries themselves. */

@@ -1,6 +1,6 @@
 /** Processes on one fake server. */
 import * as Mutex from "@effect-simba/core/Mutex"
-import { RedisMutexStore } from "@effect-simba/redis"
+import { RedisMutex } from "@effect-simba/redis"
 import { FakeRedis, TestMutex } from "@effect-simba/testkit"
 import { Context, Effect, Layer, Logger } from "effect"
 
@@ -9,7 +9,7 @@ export const start = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.forkChi
 /** Another process on the same fake server, until the scope closes. */
 export const openFake = (name: string) =>
   Effect.map(
-    Layer.build(Layer.fresh(TestMutex.layerClient(RedisMutexStore.layer, { name }))),
+    Layer.build(Layer.fresh(TestMutex.layerClient(RedisMutex.layerStore, { name }))),
     (context) => Context.get(context, Mutex.Mutex)
   )
 

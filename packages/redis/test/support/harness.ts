@@ -10,7 +10,7 @@ import {
   type Ticket
 } from "@effect-simba/core/MutexStore"
 import * as SimbaError from "@effect-simba/core/SimbaError"
-import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import { assert } from "@effect/vitest"
 import { Context, Duration, Effect, Layer, Logger, type Scope } from "effect"
 import { Redis as Client } from "ioredis"
@@ -73,7 +73,7 @@ export const keysOf = (mutex: MutexName) => ({
 /** A store with a connection of its own, until the scope closes. */
 export const openStore = (server: Server, options?: IoRedis.Options) =>
   Effect.map(
-    Layer.build(Layer.fresh(RedisMutexStore.layer.pipe(
+    Layer.build(Layer.fresh(RedisMutex.layerStore.pipe(
       Layer.provide(IoRedis.layer({ url: server.url, commandTimeout: "5 seconds", ...options }))
     ))),
     (context) => Context.get(context, MutexStore)
@@ -86,8 +86,7 @@ export interface MutexOptions extends MutexConfig.Options {
 /** A `Mutex` with connections of its own, as another process would have. */
 export const mutexLayer = (server: Server, options: MutexOptions = {}) =>
   Layer.fresh(
-    Mutex.layer(options).pipe(
-      Layer.provide(RedisMutexStore.layer),
+    RedisMutex.layerRedis(options).pipe(
       Layer.provide(IoRedis.layer({ url: server.url, ...options.redis }))
     )
   )

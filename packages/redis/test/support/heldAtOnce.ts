@@ -1,7 +1,7 @@
 /** Requests about thousands of held leases at one moment: what becomes of each, and how many calls they take. */
 import { ConsumerName, Epoch, ServiceName, StreamName } from "@effect-simba/core/streams/StreamName"
 import { type Held, StreamStore } from "@effect-simba/core/streams/StreamStore"
-import * as RedisStreamStore from "@effect-simba/redis/streams/RedisStreamStore"
+import * as RedisStreams from "@effect-simba/redis/streams/RedisStreams"
 import { assert } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
 import { Redis } from "effect/persistence/Redis"
@@ -100,5 +100,5 @@ export const heldAtOnce = Effect.suspend(() => {
     assert.strictEqual(dead.calls, size / 200)
     const state = yield* service.inspect
     assert.deepInclude(state, { announced: 0, pending: 0, deadLetters: size })
-  }).pipe(Effect.scoped, Effect.provide(RedisStreamStore.layer.pipe(Layer.provide(counted))))
+  }).pipe(Effect.scoped, Effect.provide(RedisStreams.layerStore.pipe(Layer.provide(counted))))
 })

@@ -1,6 +1,6 @@
 /** Consumers of data streams, of ours and of stock, on connections of their own. */
 import { StreamClient, type StreamConfig } from "@effect-simba/core/streams"
-import { RedisStreamStore } from "@effect-simba/redis/streams"
+import { RedisStreams } from "@effect-simba/redis/streams"
 import type { FakeRedis } from "@effect-simba/testkit"
 import { StockStreamConsumer } from "@effect-simba/testkit/streams"
 import { Context, Effect, Exit, Layer, Scope } from "effect"
@@ -20,8 +20,7 @@ export const consumers = (
 ): Pick<scenarios.Stage, "ours" | "stock"> => ({
   ours: Effect.fnUntraced(function*(id, options) {
     const scope = yield* Effect.acquireRelease(Scope.make(), (scope, exit) => Scope.close(scope, exit))
-    const layer = StreamClient.layer({ gracePeriod: 0, ...defaults, ...options, service, consumer: id }).pipe(
-      Layer.provide(RedisStreamStore.layer),
+    const layer = RedisStreams.layerRedis({ gracePeriod: 0, ...defaults, ...options, service, consumer: id }).pipe(
       Layer.provide(connection(id))
     )
     const client = Context.get(yield* Layer.buildWithScope(layer, scope), StreamClient.StreamClient)

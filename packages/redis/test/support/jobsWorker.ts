@@ -3,7 +3,7 @@ import { Leadership } from "@effect-simba/core"
 import type { Lease } from "@effect-simba/core/Lease"
 import * as Mutex from "@effect-simba/core/Mutex"
 import { MutexName } from "@effect-simba/core/MutexName"
-import { IoRedis, RedisFence, RedisMutexStore } from "@effect-simba/redis"
+import { IoRedis, RedisFence, RedisMutex } from "@effect-simba/redis"
 import { Effect, Layer } from "effect"
 import * as RedisKeys from "../../src/internal/mutex/keys.ts"
 
@@ -56,7 +56,7 @@ export const layer = (config: JobsConfig) => {
         contender: `${process.pid}@${config.name}`
       })
     ),
-    Layer.provide(RedisMutexStore.layer),
+    Layer.provide(RedisMutex.layerStore),
     Layer.provide(IoRedis.layer({ url: config.url, commandTimeout: "500 millis" }))
   )
 }

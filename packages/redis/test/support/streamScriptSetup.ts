@@ -2,7 +2,7 @@
 import type { EntryId } from "@effect-simba/core/streams/StreamName"
 import { ConsumerName, Epoch, ServiceName, StreamName } from "@effect-simba/core/streams/StreamName"
 import { type Held, StreamStore } from "@effect-simba/core/streams/StreamStore"
-import * as RedisStreamStore from "@effect-simba/redis/streams/RedisStreamStore"
+import * as RedisStreams from "@effect-simba/redis/streams/RedisStreams"
 import * as FakeRedis from "@effect-simba/testkit/FakeRedis"
 import * as TestRedis from "@effect-simba/testkit/TestRedis"
 import { assert } from "@effect/vitest"
@@ -21,7 +21,7 @@ export const b = ConsumerName.make("redis-consumer-b")
 let count = 0
 export const epoch = () => Epoch.make(`s00000000000.${(++count).toString(36)}`)
 
-export const layer = RedisStreamStore.layer.pipe(
+export const layer = RedisStreams.layerStore.pipe(
   Layer.provideMerge(TestRedis.layer({ expiryDelay: ["1 second", "1 second"] }))
 )
 export const onFake = <A, E>(

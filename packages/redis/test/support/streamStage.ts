@@ -1,7 +1,7 @@
 /** Consumers of data streams with connections of their own, as processes would have, wherever their Redis runs. */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import { type IoRedis } from "@effect-simba/redis"
-import { RedisStreamStore } from "@effect-simba/redis/streams"
+import { RedisStreams } from "@effect-simba/redis/streams"
 import { Context, Effect, Exit, Layer, Scope } from "effect"
 import type { Stage } from "./streamScenarios.ts"
 
@@ -16,7 +16,7 @@ export const stageOver = (
     const connections = yield* Scope.fork(outer)
     const own = yield* Scope.fork(outer)
     const redis = yield* Layer.buildWithScope(
-      Layer.fresh(RedisStreamStore.layer.pipe(Layer.provide(connection))),
+      Layer.fresh(RedisStreams.layerStore.pipe(Layer.provide(connection))),
       connections
     )
     const context = yield* Layer.buildWithScope(StreamClient.layer({ gracePeriod: "200 millis", ...options }), own)

@@ -7,7 +7,7 @@ import type * as StreamConfig from "@effect-simba/core/streams/StreamConfig"
 import { StreamLease } from "@effect-simba/core/streams/StreamLease"
 import * as StreamMessages from "@effect-simba/core/streams/StreamMessages"
 import { IoRedis } from "@effect-simba/redis"
-import { RedisStreamStore } from "@effect-simba/redis/streams"
+import { RedisStreams } from "@effect-simba/redis/streams"
 import { Effect, Fiber, Layer, Schema } from "effect"
 import * as Redis from "effect/persistence/Redis"
 
@@ -72,8 +72,7 @@ const handler = ({ options, workMillis }: StreamWorkerConfig) =>
 const main = (config: StreamWorkerConfig) =>
   Effect.andThen(send({ _tag: "Ready" }), StreamClient.run(handler(config))).pipe(
     Effect.provide(
-      StreamClient.layer(config.options).pipe(
-        Layer.provide(RedisStreamStore.layer),
+      RedisStreams.layerRedis(config.options).pipe(
         Layer.provideMerge(IoRedis.layer({ url: config.url, commandTimeout: "500 millis" }))
       )
     )

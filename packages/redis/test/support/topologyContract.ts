@@ -1,8 +1,7 @@
 /** What users of a mutex rely on, wherever their Redis runs. */
 import { Mutex } from "@effect-simba/core"
 import { FencingToken } from "@effect-simba/core/FencingToken"
-import type { Subscriber } from "@effect-simba/core/Subscriber"
-import { RedisFence, RedisMutexStore } from "@effect-simba/redis"
+import { RedisFence, RedisMutex } from "@effect-simba/redis"
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Schedule } from "effect"
 import { Redis } from "effect/persistence/Redis"
@@ -11,10 +10,10 @@ import * as RedisKeys from "../../src/internal/mutex/keys.ts"
 type Provided = Mutex.Mutex | Redis
 
 /** Mutexes with short periods, and the connections that they use. */
-export const mutexes = <E, R>(redis: Layer.Layer<Redis | Subscriber, E, R>) =>
+export const mutexes = <A, E, R>(redis: Layer.Layer<Redis | A, E, R>) =>
   Mutex.layer({ ttl: "1 second", transition: "2 seconds", commandTimeout: "500 millis", confirmTimeout: "500 millis" })
     .pipe(
-      Layer.provideMerge(RedisMutexStore.layer),
+      Layer.provideMerge(RedisMutex.layerStore),
       Layer.provideMerge(redis)
     )
 

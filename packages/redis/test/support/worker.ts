@@ -1,7 +1,7 @@
 /** A process that contends for one mutex and writes its actions to a list in Redis, for `process/mutex.test.ts`. */
 import type { Lease } from "@effect-simba/core/Lease"
 import * as Mutex from "@effect-simba/core/Mutex"
-import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import { Duration, Effect, Exit, Layer, Option } from "effect"
 import * as Redis from "effect/persistence/Redis"
 
@@ -63,12 +63,12 @@ const work = (config: WorkerConfig) =>
 
 const main = (config: WorkerConfig) => {
   const redis = IoRedis.layer({ url: config.url, commandTimeout: config.commandTimeout ?? "10 seconds" })
-  const mutex = Mutex.layer({
+  const mutex = RedisMutex.layerRedis({
     ttl: "1 second",
     transition: "1300 millis",
     commandTimeout: "500 millis",
     contender: `${process.pid}@${config.name}`
-  }).pipe(Layer.provide(RedisMutexStore.layer), Layer.provideMerge(redis))
+  }).pipe(Layer.provideMerge(redis))
   return Effect.runPromiseExit(Effect.provide(work(config), mutex)).then((exit) => {
     const error = Exit.isFailure(exit) ? Option.getOrUndefined(Exit.findErrorOption(exit)) : undefined
     return Effect.runPromise(report(

@@ -6,7 +6,7 @@
  * ```ts
  * import { assert, it } from "@effect/vitest"
  * import { StreamClient, StreamMessages } from "@effect-simba/core/streams"
- * import { RedisStreamStore } from "@effect-simba/redis/streams"
+ * import { RedisStreams } from "@effect-simba/redis/streams"
  * import { TestStreams } from "@effect-simba/testkit/streams"
  * import { Effect, Ref, Schema } from "effect"
  * import { Redis } from "effect/persistence/Redis"
@@ -24,7 +24,7 @@
  *     yield* Redis.use((redis) => redis.send("XADD", "orders:eu", "*", "amount", "42"))
  *     yield* TestClock.adjust("5 seconds")
  *     assert.strictEqual(yield* Ref.get(sum), 42)
- *   }).pipe(Effect.provide(TestStreams.layerWith(RedisStreamStore.layer, { service: "orders" }))))
+ *   }).pipe(Effect.provide(TestStreams.layerWith(RedisStreams.layerStore, { service: "orders" }))))
  * ```
  *
  * @since 0.1.0
@@ -49,7 +49,7 @@ type StoreLayer<E> = Layer.Layer<StreamStore, E, Redis | Subscriber>
  *
  * **Details**
  *
- * `store` is `RedisStreamStore.layer` of `@effect-simba/redis/streams`. The name is the id of the consumer too, unless
+ * `store` is `RedisStreams.layerStore` of `@effect-simba/redis/streams`. The name is the id of the consumer too, unless
  * `consumer` is given.
  *
  * **Gotchas**
@@ -61,14 +61,14 @@ type StoreLayer<E> = Layer.Layer<StreamStore, E, Redis | Subscriber>
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
- * import { RedisStreamStore } from "@effect-simba/redis/streams"
+ * import { RedisStreams } from "@effect-simba/redis/streams"
  * import { FakeNetwork, FakeRedis } from "@effect-simba/testkit"
  * import { TestStreams } from "@effect-simba/testkit/streams"
  * import { Context, Effect, Layer } from "effect"
  * import { TestClock } from "effect/testing"
  *
  * const processOf = (name: string) =>
- *   Layer.build(TestStreams.layerClient(RedisStreamStore.layer, { service: "orders", name, gracePeriod: 0 })).pipe(
+ *   Layer.build(TestStreams.layerClient(RedisStreams.layerStore, { service: "orders", name, gracePeriod: 0 })).pipe(
  *     Effect.map(Context.get(StreamClient.StreamClient))
  *   )
  *
@@ -104,16 +104,16 @@ export const layerClient = <E>(
  *
  * **Details**
  *
- * `store` is `RedisStreamStore.layer` of `@effect-simba/redis/streams`. `Redis` is there to add messages, and
+ * `store` is `RedisStreams.layerStore` of `@effect-simba/redis/streams`. `Redis` is there to add messages, and
  * `FakeRedis` to look at the server and to break it.
  *
  * **Example** (The production store, in memory)
  *
  * ```ts
- * import { RedisStreamStore } from "@effect-simba/redis/streams"
+ * import { RedisStreams } from "@effect-simba/redis/streams"
  * import { TestStreams } from "@effect-simba/testkit/streams"
  *
- * const OrdersTest = TestStreams.layerWith(RedisStreamStore.layer, { service: "orders", capacity: 8 })
+ * const OrdersTest = TestStreams.layerWith(RedisStreams.layerStore, { service: "orders", capacity: 8 })
  * ```
  *
  * @category layers

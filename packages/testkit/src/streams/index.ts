@@ -55,7 +55,7 @@ export * as StreamStoreSuite from "./StreamStoreSuite.ts"
  * ```ts
  * import { assert, it } from "@effect/vitest"
  * import { StreamClient, StreamMessages } from "@effect-simba/core/streams"
- * import { RedisStreamStore } from "@effect-simba/redis/streams"
+ * import { RedisStreams } from "@effect-simba/redis/streams"
  * import { TestStreams } from "@effect-simba/testkit/streams"
  * import { Effect, Ref, Schema } from "effect"
  * import { Redis } from "effect/persistence/Redis"
@@ -73,7 +73,7 @@ export * as StreamStoreSuite from "./StreamStoreSuite.ts"
  *     yield* Redis.use((redis) => redis.send("XADD", "orders:eu", "*", "amount", "42"))
  *     yield* TestClock.adjust("5 seconds")
  *     assert.strictEqual(yield* Ref.get(sum), 42)
- *   }).pipe(Effect.provide(TestStreams.layerWith(RedisStreamStore.layer, { service: "orders" }))))
+ *   }).pipe(Effect.provide(TestStreams.layerWith(RedisStreams.layerStore, { service: "orders" }))))
  * ```
  *
  * @since 0.1.0

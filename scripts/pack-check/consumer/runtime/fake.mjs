@@ -1,5 +1,5 @@
-import * as RedisMutexStore from "@effect-simba/redis/RedisMutexStore"
-import * as RedisStreamStore from "@effect-simba/redis/streams/RedisStreamStore"
+import * as RedisMutex from "@effect-simba/redis/RedisMutex"
+import * as RedisStreams from "@effect-simba/redis/streams/RedisStreams"
 import * as FakeRedis from "@effect-simba/testkit/FakeRedis"
 import { Effect, Layer } from "effect"
 import { mutexes, streams } from "./scenario.mjs"
@@ -7,8 +7,8 @@ import { mutexes, streams } from "./scenario.mjs"
 const program = Effect.flatMap(Layer.build(FakeRedis.layer()), (server) => {
   const client = (name) => FakeRedis.layerClient({ name }).pipe(Layer.provide(Layer.succeedContext(server)))
   return Effect.andThen(
-    mutexes((name) => RedisMutexStore.layer.pipe(Layer.provide(client(name)))),
-    streams((name) => RedisStreamStore.layer.pipe(Layer.provideMerge(client(name))))
+    mutexes((name) => RedisMutex.layerStore.pipe(Layer.provide(client(name)))),
+    streams((name) => RedisStreams.layerStore.pipe(Layer.provideMerge(client(name))))
   )
 })
 

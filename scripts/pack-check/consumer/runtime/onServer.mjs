@@ -1,12 +1,12 @@
-/** Both stores on a real server, over any layer of `Redis` and `Subscriber`. */
-import * as RedisMutexStore from "@effect-simba/redis/RedisMutexStore"
-import * as RedisStreamStore from "@effect-simba/redis/streams/RedisStreamStore"
+/** Both stores on a real server, over any layer of `Redis`. */
+import * as RedisMutex from "@effect-simba/redis/RedisMutex"
+import * as RedisStreams from "@effect-simba/redis/streams/RedisStreams"
 import { Effect, Layer } from "effect"
 import { mutexes, outage, streams } from "./scenario.mjs"
 
 export const onServer = async (redis) => {
-  const mutexStore = () => RedisMutexStore.layer.pipe(Layer.provideMerge(Layer.fresh(redis)))
-  const streamStore = () => RedisStreamStore.layer.pipe(Layer.provideMerge(Layer.fresh(redis)))
+  const mutexStore = () => RedisMutex.layerStore.pipe(Layer.provideMerge(Layer.fresh(redis)))
+  const streamStore = () => RedisStreams.layerStore.pipe(Layer.provideMerge(Layer.fresh(redis)))
   await Effect.runPromise(Effect.all([mutexes(mutexStore), outage(mutexStore), streams(streamStore)]))
   console.log("holds")
 }

@@ -1,6 +1,6 @@
 /** The contracts of both stores, on the server at REDIS_URL. */
-import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
-import { RedisStreamStore } from "@effect-simba/redis/streams"
+import { IoRedis, RedisMutex } from "@effect-simba/redis"
+import { RedisStreams } from "@effect-simba/redis/streams"
 import { MutexStoreSuite } from "@effect-simba/testkit"
 import { StreamStoreSuite } from "@effect-simba/testkit/streams"
 import { Layer } from "effect"
@@ -12,6 +12,6 @@ const redis = IoRedis.layer({
   pool: { maxConnections: 64 }
 })
 
-MutexStoreSuite.suite("redis-server", RedisMutexStore.layer.pipe(Layer.provide(redis)), { live: true })
+MutexStoreSuite.suite("redis-server", RedisMutex.layerStore.pipe(Layer.provide(redis)), { live: true })
 
-StreamStoreSuite.suite("redis-server", RedisStreamStore.layer.pipe(Layer.provideMerge(redis)), { live: true, append })
+StreamStoreSuite.suite("redis-server", RedisStreams.layerStore.pipe(Layer.provideMerge(redis)), { live: true, append })

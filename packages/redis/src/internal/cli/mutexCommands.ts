@@ -16,14 +16,14 @@ import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import * as Struct from "effect/Struct"
-import * as RedisMutexStore from "../../RedisMutexStore.ts"
+import * as RedisMutex from "../../RedisMutex.ts"
 import { Redis } from "../client/effectRedis.ts"
 import * as keys from "../mutex/keys.ts"
 import { stop } from "./exitCodes.ts"
 import { field, formatDuration, type Paint, plural, print, printable, table } from "./output.ts"
 import { countFlag, redis, switchFlag } from "./settings.ts"
 
-export const mutexes = Mutex.layer().pipe(Layer.provide(RedisMutexStore.layer), Layer.provideMerge(redis))
+export const mutexes = RedisMutex.layerRedis().pipe(Layer.provideMerge(redis))
 
 export const nameArgument = Argument.String("name").pipe(Argument.withDescription("The name of the mutex"))
 

@@ -18,7 +18,7 @@ import * as Stream from "effect/Stream"
 import { RedisTopology } from "../../RedisTopology.ts"
 import { announcementField } from "../../streams/internal/announcementEntry.ts"
 import * as keys from "../../streams/internal/keys.ts"
-import * as RedisStreamStore from "../../streams/RedisStreamStore.ts"
+import * as RedisStreams from "../../streams/RedisStreams.ts"
 import { Redis } from "../client/effectRedis.ts"
 import { fromRedis } from "../client/errors.ts"
 import { scan } from "../client/scan.ts"
@@ -26,7 +26,7 @@ import { stop } from "./exitCodes.ts"
 import { printable } from "./output.ts"
 import { redis } from "./settings.ts"
 
-const store = RedisStreamStore.layer.pipe(Layer.provideMerge(redis))
+const store = RedisStreams.layerStore.pipe(Layer.provideMerge(redis))
 
 /** Runs on the store of a server, and closes the services that it opened. */
 export const onStore = flow(Effect.scoped, Effect.provide(store))

@@ -2,7 +2,7 @@
 import type { MutexName } from "@effect-simba/core/MutexName"
 import { MutexStore } from "@effect-simba/core/MutexStore"
 import { Subscriber } from "@effect-simba/core/Subscriber"
-import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { Redis, RedisError, script } from "effect/persistence/Redis"
@@ -61,7 +61,7 @@ it.live(
           yield* Context.get(context, Redis).reserve
         }))
       }
-      const context = yield* Layer.build(RedisMutexStore.layer.pipe(
+      const context = yield* Layer.build(RedisMutex.layerStore.pipe(
         Layer.provideMerge(IoRedis.layerCluster({ nodes: [nodeAt(first!.port)] }))
       ))
       const redis = Context.get(context, Redis)

@@ -1,7 +1,7 @@
 /** What operators see and do where the mutexes are on several servers. */
 import { MutexName } from "@effect-simba/core/MutexName"
 import { MutexStore } from "@effect-simba/core/MutexStore"
-import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import { assert, it } from "@effect/vitest"
 import { Context, Duration, Effect, Layer, Stream } from "effect"
 import { freshId, ownerOf, RedisServer } from "../../support/harness.ts"
@@ -18,7 +18,7 @@ it.live(
     Effect.gen(function*() {
       const { nodes } = yield* RedisServer.cluster()
       const store = yield* Effect.map(
-        Layer.build(RedisMutexStore.layer.pipe(
+        Layer.build(RedisMutex.layerStore.pipe(
           Layer.provide(IoRedis.layerCluster({
             nodes: nodes.slice(0, 1).map(({ port }) => ({ host: "127.0.0.1", port })),
             commandTimeout: "5 seconds"

@@ -1,6 +1,6 @@
 /** The whole contract of the mutex store on a Cluster, with subscribers that can be counted and without. */
 import { Subscriber } from "@effect-simba/core/Subscriber"
-import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import * as MutexStoreSuite from "@effect-simba/testkit/MutexStoreSuite"
 import { Effect, Layer } from "effect"
 import { RedisServer } from "../../support/redisServer.ts"
@@ -18,11 +18,11 @@ const uncounted = Layer.effect(Subscriber, Effect.map(Subscriber, (real) => ({ .
   Layer.provideMerge(redis)
 )
 
-MutexStoreSuite.suite("on a Cluster", RedisMutexStore.layer.pipe(Layer.provide(redis)), { live: true })
+MutexStoreSuite.suite("on a Cluster", RedisMutex.layerStore.pipe(Layer.provide(redis)), { live: true })
 
 MutexStoreSuite.suite(
   "on a Cluster, with a provider that listens at one node",
-  RedisMutexStore.layer.pipe(
+  RedisMutex.layerStore.pipe(
     Layer.provide(uncounted)
   ),
   { live: true, countsSubscribers: false }

@@ -1,7 +1,7 @@
 /** What a layer does while a node of its Cluster is away. */
 import { Mutex } from "@effect-simba/core"
 import { Subscriber } from "@effect-simba/core/Subscriber"
-import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Queue } from "effect"
 import { slot } from "../../../src/internal/client/clusterSlot.ts"
@@ -12,18 +12,19 @@ it.live("a node that is away is asked for rarely, and the others serve on", () =
   Effect.gen(function*() {
     const setup = yield* RedisServer.cluster({ args: ["--cluster-require-full-coverage no"] })
     const [first, second, gone] = setup.nodes
-    const layer = Mutex.layer({ ttl: "1 second", transition: "3 seconds", commandTimeout: "500 millis" }).pipe(
-      Layer.provide(RedisMutexStore.layer),
-      Layer.provide(IoRedis.layerCluster({
-        nodes: setup.nodes.map(({ port }) => ({ host: "127.0.0.1", port })),
-        commandTimeout: "500 millis"
-      }))
+    const layer = RedisMutex.layerRedis({ ttl: "1 second", transition: "3 seconds", commandTimeout: "500 millis" })
+      .pipe(
+        Layer.provide(IoRedis.layerCluster({
+          nodes: setup.nodes.map(({ port }) => ({ host: "127.0.0.1", port })),
+          commandTimeout: "500 millis"
+        }))
+      )
+    const mutexes = yield* Effect.forEach(
+      [1, 2, 3],
+      () => Effect.map(Layer.build(Layer.fresh(layer)), (context) => Context.get(context, Mutex.Mutex))
     )
-    const mutexes = yield* Effect.forEach([1, 2, 3], () =>
-      Effect.map(Layer.build(Layer.fresh(layer)), (context) => Context.get(context, Mutex.Mutex)))
     const owners = yield* Effect.forEach(
-      Array.from({ length: 90 }, (_, i) =>
-        `m ${i}`),
+      Array.from({ length: 90 }, (_, i) => `m ${i}`),
       (name) => Effect.map(ownerOfSlot(setup, slot(`simba:{${name}}`)), (owner) => [name, owner] as const)
     )
     const near = owners.filter(([, owner]) => owner !== gone).map(([name]) => name)

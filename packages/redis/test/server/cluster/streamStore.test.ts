@@ -1,6 +1,6 @@
 /** The whole contract of the stream store on a Cluster. */
 import { IoRedis } from "@effect-simba/redis"
-import * as RedisStreamStore from "@effect-simba/redis/streams/RedisStreamStore"
+import * as RedisStreams from "@effect-simba/redis/streams/RedisStreams"
 import * as StreamStoreSuite from "@effect-simba/testkit/streams/StreamStoreSuite"
 import { Effect, Layer } from "effect"
 import { RedisServer } from "../../support/redisServer.ts"
@@ -9,7 +9,7 @@ import { append, trim } from "../../support/streams.ts"
 const at = ({ port }: { readonly port: number }) => ({ host: "127.0.0.1", port })
 
 const onCluster = Layer.unwrap(Effect.map(RedisServer.cluster(), ({ nodes }) =>
-  RedisStreamStore.layer.pipe(
+  RedisStreams.layerStore.pipe(
     Layer.provideMerge(
       IoRedis.layerCluster({
         nodes: nodes.slice(0, 1).map(at),

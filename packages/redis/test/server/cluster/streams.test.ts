@@ -3,7 +3,7 @@ import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import * as StreamMessages from "@effect-simba/core/streams/StreamMessages"
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { IoRedis } from "@effect-simba/redis"
-import { RedisStreamStore } from "@effect-simba/redis/streams"
+import { RedisStreams } from "@effect-simba/redis/streams"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Context, type Duration, Effect, Layer, Schema } from "effect"
 import { Redis } from "effect/persistence/Redis"
@@ -72,7 +72,7 @@ layer(Nodes.layer, { excludeTestServices: true, timeout: "60 seconds" })(
 
     it.effect("services of every node live side by side on one set of connections", () =>
       Effect.gen(function*() {
-        const redis = yield* Layer.build(RedisStreamStore.layer.pipe(Layer.provideMerge(clusterLayer(yield* Nodes))))
+        const redis = yield* Layer.build(RedisStreams.layerStore.pipe(Layer.provideMerge(clusterLayer(yield* Nodes))))
         const { send } = Context.get(redis, Redis)
         // Tags whose slots are in the first, the second and the last third
         const services = ["{a}", "{b}", "{c}"].map((tag) => `${tag}:side-by-side`)
@@ -103,8 +103,7 @@ layer(Nodes.layer, { excludeTestServices: true, timeout: "60 seconds" })(
         const nodes = yield* Nodes
         for (const service of ["plain", "{}plain", "}plain{", "{plain"]) {
           const error = yield* Effect.flip(Layer.build(
-            StreamClient.layer({ service }).pipe(
-              Layer.provide(RedisStreamStore.layer),
+            RedisStreams.layerRedis({ service }).pipe(
               Layer.provide(clusterLayer(nodes))
             )
           ))

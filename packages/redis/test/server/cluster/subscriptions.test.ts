@@ -1,7 +1,7 @@
 /** One subscriber at each primary of a Cluster: what is counted, heard, and followed. */
 import { Mutex } from "@effect-simba/core"
 import { Subscriber } from "@effect-simba/core/Subscriber"
-import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import { assert, it } from "@effect/vitest"
 import { Context, Duration, Effect, Exit, Fiber, Layer, Queue, Scope } from "effect"
 import * as Redis from "effect/persistence/Redis"
@@ -32,7 +32,7 @@ const open = (redis: ReturnType<typeof IoRedis.layerCluster>, options: MutexOpti
     Layer.build(
       Layer.fresh(
         Mutex.layer({ ttl: "10 minutes", transition: "5 minutes", confirmTimeout: "1 minute", ...options }).pipe(
-          Layer.provideMerge(RedisMutexStore.layer),
+          Layer.provideMerge(RedisMutex.layerStore),
           Layer.provideMerge(redis)
         )
       )
@@ -222,7 +222,7 @@ it.live("a Cluster client of the application's own works, and stays open", () =>
       (cluster) => Effect.sync(() => cluster.disconnect())
     )
     yield* Effect.scoped(Effect.gen(function*() {
-      const { mutex, redis } = yield* open(IoRedis.fromClient(client))
+      const { mutex, redis } = yield* open(IoRedis.layerClient(client))
       for (const name of ["a", "b", "c", "d"]) yield* Effect.scoped(mutex.acquire(name))
       const popped = yield* Effect.forkScoped(
         Effect.scoped(Effect.flatMap(redis.reserve, ({ send }) => send("BLPOP", "list", "5")))
@@ -263,7 +263,7 @@ it.live("a Cluster client of another copy of ioredis is counted at every primary
       Effect.sync(() => new copy.Cluster([at(nodes[0]!)])),
       (cluster) => Effect.sync(() => cluster.disconnect())
     )
-    yield* open(IoRedis.fromClient(client))
+    yield* open(IoRedis.layerClient(client))
     for (const node of nodes) assert.lengthOf(yield* channelsOpen(node, "simba:inbox:*"), 1)
   }).pipe(Effect.scoped), 60_000)
 

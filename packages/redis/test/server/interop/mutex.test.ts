@@ -2,7 +2,7 @@ import * as Mutex from "@effect-simba/core/Mutex"
 import { type ContenderId, inboxOf, type MutexName } from "@effect-simba/core/MutexName"
 import { BackendError } from "@effect-simba/core/SimbaError"
 import { Subscriber } from "@effect-simba/core/Subscriber"
-import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import { assert, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer } from "effect"
 import type { Redis as Client } from "ioredis"
@@ -136,8 +136,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
     Effect.flatMap(RedisServer, ({ url }) =>
       Effect.map(
         Layer.build(Layer.fresh(
-          Mutex.layer(options).pipe(
-            Layer.provide(RedisMutexStore.layer),
+          RedisMutex.layerRedis(options).pipe(
             Layer.provide(Layer.effect(
               Subscriber,
               Effect.map(Subscriber, (subscriber) => ({

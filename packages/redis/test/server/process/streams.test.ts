@@ -3,7 +3,7 @@ import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import { ConsumerName, type EntryId, Epoch, ServiceName, type StreamName } from "@effect-simba/core/streams/StreamName"
 import { type Held, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import { IoRedis } from "@effect-simba/redis"
-import { RedisStreamStore } from "@effect-simba/redis/streams"
+import { RedisStreams } from "@effect-simba/redis/streams"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer, Schema, type Scope } from "effect"
 import { Token } from "../../../src/internal/client/codecs.ts"
@@ -61,7 +61,7 @@ const setting = Effect.fnUntraced(function*(
   const redis = IoRedis.layer({ url: server.url, commandTimeout: "2 seconds" })
   const context = yield* Layer.build(
     StreamClient.layer({ service: name, consumer: "producer" }).pipe(
-      Layer.provideMerge(RedisStreamStore.layer),
+      Layer.provideMerge(RedisStreams.layerStore),
       Layer.provide(redis)
     )
   )

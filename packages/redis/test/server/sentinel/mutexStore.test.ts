@@ -1,5 +1,5 @@
 /** The whole contract of the mutex store through Sentinel. */
-import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import * as MutexStoreSuite from "@effect-simba/testkit/MutexStoreSuite"
 import { Effect, Layer } from "effect"
 import { RedisServer } from "../../support/redisServer.ts"
@@ -8,7 +8,7 @@ const at = ({ port }: { readonly port: number }) => ({ host: "127.0.0.1", port }
 
 const throughSentinel = Layer.unwrap(
   Effect.map(RedisServer.sentinel({ downAfter: 30_000 }), ({ name, sentinels }) =>
-    RedisMutexStore.layer.pipe(
+    RedisMutex.layerStore.pipe(
       Layer.provide(IoRedis.layer({ client: { name, sentinels: sentinels.map(at) }, commandTimeout: "5 seconds" }))
     ))
 )

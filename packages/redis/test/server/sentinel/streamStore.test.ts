@@ -1,6 +1,6 @@
 /** The whole contract of the stream store through Sentinel. */
 import { IoRedis } from "@effect-simba/redis"
-import * as RedisStreamStore from "@effect-simba/redis/streams/RedisStreamStore"
+import * as RedisStreams from "@effect-simba/redis/streams/RedisStreams"
 import * as StreamStoreSuite from "@effect-simba/testkit/streams/StreamStoreSuite"
 import { Effect, Layer } from "effect"
 import { RedisServer } from "../../support/redisServer.ts"
@@ -10,7 +10,7 @@ const at = ({ port }: { readonly port: number }) => ({ host: "127.0.0.1", port }
 
 const throughSentinel = Layer.unwrap(
   Effect.map(RedisServer.sentinel({ downAfter: 30_000 }), ({ name, sentinels }) =>
-    RedisStreamStore.layer.pipe(
+    RedisStreams.layerStore.pipe(
       Layer.provideMerge(
         IoRedis.layer({
           client: { name, sentinels: sentinels.map(at) },

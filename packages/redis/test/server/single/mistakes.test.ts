@@ -3,7 +3,7 @@ import * as Mutex from "@effect-simba/core/Mutex"
 import { MutexName } from "@effect-simba/core/MutexName"
 import { MutexStore } from "@effect-simba/core/MutexStore"
 import type { BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
-import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import { createSimba, type LockOptions, type Simba } from "@effect-simba/redis/promise"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, type Scope } from "effect"
@@ -96,7 +96,7 @@ const withMutex = <A, R extends Mutex.Mutex | Redis | Scope.Scope>(
   Effect.gen(function*() {
     const server = yield* RedisServer.start({ args })
     const live = Mutex.layer().pipe(
-      Layer.provide(RedisMutexStore.layer),
+      Layer.provide(RedisMutex.layerStore),
       Layer.provideMerge(IoRedis.layer({ url: server.url, serverChecks: false }))
     )
     return (yield* Effect.provide(use(server), yield* Layer.build(Layer.fresh(live)))) as Failure
@@ -171,7 +171,7 @@ const mistakes: ReadonlyArray<Mistake> = [
     make: Effect.gen(function*() {
       const { nodes } = yield* RedisServer.cluster()
       const plain = IoRedis.layer({ url: nodes[0]!.url, serverChecks: false })
-      const context = yield* Layer.build(RedisMutexStore.layer.pipe(Layer.provide(plain)))
+      const context = yield* Layer.build(RedisMutex.layerStore.pipe(Layer.provide(plain)))
       const store = Context.get(context, MutexStore)
       const exits = yield* Effect.forEach(
         ["a", "b", "c", "d", "e", "f"],
@@ -237,7 +237,7 @@ const mistakes: ReadonlyArray<Mistake> = [
     what: "a server that hangs",
     make: Effect.gen(function*() {
       const server = yield* RedisServer.start()
-      const layer = RedisMutexStore.layer.pipe(Layer.provide(IoRedis.layer({ url: server.url })))
+      const layer = RedisMutex.layerStore.pipe(Layer.provide(IoRedis.layer({ url: server.url })))
       const store = Context.get(yield* Layer.build(layer), MutexStore)
       yield* server.pause
       return (yield* Effect.flip(store.owner(m))) as Failure
@@ -248,7 +248,7 @@ const mistakes: ReadonlyArray<Mistake> = [
     make: Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const redis = IoRedis.layer({ url: server.url, commandTimeout: "5 seconds" })
-      const store = Context.get(yield* Layer.build(RedisMutexStore.layer.pipe(Layer.provide(redis))), MutexStore)
+      const store = Context.get(yield* Layer.build(RedisMutex.layerStore.pipe(Layer.provide(redis))), MutexStore)
       yield* server.pause
       yield* Effect.forkScoped(Effect.delay(server.kill(), "100 millis"))
       return (yield* Effect.flip(store.owner(m))) as Failure
@@ -258,7 +258,7 @@ const mistakes: ReadonlyArray<Mistake> = [
     what: "a server that is gone",
     make: Effect.gen(function*() {
       const server = yield* RedisServer.start()
-      const layer = RedisMutexStore.layer.pipe(Layer.provide(IoRedis.layer({ url: server.url })))
+      const layer = RedisMutex.layerStore.pipe(Layer.provide(IoRedis.layer({ url: server.url })))
       const store = Context.get(yield* Layer.build(layer), MutexStore)
       yield* server.kill()
       yield* Effect.sleep("100 millis")

@@ -1,9 +1,9 @@
-import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import * as MutexStoreSuite from "@effect-simba/testkit/MutexStoreSuite"
 import { Effect, Layer } from "effect"
 import { RedisServer } from "../../support/redisServer.ts"
 
-const store = RedisMutexStore.layer.pipe(
+const store = RedisMutex.layerStore.pipe(
   Layer.provide(
     Layer.unwrap(Effect.map(RedisServer, ({ url }) => IoRedis.layer({ url, commandTimeout: "5 seconds" })))
   ),

@@ -1,9 +1,8 @@
 /** The contracts on a real server over `NodeRedis`, Effect's own provider of its `Redis` service. */
 import { Mutex } from "@effect-simba/core"
 import { StreamClient, StreamLease } from "@effect-simba/core/streams"
-import * as RedisMutexStore from "@effect-simba/redis/RedisMutexStore"
-import * as RedisSubscriber from "@effect-simba/redis/RedisSubscriber"
-import * as RedisStreamStore from "@effect-simba/redis/streams/RedisStreamStore"
+import * as RedisMutex from "@effect-simba/redis/RedisMutex"
+import * as RedisStreams from "@effect-simba/redis/streams/RedisStreams"
 import * as MutexStoreSuite from "@effect-simba/testkit/MutexStoreSuite"
 import * as StreamStoreSuite from "@effect-simba/testkit/streams/StreamStoreSuite"
 import * as NodeRedis from "@effect/platform-node/NodeRedis"
@@ -14,14 +13,13 @@ import { append } from "../../support/streams.ts"
 import { contract, mutexes } from "../../support/topologyContract.ts"
 
 /** A process of its own each time that it is built. */
-const to = (url: string) =>
-  Layer.fresh(RedisSubscriber.layer.pipe(Layer.provideMerge(Layer.fresh(NodeRedis.layer({ url })))))
+const to = (url: string) => Layer.fresh(NodeRedis.layer({ url }))
 
 const alone = Layer.unwrap(Effect.map(RedisServer, ({ url }) => to(url))).pipe(Layer.provide(RedisServer.layer))
 
-MutexStoreSuite.suite("a real Redis, by NodeRedis", RedisMutexStore.layer.pipe(Layer.provide(alone)), { live: true })
+MutexStoreSuite.suite("a real Redis, by NodeRedis", RedisMutex.layerStore.pipe(Layer.provide(alone)), { live: true })
 
-StreamStoreSuite.suite("a real Redis, by NodeRedis", RedisStreamStore.layer.pipe(Layer.provideMerge(alone)), {
+StreamStoreSuite.suite("a real Redis, by NodeRedis", RedisStreams.layerStore.pipe(Layer.provideMerge(alone)), {
   live: true,
   append
 })
@@ -35,8 +33,7 @@ it.live(
       const { url } = yield* RedisServer.start()
       const open = Effect.map(
         Layer.build(Layer.fresh(
-          Mutex.layer({ ttl: "1 minute" }).pipe(
-            Layer.provide(RedisMutexStore.layer),
+          RedisMutex.layerRedis({ ttl: "1 minute" }).pipe(
             Layer.provide(to(url))
           )
         )),
@@ -63,8 +60,7 @@ it.live("a data stream that one process announces is consumed by another", () =>
     const { url } = yield* RedisServer.start()
     const client = (consumer: string) =>
       Layer.fresh(
-        StreamClient.layer({ service: "s", consumer }).pipe(
-          Layer.provide(RedisStreamStore.layer),
+        RedisStreams.layerRedis({ service: "s", consumer }).pipe(
           Layer.provide(to(url))
         )
       )

@@ -3,7 +3,7 @@ import { Mutex } from "@effect-simba/core"
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import { Subscriber } from "@effect-simba/core/Subscriber"
-import { IoRedis, RedisFence, RedisMutexStore } from "@effect-simba/redis"
+import { IoRedis, RedisFence, RedisMutex } from "@effect-simba/redis"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Fiber, Layer, Queue, Result, Scope } from "effect"
 import * as Redis from "effect/persistence/Redis"
@@ -21,13 +21,13 @@ const made = (port: number, options: RedisOptions = {}) =>
     (client) => Effect.sync(() => client.disconnect())
   )
 
-const open = (client: Client | Cluster, options?: Parameters<typeof IoRedis.fromClient>[1]) =>
-  Effect.map(Layer.build(Layer.fresh(IoRedis.fromClient(client, options))), (context) => ({
+const open = (client: Client | Cluster, options?: Parameters<typeof IoRedis.layerClient>[1]) =>
+  Effect.map(Layer.build(Layer.fresh(IoRedis.layerClient(client, options))), (context) => ({
     redis: Context.get(context, Redis.Redis),
     subscriber: Context.get(context, Subscriber)
   }))
 
-describe("IoRedis.fromClient", () => {
+describe("IoRedis.layerClient", () => {
   it.live(
     "shares the connection of the application, which stays open when the layer closes",
     () =>
@@ -55,9 +55,8 @@ describe("IoRedis.fromClient", () => {
   it.live("mutexes on it exclude others, and hand over", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
-      const layer = Mutex.layer().pipe(
-        Layer.provide(RedisMutexStore.layer),
-        Layer.provide(IoRedis.fromClient(yield* made(server.port, { lazyConnect: true, enableOfflineQueue: false })))
+      const layer = RedisMutex.layerRedis().pipe(
+        Layer.provide(IoRedis.layerClient(yield* made(server.port, { lazyConnect: true, enableOfflineQueue: false })))
       )
       const ours = Context.get(yield* Layer.build(layer), Mutex.Mutex)
       const others = yield* openMutex(server)
@@ -143,7 +142,7 @@ describe("IoRedis.fromClient", () => {
         ]
       ) {
         const error = yield* Effect.flip(Effect.scoped(Layer.build(Layer.fresh(layer))))
-        assert.match((error as InvalidConfig).message, /give it to IoRedis\.fromClient/)
+        assert.match((error as InvalidConfig).message, /give it to IoRedis\.layerClient/)
       }
     }))
 })
@@ -220,6 +219,6 @@ describe("a command that fails", () => {
         const gone = yield* Effect.flip(RedisFence.set({ resource: "k", token: FencingToken.make(1) }, "k", secret))
         for (const error of [refused, denied, fenced, gone]) assert.notInclude(inspect(error, { depth: 20 }), secret)
         assert.include(inspect(fenced, { depth: 20 }), "NOPERM")
-      }).pipe(Effect.provide(Layer.fresh(IoRedis.fromClient(client))))
+      }).pipe(Effect.provide(Layer.fresh(IoRedis.layerClient(client))))
     }), 30_000)
 })

@@ -4,8 +4,8 @@ import { FencingToken } from "@effect-simba/core/FencingToken"
 import { MutexStore } from "@effect-simba/core/MutexStore"
 import { ConsumerName, EntryId, Epoch, ServiceName, StreamName } from "@effect-simba/core/streams/StreamName"
 import { type Held, StreamStore } from "@effect-simba/core/streams/StreamStore"
-import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
-import { RedisStreamStore } from "@effect-simba/redis/streams"
+import { IoRedis, RedisMutex } from "@effect-simba/redis"
+import { RedisStreams } from "@effect-simba/redis/streams"
 import { assert, it } from "@effect/vitest"
 import { Duration, Effect, Fiber, Layer, Option, Stream } from "effect"
 import { capturingLogs, RedisServer, until } from "../../support/harness.ts"
@@ -21,7 +21,7 @@ const userOf = (rules: ReadonlyArray<string>) =>
 it.live("of mutexes, contenders, observers and operators", () =>
   Effect.gen(function*() {
     const { redis } = yield* userOf(rulesOf(1))
-    const live = () => Layer.fresh(Mutex.layer().pipe(Layer.provideMerge(RedisMutexStore.layer), Layer.provide(redis)))
+    const live = () => Layer.fresh(Mutex.layer().pipe(Layer.provideMerge(RedisMutex.layerStore), Layer.provide(redis)))
     const work = Effect.gen(function*() {
       const other = yield* Layer.build(live())
       const events = yield* Effect.forkScoped(Mutex.events("m").pipe(Stream.take(2), Stream.runDrain))
@@ -73,7 +73,7 @@ it.live("of data streams", () =>
       assert.deepStrictEqual(yield* service.renew([held], lease), [{ _tag: "Renewed" }])
       assert.strictEqual(yield* service.commit(held, id), "Committed")
       const next = { id: EntryId.make("2-0"), fields: [["n", "2"]] as const }
-      assert.strictEqual(yield* service.deadLetterMessage(held, next, "unreadable"), "Committed")
+      assert.strictEqual(yield* service.deadLetterMessage(held, next, "unreadable"), "DeadLettered")
       assert.strictEqual(yield* service.end(held), "Open")
       yield* service.checkpoint(held.stream)
       yield* service.keepCheckpoints([held.stream])
@@ -95,5 +95,5 @@ it.live("of data streams", () =>
       assert.strictEqual((yield* service.inspect).announced, 1)
       yield* service.leave({ consumer: a, session })
     })
-    yield* Effect.scoped(work).pipe(Effect.provide(RedisStreamStore.layer.pipe(Layer.provide(redis))))
+    yield* Effect.scoped(work).pipe(Effect.provide(RedisStreams.layerStore.pipe(Layer.provide(redis))))
   }))

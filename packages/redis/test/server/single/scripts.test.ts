@@ -1,6 +1,6 @@
 import { MutexStore } from "@effect-simba/core/MutexStore"
 import { Subscriber } from "@effect-simba/core/Subscriber"
-import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
+import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import { assert, layer } from "@effect/vitest"
 import { Context, Duration, Effect, Layer } from "effect"
 import * as RedisKeys from "../../../src/internal/mutex/keys.ts"
@@ -39,7 +39,7 @@ const serverStats = Effect.gen(function*() {
 const openStoreThatCannotCount = (server: Server) =>
   Effect.map(
     Layer.build(
-      Layer.fresh(RedisMutexStore.layer).pipe(
+      Layer.fresh(RedisMutex.layerStore).pipe(
         Layer.provide(
           Layer.effect(Subscriber, Effect.map(Subscriber, (subscriber) => ({ ...subscriber, countable: false })))
         ),

@@ -1,6 +1,6 @@
 /** The whole contract of the stream store on a real server. */
 import { IoRedis } from "@effect-simba/redis"
-import * as RedisStreamStore from "@effect-simba/redis/streams/RedisStreamStore"
+import * as RedisStreams from "@effect-simba/redis/streams/RedisStreams"
 import * as StreamStoreSuite from "@effect-simba/testkit/streams/StreamStoreSuite"
 import { it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -22,20 +22,20 @@ const withEvents = Layer.effectDiscard(
   Effect.flatMap(Redis, (redis) => redis.send("CONFIG", "SET", "notify-keyspace-events", "Ex"))
 )
 
-StreamStoreSuite.suite("a real Redis, by ioredis", RedisStreamStore.layer.pipe(Layer.provideMerge(alone)), {
+StreamStoreSuite.suite("a real Redis, by ioredis", RedisStreams.layerStore.pipe(Layer.provideMerge(alone)), {
   live: true,
   append,
   trim
 })
 StreamStoreSuite.suite(
   "a real Redis with events",
-  RedisStreamStore.layer.pipe(Layer.provide(withEvents), Layer.provideMerge(alone)),
+  RedisStreams.layerStore.pipe(Layer.provide(withEvents), Layer.provideMerge(alone)),
   { live: true, append, publishesExpiries: true }
 )
 
 it.live(
   "entries that were deleted while they were pending are gone",
-  () => Effect.provide(Effect.scoped(trimmed), RedisStreamStore.layer.pipe(Layer.provideMerge(alone))),
+  () => Effect.provide(Effect.scoped(trimmed), RedisStreams.layerStore.pipe(Layer.provideMerge(alone))),
   { tags: ["B50"] }
 )
 
@@ -43,4 +43,4 @@ it.live("requests for thousands of held leases share calls, and each has its own
   Effect.provide(heldAtOnce, alone))
 
 it.live("a message of bytes that are no UTF-8 goes to the dead letters and back unchanged", () =>
-  Effect.provide(Effect.scoped(messageBytes), RedisStreamStore.layer.pipe(Layer.provideMerge(alone))))
+  Effect.provide(Effect.scoped(messageBytes), RedisStreams.layerStore.pipe(Layer.provideMerge(alone))))

@@ -6,10 +6,8 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
-import { Cluster, Redis as Client } from "ioredis"
 import type { PoolOptions } from "../effectRedis.ts"
 import type { ClientOptions } from "./connection.ts"
-import { prefixed } from "./ownClient.ts"
 import * as url from "./url.ts"
 
 /** Options of all layers, as `IoRedis.Options` documents them. */
@@ -64,11 +62,20 @@ export const timeouts = ({ commandTimeout = "1 second", connectTimeout = "2 seco
     connectTimeout: duration("connectTimeout", connectTimeout)
   })
 
+export const prefixed = new InvalidConfig({
+  option: "keyPrefix",
+  problem: "it is not supported, since channels would not have it: use another database, or other names"
+})
+
+/** Of any copy of ioredis. */
+const isClient = (input: unknown) =>
+  typeof (input as { readonly duplicate?: unknown } | undefined)?.duplicate === "function"
+
 /** Scripts name their channels themselves, and look for keys by pattern: ioredis would prefix neither. */
 export const driverOptions = <A extends object>(input: A | undefined): Effect.Effect<Partial<A>, InvalidConfig> => {
-  if (input instanceof Client || input instanceof Cluster) {
+  if (isClient(input)) {
     return Effect.fail(
-      new InvalidConfig({ option: "client", problem: "it is a client, not options: give it to IoRedis.fromClient" })
+      new InvalidConfig({ option: "client", problem: "it is a client, not options: give it to IoRedis.layerClient" })
     )
   }
   const options = given(input)

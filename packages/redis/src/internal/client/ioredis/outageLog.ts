@@ -7,20 +7,8 @@ import type * as Scope from "effect/Scope"
 import type { Cluster, Redis as Client } from "ioredis"
 import * as log from "../log.ts"
 import { addressOf } from "./connection.ts"
+import { connectionsDown, type Kind } from "./connectionsDown.ts"
 import { listen } from "./listeners.ts"
-
-export type Kind = "commands" | "subscriber"
-
-const down = (role: Kind) =>
-  Metric.gauge("simba_redis_connections_down", {
-    description: "Connections to Redis that are lost and not restored yet, by role",
-    attributes: { role }
-  })
-
-export const connectionsDown: { readonly [Role in Kind]: Metric.Gauge<number> } = {
-  commands: down("commands"),
-  subscriber: down("subscriber")
-}
 
 export interface OutageLog {
   /** Tells of the first loss, and of the first reason why the connection cannot be restored. */

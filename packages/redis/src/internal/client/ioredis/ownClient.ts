@@ -8,11 +8,7 @@ import { type RedisError, redisError } from "../effectRedis.ts"
 import * as causes from "./causes.ts"
 import { rejectUnanswered as rejectOfNode, targetOf } from "./connection.ts"
 import { listen } from "./listeners.ts"
-
-export const prefixed = new InvalidConfig({
-  option: "keyPrefix",
-  problem: "it is not supported, since channels would not have it: use another database, or other names"
-})
+import { prefixed } from "./options.ts"
 
 const refuse = (option: string, problem: string) => new InvalidConfig({ option, problem })
 

@@ -1,12 +1,8 @@
-/**
- * The mutex store on Redis, over Effect's own `Redis` service.
- *
- * @since 0.1.0
- */
+/** The mutex store on Redis, over Effect's own `Redis` service. */
 import { MutexName } from "@effect-simba/core/MutexName"
 import { type Change, type GuardRequest, type GuardResult, MutexStore } from "@effect-simba/core/MutexStore"
 import type { BackendError } from "@effect-simba/core/SimbaError"
-import { Subscriber } from "@effect-simba/core/Subscriber"
+import type { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -15,22 +11,23 @@ import * as Random from "effect/Random"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import { withBuildTimeout } from "./internal/client/buildTimeout.ts"
-import { CommandSink, overRedis } from "./internal/client/commandSink.ts"
-import { reader, subscribe } from "./internal/client/decode.ts"
-import { Redis } from "./internal/client/effectRedis.ts"
-import { fromRedis } from "./internal/client/errors.ts"
-import { scan } from "./internal/client/scan.ts"
-import { call } from "./internal/client/script.ts"
-import * as mutexKeys from "./internal/mutex/keys.ts"
-import { MutexMessage } from "./internal/mutex/messages.ts"
-import * as operationBatch from "./internal/mutex/operationBatch.ts"
-import { PendingReleases } from "./internal/mutex/pendingReleases.ts"
-import * as renewalBatch from "./internal/mutex/renewalBatch.ts"
-import { readClaimPeriod, readOwnership } from "./internal/mutex/replies.ts"
-import * as scripts from "./internal/mutex/scripts.ts"
-import * as waiterInbox from "./internal/mutex/waiterInbox.ts"
-import { RedisTopology } from "./RedisTopology.ts"
+import { RedisTopology } from "../../RedisTopology.ts"
+import { withBuildTimeout } from "../client/buildTimeout.ts"
+import { CommandSink, overRedis } from "../client/commandSink.ts"
+import { reader, subscribe } from "../client/decode.ts"
+import { Redis } from "../client/effectRedis.ts"
+import { fromRedis } from "../client/errors.ts"
+import { currentSubscriber } from "../client/fallbackSubscriber.ts"
+import { scan } from "../client/scan.ts"
+import { call } from "../client/script.ts"
+import * as mutexKeys from "./keys.ts"
+import { MutexMessage } from "./messages.ts"
+import * as operationBatch from "./operationBatch.ts"
+import { PendingReleases } from "./pendingReleases.ts"
+import * as renewalBatch from "./renewalBatch.ts"
+import { readClaimPeriod, readOwnership } from "./replies.ts"
+import * as scripts from "./scripts.ts"
+import * as waiterInbox from "./waiterInbox.ts"
 
 const isMutexName = Schema.is(MutexName)
 const readMutexMessage = reader("a message on a mutex channel", MutexMessage)
@@ -50,7 +47,7 @@ const known = (keys: Stream.Stream<string, BackendError>) =>
 
 const make = Effect.gen(function*() {
   const redis = yield* Redis
-  const subscriber = yield* Subscriber
+  const subscriber = yield* currentSubscriber(redis)
   const topology = yield* RedisTopology
   const readOwner = call(redis, "owner", scripts.readOwner, readOwnership)
   const forceRelease = call(redis, "force release", scripts.forceRelease, readOwnership)
@@ -164,28 +161,4 @@ const seesSubscribers = Effect.fnUntraced(function*(
   return replies.every(([, count]) => Number(count) > 0)
 }, Effect.scoped)
 
-/**
- * Provides `MutexStore` for all processes that use the same Redis.
- *
- * **Details**
- *
- * Fails to build with `BackendError` when Redis is out of reach, or does not answer for 30 seconds. Needs Redis 6.2 or
- * newer.
- *
- * **Example** (Mutexes on ioredis)
- *
- * ```ts
- * import { Mutex } from "@effect-simba/core"
- * import { IoRedis, RedisMutexStore } from "@effect-simba/redis"
- * import { Layer } from "effect"
- *
- * const MutexLive = Mutex.layer().pipe(Layer.provide(RedisMutexStore.layer), Layer.provide(IoRedis.layer()))
- * ```
- *
- * @category layers
- * @since 0.1.0
- */
-export const layer: Layer.Layer<MutexStore, BackendError, Redis | Subscriber> = Layer.effect(
-  MutexStore,
-  withBuildTimeout(make)
-)
+export const layer: Layer.Layer<MutexStore, BackendError, Redis> = Layer.effect(MutexStore, withBuildTimeout(make))

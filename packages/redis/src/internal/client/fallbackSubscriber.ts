@@ -1,0 +1,47 @@
+/**
+ * `Subscriber` over any provider of Effect's `Redis` service. Each channel takes a subscription of the provider, which for
+ * most means a connection. One that fails is made again, with a gap. Reconnects that the provider hides cannot be seen, so
+ * waiters poll every two seconds.
+ */
+import { type Notice, Subscriber } from "@effect-simba/core/Subscriber"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Queue from "effect/Queue"
+import * as Schedule from "effect/Schedule"
+import type { Redis } from "./effectRedis.ts"
+import * as log from "./log.ts"
+
+const capacity = 256
+
+const retry = Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("1 second")]).pipe(Schedule.jittered)
+
+const over = (redis: Redis["Service"]): Subscriber["Service"] => ({
+  countable: true,
+  bound: Duration.seconds(2),
+  subscribe: Effect.fnUntraced(function*(channel) {
+    const queue = yield* Queue.sliding<Notice>(capacity)
+    yield* Effect.addFinalizer(() => Queue.shutdown(queue))
+    const forward = (messages: Effect.Success<ReturnType<typeof redis.subscribe>>) =>
+      Queue.take(messages).pipe(
+        Effect.flatMap(({ message }) => Queue.offer(queue, { _tag: "Message", channel, text: message })),
+        Effect.forever
+      )
+    const again = Effect.gen(function*() {
+      const messages = yield* redis.subscribe(channel)
+      yield* Queue.offer(queue, { _tag: "Gap" })
+      return yield* forward(messages)
+    })
+    const first = yield* redis.subscribe(channel)
+    yield* forward(first).pipe(
+      Effect.tapError((error) => log.debug("A subscription failed and is made again", error.cause)),
+      Effect.catch(() => Effect.retry(Effect.scoped(again), retry)),
+      Effect.forkScoped
+    )
+    return queue
+  })
+})
+
+/** The subscriber of the provider, or one over its `Redis.subscribe`. */
+export const currentSubscriber = (redis: Redis["Service"]): Effect.Effect<Subscriber["Service"]> =>
+  Effect.map(Effect.serviceOption(Subscriber), Option.getOrElse(() => over(redis)))
