@@ -5,9 +5,9 @@
  *
  * With Node 24.2 or newer, in a clone of this repository.
  */
-import { Mutex, MutexStore } from "@effect-simba/core"
+import { Mutex } from "@effect-simba/core"
 import { NodeRuntime } from "@effect/platform-node"
-import { Effect, Layer } from "effect"
+import { Effect } from "effect"
 
 /** The mutex is held until the end of `Effect.scoped`. */
 export const closeTheBooks = Effect.gen(function*() {
@@ -36,6 +36,6 @@ export const program = Effect.gen(function*() {
 })
 
 /** For one process. For several, see `service.ts`. */
-const MutexLive = Mutex.layer().pipe(Layer.provide(MutexStore.layerMemory))
+const MutexLive = Mutex.layerMemory()
 
 if (import.meta.main) NodeRuntime.runMain(Effect.provide(program, MutexLive))

@@ -6,7 +6,8 @@
  *
  * With Node 24.2 or newer, in a clone of this repository.
  */
-import { Mutex, MutexStore, type SimbaError } from "@effect-simba/core"
+import { Mutex, type SimbaError } from "@effect-simba/core"
+import * as MutexStore from "@effect-simba/core/MutexStore"
 import { RedisMutex } from "@effect-simba/redis"
 import { NodeRuntime } from "@effect/platform-node"
 import { Config, Context, Effect, Layer, Option, Ref } from "effect"

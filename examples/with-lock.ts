@@ -5,7 +5,7 @@
  *
  * With Node 24.2 or newer, in a clone of this repository.
  */
-import { Mutex, MutexStore } from "@effect-simba/core"
+import { Mutex } from "@effect-simba/core"
 import { NodeRuntime } from "@effect/platform-node"
 import { Context, Effect, Layer, Schema } from "effect"
 
@@ -49,7 +49,7 @@ export const program = settle.pipe(
 
 const Live = Layer.merge(
   Balances.layer,
-  Mutex.layer({ ttl: "10 seconds", transition: "6 seconds" }).pipe(Layer.provide(MutexStore.layerMemory))
+  Mutex.layerMemory({ ttl: "10 seconds", transition: "6 seconds" })
 )
 
 if (import.meta.main) NodeRuntime.runMain(Effect.provide(program, Live))

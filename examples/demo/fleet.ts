@@ -1,5 +1,5 @@
 /** The workers as the director sees them, whether they are fibers or processes. */
-import { Mutex, type MutexStore } from "@effect-simba/core"
+import { Mutex, type MutexState } from "@effect-simba/core"
 import { Effect, Exit, type Queue, Scope } from "effect"
 import type { Event } from "./events.ts"
 import * as plan from "./plan.ts"
@@ -13,7 +13,7 @@ export interface Fleet {
   /** Interrupts a worker, which leaves in order. */
   readonly interrupt: (worker: string) => Effect.Effect<void>
   /** The mutex as the store has it. */
-  readonly inspect: Effect.Effect<MutexStore.MutexState>
+  readonly inspect: Effect.Effect<MutexState.MutexState>
 }
 
 /** Holds the mutex until `begin`, or until the scope closes. */

@@ -1,5 +1,6 @@
 /** Workers as fibers of one process, on the in-process store. */
-import { Mutex, MutexStore } from "@effect-simba/core"
+import { Mutex } from "@effect-simba/core"
+import * as MutexStore from "@effect-simba/core/MutexStore"
 import { Context, Effect, Fiber, Layer, Queue, type Scope } from "effect"
 import type { Event } from "./events.ts"
 import { type Fleet, holdBack } from "./fleet.ts"

@@ -1,4 +1,5 @@
-import { Mutex, MutexStore } from "@effect-simba/core"
+import { Mutex } from "@effect-simba/core"
+import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Duration, Effect, Fiber, Layer, Queue, type Scope } from "effect"
 import { TestClock } from "effect/testing"

@@ -1,4 +1,5 @@
-import { Mutex, MutexStore } from "@effect-simba/core"
+import { Mutex } from "@effect-simba/core"
+import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Fiber, Layer, Option } from "effect"
 import { TestClock } from "effect/testing"
@@ -6,7 +7,7 @@ import * as mutexExample from "../mutex.ts"
 import * as serviceExample from "../service.ts"
 import * as withLockExample from "../with-lock.ts"
 
-const Mutexes = Mutex.layer().pipe(Layer.provide(MutexStore.layerMemory))
+const Mutexes = Mutex.layerMemory()
 
 /** Runs an example to its end, with the clock as fast as it will go. */
 const inNoTime = <A, E, R>(example: Effect.Effect<A, E, R>) =>

@@ -26,8 +26,15 @@ export const filesBelow = (folder, keep) => {
 /** Folders of a package that have a barrel: its root, and `streams`. */
 export const barrelFolders = (packageFolder) => ["src", "src/streams"].map((name) => join(packageFolder, name))
 
-/** Modules that a barrel leaves out: they need Node, load `effect/sql`, are for tests, for providers of `Redis`, or for programs without Effect. */
-export const outsideBarrels = new Set(["FakeRedisServer", "RedisLockModel", "SqlFence", "Subscriber", "promise"])
+/** Modules that a barrel leaves out: they need Node, load `effect/sql`, are for tests, ports of stores, or for programs without Effect. */
+export const outsideBarrels = new Set([
+  "FakeRedisServer",
+  "MutexStore",
+  "RedisLockModel",
+  "SqlFence",
+  "Subscriber",
+  "promise"
+])
 
 /** The public modules of a folder: the names of its `*.ts` without the barrel. */
 export const modulesIn = (folder) =>

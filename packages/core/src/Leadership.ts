@@ -7,7 +7,7 @@
  * **Example** (Background jobs of a service)
  *
  * ```ts
- * import { Leadership, MutexStore, Mutex } from "@effect-simba/core"
+ * import { Leadership, Mutex } from "@effect-simba/core"
  * import { Effect, Layer } from "effect"
  *
  * const Jobs = Leadership.layerJobs("jobs", [
@@ -15,7 +15,7 @@
  *   { name: "report", schedule: Leadership.cron("0 3 * * *"), oncePerPeriod: true, run: Effect.log("reporting") }
  * ])
  *
- * const Live = Jobs.pipe(Layer.provide(Mutex.layer()), Layer.provide(MutexStore.layerMemory))
+ * const Live = Jobs.pipe(Layer.provide(Mutex.layerMemory()))
  * ```
  *
  * @since 0.1.0

@@ -4,16 +4,16 @@
  * **Example** (Holding a mutex while a scope is open)
  *
  * ```ts
- * import { Mutex, MutexStore } from "@effect-simba/core"
+ * import { Mutex } from "@effect-simba/core"
  * import { NodeRuntime } from "@effect/platform-node"
- * import { Effect, Layer } from "effect"
+ * import { Effect } from "effect"
  *
  * const program = Effect.scoped(Effect.gen(function*() {
  *   const lease = yield* Mutex.acquire("invoices")
  *   yield* Effect.log(`holding with token ${lease.token}`)
  * }))
  *
- * const MutexLive = Mutex.layer().pipe(Layer.provide(MutexStore.layerMemory))
+ * const MutexLive = Mutex.layerMemory()
  *
  * // Closes its scopes at a signal, which Effect.runPromise would not
  * NodeRuntime.runMain(Effect.provide(program, MutexLive))
@@ -36,7 +36,8 @@ import { make } from "./internal/mutex/service.ts"
 import type { Body, Lease, LeaseGroup } from "./Lease.ts"
 import type * as MutexConfig from "./MutexConfig.ts"
 import type { MutexName } from "./MutexName.ts"
-import type { MutexState, MutexStore, Ownership } from "./MutexStore.ts"
+import type { MutexState, Ownership } from "./MutexState.ts"
+import { layerMemory as storeInMemory, type MutexStore } from "./MutexStore.ts"
 import type { OwnerEvent } from "./OwnerEvent.ts"
 import type {
   AcquireError,
@@ -120,10 +121,9 @@ export class Mutex extends Context.Service<Mutex, {
  * **Example** (Mutexes in the memory of this process)
  *
  * ```ts
- * import { Mutex, MutexStore } from "@effect-simba/core"
- * import { Layer } from "effect"
+ * import { Mutex } from "@effect-simba/core"
  *
- * const MutexLive = Mutex.layer({ ttl: "5 seconds" }).pipe(Layer.provide(MutexStore.layerMemory))
+ * const MutexLive = Mutex.layerMemory({ ttl: "5 seconds" })
  * ```
  *
  * @category layers
@@ -133,12 +133,41 @@ export const layer = (options?: MutexConfig.Options): Layer.Layer<Mutex, Invalid
   Layer.effect(Mutex, make(options))
 
 /**
+ * Provides `Mutex` in the memory of this process.
+ *
+ * **When to use**
+ *
+ * Use it for tests, and for applications of one process.
+ *
+ * **Gotchas**
+ *
+ * Each build of this layer has mutexes of its own. Share one build among the contenders that must exclude each other.
+ *
+ * **Example** (An application of one process)
+ *
+ * ```ts
+ * import { Mutex } from "@effect-simba/core"
+ * import { Effect } from "effect"
+ *
+ * // The second runs when the first is done: they share the layer
+ * const work = Effect.log("working").pipe(Mutex.withLock("report"))
+ * const program = Effect.all([work, work], { concurrency: 2 }).pipe(Effect.provide(Mutex.layerMemory()))
+ * ```
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerMemory = (options?: MutexConfig.Options): Layer.Layer<Mutex, InvalidConfig | BackendError> =>
+  Layer.provide(layer(options), storeInMemory)
+
+/**
  * Like `layer`, with `ttl` and `transition` from `SIMBA_REDIS_TTL` and `SIMBA_REDIS_TRANSITION`, unless they are given.
  *
  * **Example** (Durations from the environment, a name from the code)
  *
  * ```ts
- * import { MutexStore, Mutex } from "@effect-simba/core"
+ * import { Mutex } from "@effect-simba/core"
+ * import * as MutexStore from "@effect-simba/core/MutexStore"
  * import { Layer } from "effect"
  *
  * const MutexLive = Mutex.layerFromEnv({ contender: "billing-1" }).pipe(Layer.provide(MutexStore.layerMemory))

@@ -3,6 +3,8 @@
  *
  * A store decides ownership by the backend's own time. The contract suite in `@effect-simba/testkit` checks a store.
  *
+ * This port is unstable: it may change in any release. The package's index leaves it out, so import it by its path.
+ *
  * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
@@ -19,6 +21,7 @@ import type { FencingToken } from "./FencingToken.ts"
 import { instant } from "./internal/lease/instant.ts"
 import { type Last, MemoryMutex } from "./internal/mutex/memoryStore.ts"
 import { type ContenderId, inboxOf, type MutexName } from "./MutexName.ts"
+import type { MutexState, Ownership } from "./MutexState.ts"
 import type { BackendError, StoreError } from "./SimbaError.ts"
 import type { Subscription } from "./Subscriber.ts"
 
@@ -220,30 +223,6 @@ export type WakeUp =
   | { readonly _tag: "Gap" }
 
 /**
- * A mutex as the backend has it at one instant.
- *
- * **Example** (How long the first waiter has waited)
- *
- * ```ts
- * import type { MutexStore } from "@effect-simba/core"
- *
- * const longestWait = ({ waiters }: MutexStore.MutexState) => waiters[0]?.waited
- * ```
- *
- * @category models
- * @since 0.1.0
- */
-export interface MutexState {
-  readonly ownership: Ownership
-  /** The owner's token, where the owner is one of ours. */
-  readonly token: FencingToken | undefined
-  /** How many queue, dead ones included until they are noticed. */
-  readonly waiting: number
-  /** The first of them, by their ids. */
-  readonly waiters: ReadonlyArray<{ readonly id: string; readonly waited: Duration.Duration }>
-}
-
-/**
  * A reason for an observer to look: somebody says that it acquired the mutex, or (`Gap`) something may have been missed.
  *
  * @see {@link MutexStore}
@@ -295,7 +274,7 @@ export interface ClaimPeriodResult {
  * **Example** (A store that logs its answers)
  *
  * ```ts
- * import { MutexStore } from "@effect-simba/core"
+ * import * as MutexStore from "@effect-simba/core/MutexStore"
  * import { Effect, Layer } from "effect"
  *
  * const Talkative = Layer.effect(
@@ -381,7 +360,7 @@ export class MutexStore extends Context.Service<MutexStore, {
  * **Example** (When a waiter came)
  *
  * ```ts
- * import { MutexStore } from "@effect-simba/core"
+ * import * as MutexStore from "@effect-simba/core/MutexStore"
  * import { DateTime, Effect, Schema } from "effect"
  *
  * const arrival = (score: string) =>
@@ -405,46 +384,6 @@ export const Ticket = Schema.String.check(Schema.isPattern(/^\d+\.\d{6}$/)).pipe
  * @since 0.1.0
  */
 export type Ticket = typeof Ticket.Type
-
-/**
- * The owner of a mutex at the instant the backend was asked.
- *
- * **Details**
- *
- * - `Free`: nobody owns it.
- * - `Held`: `owner` owns it for `remaining`, unless it renews. Without `remaining` it is held without end, by a key that
- *   somebody wrote without an expiry.
- *
- * **Example** (In words)
- *
- * ```ts
- * import { Mutex, MutexStore } from "@effect-simba/core"
- * import { Duration, Effect } from "effect"
- *
- * const words = MutexStore.Ownership.match({
- *   Free: () => "nobody has it",
- *   Held: ({ owner, remaining }) =>
- *     `${owner} has it ${remaining === undefined ? "without end" : `for ${Duration.format(remaining)}`}`
- * })
- *
- * const program = Effect.map(Mutex.owner("invoices"), words)
- * ```
- *
- * @category schemas
- * @since 0.1.0
- */
-export const Ownership = Schema.TaggedUnion({
-  Free: {},
-  Held: { owner: Schema.String, remaining: Schema.optionalKey(Schema.Duration) }
-})
-
-/**
- * The owner of a mutex, if there is one.
- *
- * @category models
- * @since 0.1.0
- */
-export type Ownership = typeof Ownership.Type
 
 /** An unbounded queue that a subscription fills from outside until its scope closes. */
 const subscription = <A>(
@@ -523,7 +462,7 @@ const make = Effect.sync((): MutexStore["Service"] => {
  *
  * **When to use**
  *
- * Use for tests, and for applications of one process.
+ * Use it for stores that wrap another. Tests and applications of one process use `Mutex.layerMemory`.
  *
  * **Gotchas**
  *
@@ -532,7 +471,8 @@ const make = Effect.sync((): MutexStore["Service"] => {
  * **Example** (An application of one process)
  *
  * ```ts
- * import { Mutex, MutexStore } from "@effect-simba/core"
+ * import { Mutex } from "@effect-simba/core"
+ * import * as MutexStore from "@effect-simba/core/MutexStore"
  * import { Effect, Layer } from "effect"
  *
  * const MutexLive = Mutex.layer().pipe(Layer.provide(MutexStore.layerMemory))

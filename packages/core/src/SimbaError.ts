@@ -234,12 +234,10 @@ export class InvalidName extends Schema.TaggedError<InvalidName>("@effect-simba/
  * **Example** (Saying which option is wrong)
  *
  * ```ts
- * import { MutexStore, Mutex } from "@effect-simba/core"
+ * import { Mutex } from "@effect-simba/core"
  * import { Effect, Layer } from "effect"
  *
- * const MutexLive = Mutex.layer({ ttl: "1 minute", transition: "2 seconds" }).pipe(
- *   Layer.provide(MutexStore.layerMemory)
- * )
+ * const MutexLive = Mutex.layerMemory({ ttl: "1 minute", transition: "2 seconds" })
  *
  * // The option is "transition": it leaves no time to renew
  * const check = Layer.build(MutexLive).pipe(

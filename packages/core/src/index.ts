@@ -23,7 +23,7 @@ export * as FencingToken from "./FencingToken.ts"
  * **Example** (Background jobs of a service)
  *
  * ```ts
- * import { Leadership, MutexStore, Mutex } from "@effect-simba/core"
+ * import { Leadership, Mutex } from "@effect-simba/core"
  * import { Effect, Layer } from "effect"
  *
  * const Jobs = Leadership.layerJobs("jobs", [
@@ -31,7 +31,7 @@ export * as FencingToken from "./FencingToken.ts"
  *   { name: "report", schedule: Leadership.cron("0 3 * * *"), oncePerPeriod: true, run: Effect.log("reporting") }
  * ])
  *
- * const Live = Jobs.pipe(Layer.provide(Mutex.layer()), Layer.provide(MutexStore.layerMemory))
+ * const Live = Jobs.pipe(Layer.provide(Mutex.layerMemory()))
  * ```
  *
  * @since 0.1.0
@@ -51,16 +51,16 @@ export * as Lease from "./Lease.ts"
  * **Example** (Holding a mutex while a scope is open)
  *
  * ```ts
- * import { Mutex, MutexStore } from "@effect-simba/core"
+ * import { Mutex } from "@effect-simba/core"
  * import { NodeRuntime } from "@effect/platform-node"
- * import { Effect, Layer } from "effect"
+ * import { Effect } from "effect"
  *
  * const program = Effect.scoped(Effect.gen(function*() {
  *   const lease = yield* Mutex.acquire("invoices")
  *   yield* Effect.log(`holding with token ${lease.token}`)
  * }))
  *
- * const MutexLive = Mutex.layer().pipe(Layer.provide(MutexStore.layerMemory))
+ * const MutexLive = Mutex.layerMemory()
  *
  * // Closes its scopes at a signal, which Effect.runPromise would not
  * NodeRuntime.runMain(Effect.provide(program, MutexLive))
@@ -116,13 +116,11 @@ export * as MutexName from "./MutexName.ts"
 export * as MutexSchedule from "./MutexSchedule.ts"
 
 /**
- * Storage port behind `Mutex`: typed requests in, typed results out, no strings of the wire.
- *
- * A store decides ownership by the backend's own time. The contract suite in `@effect-simba/testkit` checks a store.
+ * What the backend knows of a mutex at one instant.
  *
  * @since 0.1.0
  */
-export * as MutexStore from "./MutexStore.ts"
+export * as MutexState from "./MutexState.ts"
 
 /**
  * Changes of the ownership of a mutex, as observers see them.

@@ -157,7 +157,7 @@ const switchedOn = (name: string) =>
         new InvalidConfig({
           option: name,
           problem: "it is off, and a mutex that silently excludes nobody is worse than none: " +
-            "switch it on, or provide MutexStore.layerMemory yourself where one process is all there is"
+            "switch it on, or provide Mutex.layerMemory yourself where one process is all there is"
         })
       )
   )

@@ -52,7 +52,7 @@ type Options = {
  * **Example** (A store of one's own)
  *
  * ```ts
- * import { MutexStore } from "@effect-simba/core"
+ * import * as MutexStore from "@effect-simba/core/MutexStore"
  * import { MutexStoreSuite } from "@effect-simba/testkit"
  *
  * MutexStoreSuite.suite("memory", MutexStore.layerMemory, { live: false })

@@ -25,7 +25,7 @@
  */
 import * as Mutex from "@effect-simba/core/Mutex"
 import type * as MutexConfig from "@effect-simba/core/MutexConfig"
-import * as MutexStore from "@effect-simba/core/MutexStore"
+import type * as MutexStore from "@effect-simba/core/MutexStore"
 import type { BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Effect from "effect/Effect"
@@ -46,7 +46,7 @@ import type { Client } from "./Simulation.ts"
  * @since 0.1.0
  */
 export const layer = (options?: MutexConfig.Options): Layer.Layer<Mutex.Mutex, BackendError | InvalidConfig> =>
-  Mutex.layer(options).pipe(Layer.provide(MutexStore.layerMemory))
+  Mutex.layerMemory(options)
 
 type StoreLayer<E> = Layer.Layer<MutexStore.MutexStore, E, Redis | Subscriber>
 
@@ -136,7 +136,8 @@ export const layerWith = <E>(
  * **Example** (An unchanged program in a simulation)
  *
  * ```ts
- * import { Mutex, MutexStore } from "@effect-simba/core"
+ * import { Mutex } from "@effect-simba/core"
+ * import * as MutexStore from "@effect-simba/core/MutexStore"
  * import { type Simulation, TestMutex } from "@effect-simba/testkit"
  * import { Effect, Layer } from "effect"
  *

@@ -1,6 +1,7 @@
 // A stranger's program: compiled against the packed packages with strict settings, and run.
-import { type Lease, Mutex, MutexStore } from "@effect-simba/core"
+import { type Lease, Mutex } from "@effect-simba/core"
 import { layer as mutexLayer } from "@effect-simba/core/Mutex"
+import * as MutexStore from "@effect-simba/core/MutexStore"
 import { RedisMutex } from "@effect-simba/redis"
 import { Context, Effect, Layer, Schema } from "effect"
 

@@ -1,4 +1,5 @@
-import { Leadership, Mutex, MutexStore } from "@effect-simba/core"
+import { Leadership, Mutex } from "@effect-simba/core"
+import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Logger, References, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"

@@ -1,12 +1,5 @@
-import {
-  Contender,
-  type FencingToken,
-  Mutex,
-  MutexName,
-  MutexStore,
-  type OwnerEvent,
-  type SimbaError
-} from "@effect-simba/core"
+import { Contender, type FencingToken, Mutex, MutexName, type OwnerEvent, type SimbaError } from "@effect-simba/core"
+import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
 import {
   Clock,

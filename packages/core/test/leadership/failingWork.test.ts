@@ -1,5 +1,6 @@
 /** Work of a leader that fails: the leadership ends, unless the caller wants the failure. */
-import { Contender, Mutex, MutexStore } from "@effect-simba/core"
+import { Contender, Mutex } from "@effect-simba/core"
+import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Exit, Fiber, Layer, Logger, Option, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"

@@ -1,4 +1,5 @@
-import { Contender, Leadership, Mutex, MutexMetrics, MutexStore, type SimbaError } from "@effect-simba/core"
+import { Contender, Leadership, Mutex, MutexMetrics, type SimbaError } from "@effect-simba/core"
+import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
 import {
   Clock,

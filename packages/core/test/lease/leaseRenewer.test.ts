@@ -1,4 +1,5 @@
-import { type Lease, Mutex, MutexMetrics, MutexStore, SimbaError } from "@effect-simba/core"
+import { type Lease, Mutex, MutexMetrics, SimbaError } from "@effect-simba/core"
+import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Exit, Fiber, Layer, Logger, Metric, Scope } from "effect"
 import { TestClock } from "effect/testing"

@@ -1,5 +1,6 @@
 /** Thousands of waiters or leases that come to the same instant leave the event loop its turns. */
-import { Mutex, MutexStore } from "@effect-simba/core"
+import { Mutex } from "@effect-simba/core"
+import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Context, Effect, Exit, Layer, Scheduler, Scope } from "effect"
 import { TestClock } from "effect/testing"

@@ -1,4 +1,5 @@
-import { Mutex, MutexConfig, MutexName, MutexStore } from "@effect-simba/core"
+import { Mutex, MutexConfig, MutexName } from "@effect-simba/core"
+import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Duration, Effect, Exit, Fiber, Layer, Logger, Scope } from "effect"
 import { TestClock } from "effect/testing"

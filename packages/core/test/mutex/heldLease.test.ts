@@ -1,4 +1,5 @@
-import { Mutex, MutexName, MutexStore } from "@effect-simba/core"
+import { Mutex, MutexName } from "@effect-simba/core"
+import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Exit, Fiber, Scope } from "effect"
 import { TestClock } from "effect/testing"

@@ -1,4 +1,4 @@
-import { Mutex, MutexStore, type SimbaError } from "@effect-simba/core"
+import { Mutex, type SimbaError } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Exit, Fiber, Layer, Logger, Option, Scope } from "effect"
 import { TestClock } from "effect/testing"
@@ -229,7 +229,7 @@ describe("a layer with a very short ttl", () => {
         const logger = Logger.layer([Logger.make(({ message }) => {
           lines.push(String(message))
         })])
-        const layer = Mutex.layer({ ttl, transition: "5 seconds" }).pipe(Layer.provide(MutexStore.layerMemory))
+        const layer = Mutex.layerMemory({ ttl, transition: "5 seconds" })
         yield* Effect.scoped(Layer.build(Layer.fresh(layer))).pipe(Effect.provide(logger))
         assert.strictEqual(lines.filter((line) => line.includes("very short")).length, count)
       })

@@ -1,5 +1,6 @@
 /** What the store in memory remembers of a mutex that nobody uses. */
-import { type FencingToken, MutexName, MutexStore } from "@effect-simba/core"
+import { type FencingToken, MutexName } from "@effect-simba/core"
+import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { setFlagsFromString } from "node:v8"

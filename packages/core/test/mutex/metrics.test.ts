@@ -1,4 +1,4 @@
-import { Mutex, MutexMetrics, MutexStore } from "@effect-simba/core"
+import { Mutex, MutexMetrics } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Logger, Metric, Option, References, Scope, Tracer } from "effect"
 import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
@@ -157,7 +157,7 @@ describe("metrics", () => {
       assert.strictEqual(yield* count(granted), 2)
       assert.strictEqual(yield* gauge(Metric.withAttributes(MutexMetrics.held, { mutex: "a" })), 0)
     }).pipe(
-      Effect.provide(Mutex.layer({ metricsByMutex: true }).pipe(Layer.provide(MutexStore.layerMemory))),
+      Effect.provide(Mutex.layerMemory({ metricsByMutex: true })),
       isolated
     ))
 })

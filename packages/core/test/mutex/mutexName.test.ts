@@ -1,7 +1,7 @@
-import { FencingToken, Mutex, MutexConfig, MutexName, MutexStore, OwnerEvent, SimbaError } from "@effect-simba/core"
+import { FencingToken, Mutex, MutexConfig, MutexName, OwnerEvent, SimbaError } from "@effect-simba/core"
 import type { StreamName } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Layer, Random, Schema } from "effect"
+import { Effect, Exit, Random, Schema } from "effect"
 import { checked, entryProblem } from "../../src/internal/nameRules.ts"
 import { randomKey } from "../../src/internal/processIdentity.ts"
 
@@ -9,7 +9,7 @@ const accepted = (schema: Schema.Codec<unknown, string>, text: string) =>
   Exit.isSuccess(Schema.decodeExit(schema)(text))
 
 /** Names enter by the operations. */
-const owner = (name: string) => Effect.provide(Mutex.owner(name), Layer.provide(Mutex.layer(), MutexStore.layerMemory))
+const owner = (name: string) => Effect.provide(Mutex.owner(name), Mutex.layerMemory())
 
 describe("names", () => {
   it.effect.each([

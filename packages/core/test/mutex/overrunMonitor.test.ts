@@ -1,4 +1,5 @@
-import { Mutex, MutexName, MutexStore, type SimbaError } from "@effect-simba/core"
+import { Mutex, MutexName, type SimbaError } from "@effect-simba/core"
+import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Fiber, Layer, Logger, References } from "effect"
 import { TestClock } from "effect/testing"

@@ -1,4 +1,5 @@
-import { Mutex, MutexName, MutexStore, type OwnerEvent } from "@effect-simba/core"
+import { Mutex, MutexName, type OwnerEvent } from "@effect-simba/core"
+import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Exit, Fiber, Latch, Layer, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"

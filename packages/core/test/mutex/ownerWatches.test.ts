@@ -1,5 +1,6 @@
 /** What it costs the backend to follow the owners of many mutexes. */
-import { Mutex, MutexName, MutexStore } from "@effect-simba/core"
+import { Mutex, MutexName } from "@effect-simba/core"
+import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Exit, Latch, Layer, Option, References, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"

@@ -1,4 +1,5 @@
-import { Mutex, MutexStore, type SimbaError } from "@effect-simba/core"
+import { Mutex, type SimbaError } from "@effect-simba/core"
+import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Duration, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { TestClock } from "effect/testing"

@@ -1,4 +1,4 @@
-import { Mutex, MutexStore, SimbaError } from "@effect-simba/core"
+import { Mutex, SimbaError } from "@effect-simba/core"
 import { type Bearer, FencingToken } from "@effect-simba/core/FencingToken"
 import * as SqlFence from "@effect-simba/core/SqlFence"
 import { assert, describe, it } from "@effect/vitest"
@@ -48,7 +48,7 @@ const contract = (name: string, Live: Layer.Layer<SqlClient.SqlClient, unknown>)
           const error = yield* Effect.flip(SqlFence.withTransaction(first)(setBalance(2)))
           assert.deepInclude(error, { _tag: "StaleToken", resource: "alice", token: first.token })
           assert.strictEqual(yield* balance, 1)
-        }).pipe(Effect.provide(Mutex.layer().pipe(Layer.provide(MutexStore.layerMemory)))))
+        }).pipe(Effect.provide(Mutex.layerMemory())))
 
       it.effect("refuses a smaller token before the body runs, and names both", () =>
         Effect.gen(function*() {

@@ -1,5 +1,6 @@
 /** Contenders of a fleet, and all that can be done with them, at random and at once. */
-import { type Contender, type Lease, Mutex, MutexName, MutexStore } from "@effect-simba/core"
+import { type Contender, type Lease, Mutex, MutexName } from "@effect-simba/core"
+import * as MutexStore from "@effect-simba/core/MutexStore"
 import { Context, Effect, Exit, Fiber, Option, Random, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import type * as FaultyStore from "./faultyStore.ts"

@@ -1,5 +1,6 @@
 /** Several nodes on one in-process backend, each with a wall clock of its own. The backend's clock is the test's. */
-import { Mutex, MutexStore } from "@effect-simba/core"
+import { Mutex } from "@effect-simba/core"
+import * as MutexStore from "@effect-simba/core/MutexStore"
 import { Clock, Context, Effect, Exit, Layer, Logger, Scope } from "effect"
 import * as FaultyStore from "./faultyStore.ts"
 

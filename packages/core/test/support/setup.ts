@@ -1,4 +1,5 @@
-import { Mutex, MutexStore } from "@effect-simba/core"
+import { Mutex } from "@effect-simba/core"
+import * as MutexStore from "@effect-simba/core/MutexStore"
 import type { Fiber } from "effect"
 import { Duration, Effect, Layer, Logger } from "effect"
 import * as FaultyStore from "./faultyStore.ts"

@@ -1,5 +1,6 @@
 /** Waiters of one process share one place in the queue: random scripts on the fake Redis. */
-import { Mutex, MutexStore } from "@effect-simba/core"
+import { Mutex } from "@effect-simba/core"
+import * as MutexStore from "@effect-simba/core/MutexStore"
 import { RedisMutex } from "@effect-simba/redis"
 import { ContentionScript, FakeNetwork, FakeRedis, TestMutex } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"

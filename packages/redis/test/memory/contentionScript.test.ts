@@ -1,5 +1,5 @@
 /** Random scripts of contention against the production store on the fake Redis, and against one that is broken. */
-import { MutexStore } from "@effect-simba/core"
+import * as MutexStore from "@effect-simba/core/MutexStore"
 import { RedisMutex } from "@effect-simba/redis"
 import { ContentionScript, FakeNetwork, FakeRedis, TestMutex } from "@effect-simba/testkit"
 import { assert, it } from "@effect/vitest"

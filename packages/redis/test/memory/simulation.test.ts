@@ -1,4 +1,5 @@
-import { Mutex, type MutexConfig, MutexName, MutexStore } from "@effect-simba/core"
+import { Mutex, type MutexConfig, MutexName } from "@effect-simba/core"
+import * as MutexStore from "@effect-simba/core/MutexStore"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisMutex } from "@effect-simba/redis"
 import { Checker, FakeRedis, Simulation, TestMutex, TestRedis } from "@effect-simba/testkit"

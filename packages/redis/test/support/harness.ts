@@ -2,13 +2,8 @@
 import * as Mutex from "@effect-simba/core/Mutex"
 import type * as MutexConfig from "@effect-simba/core/MutexConfig"
 import { ContenderId, inboxOf, MutexName } from "@effect-simba/core/MutexName"
-import {
-  type AcquireRequest,
-  type AcquireResult,
-  MutexStore,
-  type Ownership,
-  type Ticket
-} from "@effect-simba/core/MutexStore"
+import type { Ownership } from "@effect-simba/core/MutexState"
+import { type AcquireRequest, type AcquireResult, MutexStore, type Ticket } from "@effect-simba/core/MutexStore"
 import * as SimbaError from "@effect-simba/core/SimbaError"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import { assert } from "@effect/vitest"

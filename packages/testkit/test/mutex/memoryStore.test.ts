@@ -2,7 +2,7 @@ import * as Mutex from "@effect-simba/core/Mutex"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import * as MutexStoreSuite from "@effect-simba/testkit/MutexStoreSuite"
 import { assert, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect } from "effect"
 
 MutexStoreSuite.suite("in this process", MutexStore.layerMemory, { live: false, runs: 300 })
 
@@ -16,4 +16,4 @@ it.effect("tokens grow while the clock stands still, also of a mutex that nobody
       assert.isAbove(token, last)
       last = token
     }
-  }).pipe(Effect.provide(Mutex.layer().pipe(Layer.provide(MutexStore.layerMemory)))))
+  }).pipe(Effect.provide(Mutex.layerMemory())))

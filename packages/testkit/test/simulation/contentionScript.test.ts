@@ -1,4 +1,5 @@
-import { Mutex, MutexStore, SimbaError } from "@effect-simba/core"
+import { Mutex, SimbaError } from "@effect-simba/core"
+import * as MutexStore from "@effect-simba/core/MutexStore"
 import { ContentionScript, TestMutex } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Duration, Effect, Layer } from "effect"

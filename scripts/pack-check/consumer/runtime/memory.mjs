@@ -1,4 +1,4 @@
-import { MutexStore } from "@effect-simba/core"
+import * as MutexStore from "@effect-simba/core/MutexStore"
 import { Effect, Layer } from "effect"
 import { mutexes } from "./scenario.mjs"
 

@@ -2,14 +2,13 @@
 import * as Duration from "effect/Duration"
 import type { FencingToken } from "../../FencingToken.ts"
 import type { ContenderId } from "../../MutexName.ts"
+import type { MutexState, Ownership } from "../../MutexState.ts"
 import type {
   AcquireRequest,
   AcquireResult,
   ClaimPeriodRequest,
   ClaimPeriodResult,
   GuardResult,
-  MutexState,
-  Ownership,
   Released,
   ReleaseRequest,
   Ticket,

@@ -1,7 +1,7 @@
 /** `ls`, `show` and `release`: the mutexes of a server as an operator sees them. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import type { MutexName } from "@effect-simba/core/MutexName"
-import type { MutexState } from "@effect-simba/core/MutexStore"
+import type { MutexState } from "@effect-simba/core/MutexState"
 import type { InvalidName, StoreError } from "@effect-simba/core/SimbaError"
 import * as Arr from "effect/Array"
 import * as Argument from "effect/cli/Argument"

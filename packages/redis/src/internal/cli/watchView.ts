@@ -1,5 +1,5 @@
 /** The screen of `watch` as text: pure, from looks at mutexes. */
-import type { MutexState } from "@effect-simba/core/MutexStore"
+import type { MutexState } from "@effect-simba/core/MutexState"
 import { ownerOf, timeLeftOf } from "./mutexCommands.ts"
 import { field, formatDuration, type Paint, plural, printable, type Style } from "./output.ts"
 

@@ -1,10 +1,10 @@
 /** Sends acquires, confirmations, releases and inspections: those of one task of the event loop in one call, in order. */
 import type { MutexName } from "@effect-simba/core/MutexName"
+import type { MutexState } from "@effect-simba/core/MutexState"
 import type {
   AcquireRequest,
   AcquireResult,
   ConfirmRequest,
-  MutexState,
   Released,
   ReleaseRequest
 } from "@effect-simba/core/MutexStore"

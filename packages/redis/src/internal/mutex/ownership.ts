@@ -1,5 +1,5 @@
 /** The owner of a mutex as text, `owner@@ttl`, as a Schema codec in both directions. */
-import type { Ownership } from "@effect-simba/core/MutexStore"
+import type { Ownership } from "@effect-simba/core/MutexState"
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
 import { separator, text } from "../client/codecs.ts"

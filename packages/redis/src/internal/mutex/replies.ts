@@ -1,5 +1,6 @@
 /** The replies of the mutex scripts, as Schema codecs, and their readers. */
-import { type AcquireResult, type MutexState, type Released, Ticket } from "@effect-simba/core/MutexStore"
+import type { MutexState } from "@effect-simba/core/MutexState"
+import { type AcquireResult, type Released, Ticket } from "@effect-simba/core/MutexStore"
 import * as Duration from "effect/Duration"
 import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"

@@ -1,11 +1,11 @@
 /** One mutex under test, and the attempts at it. */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import { ContenderId, inboxOf, MutexName } from "@effect-simba/core/MutexName"
+import type { Ownership } from "@effect-simba/core/MutexState"
 import {
   type AcquireResult,
   type GuardResult,
   MutexStore,
-  type Ownership,
   type Ticket,
   type WakeUp
 } from "@effect-simba/core/MutexStore"
