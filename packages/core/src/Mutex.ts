@@ -177,7 +177,7 @@ export const layerMemory = (options?: MutexConfig.Options): Layer.Layer<Mutex, I
  * @since 0.1.0
  */
 export const layerFromEnv = (
-  options?: MutexConfig.Options
+  options: MutexConfig.Options = {}
 ): Layer.Layer<Mutex, InvalidConfig | BackendError | Config.ConfigError, MutexStore> =>
   Layer.effect(Mutex, Effect.flatMap(complete(options), make))
 

@@ -65,7 +65,7 @@ const lossText: Record<typeof LossReason.Type, string> = {
   Expired: "its deadline passed without a renewal",
   TakenOver: "somebody else owns it now",
   Vanished: "the server knows no owner",
-  BackendGone: "it could not be renewed before its deadline",
+  BackendGone: "no renewal succeeded before its deadline, or its layer was closed",
   ForcedRelease: "it was released by force",
   Released: "it was already released"
 }

@@ -4,7 +4,7 @@
  * @since 0.1.0
  */
 import * as Mutex from "@effect-simba/core/Mutex"
-import type * as MutexConfig from "@effect-simba/core/MutexConfig"
+import * as MutexConfig from "@effect-simba/core/MutexConfig"
 import type { MutexStore } from "@effect-simba/core/MutexStore"
 import { type BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as Config from "effect/Config"
@@ -69,7 +69,11 @@ export interface Options extends MutexConfig.Options {
  * @since 0.1.0
  */
 export const layer = (options?: Options): Layer.Layer<Mutex.Mutex | IoRedis.Provided, BackendError | InvalidConfig> =>
-  layerRedis(options).pipe(Layer.provideMerge(within(options, IoRedis.layer)))
+  // First: a mistake in the options is not hidden by a server that is down
+  Layer.unwrap(Effect.as(
+    MutexConfig.make(options),
+    layerRedis(options).pipe(Layer.provideMerge(within(options, IoRedis.layer)))
+  ))
 
 /**
  * Provides `Mutex` using the current `Redis`.
@@ -190,7 +194,7 @@ export const layerFromEnv = (
   options?: Options
 ): Layer.Layer<Mutex.Mutex | IoRedis.Provided, BackendError | InvalidConfig | Config.ConfigError> =>
   Layer.unwrap(Effect.as(
-    Effect.andThen(switchedOn("SIMBA_ENABLED"), switchedOn("SIMBA_REDIS_ENABLED")),
+    Effect.all([switchedOn("SIMBA_ENABLED"), switchedOn("SIMBA_REDIS_ENABLED"), MutexConfig.makeFromEnv(options)]),
     Mutex.layerFromEnv(options).pipe(
       Layer.provide(layerStore),
       Layer.provideMerge(within(options, IoRedis.layerFromEnv))

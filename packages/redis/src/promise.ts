@@ -28,8 +28,8 @@ import type { ContenderOptions } from "@effect-simba/core/Contender"
 import { cron, leaderSchedule } from "@effect-simba/core/Leadership"
 import type * as Core from "@effect-simba/core/Lease"
 import * as Mutex from "@effect-simba/core/Mutex"
-import type * as MutexConfig from "@effect-simba/core/MutexConfig"
-import { BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
+import * as MutexConfig from "@effect-simba/core/MutexConfig"
+import { BackendError, InvalidConfig, LeaseLost } from "@effect-simba/core/SimbaError"
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
@@ -42,6 +42,7 @@ import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
+import * as log from "./internal/client/log.ts"
 import { type Names, problemWith } from "./internal/client/optionNames.ts"
 import * as IoRedis from "./IoRedis.ts"
 import * as RedisMutex from "./RedisMutex.ts"
@@ -215,14 +216,29 @@ const view = (lease: Core.Lease): Lease => ({
 const abort = (controller: AbortController, lease: Core.Lease): Effect.Effect<void> =>
   Effect.map(Effect.result(lease.ensure), (held) => controller.abort(Result.isFailure(held) ? held.failure : undefined))
 
-/** Interruption aborts the work and awaits it: the mutex is not released under it. */
+/** Whether work rejects because it was aborted: with the reason, with the error of an API that was, or with its loss. */
+const isAbort = (error: unknown, { reason }: AbortSignal, lease: Core.Lease): boolean =>
+  error === reason || (error instanceof Error && error.name === "AbortError") ||
+  (error instanceof LeaseLost && error.id === lease.id)
+
+/** Interruption aborts the work and awaits it: the mutex is not released under it. Its caller rejects with the abort. */
 const bodyOf = <A>(work: Work<A>) => (lease: Core.Lease): Effect.Effect<A, unknown> =>
   Effect.callback((resume) => {
     const controller = new AbortController()
     const running = Promise.resolve().then(() => work(view(lease), controller.signal))
     const settled = running.then(Effect.succeed, Effect.fail)
     settled.then(resume)
-    return Effect.andThen(abort(controller, lease), Effect.promise(() => settled))
+    const { id, mutex, token } = lease
+    return abort(controller, lease).pipe(
+      Effect.andThen(Effect.promise(() => settled)),
+      Effect.flatten,
+      Effect.catch((error) =>
+        isAbort(error, controller.signal, lease)
+          ? Effect.void
+          : log.error("Work failed after it was aborted", Cause.fail(error))
+      ),
+      Effect.annotateLogs({ mutex, contender: id, token })
+    )
   })
 
 const ofTry: Names<Omit<LockOptions, "timeout">> = {
@@ -424,9 +440,10 @@ export const createSimba = (given: Options = {}): Promise<Simba> => {
   const runtime = ManagedRuntime.make(
     client === undefined
       ? RedisMutex.layer({ ...options, redis: { ...redis, url } })
-      : RedisMutex.layerRedis(options).pipe(
-        Layer.provide(IoRedis.layerClient(client, redis))
-      )
+      : Layer.unwrap(Effect.as(
+        MutexConfig.make(options),
+        RedisMutex.layerRedis(options).pipe(Layer.provide(IoRedis.layerClient(client, redis)))
+      ))
   )
   return Effect.runPromise(
     Effect.as(Effect.onError(runtime.contextEffect, () => runtime.disposeEffect), make(runtime))

@@ -9,7 +9,13 @@ const maxLength = 1024
 
 /** Of names of every kind. */
 export const anyProblem: Problem = (name) =>
-  name.trim() === "" ? "it is blank" : name.length > maxLength ? `it is longer than ${maxLength} characters` : undefined
+  typeof name !== "string"
+    ? "it is not a string"
+    : name.trim() === ""
+    ? "it is blank"
+    : name.length > maxLength
+    ? `it is longer than ${maxLength} characters`
+    : undefined
 
 export const mutexProblem: Problem = (name) =>
   anyProblem(name) ?? (
@@ -48,7 +54,7 @@ export const entryProblem: Problem = (id) => entryPattern.test(id) ? undefined :
 /** Checks a name where it enters. */
 export const checked =
   <A extends string>(kind: InvalidName["kind"], problem: Problem) => (name: string): Effect.Effect<A, InvalidName> => {
-    const found = typeof name === "string" ? problem(name) : "it is not a string"
+    const found = problem(name)
     return found === undefined
       ? Effect.succeed(name as A)
       : Effect.fail(new InvalidName({ kind, value: String(name), problem: found }))

@@ -18,6 +18,23 @@ describe("withLock", () => {
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
     }).pipe(Effect.provide(TestLive)))
 
+  it.effect("refuses a name or a body that is none, and asks for nothing", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const nothing = undefined as never
+      const refused = (effect: Effect.Effect<unknown, { readonly _tag: string }, Mutex.Mutex | Scope.Scope>) =>
+        Effect.map(Effect.flip(effect), ({ _tag }) => _tag)
+      for (const locking of [Mutex.withLock, Mutex.withLockIfAvailable]) {
+        assert.strictEqual(yield* refused(locking(nothing)(Effect.void)), "InvalidName")
+        assert.strictEqual(yield* refused(locking("m")(nothing)), "InvalidConfig")
+      }
+      assert.strictEqual(yield* refused(Mutex.acquire(nothing)), "InvalidName")
+      assert.strictEqual(yield* refused(Mutex.acquireIfAvailable(nothing)), "InvalidName")
+      assert.strictEqual(yield* refused(Mutex.acquireAll([nothing])), "InvalidName")
+      assert.strictEqual(yield* refused(Mutex.acquireAll(nothing)), "InvalidConfig")
+      assert.deepStrictEqual(faults.calls, [])
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
   it.effect("hands its lease to a body that is a function", () =>
     Effect.gen(function*() {
       const token = yield* Mutex.withLock("m")((lease) => Effect.as(lease.ensure, lease.token))

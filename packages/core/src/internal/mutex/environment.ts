@@ -1,9 +1,9 @@
 /** The options that operators set: durations as Effect writes them, or as the configuration of Simba does (`10s`). */
 import * as Config from "effect/Config"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
-import type { Options } from "../../MutexConfig.ts"
 
 const units = { ms: "millis", s: "seconds", m: "minutes", h: "hours" } as const
 
@@ -22,8 +22,13 @@ const durationText = () =>
 
 const period = (variable: string) => Config.withDefault(Config.schema(durationText(), variable), undefined)
 
+interface Periods {
+  readonly ttl?: Duration.Input | undefined
+  readonly transition?: Duration.Input | undefined
+}
+
 /** Reads the options that the caller left out. A variable that is not needed may be unreadable. */
-export const complete = (given: Options = {}): Effect.Effect<Options, Config.ConfigError> =>
+export const complete = <O extends Periods>(given: O): Effect.Effect<O, Config.ConfigError> =>
   Effect.gen(function*() {
     const ttl = given.ttl ?? (yield* period("SIMBA_REDIS_TTL"))
     const transition = given.transition ?? (yield* period("SIMBA_REDIS_TRANSITION"))

@@ -15,7 +15,7 @@ import { type AcquireError, AcquireTimeout, BackendError, InvalidConfig, type In
 import * as contender from "../leadership/contender.ts"
 import * as log from "../log.ts"
 import { checked, mutexProblem } from "../nameRules.ts"
-import { margin, notNegative, positive } from "../optionChecks.ts"
+import { margin, notNegative, positive, refuse } from "../optionChecks.ts"
 import { randomKey } from "../processIdentity.ts"
 import * as tracing from "../tracing.ts"
 import { acquire, acquireIfAvailable, type Restore } from "./acquire.ts"
@@ -91,7 +91,7 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
     Effect.suspend(() => {
       const obtained: Array<HeldLease> = []
       const obtaining = Effect.gen(function*() {
-        if (names.length === 0) {
+        if (!Array.isArray(names) || names.length === 0) {
           return yield* new InvalidConfig({ option: "names", problem: "there is none" })
         }
         const timeout = yield* leaseOptions.checkTimeout(options?.timeout)
@@ -146,16 +146,20 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
 
   const locked = <A, E, R>(
     name: string,
+    body: unknown,
     lock: (restore: Restore, isTracing: boolean) => Effect.Effect<A, E, R>
-  ): Effect.Effect<A, E, R> =>
-    Effect.withFiber<A, E, R>((fiber) =>
-      tracing.spanOn(
+  ): Effect.Effect<A, E | InvalidConfig, R> =>
+    Effect.withFiber<A, E | InvalidConfig, R>((fiber) => {
+      if (typeof body !== "function" && !Effect.isEffect(body)) {
+        return refuse("body", "it must be an Effect, or a function from the lease to one")
+      }
+      return tracing.spanOn(
         fiber,
         "simba.withLock",
         () => ({ attributes: tracing.attributes({ mutex: name }) }),
         Effect.uninterruptibleMask((restore) => lock(restore, tracing.isTracing(fiber)))
       )
-    )
+    })
 
   const service: Mutex["Service"] = {
     acquire: (name, options) =>
@@ -170,11 +174,12 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
     withLock: (name, options) => (body) =>
       locked(
         name,
+        body,
         (restore, isTracing) =>
           Effect.flatMap(obtain(name, options, restore), (lease) => guarded(lease, body, restore, isTracing))
       ),
     withLockIfAvailable: (name, options) => (body) =>
-      locked(name, (restore, isTracing) =>
+      locked(name, body, (restore, isTracing) =>
         Effect.flatMap(
           obtainIfAvailable(name, options, restore),
           (lease) => lease === undefined ? Effect.succeedNone : Effect.asSome(guarded(lease, body, restore, isTracing))

@@ -1,8 +1,9 @@
 /** The side door as a program without Effect uses it: with promises, on a real server. */
 import { SimbaError } from "@effect-simba/core"
-import { createSimba, type Simba } from "@effect-simba/redis/promise"
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
-import { Context, Effect, Exit, Layer, Scope } from "effect"
+import { RedisMutex } from "@effect-simba/redis"
+import { createSimba, type Lease, type Simba } from "@effect-simba/redis/promise"
+import { afterAll, assert, beforeAll, describe, it, vi } from "@effect/vitest"
+import { ConfigProvider, Context, Effect, Exit, Layer, Scope } from "effect"
 import { Redis } from "ioredis"
 import { RedisServer } from "../../support/redisServer.ts"
 
@@ -127,6 +128,49 @@ describe("@effect-simba/redis/promise", () => {
       assert.isTrue(ended)
     }))
 
+  it("logs what work rejects with after an abort or a loss, but for the abort itself", () =>
+    withSimba(async (simba) => {
+      const printed = vi.spyOn(console, "log").mockImplementation(() => undefined)
+      try {
+        const ends: ReadonlyArray<(lease: Lease, signal: AbortSignal) => unknown> = [
+          (_, signal) => signal.reason,
+          () => Object.assign(new Error("of an API"), { name: "AbortError" }),
+          (lease) => {
+            try {
+              return lease.ensure()
+            } catch (error) {
+              return error
+            }
+          },
+          () => new Error("the disk is full")
+        ]
+        const logged: Array<number> = []
+        for (const how of ["abort", "loss"]) {
+          for (const end of ends) {
+            const name = freshName()
+            const controller = new AbortController()
+            const running = rejection(simba.withLock(name, { signal: controller.signal }, async (lease, signal) => {
+              if (how === "abort") controller.abort(new Error("the client went away"))
+              else await send("DEL", `simba:{${name}}`)
+              if (!signal.aborted) await aborted(signal)
+              throw end(lease, signal)
+            }))
+            printed.mockClear()
+            const error = await running
+            if (how === "loss") assert.instanceOf(error, SimbaError.LeaseLost)
+            else assert.strictEqual((error as Error).message, "the client went away")
+            const lines = printed.mock.calls.map((call) => call.join(" "))
+            logged.push(lines.filter((line) => line.includes("Work failed after it was aborted")).length)
+            if (end === ends[3]) assert.include(lines.join(), "the disk is full")
+          }
+        }
+        // The lease is still held when only its caller aborts, and `ensure` throws nothing
+        assert.deepStrictEqual(logged, [0, 0, 1, 1, 0, 0, 0, 1])
+      } finally {
+        printed.mockRestore()
+      }
+    }))
+
   it("stops waiting when the caller's signal aborts, and keeps no place", () =>
     withSimba(async (simba) => {
       const name = freshName()
@@ -203,6 +247,33 @@ describe("@effect-simba/redis/promise", () => {
     await simba.close()
     assert.strictEqual(await client.ping(), "PONG")
     client.disconnect()
+  })
+
+  it("refuses a name or work that is none", () =>
+    withSimba(async (simba) => {
+      const nothing = undefined as never
+      type Lock = (name: string, work?: () => Promise<void>) => Promise<unknown>
+      for (const lock of [simba.withLock, simba.tryLock, simba.lead] as unknown as ReadonlyArray<Lock>) {
+        assert.instanceOf(await rejection(lock(nothing, () => Promise.resolve())), SimbaError.InvalidName)
+        assert.instanceOf(await rejection(lock(freshName(), nothing)), SimbaError.InvalidConfig)
+        assert.instanceOf(await rejection(lock(freshName())), SimbaError.InvalidConfig)
+      }
+      assert.instanceOf(await rejection(simba.acquire(nothing)), SimbaError.InvalidName)
+    }))
+
+  it("names a mistake in the options although the server is down", async () => {
+    const down = "redis://127.0.0.1:1"
+    const bad = { ttl: "1 second", transition: 0 } as const
+    assert.instanceOf(await rejection(createSimba({ url: down, ...bad })), SimbaError.InvalidConfig)
+    const client = new Redis(down, { lazyConnect: true })
+    assert.instanceOf(await rejection(createSimba({ client, ...bad })), SimbaError.InvalidConfig)
+    client.disconnect()
+    const env = ConfigProvider.fromEnv({ env: { SIMBA_REDIS_TRANSITION: "1ms", SIMBA_REDIS_URL: down } })
+    const building = Layer.build(RedisMutex.layerFromEnv()).pipe(
+      Effect.scoped,
+      Effect.provideService(ConfigProvider.ConfigProvider, env)
+    )
+    assert.instanceOf(await Effect.runPromise(Effect.flip(building)), SimbaError.InvalidConfig)
   })
 
   it("says at once what cannot work", async () => {
