@@ -1,9 +1,10 @@
 /** A lease that ends while its renewal is under way is never renewed again, and holds up no other. */
 import { type Lease, Mutex } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, type Fiber, Random } from "effect"
+import { Clock, Effect, type Fiber, Logger, Random } from "effect"
 import { TestClock } from "effect/testing"
 import { LeaseDeadlines } from "../../src/internal/lease/leaseDeadlines.ts"
+import { supervise } from "../../src/internal/lease/supervise.ts"
 import { TrackedLease } from "../../src/internal/lease/trackedLease.ts"
 import { Faults } from "../support/faultyStore.ts"
 import { calls } from "../support/hands.ts"
@@ -116,26 +117,59 @@ describe("the deadlines of a layer", () => {
       assert.isUndefined(deadlines.first)
     }))
 
-  it.effect("move past a first lease that nothing renews and nothing ends", () =>
+  it.effect("end all leases that are over, although the end of one crashes, and do not go round on any", () =>
     Effect.gen(function*() {
-      const deadlines = new LeaseDeadlines<TestLease>(yield* Clock.Clock, () => {})
-      const stuck = lease(deadlines)
-      deadlines.place(stuck)
-      const ended = lease(deadlines)
-      deadlines.place(ended)
-      ended.isOver = true
-      const attended: Array<number> = []
-      yield* start(deadlines.loop((from) => {
-        for (let first = deadlines.first; first !== undefined && first.key <= from; first = deadlines.first) {
-          attended.push(from)
-          assert.isBelow(attended.length, 100)
-          deadlines.postpone(first, from)
+      const ended: Array<TestLease> = []
+      let crashes = 3
+      const deadlines = new LeaseDeadlines<TestLease>(yield* Clock.Clock, (over) => {
+        for (const lease of over) {
+          if (crashes-- > 0) throw new Error("mistake")
+          lease.isOver = true
+          ended.push(lease)
         }
-        return false
+      })
+      const leases = Array.from({ length: 5 }, () => lease(deadlines))
+      for (const each of leases) {
+        each.nextRenewal = Infinity
+        deadlines.place(each)
+      }
+      let turns = 0
+      const loop = deadlines.loop({ renew: () => ++turns > 1000, late: () => {} })
+      yield* start(supervise("The loop", loop).pipe(Effect.provide(Logger.layer([]))))
+      yield* TestClock.adjust("2 seconds")
+      assert.sameMembers(ended, leases)
+      assert.isUndefined(deadlines.first)
+      assert.isBelow(turns, 20)
+    }))
+
+  it.effect("let a closed lease leave, and one that is due for renewal wait until its end", () =>
+    Effect.gen(function*() {
+      const ended: Array<TestLease> = []
+      const deadlines = new LeaseDeadlines<TestLease>(yield* Clock.Clock, (over) => {
+        for (const lease of over) {
+          lease.isOver = true
+          ended.push(lease)
+        }
+      })
+      const [due, closed] = [lease(deadlines), lease(deadlines)]
+      deadlines.place(closed)
+      closed.isOver = true
+      deadlines.place(due)
+      let turns = 0
+      yield* start(deadlines.loop({
+        renew: () => {
+          turns++
+          return false
+        },
+        late: () => {}
       }))
       yield* TestClock.adjust("520 millis")
-      assert.strictEqual(ended.position, -1)
-      assert.strictEqual(deadlines.first, stuck)
-      assert.isAtMost(attended.length, 22)
+      assert.strictEqual(closed.position, -1)
+      assert.strictEqual(deadlines.takeDue(), due)
+      assert.isUndefined(deadlines.takeDue())
+      assert.deepStrictEqual(ended, [])
+      yield* TestClock.adjust("480 millis")
+      assert.deepStrictEqual(ended, [due])
+      assert.isBelow(turns, 5)
     }))
 })

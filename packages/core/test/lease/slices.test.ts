@@ -116,20 +116,30 @@ describe("a thousand at once", () => {
       assert.deepStrictEqual(thrown.map(String), ["Error: task 0", "Error: task 40", "Error: task 80"])
     }).pipe(Effect.scoped))
 
-  it.effect("leases end in slices", () =>
+  it.effect("leases end in one turn, and the process continues in slices", () =>
     Effect.gen(function*() {
-      const ended = yield* perTurn
-      const mutex = yield* Mutex.Mutex
+      const { lost, interrupted, continued } = {
+        lost: yield* perTurn,
+        interrupted: yield* perTurn,
+        continued: yield* perTurn
+      }
       const hands = yield* Hands
       for (const name of names) {
-        const lease = yield* mutex.acquire(name)
-        yield* start(Effect.andThen(lease.lost, Effect.sync(ended.note)))
+        const body = Effect.onInterrupt(Effect.never, () => Effect.sync(interrupted.note))
+        yield* start(Effect.ensuring(Mutex.withLock(name)(body), Effect.sync(continued.note)))
         hands.stuck.add(name)
       }
-      ended.take()
+      const bare = yield* Effect.forEach(names, (name) => Mutex.acquire(`bare ${name}`))
+      for (const lease of bare) {
+        hands.stuck.add(lease.mutex)
+        yield* start(Effect.andThen(lease.lost, Effect.sync(lost.note)))
+      }
+      for (const each of [lost, interrupted, continued]) each.take()
       yield* TestClock.adjust("15200 millis")
       yield* turns
-      const { all, most } = ended.take()
+      assert.deepStrictEqual(interrupted.take(), { most: count, all: count })
+      assert.deepStrictEqual(lost.take(), { most: count, all: count })
+      const { all, most } = continued.take()
       assert.strictEqual(all, count)
       assert.isAtMost(most, 64)
     }).pipe(Effect.scoped, Effect.provide(HandsLive)))

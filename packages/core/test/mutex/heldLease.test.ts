@@ -1,7 +1,7 @@
 import { Mutex, MutexName } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Duration, Effect, Exit, Fiber, Scope } from "effect"
+import { Clock, Duration, Effect, Exit, Fiber, Layer, Logger, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Faults } from "../support/faultyStore.ts"
 import { start, TestLive, timeLeft } from "../support/setup.ts"
@@ -139,6 +139,126 @@ describe("the local deadline", { tags: ["L1"] }, () => {
         assert.strictEqual((yield* Fiber.join(noticed)).reason, "Expired")
       }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
+})
+
+/** A machine that sleeps for `millis`: its monotonic clock and its timers stand still. */
+const suspending = Effect.map(Clock.Clock, (base) => {
+  const suspension = { millis: 0 }
+  const clock: Clock.Clock = {
+    ...base,
+    currentTimeMillisUnsafe: () => base.currentTimeMillisUnsafe() + suspension.millis,
+    monotonicTimeNanosUnsafe: () => base.monotonicTimeNanosUnsafe(),
+    sleep: (duration) => base.sleep(duration)
+  }
+  return { clock, suspension }
+})
+
+describe("a machine that wakes from a suspension", { tags: ["L1"] }, () => {
+  it.effect("renews all leases that are due by either clock, in batches, and keeps them", () =>
+    Effect.gen(function*() {
+      const { clock, suspension } = yield* suspending
+      yield* Effect.gen(function*() {
+        const leases = yield* Effect.forEach(Array.from({ length: 600 }), (_, i) => Mutex.acquire(`m${i}`))
+        yield* TestClock.adjust("2 seconds")
+        assert.strictEqual(yield* calls("guard"), 0)
+        suspension.millis = 12_000
+        yield* TestClock.adjust("1 second")
+        assert.strictEqual(yield* calls("guard"), 2)
+        yield* TestClock.adjust("1 hour")
+        for (const lease of leases) assert.isTrue(yield* lease.isHeld)
+      }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
+    }))
+
+  it.effect("renews no sooner than due, if it slept for less", () =>
+    Effect.gen(function*() {
+      const { clock, suspension } = yield* suspending
+      yield* Effect.gen(function*() {
+        yield* Mutex.acquire("m")
+        suspension.millis = 6000
+        yield* TestClock.adjust("3900 millis")
+        assert.strictEqual(yield* calls("guard"), 0)
+        yield* TestClock.adjust("100 millis")
+        assert.strictEqual(yield* calls("guard"), 1)
+      }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
+    }))
+
+  it.effect("loses a lease by the wall clock although that was set back before, without being asked", () =>
+    Effect.gen(function*() {
+      const { clock, suspension } = yield* suspending
+      yield* Effect.gen(function*() {
+        const lost = yield* start((yield* Mutex.acquire("m")).lost)
+        suspension.millis = -60_000
+        yield* TestClock.adjust("1 second")
+        suspension.millis += 20_000
+        yield* TestClock.adjust("1 second")
+        assert.strictEqual((yield* Fiber.join(lost)).reason, "Expired")
+      }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
+    }))
+
+  it.effect.each([["suspended", 8000, 10_000], ["set back", -60_000, 18_000]] as const)(
+    "ends after maxHold by the clock that shows more, when the wall clock was %s",
+    ([, step, left]) =>
+      Effect.gen(function*() {
+        const { clock, suspension } = yield* suspending
+        yield* Effect.gen(function*() {
+          const lease = yield* Mutex.acquire("m", { maxHold: "30 seconds" })
+          yield* TestClock.adjust("12 seconds")
+          suspension.millis = step
+          yield* TestClock.adjust(left - 1)
+          assert.isTrue(yield* lease.isHeld)
+          yield* TestClock.adjust(1)
+          assert.isFalse(yield* lease.isHeld)
+        }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
+      })
+  )
+})
+
+describe("a busy process", { tags: ["L1"] }, () => {
+  it.effect("interrupts the work of all overdue leases when any of them is used, before a timer fires", () =>
+    Effect.gen(function*() {
+      const { clock, stall } = yield* stalling
+      yield* Effect.gen(function*() {
+        let interrupted = 0
+        const body = Effect.onInterrupt(Effect.never, () => Effect.sync(() => interrupted++))
+        for (let i = 0; i < 100; i++) yield* start(Mutex.withLock(`m${i}`)(body))
+        const lease = yield* Mutex.acquire("m", { ttl: "1 minute" })
+        stall.millis = 15_199
+        yield* lease.ensure
+        assert.strictEqual(interrupted, 0)
+        stall.millis = 15_200
+        yield* lease.ensure
+        assert.strictEqual(interrupted, 100)
+      }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
+    }))
+
+  it.effect("warns once a minute when timers come half a margin late", () => {
+    const lines: Array<string> = []
+    const logger = Logger.make(({ message }) => void lines.push(String(message)))
+    return Effect.gen(function*() {
+      const { clock, stall } = yield* stalling
+      yield* Effect.gen(function*() {
+        yield* Mutex.acquire("m")
+        yield* TestClock.adjust("2 seconds")
+        const late = Effect.fnUntraced(function*(millis: number) {
+          stall.millis += millis
+          yield* TestClock.adjust("1 second")
+          return lines.splice(0).filter((line) => line.includes("so busy"))
+        })
+        assert.lengthOf(yield* late(399), 0)
+        const [warning] = yield* late(400)
+        assert.include(warning, "timers come 400 ms late. Leases have a margin of 800 ms")
+        assert.lengthOf(yield* late(700), 0)
+        yield* TestClock.adjust("1 minute")
+        assert.lengthOf(yield* late(700), 1)
+      }).pipe(
+        Effect.scoped,
+        Effect.provide(
+          Mutex.layer().pipe(Layer.provide(MutexStore.layerMemory), Layer.provide(Logger.layer([logger])))
+        ),
+        Effect.provideService(Clock.Clock, clock)
+      )
+    })
+  })
 })
 
 describe("a wall clock that is set back", { tags: ["L1"] }, () => {

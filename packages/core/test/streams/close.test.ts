@@ -134,7 +134,10 @@ describe("closing a consumer", () => {
         const { backend, open } = yield* fleet.make
         const a = yield* open("a", { gracePeriod: 0, capacity: 1500, leaseDuration: "5 seconds" })
         yield* a.serve(1500, handler)
-        yield* TestClock.adjust("3 seconds")
+        // Small steps, so that all handlers begin at once
+        yield* Effect.repeat(TestClock.adjust("1 millis"), { times: 100 })
+        assert.lengthOf(yield* owned(a), 1500)
+        yield* TestClock.adjust("2900 millis")
         assert.lengthOf(yield* owned(a), 1500)
         // All of them take three times as long as a command may
         a.link.busy[request] = 1

@@ -14,25 +14,36 @@ export type AnyLease = TrackedLease<Periods> & { readonly mutex?: string }
 /** A suspended machine stops monotonic timers, so the clocks are compared this often. Milliseconds. */
 const watch = 1000
 
-/** The least time until a lease that was attended is attended again. Milliseconds. */
-const tick = 1
-
-/** How far the clocks may drift apart before all deadlines are looked at: little of the smallest margin. Milliseconds. */
+/** How far the clocks may drift apart before all deadlines are computed again: little of the smallest margin. Milliseconds. */
 const drift = 10
+
+/** When leases are ended again after a crash. Milliseconds. */
+const retryEnd = 10
+
+interface Attendant {
+  /** Renews some of the leases that are due. Returns whether more are due. */
+  readonly renew: (from: number) => boolean
+  /** The loop woke so many milliseconds late. */
+  readonly late: (millis: number) => void
+}
 
 export class LeaseDeadlines<L extends AnyLease> {
   private readonly heap = new IndexedHeap<L>()
+  /** Due for renewal, of which so many were taken. The heap has them until they end. */
+  private due: Array<L> = []
+  private taken = 0
   private readonly changed = Latch.makeUnsafe(false)
   private readonly clock: Clock.Clock
-  /** Loses the lease if it has come to its end by now. */
-  readonly expire: (lease: L, now: Instant) => void
-  /** The wall clock less the monotonic clock, when all deadlines were last looked at. */
+  /** Ends leases whose deadlines have passed. */
+  private readonly end: (leases: ReadonlyArray<L>, now: Instant) => void
+  /** The wall clock less the monotonic clock, when all deadlines were last computed. */
   private offset: number
-  private next = Infinity
+  /** When the loop wakes, in monotonic milliseconds; undefined while it runs. */
+  private wakesAt: number | undefined
 
-  constructor(clock: Clock.Clock, expire: (lease: L, now: Instant) => void) {
+  constructor(clock: Clock.Clock, end: (leases: ReadonlyArray<L>, now: Instant) => void) {
     this.clock = clock
-    this.expire = expire
+    this.end = end
     const { monotonic, wall } = instant(clock)
     this.offset = wall - monotonic
   }
@@ -55,43 +66,81 @@ export class LeaseDeadlines<L extends AnyLease> {
 
   /** Adds an open lease, or moves it after its next renewal or its end has changed. */
   place(lease: L): void {
-    this.placeAt(lease, Math.min(lease.nextRenewal, lease.endsAt()))
-  }
-
-  private placeAt(lease: L, key: number): void {
     // Nothing would remove it again
     if (!lease.isOpen()) throw new Error("a lease that has ended cannot be renewed")
+    const key = Math.min(lease.nextRenewal, lease.endsAt())
     this.heap.place(lease, key)
-    if (key < this.next) this.changed.openUnsafe()
+    if (this.wakesAt !== undefined && key < this.wakesAt) this.changed.openUnsafe()
   }
 
   remove(lease: L): void {
     this.heap.remove(lease)
   }
 
-  /** Puts the first lease behind `from`, or removes it if it has ended: the loop over the first lease makes progress. */
-  postpone(lease: L, from: number): void {
-    if (!lease.isOpen()) return this.remove(lease)
-    this.placeAt(lease, Math.max(Math.min(lease.nextRenewal, lease.endsAt()), from + tick))
+  /**
+   * Ends all leases whose deadlines have passed, before anything else runs: their work may be what keeps the process busy.
+   * Each round removes the first lease. What returns to the heap ends after `now`, and is renewed by nobody but the loop.
+   */
+  sweep(now: Instant): void {
+    const over: Array<L> = []
+    for (let lease = this.heap.first; lease !== undefined && lease.key <= now.monotonic; lease = this.heap.first) {
+      this.heap.remove(lease)
+      if (!lease.isOpen()) continue
+      if (lease.left(now) <= 0 || lease.endsAt() <= now.monotonic) {
+        over.push(lease)
+        continue
+      }
+      lease.nextRenewal = Infinity
+      this.heap.place(lease, lease.endsAt())
+      if (lease.isDue) continue
+      lease.isDue = true
+      this.due.push(lease)
+    }
+    try {
+      if (over.length > 0) this.end(over, now)
+    } finally {
+      // `end` has thrown
+      for (const lease of over) if (lease.isOpen()) this.heap.place(lease, now.monotonic + retryEnd)
+    }
+    if (this.hasDue && this.wakesAt !== undefined) this.changed.openUnsafe()
   }
 
-  /** Runs `attend` when the first lease is due, again and again as long as it answers that there is more. */
-  readonly loop = (attend: (from: number) => boolean): Effect.Effect<never> => {
-    // Thousands of leases must not keep other fibers waiting
-    const attendAll = (from: number): Effect.Effect<void> =>
-      attend(from) ? Effect.flatMap(Effect.yieldNow, () => attendAll(from)) : Effect.void
-    return Effect.forever(Effect.suspend(() => {
-      this.changed.closeUnsafe()
-      const now = this.now()
-      this.compareClocks(now)
-      const { first } = this
-      const isDue = first !== undefined && first.key <= now.monotonic
-      this.next = first === undefined ? Infinity : isDue ? -Infinity : Math.min(first.key, now.monotonic + watch)
-      return isDue ? attendAll(now.monotonic) : sleepUntil(this.next, this.changed)
-    }))
+  get hasDue(): boolean {
+    return this.taken < this.due.length
   }
 
-  /** A suspension, or a clock that was set, moves deadlines without moving their order. */
+  /** A lease to renew, if one is due. */
+  takeDue(): L | undefined {
+    while (this.hasDue) {
+      const lease = this.due[this.taken++]!
+      lease.isDue = false
+      if (lease.isOpen() && !lease.renewing) return lease
+    }
+    this.due = []
+    this.taken = 0
+    return undefined
+  }
+
+  /** Each turn sweeps, and renews a part of what is due. It sleeps when nothing is due before a later instant. */
+  readonly loop = ({ late, renew }: Attendant): Effect.Effect<never> =>
+    Effect.forever(
+      Effect.suspend(() => {
+        this.changed.closeUnsafe()
+        const now = this.now()
+        if (this.wakesAt !== undefined) late(now.monotonic - this.wakesAt)
+        this.wakesAt = undefined
+        this.compareClocks(now)
+        this.sweep(now)
+        if (renew(now.monotonic)) return Effect.yieldNow
+        const { first } = this.heap
+        this.wakesAt = first === undefined ? Infinity : Math.min(first.key, now.monotonic + watch)
+        return sleepUntil(this.wakesAt, this.changed)
+      }),
+      // A yield would come before the sweep, behind all fibers that can run
+      { disableYield: true }
+    )
+
+  /** A suspension, or a clock that was set, moves deadlines and renewals without moving their order. */
   private compareClocks({ monotonic, wall }: Instant): void {
     const offset = wall - monotonic
     if (Math.abs(offset - this.offset) <= drift) return

@@ -57,6 +57,12 @@ interface Renewal<L extends AnyLease, A extends Answer> {
 /** When a crashed renewal is tried again. Milliseconds. */
 const pause = 1000
 
+/** A margin is at least so long. Milliseconds. */
+const leastMargin = 100
+
+/** The least time between two warnings of late timers. Milliseconds. */
+const warnEvery = 60_000
+
 /** How much too early a renewal that follows a failed one may go out. Milliseconds. */
 const earlyRetry = 50
 
@@ -174,42 +180,52 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends A
     if (lease.isOpen() && !lease.renewing) retryAfter(lease, deadlines.now(), delay)
   })
 
-  /** Leases due soon join the batch to save wake-ups. Those that fail keep a pace of their own. Answers if more are due. */
+  /** Leases due soon join a batch to save wake-ups. Those that fail keep a pace of their own. */
   const renewDue = (from: number): boolean => {
-    const now = deadlines.now()
     const slice = deadlines.slice()
-    let hasRoom = true
-    const due: Array<L> = []
+    const healthy: Array<L> = []
+    const failing: Array<L> = []
     const probes: Array<readonly [L, Effect.Effect<boolean>]> = []
-    for (
-      let lease = deadlines.first;
-      hasRoom && lease !== undefined && due.length < renewal.batchSize;
-      lease = deadlines.first
-    ) {
-      const isDue = lease.nextRenewal <= from + (lease.failing ? earlyRetry : lease.terms.early)
-      if (isDue ? due.length > 0 && lease.failing !== due[0]!.failing : lease.key > from) break
-      // After a stall the deadline counts: a renewal would come too late
-      deadlines.expire(lease, now)
-      if (!lease.isOpen()) {
-        hasRoom = slice.hasRoom()
-      } else if (isDue) {
-        lease.nextRenewal = Infinity
-        const probe = renewal.probe?.(lease)
-        if (probe !== undefined) {
-          probes.push([lease, probe])
-          hasRoom = slice.hasRoom()
-        } else {
-          lease.renewing = true
-          due.push(lease)
-        }
-      }
-      deadlines.postpone(lease, from)
+    const take = (lease: L) => {
+      lease.nextRenewal = Infinity
+      const probe = renewal.probe?.(lease)
+      if (probe !== undefined) return probes.push([lease, probe])
+      lease.renewing = true
+      return (lease.failing ? failing : healthy).push(lease)
     }
-    if (due.length > 0) attend(due, true, renew(due))
+    const hasRoom = () =>
+      healthy.length < renewal.batchSize && failing.length < renewal.batchSize &&
+      (probes.length === 0 || slice.hasRoom())
+    let lease: L | undefined
+    while (hasRoom() && (lease = deadlines.takeDue()) !== undefined) take(lease)
+    for (let next = deadlines.first; next !== undefined && hasRoom(); next = deadlines.first) {
+      const [own, other] = next.failing ? [failing, healthy] : [healthy, failing]
+      const isJoined = own.length > 0 || (other.length === 0 && probes.length > 0)
+      if (!isJoined || next.nextRenewal > from + (next.failing ? earlyRetry : next.terms.early)) break
+      // Its end is its key from now on
+      take(next)
+      deadlines.place(next)
+    }
+    for (const batch of [healthy, failing]) if (batch.length > 0) attend(batch, true, renew(batch))
     // A probe is the user's effect, and may end any lease
     for (const [lease, probe] of probes) if (lease.isOpen()) attend([lease], false, ask(lease, probe))
-    return !hasRoom || due.length === renewal.batchSize
+    return deadlines.hasDue
   }
 
-  yield* Effect.forkScoped(supervise(`The renewal of ${what}s`, deadlines.loop(renewDue)))
+  let warnedAt = -Infinity
+  /** Overdue work is interrupted a turn late at most, so long turns use up the margin. */
+  const late = (millis: number) => {
+    if (millis < leastMargin / 2) return
+    const margin = Math.min(...deadlines.all().map(({ terms }) => terms.margin))
+    const { monotonic } = deadlines.now()
+    if (millis < margin / 2 || monotonic < warnedAt + warnEvery) return
+    warnedAt = monotonic
+    recorder.run(log.warning(
+      `This process is so busy that timers come ${Math.round(millis)} ms late. Leases have a margin of ` +
+        `${Math.round(margin)} ms: work may run on when its ${what} belongs to somebody else. Give long computations ` +
+        "pauses, run less at a time, or use longer leases"
+    ))
+  }
+
+  yield* Effect.forkScoped(supervise(`The renewal of ${what}s`, deadlines.loop({ late, renew: renewDue })))
 })

@@ -18,13 +18,14 @@ export const isolate = ({ currentDispatcher }: Fiber.Fiber<unknown, unknown>, ac
   }
 }
 
-/** `Fiber.await` for a fiber with other observers. The fiber `waiting` runs this. */
+/** `Fiber.await` for a fiber with other observers. The fiber `waiting` runs this; `run` may let it continue later. */
 export const awaitExit = <A, E>(
   fiber: Fiber.Fiber<A, E>,
-  waiting: Fiber.Fiber<unknown, unknown>
+  waiting: Fiber.Fiber<unknown, unknown>,
+  run: (resume: () => void) => void = (resume) => resume()
 ): Effect.Effect<Exit.Exit<A, E>> =>
   Effect.callback((resume) =>
-    Effect.sync(fiber.addObserver((exit) => isolate(waiting, () => resume(Effect.succeed(exit)))))
+    Effect.sync(fiber.addObserver((exit) => run(() => isolate(waiting, () => resume(Effect.succeed(exit))))))
   )
 
 /** Listeners of one event, which do not throw. */

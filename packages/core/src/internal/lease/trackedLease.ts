@@ -38,6 +38,8 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   position = -1
   before: Item | undefined = undefined
   behind: Item | undefined = undefined
+  /** It waits for its turn to be renewed. */
+  isDue = false
   renewing = false
   failing = false
   /** The delays since the first of the last failures in a row. */
@@ -77,7 +79,10 @@ export abstract class TrackedLease<P extends Periods> implements Item {
     const wall = this.wallDeadline - now.wall
     if (wall > monotonic) this.wallDeadline = now.wall + monotonic
     // By more than a rounding error: a suspension, or a clock that was set
-    else if (wall < monotonic - 1) this.monotonicDeadline = now.monotonic + wall
+    else if (wall < monotonic - 1) {
+      this.monotonicDeadline = now.monotonic + wall
+      this.nextRenewal -= monotonic - wall
+    }
     return Math.min(monotonic, wall)
   }
 

@@ -127,14 +127,18 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
     return new LeaseLost({ mutex, id, token, reason, ...(owner === undefined ? {} : { owner }) })
   }
 
+  /** Interrupts the work. `notifyLoss` follows. */
   lose(reason: LeaseLost["reason"], owner?: string): LeaseLost {
     const loss = this.loss ??= this.lossOf(reason, owner)
     if (this.isOpen()) {
       this.state = "lost"
       this.works?.forEach((work) => isolate(work, () => work.interruptUnsafe()))
-      this.onLoss.tell(loss)
     }
     return loss
+  }
+
+  notifyLoss(): void {
+    if (this.loss !== undefined) this.onLoss.tell(this.loss)
   }
 
   isOpen(): boolean {

@@ -48,6 +48,8 @@ export interface HeldLeases {
   readonly undo: (request: Omit<ReleaseRequest, "confirm">) => Effect.Effect<void>
 }
 
+type LossReason = Exclude<LeaseLost["reason"], "Released">
+
 export const make = Effect.fnUntraced(function*(
   store: MutexStore["Service"],
   config: MutexConfig
@@ -61,11 +63,16 @@ export const make = Effect.fnUntraced(function*(
   ])
   const releaseMillis = Duration.toMillis(config.releaseTimeout)
 
-  const check = (lease: HeldLease, now: Instant) => {
-    if (lease.isOpen() && lease.left(now) <= 0) lose(lease, lease.expiry())
+  const tasks = new SlicedTasks(clock, Context.get(context, Scheduler.Scheduler).makeDispatcher())
+
+  /** Interrupts the work of all leases before it notifies anybody: what one costs would delay the last. */
+  const end = (ended: ReadonlyArray<HeldLease>, now: Instant) => {
+    for (const lease of ended) interruptWork(lease, lease.expiry())
+    for (const lease of ended) lease.notifyLoss()
+    for (const lease of ended) tasks.add(() => report(lease, now))
   }
 
-  const deadlines = new LeaseDeadlines<HeldLease>(clock, check)
+  const deadlines = new LeaseDeadlines<HeldLease>(clock, end)
 
   /** No longer renewed. */
   const drop = (lease: HeldLease, now: Instant) => {
@@ -74,19 +81,43 @@ export const make = Effect.fnUntraced(function*(
     recorder.update(MutexMetrics.holdTime, now.monotonic - lease.since.monotonic, lease.mutex)
   }
 
-  const lose = (lease: HeldLease, reason: Exclude<LeaseLost["reason"], "Released">, owner?: string) => {
+  /** Losses that are not logged and counted yet, and of which the line of fibers for the mutex does not know. */
+  const unreported = new Map<HeldLease, LossReason>()
+
+  const interruptWork = (lease: HeldLease, reason: LossReason, owner?: string) => {
     if (!lease.isOpen()) return
-    const now = deadlines.now()
-    drop(lease, now)
+    deadlines.remove(lease)
+    unreported.set(lease, reason)
+    lease.lose(reason, owner)
+  }
+
+  const report = (lease: HeldLease, now: Instant) => {
+    const reason = unreported.get(lease)
+    const { loss } = lease
+    if (reason === undefined || loss === undefined) return
+    unreported.delete(lease)
     try {
-      const loss = lease.lose(reason, owner)
+      drop(lease, now)
       recorder.update(MutexMetrics.losses[reason], 1, lease.mutex)
       watchOverrun(lease, loss, now)
       recorder.run(Effect.annotateLogs(log.warning(loss.message), lease.annotations))
     } finally {
-      // Others wait for the mutex, even if a listener throws
       lease.owner?.lost(lease)
     }
+  }
+
+  const lose = (lease: HeldLease, reason: LossReason, owner?: string) => {
+    if (!lease.isOpen()) return
+    const now = deadlines.now()
+    interruptWork(lease, reason, owner)
+    lease.notifyLoss()
+    report(lease, now)
+  }
+
+  const check = (lease: HeldLease, now: Instant) => {
+    deadlines.sweep(now)
+    if (lease.isOpen() && lease.left(now) <= 0) lose(lease, lease.expiry())
+    report(lease, now)
   }
 
   const loseTo = (lease: HeldLease, ownership: Ownership) => {
@@ -99,7 +130,10 @@ export const make = Effect.fnUntraced(function*(
   const fibers = yield* FiberSet.make()
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
-      for (const lease of deadlines.all()) lose(lease, "BackendGone")
+      const open = deadlines.all()
+      for (const lease of open) interruptWork(lease, "BackendGone")
+      for (const lease of open) lease.notifyLoss()
+      for (const lease of open) report(lease, deadlines.now())
     })
   )
   const timers = yield* timerQueue.make
@@ -147,6 +181,7 @@ export const make = Effect.fnUntraced(function*(
 
   /** No longer renewed before anything is sent. Answers the request, unless the lease stays in this process. */
   const part = (lease: HeldLease, now: Instant): releaseSender.Request | undefined => {
+    report(lease, now)
     if (lease.isOpen()) drop(lease, now)
     lease.state = "released"
     const { id, lastToken, mutex, owner, terms: { unfair } } = lease
@@ -178,7 +213,7 @@ export const make = Effect.fnUntraced(function*(
     now: () => deadlines.now(),
     recorder,
     timers,
-    tasks: new SlicedTasks(clock, Context.get(context, Scheduler.Scheduler).makeDispatcher()),
+    tasks,
     add: (lease) => {
       deadlines.place(lease)
       recorder.modify(MutexMetrics.held, 1, lease.mutex)

@@ -72,7 +72,11 @@ export const protect = <A, E, R>(
         remove()
         return settle(exit, anyOver(leases, held))
       }
-      const ended = awaitExit(fiber, parent)
+      // Leases that are lost together interrupt all their work before any of it continues
+      const ended = awaitExit(fiber, parent, (resume) =>
+        held.some(({ state }) => state === "lost")
+          ? leases.tasks.add(resume)
+          : resume())
       return restore(ended).pipe(
         Effect.onInterrupt(() => {
           isolate(fiber, () => fiber.interruptUnsafe(parent.id))

@@ -56,7 +56,11 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
     random: () => random.nextDoubleUnsafe()
   }
   const queues = yield* localQueue.make(context, leases, nextId)
-  const follow = yield* ownerWatch.make(context, queues.held)
+  const follow = yield* ownerWatch.make(context, (mutex) => {
+    const lease = queues.held(mutex)
+    if (lease !== undefined) leases.check(lease, leases.now())
+    return lease
+  })
   const usual = leaseOptions.termsOf(config)
 
   const attempt = (

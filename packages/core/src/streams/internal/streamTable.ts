@@ -58,8 +58,10 @@ export class StreamTable {
   onLost: (owned: OwnedStream, reason: Lost) => void = () => {}
 
   constructor(clock: Clock.Clock, config: StreamConfig, metrics: Recorder) {
-    this.leases = new LeaseDeadlines<OwnedStream>(clock, (owned, now) => {
-      if (this.isHeld(owned, now) && owned.stallsAt() <= now.monotonic) this.lose(owned, "Stalled")
+    this.leases = new LeaseDeadlines<OwnedStream>(clock, (ended, now) => {
+      for (const owned of ended) {
+        if (this.isHeld(owned, now) && owned.stallsAt() <= now.monotonic) this.lose(owned, "Stalled")
+      }
     })
     this.config = config
     this.metrics = metrics
