@@ -83,4 +83,10 @@ export interface Options {
   readonly enableEvents?: boolean | undefined
   /** How long a consumer with nothing pending may be silent before it is removed. Default: 10 minutes. */
   readonly reapAfter?: Duration.Input | undefined
+  /**
+   * How long the checkpoint of a data stream is kept after its last commit, and after the last day on which it was owned.
+   * Longer than the pauses between its announcements: without a checkpoint its handler begins at the first message.
+   * At least, and by default, 7 days.
+   */
+  readonly checkpointRetention?: Duration.Input | undefined
 }

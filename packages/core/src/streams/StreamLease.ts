@@ -13,7 +13,7 @@ import type { FencingToken } from "../FencingToken.ts"
 import type { StoreError } from "../SimbaError.ts"
 import type { StreamLost, StreamYielded } from "./StreamError.ts"
 import type { EntryId, StreamName } from "./StreamName.ts"
-import type { RawMessage, StreamEnd } from "./StreamStore.ts"
+import type { Checkpoint, Extent, RawMessage, StreamEnd } from "./StreamStore.ts"
 
 /**
  * A data stream that this consumer owns, renewed in the background until it is done, given up, handed over or lost.
@@ -63,6 +63,8 @@ export interface StreamLease extends Pipeable, Inspectable {
   readonly token: FencingToken
   /** How often a handler of this entry failed in a row, or its lease ran out. A commit and progress end a row. */
   readonly failures: number
+  /** How long its checkpoint is kept without an owner. */
+  readonly checkpointRetention: Duration.Duration
   /** Whether the data stream is owned at this instant. */
   readonly isHeld: Effect.Effect<boolean>
   /** Succeeds while the data stream is owned, otherwise fails with the reason. */
@@ -83,18 +85,21 @@ export interface StreamLease extends Pipeable, Inspectable {
   /** Reports progress to `progressTimeout`, and ends a row of failures, for a handler that commits nothing. */
   readonly progress: Effect.Effect<void>
   /** The last committed message of the data stream. */
-  readonly checkpoint: Effect.Effect<Option.Option<EntryId>, StoreError>
+  readonly checkpoint: Effect.Effect<Option.Option<Checkpoint>, StoreError>
   /** Whether the data stream ended at its checkpoint, under this announcement or an earlier one. */
   readonly end: Effect.Effect<StreamEnd, StoreError>
   /**
    * Moves the checkpoint forward to `id`, checked against the token in the backend. A replaced owner fails with
    * `StreamLost` and changes nothing. An id that is not ahead of the checkpoint changes nothing either. `isLast` says that
-   * the data stream ends with this message: a successor that finds it so has nothing to do.
+   * the data stream ends with this message: a successor that finds it so has nothing to do. `offset` is how many messages
+   * were added up to this one. Both are fields of a message of `StreamMessages`.
    */
   readonly commit: (
     id: EntryId,
-    options?: { readonly isLast?: boolean | undefined }
+    options?: { readonly isLast?: boolean | undefined; readonly offset?: number | undefined }
   ) => Effect.Effect<void, StreamLost | StoreError>
+  /** Moves the checkpoint to any message, also back, checked against the token. What follows it is processed again. */
+  readonly seek: (to: Checkpoint) => Effect.Effect<void, StreamLost | StoreError>
   /**
    * Adds a message that cannot be processed to the data stream's dead letters, once, however often it is sent. The
    * checkpoint stays where it is: commit the message too.
@@ -105,11 +110,8 @@ export interface StreamLease extends Pipeable, Inspectable {
     after: EntryId,
     count: number
   ) => Effect.Effect<ReadonlyArray<RawMessage>, StreamLost | StoreError>
-  /**
-   * Whether messages after `after` were deleted before they were read: the first message that is left, or the last one that
-   * was deleted if none is left.
-   */
-  readonly deletedAfter: (after: EntryId) => Effect.Effect<Option.Option<EntryId>, StoreError>
+  /** How far the data stream reaches, none if there is no such stream. */
+  readonly extent: Effect.Effect<Option.Option<Extent>, StoreError>
 }
 
 /**

@@ -57,6 +57,11 @@ import type { RawMessage } from "./StreamStore.ts"
  */
 export interface Message<out A> extends RawMessage {
   readonly value: A
+  /**
+   * How many messages were added to the data stream up to this one, as far as the reader knows: the offset that other systems
+   * have. Undefined before Redis 7.0, and after a checkpoint that has none until the reader comes to the end.
+   */
+  readonly offset: number | undefined
   /** Whether it ends the data stream. Say so when you commit it. */
   readonly isLast: boolean
 }
@@ -82,8 +87,9 @@ export interface ReadOptions<in A> {
   /** How many messages are read at once. Default: 100. */
   readonly batch?: number | undefined
   /**
-   * Runs where messages were deleted before they were read. It looks at the start, and after a batch that took longer than a
-   * second. Default: log a warning.
+   * Runs where messages were deleted before they were read, and where the data stream was deleted and written again. The
+   * reader compares its position with the counters of the data stream at the start, at the end, once a second at most while
+   * messages come, and within half a minute while none come. Default: log a warning.
    */
   readonly onGap?: ((gap: Gap) => Effect.Effect<void>) | undefined
 }
@@ -93,13 +99,12 @@ export interface ReadOptions<in A> {
  *
  * **Details**
  *
- * They came after `after`, the last message that was committed or read. `until` is the first message that is left, or the
- * last deleted one if none is left.
+ * They came after `after` and before `until`; some messages in between may have been read. `missed` is their number, by the
+ * counters of Redis 7.0. It is none after a checkpoint without an offset, of a commit by id alone. Before Redis 7.0 only a
+ * data stream that was trimmed to nothing shows a gap, without a number.
  *
- * **Gotchas**
- *
- * A data stream that was trimmed to exactly behind `after` looks the same. Trim by `MINID` of the checkpoint, which keeps
- * its message.
+ * `isRestarted`: the data stream was deleted and written again with smaller ids than the checkpoint. Its checkpoint went
+ * back to the beginning, and all its messages are read.
  *
  * @see {@link process}
  * @category models
@@ -109,6 +114,8 @@ export interface Gap {
   readonly stream: StreamName
   readonly after: EntryId
   readonly until: EntryId
+  readonly missed: Option.Option<number>
+  readonly isRestarted: boolean
 }
 
 /**
@@ -285,7 +292,13 @@ export const process: {
     const within = Duration.toMillis(options?.commitWithin ?? Duration.infinity)
     const now = () => instant(clock).monotonic
     let processed:
-      | { readonly id: EntryId; readonly isLast: boolean; readonly count: number; readonly since: number }
+      | {
+        readonly id: EntryId
+        readonly offset: number | undefined
+        readonly isLast: boolean
+        readonly count: number
+        readonly since: number
+      }
       | undefined
 
     const flush = Effect.suspend(() => {
@@ -314,11 +327,16 @@ export const process: {
         if (delivery === undefined) {
           return yield* retryOutages(flush)
         }
+        if (delivery._tag === "Restarted") {
+          processed = undefined
+          continue
+        }
         if (delivery._tag === "Message") {
           yield* handler(delivery.message)
         }
-        const { id, isLast } = delivery._tag === "Message" ? delivery.message : { ...delivery, isLast: false }
-        processed = { id, isLast, count: (processed?.count ?? 0) + 1, since: processed?.since ?? now() }
+        const { id, offset } = delivery._tag === "Message" ? delivery.message : delivery
+        const isLast = delivery._tag === "Message" && delivery.message.isLast
+        processed = { id, offset, isLast, count: (processed?.count ?? 0) + 1, since: processed?.since ?? now() }
         if (processed.count >= every || now() - processed.since >= within) {
           yield* retryOutages(flush)
         } else yield* lease.progress

@@ -113,12 +113,14 @@ export interface Service {
   ) => Effect.Effect<boolean, StoreError>
   /**
    * Moves the checkpoint of the data stream forward to `id`, if the stream lease is the caller's. `Behind` if the checkpoint
-   * is there or further already: it never moves back. The last message ends the data stream there.
+   * is there or further already: it never moves back. The last message ends the data stream there. `offset` is kept with the
+   * checkpoint.
    */
   readonly commit: (
     held: Held,
     id: EntryId,
-    isLast?: boolean
+    isLast?: boolean,
+    offset?: number
   ) => Effect.Effect<"Committed" | "Behind" | "NotOwner", StoreError>
   /**
    * Adds the message to the dead letters of the data stream with the reason, once, if the stream lease is the caller's. The
@@ -130,10 +132,19 @@ export interface Service {
     reason: string
   ) => Effect.Effect<"DeadLettered" | "NotOwner", StoreError>
   /**
-   * The last committed id. It is kept for a week after the last commit, `take`, `handedOver` or `keepCheckpoints`, and for 30
-   * days after the data stream went to the dead letters.
+   * The last committed message. It is kept for `checkpointRetention` after the last commit or `keepCheckpoints`, for a week
+   * after the last `take`, `handedOver` or `done`, and for 30 days after the data stream went to the dead letters.
    */
-  readonly checkpoint: (stream: StreamName) => Effect.Effect<Option.Option<EntryId>, StoreError>
+  readonly checkpoint: (stream: StreamName) => Effect.Effect<Option.Option<Checkpoint>, StoreError>
+  /**
+   * Moves the checkpoint to any message, also back: by the owner `held`, or by an operator while nobody owns the data stream.
+   * With `force` the operator ends the lease of an owner, whose requests are refused from then on. An end is forgotten.
+   */
+  readonly seek: (
+    stream: StreamName,
+    to: Checkpoint,
+    options?: { readonly held?: Held | undefined; readonly force?: boolean | undefined }
+  ) => Effect.Effect<"Moved" | "NotOwner" | "Owned", StoreError>
   /** Whether the data stream ended at its checkpoint. */
   readonly end: (held: Pick<Held, "entry" | "stream">) => Effect.Effect<StreamEnd, StoreError>
   /** Keeps the checkpoints of data streams that are owned for long. Owners call it once a day. */
@@ -150,11 +161,8 @@ export interface Service {
     after: EntryId,
     count: number
   ) => Effect.Effect<ReadonlyArray<RawMessage>, StoreError>
-  /**
-   * Whether messages after `after` were deleted before the first one that is left, which it returns; without any, the last
-   * one. A message `after` that was deleted by its id is a processed one, and tells nothing.
-   */
-  readonly deletedAfter: (stream: StreamName, after: EntryId) => Effect.Effect<Option.Option<EntryId>, StoreError>
+  /** How far the data stream reaches, none if there is no such stream. */
+  readonly extent: (stream: StreamName) => Effect.Effect<Option.Option<Extent>, StoreError>
   /**
    * Makes `to` the owner for `confirm`, with an epoch of its session and a new token, if both leases are the caller's, and
    * publishes `Given`.
@@ -216,7 +224,7 @@ export interface Service {
  *
  * Refuses with `InvalidConfig` where the backend cannot keep one: on Redis Cluster, a name without a hash tag. A data
  * stream without the same tag fails each call that names it, with a `BackendError` that is not retryable.
- * `enableEvents` completes the server's setting for keyspace events.
+ * `enableEvents` completes the server's setting for keyspace events. `checkpointRetention` is a week by default.
  *
  * **Example** (The checkpoint of a data stream)
  *
@@ -237,7 +245,10 @@ export interface Service {
 export class StreamStore extends Context.Service<StreamStore, {
   readonly open: (
     service: ServiceName,
-    options?: { readonly enableEvents?: boolean | undefined }
+    options?: {
+      readonly enableEvents?: boolean | undefined
+      readonly checkpointRetention?: Duration.Duration | undefined
+    }
   ) => Effect.Effect<Service, BackendError | InvalidConfig, Scope.Scope>
 }>()("@effect-simba/core/StreamStore") {}
 
@@ -485,6 +496,46 @@ export type Expiry =
 export interface RawMessage {
   readonly id: EntryId
   readonly fields: ReadonlyArray<readonly [name: string, value: string]>
+}
+
+/**
+ * The last committed message of a data stream.
+ *
+ * @see {@link Service}
+ * @category models
+ * @since 0.1.0
+ */
+export interface Checkpoint {
+  readonly id: EntryId
+  /** How many messages were added to the data stream up to this one. Undefined where it is not known. */
+  readonly offset: number | undefined
+}
+
+/**
+ * How far a data stream reaches.
+ *
+ * **Example** (How many messages were deleted)
+ *
+ * ```ts
+ * import type { StreamStore } from "@effect-simba/core/streams"
+ *
+ * const deleted = ({ added, length }: StreamStore.Extent) => added === undefined ? undefined : added - length
+ * ```
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Extent {
+  /** Messages that are left. */
+  readonly length: number
+  /** The largest id that a message ever had. */
+  readonly last: EntryId
+  /** The first message that is left. Undefined where none is. */
+  readonly first: EntryId | undefined
+  /** Messages that were ever added. Undefined before Redis 7.0. */
+  readonly added: number | undefined
+  /** The largest id that was deleted by itself, not by trimming. Undefined before Redis 7.0. */
+  readonly lastDeleted: EntryId | undefined
 }
 
 /**

@@ -1,7 +1,7 @@
-import { StreamError, StreamMessages, StreamMetrics, StreamName } from "@effect-simba/core/streams"
+import { StreamError, StreamMessages, StreamMetrics } from "@effect-simba/core/streams"
 import { StreamLease } from "@effect-simba/core/streams/StreamLease"
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Effect, Exit, Fiber, Logger, Metric, Schema, Stream } from "effect"
+import { Cause, Effect, Exit, Fiber, Logger, Metric, Option, Schema, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { message, ScriptedLease } from "../support/scriptedLease.ts"
 
@@ -26,6 +26,16 @@ const processing = (
     options
   ).pipe(Effect.provide(lease.layer))
   return { seen, run }
+}
+
+/** Gaps as `after until missed`. */
+const collected = () => {
+  const gaps: Array<string> = []
+  const onGap = ({ after, isRestarted, missed, until }: StreamMessages.Gap) =>
+    Effect.sync(() => {
+      gaps.push(`${after} ${until} ${isRestarted ? "restarted" : Option.getOrElse(missed, () => "?")}`)
+    })
+  return { gaps, onGap }
 }
 
 const commits = (lease: ScriptedLease) => lease.calls.filter((call) => call.startsWith("commit"))
@@ -69,50 +79,208 @@ describe("process", () => {
       assert.deepStrictEqual(reads(lease), ["read 2-0", "read 2-0", "read 4-0"])
     }))
 
-  it.effect("tells of messages that were deleted before they were read, at the start and after a slow batch", () =>
+  it.effect("reports how many messages were deleted before they were read: at the start, and in later bursts", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
+      lease.add(...[1, 2, 3, 4, 5, 6].map((n) => numbered(n)))
       lease.checkpoint = numbered(2).id
-      lease.deletedUntil = numbered(5).id
-      lease.add(numbered(5), numbered(6))
-      const gaps: Array<StreamMessages.Gap> = []
-      const onGap = (gap: StreamMessages.Gap) => Effect.sync(() => void gaps.push(gap))
+      lease.offset = 2
+      lease.trim(2)
+      const { gaps, onGap } = collected()
       const before = yield* Metric.value(StreamMetrics.gaps)
-      const { run, seen } = processing(
-        lease,
-        { onGap, batch: 2 },
-        (n) => n === 8 ? Effect.sleep("1 second") : Effect.void
-      )
+      const { run, seen } = processing(lease, { onGap })
       const fiber = yield* start(run)
       yield* Effect.yieldNow
-      const stream = StreamName.StreamName.make("orders")
-      const first = { stream, after: numbered(2).id, until: numbered(5).id }
-      assert.deepStrictEqual(gaps, [first])
-      // A reader that waits is not overtaken
-      lease.deletedUntil = numbered(7).id
-      lease.add(numbered(7), numbered(8))
-      yield* Effect.yieldNow
-      assert.deepStrictEqual(gaps, [first])
-      lease.deletedUntil = numbered(11).id
-      lease.add(numbered(11))
+      assert.deepStrictEqual(gaps, ["2-0 5-0 2"])
+      // The reader gets the first of a burst at once, and the rest is trimmed meanwhile
+      for (let burst = 1; burst <= 5; burst++) {
+        const all = Array.from({ length: 2000 }, (_, i) => numbered(burst * 10_000 + i))
+        lease.add(all[0]!)
+        yield* Effect.yieldNow
+        lease.burst(100, ...all.slice(1))
+        yield* TestClock.adjust("100 millis")
+      }
       yield* TestClock.adjust("1 second")
-      assert.deepStrictEqual(gaps, [first, { stream, after: numbered(8).id, until: numbered(11).id }])
-      assert.deepStrictEqual(seen, [5, 6, 7, 8, 11])
-      const after = yield* Metric.value(StreamMetrics.gaps)
-      assert.strictEqual(after.count - before.count, 2)
+      assert.strictEqual(seen.length, 2 + 5 * 101)
+      const missed = gaps.slice(1).map((gap) => Number(gap.split(" ")[2]))
+      assert.strictEqual(missed.reduce((a, b) => a + b), 5 * (2000 - 101))
+      assert.strictEqual(
+        yield* Effect.map(Metric.value(StreamMetrics.gaps), ({ count }) => count - before.count),
+        gaps.length
+      )
+      // Each is reported once
+      yield* TestClock.adjust("5 minutes")
+      assert.strictEqual(1 + missed.length, gaps.length)
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("warns of deleted messages where nothing else is asked", () =>
+  it.effect("reports a gap between slow messages before it goes on, and one before the last message", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
-      lease.deletedUntil = numbered(5).id
-      lease.add(end("5-0"))
-      const lines: Array<unknown> = []
-      const logger = Logger.make(({ message }) => void lines.push(message))
-      const { run } = processing(lease, { until: isEnd })
-      yield* Effect.provide(run, Logger.layer([logger]))
-      assert.include(String(lines[0]), "Messages were deleted before they were read")
+      lease.add(numbered(1))
+      const { gaps, onGap } = collected()
+      const { run, seen } = processing(
+        lease,
+        { until: isEnd, onGap },
+        (n) =>
+          Effect.andThen(Effect.sleep("1 second"), n === 4 ? Effect.sync(() => assert.lengthOf(gaps, 1)) : Effect.void)
+      )
+      const fiber = yield* start(run)
+      yield* Effect.yieldNow
+      lease.burst(1, numbered(2), numbered(3), numbered(4))
+      yield* TestClock.adjust("1500 millis")
+      assert.deepStrictEqual(gaps, ["0-0 4-0 2"])
+      lease.burst(1, numbered(5), end("6-0"))
+      yield* TestClock.adjust("2 seconds")
+      yield* Fiber.join(fiber)
+      assert.deepStrictEqual(seen, [1, 4, 0])
+      assert.deepStrictEqual(gaps, ["0-0 4-0 2", "1-0 6-0 1"])
+    }))
+
+  it.effect("reports messages that came and were deleted while it waited, and trimming behind it reports nothing", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(numbered(1), numbered(2))
+      const { gaps, onGap } = collected()
+      const fiber = yield* start(processing(lease, { onGap }).run)
+      yield* TestClock.adjust("1 minute")
+      lease.trim(0)
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(gaps, [])
+      lease.burst(0, numbered(3))
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(gaps, ["2-0 3-0 1"])
+      yield* TestClock.adjust("5 minutes")
+      assert.lengthOf(gaps, 1)
+      yield* Fiber.interrupt(fiber)
+    }))
+
+  it.effect("without an offset at the checkpoint the number is unknown, and known from then on", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(numbered(1), numbered(2), numbered(3), numbered(4))
+      lease.checkpoint = numbered(1).id
+      lease.trim(2)
+      const { gaps, onGap } = collected()
+      const fiber = yield* start(processing(lease, { onGap }).run)
+      yield* Effect.yieldNow
+      assert.deepStrictEqual(gaps, ["1-0 3-0 ?"])
+      assert.strictEqual(lease.offset, 4)
+      yield* Fiber.interrupt(fiber)
+    }))
+
+  it.effect("a server that counts nothing shows only that all is deleted, once", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.added = undefined
+      lease.add(numbered(1), numbered(2), numbered(3))
+      lease.checkpoint = numbered(1).id
+      lease.trim(1)
+      const { gaps, onGap } = collected()
+      const fiber = yield* start(processing(lease, { onGap }).run)
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(gaps, [])
+      assert.isUndefined(lease.offset)
+      lease.burst(0, numbered(4))
+      yield* TestClock.adjust("2 minutes")
+      assert.deepStrictEqual(gaps, ["3-0 4-0 ?"])
+      yield* Fiber.interrupt(fiber)
+    }))
+
+  it.effect("a data stream that is written again with smaller ids is read from its beginning, at the start and later", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(numbered(1))
+      lease.checkpoint = numbered(50).id
+      lease.offset = 50
+      const { gaps, onGap } = collected()
+      const { run, seen } = processing(lease, { onGap, commitEvery: 3 })
+      const fiber = yield* start(run)
+      yield* Effect.yieldNow
+      assert.deepStrictEqual(gaps, ["50-0 1-0 restarted"])
+      assert.deepStrictEqual(seen, [1])
+      assert.strictEqual(lease.checkpoint, "0-0")
+      lease.add(numbered(60), numbered(61))
+      yield* Effect.yieldNow
+      assert.strictEqual(lease.checkpoint, "61-0")
+      // What was processed and not committed belongs to the old one
+      lease.add(numbered(62))
+      yield* Effect.yieldNow
+      lease.rewrite(numbered(2), numbered(3))
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(seen, [1, 60, 61, 62, 2, 3])
+      assert.deepStrictEqual(gaps, ["50-0 1-0 restarted", "62-0 2-0 restarted"])
+      assert.strictEqual(lease.checkpoint, "0-0")
+      lease.add(numbered(4))
+      yield* Effect.yieldNow
+      assert.deepStrictEqual([lease.checkpoint, lease.offset], ["4-0", 3])
+      yield* Fiber.interrupt(fiber)
+    }))
+
+  it.effect("a data stream that lost its end in a fail-over is read on after the checkpoint", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(numbered(1), numbered(2), numbered(3))
+      const { gaps, onGap } = collected()
+      const { run, seen } = processing(lease, { onGap })
+      const fiber = yield* start(run)
+      yield* Effect.yieldNow
+      lease.checkpoint = numbered(1).id
+      lease.offset = 1
+      lease.rewrite(numbered(1), numbered(2))
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(seen, [1, 2, 3, 2])
+      assert.deepStrictEqual(gaps, [])
+      yield* Fiber.interrupt(fiber)
+    }))
+
+  it.effect("a data stream that lost its end, while the commits of it were kept, goes on there", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      const at = (n: number) => numbered(n, `${1_770_000_000_000 + n}-0`)
+      lease.add(at(1), at(2), at(3))
+      const { gaps, onGap } = collected()
+      const { run, seen } = processing(lease, { onGap })
+      const fiber = yield* start(run)
+      yield* Effect.yieldNow
+      lease.rewrite(at(1), at(2))
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual([lease.checkpoint, lease.offset], [at(2).id, 2])
+      lease.add(at(4))
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(seen, [1, 2, 3, 4])
+      assert.deepStrictEqual(gaps, [])
+      yield* Fiber.interrupt(fiber)
+    }))
+
+  it.effect("warns of deleted messages and of a missing checkpoint where nothing else is asked", () =>
+    Effect.gen(function*() {
+      const lines: Array<string> = []
+      const logger = Logger.make(({ message }) => void lines.push(String(message)))
+      const linesOf = (lease: ScriptedLease) =>
+        Effect.gen(function*() {
+          lines.length = 0
+          yield* Effect.provide(processing(lease, { until: isEnd }).run, Logger.layer([logger]))
+          return [...lines]
+        })
+      const trimmed = new ScriptedLease()
+      trimmed.add(numbered(1), numbered(2), end("3-0"))
+      trimmed.trim(1)
+      assert.deepStrictEqual(yield* linesOf(trimmed), ["2 message(s) were deleted before they were read"])
+      const rewritten = new ScriptedLease()
+      rewritten.checkpoint = numbered(50).id
+      rewritten.add(end("3-0"))
+      assert.include((yield* linesOf(rewritten))[0], "deleted and written again")
+      const year2026 = 1_770_000_000_000
+      yield* TestClock.setTime(year2026 + 7 * 86_400_000)
+      const old = new ScriptedLease()
+      old.add(end(`${year2026}-0`))
+      assert.include((yield* linesOf(old))[0], "checkpointRetention")
+      for (const id of [`${year2026 + 1}-0`, "1-0"]) {
+        const young = new ScriptedLease()
+        young.add(end(id))
+        assert.deepStrictEqual(yield* linesOf(young), [])
+      }
     }))
 
   it.effect("reads a long stream in batches, and gives each message once", () =>

@@ -21,9 +21,12 @@ export class ScriptedLease {
   readonly calls: Array<string> = []
   readonly dead: Array<readonly [id: string, reason: string]> = []
   checkpoint: EntryId | undefined
+  /** Of the checkpoint. */
+  offset: number | undefined
   end: StreamEnd = "Open"
-  /** The first message that is left where messages were deleted. */
-  deletedUntil: EntryId | undefined
+  /** Messages that were ever added; undefined for a server that does not count them. */
+  added: number | undefined = 0
+  private lastAdded: EntryId | undefined
   /** How many operations fail before the next one succeeds. */
   outages = 0
   /** Whether no operation is answered. */
@@ -37,8 +40,28 @@ export class ScriptedLease {
   private readonly entry = EntryId.make("1-0")
 
   add(...messages: ReadonlyArray<RawMessage>): void {
+    this.burst(Infinity, ...messages)
+  }
+
+  /** Adds messages, and deletes all but the last ones before a reader sees them. */
+  burst(left: number, ...messages: ReadonlyArray<RawMessage>): void {
     this.stream.push(...messages)
+    this.lastAdded = messages.at(-1)?.id ?? this.lastAdded
+    if (this.added !== undefined) this.added += messages.length
+    this.trim(left)
     this.arrival.openUnsafe()
+  }
+
+  /** Deletes all but the last messages. */
+  trim(left: number): void {
+    this.stream.splice(0, Math.max(0, this.stream.length - left))
+  }
+
+  /** Deletes the data stream, and writes it again. */
+  rewrite(...messages: ReadonlyArray<RawMessage>): void {
+    this.stream.length = 0
+    if (this.added !== undefined) this.added = 0
+    this.add(...messages)
   }
 
   askBack(): void {
@@ -63,8 +86,10 @@ export class ScriptedLease {
     })
   }
 
-  private move(id: EntryId): void {
-    if (this.checkpoint === undefined || compareEntryIds(id, this.checkpoint) > 0) this.checkpoint = id
+  private move(id: EntryId, offset: number | undefined): void {
+    if (this.checkpoint !== undefined && compareEntryIds(id, this.checkpoint) <= 0) return
+    this.checkpoint = id
+    this.offset = offset
   }
 
   readonly layer = Layer.sync(StreamLease, () => ({
@@ -87,18 +112,33 @@ export class ScriptedLease {
     }),
     progress: Effect.sync(() => void this.calls.push("progress")),
     checkpoint: Effect.catchTag(
-      this.guarded("checkpoint", () => Option.fromNullishOr(this.checkpoint)),
+      this.guarded(
+        "checkpoint",
+        () => Option.map(Option.fromNullishOr(this.checkpoint), (id) => ({ id, offset: this.offset }))
+      ),
       "StreamLost",
       (loss) => Effect.die(loss)
     ),
     end: Effect.sync(() => this.end),
-    deletedAfter: (after) =>
-      Effect.sync(() =>
-        Option.filter(Option.fromNullishOr(this.deletedUntil), (until) => compareEntryIds(until, after) > 0)
-      ),
+    checkpointRetention: Duration.days(7),
+    extent: Effect.sync(() =>
+      Option.map(Option.fromNullishOr(this.lastAdded), (last) => ({
+        length: this.stream.length,
+        last,
+        first: this.stream[0]?.id,
+        added: this.added,
+        lastDeleted: this.added === undefined ? undefined : EntryId.make("0-0")
+      }))
+    ),
+    seek: ({ id, offset }) =>
+      this.guarded(`seek ${id}`, () => {
+        this.checkpoint = id
+        this.offset = offset
+        this.end = "Open"
+      }),
     commit: (id, options) =>
       this.guarded(`commit ${id}`, () => {
-        this.move(id)
+        this.move(id, options?.offset)
         if (options?.isLast === true) this.end = "Ended"
       }),
     deadLetter: (raw, reason) =>

@@ -316,7 +316,12 @@ export class Backend {
         }),
       commit: (held, to, isLast) => through("commit", () => commit(held, to, isLast)),
       deadLetterMessage: (held) => through("deadLetterMessage", () => this.isMine(held) ? "DeadLettered" : "NotOwner"),
-      checkpoint: (stream) => through("checkpoint", () => Option.fromNullishOr(this.checkpoints.get(stream))),
+      checkpoint: (stream) =>
+        through(
+          "checkpoint",
+          () => Option.map(Option.fromNullishOr(this.checkpoints.get(stream)), (id) => ({ id, offset: undefined }))
+        ),
+      seek: (stream, to) => through("seek", () => (this.checkpoints.set(stream, to.id), "Moved")),
       end: ({ entry, stream }) =>
         through("end", () => {
           const ended = this.ended.get(stream)
@@ -324,7 +329,7 @@ export class Backend {
         }),
       keepCheckpoints: (streams) => through("keepCheckpoints", () => void this.kept.push(...streams)),
       messages: () => through("messages", () => []),
-      deletedAfter: () => through("deletedAfter", () => Option.none()),
+      extent: () => through("extent", () => Option.none()),
       awaitMessages: () => Effect.andThen(through("awaitMessages", () => []), Effect.never),
       handOver: (held, to, confirm) =>
         through("handOver", () => {

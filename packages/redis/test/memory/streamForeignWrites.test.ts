@@ -6,6 +6,7 @@ import { Duration, Effect, Option } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 import * as StreamKeys from "../../src/streams/internal/keys.ts"
+import { committed } from "../support/streams.ts"
 import {
   a,
   b,
@@ -160,9 +161,9 @@ describe("what others write", () => {
         const [again] = yield* service.take([request])
         if (again!._tag === "Taken") held = { ...request, token: again!.token }
       }
-      assert.deepStrictEqual(yield* service.checkpoint(held.stream), Option.some(EntryId.make("5-0")))
+      assert.deepStrictEqual(yield* committed(service, held.stream), Option.some(EntryId.make("5-0")))
       yield* TestClock.adjust("8 days")
-      assert.isTrue(Option.isNone(yield* service.checkpoint(held.stream)))
+      assert.isTrue(Option.isNone(yield* committed(service, held.stream)))
     })))
 
   it.effect("a checkpoint is kept while its owner says so, while it is a dead letter, and through a hand-over", () =>
@@ -223,7 +224,7 @@ describe("what others write", () => {
       assert.strictEqual((yield* take)[0]!._tag, "Occupied")
       yield* service.done(held)
       assert.strictEqual((yield* take)[0]!._tag, "Taken")
-      assert.deepStrictEqual(yield* other.checkpoint(held.stream), Option.some(EntryId.make("5-0")))
+      assert.deepStrictEqual(yield* committed(other, held.stream), Option.some(EntryId.make("5-0")))
     })))
 
   it.effect("a lease without expiry stays occupied", () =>
@@ -298,27 +299,10 @@ describe("what others write", () => {
       const message = { id: EntryId.make("5-0"), fields: [["n", "5"]] as const }
       yield* send("RPUSH", StreamKeys.deadMessages(held.stream), "x")
       yield* Effect.flip(service.deadLetterMessage(held, message, "poison"))
-      assert.isTrue(Option.isNone(yield* service.checkpoint(held.stream)))
+      assert.isTrue(Option.isNone(yield* committed(service, held.stream)))
       yield* send("DEL", StreamKeys.deadMessages(held.stream))
       assert.strictEqual(yield* service.deadLetterMessage(held, message, "poison"), "DeadLettered")
       assert.strictEqual(yield* send("XLEN", StreamKeys.deadMessages(held.stream)), 1)
-    })))
-
-  it.effect("messages that were processed and deleted, and a data stream that was made anew, are no gap", () =>
-    onFake(Effect.gen(function*() {
-      const { send, service } = yield* setup()
-      const one = streamOf("one")
-      const gap = (after: string) => Effect.map(service.deletedAfter(one, EntryId.make(after)), Option.getOrUndefined)
-      for (const id of ["1-0", "2-0", "3-0"]) yield* send("XADD", one, id, "n", "1")
-      yield* send("XDEL", one, "1-0")
-      assert.isUndefined(yield* gap("1-0"))
-      assert.strictEqual(yield* gap("0-0"), "2-0")
-      // Deleted, and not committed yet
-      yield* send("XDEL", one, "2-0")
-      assert.strictEqual(yield* gap("1-0"), "3-0")
-      yield* send("DEL", one)
-      yield* send("XADD", one, "5-0", "n", "1")
-      assert.isUndefined(yield* gap("3-0"))
     })))
 
   it.effect("a message with more fields than a call of Lua can have has a letter", () =>

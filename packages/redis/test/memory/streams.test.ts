@@ -86,6 +86,9 @@ describe("data streams on the fake Redis", () => {
 
   it.effect("a consumer that joins gets its share", () => fake(scenarios.balanced), { tags: ["B55"] })
 
+  it.effect("messages that were trimmed unread are counted, and a stream written again is read", () =>
+    fake(scenarios.gaps))
+
   it.effect("a successor resumes after the last commit, and the stale owner cannot move it", () =>
     fake(scenarios.checkpoints))
 

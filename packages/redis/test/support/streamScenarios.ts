@@ -4,7 +4,7 @@ import type * as StreamConfig from "@effect-simba/core/streams/StreamConfig"
 import type { StreamLease } from "@effect-simba/core/streams/StreamLease"
 import * as StreamMessages from "@effect-simba/core/streams/StreamMessages"
 import { assert } from "@effect/vitest"
-import { Clock, Effect, Fiber, Latch, Schedule, Schema, type Scope } from "effect"
+import { Clock, Effect, Fiber, Latch, Option, Schedule, Schema, type Scope } from "effect"
 import { capturingLogs, freshName, until } from "./harness.ts"
 
 export type Lease = StreamLease
@@ -282,7 +282,7 @@ export const checkpoints = scenario(function*(stage) {
     Effect.gen(function*() {
       let last = "0-0"
       const checkpoint = yield* lease.checkpoint
-      if (checkpoint._tag === "Some") last = checkpoint.value
+      if (checkpoint._tag === "Some") last = checkpoint.value.id
       for (let n = 0; n < crashAfter;) {
         for (const message of yield* lease.messagesAfter(last as never, 3)) {
           seen.push(message.id)
@@ -363,4 +363,43 @@ export const processed = scenario(function*(stage) {
   }
   const left = yield* stage.send("KEYS", `${service}:*`)
   assert.deepStrictEqual([...left as ReadonlyArray<string>].sort(), streams.map(({ stream }) => stream).sort())
+})
+
+/** What was trimmed before it was read is counted, and a data stream that is written again is read. */
+export const gaps = scenario(function*(stage) {
+  const { service, streams } = named(stage, "gaps", 1)
+  const stream = streams[0]!.stream
+  const a = yield* stage.open({ service, consumer: "a" })
+  const seen: Array<number> = []
+  const found: Array<StreamMessages.Gap> = []
+  const missed = () => found.reduce((sum, { missed }) => sum + Option.getOrElse(missed, () => NaN), 0)
+  const rewrite = Effect.gen(function*() {
+    assert.strictEqual(seen.length + missed(), 5 * 401)
+    assert.isAbove(missed(), 0)
+    found.length = 0
+    yield* stage.send("DEL", stream)
+    yield* stage.send("XADD", stream, "5-0", "n", "1000")
+  })
+  yield* a.client.announceAll(streams)
+  yield* a.start(a.client.run(
+    StreamMessages.process(
+      Schema.Struct({ n: Schema.FiniteFromString }),
+      ({ value }) => value.n === 999 ? Effect.orDie(rewrite) : Effect.sync(() => void seen.push(value.n)),
+      { onGap: (gap) => Effect.sync(() => void found.push(gap)) }
+    )
+  ))
+  const add = "for i = 1, ARGV[1] do redis.call('XADD', KEYS[1], 'MAXLEN', ARGV[2], '*', 'n', i) end"
+  for (let burst = 0; burst < 5; burst++) {
+    yield* stage.send("XADD", stream, "*", "n", "0")
+    yield* stage.send("EVAL", add, "1", stream, "400", "20")
+    yield* until("the last of a burst", Effect.sync(() => seen.at(-1) === 400))
+  }
+  yield* until("all are accounted for", Effect.sync(() => seen.length + missed() === 5 * 401))
+  yield* stage.send("XADD", stream, "*", "n", "999")
+  yield* until("read from its beginning", Effect.sync(() => seen.at(-1) === 1000))
+  assert.deepStrictEqual(found.map(({ isRestarted, until }): unknown => [isRestarted, until]), [[true, "5-0"]])
+  yield* stage.send("XADD", stream, "6-0", "n", "1001")
+  const checkpoint = Effect.map(stage.send("GET", `simba:checkpoint:${stream}`), String)
+  yield* until("committed", Effect.map(checkpoint, (text) => text === "6-0@@@@2"))
+  assert.deepStrictEqual(seen.slice(-2), [1000, 1001])
 })

@@ -1,8 +1,12 @@
 /** What the tests of stream ownership share: producers. */
 import { EntryId, type StreamName } from "@effect-simba/core/streams/StreamName"
-import type { RawMessage } from "@effect-simba/core/streams/StreamStore"
-import { Effect, Fiber, Schedule } from "effect"
+import type { RawMessage, Service } from "@effect-simba/core/streams/StreamStore"
+import { Effect, Fiber, Option, Schedule } from "effect"
 import { Redis } from "effect/persistence/Redis"
+
+/** The last committed message. */
+export const committed = (service: Service, stream: StreamName) =>
+  Effect.map(service.checkpoint(stream), Option.map(({ id }) => id))
 
 /** Adds a message to a data stream. */
 export const append = (stream: StreamName, fields: RawMessage["fields"]) =>

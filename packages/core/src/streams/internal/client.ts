@@ -44,7 +44,10 @@ export const make = Effect.fnUntraced(function*(
     ...Object.values(StreamMetrics.losses),
     StreamMetrics.malformed
   ])
-  const opened = yield* (yield* StreamStore).open(config.service, { enableEvents: config.enableEvents })
+  const opened = yield* (yield* StreamStore).open(config.service, {
+    enableEvents: config.enableEvents,
+    checkpointRetention: config.checkpointRetention
+  })
   const store = storeTimeouts.make(opened, config)
   const table = new StreamTable(yield* Clock.Clock, config, metrics)
   const ends = leaseEnds.make(table, store, config)

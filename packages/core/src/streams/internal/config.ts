@@ -50,6 +50,13 @@ export const check = Effect.fnUntraced(function*(options: Options) {
     return yield* refuse("confirmTimeout", `it must exceed commandTimeout (${Duration.format(commandTimeout)})`)
   }
   const deadLetterAfter = yield* notNegative("deadLetterAfter", options.deadLetterAfter ?? "1 hour")
+  const checkpointRetention = yield* positive("checkpointRetention", options.checkpointRetention ?? "7 days")
+  if (Duration.isLessThan(checkpointRetention, Duration.days(7))) {
+    return yield* refuse(
+      "checkpointRetention",
+      "it must be 7 days at least, because a taking keeps a checkpoint as long"
+    )
+  }
   return {
     service: yield* named("service", checkService(options.service)),
     consumer: yield* named("consumer", checkConsumer(options.consumer ?? processName())),
@@ -70,7 +77,8 @@ export const check = Effect.fnUntraced(function*(options: Options) {
       ? undefined
       : yield* positive("progressTimeout", options.progressTimeout),
     enableEvents: yield* boolean("enableEvents", options.enableEvents ?? false),
-    reapAfter: yield* positive("reapAfter", options.reapAfter ?? "10 minutes")
+    reapAfter: yield* positive("reapAfter", options.reapAfter ?? "10 minutes"),
+    checkpointRetention
   }
 })
 

@@ -38,6 +38,10 @@ export class LeaseImpl extends Handle implements StreamLease {
     return this.owned.failures
   }
 
+  get checkpointRetention() {
+    return this.client.config.checkpointRetention
+  }
+
   get isHeld() {
     return Effect.sync(() => this.client.table.isHeld(this.owned))
   }
@@ -97,11 +101,15 @@ export class LeaseImpl extends Handle implements StreamLease {
     return Effect.suspend(() => this.client.store.end(this.owned))
   }
 
-  readonly deletedAfter: StreamLease["deletedAfter"] = (after) =>
-    Effect.suspend(() => this.client.store.deletedAfter(this.owned.stream, after))
+  get extent() {
+    return Effect.suspend(() => this.client.store.extent(this.owned.stream))
+  }
 
   readonly commit: StreamLease["commit"] = (id, options) =>
-    this.committing(() => this.client.store.commit(this.owned, id, options?.isLast))
+    this.committing(() => this.client.store.commit(this.owned, id, options?.isLast, options?.offset))
+
+  readonly seek: StreamLease["seek"] = (to) =>
+    this.committing(() => this.client.store.seek(this.owned.stream, to, { held: this.owned }))
 
   readonly deadLetter: StreamLease["deadLetter"] = (message, reason) =>
     this.committing(() => this.client.store.deadLetterMessage(this.owned, message, reason))
@@ -133,7 +141,7 @@ export class LeaseImpl extends Handle implements StreamLease {
   }
 
   private committing(
-    call: () => Effect.Effect<"Committed" | "Behind" | "DeadLettered" | "NotOwner", StoreError>
+    call: () => Effect.Effect<string, StoreError>
   ): Effect.Effect<void, StreamLost | StoreError> {
     return this.ensure.pipe(
       Effect.andThen(call),

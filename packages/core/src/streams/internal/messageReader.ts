@@ -1,5 +1,6 @@
 /** Reads the messages of a data stream one by one, from the checkpoint on. */
 import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
@@ -11,12 +12,11 @@ import type { StreamLost, StreamYielded } from "../StreamError.ts"
 import type { StreamLease } from "../StreamLease.ts"
 import type { Gap, Message, ReadOptions } from "../StreamMessages.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
-import { EntryId } from "../StreamName.ts"
-import type { RawMessage } from "../StreamStore.ts"
+import { compareEntryIds, type EntryId } from "../StreamName.ts"
+import type { Checkpoint, Extent, RawMessage } from "../StreamStore.ts"
+import * as readPosition from "./readPosition.ts"
 
 type LeaseError = StreamLost | StoreError
-
-const start = EntryId.make("0-0")
 
 const retry = retrySchedule("20 millis", "500 millis")
 
@@ -40,28 +40,47 @@ const decoderOf = <A, RD>(schema: Schema.Codec<A, unknown, RD, unknown>, field: 
   }
 }
 
-/** A batch that is processed faster is hardly overtaken by a producer that trims. Milliseconds. */
-const slowBatch = 1000
+/** The extent is read once a second at most while messages come, and after so long without one. Milliseconds. */
+const checkAfter = 1000
 
-const warnOfGap = ({ after, stream, until }: Gap) =>
-  Effect.annotateLogs(log.warning("Messages were deleted before they were read"), { stream, after, until })
+/** How often the extent is read while no message comes: nothing else shows that the data stream was written again. */
+const idleCheck = Duration.seconds(30)
 
-/** A message, or one that cannot be decoded and is in the dead letters now. */
+const warnOfGap = ({ after, isRestarted, missed, stream, until }: Gap) =>
+  Effect.annotateLogs(
+    log.warning(
+      isRestarted
+        ? "The data stream was deleted and written again; reading from its beginning"
+        : `${Option.getOrElse(missed, () => "Some")} message(s) were deleted before they were read`
+    ),
+    { stream, after, until }
+  )
+
+/** Ids that look like times: older ones were given by hand. */
+const isTime = (millis: number) => millis > 1e12
+
+const timeOf = (id: EntryId) => Number(id.split("-")[0])
+
+/** A message, one that cannot be decoded and is in the dead letters now, or the beginning of another data stream. */
 export type Delivery<A> =
   | { readonly _tag: "Message"; readonly message: Message<A> }
-  | { readonly _tag: "Dead"; readonly id: EntryId }
+  | { readonly _tag: "Dead"; readonly id: EntryId; readonly offset: number | undefined }
+  | { readonly _tag: "Restarted" }
 
 /** The position in a data stream, and the messages that are read ahead. */
 export class MessageReader<A, RD> {
   private readonly lease: StreamLease
   private readonly options: ReadOptions<A>
   private readonly decode: (message: RawMessage) => Effect.Effect<A, string, RD>
-  private after: EntryId | undefined
+  /** After all messages that were read ahead. */
+  private position: readPosition.ReadPosition | undefined
   private ahead: ReadonlyArray<RawMessage> = []
   private index = 0
-  private filledAt = -Infinity
+  private checkedAt = -Infinity
+  /** Messages came since the last check. */
+  private isUnchecked = true
   private isOver = false
-  /** Ended before and announced anew: it is over if it is deleted before a message comes. */
+  /** Ended before and announced again: it is over if it is deleted before a message comes. */
   private isReopened = false
 
   constructor(
@@ -85,17 +104,18 @@ export class MessageReader<A, RD> {
   > {
     return Effect.gen({ self: this }, function*() {
       for (;;) {
-        if (this.isOver) return undefined
+        if (this.isOver) return yield* this.end
         yield* this.lease.ensure
         if (yield* this.lease.isRevoked) return yield* this.lease.yield
         if (this.index === this.ahead.length) {
-          yield* this.refill(meanwhile)
+          if (yield* this.refill(meanwhile)) return { _tag: "Restarted" }
           continue
         }
         const raw = this.ahead[this.index++]!
+        const offset = this.offsetAt(this.index)
         const decoded = yield* Effect.result(this.decode(raw))
         if (decoded._tag === "Success") {
-          const message = { ...raw, value: decoded.success }
+          const message = { ...raw, offset, value: decoded.success }
           this.isOver = this.options.until?.(message) ?? false
           return { _tag: "Message", message: { ...message, isLast: this.isOver } }
         }
@@ -103,7 +123,7 @@ export class MessageReader<A, RD> {
           Effect.annotateLogs({ stream: this.lease.stream, message: raw.id })
         )
         yield* retryOutages(this.lease.deadLetter(raw, decoded.failure))
-        return { _tag: "Dead", id: raw.id }
+        return { _tag: "Dead", id: raw.id, offset }
       }
     })
   }
@@ -119,34 +139,135 @@ export class MessageReader<A, RD> {
     })
   }
 
-  private refill(meanwhile: Effect.Effect<never, LeaseError>): Effect.Effect<void, LeaseError | StreamYielded, RD> {
+  /** Returns whether the position went back to the beginning. */
+  private refill(
+    meanwhile: Effect.Effect<never, LeaseError>
+  ): Effect.Effect<boolean, LeaseError | StreamYielded, RD> {
     return Effect.gen({ self: this }, function*() {
-      if (this.after === undefined) yield* this.begin
-      if (this.isOver) return
-      this.ahead = yield* Effect.raceAllFirst([
-        Effect.andThen(
-          this.gap(this.after!),
-          retryOutages(Effect.suspend(() => this.lease.messagesAfter(this.after!, this.options.batch ?? 100)))
-        ),
+      if (this.position === undefined) yield* this.begin
+      if (this.isOver) return false
+      if (this.isUnchecked && (yield* Clock.currentTimeMillis) - this.checkedAt >= checkAfter) {
+        if (yield* this.check) return true
+      }
+      const { after } = this.position!
+      const found = yield* Effect.raceAllFirst([
+        retryOutages(Effect.suspend(() => this.lease.messagesAfter(after, this.options.batch ?? 100))),
         Effect.andThen(this.lease.revoked, this.lease.yield),
         meanwhile,
+        this.watch,
         this.isReopened ? this.deletion : Effect.never
       ])
+      const count = found.length
+      if (count === 0) return false
+      this.ahead = found
       this.index = 0
-      this.filledAt = yield* Clock.currentTimeMillis
+      this.isUnchecked = true
       this.isReopened = false
-      this.after = this.ahead[this.ahead.length - 1]?.id ?? this.after
+      const { checked, offset } = this.position!
+      this.position = {
+        after: found[count - 1]!.id,
+        offset: offset === undefined ? offset : offset + count,
+        checked
+      }
+      return false
     })
   }
 
-  /** Tells of messages that were deleted after the last one. */
-  private gap(after: EntryId) {
+  /** Compares the position with the extent, while no read is under way. Returns whether it went back to the beginning. */
+  private get check(): Effect.Effect<boolean, LeaseError> {
     return Effect.gen({ self: this }, function*() {
-      if ((yield* Clock.currentTimeMillis) - this.filledAt < slowBatch) return
-      const until = yield* retryOutages(this.lease.deletedAfter(after))
-      if (Option.isNone(until)) return
-      yield* Metric.update(StreamMetrics.gaps, 1)
-      yield* (this.options.onGap ?? warnOfGap)({ stream: this.lease.stream, after, until: until.value })
+      const extent = yield* retryOutages(this.lease.extent)
+      this.checkedAt = yield* Clock.currentTimeMillis
+      this.isUnchecked = false
+      if (Option.isNone(extent)) return false
+      const position = this.position!
+      if (!readPosition.isPast(position.after, extent.value)) {
+        yield* this.judge(extent.value)
+        return false
+      }
+      // A server that lost its latest writes lost messages with their commits, or commits were sent again
+      const checkpoint = Option.getOrUndefined(yield* retryOutages(this.lease.checkpoint))
+      if (checkpoint !== undefined && !readPosition.isPast(checkpoint.id, extent.value)) {
+        this.position = readPosition.at(checkpoint)
+        return true
+      }
+      const end = this.knownEnd(extent.value)
+      if (end !== undefined) {
+        yield* retryOutages(this.lease.seek(end))
+        this.position = readPosition.at(end)
+        return true
+      }
+      yield* retryOutages(this.lease.seek(readPosition.beginning))
+      this.position = readPosition.at(readPosition.beginning)
+      const { first, last } = extent.value
+      yield* this.report({ after: position.after, until: first ?? last, missed: Option.none(), isRestarted: true })
+      return true
+    })
+  }
+
+  /** The end of the data stream, if it is a message of the last read with the same number. Ids given by hand may recur. */
+  private knownEnd({ added, last }: Extent): Checkpoint | undefined {
+    const index = this.ahead.findIndex(({ id }) => id === last)
+    const offset = this.offsetAt(index + 1)
+    return index >= 0 && offset !== undefined && offset === added && isTime(timeOf(last))
+      ? { id: last, offset }
+      : undefined
+  }
+
+  /** The offset of the n-th message that was read ahead. */
+  private offsetAt(n: number): number | undefined {
+    const offset = this.position?.offset
+    return offset === undefined ? undefined : offset - this.ahead.length + n
+  }
+
+  private judge(extent: Extent) {
+    const { missing, position } = readPosition.check(this.position!, extent)
+    this.position = position
+    if (missing === undefined) return Effect.void
+    const { after, count, until } = missing
+    return this.report({ after, until, missed: count, isRestarted: false })
+  }
+
+  private report(gap: Omit<Gap, "stream">) {
+    return Effect.andThen(
+      Metric.update(StreamMetrics.gaps, 1),
+      (this.options.onGap ?? warnOfGap)({ ...gap, stream: this.lease.stream })
+    )
+  }
+
+  /**
+   * Reads the extent during a wait. Messages beyond the position may be on their way, so it judges only where there are none,
+   * and ends the wait where none can come.
+   */
+  private get watch(): Effect.Effect<ReadonlyArray<RawMessage>, LeaseError> {
+    return Effect.gen({ self: this }, function*() {
+      for (;;) {
+        yield* Effect.sleep(this.isUnchecked ? Duration.millis(checkAfter) : idleCheck)
+        const extent = Option.getOrUndefined(yield* retryOutages(this.lease.extent))
+        if (extent === undefined) continue
+        const order = compareEntryIds(extent.last, this.position!.after)
+        if (order < 0 || order > 0 && extent.length === 0) {
+          this.isUnchecked = true
+          this.checkedAt = -Infinity
+          return []
+        }
+        if (order > 0) continue
+        this.checkedAt = yield* Clock.currentTimeMillis
+        this.isUnchecked = false
+        yield* this.judge(extent)
+      }
+    })
+  }
+
+  /** Checks once more: no later read does. It is over even where the backend does not reply. */
+  private get end() {
+    return Effect.gen({ self: this }, function*() {
+      if (this.position === undefined || !this.isUnchecked) return undefined
+      this.isUnchecked = false
+      const extent = yield* Effect.option(this.lease.extent)
+      const found = Option.getOrUndefined(Option.flatten(extent))
+      if (found !== undefined && !readPosition.isPast(this.position.after, found)) yield* this.judge(found)
+      return undefined
     })
   }
 
@@ -154,12 +275,30 @@ export class MessageReader<A, RD> {
   private get begin() {
     return Effect.gen({ self: this }, function*() {
       const checkpoint = yield* retryOutages(this.lease.checkpoint)
-      if (Option.isSome(checkpoint) && this.options.until !== undefined) {
+      if (Option.isNone(checkpoint)) yield* this.warnOfExpiry
+      else if (this.options.until !== undefined) {
         const end = yield* retryOutages(this.lease.end)
         this.isOver = end === "Ended"
         this.isReopened = end === "Reopened"
+        // Nothing was read
+        if (this.isOver) return
       }
-      this.after = Option.getOrElse(checkpoint, () => start)
+      this.position = readPosition.at(Option.getOrElse(checkpoint, () => readPosition.beginning))
+    })
+  }
+
+  /** A data stream that is older than any checkpoint lasts unused may have had one. */
+  private get warnOfExpiry() {
+    return Effect.gen({ self: this }, function*() {
+      const extent = yield* retryOutages(this.lease.extent)
+      const first = Option.getOrUndefined(extent)?.first
+      if (first === undefined) return
+      const [written, now] = [timeOf(first), yield* Clock.currentTimeMillis]
+      if (!isTime(written) || now - written < Duration.toMillis(this.lease.checkpointRetention)) return
+      yield* log.warning(
+        "There is no checkpoint, or it has expired: reading an old data stream from its first message. " +
+          "Raise checkpointRetention above the longest pause between two announcements"
+      ).pipe(Effect.annotateLogs({ stream: this.lease.stream, message: first }))
     })
   }
 

@@ -7,7 +7,7 @@ import * as log from "../../internal/log.ts"
 import type { ClientContext } from "./context.ts"
 import { isFirst } from "./members.ts"
 
-/** Backends keep a checkpoint for a week after its last commit, and an owner may commit less often. */
+/** Backends keep a checkpoint for some time after its last commit, and an owner may commit less often. */
 export const keepCheckpoints = ({ store, table }: ClientContext): Effect.Effect<never> =>
   Effect.forever(Effect.gen(function*() {
     yield* Effect.sleep("1 day")

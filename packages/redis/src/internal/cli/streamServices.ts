@@ -120,7 +120,7 @@ const countBehind = `return #redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+', 
 /** Messages after the checkpoint, which is missing where no handler commits, and dead ones. */
 export const messagesOf = Effect.fnUntraced(function*(service: Service, stream: StreamName) {
   const { send } = yield* Redis
-  const checkpoint = Option.getOrUndefined(yield* service.checkpoint(stream))
+  const checkpoint = Option.getOrUndefined(yield* service.checkpoint(stream))?.id
   return yield* Effect.mapError(
     Effect.all({
       lag: checkpoint === undefined

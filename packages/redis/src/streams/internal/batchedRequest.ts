@@ -5,9 +5,8 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Request from "effect/Request"
 import * as RequestResolver from "effect/RequestResolver"
-import * as Schema from "effect/Schema"
 import { fromReply } from "../../internal/client/errors.ts"
-import { Failed } from "./replies.ts"
+import { type Failed, isFailed } from "./replies.ts"
 
 /** Requests of one call: they share a round trip, and block the server only briefly. */
 const batchSize = 200
@@ -18,8 +17,6 @@ export const inCalls = <A, B>(
   call: (items: ReadonlyArray<A>) => Effect.Effect<ReadonlyArray<B>, StoreError>
 ): Effect.Effect<ReadonlyArray<B>, StoreError> =>
   Effect.map(Effect.forEach(Arr.chunksOf(items, batchSize), call), Arr.flatten)
-
-const isFailed = Schema.is(Failed)
 
 /** Makes the request for one item from the call for many, which replies in order. */
 export const make = <A, B>(

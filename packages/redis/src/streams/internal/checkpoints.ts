@@ -1,6 +1,6 @@
 /** Reads the messages of a data stream, and moves its checkpoint. */
-import { EntryId } from "@effect-simba/core/streams/StreamName"
-import type { Held, RawMessage, Service } from "@effect-simba/core/streams/StreamStore"
+import type { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
+import type { Checkpoint, Extent, Held, RawMessage, Service } from "@effect-simba/core/streams/StreamStore"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
@@ -8,7 +8,7 @@ import { reader } from "../../internal/client/decode.ts"
 import * as batchedRequest from "./batchedRequest.ts"
 import * as keys from "./keys.ts"
 import * as StreamWire from "./messages.ts"
-import { eachOf } from "./replies.ts"
+import { eachOf, ExtentReply, isFailed } from "./replies.ts"
 import * as scripts from "./scripts.ts"
 import type { ServiceContext } from "./service.ts"
 
@@ -19,52 +19,91 @@ const readMessages = reader("messages of a data stream", StreamWire.Entries)
 export const toMessages = (rows: typeof StreamWire.Entries.Type): ReadonlyArray<RawMessage> =>
   rows.map(([id, fields]) => ({ id, fields }))
 
-type Part = Pick<
-  Service,
-  "checkpoint" | "commit" | "deletedAfter" | "end" | "keepCheckpoints" | "messages"
->
+type Part = Pick<Service, "checkpoint" | "commit" | "end" | "extent" | "keepCheckpoints" | "messages" | "seek">
+
+const mostId = "18446744073709551615-18446744073709551615"
+
+const toExtent = (reply: typeof ExtentReply.Type): Option.Option<Extent> => {
+  if (reply.length === 0) return Option.none()
+  const [length, last, first, added, lastDeleted] = reply
+  return Option.some({
+    length,
+    last,
+    first: first === "" ? undefined : first,
+    added: added === "" ? undefined : added,
+    lastDeleted: lastDeleted === "" ? undefined : lastDeleted
+  })
+}
 
 export const make = (context: ServiceContext): Part => {
   const commitAll = context.run("commit", scripts.commitCheckpoints, eachOf(Moved))
   const readEnd = context.run("look for the end", scripts.readEnd, Schema.Literals(["Open", "Reopened", "Ended"]))
-  const readGap = context.run("look for deleted messages", scripts.readGap, Schema.Union([Schema.Literal(""), EntryId]))
+  const readExtents = context.run("read extents", scripts.readExtents, eachOf(ExtentReply))
+  const seek = context.run("seek", scripts.seekCheckpoint, Schema.Literals(["Moved", "NotOwner", "Owned"]))
   const keep = context.run("keep checkpoints", scripts.keepCheckpoints, Schema.Literal("1"))
 
+  const { retention } = context
   const keysOf = ({ stream }: Held) => [keys.streamLease(stream), keys.checkpoint(stream)] as const
 
   const commit = batchedRequest.make(
     "commit",
-    (commits: ReadonlyArray<readonly [held: Held, id: EntryId, last: "1" | ""]>) =>
+    (commits: ReadonlyArray<readonly [held: Held, id: EntryId, last: "1" | "", offset: number | ""]>) =>
       commitAll(
         [context.failures, ...commits.flatMap(([held]) => keysOf(held))],
-        commits.flatMap(([held, id, last]) => [keys.streamValue(held), held.entry, id, last] as const)
+        [
+          retention,
+          ...commits.flatMap(([held, id, last, offset]) =>
+            [keys.streamValue(held), held.entry, id, last, offset] as const
+          )
+        ]
+      )
+  )
+
+  const extent = batchedRequest.make(
+    "read the extent",
+    (streams: ReadonlyArray<StreamName>) =>
+      Effect.map(
+        readExtents(streams, []),
+        (replies) => replies.map((reply) => isFailed(reply) ? reply : toExtent(reply))
       )
   )
 
   return {
-    commit: (held, id, isLast) => commit([held, id, isLast === true ? "1" : ""]),
+    commit: (held, id, isLast, offset) => commit([held, id, isLast === true ? "1" : "", offset ?? ""]),
+    seek: (stream, { id, offset }, { force, held } = {}) =>
+      Effect.andThen(
+        context.admit("seek", stream),
+        seek(
+          [keys.streamLease(stream), keys.checkpoint(stream)],
+          [held === undefined ? "" : keys.streamValue(held), force === true ? "1" : "", id, offset ?? "", retention]
+        )
+      ),
     checkpoint: (stream) =>
       Effect.andThen(
         context.admit("checkpoint", stream),
         Effect.map(
           context.send("checkpoint", readCheckpoint, "GET", keys.checkpoint(stream)),
-          (checkpoint) => Option.fromNullishOr(checkpoint?.id)
+          (checkpoint) =>
+            Option.map(
+              Option.fromNullishOr(checkpoint),
+              ({ id, offset }): Checkpoint => ({ id, offset: offset === "" ? undefined : offset })
+            )
         )
       ),
     end: ({ entry, stream }) => readEnd([keys.checkpoint(stream), stream], [entry]),
-    deletedAfter: (stream, after) =>
-      Effect.andThen(
-        context.admit("look for deleted messages", stream),
-        Effect.map(readGap([stream], [after]), (until) => until === "" ? Option.none() : Option.some(until))
-      ),
+    extent: (stream) => Effect.andThen(context.admit("read the extent", stream), extent(stream)),
     keepCheckpoints: (streams) =>
       Effect.asVoid(
-        batchedRequest.inCalls(streams, (streams) => Effect.as(keep(streams.map(keys.checkpoint), []), streams))
+        batchedRequest.inCalls(
+          streams,
+          (streams) => Effect.as(keep(streams.map(keys.checkpoint), [retention]), streams)
+        )
       ),
     messages: (stream, after, count) =>
       Effect.andThen(
         context.admit("read messages", stream),
-        Effect.map(
+        // Redis refuses to read after the largest id
+        after === mostId ? Effect.succeed([]) : Effect.map(
           context.send("read messages", readMessages, "XRANGE", stream, `(${after}`, "+", "COUNT", String(count)),
           toMessages
         )

@@ -2,17 +2,25 @@
 import { ConsumerName, EntryId, Epoch, StreamName } from "@effect-simba/core/streams/StreamName"
 import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
-import { separator, text, Token } from "../../internal/client/codecs.ts"
+import { Count, separator, text, Token } from "../../internal/client/codecs.ts"
 import { separated, Session } from "./codecs.ts"
 
-/** A checkpoint: `<message>`, or `<message>@@<entry>` where the data stream ended there under that entry. */
+/**
+ * A checkpoint: `<message>`, `<message>@@<entry>` where the data stream ended there under that entry, or
+ * `<message>@@<entry>@@<offset>`, where the entry may be empty.
+ */
 export const Checkpoint = text(
-  Schema.Struct({ id: EntryId, endedUnder: Schema.optionalKey(EntryId) }),
+  Schema.Struct({
+    id: EntryId,
+    endedUnder: Schema.Union([Schema.Literal(""), EntryId]),
+    offset: Schema.Union([Schema.Literal(""), Count])
+  }),
   (input) => {
-    const [id, endedUnder] = input.split(separator) as [string, string?]
-    return endedUnder === undefined ? { id } : { id, endedUnder }
+    const [id, endedUnder = "", offset = ""] = input.split(separator) as [string, string?, string?]
+    return { id, endedUnder, offset }
   },
-  ({ endedUnder, id }) => endedUnder === undefined ? id : `${id}${separator}${endedUnder}`
+  ({ endedUnder, id, offset }) =>
+    [id, ...endedUnder + offset === "" ? [] : [endedUnder], ...offset === "" ? [] : [offset]].join(separator)
 )
 
 const Info = Schema.Record(Schema.String, Schema.Unknown)

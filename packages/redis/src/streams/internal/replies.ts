@@ -12,8 +12,22 @@ export const Failed = Schema.Tuple([Schema.Literal("error"), Schema.String])
 
 export type Failed = typeof Failed.Type
 
+export const isFailed = Schema.is(Failed)
+
 /** The replies of a script for many items. */
 export const eachOf = <A, E>(reply: Schema.Codec<A, E>) => Schema.Array(Schema.Union([reply, Failed]))
+
+/** The reply of the extents script for one data stream; empty if there is none. */
+export const ExtentReply = Schema.Union([
+  Schema.Tuple([]),
+  Schema.Tuple([
+    Count,
+    EntryId,
+    Schema.Union([Schema.Literal(""), EntryId]),
+    Schema.Union([Schema.Literal(""), Count]),
+    Schema.Union([Schema.Literal(""), EntryId])
+  ])
+])
 
 /** The replies of the take script, one for each data stream. */
 export const TakeReply = Schema.Array(Schema.Union([

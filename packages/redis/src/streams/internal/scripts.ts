@@ -130,7 +130,10 @@ export const adoptHandOvers = script<HeldKeys, HeldArgs>(lua.adoptHandOvers)
 /** Moves the checkpoints of data streams forward. */
 export const commitCheckpoints = script<
   readonly [failures: string, ...each: Each<[streamLease: string, checkpoint: string]>],
-  readonly [...each: Each<[held: string, entry: string, id: string, last: "1" | ""]>]
+  readonly [
+    retention: number,
+    ...each: Each<[held: string, entry: string, id: string, last: "1" | "", offset: number | ""]>
+  ]
 >(lua.commitCheckpoints)
 
 /** Reads whether a data stream ended at its checkpoint. */
@@ -139,16 +142,22 @@ export const readEnd = script<
   readonly [entry: string]
 >(lua.readEnd)
 
-/** Reads whether messages after an id were deleted. */
-export const readGap = script<
-  readonly [stream: string],
-  readonly [after: string]
->(lua.readGap)
+/** Moves the checkpoint of a data stream to any message. Replies `Owned` where an operator does not force it. */
+export const seekCheckpoint = script<
+  readonly [streamLease: string, checkpoint: string],
+  readonly [held: string, force: "1" | "", id: string, offset: number | "", retention: number]
+>(lua.seekCheckpoint)
+
+/** Reads how far data streams reach. */
+export const readExtents = script<
+  readonly [...each: Each<[stream: string]>],
+  readonly []
+>(lua.readExtents)
 
 /** Keeps checkpoints, any number in one call. */
 export const keepCheckpoints = script<
   readonly [...each: Each<[checkpoint: string]>],
-  readonly []
+  readonly [retention: number]
 >(lua.keepCheckpoints)
 
 // Dead letters

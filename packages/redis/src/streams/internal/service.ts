@@ -27,7 +27,8 @@ export const make = (
   redis: Redis["Service"],
   subscriber: Subscriber["Service"],
   service: ServiceName,
-  isCluster: boolean
+  isCluster: boolean,
+  checkpointRetention: Duration.Duration
 ) => {
   const input = keys.input(service)
   const group = keys.group(service)
@@ -74,6 +75,8 @@ export const make = (
     subscriber,
     service,
     isCluster,
+    /** Milliseconds for which a checkpoint is kept after a commit. */
+    retention: millis(checkpointRetention),
     input,
     group,
     announced: keys.announced(service),

@@ -1,6 +1,7 @@
 /** The stream store on Redis, over Effect's own `Redis` service. */
 import { type BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import { StreamStore } from "@effect-simba/core/streams/StreamStore"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { withBuildTimeout } from "../../internal/client/buildTimeout.ts"
@@ -36,7 +37,13 @@ const make = Effect.gen(function*() {
           problem: `on a Cluster it needs a hash tag, which its data streams share, such as "{${service}}"`
         })
       }
-      const context = serviceContext.make(redis, subscriber, service, isCluster)
+      const context = serviceContext.make(
+        redis,
+        subscriber,
+        service,
+        isCluster,
+        options?.checkpointRetention ?? Duration.days(7)
+      )
       // On a Cluster nobody listens for these events
       if (!isCluster) {
         if (options?.enableEvents === true) yield* withBuildTimeout(signals.enable(redis))

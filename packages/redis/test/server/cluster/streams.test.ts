@@ -64,6 +64,9 @@ layer(Nodes.layer, { excludeTestServices: true, timeout: "60 seconds" })(
 
     it.effect("a consumer that joins gets its share, handed over", () => shared(scenarios.balanced))
 
+    it.effect("messages that were trimmed unread are counted, and a stream written again is read", () =>
+      shared(scenarios.gaps))
+
     it.effect("a successor resumes after the last commit, and the stale owner cannot move it", () =>
       shared(scenarios.checkpoints))
 

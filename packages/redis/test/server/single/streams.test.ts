@@ -53,6 +53,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("data streams on Redis",
 
   it.effect("a consumer that joins gets its share", () => shared(scenarios.balanced), { tags: ["B55"] })
 
+  it.effect("messages that were trimmed unread are counted, and a stream written again is read", () =>
+    shared(scenarios.gaps))
+
   it.effect("a successor resumes after the last commit, and the stale owner cannot move it", () =>
     shared(scenarios.checkpoints))
 

@@ -21,11 +21,12 @@
 --- Reply: for each the entry with its fields, or 'NotOwner' or { 'error', message }.
 
 --- @include include/heldLeases.lua
+--- @include include/keepCheckpoint.lua
 --- @include include/retention.lua
 
 return forEachOwned(function()
   redis.call('HSET', failures, entry .. ':by', value)
   redis.call('PEXPIRE', failures, keepMillis)
-  redis.call('PEXPIRE', checkpoint, keepMillis)
+  keepCheckpoint(checkpoint, keepMillis)
   return redis.call('XRANGE', input, entry, entry)
 end)

@@ -24,12 +24,13 @@
 --- @include include/heldLeases.lua
 --- @include include/removeEntry.lua
 --- @include include/addDeadLetter.lua
+--- @include include/keepCheckpoint.lua
 
 return forEachOwned(function(reason)
   local found = redis.call('XRANGE', input, entry, entry)[1]
   if found then
     addDead(deadLetters, found[2], reason, entry, token)
-    redis.call('PEXPIRE', checkpoint, deadMillis)
+    keepCheckpoint(checkpoint, deadMillis)
   end
   remove(stream, entry)
   redis.call('DEL', entryLease, streamLease)

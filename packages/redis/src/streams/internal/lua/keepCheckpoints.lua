@@ -1,11 +1,14 @@
---- Keeps checkpoints for another 7 days.
+--- Keeps checkpoints for another while.
 ---
 --- KEYS[n] checkpoint
+--- ARGV[1] retention  ms for which a checkpoint is kept
 --- Reply: '1'.
 
---- @include include/retention.lua
+local retention = ARGV[1]
+
+--- @include include/keepCheckpoint.lua
 
 for _, checkpoint in ipairs(KEYS) do
-  redis.call('PEXPIRE', checkpoint, keepMillis)
+  keepCheckpoint(checkpoint, retention)
 end
 return '1'

@@ -27,12 +27,12 @@
 --- @include include/compareIds.lua
 
 return forEachOwned(function()
-  local committed, endedBy = checkpointOf()
+  local committed, endedBy, offset = checkpointOf()
   local announcedBy, repeats, last, payload = announcementOf(stream)
   local count = remove(stream, entry)
   redis.call('DEL', entryLease, streamLease)
   if committed and endedBy ~= entry then
-    redis.call('SET', checkpoint, committed .. '@@' .. entry, 'PX', keepMillis)
+    writeCheckpoint(committed, entry, offset, keepMillis)
   end
   if announcedBy == entry then
     -- Without a checkpoint the next handler reads all that was written since

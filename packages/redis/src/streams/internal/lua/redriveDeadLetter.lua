@@ -36,9 +36,9 @@ local entry = redis.call(unpack(command))
 redis.call('XDEL', deadLetters, letter)
 if stream ~= '' then
   note(stream, entry, 0, '0-0', '')
-  local committed, endedBy = checkpointOf()
+  local committed, endedBy, offset = checkpointOf()
   if committed and endedBy == before then
-    redis.call('SET', checkpoint, committed .. '@@' .. entry, 'PX', keepMillis)
+    writeCheckpoint(committed, entry, offset, keepMillis)
   end
 end
 return '1'

@@ -33,6 +33,7 @@ local group = ARGV[1]
 --- @include include/fence.lua
 --- @include include/removeEntry.lua
 --- @include include/addDeadLetter.lua
+--- @include include/keepCheckpoint.lua
 
 -- Given back this very millisecond: it is left to expire, because others wait for the event
 local function isLapsing(key, value)
@@ -104,7 +105,7 @@ local function attempt(entryLease, streamLease, checkpoint, fence,
   local last = redis.call('GET', fence)
   if not again and count >= tonumber(maxFailures) and age >= tonumber(period) then
     addDead(deadLetters, found[2], 'too many failures: ' .. string.format('%.0f', count), entry, last or '')
-    redis.call('PEXPIRE', checkpoint, deadMillis)
+    keepCheckpoint(checkpoint, deadMillis)
     remove(stream, entry)
     return { 'DeadLettered', string.format('%.0f', count) }
   end
@@ -116,7 +117,7 @@ local function attempt(entryLease, streamLease, checkpoint, fence,
     return { 'Recent' }
   end
   keepFence(fence, token)
-  redis.call('PEXPIRE', checkpoint, keepMillis)
+  keepCheckpoint(checkpoint, keepMillis)
   if ranOut then
     setFailures(entry, count, age)
   end

@@ -1,5 +1,5 @@
 /** The checkers of messages and announcements: none is skipped, none is forgotten, and no checkpoint moves back. */
-import type { Checker } from "../../../internal/simulation/setup.ts"
+import type { Checker, View } from "../../../internal/simulation/setup.ts"
 import {
   beginning,
   checker,
@@ -16,6 +16,9 @@ import {
   touches
 } from "./model.ts"
 
+/** A data stream whose end was lost, and not the commit of it, is read from its beginning. */
+const isReadAgain = (view: View, checkpoint: string | undefined) => checkpoint === beginning && view.lossAt() >= 0
+
 export const checkpointsGrow = (model: StreamModel): Checker =>
   checker("checkpoints grow over what was processed", (view) => {
     const last = new Map<string, { readonly id: string; readonly at: number }>()
@@ -29,7 +32,7 @@ export const checkpointsGrow = (model: StreamModel): Checker =>
       // A commit that the server lost may still be known to the next owner
       const from = highest.get(stream) ?? beginning
       if (compareIds(id, from) > 0) highest.set(stream, id)
-      if (view.lossAt() >= (before?.at ?? 0)) return
+      if (view.lossAt() >= (before?.at ?? 0) || isReadAgain(view, id)) return
       if (before !== undefined && compareIds(id, before.id) < 0) {
         return view.violated(`the checkpoint of ${stream} went from ${before.id} back to ${id}`)
       }
@@ -53,18 +56,28 @@ export const checkpointsGrow = (model: StreamModel): Checker =>
 
 export const messagesInOrder = (model: StreamModel): Checker =>
   checker("messages come in order", (view) => {
-    const runs = new Map<string, { readonly at: number; readonly from: string; last: string | undefined }>()
+    const runs = new Map<
+      string,
+      { readonly at: number; readonly stream: string; from: string; last: string | undefined }
+    >()
     const position = positions(view, model)
+    const committed = streamsOf(model, model.checkpoint)
     return {
       onEvent: (event) => {
         position.onEvent(event)
+        for (const stream of committed(event)) {
+          if (!isReadAgain(view, checkpointOf(view, model, stream))) continue
+          for (const run of runs.values()) {
+            if (run.stream === stream) Object.assign(run, { from: beginning, last: undefined })
+          }
+        }
         const note = named(event, "begin", "processed")
         if (note === undefined) return
         const id = field(note.fields, "id")
         const stream = field(note.fields, "resource")
         const checkpoint = position.of(stream) ?? beginning
         if (note.kind === "begin") {
-          runs.set(id, { at: note.at, from: checkpoint, last: undefined })
+          runs.set(id, { at: note.at, stream, from: checkpoint, last: undefined })
           return
         }
         const message = field(note.fields, "message")

@@ -13,6 +13,7 @@ import { assert, type Vitest } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
 import * as Random from "effect/Random"
 import * as TestClock from "effect/testing/TestClock"
 import * as suiteTime from "../../../internal/suite/time.ts"
@@ -37,6 +38,10 @@ export const only = <A>(items: ReadonlyArray<A>): A => {
 /** How many failures in a row there are now. */
 export const failed = (service: Service, held: Held, options?: Parameters<Service["fail"]>[1]) =>
   Effect.map(service.fail(held, options), (answer) => answer === "NotOwner" ? answer : answer.count)
+
+/** The last committed message. */
+export const committed = (service: Service, stream: StreamName) =>
+  Effect.map(service.checkpoint(stream), Option.map(({ id }) => id))
 
 export interface TakeOptions {
   readonly lease?: Duration.Duration

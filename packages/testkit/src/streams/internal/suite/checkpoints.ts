@@ -2,7 +2,7 @@ import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { type Cases, only } from "./bench.ts"
+import { type Cases, committed, only } from "./bench.ts"
 
 const id = (text: string) => EntryId.make(text)
 
@@ -11,7 +11,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
     Effect.gen(function*() {
       const { party, service } = yield* bench("checkpoint")
       const held = yield* party().own("one")
-      const checkpoint = service.checkpoint(held.stream)
+      const checkpoint = committed(service, held.stream)
       assert.isTrue(Option.isNone(yield* checkpoint))
       const steps = [
         ["9-1", "Committed", "9-1"],
@@ -42,7 +42,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.strictEqual(yield* service.commit(held, id("6-0")), "NotOwner")
       const message = { id: id("6-0"), fields: [["n", "6"]] as const }
       assert.strictEqual(yield* service.deadLetterMessage(held, message, "stale"), "NotOwner")
-      assert.deepStrictEqual(yield* service.checkpoint(held.stream), Option.some(id("5-0")))
+      assert.deepStrictEqual(yield* committed(service, held.stream), Option.some(id("5-0")))
       assert.strictEqual(yield* service.commit(other, id("6-0")), "Committed")
     }))
 
@@ -57,7 +57,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.strictEqual(yield* service.commit(held, id("5-0"), true), "Committed")
       assert.strictEqual(yield* service.commit(held, id("5-0"), true), "Behind")
       assert.strictEqual(yield* service.end(held), "Ended")
-      assert.deepStrictEqual(yield* service.checkpoint(held.stream), Option.some(id("5-0")))
+      assert.deepStrictEqual(yield* committed(service, held.stream), Option.some(id("5-0")))
       yield* service.release(held)
       const other = yield* b.take(held.stream, held.entry)
       assert.strictEqual(yield* service.end(other), "Ended")
@@ -79,7 +79,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       yield* service.done(held)
       const again = yield* a.own("one")
       assert.strictEqual(yield* service.end(again), "Ended")
-      assert.deepStrictEqual(yield* service.checkpoint(held.stream), Option.some(id("5-0")))
+      assert.deepStrictEqual(yield* committed(service, held.stream), Option.some(id("5-0")))
       if (append === undefined) return
       yield* append(held.stream, [["n", "1"]])
       assert.strictEqual(yield* service.end(again), "Reopened")
@@ -94,8 +94,8 @@ export const committing = ({ append, bench, it }: Cases): void => {
       yield* service.commit(held, id("5-0"))
       yield* service.keepCheckpoints([held.stream, stream("two")])
       yield* service.keepCheckpoints([])
-      assert.deepStrictEqual(yield* service.checkpoint(held.stream), Option.some(id("5-0")))
-      assert.isTrue(Option.isNone(yield* service.checkpoint(stream("two"))))
+      assert.deepStrictEqual(yield* committed(service, held.stream), Option.some(id("5-0")))
+      assert.isTrue(Option.isNone(yield* committed(service, stream("two"))))
     }))
 
   it.effect("what is no id of a message is not committed, and the checkpoint stays readable", () =>
@@ -108,7 +108,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
         assert.isFalse(failure._tag === "BackendError" && failure.retryable, text)
         yield* Effect.flip(service.deadLetterMessage(held, { id: text as EntryId, fields: [["n", "6"]] }, "no id"))
       }
-      assert.deepStrictEqual(yield* service.checkpoint(held.stream), Option.some(id("5-0")))
+      assert.deepStrictEqual(yield* committed(service, held.stream), Option.some(id("5-0")))
       assert.deepStrictEqual(yield* service.deadMessages(held.stream, undefined, 10), [])
     }))
 
@@ -124,13 +124,13 @@ export const committing = ({ append, bench, it }: Cases): void => {
       for (const n of [4, 1, 2]) {
         assert.strictEqual(yield* service.deadLetterMessage(held, letter(n), "unreadable"), "DeadLettered")
       }
-      assert.isTrue(Option.isNone(yield* service.checkpoint(held.stream)))
+      assert.isTrue(Option.isNone(yield* committed(service, held.stream)))
       yield* service.commit(held, id("5-0"))
       for (const n of [5, 4, 1, 2, 5]) {
         assert.strictEqual(yield* service.deadLetterMessage(held, letter(n), "again"), "DeadLettered")
       }
       assert.deepStrictEqual<ReadonlyArray<string>>(yield* dead, ["4-0", "1-0", "2-0", "5-0"])
-      assert.deepStrictEqual(yield* service.checkpoint(held.stream), Option.some(id("5-0")))
+      assert.deepStrictEqual(yield* committed(service, held.stream), Option.some(id("5-0")))
       // Replayed, it is not there any more, and may fail once more
       const [first] = yield* service.deadMessages(held.stream, undefined, 1)
       assert.isTrue(yield* service.replayMessage(held.stream, first!.id))

@@ -7,7 +7,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import { type Bench, failed, only, type Party } from "./bench.ts"
+import { type Bench, committed, failed, only, type Party } from "./bench.ts"
 
 const Stream = Schema.Literals(["x", "y"])
 const By = Schema.Literals([0, 1, 2])
@@ -210,7 +210,7 @@ export const runHistory = Effect.fnUntraced(function*(
   for (const command of commands) {
     yield* step(command)
     for (const [label, model] of models) {
-      const checkpoint = Option.getOrElse(yield* service.checkpoint(bench.stream(label)), () => "0-0")
+      const checkpoint = Option.getOrElse(yield* committed(service, bench.stream(label)), () => "0-0")
       assert.strictEqual(checkpoint, `${model.checkpoint}-0`)
     }
   }

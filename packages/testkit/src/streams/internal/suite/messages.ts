@@ -83,21 +83,24 @@ export const messaging = ({ append, bench, it, trim }: Cases): void => {
 
   if (trim === undefined) return
 
-  it.effect("trimming past a reader is seen, and trimming behind it is not", () =>
+  it.effect("the extent counts what was added, and what is left after trimming", () =>
     Effect.gen(function*() {
-      const { service, stream } = yield* bench("deleted")
+      const { service, stream } = yield* bench("extent")
       const one = stream("one")
-      const gap = (after: EntryId) => Effect.map(service.deletedAfter(one, after), Option.getOrUndefined)
-      assert.isUndefined(yield* gap(first))
+      const extent = Effect.map(service.extent(one), Option.getOrUndefined)
+      assert.isUndefined(yield* extent)
       const ids: Array<EntryId> = []
       for (let n = 0; n < 5; n++) ids.push(yield* append(one, [["n", String(n)]]))
-      for (const after of [first, ...ids]) assert.isUndefined(yield* gap(after))
+      const last = ids[4]!
+      assert.deepInclude(yield* extent, { length: 5, first: ids[0]!, last, added: 5 })
       yield* trim(one, ids[2]!)
-      for (const after of [first, ids[0]!, ids[1]!]) assert.strictEqual(yield* gap(after), ids[2])
-      for (const after of ids.slice(2)) assert.isUndefined(yield* gap(after))
+      assert.deepInclude(yield* extent, { length: 3, first: ids[2]!, last, added: 5 })
       // None is left
       yield* trim(one, EntryId.make("9999999999999999-0"))
-      for (const after of [first, ids[3]!]) assert.strictEqual(yield* gap(after), ids[4])
-      assert.isUndefined(yield* gap(ids[4]!))
+      assert.deepInclude(yield* extent, { length: 0, first: undefined, last, added: 5 })
+      const extents = yield* Effect.forEach(["one", "two"], (label) => service.extent(stream(label)), {
+        concurrency: "unbounded"
+      })
+      assert.deepStrictEqual(extents.map(Option.isSome), [true, false])
     }))
 }

@@ -1,6 +1,24 @@
---- Reads the checkpoint of a data stream, and the entry under which the data stream ended there.
+--- Reads and writes the checkpoint of a data stream: `<id>`, `<id>@@<entry>` or `<id>@@<entry>@@<offset>`.
+---
+--- The entry is the one under which the data stream ended there, or ''. The offset says how many messages were added up
+--- to the checkpoint, or is ''.
 --- Needs checkpoint.
+--- @include retention.lua
 
+-- Returns the id, the entry and the offset; nil without a checkpoint
 local function checkpointOf()
-  return string.match(redis.call('GET', checkpoint) or '', '^([^@]+)@?@?(.*)$')
+  return string.match(redis.call('GET', checkpoint) or '', '^([^@]+)@?@?([^@]*)@?@?(%d*)$')
+end
+
+-- Never shortens the time that is left
+local function writeCheckpoint(id, endedBy, offset, millis)
+  local text = id
+  if endedBy ~= '' or offset ~= '' then
+    text = text .. '@@' .. endedBy
+  end
+  if offset ~= '' then
+    text = text .. '@@' .. offset
+  end
+  local left = math.max(redis.call('PTTL', checkpoint), tonumber(millis))
+  redis.call('SET', checkpoint, text, 'PX', string.format('%.0f', left))
 end

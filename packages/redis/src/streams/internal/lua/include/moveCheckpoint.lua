@@ -1,8 +1,7 @@
 --- Moves the checkpoint of a data stream forward, if the caller owns the stream lease.
---- Needs streamLease, checkpoint, failures, held, entry, id.
+--- Needs streamLease, checkpoint, failures, held, entry, id, offset, retention.
 --- @include checkpoint.lua
 --- @include idProblem.lua
---- @include retention.lua
 
 local function moveCheckpoint(isLast)
   if redis.call('GET', streamLease) ~= held then
@@ -16,7 +15,7 @@ local function moveCheckpoint(isLast)
   if order < 0 or order == 0 and (not isLast or endedBy == entry) then
     return 'Behind'
   end
-  redis.call('SET', checkpoint, isLast and id .. '@@' .. entry or id, 'PX', keepMillis)
+  writeCheckpoint(id, isLast and entry or '', offset, retention)
   redis.call('HDEL', failures, entry)
   return 'Committed'
 end

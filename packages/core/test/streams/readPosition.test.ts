@@ -1,0 +1,130 @@
+import { EntryId } from "@effect-simba/core/streams/StreamName"
+import type { Extent } from "@effect-simba/core/streams/StreamStore"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Option, Random } from "effect"
+import * as readPosition from "../../src/streams/internal/readPosition.ts"
+
+const id = (n: number) => EntryId.make(`${n}-0`)
+
+/** A data stream that a producer writes and trims, and single messages of which are deleted. */
+class Model {
+  readonly left: Array<number> = []
+  private added = 0
+  private lastDeleted = 0
+
+  add() {
+    this.left.push(++this.added)
+  }
+
+  trim(count: number) {
+    this.left.splice(0, Math.max(0, this.left.length - count))
+  }
+
+  delete(index: number) {
+    this.lastDeleted = Math.max(this.lastDeleted, ...this.left.splice(index, 1))
+  }
+
+  get extent(): Extent {
+    const { added, lastDeleted, left } = this
+    const [first] = left
+    return {
+      length: left.length,
+      last: id(added),
+      first: first === undefined ? undefined : id(first),
+      added,
+      lastDeleted: id(lastDeleted)
+    }
+  }
+}
+
+describe("the position of a reader", () => {
+  it.effect.each(Array.from({ length: 200 }, (_, seed) => seed))(
+    "history %d: read and missing messages together are all that were added, and each is reported once",
+    (seed) =>
+      Effect.gen(function*() {
+        const model = new Model()
+        const seen = new Set<number>()
+        let position = readPosition.at(readPosition.beginning)
+        let missing = 0
+        const check = () => {
+          const verdict = readPosition.check(position, model.extent)
+          position = verdict.position
+          if (verdict.missing === undefined) return
+          const count = Option.getOrThrow(verdict.missing.count)
+          const [after, until] = [verdict.missing.after, verdict.missing.until].map((id) => Number(id.split("-")[0]))
+          assert.isAbove(count, 0)
+          const unseen = Array.from({ length: until! - after! }, (_, i) => after! + 1 + i).filter((n) => !seen.has(n))
+          assert.isAtLeast(unseen.length, count)
+          missing += count
+        }
+        for (let step = 0; step < 60; step++) {
+          const act = yield* Random.nextIntBetween(0, 6)
+          const size = yield* Random.nextIntBetween(0, 8)
+          if (act <= 1) { for (let i = 0; i < size; i++) model.add() }
+          else if (act === 2) model.trim(size)
+          else if (act === 3) model.delete(size)
+          else if (act === 4) check()
+          else {
+            const after = Number(position.after.split("-")[0])
+            const found = model.left.filter((n) => n > after).slice(0, size)
+            for (const n of found) {
+              assert.isFalse(seen.has(n))
+              seen.add(n)
+            }
+            const last = found.at(-1)
+            if (last !== undefined) position = { ...position, after: id(last), offset: position.offset! + found.length }
+          }
+        }
+        // Read to the end
+        check()
+        const after = Number(position.after.split("-")[0])
+        const rest = model.left.filter((n) => n > after)
+        for (const n of rest) seen.add(n)
+        const last = rest.at(-1)
+        if (last !== undefined) position = { ...position, after: id(last), offset: position.offset! + rest.length }
+        const { last: end } = model.extent
+        if (end === position.after || model.left.length === 0) {
+          check()
+          assert.strictEqual(seen.size + missing, model.extent.added)
+        }
+      }).pipe(Random.withSeed(`position ${seed}`))
+  )
+
+  it("without an offset, only trimming past the position is seen, and the offset is known then", () => {
+    const extent = { length: 2, last: id(9), first: id(8), added: 9, lastDeleted: id(0) }
+    const at = (after: number) => ({ after: id(after), offset: undefined, checked: id(after) })
+    assert.deepStrictEqual(readPosition.check(at(5), extent), {
+      position: { after: id(5), offset: 7, checked: id(5) },
+      missing: { after: id(5), until: id(8), count: Option.none() }
+    })
+    assert.deepStrictEqual(readPosition.check(at(8), extent), { position: at(8), missing: undefined })
+    assert.deepStrictEqual(readPosition.check(at(9), extent), {
+      position: { after: id(9), offset: 9, checked: id(9) },
+      missing: undefined
+    })
+    // The message at the position was deleted after it was processed
+    assert.isUndefined(readPosition.check(at(5), { ...extent, lastDeleted: id(5) }).missing)
+    // Nothing was ever deleted: the stream was made again
+    assert.isUndefined(readPosition.check(at(5), { ...extent, added: 2 }).missing)
+  })
+
+  it("a stream that was deleted and written again with larger ids counts from zero", () => {
+    const position = { after: id(100), offset: 100, checked: id(100) }
+    const extent = { length: 2, last: id(105), first: id(104), added: 2, lastDeleted: id(0) }
+    assert.deepStrictEqual(readPosition.check(position, extent), {
+      position: { after: id(100), offset: 0, checked: id(100) },
+      missing: undefined
+    })
+    assert.deepStrictEqual(readPosition.check(position, { ...extent, added: 5 }).missing, {
+      after: id(100),
+      until: id(104),
+      count: Option.some(3)
+    })
+    // One that lost its end and was written since counts on
+    const lost = { length: 60, last: id(100), first: id(41), added: 98, lastDeleted: id(0) }
+    assert.deepStrictEqual(readPosition.check(position, lost), {
+      position: { after: id(100), offset: 98, checked: id(100) },
+      missing: undefined
+    })
+  })
+})

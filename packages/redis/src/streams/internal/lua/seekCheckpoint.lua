@@ -1,0 +1,32 @@
+--- Moves the checkpoint of a data stream to any message, also back: by its owner, or by an operator.
+---
+--- An operator who forces it ends the lease of the owner, whose requests are refused from then on.
+---
+--- KEYS[1] streamLease
+--- KEYS[2] checkpoint
+--- ARGV[1] held       value of the stream lease, or '' of an operator
+--- ARGV[2] force      '1' to end the lease of an owner
+--- ARGV[3] id         of the message
+--- ARGV[4] offset     how many messages were added up to it, or ''
+--- ARGV[5] retention  ms for which a checkpoint is kept
+--- Reply: 'Moved', 'NotOwner', or 'Owned' where an operator does not force it.
+
+local streamLease, checkpoint = KEYS[1], KEYS[2]
+local held, force, id, offset, retention = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+
+--- @include include/checkpoint.lua
+--- @include include/idProblem.lua
+
+local owner = redis.call('GET', streamLease)
+if idProblem(id) then
+  return { err = idProblem(id) }
+elseif held ~= '' and owner ~= held then
+  return 'NotOwner'
+elseif held == '' and owner then
+  if force ~= '1' then
+    return 'Owned'
+  end
+  redis.call('DEL', streamLease)
+end
+writeCheckpoint(id, '', offset, retention)
+return 'Moved'
