@@ -7,7 +7,6 @@
  * With Node 24.2 or newer, in a clone of this repository.
  */
 import { Mutex, type SimbaError } from "@effect-simba/core"
-import * as MutexStore from "@effect-simba/core/MutexStore"
 import { RedisMutex } from "@effect-simba/redis"
 import { NodeRuntime } from "@effect/platform-node"
 import { Config, Context, Effect, Layer, Option, Ref } from "effect"
@@ -45,7 +44,7 @@ export const MutexLive = Layer.unwrap(Effect.gen(function*() {
   const locks = yield* Config.Literals(["redis", "memory"], "LOCKS").pipe(Config.withDefault("memory" as const))
   return locks === "redis"
     ? RedisMutex.layerFromEnv()
-    : Mutex.layerFromEnv().pipe(Layer.provide(MutexStore.layerMemory))
+    : Mutex.layerMemory()
 }))
 
 export const program = Effect.gen(function*() {

@@ -21,7 +21,7 @@
  *
  * @since 0.1.0
  */
-import type * as Config from "effect/Config"
+import * as Config from "effect/Config"
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -30,7 +30,6 @@ import type * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { Contender, ContenderOptions } from "./Contender.ts"
-import { complete } from "./internal/mutex/environment.ts"
 import { checkName } from "./internal/mutex/leaseOptions.ts"
 import { make } from "./internal/mutex/service.ts"
 import type { Body, Lease, LeaseGroup } from "./Lease.ts"
@@ -161,25 +160,28 @@ export const layerMemory = (options?: MutexConfig.Options): Layer.Layer<Mutex, I
   Layer.provide(layer(options), storeInMemory)
 
 /**
- * Like `layer`, with `ttl` and `transition` from `SIMBA_REDIS_TTL` and `SIMBA_REDIS_TRANSITION`, unless they are given.
+ * Like `layer`, with options from `Config`.
  *
- * **Example** (Durations from the environment, a name from the code)
+ * **Example** (Options whose names the application chooses)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
  * import * as MutexStore from "@effect-simba/core/MutexStore"
- * import { Layer } from "effect"
+ * import { Config, Layer } from "effect"
  *
- * const MutexLive = Mutex.layerFromEnv({ contender: "billing-1" }).pipe(Layer.provide(MutexStore.layerMemory))
+ * const MutexLive = Mutex.layerConfig({
+ *   ttl: Config.Duration("LOCK_TTL"),
+ *   transition: Config.succeed("2 seconds")
+ * }).pipe(Layer.provide(MutexStore.layerMemory))
  * ```
  *
  * @category layers
  * @since 0.1.0
  */
-export const layerFromEnv = (
-  options: MutexConfig.Options = {}
+export const layerConfig = (
+  options: Config.Wrap<MutexConfig.Options>
 ): Layer.Layer<Mutex, InvalidConfig | BackendError | Config.ConfigError, MutexStore> =>
-  Layer.effect(Mutex, Effect.flatMap(complete(options), make))
+  Layer.effect(Mutex, Effect.flatMap(Config.unwrap(options), make))
 
 /**
  * Waits for the mutex, first come, first served, and holds it while the scope is open.

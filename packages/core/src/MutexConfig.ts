@@ -5,7 +5,6 @@
  */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { complete } from "./internal/mutex/environment.ts"
 import * as names from "./internal/nameRules.ts"
 import { checkPeriods, handOffs, positive, refuse } from "./internal/optionChecks.ts"
 import { processName } from "./internal/processIdentity.ts"
@@ -135,22 +134,5 @@ export const make = Effect.fnUntraced(function*(options: Options = {}) {
   }
   return config
 })
-
-/**
- * Like `make`, with `ttl` and `transition` from `SIMBA_REDIS_TTL` and `SIMBA_REDIS_TRANSITION`, unless they are given.
- *
- * **Example** (Checking the environment before the server is asked)
- *
- * ```ts
- * import { MutexConfig } from "@effect-simba/core"
- * import { Effect } from "effect"
- *
- * const checked = Effect.asVoid(MutexConfig.makeFromEnv({ contender: "billing-1" }))
- * ```
- *
- * @category constructors
- * @since 0.1.0
- */
-export const makeFromEnv = (options: Options = {}) => Effect.flatMap(complete(options), make)
 
 const checkContender = names.checked<MutexName.ContenderName>("contender", names.contenderProblem)

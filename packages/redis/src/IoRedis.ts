@@ -328,12 +328,10 @@ export const layerClient = (
  * **Example** (An address from the environment, and a limit of one's own)
  *
  * ```ts
- * import { Mutex } from "@effect-simba/core"
  * import { IoRedis, RedisMutex } from "@effect-simba/redis"
  * import { Layer } from "effect"
  *
- * const MutexLive = Mutex.layerFromEnv().pipe(
- *   Layer.provide(RedisMutex.layerStore),
+ * const MutexLive = RedisMutex.layerRedis().pipe(
  *   Layer.provide(IoRedis.layerFromEnv({ commandTimeout: "500 millis" }))
  * )
  * ```

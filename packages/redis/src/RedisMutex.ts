@@ -12,6 +12,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Redis } from "./internal/client/effectRedis.ts"
 import { within } from "./internal/client/ioredis/options.ts"
+import { complete } from "./internal/mutex/environment.ts"
 import * as store from "./internal/mutex/store.ts"
 import * as IoRedis from "./IoRedis.ts"
 
@@ -193,10 +194,10 @@ const switchedOn = (name: string) =>
 export const layerFromEnv = (
   options?: Options
 ): Layer.Layer<Mutex.Mutex | IoRedis.Provided, BackendError | InvalidConfig | Config.ConfigError> =>
-  Layer.unwrap(Effect.as(
-    Effect.all([switchedOn("SIMBA_ENABLED"), switchedOn("SIMBA_REDIS_ENABLED"), MutexConfig.makeFromEnv(options)]),
-    Mutex.layerFromEnv(options).pipe(
-      Layer.provide(layerStore),
-      Layer.provideMerge(within(options, IoRedis.layerFromEnv))
-    )
-  ))
+  Layer.unwrap(Effect.gen(function*() {
+    yield* switchedOn("SIMBA_ENABLED")
+    yield* switchedOn("SIMBA_REDIS_ENABLED")
+    const completed = yield* complete(options ?? {})
+    yield* MutexConfig.make(completed)
+    return layerRedis(completed).pipe(Layer.provideMerge(within(options, IoRedis.layerFromEnv)))
+  }))

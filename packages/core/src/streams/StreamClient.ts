@@ -18,7 +18,7 @@
  * @since 0.1.0
  */
 import type * as Cause from "effect/Cause"
-import type * as Config from "effect/Config"
+import * as Config from "effect/Config"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -27,7 +27,6 @@ import * as Stream from "effect/Stream"
 import type { FencingToken } from "../FencingToken.ts"
 import type { BackendError, InvalidConfig, InvalidName, StoreError } from "../SimbaError.ts"
 import { make } from "./internal/client.ts"
-import { complete } from "./internal/config.ts"
 import type * as StreamConfig from "./StreamConfig.ts"
 import type { AlreadyClaimed, StreamLost, StreamNotFound } from "./StreamError.ts"
 import type { StreamLease } from "./StreamLease.ts"
@@ -128,27 +127,27 @@ export const layer = (
 ): Layer.Layer<StreamClient, InvalidConfig | BackendError, StreamStore> => Layer.effect(StreamClient, make(options))
 
 /**
- * Like `layer`, with the consumer's id from `POD_NAME`, else from `POD_IP`, unless it is given.
+ * Like `layer`, with options from `Config`.
  *
- * **Example** (In Kubernetes)
+ * **Example** (Options whose names the application chooses)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
+ * import { Config } from "effect"
  *
- * // POD_NAME comes from the field metadata.name of the pod
- * const Orders = StreamClient.layerFromEnv({ service: "orders" })
+ * const Orders = StreamClient.layerConfig({
+ *   service: Config.succeed("orders"),
+ *   capacity: Config.Int("ORDERS_CAPACITY")
+ * })
  * ```
  *
  * @category layers
  * @since 0.1.0
  */
-export const layerFromEnv = (
-  options: StreamConfig.Options
+export const layerConfig = (
+  options: Config.Wrap<StreamConfig.Options>
 ): Layer.Layer<StreamClient, InvalidConfig | BackendError | Config.ConfigError, StreamStore> =>
-  Layer.effect(
-    StreamClient,
-    Effect.flatMap(complete(options), make)
-  )
+  Layer.effect(StreamClient, Effect.flatMap(Config.unwrap(options), make))
 
 /**
  * Joins the service until interrupted, and runs the handler for each data stream that it takes, in a fiber of its own.

@@ -1,7 +1,7 @@
 import type { SimbaError } from "@effect-simba/core"
 import { Mutex, MutexConfig } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
-import { ConfigProvider, Deferred, Duration, Effect, Exit, Fiber, Layer, Option, Result, Scope } from "effect"
+import { Deferred, Duration, Effect, Exit, Fiber, Layer, Option, Result, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Faults } from "../support/faultyStore.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
@@ -297,23 +297,6 @@ describe("configuration", () => {
         [10_000, 6_000, 1_500, 1_000, 2_000]
       )
       assert.match(config.contender, /^\d+@.+/)
-    }))
-
-  it.effect("reads SIMBA_REDIS_TTL and SIMBA_REDIS_TRANSITION, and refuses what is no duration", () =>
-    Effect.gen(function*() {
-      const build = (env: Record<string, string>, options?: MutexConfig.Options) =>
-        Mutex.acquire("m").pipe(
-          Effect.flatMap((lease) => lease.timeLeft),
-          Effect.provide(Mutex.layerFromEnv(options).pipe(Layer.provide(FaultyStore.layer))),
-          Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnv({ env }))
-        )
-      const left = yield* build({ SIMBA_REDIS_TTL: "20 seconds", SIMBA_REDIS_TRANSITION: "20s" })
-      assert.strictEqual(Duration.toMillis(left), 38_000)
-      assert.isTrue(Exit.isFailure(yield* Effect.exit(build({ SIMBA_REDIS_TTL: "soon" }))))
-      assert.isTrue(Exit.isFailure(yield* Effect.exit(build({ SIMBA_REDIS_TRANSITION: "1 second" }))))
-      // A variable that code overrides is not read
-      const overridden = yield* build({ SIMBA_REDIS_TTL: "soon", SIMBA_REDIS_TRANSITION: "20s" }, { ttl: "20 seconds" })
-      assert.strictEqual(Duration.toMillis(overridden), 38_000)
     }))
 })
 

@@ -1,10 +1,10 @@
 /** Notifications and claims: for those who run handlers themselves. */
-import { StreamClient, type StreamConfig, StreamMetrics, type StreamNotification } from "@effect-simba/core/streams"
+import { type StreamConfig, StreamMetrics, type StreamNotification } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, ConfigProvider, Effect, Fiber, Layer, Metric, Stream } from "effect"
+import { Effect, Fiber, Metric, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { check } from "../../src/streams/internal/config.ts"
-import { Backend, connect } from "../support/streamBackend.ts"
+import type { Backend } from "../support/streamBackend.ts"
 import * as fleet from "../support/streamFleet.ts"
 
 type Notification = StreamNotification.StreamNotification
@@ -304,26 +304,6 @@ describe("options", { tags: ["G29"] }, () => {
         assert.strictEqual(error.option, option)
       }))
   }
-
-  it.effect("the consumer comes from POD_NAME, else POD_IP, else what is given, else process and host", () =>
-    Effect.gen(function*() {
-      const id = (env: Record<string, string>, consumer?: string) =>
-        Effect.gen(function*() {
-          const { layer } = connect(new Backend(yield* Clock.Clock))
-          return yield* Effect.map(StreamClient.StreamClient, ({ id }) => id).pipe(
-            Effect.provide(
-              StreamClient.layerFromEnv({ service: "svc", consumer }).pipe(
-                Layer.provide(layer),
-                Layer.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env })))
-              )
-            )
-          )
-        })
-      assert.strictEqual(yield* id({ POD_NAME: "pod-1", POD_IP: "10.0.0.1" }), "redis-consumer-pod-1")
-      assert.strictEqual(yield* id({ POD_IP: "10.0.0.1" }), "redis-consumer-10.0.0.1")
-      assert.strictEqual(yield* id({ POD_NAME: "pod-1" }, "mine"), "redis-consumer-mine")
-      assert.match(yield* id({}), /^redis-consumer-\d+@.+$/)
-    }))
 })
 
 describe("figures", () => {

@@ -13,6 +13,7 @@ import * as Layer from "effect/Layer"
 import type { Redis } from "../internal/client/effectRedis.ts"
 import { within } from "../internal/client/ioredis/options.ts"
 import * as IoRedis from "../IoRedis.ts"
+import { complete } from "./internal/environment.ts"
 import * as store from "./internal/store.ts"
 
 /**
@@ -159,7 +160,7 @@ export const layerConfig = (
  *
  * **Details**
  *
- * Reads the variables of `StreamClient.layerFromEnv` and `IoRedis.layerFromEnv`.
+ * Reads the `consumer` from `POD_NAME`, or else from `POD_IP`, and the variables of `IoRedis.layerFromEnv`.
  *
  * **Example** (An application that operators configure)
  *
@@ -180,7 +181,6 @@ export const layerConfig = (
 export const layerFromEnv = (
   options: Options
 ): Layer.Layer<StreamClient.StreamClient | IoRedis.Provided, BackendError | InvalidConfig | Config.ConfigError> =>
-  StreamClient.layerFromEnv(options).pipe(
-    Layer.provide(layerStore),
+  Layer.unwrap(Effect.map(complete(options), layerRedis)).pipe(
     Layer.provideMerge(within(options, IoRedis.layerFromEnv))
   )

@@ -1,8 +1,6 @@
-/** Options of `StreamClient.layer`, checked and completed, and those that the environment gives. */
-import * as Config from "effect/Config"
+/** Options of `StreamClient.layer`, checked and completed. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import * as names from "../../internal/nameRules.ts"
 import { margin, notNegative, positive, refuse } from "../../internal/optionChecks.ts"
 import { processName } from "../../internal/processIdentity.ts"
@@ -81,12 +79,3 @@ export const check = Effect.fnUntraced(function*(options: Options) {
     checkpointRetention
   }
 })
-
-const podName = Config.all({
-  name: Config.option(Config.NonEmptyString("POD_NAME")),
-  ip: Config.option(Config.NonEmptyString("POD_IP"))
-}).pipe(Config.map(({ ip, name }) => Option.getOrUndefined(Option.orElse(name, () => ip))))
-
-/** Without a consumer, it gets the name of the pod, or else its address, if there is one. */
-export const complete = (given: Options): Effect.Effect<Options, Config.ConfigError> =>
-  Effect.map(podName, (consumer) => ({ ...given, consumer: given.consumer ?? consumer }))

@@ -119,7 +119,7 @@ describe("a mutex on Redis, from the environment", () => {
         )
         assert.instanceOf(error, InvalidConfig)
         assert.strictEqual((error as InvalidConfig).option, option)
-        assert.include((error as InvalidConfig).message, "MutexStore.layerMemory")
+        assert.include((error as InvalidConfig).message, "Mutex.layerMemory")
         assert.strictEqual((yield* connections(server, "simba:commands")).length, 0)
       })
   )
