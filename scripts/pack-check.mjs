@@ -4,11 +4,13 @@
 //   node scripts/pack-check.mjs                   what `npm test` runs
 //   node scripts/pack-check.mjs --long            more seeds and compilers, all runtimes, and what the pages say
 //   node scripts/pack-check.mjs --long --write    and writes the table of runtimes into the documentation
+import { join } from "node:path"
 import { installExamples, runOn } from "./pack-check/examples.mjs"
 import { checkImports } from "./pack-check/imports.mjs"
 import { packedConsumer, temporaryFolder } from "./pack-check/packedConsumer.mjs"
 import { mustHold, systemNode, writePrograms } from "./pack-check/programs.mjs"
 import { quickStart } from "./pack-check/quickStart.mjs"
+import { runReadme } from "./pack-check/readme.mjs"
 import { withRedis } from "./pack-check/redisServer.mjs"
 import { allWell, step } from "./pack-check/report.mjs"
 import { installRuntimes } from "./pack-check/runtimes.mjs"
@@ -32,6 +34,19 @@ const usePackages = () =>
     (async () => {
       await step("types", () => checkTypes(consumer, packed, long ? ["typescript", "typescript-5"] : ["typescript"]))
       await step("imports on the system's Node", () => checkImports(consumer, packed))
+      await step("the programs of the README", () => {
+        const env = { ...process.env, NODE_OPTIONS: "" }
+        return withRedis((redisUrl) =>
+          runReadme({
+            canStrip: true,
+            env,
+            folder: join(consumer, "readme"),
+            installed: consumer,
+            node: process.execPath,
+            redisUrl
+          })
+        )
+      })
       await step("programs on the system's Node", async () => {
         writePrograms(consumer)
         const programs = ["out/program.js", "runtime/memory.mjs", "runtime/fake.mjs", "runtime/ioredis.mjs"]

@@ -1,17 +1,21 @@
 import { Mutex } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Duration, Effect, Fiber, Layer, Queue, type Scope } from "effect"
+import { Context, Duration, Effect, Fiber, Layer, Queue, Random, type Scope } from "effect"
 import { TestClock } from "effect/testing"
+import { readFileSync, writeFileSync } from "node:fs"
 import { direct } from "../demo/director.ts"
 import type { Event } from "../demo/events.ts"
 import type { Fleet } from "../demo/fleet.ts"
 import { startOf } from "../demo/history.ts"
 import * as memoryFleet from "../demo/memoryFleet.ts"
+import { picture } from "../demo/picture.ts"
 import * as plan from "../demo/plan.ts"
 import * as report from "../demo/report.ts"
 import { timeline } from "../demo/timeline.ts"
 import { run } from "../demo/worker.ts"
+
+const page = new URL("../../docs/demo.svg", import.meta.url)
 
 const rehearsal = Effect.fnUntraced(function*(
   change: (fleet: Fleet) => Effect.Effect<Fleet, never, Scope.Scope> = Effect.succeed
@@ -33,6 +37,13 @@ describe("the demo", () => {
       assert.lengthOf(timeline(history), plan.workers.length + 3)
       assert.lengthOf(report.summary(history), 2)
     }))
+
+  it.effect("draws the picture of the README: `UPDATE_DOCS=1` writes it", () =>
+    Effect.gen(function*() {
+      const drawn = picture(yield* rehearsal())
+      if (process.env["UPDATE_DOCS"] !== undefined) writeFileSync(page, drawn)
+      assert.strictEqual(readFileSync(page, "utf8"), drawn)
+    }).pipe(Random.withSeed("the picture of the README")))
 
   it.effect("lets nobody lead before all have started", () =>
     Effect.gen(function*() {

@@ -1,8 +1,8 @@
 // The tarballs, and an application elsewhere that has installed them.
-import { mkdtempSync, rmSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { basename, join } from "node:path"
-import { packageFolders } from "../lib/workspace.mjs"
+import { packageFolders, root } from "../lib/workspace.mjs"
 import { fromTarballs, install, pinned } from "./consumer.mjs"
 import { allWell, step } from "./report.mjs"
 import { inspect, pack } from "./tarballs.mjs"
@@ -15,6 +15,9 @@ export const temporaryFolder = () => {
 }
 
 const needed = ["effect", "ioredis", "@effect/vitest", "vitest", "@types/node", "typescript"]
+
+/** Beside what the workspace pins at its root. */
+const examples = JSON.parse(readFileSync(join(root, "examples/package.json"), "utf8")).dependencies
 
 /** Packs and installs; `versions` are those of packages that the workspace pins otherwise, or not at all. */
 export const packedConsumer = async (temporary, versions = {}, overrides = {}) => {
@@ -30,6 +33,7 @@ export const packedConsumer = async (temporary, versions = {}, overrides = {}) =
       install(consumer, {
         ...fromTarballs(packed),
         ...Object.fromEntries(needed.map((name) => [name, pinned[name]])),
+        "@effect/platform-node": examples["@effect/platform-node"],
         ...versions
       }, overrides))
   }

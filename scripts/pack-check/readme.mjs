@@ -1,0 +1,71 @@
+// Runs the programs of the README as a reader would: under the file names that they give, in a folder with the packages.
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { setTimeout } from "node:timers/promises"
+import { fencedBlocks } from "../lib/doc-blocks.mjs"
+import { root } from "../lib/workspace.mjs"
+import { binOf } from "./consumer.mjs"
+import { run, start } from "./processes.mjs"
+import { problem } from "./report.mjs"
+
+const url = "redis://localhost:6379"
+
+const text = () => readFileSync(join(root, "README.md"), "utf8")
+
+/** The arguments of each install line, in the order of the page. */
+export const installLines = () =>
+  [...text().matchAll(/^npm install (.+)$|`npm install ([^`]+)`/gm)].map(([, line, inline]) =>
+    (line ?? inline).split(/\s+/)
+  )
+
+/** The programs, by the file name in their first line. */
+const programs = () => {
+  const blocks = fencedBlocks(text()).filter(({ language }) => language === "ts")
+  return new Map(blocks.map(({ code, line }) => {
+    const name = /^\/\/ (\S+)$/m.exec(code.split("\n")[0])?.[1]
+    if (name === undefined) problem(`the program at line ${line} of the README names no file`)
+    return [name, code]
+  }))
+}
+
+/** Runs until the output matches, then ends it as Ctrl-C does. */
+const until = async (node, file, options, pattern, act = async () => undefined) => {
+  const { child, ended } = start(node, [file], options)
+  let shown = ""
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (shown += chunk))
+  const end = performance.now() + 30_000
+  for (let acted = false; !pattern.test(shown) && child.exitCode === null && performance.now() < end;) {
+    await setTimeout(200)
+    if (!acted) acted = await act()
+  }
+  child.kill("SIGINT")
+  const giveUp = Symbol()
+  const result = await Promise.race([ended, setTimeout(10_000, giveUp, { ref: false })])
+  if (!pattern.test(shown)) problem(`${file} of the README does not print ${pattern}:\n${shown}`)
+  if (result === giveUp) problem(`${file} of the README does not end at Ctrl-C:\n${shown}`)
+}
+
+/** `canStrip`: this Node runs TypeScript as it is. The packages are installed in `installed`, at or above `folder`. */
+export const runReadme = async ({ canStrip, env, folder, installed = folder, node, redisUrl }) => {
+  mkdirSync(folder, { recursive: true })
+  const known = programs()
+  const options = { cwd: folder, env: { ...env, REDIS_URL: redisUrl, NO_COLOR: "1" } }
+  for (const [name, code] of known) {
+    if (/^main\./.test(name) && !code.includes(url)) problem(`${name} of the README does not name ${url}`)
+    writeFileSync(join(folder, name), code.replaceAll(url, redisUrl))
+  }
+  const first = await run(node, ["main.mjs"], options)
+  if (first.failed || !/token \d+/.test(first.text)) problem(`main.mjs of the README:\n${first.text}`)
+  if (!canStrip) return "the first program"
+  await until(node, "leader.mts", options, /cleaning/)
+  const { host, port } = { host: new URL(redisUrl).hostname, port: new URL(redisUrl).port }
+  const send = async () => {
+    const sent = await run("redis-cli", ["-h", host, "-p", port, "XADD", "orders:eu", "*", "amount", "42"])
+    if (sent.failed) problem(`redis-cli:\n${sent.text}`)
+    return true
+  }
+  await until(node, "orders.mts", options, /\b42\b/, send)
+  const test = await run(node, [binOf(installed, "vitest"), "run"], options)
+  if (test.failed) problem(`report.test.ts of the README:\n${test.text}`)
+  return `${[...known.keys()].join(", ")}`
+}
