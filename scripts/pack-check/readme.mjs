@@ -51,7 +51,7 @@ export const runReadme = async ({ canStrip, env, folder, installed = folder, nod
   const known = programs()
   const options = { cwd: folder, env: { ...env, REDIS_URL: redisUrl, NO_COLOR: "1" } }
   for (const [name, code] of known) {
-    if (/^main\./.test(name) && !code.includes(url)) problem(`${name} of the README does not name ${url}`)
+    if (name.startsWith("main.") && !code.includes(url)) problem(`${name} of the README does not name ${url}`)
     writeFileSync(join(folder, name), code.replaceAll(url, redisUrl))
   }
   const first = await run(node, ["main.mjs"], options)

@@ -145,6 +145,7 @@ const streamCommands = (stream: string): ReadonlyArray<Command> => {
     ["HGET", failures, "doctor"],
     ["HMGET", failures, "doctor"],
     ["HGETALL", failures],
+    ["HLEN", failures],
     ["HSCAN", failures, "0"],
     ["HDEL", failures, "doctor"],
     ["MGET", stream],

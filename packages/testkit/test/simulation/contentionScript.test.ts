@@ -139,7 +139,7 @@ it.effect("failures are part of the history", () =>
     const history = yield* ContentionScript.run([step(0, "a", 1)], { layer: Mutex.layer().pipe(Layer.provide(down)) })
     assert.deepStrictEqual(history.failed.map(({ error }) => error._tag), ["BackendError"])
     assert.deepStrictEqual([history.holdings, history.gaveUp, history.unserved], [[], [], []])
-    assert.match(ContentionScript.problems(history).join(), /^m: a failed: acquire/)
+    assert.match(ContentionScript.problems(history).join(), /^m: a failed: Acquiring the mutex failed: down/)
   }))
 
 describe("predicates", () => {
