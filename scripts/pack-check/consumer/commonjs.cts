@@ -1,9 +1,9 @@
 // A CommonJS program: `import` here becomes `require` of ES modules.
-import { Mutex, MutexStore } from "@effect-simba/core"
+import { Mutex } from "@effect-simba/core"
 import * as RedisMutex from "@effect-simba/redis/RedisMutex"
-import { Effect, Layer } from "effect"
+import { Effect } from "effect"
 
-const layer = Mutex.layer().pipe(Layer.provide(MutexStore.layerMemory))
+const layer = Mutex.layerMemory()
 const program = Mutex.withLock("m")((lease) => Effect.succeed(lease.token))
 
 Effect.runPromise(Effect.provide(program, layer)).then((token: number) => {

@@ -1,8 +1,8 @@
 // A CommonJS program that imports ES modules as it runs.
 const main = async () => {
-  const { Mutex, MutexStore } = await import("@effect-simba/core")
-  const { Effect, Layer } = await import("effect")
-  const layer = Mutex.layer().pipe(Layer.provide(MutexStore.layerMemory))
+  const { Mutex } = await import("@effect-simba/core")
+  const { Effect } = await import("effect")
+  const layer = Mutex.layerMemory()
   const token: number = await Effect.runPromise(
     Effect.provide(Mutex.withLock("m")((lease) => Effect.succeed(lease.token)), layer)
   )

@@ -33,6 +33,7 @@ export const onStore = flow(Effect.scoped, Effect.provide(store))
 
 const isServiceName = Schema.is(ServiceName)
 const suffix = keys.input("" as ServiceName)
+const ofDeadLetters = keys.deadLetters("" as ServiceName).slice(0, -suffix.length)
 
 /** Whether the first entry is an announcement: producers may come before the first consumer, which makes the group. */
 const isAnnouncedTo = ({ send }: Redis["Service"], name: ServiceName) =>
@@ -53,7 +54,10 @@ export const services = Effect.gen(function*() {
   const redis = yield* Redis
   const found = scan("list services", redis, yield* RedisTopology, "MATCH", `*${suffix}`, "TYPE", "stream")
   const names = new Set(
-    (yield* Stream.runCollect(found)).map((key) => key.slice(0, -suffix.length)).filter(isServiceName)
+    (yield* Stream.runCollect(found))
+      .map((key) => key.slice(0, -suffix.length))
+      // Dead letters have the fields of announcements
+      .filter((name): name is ServiceName => isServiceName(name) && !name.startsWith(ofDeadLetters))
   )
   return yield* Effect.filter(
     [...names].sort(),

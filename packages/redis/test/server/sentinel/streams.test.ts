@@ -52,7 +52,10 @@ const failOver = (begin: (setup: SentinelSetup) => Effect.Effect<unknown, unknow
 
     // What the surviving server knows is what counts: replication lags, so the other one may have known more
     const survivor = yield* client(replica)
-    const committed = Effect.promise(() => survivor.mget(checkpoints))
+    const committed = Effect.map(
+      Effect.promise(() => survivor.mget(checkpoints)),
+      (texts) => texts.map((text) => text?.split("@@")[0] ?? null)
+    )
     const samples: Array<ReadonlyArray<string | null>> = []
     yield* Effect.forkChild(Effect.forever(Effect.andThen(
       Effect.map(committed, (ids) => samples.push(ids)),

@@ -34,5 +34,6 @@ it.live("a process with turns of twice the command timeout keeps its connections
       for (const lease of leases) yield* lease.ensure
       assert.deepStrictEqual(yield* clients, before)
     }).pipe(Effect.scoped, Effect.provide(capturingLogs(lines)))
-    assert.deepStrictEqual(lines, [])
+    // It says that it is busy, and nothing else
+    assert.deepStrictEqual(lines.filter((line) => !line.startsWith("This process is so busy")), [])
   }))
