@@ -135,6 +135,7 @@ const streamCommands = (stream: string): ReadonlyArray<Command> => {
     ["XINFO", "STREAM", stream],
     ["XACK", stream, group, "1-1"],
     ["XDEL", stream, "1-1"],
+    ["XGROUP", "CREATECONSUMER", stream, group, "doctor"],
     ["XGROUP", "DELCONSUMER", stream, group, "doctor"],
     ["ZADD", members, "1", "doctor"],
     ["PEXPIRE", members, "5000"],

@@ -44,6 +44,9 @@ export const streamProblem: Problem = (name) =>
   anyProblem(name) ??
     (name.includes(leaseSeparator) ? `it contains "${leaseSeparator}", which separates fields of a key` : undefined)
 
+/** Consumers of redis-stream-client-go begin with `redis-consumer-`, so none of the two is taken for the other. */
+export const consumerPrefix = "simba-consumer-"
+
 export const consumerProblem: Problem = (name) =>
   wireProblem(name) ?? (name.endsWith("@") ? "it ends with \"@\", which runs into a separator on the wire" : undefined)
 

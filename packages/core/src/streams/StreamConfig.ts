@@ -25,7 +25,7 @@ export interface Options {
   /** The service whose data streams are shared. Its load-balancer stream is `<service>-input`. */
   readonly service: string
   /**
-   * The id of this consumer, which consumer groups know as `redis-consumer-<id>`. No two living clients should share one.
+   * The id of this consumer, which consumer groups know as `simba-consumer-<id>`. No two living clients should share one.
    * Default: `<pid>@<host>`.
    */
   readonly consumer?: string | undefined

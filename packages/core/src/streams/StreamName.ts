@@ -27,6 +27,22 @@ import * as names from "../internal/nameRules.ts"
  */
 export const leaseSeparator = names.leaseSeparator
 
+/**
+ * How the names of consumers of this library begin. All others in the group are stock consumers.
+ *
+ * **Example** (Whether a consumer of the group runs this library)
+ *
+ * ```ts
+ * import { StreamName } from "@effect-simba/core/streams"
+ *
+ * const isStock = (consumer: string) => !consumer.startsWith(StreamName.consumerPrefix)
+ * ```
+ *
+ * @category constants
+ * @since 0.1.0
+ */
+export const consumerPrefix = names.consumerPrefix
+
 const named = (expected: string, problem: (name: string) => string | undefined) =>
   Schema.String.check(
     Schema.makeFilter(problem, { expected }),
@@ -93,7 +109,7 @@ export const StreamName = named("the name of a data stream", names.streamProblem
 export type StreamName = typeof StreamName.Type
 
 /**
- * The name of a consumer in the consumer group, `redis-consumer-<id>`. Without `@@`, and without `@` at its end.
+ * The name of a consumer in the consumer group, `simba-consumer-<id>`. Without `@@`, and without `@` at its end.
  *
  * **Example** (Whether a consumer of the group can be one of the fleet)
  *

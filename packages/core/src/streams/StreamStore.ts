@@ -56,15 +56,13 @@ export interface Service {
   /**
    * Unfinished entries that some consumer, or `consumer`, was given at least `minIdle` ago, after the id `after`, at most
    * `count` in order of ids. `next` is where to go on, undefined at the end. Deleted entries stop being pending, and are not
-   * returned. The entry of `known` contents is not read again. `self`, the caller, counts as a consumer of this library for
-   * ten minutes.
+   * returned. The entry of `known` contents is not read again.
    */
   readonly pending: (options: {
     readonly consumer?: ConsumerName | undefined
     readonly minIdle: Duration.Duration
     readonly after?: EntryId | undefined
     readonly count: number
-    readonly self?: ConsumerName | undefined
     readonly known?: ((entry: EntryId) => Entry | undefined) | undefined
   }) => Effect.Effect<{ readonly entries: ReadonlyArray<Pending>; readonly next: EntryId | undefined }, StoreError>
   /** The unfinished entry that announces this data stream, the oldest if there are several. */
@@ -289,7 +287,7 @@ export interface Pending {
   /** How often it was delivered. Renewals of this library count for nothing. */
   readonly deliveries: number
   /**
-   * Set where the consumer is not one of this library, with the value of the entry's lease. Such a consumer locks the entry
+   * Set where the consumer is not one of this library, by its name, with the value of the entry's lease. Such a consumer locks the entry
    * with its name some time after the delivery, does not renew the idle time, and unlocks before it acknowledges.
    */
   readonly stock: { readonly lease: string | undefined } | undefined

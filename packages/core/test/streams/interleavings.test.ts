@@ -31,7 +31,7 @@ const ownedBy = (table: StreamTable, stream: string, token: number) =>
   new OwnedStream({
     stream: StreamName.StreamName.make(stream),
     entry: StreamName.EntryId.make("1-0"),
-    consumer: StreamName.ConsumerName.make("redis-consumer-a"),
+    consumer: StreamName.ConsumerName.make("simba-consumer-a"),
     epoch: StreamName.Epoch.make(`session00000.${token}`),
     token: token as FencingToken,
     info: {},
@@ -146,7 +146,7 @@ describe("a lease of a data stream that is in use here", () => {
       yield* b.client.claim("s1")
       const [member] = backend.members.values()
       const [{ epoch, token }] = [backend.streamLeases.get("s1")!]
-      const held = { stream: "s1", entry: row!.entry, consumer: "redis-consumer-b", epoch, token } as never
+      const held = { stream: "s1", entry: row!.entry, consumer: "simba-consumer-b", epoch, token } as never
       const service = backend.service((_, call) => Effect.sync(call))
       assert.strictEqual(yield* service.handOver(held, member!, "1500 millis" as never), "HandedOver")
       yield* TestClock.adjust("5 seconds")

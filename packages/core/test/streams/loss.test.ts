@@ -172,7 +172,7 @@ describe("an owner that dies", () => {
       while (!b.link.calls.includes("take")) yield* TestClock.adjust("10 millis")
       row!.delivered = backend.now()
       yield* TestClock.adjust("1 second")
-      assert.strictEqual(row!.owner, "redis-consumer-a")
+      assert.strictEqual(row!.owner, "simba-consumer-a")
       assert.deepStrictEqual(yield* owned(b), [])
     })))
 

@@ -67,7 +67,7 @@ describe("notifications", () => {
         const a = yield* open("a", { capacity: 5000, gracePeriod: 0 })
         yield* a.client.announceAll(fleet.names(3000))
         // Pending from an earlier life, all of them
-        for (const row of backend.rows.slice(0, 1000)) row.owner = "redis-consumer-a"
+        for (const row of backend.rows.slice(0, 1000)) row.owner = "simba-consumer-a"
         const reading = yield* a.start(Effect.scoped(
           Effect.flatMap(Stream.toPull(a.client.notifications), (pull) => Effect.andThen(pull, Effect.never))
         ))
@@ -218,7 +218,7 @@ describe("claims", () => {
       a.link.modes.take = "hang"
       yield* a.serve(1)
       yield* TestClock.adjust("10 millis")
-      assert.strictEqual(backend.rows[0]!.owner, "redis-consumer-a")
+      assert.strictEqual(backend.rows[0]!.owner, "simba-consumer-a")
       assert.strictEqual((yield* Effect.flip(b.client.claim("s1")))._tag, "AlreadyClaimed")
       assert.strictEqual(backend.streamLeases.size, 0)
     })))

@@ -5,7 +5,7 @@ import * as sharing from "../../src/streams/internal/rebalancePlan.ts"
 import { Fleet, settings, type Start } from "../support/sharingModel.ts"
 
 const member = (session: string, capacity: number, owned: number): Member => ({
-  consumer: `redis-consumer-${session}` as Member["consumer"],
+  consumer: `simba-consumer-${session}` as Member["consumer"],
   session,
   capacity,
   owned

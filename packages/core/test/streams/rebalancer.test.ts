@@ -145,7 +145,7 @@ describe("balance", () => {
         yield* TestClock.adjust("15 seconds")
         assert.lengthOf(
           lines.filter((line) =>
-            line.includes("is revoked for redis-consumer-b")
+            line.includes("is revoked for simba-consumer-b")
           ),
           1
         )
@@ -200,7 +200,7 @@ describe("balance", () => {
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual([yield* count(a), yield* count(b), backend.failures.size], [300, 300, 0])
       assert.strictEqual(interrupted.size, 0)
-      assert.isTrue(lines.some((line) => /\d\d data streams are revoked for redis-consumer-b/.test(line)))
+      assert.isTrue(lines.some((line) => /\d\d data streams are revoked for simba-consumer-b/.test(line)))
     })))
 
   it.effect("the lease of a hand-over counts from before it was confirmed", () =>
@@ -245,7 +245,7 @@ describe("balance", () => {
       yield* b.start(b.client.run(Effect.never))
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual([yield* count(a), yield* count(b)], [4, 0])
-      assert.deepStrictEqual([...backend.members.keys()], ["redis-consumer-a"])
+      assert.deepStrictEqual([...backend.members.keys()], ["simba-consumer-a"])
     })))
 
   it.effect(
@@ -267,7 +267,7 @@ describe("balance", () => {
         let handedOver = false
         for (let i = 0; i < 200 && !handedOver; i++) {
           yield* TestClock.adjust("100 millis")
-          handedOver = backend.rows.some((row) => row.owner === "redis-consumer-b")
+          handedOver = backend.rows.some((row) => row.owner === "simba-consumer-b")
         }
         assert.isTrue(handedOver)
         assert.strictEqual(yield* count(a), 3)
@@ -288,7 +288,7 @@ describe("balance", () => {
       yield* b.start(b.client.run(Effect.never))
       b.link.delays.renew = 300
       while (!b.link.calls.includes("renew")) yield* TestClock.adjust("50 millis")
-      const [row] = backend.rows.filter(({ owner }) => owner === "redis-consumer-b")
+      const [row] = backend.rows.filter(({ owner }) => owner === "simba-consumer-b")
       backend.entryLeases.delete(row!.entry)
       backend.streamLeases.delete(row!.content._tag === "Announced" ? row!.content.stream : "")
       yield* TestClock.adjust("350 millis")

@@ -43,7 +43,7 @@ describe("an entry of a stock consumer", () => {
 
   it("says nothing of its consumer where the lock is another's", () => {
     const entries = new StockEntries()
-    assert.isFalse(entries.mayTake(pending({ lease: "redis-consumer-ours@@s00000000000.1" })))
+    assert.isFalse(entries.mayTake(pending({ lease: "simba-consumer-ours@@s00000000000.1" })))
     assert.isFalse(entries.mayTake(pending()))
   })
 

@@ -57,7 +57,7 @@ export class Fleet {
     const session = String(index).padStart(12, "0")
     const node: Node = {
       index,
-      member: { consumer: `redis-consumer-${index}` as Member["consumer"], session, capacity: start.capacity },
+      member: { consumer: `simba-consumer-${index}` as Member["consumer"], session, capacity: start.capacity },
       state: sharing.initial,
       streams: new Map(),
       leaving: new Map(),

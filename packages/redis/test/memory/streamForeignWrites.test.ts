@@ -78,6 +78,25 @@ describe("what others write", () => {
       assert.strictEqual(yield* service.done(held), "AlreadyDone")
     })), { tags: ["B50"] })
 
+  it.effect(
+    "two entries of one data stream have one owner, and both are finished in turn",
+    () =>
+      onFake(Effect.gen(function*() {
+        const { ask, own, send, service } = yield* setup()
+        const held = yield* own("one")
+        const payload = JSON.stringify({ DataStreamName: held.stream, Info: {} })
+        const entry = EntryId.make(yield* send<string>("XADD", input, "*", "lbs-input", payload))
+        yield* service.read({ consumer: b, count: 1, block: Duration.millis(1) })
+        const refused = yield* ask(held.stream, entry, b)
+        assert.strictEqual(refused._tag === "Occupied" ? refused.by : refused._tag, a)
+        assert.strictEqual(yield* service.done(held), "Done")
+        const second = yield* ask(held.stream, entry, b)
+        assert.isTrue(second._tag === "Taken" && second.token > held.token)
+        assert.strictEqual(yield* send("XLEN", input), 1)
+      })),
+    { tags: ["G8"] }
+  )
+
   it.effect("a stock consumer's lock keeps ours out, by its name", () =>
     onFake(Effect.gen(function*() {
       const { ask, read, send, service } = yield* setup()
@@ -464,6 +483,32 @@ describe("what others write", () => {
       })),
     { tags: ["B53"] }
   )
+
+  it.effect("a group that is destroyed and made again after unread announcements: none is taken for finished", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      yield* service.done(yield* own("read"))
+      yield* service.announce(["one", "two"].map((label) => ({ stream: streamOf(label), info: {} })))
+      for (const makeAgain of [send("XGROUP", "CREATE", input, group, "$"), service.prepare]) {
+        yield* send("XGROUP", "DESTROY", input, group)
+        yield* makeAgain
+        for (let i = 0; i < 2; i++) assert.strictEqual((yield* service.reap(Duration.zero)).entries, 0)
+        assert.strictEqual(yield* send("XLEN", input), 2)
+      }
+      assert.lengthOf(yield* service.read({ consumer: a, count: 9, block: Duration.millis(1) }), 2)
+      // The mark is no consumer of the service
+      assert.deepStrictEqual((yield* service.inspect).consumers.map(({ name }) => name), [a])
+    })))
+
+  it.effect("the load-balancer stream itself is no data stream of its service", () =>
+    onFake(Effect.gen(function*() {
+      const { send, service } = yield* setup()
+      const error = yield* Effect.flip(service.announce([{ stream: input as never, info: {} }]))
+      assert.isTrue(error._tag === "BackendError" && !error.retryable)
+      assert.include(error.message, "is the load-balancer stream of service")
+      assert.strictEqual(yield* send("EXISTS", input), 1)
+      assert.strictEqual(yield* send("XLEN", input), 0)
+    })))
 
   it.effect("what a group of others never was given is not taken for finished", () =>
     onFake(Effect.gen(function*() {

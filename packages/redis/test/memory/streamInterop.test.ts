@@ -75,6 +75,15 @@ describe("with stock consumers, on the fake Redis", () => {
   it.effect("the end of an earlier lease says nothing of a stock consumer that was given the entry since", () =>
     fake(scenarios.earlierLease))
 
+  it.effect("what a restarted stock consumer claims and never locks is taken a lease after the event", () =>
+    fake(scenarios.claimedAndNeverLocked))
+
+  it.effect(
+    "a stock consumer under the name that ours had a moment ago keeps what it reads",
+    () => fake(scenarios.sameName),
+    { tags: ["G1"] }
+  )
+
   it.effect("ours that is cut off stops before a stock consumer takes over", () =>
     Effect.gen(function*() {
       const millis = yield* fake(scenarios.oursDies)

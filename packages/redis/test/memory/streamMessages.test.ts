@@ -35,12 +35,12 @@ describe("signals", () => {
 describe("hand-overs", () => {
   roundTrips("hand-over", StreamWire.HandOver)
   reads("hand-over", StreamWire.HandOver, [
-    [`abcdef012345@@${epoch}@@7@@5-0@@redis-consumer-a@@a@@b`, {
+    [`abcdef012345@@${epoch}@@7@@5-0@@simba-consumer-a@@a@@b`, {
       session: "abcdef012345",
       epoch,
       token: 7,
       entry: "5-0",
-      consumer: "redis-consumer-a",
+      consumer: "simba-consumer-a",
       stream: "a@@b"
     }]
   ])
@@ -128,7 +128,6 @@ describe("keys", () => {
       StreamKeys.announced(service),
       StreamKeys.members(service),
       StreamKeys.handOvers(service),
-      StreamKeys.start(service),
       StreamKeys.streamLease(stream),
       StreamKeys.fence(stream),
       StreamKeys.checkpoint(stream),

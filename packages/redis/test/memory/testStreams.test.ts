@@ -76,7 +76,7 @@ it.effect("several: another goes on after the last commit of one that was cut of
     const name = yield* Redis.use((redis) => redis.send<string>("GET", "mutex:orders:eu")).pipe(
       Effect.provideContext(b)
     )
-    assert.match(name, /^redis-consumer-a@@/)
+    assert.match(name, /^simba-consumer-a@@/)
 
     const link = yield* FakeNetwork.link("a")
     yield* link.partition()

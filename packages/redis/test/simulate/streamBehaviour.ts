@@ -328,7 +328,7 @@ const consume = (client: Simulation.Client, settings: Settings) => {
       const options = optionsOf(client, settings, ++sessions)
       const leave = Effect.andThen(sessionLength(client, settings), Effect.sync(() => note("left")))
       const session = Effect.suspend(() => {
-        note("joined", { consumer: `redis-consumer-${options.consumer}`, capacity: options.capacity })
+        note("joined", { consumer: `simba-consumer-${options.consumer}`, capacity: options.capacity })
         return Effect.raceFirst(
           StreamClient.run(handler(client, settings), { retry, onError: () => Effect.void }),
           leave

@@ -55,7 +55,7 @@ const lockOf = (streams: ReadonlyMap<string, unknown>): Simulation.LockModel => 
   released: readOnce(released),
   keep: (key, expires) =>
     key === StreamKeys.input(service) || streams.has(key) ||
-    (expires && /^simba:(fence|checkpoint|dead|dead-ids|failures|announced|consumers|start):/.test(key))
+    (expires && /^simba:(fence|checkpoint|dead|dead-ids|failures|announced):/.test(key))
 })
 
 const fieldOf = (fields: ReadonlyArray<string>, name: string) => {
@@ -78,7 +78,8 @@ const modelOf = ({ stock, streams }: Settings): StreamChecker.Model => {
     announcement: (fields) => /"DataStreamName":"([^"]*)"/.exec(fieldOf(fields, "lbs-input") ?? "")?.[1],
     deadId: (fields) => fieldOf(fields, "simba-id"),
     holder: (value) => value.split("@@")[0],
-    isStock: (text) => stockClients.includes(text) || text.startsWith("redis-consumer-stock-")
+    isStock: (text) => stockClients.includes(text) || text.startsWith("redis-consumer-"),
+    isMark: (text) => text.startsWith("simba:given-after:")
   }
 }
 

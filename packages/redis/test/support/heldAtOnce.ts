@@ -40,7 +40,7 @@ export const heldAtOnce = Effect.suspend(() => {
   return Effect.gen(function*() {
     const name = ServiceName.make(freshName("at-once"))
     const service = yield* (yield* StreamStore).open(name)
-    const [a, b] = [ConsumerName.make("redis-consumer-a"), ConsumerName.make("redis-consumer-b")]
+    const [a, b] = [ConsumerName.make("simba-consumer-a"), ConsumerName.make("simba-consumer-b")]
     const session = "s00000000000"
     let epochs = 0
     const own = Effect.fnUntraced(

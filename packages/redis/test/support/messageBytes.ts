@@ -25,7 +25,7 @@ export const messageBytes = Effect.gen(function*() {
   const service = yield* open(ServiceName.make(tag))
   yield* service.prepare
   const stream = StreamName.make(`${tag}:one`)
-  const consumer = ConsumerName.make("redis-consumer-a")
+  const consumer = ConsumerName.make("simba-consumer-a")
   const [announced] = yield* service.announce([{ stream, info: {} }])
   yield* service.read({ consumer, count: 1, block: Duration.millis(1) })
   const epoch = Epoch.make("abcdefghijkl.1")

@@ -312,6 +312,49 @@ export const longerLeases: Scenario = (stage) =>
     assert.isTrue(yield* owns(ours, "a"))
   })
 
+/**
+ * A stock consumer that was restarted within its lease claims what it had, and never locks it: taken a lease after the event.
+ * What it was given by a read stays its own for longer.
+ */
+export const claimedAndNeverLocked: Scenario = (stage) =>
+  Effect.gen(function*() {
+    yield* events(stage)
+    const given = yield* givenToStock(stage, "a", "b", "c")
+    const [claimed, read] = [given.slice(0, 2), given[2]!]
+    const ours = yield* stage.ours("ours", { sweepInterval: "1 hour" })
+    yield* ours.run(() => Effect.never)
+    yield* Effect.sleep("500 millis")
+    for (const { lock } of given) yield* stage.send("SET", lock, go, "PX", "2000")
+    yield* Effect.sleep("1700 millis")
+    for (const { entry } of claimed) yield* stage.send("XCLAIM", input, group, go, "0", entry)
+    yield* stage.send("XCLAIM", input, group, go, "0", read.entry, "RETRYCOUNT", "1", "JUSTID")
+    yield* Effect.sleep("2 seconds")
+    assert.deepStrictEqual(yield* ownedBy(ours), [])
+    yield* Effect.sleep("1 second")
+    assert.deepStrictEqual(yield* ownedBy(ours), ["a", "b"])
+  })
+
+/** The reader of a stock consumer under the name that ours had a moment ago is left alone. */
+export const sameName: Scenario = (stage) =>
+  Effect.gen(function*() {
+    const first = yield* stage.ours("pod-1", { sweepInterval: "500 millis" })
+    yield* first.run(() => Effect.never)
+    yield* joined
+    const other = yield* stage.ours("pod-2", { sweepInterval: "500 millis" })
+    yield* other.run(() => Effect.never)
+    yield* joined
+    yield* first.kill
+    yield* Effect.sleep("1 second")
+    yield* other.close
+    const entries = yield* Effect.forEach(["a", "b"], (stream) => announceAsStock(stage, stream))
+    yield* stage.send("XREADGROUP", "GROUP", group, "redis-consumer-pod-1", "STREAMS", input, ">")
+    const next = yield* stage.ours("pod-3", { sweepInterval: "500 millis" })
+    yield* next.run(() => Effect.never)
+    yield* Effect.sleep("6 seconds")
+    assert.deepStrictEqual(yield* ownedBy(next), [])
+    assert.deepStrictEqual((yield* pending(stage)).map(([entry]) => entry), entries)
+  })
+
 /** An event tells of the lease that another had before: the consumer which was given it since keeps its time. */
 export const earlierLease: Scenario = (stage) =>
   Effect.gen(function*() {

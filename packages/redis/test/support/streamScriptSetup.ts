@@ -15,8 +15,8 @@ export const name = ServiceName.make("{orders}")
 export const input = StreamKeys.input(name)
 export const group = StreamKeys.group(name)
 export const streamOf = (label: string) => StreamName.make(`{orders}:${label}`)
-export const a = ConsumerName.make("redis-consumer-a")
-export const b = ConsumerName.make("redis-consumer-b")
+export const a = ConsumerName.make("simba-consumer-a")
+export const b = ConsumerName.make("simba-consumer-b")
 
 let count = 0
 export const epoch = () => Epoch.make(`s00000000000.${(++count).toString(36)}`)

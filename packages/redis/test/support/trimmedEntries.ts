@@ -17,7 +17,7 @@ export const trimmed = Effect.gen(function*() {
   const { open } = yield* StreamStore
   const name = ServiceName.make(freshName("trimmed"))
   const service = yield* open(name)
-  const consumer = ConsumerName.make("redis-consumer-a")
+  const consumer = ConsumerName.make("simba-consumer-a")
   yield* service.prepare
   const announced = yield* service.announce(
     ["one", "two", "three", "four"].map((label) => ({ stream: `${name} ${label}` as never, info: {} }))

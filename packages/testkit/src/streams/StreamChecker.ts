@@ -44,6 +44,7 @@ import * as progress from "./internal/checkers/progress.ts"
  *   names.
  * - `holder`: the consumer that the value of a stream's lease names.
  * - `isStock`: whether this is the name of a stock consumer, or of a client that runs one.
+ * - `isMark`: whether this consumer of the group is none, but a mark that its group is the one that was.
  *
  * @see {@link all}
  * @category models
@@ -74,7 +75,7 @@ const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUn
  * - `stock consumers that live are left alone`: only stock consumers change the lease of an entry of another owner before
  *   its time is up, or work under it.
  * - `stock consumers have their time`: what a stock consumer was given is not taken for 40 seconds before its first lock,
- *   nor for a fifth of a second after it unlocked. A client to which messages come late may hear of an earlier lease's end.
+ *   or 2 seconds where it claimed what was locked before, nor for a fifth of a second after it unlocked. A client to which messages come late may hear of an earlier lease's end.
  * - `dead letters are earned`: failures of handlers, and leases that ran out under one, are counted no more often than
  *   they happen, and only `maxFailures` of them make a dead letter. A commit leaves none. Malformed announcements become a
  *   dead letter at once.

@@ -34,7 +34,8 @@ const model: StreamChecker.Model = {
   announcement: (fields) => valueOf(fields, "stream"),
   deadId: (fields) => valueOf(fields, "id"),
   holder: (value) => value,
-  isStock: (text) => text.startsWith("stock")
+  isStock: (text) => text.startsWith("stock"),
+  isMark: () => false
 }
 
 const lock: Simulation.LockModel = {
@@ -400,6 +401,17 @@ describe("stockHaveTime", () => {
         yield* lockedBy("stock-a")
         yield* Effect.sleep("3 seconds")
         yield* send("XCLAIM", "input", "group", "stock-b", "2000", "1-0")
+        yield* lockedBy("ours")
+      })))
+
+  it.effect("accepts what a stock consumer claimed after a lease, and did not lock for another one", () =>
+    accepts(checker, () =>
+      Effect.gen(function*() {
+        yield* given
+        yield* lockedBy("stock-a")
+        yield* Effect.sleep("3 seconds")
+        yield* send("XCLAIM", "input", "group", "stock-b", "2000", "1-0")
+        yield* Effect.sleep("2 seconds")
         yield* lockedBy("ours")
       })))
 

@@ -326,10 +326,10 @@ describe("a stock consumer", () => {
         const giveBack = Effect.fnUntraced(function*(stream: string, ...aged: ReadonlyArray<string>) {
           const entry = `${99_999_999_999_000 + stream.length}-0`
           const key = `${stream}<MUTEX_KEY_SEP>${entry}`
-          yield* redis.send("SET", key, "redis-consumer-ours@@0123456789ab.1", "PX", "60000")
+          yield* redis.send("SET", key, "simba-consumer-ours@@0123456789ab.1", "PX", "60000")
           yield* redis.send("XADD", input, entry, "lbs-input", JSON.stringify({ DataStreamName: stream }))
-          yield* redis.send("XREADGROUP", "GROUP", group, "redis-consumer-ours", "STREAMS", input, ">")
-          yield* redis.send("XCLAIM", input, group, "redis-consumer-ours", "0", entry, ...aged, "JUSTID")
+          yield* redis.send("XREADGROUP", "GROUP", group, "simba-consumer-ours", "STREAMS", input, ">")
+          yield* redis.send("XCLAIM", input, group, "simba-consumer-ours", "0", entry, ...aged, "JUSTID")
           yield* redis.send("PEXPIRE", key, "1")
         })
         // Its reader ends at an entry that it cannot lock: from here on it hears only

@@ -24,7 +24,7 @@ const checkService = names.checked<StreamName.ServiceName>("service", names.anyP
 /** The name in the consumer group of the consumer with this id. */
 const checkConsumer = (id: string) =>
   names.checked<StreamName.ConsumerName>("consumer", (name) => names.anyProblem(id) ?? names.consumerProblem(name))(
-    `redis-consumer-${id}`
+    `${names.consumerPrefix}${id}`
   )
 
 /** Checked options. */

@@ -43,6 +43,9 @@ export interface LeaseTaker {
   readonly skipFor: (entry: EntryId, period: Duration.Duration) => void
 }
 
+/** Between two lines about refusals, in milliseconds: a full server refuses thousands again and again. */
+const logInterval = 10_000
+
 /** Streams of one call. */
 export const batchSize = 200
 
@@ -62,6 +65,9 @@ export const make = (client: ClientContext): LeaseTaker => {
   const skipped = new Map<EntryId, number>()
   const lease = Duration.toMillis(config.leaseDuration)
   let pruned = 0
+  /** Refusals that no line has counted yet, and when the last line was written, in monotonic milliseconds. */
+  let refusals = 0
+  let loggedAt = -Infinity
   let underWay = 0
   const idle = Latch.makeUnsafe(true)
   let epochs = 0
@@ -134,6 +140,7 @@ export const make = (client: ClientContext): LeaseTaker => {
       rowEndsAfter: config.rowEndsAfter
     }))
     const { results, since } = yield* send(requests)
+    let refusal: StoreError | undefined
     for (const [i, result] of results.entries()) {
       metrics.update(StreamMetrics.takes[outcomes[result._tag]], 1)
       const { entry, info, stream } = candidates[i]!
@@ -153,10 +160,14 @@ export const make = (client: ClientContext): LeaseTaker => {
           break
         case "Failed":
           skipFor(entry, config.sweepInterval)
-          yield* log.warning(`Cannot take a data stream: ${result.error.message}`).pipe(
-            Effect.annotateLogs({ stream, entry })
-          )
+          refusals++
+          refusal = result.error
       }
+    }
+    if (refusal !== undefined && table.now().monotonic - loggedAt >= logInterval) {
+      loggedAt = table.now().monotonic
+      yield* log.warning(`Cannot take ${refusals} data stream(s); trying again later: ${refusal.message}`)
+      refusals = 0
     }
     return results
   })

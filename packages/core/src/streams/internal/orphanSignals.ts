@@ -26,6 +26,13 @@ export interface SignalListener {
   readonly onHandOver: Effect.Effect<void, StoreError>
 }
 
+interface Due {
+  readonly at: number
+  readonly source: Source
+  /** Of an expired lease, where a stock consumer may have claimed the entry since and never locked it. */
+  readonly isSecond: boolean
+}
+
 /** Between two members that try to take the same stream. Milliseconds. */
 const stagger = 30
 
@@ -47,7 +54,7 @@ export const make = (
   listener: SignalListener
 ): Effect.Effect<never, StoreError> => {
   const { config, metrics, session, store, table } = client
-  const due = new Map<EntryId, { readonly at: number; readonly source: Source }>()
+  const due = new Map<EntryId, Due>()
   const changed = Latch.makeUnsafe(false)
 
   const note = (entry: EntryId, stream: StreamName, source: Source) =>
@@ -57,16 +64,17 @@ export const make = (
       if (due.size >= maxDue) return sweep.wake()
       const rank = members.rank(client.members, session, entry)
       const delay = rank === undefined ? drawn : rank * stagger
-      due.set(entry, { at: table.now().monotonic + Math.min(delay, Duration.toMillis(config.sweepInterval)), source })
+      const at = table.now().monotonic + Math.min(delay, Duration.toMillis(config.sweepInterval))
+      due.set(entry, { at, source, isSecond: false })
       changed.openUnsafe()
     })
 
-  /** Takes noted entries that are pending and not renewed, the oldest first. */
-  const look = (entries: ReadonlyArray<EntryId>, source: Source) =>
+  /** Takes noted entries that are pending and not renewed, the oldest first. Returns those that it did not find. */
+  const look = (entries: ReadonlyArray<EntryId>, source: Source, first: ReadonlySet<EntryId>) =>
     Effect.gen(function*() {
       const wanted = new Set(entries)
       const last = entries[entries.length - 1]!
-      const { consumer: self, leaseDuration } = config
+      const { leaseDuration } = config
       // Where a lease of a stock consumer expired, nobody is about to take one, or is finishing
       const minIdle = source === "expiry" ? Duration.min(leaseDuration, stockLease) : leaseDuration
       let after = before(entries[0]!) as EntryId | undefined
@@ -74,16 +82,17 @@ export const make = (
         const page = yield* store.pending({
           minIdle,
           after,
-          count: wanted.size === 1 ? 1 : batchSize,
-          self
+          count: wanted.size === 1 ? 1 : batchSize
         })
         const found: Array<Candidate> = []
-        for (const { content, stock } of page.entries) {
+        for (const { content, deliveries, stock } of page.entries) {
           if (content._tag !== "Announced" || !wanted.delete(content.entry) || !taking.mayTake(content)) continue
           if (stock === undefined) found.push({ ...content, minIdle: leaseDuration })
           // A stock consumer claimed it after the signal: sweeps know how long to leave it alone
-          // What it was given for a shorter time than its lease: the event tells of an earlier one
-          else if (source === "expiry") found.push({ ...content, minIdle: stockLease })
+          // Given for less than its lease: the event is of an earlier one. What it read it may be about to lock, and would end
+          else if (source === "expiry" && (first.has(content.entry) || deliveries > 1)) {
+            found.push({ ...content, minIdle: stockLease })
+          }
         }
         const { length } = yield* taking.take(found, source, deliver)
         metrics.update(StreamMetrics.signals.used, length)
@@ -92,9 +101,15 @@ export const make = (
           sweep.request()
         }
         after = page.next
-        if (wanted.size === 0 || after === undefined || compareEntryIds(after, last) >= 0) return
+        if (wanted.size === 0 || after === undefined || compareEntryIds(after, last) >= 0) return wanted
       }
     })
+
+  /** Rechecks them once, when a stock consumer that claimed them must have locked them. */
+  const again = (entries: ReadonlyArray<EntryId>) => {
+    const at = table.now().monotonic + Duration.toMillis(stockLease) + stagger
+    for (const entry of entries) if (!due.has(entry)) due.set(entry, { at, source: "expiry", isSecond: true })
+  }
 
   const attempts = Effect.forever(persist(
     "Looking for free data streams",
@@ -103,11 +118,13 @@ export const make = (
       const now = table.now().monotonic
       let next = Infinity
       const ready: Record<Source, Array<EntryId>> = { expiry: [], signal: [] }
-      for (const [entry, { at, source }] of due) {
+      const first = new Set<EntryId>()
+      for (const [entry, { at, isSecond, source }] of due) {
         if (at > now) next = Math.min(next, at)
         else {
           due.delete(entry)
           ready[source].push(entry)
+          if (!isSecond) first.add(entry)
         }
       }
       if (ready.expiry.length + ready.signal.length === 0) return yield* sleepUntil(next, changed)
@@ -117,7 +134,10 @@ export const make = (
         if (table.free() === 0) {
           metrics.update(StreamMetrics.signals.dropped, entries.length)
           sweep.request()
-        } else yield* look(entries.sort(compareEntryIds), source)
+        } else {
+          const young = yield* look(entries.sort(compareEntryIds), source, first)
+          if (source === "expiry") again([...young].filter((entry) => first.has(entry)))
+        }
       }
     }),
     config.sweepInterval

@@ -69,20 +69,17 @@ export const make = (
       let after: EntryId | undefined
       const doubtful: Array<Candidate> = []
       do {
-        const hasRoom = table.free() > 0
-        // Without room it only tells the others that this consumer lives
+        if (table.free() === 0) {
+          requested = true
+          return
+        }
         const page = yield* store.pending({
           consumer: source === "start" ? consumer : undefined,
           minIdle: source === "start" ? Duration.zero : lease,
           after,
-          count: hasRoom ? batchSize : 1,
-          self: after === undefined ? consumer : undefined,
+          count: batchSize,
           known: stock.known
         })
-        if (!hasRoom) {
-          requested = true
-          return
-        }
         const candidates: Array<Candidate> = []
         for (const pending of page.entries) {
           const { content } = pending

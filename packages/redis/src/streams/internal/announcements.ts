@@ -1,5 +1,6 @@
 /** Adds announcements, reads new ones, and finds pending ones. */
 import type { ConsumerName, EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
+import { consumerPrefix } from "@effect-simba/core/streams/StreamName"
 import type { Announcement, Entry, Service } from "@effect-simba/core/streams/StreamStore"
 import * as Arr from "effect/Array"
 import * as Duration from "effect/Duration"
@@ -21,16 +22,17 @@ const pageSize = 500
 const encode = Schema.encodeEffect(StreamWire.Announcement)
 const readEntries = reader("entries of the load-balancer stream", StreamWire.Entries)
 const readRead = reader("a read of the load-balancer stream", StreamWire.ReadReply)
+const readRows = reader("pending entries", replies.PendingReply)
 const readValues = reader("values of leases", Schema.Array(Schema.NullOr(Schema.String)))
+
+const isStock = (consumer: string): boolean => !consumer.startsWith(consumerPrefix)
 
 type Part = Pick<Service, "announce" | "find" | "pending" | "read">
 
 export const make = (context: ServiceContext): Part => {
   const { announced, failures, group, input, parse, redis } = context
-  const consumers = keys.consumers(context.service)
 
   const announce = context.run("announce", scripts.announceStreams, replies.AnnounceReply)
-  const list = context.run("look at pending entries", scripts.listPending, replies.PendingReply)
   const contents = context.run("look at pending entries", scripts.readPending, StreamWire.Entries)
   const findAnnounced = context.run("find", scripts.findAnnouncement, StreamWire.Entries)
   const isUnfinished = context.run("find", scripts.readEntryState, Flag)
@@ -108,17 +110,20 @@ export const make = (context: ServiceContext): Part => {
           )
         )
       ),
-    pending: Effect.fnUntraced(function*({ after, consumer, count, known = () => undefined, minIdle, self }) {
-      const [next, rows] = yield* context.withGroup(list(
-        [input, failures, consumers],
-        [
-          group,
-          Math.max(0, Math.round(Duration.toMillis(minIdle))),
-          after === undefined ? "-" : `(${after}`,
-          Math.max(1, count),
-          consumer ?? "",
-          self ?? ""
-        ]
+    pending: Effect.fnUntraced(function*({ after, consumer, count, known = () => undefined, minIdle }) {
+      const limit = Math.max(1, count)
+      const rows = yield* context.withGroup(context.send(
+        "look at pending entries",
+        readRows,
+        "XPENDING",
+        input,
+        group,
+        "IDLE",
+        String(Math.max(0, Math.round(Duration.toMillis(minIdle)))),
+        after === undefined ? "-" : `(${after}`,
+        "+",
+        String(limit),
+        ...consumer === undefined ? [] : [consumer]
       ))
       const found = new Map<EntryId, Entry>()
       for (const [entry] of rows) {
@@ -131,17 +136,17 @@ export const make = (context: ServiceContext): Part => {
         for (const [entry, fields] of read) found.set(entry, parse(entry, fields))
       }
       const leases = yield* leasesOf(
-        rows.flatMap(([entry, , , , isStock]) => isStock ? found.get(entry) ?? [] : [])
+        rows.flatMap(([entry, consumer]) => isStock(consumer) ? found.get(entry) ?? [] : [])
       )
       return {
-        next: next === "" ? undefined : next,
-        entries: rows.flatMap(([entry, consumer, idle, deliveries, isStock]) => {
+        next: rows.length < limit ? undefined : rows[rows.length - 1]![0],
+        entries: rows.flatMap(([entry, consumer, idle, deliveries]) => {
           const content = found.get(entry)
           return content === undefined ? [] : [{
             consumer: consumer as ConsumerName,
             idle: Duration.millis(idle),
             deliveries,
-            stock: isStock ? { lease: leases.get(entry) } : undefined,
+            stock: isStock(consumer) ? { lease: leases.get(entry) } : undefined,
             content
           }]
         })

@@ -41,7 +41,7 @@ const toLetter = ([id, fields]: Row) => {
 export const make = (
   context: ServiceContext
 ): Pick<Service, "deadLetterMessage" | "deadLetters" | "deadMessages" | "redrive" | "replayMessage"> => {
-  const { announced, deadLetters, input, parse } = context
+  const { announced, deadLetters, group, input, parse } = context
   const streamOf = ({ fields, id }: ReturnType<typeof toLetter>) => {
     const content = parse(id, fields)
     return content._tag === "Announced" ? content.stream : undefined
@@ -88,7 +88,7 @@ export const make = (
       // The packed fields have no reader: the text of the announcement stands beside them
       const text = letter.isPacked ? textOf(letter.fields) : undefined
       const checkpoint = stream === undefined ? deadLetters : keys.checkpoint(stream)
-      return yield* redrive([input, deadLetters, announced, checkpoint], [id, stream ?? "", text ?? ""])
+      return yield* redrive([input, deadLetters, announced, checkpoint], [group, id, stream ?? "", text ?? ""])
     }),
     deadMessages: Effect.fnUntraced(function*(stream, after, count) {
       yield* context.admit("look at dead messages", stream)

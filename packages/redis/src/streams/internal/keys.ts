@@ -59,17 +59,8 @@ export const announced = (service: ServiceName): string => `simba:announced:${in
 /** Hash: the members of the fleet, by consumer and session. Expires when none has been heard of. */
 export const members = (service: ServiceName): string => `simba:members:${input(service)}`
 
-/** Sorted set: consumers of this library, by the time until which they count as such. Expires with the last. */
-export const consumers = (service: ServiceName): string => `simba:consumers:${input(service)}`
-
 /** Sorted set: what was handed over and is not confirmed yet, by the end of the time for it. Expires with the last. */
 export const handOvers = (service: ServiceName): string => `simba:given:${input(service)}`
-
-/**
- * String: the entry after which the group is known to have been given all, so that what it has finished can be told
- * from what it never had. Expires 7 days after last use.
- */
-export const start = (service: ServiceName): string => `simba:start:${input(service)}`
 
 /** The channel on which members tell one another what was given back or handed over. */
 export const signalChannel = (service: ServiceName): string => `simba:streams:${input(service)}`

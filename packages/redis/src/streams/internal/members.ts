@@ -45,7 +45,7 @@ export const make = (context: ServiceContext): Part => {
         let entries = 0
         let from = ""
         do {
-          const [next, removed] = yield* removeFinished([input, keys.start(service)], [group, from, pageSize])
+          const [next, removed] = yield* removeFinished([input], [group, from, pageSize])
           entries += removed
           from = next
         } while (from !== "")

@@ -43,15 +43,11 @@ export const RenewReply = Schema.Array(
   Schema.Tuple([Schema.Int, Schema.Literals(["TakenOver", "Vanished"])])
 )
 
-/**
- * The reply of the pending script: where to go on, or the empty text, and id, consumer, idle time in milliseconds,
- * deliveries, and `1` if the consumer is a stock one, of each entry.
- */
-export const PendingReply = Schema.Tuple([
-  Schema.Union([Schema.Literal(""), EntryId]),
+/** The reply of `XPENDING`: id, consumer, idle time in milliseconds, and deliveries of each entry. */
+export const PendingReply = Schema.Array(
   // Consumers of other implementations may be called anything
-  Schema.Array(Schema.Tuple([EntryId, Schema.String, Natural, Natural, Flag]))
-])
+  Schema.Tuple([EntryId, Schema.String, Natural, Natural])
+)
 
 /** The replies of the announce script: the entry of each, and `1` if it is new. */
 export const AnnounceReply = Schema.Array(Schema.Tuple([EntryId, Flag]))

@@ -20,7 +20,7 @@ export type HeldArgs = readonly [group: string, signals: string, ...each: Each<H
 
 /** Makes the group of a service. Replies `1` if it was made. */
 export const createGroup = script<
-  readonly [input: string, start: string],
+  readonly [input: string],
   readonly [group: string]
 >(lua.createGroup)
 
@@ -41,12 +41,6 @@ export const readEntryState = script<
   readonly [input: string],
   readonly [group: string, entry: string]
 >(lua.readEntryState)
-
-/** Lists pending entries, a page, and notes the caller as a consumer of this library. */
-export const listPending = script<
-  readonly [input: string, failures: string, consumers: string],
-  readonly [group: string, minIdle: number, from: string, count: number, consumer: string, self: string]
->(lua.listPending)
 
 /** Reads pending entries. Removes those that are deleted. */
 export const readPending = script<
@@ -189,7 +183,7 @@ export const replayMessage = script<
 /** Announces a dead letter again. Replies `0` if there is no such letter. */
 export const redriveDeadLetter = script<
   readonly [input: string, deadLetters: string, announced: string, checkpoint: string],
-  readonly [letter: string, stream: string, text: string]
+  readonly [group: string, letter: string, stream: string, text: string]
 >(lua.redriveDeadLetter)
 
 // The service
@@ -214,7 +208,7 @@ export const removeSilentConsumers = script<
 
 /** Deletes finished entries that their consumers left, a page. */
 export const removeFinishedEntries = script<
-  readonly [input: string, start: string],
+  readonly [input: string],
   readonly [group: string, after: string, count: number]
 >(lua.removeFinishedEntries)
 

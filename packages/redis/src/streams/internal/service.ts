@@ -51,7 +51,9 @@ export const make = (
 
   /** Why this data stream cannot be owned here; undefined if it can. */
   const problemWith = (stream: string) =>
-    isCluster && (hashTag(stream) === undefined || slot(stream) !== own)
+    stream === input
+      ? `"${stream}" is the load-balancer stream of service "${service}": a data stream needs a name of its own`
+      : isCluster && (hashTag(stream) === undefined || slot(stream) !== own)
       ? `on a Cluster the names of data stream "${stream}" and service "${service}" must carry the same hash tag`
       : undefined
 
@@ -64,7 +66,7 @@ export const make = (
   }
 
   /** Makes the group, unless there is one. Returns whether it was made. */
-  const prepare = run("prepare", createGroup, Flag)([input, keys.start(service)], [group])
+  const prepare = run("prepare", createGroup, Flag)([input], [group])
 
   /** Creates a missing group and repeats the effect once. */
   const withGroup = <A>(effect: Effect.Effect<A, StoreError>) =>

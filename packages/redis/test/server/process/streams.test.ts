@@ -126,7 +126,7 @@ const setting = Effect.fnUntraced(function*(
           const leases = yield* Effect.forEach(streams, (stream) =>
             Effect.map(leaseOf(stream), (lease) => ({ ...lease, stream })))
           const owned = (worker: Worker) =>
-            leases.filter((lease) => lease.consumer === `redis-consumer-${worker.name}`)
+            leases.filter((lease) => lease.consumer === `simba-consumer-${worker.name}`)
           const [first] = workers.map((worker) => ({ worker, leases: owned(worker) }))
             .sort((a, b) => b.leases.length - a.leases.length)
           const lease = first?.leases[0]
@@ -236,7 +236,7 @@ const followed = (by: "event" | "sweep") =>
       )
     )
     const before = yield* fleet.leaseOf(fleet.streams[0]!)
-    assert.strictEqual(before.consumer, "redis-consumer-owner")
+    assert.strictEqual(before.consumer, "simba-consumer-owner")
     if (by === "sweep") {
       assert.deepStrictEqual(
         yield* server.send("CONFIG", "GET", "notify-keyspace-events"),
@@ -249,7 +249,7 @@ const followed = (by: "event" | "sweep") =>
     yield* fleet.append()
     yield* fleet.settled("a kill")
     const after = yield* fleet.leaseOf(fleet.streams[0]!)
-    assert.strictEqual(after.consumer, "redis-consumer-successor")
+    assert.strictEqual(after.consumer, "simba-consumer-successor")
     assert.isAbove(after.token, before.token)
     yield* fleet.append(true)
     yield* assertFinished(server, fleet)

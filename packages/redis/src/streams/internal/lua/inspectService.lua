@@ -9,12 +9,16 @@
 local input, deadLetters, members, group = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 
 --- @include include/groupInfo.lua
+--- @include include/groupMark.lua
 --- @include include/liveMembers.lua
 
 local consumers, oldest, count = {}, 0, 0
 if lastDelivered() then
   for _, info in ipairs(redis.call('XINFO', 'CONSUMERS', input, group)) do
-    consumers[#consumers + 1] = { field(info, 'name'), field(info, 'pending'), field(info, 'idle') }
+    local name = field(info, 'name')
+    if not markOf(name) then
+      consumers[#consumers + 1] = { name, field(info, 'pending'), field(info, 'idle') }
+    end
   end
   local from = '-'
   repeat

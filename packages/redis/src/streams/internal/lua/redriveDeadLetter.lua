@@ -1,23 +1,32 @@
 --- Announces a dead letter again: its data stream goes on where it was, or stays at its end.
 ---
+--- Where the data stream was announced meanwhile, that announcement continues after the checkpoint: the letter goes.
+---
 --- KEYS[1] input
 --- KEYS[2] deadLetters
 --- KEYS[3] announced
 --- KEYS[4] checkpoint
---- ARGV[1] letter  its id
---- ARGV[2] stream  its data stream, or ''
---- ARGV[3] text    of an announcement whose fields are packed in one, or ''
+--- ARGV[1] group
+--- ARGV[2] letter  its id
+--- ARGV[3] stream  its data stream, or ''
+--- ARGV[4] text    of an announcement whose fields are packed in one, or ''
 --- Reply: '1', or '0' if there is no such letter.
 
 local input, deadLetters, announced, checkpoint = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local letter, stream, text = ARGV[1], ARGV[2], ARGV[3]
+local group, letter, stream, text = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 --- @include include/announcement.lua
+--- @include include/entryState.lua
 --- @include include/checkpoint.lua
 
 local found = redis.call('XRANGE', deadLetters, letter, letter)[1]
 if not found then
   return '0'
+end
+local present = stream ~= '' and announcementOf(stream)
+if present and isUnfinished(present) then
+  redis.call('XDEL', deadLetters, letter)
+  return '1'
 end
 local command, before = { 'XADD', input, '*' }, nil
 if text ~= '' then

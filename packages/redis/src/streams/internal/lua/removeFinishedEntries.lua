@@ -1,27 +1,29 @@
 --- Deletes entries that the group was given and that are pending no more, a page. Not if there is another group.
 ---
---- Where the group was made by others, only entries after the first look are known to have been given.
+--- Where the group was made by others, only entries after the first call are known to have been given.
 ---
 --- KEYS[1] input
---- KEYS[2] start  the entry after which the group is known to have been given everything
 --- ARGV[1] group
 --- ARGV[2] after  where to begin, or ''
 --- ARGV[3] count  entries of a page
 --- Reply: { where to go on or '', how many were deleted }.
 
-local input, start = KEYS[1], KEYS[2]
+local input = KEYS[1]
 local group, after, count = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
 --- @include include/compareIds.lua
 --- @include include/groupInfo.lua
---- @include include/retention.lua
+--- @include include/groupMark.lua
 
 local last, groups = lastDelivered()
 if not last or groups > 1 then
   return { '', '0' }
 end
-local from = redis.call('GET', start) or last
-redis.call('SET', start, from, 'PX', keepMillis)
+local from = readMark()
+if not from then
+  from = last
+  writeMark(from)
+end
 if after ~= '' and compareIds(after, from) > 0 then
   from = after
 end

@@ -13,6 +13,7 @@ local input, announced, failures = KEYS[1], KEYS[2], KEYS[3]
 local group, idle = ARGV[1], tonumber(ARGV[2])
 
 --- @include include/groupInfo.lua
+--- @include include/groupMark.lua
 --- @include include/retention.lua
 
 if redis.call('XLEN', input) > 0 then
@@ -24,8 +25,9 @@ if not lastDelivered() then
 end
 local removed = 0
 for _, info in ipairs(redis.call('XINFO', 'CONSUMERS', input, group)) do
-  if field(info, 'pending') == 0 and field(info, 'idle') >= idle then
-    redis.call('XGROUP', 'DELCONSUMER', input, group, field(info, 'name'))
+  local name = field(info, 'name')
+  if field(info, 'pending') == 0 and field(info, 'idle') >= idle and not markOf(name) then
+    redis.call('XGROUP', 'DELCONSUMER', input, group, name)
     removed = removed + 1
   end
 end

@@ -78,7 +78,9 @@ export const consumersAreReaped = (model: StreamModel, bound: number): Checker =
     const present = new Map<string, string>()
     const absent = new Map<string, number>()
     const look = () => {
-      const names = view.stream(model.input)?.group(model.group)?.consumers ?? []
+      const names = (view.stream(model.input)?.group(model.group)?.consumers ?? []).filter((name) =>
+        !model.isMark(name)
+      )
       const living = new Set(present.values())
       for (const name of names) if (!living.has(name) && !absent.has(name)) absent.set(name, view.now())
       for (const name of [...absent.keys()]) if (living.has(name) || !names.includes(name)) absent.delete(name)

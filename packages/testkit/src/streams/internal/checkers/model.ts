@@ -17,6 +17,7 @@ export interface StreamModel {
   readonly deadId: (fields: ReadonlyArray<string>) => string | undefined
   readonly holder: (value: string) => string | undefined
   readonly isStock: (client: string) => boolean
+  readonly isMark: (consumer: string) => boolean
 }
 
 export type Parts = ReturnType<Checker["start"]>

@@ -217,7 +217,7 @@ export const livingAreLeftAlone = (model: StreamModel): Checker =>
   })
 
 /** In milliseconds: until others of its kind would take what it has not locked, and for the calls after it unlocked. */
-const [timeToLock, timeToFinish, lockTries] = [40_000, 200, 32]
+const [stockLease, timeToLock, timeToFinish, lockTries] = [2000, 40_000, 200, 32]
 
 /** The time after which a client has dealt with what came late to it. Milliseconds. */
 const lateness = 2000
@@ -254,6 +254,8 @@ export const stockHaveTime = (model: StreamModel): Checker =>
       const took = `${client} took ${entry} (${stream}) from ${consumer}`
       if (view.lossAt() >= since || view.serverStepAt() >= since) return
       const wasLate = at - Math.max(view.disturbedAt(client), view.resumedAt(client)) < lateness
+      // It claimed an entry whose lease expired, and had a lease's time to lock it
+      if (!hasLocked && wasLocked && idle >= stockLease) return
       if (!hasLocked && (wasLocked && wasLate || before.refusals >= lockTries)) return
       if (!hasLocked && idle < timeToLock) return view.violated(`${took}, which has not locked it for ${seconds(idle)}`)
       const passed = at - unlockedAt

@@ -123,6 +123,8 @@ export interface Bench extends suiteTime.SuiteTime {
   readonly lease: Duration.Duration
   readonly stream: (label: string) => StreamName
   readonly party: (name?: string) => Party
+  /** A consumer of another implementation. */
+  readonly stock: () => Party
   readonly announce: (label: string, info?: Record<string, unknown>) => Effect.Effect<EntryId, unknown>
   readonly renew: (held: Held, lease?: Duration.Duration) => Effect.Effect<RenewResult, unknown>
   /** Renews for an instant only, and waits for the end of the lease: the steps before have all the time they need. */
@@ -166,7 +168,8 @@ export const makeBench = Effect.fnUntraced(function*(
     lease,
     stream,
     party: (name = `${++count}`) =>
-      new Party(bench, ConsumerName.make(`redis-consumer-${name}`), `s${(++count).toString(36).padStart(11, "0")}`),
+      new Party(bench, ConsumerName.make(`simba-consumer-${name}`), `s${(++count).toString(36).padStart(11, "0")}`),
+    stock: () => new Party(bench, ConsumerName.make(`redis-consumer-${++count}`), ""),
     announce: (label, info = {}) =>
       Effect.map(service.announce([{ stream: stream(label), info }]), (answers) => only(answers).entry),
     renew: (held, lease = bench.lease) => Effect.map(service.renew([held], lease), only),

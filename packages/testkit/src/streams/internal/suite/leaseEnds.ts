@@ -162,4 +162,21 @@ export const ending = ({ bench, it }: Cases): void => {
       assert.deepInclude(again, { _tag: "Announced", stream: stream("one"), info: { kind: "poison" } })
       assert.strictEqual((yield* a.take(stream("one"), again.entry)).failures, 0)
     }))
+
+  it.effect("a dead letter of a data stream that was announced meanwhile adds no second announcement", () =>
+    Effect.gen(function*() {
+      const { announce, party, service, stream } = yield* bench("redriven")
+      const a = party()
+      yield* service.deadLetter(yield* a.own("one"), "it does not work")
+      const [letter] = yield* service.deadLetters(undefined, 10)
+      const entry = yield* announce("one")
+      for (const isRead of [false, true]) {
+        if (isRead) assert.strictEqual(only(yield* a.read()).entry, entry)
+        assert.strictEqual(yield* service.redrive(letter!.id), !isRead)
+        assert.strictEqual((yield* service.inspect).announced, 1)
+      }
+      assert.strictEqual((yield* service.inspect).deadLetters, 0)
+      yield* service.done(yield* a.take(stream("one"), entry))
+      assert.strictEqual((yield* service.inspect).announced, 0)
+    }))
 }

@@ -43,24 +43,6 @@ export const taking = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* renew(held))._tag, "Renewed")
     }))
 
-  it.effect("G8: two entries of one data stream have one owner, and both are finished in turn", () =>
-    Effect.gen(function*() {
-      const { party, service, stream } = yield* bench("duplicate")
-      const [a, b] = [party(), party()]
-      yield* service.deadLetter(yield* a.own("one"), "to have it twice")
-      const held = yield* a.own("one")
-      const letter = only(yield* service.deadLetters(undefined, 10))
-      assert.isTrue(yield* service.redrive(letter.id))
-      const { entry } = only(yield* b.read())
-      const refused = yield* b.refused(held.stream, entry)
-      assert.strictEqual(refused._tag === "Occupied" ? refused.by : refused._tag, a.consumer)
-      assert.strictEqual(yield* service.done(held), "Done")
-      const second = yield* b.take(stream("one"), entry)
-      assert.isAbove(second.token, held.token)
-      assert.strictEqual(yield* service.done(second), "Done")
-      assert.isTrue(only(yield* service.announce([{ stream: stream("one"), info: {} }])).isNew)
-    }))
-
   it.effect("what was delivered lately is left alone", () =>
     Effect.gen(function*() {
       const { announce, party, pass, stream } = yield* bench("recent")

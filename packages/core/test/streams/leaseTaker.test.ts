@@ -1,0 +1,43 @@
+/** Requests to take data streams that the backend refuses. */
+import { SimbaError } from "@effect-simba/core"
+import { StreamName } from "@effect-simba/core/streams"
+import { assert, it } from "@effect/vitest"
+import { Clock, Duration, Effect, Logger } from "effect"
+import { TestClock } from "effect/testing"
+import * as metricsRecorder from "../../src/internal/lease/metricsRecorder.ts"
+import { check } from "../../src/streams/internal/config.ts"
+import type { ClientContext } from "../../src/streams/internal/context.ts"
+import * as leaseTakers from "../../src/streams/internal/leaseTaker.ts"
+import { StreamTable } from "../../src/streams/internal/streamTable.ts"
+
+it.effect("thousands of refusals have one line in ten seconds, with their count", () =>
+  Effect.gen(function*() {
+    const config = yield* check({ service: "svc", consumer: "a", capacity: 10_000 })
+    const metrics = metricsRecorder.make(yield* Effect.context<never>(), false, [])
+    const table = new StreamTable(yield* Clock.Clock, config, metrics)
+    const error = new SimbaError.BackendError({ operation: "take", retryable: false, cause: new Error("OOM") })
+    const store = {
+      take: (requests: ReadonlyArray<unknown>) => Effect.succeed(requests.map(() => ({ _tag: "Failed", error })))
+    }
+    const taker = leaseTakers.make(
+      { config, metrics, table, store, session: "s00000000000" } as unknown as ClientContext
+    )
+    const lines: Array<string> = []
+    const logger = Logger.make<unknown, void>(({ message }) => void lines.push(String(message)))
+    const candidates = Array.from({ length: 200 }, (_, i) => ({
+      entry: StreamName.EntryId.make(`${i + 1}-0`),
+      stream: StreamName.StreamName.make(`s${i}`),
+      info: {},
+      minIdle: Duration.zero
+    }))
+    for (let second = 0; second < 12; second++) {
+      for (let call = 0; call < 2; call++) {
+        yield* Effect.provide(taker.take(candidates, "sweep", () => {}), Logger.layer([logger]))
+      }
+      yield* TestClock.adjust("1 second")
+    }
+    assert.deepStrictEqual(lines.map((line) => line.replace(/later:.*/, "later")), [
+      "Cannot take 200 data stream(s); trying again later",
+      "Cannot take 4000 data stream(s); trying again later"
+    ])
+  }))

@@ -1,0 +1,24 @@
+--- Reads and writes the entry after which the group is known to have been given everything.
+---
+--- The mark is the name of a consumer that has nothing: it goes with its group, so a group that is made again has none.
+--- Needs input, group.
+--- @include infoField.lua
+
+local markPrefix = 'simba:given-after:'
+
+local function markOf(name)
+  return string.sub(name, 1, #markPrefix) == markPrefix and string.sub(name, #markPrefix + 1) or nil
+end
+
+local function readMark()
+  for _, info in ipairs(redis.call('XINFO', 'CONSUMERS', input, group)) do
+    local mark = markOf(field(info, 'name'))
+    if mark then
+      return mark
+    end
+  end
+end
+
+local function writeMark(entry)
+  redis.call('XGROUP', 'CREATECONSUMER', input, group, markPrefix .. entry)
+end
