@@ -213,14 +213,10 @@ export class StreamTable {
     this.onLost(owned, reason)
   }
 
-  /** Under overload thousands are lost at once: each reason has one line. */
+  /** Under overload thousands are lost within moments: each reason has one line. */
   private readonly logLosses = Effect.gen({ self: this }, function*() {
-    // Leases that end together are attended in slices
-    let seen: number
-    do {
-      seen = this.losses.length
-      yield* Effect.yieldNow
-    } while (this.losses.length > seen)
+    // The batches of one renewal have deadlines of their own
+    yield* Effect.sleep("500 millis")
     const byReason = Arr.groupBy(this.losses.splice(0), ({ reason }) => reason)
     for (const [reason, [loss, ...others]] of Object.entries(byReason)) {
       if (others.length === 0) {
