@@ -31,6 +31,14 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Redis } from "./internal/client/effectRedis.ts"
 import { loadVm, type LuaVm } from "./internal/redis/lua/vm.ts"
+import {
+  type Deviation,
+  type Deviations,
+  format as formatSchedule,
+  parse as parseSchedule,
+  usual
+} from "./internal/simulation/choices.ts"
+import { explore as exploreSetup, replay as replaySetup } from "./internal/simulation/explore.ts"
 import type { FaultName, Faults as AnyFaults } from "./internal/simulation/faults.ts"
 import { type Event, format } from "./internal/simulation/history.ts"
 import type { LockModel as AnyLockModel } from "./internal/simulation/ownershipTracker.ts"
@@ -197,6 +205,8 @@ export interface Options<E> {
  */
 export interface Result {
   readonly seed: number | string
+  /** Of an exploration: the deviations of this run, for `replay`. */
+  readonly schedule?: string
   readonly clients: number
   /** Milliseconds with faults. */
   readonly duration: number
@@ -309,12 +319,176 @@ export const shrink = <E>(options: Options<E>, result: Result): Effect.Effect<Re
     return shortest === undefined ? result : resultOf(options as Options<never>, shortest.setup, shortest.outcome)
   })
 
-const title = ({ seed, violations }: Result) => `seed ${seed}: ${violations[0]?.message ?? "no violation"}`
+/**
+ * A program for `explore`, with its checkers.
+ *
+ * **Details**
+ *
+ * `vary` is what may differ from the schedule in which nothing goes wrong. By default: a request, a reply or a published
+ * message is 1 ms late; a request or a reply is lost; a connection breaks; a process is killed; work under
+ * `Client.interruptible` is interrupted; a runnable fiber goes on 1 ms later than others.
+ *
+ * Keep it small: with `n` single deviations there are about `n * n / 2` schedules with two. `Client.ready` leaves out the
+ * start of the processes.
+ *
+ * @see {@link explore}
+ * @category options
+ * @since 0.1.0
+ */
+export interface Plan<E> extends Omit<Options<E>, "seed" | "faults" | "enabled" | "network"> {
+  readonly vary?: Partial<Deviations> | undefined
+}
+
+/**
+ * What an exploration found.
+ *
+ * **Example** (The line of a report)
+ *
+ * ```ts
+ * import type { Simulation } from "@effect-simba/testkit"
+ *
+ * const line = ({ isComplete, schedules, states, violations }: Simulation.Explored) =>
+ *   `${schedules} schedules, ${states} histories, ${violations} violations${isComplete ? "" : ", not all of them"}`
+ * ```
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Explored {
+  /** How many schedules were run. */
+  readonly schedules: number
+  /** How many different histories they had. */
+  readonly states: number
+  /** How many schedules ended in a violation. */
+  readonly violations: number
+  /** The first with the fewest deviations. */
+  readonly first: Result | undefined
+  /** Whether all schedules were run. */
+  readonly isComplete: boolean
+  /** The schedules with one deviation more than `within`: parts of an exploration that can run in other threads. */
+  readonly branches: ReadonlyArray<string>
+}
+
+const explorable = <E>(plan: Plan<E>) => {
+  const options = { ...plan, seed: "explore", enabled: [] } as unknown as Options<never>
+  const latency = [0.1, 0.1] as const
+  return {
+    setup: setupOf<never>({ ...options, network: { requestDelay: latency, replyDelay: latency } }),
+    vary: { ...usual, ...plan.vary },
+    resultOf: (schedule: ReadonlyArray<Deviation>, outcome: engine.Outcome): Result => ({
+      ...resultOf(options, setupOf(options), outcome),
+      schedule: formatSchedule(schedule)
+    })
+  }
+}
+
+/**
+ * Runs a program under every schedule with at most `deviations` (default: 1) things that go wrong, those with fewer
+ * first.
+ *
+ * **When to use**
+ *
+ * Use `run` to find mistakes that need many faults or much time, and `explore` to know that a short program has none that
+ * need few.
+ *
+ * **Details**
+ *
+ * All that arrives, arrives in order and after 0.1 ms, unless a deviation says otherwise. The exploration begins when all
+ * processes are at `Client.ready`, and ends with `duration`; what happens until then must follow in `liveness`. It ends
+ * at the first violation, unless `all` is set. `within` runs only schedules that begin with the given one.
+ *
+ * **Gotchas**
+ *
+ * Schedules that lead to the same state are all run: what a process knows is in its fibers, which cannot be compared.
+ *
+ * **Example** (A check before a wait)
+ *
+ * ```ts
+ * import { Checker, Simulation } from "@effect-simba/testkit"
+ * import { assert, it } from "@effect/vitest"
+ * import { Effect } from "effect"
+ * import { Redis } from "effect/persistence/Redis"
+ *
+ * const lock: Simulation.LockModel = { resources: ["a"], ownerKey: (resource) => `lock:${resource}` }
+ *
+ * // Between the check and the write another process may come
+ * const acquire = (client: Simulation.Client) =>
+ *   Effect.gen(function*() {
+ *     const redis = yield* Redis
+ *     yield* client.ready
+ *     yield* Effect.sleep(10 * client.index)
+ *     if ((yield* redis.send("EXISTS", "lock:a")) !== 0) return
+ *     yield* redis.send("SET", "lock:a", client.name, "PX", "1000")
+ *     client.note("begin", { resource: "a", id: client.name })
+ *   })
+ *
+ * it.effect("is found", () =>
+ *   Effect.gen(function*() {
+ *     const { first } = yield* Simulation.explore({
+ *       clients: 2,
+ *       program: acquire,
+ *       lock,
+ *       checkers: [Checker.oneOwner],
+ *       vary: { delays: [20] },
+ *       duration: "1 second"
+ *     }, { deviations: 1 })
+ *     assert.include(first?.schedule, "late by 20 ms")
+ *   }))
+ * ```
+ *
+ * @category running
+ * @since 0.1.0
+ */
+export const explore = <E>(plan: Plan<E>, options?: {
+  readonly deviations?: number | undefined
+  readonly all?: boolean | undefined
+  readonly within?: string | undefined
+}): Effect.Effect<Explored> =>
+  Effect.map(loadVm, (vm) => {
+    const { resultOf, setup, vary } = explorable(plan)
+    const { first, ...explored } = exploreSetup(setup, vary, {
+      deviations: options?.deviations ?? 1,
+      stopsAtFirst: options?.all !== true,
+      within: parseSchedule(options?.within ?? "")
+    }, (setup) => runSetup(setup, vm))
+    return {
+      ...explored,
+      first: first === undefined ? undefined : resultOf(first.schedule, first.outcome),
+      branches: explored.branches.map(formatSchedule)
+    }
+  })
+
+/**
+ * Runs one schedule of an exploration again: `schedule` is that of its result.
+ *
+ * **Example** (The history of a schedule)
+ *
+ * ```ts
+ * import { Simulation } from "@effect-simba/testkit"
+ * import { Effect } from "effect"
+ *
+ * const show = <E>(plan: Simulation.Plan<E>) =>
+ *   Effect.map(Simulation.replay(plan, "4 c1 request lost"), (result) => Simulation.report(result, { format: "trace" }))
+ * ```
+ *
+ * @category running
+ * @since 0.1.0
+ */
+export const replay = <E>(plan: Plan<E>, schedule: string): Effect.Effect<Result> =>
+  Effect.map(loadVm, (vm) => {
+    const { resultOf, setup, vary } = explorable(plan)
+    const deviations = parseSchedule(schedule)
+    return resultOf(deviations, replaySetup(setup, vary, deviations, (setup) => runSetup(setup, vm)))
+  })
+
+const nameOf = ({ schedule, seed }: Result) => schedule === undefined ? `seed ${seed}` : `schedule "${schedule}"`
+
+const title = (result: Result) => `${nameOf(result)}: ${result.violations[0]?.message ?? "no violation"}`
 
 const summary = (result: Result, lines: number): string => {
-  const { clients, commands, duration, enabled, events, seed, violations, virtualMillis } = result
+  const { clients, commands, duration, enabled, events, violations, virtualMillis } = result
   const head =
-    `seed ${seed}: ${clients} clients, ${duration / 1000} s with faults (${enabled.join(", ") || "none"}), ` +
+    `${nameOf(result)}: ${clients} clients, ${duration / 1000} s with faults (${enabled.join(", ") || "none"}), ` +
     `${commands} commands in ${(virtualMillis / 1000).toFixed(1)} virtual seconds`
   if (violations.length === 0) return head
   return [

@@ -9,7 +9,7 @@ import { confirm, type Settings, transition, ttl } from "./behaviour.ts"
 import { draws } from "./draws.ts"
 import { loadOf, lock, mutexPlan, type Overrides, program, recovery } from "./mutexPlan.ts"
 
-const isOurs = (id: string) => /^\d+-[0-9a-z]{12}:/.test(id)
+export const isOurs = (id: string) => /^\d+-[0-9a-z]{12}:/.test(id)
 
 /** The release of a stock contender names the owner key alone, and its id; its acquire and its guard a time, too. */
 const stockScript = (args: ReadonlyArray<string>, length: number) => {
@@ -19,7 +19,7 @@ const stockScript = (args: ReadonlyArray<string>, length: number) => {
   return resource === undefined ? [] : [{ resource, id: args[4]!, unfair: false }]
 }
 
-const mixedLock: Simulation.LockModel = {
+export const mixedLock: Simulation.LockModel = {
   ...lock,
   asked: (args, reply) => [...stockScript(args, 6), ...[lock.asked?.(args, reply) ?? []].flat()],
   released: (args, reply) => [
@@ -31,7 +31,7 @@ const mixedLock: Simulation.LockModel = {
 }
 
 /** Grants to contenders that have no token do not concern the checker. */
-const oursOnly = (checker: Checker.Checker): Checker.Checker => ({
+export const oursOnly = (checker: Checker.Checker): Checker.Checker => ({
   name: `${checker.name}, among ours`,
   start: (view) => {
     const inner = checker.start(view)

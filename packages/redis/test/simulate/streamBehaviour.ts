@@ -329,10 +329,8 @@ const consume = (client: Simulation.Client, settings: Settings) => {
       const leave = Effect.andThen(sessionLength(client, settings), Effect.sync(() => note("left")))
       const session = Effect.suspend(() => {
         note("joined", { consumer: `simba-consumer-${options.consumer}`, capacity: options.capacity })
-        return Effect.raceFirst(
-          StreamClient.run(handler(client, settings), { retry, onError: () => Effect.void }),
-          leave
-        )
+        const handled = StreamClient.run(handler(client, settings), { retry, onError: () => Effect.void })
+        return Effect.andThen(client.ready, Effect.raceFirst(handled, leave))
       })
       return Effect.andThen(Effect.provide(session, StreamClient.layer(options)), pause(0, 2000))
     }))

@@ -26,6 +26,9 @@ export interface LinkFaults {
   readonly lateMessage?: { readonly chance: number; readonly by: Range } | undefined
 }
 
+/** What becomes of one request, reply or message: so many milliseconds more, never, or an end of the connection. */
+export type Fate = number | "lost" | "cut"
+
 const none: Range = [0, 0]
 
 interface Parcel {
@@ -127,6 +130,8 @@ interface Breakable {
 export class Link {
   readonly name: string
   faults: LinkFaults = {}
+  /** Decides what becomes of each, besides `faults`. */
+  fate: ((what: "request" | "reply" | "message", args: ReadonlyArray<string>) => Fate) | undefined
   /** No published message arrives, though the connections stand. */
   isDeaf = false
   onEvent: ((event: LinkEvent) => void) | undefined
@@ -270,7 +275,9 @@ class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
   send(args: ReadonlyArray<string>, reply: (reply: Reply) => void): void {
     const { link, prng } = this
     const { faults } = link
-    if (prng.chance(faults.loseRequest ?? 0)) {
+    const fate = link.fate?.("request", args) ?? 0
+    if (fate === "cut") return this.reset()
+    if (fate === "lost" || prng.chance(faults.loseRequest ?? 0)) {
       link.onEvent?.({ link: link.name, what: "lost request", args })
       if (this.isStream) this.reset()
       return
@@ -278,22 +285,27 @@ class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
     this.requests.push(() => {
       this.server?.execute(args, (answer) => {
         if (!this.isOpen) return
-        if (prng.chance(link.faults.loseReply ?? 0)) {
+        const fate = link.fate?.("reply", args) ?? 0
+        if (fate === "cut") return this.reset()
+        if (fate === "lost" || prng.chance(link.faults.loseReply ?? 0)) {
           link.onEvent?.({ link: link.name, what: "lost reply", args })
           if (this.isStream) this.reset()
           return
         }
         const { hang, replyDelay } = link.faults
         const silence = this.isStream && hang !== undefined && link.hangs(args) ? hang.lasts : 0
-        this.back(() => reply(answer), silence + this.delay(replyDelay))
+        this.back(() => reply(answer), silence + this.delay(replyDelay) + fate)
       })
-    }, this.delay(faults.requestDelay))
+    }, this.delay(faults.requestDelay) + fate)
     if (prng.chance(faults.reset ?? 0)) this.reset()
   }
 
   push(push: Push): void {
     const { faults, isDeaf } = this.link
     if (isDeaf) return
+    const fate = this.link.fate?.("message", []) ?? 0
+    if (fate === "lost") return
+    if (fate === "cut") return this.reset()
     if (faults.lateMessage !== undefined && this.prng.chance(faults.lateMessage.chance)) {
       const lasts = this.delay(faults.lateMessage.by)
       this.link.onEvent?.({ link: this.link.name, what: "late message", lasts })
@@ -301,7 +313,7 @@ class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
         if (this.isOpen) this.client.pushed(push)
       })
     }
-    this.back(() => this.client.pushed(push), this.delay(faults.messageDelay ?? faults.replyDelay))
+    this.back(() => this.client.pushed(push), this.delay(faults.messageDelay ?? faults.replyDelay) + fate)
   }
 
   /** The server has dropped the connection. */

@@ -35,6 +35,10 @@ export class Process implements Host {
   readonly random: () => number
   readonly processor: Processor | undefined
   readonly context: Context.Context<never>
+  /** How to interrupt work that may be interrupted at any moment, by name. */
+  readonly interruptible = new Map<string, () => void>()
+  /** Called when a timer is due, or data arrive. */
+  onArrival: (() => void) | undefined
   state: "running" | "paused" | "dead" = "running"
   /** World time of the last resumption. */
   resumedAt = -Infinity
@@ -113,6 +117,7 @@ export class Process implements Host {
     }
     const set = () => {
       timer = this.world.at(this.world.now() + Math.max(0, time - this.monotonic()) / this.rate, () => {
+        if (!cancelled && this.state === "running") this.onArrival?.()
         if (this.processor !== undefined) this.processor.ring(fire)
         else if (this.state === "running") fire()
         else if (this.state === "paused") this.heldTimers.push(fire)
@@ -131,6 +136,7 @@ export class Process implements Host {
   }
 
   readonly deliver = (run: () => void): void => {
+    if (this.state === "running") this.onArrival?.()
     if (this.processor !== undefined) this.processor.deliver(run)
     else if (this.state === "running") run()
     else if (this.state === "paused") this.heldMail.push(run)

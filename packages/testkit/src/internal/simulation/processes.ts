@@ -4,6 +4,7 @@ import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
@@ -19,6 +20,11 @@ const longTurn = 20
 export class Processes {
   private readonly state: RunState
   private readonly outside: Outside
+  private readonly waiting: Array<() => void> = []
+  /** Called when something arrives at a process. */
+  onArrival: ((slot: ProcessSlot) => void) | undefined
+  /** See `Processor.setAside`. */
+  setAside: ((slot: ProcessSlot) => number) | undefined
 
   constructor(state: RunState) {
     this.state = state
@@ -47,6 +53,10 @@ export class Processes {
   start(slot: ProcessSlot): void {
     const { setup } = this.state
     const { name, process } = slot
+    process.onArrival = () => this.onArrival?.(slot)
+    if (process.processor !== undefined && this.setAside !== undefined) {
+      process.processor.setAside = () => this.setAside!(slot)
+    }
     const client = this.clientOf(slot)
     const context = process.context.pipe(
       Context.add(Logger.CurrentLoggers, new Set([this.logger(name)])),
@@ -92,7 +102,9 @@ export class Processes {
       prng: own,
       offset: Math.round(spread(faults.clockOffset ?? 0)),
       rate: 1 + spread(faults.clockRate ?? 0),
-      pace: faults.processor === undefined
+      pace: this.state.choices !== undefined
+        ? free
+        : faults.processor === undefined
         ? undefined
         : this.state.phase === "safety"
         ? drawPace(faults.processor, own.stream("processor"))
@@ -115,6 +127,17 @@ export class Processes {
       generation,
       random: state.prng.stream(`${name} ${generation} choices`).next,
       compute: process.compute,
+      ready: this.state.choices === undefined ? Effect.void : this.ready,
+      interruptible: (name, effect) =>
+        Effect.flatMap(Effect.forkChild(effect, { startImmediately: true }), (fiber) => {
+          process.interruptible.set(name, () => fiber.interruptUnsafe())
+          return Effect.onInterrupt(Fiber.await(fiber), () => Fiber.interrupt(fiber)).pipe(
+            Effect.ensuring(Effect.sync(() => process.interruptible.delete(name))),
+            Effect.flatMap((exit) =>
+              Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause) ? Effect.void : Effect.asVoid(exit)
+            )
+          )
+        }),
       phase: () => state.phase,
       note: (kind, fields = {}) => {
         if (process.state === "dead") return
@@ -129,6 +152,16 @@ export class Processes {
         })
     }
   }
+
+  /** Waits for all processes, so that an exploration begins where all of them stand ready. */
+  private readonly ready: Effect.Effect<void> = Effect.callback((resume) => {
+    const { choices, setup } = this.state
+    this.waiting.push(() => resume(Effect.void))
+    if (choices!.isOpen || this.waiting.length >= setup.clients) {
+      choices!.isOpen = true
+      for (const go of this.waiting.splice(0)) go()
+    }
+  })
 
   private logger(client: string) {
     return Logger.make((options) => {

@@ -84,6 +84,8 @@ export class Processor {
   pace: Pace
   /** Called after each turn, with its milliseconds. */
   onTurn: ((millis: number) => void) | undefined
+  /** Asked before a runnable fiber goes on: how many milliseconds later it does, while others go on. */
+  setAside: (() => number) | undefined
   readonly scheduler: Scheduler.Scheduler
   private readonly world: World
   private readonly order: Prng
@@ -206,6 +208,14 @@ export class Processor {
     for (;;) {
       const item = this.rest.pop()
       if (item instanceof Tasks) {
+        const later = this.setAside?.() ?? 0
+        if (later > 0) {
+          this.world.at(this.world.now() + later, () => {
+            this.dispatchers.push(item)
+            this.wake()
+          })
+          continue
+        }
         item.isScheduled = false
         this.rest.push(...[...item.takeAll(this.pace.shuffles ? this.order : undefined)].reverse())
       } else if (item !== undefined) return item

@@ -1,5 +1,6 @@
 /** One simulation, from start to end, synchronously: faults, then calm until all has converged, then closing. */
 import type { LuaVm } from "../redis/lua/vm.ts"
+import { install } from "./deviations.ts"
 import { faultActions } from "./faultActions.ts"
 import { linkFaults, only, start as startFaults } from "./faults.ts"
 import type { Event } from "./history.ts"
@@ -22,6 +23,8 @@ export const run = <E>(setup: Setup<E>, lua: LuaVm): Outcome => {
     server.link(`c${index + 1}`).faults = { ...calm, ...only(state.faults, linkFaults) }
     processes.add(index)
   }
+  const { explored } = setup
+  if (explored !== undefined) install(state, processes, explored.choices, explored.deviations)
   state.enter("safety")
   for (const slot of slots) {
     state.after(slot.index * 0.1, () => {
@@ -44,6 +47,7 @@ export const run = <E>(setup: Setup<E>, lua: LuaVm): Outcome => {
   }
   const converged = () => checks.every(({ isConverged }) => isConverged?.() ?? true)
   const heal = () => {
+    if (explored !== undefined) explored.choices.isOpen = false
     state.enter("liveness")
     server.engine.setErrorState(undefined)
     if (state.serverFaults > 0) state.end(undefined)

@@ -1,6 +1,7 @@
 /** The state of one simulation: its world, server and processes, what happened so far, and what a fault touches now. */
 import { FakeServer, type TraceEntry } from "../client/server.ts"
 import type { LuaVm } from "../redis/lua/vm.ts"
+import type { Choices } from "./choices.ts"
 import { type FaultName, type Faults, only, swarm } from "./faults.ts"
 import type { Event, Phase } from "./history.ts"
 import { OwnershipTracker } from "./ownershipTracker.ts"
@@ -49,10 +50,16 @@ export class RunState {
       lua,
       epoch: 1_750_000_000_000,
       expiryDelay: [0, 100],
-      undoDepth: this.faults.failOver === undefined ? 0 : Math.ceil(this.faults.failOver.lose[1]),
+      undoDepth: this.faults.failOver === undefined
+        ? (setup.explored?.deviations.failOvers === true ? 1 : 0)
+        : Math.ceil(this.faults.failOver.lose[1]),
       traceLimit: 0
     })
     this.owners = new OwnershipTracker(setup.lock, this.server, this.world.now)
+  }
+
+  get choices(): Choices | undefined {
+    return this.setup.explored?.choices
   }
 
   get isEnding(): boolean {

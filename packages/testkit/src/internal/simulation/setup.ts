@@ -3,6 +3,7 @@ import type { Subscriber } from "@effect-simba/core/Subscriber"
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Redis } from "../client/effectRedis.ts"
+import type { Choices, Deviations } from "./choices.ts"
 import type { FaultName, Faults } from "./faults.ts"
 import type { Event, Fields, Phase } from "./history.ts"
 import type { LockModel, Owned } from "./ownershipTracker.ts"
@@ -22,6 +23,10 @@ export interface Client {
    * Takes no time without the fault `processor`.
    */
   readonly compute: (millis: number | Range) => Effect.Effect<void>
+  /** In an exploration: waits until all processes are here. What follows is explored. */
+  readonly ready: Effect.Effect<void>
+  /** Runs work, which an exploration may interrupt whenever something arrives at its process. `name` is that of the work. */
+  readonly interruptible: <E, R>(name: string, work: Effect.Effect<void, E, R>) => Effect.Effect<void, E, R>
   /** Adds a note to the history, for the checkers and the trace. */
   readonly note: (kind: string, fields?: Fields) => void
   /**
@@ -140,6 +145,8 @@ export interface Checker {
 
 export interface Setup<E> {
   readonly seed: string
+  /** Of an exploration, which draws nothing else. */
+  readonly explored?: { readonly choices: Choices; readonly deviations: Deviations } | undefined
   readonly clients: number
   readonly program: (client: Client) => Effect.Effect<void, E, Redis | Subscriber | Scope.Scope>
   readonly lock: LockModel

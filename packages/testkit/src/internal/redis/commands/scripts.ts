@@ -99,7 +99,7 @@ const evaluate = (
   return value
 }
 
-/** Names of sources seen, so that EVAL does not hash the same text again and again. */
+/** Names of sources seen, so that neither EVAL nor SCRIPT LOAD hashes the same text again and again. */
 const names = new Map<string, string>()
 
 const nameOf = (source: string): string => {
@@ -128,7 +128,7 @@ const script: Handler = (context, args) => {
   const sub = args[1]!.toLowerCase()
   switch (sub) {
     case "load": {
-      const sha = sha1(args[2]!)
+      const sha = nameOf(args[2]!)
       load(context, args[2]!, sha)
       return sha
     }

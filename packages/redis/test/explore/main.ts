@@ -1,0 +1,137 @@
+/**
+ * Explores every schedule of small programs with at most so many deviations, or runs one of them again:
+ *
+ *     pnpm explore --deviations 2
+ *     pnpm explore --scope two --deviations 3
+ *     pnpm explore --scope two --schedule "4 c1 request lost, 9 c2 killed"
+ *
+ * What was explored is kept in a folder, so that an exploration that was ended goes on where it was. `--fresh` begins again.
+ */
+import { Simulation } from "@effect-simba/testkit"
+import { Effect } from "effect"
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { availableParallelism, tmpdir } from "node:os"
+import { join } from "node:path"
+import { parseArgs } from "node:util"
+import { Worker } from "node:worker_threads"
+import { scopes } from "./scopes.ts"
+import type { Found, Part } from "./worker.ts"
+
+const { values } = parseArgs({
+  options: {
+    scope: { type: "string" },
+    deviations: { type: "string", default: "2" },
+    schedule: { type: "string" },
+    workers: { type: "string", default: String(availableParallelism()) },
+    json: { type: "boolean", default: false },
+    fresh: { type: "boolean", default: false },
+    out: { type: "string", default: join(tmpdir(), "effect-simba-explore") }
+  }
+})
+
+const fail = (message: string): never => {
+  console.error(message)
+  return process.exit(2)
+}
+
+const names = values.scope === undefined ? Object.keys(scopes) : values.scope.split(",")
+for (const name of names) {
+  if (!(name in scopes)) fail(`unknown scope "${name}"; there is: ${Object.keys(scopes).join(", ")}`)
+}
+const deviations = Number(values.deviations)
+if (!Number.isInteger(deviations) || deviations < 0) fail("--deviations must be a whole number")
+
+const say = (text: string) => values.json ? undefined : console.log(text)
+
+mkdirSync(values.out, { recursive: true })
+
+const save = (name: string, result: Simulation.Result) => {
+  const path = join(values.out, name)
+  const history = Simulation.report(result, { format: "trace" })
+  writeFileSync(`${path}.txt`, [Simulation.report(result), "", "all of it:", history, ""].join("\n"))
+  writeFileSync(`${path}.svg`, Simulation.report(result, { format: "svg" }))
+  say(`the whole history: ${path}.txt, as a picture: ${path}.svg`)
+}
+
+const replay = async (name: string, schedule: string) => {
+  const result = await Effect.runPromise(Simulation.replay(scopes[name]!.plan, schedule))
+  say(Simulation.report(result))
+  save(name, result)
+}
+
+/** The parts of a scope that are done, by the deviation that they begin with. */
+const load = (path: string): Map<string, Found> => {
+  if (values.fresh) return new Map()
+  try {
+    return new Map(JSON.parse(readFileSync(path, "utf8")) as ReadonlyArray<[string, Found]>)
+  } catch {
+    return new Map()
+  }
+}
+
+const startedAt = performance.now()
+const total = { schedules: 0, states: 0, violations: 0 }
+
+const explore = async (name: string, workers: ReadonlyArray<Worker>) => {
+  const { plan, what } = scopes[name]!
+  const path = join(values.out, `${name}-${deviations}.json`)
+  const begunAt = performance.now()
+  const root = await Effect.runPromise(Simulation.explore(plan, { deviations: 0, all: true }))
+  const done = load(path)
+  const { branches } = root
+  const left = deviations === 0 ? [] : branches.filter((within) => !done.has(within))
+  const count = left.length
+  let finished = 0
+  let saidAt = begunAt
+  await Promise.all(workers.map((worker) =>
+    new Promise<void>((resolve) => {
+      const next = () => {
+        const within = left.shift()
+        if (within === undefined) return resolve()
+        worker.once("message", (found: Found) => {
+          done.set(within, found)
+          finished++
+          const now = performance.now()
+          if (now - saidAt > 5000) {
+            saidAt = now
+            writeFileSync(path, JSON.stringify([...done]))
+            const minutes = (now - begunAt) / finished * (count - finished) / 60_000
+            say(`  ${finished} of ${count} parts, about ${minutes.toFixed(1)} minutes left`)
+          }
+          next()
+        })
+        worker.postMessage({ scope: name, within, deviations } satisfies Part)
+      }
+      next()
+    })
+  ))
+  if (deviations > 0) writeFileSync(path, JSON.stringify([...done]))
+  const parts = [root, ...(deviations === 0 ? [] : branches.map((within) => done.get(within)!))]
+  const sum = (of: "schedules" | "states" | "violations") => parts.reduce((all, part) => all + part[of], 0)
+  const [schedules, states, violations] = [sum("schedules"), sum("states"), sum("violations")]
+  total.schedules += schedules
+  total.states += states
+  total.violations += violations
+  const seconds = ((performance.now() - begunAt) / 1000).toFixed(1)
+  say(`${name} (${what}): ${schedules} schedules, ${states} histories, ${violations} violations, ${seconds} s`)
+  const failures = [...done.values()].flatMap(({ first }) => first === undefined ? [] : [first])
+  const shortest = failures.sort(([a], [b]) => a.split(",").length - b.split(",").length)[0]
+  if (shortest === undefined) return
+  say(`  "${shortest[0]}": ${shortest[1]}`)
+  await replay(name, shortest[0])
+  say(`again: pnpm explore --scope ${name} --schedule "${shortest[0]}"`)
+}
+
+if (values.schedule !== undefined) await replay(names[0]!, values.schedule)
+else {
+  const workers = Array.from(
+    { length: Math.max(1, Number(values.workers)) },
+    () => new Worker(new URL("./worker.ts", import.meta.url))
+  )
+  for (const name of names) await explore(name, workers)
+  await Promise.all(workers.map((worker) => worker.terminate()))
+  const seconds = ((performance.now() - startedAt) / 1000).toFixed(1)
+  say(`${total.schedules} schedules, ${total.states} histories, ${total.violations} violations, ${seconds} s`)
+  if (values.json) console.log(JSON.stringify(total))
+  process.exitCode = total.violations === 0 ? 0 : 1
+}

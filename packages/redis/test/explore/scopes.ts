@@ -1,0 +1,161 @@
+/** The programs of `pnpm explore`: each so small that every schedule with two deviations can be run. */
+import { Leadership, Mutex } from "@effect-simba/core"
+import { RedisMutexStore } from "@effect-simba/redis"
+import * as RedisLockModel from "@effect-simba/redis/RedisLockModel"
+import { Checker, type Simulation, StockSimba, TestMutex } from "@effect-simba/testkit"
+import { Duration, Effect, Layer } from "effect"
+import { mixedLock, oursOnly } from "../simulate/mixedFleetPlan.ts"
+
+type Client = Simulation.Client
+type Program = Simulation.Plan<never>["program"]
+
+export interface Scope {
+  readonly what: string
+  readonly plan: Simulation.Plan<never>
+}
+
+const lease = { ttl: 2000, transition: 2500, confirmTimeout: 500 } as const
+
+const bounds = Effect.runSync(RedisLockModel.bounds(lease))
+
+/** A process that uses mutexes; its use of them is noted. */
+const process = (work: (client: Client) => Effect.Effect<unknown, unknown, Mutex.Mutex>): Program => (client) =>
+  Effect.andThen(Mutex.Mutex, Effect.andThen(client.ready, work(client))).pipe(
+    Effect.provide(
+      TestMutex.layerNoted(client).pipe(
+        Layer.provide(Mutex.layer({ ...lease, contender: `${client.name}.${client.generation}` })),
+        Layer.provide(RedisMutexStore.layer)
+      )
+    ),
+    Effect.ignore
+  )
+
+const plan = (
+  clients: number,
+  resources: ReadonlyArray<string>,
+  program: Program,
+  rest?: Partial<Simulation.Plan<never>>
+): Simulation.Plan<never> => ({
+  clients,
+  program,
+  lock: RedisLockModel.make(resources),
+  checkers: [Checker.inOrderWithinLines, ...Checker.all(bounds)],
+  duration: "7 seconds",
+  calm: "100 millis",
+  liveness: "20 seconds",
+  closing: "10 seconds",
+  ...rest
+})
+
+const hold = (mutex: string, millis: number) => Mutex.withLock(mutex)(Effect.sleep(Duration.millis(millis)))
+
+/** The first comes first. */
+const inTurn = (client: Client) => Effect.sleep(Duration.millis(client.index * 10))
+
+export const scopes: Readonly<Record<string, Scope>> = {
+  two: {
+    what: "two contenders for one mutex",
+    plan: plan(2, ["a"], process((client) => client.interruptible("work", Effect.ignore(hold("a", 50)))))
+  },
+  long: {
+    what: "two contenders for one mutex, the first of which holds it longer than the confirm period",
+    plan: plan(2, ["a"], process((client) => Effect.andThen(inTurn(client), hold("a", 600))), {
+      vary: { delays: [1, 300], interruptions: false, setAside: [] }
+    })
+  },
+  three: {
+    what: "three contenders for one mutex",
+    plan: plan(3, ["a"], process((client) => Effect.andThen(inTurn(client), hold("a", 50))), {
+      vary: { delays: [600], losses: false, interruptions: false, setAside: [] }
+    })
+  },
+  stock: {
+    what: "two contenders and a stock one for one mutex",
+    plan: plan(3, ["a"], (client) =>
+      client.index === 0
+        ? Effect.andThen(
+          client.ready,
+          StockSimba.contend({
+            mutex: "a",
+            id: `1:${client.generation}@${client.name}`,
+            ttl: lease.ttl,
+            transition: lease.transition,
+            rest: "1 hour",
+            lead: Effect.sleep("50 millis")
+          })
+        ).pipe(Effect.scoped, Effect.ignore)
+        : process((client) => Effect.andThen(inTurn(client), hold("a", 50)))(client), {
+      lock: mixedLock,
+      checkers: [
+        Checker.oneOwner,
+        oursOnly(Checker.tokensGrow),
+        Checker.ensureTellsTheTruth,
+        Checker.workIsProtected,
+        Checker.releasedAfterWork,
+        Checker.workNeverOverlaps,
+        Checker.everybodyIsServed
+      ],
+      vary: { losses: false, interruptions: false, setAside: [] }
+    })
+  },
+  within: {
+    what: "hand-over within a process, beside another process",
+    plan: plan(
+      2,
+      ["a"],
+      process((client) =>
+        client.index === 0
+          ? Effect.all([client.interruptible("work", Effect.ignore(hold("a", 50))), hold("a", 50)], {
+            concurrency: "unbounded"
+          })
+          : Effect.andThen(inTurn(client), hold("a", 50))
+      ),
+      { vary: { cuts: false } }
+    )
+  },
+  both: {
+    what: "two mutexes at once, asked for in both orders",
+    plan: plan(
+      2,
+      ["a", "b"],
+      process((client) =>
+        Effect.scoped(Effect.gen(function*() {
+          const lease = yield* Mutex.acquireAll(client.index === 0 ? ["a", "b"] : ["b", "a"])
+          yield* lease.protect(Effect.sleep("50 millis"))
+        }))
+      ),
+      { vary: { cuts: false, interruptions: false } }
+    )
+  },
+  forced: {
+    what: "a forced release while the mutex is granted",
+    plan: plan(
+      2,
+      ["a"],
+      process((client) =>
+        client.index === 0
+          ? hold("a", 50)
+          : Effect.all([
+            hold("a", 50),
+            Effect.andThen(Effect.sleep("50 millis"), Mutex.forceRelease("a"))
+          ], { concurrency: "unbounded" })
+      ),
+      { vary: { interruptions: false, setAside: [] } }
+    )
+  },
+  leaders: {
+    what: "two leaders with work at a fixed rate",
+    plan: plan(
+      2,
+      ["a"],
+      process((client) =>
+        Leadership.runJobs(Mutex.contend("a"), [{
+          name: "job",
+          schedule: Leadership.fixedRate("200 millis"),
+          run: Effect.sync(() => client.note("ran"))
+        }]).pipe(Effect.scoped, Effect.timeout("500 millis"))
+      ),
+      { vary: { losses: false, cuts: false, interruptions: false } }
+    )
+  }
+}

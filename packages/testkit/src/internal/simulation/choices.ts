@@ -1,0 +1,106 @@
+/**
+ * The choices of one run of an exploration. Without deviations each point takes the first choice, in which nothing goes
+ * wrong. A schedule is the list of its deviations, so that it can be run again.
+ */
+
+/** What may differ from the schedule in which nothing goes wrong. Times are in milliseconds. */
+export interface Deviations {
+  /** How much later a request, a reply or a published message arrives, and what follows it on its connection. */
+  readonly delays: ReadonlyArray<number>
+  /** Whether a request or a reply may get lost. */
+  readonly losses: boolean
+  /** Whether a connection may break before a request, a reply or a published message arrives. */
+  readonly cuts: boolean
+  /** How long a process may be paused when something arrives: data, or the time of a timer. */
+  readonly pauses: ReadonlyArray<number>
+  /** Whether a process may be killed when something arrives. Another begins 100 ms later. */
+  readonly kills: boolean
+  /** Whether the work of `Client.interruptible` may be interrupted when something arrives at its process. */
+  readonly interruptions: boolean
+  /** How much later a runnable fiber may go on, while all others do. */
+  readonly setAside: ReadonlyArray<number>
+  /** By how much the server's wall clock may step after a command. */
+  readonly serverSteps: ReadonlyArray<number>
+  /** Whether a replica may take over after a command, without the last write. */
+  readonly failOvers: boolean
+}
+
+/** All that can happen to processes and to the network. */
+export const usual: Deviations = {
+  delays: [1],
+  losses: true,
+  cuts: true,
+  pauses: [],
+  kills: true,
+  interruptions: true,
+  setAside: [1],
+  serverSteps: [],
+  failOvers: false
+}
+
+/** One choice that differs: at that point of the run, by its number or by its name. */
+export interface Deviation {
+  readonly point: number
+  readonly choice: string
+}
+
+/** `4 request lost, 17 pause 600 ms`; nothing goes wrong in the empty one. */
+export const format = (schedule: ReadonlyArray<Deviation>): string =>
+  schedule.map(({ choice, point }) => `${point} ${choice}`).join(", ")
+
+export const parse = (text: string): ReadonlyArray<Deviation> =>
+  text.split(",").map((part) => part.trim()).filter((part) => part !== "").map((part) => {
+    const space = part.indexOf(" ")
+    return { point: Number(part.slice(0, space)), choice: part.slice(space + 1) }
+  })
+
+/** What a schedule asks for does not occur in its run: the program, or its options, are others. */
+export class NoSuchChoice extends RangeError {
+  constructor({ choice, point }: Deviation, alternatives: ReadonlyArray<string>) {
+    super(
+      `the schedule asks for "${choice}" at point ${point}; there is: ${alternatives.join(", ") || "no such point"}`
+    )
+  }
+}
+
+export class Choices {
+  readonly schedule: ReadonlyArray<Deviation>
+  /** What could be chosen at each point after the last deviation. */
+  readonly open: Array<ReadonlyArray<string>> = []
+  /** Whether there are points now. */
+  isOpen = false
+  private taken = 0
+  /** What there was instead of the choice that the schedule asks for. */
+  private refused: ReadonlyArray<string> | undefined
+  private count = 0
+
+  constructor(schedule: ReadonlyArray<Deviation>) {
+    this.schedule = schedule
+  }
+
+  /** The point at which `open` begins. */
+  get from(): number {
+    return this.count - this.open.length
+  }
+
+  /** One of these, or nothing that goes wrong. */
+  choose(alternatives: ReadonlyArray<string>): string | undefined {
+    if (!this.isOpen || alternatives.length === 0) return undefined
+    const point = this.count++
+    const next = this.schedule[this.taken]
+    if (next === undefined) this.open.push(alternatives)
+    if (next?.point !== point) return undefined
+    if (!alternatives.includes(next.choice)) {
+      this.refused ??= alternatives
+      return undefined
+    }
+    this.taken++
+    return next.choice
+  }
+
+  /** Fails if not all deviations had their turn. */
+  check(): void {
+    const next = this.schedule[this.taken]
+    if (next !== undefined) throw new NoSuchChoice(next, this.refused ?? [])
+  }
+}

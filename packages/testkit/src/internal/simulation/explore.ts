@@ -1,0 +1,108 @@
+/**
+ * Runs every schedule with at most so many deviations, those with fewer first, each from the start by replay of its
+ * deviations. No schedule is left out: what a process knows is in its fibers, which nobody can compare, so that two
+ * states which look equal from outside may have different futures.
+ */
+import { Choices, type Deviation, type Deviations } from "./choices.ts"
+import { format as formatEvent } from "./history.ts"
+import type { Outcome, Setup } from "./setup.ts"
+
+export interface Explored {
+  /** Runs. */
+  readonly schedules: number
+  /** Different histories among them. */
+  readonly states: number
+  /** Schedules that ended in a violation. */
+  readonly violations: number
+  /** The first with the fewest deviations. */
+  readonly first: { readonly schedule: ReadonlyArray<Deviation>; readonly outcome: Outcome } | undefined
+  /** Whether every schedule was run, and not only those before a violation. */
+  readonly isComplete: boolean
+  /** The schedules with one deviation more than the one with which it began. */
+  readonly branches: ReadonlyArray<ReadonlyArray<Deviation>>
+}
+
+export interface Limits {
+  readonly deviations: number
+  /** Ends at the first violation. */
+  readonly stopsAtFirst: boolean
+  /** Only schedules that begin so. */
+  readonly within: ReadonlyArray<Deviation>
+}
+
+/** Of the history of a run: two numbers of 32 bits as one of 53. */
+const digest = ({ events }: Outcome): number => {
+  let [a, b] = [0x811c9dc5, 0x9e3779b9]
+  for (const event of events) {
+    const line = formatEvent(event)
+    for (let i = 0; i < line.length; i++) {
+      const code = line.charCodeAt(i)
+      a = Math.imul(a ^ code, 0x01000193)
+      b = Math.imul(b ^ code, 0x85ebca6b) + (b >>> 13)
+    }
+  }
+  return (a >>> 0) * 0x200000 + ((b >>> 0) & 0x1fffff)
+}
+
+/** A run, and from which point on others may branch off it. */
+interface Branch {
+  readonly schedule: ReadonlyArray<Deviation>
+  readonly from: number
+  readonly open: ReadonlyArray<ReadonlyArray<string>>
+}
+
+export const explore = (
+  setup: Setup<never>,
+  deviations: Deviations,
+  limits: Limits,
+  run: (setup: Setup<never>) => Outcome
+): Explored => {
+  const histories = new Set<number>()
+  let [schedules, violations, isComplete] = [0, 0, true]
+  let first: Explored["first"]
+
+  /** Where others may branch off, unless the run failed. */
+  const visit = (schedule: ReadonlyArray<Deviation>): Branch | undefined => {
+    const choices = new Choices(schedule)
+    const outcome = run({ ...setup, explored: { choices, deviations } })
+    choices.check()
+    schedules++
+    histories.add(digest(outcome))
+    if (outcome.violations.length === 0) return { schedule, from: choices.from, open: choices.open }
+    violations++
+    first ??= { schedule, outcome }
+    if (limits.stopsAtFirst) isComplete = false
+    return undefined
+  }
+
+  const extensions = ({ from, open, schedule }: Branch) =>
+    open.flatMap((alternatives, i) => alternatives.map((choice) => [...schedule, { point: from + i, choice }]))
+  const root = visit(limits.within)
+  const branches = root === undefined ? [] : extensions(root)
+  let level = root === undefined ? [] : [root]
+  for (let depth = limits.within.length + 1; depth <= limits.deviations && isComplete; depth++) {
+    const next: Array<Branch> = []
+    for (const branch of level) {
+      for (const schedule of extensions(branch)) {
+        const found = visit(schedule)
+        if (!isComplete) return { schedules, states: histories.size, violations, first, isComplete, branches }
+        if (found !== undefined && depth < limits.deviations) next.push(found)
+      }
+    }
+    level = next
+  }
+  return { schedules, states: histories.size, violations, first, isComplete, branches }
+}
+
+/** One schedule again. */
+export const replay = (
+  setup: Setup<never>,
+  deviations: Deviations,
+  schedule: ReadonlyArray<Deviation>,
+  run: (setup: Setup<never>) => Outcome
+): Outcome => {
+  const choices = new Choices(schedule)
+  const outcome = run({ ...setup, explored: { choices, deviations } })
+  choices.check()
+  return outcome
+}

@@ -1,0 +1,199 @@
+/** Exploration: what is run, in which order, and what it finds that no seed needs to be lucky for. */
+import { Subscriber } from "@effect-simba/core/Subscriber"
+import { Checker, Simulation } from "@effect-simba/testkit"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Queue } from "effect"
+import { Redis } from "effect/persistence/Redis"
+
+const nothing: NonNullable<Simulation.Plan<never>["vary"]> = {
+  delays: [],
+  losses: false,
+  cuts: false,
+  kills: false,
+  interruptions: false,
+  setAside: []
+}
+
+const plan = (
+  program: Simulation.Plan<never>["program"],
+  vary: Simulation.Plan<never>["vary"],
+  checkers: ReadonlyArray<Checker.Checker> = []
+): Simulation.Plan<never> => ({
+  clients: 1,
+  program,
+  lock: { resources: ["a"], ownerKey: () => "lock" },
+  checkers,
+  vary: { ...nothing, ...vary },
+  duration: "2 seconds",
+  calm: "100 millis",
+  liveness: "100 millis",
+  closing: "1 second"
+})
+
+const ping = Effect.ignore(Effect.flatMap(Redis, (redis) => redis.send("PING")))
+
+const twice = (client: Simulation.Client) => Effect.andThen(client.ready, Effect.andThen(ping, ping))
+
+/** The history of each schedule that is run. */
+const histories = Effect.fnUntraced(function*(plan: Simulation.Plan<never>, deviations: number) {
+  const { branches, ...counts } = yield* Simulation.explore(plan, { deviations, all: true })
+  return { ...counts, branches }
+})
+
+describe("An exploration", () => {
+  it.effect("runs each schedule once: of two requests neither, one, the other, or both", () =>
+    Effect.gen(function*() {
+      const lost = plan(twice, { losses: true })
+      const { branches, isComplete, schedules, states } = yield* histories(lost, 2)
+      assert.deepStrictEqual(branches, [
+        "0 c1 request lost",
+        "1 c1 reply lost",
+        "2 c1 request lost",
+        "3 c1 reply lost"
+      ])
+      // Either way of the first with either way of the second
+      assert.strictEqual(schedules, 1 + 4 + 4)
+      assert.strictEqual(states, 9)
+      assert.isTrue(isComplete)
+      assert.strictEqual((yield* histories(lost, 3)).schedules, 9)
+      assert.strictEqual((yield* histories(lost, 0)).schedules, 1)
+    }))
+
+  it.effect("begins when all processes are ready, and has the kinds that it is asked for", () =>
+    Effect.gen(function*() {
+      const early = (client: Simulation.Client) => Effect.andThen(ping, client.ready)
+      assert.deepStrictEqual((yield* histories(plan(early, { losses: true }), 1)).branches, [])
+      const kinds = (vary: Simulation.Plan<never>["vary"]) =>
+        Effect.map(
+          histories(plan(twice, vary), 0),
+          ({ branches }) => [...new Set(branches.map((branch) => branch.replace(/^\d+ /, "")))]
+        )
+      assert.deepStrictEqual(yield* kinds({ delays: [1, 500] }), [
+        "c1 request late by 1 ms",
+        "c1 request late by 500 ms",
+        "c1 reply late by 1 ms",
+        "c1 reply late by 500 ms"
+      ])
+      assert.deepStrictEqual(yield* kinds({ cuts: true }), ["c1 cut before the request", "c1 cut before the reply"])
+      assert.deepStrictEqual(yield* kinds({ kills: true, pauses: [100] }), ["c1 paused for 100 ms", "c1 killed"])
+      assert.deepStrictEqual(yield* kinds({ serverSteps: [-5], failOvers: true }), [
+        "server clock steps by -5 ms",
+        "server fails over without its last write"
+      ])
+    }))
+
+  it.effect("does what the schedule says", () =>
+    Effect.gen(function*() {
+      const noted = (client: Simulation.Client) =>
+        Effect.gen(function*() {
+          const redis = yield* Redis
+          yield* client.ready
+          yield* redis.send("SET", "k", "1", "PX", "60000")
+          client.note("set")
+          yield* client.interruptible("sleep", Effect.sleep("100 millis"))
+          client.note("read", { value: String(yield* redis.send("GET", "k")) })
+        }).pipe(Effect.catch(() => Effect.sync(() => client.note("failed"))))
+      const every = plan(noted, {
+        delays: [50],
+        losses: true,
+        cuts: true,
+        pauses: [500],
+        kills: true,
+        interruptions: true,
+        failOvers: true
+      })
+      const notes = (schedule: string) =>
+        Effect.map(Simulation.replay(every, schedule), ({ events }) =>
+          events.flatMap((event) =>
+            event._tag === "Note" ? [`${event.kind}${event.fields["value"] ?? ""} ${Math.round(event.at - 0.5)}`] : []
+          ))
+      assert.deepStrictEqual(yield* notes(""), ["set 0", "read1 100"])
+      assert.deepStrictEqual(yield* notes("0 c1 request late by 50 ms"), ["set 50", "read1 150"])
+      assert.deepStrictEqual(yield* notes("0 c1 request lost"), ["failed 1000"])
+      assert.deepStrictEqual(yield* notes("0 c1 cut before the request"), ["failed 0"])
+      const { branches } = yield* histories(every, 0)
+      const at = (what: string) =>
+        branches.find((branch) =>
+          branch.endsWith(what)
+        )!
+      assert.deepStrictEqual(yield* notes(at("fails over without its last write")), ["set 0", "readnull 100"])
+      assert.deepStrictEqual(yield* notes(at("paused for 500 ms")), ["set 500", "read1 600"])
+      assert.deepStrictEqual(yield* notes(at("interrupts sleep")), ["set 0", "read1 100"])
+      assert.deepStrictEqual(yield* notes(at("c1 killed")), ["set 100", "read1 201"])
+    }))
+
+  it.effect("refuses a schedule that does not occur", () =>
+    Effect.gen(function*() {
+      const exit = yield* Effect.exit(Simulation.replay(plan(twice, { losses: true }), "0 c1 killed"))
+      assert.strictEqual(exit._tag, "Failure")
+      assert.include(String(exit), "there is: c1 request lost")
+      const late = yield* Effect.exit(Simulation.replay(plan(twice, { losses: true }), "99 c1 request lost"))
+      assert.include(String(late), "no such point")
+    }))
+
+  it.effect("finds a waiter that checks before it listens, in the shortest schedule, and again", () =>
+    Effect.gen(function*() {
+      // It checks whether there is work, and then listens for more: what comes in between wakes nobody
+      const consumer = (client: Simulation.Client) =>
+        Effect.gen(function*() {
+          const redis = yield* Redis
+          const subscriber = yield* Subscriber
+          client.note("waiting", { resource: "a", wait: 1 })
+          if ((yield* redis.send("GET", "work")) === null) {
+            const wakeUps = yield* subscriber.subscribe("work")
+            yield* Queue.take(wakeUps)
+          }
+          client.note("waited", { resource: "a", wait: 1 })
+        })
+      const producer = Effect.gen(function*() {
+        const redis = yield* Redis
+        yield* Effect.sleep("10 millis")
+        yield* redis.send("SET", "work", "1")
+        yield* redis.send("PUBLISH", "work", "1")
+      })
+      const program = (client: Simulation.Client) =>
+        Effect.andThen(client.ready, client.index === 0 ? consumer(client) : producer).pipe(
+          Effect.scoped,
+          Effect.ignore
+        )
+      const buggy = { ...plan(program, { delays: [20] }, [Checker.everybodyIsServed]), clients: 2 }
+      const { first, schedules, violations } = yield* Simulation.explore(buggy, { deviations: 2 })
+      assert.strictEqual(violations, 1)
+      assert.isBelow(schedules, 10)
+      assert.isDefined(first)
+      assert.strictEqual(first.schedule, "1 c1 reply late by 20 ms")
+      assert.strictEqual(first.violations[0]?.checker, Checker.everybodyIsServed.name)
+      const again = yield* Simulation.replay(buggy, first.schedule!)
+      assert.deepStrictEqual(again.events, first.events)
+      assert.include(Simulation.report(again), "schedule \"1 c1 reply late by 20 ms\"")
+      assert.match(Simulation.report(again, { format: "svg" }), /^<svg [^]*late reply GET/)
+      const { isComplete } = yield* Simulation.explore(buggy, { deviations: 1 })
+      assert.isFalse(isComplete)
+    }))
+
+  it.effect("sets a runnable fiber aside", () =>
+    Effect.gen(function*() {
+      const racing = (client: Simulation.Client) =>
+        Effect.andThen(
+          client.ready,
+          Effect.forEach(
+            ["first", "second"],
+            (kind) => Effect.andThen(Effect.yieldNow, Effect.sync(() => client.note(kind))),
+            {
+              concurrency: "unbounded",
+              discard: true
+            }
+          )
+        )
+      const { branches } = yield* histories(plan(racing, { setAside: [1] }), 0)
+      assert.isNotEmpty(branches)
+      const orders = yield* Effect.forEach(
+        ["", ...branches],
+        (schedule) =>
+          Effect.map(Simulation.replay(plan(racing, { setAside: [1] }), schedule), ({ events }) =>
+            events.flatMap((event) => event._tag === "Note" ? [event.kind] : []).join())
+      )
+      assert.strictEqual(orders[0], "first,second")
+      assert.include(orders, "second,first")
+    }))
+})
