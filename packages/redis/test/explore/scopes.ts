@@ -1,6 +1,6 @@
 /** The programs of `pnpm explore`: each so small that every schedule with two deviations can be run. */
 import { Leadership, Mutex } from "@effect-simba/core"
-import { RedisMutexStore } from "@effect-simba/redis"
+import { RedisMutex } from "@effect-simba/redis"
 import * as RedisLockModel from "@effect-simba/redis/RedisLockModel"
 import { Checker, type Simulation, StockSimba, TestMutex } from "@effect-simba/testkit"
 import { Duration, Effect, Layer } from "effect"
@@ -24,7 +24,7 @@ const process = (work: (client: Client) => Effect.Effect<unknown, unknown, Mutex
     Effect.provide(
       TestMutex.layerNoted(client).pipe(
         Layer.provide(Mutex.layer({ ...lease, contender: `${client.name}.${client.generation}` })),
-        Layer.provide(RedisMutexStore.layer)
+        Layer.provide(RedisMutex.layerStore)
       )
     ),
     Effect.ignore
