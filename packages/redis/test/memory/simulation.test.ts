@@ -10,6 +10,7 @@ import { TestClock } from "effect/testing"
 import type { Settings } from "../simulate/behaviour.ts"
 import { mixedFleetPlan } from "../simulate/mixedFleetPlan.ts"
 import {
+  crowdPlan,
   hang,
   loadOf,
   mutexPlan,
@@ -100,6 +101,19 @@ describe("The mutex on a simulated Redis", () => {
       (seed) => Effect.map(Simulation.run(mutexPlan(seed, asBefore)), clean),
       { discard: true }
     ))
+
+  it.effect(
+    "holds where busy processes hold many mutexes: seeds that found something",
+    () =>
+      Effect.forEach(
+        // Leases that ended behind the work that they should have ended (3, 5, 8, 33, 36), and a renewal that was put back
+        // for a lease that had ended meanwhile, so that its loop went on for ever (12, 19, 48)
+        [3, 5, 8, 12, 19, 33, 36, 48],
+        (seed) => Effect.map(Simulation.run(crowdPlan(seed)), clean),
+        { discard: true }
+      ),
+    { tags: ["long"] }
+  )
 
   it.effect(
     "stale writes occur in the plan, and none gets through; where nobody looks at tokens, they do",
