@@ -13,7 +13,7 @@ const contend = (client: Simulation.Client) =>
     Mutex.withLock("a"),
     Effect.andThen(Effect.suspend(() => Effect.sleep(Duration.millis(1000 * client.random())))),
     Effect.forever,
-    Effect.provide(Mutex.layer({ contender: client.name }).pipe(Layer.provide(RedisMutex.layerStore)))
+    Effect.provide(Mutex.layer({ processName: client.name }).pipe(Layer.provide(RedisMutex.layerStore)))
   )
 
 const options = (seed: number, seconds: number) => ({

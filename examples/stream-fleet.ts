@@ -21,7 +21,9 @@ const streamOf = (region: string) => `${service}:${region}`
 const consumer = (name: string) =>
   StreamClient.run(handler).pipe(
     Effect.provide(
-      StreamClient.layer({ service, enableEvents: true, consumer: name }).pipe(Layer.provide(RedisStreams.layerStore))
+      StreamClient.layer({ service, enableEvents: true, processName: name }).pipe(
+        Layer.provide(RedisStreams.layerStore)
+      )
     )
   )
 
@@ -32,7 +34,7 @@ const program = Effect.gen(function*() {
   const fleet = yield* Effect.forEach(["ada", "ben", "cleo"], (name) => Effect.forkChild(consumer(name)))
   yield* StreamClient.announceAll(regions.map((region) => ({ stream: streamOf(region) }))).pipe(
     Effect.provide(
-      StreamClient.layer({ service, enableEvents: true, consumer: "producer" }).pipe(
+      StreamClient.layer({ service, enableEvents: true, processName: "producer" }).pipe(
         Layer.provide(RedisStreams.layerStore)
       )
     )

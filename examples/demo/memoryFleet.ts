@@ -36,7 +36,7 @@ export const make: Effect.Effect<Fleet, never, Scope.Scope> = Effect.gen(functio
   const fibers = new Map<string, Fiber.Fiber<void>>()
   for (const worker of plan.workers) {
     const isDead = () => dead.has(worker)
-    const mutexes = Mutex.layer({ ...plan.options, contender: worker }).pipe(
+    const mutexes = Mutex.layer({ ...plan.options, processName: worker }).pipe(
       Layer.provide(Layer.succeed(MutexStore.MutexStore, mortal(store, isDead)))
     )
     const report = (event: Event) => {

@@ -9,8 +9,8 @@ import { type Fleet, holdBack } from "./fleet.ts"
 import * as plan from "./plan.ts"
 
 /** The mutexes of one contender, by default on the Redis at `REDIS_URL`. */
-export const mutexes = (contender: string, url?: string) =>
-  RedisMutex.layerFromEnv({ ...plan.options, contender, redis: { url } })
+export const mutexes = (processName: string, url?: string) =>
+  RedisMutex.layerFromEnv({ ...plan.options, processName, redis: { url } })
 
 export const make = Effect.fnUntraced(function*(url: string) {
   // The director has a connection of its own

@@ -66,7 +66,7 @@ const consume = Effect.fnUntraced(function*(who: string) {
 const main = Effect.gen(function*() {
   const stdio = yield* Stdio.Stdio
   const [role, who, service] = yield* stdio.args
-  const client = RedisStreams.layerRedis({ ...plan.options, service: service!, consumer: who }).pipe(
+  const client = RedisStreams.layerRedis({ ...plan.options, service: service!, processName: who }).pipe(
     Layer.provideMerge(IoRedis.layerFromEnv({ commandTimeout: plan.commandTimeout }))
   )
   const work: Effect.Effect<void, unknown, StreamClient.StreamClient | Redis> = role === "producer"

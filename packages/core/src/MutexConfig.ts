@@ -53,7 +53,7 @@ export interface Options {
   /** The longest that a closing scope or layer waits for releases. Default: 2 seconds. */
   readonly releaseTimeout?: Duration.Input | undefined
   /** The name of this process in the backend. Default: `<pid>@<host>`. */
-  readonly contender?: string | undefined
+  readonly processName?: string | undefined
   /**
    * Reacts to work that is still running after the server's lease has ended. Protected work is interrupted at the local
    * deadline, a safety margin before that end. Uninterruptible work, and finalizers that take longer than the margin,
@@ -85,7 +85,7 @@ export interface MutexConfig {
   readonly confirmTimeout: Duration.Duration
   readonly commandTimeout: Duration.Duration
   readonly releaseTimeout: Duration.Duration
-  readonly contender: MutexName.ContenderName
+  readonly processName: MutexName.ProcessName
   readonly onOverrun: Options["onOverrun"]
   readonly metricsByMutex: boolean
   readonly maxLocalHandOffs: number
@@ -125,8 +125,8 @@ export const make = Effect.fnUntraced(function*(options: Options = {}) {
     confirmTimeout: yield* positive("confirmTimeout", options.confirmTimeout ?? "1500 millis"),
     commandTimeout,
     releaseTimeout: yield* positive("releaseTimeout", options.releaseTimeout ?? "2 seconds"),
-    contender: yield* checkContender(options.contender ?? processName()).pipe(
-      Effect.catch(({ problem }) => refuse("contender", problem))
+    processName: yield* checkProcessName(options.processName ?? processName()).pipe(
+      Effect.catch(({ problem }) => refuse("processName", problem))
     ),
     onOverrun: options.onOverrun,
     metricsByMutex: options.metricsByMutex === true,
@@ -135,4 +135,4 @@ export const make = Effect.fnUntraced(function*(options: Options = {}) {
   return config
 })
 
-const checkContender = names.checked<MutexName.ContenderName>("contender", names.contenderProblem)
+const checkProcessName = names.checked<MutexName.ProcessName>("process", names.contenderProblem)

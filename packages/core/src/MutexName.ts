@@ -1,5 +1,5 @@
 /**
- * Names of mutexes and contenders, and the ids under which the backend knows them.
+ * Names of mutexes and processes, and the ids under which the backend knows them.
  *
  * @since 0.1.0
  */
@@ -40,7 +40,7 @@ export const MutexName = Schema.String.check(
 export type MutexName = typeof MutexName.Type
 
 /**
- * The name of a contender: not blank, without `@@`, and without `@` at either end.
+ * The name of a process: not blank, without `@@`, and without `@` at either end.
  *
  * **Example** (A name from the environment)
  *
@@ -49,29 +49,29 @@ export type MutexName = typeof MutexName.Type
  * import { Config, Effect, Layer } from "effect"
  *
  * const MutexLive = Layer.unwrap(
- *   Effect.map(Config.schema(MutexName.ContenderName, "POD_NAME"), (contender) => Mutex.layer({ contender }))
+ *   Effect.map(Config.schema(MutexName.ProcessName, "POD_NAME"), (processName) => Mutex.layer({ processName }))
  * )
  * ```
  *
  * @category schemas
  * @since 0.1.0
  */
-export const ContenderName = Schema.String.check(
-  Schema.makeFilter(contenderProblem, { expected: "a contender name" }),
+export const ProcessName = Schema.String.check(
+  Schema.makeFilter(contenderProblem, { expected: "a process name" }),
   // Said again for generators of examples, which do not look into filters
   Schema.isMinLength(1)
-).pipe(Schema.brand("@effect-simba/ContenderName"))
+).pipe(Schema.brand("@effect-simba/ProcessName"))
 
 /**
- * The checked name of a contender.
+ * The checked name of a process.
  *
  * @category models
  * @since 0.1.0
  */
-export type ContenderName = typeof ContenderName.Type
+export type ProcessName = typeof ProcessName.Type
 
 /**
- * The id of one attempt and its lease in the backend: `<counter>-<random>:<contender name>`.
+ * The id of one attempt and its lease in the backend: `<counter>-<random>:<process name>`.
  *
  * **Details**
  *
@@ -128,24 +128,24 @@ export type ContenderId = typeof ContenderId.Type
 export const inboxOf = (id: string): string => /^\d+-([0-9a-z]{12}):/.exec(id)?.[1] ?? ""
 
 /**
- * A random UUID, for contenders whose host must not show.
+ * A random UUID, for processes whose host must not show.
  *
- * **Example** (A contender that does not tell its host)
+ * **Example** (A process that does not show its host)
  *
  * ```ts
  * import { Mutex, MutexName } from "@effect-simba/core"
  * import { Effect, Layer } from "effect"
  *
- * const MutexLive = Layer.unwrap(Effect.map(MutexName.contenderByUuid, (contender) => Mutex.layer({ contender })))
+ * const MutexLive = Layer.unwrap(Effect.map(MutexName.processNameByUuid, (processName) => Mutex.layer({ processName })))
  * ```
  *
  * @category constructors
  * @since 0.1.0
  */
-export const contenderByUuid: Effect.Effect<ContenderName> = Effect.map(
+export const processNameByUuid: Effect.Effect<ProcessName> = Effect.map(
   Effect.all(Array.from({ length: 30 }, () => Random.nextIntBetween(0, 15))),
   (digits) => {
     let next = 0
-    return "xxxxxxxx-xxxx-4xxx-axxx-xxxxxxxxxxxx".replace(/x/g, () => digits[next++]!.toString(16)) as ContenderName
+    return "xxxxxxxx-xxxx-4xxx-axxx-xxxxxxxxxxxx".replace(/x/g, () => digits[next++]!.toString(16)) as ProcessName
   }
 )

@@ -213,7 +213,7 @@ export class AlreadyHeld extends Schema.TaggedError<AlreadyHeld>("@effect-simba/
  * @since 0.1.0
  */
 export class InvalidName extends Schema.TaggedError<InvalidName>("@effect-simba/core/InvalidName")("InvalidName", {
-  kind: Schema.Literals(["mutex", "contender", "service", "stream", "consumer", "entry"]),
+  kind: Schema.Literals(["mutex", "process", "service", "stream", "entry"]),
   value: Schema.String,
   problem: Schema.String
 }) {

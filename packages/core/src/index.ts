@@ -102,7 +102,7 @@ export * as MutexConfig from "./MutexConfig.ts"
 export * as MutexMetrics from "./MutexMetrics.ts"
 
 /**
- * Names of mutexes and contenders, and the ids under which the backend knows them.
+ * Names of mutexes and processes, and the ids under which the backend knows them.
  *
  * @since 0.1.0
  */

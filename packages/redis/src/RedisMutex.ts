@@ -30,7 +30,7 @@ import * as IoRedis from "./IoRedis.ts"
  *
  * const options: RedisMutex.Options = {
  *   ttl: "5 seconds",
- *   contender: "billing-1",
+ *   processName: "billing-1",
  *   redis: { url: "rediss://locks.example.com:6380" }
  * }
  *

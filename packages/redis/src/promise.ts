@@ -237,7 +237,7 @@ const bodyOf = <A>(work: Work<A>) => (lease: Core.Lease): Effect.Effect<A, unkno
           ? Effect.void
           : log.error("Work failed after it was aborted", Cause.fail(error))
       ),
-      Effect.annotateLogs({ mutex, contender: id, token })
+      Effect.annotateLogs({ mutex, lease: id, token })
     )
   })
 
@@ -272,7 +272,7 @@ const ofSimba: Names<Options> = {
   confirmTimeout: true,
   commandTimeout: true,
   releaseTimeout: true,
-  contender: true,
+  processName: true,
   metricsByMutex: true,
   maxLocalHandOffs: true
 }

@@ -86,7 +86,7 @@ export const layerClient = <E>(
   store: StoreLayer<E>,
   options?: MutexConfig.Options & FakeRedis.ClientOptions
 ): Layer.Layer<Mutex.Mutex | Redis, E | BackendError | InvalidConfig, FakeRedis.FakeRedis> =>
-  Mutex.layer({ ...options, contender: options?.contender ?? options?.name }).pipe(
+  Mutex.layer({ ...options, processName: options?.processName ?? options?.name }).pipe(
     Layer.provide(store),
     Layer.provideMerge(FakeRedis.layerClient(options))
   )

@@ -36,7 +36,7 @@ const program = Effect.gen(function*() {
 })
 
 const InProcess = Counter.layer.pipe(
-  Layer.provideMerge(mutexLayer({ contender: "consumer" })),
+  Layer.provideMerge(mutexLayer({ processName: "consumer" })),
   Layer.provide(MutexStore.layerMemory)
 )
 

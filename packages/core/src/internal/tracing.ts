@@ -21,7 +21,7 @@ export const isTracing = (fiber: Fiber.Fiber<unknown, unknown>): boolean => {
 /** What tells one lease from all others. */
 export const attributes = (subject: { readonly mutex: string; readonly id?: string; readonly token?: number }) => ({
   "simba.mutex": subject.mutex,
-  ...(subject.id === undefined ? {} : { "simba.contender": subject.id }),
+  ...(subject.id === undefined ? {} : { "simba.lease": subject.id }),
   ...(subject.token === undefined ? {} : { "simba.token": subject.token })
 })
 

@@ -25,10 +25,10 @@ export interface Options {
   /** The service whose data streams are shared. Its load-balancer stream is `<service>-input`. */
   readonly service: string
   /**
-   * The id of this consumer, which consumer groups know as `simba-consumer-<id>`. No two living clients should share one.
-   * Default: `<pid>@<host>`.
+   * The name of this process, whose consumer is `simba-consumer-<name>`. No two running clients of a service should share
+   * one. Default: `<pid>@<host>`.
    */
-  readonly consumer?: string | undefined
+  readonly processName?: string | undefined
   /** How many data streams it takes at most, besides those that it claims by name. Default: 64. */
   readonly capacity?: number | undefined
   /** How long an owner that has fallen silent stays the owner. Default: 2 seconds. */

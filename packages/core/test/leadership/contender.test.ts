@@ -368,7 +368,7 @@ describe("the context of a contender", () => {
       yield* jobs.stop
       yield* foreign(jobs.start)
       yield* settle
-      const begins = JSON.stringify(["Leadership begins", ["app", "contender", "mutex", "token"], []])
+      const begins = JSON.stringify(["Leadership begins", ["app", "lease", "mutex", "token"], []])
       assert.deepStrictEqual(lines.filter((line) => line.includes("begins")), [begins, begins, begins, begins])
     }).pipe(Effect.provide(
       Mutex.layer().pipe(Layer.provide(MutexStore.layerMemory), Layer.provideMerge(Logger.layer([logger])))

@@ -41,7 +41,7 @@ const setup = Effect.gen(function*() {
   })
   const them = yield* another("them")
   const us = yield* Layer.build(
-    Layer.fresh(Mutex.layer({ contender: "us" })).pipe(Layer.provide(Layer.succeed(MutexStore.MutexStore, counted)))
+    Layer.fresh(Mutex.layer({ processName: "us" })).pipe(Layer.provide(Layer.succeed(MutexStore.MutexStore, counted)))
   )
   return { asked, them, us }
 })

@@ -187,7 +187,9 @@ describe("acquire", () => {
           turns.push(name)
           inside--
         }).pipe(Mutex.withLock("m"), Effect.repeat({ times: 9 }))
-      const layers = ["a", "b", "c"].map((contender) => [contender, Layer.fresh(Mutex.layer({ contender }))] as const)
+      const layers = ["a", "b", "c"].map((processName) =>
+        [processName, Layer.fresh(Mutex.layer({ processName }))] as const
+      )
       const fibers = yield* Effect.forEach(layers, ([name, layer]) => start(Effect.provide(work(name), layer)))
       yield* TestClock.adjust("10 seconds")
       yield* Fiber.joinAll(fibers)
@@ -263,10 +265,10 @@ describe("configuration", () => {
       assert.strictEqual(yield* refusal({ ttl: Infinity }), "ttl")
       assert.strictEqual(yield* refusal({ transition: -1 }), "transition")
       assert.strictEqual(yield* refusal({ confirmTimeout: 0 }), "confirmTimeout")
-      assert.strictEqual(yield* refusal({ contender: "a@@b" }), "contender")
-      assert.strictEqual(yield* refusal({ contender: "@a" }), "contender")
-      assert.strictEqual(yield* refusal({ contender: "a@" }), "contender")
-      assert.strictEqual(yield* refusal({ contender: " " }), "contender")
+      assert.strictEqual(yield* refusal({ processName: "a@@b" }), "processName")
+      assert.strictEqual(yield* refusal({ processName: "@a" }), "processName")
+      assert.strictEqual(yield* refusal({ processName: "a@" }), "processName")
+      assert.strictEqual(yield* refusal({ processName: " " }), "processName")
       // The margin of 0.8 s plus a command timeout of 1 s
       assert.strictEqual(yield* refusal({ ttl: "14200 millis", transition: "1800 millis" }), "transition")
       yield* MutexConfig.make({ ttl: "14200 millis", transition: "1900 millis" })
@@ -296,7 +298,7 @@ describe("configuration", () => {
         ),
         [10_000, 6_000, 1_500, 1_000, 2_000]
       )
-      assert.match(config.contender, /^\d+@.+/)
+      assert.match(config.processName, /^\d+@.+/)
     }))
 })
 

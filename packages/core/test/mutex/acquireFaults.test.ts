@@ -80,7 +80,7 @@ describe("a logger that throws", () => {
   const broken = Logger.make<unknown, void>(() => {
     throw new Error("the logger is broken")
   })
-  const live = Mutex.layer({ contender: "us" }).pipe(
+  const live = Mutex.layer({ processName: "us" }).pipe(
     Layer.provideMerge(FaultyStore.layer),
     Layer.provideMerge(Logger.layer([broken])),
     Layer.provideMerge(Layer.succeed(References.MinimumLogLevel, "Trace"))
@@ -259,7 +259,7 @@ describe("an acquire of a mutex that its own process holds", () => {
     const logger = Logger.make<unknown, void>(({ logLevel, message }) => {
       if (logLevel === "Warn") lines.push(String(message))
     })
-    const live = Mutex.layer({ contender: "us" }).pipe(
+    const live = Mutex.layer({ processName: "us" }).pipe(
       Layer.provideMerge(FaultyStore.layer),
       Layer.provideMerge(Logger.layer([logger]))
     )

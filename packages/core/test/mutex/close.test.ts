@@ -15,7 +15,7 @@ const closed = (error: unknown) =>
 /** A layer on the store, and what closes it. The store goes on. */
 const open = Effect.gen(function*() {
   const scope = yield* Scope.make()
-  const context = yield* Layer.buildWithScope(Layer.fresh(Mutex.layer({ contender: "us" })), scope)
+  const context = yield* Layer.buildWithScope(Layer.fresh(Mutex.layer({ processName: "us" })), scope)
   return { mutex: Context.get(context, Mutex.Mutex), close: Scope.close(scope, Exit.void) }
 })
 

@@ -12,7 +12,7 @@ describe("leases of one name", () => {
   it.effect("a namesake renews nothing that a dead process held", () =>
     Effect.gen(function*() {
       const process = yield* Scope.make()
-      const namesake = yield* Layer.buildWithScope(Layer.fresh(Mutex.layer({ contender: "us" })), process)
+      const namesake = yield* Layer.buildWithScope(Layer.fresh(Mutex.layer({ processName: "us" })), process)
       // Each its second attempt, so that only the random part tells the ids apart
       yield* Effect.provide(Effect.scoped(Mutex.acquire("x")), namesake)
       const lease = yield* Effect.provide(Mutex.acquire("m"), namesake)

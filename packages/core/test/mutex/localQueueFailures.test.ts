@@ -292,7 +292,7 @@ describe("waiters of one place when things go wrong", () => {
   it.effect("closing the layer: waiters fail, and leave nothing behind", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
-      const them = yield* Layer.buildWithScope(Layer.fresh(Mutex.layer({ contender: "them" })), scope)
+      const them = yield* Layer.buildWithScope(Layer.fresh(Mutex.layer({ processName: "them" })), scope)
       const holder = yield* hold()
       const line = makeLine()
       for (const name of ["a", "b"]) yield* Effect.provide(line.wait(name), them)

@@ -225,7 +225,7 @@ describe("spans", () => {
       )
       for (const span of spans) {
         assert.strictEqual(span.attributes.get("simba.mutex"), "m")
-        assert.match(String(span.attributes.get("simba.contender")), /^\d+-\w{12}:us$/)
+        assert.match(String(span.attributes.get("simba.lease")), /^\d+-\w{12}:us$/)
         assert.isAbove(Number(span.attributes.get("simba.token")), 0)
         assert.strictEqual(span.status._tag, "Ended")
       }
@@ -269,8 +269,8 @@ describe("logs", () => {
       const other = yield* Effect.provideService(Mutex.acquire("n"), References.MinimumLogLevel, "Debug")
       assert.deepStrictEqual(lines.map((line) => line.level), ["Warn", "Debug"])
       assert.deepStrictEqual(lines.map((line) => line.annotations), [
-        { mutex: "m", contender: lease.id, token: lease.token },
-        { mutex: "n", contender: other.id, token: other.token }
+        { mutex: "m", lease: lease.id, token: lease.token },
+        { mutex: "n", lease: other.id, token: other.token }
       ])
     }).pipe(Effect.scoped, Effect.provide(live))
   })
@@ -290,7 +290,7 @@ describe("logs", () => {
       const working = yield* Effect.forkChild(
         Effect.exit(
           Mutex.withLock("m", { maxHold: "1 second" })((lease) => {
-            ids.push({ mutex: "m", contender: lease.id, token: lease.token })
+            ids.push({ mutex: "m", lease: lease.id, token: lease.token })
             return crashing
           })
         )

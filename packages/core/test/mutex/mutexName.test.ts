@@ -35,10 +35,10 @@ describe("names", () => {
     ["a@", "starts or ends"]
   ])("%j is no contender name: %s", ([name, why]) =>
     Effect.gen(function*() {
-      const error = yield* Effect.flip(MutexConfig.make({ contender: name! }))
-      assert.strictEqual(error.option, "contender")
+      const error = yield* Effect.flip(MutexConfig.make({ processName: name! }))
+      assert.strictEqual(error.option, "processName")
       assert.include(error.message, why!)
-      assert.isFalse(accepted(MutexName.ContenderName, name!))
+      assert.isFalse(accepted(MutexName.ProcessName, name!))
     }), { tags: ["S19"] })
 
   it.effect.each(["orders", "a}b", "{a}", "ü 🎏", "a@@b", "a:b", " padded "])(
@@ -62,19 +62,22 @@ describe("names", () => {
 
   it.effect("by host and by UUID are contender names", () =>
     Effect.gen(function*() {
-      assert.match((yield* MutexConfig.make()).contender, new RegExp(`^${process.pid}@[^@]+$`))
-      const uuid = yield* MutexName.contenderByUuid
-      assert.strictEqual((yield* MutexConfig.make({ contender: uuid })).contender, uuid)
-      assert.match(yield* MutexName.contenderByUuid, /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-a[0-9a-f]{3}-[0-9a-f]{12}$/)
-      assert.notStrictEqual(yield* MutexName.contenderByUuid, yield* MutexName.contenderByUuid)
-      const seeded = Random.withSeed(MutexName.contenderByUuid, "one")
+      assert.match((yield* MutexConfig.make()).processName, new RegExp(`^${process.pid}@[^@]+$`))
+      const uuid = yield* MutexName.processNameByUuid
+      assert.strictEqual((yield* MutexConfig.make({ processName: uuid })).processName, uuid)
+      assert.match(
+        yield* MutexName.processNameByUuid,
+        /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-a[0-9a-f]{3}-[0-9a-f]{12}$/
+      )
+      assert.notStrictEqual(yield* MutexName.processNameByUuid, yield* MutexName.processNameByUuid)
+      const seeded = Random.withSeed(MutexName.processNameByUuid, "one")
       assert.strictEqual(yield* seeded, yield* seeded)
     }))
 
   it.effect("random parts keep their length when the largest numbers are drawn", () =>
     Effect.gen(function*() {
       assert.strictEqual(yield* randomKey, "zzzzzzzzzzzz")
-      assert.strictEqual(yield* MutexName.contenderByUuid, "ffffffff-ffff-4fff-afff-ffffffffffff")
+      assert.strictEqual(yield* MutexName.processNameByUuid, "ffffffff-ffff-4fff-afff-ffffffffffff")
     }).pipe(Effect.updateService(Random.Random, (random) => ({ ...random, nextDoubleUnsafe: () => 1 - 2 ** -53 }))))
 
   it.effect("a wire id has a counter and a random part before the contender's name", () =>

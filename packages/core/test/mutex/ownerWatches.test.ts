@@ -16,7 +16,7 @@ const counted = Effect.gen(function*() {
   const asked = { looks: 0, subscriptions: 0, instants: new Set<number>() }
   const clock = yield* Clock.Clock
   const us = yield* Layer.build(
-    Layer.fresh(Mutex.layer({ contender: "us" })).pipe(Layer.provide(Layer.succeed(MutexStore.MutexStore, {
+    Layer.fresh(Mutex.layer({ processName: "us" })).pipe(Layer.provide(Layer.succeed(MutexStore.MutexStore, {
       ...store,
       inspect: (mutex, limit) => {
         asked.looks++

@@ -20,7 +20,7 @@ const sending = Effect.gen(function*() {
   const state = { isReady: true }
   const scope = yield* Scope.make()
   const context = yield* Layer.buildWithScope(
-    Layer.fresh(Mutex.layer({ contender: "sender" })).pipe(
+    Layer.fresh(Mutex.layer({ processName: "sender" })).pipe(
       Layer.provide(Layer.succeed(MutexStore.MutexStore, {
         ...store,
         sendRelease: (request, done) => {

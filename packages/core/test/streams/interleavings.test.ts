@@ -22,7 +22,7 @@ const orphan = Effect.fnUntraced(function*(backend: fleet.Fleet["backend"], a: f
 const count = (consumer: fleet.Consumer) => Effect.map(consumer.client.owned, ({ length }) => length)
 
 const newTable = Effect.gen(function*() {
-  const config = yield* check({ service: "svc", consumer: "a" })
+  const config = yield* check({ service: "svc", processName: "a" })
   const recorder = metricsRecorder.make(yield* Effect.context<never>(), false, [])
   return new StreamTable(yield* Clock.Clock, config, recorder)
 })

@@ -12,7 +12,7 @@ import { StreamTable } from "../../src/streams/internal/streamTable.ts"
 
 it.effect("thousands of refusals have one line in ten seconds, with their count", () =>
   Effect.gen(function*() {
-    const config = yield* check({ service: "svc", consumer: "a", capacity: 10_000 })
+    const config = yield* check({ service: "svc", processName: "a", capacity: 10_000 })
     const metrics = metricsRecorder.make(yield* Effect.context<never>(), false, [])
     const table = new StreamTable(yield* Clock.Clock, config, metrics)
     const error = new SimbaError.BackendError({ operation: "take", retryable: false, cause: new Error("OOM") })

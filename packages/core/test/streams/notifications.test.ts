@@ -283,7 +283,7 @@ describe("announcing", () => {
 describe("options", { tags: ["G29"] }, () => {
   const refused: ReadonlyArray<readonly [option: string, options: Partial<StreamConfig.Options>]> = [
     ["service", { service: " " }],
-    ["consumer", { consumer: "a@@b" }],
+    ["processName", { processName: "a@@b" }],
     ["capacity", { capacity: 0 }],
     ["capacity", { capacity: 1.5 }],
     ["leaseDuration", { leaseDuration: "1600 millis" }],

@@ -36,7 +36,7 @@ export const make = Effect.gen(function*() {
     const nodeScope = yield* Scope.fork(scope)
     let dead = false
     const reachable = wrap(store, (effect) => Effect.suspend(() => dead ? Effect.never : effect))
-    const live = Mutex.layer({ contender: name }).pipe(
+    const live = Mutex.layer({ processName: name }).pipe(
       Layer.provide(Layer.succeed(MutexStore.MutexStore, reachable)),
       Layer.provideMerge(Logger.layer([]))
     )

@@ -107,7 +107,7 @@ const store = Layer.effectContext(Effect.gen(function*() {
   }))
 }))
 
-export const GrantingLive = Mutex.layer({ contender: "us" }).pipe(
+export const GrantingLive = Mutex.layer({ processName: "us" }).pipe(
   Layer.provideMerge(store),
   Layer.provideMerge(Logger.layer([]))
 )

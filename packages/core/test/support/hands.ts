@@ -63,7 +63,7 @@ const handsOn = Layer.effectContext(Effect.gen(function*() {
   )
 }))
 
-export const HandsLive = Mutex.layer({ contender: "us" }).pipe(
+export const HandsLive = Mutex.layer({ processName: "us" }).pipe(
   Layer.provideMerge(handsOn),
   Layer.provideMerge(FaultyStore.layer),
   Layer.provideMerge(Logger.layer([]))

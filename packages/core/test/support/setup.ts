@@ -5,7 +5,7 @@ import { Duration, Effect, Layer, Logger } from "effect"
 import * as FaultyStore from "./faultyStore.ts"
 
 /** A mutex on the in-process store with fault switches; its warnings go nowhere. */
-export const TestLive = Mutex.layer({ contender: "us" }).pipe(
+export const TestLive = Mutex.layer({ processName: "us" }).pipe(
   Layer.provideMerge(FaultyStore.layer),
   Layer.provideMerge(Logger.layer([]))
 )
@@ -13,7 +13,7 @@ export const TestLive = Mutex.layer({ contender: "us" }).pipe(
 export const MemoryLive = Mutex.layer().pipe(Layer.provideMerge(MutexStore.layerMemory))
 
 /** Another layer on the same store: a place of its own in the queue. */
-export const another = (contender: string) => Layer.build(Layer.fresh(Mutex.layer({ contender })))
+export const another = (processName: string) => Layer.build(Layer.fresh(Mutex.layer({ processName })))
 
 export const timeLeft = (lease: { readonly timeLeft: Effect.Effect<Duration.Duration> }) =>
   Effect.map(lease.timeLeft, Duration.toMillis)

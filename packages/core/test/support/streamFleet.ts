@@ -18,12 +18,12 @@ export const make = Effect.gen(function*() {
 
   /** `open` has its layer in a scope of its own: `close` closes it in order, `kill` cuts its line first. */
   const open = Effect.fnUntraced(function*(
-    consumer: string,
-    options: Omit<StreamConfig.Options, "service" | "consumer"> = {}
+    processName: string,
+    options: Omit<StreamConfig.Options, "service" | "processName"> = {}
   ) {
     const { layer, link } = connect(backend)
     const own = yield* Scope.fork(scope)
-    const live = StreamClient.layer({ service: "svc", consumer, rebalance: false, ...options }).pipe(
+    const live = StreamClient.layer({ service: "svc", processName, rebalance: false, ...options }).pipe(
       Layer.provide(layer),
       Layer.provideMerge(Logger.layer([logger]))
     )

@@ -160,7 +160,7 @@ export const layerConfig = (
  *
  * **Details**
  *
- * Reads the `consumer` from `POD_NAME`, or else from `POD_IP`, and the variables of `IoRedis.layerFromEnv`.
+ * Reads the `processName` from `POD_NAME`, or else from `POD_IP`, and the variables of `IoRedis.layerFromEnv`.
  *
  * **Example** (An application that operators configure)
  *

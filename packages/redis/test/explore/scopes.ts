@@ -23,7 +23,7 @@ const process = (work: (client: Client) => Effect.Effect<unknown, unknown, Mutex
   Effect.andThen(Mutex.Mutex, Effect.andThen(client.ready, work(client))).pipe(
     Effect.provide(
       TestMutex.layerNoted(client).pipe(
-        Layer.provide(Mutex.layer({ ...lease, contender: `${client.name}.${client.generation}` })),
+        Layer.provide(Mutex.layer({ ...lease, processName: `${client.name}.${client.generation}` })),
         Layer.provide(RedisMutex.layerStore)
       )
     ),

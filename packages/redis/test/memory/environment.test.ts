@@ -31,10 +31,12 @@ describe("the environment", () => {
       )
     }))
 
-  it.effect("has the consumer of data streams in POD_NAME, else in POD_IP", () =>
+  it.effect("has the process name of data streams in POD_NAME, else in POD_IP", () =>
     Effect.gen(function*() {
-      const read = (env: Record<string, string>, consumer?: string) =>
-        Effect.map(streams.complete({ service: "svc", consumer }), (options) => options.consumer).pipe(within(env))
+      const read = (env: Record<string, string>, processName?: string) =>
+        Effect.map(streams.complete({ service: "svc", processName }), (options) => options.processName).pipe(
+          within(env)
+        )
       assert.strictEqual(yield* read({ POD_NAME: "pod-1", POD_IP: "10.0.0.1" }), "pod-1")
       assert.strictEqual(yield* read({ POD_IP: "10.0.0.1" }), "10.0.0.1")
       assert.strictEqual(yield* read({ POD_NAME: "pod-1" }, "mine"), "mine")

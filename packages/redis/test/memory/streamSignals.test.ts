@@ -11,7 +11,7 @@ import { capturingLogs } from "../support/harness.ts"
 
 /** A consumer as a process of its own, until the scope closes. */
 const open = Effect.fnUntraced(function*(options: StreamConfig.Options & { readonly db?: number }) {
-  const name = `${options.service} ${options.consumer}`
+  const name = `${options.service} ${options.processName}`
   const scope = yield* Scope.fork(yield* Effect.scope)
   const context = yield* Layer.buildWithScope(
     RedisStreams.layerRedis({ enableEvents: true, gracePeriod: 0, ...options }).pipe(
@@ -50,9 +50,9 @@ describe("expiry events", () => {
   it.effect("come from the database of the connection", () =>
     playing(Effect.gen(function*() {
       const [a, b, other] = [
-        yield* open({ service: "orders", consumer: "a", db: 3 }),
-        yield* open({ service: "orders", consumer: "b", db: 3, rebalance: false, ...never }),
-        yield* open({ service: "orders", consumer: "c", db: 4, rebalance: false, ...never })
+        yield* open({ service: "orders", processName: "a", db: 3 }),
+        yield* open({ service: "orders", processName: "b", db: 3, rebalance: false, ...never }),
+        yield* open({ service: "orders", processName: "c", db: 4, rebalance: false, ...never })
       ]
       yield* a.run
       yield* a.client.announceAll([{ stream: "one" }, { stream: "two" }])
@@ -68,9 +68,9 @@ describe("expiry events", () => {
 
   it.effect("make one member try, and concern no other service", () =>
     playing(Effect.gen(function*() {
-      const orders = yield* Effect.forEach(["a", "b", "c", "d"], (consumer) =>
-        open({ service: "orders", consumer, ...never }))
-      const billing = yield* open({ service: "billing", consumer: "a", ...never })
+      const orders = yield* Effect.forEach(["a", "b", "c", "d"], (processName) =>
+        open({ service: "orders", processName, ...never }))
+      const billing = yield* open({ service: "billing", processName: "a", ...never })
       const [a, ...others] = orders
       yield* a!.run
       yield* a!.client.announceAll(Array.from({ length: 8 }, (_, i) => ({ stream: `orders ${i}` })))
@@ -111,8 +111,8 @@ describe("metrics of takes", () => {
   it.effect("count what was taken, not what was asked for", () =>
     playing(Effect.gen(function*() {
       const [a, b] = [
-        yield* open({ service: "figures", consumer: "a" }),
-        yield* open({ service: "figures", consumer: "b" })
+        yield* open({ service: "figures", processName: "a" }),
+        yield* open({ service: "figures", processName: "b" })
       ]
       yield* a.run
       yield* a.client.announceAll([{ stream: "one" }])

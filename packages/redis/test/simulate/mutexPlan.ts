@@ -70,12 +70,12 @@ export const program = (
 (client: Simulation.Client) => {
   const counted = settings.countsSubscribers ? on : on.pipe(Layer.provide(uncounted))
   const store = settings.coalescing ? counted.pipe(Layer.provide(coalescingLayer)) : counted
-  const contender = `${client.name}.${client.generation}`
+  const processName = `${client.name}.${client.generation}`
   const mutex = mutexes({
     ttl,
     transition,
     confirmTimeout: confirm,
-    contender,
+    processName,
     maxLocalHandOffs: settings.handovers
   })
   const everything = Layer.provide(mutex, store)

@@ -90,7 +90,7 @@ const tools = ({ phase, random }: Simulation.Client) => {
 
 const optionsOf = (client: Simulation.Client, settings: Settings, session: number) => ({
   service,
-  consumer: settings.freshIds ? `${client.name}.${client.generation}.${session}` : client.name,
+  processName: settings.freshIds ? `${client.name}.${client.generation}.${session}` : client.name,
   capacity: settings.capacity,
   ...settings.pace,
   gracePeriod: settings.grace,
@@ -181,7 +181,7 @@ const produce = (client: Simulation.Client, settings: Settings) => {
     index % settings.consumers === client.index - settings.stock
   )
   return Effect.forEach(mine, one, { concurrency: "unbounded", discard: true }).pipe(
-    Effect.provide(StreamClient.layer({ ...optionsOf(client, settings, 0), consumer: `${client.name}-producer` }))
+    Effect.provide(StreamClient.layer({ ...optionsOf(client, settings, 0), processName: `${client.name}-producer` }))
   )
 }
 
@@ -328,7 +328,7 @@ const consume = (client: Simulation.Client, settings: Settings) => {
       const options = optionsOf(client, settings, ++sessions)
       const leave = Effect.andThen(sessionLength(client, settings), Effect.sync(() => note("left")))
       const session = Effect.suspend(() => {
-        note("joined", { consumer: `simba-consumer-${options.consumer}`, capacity: options.capacity })
+        note("joined", { consumer: `simba-consumer-${options.processName}`, capacity: options.capacity })
         const handled = StreamClient.run(handler(client, settings), { retry, onError: () => Effect.void })
         return Effect.andThen(client.ready, Effect.raceFirst(handled, leave))
       })

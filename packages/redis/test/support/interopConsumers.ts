@@ -16,11 +16,11 @@ type Connection = Layer.Layer<
 export const consumers = (
   connection: (name: string) => Connection,
   cut: (name: string) => Effect.Effect<void>,
-  defaults: Omit<StreamConfig.Options, "service" | "consumer"> = {}
+  defaults: Omit<StreamConfig.Options, "service" | "processName"> = {}
 ): Pick<scenarios.Stage, "ours" | "stock"> => ({
   ours: Effect.fnUntraced(function*(id, options) {
     const scope = yield* Effect.acquireRelease(Scope.make(), (scope, exit) => Scope.close(scope, exit))
-    const layer = RedisStreams.layerRedis({ gracePeriod: 0, ...defaults, ...options, service, consumer: id }).pipe(
+    const layer = RedisStreams.layerRedis({ gracePeriod: 0, ...defaults, ...options, service, processName: id }).pipe(
       Layer.provide(connection(id))
     )
     const client = Context.get(yield* Layer.buildWithScope(layer, scope), StreamClient.StreamClient)

@@ -53,7 +53,7 @@ export const layer = (config: JobsConfig) => {
         ttl: "700 millis",
         transition: "1800 millis",
         commandTimeout: "500 millis",
-        contender: `${process.pid}@${config.name}`
+        processName: `${process.pid}@${config.name}`
       })
     ),
     Layer.provide(RedisMutex.layerStore),

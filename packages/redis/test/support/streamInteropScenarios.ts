@@ -33,7 +33,7 @@ export interface Stage {
   readonly send: (...args: ReadonlyArray<string>) => Effect.Effect<unknown, unknown>
   readonly ours: (
     id: string,
-    options?: Omit<StreamConfig.Options, "service" | "consumer">
+    options?: Omit<StreamConfig.Options, "service" | "processName">
   ) => Effect.Effect<Ours, unknown, Scope.Scope>
   readonly stock: (id: string, work?: Work) => Effect.Effect<Stock, unknown, Scope.Scope>
 }

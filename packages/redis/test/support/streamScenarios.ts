@@ -56,8 +56,8 @@ const renewsOften = { heartbeatInterval: "250 millis" } as const
 
 export const finished = scenario(function*(stage) {
   const { group, lbs, service, streams } = named(stage, "finished", 20)
-  const a = yield* stage.open({ service, consumer: "a", capacity: 4 })
-  const b = yield* stage.open({ service, consumer: "b", capacity: 4 })
+  const a = yield* stage.open({ service, processName: "a", capacity: 4 })
+  const b = yield* stage.open({ service, processName: "b", capacity: 4 })
   const seen: Array<unknown> = []
   const handler = (lease: Lease) =>
     Effect.andThen(Effect.sleep("50 millis"), Effect.sync(() => seen.push([lease.stream, lease.info["i"]])))
@@ -74,7 +74,7 @@ export const finished = scenario(function*(stage) {
 export const failing = scenario(function*(stage) {
   const size = 2000
   const { service, streams } = named(stage, "failing", size)
-  const a = yield* stage.open({ service, consumer: "a", capacity: size, leaseDuration: "5 seconds" })
+  const a = yield* stage.open({ service, processName: "a", capacity: size, leaseDuration: "5 seconds" })
   const begun = new Set<string>()
   const allBegun = Latch.makeUnsafe()
   const allBegunAgain = Latch.makeUnsafe()
@@ -103,8 +103,8 @@ export const failing = scenario(function*(stage) {
 
 export const orphans = scenario(function*(stage) {
   const { service, streams } = named(stage, "orphans", 5)
-  const a = yield* stage.open({ service, consumer: "a", rebalance: false, ...renewsOften })
-  const b = yield* stage.open({ service, consumer: "b", rebalance: false, ...renewsOften })
+  const a = yield* stage.open({ service, processName: "a", rebalance: false, ...renewsOften })
+  const b = yield* stage.open({ service, processName: "b", rebalance: false, ...renewsOften })
   yield* a.client.announceAll(streams)
   yield* a.start(a.client.run(Effect.never))
   yield* owns(a, 5)
@@ -123,8 +123,8 @@ export const orphans = scenario(function*(stage) {
 
 export const expiries = scenario(function*(stage) {
   const { service, streams } = named(stage, "expiries", 5)
-  const a = yield* stage.open({ service, consumer: "a", enableEvents: true })
-  const b = yield* stage.open({ service, consumer: "b", enableEvents: true, rebalance: false, ...neverSweeps })
+  const a = yield* stage.open({ service, processName: "a", enableEvents: true })
+  const b = yield* stage.open({ service, processName: "b", enableEvents: true, rebalance: false, ...neverSweeps })
   yield* a.client.announceAll(streams)
   yield* a.start(a.client.run(Effect.never))
   yield* owns(a, 5)
@@ -136,8 +136,8 @@ export const expiries = scenario(function*(stage) {
 
 export const handedBack = scenario(function*(stage) {
   const { service, streams } = named(stage, "handed-back", 5)
-  const a = yield* stage.open({ service, consumer: "a", rebalance: false, ...renewsOften })
-  const b = yield* stage.open({ service, consumer: "b", rebalance: false, ...renewsOften, ...neverSweeps })
+  const a = yield* stage.open({ service, processName: "a", rebalance: false, ...renewsOften })
+  const b = yield* stage.open({ service, processName: "b", rebalance: false, ...renewsOften, ...neverSweeps })
   yield* a.client.announceAll(streams)
   yield* a.start(a.client.run((lease) => Effect.andThen(lease.revoked, lease.yield)))
   yield* owns(a, 5)
@@ -150,7 +150,7 @@ export const handedBack = scenario(function*(stage) {
 
 export const hanging = scenario(function*(stage) {
   const { service, streams } = named(stage, "hanging", 3)
-  const a = yield* stage.open({ service, consumer: "a", ...renewsOften })
+  const a = yield* stage.open({ service, processName: "a", ...renewsOften })
   let interrupted = 0
   yield* a.client.announceAll(streams)
   yield* a.start(a.client.run(Effect.onInterrupt(Effect.never, () => Effect.sync(() => interrupted++))))
@@ -168,14 +168,14 @@ export const hanging = scenario(function*(stage) {
 
 export const groupGone = scenario(function*(stage) {
   const { group, lbs, service, streams } = named(stage, "group-gone", 4)
-  const a = yield* stage.open({ service, consumer: "a", ...renewsOften })
+  const a = yield* stage.open({ service, processName: "a", ...renewsOften })
   yield* a.client.announceAll(streams.slice(0, 2))
   yield* a.start(a.client.run(Effect.never))
   yield* owns(a, 2)
   const before = yield* a.client.owned
   yield* stage.send("XGROUP", "DESTROY", lbs, group)
   // A lease and more: the new group hands out again what is owned, to whoever reads first
-  const b = yield* stage.open({ service, consumer: "b", rebalance: false, ...renewsOften })
+  const b = yield* stage.open({ service, processName: "b", rebalance: false, ...renewsOften })
   yield* b.start(b.client.run(Effect.never))
   yield* Effect.sleep("4 seconds")
   for (const lease of before) yield* lease.ensure
@@ -193,7 +193,7 @@ export const groupGone = scenario(function*(stage) {
 
 export const malformed = scenario(function*(stage) {
   const { lbs, service, streams } = named(stage, "malformed", 2)
-  const a = yield* stage.open({ service, consumer: "a" })
+  const a = yield* stage.open({ service, processName: "a" })
   yield* a.client.announceAll(streams.slice(0, 1))
   yield* stage.send("XADD", lbs, "*", "lbs-input", "no JSON")
   yield* stage.send("XADD", lbs, "*", "something", "else")
@@ -207,7 +207,7 @@ export const malformed = scenario(function*(stage) {
 export const poison = scenario(function*(stage) {
   const { lbs, service, streams } = named(stage, "poison", 2)
   // Shorter than the time between two failures
-  const a = yield* stage.open({ service, consumer: "a", maxFailures: 3, deadLetterAfter: "10 millis" })
+  const a = yield* stage.open({ service, processName: "a", maxFailures: 3, deadLetterAfter: "10 millis" })
   let runs = 0
   yield* a.client.announceAll(streams)
   yield* a.start(a.client.run(
@@ -225,7 +225,7 @@ export const poison = scenario(function*(stage) {
 
 export const redrivenAll = scenario(function*(stage) {
   const { service, streams } = named(stage, "redriven-all", 5)
-  const a = yield* stage.open({ service, consumer: "a", maxFailures: 1, deadLetterAfter: 0 })
+  const a = yield* stage.open({ service, processName: "a", maxFailures: 1, deadLetterAfter: 0 })
   let isDown = true
   yield* a.client.announceAll(streams)
   yield* a.start(a.client.run(
@@ -261,11 +261,11 @@ export const balanced = scenario(function*(stage) {
     leaseDuration: "1500 millis",
     confirmTimeout: "700 millis"
   } satisfies StreamConfig.Options
-  const a = yield* stage.open({ ...options, consumer: "a" })
+  const a = yield* stage.open({ ...options, processName: "a" })
   yield* a.client.announceAll(streams)
   yield* a.start(a.client.run(handler))
   yield* owns(a, 6)
-  const b = yield* stage.open({ ...options, consumer: "b" })
+  const b = yield* stage.open({ ...options, processName: "b" })
   yield* b.start(b.client.run(handler))
   yield* owns(b, 3)
   yield* owns(a, 3)
@@ -275,8 +275,8 @@ export const balanced = scenario(function*(stage) {
 export const checkpoints = scenario(function*(stage) {
   const { service, streams } = named(stage, "checkpoints", 1)
   const stream = streams[0]!.stream
-  const a = yield* stage.open({ service, consumer: "a" })
-  const b = yield* stage.open({ service, consumer: "b" })
+  const a = yield* stage.open({ service, processName: "a" })
+  const b = yield* stage.open({ service, processName: "b" })
   const seen: Array<string> = []
   const handler = (crashAfter: number) => (lease: Lease) =>
     Effect.gen(function*() {
@@ -309,7 +309,7 @@ export const checkpoints = scenario(function*(stage) {
 
 export const processed = scenario(function*(stage) {
   const { group, lbs, service, streams } = named(stage, "processed", 3)
-  const open = (consumer: string) => stage.open({ service, consumer, rebalance: false })
+  const open = (processName: string) => stage.open({ service, processName, rebalance: false })
   const seen: Array<{ readonly by: string; readonly stream: string; readonly n: number }> = []
   const startOn = (process: Process, by: string) =>
     process.start(process.client.run((lease) =>
@@ -369,7 +369,7 @@ export const processed = scenario(function*(stage) {
 export const gaps = scenario(function*(stage) {
   const { service, streams } = named(stage, "gaps", 1)
   const stream = streams[0]!.stream
-  const a = yield* stage.open({ service, consumer: "a" })
+  const a = yield* stage.open({ service, processName: "a" })
   const seen: Array<number> = []
   const found: Array<StreamMessages.Gap> = []
   const missed = () => found.reduce((sum, { missed }) => sum + Option.getOrElse(missed, () => NaN), 0)

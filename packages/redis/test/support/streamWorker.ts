@@ -61,7 +61,7 @@ const handler = ({ options, workMillis }: StreamWorkerConfig) =>
     yield* StreamMessages.process(Message, ({ id }) =>
       Effect.gen(function*() {
         yield* Effect.sleep(workMillis)
-        const isTaken = yield* evaluate(processedKey(stream), token, id, options.consumer ?? "").pipe(
+        const isTaken = yield* evaluate(processedKey(stream), token, id, options.processName ?? "").pipe(
           // The server is away: the lease says for how long that may be waited out
           Effect.retry({ while: () => Effect.as(Effect.sleep("50 millis"), true) })
         )

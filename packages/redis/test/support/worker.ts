@@ -67,7 +67,7 @@ const main = (config: WorkerConfig) => {
     ttl: "1 second",
     transition: "1300 millis",
     commandTimeout: "500 millis",
-    contender: `${process.pid}@${config.name}`
+    processName: `${process.pid}@${config.name}`
   }).pipe(Layer.provideMerge(redis))
   return Effect.runPromiseExit(Effect.provide(work(config), mutex)).then((exit) => {
     const error = Exit.isFailure(exit) ? Option.getOrUndefined(Exit.findErrorOption(exit)) : undefined

@@ -49,8 +49,8 @@ type StoreLayer<E> = Layer.Layer<StreamStore, E, Redis | Subscriber>
  *
  * **Details**
  *
- * `store` is `RedisStreams.layerStore` of `@effect-simba/redis/streams`. The name is the id of the consumer too, unless
- * `consumer` is given.
+ * `store` is `RedisStreams.layerStore` of `@effect-simba/redis/streams`. The `name` is the `processName` too, unless
+ * that is given.
  *
  * **Gotchas**
  *
@@ -93,7 +93,7 @@ export const layerClient = <E>(
   store: StoreLayer<E>,
   options: StreamConfig.Options & FakeRedis.ClientOptions
 ): Layer.Layer<StreamClient.StreamClient | Redis, E | BackendError | InvalidConfig, FakeRedis.FakeRedis> =>
-  StreamClient.layer({ ...options, consumer: options.consumer ?? options.name }).pipe(
+  StreamClient.layer({ ...options, processName: options.processName ?? options.name }).pipe(
     Layer.provide(store),
     Layer.provideMerge(FakeRedis.layerClient(options))
   )

@@ -83,7 +83,7 @@ describe("ContentionScript.run", () => {
     ([script]) =>
       Effect.gen(function*() {
         const history = yield* ContentionScript.run(script, {
-          layer: (worker) => Mutex.layer({ contender: worker })
+          layer: (worker) => Mutex.layer({ processName: worker })
         })
         assert.deepStrictEqual(ContentionScript.problems(history), [])
       }).pipe(Effect.provide(MutexStore.layerMemory))
@@ -113,7 +113,7 @@ describe("ContentionScript.run", () => {
       const script = [step(10, "a", 50), step(20, "b", 50)]
       const history = yield* Effect.scoped(Effect.gen(function*() {
         yield* Mutex.acquire("m")
-        return yield* ContentionScript.run(script, { layer: (worker) => Mutex.layer({ contender: worker }) })
+        return yield* ContentionScript.run(script, { layer: (worker) => Mutex.layer({ processName: worker }) })
       })).pipe(Effect.provide(Mutex.layer()))
       assert.deepStrictEqual(history.unserved, script)
       assert.isFalse(holds("everybodyServed", history))

@@ -7,9 +7,9 @@ import { Redis } from "effect/persistence/Redis"
 const check = (holds, what) => holds ? Effect.void : Effect.die(new Error(`it does not hold that ${what}`))
 
 /** A process with contenders of its own. */
-const processOn = (store, contender, options) =>
+const processOn = (store, processName, options) =>
   Effect.map(
-    Layer.build(Layer.fresh(Mutex.layer({ contender, ...options }).pipe(Layer.provide(store)))),
+    Layer.build(Layer.fresh(Mutex.layer({ processName, ...options }).pipe(Layer.provide(store)))),
     (context) => Context.get(context, Mutex.Mutex)
   )
 

@@ -143,7 +143,7 @@ export const make = Effect.fnUntraced(function*(options: {
         })
     )
     yield* Effect.annotateLogs(log.at(options.logLevel)("Leadership begins"), {
-      contender: lease.id,
+      lease: lease.id,
       token: lease.token
     })
     see(lease.id, instant(clock).monotonic + Duration.toMillis(yield* lease.timeLeft) + margin)

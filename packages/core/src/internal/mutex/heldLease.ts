@@ -71,7 +71,7 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
   }
 
   get annotations() {
-    return { mutex: this.mutex, contender: this.id, token: this.token }
+    return { mutex: this.mutex, lease: this.id, token: this.token }
   }
 
   confirmWithin(usable: number): void {

@@ -36,7 +36,7 @@ const settle = <A, E>(exit: Exit.Exit<A, E>, loss: LeaseLost | undefined): Effec
   if (Exit.isSuccess(exit) || !Cause.hasDies(exit.cause)) return Effect.fail(loss)
   const { id, mutex, token } = loss
   return log.error("Work that lost its lease crashed while it was interrupted", exit.cause).pipe(
-    Effect.annotateLogs({ mutex, contender: id, token }),
+    Effect.annotateLogs({ mutex, lease: id, token }),
     Effect.andThen(loss)
   )
 }

@@ -50,7 +50,7 @@ export const make = Effect.fnUntraced(function*(
   let isSilent = false
 
   const inBackground = ({ id, mutex }: Request, effect: Effect.Effect<void>) => {
-    const annotated = Effect.annotateLogs(effect, { mutex, contender: id })
+    const annotated = Effect.annotateLogs(effect, { mutex, lease: id })
     return isGone ? afterwards(annotated) : whileOpen(annotated)
   }
 

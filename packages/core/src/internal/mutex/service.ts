@@ -45,7 +45,7 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
   const leases = yield* heldLeases.make(store, config)
   const key = yield* randomKey
   let counter = 0
-  const nextId = () => `${++counter}-${key}:${config.contender}` as ContenderId
+  const nextId = () => `${++counter}-${key}:${config.processName}` as ContenderId
   const services = yield* Effect.context<never>()
   const random = Context.get(services, Random.Random)
   const context = {

@@ -23,7 +23,7 @@ const checkService = names.checked<StreamName.ServiceName>("service", names.anyP
 
 /** The name in the consumer group of the consumer with this id. */
 const checkConsumer = (id: string) =>
-  names.checked<StreamName.ConsumerName>("consumer", (name) => names.anyProblem(id) ?? names.consumerProblem(name))(
+  names.checked<StreamName.ConsumerName>("process", (name) => names.anyProblem(id) ?? names.consumerProblem(name))(
     `${names.consumerPrefix}${id}`
   )
 
@@ -57,7 +57,7 @@ export const check = Effect.fnUntraced(function*(options: Options) {
   }
   return {
     service: yield* named("service", checkService(options.service)),
-    consumer: yield* named("consumer", checkConsumer(options.consumer ?? processName())),
+    consumer: yield* named("processName", checkConsumer(options.processName ?? processName())),
     capacity: yield* positiveInt("capacity", options.capacity ?? 64),
     leaseDuration: lease,
     heartbeatInterval: heartbeat,

@@ -9,6 +9,6 @@ const podName = Config.all({
   ip: Config.option(Config.NonEmptyString("POD_IP"))
 }).pipe(Config.map(({ ip, name }) => Option.getOrUndefined(Option.orElse(name, () => ip))))
 
-/** Without a consumer, it gets the name of the pod, or else its address, if there is one. */
+/** Without a process name, it gets the name of the pod, or else its address, if there is one. */
 export const complete = <O extends Options>(options: O): Effect.Effect<O, Config.ConfigError> =>
-  Effect.map(podName, (consumer) => ({ ...options, consumer: options.consumer ?? consumer }))
+  Effect.map(podName, (name) => ({ ...options, processName: options.processName ?? name }))

@@ -84,7 +84,7 @@ layer(Nodes.layer, { excludeTestServices: true, timeout: "60 seconds" })(
         yield* Effect.forEach(services, (service) =>
           Effect.gen(function*() {
             const { announceAll, run } = Context.get(
-              yield* Layer.build(Layer.fresh(StreamClient.layer({ service, consumer: "a" }))),
+              yield* Layer.build(Layer.fresh(StreamClient.layer({ service, processName: "a" }))),
               StreamClient.StreamClient
             )
             const stream = `${service}:s`
@@ -120,7 +120,7 @@ layer(Nodes.layer, { excludeTestServices: true, timeout: "60 seconds" })(
       () =>
         Effect.gen(function*() {
           const stage = yield* clusterStage(yield* Nodes)
-          const { client } = yield* stage.open({ service: "{refused}", consumer: "a" })
+          const { client } = yield* stage.open({ service: "{refused}", processName: "a" })
           for (const stream of ["elsewhere", "{elsewhere}:s", "refused:s", "{refused:s"]) {
             const error = yield* Effect.flip(client.announceAll([{ stream: "{refused}:s" }, { stream }]))
             assert.deepInclude(error, { _tag: "BackendError", operation: "announce", retryable: false })
@@ -137,7 +137,7 @@ layer(Nodes.layer, { excludeTestServices: true, timeout: "60 seconds" })(
     it.effect("a data stream of another slot that somebody else announced goes to the dead letters", () =>
       Effect.gen(function*() {
         const stage = yield* clusterStage(yield* Nodes)
-        const a = yield* stage.open({ service: "{foreign}", consumer: "a" })
+        const a = yield* stage.open({ service: "{foreign}", processName: "a" })
         const announced = JSON.stringify({ DataStreamName: "{elsewhere}:s", Info: {} })
         yield* stage.send("XADD", "{foreign}-input", "*", "lbs-input", announced)
         yield* a.client.announceAll([{ stream: "{foreign}:s" }])
@@ -169,7 +169,7 @@ describe("data streams on a Cluster that fails", () => {
         const [a, b] = yield* Effect.forEach(
           ["a", "b"],
           // While the keys are in two places nothing is renewed: longer than a busy machine needs to move them
-          (consumer) => stage.open({ service, consumer, rebalance: false, leaseDuration: "5 seconds" })
+          (processName) => stage.open({ service, processName, rebalance: false, leaseDuration: "5 seconds" })
         )
         const runs: Array<Run> = []
         yield* a!.client.announceAll(streams.map((stream) => ({ stream })))

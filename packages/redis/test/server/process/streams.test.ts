@@ -28,7 +28,7 @@ const startWorker = (config: StreamWorkerConfig): Effect.Effect<Worker, never, S
   Effect.map(
     startNode<StreamWorkerReport>("./streamWorker.ts", "SIMBA_TEST_STREAM_WORKER", config),
     ({ child, output, reports }): Worker => {
-      const name = config.options.consumer ?? ""
+      const name = config.options.processName ?? ""
       const said: Worker["said"] = (tag) =>
         Effect.suspend(() =>
           until(
@@ -60,7 +60,7 @@ const setting = Effect.fnUntraced(function*(
   const service = ServiceName.make(name)
   const redis = IoRedis.layer({ url: server.url, commandTimeout: "2 seconds" })
   const context = yield* Layer.build(
-    StreamClient.layer({ service: name, consumer: "producer" }).pipe(
+    StreamClient.layer({ service: name, processName: "producer" }).pipe(
       Layer.provideMerge(RedisStreams.layerStore),
       Layer.provide(redis)
     )
@@ -110,12 +110,12 @@ const setting = Effect.fnUntraced(function*(
         )
       ),
     /** A worker that is connected: without a server it would not start, and without a start it does not know signals. */
-    worker: (consumer: string, options: Omit<StreamWorkerConfig["options"], "service"> = {}) =>
+    worker: (processName: string, options: Omit<StreamWorkerConfig["options"], "service"> = {}) =>
       Effect.tap(
         startWorker({
           url: server.url,
           workMillis: 5,
-          options: { ...defaults, ...options, service: name, consumer }
+          options: { ...defaults, ...options, service: name, processName }
         }),
         ({ said }) => said("Ready")
       ),

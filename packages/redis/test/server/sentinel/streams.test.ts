@@ -37,7 +37,10 @@ const failOver = (begin: (setup: SentinelSetup) => Effect.Effect<unknown, unknow
     const streams = Array.from({ length: 4 }, (_, i) => StreamName.make(`${service}:s${i}`))
     const checkpoints = streams.map(StreamKeys.checkpoint)
     const runs: Array<Run> = []
-    const processes = yield* Effect.forEach(["a", "b"], (consumer) => stage.open({ service, consumer, capacity: 4 }))
+    const processes = yield* Effect.forEach(
+      ["a", "b"],
+      (processName) => stage.open({ service, processName, capacity: 4 })
+    )
     yield* processes[0]!.client.announceAll(streams.map((stream) => ({ stream })))
     for (const { client, start } of processes) {
       yield* start(client.run((lease) => {

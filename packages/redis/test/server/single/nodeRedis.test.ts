@@ -58,9 +58,9 @@ it.live(
 it.live("a data stream that one process announces is consumed by another", () =>
   Effect.gen(function*() {
     const { url } = yield* RedisServer.start()
-    const client = (consumer: string) =>
+    const client = (processName: string) =>
       Layer.fresh(
-        RedisStreams.layerRedis({ service: "s", consumer }).pipe(
+        RedisStreams.layerRedis({ service: "s", processName }).pipe(
           Layer.provide(to(url))
         )
       )
