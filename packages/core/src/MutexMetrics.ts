@@ -108,8 +108,8 @@ export const holdTime: Metric.Histogram<number> = milliseconds(
  * @category metrics
  * @since 0.1.0
  */
-export const guards = counters(
-  "simba_mutex_guards",
+export const renewals = counters(
+  "simba_mutex_renewals",
   "Attempts to renew a lease, by outcome",
   "outcome",
   ["renewed", "failed", "lost", "notAlive"]

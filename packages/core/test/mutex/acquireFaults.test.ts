@@ -71,7 +71,7 @@ describe("a tracer that throws", () => {
       const lease = yield* Mutex.acquire("m")
       yield* TestClock.adjust("1 minute")
       assert.isTrue(yield* lease.isHeld)
-      assert.include(broken, "simba.guard")
+      assert.include(broken, "simba.renew")
     }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.withTracer(tracer))
   })
 })

@@ -81,12 +81,12 @@ describe("metrics", () => {
         faults.guard = "fail"
         yield* TestClock.adjust("20 seconds")
         assert.isFalse(yield* lease.isHeld)
-        assert.strictEqual(yield* count(MutexMetrics.guards.renewed), 1)
-        assert.isAbove(yield* count(MutexMetrics.guards.failed), 3)
+        assert.strictEqual(yield* count(MutexMetrics.renewals.renewed), 1)
+        assert.isAbove(yield* count(MutexMetrics.renewals.failed), 3)
         assert.strictEqual(yield* count(MutexMetrics.losses.BackendGone), 1)
         yield* Mutex.acquire("n", { isAlive: Effect.succeed(false) })
         yield* TestClock.adjust("20 seconds")
-        assert.isAbove(yield* count(MutexMetrics.guards.notAlive), 3)
+        assert.isAbove(yield* count(MutexMetrics.renewals.notAlive), 3)
         assert.strictEqual(yield* count(MutexMetrics.losses.Expired), 1)
         yield* noGaugeIsUp
       }).pipe(Effect.scoped, Effect.provide(TestLive), isolated),
@@ -215,13 +215,13 @@ describe("spans", () => {
     )
   })
 
-  it.effect("with a tracer: acquire, withLock and guard, with mutex, contender and token", () => {
+  it.effect("with a tracer: acquire, withLock and renewals, with mutex, lease and token", () => {
     const { spans, tracer } = tracing()
     return Effect.gen(function*() {
       yield* runBusy
       assert.deepStrictEqual(
         spans.map((span) => span.name),
-        ["simba.acquire", "simba.withLock", "simba.acquire", "simba.guard", "simba.acquire"]
+        ["simba.acquire", "simba.withLock", "simba.acquire", "simba.renew", "simba.acquire"]
       )
       for (const span of spans) {
         assert.strictEqual(span.attributes.get("simba.mutex"), "m")

@@ -151,7 +151,7 @@ export const make = Effect.fnUntraced(function*(
       lease.dead = !(Exit.isSuccess(exit) && exit.value === true)
       lease.probe = lease.dead ? "unasked" : "alive"
       if (!lease.dead || !lease.isOpen()) return Effect.succeed(!lease.dead)
-      recorder.update(MutexMetrics.guards.notAlive, 1, lease.mutex)
+      recorder.update(MutexMetrics.renewals.notAlive, 1, lease.mutex)
       return wasDead ? Effect.succeed(false) : Effect.as(
         log.warning(
           "The holder of a lease is not alive by its own probe; the lease is not renewed and ends at its deadline",
@@ -166,13 +166,13 @@ export const make = Effect.fnUntraced(function*(
     deadlines,
     recorder,
     operation: "guard",
-    span: "simba.guard",
+    span: "simba.renew",
     what: "lease",
     timeout: config.commandTimeout,
     // Redis is busy with so many for a millisecond
     batchSize: 500,
     schedule: MutexSchedule.guard,
-    metrics: { ...MutexMetrics.guards, timeLeft: MutexMetrics.timeLeftAtRenewal },
+    metrics: { ...MutexMetrics.renewals, timeLeft: MutexMetrics.timeLeftAtRenewal },
     send: store.guard,
     attributes: tracing.attributes,
     lost: (lease, { ownership }) => loseTo(lease, ownership),
