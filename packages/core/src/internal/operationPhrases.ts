@@ -29,7 +29,7 @@ const phrases: Readonly<Record<string, string>> = {
   beat: "Reporting that this consumer is up",
   tidy: "Removing former consumers and finished announcements",
   leave: "Leaving the service",
-  redrive: "Announcing dead letters again",
+  redrive: "Redriving dead letters",
   checkpoint: "Reading the checkpoint",
   commit: "Committing the checkpoint",
   "keep checkpoints": "Keeping checkpoints from expiry",

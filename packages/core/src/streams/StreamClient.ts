@@ -94,7 +94,7 @@ export class StreamClient extends Context.Service<StreamClient, {
     stream: string,
     options?: PageOptions
   ) => Effect.Effect<ReadonlyArray<DeadMessage>, InvalidName | StoreError>
-  readonly replayMessage: (stream: string, id: string) => Effect.Effect<boolean, InvalidName | StoreError>
+  readonly redriveMessage: (stream: string, id: string) => Effect.Effect<boolean, InvalidName | StoreError>
 }>()("@effect-simba/core/StreamClient") {}
 
 /**
@@ -510,7 +510,7 @@ export const deadMessages = (
  *
  * **Details**
  *
- * An interruption or failure leaves the message dead, and may have added it too: replayed again, it comes twice.
+ * An interruption or failure leaves the message dead, and may have added it too: redriven again, it comes twice.
  *
  * **Gotchas**
  *
@@ -522,8 +522,8 @@ export const deadMessages = (
  * import { StreamClient } from "@effect-simba/core/streams"
  * import { Effect } from "effect"
  *
- * const replayAll = StreamClient.deadMessages("orders:eu").pipe(
- *   Effect.flatMap(Effect.forEach(({ id }) => StreamClient.replayMessage("orders:eu", id))),
+ * const redriven = StreamClient.deadMessages("orders:eu").pipe(
+ *   Effect.flatMap(Effect.forEach(({ id }) => StreamClient.redriveMessage("orders:eu", id))),
  *   Effect.andThen(StreamClient.announce("orders:eu"))
  * )
  * ```
@@ -531,11 +531,11 @@ export const deadMessages = (
  * @category combinators
  * @since 0.1.0
  */
-export const replayMessage = (
+export const redriveMessage = (
   stream: string,
   id: string
 ): Effect.Effect<boolean, InvalidName | StoreError, StreamClient> =>
-  StreamClient.use((client) => client.replayMessage(stream, id))
+  StreamClient.use((client) => client.redriveMessage(stream, id))
 
 /**
  * A failure of a handler.

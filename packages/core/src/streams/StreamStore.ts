@@ -212,7 +212,7 @@ export interface Service {
    * Moves a dead message to the end of its data stream, byte by byte. Returns whether it was there. A message of more than
    * 3,500 fields is read as UTF-8, and a repetition after a failure may add it once more.
    */
-  readonly replayMessage: (stream: StreamName, id: EntryId) => Effect.Effect<boolean, StoreError>
+  readonly redriveMessage: (stream: StreamName, id: EntryId) => Effect.Effect<boolean, StoreError>
 }
 
 /**

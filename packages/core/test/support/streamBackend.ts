@@ -380,7 +380,7 @@ export class Backend {
       deadLetters: () => through("deadLetters", () => this.dead),
       redrive: () => through("redrive", () => false),
       deadMessages: () => Effect.die("unused"),
-      replayMessage: () => Effect.die("unused")
+      redriveMessage: () => Effect.die("unused")
     }
   }
 }

@@ -366,7 +366,7 @@ describe("what others write", () => {
       assert.strictEqual(yield* service.deadLetterMessage(held, message, "poison"), "DeadLettered")
       const [letter] = yield* service.deadMessages(held.stream, undefined, 10)
       assert.deepInclude(letter as object, { message: message.id, fields: message.fields })
-      assert.isTrue(yield* service.replayMessage(held.stream, letter!.id))
+      assert.isTrue(yield* service.redriveMessage(held.stream, letter!.id))
       const [[, fields]] = (yield* send("XRANGE", held.stream, "-", "+")) as [[string, ReadonlyArray<string>]]
       assert.deepStrictEqual<unknown>(fields, message.fields.flat())
     })))

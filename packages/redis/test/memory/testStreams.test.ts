@@ -32,7 +32,7 @@ it.effect("one client: what is announced and added is processed, and FakeRedis s
     assert.include((yield* server.keys).map(({ key }) => key), "orders:eu")
   }).pipe(Effect.provide(TestStreams.layerWith(RedisStreams.layerStore, { service: "orders" }))))
 
-it.effect("a message that a handler gave up is replayed after the others", () =>
+it.effect("a message that a handler gave up is redriven after the others", () =>
   Effect.gen(function*() {
     const seen: Array<number> = []
     let isMended = false
@@ -49,12 +49,12 @@ it.effect("a message that a handler gave up is replayed after the others", () =>
       { fields: [["n", "2"]], reason: "no such customer" }
     ])
     isMended = true
-    assert.isTrue(yield* StreamClient.replayMessage("orders:eu", dead[0]!.id))
+    assert.isTrue(yield* StreamClient.redriveMessage("orders:eu", dead[0]!.id))
     yield* TestClock.adjust("1 second")
     assert.deepStrictEqual(seen, [1, 3, 2])
     assert.deepStrictEqual(yield* StreamClient.deadMessages("orders:eu"), [])
     assert.strictEqual((yield* Effect.flip(StreamClient.deadMessages("")))._tag, "InvalidName")
-    assert.strictEqual((yield* Effect.flip(StreamClient.replayMessage("orders:eu", "x")))._tag, "InvalidName")
+    assert.strictEqual((yield* Effect.flip(StreamClient.redriveMessage("orders:eu", "x")))._tag, "InvalidName")
   }).pipe(Effect.provide(TestStreams.layerWith(RedisStreams.layerStore, { service: "orders" }))))
 
 it.effect("several: another goes on after the last commit of one that was cut off", () =>

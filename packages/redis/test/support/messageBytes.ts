@@ -49,6 +49,6 @@ export const messageBytes = Effect.gen(function*() {
   yield* send("DEL", stream)
   const [letter, ...others] = yield* service.deadMessages(stream, undefined, 10)
   assert.deepStrictEqual(others, [])
-  assert.isTrue(yield* service.replayMessage(stream, letter!.id))
+  assert.isTrue(yield* service.redriveMessage(stream, letter!.id))
   assert.deepStrictEqual(yield* send("EVAL", countBytes, "1", stream), [6, 2])
 })

@@ -255,10 +255,10 @@ export const make = Effect.fnUntraced(function*(
     redriveAll,
     deadMessages: (stream, { after, count = 100 } = {}) =>
       Effect.flatMap(streamName(stream), (stream) => store.deadMessages(stream, after, count)),
-    replayMessage: (stream, id) =>
+    redriveMessage: (stream, id) =>
       Effect.flatMap(
         Effect.all([streamName(stream), entryId(id)]),
-        ([stream, id]) => store.replayMessage(stream, id)
+        ([stream, id]) => store.redriveMessage(stream, id)
       )
   }
 })

@@ -178,11 +178,11 @@ const redrive = Command.make(
   Effect.fnUntraced(function*({ all, ids, service: name, stream }) {
     if (all === ids.length > 0) return yield* stop("usage", "Give ids, or --all.")
     const dead = deadOf((yield* known(name)).service, stream)
-    // Listed before the first is brought back: one that fails again comes back with a new id
+    // Listed before the first is redriven: one that fails again comes back with a new id
     const wanted = all ? (yield* Stream.runCollect(dead.all)).map(({ id }) => id) : ids
     const results = yield* Effect.forEach(
       wanted,
-      (id) => Effect.map(dead.bringBack(id), (redriven) => ({ id, redriven }))
+      (id) => Effect.map(dead.redrive(id), (redriven) => ({ id, redriven }))
     )
     yield* print(
       results,
@@ -190,7 +190,7 @@ const redrive = Command.make(
         results.length === 0 ?
           [paint("dim", "nothing is dead")] :
           results.map(({ id, redriven }) =>
-            redriven ? paint("green", `brought back: ${id}`) : paint("yellow", `not there: ${id}`)
+            redriven ? paint("green", `redriven: ${id}`) : paint("yellow", `not there: ${id}`)
           )
     )
     if (results.some(({ redriven }) => !redriven)) return yield* stop("negative")

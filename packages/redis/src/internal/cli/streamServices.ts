@@ -112,7 +112,7 @@ export const deadOf = (service: Service, stream: StreamName | undefined) => {
     stream === undefined ? service.deadLetters(after, 500) : service.deadMessages(stream, after, 500)
   return {
     all: pages((after) => Effect.map(list(after), (entries) => ({ entries, next: entries.at(-1)?.id }))),
-    bringBack: (id: EntryId) => stream === undefined ? service.redrive(id) : service.replayMessage(stream, id)
+    redrive: (id: EntryId) => stream === undefined ? service.redrive(id) : service.redriveMessage(stream, id)
   }
 }
 

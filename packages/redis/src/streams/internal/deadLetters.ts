@@ -40,7 +40,7 @@ const toLetter = ([id, fields]: Row) => {
 
 export const make = (
   context: ServiceContext
-): Pick<Service, "deadLetterMessage" | "deadLetters" | "deadMessages" | "redrive" | "replayMessage"> => {
+): Pick<Service, "deadLetterMessage" | "deadLetters" | "deadMessages" | "redrive" | "redriveMessage"> => {
   const { announced, deadLetters, group, input, parse } = context
   const streamOf = ({ fields, id }: ReturnType<typeof toLetter>) => {
     const content = parse(id, fields)
@@ -53,7 +53,7 @@ export const make = (
     scripts.deadLetterMessage,
     Schema.Literals(["DeadLettered", "NotOwner"])
   )
-  const replay = context.run("replay", scripts.replayMessage, Schema.Literals(["0", "1", "packed"]))
+  const redriveOne = context.run("redrive", scripts.redriveMessage, Schema.Literals(["0", "1", "packed"]))
 
   const list = (key: string, after: EntryId | undefined, count: number) =>
     context.send(
@@ -98,17 +98,17 @@ export const make = (
         return { id, message: before, reason, fields }
       })
     }),
-    replayMessage: Effect.fnUntraced(function*(stream, id) {
-      yield* context.admit("replay", stream)
+    redriveMessage: Effect.fnUntraced(function*(stream, id) {
+      yield* context.admit("redrive", stream)
       const [key, ids] = [keys.deadMessages(stream), keys.deadIds(stream)]
-      const reply = yield* replay([stream, key, ids], [id])
+      const reply = yield* redriveOne([stream, key, ids], [id])
       if (reply !== "packed") return reply === "1"
-      const [row] = yield* context.send("replay", readEntries, "XRANGE", key, id, id)
+      const [row] = yield* context.send("redrive", readEntries, "XRANGE", key, id, id)
       if (row === undefined) return false
       const letter = toLetter(row)
-      yield* context.send("replay", readAdded, "XADD", stream, "*", ...letter.fields.flat())
-      yield* context.send("replay", readCount, "XDEL", key, id)
-      yield* context.send("replay", readCount, "HDEL", ids, letter.before)
+      yield* context.send("redrive", readAdded, "XADD", stream, "*", ...letter.fields.flat())
+      yield* context.send("redrive", readCount, "XDEL", key, id)
+      yield* context.send("redrive", readCount, "HDEL", ids, letter.before)
       return true
     })
   }

@@ -175,10 +175,10 @@ export const deadLetterMessage = script<
 >(lua.deadLetterMessage)
 
 /** Moves a dead message to the end of its data stream. Replies `0` if there is no such letter. */
-export const replayMessage = script<
+export const redriveMessage = script<
   readonly [stream: string, deadMessages: string, deadIds: string],
   readonly [letter: string]
->(lua.replayMessage)
+>(lua.redriveMessage)
 
 /** Announces a dead letter again. Replies `0` if there is no such letter. */
 export const redriveDeadLetter = script<

@@ -66,8 +66,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
         for (const part of ["DEAD MESSAGE", message.id, ids[1], "not a number at [\"n\"]"]) {
           assert.include(table.output, String(part))
         }
-        const replay = ["streams", "redrive", service, "--stream", "orders:eu", "--all"]
-        assert.deepStrictEqual(yield* commandLine.json(replay, server), [{ id: message.id, redriven: true }])
+        const redrive = ["streams", "redrive", service, "--stream", "orders:eu", "--all"]
+        assert.deepStrictEqual(yield* commandLine.json(redrive, server), [{ id: message.id, redriven: true }])
         assert.deepStrictEqual(yield* commandLine.json(messages, server), [])
         // The message was added again
         assert.strictEqual((yield* show).streams[0].lag, 3)

@@ -131,9 +131,9 @@ export const committing = ({ append, bench, it }: Cases): void => {
       }
       assert.deepStrictEqual<ReadonlyArray<string>>(yield* dead, ["4-0", "1-0", "2-0", "5-0"])
       assert.deepStrictEqual(yield* committed(service, held.stream), Option.some(id("5-0")))
-      // Replayed, it is not there any more, and may fail once more
+      // Redriven, it is not there any more, and may fail once more
       const [first] = yield* service.deadMessages(held.stream, undefined, 1)
-      assert.isTrue(yield* service.replayMessage(held.stream, first!.id))
+      assert.isTrue(yield* service.redriveMessage(held.stream, first!.id))
       yield* service.deadLetterMessage(held, letter(4), "once more")
       assert.deepStrictEqual<ReadonlyArray<string>>(yield* dead, ["1-0", "2-0", "5-0", "4-0"])
       // Another message with the same id, in a data stream that was written again
@@ -142,9 +142,9 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.lengthOf(yield* dead, 6)
     }))
 
-  it.effect("dead messages are listed in order, and replayed once, as they were", () =>
+  it.effect("dead messages are listed in order, and redriven once, as they were", () =>
     Effect.gen(function*() {
-      const { party, service, stream } = yield* bench("replay")
+      const { party, service, stream } = yield* bench("redrive")
       const held = yield* party().own("one")
       // Fields of any name are the message's own
       const one = {
@@ -166,8 +166,8 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* service.deadMessages(held.stream, dead[0]!.id, 10), dead.slice(1))
       assert.deepStrictEqual(yield* service.deadMessages(stream("two"), undefined, 10), [])
       for (const letter of dead) {
-        assert.isTrue(yield* service.replayMessage(held.stream, letter.id))
-        assert.isFalse(yield* service.replayMessage(held.stream, letter.id))
+        assert.isTrue(yield* service.redriveMessage(held.stream, letter.id))
+        assert.isFalse(yield* service.redriveMessage(held.stream, letter.id))
       }
       assert.deepStrictEqual(yield* service.deadMessages(held.stream, undefined, 10), [])
       const messages = yield* service.messages(held.stream, two.id, 10)
