@@ -8,7 +8,7 @@ import type * as Effect from "effect/Effect"
 import type { Inspectable } from "effect/Inspectable"
 import type { Pipeable } from "effect/Pipeable"
 import type { FencingToken } from "./FencingToken.ts"
-import type { ContenderId, MutexName } from "./MutexName.ts"
+import type { LeaseId, MutexName } from "./MutexName.ts"
 import type { LeaseLost } from "./SimbaError.ts"
 
 /**
@@ -48,7 +48,7 @@ import type { LeaseLost } from "./SimbaError.ts"
 export interface Lease extends Pipeable, Inspectable {
   readonly mutex: MutexName
   /** The owner's id in the backend, unique to this lease. */
-  readonly id: ContenderId
+  readonly id: LeaseId
   /** Grows with every grant of this mutex. Give it to the resource that the mutex protects. */
   readonly token: FencingToken
   /** Whether the lease is held at this instant. */

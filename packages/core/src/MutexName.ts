@@ -71,19 +71,19 @@ export const ProcessName = Schema.String.check(
 export type ProcessName = typeof ProcessName.Type
 
 /**
- * The id of one attempt and its lease in the backend: `<counter>-<random>:<process name>`.
+ * The id of a lease in the backend, from the first attempt to acquire: `<counter>-<random>:<process name>`.
  *
  * **Details**
  *
  * Each attempt has a new id, which is never used again. So an attempt of unknown outcome can be undone safely.
  *
- * **Example** (Whether an owner is one of ours)
+ * **Example** (Whether the owner is of this library)
  *
  * ```ts
  * import { Mutex, MutexName } from "@effect-simba/core"
  * import { Effect, Schema } from "effect"
  *
- * const isOurs = Schema.is(MutexName.ContenderId)
+ * const isOurs = Schema.is(MutexName.LeaseId)
  *
  * const program = Effect.map(
  *   Mutex.inspect("invoices"),
@@ -94,18 +94,18 @@ export type ProcessName = typeof ProcessName.Type
  * @category schemas
  * @since 0.1.0
  */
-export const ContenderId = Schema.String.check(
+export const LeaseId = Schema.String.check(
   Schema.isPattern(/^\d+-[0-9a-z]{12}:./),
   Schema.makeFilter(contenderProblem)
-).pipe(Schema.brand("@effect-simba/ContenderId"))
+).pipe(Schema.brand("@effect-simba/LeaseId"))
 
 /**
- * The checked id of an attempt.
+ * The checked id of a lease.
  *
  * @category models
  * @since 0.1.0
  */
-export type ContenderId = typeof ContenderId.Type
+export type LeaseId = typeof LeaseId.Type
 
 /**
  * The part of an id that all ids of one layer share, empty for ids of other implementations.

@@ -20,7 +20,7 @@ import * as Stream from "effect/Stream"
 import type { FencingToken } from "./FencingToken.ts"
 import { instant } from "./internal/lease/instant.ts"
 import { type Last, MemoryMutex } from "./internal/mutex/memoryStore.ts"
-import { type ContenderId, inboxOf, type MutexName } from "./MutexName.ts"
+import { inboxOf, type LeaseId, type MutexName } from "./MutexName.ts"
 import type { MutexState, Ownership } from "./MutexState.ts"
 import type { BackendError, StoreError } from "./SimbaError.ts"
 import type { Subscription } from "./Subscriber.ts"
@@ -34,7 +34,7 @@ import type { Subscription } from "./Subscriber.ts"
  */
 export interface AcquireRequest {
   readonly mutex: MutexName
-  readonly id: ContenderId
+  readonly id: LeaseId
   /** `try` never queues, and `wait` queues when somebody else owns the mutex. */
   readonly mode: "try" | "wait"
   /** How long a grant lasts without renewal: ttl plus transition. */
@@ -115,7 +115,7 @@ export interface Grant extends Stamp {
  */
 export interface ConfirmRequest {
   readonly mutex: MutexName
-  readonly id: ContenderId
+  readonly id: LeaseId
   readonly token: FencingToken
   readonly lease: Duration.Duration
   readonly reserve: number
@@ -130,7 +130,7 @@ export interface ConfirmRequest {
  */
 export interface GuardRequest {
   readonly mutex: MutexName
-  readonly id: ContenderId
+  readonly id: LeaseId
   readonly lease: Duration.Duration
 }
 
@@ -166,7 +166,7 @@ export type GuardResult =
  */
 export interface ReleaseRequest {
   readonly mutex: MutexName
-  readonly id: ContenderId
+  readonly id: LeaseId
   readonly confirm: Duration.Duration
   readonly unfair?: boolean | undefined
   /** The last token that holders within the caller's process had. The store may give those after it to the next grant. */
@@ -176,7 +176,7 @@ export interface ReleaseRequest {
    * Its `id` is new and should listen already. `lease` and `reserve` are for a grant at once.
    */
   readonly requeue?: {
-    readonly id: ContenderId
+    readonly id: LeaseId
     readonly lease: Duration.Duration
     readonly reserve: number
   } | undefined
@@ -322,7 +322,7 @@ export class MutexStore extends Context.Service<MutexStore, {
   /** Subscribes a waiter. After success, it misses no wake-up without a `Gap`. */
   readonly wakeUps: (
     mutex: MutexName,
-    id: ContenderId
+    id: LeaseId
   ) => Effect.Effect<Subscription<WakeUp>, BackendError, Scope.Scope>
   /**
    * The same without a fiber: calls the listener at once, until the returned function is called. Undefined where that is
@@ -331,7 +331,7 @@ export class MutexStore extends Context.Service<MutexStore, {
    */
   readonly listen?: (
     mutex: MutexName,
-    id: ContenderId,
+    id: LeaseId,
     listener: (wakeUp: WakeUp) => void
   ) => (() => void) | undefined
   /**

@@ -121,7 +121,7 @@ describe("the state of a contender over time", () => {
     Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
       const mutex = MutexName.MutexName.make("jobs")
-      const id = "foreign" as MutexName.ContenderId
+      const id = "foreign" as MutexName.LeaseId
       const period = { lease: Duration.seconds(16), confirm: Duration.millis(1500) }
       yield* store.acquire({ mutex, id, mode: "try", ...period })
       const jobs = yield* Mutex.contend("jobs")
@@ -230,7 +230,7 @@ describe("the state of a contender over time", () => {
       Effect.gen(function*() {
         const holding = new HeldLease(
           MutexName.MutexName.make("m"),
-          "1-aaaaaaaaaaaa:us" as MutexName.ContenderId,
+          "1-aaaaaaaaaaaa:us" as MutexName.LeaseId,
           1 as FencingToken.FencingToken,
           termsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6), maxLocalHandOffs: 0 }),
           { monotonic: 0, wall: 0 }

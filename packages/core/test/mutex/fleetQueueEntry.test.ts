@@ -1,7 +1,7 @@
 /** How long a waiter sleeps, and what it leaves behind. */
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import * as Mutex from "@effect-simba/core/Mutex"
-import { type ContenderId, MutexName } from "@effect-simba/core/MutexName"
+import { type LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import { MutexStore, type WakeUp } from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Duration, Effect, Exit, Fiber, Layer, Scope } from "effect"
@@ -63,7 +63,7 @@ const entryOf = Effect.fnUntraced(function*(queue: Partial<QueueContext>, after 
     ...queue,
     first: () => ++asked > after && queue.first !== undefined ? queue.first() : { attempt } as LocalWaiter
   }
-  const entry = new FleetQueueEntry(context, "1-aaaaaaaaaaaa:us" as ContenderId, "contending")
+  const entry = new FleetQueueEntry(context, "1-aaaaaaaaaaaa:us" as LeaseId, "contending")
   return {
     entry,
     open: () => open,

@@ -8,7 +8,7 @@ import { termsOf } from "../../src/internal/mutex/leaseOptions.ts"
 it("a lease whose machine slept is handed on only with more than the margin left", () => {
   const terms = termsOf({ ttl: Duration.seconds(10), transition: Duration.seconds(6), maxLocalHandOffs: 1 })
   const mutex = MutexName.MutexName.make("m")
-  const id = "1-aaaaaaaaaaaa:us" as MutexName.ContenderId
+  const id = "1-aaaaaaaaaaaa:us" as MutexName.LeaseId
   // The deadline is after 15.2 seconds on the wall clock, and the margin is 0.8
   const isFresh = (wall: number) =>
     new HeldLease(mutex, id, 1 as FencingToken.FencingToken, terms, { monotonic: 0, wall: 0 })

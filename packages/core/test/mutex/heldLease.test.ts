@@ -10,13 +10,13 @@ import { stalling } from "../support/stalling.ts"
 /** Somebody else's hand in the store: it speaks to the port itself. */
 const stranger = Effect.gen(function*() {
   const store = yield* MutexStore.MutexStore
-  const id = "1-aaaaaaaaaaaa:stranger" as MutexName.ContenderId
+  const id = "1-aaaaaaaaaaaa:stranger" as MutexName.LeaseId
   const mutex = MutexName.MutexName.make("m")
   const period = { lease: Duration.seconds(16), confirm: Duration.millis(1500) }
   return {
     id,
     take: store.acquire({ mutex, id, mode: "try", ...period }),
-    release: (victim: MutexName.ContenderId) => store.release({ mutex, id: victim, confirm: period.confirm })
+    release: (victim: MutexName.LeaseId) => store.release({ mutex, id: victim, confirm: period.confirm })
   }
 })
 

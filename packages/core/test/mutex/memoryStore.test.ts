@@ -8,7 +8,7 @@ import { runInNewContext } from "node:vm"
 import { MemoryMutex } from "../../src/internal/mutex/memoryStore.ts"
 
 const mutex = MutexName.MutexName.make("m")
-const id = (counter: number) => `${counter}-aaaaaaaaaaaa:us` as MutexName.ContenderId
+const id = (counter: number) => `${counter}-aaaaaaaaaaaa:us` as MutexName.LeaseId
 const times = { lease: Duration.seconds(16), confirm: Duration.seconds(1) }
 
 it("a mutex that is released in the millisecond of its grant is idle, and another one goes on with larger tokens", () => {

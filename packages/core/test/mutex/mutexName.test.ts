@@ -82,11 +82,11 @@ describe("names", () => {
 
   it.effect("a wire id has a counter and a random part before the contender's name", () =>
     Effect.sync(() => {
-      assert.isTrue(accepted(MutexName.ContenderId, "12-0123456789ab:7@host"))
+      assert.isTrue(accepted(MutexName.LeaseId, "12-0123456789ab:7@host"))
       for (
         const id of ["12:7@host", "7@host", "a-0123456789ab:x", "12-0123456789AB:x", "12-0123456789ab:", "1-012:x"]
       ) {
-        assert.isFalse(accepted(MutexName.ContenderId, id), id)
+        assert.isFalse(accepted(MutexName.LeaseId, id), id)
       }
     }))
 })

@@ -73,7 +73,7 @@ describe("onOverrun", { tags: ["B26"] }, () => {
     return Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
       const mutex = MutexName.MutexName.make("m")
-      const body = (id: MutexName.ContenderId) =>
+      const body = (id: MutexName.LeaseId) =>
         Effect.andThen(store.release({ mutex, id, confirm: Duration.seconds(1) }), stubborn("1 minute"))
       yield* start(Effect.flip(Mutex.withLock("m")((lease) => body(lease.id))))
       yield* TestClock.adjust("10799 millis")

@@ -11,7 +11,7 @@ const unfair = { unfair: true } as const
 const silentWaiter = Effect.gen(function*() {
   const store = yield* MutexStore.MutexStore
   const mutex = MutexName.MutexName.make("m")
-  const id = "1-aaaaaaaaaaaa:silent" as MutexName.ContenderId
+  const id = "1-aaaaaaaaaaaa:silent" as MutexName.LeaseId
   yield* store.wakeUps(mutex, id)
   const result = yield* store.acquire({
     mutex,
@@ -87,7 +87,7 @@ describe("unfair", () => {
           unfair: true
         })
         assert.strictEqual(owner._tag, "Free")
-        const newcomer = { mutex, id: "1-bbbbbbbbbbbb:new" as MutexName.ContenderId, mode: "try" as const }
+        const newcomer = { mutex, id: "1-bbbbbbbbbbbb:new" as MutexName.LeaseId, mode: "try" as const }
         const periods = { lease: Duration.seconds(16), confirm: Duration.seconds(1) }
         const fair = yield* store.acquire({ ...newcomer, ...periods })
         assert.strictEqual(fair._tag, "Refused")
@@ -156,7 +156,7 @@ describe("unfair", () => {
       const mutex = MutexName.MutexName.make("m")
       const scope = yield* Scope.make()
       yield* Scope.provide(Mutex.acquire("m", unfair), scope)
-      const id = "1-cccccccccccc:leaving" as MutexName.ContenderId
+      const id = "1-cccccccccccc:leaving" as MutexName.LeaseId
       const confirm = Duration.minutes(1)
       yield* store.wakeUps(mutex, id)
       yield* store.acquire({ mutex, id, mode: "wait", lease: Duration.seconds(16), confirm })

@@ -70,10 +70,10 @@ export const HandsLive = Mutex.layer({ processName: "us" }).pipe(
 )
 
 /** Takes the mutex away from an owner, as a stranger with access to the store can. */
-export const takeFrom = Effect.fnUntraced(function*(victim: MutexName.ContenderId) {
+export const takeFrom = Effect.fnUntraced(function*(victim: MutexName.LeaseId) {
   const store = yield* MutexStore
   const mutex = MutexName.MutexName.make("m")
-  const id = "1-aaaaaaaaaaaa:stranger" as MutexName.ContenderId
+  const id = "1-aaaaaaaaaaaa:stranger" as MutexName.LeaseId
   const confirm = Duration.millis(1500)
   yield* store.release({ mutex, id: victim, confirm })
   const result = yield* store.acquire({ mutex, id, mode: "try", lease: Duration.minutes(10), confirm })

@@ -1,5 +1,5 @@
 import { FencingToken } from "@effect-simba/core/FencingToken"
-import { ContenderId, MutexName } from "@effect-simba/core/MutexName"
+import { LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { ProtocolError } from "@effect-simba/core/SimbaError"
 import { type Notice, Subscriber } from "@effect-simba/core/Subscriber"
@@ -15,7 +15,7 @@ import { refuses, roundTrips } from "../support/codecs.ts"
 import { capturingLogs } from "../support/harness.ts"
 
 const mutex = MutexName.make("jobs")
-const id = ContenderId.make("7-abcdef012345:4711@host")
+const id = LeaseId.make("7-abcdef012345:4711@host")
 
 const reads = <T, E>(name: string, codec: Schema.Codec<T, E>, table: ReadonlyArray<readonly [E, T]>) =>
   it.each(table.map(([text, value]) => ({ text, value })))(`${name}: $text is $value`, ({ text, value }) => {

@@ -1,4 +1,4 @@
-import { ContenderId, MutexName } from "@effect-simba/core/MutexName"
+import { LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration } from "effect"
 import { PendingReleases } from "../../src/internal/mutex/pendingReleases.ts"
@@ -6,7 +6,7 @@ import { PendingReleases } from "../../src/internal/mutex/pendingReleases.ts"
 const mutex = MutexName.make("jobs")
 const request = (n: number) => ({
   mutex,
-  id: ContenderId.make(`${n}-abcdef012345:4711@host`),
+  id: LeaseId.make(`${n}-abcdef012345:4711@host`),
   confirm: Duration.seconds(1)
 })
 

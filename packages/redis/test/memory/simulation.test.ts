@@ -235,10 +235,9 @@ describe("The mutex on a simulated Redis", () => {
         const lease = Duration.seconds(16)
         const confirm = Duration.millis(1500)
         const party = (id: string) => ({
-          id: id as MutexName.ContenderId,
-          ask: (mode: "try" | "wait") =>
-            store.acquire({ mutex, id: id as MutexName.ContenderId, mode, lease, confirm }),
-          wakeUps: store.wakeUps(mutex, id as MutexName.ContenderId)
+          id: id as MutexName.LeaseId,
+          ask: (mode: "try" | "wait") => store.acquire({ mutex, id: id as MutexName.LeaseId, mode, lease, confirm }),
+          wakeUps: store.wakeUps(mutex, id as MutexName.LeaseId)
         })
         const owner = party("1-aaaaaaaaaaaa:a")
         yield* owner.ask("try")

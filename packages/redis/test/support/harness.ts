@@ -1,7 +1,7 @@
 /** What the tests of this package share: layers on a server of their own, stock contenders, and looking until. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import type * as MutexConfig from "@effect-simba/core/MutexConfig"
-import { ContenderId, inboxOf, MutexName } from "@effect-simba/core/MutexName"
+import { inboxOf, LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import type { Ownership } from "@effect-simba/core/MutexState"
 import { type AcquireRequest, type AcquireResult, MutexStore, type Ticket } from "@effect-simba/core/MutexStore"
 import * as SimbaError from "@effect-simba/core/SimbaError"
@@ -45,14 +45,14 @@ export const freshName = (label: string): MutexName => MutexName.make(`${label} 
 const random = Math.random().toString(36).slice(2, 8).padEnd(8, "0")
 
 /** Wire ids whose order is not the order of arrival, of a layer each; or of the layer of another. */
-export const freshId = (sibling?: ContenderId): ContenderId => {
+export const freshId = (sibling?: LeaseId): LeaseId => {
   const number = 1_000_000 - ++count
   const layer = sibling === undefined ? random + number.toString(36).padStart(4, "0") : inboxOf(sibling)
-  return ContenderId.make(`${number}-${layer}:test@host`)
+  return LeaseId.make(`${number}-${layer}:test@host`)
 }
 
 /** The channel of the layer that an id belongs to. */
-export const inboxChannelOf = (id: ContenderId): string => RedisKeys.inboxChannel(inboxOf(id))
+export const inboxChannelOf = (id: LeaseId): string => RedisKeys.inboxChannel(inboxOf(id))
 
 /** A stock Simba contender's id: it lacks our counter and random part. */
 export const stockId = (): string => `${++count}:4711@stock-host`
@@ -106,7 +106,7 @@ export const refused = (result: AcquireResult) => {
 export const contender = (
   store: MutexStore["Service"],
   mutex: MutexName,
-  periods: { readonly lease?: Duration.Input; readonly confirm?: Duration.Input; readonly sibling?: ContenderId } = {}
+  periods: { readonly lease?: Duration.Input; readonly confirm?: Duration.Input; readonly sibling?: LeaseId } = {}
 ) => {
   const id = freshId(periods.sibling)
   const lease = Duration.fromInputUnsafe(periods.lease ?? "60 seconds")

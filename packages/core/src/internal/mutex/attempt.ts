@@ -3,7 +3,7 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import * as MutexMetrics from "../../MutexMetrics.ts"
-import type { ContenderId, MutexName } from "../../MutexName.ts"
+import type { LeaseId, MutexName } from "../../MutexName.ts"
 import type { AcquireRequest, AcquireResult, MutexStore } from "../../MutexStore.ts"
 import { BackendError, type StoreError } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
@@ -17,7 +17,7 @@ import type { Terms } from "./leaseOptions.ts"
 /** What one caller wants, under an id that is used for this alone. */
 export interface Attempt {
   readonly mutex: MutexName
-  readonly id: ContenderId
+  readonly id: LeaseId
   readonly terms: Terms
 }
 

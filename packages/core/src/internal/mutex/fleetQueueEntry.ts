@@ -4,7 +4,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
-import type { ContenderId } from "../../MutexName.ts"
+import type { LeaseId } from "../../MutexName.ts"
 import type { Grant, Released, Ticket, WakeUp } from "../../MutexStore.ts"
 import type { BackendError, StoreError } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
@@ -44,7 +44,7 @@ const unknownPosition = 8
 
 /** Plain callbacks: a fiber runs for a request alone, since each turn of a contended mutex begins one entry. */
 export class FleetQueueEntry {
-  readonly id: ContenderId
+  readonly id: LeaseId
   state: State
   /** What it has under way. */
   readonly fibers = new Set<Fiber.Fiber<unknown, unknown>>()
@@ -64,7 +64,7 @@ export class FleetQueueEntry {
   private lookAt = Infinity
   private unset: (() => void) | undefined
 
-  constructor(queue: QueueContext, id: ContenderId, state: State) {
+  constructor(queue: QueueContext, id: LeaseId, state: State) {
     this.queue = queue
     this.id = id
     this.state = state

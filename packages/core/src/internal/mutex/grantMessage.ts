@@ -1,5 +1,5 @@
 /** When a message that tells of a grant is believed: its lease begins at once, while a request confirms it. */
-import type { ContenderId, MutexName } from "../../MutexName.ts"
+import type { LeaseId, MutexName } from "../../MutexName.ts"
 import type { Grant } from "../../MutexStore.ts"
 import { marginMillis } from "../optionChecks.ts"
 import type { AttemptContext, Refused } from "./attempt.ts"
@@ -22,7 +22,7 @@ export const leaseOfGrant = (
   grant: Grant,
   { sent, stamp }: Refused,
   waiter: LocalWaiter,
-  { id, queue }: { readonly id: ContenderId; readonly queue: GrantOwner }
+  { id, queue }: { readonly id: LeaseId; readonly queue: GrantOwner }
 ): HeldLease | undefined => {
   if (stamp === undefined || grant.token <= stamp.token) return undefined
   // Below zero the backend's clock was set back

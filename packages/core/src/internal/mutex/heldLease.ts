@@ -3,7 +3,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import type { FencingToken } from "../../FencingToken.ts"
-import type { ContenderId, MutexName } from "../../MutexName.ts"
+import type { LeaseId, MutexName } from "../../MutexName.ts"
 import type { GuardRequest, Released, ReleaseRequest } from "../../MutexStore.ts"
 import { LeaseLost } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
@@ -28,7 +28,7 @@ export interface LeaseOwner {
 
 export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
   readonly mutex: MutexName
-  readonly id: ContenderId
+  readonly id: LeaseId
   readonly token: FencingToken
   readonly owner: LeaseOwner | undefined
   /** `ending`: its scope is closing, and protected work has not ended yet. Still renewed, no longer handed out. */
@@ -51,7 +51,7 @@ export class HeldLease extends TrackedLease<Terms> implements GuardRequest {
 
   constructor(
     mutex: MutexName,
-    id: ContenderId,
+    id: LeaseId,
     token: FencingToken,
     terms: Terms,
     sent: Instant,

@@ -7,7 +7,7 @@ import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import type { FencingToken } from "../../FencingToken.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
-import type { ContenderId, MutexName } from "../../MutexName.ts"
+import type { LeaseId, MutexName } from "../../MutexName.ts"
 import type { BackendError, StoreError } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
 import { noAnswer } from "../lease/storeFailure.ts"
@@ -24,7 +24,7 @@ import { Silence } from "./silence.ts"
 interface Layer {
   readonly context: AttemptContext
   readonly leases: HeldLeases
-  readonly nextId: () => ContenderId
+  readonly nextId: () => LeaseId
   /** By mutex; an unfair attempt has a queue of its own. */
   readonly queues: Map<MutexName | Attempt, LocalQueue>
   /** Mutexes that were not free when last asked for: the next attempt queues at once. */
@@ -331,7 +331,7 @@ export interface LocalQueues {
 export const make = Effect.fnUntraced(function*(
   context: AttemptContext,
   leases: HeldLeases,
-  nextId: () => ContenderId
+  nextId: () => LeaseId
 ): Effect.fn.Return<LocalQueues, never, Scope.Scope> {
   const queues = new Map<MutexName | Attempt, LocalQueue>()
   const layer: Layer = {

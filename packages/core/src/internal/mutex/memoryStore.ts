@@ -1,7 +1,7 @@
 /** The state of one mutex in the in-process store: the rules of the Redis scripts, on plain data. */
 import * as Duration from "effect/Duration"
 import type { FencingToken } from "../../FencingToken.ts"
-import type { ContenderId } from "../../MutexName.ts"
+import type { LeaseId } from "../../MutexName.ts"
 import type { MutexState, Ownership } from "../../MutexState.ts"
 import type {
   AcquireRequest,
@@ -17,7 +17,7 @@ import type {
 import type { Instant } from "../lease/instant.ts"
 
 interface Waiter {
-  readonly id: ContenderId
+  readonly id: LeaseId
   /** Microseconds. */
   readonly ticket: number
 }
@@ -40,7 +40,7 @@ export interface Last {
 export class MemoryMutex {
   private now = 0
   private micros = 0
-  private owner: ContenderId | undefined
+  private owner: LeaseId | undefined
   /** Monotonic milliseconds. */
   private deadline = 0
   private token: number
@@ -48,7 +48,7 @@ export class MemoryMutex {
   private reserved = 0
   private ticket: number
   private readonly queue: Array<Waiter> = []
-  private readonly listeners = new Map<ContenderId, Listener>()
+  private readonly listeners = new Map<LeaseId, Listener>()
   private readonly observers = new Set<(owner: string) => void>()
   /** By job. */
   private readonly lastPeriods = new Map<string, number>()
@@ -101,7 +101,7 @@ export class MemoryMutex {
     }
   }
 
-  guard(id: ContenderId, lease: number): GuardResult {
+  guard(id: LeaseId, lease: number): GuardResult {
     if (this.owner !== id) return { _tag: "Lost", ownership: this.ownership() }
     this.deadline = this.now + lease
     return { _tag: "Renewed" }
@@ -173,12 +173,12 @@ export class MemoryMutex {
     return () => this.observers.delete(observer)
   }
 
-  listen(id: ContenderId, listener: Listener): () => void {
+  listen(id: LeaseId, listener: Listener): () => void {
     this.listeners.set(id, listener)
     return () => this.listeners.delete(id)
   }
 
-  private enter(id: ContenderId, ticket: Ticket | undefined): Waiter {
+  private enter(id: LeaseId, ticket: Ticket | undefined): Waiter {
     const queued = this.queue.find((waiter) => waiter.id === id)
     if (queued !== undefined) return queued
     this.ticket = Math.max(this.micros, this.ticket + 1)
@@ -190,7 +190,7 @@ export class MemoryMutex {
   }
 
   /** Answers its place, or -1. */
-  private leave(id: ContenderId): number {
+  private leave(id: LeaseId): number {
     const index = this.queue.findIndex((waiter) => waiter.id === id)
     if (index !== -1) this.queue.splice(index, 1)
     return index
@@ -201,13 +201,13 @@ export class MemoryMutex {
     this.reserved = 0
   }
 
-  private grant(id: ContenderId): void {
+  private grant(id: LeaseId): void {
     this.owner = id
     this.mint()
   }
 
   /** Becomes the owner, or is it already and keeps its token. */
-  private take(id: ContenderId, lease: Duration.Duration, reserve: number): FencingToken {
+  private take(id: LeaseId, lease: Duration.Duration, reserve: number): FencingToken {
     if (this.owner !== id) this.grant(id)
     this.reserved = Math.max(this.reserved, reserve)
     this.deadline = this.now + Duration.toMillis(lease)

@@ -9,7 +9,7 @@ import * as Stream from "effect/Stream"
 import type { Body } from "../../Lease.ts"
 import type { AcquireOptions, LeaseOptions, Mutex } from "../../Mutex.ts"
 import * as MutexConfig from "../../MutexConfig.ts"
-import type { ContenderId, MutexName } from "../../MutexName.ts"
+import type { LeaseId, MutexName } from "../../MutexName.ts"
 import { MutexStore } from "../../MutexStore.ts"
 import { type AcquireError, AcquireTimeout, BackendError, InvalidConfig, type InvalidName } from "../../SimbaError.ts"
 import * as contender from "../leadership/contender.ts"
@@ -45,7 +45,7 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
   const leases = yield* heldLeases.make(store, config)
   const key = yield* randomKey
   let counter = 0
-  const nextId = () => `${++counter}-${key}:${config.processName}` as ContenderId
+  const nextId = () => `${++counter}-${key}:${config.processName}` as LeaseId
   const services = yield* Effect.context<never>()
   const random = Context.get(services, Random.Random)
   const context = {

@@ -80,8 +80,8 @@ const encodeInboxMessage = (message: typeof InboxMessageFields.Encoded): string 
 }
 
 /**
- * The channel of a layer: `<contender id>@@` and a contender message for that waiter, with the grant that it tells of, or
- * `forced@@<contender id>` for a lease that was released by force.
+ * The channel of a layer: `<lease id>@@` and a contender message for that waiter, with the grant that it tells of, or
+ * `forced@@<lease id>` for a lease that was released by force.
  */
 export const InboxMessage = text(
   InboxMessageFields,
@@ -90,7 +90,7 @@ export const InboxMessage = text(
       return { _tag: "Forced" as const, id: input.slice("forced@@".length) }
     }
     const end = input.indexOf(separator)
-    if (end === -1) return "expected forced@@<contender id>, or <contender id>@@ and a message"
+    if (end === -1) return "expected forced@@<lease id>, or <lease id>@@ and a message"
     const id = input.slice(0, end)
     const rest = input.slice(end + separator.length)
     if (rest.startsWith("released@@")) return decodeReleased(id, rest)

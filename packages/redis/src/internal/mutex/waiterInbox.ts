@@ -2,7 +2,7 @@
  * Delivers messages to waiters. One channel serves all waiters of a layer, so that a wait costs no subscription. Where
  * contenders of another implementation are seen, a waiter also subscribes to a channel of its own.
  */
-import { type ContenderId, inboxOf, type MutexName } from "@effect-simba/core/MutexName"
+import { inboxOf, type LeaseId, type MutexName } from "@effect-simba/core/MutexName"
 import type { MutexStore, WakeUp } from "@effect-simba/core/MutexStore"
 import type { BackendError } from "@effect-simba/core/SimbaError"
 import type { Subscriber, Subscription } from "@effect-simba/core/Subscriber"
@@ -70,12 +70,12 @@ interface Inbox {
 export interface WaiterInbox {
   readonly wakeUps: (
     mutex: MutexName,
-    id: ContenderId
+    id: LeaseId
   ) => Effect.Effect<Subscription<WakeUp>, BackendError, Scope.Scope>
   readonly listen: NonNullable<MutexStore["Service"]["listen"]>
   readonly forced: MutexStore["Service"]["inbox"]
   /** The waiter has seen contenders of another implementation, and subscribes to its own channel. */
-  readonly noteForeign: (mutex: MutexName, id: ContenderId) => void
+  readonly noteForeign: (mutex: MutexName, id: LeaseId) => void
 }
 
 /** `onStranger` is called for a message to an id that does not wait here. */
@@ -132,7 +132,7 @@ export const make = Effect.fnUntraced(function*(
   })
 
   /** A gap follows the subscription, since messages before it were missed. After a failure the next refusal tries again. */
-  const subscribeOwn = Effect.fnUntraced(function*(mutex: MutexName, id: ContenderId, { tell }: Waiter) {
+  const subscribeOwn = Effect.fnUntraced(function*(mutex: MutexName, id: LeaseId, { tell }: Waiter) {
     const { next } = yield* subscribe(subscriber, keys.contenderChannel(mutex, id), readContenderMessage, {
       gap,
       message: toWakeUp
@@ -142,7 +142,7 @@ export const make = Effect.fnUntraced(function*(
   })
 
   /** Answers what ends it. */
-  const enter = (inbox: Inbox, id: ContenderId, tell: Waiter["tell"]) => {
+  const enter = (inbox: Inbox, id: LeaseId, tell: Waiter["tell"]) => {
     const waiter: Waiter = { tell, own: undefined }
     inbox.waiters.set(id, waiter)
     waiting.set(id, waiter)

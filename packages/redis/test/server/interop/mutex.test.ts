@@ -1,5 +1,5 @@
 import * as Mutex from "@effect-simba/core/Mutex"
-import { type ContenderId, inboxOf, type MutexName } from "@effect-simba/core/MutexName"
+import { inboxOf, type LeaseId, type MutexName } from "@effect-simba/core/MutexName"
 import { BackendError } from "@effect-simba/core/SimbaError"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
@@ -82,7 +82,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with sto
     const waiting = yield* Effect.forkScoped(mutex.acquire(m))
     yield* queued(server, m, 1)
     yield* listening(m, 1)
-    const [id] = (yield* server.send("ZRANGE", keysOf(m).queue, "0", "-1")) as [ContenderId]
+    const [id] = (yield* server.send("ZRANGE", keysOf(m).queue, "0", "-1")) as [LeaseId]
     return { server, m, stock, waiting, id }
   })
 

@@ -1,5 +1,5 @@
 import * as MutexMetrics from "@effect-simba/core/MutexMetrics"
-import type { ContenderId } from "@effect-simba/core/MutexName"
+import type { LeaseId } from "@effect-simba/core/MutexName"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Metric, Scope } from "effect"
 import {
@@ -27,7 +27,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("metrics on Redis", (it)
       const waiting = yield* Effect.forkScoped(Effect.scoped(mutex.acquire(m)))
       yield* queued(server, m, 1)
       assert.strictEqual((yield* Metric.value(MutexMetrics.waiters)).value, 1)
-      const [id] = (yield* server.send("ZRANGE", keysOf(m).queue, "0", "-1")) as [ContenderId]
+      const [id] = (yield* server.send("ZRANGE", keysOf(m).queue, "0", "-1")) as [LeaseId]
       assert.strictEqual(yield* server.send("PUBLISH", inboxChannelOf(id), "nonsense"), 1)
       yield* until("it is counted", Effect.map(count(MutexMetrics.malformedMessages), (n) => n === 1))
       assert.isTrue(lines.some((line) => line.includes("nonsense")), "and logged with its text")

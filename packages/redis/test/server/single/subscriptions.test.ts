@@ -1,5 +1,5 @@
 /** What the connections of a layer cost, and what becomes of waiters when subscriptions are lost. */
-import type { ContenderId } from "@effect-simba/core/MutexName"
+import type { LeaseId } from "@effect-simba/core/MutexName"
 import { assert, it, layer } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Fiber, Scope, Stream } from "effect"
 import { Redis as Client } from "ioredis"
@@ -98,7 +98,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("subscriptions of a laye
       yield* stats.reset
       const waiting = yield* Effect.forkScoped(Effect.scoped(mutex.acquire(m)))
       yield* queued(server, m, 1)
-      const [id] = (yield* server.send("ZRANGE", keysOf(m).queue, "0", "-1")) as [ContenderId]
+      const [id] = (yield* server.send("ZRANGE", keysOf(m).queue, "0", "-1")) as [LeaseId]
       for (let i = 0; i < 20; i++) {
         // One by one: many at once are one reason to look
         assert.strictEqual(yield* server.send("PUBLISH", inboxChannelOf(id), `${id}@@released@@${lease.id}`), 1)
@@ -141,7 +141,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("subscriptions of a laye
       yield* Effect.forEach(names, (m) => held(server, m), { concurrency: 8 })
       const waiting = yield* Effect.forEach(names, (m) => Effect.forkScoped(Effect.scoped(waiter.acquire(m))))
       yield* Effect.forEach(names, (m) => queued(server, m, 1), { concurrency: 8 })
-      const [id] = (yield* server.send("ZRANGE", keysOf(names[0]!).queue, "0", "-1")) as [ContenderId]
+      const [id] = (yield* server.send("ZRANGE", keysOf(names[0]!).queue, "0", "-1")) as [LeaseId]
       const inbox = inboxChannelOf(id)
       const stats = commandStats(server)
       for (let i = 0; i < 2; i++) {

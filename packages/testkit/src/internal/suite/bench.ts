@@ -1,6 +1,6 @@
 /** One mutex under test, and the attempts at it. */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
-import { ContenderId, inboxOf, MutexName } from "@effect-simba/core/MutexName"
+import { inboxOf, LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import type { Ownership } from "@effect-simba/core/MutexState"
 import {
   type AcquireResult,
@@ -53,15 +53,15 @@ export const remainingOf = (ownership: Ownership): number => {
 
 export const tagOf = (result: GuardResult) => result._tag
 
-/** One attempt: its contender id, and its wake-ups. */
+/** One attempt: its lease id, and its wake-ups. */
 export class Party {
-  readonly id: ContenderId
+  readonly id: LeaseId
   ticket: Ticket | undefined
   wakeUps: Subscription<WakeUp> | undefined
   private subscription: Scope.Closeable | undefined
   private readonly bench: Bench
 
-  constructor(bench: Bench, id: ContenderId) {
+  constructor(bench: Bench, id: LeaseId) {
     this.bench = bench
     this.id = id
   }
@@ -191,7 +191,7 @@ export interface Bench extends Periods, suiteTime.SuiteTime {
   readonly store: MutexStore["Service"]
   readonly scope: Scope.Scope
   readonly mutex: MutexName
-  readonly newId: () => ContenderId
+  readonly newId: () => LeaseId
   readonly party: () => Party
   readonly parties: (count: number) => ReadonlyArray<Party>
   /** Parties of one layer. */
@@ -211,9 +211,9 @@ export const makeBench = Effect.fnUntraced(function*(
   // Counts down, so that the order of ids is never the order of arrival
   let counter = 100_000
   // To a store each party is a layer of its own; siblings share one
-  const newId = (sibling?: ContenderId) => {
+  const newId = (sibling?: LeaseId) => {
     const own = `${unique.slice(4)}${(--counter).toString(36).padStart(4, "0")}`
-    return ContenderId.make(`${counter}-${sibling === undefined ? own : inboxOf(sibling)}:suite@host`)
+    return LeaseId.make(`${counter}-${sibling === undefined ? own : inboxOf(sibling)}:suite@host`)
   }
   const party = () => new Party(bench, newId())
   const bench: Bench = {
