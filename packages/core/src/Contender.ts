@@ -31,7 +31,7 @@ import type { InvalidConfig, InvalidName, StoreError } from "./SimbaError.ts"
  *
  * class Reports extends Contender.Service<Reports>()("app/Reports") {}
  *
- * const ReportsLive = Reports.layer("reports", { ttl: "30 seconds", transition: "15 seconds", every: "5 seconds" })
+ * const ReportsLive = Reports.layer("reports", { ttl: "30 seconds", transition: "15 seconds", pollInterval: "5 seconds" })
  * ```
  *
  * @category options
@@ -42,7 +42,7 @@ export interface ContenderOptions extends LeaseOptions {
    * How long after the end of its ttl the owner is looked at while nothing is announced. Owners of another implementation,
    * and a mutex that nobody owns, are looked at this often. Default: 1 second.
    */
-  readonly every?: Duration.Input | undefined
+  readonly pollInterval?: Duration.Input | undefined
   /**
    * How long a leadership that ends because work has failed waits for the runs of scheduled jobs. Default: 1 minute.
    */

@@ -529,7 +529,7 @@ export const list: Stream.Stream<string, StoreError, Mutex> = Stream.unwrap(Effe
  * import { Mutex } from "@effect-simba/core"
  * import { Effect, Stream } from "effect"
  *
- * const alarms = Mutex.events("jobs", { every: "5 seconds" }).pipe(
+ * const alarms = Mutex.events("jobs", { pollInterval: "5 seconds" }).pipe(
  *   Stream.filter((event) => event._tag === "Expired"),
  *   Stream.runForEach((event) => Effect.logError(`${event.owner} did not renew ${event.mutex}`))
  * )
@@ -652,7 +652,7 @@ type EventsOptions = {
    * a waiter, so they are seen this late at most, and several renewals between two looks are one event. A lease is also
    * looked at 100 milliseconds before its end: `Expired` means that it was not renewed by then. Default: 1 second.
    */
-  readonly every?: Duration.Input | undefined
+  readonly pollInterval?: Duration.Input | undefined
   /** Whether renewals are events too. Default: false. */
   readonly renewals?: boolean | undefined
 }

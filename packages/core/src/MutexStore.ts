@@ -241,10 +241,10 @@ export type Change = { readonly _tag: "Acquired"; readonly owner: string } | { r
 export interface ClaimPeriodRequest {
   readonly mutex: MutexName
   readonly job: string
-  readonly every: Duration.Duration
+  readonly period: Duration.Duration
   /**
    * The period is this scheduled instant, in milliseconds since 1970, and no later one has run. An instant that is more than
-   * 10 seconds ahead of the backend's time is refused. Default: the period is the backend's time divided by `every`.
+   * 10 seconds ahead of the backend's time is refused. Default: the period is the backend's time divided by `period`.
    */
   readonly at?: number | undefined
   /** Refuses a job that the backend does not know, and remembers it as if it had run. Default: false. */

@@ -102,7 +102,7 @@ const lossText: Record<typeof LossReason.Type, string> = {
  */
 export class LeaseLost extends Schema.TaggedError<LeaseLost>("@effect-simba/core/LeaseLost")("LeaseLost", {
   mutex: Schema.String,
-  /** The wire id of the lost lease. */
+  /** The id of the lost lease. */
   id: Schema.String,
   token: FencingToken,
   reason: LossReason,
@@ -183,7 +183,7 @@ export class StaleToken extends Schema.TaggedError<StaleToken>("@effect-simba/co
  */
 export class AlreadyHeld extends Schema.TaggedError<AlreadyHeld>("@effect-simba/core/AlreadyHeld")("AlreadyHeld", {
   mutex: Schema.String,
-  /** The wire id of the lease that is open around the call. */
+  /** The id of the lease that is open around the call. */
   id: Schema.String,
   token: FencingToken
 }) {

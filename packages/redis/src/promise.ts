@@ -256,7 +256,7 @@ const ofLead: Names<LeadOptions> = {
   maxHold: true,
   unfair: true,
   maxLocalHandOffs: true,
-  every: true,
+  pollInterval: true,
   drainTimeout: true,
   logLevel: true,
   cron: true,

@@ -335,7 +335,7 @@ describe("the state of a contender over time", () => {
   it.effect("refuses invalid names and options", () =>
     Effect.gen(function*() {
       assert.strictEqual((yield* Effect.flip(Mutex.contend("")))._tag, "InvalidName")
-      assert.strictEqual((yield* Effect.flip(Mutex.contend("m", { every: 0 })))._tag, "InvalidConfig")
+      assert.strictEqual((yield* Effect.flip(Mutex.contend("m", { pollInterval: 0 })))._tag, "InvalidConfig")
       assert.strictEqual((yield* Effect.flip(Mutex.contend("m", { ttl: "-1 second" })))._tag, "InvalidConfig")
     }).pipe(Effect.provide(TestLive)))
 })

@@ -174,7 +174,7 @@ describe("classes of contenders", () => {
       const states = [(yield* reports.state)._tag, (yield* archive.state)._tag].sort()
       assert.deepStrictEqual(states, ["Following", "Leading"])
     }).pipe(Effect.provide(
-      Layer.merge(Reports.layer("books"), Archive.layer("books", { every: "5 seconds" })).pipe(
+      Layer.merge(Reports.layer("books"), Archive.layer("books", { pollInterval: "5 seconds" })).pipe(
         Layer.provide(Mutex.layer()),
         Layer.provide(MutexStore.layerMemory),
         Layer.provideMerge(Logger.layer([]))

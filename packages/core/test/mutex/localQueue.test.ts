@@ -94,7 +94,7 @@ describe("one place in the queue for all waiters of a layer", () => {
         for (const name of names) yield* line.letGo(name)
         assert.deepStrictEqual(line.served, names)
         grows(line.tokens)
-        assert.strictEqual(new Set(line.ids).size, names.length, "each turn has a wire id of its own")
+        assert.strictEqual(new Set(line.ids).size, names.length, "each turn has a lease id of its own")
         const [releases, subscriptions] = ["release", "subscribe"].map((call) =>
           faults.calls.filter((other) => other === call).length
         )

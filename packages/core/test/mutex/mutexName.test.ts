@@ -80,7 +80,7 @@ describe("names", () => {
       assert.strictEqual(yield* MutexName.processNameByUuid, "ffffffff-ffff-4fff-afff-ffffffffffff")
     }).pipe(Effect.updateService(Random.Random, (random) => ({ ...random, nextDoubleUnsafe: () => 1 - 2 ** -53 }))))
 
-  it.effect("a wire id has a counter and a random part before the contender's name", () =>
+  it.effect("a lease id has a counter and a random part before the contender's name", () =>
     Effect.sync(() => {
       assert.isTrue(accepted(MutexName.LeaseId, "12-0123456789ab:7@host"))
       for (

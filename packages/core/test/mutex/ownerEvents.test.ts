@@ -107,7 +107,7 @@ describe("Mutex.events", { tags: ["S16"] }, () => {
       const refused = (stream: Stream.Stream<unknown, { readonly _tag: string }, Mutex.Mutex>) =>
         Effect.map(Effect.flip(Stream.runDrain(stream)), (error) => error._tag)
       assert.strictEqual(yield* refused(Mutex.events(" ")), "InvalidName")
-      assert.strictEqual(yield* refused(Mutex.events("m", { every: 0 })), "InvalidConfig")
+      assert.strictEqual(yield* refused(Mutex.events("m", { pollInterval: 0 })), "InvalidConfig")
     }).pipe(Effect.provide(TestLive)))
 })
 
@@ -216,7 +216,7 @@ describe("ticks", { tags: ["B33"] }, () => {
     const mutex = MutexName.MutexName.make("m")
     return (every: Duration.Input, at?: number) =>
       Effect.map(
-        store.claimPeriod({ mutex, job: "j", every: Duration.fromInputUnsafe(every), at }),
+        store.claimPeriod({ mutex, job: "j", period: Duration.fromInputUnsafe(every), at }),
         ({ first, next }) => [first, Duration.toMillis(next)]
       )
   })

@@ -463,7 +463,7 @@ describe("the store says what it could not read", () => {
 
   it.effect.each(badTicks.map((reply) => ({ reply })))(
     "tick: $reply",
-    ({ reply }) => readingFails(reply, (store) => store.claimPeriod({ mutex, job: "job", every: period }))
+    ({ reply }) => readingFails(reply, (store) => store.claimPeriod({ mutex, job: "job", period }))
   )
 
   it.effect.each(badOwnerships)(

@@ -48,7 +48,7 @@ const stockLeader = Effect.fnUntraced(function*(options: {
 describe("beside stock contenders", () => {
   it.effect.each(["1 second", "2 seconds", "5 seconds"] as const)(
     "an observer that looks every %s sees renewals, and no expiry where an owner renewed and released",
-    (every) =>
+    (pollInterval) =>
       Effect.forEach(
         [0, 130, 480, 760],
         (phase) =>
@@ -59,7 +59,7 @@ describe("beside stock contenders", () => {
               const stock = yield* stockLeader({ ttl: 2000, transition: 1000, leads })
               yield* TestClock.adjust(phase)
               yield* start(Stream.runForEach(
-                us.events("m", { every, renewals: true }),
+                us.events("m", { pollInterval, renewals: true }),
                 ({ _tag }) => Effect.sync(() => seen.push(_tag))
               ))
               yield* TestClock.adjust("20 seconds")

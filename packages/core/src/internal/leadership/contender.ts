@@ -63,14 +63,14 @@ export const make = Effect.fnUntraced(function*(options: {
   readonly mutex: MutexName
   readonly transition: Duration.Duration
   readonly margin: Duration.Duration
-  readonly every: Duration.Duration
+  readonly pollInterval: Duration.Duration
   readonly drainTimeout: Duration.Duration
   readonly logLevel: LogLevel.Severity
   readonly recorder: Recorder
   readonly acquire: Effect.Effect<Lease, AcquireError, Scope.Scope>
 }): Effect.fn.Return<Contender, never, Scope.Scope> {
   const { mutex, recorder, store } = options
-  const every = Duration.toMillis(options.every)
+  const every = Duration.toMillis(options.pollInterval)
   const transition = Duration.toMillis(options.transition)
   const margin = Duration.toMillis(options.margin)
   const phases = { transition, margin }

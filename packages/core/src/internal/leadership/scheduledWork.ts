@@ -138,7 +138,7 @@ export const drive = <A, E, R, SE, SR>(
       jobHost(contention).store.claimPeriod({
         mutex: contention.mutex,
         job: name,
-        every: Duration.millis(every),
+        period: Duration.millis(every),
         at,
         onlyIfKnown
       }).pipe(

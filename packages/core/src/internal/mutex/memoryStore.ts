@@ -155,7 +155,7 @@ export class MemoryMutex {
 
   claimPeriod(request: ClaimPeriodRequest): ClaimPeriodResult {
     const { at, job, onlyIfKnown = false } = request
-    const every = Duration.toMillis(request.every)
+    const every = Duration.toMillis(request.period)
     const now = this.micros / 1000
     if (at !== undefined && at > now + tolerance) return { first: false, next: Duration.millis(at - now - tolerance) }
     const period = at ?? Math.floor(now / every) * every

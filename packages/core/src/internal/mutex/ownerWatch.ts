@@ -244,10 +244,10 @@ export const serve = (reader: Reader, events: ReadonlyArray<OwnerEvent>): void =
 export const events = (
   follow: Follow,
   mutex: MutexName,
-  options: { readonly every: Duration.Duration; readonly renewals: boolean }
+  options: { readonly pollInterval: Duration.Duration; readonly renewals: boolean }
 ): Stream.Stream<OwnerEvent, StoreError> =>
   Stream.unwrap(Effect.gen(function*() {
-    const every = Duration.toMillis(options.every)
+    const every = Duration.toMillis(options.pollInterval)
     const reader = yield* makeReader
     yield* follow(mutex, {
       on: (_, events) => Effect.sync(() => serve(reader, events)),

@@ -202,7 +202,7 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
     contend: (name, options = {}) =>
       Effect.gen(function*() {
         const { mutex, terms: { lease, ttl } } = yield* attempt(name, options)
-        const every = yield* positive("every", options.every ?? "1 second")
+        const pollInterval = yield* positive("pollInterval", options.pollInterval ?? "1 second")
         const drainTimeout = yield* notNegative("drainTimeout", options.drainTimeout ?? "1 minute")
         return yield* contender.make({
           store,
@@ -210,7 +210,7 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
           mutex,
           transition: Duration.subtract(lease, ttl),
           margin: margin(lease),
-          every,
+          pollInterval,
           drainTimeout,
           logLevel: options.logLevel ?? "Info",
           recorder: leases.recorder,
@@ -220,8 +220,8 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
     events: (name, options = {}) =>
       Stream.unwrap(Effect.gen(function*() {
         const mutex = yield* mutexName(name)
-        const every = yield* positive("every", options.every ?? "1 second")
-        return ownerWatch.events(follow, mutex, { every, renewals: options.renewals ?? false })
+        const pollInterval = yield* positive("pollInterval", options.pollInterval ?? "1 second")
+        return ownerWatch.events(follow, mutex, { pollInterval, renewals: options.renewals ?? false })
       })),
     inspect: (name, options = {}) =>
       Effect.flatMap(mutexName(name), (mutex) => store.inspect(mutex, options.waiters ?? 100)),

@@ -104,12 +104,12 @@ export const watch = Command.make(
   "watch",
   {
     name: Argument.String("name").pipe(Argument.withDescription("One mutex (default: all)"), Argument.optional),
-    every: durationFlag("every", "Time between two looks (default: 250ms for one mutex, 1s for all)"),
+    pollInterval: durationFlag("poll-interval", "Time between two looks (default: 250ms for one mutex, 1s for all)"),
     duration: durationFlag("for", "Ends by itself (default: at Ctrl-C)")
   },
-  Effect.fnUntraced(function*({ duration = Duration.infinity, every, name: wanted }) {
+  Effect.fnUntraced(function*({ duration = Duration.infinity, name: wanted, pollInterval }) {
     const name = Option.getOrUndefined(wanted)
-    const pause = every ?? (name === undefined ? Duration.seconds(1) : Duration.millis(250))
+    const pause = pollInterval ?? (name === undefined ? Duration.seconds(1) : Duration.millis(250))
     const { canAnimate } = yield* TerminalCapabilities.TerminalCapabilities
     const isLive = canAnimate && !(yield* Json)
     yield* Effect.gen(function*() {

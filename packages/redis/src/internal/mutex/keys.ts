@@ -6,10 +6,10 @@
  */
 import type { MutexName } from "@effect-simba/core/MutexName"
 
-/** String: the owner's wire id. Expires with the lease. */
+/** String: the owner's lease id. Expires with the lease. */
 export const owner = (mutex: MutexName): string => `simba:{${mutex}}`
 
-/** Sorted set of wire ids by ticket. */
+/** Sorted set of lease ids by ticket. */
 export const queue = (mutex: MutexName): string => `simba:{${mutex}}:contender`
 
 /** String: the last fencing token. */
@@ -35,7 +35,7 @@ export const contenderChannel = (mutex: MutexName, id: string): string => `simba
 export const tick = (mutex: MutexName, job: string): string => `simba:{${mutex}}:tick:${job}`
 
 /**
- * Where a layer of ours is told what concerns its waiters and leases, by the part that its wire ids share. It listens
+ * Where a layer of ours is told what concerns its waiters and leases, by the part that its lease ids share. It listens
  * there from its beginning to its end; a waiter is dead when nobody does. The scripts build the same name from the ids.
  */
 export const inboxChannel = (key: string): string => `simba:inbox:${key}`

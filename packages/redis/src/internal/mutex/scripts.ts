@@ -41,5 +41,5 @@ export const forceRelease = script<
 /** Gives a period of scheduled work to the first that asks. */
 export const claimPeriod = script<
   readonly [claimed: string],
-  readonly [every: number, at: number | "", onlyIfKnown: "0" | "1"]
+  readonly [period: number, at: number | "", onlyIfKnown: "0" | "1"]
 >(lua.claimPeriod)

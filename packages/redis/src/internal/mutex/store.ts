@@ -133,9 +133,9 @@ const make = Effect.gen(function*() {
     list: known(scan("list", redis, topology, "MATCH", mutexKeys.pattern)),
     forceRelease: (mutex, confirm) =>
       behind(forceRelease(mutexKeys.operands(mutex), [Duration.toMillis(confirm), skipDead])),
-    claimPeriod: ({ at, every, job, mutex, onlyIfKnown = false }) =>
+    claimPeriod: ({ at, job, mutex, onlyIfKnown = false, period }) =>
       Effect.map(
-        claimPeriod([mutexKeys.tick(mutex, job)], [Duration.toMillis(every), at ?? "", onlyIfKnown ? "1" : "0"]),
+        claimPeriod([mutexKeys.tick(mutex, job)], [Duration.toMillis(period), at ?? "", onlyIfKnown ? "1" : "0"]),
         ([first, next]) => ({ first: first === "1", next: Duration.millis(next) })
       )
   })

@@ -154,7 +154,10 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       const server = yield* RedisServer
       const [first, second] = yield* Effect.all([openMutex(server), openMutex(server)])
       const name = freshName("watched")
-      const watching = yield* commandLine.start(["watch", name, "--every", "50ms"], { ...server, terminal: true })
+      const watching = yield* commandLine.start(["watch", name, "--poll-interval", "50ms"], {
+        ...server,
+        terminal: true
+      })
       yield* until("it draws", Effect.sync(() => watching.output().includes("nobody")))
       const owners: Array<string> = []
       for (const mutex of [first, second]) {
@@ -180,7 +183,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       const holder = yield* openMutex(server)
       const name = freshName("followed")
       const one = yield* commandLine.start(["watch", name, "--json", "--for", "20s"], server)
-      const all = yield* commandLine.start(["watch", "--json", "--every", "50ms", "--for", "20s"], server)
+      const all = yield* commandLine.start(["watch", "--json", "--poll-interval", "50ms", "--for", "20s"], server)
       const linesOf = (run: commandLine.Run) =>
         run.output().split("\n").filter((line) => line !== "").map((line) => JSON.parse(line))
       const id = yield* Effect.scoped(Effect.gen(function*() {
@@ -202,8 +205,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
   it.effect("watch survives a server that goes away, and says so", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
-      const lines = yield* commandLine.start(["watch", "--json", "--every", "50ms"], server)
-      const drawn = yield* commandLine.start(["watch", "--every", "50ms"], { ...server, terminal: true })
+      const lines = yield* commandLine.start(["watch", "--json", "--poll-interval", "50ms"], server)
+      const drawn = yield* commandLine.start(["watch", "--poll-interval", "50ms"], { ...server, terminal: true })
       const before = yield* openMutex(server)
       const name = freshName("before")
       yield* before.acquire(name)
@@ -232,11 +235,18 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
     Effect.gen(function*() {
       const server = yield* RedisServer
       for (
-        const args of [["show"], ["no-such"], ["ls", "--no-such"], ["show", " "], ["watch", "--every", "fast"], [
-          "ls",
-          "--sentinel",
-          "localhost:1"
-        ]]
+        const args of [
+          ["show"],
+          ["no-such"],
+          ["ls", "--no-such"],
+          ["show", " "],
+          ["watch", "--poll-interval", "fast"],
+          [
+            "ls",
+            "--sentinel",
+            "localhost:1"
+          ]
+        ]
       ) {
         const { code, errors, output } = yield* commandLine.run(args, server)
         assert.strictEqual(code, 64, `${args.join(" ")}: ${output}${errors}`)

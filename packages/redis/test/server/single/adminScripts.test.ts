@@ -219,7 +219,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
             assert.strictEqual(yield* server.send("TYPE", keysOf(m)[part]), "list")
           }
           yield* spoil(server, RedisKeys.tick(m, "job"))
-          yield* failsWithWrongType(store.claimPeriod({ mutex: m, job: "job", every: hour }))
+          yield* failsWithWrongType(store.claimPeriod({ mutex: m, job: "job", period: hour }))
           assert.strictEqual(yield* server.send("TYPE", RedisKeys.tick(m, "job")), "list")
         }),
       { tags: ["S21"] }
@@ -272,8 +272,8 @@ layer(RedisServer.layer, { excludeTestServices: true })(
           const { m, server, store } = yield* freshMutex("tick")
           const key = `simba:{${m}}:tick:nightly`
           assert.strictEqual(RedisKeys.tick(m, "nightly"), key)
-          const tick = (every: Duration.Duration, at?: number) =>
-            store.claimPeriod({ mutex: m, job: "nightly", every, at })
+          const tick = (period: Duration.Duration, at?: number) =>
+            store.claimPeriod({ mutex: m, job: "nightly", period, at })
           const { first, next } = yield* tick(hour)
           assert.isTrue(first)
           const period = Number(yield* server.send("GET", key))
@@ -349,7 +349,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         yield* b.wait
         assert.strictEqual((yield* store.inspect(m, 1)).waiting, 1)
         assert.deepStrictEqual(yield* listOf(store), [m])
-        assert.isTrue((yield* store.claimPeriod({ mutex: m, job: "j", every: hour })).first)
+        assert.isTrue((yield* store.claimPeriod({ mutex: m, job: "j", period: hour })).first)
         assert.strictEqual(ownerOf(yield* store.forceRelease(m, confirm)), a.id)
         assert.strictEqual((yield* inbox.next).id, a.id)
         yield* b.confirm
@@ -365,7 +365,9 @@ layer(RedisServer.layer, { excludeTestServices: true })(
           yield* server.send("SCRIPT", "FLUSH")
           assert.strictEqual((yield* store.inspect(m, i)).ownership._tag, "Held")
           yield* server.send("SCRIPT", "FLUSH")
-          assert.isTrue((yield* store.claimPeriod({ mutex: m, job: `job ${i}`, every: Duration.seconds(i + 1) })).first)
+          assert.isTrue(
+            (yield* store.claimPeriod({ mutex: m, job: `job ${i}`, period: Duration.seconds(i + 1) })).first
+          )
           yield* server.send("SCRIPT", "FLUSH")
           assert.strictEqual((yield* store.forceRelease(m, Duration.seconds(i + 1)))._tag, "Held")
         }

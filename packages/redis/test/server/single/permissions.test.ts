@@ -33,7 +33,7 @@ it.live("of mutexes, contenders, observers and operators", () =>
       const jobs = yield* Mutex.contend("jobs")
       yield* until("it leads", Effect.map(jobs.lease, Option.isSome))
       assert.isTrue(
-        (yield* (yield* MutexStore).claimPeriod({ mutex: jobs.mutex, job: "job", every: Duration.hours(1) })).first
+        (yield* (yield* MutexStore).claimPeriod({ mutex: jobs.mutex, job: "job", period: Duration.hours(1) })).first
       )
       assert.deepStrictEqual(yield* Stream.runCollect(Mutex.list), ["jobs"])
       assert.strictEqual((yield* Mutex.inspect("jobs")).ownership._tag, "Held")

@@ -149,7 +149,7 @@ export const observing = ({ bench, it }: Cases): void => {
       granted(yield* store.acquire({ mutex: freed, id, mode: "try", lease, confirm }))
       yield* store.release({ mutex: freed, id, confirm })
       for (const job of ["job", "{job}", "}:contender"]) {
-        yield* store.claimPeriod({ mutex: MutexName.make(`${mutex} ticked`), job, every: lease })
+        yield* store.claimPeriod({ mutex: MutexName.make(`${mutex} ticked`), job, period: lease })
       }
       assert.deepStrictEqual(
         yield* listed(one),

@@ -18,8 +18,8 @@ const soon = Effect.fnUntraced(function*({ parties }: Bench) {
   return now + 2000 + (now % 3_600_000 === 3_598_000 ? 1 : 0)
 })
 
-const ticker = ({ mutex, store }: Bench, job = "job", name = mutex) => (every: Duration.Duration, at?: number) =>
-  store.claimPeriod({ mutex: name, job, every, at })
+const ticker = ({ mutex, store }: Bench, job = "job", name = mutex) => (period: Duration.Duration, at?: number) =>
+  store.claimPeriod({ mutex: name, job, period, at })
 
 export const ticking = ({ bench, it }: Cases): void => {
   it.effect("B33: of many that ask in one period, one is the first", () =>
@@ -101,7 +101,7 @@ export const ticking = ({ bench, it }: Cases): void => {
       const { mutex, store } = one
       const noon = yield* soon(one)
       const ask = (at: number, onlyIfKnown: boolean) =>
-        Effect.map(store.claimPeriod({ mutex, job: "job", every: hour, at, onlyIfKnown }), ({ first }) => first)
+        Effect.map(store.claimPeriod({ mutex, job: "job", period: hour, at, onlyIfKnown }), ({ first }) => first)
       assert.isFalse(yield* ask(noon, true))
       assert.isFalse(yield* ask(noon, false), "it is over, as if it had run")
       assert.isTrue(yield* ask(noon + 1, true))

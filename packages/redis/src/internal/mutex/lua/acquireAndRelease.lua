@@ -19,11 +19,11 @@
 ---
 --- Operands by letter:
 ---
----   t  a plain try: wire id
----   a  any acquire: wire id, 'try' or 'wait', lease ms, confirm ms, ticket or '', unfair, how many tokens to reserve
----   c  a confirmation of a grant: wire id, token, lease ms, how many tokens to reserve
----   r  a plain release: wire id
----   d  any release: wire id, confirm ms, unfair, wire id to queue or '', its lease ms, how many tokens it reserves,
+---   t  a plain try: lease id
+---   a  any acquire: lease id, 'try' or 'wait', lease ms, confirm ms, ticket or '', unfair, how many tokens to reserve
+---   c  a confirmation of a grant: lease id, token, lease ms, how many tokens to reserve
+---   r  a plain release: lease id
+---   d  any release: lease id, confirm ms, unfair, lease id to queue or '', its lease ms, how many tokens it reserves,
 ---      the last token that was used or ''
 ---   i  an inspection: how many waiters to name
 

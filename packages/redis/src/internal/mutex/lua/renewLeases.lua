@@ -3,7 +3,7 @@
 --- An error at one key leaves the others alone.
 ---
 --- KEYS[n] owner
---- ARGV[1..] idsAndLeases  the wire id of each key, then the lease in ms of each key, or one for all
+--- ARGV[1..] idsAndLeases  the lease id of each key, then the lease in ms of each key, or one for all
 --- Reply: { index from 1, 'owner' or 'error', ownership or error } for each key that was not renewed.
 
 local missed = {}
