@@ -18,7 +18,7 @@ const order = (region: string, ...fields: ReadonlyArray<string>) =>
 const sums = Effect.flatMap(Sums, Ref.get)
 
 describe("the handler of orders", () => {
-  const Live = Layer.merge(Sums.layer, TestStreams.layerWith(RedisStreams.layerStore, { service: "orders" }))
+  const Live = Layer.merge(Sums.layer, TestStreams.layerFakeRedis(RedisStreams.layerStore, { service: "orders" }))
 
   it.effect("adds up what was ordered, until the last order", () =>
     Effect.gen(function*() {

@@ -102,7 +102,7 @@ export class Mutex extends Context.Service<Mutex, {
   ) => Stream.Stream<OwnerEvent, StoreError | InvalidName | InvalidConfig>
   readonly inspect: (
     name: string,
-    options?: { readonly waiters?: number | undefined }
+    options?: { readonly limit?: number | undefined }
   ) => Effect.Effect<MutexState, StoreError | InvalidName>
   readonly list: Stream.Stream<string, StoreError>
   readonly forceRelease: (name: string) => Effect.Effect<Ownership, StoreError | InvalidName>
@@ -482,7 +482,7 @@ export const owner = (name: string): Effect.Effect<Ownership, StoreError | Inval
  * import { Duration, Effect } from "effect"
  *
  * const stuck = Effect.map(
- *   Mutex.inspect("invoices", { waiters: 10 }),
+ *   Mutex.inspect("invoices", { limit: 10 }),
  *   ({ waiters }) => waiters.filter(({ waited }) => Duration.toMinutes(waited) > 1).map(({ id }) => id)
  * )
  * ```
@@ -494,7 +494,7 @@ export const inspect = (
   name: string,
   options?: {
     /** How many waiters to name at most. Default: 100. */
-    readonly waiters?: number | undefined
+    readonly limit?: number | undefined
   }
 ): Effect.Effect<MutexState, StoreError | InvalidName, Mutex> => Mutex.use((mutex) => mutex.inspect(name, options))
 

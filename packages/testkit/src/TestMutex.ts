@@ -113,13 +113,13 @@ export const layerClient = <E>(
  *     yield* Mutex.withLock("report")((lease) => RedisFence.set(lease, "report:latest", "42"))
  *     const server = yield* FakeRedis.FakeRedis
  *     assert.deepStrictEqual(yield* server.dump("report:latest"), { type: "string", value: "42" })
- *   }).pipe(Effect.provide(TestMutex.layerWith(RedisMutex.layerStore))))
+ *   }).pipe(Effect.provide(TestMutex.layerFakeRedis(RedisMutex.layerStore))))
  * ```
  *
  * @category layers
  * @since 0.1.0
  */
-export const layerWith = <E>(
+export const layerFakeRedis = <E>(
   store: StoreLayer<E>,
   options?: MutexConfig.Options & FakeRedis.ClientOptions & FakeRedis.Options
 ): Layer.Layer<Mutex.Mutex | Redis | FakeRedis.FakeRedis, E | BackendError | InvalidConfig> =>

@@ -51,7 +51,7 @@ type PageOptions = {
   /** Only those after this id. */
   readonly after?: EntryId | undefined
   /** At most so many. Default: 100. */
-  readonly count?: number | undefined
+  readonly limit?: number | undefined
 }
 
 /**
@@ -422,7 +422,7 @@ export const inspect: Effect.Effect<ServiceState, StoreError, StreamClient> = St
  * import { Effect } from "effect"
  *
  * const reasons = Effect.map(
- *   StreamClient.deadLetters({ count: 20 }),
+ *   StreamClient.deadLetters({ limit: 20 }),
  *   (letters) => letters.map(({ reason, stream }) => `${stream}: ${reason}`)
  * )
  * ```
@@ -445,7 +445,7 @@ export const deadLetters = (
  * import { Effect } from "effect"
  *
  * const redriveFirst = Effect.flatMap(
- *   StreamClient.deadLetters({ count: 1 }),
+ *   StreamClient.deadLetters({ limit: 1 }),
  *   Effect.forEach(({ id }) => StreamClient.redrive(id))
  * )
  * ```
@@ -460,7 +460,7 @@ type RedriveOptions = {
   /** Default: all. */
   readonly filter?: ((letter: DeadLetter) => boolean) | undefined
   /** At most so many. Default: no limit. */
-  readonly count?: number | undefined
+  readonly limit?: number | undefined
 }
 
 /**
@@ -475,7 +475,7 @@ type RedriveOptions = {
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
  *
- * const redriven = StreamClient.redriveAll({ filter: ({ reason }) => reason.includes("ECONNREFUSED"), count: 1000 })
+ * const redriven = StreamClient.redriveAll({ filter: ({ reason }) => reason.includes("ECONNREFUSED"), limit: 1000 })
  * ```
  *
  * @category combinators

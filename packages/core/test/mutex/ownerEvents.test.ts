@@ -151,7 +151,7 @@ describe("MutexAdmin", { tags: ["B59"] }, () => {
       yield* TestClock.adjust("3 seconds")
       yield* Effect.provide(start(Mutex.acquire("m")), c)
       yield* TestClock.adjust("1 second")
-      const state = yield* Mutex.inspect("m", { waiters: 1 })
+      const state = yield* Mutex.inspect("m", { limit: 1 })
       assert.strictEqual(state.token, lease.token)
       assert.strictEqual(state.waiting, 2)
       assert.deepStrictEqual(state.waiters.map(({ waited }) => Duration.toMillis(waited)), [4000])

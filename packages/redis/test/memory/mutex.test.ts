@@ -64,7 +64,7 @@ describe("a mutex on the fake Redis", () => {
       yield* Mutex.withLock("report")((lease) => RedisFence.set(lease, "report:latest", "42"))
       const { dump } = yield* FakeRedis.FakeRedis
       assert.deepStrictEqual(yield* dump("report:latest"), { type: "string", value: "42" })
-    }).pipe(Effect.provide(TestMutex.layerWith(RedisMutex.layerStore))))
+    }).pipe(Effect.provide(TestMutex.layerFakeRedis(RedisMutex.layerStore))))
 
   it.effect("fifteen fibers of three processes exclude each other", () => fake(scenarios.exclusion))
 

@@ -305,7 +305,7 @@ describe("TestMutex", () => {
       yield* TestClock.adjust("1 second")
       yield* Fiber.join(both)
       assert.deepStrictEqual((yield* server.keys).map(({ key }) => key), ["simba:{report}:fence"])
-    }).pipe(Effect.provide(TestMutex.layerWith(RedisMutex.layerStore))))
+    }).pipe(Effect.provide(TestMutex.layerFakeRedis(RedisMutex.layerStore))))
 
   it.effect("plays several processes on one server", () =>
     Effect.gen(function*() {

@@ -30,7 +30,7 @@ it.effect("one client: what is announced and added is processed, and FakeRedis s
     assert.strictEqual((yield* StreamClient.inspect).announced, 0)
     const server = yield* FakeRedis.FakeRedis
     assert.include((yield* server.keys).map(({ key }) => key), "orders:eu")
-  }).pipe(Effect.provide(TestStreams.layerWith(RedisStreams.layerStore, { service: "orders" }))))
+  }).pipe(Effect.provide(TestStreams.layerFakeRedis(RedisStreams.layerStore, { service: "orders" }))))
 
 it.effect("a message that a handler gave up is redriven after the others", () =>
   Effect.gen(function*() {
@@ -55,7 +55,7 @@ it.effect("a message that a handler gave up is redriven after the others", () =>
     assert.deepStrictEqual(yield* StreamClient.deadMessages("orders:eu"), [])
     assert.strictEqual((yield* Effect.flip(StreamClient.deadMessages("")))._tag, "InvalidName")
     assert.strictEqual((yield* Effect.flip(StreamClient.redriveMessage("orders:eu", "x")))._tag, "InvalidName")
-  }).pipe(Effect.provide(TestStreams.layerWith(RedisStreams.layerStore, { service: "orders" }))))
+  }).pipe(Effect.provide(TestStreams.layerFakeRedis(RedisStreams.layerStore, { service: "orders" }))))
 
 it.effect("several: another goes on after the last commit of one that was cut off", () =>
   Effect.gen(function*() {

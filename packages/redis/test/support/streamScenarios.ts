@@ -235,7 +235,7 @@ export const redrivenAll = scenario(function*(stage) {
   yield* until("dead-lettered", Effect.map(a.client.deadLetters(), ({ length }) => length === 5))
   isDown = false
   const filter = ({ reason }: { readonly reason: string }) => reason.includes("down")
-  assert.strictEqual(yield* a.client.redriveAll({ filter, count: 3 }), 3)
+  assert.strictEqual(yield* a.client.redriveAll({ filter, limit: 3 }), 3)
   yield* owns(a, 3)
   assert.strictEqual(yield* a.client.redriveAll({ filter }), 1)
   assert.strictEqual(yield* a.client.redriveAll({ filter }), 0)

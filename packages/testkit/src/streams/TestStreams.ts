@@ -24,7 +24,7 @@
  *     yield* Redis.use((redis) => redis.send("XADD", "orders:eu", "*", "amount", "42"))
  *     yield* TestClock.adjust("5 seconds")
  *     assert.strictEqual(yield* Ref.get(sum), 42)
- *   }).pipe(Effect.provide(TestStreams.layerWith(RedisStreams.layerStore, { service: "orders" }))))
+ *   }).pipe(Effect.provide(TestStreams.layerFakeRedis(RedisStreams.layerStore, { service: "orders" }))))
  * ```
  *
  * @since 0.1.0
@@ -113,13 +113,13 @@ export const layerClient = <E>(
  * import { RedisStreams } from "@effect-simba/redis/streams"
  * import { TestStreams } from "@effect-simba/testkit/streams"
  *
- * const OrdersTest = TestStreams.layerWith(RedisStreams.layerStore, { service: "orders", capacity: 8 })
+ * const OrdersTest = TestStreams.layerFakeRedis(RedisStreams.layerStore, { service: "orders", capacity: 8 })
  * ```
  *
  * @category layers
  * @since 0.1.0
  */
-export const layerWith = <E>(
+export const layerFakeRedis = <E>(
   store: StoreLayer<E>,
   options: StreamConfig.Options & FakeRedis.ClientOptions & FakeRedis.Options
 ): Layer.Layer<StreamClient.StreamClient | Redis | FakeRedis.FakeRedis, E | BackendError | InvalidConfig> =>

@@ -73,7 +73,7 @@ export * as StreamStoreSuite from "./StreamStoreSuite.ts"
  *     yield* Redis.use((redis) => redis.send("XADD", "orders:eu", "*", "amount", "42"))
  *     yield* TestClock.adjust("5 seconds")
  *     assert.strictEqual(yield* Ref.get(sum), 42)
- *   }).pipe(Effect.provide(TestStreams.layerWith(RedisStreams.layerStore, { service: "orders" }))))
+ *   }).pipe(Effect.provide(TestStreams.layerFakeRedis(RedisStreams.layerStore, { service: "orders" }))))
  * ```
  *
  * @since 0.1.0

@@ -224,7 +224,7 @@ export const make = Effect.fnUntraced(function*(options: MutexConfig.Options = {
         return ownerWatch.events(follow, mutex, { pollInterval, renewals: options.renewals ?? false })
       })),
     inspect: (name, options = {}) =>
-      Effect.flatMap(mutexName(name), (mutex) => store.inspect(mutex, options.waiters ?? 100)),
+      Effect.flatMap(mutexName(name), (mutex) => store.inspect(mutex, options.limit ?? 100)),
     list: store.list,
     forceRelease: (name) => Effect.flatMap(mutexName(name), (mutex) => store.forceRelease(mutex, confirmTimeout)),
     owner: (name) => Effect.flatMap(mutexName(name), store.owner)

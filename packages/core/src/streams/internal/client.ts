@@ -176,17 +176,17 @@ export const make = Effect.fnUntraced(function*(
   })
 
   const redriveAll: StreamClient["Service"]["redriveAll"] = Effect.fnUntraced(
-    function*({ count = Infinity, filter = () => true } = {}) {
+    function*({ filter = () => true, limit = Infinity } = {}) {
       const { deadLetters } = yield* store.inspect
       let redriven = 0
       let after: EntryId | undefined
-      for (let seen = 0; seen < deadLetters && redriven < count;) {
+      for (let seen = 0; seen < deadLetters && redriven < limit;) {
         const page = yield* store.deadLetters(after, Math.min(100, deadLetters - seen))
         if (page.length === 0) break
         seen += page.length
         after = page[page.length - 1]!.id
         for (const letter of page) {
-          if (redriven < count && filter(letter) && (yield* store.redrive(letter.id))) redriven++
+          if (redriven < limit && filter(letter) && (yield* store.redrive(letter.id))) redriven++
         }
       }
       return redriven
@@ -250,11 +250,11 @@ export const make = Effect.fnUntraced(function*(
     release,
     owned: Effect.sync(() => table.held().map(leaseOf)),
     inspect: store.inspect,
-    deadLetters: ({ after, count = 100 } = {}) => store.deadLetters(after, count),
+    deadLetters: ({ after, limit = 100 } = {}) => store.deadLetters(after, limit),
     redrive: (id) => Effect.flatMap(entryId(id), store.redrive),
     redriveAll,
-    deadMessages: (stream, { after, count = 100 } = {}) =>
-      Effect.flatMap(streamName(stream), (stream) => store.deadMessages(stream, after, count)),
+    deadMessages: (stream, { after, limit = 100 } = {}) =>
+      Effect.flatMap(streamName(stream), (stream) => store.deadMessages(stream, after, limit)),
     redriveMessage: (stream, id) =>
       Effect.flatMap(
         Effect.all([streamName(stream), entryId(id)]),

@@ -28,12 +28,12 @@ export const mutexes = RedisMutex.layerRedis().pipe(Layer.provideMerge(redis))
 export const nameArgument = Argument.String("name").pipe(Argument.withDescription("The name of the mutex"))
 
 /** The mutexes that can be read, and those that cannot, since another program wrote their keys. */
-export const lookAt = (names: ReadonlyArray<string>, waiters: number) =>
+export const lookAt = (names: ReadonlyArray<string>, limit: number) =>
   Effect.map(
     Effect.forEach(
       names,
       (name) =>
-        Mutex.inspect(name, { waiters }).pipe(
+        Mutex.inspect(name, { limit }).pipe(
           Effect.map((state) => Result.succeed({ name, state })),
           Effect.catchIf(
             (error) => error._tag !== "BackendError" || !error.retryable,
@@ -133,7 +133,7 @@ const foreignKey = Effect.fnUntraced(function*(mutex: MutexName) {
 })
 
 /** Reads a mutex. Where another program wrote a key of it, the message names the key. */
-const inspect = (verb: string, name: string, options?: { readonly waiters: number }) =>
+const inspect = (verb: string, name: string, options?: { readonly limit: number }) =>
   Effect.catchIf(
     Mutex.inspect(name, options),
     isForeign,
@@ -148,9 +148,9 @@ const inspect = (verb: string, name: string, options?: { readonly waiters: numbe
 
 const show = Command.make(
   "show",
-  { name: nameArgument, waiters: countFlag("waiters", "How many waiters to name", 20) },
-  Effect.fnUntraced(function*({ name, waiters }) {
-    const state = yield* inspect("show", name, { waiters })
+  { name: nameArgument, limit: countFlag("limit", "How many waiters to name", 20) },
+  Effect.fnUntraced(function*({ limit, name }) {
+    const state = yield* inspect("show", name, { limit })
     yield* print(toJson(name, state), (paint) => describe(name, state, paint))
   }, Effect.provide(mutexes))
 ).pipe(Command.withDescription("Show owner, time left, token and queue of a mutex"))
