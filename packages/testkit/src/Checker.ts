@@ -124,8 +124,8 @@ const whatTheServerSays = (name: string, kinds: ReadonlyArray<string>, act: stri
  * **Details**
  *
  * Exceptions: the server lost data since the grant, its wall clock stepped forward since the first request, the
- * client's was set while its machine slept, the process has just gone on after a pause, or the lease was taken by force
- * and would not have ended yet.
+ * client's was set while its machine slept, the process is in its first turn after a pause, or the lease was taken by
+ * force and would not have ended yet.
  *
  * @category testing
  * @since 0.1.0

@@ -115,6 +115,14 @@ describe("The mutex on a simulated Redis", () => {
     { tags: ["long"] }
   )
 
+  it.effect("holds where busy processes are paused: seeds that found something", () =>
+    Effect.forEach(
+      // Mistakes of checkers: work that computed in the turn in which its process went on
+      [8100281, 8100468, 8100924],
+      (seed) => Effect.map(Simulation.run(mutexPlan(seed)), clean),
+      { discard: true }
+    ))
+
   it.effect(
     "stale writes occur in the plan, and none gets through; where nobody looks at tokens, they do",
     () =>

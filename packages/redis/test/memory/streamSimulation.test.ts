@@ -92,6 +92,14 @@ describe("Stream ownership on a simulated Redis", () => {
       { discard: true }
     ))
 
+  it.effect("holds where busy processes are paused: seeds that found something", () =>
+    Effect.forEach(
+      // Mistakes of checkers: work that computed in the turn in which its process went on
+      [8200054, 8200133, 8200155],
+      (seed) => Effect.map(Simulation.run(streamPlan(seed)), clean),
+      { discard: true }
+    ))
+
   it.effect("has one history for one seed", () =>
     Effect.gen(function*() {
       const traces = new Set<string>()

@@ -122,21 +122,22 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
       settings.writes === "none" ? Effect.void : random() < 0.5 ? writeOutside(lease) : writeToRedis(lease)
     )
 
-  const protectedWork = (lease: Lease.Lease) =>
-    Effect.suspend(() => {
-      const fields = { resource: lease.mutex, id: lease.id }
-      note("begin", fields)
-      return steps(() => Effect.andThen(Effect.sync(() => note("step", fields)), write(lease)), 20, 300).pipe(
-        Effect.ensuring(Effect.suspend(() => {
-          note("stopped", fields)
-          // Finalizers belong to the work
-          return Effect.andThen(
-            random() < 0.2 ? Effect.sleep("5 millis") : Effect.void,
-            Effect.sync(() => note("end", fields))
-          )
-        }))
-      )
-    })
+  /** An interruption between the first note and the last would leave work without an end. */
+  const protectedWork = (lease: Lease.Lease) => {
+    const fields = { resource: lease.mutex, id: lease.id }
+    return Effect.acquireUseRelease(
+      Effect.sync(() => note("begin", fields)),
+      () => steps(() => Effect.andThen(Effect.sync(() => note("step", fields)), write(lease)), 20, 300),
+      () => {
+        note("stopped", fields)
+        // Finalizers belong to the work
+        return Effect.andThen(
+          random() < 0.2 ? Effect.sleep("5 millis") : Effect.void,
+          Effect.sync(() => note("end", fields))
+        )
+      }
+    )
+  }
 
   const bareWork = (lease: Lease.Lease) =>
     Effect.gen(function*() {
@@ -244,17 +245,21 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
     Mutex.withLock(resource)((lease) => {
       const fields = { resource, id: lease.id }
       granted(lease)
-      note("begin", fields)
       const step = Effect.andThen(client.compute([0, 2]), Effect.yieldNow)
       const round = Effect.andThen(Effect.repeat(step, { times: 2 }), Effect.sync(() => note("step", fields)))
-      return Effect.timed(Effect.repeat(round, { times: 10 })).pipe(
+      const rounds = Effect.timed(Effect.repeat(round, { times: 10 })).pipe(
         // Once faults are over computing takes no time
         Effect.flatMap(([took]) => Effect.sleep(Duration.toMillis(took) > 0 ? "20 millis" : "1 second")),
-        Effect.repeat({ times: Math.floor(between(5, 200)) }),
-        Effect.ensuring(Effect.sync(() => {
-          note("stopped", fields)
-          note("end", fields)
-        }))
+        Effect.repeat({ times: Math.floor(between(5, 200)) })
+      )
+      return Effect.acquireUseRelease(
+        Effect.sync(() => note("begin", fields)),
+        () => rounds,
+        () =>
+          Effect.sync(() => {
+            note("stopped", fields)
+            note("end", fields)
+          })
       )
     }).pipe(
       Effect.catchTag("ProtocolError", (error) => Effect.die(error)),

@@ -254,65 +254,67 @@ const handler = (client: Simulation.Client, settings: Settings) => {
       }
     })
 
-  return (lease: StreamLease.StreamLease) =>
-    Effect.suspend(() => {
-      const { entry, stream, token } = lease
-      const ailment = settings.streams.get(stream) ?? "none"
-      const id = `${stream}#${token}`
-      const fields = { resource: stream, id, entry }
-      note("granted", { resource: stream, id, token })
-      note("begin", fields)
+  return (lease: StreamLease.StreamLease) => {
+    const { entry, stream, token } = lease
+    const ailment = settings.streams.get(stream) ?? "none"
+    const id = `${stream}#${token}`
+    const fields = { resource: stream, id, entry }
 
-      // Reads what is left before it asks: a yield in between may take time
-      const ensured = Effect.gen(function*() {
-        const left = yield* lease.timeLeft
-        yield* lease.ensure
-        note("ensured", { resource: stream, id, left: Duration.toMillis(left) })
-      })
-      const message = (
-        { id: messageId, value }: { readonly id: EntryId; readonly value: typeof Order.Type }
-      ) =>
-        Effect.gen(function*() {
-          note("step", fields)
-          yield* pause(1, settings.work)
-          yield* client.compute([0, settings.computes])
-          if (chance(0.3)) yield* ensured
-          if (ailment === "slow") yield* Effect.andThen(lease.progress, pause(200, 1500))
-          if (settings.fenced && chance(0.3)) yield* write(stream, id, token)
-          if (ailment === "fails" && chance(0.1)) return yield* Effect.fail("the work failed" as const)
-          if (ailment === "poison" && value.n === 2) return yield* Effect.fail("poison" as const)
-          if (ailment === "hangs" && client.phase() === "safety" && chance(0.1)) return yield* Effect.never
-          note("step", fields)
-          note("processed", { resource: stream, id, message: messageId })
-        })
-
-      const work = settings.ownOffsets
-        ? processByOwnOffset(lease, message)
-        : StreamMessages.process(Order, message, {
-          until: ({ value }) => value.end === "true",
-          commitEvery: settings.commitEvery,
-          batch: 7
-        })
-      return work.pipe(
-        Effect.onExit((exit) =>
-          Effect.sync(() => {
-            if (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) return
-            const handedBack = exit.cause.reasons.some((reason) =>
-              Cause.isFailReason(reason) && typeof reason.error === "object" && reason.error._tag === "StreamYielded"
-            )
-            if (!handedBack) note("failed", { resource: stream, entry })
-          })
-        ),
-        Effect.ensuring(Effect.suspend(() => {
-          note("stopped", fields)
-          // Finalizers belong to the work
-          return Effect.andThen(
-            chance(0.2) ? Effect.sleep("5 millis") : Effect.void,
-            Effect.sync(() => note("end", fields))
-          )
-        }))
-      )
+    // Reads what is left before it asks: a yield in between may take time
+    const ensured = Effect.gen(function*() {
+      const left = yield* lease.timeLeft
+      yield* lease.ensure
+      note("ensured", { resource: stream, id, left: Duration.toMillis(left) })
     })
+    const message = (
+      { id: messageId, value }: { readonly id: EntryId; readonly value: typeof Order.Type }
+    ) =>
+      Effect.gen(function*() {
+        note("step", fields)
+        yield* pause(1, settings.work)
+        yield* client.compute([0, settings.computes])
+        if (chance(0.3)) yield* ensured
+        if (ailment === "slow") yield* Effect.andThen(lease.progress, pause(200, 1500))
+        if (settings.fenced && chance(0.3)) yield* write(stream, id, token)
+        if (ailment === "fails" && chance(0.1)) return yield* Effect.fail("the work failed" as const)
+        if (ailment === "poison" && value.n === 2) return yield* Effect.fail("poison" as const)
+        if (ailment === "hangs" && client.phase() === "safety" && chance(0.1)) return yield* Effect.never
+        note("step", fields)
+        note("processed", { resource: stream, id, message: messageId })
+      })
+
+    const work = settings.ownOffsets
+      ? processByOwnOffset(lease, message)
+      : StreamMessages.process(Order, message, {
+        until: ({ value }) => value.end === "true",
+        commitEvery: settings.commitEvery,
+        batch: 7
+      })
+    const reported = Effect.onExit(work, (exit) =>
+      Effect.sync(() => {
+        if (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) return
+        const handedBack = exit.cause.reasons.some((reason) =>
+          Cause.isFailReason(reason) && typeof reason.error === "object" && reason.error._tag === "StreamYielded"
+        )
+        if (!handedBack) note("failed", { resource: stream, entry })
+      }))
+    // An interruption between the first note and the last would leave work without an end
+    return Effect.acquireUseRelease(
+      Effect.sync(() => {
+        note("granted", { resource: stream, id, token })
+        note("begin", fields)
+      }),
+      () => reported,
+      () => {
+        note("stopped", fields)
+        // Finalizers belong to the work
+        return Effect.andThen(
+          chance(0.2) ? Effect.sleep("5 millis") : Effect.void,
+          Effect.sync(() => note("end", fields))
+        )
+      }
+    )
+  }
 }
 
 const sessionLength = (client: Simulation.Client, settings: Settings) =>

@@ -4,11 +4,11 @@ import { all } from "../simulation/ownershipTracker.ts"
 import type { View } from "../simulation/setup.ts"
 import { field } from "./fields.ts"
 
-/**
- * A process that resumes may finish its current step. A suspended machine stopped its timers too: the process notices
- * only at its next look at the wall clock. Milliseconds.
- */
-const awakening = { paused: 1, suspended: 1100 }
+/** A process that resumes finishes its turn. Without a processor that is its current step. Milliseconds. */
+const step = 1
+
+/** A suspended machine stopped its timers too: the process notices when it next compares its clocks. Milliseconds. */
+const comparison = 1100
 
 interface Grant {
   /** When it first asked: it may measure the age of its grant from there. */
@@ -59,7 +59,7 @@ export const beliefs = (view: View) => {
         // Its wall clock was set after it asked, and it slept: neither of its clocks measured the sleep
         (view.sleptUntil(client) >= at && view.clockStepAt(client) >= askedAt) ||
         view.now() - view.resumedAt(client) <=
-          (timers && view.wasSuspended(client) ? awakening.suspended : awakening.paused)
+          Math.max(step, view.lateness(client)) + (timers && view.wasSuspended(client) ? comparison : 0)
     }
   }
 }

@@ -27,19 +27,22 @@ export const make = (mutex: Mutex["Service"], { note }: Client): Mutex["Service"
       return Effect.ensuring(make(served), Effect.sync(() => note("waited", { resource, wait })))
     })
 
-  const noted = <A, E, R>(body: Body<A, E, R>, served: (lease: Lease) => void) => (lease: Lease) =>
-    Effect.suspend(() => {
-      const fields = { resource: lease.mutex, id: lease.id }
-      served(lease)
-      note("begin", fields)
-      return Effect.ensuring(
-        Effect.isEffect(body) ? body : body(lease),
+  /** Work that is interrupted while it begins ends too. */
+  const noted = <A, E, R>(body: Body<A, E, R>, served: (lease: Lease) => void) => (lease: Lease) => {
+    const fields = { resource: lease.mutex, id: lease.id }
+    return Effect.acquireUseRelease(
+      Effect.sync(() => {
+        served(lease)
+        note("begin", fields)
+      }),
+      () => Effect.isEffect(body) ? body : body(lease),
+      () =>
         Effect.sync(() => {
           note("stopped", fields)
           note("end", fields)
         })
-      )
-    })
+    )
+  }
 
   return {
     ...mutex,
