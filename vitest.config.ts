@@ -5,7 +5,7 @@ const server = [
   "packages/core/test/server/*.test.ts",
   "examples/test/programs.test.ts",
   "packages/redis/test/server/**/*.test.ts",
-  "packages/testkit/test/{differential,foreign}/*.test.ts"
+  "packages/fake-redis/test/{differential,foreign}/*.test.ts"
 ]
 
 /** Known problems (docs/known-problems.md) by where they were found, then the properties of safety and liveness. */

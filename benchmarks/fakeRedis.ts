@@ -4,8 +4,7 @@
  *
  *     pnpm bench:fake [--quick]
  */
-import { FakeRedis } from "@effect-simba/testkit"
-import * as FakeRedisServer from "@effect-simba/testkit/FakeRedisServer"
+import { createFakeRedis } from "@effect-simba/fake-redis"
 import { Effect } from "effect"
 import { Redis } from "ioredis"
 import { type ChildProcess, execFile, spawn } from "node:child_process"
@@ -91,7 +90,7 @@ const freePort = (): Promise<number> =>
   })
 
 const program = ["dist/bin/fakeRedis.js", "src/bin/fakeRedis.ts"]
-  .map((path) => new URL(`../packages/testkit/${path}`, import.meta.url).pathname)
+  .map((path) => new URL(`../packages/fake-redis/${path}`, import.meta.url).pathname)
   .find(existsSync)!
 
 /** Starts a server; resolves once a line of its output says that it is ready, with how long that took. */
@@ -147,12 +146,14 @@ const mocked = async () => {
   return rates
 }
 
-/** How long `listen` takes in a process that runs already, the Lua VM loaded for the first time and again. */
+/** How long `createFakeRedis` takes in a process that runs already, the Lua VM loaded for the first time and again. */
 const listening = async (): Promise<readonly [first: number, second: number]> => {
   const once = async () => {
     const started = performance.now()
-    await Effect.runPromise(Effect.provide(Effect.scoped(FakeRedisServer.listen()), FakeRedis.layer()))
-    return Math.round(performance.now() - started)
+    const server = await createFakeRedis()
+    const millis = Math.round(performance.now() - started)
+    await server.close()
+    return millis
   }
   return [await once(), await once()]
 }

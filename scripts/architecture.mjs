@@ -26,18 +26,20 @@ const columns = [
     "testkit/streams/internal/suite",
     "testkit/streams/internal/checkers",
     "testkit/internal/client",
-    "testkit/internal/socket",
-    "testkit/bin"
+    "testkit/internal/socket"
   ],
   [
-    "testkit/internal/redis",
-    "testkit/internal/redis/commands",
-    "testkit/internal/redis/data",
-    "testkit/internal/redis/lua"
+    "fake-redis",
+    "fake-redis/bin",
+    "fake-redis/internal",
+    "fake-redis/internal/commands",
+    "fake-redis/internal/data",
+    "fake-redis/internal/lua",
+    "fake-redis/internal/socket"
   ]
 ]
-const colors = { core: "#2563eb", redis: "#b91c1c", testkit: "#15803d" }
-const packages = { redis: [0, 1], core: [2, 3], testkit: [4, 6] }
+const colors = { core: "#2563eb", redis: "#b91c1c", testkit: "#15803d", "fake-redis": "#a16207" }
+const packages = { redis: [0, 1], core: [2, 3], testkit: [4, 5], "fake-redis": [6, 6] }
 
 const width = 232
 const gap = { x: 60, y: 34 }
@@ -68,7 +70,7 @@ const allowedCycles = [
     "subscribers",
     "tracker",
     "watches"
-  ].map((name) => `testkit/internal/redis/${name}`)
+  ].map((name) => `fake-redis/internal/${name}`)
 ]
 
 const importPattern = /^(?:import|export) (?:type )?(?:\w+|\{[^}]*\}|\* as \w+) from "([^"]+)"/gm
@@ -91,7 +93,7 @@ for (
   const imports = []
   modules.set(moduleOf(path), imports)
   for (const [statement, specifier] of readFileSync(path, "utf8").matchAll(importPattern)) {
-    const [, name, module] = /^@effect-simba\/(\w+)\/(.+)$/.exec(specifier) ?? []
+    const [, name, module] = /^@effect-simba\/([\w-]+)\/(.+)$/.exec(specifier) ?? []
     const target = specifier.startsWith(".")
       ? resolve(dirname(path), specifier)
       : name === undefined

@@ -6,10 +6,10 @@
 // Most of what an import costs is to resolve and to read files. So modules are bundled; each public one keeps a file of
 // its name, and code that several share is in few files of dist/internal.
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { basename, join, resolve } from "node:path"
+import { basename, join, relative, resolve } from "node:path"
 import { rolldown } from "rolldown"
 import { annotatePure } from "./lib/annotate-pure.mjs"
-import { filesBelow, packageFolders, publicModules, root } from "./lib/workspace.mjs"
+import { barrelFolders, filesBelow, packageFolders, publicModules, root } from "./lib/workspace.mjs"
 
 /**
  * Files of dist/internal for each package: modules that match, with all they import. The first to want a module has it;
@@ -23,6 +23,7 @@ const files = {
     mutex: /internal[\\/]mutex[\\/]store\.ts$/,
     streams: /streams[\\/]internal[\\/]store\.ts$/
   },
+  "fake-redis": {},
   testkit: {}
 }
 
@@ -37,6 +38,9 @@ const barrels = {
 
 /** Packages that nobody does without. */
 const everywhere = new Set(["effect", "@effect-simba/core"])
+
+const indexes = (folder) =>
+  barrelFolders(folder).map((barrel) => relative(join(folder, "src"), join(barrel, "index")).replaceAll("\\", "/"))
 
 const packageOf = (specifier) => /^(?:@[^/]+\/)?[^/]+/.exec(specifier)[0]
 
@@ -98,7 +102,7 @@ const bundle = async (folder, dist) => {
   const modules = publicModules(folder)
   const build = await rolldown({
     input: Object.fromEntries(
-      [...modules, "index", "streams/index"].map((module) => [module, source(module)])
+      [...modules, ...indexes(folder)].map((module) => [module, source(module)])
     ),
     cwd: folder,
     platform: "neutral",

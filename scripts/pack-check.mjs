@@ -49,7 +49,13 @@ const usePackages = () =>
       })
       await step("programs on the system's Node", async () => {
         writePrograms(consumer)
-        const programs = ["out/program.js", "runtime/memory.mjs", "runtime/fake.mjs", "runtime/ioredis.mjs"]
+        const programs = [
+          "out/program.js",
+          "runtime/memory.mjs",
+          "runtime/fake.mjs",
+          "runtime/plain.mjs",
+          "runtime/ioredis.mjs"
+        ]
         // On a server of their own: they break all connections
         await withRedis((redisUrl) => mustHold(systemNode, consumer, programs, redisUrl))
         await withRedis((redisUrl) => mustHold(systemNode, consumer, ["runtime/commandLine.mjs"], redisUrl))

@@ -1,12 +1,12 @@
 // Where things are, for the scripts of this folder.
-import { readdirSync, readFileSync, statSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { basename, dirname, join, posix, relative, sep } from "node:path"
 import { fileURLToPath } from "node:url"
 
 export const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
 
 /** The published packages, a package after those it depends on. */
-export const packageFolders = ["core", "testkit", "redis"].map((name) => join(root, "packages", name))
+export const packageFolders = ["core", "fake-redis", "testkit", "redis"].map((name) => join(root, "packages", name))
 
 /** A path as people write it: relative to the root, with slashes. */
 export const shown = (path) => relative(root, path).split(sep).join("/")
@@ -23,11 +23,14 @@ export const filesBelow = (folder, keep) => {
     })
 }
 
-/** Folders of a package that have a barrel: its root, and `streams`. */
-export const barrelFolders = (packageFolder) => ["src", "src/streams"].map((name) => join(packageFolder, name))
+/** Folders of a package that have an index: its root, and `streams`. */
+export const barrelFolders = (packageFolder) =>
+  ["src", "src/streams"].map((name) => join(packageFolder, name)).filter((folder) => existsSync(folder))
 
 /** Modules that a barrel leaves out: they need Node, load `effect/sql`, are for tests, ports of stores, or for programs without Effect. */
 export const outsideBarrels = new Set([
+  "Engine",
+  "createFakeRedis",
   "FakeRedisServer",
   "MutexStore",
   "RedisLockModel",
@@ -35,6 +38,9 @@ export const outsideBarrels = new Set([
   "Subscriber",
   "promise"
 ])
+
+/** Modules that are for our own packages: they pass on what others declare, and have no documentation of their own. */
+export const unstable = new Set(["Engine"])
 
 /** The public modules of a folder: the names of its `*.ts` without the barrel. */
 export const modulesIn = (folder) =>

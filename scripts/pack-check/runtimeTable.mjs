@@ -13,6 +13,7 @@ const columns = [
   { title: "memory store", program: "runtime/memory.mjs" },
   { title: "fake Redis", program: "runtime/fake.mjs" },
   { title: "fake on a socket", program: "runtime/socket.mjs" },
+  { title: "fake without Effect", program: "runtime/plain.mjs" },
   { title: "ioredis", program: "runtime/ioredis.mjs" },
   { title: "`NodeRedis`", program: "runtime/nodeRedis.mjs", provider: "@effect/platform-node" },
   { title: "`BunRedis`", program: "runtime/bunRedis.mjs", provider: "@effect/platform-bun", only: "Bun" },

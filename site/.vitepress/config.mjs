@@ -19,7 +19,7 @@ const modulesOf = (folder) => {
     .map((name) => ({ text: name, link: `/reference/${folder}/${name}` }))
 }
 
-const reference = ["core", "core/streams", "redis", "redis/streams", "testkit", "testkit/streams"]
+const reference = ["core", "core/streams", "redis", "redis/streams", "testkit", "testkit/streams", "fake-redis"]
   .map((folder) => ({
     text: `@effect-simba/${folder}`,
     collapsed: !folder.startsWith("core"),

@@ -105,7 +105,7 @@ const writeReference = () => {
   const { error, status } = spawnSync(process.execPath, [typedoc], { cwd: site, stdio: "inherit" })
   if (error !== undefined || status !== 0) throw error ?? new Error("TypeDoc failed")
   rmSync(join(reference, "README.md"))
-  for (const name of ["core", "redis", "testkit"]) {
+  for (const name of ["core", "redis", "testkit", "fake-redis"]) {
     const folder = join(reference, name)
     renameSync(join(folder, "src"), `${folder}.moved`)
     rmSync(folder, { recursive: true })
@@ -121,15 +121,17 @@ const writeReference = () => {
         () =>
           `# ${rest.at(-1)}\n\n\`@effect-simba/${name}/${rest.join("/")}\`\n\n${introductionOf(name, rest.join("/"))}`
       )
-      .replace(/\]\(\.\.\/((?:\.\.\/)+)(core|redis|testkit)\/src\//g, "]($1$2/")
+      .replace(/\]\(\.\.\/((?:\.\.\/)+)(core|redis|testkit|fake-redis)\/src\//g, "]($1$2/")
     writeFileSync(path, withoutNoise(text))
   }
   const list = (name) =>
     modules.map((path) => relative(reference, path).replaceAll("\\", "/"))
       .filter((path) => path.startsWith(`${name}/`))
-      .map((path) => `- [${path.replace(/^\w+\//, "").replace(/\.md$/, "")}](./${path})`)
+      .map((path) => `- [${path.replace(/^[\w-]+\//, "").replace(/\.md$/, "")}](./${path})`)
       .join("\n")
-  const sections = ["core", "redis", "testkit"].map((name) => `## @effect-simba/${name}\n\n${list(name)}\n`)
+  const sections = ["core", "redis", "testkit", "fake-redis"].map((name) =>
+    `## @effect-simba/${name}\n\n${list(name)}\n`
+  )
   write(
     join(reference, "index.md"),
     `# Reference\n\nEvery public module, from its doc comments.\n\n${sections.join("\n")}`

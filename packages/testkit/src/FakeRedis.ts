@@ -25,6 +25,7 @@
  * @since 0.1.0
  */
 import type { Subscriber } from "@effect-simba/core/Subscriber"
+import type { ErrorState, Reply } from "@effect-simba/fake-redis/Engine"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
@@ -32,10 +33,8 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as fakeClient from "./internal/client/client.ts"
 import type { Redis } from "./internal/client/effectRedis.ts"
+import { loadVm } from "./internal/client/luaVm.ts"
 import { FakeServer } from "./internal/client/server.ts"
-import type { ErrorState } from "./internal/redis/errorStates.ts"
-import { loadVm } from "./internal/redis/lua/vm.ts"
-import type { Reply } from "./internal/redis/session.ts"
 import { Prng } from "./internal/simulation/prng.ts"
 import * as timers from "./internal/simulation/timers.ts"
 

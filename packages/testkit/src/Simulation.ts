@@ -26,11 +26,12 @@
  * @since 0.1.0
  */
 import type { Subscriber } from "@effect-simba/core/Subscriber"
+import type { LuaVm } from "@effect-simba/fake-redis/Engine"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Redis } from "./internal/client/effectRedis.ts"
-import { loadVm, type LuaVm } from "./internal/redis/lua/vm.ts"
+import { loadVm } from "./internal/client/luaVm.ts"
 import {
   type Deviation,
   type Deviations,

@@ -4,14 +4,10 @@ import * as FakeRedisServer from "@effect-simba/testkit/FakeRedisServer"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { spawn } from "node:child_process"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { fileURLToPath } from "node:url"
-import { parse } from "../../src/internal/socket/arguments.ts"
-import { fuzz } from "../fuzz/fuzz.ts"
-import { openRaw } from "./rawSocket.ts"
+import { openRaw } from "../../../fake-redis/test/rawSocket.ts"
 
 const open = (where: { readonly port: number } | { readonly path: string }) =>
   Effect.acquireRelease(Effect.promise(() => openRaw(where)), ({ socket }) => Effect.sync(() => socket.destroy()))
@@ -173,12 +169,6 @@ describe("load", () => {
       assert.strictEqual(yield* server.connections(), 0)
       client.socket.destroy()
     }).pipe(withServer), 10_000)
-
-  it("survives what a fuzzer sends", async () => {
-    const { cases, closed } = await fuzz({ seed: 1, cases: 400 })
-    assert.strictEqual(cases, 400)
-    assert.isAbove(closed, 0)
-  }, 30_000)
 })
 
 describe("time and faults", () => {
@@ -265,67 +255,4 @@ describe("time and faults", () => {
       const server = yield* FakeRedis.FakeRedis
       assert.strictEqual(yield* server.connections(), 0)
     }).pipe(withServer))
-})
-
-describe("fake-redis", () => {
-  const program = fileURLToPath(new URL("../../src/bin/fakeRedis.ts", import.meta.url))
-  const start = (...args: ReadonlyArray<string>) => {
-    const child = spawn(process.execPath, [program, ...args], { stdio: ["ignore", "pipe", "pipe"] })
-    let output = ""
-    child.stdout.on("data", (chunk: Buffer) => output += chunk.toString())
-    let errors = ""
-    child.stderr.on("data", (chunk: Buffer) => errors += chunk.toString())
-    const ended = new Promise<number | null>((resolve) => child.on("close", (code) => resolve(code)))
-    const line = new Promise<string>((resolve) =>
-      child.stdout.on("data", () => output.includes("\n") && resolve(output.split("\n")[0]!))
-    )
-    return { child, ended, line, errors: () => errors }
-  }
-
-  it("prints its address first, serves, and ends in order at a signal", async () => {
-    const { child, ended, errors, line } = start("--seed", "7", "--faults", "replyDelay=1-3")
-    const url = new URL(await line)
-    assert.strictEqual(url.protocol, "redis:")
-    const client = await openRaw({ port: Number(url.port) })
-    client.write("PING\r\n")
-    assert.strictEqual(await client.until((text) => text !== ""), "+PONG\r\n")
-    child.kill("SIGTERM")
-    assert.strictEqual(await client.rest(), "+PONG\r\n")
-    assert.strictEqual(await ended, 0)
-    assert.strictEqual(errors(), "")
-  })
-
-  it.effect.each<readonly [string, object]>([
-    ["", {}],
-    ["requestDelay=1-20,straggle=5", { requestDelay: [1, 20], straggle: [5, 5] }],
-    ["loseReply=0.01,reset=1", { loseReply: 0.01, reset: 1 }],
-    ["hang=0.5:30000", { hang: { chance: 0.5, lasts: 30_000 } }],
-    ["lateMessage=0.1:5-20", { lateMessage: { chance: 0.1, by: [5, 20] } }]
-  ])("reads the faults %s", ([text, faults]) =>
-    Effect.gen(function*() {
-      const settings = yield* parse(["--faults", text])
-      assert.deepStrictEqual(settings, { address: { port: 0 }, seed: "fake-redis", faults })
-    }))
-
-  it.effect.each([
-    "loseReply=2",
-    "loseReply=0.1:5",
-    "requestDelay=20-1",
-    "requestDelay=0.1:5",
-    "hang=0.1",
-    "hang=2:5",
-    "hang=0.1:5-6",
-    "lateMessage=5-20",
-    "lateMessage=0.1:20-5",
-    "sloth=1"
-  ])("refuses the fault %s", (text) =>
-    Effect.gen(function*() {
-      assert.strictEqual((yield* Effect.flip(parse(["--faults", text]))).message, `--faults: "${text}" is no fault`)
-    }))
-
-  it("says what is wrong with its arguments", async () => {
-    const { ended, errors } = start("--faults", "loseReply=2")
-    assert.strictEqual(await ended, 1)
-    assert.include(errors(), "\"loseReply=2\" is no fault")
-  })
 })

@@ -1,6 +1,6 @@
 /** One connection of a fake client, with the manners of our ioredis layer: fails at once, reconnects for ever. */
+import { type Push, type Reply, ReplyError } from "@effect-simba/fake-redis/Engine"
 import * as Effect from "effect/Effect"
-import { type Push, type Reply, ReplyError } from "../redis/session.ts"
 import type { Host } from "../simulation/host.ts"
 import type { Timer } from "../simulation/timers.ts"
 import * as Redis from "./effectRedis.ts"

@@ -2,7 +2,7 @@
  * What ioredis makes of the replies that have a type of their own in RESP3, which it speaks unless it is told otherwise:
  * pairs for scores and values that go with something, and maps with keys and values in turn. All else is the same in both.
  */
-import type { Reply } from "../redis/session.ts"
+import type { Reply } from "@effect-simba/fake-redis/Engine"
 
 const scored = new Set([
   "ZRANGE",

@@ -1,13 +1,21 @@
 /** One in-memory server with its time, its links and its trace: what `FakeRedis` is made of. */
+import {
+  Engine,
+  fromBytes,
+  type KeyInfo,
+  type LuaVm,
+  type Push,
+  type Reply,
+  ReplyError,
+  type Session,
+  toReply,
+  type Trace,
+  writePush,
+  writeReply
+} from "@effect-simba/fake-redis/Engine"
 import type * as Clock from "effect/Clock"
-import { Engine, type KeyInfo } from "../redis/engine.ts"
-import type { LuaVm } from "../redis/lua/vm.ts"
-import { fromBytes, toReply } from "../redis/reply.ts"
-import type { Trace } from "../redis/server.ts"
-import { type Push, type Reply, ReplyError, type Session } from "../redis/session.ts"
 import type { Prng } from "../simulation/prng.ts"
 import type { Timer, Timers } from "../simulation/timers.ts"
-import { writePush, writeReply } from "../socket/replyWriter.ts"
 import { type ConnectionEnd, Link, type LinkEvent, type ServerSide } from "./link.ts"
 
 export interface ServerOptions {

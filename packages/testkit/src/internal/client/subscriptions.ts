@@ -1,11 +1,11 @@
 /** All subscriptions of a fake client on one connection, as our ioredis layer has them; every reconnect is a gap. */
 import { BackendError } from "@effect-simba/core/SimbaError"
 import type { Notice, Subscriber } from "@effect-simba/core/Subscriber"
+import { ReplyError } from "@effect-simba/fake-redis/Engine"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
-import { ReplyError } from "../redis/session.ts"
 import { Connection, type Settings } from "./connection.ts"
 import type * as Redis from "./effectRedis.ts"
 

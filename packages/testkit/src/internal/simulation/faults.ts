@@ -1,6 +1,6 @@
 /** Schedules faults. Each kind draws from its own random stream, so that leaving one out does not shift the others. */
+import type { ErrorState } from "@effect-simba/fake-redis/Engine"
 import type { Direction } from "../client/link.ts"
-import type { ErrorState } from "../redis/errorStates.ts"
 import type { Prng, Range } from "./prng.ts"
 import type { ProcessorFault } from "./processor.ts"
 

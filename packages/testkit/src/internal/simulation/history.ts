@@ -1,7 +1,6 @@
 /** The events of a simulation, in order, and their text form. */
+import { type Reply, ReplyError } from "@effect-simba/fake-redis/Engine"
 import type { TraceEntry } from "../client/server.ts"
-import type { Reply } from "../redis/session.ts"
-import { ReplyError } from "../redis/session.ts"
 
 export type Phase = "safety" | "liveness" | "closing" | "closed"
 

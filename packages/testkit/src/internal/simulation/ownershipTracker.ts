@@ -1,6 +1,6 @@
 /** Tracks the owner of each resource by the server's keys, after each command and expiry. */
+import type { Reply } from "@effect-simba/fake-redis/Engine"
 import type { FakeServer, TraceEntry } from "../client/server.ts"
-import type { Reply } from "../redis/session.ts"
 import type { Event } from "../simulation/history.ts"
 
 /**

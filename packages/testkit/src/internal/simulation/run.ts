@@ -1,5 +1,5 @@
 /** One simulation, from start to end, synchronously: faults, then calm until all has converged, then closing. */
-import type { LuaVm } from "../redis/lua/vm.ts"
+import type { LuaVm } from "@effect-simba/fake-redis/Engine"
 import { install } from "./deviations.ts"
 import { faultActions } from "./faultActions.ts"
 import { linkFaults, only, start as startFaults } from "./faults.ts"

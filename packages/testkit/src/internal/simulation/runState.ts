@@ -1,6 +1,6 @@
 /** The state of one simulation: its world, server and processes, what happened so far, and what a fault touches now. */
+import type { LuaVm } from "@effect-simba/fake-redis/Engine"
 import { FakeServer, type TraceEntry } from "../client/server.ts"
-import type { LuaVm } from "../redis/lua/vm.ts"
 import type { Choices } from "./choices.ts"
 import { type FaultName, type Faults, only, swarm } from "./faults.ts"
 import type { Event, Phase } from "./history.ts"

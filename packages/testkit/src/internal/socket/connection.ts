@@ -1,32 +1,54 @@
 /**
  * Serves one connection: reads until the client has to wait, and writes as fast as the client reads.
  */
+import { SocketSession } from "@effect-simba/fake-redis/Engine"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Latch from "effect/Latch"
 import * as Socket from "effect/socket/Socket"
 import type { FakeServer } from "../client/server.ts"
-import { SocketSession } from "./session.ts"
 
 const encoder = new TextEncoder()
 
-const receive = Effect.fnUntraced(function*(session: SocketSession, reader: Socket.Reader) {
+const open = (server: FakeServer, client: string) => {
+  const work = Latch.makeUnsafe(false)
+  const room = Latch.makeUnsafe(true)
+  const set = (latch: Latch.Latch, isOpen: boolean) => isOpen ? latch.openUnsafe() : latch.closeUnsafe()
+  const session: SocketSession = new SocketSession(
+    ({ ended, pushed }) =>
+      server.link(client).connect<string, string>((end) => server.acceptSocket(client, end), {
+        opened: () => undefined,
+        pushed,
+        broken: ended
+      }, true),
+    () => {
+      set(work, session.hasWork)
+      set(room, session.hasRoom)
+    }
+  )
+  return { session, work, room }
+}
+
+type Connection = ReturnType<typeof open>
+
+const receive = Effect.fnUntraced(function*({ room, session }: Connection, reader: Socket.Reader) {
   while (!session.isOver) {
     for (const chunk of yield* reader.pull) session.receive(typeof chunk === "string" ? encoder.encode(chunk) : chunk)
-    yield* session.room.await
+    yield* room.await
   }
   return yield* Effect.never
 })
 
-const send = Effect.fnUntraced(function*(session: SocketSession, writer: Socket.Writer) {
+const send = Effect.fnUntraced(function*({ session, work }: Connection, writer: Socket.Writer) {
   for (;;) {
     const bytes = session.take()
     if (bytes !== undefined) yield* writer.write(bytes)
     else if (session.isOver) return
-    else yield* session.work.await
+    else yield* work.await
   }
 })
 
-const flush = (session: SocketSession, writer: Socket.Writer) =>
+const flush = ({ session }: Connection, writer: Socket.Writer) =>
   Effect.suspend(() => {
     const bytes = session.take()
     return bytes === undefined ? Effect.void : writer.write(bytes)
@@ -42,13 +64,13 @@ export const serve = (server: FakeServer, client: string) =>
       yield* Effect.addFinalizer((exit) =>
         Exit.hasInterrupts(exit) ? Effect.ignore(writer.write(new Socket.CloseEvent())) : Effect.void
       )
-      const session = yield* Effect.acquireRelease(
-        Effect.sync(() => new SocketSession(server, client)),
-        (session) => Effect.sync(() => session.close())
+      const connection = yield* Effect.acquireRelease(
+        Effect.sync(() => open(server, client)),
+        ({ session }) => Effect.sync(() => session.close())
       )
-      yield* Effect.raceFirst(send(session, writer), receive(session, reader)).pipe(
+      yield* Effect.raceFirst(send(connection, writer), receive(connection, reader)).pipe(
         // The client may have sent its last commands together with its end of file
-        Effect.catch(() => flush(session, writer))
+        Effect.catch(() => flush(connection, writer))
       )
     },
     Effect.scoped,

@@ -1,15 +1,15 @@
 /** A stream on the server as checkers see it. */
-import type { FakeServer } from "../../internal/client/server.ts"
 import {
   findById,
+  fromBytes,
   type Group,
   parseId,
   printId,
   type Stream,
   type StreamEntry,
   type StreamId
-} from "../../internal/redis/data/stream.ts"
-import { fromBytes } from "../../internal/redis/reply.ts"
+} from "@effect-simba/fake-redis/Engine"
+import type { FakeServer } from "../../internal/client/server.ts"
 import type { GroupView, StreamChanges, StreamView } from "../../internal/simulation/setup.ts"
 
 /** Checkers look after each command, and entries never change: each one is written out once. */

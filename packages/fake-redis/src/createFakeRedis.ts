@@ -1,0 +1,161 @@
+/**
+ * A Redis 7.0 in memory, on a socket, for any client.
+ *
+ * @since 0.1.0
+ */
+import { type AddressInfo, createServer, type Socket } from "node:net"
+import type { ErrorState } from "./internal/errorStates.ts"
+import { sharedLua } from "./internal/lua/vm.ts"
+import { seededRandom } from "./internal/random.ts"
+import { serve } from "./internal/socket/connection.ts"
+import { TimedEngine } from "./internal/timedEngine.ts"
+
+/**
+ * Options of `createFakeRedis`.
+ *
+ * @category options
+ * @since 0.1.0
+ */
+export interface Options {
+  /** Default: a free port. */
+  readonly port?: number | undefined
+  /** The address of this machine to listen on. Default: `127.0.0.1`, which only this machine reaches. */
+  readonly host?: string | undefined
+  /** The path of a Unix socket, instead of a port. */
+  readonly path?: string | undefined
+  /** Decides every random choice, such as that of `RANDOMKEY`. Default: `fake-redis`. */
+  readonly seed?: string | undefined
+  /**
+   * How late the server removes an expired key that nobody touches, in milliseconds: a random delay between the two, as
+   * real servers are late. A command never sees an expired key. Default: 0 to 100.
+   */
+  readonly expiryDelay?: readonly [minimum: number, maximum: number] | undefined
+  /** How many of the last writes `failOver` can lose. Default: 16. */
+  readonly undoDepth?: number | undefined
+}
+
+/**
+ * A running server.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface FakeRedis {
+  /** As clients take it: `redis://127.0.0.1:6379`, or `unix:///tmp/redis.sock`. */
+  readonly url: string
+  /** Empty with a Unix socket. */
+  readonly host: string
+  /** 0 with a Unix socket. */
+  readonly port: number
+  /** Empty without a Unix socket. */
+  readonly path: string
+  /** The server's wall clock, in milliseconds since the epoch. */
+  readonly now: () => number
+  /** Moves the server's clock forward by so many milliseconds: keys expire, and blocking commands time out. */
+  readonly advance: (millis: number) => void
+  /** Closes all connections and forgets scripts and settings, and the data unless `keepData` is true. */
+  readonly restart: (options?: { readonly keepData?: boolean }) => void
+  /**
+   * Fails over to a replica that lacks the last writes, and closes all connections. Returns how many writes were lost.
+   * Throws a `RangeError` for more than `undoDepth`.
+   */
+  readonly failOver: (loseLastWrites: number) => number
+  /** Refuses commands with this error, such as `LOADING` or `READONLY`, until it is set to `undefined` or restarted. */
+  readonly setErrorState: (state: ErrorState | undefined) => void
+  /** Closes all connections, and stops listening. */
+  readonly close: () => Promise<void>
+  readonly [Symbol.asyncDispose]: () => Promise<void>
+}
+
+const listen = (
+  accept: (socket: Socket) => void,
+  where: { readonly path: string } | { readonly port: number; readonly host: string }
+): Promise<ReturnType<typeof createServer>> =>
+  new Promise((resolve, reject) => {
+    // A client that ends its half of the connection still gets its replies
+    const server = createServer({ allowHalfOpen: true, noDelay: true }, accept)
+    server.once("error", reject)
+    server.listen({ ...where, backlog: 4096 }, () => {
+      server.off("error", reject)
+      resolve(server)
+    })
+  })
+
+const addressOf = (address: AddressInfo | string): Pick<FakeRedis, "host" | "path" | "port" | "url"> => {
+  if (typeof address === "string") return { host: "", port: 0, path: address, url: `unix://${address}` }
+  const { address: host, family, port } = address
+  return { host, port, path: "", url: `redis://${family === "IPv6" ? `[${host}]` : host}:${port}` }
+}
+
+/**
+ * Starts a server in this process. Rejects if it cannot listen.
+ *
+ * **Details**
+ *
+ * Time is that of the process: fake timers of a test runner move it, and so does `advance`.
+ *
+ * **Example** (A session that expires)
+ *
+ * ```ts
+ * import { createFakeRedis } from "@effect-simba/fake-redis"
+ * import { Redis } from "ioredis"
+ *
+ * const server = await createFakeRedis()
+ * const redis = new Redis(server.url)
+ * await redis.set("session", "alice", "EX", 3600)
+ * server.advance(3_600_001)
+ * console.log(await redis.get("session")) // null
+ * redis.disconnect()
+ * await server.close()
+ * ```
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const createFakeRedis = (options: Options = {}): Promise<FakeRedis> =>
+  sharedLua().then((lua) => {
+    const undoDepth = options.undoDepth ?? 16
+    const timed = new TimedEngine({
+      lua,
+      random: seededRandom(options.seed ?? "fake-redis"),
+      expiryDelayMillis: options.expiryDelay ?? [0, 100],
+      undoDepth
+    })
+    const { engine } = timed
+    const sockets = new Set<Socket>()
+    const accept = (socket: Socket) => {
+      sockets.add(socket)
+      socket.once("close", () => sockets.delete(socket))
+      serve(timed, socket)
+    }
+    const where = options.path === undefined
+      ? { port: options.port ?? 0, host: options.host ?? "127.0.0.1" }
+      : { path: options.path }
+    return listen(accept, where).then((server): FakeRedis => {
+      const close = () =>
+        new Promise<void>((resolve) => {
+          timed.stop()
+          server.close(() => resolve())
+          for (const socket of sockets) socket.destroy()
+        })
+      return {
+        ...addressOf(server.address()!),
+        now: () => Math.floor(timed.micros() / 1000),
+        advance: (millis) => timed.advance(millis),
+        restart: ({ keepData = false } = {}) => timed.run(() => engine.restart({ keepData })),
+        failOver: (lost) => {
+          if (lost > undoDepth) {
+            throw new RangeError(`cannot lose ${lost} writes: the server remembers ${undoDepth}; see undoDepth`)
+          }
+          return timed.run(() => {
+            const count = engine.rollback(lost)
+            engine.restart({ keepData: true, keepConfig: true })
+            return count
+          })
+        },
+        setErrorState: (state) => engine.setErrorState(state),
+        close,
+        [Symbol.asyncDispose]: close
+      }
+    })
+  })

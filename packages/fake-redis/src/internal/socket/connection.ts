@@ -1,0 +1,60 @@
+/** Serves one connection of Node: reads until the client has to wait, and writes as fast as the client reads. */
+import type { Socket } from "node:net"
+import type { TimedEngine } from "../timedEngine.ts"
+import { writePush, writeReply } from "./replyWriter.ts"
+import { type Receiver, SocketSession, type Wire } from "./session.ts"
+
+const connect = (timed: TimedEngine) => ({ ended, pushed }: Receiver): Wire => {
+  const session = timed.engine.connectBinary((push) => pushed(writePush(push, session.protocol())), { onClose: ended })
+  return {
+    send: (args, reply) =>
+      timed.run(() => session.execute(args, (value) => reply(writeReply(value, session.protocol())))),
+    close: () => timed.run(() => session.close())
+  }
+}
+
+export const serve = (timed: TimedEngine, socket: Socket): void => {
+  let isScheduled = false
+  /** Node holds output that the client has not read. */
+  let isFull = false
+  const flush = () => {
+    isScheduled = false
+    while (!isFull && socket.writable) {
+      const bytes = session.take()
+      if (bytes === undefined) break
+      isFull = !socket.write(bytes)
+    }
+    if (isFull) return
+    if (session.isOver) socket.end()
+    else if (session.hasRoom) socket.resume()
+  }
+  // What the commands of one turn write leaves together
+  const schedule = () => {
+    if (isScheduled || isFull || !socket.writable || !session.hasWork) return
+    isScheduled = true
+    queueMicrotask(flush)
+  }
+  const session: SocketSession = new SocketSession(connect(timed), schedule)
+  socket.on("data", (chunk) => {
+    session.receive(chunk)
+    if (isFull || !session.hasRoom) socket.pause()
+  })
+  socket.on("drain", () => {
+    isFull = false
+    flush()
+  })
+  socket.on("end", () => {
+    // The client may have sent its last commands together with its end of file
+    isFull = false
+    while (socket.writable) {
+      const bytes = session.take()
+      if (bytes === undefined) break
+      socket.write(bytes)
+    }
+    session.close()
+    socket.end()
+  })
+  socket.on("close", () => session.close())
+  // A connection that breaks is not an error of the server
+  socket.on("error", () => socket.destroy())
+}

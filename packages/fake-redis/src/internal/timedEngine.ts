@@ -1,0 +1,61 @@
+/**
+ * An engine that lives on the clock and the timers of the process. It asks for both at each use, so that the fake timers
+ * of a test runner move it.
+ */
+import { Engine } from "./engine.ts"
+import type { LuaVm } from "./lua/vm.ts"
+
+export interface TimedEngineOptions {
+  readonly lua: LuaVm
+  readonly random: () => number
+  readonly expiryDelayMillis: readonly [minimum: number, maximum: number]
+  readonly undoDepth: number
+}
+
+/** The longest delay that a timer takes. */
+const longestDelay = 2 ** 31 - 1
+
+export class TimedEngine {
+  readonly engine: Engine
+  private advanced = 0
+  private last = 0
+  private timer: ReturnType<typeof setTimeout> | undefined
+  private wakeAt = Infinity
+
+  constructor(options: TimedEngineOptions) {
+    this.engine = new Engine({ ...options, nowMicros: () => this.last = Math.max(this.micros(), this.last + 1) })
+  }
+
+  /** The wall clock of the server, in microseconds since the epoch. No two commands share an instant. */
+  micros(): number {
+    return Math.floor((Date.now() + this.advanced) * 1000)
+  }
+
+  advance(millis: number): void {
+    this.advanced += millis
+    this.run(() => this.engine.tick())
+  }
+
+  /** Runs what may change the state, and sets the timer for the next expiry. */
+  run<A>(change: () => A): A {
+    const result = change()
+    const next = this.engine.nextWake() ?? Infinity
+    if (next < this.wakeAt || this.wakeAt <= this.micros()) this.arm(next)
+    return result
+  }
+
+  stop(): void {
+    clearTimeout(this.timer)
+  }
+
+  private arm(next: number): void {
+    clearTimeout(this.timer)
+    this.wakeAt = next
+    if (next === Infinity) return
+    const delay = Math.ceil((next - this.micros() + 1) / 1000)
+    this.timer = setTimeout(() => {
+      this.wakeAt = Infinity
+      this.run(() => this.engine.tick())
+    }, Math.min(Math.max(0, delay), longestDelay))
+  }
+}

@@ -1,0 +1,137 @@
+/**
+ * The answers of two servers side by side: the form in which they are compared, what counts as the same, and how they
+ * are printed.
+ */
+import type { Reply } from "../../src/internal/session.ts"
+import { ReplyError } from "../../src/internal/session.ts"
+import type { Answer } from "./resp.ts"
+import { Refusal } from "./resp.ts"
+
+/** A number that depends on the instant at which the command arrived. */
+class Time {
+  readonly value: number
+  readonly unit: "s" | "ms"
+  constructor(value: number, unit: "s" | "ms") {
+    this.value = value
+    this.unit = unit
+  }
+}
+
+/** An answer without what may differ: the order of sets, the shape of radix trees, where in a script an error arose. */
+export type Normal = string | number | null | Refusal | Time | ReadonlyArray<Normal>
+
+export const isList = <A>(value: A): value is Extract<A, ReadonlyArray<unknown>> => Array.isArray(value)
+
+export const toAnswer = (reply: Reply): Answer => {
+  if (reply instanceof ReplyError) return new Refusal(reply.message)
+  return isList(reply) ? reply.map(toAnswer) : reply
+}
+
+/** An answer as tests spell it, errors with a dash. */
+export const toPlain = (answer: Answer): unknown => {
+  if (answer instanceof Refusal) return `-${answer.text}`
+  return isList(answer) ? answer.map(toPlain) : answer
+}
+
+const UNORDERED: ReadonlySet<string> = new Set([
+  "SMEMBERS",
+  "SINTER",
+  "SUNION",
+  "SDIFF",
+  "KEYS",
+  "HKEYS",
+  "HVALS",
+  "SPOP",
+  "SRANDMEMBER",
+  "SSCAN"
+])
+
+const TIMES: Readonly<Record<string, "s" | "ms">> = { TTL: "s", EXPIRETIME: "s", PTTL: "ms", PEXPIRETIME: "ms" }
+
+/** What XADD makes of `*`. */
+const AUTOMATIC_ID = /^[0-9]{13}-0$/
+
+const sorted = (items: ReadonlyArray<Normal>): ReadonlyArray<Normal> =>
+  items.slice().sort((a, b) => JSON.stringify(a) < JSON.stringify(b) ? -1 : 1)
+
+const pairs = (items: ReadonlyArray<Normal>): ReadonlyArray<Normal> =>
+  Array.from({ length: items.length / 2 }, (_, i) => [items[2 * i]!, items[2 * i + 1]!])
+
+const timed = (item: Normal, unit: "s" | "ms" = "ms"): Normal =>
+  typeof item === "number" && item >= 0 ? new Time(item, unit) : item
+
+/** Pending entries: `[id, consumer, time, deliveries]`, or without the consumer. */
+const pendingRows = (answer: Normal): Normal =>
+  isList(answer)
+    ? answer.map((row) => isList(row) ? row.map((item, at) => at === row.length - 2 ? timed(item) : item) : row)
+    : answer
+
+/** Names and values in turn, as XINFO gives them. */
+const fields = (answer: Normal): Normal => {
+  if (!isList(answer)) return answer
+  if (isList(answer[0] ?? null)) return answer.map(fields)
+  return answer.map((value, at) => {
+    switch (at % 2 === 0 ? undefined : answer[at - 1]) {
+      case "radix-tree-keys":
+      case "radix-tree-nodes":
+        return 0
+      case "idle":
+      case "seen-time":
+        return timed(value)
+      case "pending":
+        return pendingRows(value)
+      case "groups":
+      case "consumers":
+        return fields(value)
+      default:
+        return value
+    }
+  })
+}
+
+/** The normal form of the answer to a command of that name. */
+export const normalise = (name: string, answer: Answer): Normal => {
+  if (answer instanceof Refusal) return new Refusal(answer.text.replace(/ script: [0-9a-f]{40}, on .*$/, "").trim())
+  const unit = TIMES[name]
+  if (unit !== undefined) return timed(answer, unit)
+  if (name === "XADD" && typeof answer === "string" && AUTOMATIC_ID.test(answer)) return timed(parseInt(answer, 10))
+  if (!isList(answer)) return answer
+  switch (name) {
+    case "HGETALL":
+      return sorted(pairs(answer))
+    case "HSCAN":
+    case "ZSCAN":
+      return isList(answer[1]!) ? [answer[0]!, sorted(pairs(answer[1]))] : answer
+    case "SCAN":
+    case "SSCAN":
+      return isList(answer[1]!) ? [answer[0]!, sorted(answer[1])] : answer
+    case "XPENDING":
+      return isList(answer[0] ?? null) ? pendingRows(answer) : answer
+    case "XINFO":
+      return fields(answer)
+    default:
+      return UNORDERED.has(name) ? sorted(answer) : answer
+  }
+}
+
+/** Whether two answers are the same, times within so many ms. */
+export const same = (real: Normal, fake: Normal, tolerance: number): boolean => {
+  if (real instanceof Refusal) return fake instanceof Refusal && real.text === fake.text
+  if (real instanceof Time) {
+    if (!(fake instanceof Time)) return false
+    // Beyond 2^53 the engine's times are the nearest doubles.
+    const rounding = real.value * Number.EPSILON
+    return Math.abs(real.value - fake.value) <= (real.unit === "s" ? 1 : tolerance) + rounding
+  }
+  if (isList(real)) {
+    return isList(fake) && real.length === fake.length &&
+      real.every((item, index) => same(item, fake[index]!, tolerance))
+  }
+  return real === fake
+}
+
+export const show = (answer: Normal): string => {
+  if (answer instanceof Refusal) return `(error) ${answer.text}`
+  if (answer instanceof Time) return String(answer.value)
+  return isList(answer) ? `[${answer.map(show).join(", ")}]` : JSON.stringify(answer)
+}

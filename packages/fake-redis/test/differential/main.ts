@@ -1,0 +1,42 @@
+/**
+ * `node main.ts --cases 100000 --seed 7 [--port P] [--context 4] [--socket]`: compares the engine, or the server that
+ * listens on a socket, with a redis-server of its own or at the port.
+ */
+import { parseArgs } from "node:util"
+import { loadLua } from "../../src/internal/lua/vm.ts"
+import { overSocket } from "./overSocket.ts"
+import { startServer, versionOf } from "./realServer.ts"
+import { open } from "./resp.ts"
+import { describe, engineFake, run } from "./runner.ts"
+
+const { values } = parseArgs({
+  options: {
+    cases: { type: "string", default: "10000" },
+    seed: { type: "string", default: "1" },
+    port: { type: "string" },
+    context: { type: "string", default: "4" },
+    socket: { type: "boolean", default: false }
+  }
+})
+
+const server = values.port === undefined ? await startServer() : undefined
+try {
+  const connection = await open(server === undefined ? Number(values.port) : server.path)
+  const version = await versionOf(connection)
+  const lua = await loadLua()
+  const started = performance.now()
+  const seed = Number(values.seed)
+  const cases = Number(values.cases)
+  const { accepted, comparisons, differences } = values.socket
+    ? await overSocket(connection, seed, cases)
+    : await run(connection, engineFake(lua, seed), seed, cases)
+  const seconds = (performance.now() - started) / 1000
+  connection.close()
+  for (const difference of differences) console.log(describe(difference, Number(values.context)))
+  for (const [name, count] of accepted) console.log(`accepted ${count} times: ${name}`)
+  console.log(`redis-server ${version}, ${Math.round(comparisons / seconds)} comparisons/s`)
+  console.log(`${comparisons} comparisons, ${differences.length} unexplained differences`)
+  process.exitCode = differences.length === 0 ? 0 : 1
+} finally {
+  await server?.stop()
+}

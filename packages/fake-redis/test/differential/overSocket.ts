@@ -1,0 +1,18 @@
+/** The differential run with both servers at the other end of a socket. */
+import { createFakeRedis } from "@effect-simba/fake-redis"
+import type { Connection } from "./resp.ts"
+import { open } from "./resp.ts"
+import type { Outcome } from "./runner.ts"
+import { run, socketFake } from "./runner.ts"
+
+/** A batch reaches the fake after the real server has answered it. */
+const behind = 1000
+
+export const overSocket = async (real: Connection, seed: number, cases: number): Promise<Outcome> => {
+  const server = await createFakeRedis({ seed: String(seed), expiryDelay: [0, 0] })
+  const fake = await open(server.port)
+  const outcome = await run(real, socketFake(fake), seed, cases, behind)
+  fake.close()
+  await server.close()
+  return outcome
+}

@@ -1,0 +1,197 @@
+/**
+ * Runs generated sequences against the engine and a real server. TIME goes before each command and becomes the engine's
+ * clock, so that both see the same instant within a millisecond or two.
+ */
+import { Engine } from "../../src/internal/engine.ts"
+import type { LuaVm } from "../../src/internal/lua/vm.ts"
+import type { Normal } from "./answers.ts"
+import { isList, normalise, same, show, toAnswer } from "./answers.ts"
+import { makeDraw } from "./draw.ts"
+import { initialSettings } from "./examples.ts"
+import { generate } from "./generator.ts"
+import { known } from "./known.ts"
+import type { Answer, Connection } from "./resp.ts"
+import { Refusal } from "./resp.ts"
+
+type Args = ReadonlyArray<string>
+
+export interface Difference {
+  readonly seed: number
+  readonly step: number
+  readonly args: Args
+  readonly real: string
+  readonly fake: string
+  /** What came before, with the engine's answers. */
+  readonly context: ReadonlyArray<string>
+}
+
+export interface Outcome {
+  readonly comparisons: number
+  readonly differences: ReadonlyArray<Difference>
+  /** How often each accepted difference was seen. */
+  readonly accepted: ReadonlyMap<string, number>
+}
+
+const BATCH = 100
+
+/** How a value is looked at; a key that has just expired is of no type. */
+const readers: Readonly<Record<string, (key: string) => Args>> = {
+  none: (key) => ["EXISTS", key],
+  string: (key) => ["GET", key],
+  hash: (key) => ["HGETALL", key],
+  list: (key) => ["LRANGE", key, "0", "-1"],
+  set: (key) => ["SMEMBERS", key],
+  zset: (key) => ["ZRANGE", key, "0", "-1", "WITHSCORES"],
+  stream: (key) => ["XINFO", "STREAM", key, "FULL", "COUNT", "0"]
+}
+
+const quote = (args: Args): string => args.map((arg) => JSON.stringify(arg)).join(" ")
+
+export const describe = (difference: Difference, context = 4): string => {
+  const { args, fake, real, seed, step } = difference
+  return [
+    `seed ${seed}, step ${step}: ${quote(args)}`,
+    `  real ${real}`,
+    `  fake ${fake}`,
+    ...difference.context.slice(difference.context.length - context).map((line) => `    ${line}`)
+  ].join("\n")
+}
+
+/** The queued TIMEs of a transaction answer among its commands. */
+const withoutTimes = (args: Args, real: Answer): Answer => {
+  if (args[0] !== "EXEC" || !isList(real)) return real
+  return real.filter((item) =>
+    !(isList(item) && item.length === 2 && /^1[0-9]{9}$/.test(String(item[0])) && /^[0-9]{1,6}$/.test(String(item[1])))
+  )
+}
+
+/** What is compared with the real server. Commands that the real one has dated come with the time, in micros. */
+export interface Fake {
+  readonly send: (
+    commands: ReadonlyArray<readonly [args: Args, micros: number | undefined]>
+  ) => ReadonlyArray<Answer> | Promise<ReadonlyArray<Answer>>
+}
+
+/** The engine itself, whose clock is that of the real server. */
+export const engineFake = (lua: LuaVm, seed: number): Fake => {
+  let micros = 0
+  const engine = new Engine({ nowMicros: () => micros, random: makeDraw(seed + 1), expiryDelayMillis: [0, 0], lua })
+  const session = engine.connect(() => {})
+  return {
+    send: (commands) =>
+      commands.map(([args, at]) => {
+        micros = at ?? micros
+        let answer: Answer = new Refusal("no reply")
+        engine.tick()
+        session.execute(args, (reply) => {
+          answer = toAnswer(reply)
+        })
+        return answer
+      })
+  }
+}
+
+/** A server at the other end of a socket, with a clock of its own. */
+export const socketFake = (connection: Connection): Fake => ({
+  send: (commands) => connection.send(commands.map(([args]) => args))
+})
+
+/** `tolerance`: by how many ms times may differ, beside the pauses of the real server. */
+export const run = async (
+  connection: Connection,
+  server: Fake,
+  seed: number,
+  cases: number,
+  tolerance = 2
+): Promise<Outcome> => {
+  let micros = 0
+  const draw = makeDraw(seed)
+  const differences: Array<Difference> = []
+  const accepted = new Map<string, number>()
+  const history: Array<string> = []
+  const queued: Array<Args> = []
+  let comparisons = 0
+  let step = 0
+  /** The longest pause of the server within a batch, in ms: times may differ by as much. */
+  let slack = 0
+
+  const both = async (commands: ReadonlyArray<Args>): Promise<ReadonlyArray<readonly [Answer, Answer]>> => {
+    const real = await connection.send(commands.flatMap((args) => [["TIME"], args]))
+    const dated = commands.map((args, index): readonly [Args, number | undefined] => {
+      const time = real[index * 2]!
+      // Within MULTI it is only queued.
+      if (!isList(time)) return [args, undefined]
+      const next = Number(time[0]) * 1e6 + Number(time[1])
+      // A busy machine may stop the server between TIME and the command.
+      if (index > 0) slack = Math.min(100, Math.max(slack, Math.ceil((next - micros) / 1000)))
+      micros = next
+      return [args, next]
+    })
+    const fake = await server.send(dated)
+    return commands.map((_, index) => [real[index * 2 + 1]!, fake[index]!])
+  }
+
+  const agree = (args: Args, real: Normal, fake: Normal): boolean => {
+    if (same(real, fake, tolerance + slack)) return true
+    const reason = known.find((item) => item.matches(args, real, fake))
+    if (reason === undefined) return false
+    accepted.set(reason.name, (accepted.get(reason.name) ?? 0) + 1)
+    return true
+  }
+
+  /** The answers to a transaction, each compared as that to its command. */
+  const agreeOnAll = (commands: ReadonlyArray<Args>, real: ReadonlyArray<Answer>, fake: ReadonlyArray<Answer>) =>
+    real.length === fake.length && real.every((item, index) => {
+      const args = commands[index] ?? []
+      const name = args[0]?.toUpperCase() ?? ""
+      return agree(args, normalise(name, item), normalise(name, fake[index]!))
+    })
+
+  const compare = (args: Args, real: Answer, fake: Answer): boolean => {
+    comparisons++
+    const name = args[0]!.toUpperCase()
+    if (fake === "QUEUED") queued.push(args)
+    const commands = ["EXEC", "DISCARD", "RESET"].includes(name) ? queued.splice(0) : []
+    const ok = name === "EXEC" && isList(real) && isList(fake)
+      ? agreeOnAll(commands, real, fake)
+      : agree(args, normalise(name, real), normalise(name, fake))
+    if (!ok) differences.push({ seed, step, args, real: show(real), fake: show(fake), context: history.slice(-60) })
+    return ok
+  }
+
+  await connection.send([
+    ["DISCARD"],
+    ["FLUSHALL"],
+    ["SELECT", "0"],
+    initialSettings,
+    ["SCRIPT", "FLUSH"]
+  ])
+  while (comparisons < cases && differences.length < 20) {
+    const before = differences.length
+    const commands: Array<Args> = []
+    while (commands.length < BATCH) commands.push(...generate(draw))
+    // No transaction is left open, so that what follows is run at once.
+    commands.push(["DISCARD"], ["UNWATCH"])
+    const answers = await both(commands)
+    commands.forEach((args, index) => {
+      step++
+      const [real, fake] = answers[index]!
+      compare(args, withoutTimes(args, real), fake)
+      history.push(`${quote(args)} -> ${show(fake).slice(0, 120)}`)
+    })
+    for (const db of ["0", "1"]) {
+      const [keys] = (await both([["SELECT", db], ["KEYS", "*"]])).slice(1)
+      compare(["KEYS", "*"], keys![0], keys![1])
+      if (!isList(keys![0])) continue
+      const names = keys![0] as ReadonlyArray<string>
+      const types = await both(names.map((key) => ["TYPE", key]))
+      const probes = names.flatMap((key, index) => [readers[String(types[index]![0])]!(key), ["PTTL", key]])
+      const values = await both(probes)
+      probes.forEach((args, index) => compare(args, values[index]![0], values[index]![1]))
+    }
+    await both([["SELECT", "0"]])
+    // State that differs would only repeat the difference.
+    if (differences.length > before) await both([["FLUSHALL"]])
+  }
+  return { comparisons, differences, accepted }
+}

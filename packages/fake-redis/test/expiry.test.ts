@@ -1,0 +1,147 @@
+import { assert, describe, it } from "@effect/vitest"
+import { makeFixture, START } from "./differential/fixture.ts"
+
+const messages = (pushes: ReadonlyArray<{ readonly channel: string; readonly message: string }>) =>
+  pushes.map(({ channel, message }) => `${channel} ${message}`)
+
+describe("expiry", () => {
+  it("keeps a key through its last millisecond", () => {
+    const { advance, peer } = makeFixture({ expiryDelayMillis: [1000, 1000] })
+    const a = peer()
+    a.run("SET", "k", "v", "PX", "900")
+    advance(900)
+    assert.strictEqual(a.run("GET", "k"), "v")
+    assert.strictEqual(a.run("PTTL", "k"), 0)
+    advance(1)
+    assert.isNull(a.run("GET", "k"))
+  })
+
+  it("announces an expiry late, or upon access", () => {
+    const { advance, engine, peer } = makeFixture({ expiryDelayMillis: [50, 50] })
+    const [a, b] = [peer(), peer()]
+    a.run("CONFIG", "SET", "notify-keyspace-events", "Ex")
+    b.run("SUBSCRIBE", "__keyevent@0__:expired")
+    a.run("SET", "k", "v", "PX", "100")
+    a.run("SET", "touched", "v", "PX", "100")
+    assert.strictEqual(engine.nextWake(), (START + 151) * 1000)
+    advance(120)
+    assert.strictEqual(a.run("DBSIZE"), 2)
+    a.run("EXISTS", "touched")
+    assert.deepStrictEqual(messages(b.pushes), ["__keyevent@0__:expired touched"])
+    advance(40)
+    assert.deepStrictEqual(messages(b.pushes), ["__keyevent@0__:expired touched", "__keyevent@0__:expired k"])
+    assert.isUndefined(engine.nextWake())
+  })
+
+  it("postpones with a renewal and wakes earlier for an earlier deadline", () => {
+    const { advance, engine, peer } = makeFixture()
+    const a = peer()
+    a.run("SET", "k", "v", "PX", "100")
+    a.run("PEXPIRE", "k", "1000")
+    assert.strictEqual(engine.nextWake(), (START + 1001) * 1000)
+    a.run("SET", "j", "v", "PX", "10")
+    assert.strictEqual(engine.nextWake(), (START + 11) * 1000)
+    advance(500)
+    assert.deepStrictEqual(engine.keys(), [{ db: 0, key: "k", type: "string", expiresAt: START + 1000 }])
+    a.run("PERSIST", "k")
+    assert.isUndefined(engine.nextWake())
+  })
+
+  it("freezes time within a script", () => {
+    let micros = START * 1000
+    const { peer } = makeFixture({ nowMicros: () => (micros += 700) })
+    const reply = peer().run(
+      "EVAL",
+      "local a = redis.call('TIME') for i = 1, 100 do redis.call('GET', 'x') end local b = redis.call('TIME') " +
+        "return {a[1] == b[1] and a[2] == b[2]}",
+      "0"
+    )
+    assert.deepStrictEqual(reply, [1])
+  })
+
+  it("publishes what Redis publishes", () => {
+    const { peer } = makeFixture()
+    const [a, b] = [peer(), peer()]
+    a.run("CONFIG", "SET", "notify-keyspace-events", "KEA")
+    assert.deepStrictEqual(a.run("CONFIG", "GET", "notify-keyspace-events"), ["notify-keyspace-events", "AKE"])
+    b.run("PSUBSCRIBE", "__keyevent@*__:*")
+    a.run("SET", "s", "1", "PX", "1000")
+    a.run("RENAME", "s", "t")
+    a.run("RPUSH", "l", "1")
+    a.run("LPOP", "l")
+    a.run("XADD", "x", "1-1", "a", "b")
+    a.run("XGROUP", "CREATE", "x", "g", "0")
+    a.run("HSET", "h", "f", "1")
+    a.run("ZADD", "z", "1", "m")
+    a.run("DEL", "t")
+    assert.deepStrictEqual(messages(b.pushes), [
+      "__keyevent@0__:set s",
+      "__keyevent@0__:expire s",
+      "__keyevent@0__:rename_from s",
+      "__keyevent@0__:rename_to t",
+      "__keyevent@0__:rpush l",
+      "__keyevent@0__:lpop l",
+      "__keyevent@0__:del l",
+      "__keyevent@0__:xadd x",
+      "__keyevent@0__:xgroup-create x",
+      "__keyevent@0__:hset h",
+      "__keyevent@0__:zadd z",
+      "__keyevent@0__:del t"
+    ])
+    a.run("CONFIG", "SET", "notify-keyspace-events", "KEx")
+    assert.deepStrictEqual(a.run("CONFIG", "GET", "notify-keyspace-events"), ["notify-keyspace-events", "xKE"])
+  })
+})
+
+describe("control", () => {
+  it("loses the last writes, and restores a snapshot", () => {
+    const { engine, peer } = makeFixture({ undoDepth: 3 })
+    const a = peer()
+    a.run("SET", "k", "1")
+    a.run("SET", "k", "2", "PX", "1000")
+    const snapshot = engine.snapshot()
+    a.run("EVAL", "redis.call('SET', 'k', 3) redis.call('RPUSH', 'l', 1)", "0")
+    a.run("GET", "k")
+    a.run("RPUSH", "l", "2")
+    assert.strictEqual(engine.rollback(2), 2)
+    assert.strictEqual(a.run("GET", "k"), "2")
+    assert.strictEqual(a.run("PTTL", "k"), 1000)
+    assert.strictEqual(a.run("EXISTS", "l"), 0)
+    a.run("FLUSHALL")
+    assert.strictEqual(a.run("DBSIZE"), 0)
+    engine.restore(snapshot)
+    assert.strictEqual(a.run("GET", "k"), "2")
+  })
+
+  it("answers with error states", () => {
+    const { engine, peer } = makeFixture()
+    const a = peer()
+    engine.setErrorState("READONLY")
+    assert.strictEqual(a.run("SET", "k", "1"), "-READONLY You can't write against a read only replica.")
+    assert.isNull(a.run("GET", "k"))
+    engine.setErrorState("LOADING")
+    assert.strictEqual(a.run("GET", "k"), "-LOADING Redis is loading the dataset in memory")
+    engine.setErrorState(undefined)
+    assert.strictEqual(a.run("SET", "k", "1"), "OK")
+  })
+
+  it("drops sessions when it restarts", () => {
+    const { engine, peer } = makeFixture()
+    const a = peer()
+    let closed = 0
+    const b = engine.connect(() => {}, { onClose: () => closed++ })
+    a.run("SUBSCRIBE", "c")
+    assert.strictEqual(engine.subscriptions(), 1)
+    engine.restart({ keepData: false })
+    assert.strictEqual(engine.subscriptions(), 0)
+    assert.strictEqual(closed, 1)
+    b.execute(["PING"], () => assert.fail("a dead session answers nothing"))
+  })
+
+  it("refuses commands in a subscribed session", () => {
+    const { peer } = makeFixture()
+    const a = peer()
+    a.run("SUBSCRIBE", "c")
+    assert.match(String(a.run("GET", "k")), /^-ERR Can't execute 'get': only \(P\|S\)SUBSCRIBE/)
+  })
+})

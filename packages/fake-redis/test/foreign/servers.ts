@@ -1,0 +1,60 @@
+/**
+ * The same steps of a foreign client on the fake, over a socket, and on a redis-server: each must end alike.
+ */
+import { createFakeRedis } from "@effect-simba/fake-redis"
+import { assert, it } from "@effect/vitest"
+import type { RedisClientOptions } from "redis"
+import { startServer } from "../differential/realServer.ts"
+
+/** As ioredis takes it for a connection, and node-redis for its socket. */
+export type Where = { path: string } | { host: string; port: number }
+
+/** node-redis has a type of its own for each kind of address. */
+export const socketOf = (
+  where: Where
+): NonNullable<RedisClientOptions["socket"]> => ("path" in where ? { ...where, tls: false } : where)
+
+export type Steps = (where: Where) => Promise<Readonly<Record<string, unknown>>>
+
+const onFake = async (steps: Steps): Promise<Readonly<Record<string, unknown>>> => {
+  const server = await createFakeRedis()
+  try {
+    return await steps({ host: server.host, port: server.port })
+  } finally {
+    await server.close()
+  }
+}
+
+const onReal = async (steps: Steps): Promise<Readonly<Record<string, unknown>>> => {
+  const server = await startServer()
+  try {
+    return await steps({ path: server.path })
+  } finally {
+    await server.stop()
+  }
+}
+
+/** Runs the steps on both servers; `names` are the steps that must have been taken. */
+export const alike = (title: string, names: ReadonlyArray<string>, steps: Steps): void => {
+  it(title, async () => {
+    const [fake, real] = await Promise.all([onFake(steps), onReal(steps)])
+    assert.deepStrictEqual(Object.keys(real), names)
+    assert.deepStrictEqual(fake, real)
+  }, 60_000)
+}
+
+/** The reason of a refusal, as a result. */
+export const refusal = (promise: Promise<unknown>): Promise<string> =>
+  promise.then(
+    (value) => `no refusal: ${String(value)}`,
+    (error: unknown) => error instanceof Error ? error.message : String(error)
+  )
+
+/** Waits for something that another process, or another connection, does. */
+export const eventually = async (condition: () => boolean | Promise<boolean>): Promise<void> => {
+  for (let attempt = 0; attempt < 400; attempt++) {
+    if (await condition()) return
+    await new Promise((resolve) => setTimeout(resolve, 25))
+  }
+  throw new Error("it did not come true within 10 seconds")
+}
